@@ -12,7 +12,7 @@ struct Config {
   std::string instance_name;
   std::string locator;
   bool keyed_topics = true;
-  myelin_wait wait = MYELIN_WAIT_BLOCK;
+  myelin_wait wait = MYELIN_WAIT_ADAPTIVE;
   /// Of the library's node; empty: its default.
   std::string folder;
   std::string group;

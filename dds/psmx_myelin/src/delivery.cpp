@@ -20,7 +20,11 @@ constexpr size_t keys_max = 64;
 constexpr uint64_t retry_first_ns = 200'000;
 constexpr uint64_t retry_last_ns = 5'000'000;
 /// About what a sleep and a wake-up cost: who looks for as long before it sleeps pays twice the optimum at most.
-constexpr uint64_t spin_ns = 50'000;
+constexpr uint64_t look_ns = 50'000;
+/// Waits that sleep at once, at most, after one that has looked in vain; and how many have to find something, one after
+/// the other, before looking in vain counts as the first time again.
+constexpr uint32_t sleeps_max = 1 << 13;
+constexpr uint32_t hits_min = 256;
 /// For so long DDS's thread waits for this one, which may be in a listener, or store in a reader that is full: as
 /// long as DDS has a writer linger.
 constexpr std::chrono::seconds departure_limit{1};
@@ -127,17 +131,26 @@ uint64_t Delivery::retry() {
 }
 
 myelin_code Delivery::wait(uint64_t limit_ns, uint64_t *keys, size_t &count) {
-  const uint64_t begun_ns = myelin_now();
+  const bool looks = gives_way_ && sleeps_left_ == 0;
+  if (gives_way_ && !looks) --sleeps_left_;
+  const uint64_t begun_ns = looks ? myelin_now() : 0;
   myelin_code code = MYELIN_NOTHING;
-  while (gives_way_ && spins_ && code == MYELIN_NOTHING && myelin_now() - begun_ns < spin_ns) {
+  uint64_t looked_ns = 0;
+  while (looks && code == MYELIN_NOTHING && looked_ns < look_ns) {
     code = myelin_wait_set_wait(set_, 0, keys, keys_max, &count);
     // The program's thread that this one has just woken may be on this CPU.
     if (code == MYELIN_NOTHING) sched_yield();
+    looked_ns = myelin_now() - begun_ns;
   }
-  const bool sleeps = code == MYELIN_NOTHING;
-  if (sleeps) code = myelin_wait_set_wait(set_, limit_ns, keys, keys_max, &count);
-  spins_ = myelin_now() - begun_ns <= (sleeps ? 2 * spin_ns : spin_ns);
-  return code;
+  if (looked_ns >= look_ns) {
+    // Samples come seldom, or others want this CPU, which the kernel gives them for some ms.
+    hits_ = 0;
+    sleeps_left_ = sleeps_;
+    sleeps_ = std::min(4 * sleeps_, sleeps_max);
+  } else if (looks && ++hits_ >= hits_min) {
+    sleeps_ = 1;
+  }
+  return code == MYELIN_NOTHING ? myelin_wait_set_wait(set_, limit_ns, keys, keys_max, &count) : code;
 }
 
 void Delivery::run() {

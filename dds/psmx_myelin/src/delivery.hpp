@@ -60,10 +60,12 @@ class Delivery {
   /// Whether a reader may have samples of writers that DDS has not found yet.
   bool is_waiting_ = false;
   uint64_t retry_ns_ = 0;
-  /// Whether it looks for a while before it sleeps, and lets other threads run meanwhile; and whether the last wait
-  /// was so short that looking pays.
+  /// Whether it looks for a while before it sleeps, and lets other threads run meanwhile; how many waits sleep at once
+  /// before the next look, and how many will if that is in vain; how many looks in a row were not.
   const bool gives_way_;
-  bool spins_ = true;
+  uint32_t sleeps_left_ = 0;
+  uint32_t sleeps_ = 1;
+  uint32_t hits_ = 0;
 };
 
 }  // namespace psmx_myelin

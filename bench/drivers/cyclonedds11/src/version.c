@@ -75,8 +75,8 @@ void myelin_cyclonedds_write_interface(FILE *out, const char *system)
     type = "iox";
     library = PSMX_IOX;
     config = " config=\"LOG_LEVEL=WARN;\"";
-  } else if (strstr(system, "-adaptive") != NULL) {
-    config = " config=\"WAIT=adaptive;\"";
+  } else if (strstr(system, "-block") != NULL) {
+    config = " config=\"WAIT=block;\"";
   }
   (void)fprintf(out, "        <PubSubMessageExchange type=\"%s\" library=\"%s\"%s/>\n", type,
                 library != NULL ? library : "psmx_myelin", config);

@@ -110,7 +110,7 @@ const FAMILIES: [(&str, &str); 15] = [
     ("iceoryx", "waitset poll"),
     ("libxr", "callback sync"),
     ("ros2", "rcl-fastrtps rcl-myelin rclcpp rclcpp-myelin rclcpp-intra"),
-    ("cyclonedds11", "udp myelin iceoryx myelin-copy myelin-adaptive"),
+    ("cyclonedds11", "udp myelin iceoryx myelin-copy myelin-block"),
     ("cyberrt", "shm shm-multicast arena intra rtps"),
     ("horus", "shm"),
     ("ecal", "shm shm-zero-copy"),

@@ -12,15 +12,15 @@ use crate::support::describe;
 fn the_systems_say_what_they_are() {
     let systems = describe(Path::new(EXECUTABLE)).systems;
     let names: Vec<&str> = systems.iter().map(|system| system.name.as_str()).collect();
-    let kinds = ["udp", "myelin", "myelin-adaptive", "myelin-copy", "iceoryx"];
+    let kinds = ["udp", "myelin", "myelin-block", "myelin-copy", "iceoryx"];
     assert_eq!(names, kinds.map(|kind| format!("cyclonedds11.{kind}")));
     for system in &systems {
         let (is_udp, is_copy) = (system.name.ends_with("udp"), system.name.ends_with("-copy"));
         assert_eq!(system.transport == Transport::Loopback, is_udp, "{}", system.name);
         assert_eq!(system.loans, !is_udp && !is_copy, "{}", system.name);
         assert_eq!(system.daemon, system.name.ends_with("iceoryx"), "{}", system.name);
-        let spins = system.name.ends_with("-adaptive");
-        let wait = if spins { Wait::Adaptive } else { Wait::Block };
+        let looks = ["myelin", "myelin-copy"].iter().any(|kind| system.name.ends_with(kind));
+        let wait = if looks { Wait::Adaptive } else { Wait::Block };
         assert_eq!(system.wait, wait, "{}", system.name);
         if let Some(missing) = &system.missing {
             println!("left out: {}: {missing}", system.name);
