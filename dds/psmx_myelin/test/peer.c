@@ -182,15 +182,19 @@ static void say_losses(dds_entity_t publications, void *unused) {
   }
 }
 
-static void *take_when_woken(void *reader) {
-  const dds_entity_t it = *(dds_entity_t *)reader;
+static dds_entity_t wait_set_of(dds_entity_t reader) {
   const dds_entity_t set = CHECK(dds_create_waitset(DDS_CYCLONEDDS_HANDLE));
-  CHECK(dds_set_status_mask(it, DDS_DATA_AVAILABLE_STATUS));
-  CHECK(dds_waitset_attach(set, it, 0));
+  CHECK(dds_set_status_mask(reader, DDS_DATA_AVAILABLE_STATUS));
+  CHECK(dds_waitset_attach(set, reader, reader));
+  return set;
+}
+
+static void *take_when_woken(void *set) {
   for (;;) {
-    CHECK(dds_waitset_wait(set, NULL, 0, DDS_INFINITY));
+    dds_attach_t reader;
+    const bool is_woken = CHECK(dds_waitset_wait(*(dds_entity_t *)set, &reader, 1, DDS_INFINITY)) > 0;
     pthread_mutex_lock(&gate);
-    take_all(it, NULL);
+    if (is_woken) take_all((dds_entity_t)reader, NULL);
     pthread_mutex_unlock(&gate);
   }
   return NULL;
@@ -259,15 +263,17 @@ int main(int count, char **words) {
     dds_delete_listener(waits);
   }
   if (listens) dds_lset_data_available(listener, take_all);
-  static dds_entity_t endpoint;
-  endpoint = CHECK(is_publisher ? dds_create_writer(participant, topic, qos, listener)
-                                : dds_create_reader(participant, topic, qos, listener));
+  const dds_entity_t endpoint = CHECK(is_publisher ? dds_create_writer(participant, topic, qos, listener)
+                                                   : dds_create_reader(participant, topic, qos, listener));
+  // Before whoever hears that it is ready may have it end.
+  static dds_entity_t set;
+  if (!is_publisher && !listens) set = wait_set_of(endpoint);
   SAY("ready %s\n", dds_is_shared_memory_available(endpoint) ? "shared" : "network");
   if (is_publisher) {
     follow_lines(endpoint);
   } else {
     pthread_t thread;
-    if (!listens) pthread_create(&thread, NULL, take_when_woken, &endpoint);
+    if (!listens) pthread_create(&thread, NULL, take_when_woken, &set);
     char line[100];
     bool is_stopped = false;
     while (fgets(line, sizeof line, stdin)) {

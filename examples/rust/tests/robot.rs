@@ -164,7 +164,8 @@ fn a_logger_that_stands_still_is_passed_over_and_says_what_it_lost() {
     robot.hear(&format!("{process} is late: passed over"));
     robot.kill("camera"); // a while
     robot.signal("logger", Signal::CONT);
-    robot.hear_all(&[&format!("{process} has caught up"), " written, "]);
+    robot.hear_all(&[&format!("{process} has caught up"), " samples lost"]);
+    robot.hear(" written, "); // and how many were lost
     let observed = observer.end();
     robot.has_logged(&observed);
     robot.ends();
