@@ -1,4 +1,4 @@
-//! `myelin.dds`: the route to other hosts, over the API that users have. On one host each process
+//! `myelin.dds`: the route to other hosts. On one host each process
 //! keeps its sockets in a folder of its own, so that they are two hosts to the library.
 //!
 //! Round trips are reliable, as those of the other systems over UDP are: of a best-effort sample of
@@ -8,15 +8,14 @@ use std::os::fd::IntoRawFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use myelin::{Node, Policy, Threads, Topic};
+use myelin::{Node, Policy, Threads, Wait};
 use myelin_bench_kit::protocol::{
     self, Prepare, Reliability, Role, Streams, System, Topology, Transport, Workload,
 };
 use myelin_bench_kit::{Error, Link, RoundTrip, Stream};
 
-use crate::api::{Listener, Speaker};
-use crate::link::said;
-use crate::{loans, unmatched};
+use crate::link::{LoanPublisher, Taker, said};
+use crate::{loans, stream, topic, unmatched};
 
 /// The system's name.
 pub const NAME: &str = "myelin.dds";
@@ -63,45 +62,32 @@ pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
     let reply = Duration::from_nanos(prepare.reply_timeout_ns);
     let topic = |name| topic(&node, prepare, name).depth(ROUNDTRIP_DEPTH).reliable_or_fail(reply);
     let publisher = topic(ours).publisher().map_err(said)?;
-    let mut subscriber = topic(theirs).subscriber().map_err(said)?;
-    subscriber.set_wait(myelin::Wait::Block);
+    let subscriber = topic(theirs).subscriber().map_err(said)?;
     let limit = Duration::from_nanos(prepare.match_timeout_ns);
     if !publisher.wait_for_match(1, limit) || !subscriber.wait_for_match(1, limit) {
         return Err(unmatched(limit));
     }
-    let speaker = Speaker::new(publisher, loans(prepare));
-    Ok(Box::new(Link::new(speaker, Listener::new(subscriber))))
+    let publisher = LoanPublisher::new(publisher, loans(prepare));
+    Ok(Box::new(Link::new(publisher, Taker::new(subscriber, Wait::Block))))
 }
 
 /// One role of a stream.
 pub fn open_stream(prepare: &Prepare) -> Result<Stream, Error> {
     let limit = Duration::from_nanos(prepare.match_timeout_ns);
     let node = node(prepare)?;
-    let topic = topic(&node, prepare, "stream").depth(prepare.depth);
-    let topic = match prepare.reliability {
-        Reliability::BestEffort => topic.best_effort(),
-        Reliability::Reliable => {
-            topic.reliable_or_fail(Duration::from_nanos(prepare.reply_timeout_ns))
-        }
-    };
+    let topic = stream::with_qos(topic(&node, prepare, "stream"), prepare);
     if prepare.role == Role::Ping {
         let publisher = topic.publisher().map_err(said)?;
         if !publisher.wait_for_match(prepare.subscribers as usize, limit) {
             return Err(unmatched(limit));
         }
-        return Ok(Stream::ping(Box::new(Speaker::new(publisher, loans(prepare)))));
+        return Ok(Stream::ping(Box::new(LoanPublisher::new(publisher, loans(prepare)))));
     }
-    let builder = topic.subscriber_builder().publishers_max(prepare.publishers.max(1));
-    let mut subscriber = builder.open().map_err(said)?;
-    subscriber.set_wait(myelin::Wait::Block);
+    let subscriber = stream::subscriber(&topic, prepare)?;
     if !subscriber.wait_for_match(prepare.publishers as usize, limit) {
         return Err(unmatched(limit));
     }
-    Ok(Stream::pong(Box::new(Listener::new(subscriber))))
-}
-
-fn topic(node: &Node, prepare: &Prepare, direction: &str) -> Topic<[u8]> {
-    node.topic(&format!("bench/{}/{direction}", prepare.run))
+    Ok(Stream::pong(Box::new(Taker::new(subscriber, Wait::Block))))
 }
 
 fn node(prepare: &Prepare) -> Result<Node, Error> {

@@ -1,41 +1,22 @@
-//! One direction's ends.
+//! A topic's ends as the kit wants them, over the API that users have.
 
 use std::time::Duration;
 
-use myelin_bench_kit::{Error, Publisher, Subscriber};
-use myelin_shm::data_plane::publication::RawLoan;
-use myelin_shm::data_plane::subscription::{Reader, Taken};
-use myelin_shm::node::{self, Node};
-use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
-use myelin_shm::waiting::wait::Wait;
+use myelin::{Loan, SampleBuffer, Wait};
+use myelin_bench_kit::{Error, Publisher, Subscriber, clock};
 
 /// Publishes from loans, or by copy.
 pub struct LoanPublisher {
-    publisher: node::Publisher,
+    /// Borrows from `publisher`, and is dropped before it.
+    loan: Option<Loan<'static, [u8]>>,
+    publisher: Box<myelin::Publisher<[u8]>>,
     loans: bool,
-    loan: Option<RawLoan>,
 }
 
 impl LoanPublisher {
-    /// A publisher of `topic`, not yet matched.
-    pub fn open(node: &Node, topic: Topic, loans: bool) -> Result<Self, Error> {
-        LoanPublisher::with(node, topic, PublisherQos::default(), loans)
-    }
-
-    /// The same with a quality of service of its own.
-    pub fn with(node: &Node, topic: Topic, qos: PublisherQos, loans: bool) -> Result<Self, Error> {
-        let publisher = node.publisher(topic, qos).map_err(said)?;
-        Ok(LoanPublisher { publisher, loans, loan: None })
-    }
-
-    /// Makes memory for `count` messages of `bytes` bytes.
-    pub fn reserve(&mut self, count: u32, bytes: usize) -> Result<(), Error> {
-        self.publisher.writer.reserve(count, bytes as u64).map_err(said)
-    }
-
-    /// Whether `count` subscribers were there in time.
-    pub fn wait_for_match(&self, count: usize, limit: Duration) -> bool {
-        self.publisher.wait_for_match(count, limit)
+    /// Around a publisher; `loans`: as long as messages are written into loans.
+    pub fn new(publisher: myelin::Publisher<[u8]>, loans: bool) -> Self {
+        LoanPublisher { loan: None, publisher: Box::new(publisher), loans }
     }
 }
 
@@ -46,71 +27,65 @@ impl Publisher for LoanPublisher {
 
     #[inline]
     fn loan(&mut self, len: usize) -> Result<&mut [u8], Error> {
-        let loan = self.publisher.writer.loan(len as u64).map_err(said)?;
-        // SAFETY: the writer is a field of ours, and lives as long as the borrow of `self`.
-        Ok(unsafe { self.loan.insert(loan).bytes_mut() })
+        // SAFETY: the publisher lives in a box of its own that is neither moved out of nor dropped
+        // before the loan: `publish_loan` takes it, and fields are dropped in order.
+        let publisher = unsafe { &*std::ptr::from_ref(&*self.publisher) };
+        let loan = self.loan.insert(publisher.loan(len).map_err(said)?);
+        Ok(&mut loan[..])
     }
 
     #[inline]
     fn publish_loan(&mut self) -> Result<(), Error> {
         let loan = self.loan.take().ok_or_else(|| Error::new("nothing is loaned"))?;
-        self.publisher.writer.publish(loan).map(drop).map_err(said)
+        loan.publish().map(drop).map_err(said)
     }
 
     #[inline]
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
-        self.publisher.writer.publish_copy(message).map(drop).map_err(said)
+        self.publisher.publish_copy(message).map(drop).map_err(said)
     }
 }
 
 /// Takes samples one at a time.
 pub struct Taker {
-    subscriber: node::Subscriber,
-    wait: Wait,
-    taken: Taken,
-    holds: bool,
+    subscriber: myelin::Subscriber<[u8]>,
+    sample: SampleBuffer<[u8]>,
+    polls: bool,
 }
 
 impl Taker {
-    /// A subscriber of `topic`, not yet matched.
-    pub fn open(node: &Node, topic: Topic, wait: Wait) -> Result<Self, Error> {
-        Taker::with(node, topic, SubscriberQos::default(), wait)
+    /// Around a subscriber, which waits so from now on.
+    pub fn new(mut subscriber: myelin::Subscriber<[u8]>, wait: Wait) -> Self {
+        subscriber.set_wait(wait);
+        Taker { subscriber, sample: SampleBuffer::new(), polls: wait == Wait::Poll }
     }
 
-    /// The same with a quality of service of its own.
-    pub fn with(node: &Node, topic: Topic, qos: SubscriberQos, wait: Wait) -> Result<Self, Error> {
-        let subscriber = node.subscriber(topic, qos).map_err(said)?;
-        Ok(Taker { subscriber, wait, taken: Taken::empty(), holds: false })
-    }
-
-    /// Whether `count` publishers were there in time.
-    pub fn wait_for_match(&self, count: usize, limit: Duration) -> bool {
-        self.subscriber.wait_for_match(count, limit)
-    }
-
-    /// For a wait set.
-    pub fn reader(&self) -> &Reader {
-        &self.subscriber.reader
+    /// The subscriber.
+    pub fn subscriber(&self) -> &myelin::Subscriber<[u8]> {
+        &self.subscriber
     }
 
     /// Takes the next sample, if there is one, and holds it.
     #[inline]
     pub fn take_and_hold(&mut self) -> Result<bool, Error> {
-        self.holds = self.subscriber.reader.take_into(&mut self.taken).map_err(said)?;
-        Ok(self.holds)
+        self.subscriber.take_into(&mut self.sample).map(|sample| sample.is_some()).map_err(said)
     }
 
     /// The sample it holds.
     #[inline]
     pub fn held(&self) -> Option<&[u8]> {
-        self.holds.then(|| self.taken.bytes())
+        self.sample.sample().map(|sample| &sample[..])
     }
 }
 
 impl Subscriber for Taker {
     #[inline]
     fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
-        self.subscriber.reader.wait(self.wait, until_ns).map(Some).map_err(said)
+        // Who polls reads no clock as long as the sample comes soon.
+        if self.polls && self.subscriber.wait(SOON).map_err(said)? {
+            return Ok(Some(true));
+        }
+        self.subscriber.wait(left(until_ns)).map(Some).map_err(said)
     }
 
     #[inline]
@@ -121,13 +96,19 @@ impl Subscriber for Taker {
 
     #[inline]
     fn release(&mut self) {
-        self.taken.release();
-        self.holds = false;
+        self.sample.clear();
     }
 }
 
-/// The wire's errors say what to do themselves.
+/// The time until then.
+pub fn left(until_ns: u64) -> Duration {
+    Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()))
+}
+
+/// The library's errors say what to do themselves.
 #[cold]
-pub fn said(error: myelin_shm::Error) -> Error {
+pub fn said(error: myelin::Error) -> Error {
     Error::new(error.to_string())
 }
+
+const SOON: Duration = Duration::from_millis(1);

@@ -1,16 +1,14 @@
-//! `myelin.local-callback`: publisher and subscribers in one process, over the API that users have.
-//! All that this driver knows of callbacks is here.
+//! `myelin.local-callback`: publisher and subscribers in one process. All that this driver knows of callbacks is here.
 
 use std::any::Any;
 use std::time::Duration;
 
-use myelin::{Node, Sample};
+use myelin::Sample;
 use myelin_bench_kit::protocol::{Prepare, Streams, System, Topology, Transport, Wait, Workload};
 use myelin_bench_kit::{Call, CallSource, Error, Receiver, Stream};
 
-use crate::api::Speaker;
-use crate::link::said;
-use crate::{loans, unmatched};
+use crate::link::{LoanPublisher, said};
+use crate::{loans, node, topic, unmatched};
 
 /// The system's name.
 pub const NAME: &str = "myelin.local-callback";
@@ -38,8 +36,7 @@ pub fn system() -> System {
 /// A publisher and `prepare.subscribers` subscribers to be given functions.
 pub fn open(prepare: &Prepare) -> Result<Stream, Error> {
     let limit = Duration::from_nanos(prepare.match_timeout_ns);
-    let node = Node::builder(&format!("bench-{}", prepare.run)).domain(prepare.domain).open();
-    let topic = node.map_err(said)?.topic::<[u8]>(&format!("bench/{}/local", prepare.run));
+    let topic = topic(&node(prepare)?, prepare, "local");
     let publisher = topic.publisher().map_err(said)?;
     let mut receivers = Vec::new();
     for _ in 0..prepare.subscribers {
@@ -52,8 +49,8 @@ pub fn open(prepare: &Prepare) -> Result<Stream, Error> {
     if !publisher.wait_for_match(receivers.len(), limit) {
         return Err(unmatched(limit));
     }
-    let speaker = Speaker::new(publisher, loans(prepare));
-    Ok(Stream::one_process(Box::new(speaker), receivers))
+    let publisher = LoanPublisher::new(publisher, loans(prepare));
+    Ok(Stream::one_process(Box::new(publisher), receivers))
 }
 
 struct Source(myelin::Subscriber<[u8]>);

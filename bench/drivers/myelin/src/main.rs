@@ -1,7 +1,7 @@
 //! `myelin-driver-myelin`: Myelin's shared-memory route, waiting in several ways, within one process
 //! by callback and by a waiting thread, and the route to other hosts.
 //!
-//! Everything is as a user has it who changes nothing: loans of run-time size on a topic of bytes,
+//! Everything is as a user has it who changes nothing, over the API that users have: loans of run-time size on a topic of bytes,
 //! best effort; copies for messages of up to 104 B, which are copied in any case. Streams have the
 //! depth and the reliability of their scenario; a reliable publisher gives up when a subscriber has
 //! taken nothing for as long as an answer may take (`block_max`).
@@ -17,11 +17,9 @@
 //! topics.rs   the ends of streams of several topics
 //! local.rs    callbacks in one process
 //! dds.rs      to another host
-//! link.rs     publisher and subscriber as the kit wants them, over the wire itself
-//! api.rs      the same over the API that users have
+//! link.rs     publisher and subscriber as the kit wants them
 //! ```
 
-mod api;
 mod dds;
 mod link;
 mod local;
@@ -31,16 +29,14 @@ mod topics;
 use std::process::ExitCode;
 use std::time::Duration;
 
+use myelin::{Node, Topic, Wait};
 use myelin_bench_kit::driver::Fan;
 use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Touch, Transport, Workload};
 use myelin_bench_kit::{Driver, Error, Link, RoundTrip, Stream, Subscriber, message, protocol};
 use myelin_shm::data_plane::layout::INLINE_BYTES_MAX;
 use myelin_shm::leftovers;
-use myelin_shm::node::{Node, NodeOptions};
-use myelin_shm::topic::Topic;
-use myelin_shm::waiting::wait::Wait;
 
-use link::{LoanPublisher, Taker};
+use link::{LoanPublisher, Taker, said};
 
 fn main() -> ExitCode {
     myelin_bench_kit::main(&Myelin)
@@ -152,32 +148,33 @@ impl Driver for Myelin {
             _ => ("pong", "ping"),
         };
         let node = node(prepare)?;
-        let publisher = LoanPublisher::open(&node, topic(prepare, ours), loans(prepare))?;
-        let subscriber = Taker::open(&node, topic(prepare, theirs), kind(prepare)?.wait)?;
+        let publisher = topic(&node, prepare, ours).publisher().map_err(said)?;
+        let subscriber = topic(&node, prepare, theirs).subscriber().map_err(said)?;
         let limit = Duration::from_nanos(prepare.match_timeout_ns);
         if !publisher.wait_for_match(1, limit) || !subscriber.wait_for_match(1, limit) {
             return Err(unmatched(limit));
         }
-        Ok(Box::new(Link::new(publisher, subscriber)))
+        let publisher = LoanPublisher::new(publisher, loans(prepare));
+        Ok(Box::new(Link::new(publisher, Taker::new(subscriber, kind(prepare)?.wait))))
     }
 
     fn open_publish(&self, prepare: &Prepare) -> Result<Fan, Error> {
         let node = node(prepare)?;
         let limit = Duration::from_nanos(prepare.match_timeout_ns);
         if prepare.role == Role::Ping {
-            let publisher = LoanPublisher::open(&node, topic(prepare, "fan"), loans(prepare))?;
+            let publisher = topic(&node, prepare, "fan").publisher().map_err(said)?;
             if !publisher.wait_for_match(prepare.subscribers as usize, limit) {
                 return Err(unmatched(limit));
             }
-            return Ok(Fan::ping(Box::new(publisher)));
+            return Ok(Fan::ping(Box::new(LoanPublisher::new(publisher, loans(prepare)))));
         }
         let mut subscribers: Vec<Box<dyn Subscriber>> = Vec::new();
         for _ in 0..prepare.subscribers {
-            let subscriber = Taker::open(&node, topic(prepare, "fan"), Wait::Poll)?;
+            let subscriber = topic(&node, prepare, "fan").subscriber().map_err(said)?;
             if !subscriber.wait_for_match(1, limit) {
                 return Err(unmatched(limit));
             }
-            subscribers.push(Box::new(subscriber));
+            subscribers.push(Box::new(Taker::new(subscriber, Wait::Poll)));
         }
         Ok(Fan::pong(subscribers))
     }
@@ -197,9 +194,9 @@ impl Driver for Myelin {
     }
 
     fn clean(&self) -> Result<(), Error> {
-        let survey = leftovers::survey(None).map_err(link::said)?;
+        let survey = leftovers::survey(None).map_err(said)?;
         let mut dead = survey.dead.iter();
-        dead.try_for_each(|left| leftovers::remove(left).map(drop)).map_err(link::said)
+        dead.try_for_each(|left| leftovers::remove(left).map(drop)).map_err(said)
     }
 }
 
@@ -214,15 +211,13 @@ fn kind(prepare: &Prepare) -> Result<&'static Kind, Error> {
 }
 
 fn node(prepare: &Prepare) -> Result<Node, Error> {
-    let name = format!("bench-{}", prepare.run);
-    Node::open(NodeOptions { domain: prepare.domain, name, ..NodeOptions::default() })
-        .map_err(link::said)
+    let node = Node::builder(&format!("bench-{}", prepare.run)).domain(prepare.domain);
+    node.open().map_err(said)
 }
 
 /// One topic a direction, of this run alone.
-fn topic(prepare: &Prepare, direction: &str) -> Topic {
-    let name = format!("bench/{}/{direction}", prepare.run);
-    Topic { name, type_name: "bytes".into(), type_hash: 0 }
+fn topic(node: &Node, prepare: &Prepare, direction: &str) -> Topic<[u8]> {
+    node.topic(&format!("bench/{}/{direction}", prepare.run))
 }
 
 /// Whether to write into loans: not what is copied in any case, unless loans are what is measured.

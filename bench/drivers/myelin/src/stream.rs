@@ -3,19 +3,18 @@
 
 use std::time::{Duration, Instant};
 
-use myelin_bench_kit::protocol::{self, Prepare, Role, Streams, Topology};
+use myelin::{Node, Topic, Wait};
+use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Streams, Topology};
 use myelin_bench_kit::{Error, Receiver, Stream, message};
 use myelin_shm::limits::{CONNECTIONS_MAX, SUBSCRIBERS_MAX};
-use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos, Topic};
-use myelin_shm::waiting::wait::Wait;
 
-use crate::link::{LoanPublisher, Taker};
+use crate::link::{LoanPublisher, Taker, said};
 use crate::topics::{PublishedTopics, TakenTopics};
 use crate::{loans, node, topic, unmatched};
 
 /// What streams can be.
 pub fn offered(topology: Topology) -> Streams {
-    let reliability = vec![protocol::Reliability::BestEffort, protocol::Reliability::Reliable];
+    let reliability = vec![Reliability::BestEffort, Reliability::Reliable];
     let alone = Streams { reliability, ..Streams::default() };
     if topology == Topology::OneProcess {
         return alone;
@@ -33,32 +32,34 @@ pub fn open(prepare: &Prepare, wait: Wait) -> Result<Stream, Error> {
     let (node, limit) = (node(prepare)?, Duration::from_nanos(prepare.match_timeout_ns));
     let end = Instant::now() + limit;
     let left = || end.saturating_duration_since(Instant::now());
-    let topics = (0..prepare.topics).map(|index| topic_of(prepare, index));
+    let topics = (0..prepare.topics).map(|index| topic_of(&node, prepare, index));
     if prepare.role == Role::Ping {
-        let qos = publisher_qos(prepare);
-        let open = |topic| LoanPublisher::with(&node, topic, qos, loans(prepare));
-        let mut publishers = topics.map(open).collect::<Result<Vec<_>, _>>()?;
+        let open = |topic: Topic<[u8]>| topic.publisher().map_err(said);
+        let publishers = topics.map(open).collect::<Result<Vec<_>, _>>()?;
         // In a thousand topics each has its turn once a second: the warm-up alone does not do it.
         let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
-        for publisher in &mut publishers {
-            publisher.reserve(RESERVED, message_bytes)?;
+        for publisher in &publishers {
+            publisher.reserve(RESERVED, message_bytes).map_err(said)?;
         }
         let subscribers = prepare.subscribers as usize;
         if !publishers.iter().all(|publisher| publisher.wait_for_match(subscribers, left())) {
             return Err(unmatched(limit));
         }
+        let with_loans = |publisher| LoanPublisher::new(publisher, loans(prepare));
+        let mut publishers: Vec<_> = publishers.into_iter().map(with_loans).collect();
         return Ok(match publishers.len() {
             1 => Stream::ping(Box::new(publishers.remove(0))),
             _ => Stream::ping(Box::new(PublishedTopics::new(publishers))),
         });
     }
-    let qos = subscriber_qos(prepare);
-    let takers = topics.map(|topic| Taker::with(&node, topic, qos, wait));
-    let mut takers = takers.collect::<Result<Vec<_>, _>>()?;
+    let open = |topic| subscriber(&topic, prepare);
+    let subscribers = topics.map(open).collect::<Result<Vec<_>, _>>()?;
     let publishers = prepare.publishers as usize;
-    if !takers.iter().all(|taker| taker.wait_for_match(publishers, left())) {
+    if !subscribers.iter().all(|subscriber| subscriber.wait_for_match(publishers, left())) {
         return Err(unmatched(limit));
     }
+    let take = |subscriber| Taker::new(subscriber, wait);
+    let mut takers: Vec<_> = subscribers.into_iter().map(take).collect();
     Ok(match takers.len() {
         1 => Stream::pong(Box::new(takers.remove(0))),
         _ => Stream::pong(Box::new(TakenTopics::new(&node, takers, wait)?)),
@@ -68,50 +69,50 @@ pub fn open(prepare: &Prepare, wait: Wait) -> Result<Stream, Error> {
 /// Opens both ends in one process.
 pub fn open_in_one_process(prepare: &Prepare, wait: Wait) -> Result<Stream, Error> {
     let (node, limit) = (node(prepare)?, Duration::from_nanos(prepare.match_timeout_ns));
-    let (to, qos) = (topic_of(prepare, 0), publisher_qos(prepare));
-    let publisher = LoanPublisher::with(&node, to.clone(), qos, loans(prepare))?;
-    let subscriber = Taker::with(&node, to, subscriber_qos(prepare), wait)?;
+    let topic = topic_of(&node, prepare, 0);
+    let publisher = topic.publisher().map_err(said)?;
+    let subscriber = subscriber(&topic, prepare)?;
     if !publisher.wait_for_match(1, limit) || !subscriber.wait_for_match(1, limit) {
         return Err(unmatched(limit));
     }
-    let receivers = vec![Receiver::Takes(Box::new(subscriber))];
-    Ok(Stream::one_process(Box::new(publisher), receivers))
+    let receivers = vec![Receiver::Takes(Box::new(Taker::new(subscriber, wait)))];
+    Ok(Stream::one_process(Box::new(LoanPublisher::new(publisher, loans(prepare))), receivers))
 }
 
-fn topic_of(prepare: &Prepare, index: u32) -> Topic {
-    match index {
-        0 => topic(prepare, "stream"),
-        _ => topic(prepare, &format!("stream/{index}")),
-    }
+fn topic_of(node: &Node, prepare: &Prepare, index: u32) -> Topic<[u8]> {
+    let topic = match index {
+        0 => topic(node, prepare, "stream"),
+        _ => topic(node, prepare, &format!("stream/{index}")),
+    };
+    with_qos(topic, prepare)
 }
 
-fn publisher_qos(prepare: &Prepare) -> PublisherQos {
-    PublisherQos {
-        depth: prepare.depth,
-        reliability: reliability(prepare),
-        block_max: Duration::from_nanos(prepare.reply_timeout_ns),
-        late: Late::Fail,
-        ..PublisherQos::default()
-    }
-}
-
-fn subscriber_qos(prepare: &Prepare) -> SubscriberQos {
-    let default = SubscriberQos::default();
-    SubscriberQos {
-        depth: prepare.depth,
-        reliability: reliability(prepare),
-        publishers_max: prepare.publishers.max(default.publishers_max),
-        ..default
-    }
-}
-
-fn reliability(prepare: &Prepare) -> Reliability {
+/// The depth and the reliability of the scenario.
+pub fn with_qos(topic: Topic<[u8]>, prepare: &Prepare) -> Topic<[u8]> {
+    let topic = topic.depth(prepare.depth);
     match prepare.reliability {
-        protocol::Reliability::BestEffort => Reliability::BestEffort,
-        protocol::Reliability::Reliable => Reliability::Reliable,
+        Reliability::BestEffort => topic.best_effort(),
+        Reliability::Reliable => {
+            topic.reliable_or_fail(Duration::from_nanos(prepare.reply_timeout_ns))
+        }
     }
 }
 
+/// For as many publishers as there are.
+pub fn subscriber(
+    topic: &Topic<[u8]>,
+    prepare: &Prepare,
+) -> Result<myelin::Subscriber<[u8]>, Error> {
+    let builder = topic.subscriber_builder();
+    let builder = match prepare.publishers {
+        few if few <= PUBLISHERS_USUAL => builder,
+        publishers => builder.publishers_max(publishers),
+    };
+    builder.open().map_err(said)
+}
+
+/// So many a subscriber takes without being told.
+const PUBLISHERS_USUAL: u32 = 16;
 /// One that is written, one that is read, one that has just been read.
 const RESERVED: u32 = 3;
 /// Tried with so many. The time to match grows with the square: 0.2 s for 100, 8 s for 1,000 in a

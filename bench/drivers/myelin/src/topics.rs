@@ -2,12 +2,10 @@
 
 use std::collections::VecDeque;
 
+use myelin::{Node, Wait, WaitSet};
 use myelin_bench_kit::{Error, Publisher, Subscriber};
-use myelin_shm::node::Node;
-use myelin_shm::waiting::wait::Wait;
-use myelin_shm::waiting::wait_set::WaitSet;
 
-use crate::link::{LoanPublisher, Taker, said};
+use crate::link::{LoanPublisher, Taker, left, said};
 
 /// A publisher for each topic.
 pub struct PublishedTopics {
@@ -52,7 +50,6 @@ impl Publisher for PublishedTopics {
 pub struct TakenTopics {
     takers: Vec<Taker>,
     set: WaitSet,
-    wait: Wait,
     /// Topics that may have samples.
     pending: VecDeque<usize>,
     /// The one taken from last.
@@ -62,12 +59,13 @@ pub struct TakenTopics {
 impl TakenTopics {
     /// Around one taker for each topic.
     pub fn new(node: &Node, takers: Vec<Taker>, wait: Wait) -> Result<Self, Error> {
-        let mut set = WaitSet::create(node).map_err(said)?;
+        let mut set = node.wait_set().map_err(said)?;
+        set.set_wait(wait);
         for taker in &takers {
-            set.add(taker.reader()).map_err(said)?;
+            set.add(taker.subscriber()).map_err(said)?;
         }
         let pending = VecDeque::with_capacity(takers.len());
-        Ok(TakenTopics { takers, set, wait, pending, at: 0 })
+        Ok(TakenTopics { takers, set, pending, at: 0 })
     }
 }
 
@@ -75,7 +73,7 @@ impl Subscriber for TakenTopics {
     #[inline]
     fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
         if self.pending.is_empty() {
-            let ready = self.set.wait(self.wait, until_ns).map_err(said)?;
+            let ready = self.set.wait(left(until_ns)).map_err(said)?;
             // Topic n was added n-th.
             self.pending.extend(ready.iter().map(|key| key.index()));
         }
