@@ -1,5 +1,6 @@
 //! Codes, the message of the latest error of a thread, and the border that no panic crosses.
 
+use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -60,28 +61,29 @@ pub enum myelin_code {
 
 pub use myelin_code::{MYELIN_NOTHING, MYELIN_OK};
 
-/// Why a function fails.
+/// Why a function fails. A pointer, so that a result has room in registers.
 #[derive(Debug)]
-pub struct Failure {
-    code: myelin_code,
-    message: String,
-}
+pub struct Failure(Box<(myelin_code, String)>);
 
 impl Failure {
+    fn new(code: myelin_code, message: String) -> Failure {
+        Failure(Box::new((code, message)))
+    }
+
     pub fn handle(message: String) -> Failure {
-        Failure { code: myelin_code::MYELIN_ERROR_HANDLE, message }
+        Failure::new(myelin_code::MYELIN_ERROR_HANDLE, message)
     }
 
     pub fn loan() -> Failure {
         let message = "this loan has been published or discarded already, or is of another owner; \
                        take a new one"
             .to_string();
-        Failure { code: myelin_code::MYELIN_ERROR_LOAN, message }
+        Failure::new(myelin_code::MYELIN_ERROR_LOAN, message)
     }
 
     /// An argument that cannot be, and what to do.
     pub fn setting(what: impl Into<String>) -> Failure {
-        Failure { code: myelin_code::MYELIN_ERROR_SETTING, message: what.into() }
+        Failure::new(myelin_code::MYELIN_ERROR_SETTING, what.into())
     }
 
     /// A payload that is not of its topic's type.
@@ -89,11 +91,13 @@ impl Failure {
         let message = format!(
             "a payload of {bytes} B is none of type {told}; pass a whole value, or whole elements"
         );
-        Failure { code: myelin_code::MYELIN_ERROR_TYPE, message }
+        Failure::new(myelin_code::MYELIN_ERROR_TYPE, message)
     }
 }
 
 impl From<Error> for Failure {
+    #[cold]
+    #[inline(never)]
     fn from(error: Error) -> Failure {
         use myelin_code::*;
         let code = match &error {
@@ -120,33 +124,36 @@ impl From<Error> for Failure {
             Error::Network { .. } => MYELIN_ERROR_NETWORK,
             _ => MYELIN_ERROR_SYSTEM,
         };
-        Failure { code, message: error.to_string() }
+        Failure::new(code, error.to_string())
     }
 }
 
 /// Runs what a function of the ABI does. What it returns, and no panic, is for the program.
 #[inline(always)]
 pub fn enter(act: impl FnOnce() -> Result<myelin_code, Failure>) -> myelin_code {
-    match catch_unwind(AssertUnwindSafe(act)) {
-        Ok(Ok(code)) => code,
-        Ok(Err(failure)) => keep(failure),
-        Err(panic) => {
-            let said = panic.downcast_ref::<&str>().map(ToString::to_string);
-            let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
-            let message =
-                format!("a defect of Myelin, please report it: {}", said.unwrap_or_default());
-            keep(Failure { code: myelin_code::MYELIN_ERROR_BUG, message })
-        }
-    }
+    // What crosses `catch_unwind` does so through memory: the code alone is read as it was written. A result,
+    // read in one piece after its parts were written, is waited for until they have reached the cache.
+    catch_unwind(AssertUnwindSafe(|| act().unwrap_or_else(keep))).unwrap_or_else(is_bug)
+}
+
+#[cold]
+#[inline(never)]
+fn is_bug(panic: Box<dyn Any + Send>) -> myelin_code {
+    let said = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
+    let message = format!("a defect of Myelin, please report it: {}", said.unwrap_or_default());
+    keep(Failure::new(myelin_code::MYELIN_ERROR_BUG, message))
 }
 
 /// Keeps the message for this thread.
 #[cold]
+#[inline(never)]
 fn keep(failure: Failure) -> myelin_code {
-    let message = CString::new(failure.message.replace('\0', "\\0")).unwrap_or_default();
+    let (code, message) = *failure.0;
+    let message = CString::new(message.replace('\0', "\\0")).unwrap_or_default();
     // A thread that ends has no message any more.
     let _ = LATEST.try_with(|latest| *latest.borrow_mut() = message);
-    failure.code
+    code
 }
 
 /// What the latest function of this thread that returned a negative code had to say: one sentence for

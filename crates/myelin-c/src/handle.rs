@@ -1,9 +1,10 @@
 //! The table of all handles. A handle is no address: it is a place in this table and the number of the
 //! place's use, so one that was closed is known as such, also when the place is used again.
 
-use std::cell::{RefCell, UnsafeCell};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::cell::UnsafeCell;
+use std::marker::PhantomData;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use myelin::{Callback, Error, Guard, Node, Reply, SampleBuffer};
 
@@ -76,6 +77,8 @@ pub trait Kind: Sized {
 struct Place {
     /// How often it was taken or freed.
     uses: AtomicU32,
+    /// It belongs to a [`Pool`], which finds it when it is free. Changed while it is.
+    is_pooled: AtomicBool,
     object: UnsafeCell<Object>,
 }
 
@@ -98,39 +101,128 @@ pub fn of_pointer<P>(pointer: *const P) -> u64 {
 /// # Errors
 /// [`Error::TooMany`].
 pub fn insert<T: Kind>(object: T) -> Result<u64, Failure> {
-    let mut reserved = reserve()?;
-    reserved.put(object);
-    Ok(reserved.keep())
-}
-
-/// A place of the table that is free and this thread's.
-///
-/// # Errors
-/// [`Error::TooMany`].
-#[inline]
-pub fn reserve() -> Result<Reserved, Failure> {
-    let index = free_place()?;
+    let index = shared().take()?;
     let place = place(index).expect("it was free");
-    // Relaxed: who had the place before has given it back to this thread, or by way of a lock.
-    let uses = place.uses.load(Ordering::Relaxed).wrapping_add(1);
-    Ok(Reserved { place, handle: u64::from(uses) << 32 | u64::from(index + 1) })
+    // SAFETY: the place is this thread's, and free: no handle of it is valid.
+    unsafe { *place.object.get() = object.wrap() };
+    let handle = place.next_handle(index);
+    place.use_by(handle);
+    Ok(handle)
 }
 
-/// See [`reserve`]; dropped, it is free again, and what was put there is dropped.
-pub struct Reserved {
+impl Place {
+    /// The handle of its next use.
+    #[inline(always)]
+    fn next_handle(&self, index: u32) -> u64 {
+        // Relaxed: whoever has a free place got it by way of a lock, or has acquired `uses`.
+        u64::from(next_use(self.uses.load(Ordering::Relaxed))) << 32 | u64::from(index + 1)
+    }
+
+    /// From now on the handle is valid.
+    #[inline(always)]
+    fn use_by(&self, handle: u64) {
+        // ORDER: Release pairs with the acquire in `look_up`: the object is there. No other thread writes to
+        // a free place.
+        self.uses.store((handle >> 32) as u32, Ordering::Release);
+    }
+
+    /// Of a pooled place: whether no handle of it is valid.
+    #[inline(always)]
+    fn is_free(&self) -> bool {
+        // ORDER: Acquire pairs with the release in `release`: the object is empty.
+        self.uses.load(Ordering::Acquire).is_multiple_of(2)
+    }
+}
+
+/// What can be emptied and filled again.
+pub trait Reusable: Kind + Default {
+    fn clear(&mut self);
+}
+
+impl Reusable for SampleBuffer<[u8]> {
+    #[inline(always)]
+    fn clear(&mut self) {
+        SampleBuffer::clear(self);
+    }
+}
+
+/// Places of one owner, with empty objects that are filled where they lie: who uses one thread locks nothing.
+/// Any thread may [`release`] what has been given out, also after the pool is gone.
+pub struct Pool<T> {
+    places: Vec<(&'static Place, u32)>,
+    /// Which was free the last time.
+    at: usize,
+    objects: PhantomData<T>,
+}
+
+impl<T> Default for Pool<T> {
+    fn default() -> Self {
+        Pool { places: Vec::new(), at: 0, objects: PhantomData }
+    }
+}
+
+impl<T: Reusable> Pool<T> {
+    /// An empty object.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`].
+    #[inline(always)]
+    pub fn spare(&mut self) -> Result<Spare<'_, T>, Failure> {
+        let (place, index) = match self.places.get(self.at) {
+            Some((place, index)) if place.is_free() => (*place, *index),
+            _ => self.look_for_one()?,
+        };
+        Ok(Spare { place, handle: place.next_handle(index), object: PhantomData })
+    }
+
+    /// One after the other: what was given out first is likely to come back first. Where more than half of them
+    /// are passed, they are too few.
+    #[cold]
+    #[inline(never)]
+    fn look_for_one(&mut self) -> Result<(&'static Place, u32), Failure> {
+        let count = self.places.len();
+        let from_here = (self.at..count).chain(0..self.at);
+        let free = from_here.take(count.div_ceil(2)).find(|at| self.places[*at].0.is_free());
+        self.at = free.unwrap_or(count);
+        if free.is_none() {
+            self.grow(count.max(1))?;
+        }
+        Ok(self.places[self.at])
+    }
+
+    fn grow(&mut self, count: usize) -> Result<(), Failure> {
+        let mut shared = shared();
+        for _ in 0..count {
+            let index = shared.take()?;
+            let place = place(index).expect("it was free");
+            // SAFETY: as in `insert`.
+            unsafe { *place.object.get() = T::default().wrap() };
+            place.is_pooled.store(true, Ordering::Relaxed); // until it is no longer ours
+            self.places.push((place, index));
+        }
+        Ok(())
+    }
+}
+
+impl<T> Drop for Pool<T> {
+    fn drop(&mut self) {
+        // Those that are still given out are found again when places are short.
+        shared().left.extend(self.places.iter().map(|(_, index)| *index));
+    }
+}
+
+/// An empty object of a pool, which [`give`](Self::give) gives out; otherwise it stays there.
+pub struct Spare<'a, T> {
     place: &'static Place,
     handle: u64,
+    object: PhantomData<&'a mut T>,
 }
 
-impl Reserved {
-    /// Puts the object there, once; where it then is.
+impl<T: Reusable> Spare<'_, T> {
     #[inline(always)]
-    pub fn put<T: Kind>(&mut self, object: T) -> &mut T {
-        let at = self.place.object.get();
-        // SAFETY: the place is this thread's, and free: there is nothing to drop.
-        unsafe { at.write(object.wrap()) };
-        // SAFETY: nobody else has its handle, and `self` is borrowed for as long.
-        T::find_mut(unsafe { &mut *at }).expect("it was put there")
+    pub fn object(&mut self) -> &mut T {
+        // SAFETY: the place is free and its pool borrowed: nobody else reaches the object.
+        T::find_mut(unsafe { &mut *self.place.object.get() }).expect("a pool has one kind alone")
     }
 
     /// The handle that it will have.
@@ -141,22 +233,8 @@ impl Reserved {
 
     /// From now on the handle is valid.
     #[inline(always)]
-    pub fn keep(self) -> u64 {
-        let handle = self.handle;
-        // ORDER: Release pairs with the acquire in `look_up`: the object is there. No other thread writes
-        // to a place that is reserved.
-        self.place.uses.store((handle >> 32) as u32, Ordering::Release);
-        std::mem::forget(self);
-        handle
-    }
-}
-
-impl Drop for Reserved {
-    #[inline]
-    fn drop(&mut self) {
-        // SAFETY: as in `put`.
-        unsafe { *self.place.object.get() = Object::Nothing };
-        give_back(self.handle as u32 - 1);
+    pub fn give(self) {
+        self.place.use_by(self.handle);
     }
 }
 
@@ -186,17 +264,18 @@ pub unsafe fn remove<T: Kind>(handle: u64) -> Result<T, Failure> {
     // SAFETY: as in `get`.
     T::find(unsafe { &*place.object.get() }).ok_or_else(other_kind::<T>)?;
     // Who is first: of two that close it one alone gets it.
-    let (uses, next) = ((handle >> 32) as u32, next_use(handle));
-    // ORDER: Acquire as in `look_up`; Release pairs with the next use of the place.
-    let closed = place.uses.compare_exchange(uses, next, Ordering::AcqRel, Ordering::Relaxed);
+    let uses = (handle >> 32) as u32;
+    // ORDER: Acquire as in `look_up`.
+    let closed =
+        place.uses.compare_exchange(uses, next_use(uses), Ordering::Acquire, Ordering::Relaxed);
     closed.map_err(|_| is_closed::<T>())?;
     // SAFETY: no handle of it is valid any more, and it is not in the list of free ones yet.
     let object = unsafe { place.object.get().replace(Object::Nothing) };
-    give_back(handle as u32 - 1);
+    shared().free.push(handle as u32 - 1);
     Ok(T::unwrap(object).expect("it was of this kind"))
 }
 
-/// As [`remove`], of an object that is dropped where it is.
+/// Closes the handle of an object that was inserted or comes of a [`Pool`], to which it goes back empty.
 ///
 /// # Safety
 /// As [`remove`].
@@ -204,26 +283,25 @@ pub unsafe fn remove<T: Kind>(handle: u64) -> Result<T, Failure> {
 /// # Errors
 /// As [`remove`].
 #[inline]
-pub unsafe fn close<T: Kind>(handle: u64) -> Result<(), Failure> {
+pub unsafe fn release<T: Reusable>(handle: u64) -> Result<(), Failure> {
     let place = look_up::<T>(handle)?;
+    if !place.is_pooled.load(Ordering::Relaxed) {
+        // SAFETY: as the caller promises.
+        return unsafe { remove::<T>(handle) }.map(drop);
+    }
     // SAFETY: the place is in use, and nobody else uses or closes it meanwhile.
     let object = T::find_mut(unsafe { &mut *place.object.get() }).ok_or_else(other_kind::<T>)?;
-    // ORDER: Relaxed: who has the place next gets it from this thread, or by way of a lock. A store alone: an
-    // exchange would take longer than the rest.
-    place.uses.store(next_use(handle), Ordering::Relaxed);
-    // SAFETY: dropped once: then there is nothing in the place.
-    unsafe {
-        std::ptr::drop_in_place(object);
-        place.object.get().write(Object::Nothing);
-    }
-    give_back(handle as u32 - 1);
+    object.clear();
+    // ORDER: Release pairs with the acquire in `is_free`. A store alone: an exchange would take longer than the
+    // rest.
+    place.uses.store(next_use((handle >> 32) as u32), Ordering::Release);
     Ok(())
 }
 
-/// Of a place whose handle is closed.
-#[inline]
-fn next_use(handle: u64) -> u32 {
-    ((handle >> 32) as u32).wrapping_add(1)
+/// The count after this one: a handle becomes valid or is closed.
+#[inline(always)]
+fn next_use(uses: u32) -> u32 {
+    uses.wrapping_add(1)
 }
 
 #[inline]
@@ -231,7 +309,7 @@ fn look_up<T: Kind>(handle: u64) -> Result<&'static Place, Failure> {
     let place = (handle as u32).checked_sub(1).and_then(place);
     let place = place.ok_or_else(|| is_none::<T>(handle))?;
     let uses = (handle >> 32) as u32;
-    // ORDER: Acquire pairs with the release in `fill`.
+    // ORDER: Acquire pairs with the release in `use_by`.
     if uses.is_multiple_of(2) || place.uses.load(Ordering::Acquire) != uses {
         return Err(is_closed::<T>());
     }
@@ -239,6 +317,7 @@ fn look_up<T: Kind>(handle: u64) -> Result<&'static Place, Failure> {
 }
 
 #[cold]
+#[inline(never)]
 fn is_none<T: Kind>(handle: u64) -> Failure {
     let noun = T::NOUN;
     let message =
@@ -247,11 +326,13 @@ fn is_none<T: Kind>(handle: u64) -> Failure {
 }
 
 #[cold]
+#[inline(never)]
 fn is_closed<T: Kind>() -> Failure {
     Failure::handle(format!("this {} is closed, or was never one", T::NOUN))
 }
 
 #[cold]
+#[inline(never)]
 fn other_kind<T: Kind>() -> Failure {
     Failure::handle(format!("this handle is not of a {}", T::NOUN))
 }
@@ -268,85 +349,126 @@ fn place(index: u32) -> Option<&'static Place> {
     unsafe { chunk.as_ref() }.map(|chunk| &chunk[index as usize % CHUNK])
 }
 
-/// A free place, the thread's own first: taking and releasing samples locks nothing.
-#[inline]
-fn free_place() -> Result<u32, Failure> {
-    let own = FREE.try_with(|own| own.borrow_mut().0.pop()).ok().flatten();
-    own.map_or_else(shared_place, Ok)
+/// The places that nobody has.
+struct Shared {
+    free: Vec<u32>,
+    /// Of pools that are gone; some may still be in use.
+    left: Vec<u32>,
 }
 
-/// One of all threads', and some for later.
-#[cold]
-fn shared_place() -> Result<u32, Failure> {
-    let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
-    if shared.is_empty() {
-        grow(&mut shared)?;
-    }
-    let rest = shared.len().saturating_sub(BATCH);
-    let mut batch = shared.split_off(rest);
-    drop(shared);
-    let place = batch.pop().expect("there is one at least");
-    let kept = FREE.try_with(|own| own.borrow_mut().0.append(&mut batch));
-    if kept.is_err() {
-        SHARED.lock().unwrap_or_else(PoisonError::into_inner).append(&mut batch);
-    }
-    Ok(place)
-}
-
-fn grow(shared: &mut Vec<u32>) -> Result<(), Failure> {
-    let chunk = CHUNKS_USED.load(Ordering::Relaxed); // under the lock
-    if chunk == CHUNKS_MAX {
-        let (what, limit) = ("handles of this process", (CHUNKS_MAX * CHUNK) as u64);
-        return Err(Error::TooMany { topic: None, what, limit }.into());
-    }
-    let place = || Place { uses: AtomicU32::new(0), object: UnsafeCell::new(Object::Nothing) };
-    let places: Box<Chunk> = Box::new(std::array::from_fn(|_| place()));
-    // ORDER: Release pairs with the acquire in `place`.
-    CHUNKS[chunk].store(Box::into_raw(places), Ordering::Release);
-    CHUNKS_USED.store(chunk + 1, Ordering::Relaxed);
-    shared.extend((0..CHUNK).rev().map(|index| (chunk * CHUNK + index) as u32));
-    Ok(())
-}
-
-#[inline]
-fn give_back(index: u32) {
-    let kept = FREE.try_with(|own| {
-        let own = &mut own.borrow_mut().0;
-        own.push(index);
-        if own.len() >= 2 * BATCH {
-            share(own.split_off(BATCH));
+impl Shared {
+    fn take(&mut self) -> Result<u32, Failure> {
+        if self.free.is_empty() {
+            self.collect();
         }
-    });
-    if kept.is_err() {
-        share(vec![index]);
+        if self.free.is_empty() {
+            self.grow()?;
+        }
+        Ok(self.free.pop().expect("there is one at least"))
+    }
+
+    /// What is free of pools that are gone.
+    fn collect(&mut self) {
+        self.free.extend(self.left.extract_if(.., |index| {
+            let place = place(*index).expect("it was a pool's");
+            let is_free = place.is_free();
+            if is_free {
+                place.is_pooled.store(false, Ordering::Relaxed);
+            }
+            is_free
+        }));
+    }
+
+    fn grow(&mut self) -> Result<(), Failure> {
+        let chunk = CHUNKS_USED.load(Ordering::Relaxed); // under the lock
+        if chunk == CHUNKS_MAX {
+            let (what, limit) = ("handles of this process", (CHUNKS_MAX * CHUNK) as u64);
+            return Err(Error::TooMany { topic: None, what, limit }.into());
+        }
+        let place = || Place {
+            uses: AtomicU32::new(0),
+            is_pooled: AtomicBool::new(false),
+            object: UnsafeCell::new(Object::Nothing),
+        };
+        let places: Box<Chunk> = Box::new(std::array::from_fn(|_| place()));
+        // ORDER: Release pairs with the acquire in `place`.
+        CHUNKS[chunk].store(Box::into_raw(places), Ordering::Release);
+        CHUNKS_USED.store(chunk + 1, Ordering::Relaxed);
+        self.free.extend((0..CHUNK).rev().map(|index| (chunk * CHUNK + index) as u32));
+        Ok(())
     }
 }
 
-#[cold]
-fn share(places: Vec<u32>) {
-    SHARED.lock().unwrap_or_else(PoisonError::into_inner).extend(places);
+fn shared() -> MutexGuard<'static, Shared> {
+    SHARED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Free places that one thread keeps.
-struct Free(Vec<u32>);
-
-impl Drop for Free {
-    fn drop(&mut self) {
-        SHARED.lock().unwrap_or_else(PoisonError::into_inner).append(&mut self.0);
-    }
-}
-
-thread_local! {
-    static FREE: RefCell<Free> = RefCell::new(Free(Vec::with_capacity(2 * BATCH)));
-}
-static SHARED: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+static SHARED: Mutex<Shared> = Mutex::new(Shared { free: Vec::new(), left: Vec::new() });
 static CHUNKS: [AtomicPtr<Chunk>; CHUNKS_MAX] =
     [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS_MAX];
 static CHUNKS_USED: AtomicUsize = AtomicUsize::new(0);
 
 const CHUNK: usize = 64;
 const CHUNKS_MAX: usize = 4096;
-/// Places that a thread gets or gives back at once.
-const BATCH: usize = 16;
 
 const _: () = assert!(size_of::<usize>() == 8, "a handle has the size of a pointer");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Buffer = SampleBuffer<[u8]>;
+
+    fn is_valid(handle: u64) -> bool {
+        // SAFETY: the test alone uses its handles, one thread at a time.
+        unsafe { get::<Buffer>(handle) }.is_ok()
+    }
+
+    fn end(handle: u64) {
+        // SAFETY: as above.
+        unsafe { release::<Buffer>(handle) }.expect("it is valid");
+    }
+
+    fn give(pool: &mut Pool<Buffer>) -> u64 {
+        let spare = pool.spare().expect("there are enough");
+        let handle = spare.handle();
+        assert!(!is_valid(handle), "before it is given");
+        spare.give();
+        assert!(is_valid(handle));
+        handle
+    }
+
+    /// One test, as there is one table.
+    #[test]
+    fn places_of_a_pool_come_back() {
+        let mut pool = Pool::default();
+        let mut out = Vec::new();
+        let mut closed = Vec::new();
+        for round in 0..2000 {
+            out.push(give(&mut pool));
+            if out.len() > 40 {
+                let handle = out.swap_remove(round * 7 % 40);
+                std::thread::spawn(move || end(handle)).join().expect("it is valid");
+                closed.push(handle);
+            }
+        }
+        assert!(pool.places.len() <= 128, "{} places for 41 that are out", pool.places.len());
+        assert!(out.iter().all(|handle| is_valid(*handle)));
+        assert!(
+            closed.iter().all(|handle| !is_valid(*handle)),
+            "also when their place is used again"
+        );
+
+        drop(pool);
+        let index = |handle: u64| handle as u32 - 1;
+        let kept = out.pop().expect("there are 40");
+        out.iter().for_each(|handle| end(*handle));
+        let mut shared = shared();
+        shared.collect();
+        assert!(out.iter().all(|handle| shared.free.contains(&index(*handle))));
+        assert!(!shared.free.contains(&index(kept)) && is_valid(kept), "it outlives its pool");
+        drop(shared);
+        end(kept);
+        assert!(!is_valid(kept));
+    }
+}

@@ -202,6 +202,7 @@ pub fn check(told: &DynamicType, bytes: usize) -> Result<(), Failure> {
 }
 
 #[cold]
+#[inline(never)]
 fn misfit(told: &DynamicType, bytes: usize) -> Failure {
     Failure::length(bytes, told.type_name())
 }

@@ -70,14 +70,18 @@ pub unsafe extern "C" fn myelin_sample_release(sample: *mut myelin_sample) -> my
     enter(|| unsafe {
         sized::check(sample)?;
         if (*sample).id == LENT_ID {
-            return Err(Failure::handle(
-                "this sample is lent to the callback; return from it".into(),
-            ));
+            return Err(is_lent());
         }
-        handle::close::<SampleBuffer<[u8]>>((*sample).id)?;
+        handle::release::<SampleBuffer<[u8]>>((*sample).id)?;
         ((*sample).data, (*sample).bytes) = (std::ptr::null(), 0);
         Ok(MYELIN_OK)
     })
+}
+
+#[cold]
+#[inline(never)]
+fn is_lent() -> Failure {
+    Failure::handle("this sample is lent to the callback; return from it".into())
 }
 
 /// Another hold on the same sample, to be released too. So a callback keeps what it is lent. Any thread

@@ -121,10 +121,16 @@ unsafe fn fill_known<T: GrowingStruct>(to: *mut T, bytes: usize, value: T) {
 #[inline]
 pub unsafe fn check<T: GrowingStruct>(to: *mut T) -> Result<(), Failure> {
     if to.is_null() {
-        return Err(Failure::setting(format!("the {} is NULL; pass one to be filled", T::NAME)));
+        return Err(no_struct::<T>());
     }
     // SAFETY: as the caller promises.
     unsafe { size_of_program::<T>(to).map(|_| ()) }
+}
+
+#[cold]
+#[inline(never)]
+fn no_struct<T: GrowingStruct>() -> Failure {
+    Failure::setting(format!("the {} is NULL; pass one to be filled", T::NAME))
 }
 
 #[inline]
@@ -135,6 +141,7 @@ unsafe fn size_of_program<T: GrowingStruct>(of: *const T) -> Result<usize, Failu
 }
 
 #[cold]
+#[inline(never)]
 fn wrong_size<T: GrowingStruct>(bytes: usize) -> Failure {
     let name = T::NAME;
     Failure::setting(format!(

@@ -9,6 +9,7 @@ use myelin::{FdSubscriber, Guard, Interrupter, Sample, SampleBuffer, Subscriber}
 use crate::callback::{self, Context, myelin_callback};
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
 use crate::event::{Events, myelin_event};
+use crate::handle::Pool;
 use crate::node;
 use crate::sample::{self, myelin_sample};
 use crate::sized::{self, sized};
@@ -21,6 +22,8 @@ pub enum myelin_subscriber {}
 
 pub struct SubscriberHandle {
     subscriber: UnsafeCell<Either>,
+    /// For the samples that it gives out.
+    samples: UnsafeCell<Pool<SampleBuffer<[u8]>>>,
     events: RefCell<Events>,
     interrupter: Interrupter,
 }
@@ -48,6 +51,30 @@ impl SubscriberHandle {
     pub unsafe fn watch(&self, set: &mut myelin::WaitSet) -> Result<myelin::Key, myelin::Error> {
         // SAFETY: as the caller promises.
         set.add(unsafe { self.subscriber() })
+    }
+
+    /// Has a sample taken into the table, where it stays, and tells the program.
+    ///
+    /// # Safety
+    /// As [`subscriber`](Self::subscriber); `to` has been checked.
+    #[inline(always)]
+    unsafe fn give(
+        &self,
+        to: *mut myelin_sample,
+        take: impl for<'a> FnOnce(
+            &mut Subscriber<[u8]>,
+            &'a mut SampleBuffer<[u8]>,
+        ) -> Result<Option<&'a Sample<[u8]>>, myelin::Error>,
+    ) -> Result<myelin_code, Failure> {
+        // SAFETY: as the caller promises; `spare` alone is borrowed of it, until it is given.
+        let (samples, subscriber) = unsafe { (&mut *self.samples.get(), self.subscriber()) };
+        let mut spare = samples.spare()?;
+        let id = spare.handle();
+        let Some(sample) = take(subscriber, spare.object())? else { return Ok(MYELIN_NOTHING) };
+        // SAFETY: as the caller promises.
+        unsafe { sized::fill(to, sample::tell(sample, id)) };
+        spare.give();
+        Ok(MYELIN_OK)
     }
 }
 
@@ -116,6 +143,7 @@ pub unsafe extern "C" fn myelin_subscriber_open(
         };
         let made = SubscriberHandle {
             subscriber: UnsafeCell::new(made),
+            samples: UnsafeCell::default(),
             events: RefCell::default(),
             interrupter,
         };
@@ -153,7 +181,7 @@ pub unsafe extern "C" fn myelin_subscriber_take(
     enter(|| unsafe {
         let subscriber = of(subscriber)?;
         sized::check(sample)?;
-        give(sample, |into| subscriber.subscriber().take_into(into))
+        subscriber.give(sample, |it, into| it.take_into(into))
     })
 }
 
@@ -174,7 +202,7 @@ pub unsafe extern "C" fn myelin_subscriber_receive(
         let subscriber = of(subscriber)?;
         sized::check(sample)?;
         let limit = text::duration(limit_ns);
-        give(sample, |into| subscriber.subscriber().receive_into(into, limit))
+        subscriber.give(sample, |it, into| it.receive_into(into, limit))
     })
 }
 
@@ -380,24 +408,4 @@ pub unsafe extern "C" fn myelin_subscriber_on_sample(
 unsafe fn of<'a>(subscriber: *mut myelin_subscriber) -> Result<&'a SubscriberHandle, Failure> {
     // SAFETY: as the caller promises.
     unsafe { handle::get::<Box<SubscriberHandle>>(handle::of_pointer(subscriber)) }.map(|it| &**it)
-}
-
-/// Has a sample taken into the table, where it stays, and tells the program.
-///
-/// # Safety
-/// `to` has been checked.
-#[inline(always)]
-unsafe fn give(
-    to: *mut myelin_sample,
-    take: impl for<'a> FnOnce(
-        &'a mut SampleBuffer<[u8]>,
-    ) -> Result<Option<&'a Sample<[u8]>>, myelin::Error>,
-) -> Result<myelin_code, Failure> {
-    let mut reserved = handle::reserve()?;
-    let id = reserved.handle();
-    let Some(sample) = take(reserved.put(SampleBuffer::new()))? else { return Ok(MYELIN_NOTHING) };
-    // SAFETY: as the caller promises.
-    unsafe { sized::fill(to, sample::tell(sample, id)) };
-    reserved.keep();
-    Ok(MYELIN_OK)
 }

@@ -38,6 +38,7 @@ pub fn c_string(text: &str) -> CString {
 }
 
 /// Of nanoseconds; `UINT64_MAX` (`MYELIN_FOREVER`) is no limit.
+#[inline]
 pub fn duration(ns: u64) -> Duration {
     if ns == u64::MAX { Duration::MAX } else { Duration::from_nanos(ns) }
 }
@@ -49,15 +50,20 @@ pub fn duration(ns: u64) -> Duration {
 ///
 /// # Errors
 /// NULL.
+#[inline]
 pub unsafe fn bytes<'a>(data: *const std::ffi::c_void, bytes: usize) -> Result<&'a [u8], Failure> {
     match (bytes, data.is_null()) {
         (0, _) => Ok(&[]),
-        (_, true) => {
-            Err(Failure::setting(format!("the data is NULL, of {bytes} B; pass the bytes")))
-        }
+        (_, true) => Err(no_data(bytes)),
         // SAFETY: as the caller promises.
         _ => Ok(unsafe { std::slice::from_raw_parts(data.cast(), bytes) }),
     }
+}
+
+#[cold]
+#[inline(never)]
+fn no_data(bytes: usize) -> Failure {
+    Failure::setting(format!("the data is NULL, of {bytes} B; pass the bytes"))
 }
 
 /// Where a result goes.

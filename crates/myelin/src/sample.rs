@@ -127,10 +127,23 @@ impl<T: Payload + ?Sized> SampleBuffer<T> {
         SampleBuffer { taken: Taken::empty(), holds: false, payload: PhantomData }
     }
 
+    /// Releases the sample that it holds: it holds none.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.holds = false;
+        self.taken.release();
+    }
+
     /// The sample that it holds.
     #[inline(always)]
     pub fn sample(&self) -> Option<&Sample<T>> {
-        self.holds.then(|| Sample::borrow(&self.taken))
+        self.holds.then(|| self.held())
+    }
+
+    /// It holds one.
+    #[inline(always)]
+    pub(crate) fn held(&self) -> &Sample<T> {
+        Sample::borrow(&self.taken)
     }
 }
 

@@ -94,8 +94,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         &mut self,
         buffer: &'a mut SampleBuffer<T>,
     ) -> Result<Option<&'a Sample<T>>, Error> {
-        self.fill(buffer)?;
-        Ok(buffer.sample())
+        Ok(self.fill(buffer)?.then(|| buffer.held()))
     }
 
     /// Whether there is one now.
@@ -181,8 +180,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         buffer: &'a mut SampleBuffer<T>,
         limit: Duration,
     ) -> Result<Option<&'a Sample<T>>, Error> {
-        self.receive_by(limit, |subscriber| Ok(subscriber.fill(buffer)?.then_some(())))?;
-        Ok(buffer.sample())
+        let came = self.receive_by(limit, |it| Ok(it.fill(buffer)?.then_some(())))?;
+        Ok(came.map(|()| buffer.held()))
     }
 
     #[inline(always)]
