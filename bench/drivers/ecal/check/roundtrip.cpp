@@ -26,6 +26,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+constexpr std::chrono::seconds ANSWER_WITHIN{2};
+
 struct Answer {
     std::mutex mutex;
     std::condition_variable arrived;
@@ -58,7 +60,10 @@ void ping(eCAL::CPublisher &publisher, Answer &answer, size_t messages, size_t w
         publisher.Send(message.data(), message.size());
         {
             std::unique_lock<std::mutex> lock(answer.mutex);
-            answer.arrived.wait(lock, [&] { return answer.has_arrived; });
+            if (!answer.arrived.wait_until(lock, begin + ANSWER_WITHIN, [&] { return answer.has_arrived; })) {
+                std::cerr << "no answer\n";
+                std::exit(1);
+            }
             answer.has_arrived = false;
             std::swap(answer.bytes, read);
         }
@@ -92,12 +97,10 @@ int main(int count, char **arguments) {
     eCAL::CSubscriber subscriber(run + (is_ping ? "/pong" : "/ping"));
     Answer answer;
     answer.bytes.resize(bytes);
-    std::vector<uint8_t> read(bytes);
     subscriber.SetReceiveCallback([&](const auto &, const auto &, const eCAL::SReceiveCallbackData &data) {
         if (!is_ping) {
-            // As the kit does: taken out, and sent from there.
-            std::memcpy(read.data(), data.buffer, std::min(data.buffer_size, bytes));
-            publisher.Send(read.data(), bytes);
+            // As the kit does: from where eCAL has put it.
+            publisher.Send(data.buffer, data.buffer_size);
             return;
         }
         const std::lock_guard<std::mutex> lock(answer.mutex);

@@ -110,6 +110,15 @@ struct Up {
     link: Option<Link>,
 }
 
+impl Up {
+    /// Whether the run before has left fragments in one of two namespaces, which the next one's datagrams would
+    /// not get past.
+    fn holds_fragments(&self) -> bool {
+        let mut pids = self.hosts.iter().filter_map(RemoteHost::pid);
+        self.across.link.is_some() && pids.any(namespace::holds_fragments)
+    }
+}
+
 impl Hosts {
     /// Reaches both, or says why one cannot be reached, and what to do.
     pub(crate) fn reach(choice: HostsChoice, drivers: Vec<PathBuf>) -> Result<Self, String> {
@@ -125,6 +134,9 @@ impl Hosts {
         link: &Link,
         run: u32,
     ) -> Result<(Vec<&mut dyn Host>, Across), String> {
+        if self.up.as_ref().is_some_and(Up::holds_fragments) {
+            self.up = None;
+        }
         self.shape(link).map_err(|unshaped| unshaped.reason)?;
         let up = self.up()?;
         let mut across = up.across.clone();

@@ -83,6 +83,19 @@ pub(super) fn networks() -> [Network; 2] {
     [network(ping, pong), network(pong, ping)]
 }
 
+/// Whether datagrams are not complete, in the network of this process. A kernel waits 30 s for the rest of one
+/// whose fragments were lost, and puts no other together while those that wait take 4 MiB.
+pub(super) fn holds_fragments(pid: u32) -> bool {
+    let statistics = std::fs::read_to_string(format!("/proc/{pid}/net/sockstat"));
+    statistics.is_ok_and(|text| incomplete_datagrams(&text) > 0)
+}
+
+/// Of /proc/net/sockstat.
+fn incomplete_datagrams(statistics: &str) -> u64 {
+    let line = statistics.lines().find_map(|line| line.strip_prefix("FRAG: inuse "));
+    line.and_then(|rest| rest.split(' ').next()?.parse().ok()).unwrap_or(0)
+}
+
 #[derive(Debug)]
 pub(crate) struct VethPair {
     spaces: [File; 2],
@@ -290,3 +303,17 @@ const QUEUE_PACKETS: u64 = 1000;
 const UNLIMITED_BITS_PER_S: f64 = 10e9;
 const LINK: &str = "link0";
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 18, 0, 2)];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn incomplete_datagrams_are_read_from_the_statistics_of_sockets() {
+        let statistics = "UDP: inuse 3 mem 0\nRAW: inuse 0\nFRAG: inuse 64 memory 4194816\n";
+        assert_eq!(incomplete_datagrams(statistics), 64);
+        for none in ["FRAG: inuse 0 memory 0\n", "UDP: inuse 3 mem 0\n", ""] {
+            assert_eq!(incomplete_datagrams(none), 0, "{none:?}");
+        }
+    }
+}

@@ -2,6 +2,7 @@
 //! where they cannot be had, and that nothing of them is left, whoever dies.
 
 use std::fs;
+use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
@@ -256,6 +257,57 @@ fn a_driver_that_dies_is_named_as_on_one_host() {
         signal(process_of(lab.id(), &["myelin-driver-os", "run ping"]).unwrap(), SIGKILL);
     });
     assert_one_run_failed(&out, &output, "ping was killed by signal 9");
+    before.assert_nothing_left(&networks);
+}
+
+/// Sends the first part of a datagram from ping's host, and never the rest, for which the kernel of pong's waits.
+fn lose_a_fragment(agents: [u32; 2]) {
+    let space = fs::File::open(format!("/proc/{}/ns/net", agents[0])).expect("a network");
+    // Version and length; id; more fragments follow; time to live, UDP; addresses.
+    let mut packet = [0; 20 + 16];
+    packet[0] = 0x45;
+    packet[4..8].copy_from_slice(&[0x12, 0x34, 0x20, 0]);
+    packet[8..10].copy_from_slice(&[64, libc::IPPROTO_UDP as u8]);
+    packet[12..20].copy_from_slice(&[198, 18, 0, 1, 198, 18, 0, 2]);
+    let sent = std::thread::spawn(move || {
+        // SAFETY: all zeros is an address; the packet is valid for its length, as is the address; the thread, which
+        // alone changes its network, ends, and its socket with the call after that.
+        unsafe {
+            let mut to: libc::sockaddr_in = std::mem::zeroed();
+            to.sin_family = libc::AF_INET as libc::sa_family_t;
+            to.sin_addr.s_addr = u32::from_ne_bytes([198, 18, 0, 2]);
+            assert_eq!(libc::setns(space.as_raw_fd(), libc::CLONE_NEWNET), 0);
+            let socket = libc::socket(libc::AF_INET, libc::SOCK_RAW, libc::IPPROTO_RAW);
+            let (to, bytes) = ((&raw const to).cast(), size_of::<libc::sockaddr_in>() as u32);
+            let sent = libc::sendto(socket, packet.as_ptr().cast(), packet.len(), 0, to, bytes);
+            libc::close(socket);
+            sent
+        }
+    });
+    assert_eq!(sent.join().expect("it is sent"), 36, "{}", std::io::Error::last_os_error());
+    wait_for("the fragment", || {
+        let statistics = fs::read_to_string(format!("/proc/{}/net/sockstat", agents[1])).ok()?;
+        statistics.contains("FRAG: inuse 1 ").then_some(())
+    });
+}
+
+#[test]
+fn what_a_run_has_lost_of_a_datagram_is_gone_in_the_next() {
+    let _host = own_host::enter();
+    if !may_make_hosts() {
+        return;
+    }
+    let (folder, before) = (tempfile::tempdir().unwrap(), Before::look());
+    let (output, out, networks) = second_run_harmed(folder.path(), |lab| {
+        let agents = ["myelin-a", "myelin-b"].map(|host| agent_of(lab, host).expect("an agent"));
+        let old = network_of(agents[1]).expect("its network");
+        lose_a_fragment(agents);
+        wait_for("the third run's network", || {
+            agent_of(lab, "myelin-b").and_then(network_of).filter(|network| *network != old)
+        });
+    });
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    assert_eq!(summary(&out)["cells"][0]["runs"], 3);
     before.assert_nothing_left(&networks);
 }
 
