@@ -142,6 +142,14 @@ template <class S> S sized() {
   return made;
 }
 
+/// What a call fills, where it is returned: a copy right after it was written in parts waits for the parts.
+template <class S, class F> Result<S> filled(F fill) {
+  Result<S> made(std::in_place);
+  made->size = sizeof(S);
+  if (int code = fill(&*made)) made = error(code);
+  return made;
+}
+
 /// What a call counts; 0 if its handle is none.
 template <class N, class H> N counted(H *handle, myelin_code (*count)(H *, N *)) {
   N number = 0;
@@ -455,10 +463,10 @@ public:
     if (loan_.data) myelin_publisher_discard(publisher_, &loan_);
   }
   Result<myelin_published> publish() && {
-    auto published = detail::sized<myelin_published>();
-    int code = myelin_publisher_publish(publisher_, &loan_, &published);
+    auto published = detail::filled<myelin_published>([&](myelin_published *published) {
+      return myelin_publisher_publish(publisher_, &loan_, published);
+    });
     loan_.data = nullptr;
-    if (code) return detail::error(code);
     return published;
   }
   const myelin_loan &raw() const { return loan_; }
@@ -475,10 +483,9 @@ public:
   explicit Publisher(myelin_publisher *handle) : handle_(handle) {}
   /// Publishes a copy; of a slice, of any container of such elements.
   Result<myelin_published> publish_copy(const detail::Copied<T> &payload) {
-    auto published = detail::sized<myelin_published>();
-    int code = myelin_publisher_publish_copy(get(), payload.data, payload.bytes, &published);
-    if (code) return detail::error(code);
-    return published;
+    return detail::filled<myelin_published>([&](myelin_published *published) {
+      return myelin_publisher_publish_copy(get(), payload.data, payload.bytes, published);
+    });
   }
   /// Memory for a sample; of a slice with so many elements.
   template <class... Length> Result<Loan<T>> loan(Length... length) {
