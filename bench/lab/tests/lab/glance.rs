@@ -226,6 +226,46 @@ fn of_kinds_with_as_many_systems_those_that_sleep_are_told_of() {
 }
 
 #[test]
+fn beside_none_of_its_kind_those_that_wait_otherwise_are_told_of() {
+    let mut analysis = quick();
+    let kept = ["myelin.shm-block", "myelin.shm-adaptive", "zenoh.shm", "iceoryx.poll"];
+    keep(&mut analysis, |cell| kept.contains(&&*cell.system));
+    for system in analysis.summary.systems.iter_mut().filter(|it| it.name == "zenoh.shm") {
+        system.wait = Wait::Callback;
+    }
+    let text = printed(&analysis);
+    let (_, rest) = text.split_once("myelin.shm-block alone was measured.").expect(&text);
+    let rest = rest.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (sentence, _) = rest.split_once(". ").expect(&text);
+    assert!(sentence.contains("of those that wait otherwise zenoh.shm"), "{text}");
+    assert!(!sentence.contains("iceoryx.poll"), "who polls has a core of its own: {text}");
+}
+
+#[test]
+fn a_part_of_the_messages_is_said_to_be_one() {
+    let page = |analysis: &Analysis| {
+        let folder = tempfile::tempdir().unwrap();
+        write_all(analysis, folder.path()).unwrap();
+        std::fs::read_to_string(folder.path().join("report.html")).unwrap()
+    };
+    let said = "ran on one core: drawn are those across cores.";
+    let mut analysis = quick();
+    keep(&mut analysis, |cell| ["zenoh.shm", "myelin.shm-block"].contains(&&*cell.system));
+    assert!(!page(&analysis).contains(said));
+    for cell in analysis.summary.cells.iter_mut().filter(|cell| cell.system == "zenoh.shm") {
+        let latency = cell.round_trip_us.expect("a round trip has one");
+        let placement = |same_cpu, factor| summary::Placement {
+            same_cpu,
+            share: 0.5,
+            round_trip_us: Some(scaled(latency, factor)),
+            one_way_us: None,
+        };
+        cell.placements = vec![placement(true, 0.5), placement(false, 1.5)];
+    }
+    assert!(page(&analysis).contains(&format!("Some messages of zenoh.shm {said}")));
+}
+
+#[test]
 fn a_point_is_told_from_all_others_and_what_is_not_drawn_is_said() {
     let mut analysis = quick();
     let (cells, details) = (analysis.summary.cells.clone(), analysis.details.clone());

@@ -56,6 +56,8 @@ pub(in crate::report) struct Ranking<'a> {
     /// Points for which there is no panel.
     pub further: usize,
     pub sections: Vec<WaitClass<'a>>,
+    /// Of whose messages some ran on one core: what is drawn is of those across cores.
+    pub across_cores: Vec<String>,
     /// All panels share it, so that they can be compared.
     axis: Axis,
     ticks: Vec<Tick>,
@@ -168,7 +170,8 @@ fn picture<'a>(
         let (sections, axis) = ranked.sections();
         let panels = drawn.iter().map(|point| label(point, &points)).collect();
         let (further, ticks) = (points.len() - drawn.len(), axis.ticks(quantity));
-        Drawing::Ranking(Ranking { panels, further, sections, axis, ticks })
+        let across_cores = across_cores(&sections);
+        Drawing::Ranking(Ranking { panels, further, sections, across_cores, axis, ticks })
     });
     Some(Picture {
         scenario,
@@ -178,6 +181,12 @@ fn picture<'a>(
         tunings,
         drawing,
     })
+}
+
+fn across_cores(sections: &[WaitClass]) -> Vec<String> {
+    let rows = sections.iter().flat_map(|section| &section.rows);
+    let is_mixed = |row: &&RankedSystem| row.marks.iter().flatten().any(|it| it.entry.is_mixed());
+    distinct(rows.filter(is_mixed).map(|row| row.system.name.to_owned()))
 }
 
 impl Quantity {
@@ -264,7 +273,7 @@ impl Quantity {
     }
 
     /// The better of two first.
-    fn order(self, a: f64, b: f64) -> Ordering {
+    pub(super) fn order(self, a: f64, b: f64) -> Ordering {
         if self.is_rate { b.total_cmp(&a) } else { a.total_cmp(&b) }
     }
 }

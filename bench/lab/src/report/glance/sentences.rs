@@ -73,7 +73,10 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
     let floor = floor.map(|(floor, name)| {
         format!(", {} the floor ({name})", format::factor(leader.low / floor))
     });
-    let behind = listed(picture, others, BEHIND_MAX);
+    let behind = match others {
+        [] => of_other_kinds(picture, ranking, section, leader),
+        others => listed(picture, others, BEHIND_MAX),
+    };
     let behind = if behind.is_empty() { behind } else { format!("; {behind}") };
     let unit = if rate { " messages a second" } else { " µs" };
     let rest = format!(
@@ -82,6 +85,26 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
         floor.unwrap_or_default(),
     );
     Some((lead, rest))
+}
+
+/// Of other families those that wait in another way, and leave the cores to others, as the leader does.
+fn of_other_kinds(
+    picture: &Picture,
+    ranking: &Ranking,
+    section: &WaitClass,
+    leader: &Mark,
+) -> String {
+    let topology = leader.entry.system.topology;
+    let is_other = |it: &&WaitClass| it.wait != section.wait && it.wait != Wait::Poll;
+    let kinds = ranking.sections.iter().filter(is_other);
+    let mut marks: Vec<_> = kinds.flat_map(|kind| families(kind, 0)).collect();
+    marks.retain(|mark| {
+        let system = &mark.entry.system;
+        system.family() != leader.entry.system.family() && system.topology == topology
+    });
+    marks.sort_by(|a, b| picture.quantity.order(a.low, b.low));
+    let listed = listed(picture, &marks, BEHIND_MAX);
+    if listed.is_empty() { listed } else { format!("of those that wait otherwise {listed}") }
 }
 
 /// The best of each family in a panel, in the order of the section's rows.
