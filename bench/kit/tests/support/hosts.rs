@@ -133,7 +133,7 @@ pub fn streams_arrive(executable: &Path, system: &System) {
 pub fn a_cut_is_survived(executable: &Path, system: &System) {
     let Some(hosts) = Hosts::new(ADDRESSES) else { return };
     for &reliability in &system.streams.reliability {
-        let (payload_bytes, rate_hz, messages) = (64 << 10, Some(100.0), 300);
+        let (payload_bytes, rate_hz, messages) = (64 << 10, Some(50.0), 300);
         let plain = Prepare { reliability, depth: messages as u32, ..at_rate(&system.name) };
         let prepare = Prepare { payload_bytes, rate_hz, messages, ..plain };
         let mut pair = hosts.open(executable, &prepare);
