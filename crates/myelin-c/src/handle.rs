@@ -17,6 +17,9 @@ use crate::subscriber::SubscriberHandle;
 use crate::topic::TopicHandle;
 use crate::wait_set::WaitSetHandle;
 
+/// A sample, or room for one.
+pub type Buffer = SampleBuffer<[u8]>;
+
 macro_rules! kinds {
     ($($kind:ident: $object:ty, $noun:literal;)*) => {
         /// What a place of the table holds.
@@ -52,7 +55,7 @@ kinds! {
     Topic: Box<TopicHandle>, "topic";
     Publisher: Box<PublisherHandle>, "publisher";
     Subscriber: Box<SubscriberHandle>, "subscriber";
-    Sample: SampleBuffer<[u8]>, "sample";
+    Sample: Buffer, "sample";
     Callback: Box<Callback>, "callback";
     WaitSet: Box<WaitSetHandle>, "wait set";
     Guard: Guard, "guard";
@@ -129,50 +132,32 @@ impl Place {
     /// Of a pooled place: whether no handle of it is valid.
     #[inline(always)]
     fn is_free(&self) -> bool {
-        // ORDER: Acquire pairs with the release in `release`: the object is empty.
+        // ORDER: Acquire pairs with the release in `release`: the buffer is empty.
         self.uses.load(Ordering::Acquire).is_multiple_of(2)
     }
 }
 
-/// What can be emptied and filled again.
-pub trait Reusable: Kind + Default {
-    fn clear(&mut self);
-}
-
-impl Reusable for SampleBuffer<[u8]> {
-    #[inline(always)]
-    fn clear(&mut self) {
-        SampleBuffer::clear(self);
-    }
-}
-
-/// Places of one owner, with empty objects that are filled where they lie: who uses one thread locks nothing.
-/// Any thread may [`release`] what has been given out, also after the pool is gone.
-pub struct Pool<T> {
+/// Places of one owner, with empty buffers that samples are taken into where they lie: who uses one thread locks
+/// nothing. Any thread may [`release`] what has been given out, also after the pool is gone.
+#[derive(Default)]
+pub struct Pool {
     places: Vec<(&'static Place, u32)>,
     /// Which was free the last time.
     at: usize,
-    objects: PhantomData<T>,
 }
 
-impl<T> Default for Pool<T> {
-    fn default() -> Self {
-        Pool { places: Vec::new(), at: 0, objects: PhantomData }
-    }
-}
-
-impl<T: Reusable> Pool<T> {
-    /// An empty object.
+impl Pool {
+    /// An empty buffer.
     ///
     /// # Errors
     /// [`Error::TooMany`].
     #[inline(always)]
-    pub fn spare(&mut self) -> Result<Spare<'_, T>, Failure> {
+    pub fn spare(&mut self) -> Result<Spare<'_>, Failure> {
         let (place, index) = match self.places.get(self.at) {
             Some((place, index)) if place.is_free() => (*place, *index),
             _ => self.look_for_one()?,
         };
-        Ok(Spare { place, handle: place.next_handle(index), object: PhantomData })
+        Ok(Spare { place, handle: place.next_handle(index), pool: PhantomData })
     }
 
     /// One after the other: what was given out first is likely to come back first. Where more than half of them
@@ -196,7 +181,7 @@ impl<T: Reusable> Pool<T> {
             let index = shared.take()?;
             let place = place(index).expect("it was free");
             // SAFETY: as in `insert`.
-            unsafe { *place.object.get() = T::default().wrap() };
+            unsafe { *place.object.get() = Buffer::new().wrap() };
             place.is_pooled.store(true, Ordering::Relaxed); // until it is no longer ours
             self.places.push((place, index));
         }
@@ -204,25 +189,26 @@ impl<T: Reusable> Pool<T> {
     }
 }
 
-impl<T> Drop for Pool<T> {
+impl Drop for Pool {
     fn drop(&mut self) {
         // Those that are still given out are found again when places are short.
         shared().left.extend(self.places.iter().map(|(_, index)| *index));
     }
 }
 
-/// An empty object of a pool, which [`give`](Self::give) gives out; otherwise it stays there.
-pub struct Spare<'a, T> {
+/// An empty buffer of a pool, which [`give`](Self::give) gives out; otherwise it stays there.
+pub struct Spare<'a> {
     place: &'static Place,
     handle: u64,
-    object: PhantomData<&'a mut T>,
+    pool: PhantomData<&'a mut Pool>,
 }
 
-impl<T: Reusable> Spare<'_, T> {
+impl Spare<'_> {
     #[inline(always)]
-    pub fn object(&mut self) -> &mut T {
-        // SAFETY: the place is free and its pool borrowed: nobody else reaches the object.
-        T::find_mut(unsafe { &mut *self.place.object.get() }).expect("a pool has one kind alone")
+    pub fn buffer(&mut self) -> &mut Buffer {
+        // SAFETY: the place is free and its pool borrowed: nobody else reaches the buffer.
+        Buffer::find_mut(unsafe { &mut *self.place.object.get() })
+            .expect("a pool has one kind alone")
     }
 
     /// The handle that it will have.
@@ -275,7 +261,7 @@ pub unsafe fn remove<T: Kind>(handle: u64) -> Result<T, Failure> {
     Ok(T::unwrap(object).expect("it was of this kind"))
 }
 
-/// Closes the handle of an object that was inserted or comes of a [`Pool`], to which it goes back empty.
+/// Closes the handle of a sample that was inserted or comes of a [`Pool`], to which its buffer goes back empty.
 ///
 /// # Safety
 /// As [`remove`].
@@ -283,15 +269,15 @@ pub unsafe fn remove<T: Kind>(handle: u64) -> Result<T, Failure> {
 /// # Errors
 /// As [`remove`].
 #[inline]
-pub unsafe fn release<T: Reusable>(handle: u64) -> Result<(), Failure> {
-    let place = look_up::<T>(handle)?;
+pub unsafe fn release(handle: u64) -> Result<(), Failure> {
+    let place = look_up::<Buffer>(handle)?;
     if !place.is_pooled.load(Ordering::Relaxed) {
         // SAFETY: as the caller promises.
-        return unsafe { remove::<T>(handle) }.map(drop);
+        return unsafe { remove::<Buffer>(handle) }.map(drop);
     }
     // SAFETY: the place is in use, and nobody else uses or closes it meanwhile.
-    let object = T::find_mut(unsafe { &mut *place.object.get() }).ok_or_else(other_kind::<T>)?;
-    object.clear();
+    let buffer = Buffer::find_mut(unsafe { &mut *place.object.get() });
+    buffer.ok_or_else(other_kind::<Buffer>)?.clear();
     // ORDER: Release pairs with the acquire in `is_free`. A store alone: an exchange would take longer than the
     // rest.
     place.uses.store(next_use((handle >> 32) as u32), Ordering::Release);
@@ -417,8 +403,6 @@ const _: () = assert!(size_of::<usize>() == 8, "a handle has the size of a point
 mod tests {
     use super::*;
 
-    type Buffer = SampleBuffer<[u8]>;
-
     fn is_valid(handle: u64) -> bool {
         // SAFETY: the test alone uses its handles, one thread at a time.
         unsafe { get::<Buffer>(handle) }.is_ok()
@@ -426,10 +410,10 @@ mod tests {
 
     fn end(handle: u64) {
         // SAFETY: as above.
-        unsafe { release::<Buffer>(handle) }.expect("it is valid");
+        unsafe { release(handle) }.expect("it is valid");
     }
 
-    fn give(pool: &mut Pool<Buffer>) -> u64 {
+    fn give(pool: &mut Pool) -> u64 {
         let spare = pool.spare().expect("there are enough");
         let handle = spare.handle();
         assert!(!is_valid(handle), "before it is given");

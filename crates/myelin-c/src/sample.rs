@@ -72,7 +72,7 @@ pub unsafe extern "C" fn myelin_sample_release(sample: *mut myelin_sample) -> my
         if (*sample).id == LENT_ID {
             return Err(is_lent());
         }
-        handle::release::<SampleBuffer<[u8]>>((*sample).id)?;
+        handle::release((*sample).id)?;
         ((*sample).data, (*sample).bytes) = (std::ptr::null(), 0);
         Ok(MYELIN_OK)
     })

@@ -23,7 +23,7 @@ pub enum myelin_subscriber {}
 pub struct SubscriberHandle {
     subscriber: UnsafeCell<Either>,
     /// For the samples that it gives out.
-    samples: UnsafeCell<Pool<SampleBuffer<[u8]>>>,
+    samples: UnsafeCell<Pool>,
     events: RefCell<Events>,
     interrupter: Interrupter,
 }
@@ -70,7 +70,7 @@ impl SubscriberHandle {
         let (samples, subscriber) = unsafe { (&mut *self.samples.get(), self.subscriber()) };
         let mut spare = samples.spare()?;
         let id = spare.handle();
-        let Some(sample) = take(subscriber, spare.object())? else { return Ok(MYELIN_NOTHING) };
+        let Some(sample) = take(subscriber, spare.buffer())? else { return Ok(MYELIN_NOTHING) };
         // SAFETY: as the caller promises.
         unsafe { sized::fill(to, sample::tell(sample, id)) };
         spare.give();

@@ -1,10 +1,10 @@
 //! `myelin-driver-myelin`: Myelin's shared-memory route, waiting in several ways, within one process
 //! by callback and by a waiting thread, and the route to other hosts.
 //!
-//! Everything is as a user has it who changes nothing, over the API that users have: loans of run-time size on a topic of bytes,
-//! best effort; copies for messages of up to 104 B, which are copied in any case. Streams have the
-//! depth and the reliability of their scenario; a reliable publisher gives up when a subscriber has
-//! taken nothing for as long as an answer may take (`block_max`).
+//! Everything is as a user has it who changes nothing, over the API that users have: loans of run-time
+//! size on a topic of bytes, best effort; copies for messages of up to 104 B, which are copied in any
+//! case. Streams have the depth and the reliability of their scenario; a reliable publisher gives up when
+//! a subscriber has taken nothing for as long as an answer may take (`block_max`).
 //!
 //! Limits: a subscriber is matched with up to 256 publishers, a publisher with up to 1,024
 //! subscribers. The library waits for one topic at a time, or by a file descriptor for each; so

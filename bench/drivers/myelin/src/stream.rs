@@ -7,6 +7,7 @@ use myelin::{Node, Topic, Wait};
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Streams, Topology};
 use myelin_bench_kit::{Error, Receiver, Stream, message};
 use myelin_shm::limits::{CONNECTIONS_MAX, SUBSCRIBERS_MAX};
+use myelin_shm::topic::SubscriberQos;
 
 use crate::link::{LoanPublisher, Taker, said};
 use crate::topics::{PublishedTopics, TakenTopics};
@@ -103,16 +104,11 @@ pub fn subscriber(
     topic: &Topic<[u8]>,
     prepare: &Prepare,
 ) -> Result<myelin::Subscriber<[u8]>, Error> {
-    let builder = topic.subscriber_builder();
-    let builder = match prepare.publishers {
-        few if few <= PUBLISHERS_USUAL => builder,
-        publishers => builder.publishers_max(publishers),
-    };
+    let usual = SubscriberQos::default().publishers_max;
+    let builder = topic.subscriber_builder().publishers_max(prepare.publishers.max(usual));
     builder.open().map_err(said)
 }
 
-/// So many a subscriber takes without being told.
-const PUBLISHERS_USUAL: u32 = 16;
 /// One that is written, one that is read, one that has just been read.
 const RESERVED: u32 = 3;
 /// Tried with so many. The time to match grows with the square: 0.2 s for 100, 8 s for 1,000 in a
