@@ -37,9 +37,13 @@ constexpr std::uint64_t WAIT_NS_MAX = 3'600'000'000'000;
 /* The profiles' max_blocking_time. */
 constexpr std::chrono::seconds WRITE_BLOCKS_MAX(10);
 
-/* A publisher that leaves takes shared data along: 2.9 unmaps it and frees its books under the
- * loans of subscribers, who crash. They acknowledge a sample when they take it, so nothing tells
- * when they have given it back; this is far longer than they keep one. Nothing is measured then. */
+/* How long an end stays that 2.9 must not lose at once, which nothing tells when it may go. Nothing is
+ * measured then.
+ * - A publisher that leaves takes shared data along: it is unmapped and its books are freed under the
+ *   loans of subscribers, who crash. They acknowledge a sample when they take it, not when they give
+ *   it back; this is far longer than they keep one.
+ * - A reliable reader that leaves while a writer answers what it has missed, which has long come
+ *   otherwise (nackResponseDelay: 5 ms), locks that writer up for good, see `write`. */
 constexpr std::chrono::milliseconds LINGER(100);
 
 struct Link {
@@ -141,7 +145,8 @@ int open_link(const myelin_bench_prepare *prepare, void **context)
     const myelin::Transport transport = transport_of(prepare->system);
     auto link = std::make_unique<Link>(*prepare);
     link->awaits_acknowledgements = prepare->one_way && prepare->is_ping && prepare->reliable;
-    link->lingers_at_close = prepare->is_ping && transport.data_sharing;
+    const bool is_reliable = !prepare->one_way || prepare->reliable;
+    link->lingers_at_close = prepare->is_ping ? transport.data_sharing : is_reliable;
     if (transport.data_sharing && overtakes(*prepare))
       link->copy.resize(link->message_bytes);
     link->endpoints.wait_until_matched(until);
