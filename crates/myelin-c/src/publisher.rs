@@ -1,6 +1,6 @@
 //! Publishers and their loans.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::ffi::c_void;
 use std::sync::Arc;
 
@@ -22,19 +22,16 @@ pub struct PublisherHandle {
     /// run callbacks.
     loans: RefCell<Slots<Loan<'static, [u8]>>>,
     events: RefCell<Events>,
-    /// It publishes: a callback inside must not close it.
-    is_publishing: Cell<bool>,
-    told: Arc<DynamicType>,
+    /// What a payload has to fit; `None` if all do.
+    told: Option<Arc<DynamicType>>,
     publisher: Publisher<[u8]>,
 }
 
 impl PublisherHandle {
+    /// That so many bytes are a payload.
     #[inline]
-    fn publishing<R>(&self, act: impl FnOnce() -> R) -> R {
-        let before = self.is_publishing.replace(true);
-        let result = act();
-        self.is_publishing.set(before);
-        result
+    fn check(&self, bytes: usize) -> Result<(), Failure> {
+        self.told.as_ref().map_or(Ok(()), |told| payload::check(told, bytes))
     }
 }
 
@@ -116,8 +113,7 @@ pub unsafe extern "C" fn myelin_publisher_open(
         let made = Box::new(PublisherHandle {
             loans: RefCell::default(),
             events: RefCell::default(),
-            is_publishing: Cell::new(false),
-            told: topic.told.clone(),
+            told: Some(topic.told.clone()).filter(|told| !told.fits_all()),
             publisher: builder.open()?,
         });
         publisher.write(handle::to_pointer(handle::insert(made)?));
@@ -134,7 +130,7 @@ pub unsafe extern "C" fn myelin_publisher_open(
 pub unsafe extern "C" fn myelin_publisher_close(publisher: *mut myelin_publisher) -> myelin_code {
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
-        if of(publisher)?.is_publishing.get() {
+        if of(publisher)?.publisher.is_publishing() {
             return Err(Failure::handle(
                 "this publisher is publishing further up in this thread; close it after that"
                     .into(),
@@ -159,10 +155,10 @@ pub unsafe extern "C" fn myelin_publisher_publish_copy(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         let publisher = of(publisher)?;
-        payload::check(&publisher.told, bytes)?;
+        publisher.check(bytes)?;
         let data = text::bytes(data, bytes)?;
         check(published)?;
-        tell(publisher.publishing(|| publisher.publisher.publish_copy(data))?, published)
+        tell(publisher.publisher.publish_copy(data)?, published)
     })
 }
 
@@ -179,7 +175,7 @@ pub unsafe extern "C" fn myelin_publisher_loan(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         let publisher = of(publisher)?;
-        payload::check(&publisher.told, bytes)?;
+        publisher.check(bytes)?;
         sized::check(loan)?;
         // The publisher is in a box, and its loans are dropped before it.
         let its: &'static Publisher<[u8]> = &*std::ptr::from_ref(&publisher.publisher);
@@ -208,7 +204,7 @@ pub unsafe extern "C" fn myelin_publisher_publish(
         let publisher = of(publisher)?;
         check(published)?;
         let lent = publisher.loans.borrow_mut().take(end(loan)?)?;
-        tell(publisher.publishing(|| lent.publish())?, published)
+        tell(lent.publish()?, published)
     })
 }
 

@@ -233,6 +233,11 @@ impl DynamicType {
         length.saturating_mul(self.element).saturating_add(self.first)
     }
 
+    /// Whether every number of bytes [`fits`](Self::fits).
+    pub fn fits_all(&self) -> bool {
+        (self.first, self.element) == (0, 1)
+    }
+
     /// Whether a sample of this type can have so many bytes.
     #[inline]
     pub fn fits(&self, bytes: usize) -> bool {

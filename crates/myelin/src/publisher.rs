@@ -139,6 +139,11 @@ impl<T: Payload + ?Sized> Publisher<T> {
         self.with_writer(|writer| writer.reserve(count, bytes as u64))
     }
 
+    /// Whether a publish of it is under way, of which a callback runs: it must not be dropped then.
+    pub fn is_publishing(&self) -> bool {
+        self.busy.get()
+    }
+
     /// How many subscribers it is matched with now.
     pub fn matched(&self) -> usize {
         self.observer.matched()

@@ -189,7 +189,8 @@ impl<T: Payload + ?Sized> Topic<T> {
         let inner = self.node.inner.subscriber(self.wire_topic(), self.subscriber)?;
         let network = self.node.network.as_ref();
         let inlet = network.map(|network| network.inlet(&self.spec(), &inner)).transpose()?;
-        Ok(Subscriber::new(inner, inlet, self.dynamic.clone()))
+        let dynamic = self.dynamic.clone().filter(|told| !told.fits_all());
+        Ok(Subscriber::new(inner, inlet, dynamic))
     }
 
     /// As [`SubscriberBuilder::open_with_fd`], with these settings.
