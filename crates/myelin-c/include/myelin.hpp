@@ -142,11 +142,14 @@ template <class S> S sized() {
   return made;
 }
 
+/// Apart, so that the rest is inlined where it is called.
+template <class R> __attribute__((cold, noinline)) void fail(R &result, int code) { result = error(code); }
+
 /// What a call fills, where it is returned: a copy right after it was written in parts waits for the parts.
-template <class S, class F> Result<S> filled(F fill) {
+template <class S, class F> inline Result<S> filled(F fill) {
   Result<S> made(std::in_place);
   made->size = sizeof(S);
-  if (int code = fill(&*made)) made = error(code);
+  if (int code = fill(&*made)) fail(made, code);
   return made;
 }
 
@@ -491,7 +494,7 @@ public:
   template <class... Length> Result<Loan<T>> loan(Length... length) {
     Result<Loan<T>> loan(std::in_place, get(), detail::sized<myelin_loan>());
     if (int code = myelin_publisher_loan(get(), detail::Size<T>::of(length...), &loan->loan_))
-      loan = detail::error(code);
+      detail::fail(loan, code);
     return loan;
   }
   Result<bool> wait_for_match(std::size_t subscribers, std::chrono::nanoseconds limit) {
@@ -601,11 +604,11 @@ public:
 
 private:
   /// A sample that `fill` fills where it is returned.
-  template <class F> static Result<std::optional<Sample<T>>> filled(F fill) {
+  template <class F> static inline Result<std::optional<Sample<T>>> filled(F fill) {
     Result<std::optional<Sample<T>>> sample(std::in_place, std::in_place,
                                             detail::sized<myelin_sample>());
     const int code = fill(&(*sample)->held_.get());
-    if (code < 0) sample = detail::error(code);
+    if (code < 0) detail::fail(sample, code);
     else if (code == MYELIN_NOTHING) sample->reset();
     return sample;
   }
