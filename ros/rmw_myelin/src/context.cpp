@@ -70,6 +70,8 @@ rmw_context_impl_s::~rmw_context_impl_s() {
   graph.reset();
   listener.reset();
   wait_sets.reset();
+  // What a client has forgotten (rclpy: each node's service of type descriptions) would keep the library's node.
+  for (rmw_myelin::EventSource *source : sources_) source->close();
   myelin_node_close(node);
 }
 

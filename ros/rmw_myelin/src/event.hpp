@@ -76,6 +76,8 @@ class EventSource {
   virtual ~EventSource() = default;
   /// Takes what there is. When it is to be called again at the latest, by `myelin_now`.
   virtual uint64_t poll_events() = 0;
+  /// Closes its endpoint of the library. It is not used any more.
+  virtual void close() = 0;
 };
 
 /// What a wait for the event waits for.

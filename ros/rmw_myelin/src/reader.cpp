@@ -55,8 +55,13 @@ Reader::~Reader() {
     const std::lock_guard<std::mutex> lock(set->mutex_);
     set->detach(*this);
   }
+  Reader::close();
+}
+
+void Reader::close() {
   taken_.clear();
   myelin_subscriber_close(subscriber_);
+  subscriber_ = nullptr;
 }
 
 bool Reader::take_from_library(Sample &sample, myelin_code &code) {

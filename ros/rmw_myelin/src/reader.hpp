@@ -40,6 +40,7 @@ class Reader : public EventSource {
   Node &node() { return node_; }
   Events &events() { return events_; }
   uint64_t poll_events() override;
+  void close() override;
   /// Whether this publisher is there.
   bool has_peer(uint64_t publisher) {
     poll_events();

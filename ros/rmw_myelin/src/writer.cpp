@@ -48,7 +48,12 @@ Writer::Writer(Node &node, Endpoint endpoint)
 Writer::~Writer() {
   node_.context.remove(*this);
   node_.context.graph->remove(node_, endpoint_);
+  Writer::close();
+}
+
+void Writer::close() {
   myelin_publisher_close(publisher_);
+  publisher_ = nullptr;
 }
 
 rmw_ret_t Writer::publish(const void *message, const cdr::RequestHeader *header) try {

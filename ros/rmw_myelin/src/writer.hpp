@@ -44,6 +44,7 @@ class Writer : public EventSource {
   Node &node() { return node_; }
   Events &events() { return events_; }
   uint64_t poll_events() override;
+  void close() override;
   /// Whether it is matched with this subscriber.
   bool is_matched_with(uint64_t subscriber) {
     poll_events();

@@ -217,9 +217,35 @@ def storm(kills):
     say("killed", kills + ALIVE)
 
 
+def held():
+    return [len(os.listdir(f"/proc/self/{what}")) for what in ("task", "fd")]
+
+
+def one_after_another(contexts):
+    """Each context has a node for a while, and leaves nothing to the process: rclpy itself keeps it."""
+    first = None
+    for number in range(contexts):
+        rclpy.init()
+        node = rclpy.create_node(f"node{number}")
+        node.create_publisher(KINDS["String"][0], "String", 10)
+        rclpy.spin_once(node, timeout_sec=0)
+        if number % 2 == 0:
+            node.destroy_node()
+            rclpy.shutdown()
+        else:
+            rclpy.shutdown()
+            node.destroy_node()
+        first = first or held()
+    while any(now > then for now, then in zip(held(), first)):
+        time.sleep(0.01)
+    say("contexts", contexts)
+
+
 def main(role, name, *words):
     if role == "storm":
         return storm(int(words[0]))
+    if role == "contexts":
+        return one_after_another(int(words[0]))
     rclpy.init()
     node = rclpy.create_node(name)
     roles = {"pub": publish, "sub": subscribe, "serve": serve, "ask": ask, "watch": watch, "soak": soak}
@@ -231,5 +257,6 @@ def main(role, name, *words):
 
 
 if len(sys.argv) < 3:
-    sys.exit("usage: node.py pub|sub|serve|ask|watch|soak|storm NAME [TYPE[:TOPIC]…|NODE|NUMBER NODES|KILLS]")
+    sys.exit("usage: node.py pub|sub|serve|ask|watch|soak|storm|contexts NAME "
+             "[TYPE[:TOPIC]…|NODE|NUMBER NODES|KILLS|CONTEXTS]")
 main(*sys.argv[1:])

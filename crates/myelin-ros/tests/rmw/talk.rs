@@ -49,6 +49,15 @@ fn nothing_leaves_the_host_unless_it_is_asked_for() {
     });
 }
 
+#[test]
+fn contexts_that_are_shut_down_leave_nothing_behind() {
+    on_a_host("talk::contexts_that_are_shut_down_leave_nothing_behind", || {
+        let node = Node::start(&Host::Same, Rmw::Myelin, &["contexts", "many", "8"]);
+        assert_eq!(node.line(), "contexts 8");
+        node.end();
+    });
+}
+
 pub fn on_a_host(test: &str, body: impl FnOnce()) {
     if library().is_some() {
         on_own_host(test, body);
