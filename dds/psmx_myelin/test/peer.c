@@ -164,6 +164,7 @@ static void take_all(dds_entity_t reader, void *unused) {
 }
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+static bool ends;  // nobody takes while all is deleted; the gate guards it
 
 static void wait_at_gate(dds_entity_t reader, void *unused) {
   (void)reader, (void)unused;
@@ -194,10 +195,11 @@ static void *take_when_woken(void *set) {
     dds_attach_t reader;
     const bool is_woken = CHECK(dds_waitset_wait(*(dds_entity_t *)set, &reader, 1, DDS_INFINITY)) > 0;
     pthread_mutex_lock(&gate);
-    if (is_woken) take_all((dds_entity_t)reader, NULL);
+    const bool goes_on = !ends;
+    if (is_woken && goes_on) take_all((dds_entity_t)reader, NULL);
     pthread_mutex_unlock(&gate);
+    if (!goes_on) return NULL;
   }
-  return NULL;
 }
 
 static void say_matches(uint32_t count) { SAY("matched %" PRIu32 "\n", count); }
@@ -282,7 +284,9 @@ int main(int count, char **words) {
       is_stopped = stop;
       if (stop) SAY("stopped\n");
     }
-    if (!is_stopped) pthread_mutex_lock(&gate);  // nobody takes while all is deleted
+    if (!is_stopped) pthread_mutex_lock(&gate);
+    ends = true;
+    pthread_mutex_unlock(&gate);  // for a listener that is called meanwhile, which the deletion waits for
   }
   CHECK(dds_delete(participant));
   return 0;
