@@ -22,7 +22,7 @@ pub struct PublisherHandle {
     /// run callbacks.
     loans: RefCell<Slots<Loan<'static, [u8]>>>,
     events: RefCell<Events>,
-    /// What a payload has to fit; `None` if all do.
+    /// Its topic's.
     told: Option<Arc<DynamicType>>,
     publisher: Publisher<[u8]>,
 }
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn myelin_publisher_open(
         let made = Box::new(PublisherHandle {
             loans: RefCell::default(),
             events: RefCell::default(),
-            told: Some(topic.told.clone()).filter(|told| !told.fits_all()),
+            told: topic.told.clone(),
             publisher: builder.open()?,
         });
         publisher.write(handle::to_pointer(handle::insert(made)?));

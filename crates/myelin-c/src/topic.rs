@@ -16,7 +16,8 @@ pub enum myelin_topic {}
 
 pub struct TopicHandle {
     pub topic: Topic<[u8]>,
-    pub told: Arc<DynamicType>,
+    /// What a payload has to fit; `None` if all do.
+    pub told: Option<Arc<DynamicType>>,
 }
 
 /// Whether a publisher waits for a subscriber that is behind.
@@ -86,7 +87,8 @@ pub unsafe extern "C" fn myelin_topic_open(
         let told = payload::told(payload)?;
         let made = node.dynamic_topic(text::required(name, "name")?, &told);
         let made = with(made, sized::read(options)?, payload.is_null())?;
-        let handle = Box::new(TopicHandle { topic: made, told: Arc::new(told) });
+        let told = (!told.fits_all()).then(|| Arc::new(told));
+        let handle = Box::new(TopicHandle { topic: made, told });
         topic.write(handle::to_pointer(handle::insert(handle)?));
         Ok(MYELIN_OK)
     })
