@@ -104,7 +104,8 @@ impl Writer {
 
     /// Writes `head` and `payload` as one message, which begins with the encapsulation header. A copy
     /// is made, but of a large message of whole words that is best effort: that is sent from where it
-    /// lies. `release` is told when it is no longer needed, also if the write fails.
+    /// lies. `release` is told when it is no longer needed, also if the write fails. `hold_back` is called
+    /// once the message is made, and may wait: it is sent when that returns.
     ///
     /// # Errors
     /// [`Error::Memory`]; [`Error::Other`], with `timeout` if CycloneDDS has no room.
@@ -113,6 +114,7 @@ impl Writer {
         head: &[u8],
         payload: &[u8],
         release: Arc<R>,
+        hold_back: impl FnOnce(),
     ) -> Result<(), Error> {
         let context = Arc::into_raw(release);
         // SAFETY: the bytes live for the call, and nothing refers to them after the write below; the
@@ -135,6 +137,7 @@ impl Writer {
             unsafe { released::<R>(context.cast_mut().cast(), bytes) };
             return Err(Error::Memory(bytes));
         }
+        hold_back();
         // SAFETY: the write takes our reference to the sample, whatever comes of it.
         let code = unsafe { ffi::myelin_dds_write(self.entity.number, sample) };
         check("writing", code).map(drop)

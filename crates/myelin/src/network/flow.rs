@@ -72,7 +72,7 @@ impl Flow {
 
     /// Says it to all nodes that are there.
     pub(super) fn say(&self, word: Word) {
-        let _ = self.writer.write(&CDR_LE, &word.encode(), Arc::new(Nothing));
+        let _ = self.writer.write(&CDR_LE, &word.encode(), Arc::new(Nothing), || {});
     }
 
     /// What others have said.

@@ -140,10 +140,6 @@ impl Outlet {
         match &self.window {
             Some(window) if self.is_wanted() => {
                 let room = &self.shared.room;
-                window.set_buffer(self.shared.socket_bytes.load(Ordering::Relaxed));
-                if !room.is_paced(window) {
-                    room.pace(window, self.limit);
-                }
                 if room.has(window) && room.late() == 0 { Ok(0) } else { self.wait(window) }
             }
             _ => Ok(0),
@@ -174,17 +170,27 @@ impl Outlet {
             self.shared.warn(payload.len() as u64, self.window.is_some());
         }
         let bytes = (head.bytes().len() + payload.len()) as u64;
-        let asks = self.window.as_ref().is_some_and(|window| window.enter(bytes, Instant::now()));
         let mut route = lock(&self.shared.route);
         if self.keeps {
             route.keep(head.bytes(), payload);
         }
-        let Some(Bound { writer, .. }) = &route.writer else { return Ok(()) };
-        self.shared.room.enter(bytes);
-        if asks {
-            writer.ask();
-        }
-        match writer.write(head.bytes(), payload, self.shared.room.clone()) {
+        let Some(Bound { writer, .. }) = &route.writer else {
+            self.window.iter().for_each(|window| _ = window.enter(bytes, Instant::now()));
+            return Ok(());
+        };
+        let room = &self.shared.room;
+        room.enter(bytes);
+        // The message is made while those before it are under way. This thread has the route meanwhile:
+        // acknowledgements do not need it.
+        let hold_back = || {
+            let Some(window) = &self.window else { return };
+            window.set_buffer(self.shared.socket_bytes.load(Ordering::Relaxed));
+            room.pace(window, bytes, self.limit);
+            if window.enter(bytes, Instant::now()) {
+                writer.ask();
+            }
+        };
+        match writer.write(head.bytes(), payload, room.clone(), hold_back) {
             Ok(()) => Ok(()),
             // CycloneDDS's own limits, which only a configuration of the user's sets: that is a loss.
             Err(myelin_dds::Error::Other { timeout: true, .. }) if self.window.is_none() => Ok(()),
@@ -293,7 +299,7 @@ impl Shared {
         }
         for (head, payload) in &route.kept {
             self.room.enter((head.len() + payload.len()) as u64);
-            writer.write(head, payload, self.room.clone()).map_err(said)?;
+            writer.write(head, payload, self.room.clone(), || {}).map_err(said)?;
         }
         route.writer = Some(Bound { writer: Arc::new(writer), guid });
         Ok(())
@@ -438,8 +444,9 @@ impl Shared {
     }
 }
 
-/// What is under way to any host at once, and to one that has not told what it receives.
-const SOCKET_BYTES: u64 = 4 << 20;
+/// Of what a host's sockets hold, and of one that has not told, so much is reckoned with. What is under way is
+/// half of it: more fills no link of a robot any better, and what comes waits the longer behind it.
+const SOCKET_BYTES: u64 = 1 << 20;
 
 /// What CycloneDDS calls.
 struct Watch {

@@ -169,19 +169,21 @@ impl Room {
         window.limits.fits(samples, bytes) && self.full_count.load(Ordering::SeqCst) == 0
     }
 
-    /// Whether one more goes out without outrunning the readers' hosts.
-    pub(super) fn is_paced(&self, window: &Window) -> bool {
-        let bytes = self.bytes.load(Ordering::SeqCst).saturating_sub(window.kept_bytes.get());
-        bytes < window.pace_bytes.get()
+    /// Whether one that has entered, of so many bytes, goes out without outrunning the readers' hosts.
+    fn is_paced(&self, window: &Window, own: u64) -> bool {
+        let bytes = self.bytes.load(Ordering::SeqCst);
+        bytes.saturating_sub(own + window.kept_bytes.get()) < window.pace_bytes.get()
             || window.unpaced.get() == Some(self.releases.load(Ordering::SeqCst))
     }
 
     /// Waits for it, for a short time and `limit` at most; then there is nothing to be paced by until
     /// something is acknowledged.
-    #[cold]
-    pub(super) fn pace(&self, window: &Window, limit: Duration) {
+    pub(super) fn pace(&self, window: &Window, own: u64, limit: Duration) {
+        if self.is_paced(window, own) {
+            return;
+        }
         let releases = self.releases.load(Ordering::SeqCst);
-        if !self.wait(PACE_LIMIT.min(limit), None, || self.is_paced(window))
+        if !self.wait(PACE_LIMIT.min(limit), None, || self.is_paced(window, own))
             && self.releases.load(Ordering::SeqCst) == releases
         {
             window.unpaced.set(Some(releases));
@@ -402,20 +404,44 @@ mod tests {
     fn what_a_host_receives_at_once_is_waited_for_once_in_vain() {
         let (room, window) = (Room::default(), window(100));
         window.set_buffer(4 << 20);
+        let next_is_paced = || {
+            room.enter(1 << 20);
+            let is_paced = room.is_paced(&window, 1 << 20);
+            room.released(1 << 20);
+            is_paced
+        };
         for _ in 0..2 {
-            assert!(room.is_paced(&window));
+            assert!(next_is_paced());
             room.enter(1 << 20);
             assert!(window.enter(1 << 20, Instant::now()), "half of it asks");
         }
-        assert!(room.has(&window) && !room.is_paced(&window));
-        room.pace(&window, Duration::MAX);
-        assert!(room.is_paced(&window), "nobody answers");
+        assert!(room.has(&window) && !next_is_paced());
         room.enter(1 << 20);
-        assert!(room.is_paced(&window));
+        room.pace(&window, 1 << 20, Duration::MAX);
+        assert!(room.is_paced(&window, 1 << 20), "nobody answers");
+        room.enter(1 << 20);
+        assert!(room.is_paced(&window, 1 << 20));
         room.released(1 << 20);
-        assert!(!room.is_paced(&window), "somebody does");
+        assert!(!room.is_paced(&window, 1 << 20), "somebody does");
         room.released(1 << 20);
-        assert!(room.is_paced(&window));
+        assert!(room.is_paced(&window, 1 << 20));
+    }
+
+    /// Also where all are acknowledged, and the last is kept until the next is written.
+    #[test]
+    fn a_single_one_that_is_larger_than_that_goes_out() {
+        for history in [0, 1] {
+            let (room, window) = (Room::default(), Window::new(100, history, u64::MAX));
+            window.set_buffer(0);
+            for _ in 0..3 {
+                room.enter(10 << 20);
+                assert!(room.is_paced(&window, 10 << 20), "with a history of {history}");
+                window.enter(10 << 20, Instant::now());
+                if history == 0 || room.samples.load(Ordering::SeqCst) > 1 {
+                    room.released(10 << 20);
+                }
+            }
+        }
     }
 
     #[test]
