@@ -77,7 +77,7 @@ pub unsafe fn give(
 pub unsafe extern "C" fn myelin_callback_close(callback: *mut myelin_callback) -> myelin_code {
     // SAFETY: as the caller promises.
     enter(|| unsafe {
-        drop(handle::remove::<Box<Callback>>(handle::of_pointer(callback))?);
+        drop(handle::remove::<Callback>(handle::of_pointer(callback))?);
         Ok(MYELIN_OK)
     })
 }
@@ -127,5 +127,5 @@ pub unsafe extern "C" fn myelin_callback_error(callback: *mut myelin_callback) -
 
 unsafe fn of<'a>(callback: *mut myelin_callback) -> Result<&'a Callback, Failure> {
     // SAFETY: as the caller promises.
-    unsafe { handle::get::<Box<Callback>>(handle::of_pointer(callback)) }.map(|it| &**it)
+    unsafe { handle::get::<Callback>(handle::of_pointer(callback)) }
 }

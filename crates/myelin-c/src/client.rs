@@ -111,7 +111,7 @@ pub unsafe extern "C" fn myelin_client_close(client: *mut myelin_client) -> myel
                 "this client is calling further up in this thread; close it after that".into(),
             ));
         }
-        drop(handle::remove::<Box<ClientHandle>>(handle::of_pointer(client))?);
+        drop(handle::remove::<ClientHandle>(handle::of_pointer(client))?);
         Ok(MYELIN_OK)
     })
 }
@@ -383,7 +383,7 @@ unsafe fn give(
         let what = "a reply's length does not fit its type";
         return Err(Error::PeerCorrupt { what }.into());
     }
-    let id = handle::insert(reply)?;
+    let id = handle::insert(Box::new(reply))?;
     // A small payload lies in the reply itself, so it is looked at where that stays.
     // SAFETY: it is this thread's.
     let reply = unsafe { handle::get::<Reply<[u8]>>(id)? };
@@ -395,5 +395,5 @@ unsafe fn give(
 
 unsafe fn of<'a>(client: *mut myelin_client) -> Result<&'a ClientHandle, Failure> {
     // SAFETY: as the caller promises.
-    unsafe { handle::get::<Box<ClientHandle>>(handle::of_pointer(client)) }.map(|it| &**it)
+    unsafe { handle::get::<ClientHandle>(handle::of_pointer(client)) }
 }

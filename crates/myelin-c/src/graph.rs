@@ -184,7 +184,7 @@ pub unsafe extern "C" fn myelin_node_graph(
 pub unsafe extern "C" fn myelin_graph_close(graph: *mut myelin_graph) -> myelin_code {
     // SAFETY: as the caller promises.
     enter(|| unsafe {
-        drop(handle::remove::<Box<GraphHandle>>(handle::of_pointer(graph))?);
+        drop(handle::remove::<GraphHandle>(handle::of_pointer(graph))?);
         Ok(MYELIN_OK)
     })
 }
@@ -329,5 +329,5 @@ pub unsafe extern "C" fn myelin_node_on_graph_change(
 
 unsafe fn of<'a>(graph: *mut myelin_graph) -> Result<&'a GraphHandle, Failure> {
     // SAFETY: as the caller promises.
-    unsafe { handle::get::<Box<GraphHandle>>(handle::of_pointer(graph)) }.map(|it| &**it)
+    unsafe { handle::get::<GraphHandle>(handle::of_pointer(graph)) }
 }

@@ -1,9 +1,9 @@
-//! The table of all handles. A handle is no address: it is a place in this table and the number of the
-//! place's use, so one that was closed is known as such, also when the place is used again.
+//! The table of all handles. A handle is no address: it is a place in this table, what is there, and the number
+//! of the place's use, so one that was closed is known as such, also when the place is used again.
 
-use std::cell::UnsafeCell;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
+use std::ops::Range;
+use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use myelin::{Callback, Error, Guard, Node, Reply, SampleBuffer};
@@ -21,73 +21,45 @@ use crate::wait_set::WaitSetHandle;
 pub type Buffer = SampleBuffer<[u8]>;
 
 macro_rules! kinds {
-    ($($kind:ident: $object:ty, $noun:literal;)*) => {
-        /// What a place of the table holds.
-        pub enum Object {
-            Nothing,
-            $($kind($object),)*
-        }
-
-        $(impl Kind for $object {
+    ($($number:literal: $object:ty, $noun:literal;)*) => {$(
+        impl Kind for $object {
+            const NUMBER: u32 = $number;
             const NOUN: &'static str = $noun;
-
-            fn wrap(self) -> Object {
-                Object::$kind(self)
-            }
-
-            fn find(object: &Object) -> Option<&Self> {
-                if let Object::$kind(it) = object { Some(it) } else { None }
-            }
-
-            fn find_mut(object: &mut Object) -> Option<&mut Self> {
-                if let Object::$kind(it) = object { Some(it) } else { None }
-            }
-
-            fn unwrap(object: Object) -> Option<Self> {
-                if let Object::$kind(it) = object { Some(it) } else { None }
-            }
-        })*
-    };
+        }
+    )*};
 }
 
 kinds! {
-    Node: Node, "node";
-    Topic: Box<TopicHandle>, "topic";
-    Publisher: Box<PublisherHandle>, "publisher";
-    Subscriber: Box<SubscriberHandle>, "subscriber";
-    Sample: Buffer, "sample";
-    Callback: Box<Callback>, "callback";
-    WaitSet: Box<WaitSetHandle>, "wait set";
-    Guard: Guard, "guard";
-    Client: Box<ClientHandle>, "client";
-    Server: Box<ServerHandle>, "server";
-    Request: Box<RequestHandle>, "request";
-    Reply: Reply<[u8]>, "reply";
-    Graph: Box<GraphHandle>, "graph";
+    1: Node, "node";
+    2: TopicHandle, "topic";
+    3: PublisherHandle, "publisher";
+    4: SubscriberHandle, "subscriber";
+    5: Buffer, "sample";
+    6: Callback, "callback";
+    7: WaitSetHandle, "wait set";
+    8: Guard, "guard";
+    9: ClientHandle, "client";
+    10: ServerHandle, "server";
+    11: RequestHandle, "request";
+    12: Reply<[u8]>, "reply";
+    13: GraphHandle, "graph";
 }
 
 /// What can be in the table.
 pub trait Kind: Sized {
+    /// Not 0, and another one for each.
+    const NUMBER: u32;
     /// For messages.
     const NOUN: &'static str;
-    fn wrap(self) -> Object;
-    fn find(object: &Object) -> Option<&Self>;
-    fn find_mut(object: &mut Object) -> Option<&mut Self>;
-    fn unwrap(object: Object) -> Option<Self>;
 }
 
-/// A place: what it holds while its use is odd.
+/// A place. All zeros is one that was never used.
 struct Place {
-    /// How often it was taken or freed.
-    uses: AtomicU32,
-    /// It belongs to a [`Pool`], which finds it when it is free. Changed while it is.
-    is_pooled: AtomicBool,
-    object: UnsafeCell<Object>,
+    /// Its handle, while that is valid; else how often it was used, where the handle has it.
+    word: AtomicU64,
+    /// A box of the handle's kind. Of a pooled place it stays there, empty, while there is no handle.
+    object: AtomicPtr<()>,
 }
-
-// SAFETY: a place's object is made and dropped by whoever takes or frees the place, which one thread
-// does; between, it is only shared. What is not `Sync` in it the header gives to one thread at a time.
-unsafe impl Sync for Place {}
 
 /// As a pointer of the header's.
 pub fn to_pointer<P>(handle: u64) -> *mut P {
@@ -99,26 +71,25 @@ pub fn of_pointer<P>(pointer: *const P) -> u64 {
     pointer.addr() as u64
 }
 
-/// Puts an object into the table; what the program gets.
+/// Puts an object into the table, where it stays; what the program gets.
 ///
 /// # Errors
 /// [`Error::TooMany`].
-pub fn insert<T: Kind>(object: T) -> Result<u64, Failure> {
+pub fn insert<T: Kind>(object: Box<T>) -> Result<u64, Failure> {
     let index = shared().take()?;
-    let place = place(index).expect("it was free");
-    // SAFETY: the place is this thread's, and free: no handle of it is valid.
-    unsafe { *place.object.get() = object.wrap() };
-    let handle = place.next_handle(index);
+    let place = place(index);
+    place.object.store(Box::into_raw(object).cast(), Ordering::Relaxed); // by `use_by`
+    let handle = place.next_handle(T::NUMBER << KIND_SHIFT | index);
     place.use_by(handle);
     Ok(handle)
 }
 
 impl Place {
-    /// The handle of its next use.
+    /// The handle of its next use, of which `half` says what and where.
     #[inline(always)]
-    fn next_handle(&self, index: u32) -> u64 {
-        // Relaxed: whoever has a free place got it by way of a lock, or has acquired `uses`.
-        u64::from(next_use(self.uses.load(Ordering::Relaxed))) << 32 | u64::from(index + 1)
+    fn next_handle(&self, half: u32) -> u64 {
+        // Relaxed: whoever has a free place got it by way of a lock, or has acquired the word.
+        uses(self.word.load(Ordering::Relaxed)).wrapping_add(ONE_USE) | u64::from(half)
     }
 
     /// From now on the handle is valid.
@@ -126,22 +97,28 @@ impl Place {
     fn use_by(&self, handle: u64) {
         // ORDER: Release pairs with the acquire in `look_up`: the object is there. No other thread writes to
         // a free place.
-        self.uses.store((handle >> 32) as u32, Ordering::Release);
+        self.word.store(handle, Ordering::Release);
     }
 
     /// Of a pooled place: whether no handle of it is valid.
     #[inline(always)]
     fn is_free(&self) -> bool {
         // ORDER: Acquire pairs with the release in `release`: the buffer is empty.
-        self.uses.load(Ordering::Acquire).is_multiple_of(2)
+        self.word.load(Ordering::Acquire) as u32 == 0
     }
 }
 
+/// A handle's uses alone: what is left of it when it is closed.
+#[inline(always)]
+fn uses(handle: u64) -> u64 {
+    handle & !(ONE_USE - 1)
+}
+
 /// Places of one owner, with empty buffers that samples are taken into where they lie: who uses one thread locks
-/// nothing. Any thread may [`release`] what has been given out, also after the pool is gone.
+/// nothing, and writes to no cache line of another's handles. Any thread may [`release`] what has been given out, also after the pool is gone.
 #[derive(Default)]
 pub struct Pool {
-    places: Vec<(&'static Place, u32)>,
+    indices: Vec<u32>,
     /// Which was free the last time.
     at: usize,
 }
@@ -153,37 +130,39 @@ impl Pool {
     /// [`Error::TooMany`].
     #[inline(always)]
     pub fn spare(&mut self) -> Result<Spare<'_>, Failure> {
-        let (place, index) = match self.places.get(self.at) {
-            Some((place, index)) if place.is_free() => (*place, *index),
+        let index = match self.indices.get(self.at) {
+            Some(index) if place(*index).is_free() => *index,
             _ => self.look_for_one()?,
         };
-        Ok(Spare { place, handle: place.next_handle(index), pool: PhantomData })
+        let handle = place(index).next_handle(Buffer::NUMBER << KIND_SHIFT | POOLED | index);
+        Ok(Spare { place: place(index), handle, pool: PhantomData })
     }
 
     /// One after the other: what was given out first is likely to come back first. Where more than half of them
     /// are passed, they are too few.
     #[cold]
     #[inline(never)]
-    fn look_for_one(&mut self) -> Result<(&'static Place, u32), Failure> {
-        let count = self.places.len();
+    fn look_for_one(&mut self) -> Result<u32, Failure> {
+        let count = self.indices.len();
         let from_here = (self.at..count).chain(0..self.at);
-        let free = from_here.take(count.div_ceil(2)).find(|at| self.places[*at].0.is_free());
+        let mut looked_at = from_here.take(count.div_ceil(2));
+        let free = looked_at.find(|at| place(self.indices[*at]).is_free());
         self.at = free.unwrap_or(count);
         if free.is_none() {
             self.grow(count.max(1))?;
         }
-        Ok(self.places[self.at])
+        Ok(self.indices[self.at])
     }
 
+    /// By so many, or somewhat more.
     fn grow(&mut self, count: usize) -> Result<(), Failure> {
         let mut shared = shared();
-        for _ in 0..count {
-            let index = shared.take()?;
-            let place = place(index).expect("it was free");
-            // SAFETY: as in `insert`.
-            unsafe { *place.object.get() = Buffer::new().wrap() };
-            place.is_pooled.store(true, Ordering::Relaxed); // until it is no longer ours
-            self.places.push((place, index));
+        for _ in 0..count.div_ceil(GROUP as usize) {
+            for index in of_group(shared.take_group()?) {
+                let buffer = Box::into_raw(Box::new(Buffer::new()));
+                place(index).object.store(buffer.cast(), Ordering::Relaxed); // by `use_by`
+                self.indices.push(index);
+            }
         }
         Ok(())
     }
@@ -192,7 +171,7 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         // Those that are still given out are found again when places are short.
-        shared().left.extend(self.places.iter().map(|(_, index)| *index));
+        shared().left.extend(self.indices.iter().step_by(GROUP as usize).map(|it| it / GROUP));
     }
 }
 
@@ -206,9 +185,8 @@ pub struct Spare<'a> {
 impl Spare<'_> {
     #[inline(always)]
     pub fn buffer(&mut self) -> &mut Buffer {
-        // SAFETY: the place is free and its pool borrowed: nobody else reaches the buffer.
-        Buffer::find_mut(unsafe { &mut *self.place.object.get() })
-            .expect("a pool has one kind alone")
+        // SAFETY: a pool's places have a buffer; this one is free and its pool borrowed: nobody else reaches it.
+        unsafe { &mut *self.place.object.load(Ordering::Relaxed).cast() }
     }
 
     /// The handle that it will have.
@@ -231,11 +209,11 @@ impl Spare<'_> {
 ///
 /// # Errors
 /// That it is none, closed, or of another kind.
-#[inline]
+#[inline(always)]
 pub unsafe fn get<'a, T: Kind>(handle: u64) -> Result<&'a T, Failure> {
-    let place = look_up::<T>(handle)?;
-    // SAFETY: the place is in use, and nobody ends that meanwhile.
-    T::find(unsafe { &*place.object.get() }).ok_or_else(other_kind::<T>)
+    let object = look_up::<T>(handle)?.object.load(Ordering::Relaxed);
+    // SAFETY: the place is in use and has an object of this kind, and nobody ends that meanwhile.
+    Ok(unsafe { &*object.cast() })
 }
 
 /// Takes the object of a handle out of the table: the handle is closed.
@@ -245,20 +223,17 @@ pub unsafe fn get<'a, T: Kind>(handle: u64) -> Result<&'a T, Failure> {
 ///
 /// # Errors
 /// As [`get`].
-pub unsafe fn remove<T: Kind>(handle: u64) -> Result<T, Failure> {
+pub unsafe fn remove<T: Kind>(handle: u64) -> Result<Box<T>, Failure> {
     let place = look_up::<T>(handle)?;
-    // SAFETY: as in `get`.
-    T::find(unsafe { &*place.object.get() }).ok_or_else(other_kind::<T>)?;
-    // Who is first: of two that close it one alone gets it.
-    let uses = (handle >> 32) as u32;
-    // ORDER: Acquire as in `look_up`.
+    assert!(handle as u32 & POOLED == 0, "its buffer is the pool's");
+    // ORDER: Acquire as in `look_up`. Who is first: of two that close it one alone gets it.
     let closed =
-        place.uses.compare_exchange(uses, next_use(uses), Ordering::Acquire, Ordering::Relaxed);
-    closed.map_err(|_| is_closed::<T>())?;
-    // SAFETY: no handle of it is valid any more, and it is not in the list of free ones yet.
-    let object = unsafe { place.object.get().replace(Object::Nothing) };
-    shared().free.push(handle as u32 - 1);
-    Ok(T::unwrap(object).expect("it was of this kind"))
+        place.word.compare_exchange(handle, uses(handle), Ordering::Acquire, Ordering::Relaxed);
+    closed.map_err(|_| refused::<T>(handle))?;
+    let object = place.object.swap(std::ptr::null_mut(), Ordering::Relaxed);
+    shared().free.push(handle as u32 & INDEX);
+    // SAFETY: of `insert`, of this kind, and ours alone: no handle of it is valid any more.
+    Ok(unsafe { Box::from_raw(object.cast()) })
 }
 
 /// Closes the handle of a sample that was inserted or comes of a [`Pool`], to which its buffer goes back empty.
@@ -268,120 +243,110 @@ pub unsafe fn remove<T: Kind>(handle: u64) -> Result<T, Failure> {
 ///
 /// # Errors
 /// As [`remove`].
-#[inline]
+#[inline(always)]
 pub unsafe fn release(handle: u64) -> Result<(), Failure> {
     let place = look_up::<Buffer>(handle)?;
-    if !place.is_pooled.load(Ordering::Relaxed) {
+    if handle as u32 & POOLED == 0 {
         // SAFETY: as the caller promises.
-        return unsafe { remove::<Buffer>(handle) }.map(drop);
+        return unsafe { remove_sample(handle) };
     }
-    // SAFETY: the place is in use, and nobody else uses or closes it meanwhile.
-    let buffer = Buffer::find_mut(unsafe { &mut *place.object.get() });
-    buffer.ok_or_else(other_kind::<Buffer>)?.clear();
+    // SAFETY: the place is in use and has a buffer, and nobody else uses or closes it meanwhile.
+    let buffer: &mut Buffer = unsafe { &mut *place.object.load(Ordering::Relaxed).cast() };
+    buffer.clear();
     // ORDER: Release pairs with the acquire in `is_free`. A store alone: an exchange would take longer than the
     // rest.
-    place.uses.store(next_use((handle >> 32) as u32), Ordering::Release);
+    place.word.store(uses(handle), Ordering::Release);
     Ok(())
 }
 
-/// The count after this one: a handle becomes valid or is closed.
+/// # Safety
+/// As [`remove`].
+#[inline(never)]
+unsafe fn remove_sample(handle: u64) -> Result<(), Failure> {
+    // SAFETY: as the caller promises.
+    unsafe { remove::<Buffer>(handle) }.map(drop)
+}
+
+/// Two comparisons find all that is wrong with a handle: what it is not is sorted out apart.
 #[inline(always)]
-fn next_use(uses: u32) -> u32 {
-    uses.wrapping_add(1)
-}
-
-#[inline]
 fn look_up<T: Kind>(handle: u64) -> Result<&'static Place, Failure> {
-    let place = (handle as u32).checked_sub(1).and_then(place);
-    let place = place.ok_or_else(|| is_none::<T>(handle))?;
-    let uses = (handle >> 32) as u32;
+    let place = place(handle as u32 & INDEX);
     // ORDER: Acquire pairs with the release in `use_by`.
-    if uses.is_multiple_of(2) || place.uses.load(Ordering::Acquire) != uses {
-        return Err(is_closed::<T>());
-    }
-    Ok(place)
+    let is_valid = place.word.load(Ordering::Acquire) == handle;
+    let is_such = handle as u32 >> KIND_SHIFT == T::NUMBER;
+    if is_valid && is_such { Ok(place) } else { Err(refused::<T>(handle)) }
 }
 
 #[cold]
 #[inline(never)]
-fn is_none<T: Kind>(handle: u64) -> Failure {
-    let noun = T::NOUN;
-    let message =
-        if handle == 0 { format!("the {noun} is NULL") } else { format!("this is no {noun}") };
-    Failure::handle(message)
+fn refused<T: Kind>(handle: u64) -> Failure {
+    let (noun, half) = (T::NOUN, handle as u32);
+    let is_valid = place(half & INDEX).word.load(Ordering::Relaxed) == handle;
+    Failure::handle(match half >> KIND_SHIFT {
+        _ if handle == 0 => format!("the {noun} is NULL"),
+        0 | KINDS.. => format!("this is no {noun}"),
+        kind if kind != T::NUMBER && is_valid => format!("this handle is not of a {noun}"),
+        _ => format!("this {noun} is closed, or was never one"),
+    })
 }
 
-#[cold]
-#[inline(never)]
-fn is_closed<T: Kind>() -> Failure {
-    Failure::handle(format!("this {} is closed, or was never one", T::NOUN))
+/// The place of this number; too large ones have none, and there are no such.
+#[inline(always)]
+fn place(index: u32) -> &'static Place {
+    &TABLE.0[(index & INDEX) as usize]
 }
 
-#[cold]
-#[inline(never)]
-fn other_kind<T: Kind>() -> Failure {
-    Failure::handle(format!("this handle is not of a {}", T::NOUN))
-}
-
-type Chunk = [Place; CHUNK];
-
-/// The place of this number, if there is one.
-#[inline]
-fn place(index: u32) -> Option<&'static Place> {
-    let chunk = CHUNKS.get(index as usize / CHUNK)?;
-    // ORDER: Acquire pairs with the release in `grow`: the places are there.
-    let chunk = chunk.load(Ordering::Acquire);
-    // SAFETY: a chunk is never freed.
-    unsafe { chunk.as_ref() }.map(|chunk| &chunk[index as usize % CHUNK])
+/// The numbers of a group's places.
+fn of_group(group: u32) -> Range<u32> {
+    group * GROUP..(group + 1) * GROUP
 }
 
 /// The places that nobody has.
 struct Shared {
     free: Vec<u32>,
-    /// Of pools that are gone; some may still be in use.
+    /// Groups that are free as a whole.
+    free_groups: Vec<u32>,
+    /// Groups of pools that are gone; some of their places may still be in use.
     left: Vec<u32>,
+    /// How many groups have ever been taken: the first ones.
+    used: u32,
 }
 
 impl Shared {
     fn take(&mut self) -> Result<u32, Failure> {
         if self.free.is_empty() {
-            self.collect();
-        }
-        if self.free.is_empty() {
-            self.grow()?;
+            let group = self.take_group()?;
+            self.free.extend(of_group(group).rev());
         }
         Ok(self.free.pop().expect("there is one at least"))
     }
 
-    /// What is free of pools that are gone.
-    fn collect(&mut self) {
-        self.free.extend(self.left.extract_if(.., |index| {
-            let place = place(*index).expect("it was a pool's");
-            let is_free = place.is_free();
-            if is_free {
-                place.is_pooled.store(false, Ordering::Relaxed);
-            }
-            is_free
-        }));
-    }
-
-    fn grow(&mut self) -> Result<(), Failure> {
-        let chunk = CHUNKS_USED.load(Ordering::Relaxed); // under the lock
-        if chunk == CHUNKS_MAX {
-            let (what, limit) = ("handles of this process", (CHUNKS_MAX * CHUNK) as u64);
+    fn take_group(&mut self) -> Result<u32, Failure> {
+        if self.free_groups.is_empty() {
+            self.collect();
+        }
+        if let Some(group) = self.free_groups.pop() {
+            return Ok(group);
+        }
+        if self.used == PLACES / GROUP {
+            let (what, limit) = ("handles of this process", u64::from(PLACES));
             return Err(Error::TooMany { topic: None, what, limit }.into());
         }
-        let place = || Place {
-            uses: AtomicU32::new(0),
-            is_pooled: AtomicBool::new(false),
-            object: UnsafeCell::new(Object::Nothing),
-        };
-        let places: Box<Chunk> = Box::new(std::array::from_fn(|_| place()));
-        // ORDER: Release pairs with the acquire in `place`.
-        CHUNKS[chunk].store(Box::into_raw(places), Ordering::Release);
-        CHUNKS_USED.store(chunk + 1, Ordering::Relaxed);
-        self.free.extend((0..CHUNK).rev().map(|index| (chunk * CHUNK + index) as u32));
-        Ok(())
+        self.used += 1;
+        Ok(self.used - 1)
+    }
+
+    /// What is free of pools that are gone.
+    fn collect(&mut self) {
+        let is_free = |group: &mut u32| of_group(*group).all(|index| place(index).is_free());
+        let free = self.left.extract_if(.., is_free);
+        self.free_groups.extend(free.inspect(|group| {
+            for index in of_group(*group) {
+                let buffer = place(index).object.swap(std::ptr::null_mut(), Ordering::Relaxed);
+                // SAFETY: of `Pool::grow`, and nobody's: its pool is gone, and no handle of it is valid.
+                drop(unsafe { Box::from_raw(buffer.cast::<Buffer>()) });
+            }
+        }));
     }
 }
 
@@ -389,13 +354,28 @@ fn shared() -> MutexGuard<'static, Shared> {
     SHARED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-static SHARED: Mutex<Shared> = Mutex::new(Shared { free: Vec::new(), left: Vec::new() });
-static CHUNKS: [AtomicPtr<Chunk>; CHUNKS_MAX] =
-    [const { AtomicPtr::new(std::ptr::null_mut()) }; CHUNKS_MAX];
-static CHUNKS_USED: AtomicUsize = AtomicUsize::new(0);
+/// Groups begin where pairs of cache lines do.
+#[repr(C, align(128))]
+struct Table([Place; PLACES as usize]);
 
-const CHUNK: usize = 64;
-const CHUNKS_MAX: usize = 4096;
+static SHARED: Mutex<Shared> =
+    Mutex::new(Shared { free: Vec::new(), free_groups: Vec::new(), left: Vec::new(), used: 0 });
+/// 1 MB of zeros, of which the pages are there that are used: found without a look at where it is.
+static TABLE: Table = Table(
+    [const { Place { word: AtomicU64::new(0), object: AtomicPtr::new(std::ptr::null_mut()) } };
+        PLACES as usize],
+);
+
+const PLACES: u32 = 1 << 16;
+/// What shares cache lines, and thus is one pool's, or nobody's in particular.
+const GROUP: u32 = 128 / size_of::<Place>() as u32;
+/// Of a handle: uses(32) | kind(15) | pooled(1) | index(16).
+const INDEX: u32 = PLACES - 1;
+const POOLED: u32 = PLACES;
+const KIND_SHIFT: u32 = 17;
+const ONE_USE: u64 = 1 << 32;
+/// More than any kind has.
+const KINDS: u32 = 14;
 
 const _: () = assert!(size_of::<usize>() == 8, "a handle has the size of a pointer");
 
@@ -436,7 +416,7 @@ mod tests {
                 closed.push(handle);
             }
         }
-        assert!(pool.places.len() <= 128, "{} places for 41 that are out", pool.places.len());
+        assert!(pool.indices.len() <= 128, "{} places for 41 that are out", pool.indices.len());
         assert!(out.iter().all(|handle| is_valid(*handle)));
         assert!(
             closed.iter().all(|handle| !is_valid(*handle)),
@@ -444,15 +424,20 @@ mod tests {
         );
 
         drop(pool);
-        let index = |handle: u64| handle as u32 - 1;
+        let group = |handle: u64| (handle as u32 & INDEX) / GROUP;
         let kept = out.pop().expect("there are 40");
         out.iter().for_each(|handle| end(*handle));
         let mut shared = shared();
         shared.collect();
-        assert!(out.iter().all(|handle| shared.free.contains(&index(*handle))));
-        assert!(!shared.free.contains(&index(kept)) && is_valid(kept), "it outlives its pool");
+        let is_free = |shared: &Shared, handle| shared.free_groups.contains(&group(handle));
+        let mut others = out.iter().filter(|handle| group(**handle) != group(kept));
+        assert!(others.all(|handle| is_free(&shared, *handle)));
+        assert!(!is_free(&shared, kept) && is_valid(kept), "it outlives its pool");
         drop(shared);
         end(kept);
         assert!(!is_valid(kept));
+        let mut shared = super::shared();
+        shared.collect();
+        assert!(is_free(&shared, kept));
     }
 }

@@ -66,7 +66,7 @@ pub unsafe extern "C" fn myelin_node_open(
     enter(|| unsafe {
         text::put(node, std::ptr::null_mut(), "node")?;
         let builder = with(Node::builder(text::required(name, "name")?), sized::read(options)?)?;
-        node.write(handle::to_pointer(handle::insert(builder.open()?)?));
+        node.write(handle::to_pointer(handle::insert(Box::new(builder.open()?))?));
         Ok(MYELIN_OK)
     })
 }

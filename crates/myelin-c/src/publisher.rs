@@ -98,7 +98,7 @@ pub unsafe extern "C" fn myelin_publisher_open(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         text::put(publisher, std::ptr::null_mut(), "publisher")?;
-        let topic = handle::get::<Box<TopicHandle>>(handle::of_pointer(topic))?;
+        let topic = handle::get::<TopicHandle>(handle::of_pointer(topic))?;
         let options = sized::read(options)?;
         let mut builder = topic.topic.publisher_builder().timestamps(options.timestamps);
         if options.loans_max != 0 {
@@ -136,7 +136,7 @@ pub unsafe extern "C" fn myelin_publisher_close(publisher: *mut myelin_publisher
                     .into(),
             ));
         }
-        drop(handle::remove::<Box<PublisherHandle>>(handle::of_pointer(publisher))?);
+        drop(handle::remove::<PublisherHandle>(handle::of_pointer(publisher))?);
         Ok(MYELIN_OK)
     })
 }
@@ -366,7 +366,7 @@ pub unsafe extern "C" fn myelin_publisher_on_event(
 #[inline]
 unsafe fn of<'a>(publisher: *mut myelin_publisher) -> Result<&'a PublisherHandle, Failure> {
     // SAFETY: as the caller promises.
-    unsafe { handle::get::<Box<PublisherHandle>>(handle::of_pointer(publisher)) }.map(|it| &**it)
+    unsafe { handle::get::<PublisherHandle>(handle::of_pointer(publisher)) }
 }
 
 /// The number of a loan that ends; its memory is the program's no longer.
@@ -390,13 +390,15 @@ unsafe fn check(published: *mut myelin_published) -> Result<(), Failure> {
     if published.is_null() { Ok(()) } else { unsafe { sized::check(published) } }
 }
 
+/// # Safety
+/// `published` has been [checked](check).
 #[inline]
 unsafe fn tell(it: Published, published: *mut myelin_published) -> Result<myelin_code, Failure> {
     if !published.is_null() {
         let Published { sequence, passed_over, .. } = it;
         let told = myelin_published { size: 0, sequence, passed_over };
         // SAFETY: as the caller promises.
-        unsafe { sized::write(published, told)? };
+        unsafe { sized::fill(published, told) };
     }
     Ok(MYELIN_OK)
 }

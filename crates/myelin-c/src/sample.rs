@@ -107,7 +107,7 @@ pub unsafe extern "C" fn myelin_sample_clone(
         } else {
             held((*sample).id)?
         };
-        let id = handle::insert(SampleBuffer::from(held.clone()))?;
+        let id = handle::insert(Box::new(SampleBuffer::from(held.clone())))?;
         // A small payload lies in the sample itself, so it is looked at where that stays.
         sized::write(clone, tell(self::held(id)?, id))?;
         Ok(MYELIN_OK)
@@ -127,5 +127,5 @@ thread_local! {
     static LENT: Cell<*const Sample<[u8]>> = const { Cell::new(std::ptr::null()) };
 }
 
-/// No handle has it: its place's use is even.
+/// No handle has it: it is of no kind.
 const LENT_ID: u64 = 1;

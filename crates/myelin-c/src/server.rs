@@ -125,7 +125,7 @@ pub unsafe extern "C" fn myelin_server_open(
 pub unsafe extern "C" fn myelin_server_close(server: *mut myelin_server) -> myelin_code {
     // SAFETY: as the caller promises.
     enter(|| unsafe {
-        drop(handle::remove::<Box<ServerHandle>>(handle::of_pointer(server))?);
+        drop(handle::remove::<ServerHandle>(handle::of_pointer(server))?);
         Ok(MYELIN_OK)
     })
 }
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn myelin_server_on_request(
     enter(|| unsafe {
         let context = Context::new(context, release);
         let call = callback::prepare(call, callback)?;
-        let taken = handle::remove::<Box<ServerHandle>>(handle::of_pointer(server))?;
+        let taken = handle::remove::<ServerHandle>(handle::of_pointer(server))?;
         let ServerHandle { service, told, .. } = *taken;
         let made = service.into_inner().on_request(move |request| {
             if !told.request.fits(request.len()) {
@@ -331,7 +331,7 @@ pub unsafe extern "C" fn myelin_request_release(request: *mut myelin_request) ->
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         sized::check(request)?;
-        drop(handle::remove::<Box<RequestHandle>>((*request).id)?);
+        drop(handle::remove::<RequestHandle>((*request).id)?);
         ((*request).data, (*request).bytes) = (std::ptr::null(), 0);
         Ok(MYELIN_OK)
     })
@@ -355,12 +355,12 @@ unsafe fn hold(
 
 unsafe fn of<'a>(server: *mut myelin_server) -> Result<&'a ServerHandle, Failure> {
     // SAFETY: as the caller promises.
-    unsafe { handle::get::<Box<ServerHandle>>(handle::of_pointer(server)) }.map(|it| &**it)
+    unsafe { handle::get::<ServerHandle>(handle::of_pointer(server)) }
 }
 
 unsafe fn request_of<'a>(request: *const myelin_request) -> Result<&'a RequestHandle, Failure> {
     // SAFETY: as the caller promises.
     unsafe { sized::check(request.cast_mut())? };
     // SAFETY: the first version has an id.
-    unsafe { handle::get::<Box<RequestHandle>>((*request).id) }.map(|it| &**it)
+    unsafe { handle::get::<RequestHandle>((*request).id) }
 }

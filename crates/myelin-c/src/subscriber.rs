@@ -115,7 +115,7 @@ pub unsafe extern "C" fn myelin_subscriber_open(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         text::put(subscriber, std::ptr::null_mut(), "subscriber")?;
-        let topic = handle::get::<Box<TopicHandle>>(handle::of_pointer(topic))?;
+        let topic = handle::get::<TopicHandle>(handle::of_pointer(topic))?;
         let options = sized::read(options)?;
         let mut builder = topic.topic.subscriber_builder();
         if options.held_max != 0 {
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn myelin_subscriber_close(
 ) -> myelin_code {
     // SAFETY: as the caller promises.
     enter(|| unsafe {
-        drop(handle::remove::<Box<SubscriberHandle>>(handle::of_pointer(subscriber))?);
+        drop(handle::remove::<SubscriberHandle>(handle::of_pointer(subscriber))?);
         Ok(MYELIN_OK)
     })
 }
@@ -393,7 +393,7 @@ pub unsafe extern "C" fn myelin_subscriber_on_sample(
                 "a subscriber with a descriptor cannot be called back; make it without one",
             ));
         }
-        let taken = handle::remove::<Box<SubscriberHandle>>(handle::of_pointer(subscriber))?;
+        let taken = handle::remove::<SubscriberHandle>(handle::of_pointer(subscriber))?;
         let Either::Plain(plain) = taken.subscriber.into_inner() else {
             unreachable!("looked at above")
         };
@@ -407,5 +407,5 @@ pub unsafe extern "C" fn myelin_subscriber_on_sample(
 #[inline]
 unsafe fn of<'a>(subscriber: *mut myelin_subscriber) -> Result<&'a SubscriberHandle, Failure> {
     // SAFETY: as the caller promises.
-    unsafe { handle::get::<Box<SubscriberHandle>>(handle::of_pointer(subscriber)) }.map(|it| &**it)
+    unsafe { handle::get::<SubscriberHandle>(handle::of_pointer(subscriber)) }
 }

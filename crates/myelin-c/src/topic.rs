@@ -150,7 +150,7 @@ unsafe fn with(
 pub unsafe extern "C" fn myelin_topic_close(topic: *mut myelin_topic) -> myelin_code {
     // SAFETY: as the caller promises.
     enter(|| unsafe {
-        drop(handle::remove::<Box<TopicHandle>>(handle::of_pointer(topic))?);
+        drop(handle::remove::<TopicHandle>(handle::of_pointer(topic))?);
         Ok(MYELIN_OK)
     })
 }

@@ -58,7 +58,7 @@ pub unsafe extern "C" fn myelin_wait_set_open(
 pub unsafe extern "C" fn myelin_wait_set_close(set: *mut myelin_wait_set) -> myelin_code {
     // SAFETY: as the caller promises.
     enter(|| unsafe {
-        drop(handle::remove::<Box<WaitSetHandle>>(handle::of_pointer(set))?);
+        drop(handle::remove::<WaitSetHandle>(handle::of_pointer(set))?);
         Ok(MYELIN_OK)
     })
 }
@@ -77,7 +77,7 @@ pub unsafe extern "C" fn myelin_wait_set_add(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         let watched = of(set)?;
-        let subscriber = handle::get::<Box<SubscriberHandle>>(handle::of_pointer(subscriber))?;
+        let subscriber = handle::get::<SubscriberHandle>(handle::of_pointer(subscriber))?;
         let added = subscriber.watch(&mut watched.set)?;
         watched.keys.insert(added, key);
         Ok(MYELIN_OK)
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn myelin_wait_set_add_server(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         let watched = of(set)?;
-        let server = handle::get::<Box<ServerHandle>>(handle::of_pointer(server))?;
+        let server = handle::get::<ServerHandle>(handle::of_pointer(server))?;
         let added = server.watch(&mut watched.set)?;
         watched.keys.insert(added, key);
         Ok(MYELIN_OK)
@@ -120,7 +120,7 @@ pub unsafe extern "C" fn myelin_wait_set_guard(
         let watched = of(set)?;
         let made = watched.set.guard()?;
         watched.keys.insert(made.key(), key);
-        guard.write(handle::to_pointer(handle::insert(made)?));
+        guard.write(handle::to_pointer(handle::insert(Box::new(made))?));
         Ok(MYELIN_OK)
     })
 }
@@ -265,7 +265,7 @@ pub unsafe extern "C" fn myelin_wait_set_set_wait(
 /// One thread at a time uses a set, and no reference of an earlier call is left.
 unsafe fn of<'a>(set: *mut myelin_wait_set) -> Result<&'a mut Watched, Failure> {
     // SAFETY: as the caller promises.
-    let set = unsafe { handle::get::<Box<WaitSetHandle>>(handle::of_pointer(set))? };
+    let set = unsafe { handle::get::<WaitSetHandle>(handle::of_pointer(set))? };
     // SAFETY: as the caller promises.
     Ok(unsafe { &mut *set.0.get() })
 }

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use myelin_shm::data_plane::subscription::Taken;
+use myelin_shm::data_plane::subscription::{Reader, Taken};
 use myelin_shm::dispatch::callback::{self as shm_callback, Function, Lengths};
 use myelin_shm::node as shm;
 pub use myelin_shm::waiting::interrupt::Interrupter;
@@ -94,14 +94,18 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         &mut self,
         buffer: &'a mut SampleBuffer<T>,
     ) -> Result<Option<&'a Sample<T>>, Error> {
-        Ok(self.fill(buffer)?.then(|| buffer.held()))
+        Ok(self.fill(buffer, Reader::take_into)?.then(|| buffer.held()))
     }
 
     /// Whether there is one now.
     #[inline(always)]
-    fn fill(&mut self, buffer: &mut SampleBuffer<T>) -> Result<bool, Error> {
+    fn fill(
+        &mut self,
+        buffer: &mut SampleBuffer<T>,
+        take: impl FnOnce(&mut Reader, &mut Taken) -> Result<bool, Error>,
+    ) -> Result<bool, Error> {
         buffer.holds = false;
-        if !self.inner.reader.take_into(&mut buffer.taken)? {
+        if !take(&mut self.inner.reader, &mut buffer.taken)? {
             return Ok(false);
         }
         if !dynamic::fits::<T>(&self.dynamic, buffer.taken.bytes().len()) {
@@ -166,6 +170,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// As [`take`](Subscriber::take).
     #[inline]
     pub fn receive(&mut self, limit: Duration) -> Result<Option<Sample<T>>, Error> {
+        self.comes_soon()?;
         self.receive_by(limit, Self::take)
     }
 
@@ -180,7 +185,12 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         buffer: &'a mut SampleBuffer<T>,
         limit: Duration,
     ) -> Result<Option<&'a Sample<T>>, Error> {
-        let came = self.receive_by(limit, |it| Ok(it.fill(buffer)?.then_some(())))?;
+        // Who polls looks for a while before it reads the clock.
+        if self.wait == Wait::Poll && self.fill(buffer, Reader::take_soon)? {
+            return Ok(Some(buffer.held()));
+        }
+        let came =
+            self.receive_by(limit, |it| Ok(it.fill(buffer, Reader::take_into)?.then_some(())))?;
         Ok(came.map(|()| buffer.held()))
     }
 
@@ -190,7 +200,6 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         limit: Duration,
         mut take: impl FnMut(&mut Self) -> Result<Option<R>, Error>,
     ) -> Result<Option<R>, Error> {
-        self.comes_soon()?;
         if let Some(sample) = take(self)? {
             return Ok(Some(sample));
         }

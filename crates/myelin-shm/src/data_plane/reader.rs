@@ -160,6 +160,20 @@ impl Reader {
         Ok(self.is_ready(false) || self.look_on())
     }
 
+    /// As [`look_a_while`](Self::look_a_while) and then [`take_into`](Self::take_into), in one: false if it has
+    /// not come that soon. A descriptor is not seen to.
+    ///
+    /// # Errors
+    /// As [`take`](Self::take); there is none then.
+    #[inline]
+    pub fn take_soon(&mut self, into: &mut Taken) -> Result<bool, Error> {
+        into.release();
+        if self.shared.is_forked() {
+            return Err(Error::Forked);
+        }
+        if self.is_ready(false) || self.look_on() { self.take_now(into) } else { Ok(false) }
+    }
+
     #[inline(always)]
     fn take_now(&mut self, into: &mut Taken) -> Result<bool, Error> {
         if self.shared.is_forked() {
