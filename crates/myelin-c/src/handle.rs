@@ -115,7 +115,8 @@ fn uses(handle: u64) -> u64 {
 }
 
 /// Places of one owner, with empty buffers that samples are taken into where they lie: who uses one thread locks
-/// nothing, and writes to no cache line of another's handles. Any thread may [`release`] what has been given out, also after the pool is gone.
+/// nothing, and writes to no cache line of another's handles. Any thread may [`release`] what has been given out,
+/// also after the pool is gone.
 #[derive(Default)]
 pub struct Pool {
     indices: Vec<u32>,
