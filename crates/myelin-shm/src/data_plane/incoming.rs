@@ -37,8 +37,9 @@ pub(crate) struct Incoming {
     reliable: bool,
     depth: u64,
     lost: u64,
-    /// Slot segments looked up so far, by number.
+    /// Slot segments looked up so far, by number; and the last one that was used, here.
     slots: Vec<Option<SlotView>>,
+    last_slots: Option<(u32, SlotView)>,
     /// The count of arrivals at which a slot segment was missing.
     missing_at: Option<u32>,
 }
@@ -65,6 +66,7 @@ impl Incoming {
             depth,
             lost: 0,
             slots: Vec::new(),
+            last_slots: None,
             missing_at: None,
             source,
         };
@@ -197,10 +199,18 @@ impl Incoming {
     /// Where the slots of segment `number` lie; `None` if its descriptor has not come yet.
     #[inline(always)]
     fn slot_view(&mut self, number: u32) -> Option<SlotView> {
-        match self.slots.get(number as usize) {
-            Some(Some(view)) => Some(*view),
-            _ => self.look_up(number),
+        match self.last_slots {
+            Some((last, view)) if last == number => Some(view),
+            _ => self.other_slot_view(number),
         }
+    }
+
+    #[inline(never)]
+    fn other_slot_view(&mut self, number: u32) -> Option<SlotView> {
+        let known = self.slots.get(number as usize).copied().flatten();
+        let view = known.or_else(|| self.look_up(number))?;
+        self.last_slots = Some((number, view));
+        Some(view)
     }
 
     #[cold]

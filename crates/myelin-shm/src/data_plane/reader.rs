@@ -416,6 +416,7 @@ impl Reader {
         });
         lingering.retain(|source| !shared.forget(source));
         self.sort_out();
+        self.shared.note_reader(self, self.connections.as_ptr());
     }
 }
 

@@ -8,7 +8,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::data_plane::arena::{Arena, Slot};
-use crate::data_plane::layout::{Cell, INLINE_BYTES_MAX};
+use crate::data_plane::layout::{Cell, INLINE_BYTES_MAX, PublicationHead};
+use crate::data_plane::prefetch;
 use crate::data_plane::publication::{PublicationShared, SlotSegment};
 use crate::data_plane::reclaim::Protected;
 use crate::data_plane::remote_subscriber::RemoteSubscriber;
@@ -133,8 +134,11 @@ pub struct Writer {
     /// Sequence of the next sample, and its cell.
     next: u64,
     at: usize,
-    /// The cells of `shared`: looked up once and not at each publish.
+    /// The cells of `shared`, and its head: looked up once and not at each publish.
     ring: *const [Cell],
+    head: *const PublicationHead,
+    /// The first of `views`, and its `asleep`: hints.
+    first: [*const u8; 2],
     arena: Arena,
     /// Samples in slots that were not free when last looked at, with their sequences.
     out: Vec<(u64, Slot)>,
@@ -174,6 +178,8 @@ impl Writer {
             next: 0,
             at: 0,
             ring: shared.cells(),
+            head: shared.head(),
+            first: [std::ptr::null(); 2],
             arena: Arena::default(),
             out: Vec::new(),
             slot_segments: Vec::new(),
@@ -211,6 +217,7 @@ impl Writer {
         if self.loans >= self.shared.qos().loans_max {
             return Err(Error::TooManyLoans { topic: self.topic_name(), loans: self.loans });
         }
+        self.prefetch(0);
         let slot = self.slot(length)?;
         self.loans += 1;
         Ok(RawLoan { length, memory: Memory::Slot(slot) })
@@ -239,7 +246,7 @@ impl Writer {
     #[inline]
     pub fn publish(&mut self, loan: RawLoan) -> Result<Published, Error> {
         let is_private = matches!(loan.memory, Memory::Private(_));
-        ring::prefetch_to_write(self.cell(), if is_private { loan.length as usize } else { 0 });
+        self.prefetch(if is_private { loan.length as usize } else { 0 });
         if let Err(error) = self.make_room() {
             self.discard(loan);
             return Err(error);
@@ -267,7 +274,7 @@ impl Writer {
             return self.publish(loan);
         }
         self.check_payload(payload.len() as u64)?;
-        ring::prefetch_to_write(self.cell(), payload.len());
+        self.prefetch(payload.len());
         self.make_room()?;
         Ok(self.publish_inline(payload))
     }
@@ -290,7 +297,7 @@ impl Writer {
         if fork::is_forked(self.fork) {
             return Err(Error::Forked);
         }
-        let asserted = &self.shared.head().asserted;
+        let asserted = &self.head().asserted;
         asserted.store(asserted.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         Ok(())
     }
@@ -312,7 +319,7 @@ impl Writer {
         let time_ns = self.time_ns();
         let cell = self.begin();
         ring::write_inline(cell, payload, time_ns);
-        ring::finish(cell, &self.shared.head().published, self.next);
+        ring::finish(cell, &self.head().published, self.next);
         self.finish(|| Payload::Inline(payload), time_ns)
     }
 
@@ -321,7 +328,7 @@ impl Writer {
         let time_ns = self.time_ns();
         let cell = self.begin();
         ring::write_place(cell, length, slot.place(), time_ns);
-        ring::finish(cell, &self.shared.head().published, self.next);
+        ring::finish(cell, &self.head().published, self.next);
         self.out.push((self.next, slot));
         let payload = || Payload::Slot { length, place: slot.place() };
         let published = self.finish(payload, time_ns);
@@ -331,6 +338,22 @@ impl Writer {
             self.reclaim();
         }
         published
+    }
+
+    /// What a publish writes and reads, with `length` bytes inside the cell: a topic that has been quiet for a
+    /// while has none of it in the caches, and the fence P7 waits for the one half before it goes on to the other.
+    #[inline(always)]
+    fn prefetch(&self, length: usize) {
+        ring::prefetch_to_write(self.cell(), length);
+        prefetch::to_write((&raw const self.head().published).cast());
+        self.first.iter().for_each(|pointer| prefetch::to_read(*pointer));
+        prefetch::to_read((&raw const self.shared.changed).cast());
+    }
+
+    #[inline(always)]
+    fn head(&self) -> &'static PublicationHead {
+        // SAFETY: as in `cell`.
+        unsafe { &*self.head }
     }
 
     /// The time of publication, if it is to be told.
@@ -385,7 +408,7 @@ impl Writer {
         let cpu = crate::waiting::wait::cpu();
         if cpu != self.cpu {
             self.cpu = cpu;
-            self.shared.head().cpu.store(cpu, Ordering::Relaxed);
+            self.head().cpu.store(cpu, Ordering::Relaxed);
         }
     }
 
@@ -472,11 +495,13 @@ impl Writer {
         fence(Ordering::SeqCst);
         self.views = self.shared.views();
         self.sort_views();
+        self.first =
+            self.views.first().map_or([std::ptr::null(); 2], RemoteSubscriber::read_at_publish);
         let words = self.views.iter().map(|view| view.announcements()).sum();
         self.protected.reserve(words);
         self.least_reading = 0;
         self.count_late();
-        self.shared.head().subscribers.store(self.notified as u64, Ordering::Relaxed);
+        self.head().subscribers.store(self.notified as u64, Ordering::Relaxed);
     }
 
     #[cold]
