@@ -37,9 +37,9 @@ pub(crate) struct Incoming {
     reliable: bool,
     depth: u64,
     lost: u64,
-    /// Slot segments looked up so far, by number; and the last one that was used, here.
-    slots: Vec<Option<SlotView>>,
+    /// The slot segment that was used last, with its number; and those before it, by number.
     last_slots: Option<(u32, SlotView)>,
+    slots: Vec<Option<SlotView>>,
     /// The count of arrivals at which a slot segment was missing.
     missing_at: Option<u32>,
 }
@@ -205,25 +205,23 @@ impl Incoming {
         }
     }
 
-    #[inline(never)]
+    #[cold]
     fn other_slot_view(&mut self, number: u32) -> Option<SlotView> {
         let known = self.slots.get(number as usize).copied().flatten();
         let view = known.or_else(|| self.look_up(number))?;
-        self.last_slots = Some((number, view));
+        if let Some((last, view)) = self.last_slots.replace((number, view)) {
+            let slots = self.slots.len().max(last as usize + 1);
+            self.slots.resize(slots, None);
+            self.slots[last as usize] = Some(view);
+        }
         Some(view)
     }
 
-    #[cold]
     fn look_up(&mut self, number: u32) -> Option<SlotView> {
         let arrivals = self.source.arrivals.load(Ordering::Acquire);
         let view = self.source.slot_view(number);
         self.missing_at = view.is_none().then_some(arrivals);
         self.source.note_missing(self.missing_at);
-        if view.is_some() {
-            let slots = self.slots.len().max(number as usize + 1);
-            self.slots.resize(slots, None);
-            self.slots[number as usize] = view;
-        }
         view
     }
 

@@ -602,7 +602,7 @@ impl SubscriptionShared {
         Some(source.head().cpu.load(Ordering::Relaxed))
     }
 
-    /// Notes where the reader is, to have it in the caches before it takes.
+    /// Where the reader and its publishers are.
     pub(crate) fn note_reader(&self, reader: *const Reader, connections: *const Incoming) {
         self.reader[0].store(reader.addr(), Ordering::Relaxed);
         self.reader[1].store(connections.addr(), Ordering::Relaxed);

@@ -20,7 +20,7 @@ use crate::error::Error;
 use crate::limits::SEGMENTS_MAX;
 use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
-use crate::topic::{EndpointId, PublisherQos, Topic};
+use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic};
 
 /// Memory for one sample: the caller's until it is published or discarded.
 #[derive(Debug)]
@@ -137,7 +137,7 @@ pub struct Writer {
     /// The cells of `shared`, and its head: looked up once and not at each publish.
     ring: *const [Cell],
     head: *const PublicationHead,
-    /// The first of `views`, and its `asleep`: hints.
+    /// The first of `views`, and its `asleep`: hints, that may be stale.
     first: [*const u8; 2],
     arena: Arena,
     /// Samples in slots that were not free when last looked at, with their sequences.
@@ -156,8 +156,8 @@ pub struct Writer {
     fork: u32,
 }
 
-// SAFETY: the pointers in the slots lead into segments that the writer owns, that to the ring into one that
-// it keeps; private memory is exclusive.
+// SAFETY: the pointers in the slots lead into segments that the writer owns, those to the ring and the head into one
+// that it keeps; `first` is never read through; private memory is exclusive.
 unsafe impl Send for Writer {}
 
 impl Writer {
@@ -170,7 +170,8 @@ impl Writer {
         let shared = PublicationShared::create(id, topic, qos)?;
         let writer = Writer {
             shared: shared.clone(),
-            views: Vec::new(),
+            // So that the first publish allocates nothing.
+            views: Vec::with_capacity(1),
             notified: 0,
             exclusive: 0,
             concurrent: Vec::new(),
@@ -179,11 +180,11 @@ impl Writer {
             at: 0,
             ring: shared.cells(),
             head: shared.head(),
-            first: [std::ptr::null(); 2],
+            first: [std::ptr::from_ref(shared.head()).cast(); 2],
             arena: Arena::default(),
             out: Vec::new(),
             slot_segments: Vec::new(),
-            protected: Protected::with_capacity(0),
+            protected: Protected::with_capacity(1 + SubscriberQos::default().held_max as usize),
             least_reading: 0,
             late: 0,
             loans: 0,
@@ -217,9 +218,10 @@ impl Writer {
         if self.loans >= self.shared.qos().loans_max {
             return Err(Error::TooManyLoans { topic: self.topic_name(), loans: self.loans });
         }
-        self.prefetch(0);
         let slot = self.slot(length)?;
         self.loans += 1;
+        // On its way while the loan is filled.
+        self.prefetch(0);
         Ok(RawLoan { length, memory: Memory::Slot(slot) })
     }
 
@@ -493,10 +495,12 @@ impl Writer {
         // sets it again.
         self.shared.changed.store(false, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        self.views = self.shared.views();
+        self.views.clear();
+        self.shared.views_into(&mut self.views);
         self.sort_views();
-        self.first =
-            self.views.first().map_or([std::ptr::null(); 2], RemoteSubscriber::read_at_publish);
+        if let Some(first) = self.views.first() {
+            self.first = RemoteSubscriber::read_at_publish(first);
+        }
         let words = self.views.iter().map(|view| view.announcements()).sum();
         self.protected.reserve(words);
         self.least_reading = 0;

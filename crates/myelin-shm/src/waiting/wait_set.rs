@@ -258,6 +258,7 @@ impl WaitSet {
         if !shared.enter(self.place.set()) {
             return Err(wrong("in a wait set already", "remove it from that one first"));
         }
+        subscriber.note_place();
         let key = self.next_key();
         let what = Watched::Subscriber(Arc::downgrade(shared));
         self.insert(key, shared.number().clone(), what);
