@@ -6,7 +6,7 @@ pub mod arena;
 mod crash;
 pub(crate) mod incoming;
 pub mod layout;
-mod prefetch;
+pub(crate) mod prefetch;
 pub mod publication;
 pub(crate) mod reader;
 pub(crate) mod ready;

@@ -37,7 +37,8 @@ pub(crate) struct Incoming {
     reliable: bool,
     depth: u64,
     lost: u64,
-    /// Slot segments looked up so far, by number.
+    /// The slot segment that was used last, with its number; and those before it, by number.
+    last_slots: Option<(u32, SlotView)>,
     slots: Vec<Option<SlotView>>,
     /// The count of arrivals at which a slot segment was missing.
     missing_at: Option<u32>,
@@ -65,6 +66,7 @@ impl Incoming {
             depth,
             lost: 0,
             slots: Vec::new(),
+            last_slots: None,
             missing_at: None,
             source,
         };
@@ -197,23 +199,29 @@ impl Incoming {
     /// Where the slots of segment `number` lie; `None` if its descriptor has not come yet.
     #[inline(always)]
     fn slot_view(&mut self, number: u32) -> Option<SlotView> {
-        match self.slots.get(number as usize) {
-            Some(Some(view)) => Some(*view),
-            _ => self.look_up(number),
+        match self.last_slots {
+            Some((last, view)) if last == number => Some(view),
+            _ => self.other_slot_view(number),
         }
     }
 
     #[cold]
+    fn other_slot_view(&mut self, number: u32) -> Option<SlotView> {
+        let known = self.slots.get(number as usize).copied().flatten();
+        let view = known.or_else(|| self.look_up(number))?;
+        if let Some((last, view)) = self.last_slots.replace((number, view)) {
+            let slots = self.slots.len().max(last as usize + 1);
+            self.slots.resize(slots, None);
+            self.slots[last as usize] = Some(view);
+        }
+        Some(view)
+    }
+
     fn look_up(&mut self, number: u32) -> Option<SlotView> {
         let arrivals = self.source.arrivals.load(Ordering::Acquire);
         let view = self.source.slot_view(number);
         self.missing_at = view.is_none().then_some(arrivals);
         self.source.note_missing(self.missing_at);
-        if view.is_some() {
-            let slots = self.slots.len().max(number as usize + 1);
-            self.slots.resize(slots, None);
-            self.slots[number as usize] = view;
-        }
         view
     }
 

@@ -28,3 +28,9 @@ hint! {
     /// The line is to be written: other cores lose it.
     to_write: "prefetchw [{0}]", "prfm pstl1keep, [{0}]"
 }
+
+/// So many lines from here on are to be read.
+#[inline(always)]
+pub(crate) fn lines_to_read(pointer: *const u8, lines: usize) {
+    (0..lines).for_each(|line| to_read(pointer.wrapping_add(64 * line)));
+}

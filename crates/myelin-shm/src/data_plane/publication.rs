@@ -197,9 +197,9 @@ impl PublicationShared {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// The subscribers there are now.
-    pub(crate) fn views(&self) -> Vec<Arc<RemoteSubscriber>> {
-        lock(&self.subscribers).clone()
+    /// Adds the subscribers there are now.
+    pub(crate) fn views_into(&self, views: &mut Vec<Arc<RemoteSubscriber>>) {
+        views.extend(lock(&self.subscribers).iter().cloned());
     }
 
     /// P8 for some of its subscribers: those that sleep on `published` are woken at once.

@@ -53,7 +53,7 @@ impl Reader {
         let shared = SubscriptionShared::create(id, topic, qos, table)?;
         let reader = Reader {
             shared: shared.clone(),
-            connections: Vec::new(),
+            connections: Vec::with_capacity(1), // so that the first take allocates nothing
             lingering: Vec::new(),
             turn: 0,
             many: None,
@@ -430,6 +430,12 @@ impl Reader {
         });
         lingering.retain(|source| !shared.forget(source));
         self.sort_out();
+        self.note_place();
+    }
+
+    /// Where it is, for a wait set to have it in the caches before it takes.
+    pub(crate) fn note_place(&self) {
+        self.shared.note_reader(self, self.connections.as_ptr());
     }
 }
 

@@ -23,24 +23,25 @@ use crate::waiting::wake_table::{PassedTable, WakeTableView, WakeTableViews};
 /// Nothing of what it reads from the subscriber's memory is used as an index or a length; the
 /// geometry is checked once and kept here.
 #[derive(Debug)]
+#[repr(C, align(64))] // what each publish reads is the first line
 pub struct RemoteSubscriber {
-    id: EndpointId,
-    pid: u32,
-    reliable: bool,
-    history: u32,
-    connection: u32,
-    holds: u64,
-    number: u32,
-    begins_at: AtomicU64,
-    /// The writer does not wait for it. The writer's own.
-    late: AtomicBool,
-    notifier: Notifier,
     /// In `segment`: looked up once and not at each publish.
     asleep: *const AtomicU64,
+    notifier: Notifier,
+    table: Arc<WakeTableView>,
+    number: u32,
+    connection: u32,
+    wake_end: Option<WakeEnd>,
+    /// The writer does not wait for it. The writer's own.
+    late: AtomicBool,
+    reliable: bool,
+    id: EndpointId,
+    pid: u32,
+    history: u32,
+    holds: u64,
+    begins_at: AtomicU64,
     segment: Segment,
     wake_word: Segment,
-    table: Arc<WakeTableView>,
-    wake_end: Option<WakeEnd>,
 }
 
 // SAFETY: `asleep` leads into a mapping, which belongs to the process, to an atomic.
@@ -161,6 +162,11 @@ impl RemoteSubscriber {
         let asleep = unsafe { &*self.asleep };
         let ready = || bit_of(&self.wake_segment().ready, self.connection);
         self.notifier.notify(asleep, published, ready, |sleep| self.wake(sleep))
+    }
+
+    /// Where a publish reads.
+    pub(crate) fn read_at_publish(this: &Arc<RemoteSubscriber>) -> [*const u8; 2] {
+        [Arc::as_ptr(this).cast(), this.asleep.cast()]
     }
 
     /// Whether somebody was woken for certain.

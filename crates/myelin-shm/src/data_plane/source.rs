@@ -14,28 +14,29 @@ use crate::topic::{EndpointId, Topic};
 
 /// One publisher of a subscriber's topic. The geometry is checked once and kept here.
 #[derive(Debug)]
+#[repr(C)] // what each look reads comes first
 pub struct Source {
-    /// The publisher's endpoint id.
-    pub id: EndpointId,
+    segment: Segment,
+    pub(crate) cells: u64,
+    /// How many had come, plus 1, when the slot segment of the sample that is next to be read had not; 0: it
+    /// is there, as far as the reader knows, who writes it.
+    missing: AtomicU64,
+    /// Counts the slot segments that have come.
+    pub(crate) arrivals: AtomicU32,
     /// The subscriber's number for it.
     pub connection: u32,
-    pub(crate) cells: u64,
+    /// The publisher has left or died; what is in the ring is still to be read.
+    pub(crate) gone: AtomicBool,
+    /// It is gone, and the reader reads no more of it.
+    pub(crate) finished: AtomicBool,
+    /// The publisher's endpoint id.
+    pub id: EndpointId,
     pub(crate) depth: u64,
     pub(crate) history: u64,
     /// [`Topic::lead`].
     lead: usize,
     /// Sequence of the first sample that was published to the subscriber; its history comes before.
     pub(crate) start: AtomicU64,
-    /// The publisher has left or died; what is in the ring is still to be read.
-    pub(crate) gone: AtomicBool,
-    /// It is gone, and the reader reads no more of it.
-    pub(crate) finished: AtomicBool,
-    /// Counts the slot segments that have come.
-    pub(crate) arrivals: AtomicU32,
-    /// How many had come, plus 1, when the slot segment of the sample that is next to be read had not; 0: it
-    /// is there, as far as the reader knows, who writes it.
-    missing: AtomicU64,
-    segment: Segment,
     slots: Mutex<Vec<SlotMap>>,
 }
 
@@ -158,6 +159,11 @@ impl Source {
             // Being written, or of a later sample.
             Some(_) => load_acquire(&self.head().published) > next,
         }
+    }
+
+    /// Where the sample with this sequence is to lie.
+    pub(crate) fn cell(&self, sequence: u64) -> *const Cell {
+        &raw const self.ring()[(sequence % self.cells) as usize]
     }
 
     pub(crate) fn head(&self) -> &PublicationHead {

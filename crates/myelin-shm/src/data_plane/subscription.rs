@@ -4,14 +4,17 @@
 mod holds;
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock, PoisonError};
 
 use crate::control_plane::protocol::graph::Counters;
+use crate::data_plane::incoming::Incoming;
 use crate::data_plane::layout::{
     CONNECTION_BYTES, CONNECTION_WORDS, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES,
     SUBSCRIPTION_MAGIC, SubscriptionHead, VERSION, WAKE_SEGMENT_BYTES, WakeWord,
     connections_offset, subscription_begin, subscription_bytes,
 };
+use crate::data_plane::prefetch;
 pub use crate::data_plane::reader::Reader;
 use crate::data_plane::ready::{Numbers, ReadyList, numbers_of};
 use crate::data_plane::remote_subscriber::Waking;
@@ -36,34 +39,53 @@ type OnCorrupt = Box<dyn Fn(EndpointId) + Send + Sync>;
 type OnLastDrop = Box<dyn FnOnce() + Send + Sync>;
 
 /// What the node, the reader and the samples that are held share. Any thread may call it.
+#[repr(C)] // What a look and a take read comes first, on a few lines: see `prefetch`.
 pub struct SubscriptionShared {
-    id: EndpointId,
-    topic: Topic,
-    qos: SubscriberQos,
-    segment: Segment,
-    fd: OwnedFd,
-    wake_word_fd: OwnedFd,
-    wake_fd: Option<Arc<WakeFd>>,
     wake_up: Arc<WakeUp>,
-    /// Which of its publishers to look at, if they are many.
-    ready_list: ReadyList,
-    /// Counts its sleeps, whoever says them.
-    sleeps: AtomicU64,
-    /// Samples it has lost, by whatever way.
-    lost: AtomicU64,
     inbox: Arc<Inbox>,
     sources: Mutex<Sources>,
-    /// Set when the reader has to look at `sources`.
-    pub(crate) changed: AtomicBool,
-    /// A publisher that comes ends the wait too.
-    interrupted_by_matches: AtomicBool,
+    segment: Segment,
     /// For each hold: 0 if it is free, 1 while it is being released, else 1 + the clones of its
     /// sample. `ORPHAN` is added when the reader has gone: the sample then owns a strong reference
     /// to this object, before that the reader's own keeps it alive.
     clones: Box<[AtomicU32]>,
+    wake_fd: Option<Arc<WakeFd>>,
+    /// Where the reader and its publishers were when these changed last.
+    reader: [AtomicUsize; 2],
+    fork: u32,
+    /// Set when the reader has to look at `sources`.
+    pub(crate) changed: AtomicBool,
+    qos: SubscriberQos,
+    /// Which of its publishers to look at, if they are many.
+    ready_list: ReadyList,
+    id: EndpointId,
+    topic: Topic,
+    fd: OwnedFd,
+    wake_word_fd: OwnedFd,
+    /// Counts its sleeps, whoever says them.
+    sleeps: AtomicU64,
+    /// Samples it has lost, by whatever way.
+    lost: AtomicU64,
+    /// A publisher that comes ends the wait too.
+    interrupted_by_matches: AtomicBool,
     on_corrupt: OnceLock<OnCorrupt>,
     on_last_drop: Mutex<Option<OnLastDrop>>,
-    fork: u32,
+}
+
+/// So many lines hold what is read first, and the count of references before it.
+const HOT_LINES: usize = 5;
+
+/// Addresses of what the next look at a subscriber and the take after it will read: a topic that has been quiet
+/// for a while has none of it in the caches, and one leads to the other. Hints: any may be stale.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Trail([usize; 14]);
+
+impl Trail {
+    /// All at once.
+    #[inline(always)]
+    pub(crate) fn prefetch(&self) {
+        self.0.iter().for_each(|address| prefetch::to_read(std::ptr::without_provenance(*address)));
+    }
 }
 
 /// A subscriber that has said that it sleeps, and found no sample after that.
@@ -179,6 +201,7 @@ impl SubscriptionShared {
             on_corrupt: OnceLock::new(),
             on_last_drop: Mutex::new(None),
             fork: fork::mark(),
+            reader: [const { AtomicUsize::new(0) }; 2],
         };
         write_head(shared.head(), id, topic, &shared.qos, bytes, shared.number().get());
         if cfg!(loom) {
@@ -509,9 +532,9 @@ impl SubscriptionShared {
     }
 
     /// Whether there is something to take, or an event that a wait has to end for: then the next one
-    /// does not. Any thread may ask while another one takes. `see` is shown the publishers it has looked
-    /// at, and whether there is a sample of each.
-    pub(crate) fn take_news(&self, mut see: impl FnMut(&Arc<Source>, bool)) -> bool {
+    /// does not. Any thread may ask while another one takes. `see` is shown the connections that have a
+    /// sample; `trail` is where the next look will go, if there is none.
+    pub(crate) fn take_news(&self, trail: &mut Trail, mut see: impl FnMut(u32)) -> bool {
         let sources = self.sources();
         let mut is_news = sources.begun.iter().any(|source| {
             let start = source.start.load(Ordering::Relaxed);
@@ -519,9 +542,13 @@ impl SubscriptionShared {
             source.has_beyond(start) || history.min(start) > 0
         });
         let look = |source: &Arc<Source>| {
-            let has_more = self.has_more_of(source);
-            see(source, has_more);
-            is_news |= has_more;
+            let reading = self.reading_of(source);
+            if reading < NOT_BEGUN && source.has_beyond(reading) {
+                see(source.connection);
+                is_news = true;
+            } else {
+                *trail = self.trail(&sources, source, reading);
+            }
         };
         if self.ready_list.is_used() {
             let numbers = numbers_of(self.ready_list.or_ready(self.ready()));
@@ -536,10 +563,55 @@ impl SubscriptionShared {
         is_news
     }
 
-    fn has_more_of(&self, source: &Source) -> bool {
+    /// What is read when this source has its next sample, by the look at it and by the take.
+    fn trail(&self, sources: &Sources, source: &Arc<Source>, reading: u64) -> Trail {
+        let [reader, connections] = [0, 1].map(|at| self.reader[at].load(Ordering::Relaxed));
+        let source_at = Arc::as_ptr(source).addr();
+        Trail([
+            Arc::as_ptr(&self.wake_up).addr(),
+            sources.known.as_ptr().addr(),
+            source_at,
+            source_at + 64,
+            (&raw const self.connection(source.connection).reading).addr(),
+            source.cell(reading).addr(),
+            Arc::as_ptr(&self.inbox).addr(),
+            reader,
+            reader + 64,
+            connections,
+            connections + 64,
+            (&raw const source.head().published).addr(),
+            self.clones.as_ptr().addr(),
+            self.holds().as_ptr().addr(),
+        ])
+    }
+
+    fn reading_of(&self, source: &Source) -> u64 {
         // ORDER: Relaxed: the reader's, of this process; who has taken looks again.
-        let reading = self.connection(source.connection).reading.load(Ordering::Relaxed);
+        self.connection(source.connection).reading.load(Ordering::Relaxed)
+    }
+
+    fn has_more_of(&self, source: &Source) -> bool {
+        let reading = self.reading_of(source);
         reading < NOT_BEGUN && source.has_beyond(reading)
+    }
+
+    /// The CPU that a publisher last ran on.
+    pub(crate) fn cpu_of(&self, connection: u32) -> Option<u64> {
+        let sources = self.sources();
+        let source = sources.known.get(connection as usize)?.as_ref()?;
+        Some(source.head().cpu.load(Ordering::Relaxed))
+    }
+
+    /// Where the reader and its publishers are.
+    pub(crate) fn note_reader(&self, reader: *const Reader, connections: *const Incoming) {
+        self.reader[0].store(reader.addr(), Ordering::Relaxed);
+        self.reader[1].store(connections.addr(), Ordering::Relaxed);
+    }
+
+    /// What a look and a take read of it comes into the caches.
+    #[inline(always)]
+    pub(crate) fn prefetch(this: *const SubscriptionShared) {
+        prefetch::lines_to_read(this.cast::<u8>().wrapping_sub(2 * size_of::<usize>()), HOT_LINES);
     }
 
     /// Has those be looked at that have something, whatever their ready bits say: publishers may have taken

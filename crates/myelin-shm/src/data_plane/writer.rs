@@ -8,7 +8,8 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::data_plane::arena::{Arena, Slot};
-use crate::data_plane::layout::{Cell, INLINE_BYTES_MAX};
+use crate::data_plane::layout::{Cell, INLINE_BYTES_MAX, PublicationHead};
+use crate::data_plane::prefetch;
 use crate::data_plane::publication::{PublicationShared, SlotSegment};
 use crate::data_plane::reclaim::Protected;
 use crate::data_plane::remote_subscriber::RemoteSubscriber;
@@ -19,7 +20,7 @@ use crate::error::Error;
 use crate::limits::SEGMENTS_MAX;
 use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
-use crate::topic::{EndpointId, PublisherQos, Topic};
+use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic};
 
 /// Memory for one sample: the caller's until it is published or discarded.
 #[derive(Debug)]
@@ -133,8 +134,11 @@ pub struct Writer {
     /// Sequence of the next sample, and its cell.
     next: u64,
     at: usize,
-    /// The cells of `shared`: looked up once and not at each publish.
+    /// The cells of `shared`, and its head: looked up once and not at each publish.
     ring: *const [Cell],
+    head: *const PublicationHead,
+    /// The first of `views`, and its `asleep`: hints, that may be stale.
+    first: [*const u8; 2],
     arena: Arena,
     /// Samples in slots that were not free when last looked at, with their sequences.
     out: Vec<(u64, Slot)>,
@@ -152,8 +156,8 @@ pub struct Writer {
     fork: u32,
 }
 
-// SAFETY: the pointers in the slots lead into segments that the writer owns, that to the ring into one that
-// it keeps; private memory is exclusive.
+// SAFETY: the pointers in the slots lead into segments that the writer owns, those to the ring and the head into one
+// that it keeps; `first` is never read through; private memory is exclusive.
 unsafe impl Send for Writer {}
 
 impl Writer {
@@ -166,7 +170,8 @@ impl Writer {
         let shared = PublicationShared::create(id, topic, qos)?;
         let writer = Writer {
             shared: shared.clone(),
-            views: Vec::new(),
+            // So that the first publish allocates nothing.
+            views: Vec::with_capacity(1),
             notified: 0,
             exclusive: 0,
             concurrent: Vec::new(),
@@ -174,10 +179,12 @@ impl Writer {
             next: 0,
             at: 0,
             ring: shared.cells(),
+            head: shared.head(),
+            first: [std::ptr::from_ref(shared.head()).cast(); 2],
             arena: Arena::default(),
             out: Vec::new(),
             slot_segments: Vec::new(),
-            protected: Protected::with_capacity(0),
+            protected: Protected::with_capacity(1 + SubscriberQos::default().held_max as usize),
             least_reading: 0,
             late: 0,
             loans: 0,
@@ -213,6 +220,8 @@ impl Writer {
         }
         let slot = self.slot(length)?;
         self.loans += 1;
+        // On its way while the loan is filled.
+        self.prefetch(0);
         Ok(RawLoan { length, memory: Memory::Slot(slot) })
     }
 
@@ -239,7 +248,7 @@ impl Writer {
     #[inline]
     pub fn publish(&mut self, loan: RawLoan) -> Result<Published, Error> {
         let is_private = matches!(loan.memory, Memory::Private(_));
-        ring::prefetch_to_write(self.cell(), if is_private { loan.length as usize } else { 0 });
+        self.prefetch(if is_private { loan.length as usize } else { 0 });
         if let Err(error) = self.make_room() {
             self.discard(loan);
             return Err(error);
@@ -267,7 +276,7 @@ impl Writer {
             return self.publish(loan);
         }
         self.check_payload(payload.len() as u64)?;
-        ring::prefetch_to_write(self.cell(), payload.len());
+        self.prefetch(payload.len());
         self.make_room()?;
         Ok(self.publish_inline(payload))
     }
@@ -290,7 +299,7 @@ impl Writer {
         if fork::is_forked(self.fork) {
             return Err(Error::Forked);
         }
-        let asserted = &self.shared.head().asserted;
+        let asserted = &self.head().asserted;
         asserted.store(asserted.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         Ok(())
     }
@@ -312,7 +321,7 @@ impl Writer {
         let time_ns = self.time_ns();
         let cell = self.begin();
         ring::write_inline(cell, payload, time_ns);
-        ring::finish(cell, &self.shared.head().published, self.next);
+        ring::finish(cell, &self.head().published, self.next);
         self.finish(|| Payload::Inline(payload), time_ns)
     }
 
@@ -321,7 +330,7 @@ impl Writer {
         let time_ns = self.time_ns();
         let cell = self.begin();
         ring::write_place(cell, length, slot.place(), time_ns);
-        ring::finish(cell, &self.shared.head().published, self.next);
+        ring::finish(cell, &self.head().published, self.next);
         self.out.push((self.next, slot));
         let payload = || Payload::Slot { length, place: slot.place() };
         let published = self.finish(payload, time_ns);
@@ -331,6 +340,22 @@ impl Writer {
             self.reclaim();
         }
         published
+    }
+
+    /// What a publish writes and reads, with `length` bytes inside the cell: a topic that has been quiet for a
+    /// while has none of it in the caches, and the fence P7 waits for the one half before it goes on to the other.
+    #[inline(always)]
+    fn prefetch(&self, length: usize) {
+        ring::prefetch_to_write(self.cell(), length);
+        prefetch::to_write((&raw const self.head().published).cast());
+        self.first.iter().for_each(|pointer| prefetch::to_read(*pointer));
+        prefetch::to_read((&raw const self.shared.changed).cast());
+    }
+
+    #[inline(always)]
+    fn head(&self) -> &'static PublicationHead {
+        // SAFETY: as in `cell`.
+        unsafe { &*self.head }
     }
 
     /// The time of publication, if it is to be told.
@@ -385,7 +410,7 @@ impl Writer {
         let cpu = crate::waiting::wait::cpu();
         if cpu != self.cpu {
             self.cpu = cpu;
-            self.shared.head().cpu.store(cpu, Ordering::Relaxed);
+            self.head().cpu.store(cpu, Ordering::Relaxed);
         }
     }
 
@@ -470,13 +495,17 @@ impl Writer {
         // sets it again.
         self.shared.changed.store(false, Ordering::Relaxed);
         fence(Ordering::SeqCst);
-        self.views = self.shared.views();
+        self.views.clear();
+        self.shared.views_into(&mut self.views);
         self.sort_views();
+        if let Some(first) = self.views.first() {
+            self.first = RemoteSubscriber::read_at_publish(first);
+        }
         let words = self.views.iter().map(|view| view.announcements()).sum();
         self.protected.reserve(words);
         self.least_reading = 0;
         self.count_late();
-        self.shared.head().subscribers.store(self.notified as u64, Ordering::Relaxed);
+        self.head().subscribers.store(self.notified as u64, Ordering::Relaxed);
     }
 
     #[cold]
