@@ -1,4 +1,4 @@
-//! Once warm, publishing and taking allocate nothing. One test, for the count is the process's.
+//! Publishing and taking allocate nothing, once warm, and of a small sample not even the first time.
 
 mod support;
 
@@ -68,4 +68,16 @@ fn nothing_is_allocated_after_warming_up() {
     let before = ALLOCATIONS.get();
     (100..10_100).for_each(&mut round);
     assert_eq!(ALLOCATIONS.get() - before, 0, "allocations in 10,000 rounds");
+}
+
+/// Its pages of the heap would have to be faulted in, in the middle of a publish.
+#[test]
+fn the_first_sample_of_a_topic_allocates_nothing() {
+    let (_folder, node) = node();
+    let (publisher, mut subscriber) = ends(&node.topic::<[f64; 4]>("small"));
+    let before = ALLOCATIONS.get();
+    publisher.publish_copy(&[1.0; 4]).unwrap();
+    assert_eq!(ALLOCATIONS.get() - before, 0, "by the publish");
+    let sample = subscriber.take().unwrap().unwrap();
+    assert_eq!((ALLOCATIONS.get() - before, sample[3]), (0, 1.0), "by the take");
 }
