@@ -78,9 +78,9 @@ const HOT_LINES: usize = 5;
 /// Addresses of what the next look at a subscriber and the take after it will read: a topic that has been quiet
 /// for a while has none of it in the caches, and one leads to the other. Hints: any may be stale.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Trail([usize; 14]);
+pub(crate) struct PrefetchList([usize; 14]);
 
-impl Trail {
+impl PrefetchList {
     /// All at once.
     #[inline(always)]
     pub(crate) fn prefetch(&self) {
@@ -533,8 +533,8 @@ impl SubscriptionShared {
 
     /// Whether there is something to take, or an event that a wait has to end for: then the next one
     /// does not. Any thread may ask while another one takes. `see` is shown the connections that have a
-    /// sample; `trail` is where the next look will go, if there is none.
-    pub(crate) fn take_news(&self, trail: &mut Trail, mut see: impl FnMut(u32)) -> bool {
+    /// sample; `next` is what the next look will read, if there is none.
+    pub(crate) fn take_news(&self, next: &mut PrefetchList, mut see: impl FnMut(u32)) -> bool {
         let sources = self.sources();
         let mut is_news = sources.begun.iter().any(|source| {
             let start = source.start.load(Ordering::Relaxed);
@@ -542,12 +542,11 @@ impl SubscriptionShared {
             source.has_beyond(start) || history.min(start) > 0
         });
         let look = |source: &Arc<Source>| {
-            let reading = self.reading_of(source);
-            if reading < NOT_BEGUN && source.has_beyond(reading) {
+            if self.has_more_of(source) {
                 see(source.connection);
                 is_news = true;
             } else {
-                *trail = self.trail(&sources, source, reading);
+                *next = self.read_next(&sources, source);
             }
         };
         if self.ready_list.is_used() {
@@ -564,16 +563,16 @@ impl SubscriptionShared {
     }
 
     /// What is read when this source has its next sample, by the look at it and by the take.
-    fn trail(&self, sources: &Sources, source: &Arc<Source>, reading: u64) -> Trail {
+    fn read_next(&self, sources: &Sources, source: &Arc<Source>) -> PrefetchList {
         let [reader, connections] = [0, 1].map(|at| self.reader[at].load(Ordering::Relaxed));
         let source_at = Arc::as_ptr(source).addr();
-        Trail([
+        PrefetchList([
             Arc::as_ptr(&self.wake_up).addr(),
             sources.known.as_ptr().addr(),
             source_at,
             source_at + 64,
             (&raw const self.connection(source.connection).reading).addr(),
-            source.cell(reading).addr(),
+            source.cell(self.reading_of(source)).addr(),
             Arc::as_ptr(&self.inbox).addr(),
             reader,
             reader + 64,

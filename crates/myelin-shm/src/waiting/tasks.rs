@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::Waker;
 use std::thread::JoinHandle;
 
-use crate::data_plane::subscription::{SubscriptionShared, TRUST_NS, Taken, Trail};
+use crate::data_plane::subscription::{PrefetchList, SubscriptionShared, TRUST_NS, Taken};
 use crate::endpoint::Subscriber;
 use crate::error::Error;
 use crate::os::thread::Threads;
@@ -183,7 +183,7 @@ impl Shared {
         for task in self.tasks().values_mut().filter(|task| task.waker.is_some()) {
             let Some(subscription) = task.subscription.upgrade() else { continue };
             subscription.look_for_overlooked();
-            if subscription.take_news(&mut Trail::default(), |_| ()) {
+            if subscription.take_news(&mut PrefetchList::default(), |_| ()) {
                 woken.extend(task.waker.take());
             }
         }

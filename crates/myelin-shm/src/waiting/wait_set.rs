@@ -11,7 +11,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use crate::data_plane::prefetch;
-use crate::data_plane::subscription::{Reader, SubscriptionShared, TRUST_NS, Trail};
+use crate::data_plane::subscription::{PrefetchList, Reader, SubscriptionShared, TRUST_NS};
 use crate::error::Error;
 use crate::node::Node;
 use crate::sync::{AtomicBool, Ordering, Step, fence_of, is_taken, spin_loop};
@@ -63,8 +63,8 @@ struct Member {
     what: Watched,
     /// Nobody looks at it before it is resumed.
     is_paused: Arc<AtomicBool>,
-    /// Where the next look at it will go.
-    trail: Trail,
+    /// What the next look at it will read.
+    next: PrefetchList,
 }
 
 /// A member that its set does not report: somebody is working on it. It is looked at again when this is
@@ -93,7 +93,7 @@ impl Member {
         if let Watched::Subscriber(shared) = &self.what {
             SubscriptionShared::prefetch(shared.as_ptr());
             prefetch::to_read(Arc::as_ptr(&self.is_paused).cast());
-            self.trail.prefetch();
+            self.next.prefetch();
         }
     }
 
@@ -396,7 +396,7 @@ impl WaitSet {
 
     fn insert(&mut self, key: Key, number: Arc<Number>, what: Watched) {
         let is_paused = Arc::new(AtomicBool::new(false));
-        let member = Member { key, number, what, is_paused, trail: Trail::default() };
+        let member = Member { key, number, what, is_paused, next: PrefetchList::default() };
         let number = member.number.get();
         let at = number as usize;
         if self.members.len() <= at {
@@ -516,7 +516,7 @@ impl WaitSet {
                 let Some(shared) = shared.filter(|it| it.set() == Some(self.place.set())) else {
                     return News::Gone;
                 };
-                shared.take_news(&mut member.trail, |connection| {
+                shared.take_news(&mut member.next, |connection| {
                     self.last = Some((number, connection));
                 })
             }
