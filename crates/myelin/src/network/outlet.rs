@@ -175,7 +175,10 @@ impl Outlet {
             route.keep(head.bytes(), payload);
         }
         let Some(Bound { writer, .. }) = &route.writer else {
-            self.window.iter().for_each(|window| _ = window.enter(bytes, Instant::now()));
+            // What is kept counts for the window, also while nothing leaves.
+            if let Some(window) = &self.window {
+                window.enter(bytes, Instant::now());
+            }
             return Ok(());
         };
         let room = &self.shared.room;
