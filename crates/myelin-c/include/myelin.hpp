@@ -59,29 +59,48 @@ private:
 /// A value or an Error. With exceptions: `value()`. Without: `if (result) ... *result; else ... error()`.
 template <class T> class [[nodiscard]] Result {
 public:
-  Result(T value) : value_(std::move(value)) {}
-  Result(Error error) : error_(std::move(error)) {}
-  /// A value that is made where it stays.
+  Result(T value) : value_(std::move(value)), has_value_(true) {}
+  Result(Error error) : error_(std::move(error)), has_value_(false) {}
+  /// A value that is made where it stays; without arguments, numbers in it are yet to be written.
+  explicit Result(std::in_place_t) : has_value_(true) { new (&value_) T; }
   template <class... A>
   explicit Result(std::in_place_t, A &&...arguments)
-      : value_(std::in_place, std::forward<A>(arguments)...) {}
+      : value_(std::forward<A>(arguments)...), has_value_(true) {}
+  Result(Result &&other) noexcept : has_value_(other.has_value_) {
+    if (has_value_) new (&value_) T(std::move(other.value_));
+    else new (&error_) Error(std::move(other.error_));
+  }
+  Result &operator=(Result &&other) noexcept {
+    if (this != &other) {
+      this->~Result();
+      new (this) Result(std::move(other));
+    }
+    return *this;
+  }
+  ~Result() {
+    if (has_value_) value_.~T();
+    else error_.~Error();
+  }
 
-  explicit operator bool() const noexcept { return value_.has_value(); }
-  bool has_value() const noexcept { return value_.has_value(); }
+  explicit operator bool() const noexcept { return has_value_; }
+  bool has_value() const noexcept { return has_value_; }
   /// The value, or throws the error.
-  T &value() & { return check(), *value_; }
-  T value() && { return check(), std::move(*value_); }
-  T &operator*() noexcept { return *value_; }
-  T *operator->() noexcept { return &*value_; }
+  T &value() & { return check(), value_; }
+  T value() && { return check(), std::move(value_); }
+  T &operator*() noexcept { return value_; }
+  T *operator->() noexcept { return &value_; }
   /// Of a result without a value.
-  const Error &error() const { return *error_; }
+  const Error &error() const { return error_; }
 
 private:
   void check() const {
-    if (!value_) throw Error(*error_);
+    if (!has_value_) throw Error(error_);
   }
-  std::optional<T> value_;
-  std::optional<Error> error_;
+  union {
+    T value_;
+    Error error_;
+  };
+  bool has_value_;
 };
 
 template <> class [[nodiscard]] Result<void> {
@@ -142,6 +161,9 @@ template <class S> S sized() {
   return made;
 }
 
+/// A struct that the library fills: nothing but its size is written before.
+struct Unfilled {};
+
 /// Apart, so that the rest is inlined where it is called.
 template <class R> __attribute__((cold, noinline)) void fail(R &result, int code) { result = error(code); }
 
@@ -161,8 +183,7 @@ template <class N, class H> N counted(H *handle, myelin_code (*count)(H *, N *))
 }
 
 inline std::uint64_t ns(std::chrono::nanoseconds limit) {
-  if (limit == forever) return MYELIN_FOREVER;
-  return limit.count() < 0 ? 0 : static_cast<std::uint64_t>(limit.count());
+  return limit.count() < 0 ? 0 : static_cast<std::uint64_t>(limit.count()); // 292 years are forever
 }
 
 /// What MYELIN_STRUCT specialises.
@@ -337,6 +358,7 @@ private:
 template <class S, myelin_code (*release)(S *)> class Held {
 public:
   explicit Held(S held) : held_(held) {}
+  explicit Held(Unfilled) { held_.size = sizeof(S), held_.data = nullptr; }
   Held(Held &&other) noexcept : held_(other.held_) { other.held_.data = nullptr; }
   Held &operator=(Held &&other) noexcept {
     std::swap(held_, other.held_);
@@ -433,6 +455,7 @@ private:
 template <class T> class Sample : public detail::View<T, Sample<T>, true> {
 public:
   explicit Sample(myelin_sample sample) : held_(sample) {}
+  explicit Sample(detail::Unfilled unfilled) : held_(unfilled) {}
   std::uint64_t sequence() const { return raw().sequence; }
   std::uint64_t lost_before() const { return raw().lost_before; }
   /// By myelin_now(); 0 if its publisher does not say.
@@ -454,7 +477,9 @@ private:
 /// Memory for one sample: write all of it, then `std::move(loan).publish()`. Dropped, it is discarded.
 template <class T> class Loan : public detail::View<T, Loan<T>, false> {
 public:
-  Loan(myelin_publisher *publisher, myelin_loan loan) : publisher_(publisher), loan_(loan) {}
+  Loan(myelin_publisher *publisher, detail::Unfilled) : publisher_(publisher) {
+    loan_.size = sizeof loan_, loan_.data = nullptr;
+  }
   Loan(Loan &&other) noexcept
       : publisher_(other.publisher_), loan_(std::exchange(other.loan_, myelin_loan{})) {}
   Loan &operator=(Loan &&other) noexcept {
@@ -492,7 +517,7 @@ public:
   }
   /// Memory for a sample; of a slice with so many elements.
   template <class... Length> Result<Loan<T>> loan(Length... length) {
-    Result<Loan<T>> loan(std::in_place, get(), detail::sized<myelin_loan>());
+    Result<Loan<T>> loan(std::in_place, get(), detail::Unfilled());
     if (int code = myelin_publisher_loan(get(), detail::Size<T>::of(length...), &loan->loan_))
       detail::fail(loan, code);
     return loan;
@@ -605,8 +630,7 @@ public:
 private:
   /// A sample that `fill` fills where it is returned.
   template <class F> static inline Result<std::optional<Sample<T>>> filled(F fill) {
-    Result<std::optional<Sample<T>>> sample(std::in_place, std::in_place,
-                                            detail::sized<myelin_sample>());
+    Result<std::optional<Sample<T>>> sample(std::in_place, std::in_place, detail::Unfilled());
     const int code = fill(&(*sample)->held_.get());
     if (code < 0) detail::fail(sample, code);
     else if (code == MYELIN_NOTHING) sample->reset();

@@ -60,7 +60,8 @@ pub unsafe fn read<T: GrowingStruct>(from: *const T) -> Result<T, Failure> {
     Ok(options)
 }
 
-/// Fills the program's struct, as much of it as the program knows, its size apart.
+/// Fills the program's struct, as much of it as the program knows, its size apart; what this library does not
+/// know of it becomes 0.
 ///
 /// # Safety
 /// `to` is NULL or points to as many bytes as its first member says.
@@ -104,10 +105,11 @@ pub unsafe fn fill<T: GrowingStruct>(to: *mut T, mut value: T) {
 #[inline(never)]
 unsafe fn fill_known<T: GrowingStruct>(to: *mut T, bytes: usize, value: T) {
     let (skip, known) = (size_of::<usize>(), bytes.min(size_of::<T>()));
-    // SAFETY: so many bytes are there on both sides, which do not overlap.
+    // SAFETY: so many bytes are there on both sides, which do not overlap; the program's struct has `bytes`.
     unsafe {
         let from = (&raw const value).cast::<u8>().add(skip);
         std::ptr::copy_nonoverlapping(from, to.cast::<u8>().add(skip), known - skip);
+        std::ptr::write_bytes(to.cast::<u8>().add(known), 0, bytes - known);
     }
 }
 

@@ -37,10 +37,10 @@ pub fn c_string(text: &str) -> CString {
     CString::new(text.replace('\0', "\\0")).unwrap_or_default()
 }
 
-/// Of nanoseconds; `UINT64_MAX` (`MYELIN_FOREVER`) is no limit.
+/// Of nanoseconds; `UINT64_MAX` (`MYELIN_FOREVER`) is no limit, nor are 292 years, which C++ has for it.
 #[inline]
 pub fn duration(ns: u64) -> Duration {
-    if ns == u64::MAX { Duration::MAX } else { Duration::from_nanos(ns) }
+    if ns >= i64::MAX as u64 { Duration::MAX } else { Duration::from_nanos(ns) }
 }
 
 /// The program's bytes.

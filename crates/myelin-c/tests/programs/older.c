@@ -7,6 +7,7 @@ struct older_sample { size_t size; uint64_t id; const void *data; size_t bytes; 
 struct older_options { size_t size; uint32_t depth; int32_t reliability; };
 struct older_published { size_t size; uint64_t sequence; };
 struct older_event { size_t size; myelin_event_kind kind; uint32_t pid; uint64_t endpoint, number; const char *text; };
+struct newer_published { struct myelin_published known; uint64_t later; };
 struct newer_options { struct myelin_topic_options known; uint64_t later; };
 
 /* Behind each a byte pattern that has to stay. */
@@ -40,6 +41,9 @@ int main(void) {
   OK(myelin_subscriber_take(subscriber, (struct myelin_sample *)&sample.it));
   CHECK(sample.it.bytes == 5 && memcmp(sample.it.data, "older", 5) == 0);
   OK(myelin_sample_release((struct myelin_sample *)&sample.it));
+  struct newer_published more = {.known = {.size = sizeof more}, .later = 1};
+  OK(myelin_publisher_publish_copy(publisher, "newer", 5, &more.known));
+  CHECK(more.known.size == sizeof more && more.known.sequence == 3 && more.later == 0);
   uint64_t lost;
   OK(myelin_subscriber_lost(subscriber, &lost));
   CHECK(lost == 1); /* a depth of 2 */

@@ -168,9 +168,6 @@ impl Reader {
     #[inline]
     pub fn take_soon(&mut self, into: &mut Taken) -> Result<bool, Error> {
         into.release();
-        if self.shared.is_forked() {
-            return Err(Error::Forked);
-        }
         if self.is_ready(false) || self.look_on() { self.take_now(into) } else { Ok(false) }
     }
 
