@@ -14,27 +14,33 @@ namespace {
 using Bytes = myelin::Bytes;
 using std::chrono::nanoseconds;
 
-using Taken = myelin::Result<std::optional<myelin::Sample<Bytes>>>;
+/// What a call returned, where it stays, as on a user's stack: what is moved is copied.
+template <class T> class Returned {
+public:
+  Returned() = default;
+  Returned(const Returned &) = delete;
+  ~Returned() { release(); }
+  template <class F> T &of(F call) {
+    release();
+    value_ = new (place_) T(call());
+    return *value_;
+  }
+  T &get() { return *value_; }
+  void release() {
+    if (value_) value_->~T();
+    value_ = nullptr;
+  }
+
+private:
+  T *value_ = nullptr;
+  alignas(T) unsigned char place_[sizeof(T)];
+};
 
 struct Link {
-  Link() = default;
-  Link(const Link &) = delete;
-  ~Link() { release(); }
-  /// Takes a sample to where it stays, as on a user's stack: one that is moved is copied.
-  Taken &receive(nanoseconds limit) {
-    release();
-    taken = new (place) Taken(subscriber->receive(limit));
-    return *taken;
-  }
-  void release() {
-    if (taken) taken->~Taken();
-    taken = nullptr;
-  }
   std::optional<myelin::Publisher<Bytes>> publisher;   // not of pong of a stream
   std::optional<myelin::Subscriber<Bytes>> subscriber; // not of ping of a stream
-  std::optional<myelin::Loan<Bytes>> loan;
-  Taken *taken = nullptr;
-  alignas(Taken) unsigned char place[sizeof(Taken)];
+  Returned<myelin::Result<myelin::Loan<Bytes>>> loan;
+  Returned<myelin::Result<std::optional<myelin::Sample<Bytes>>>> taken;
   bool polls = false;
 };
 
@@ -100,15 +106,15 @@ int open_link(const myelin_bench_prepare *prepare, void **context) try {
 void close_link(void *context) { delete static_cast<Link *>(context); }
 
 int loan(void *context, std::size_t bytes, void **memory) {
-  auto loan = of(context).publisher->loan(bytes);
+  Link &link = of(context);
+  auto &loan = link.loan.of([&] { return link.publisher->loan(bytes); });
   if (!loan) return fail(loan.error());
   *memory = loan->data();
-  of(context).loan = std::move(*loan);
   return 0;
 }
 
 int publish_loan(void *context) {
-  auto published = std::move(*of(context).loan).publish();
+  auto published = std::move(*of(context).loan.get()).publish();
   return published ? 0 : fail(published.error());
 }
 
@@ -121,12 +127,13 @@ int publish(void *context, const void *message, std::size_t bytes) {
 // As users do it: one call that waits and takes. Who polls is awake anyway, and is asked again until
 // until_ns: it reads no clock, as the driver in Rust does not.
 int receive(void *context, std::uint64_t until_ns, const void **message, std::size_t *bytes) {
+  Link &link = of(context);
   nanoseconds left = std::chrono::milliseconds(1);
-  if (!of(context).polls) {
+  if (!link.polls) {
     const std::uint64_t now_ns = myelin_bench_now_ns();
     left = nanoseconds(until_ns > now_ns ? until_ns - now_ns : 0);
   }
-  Taken &taken = of(context).receive(left);
+  auto &taken = link.taken.of([&] { return link.subscriber->receive(left); });
   if (!taken) return fail(taken.error());
   if (!*taken) return 0;
   *message = (*taken)->data();
@@ -134,7 +141,7 @@ int receive(void *context, std::uint64_t until_ns, const void **message, std::si
   return 1;
 }
 
-void release(void *context) { of(context).release(); }
+void release(void *context) { of(context).taken.release(); }
 
 } // namespace
 
