@@ -18,10 +18,9 @@ use std::time::Duration;
 
 use myelin_bench_kit::samples::{SampleFile, bytes_of};
 use rustix::event::{self, PollFd, PollFlags, Timespec};
-use serde::Serialize;
-use serde_json::Value;
+use serde_bytes::ByteBuf;
 
-use super::protocol::{Hello, Reply, Request, Writer, read_frame};
+use super::protocol::{Hello, Reply, Request, Writer, pack, read};
 use super::{Host, LocalHost, ProcessId, RunOnHost, boot_id, lock};
 use crate::machine::Machine;
 use crate::observe::sampler::come_last;
@@ -59,18 +58,13 @@ pub(super) fn serve(
 ) -> io::Result<()> {
     let output = Writer::new(output);
     let (version, address) = (env!("CARGO_PKG_VERSION").into(), of_login());
-    output.send(&Reply::Hello(Hello { version, boot: boot_id(), address }), &[])?;
+    output.send(&Reply::Hello(Hello { version, boot: boot_id(), address }))?;
     let mut agent = Agent { host: LocalHost::default(), folder, run: None, output: output.clone() };
     let mut input = BufReader::new(input);
-    while let Some((request, _)) = read_frame(&mut input)? {
-        if matches!(request, Request::Alive) {
-            continue;
+    while let Some(request) = read(&mut input)? {
+        if !matches!(request, Request::Alive) {
+            output.send(&Reply::Answer(agent.answer(request).map(ByteBuf::from)))?;
         }
-        let (answer, body) = match agent.answer(request) {
-            Ok((value, body)) => (Ok(value), body),
-            Err(reason) => (Err(reason), Vec::new()),
-        };
-        output.send(&Reply::Answer(answer), &body)?;
     }
     Ok(())
 }
@@ -100,51 +94,43 @@ impl Drop for Agent {
     }
 }
 
-type Answer = Result<(Value, Vec<u8>), String>;
-
 impl Agent {
-    fn answer(&mut self, request: Request) -> Answer {
+    fn answer(&mut self, request: Request) -> Result<Vec<u8>, String> {
+        let host = &mut self.host;
         match request {
-            Request::Begin(number, run) => self.begin(number, &run).and_then(plain),
+            Request::Begin(number, run) => pack(&self.begin(number, &run)?),
             Request::Start(start) => {
-                let begin_ns = self.host.start(*start)?;
+                let begin_ns = host.start(*start)?;
                 if let Some(run) = &self.run {
-                    *lock(&run.files) = self.host.files();
+                    *lock(&run.files) = host.files();
                 }
-                plain(begin_ns)
+                pack(&begin_ns)
             }
-            Request::Send(role, command) => self.host.send(role, &command).and_then(plain),
-            Request::Go(roles, delay) => self.host.go(&roles, delay).and_then(plain),
-            Request::WaitEnded(role, limit) => self.host.wait_ended(role, limit).and_then(plain),
-            Request::Ending(id) => self.host.ending(id).and_then(plain),
-            Request::Observe(daemons) => self.host.observe(&daemons).and_then(plain),
+            Request::Send(role, command) => pack(&host.send(role, &command)?),
+            Request::Go(roles, delay) => pack(&host.go(&roles, delay)?),
+            Request::Ended(id, limit) => pack(&host.ended(id, limit)?),
+            Request::Observe(daemons) => pack(&host.observe(&daemons)?),
             Request::Observed => {
-                let mut seen = self.host.observed()?;
+                let mut seen = host.observed()?;
                 let series = seen.series.take();
-                Ok((value(&seen)?, series.map_or(Ok(Vec::new()), |series| to_json(&series))?))
+                pack(&(seen, series))
             }
-            Request::Records(id) => {
-                let records = self.host.records(id)?;
-                Ok((Value::Null, bytes_of(&records).to_vec()))
-            }
-            Request::Files => self.files(),
+            Request::Records(id) => Ok(bytes_of(&host.records(id)?).to_vec()),
+            Request::Files => pack(&self.files()),
             Request::End => {
-                self.host.end();
+                host.end();
                 if let Some(run) = self.run.take() {
                     let _ = fs::remove_dir_all(run.directory);
                 }
-                plain(())
+                pack(&())
             }
-            Request::Clean(executable) => {
-                self.host.clean(&executable);
-                plain(())
-            }
-            Request::Describe(executable) => registry::describe(&executable).and_then(plain),
-            Request::Unavailable(tuning, choice) => plain(tuning::unavailable(tuning, &choice)),
-            Request::Cpus(choice) => plain(Cpus::choose(&choice).map_err(|it| it.to_string())?),
-            Request::Machine => plain(Machine::read()),
-            Request::Alive => plain(()),
-            Request::Route(peer) => route_to(peer).and_then(plain),
+            Request::Clean(executable) => pack(&host.clean(&executable)),
+            Request::Describe(executable) => pack(&registry::describe(&executable)?),
+            Request::Unavailable(tuning, choice) => pack(&tuning::unavailable(tuning, &choice)),
+            Request::Cpus(choice) => pack(&Cpus::choose(&choice).map_err(|it| it.to_string())?),
+            Request::Machine => pack(&Machine::read()),
+            Request::Alive => pack(&()),
+            Request::Route(peer) => pack(&route_to(peer)?),
         }
     }
 
@@ -157,7 +143,7 @@ impl Agent {
         std::thread::spawn(move || {
             for message in messages {
                 // A lab that no longer listens has closed the agent's input, too.
-                let _ = output.send(&Reply::Message(number, message), &[]);
+                let _ = output.send(&Reply::Message(number, message));
             }
         });
         let files = Files::default();
@@ -168,29 +154,23 @@ impl Agent {
         self.host.begin(&RunOnHost { directory, ..run.clone() }, sender)
     }
 
-    fn files(&mut self) -> Answer {
+    fn files(&self) -> Vec<(PathBuf, ByteBuf)> {
         let Some(run) = &self.run else {
-            return Ok((Value::Array(Vec::new()), Vec::new()));
+            return Vec::new();
         };
-        let (mut names, mut body) = (Vec::new(), Vec::new());
         let mut paths = Vec::new();
         files_below(&run.directory, FOLDERS_DEEP, &mut paths);
         paths.sort();
-        for path in paths {
+        let mut room = FILES_BYTES_MAX;
+        let file = |path: PathBuf| {
             let length = path.metadata().map_or(0, |data| data.len());
-            let within = path.strip_prefix(&run.directory).ok();
-            let Some(name) = within.filter(|_| body.len() as u64 + length <= FILES_BYTES_MAX)
-            else {
-                continue;
-            };
+            let name = path.strip_prefix(&run.directory).ok().filter(|_| length <= room)?;
             let mut bytes = Vec::new();
-            let read = fs::File::open(&path).and_then(|it| it.take(length).read_to_end(&mut bytes));
-            if read.is_ok() {
-                names.push((name.to_path_buf(), bytes.len()));
-                body.extend(bytes);
-            }
-        }
-        Ok((value(&names)?, body))
+            fs::File::open(&path).ok()?.take(length).read_to_end(&mut bytes).ok()?;
+            room -= length;
+            Some((name.to_path_buf(), ByteBuf::from(bytes)))
+        };
+        paths.into_iter().filter_map(file).collect()
     }
 }
 
@@ -199,7 +179,7 @@ fn report_progress(output: &Writer, files: &Files, ended: &mpsc::Receiver<()>) {
     come_last();
     while ended.recv_timeout(PROGRESS_PERIOD) == Err(RecvTimeoutError::Timeout) {
         let counts = lock(files).iter().map(|(id, file)| (*id, file.exchanges())).collect();
-        let _ = output.send(&Reply::Progress(counts), &[]);
+        let _ = output.send(&Reply::Progress(counts));
     }
 }
 
@@ -212,18 +192,6 @@ fn files_below(folder: &Path, deep: u32, found: &mut Vec<PathBuf>) {
             _ => {}
         }
     }
-}
-
-fn plain(answer: impl Serialize) -> Answer {
-    Ok((value(&answer)?, Vec::new()))
-}
-
-fn value(answer: &impl Serialize) -> Result<Value, String> {
-    serde_json::to_value(answer).map_err(|error| error.to_string())
-}
-
-fn to_json(answer: &impl Serialize) -> Result<Vec<u8>, String> {
-    serde_json::to_vec(answer).map_err(|error| error.to_string())
 }
 
 /// This host's address as whoever logged in by ssh has reached it; `None` if nobody did. See

@@ -70,10 +70,6 @@ impl LocalRun {
         Ok(path)
     }
 
-    fn of(&mut self, role: Role) -> impl Iterator<Item = &mut Process> {
-        self.processes.iter_mut().filter(move |process| process.id.role == role)
-    }
-
     fn measuring(&self) -> Vec<(String, u32)> {
         let measures = |process: &&Process| matches!(process.id.role, Role::Ping | Role::Pong);
         let measuring = self.processes.iter().filter(measures);
@@ -142,7 +138,8 @@ impl Host for LocalHost {
     }
 
     fn send(&mut self, role: Role, command: &Command) -> Result<(), String> {
-        self.run()?.of(role).for_each(|process| process.send(command));
+        let processes = self.run()?.processes.iter_mut();
+        processes.filter(|process| process.id.role == role).for_each(|it| it.send(command));
         Ok(())
     }
 
@@ -154,16 +151,9 @@ impl Host for LocalHost {
         Ok(at_ns)
     }
 
-    fn wait_ended(&mut self, role: Role, limit: Duration) -> Result<(), String> {
-        for process in self.run()?.of(role) {
-            process.wait(limit);
-        }
-        Ok(())
-    }
-
-    fn ending(&mut self, id: ProcessId) -> Result<String, String> {
+    fn ended(&mut self, id: ProcessId, limit: Duration) -> Result<Option<String>, String> {
         let process = self.run()?.processes.iter_mut().find(|process| process.id == id);
-        Ok(process.map(Process::ending).unwrap_or_default())
+        Ok(process.and_then(|it| wait_for(&mut it.process, limit)).map(describe))
     }
 
     fn files(&self) -> Vec<(ProcessId, Arc<SampleFile>)> {
@@ -279,15 +269,6 @@ impl Process {
             let _ = writeln!(input, "{line}").and_then(|()| input.flush());
         }
     }
-
-    /// Waits until it has ended, at most `limit`.
-    fn wait(&mut self, limit: Duration) -> Option<ExitStatus> {
-        wait_for(&mut self.process, limit)
-    }
-
-    fn ending(&mut self) -> String {
-        self.wait(END_LIMIT).map_or_else(|| "closed its output and goes on".into(), describe)
-    }
 }
 
 pub(super) fn describe(status: ExitStatus) -> String {
@@ -301,7 +282,7 @@ impl Drop for Process {
     fn drop(&mut self) {
         drop(self.process.stdin.take());
         let patience = if self.id.role == Role::Daemon { DAEMON_LIMIT } else { Duration::ZERO };
-        if self.wait(patience).is_some() {
+        if wait_for(&mut self.process, patience).is_some() {
             return;
         }
         if let Some(group) = i32::try_from(self.pid()).ok().and_then(Pid::from_raw) {
@@ -317,7 +298,5 @@ pub(super) fn sample_memory() -> std::io::Result<OwnedFd> {
     Ok(rustix::fs::memfd_create(SAMPLES_NAME, MemfdFlags::CLOEXEC)?)
 }
 
-/// How long a process whose output has ended may take to end itself.
-const END_LIMIT: Duration = Duration::from_millis(500);
 /// How long a daemon's supervisor may take to stop and clean.
 const DAEMON_LIMIT: Duration = Duration::from_secs(10);

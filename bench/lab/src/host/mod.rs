@@ -144,11 +144,8 @@ pub(crate) trait Host: Send {
     /// in ns of this host's CLOCK_MONOTONIC.
     fn go(&mut self, roles: &[Role], delay: Duration) -> Result<u64, String>;
 
-    /// Waits until all of `role` have ended, at most `limit`.
-    fn wait_ended(&mut self, role: Role, limit: Duration) -> Result<(), String>;
-
-    /// How the process of `id`, whose output has ended, came to its end.
-    fn ending(&mut self, id: ProcessId) -> Result<String, String>;
+    /// Waits until the process of `id` has ended, at most `limit`; yields how it came to its end.
+    fn ended(&mut self, id: ProcessId, limit: Duration) -> Result<Option<String>, String>;
 
     /// What the processes write. Of a remote host the number of exchanges alone is up to date, to a
     /// part of a second, and there are no records in it.

@@ -1,27 +1,22 @@
-//! What the lab asks an agent, and what an agent replies, in frames over two streams of bytes. Both are
-//! of one build: nothing here is kept. A frame is a JSON header and a body of bytes.
-//!
-//! ```text
-//! offset 0   length of the header, u32, little-endian   at most HEADER_BYTES_MAX
-//!        4   length of the body, u32, little-endian     at most BODY_BYTES_MAX
-//!        8   header: JSON, UTF-8
-//!        …   body: sample records, files; empty most often
-//! ```
+//! What the lab asks an agent, and what an agent replies: one MessagePack value after the other, over two
+//! streams of bytes. Both are of one build: nothing here is kept.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufWriter, Write};
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use myelin_bench_kit::protocol::{Command, Role};
+use rmp_serde::{decode, encode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_bytes::ByteBuf;
 
 use super::{ProcessId, ProcessMessage, ProcessSpec, RunOnHost, lock};
 use crate::scenario::{Tuning, TuningChoice};
 
-/// Lab to agent. Each is answered, in order, with the value and the body named here.
+/// Lab to agent. Each is answered, in order, with the value named here.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Request {
@@ -32,14 +27,13 @@ pub(super) enum Request {
     Start(Box<ProcessSpec>),
     Send(Role, Command),
     Go(Vec<Role>, std::time::Duration),
-    WaitEnded(Role, std::time::Duration),
-    Ending(ProcessId),
+    Ended(ProcessId, std::time::Duration),
     Observe(Vec<u32>),
-    /// Yields an `Observation`; the body is its `Series`, JSON.
+    /// Yields an `Observation` and its `Series`, which is no part of it in a file.
     Observed,
-    /// The body is records.
+    /// The answer is records, as they lie in memory.
     Records(ProcessId),
-    /// Yields names and lengths of what is in the run's folder; the body is all of it, in order.
+    /// Yields names and bytes of what is in the run's folder.
     Files,
     End,
     Clean(PathBuf),
@@ -62,8 +56,8 @@ pub(super) enum Request {
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reply {
     Hello(Hello),
-    /// To the oldest request that has none yet.
-    Answer(Result<serde_json::Value, String>),
+    /// To the oldest request that has none yet: its value, as [`pack`] writes it.
+    Answer(Result<ByteBuf, String>),
     /// From a process of the run with this number.
     Message(u64, ProcessMessage),
     /// While a run lasts, a few times a second: the exchanges of each process that counts them.
@@ -85,12 +79,18 @@ pub(super) struct Writer(Arc<Mutex<Option<Box<dyn Write + Send>>>>);
 
 impl Writer {
     pub(super) fn new(output: impl Write + Send + 'static) -> Self {
-        Writer(Arc::new(Mutex::new(Some(Box::new(output)))))
+        Writer(Arc::new(Mutex::new(Some(Box::new(BufWriter::new(output))))))
     }
 
-    /// Sends a frame, unless it is closed. That the other end is gone shows by its closed output, too.
-    pub(super) fn send(&self, header: &impl Serialize, body: &[u8]) -> io::Result<()> {
-        lock(&self.0).as_mut().map_or(Ok(()), |output| write_frame(output, header, body))
+    /// Sends a message and has it leave at once, unless it is closed. That the other end is gone shows
+    /// by its closed output, too.
+    pub(super) fn send(&self, message: &impl Serialize) -> io::Result<()> {
+        let mut output = lock(&self.0);
+        let Some(output) = output.as_mut() else {
+            return Ok(());
+        };
+        encode::write_named(output, message).map_err(io::Error::other)?;
+        output.flush()
     }
 
     /// The end of the other's input, which is its word to end.
@@ -104,109 +104,54 @@ impl Writer {
         let writer = self.clone();
         std::thread::spawn(move || {
             while lock(&writer.0).is_some() {
-                let _ = writer.send(&Request::Alive, &[]);
+                let _ = writer.send(&Request::Alive);
                 std::thread::sleep(ALIVE);
             }
         });
     }
 }
 
-/// Writes one frame and has it leave at once.
-fn write_frame(output: &mut impl Write, header: &impl Serialize, body: &[u8]) -> io::Result<()> {
-    let header = serde_json::to_vec(header)?;
-    if header.len() > HEADER_BYTES_MAX || body.len() > BODY_BYTES_MAX {
-        return Err(refused(header.len(), body.len()));
-    }
-    output.write_all(&(header.len() as u32).to_le_bytes())?;
-    output.write_all(&(body.len() as u32).to_le_bytes())?;
-    output.write_all(&header)?;
-    output.write_all(body)?;
-    output.flush()
-}
-
-/// Reads one frame; `None` where the stream ends between two. A frame that is cut off, too long or
-/// not understood is an error, and nothing after it can be read.
-pub(super) fn read_frame<T: DeserializeOwned>(
-    input: &mut impl Read,
-) -> io::Result<Option<(T, Vec<u8>)>> {
-    let mut lengths = [0; 8];
-    if input.read(&mut lengths[..1])? == 0 {
+/// Reads one message; `None` where the stream ends between two. One that is cut off
+/// ([`io::ErrorKind::UnexpectedEof`]) or not understood is an error, and nothing after it can be read.
+pub(super) fn read<T: DeserializeOwned>(input: &mut impl BufRead) -> io::Result<Option<T>> {
+    if input.fill_buf()?.is_empty() {
         return Ok(None);
     }
-    input.read_exact(&mut lengths[1..])?;
-    let [header, body] = [0, 4].map(|at| {
-        let bytes = lengths[at..at + 4].try_into().expect("four bytes");
-        u32::from_le_bytes(bytes) as usize
-    });
-    if header > HEADER_BYTES_MAX || body > BODY_BYTES_MAX {
-        return Err(refused(header, body));
-    }
-    let (header, body) = (take(input, header)?, take(input, body)?);
-    Ok(Some((serde_json::from_slice(&header)?, body)))
+    decode::from_read(input).map(Some).map_err(|error| match error {
+        decode::Error::InvalidMarkerRead(error) | decode::Error::InvalidDataRead(error) => error,
+        other => io::Error::new(io::ErrorKind::InvalidData, other),
+    })
 }
 
-/// Exactly `length` bytes; memory for them is taken as they come, not as they are announced.
-fn take(input: &mut impl Read, length: usize) -> io::Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    if input.take(length as u64).read_to_end(&mut bytes)? < length {
-        return Err(io::ErrorKind::UnexpectedEof.into());
-    }
-    Ok(bytes)
-}
-
-fn refused(header: usize, body: usize) -> io::Error {
-    let text = format!(
-        "a frame of {header} + {body} bytes, where {HEADER_BYTES_MAX} + {BODY_BYTES_MAX} are the most"
-    );
-    io::Error::new(io::ErrorKind::InvalidData, text)
+/// An answer's value.
+pub(super) fn pack(value: &impl Serialize) -> Result<Vec<u8>, String> {
+    encode::to_vec_named(value).map_err(|error| error.to_string())
 }
 
 /// Often enough for an agent, which waits for 30 s.
 const ALIVE: Duration = Duration::from_secs(5);
-/// Longer than any request or answer: options of drivers are the longest part.
-const HEADER_BYTES_MAX: usize = 16 << 20;
-/// Longer than the records of any run: 4 million, of each publisher at pong's side.
-const BODY_BYTES_MAX: usize = 1 << 30;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn frame(header: &str, body: &[u8]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        write_frame(&mut bytes, &header, body).unwrap();
-        bytes
-    }
-
     #[test]
-    fn frames_come_as_they_went() {
-        let bytes = [frame("one", b""), frame("two", &[7; 5000])].concat();
-        let mut input = bytes.as_slice();
-        assert_eq!(read_frame::<String>(&mut input).unwrap(), Some(("one".into(), Vec::new())));
-        assert_eq!(read_frame::<String>(&mut input).unwrap(), Some(("two".into(), vec![7; 5000])));
-        assert_eq!(read_frame::<String>(&mut input).unwrap(), None);
-    }
-
-    #[test]
-    fn a_frame_that_is_cut_off_anywhere_is_an_error() {
-        let whole = frame("one", b"body");
+    fn messages_come_as_they_went_whole_or_not_at_all() {
+        let whole = pack(&Reply::Answer(Ok(vec![7; 300].into()))).unwrap();
+        let two = whole.repeat(2);
+        let mut input = two.as_slice();
+        for _ in 0..2 {
+            let Some(Reply::Answer(Ok(answer))) = read(&mut input).unwrap() else { panic!() };
+            assert_eq!(answer, [7; 300]);
+        }
+        assert!(read::<Reply>(&mut input).unwrap().is_none());
         for kept in 1..whole.len() {
-            let error = read_frame::<String>(&mut &whole[..kept]).unwrap_err();
+            let error = read::<Reply>(&mut &whole[..kept]).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{kept} bytes");
         }
-    }
-
-    #[test]
-    fn what_is_too_long_or_not_understood_is_refused() {
-        for lengths in [[u32::MAX, 0], [2, u32::MAX]] {
-            let bytes: Vec<u8> = lengths.iter().flat_map(|length| length.to_le_bytes()).collect();
-            let error = read_frame::<String>(&mut bytes.as_slice()).unwrap_err().to_string();
-            assert!(error.contains("are the most"), "{error}");
+        // What a login script prints before the agent speaks, and an answer that is none.
+        for babble in [b"Welcome to Ubuntu, for robots".as_slice(), b"\x81\xa6answer\xff"] {
+            assert_eq!(read::<Reply>(&mut &*babble).unwrap_err().kind(), io::ErrorKind::InvalidData);
         }
-        let text = "x".repeat(HEADER_BYTES_MAX);
-        assert!(write_frame(&mut Vec::new(), &text, b"").is_err());
-        // What a login script prints before the agent speaks.
-        assert!(read_frame::<String>(&mut b"Welcome to Ubuntu, for robots".as_slice()).is_err());
-        assert!(read_frame::<u32>(&mut frame("one", b"").as_slice()).is_err());
     }
 }

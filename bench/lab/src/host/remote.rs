@@ -14,10 +14,10 @@ use anyhow::{Context, Result, bail, ensure};
 use myelin_bench_kit::protocol::{Command, Role};
 use myelin_bench_kit::samples::{Record, SampleFile, records_of};
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_bytes::ByteBuf;
 
 use super::local::{describe, sample_memory};
-use super::protocol::{Hello, Reply, Request, Writer, read_frame};
+use super::protocol::{Hello, Reply, Request, Writer, read};
 use super::{Host, ProcessId, ProcessMessage, ProcessSpec, RunOnHost, lock};
 use crate::observe::Observation;
 use crate::registry::wait_for;
@@ -26,7 +26,7 @@ use crate::registry::wait_for;
 pub(crate) struct RemoteHost {
     drivers: Option<PathBuf>,
     writer: Writer,
-    answers: Receiver<(Result<Value, String>, Vec<u8>)>,
+    answers: Receiver<Result<ByteBuf, String>>,
     shared: Arc<Shared>,
     hello: Hello,
     begun: u64,
@@ -122,28 +122,24 @@ impl RemoteHost {
 
     /// Asks, and waits for the answer for as long as the agent is heard of.
     pub(super) fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, String> {
-        self.ask_whole(request).map(|(answer, _)| answer)
+        let answer = self.ask_bytes(request)?;
+        rmp_serde::from_slice(&answer).map_err(|error| {
+            format!("host {}: its answer is not understood: {error}", self.shared.name)
+        })
     }
 
-    fn ask_whole<T: DeserializeOwned>(
-        &mut self,
-        request: &Request,
-    ) -> Result<(T, Vec<u8>), String> {
+    fn ask_bytes(&mut self, request: &Request) -> Result<ByteBuf, String> {
         let begin = Instant::now();
         // If it is gone, that shows by its closed output.
-        let _ = self.writer.send(request, &[]);
-        let (answer, body) = loop {
+        let _ = self.writer.send(request);
+        let answer = loop {
             match self.answers.recv_timeout(LOOK) {
                 Ok(answer) => break answer,
                 Err(RecvTimeoutError::Timeout) => self.check_since(begin)?,
                 Err(RecvTimeoutError::Disconnected) => return Err(self.shared.why_gone()),
             }
         };
-        let answer = answer.map_err(|reason| format!("host {}: {reason}", self.shared.name))?;
-        let answer = serde_json::from_value(answer).map_err(|error| {
-            format!("host {}: its answer is not understood: {error}", self.shared.name)
-        })?;
-        Ok((answer, body))
+        answer.map_err(|reason| format!("host {}: {reason}", self.shared.name))
     }
 
     /// Fails if nothing has been heard for too long, or since `begin` if that is later.
@@ -167,13 +163,8 @@ impl RemoteHost {
     /// Copies what drivers have written into the run's folder into that of the lab. Where both hosts
     /// have a file of one name, the second bears its host's.
     fn fetch(&mut self, directory: &Path) -> Result<(), String> {
-        let (names, body): (Vec<(PathBuf, usize)>, _) = self.ask_whole(&Request::Files)?;
-        let mut rest = body.as_slice();
-        for (name, length) in names {
-            let Some((bytes, further)) = rest.split_at_checked(length) else {
-                return Err(format!("host {}: {} is cut off", self.shared.name, name.display()));
-            };
-            rest = further;
+        let files: Vec<(PathBuf, ByteBuf)> = self.ask(&Request::Files)?;
+        for (name, bytes) in files {
             // Whatever the other side says, nothing is written elsewhere.
             if !name.components().all(|part| matches!(part, Component::Normal(_))) {
                 continue;
@@ -235,12 +226,8 @@ impl Host for RemoteHost {
         self.ask(&Request::Go(roles.to_vec(), delay))
     }
 
-    fn wait_ended(&mut self, role: Role, limit: Duration) -> Result<(), String> {
-        self.ask(&Request::WaitEnded(role, limit))
-    }
-
-    fn ending(&mut self, id: ProcessId) -> Result<String, String> {
-        self.ask(&Request::Ending(id))
+    fn ended(&mut self, id: ProcessId, limit: Duration) -> Result<Option<String>, String> {
+        self.ask(&Request::Ended(id, limit))
     }
 
     fn files(&self) -> Vec<(ProcessId, Arc<SampleFile>)> {
@@ -253,18 +240,12 @@ impl Host for RemoteHost {
     }
 
     fn observed(&mut self) -> Result<Observation, String> {
-        let (seen, series): (Observation, _) = self.ask_whole(&Request::Observed)?;
-        if series.is_empty() {
-            return Ok(seen);
-        }
-        let series = serde_json::from_slice(&series)
-            .map_err(|error| format!("host {}: what it has observed: {error}", self.shared.name))?;
-        Ok(seen.with(series))
+        let (seen, series): (Observation, _) = self.ask(&Request::Observed)?;
+        Ok(Observation { series, ..seen })
     }
 
     fn records(&mut self, id: ProcessId) -> Result<Vec<Record>, String> {
-        let ((), bytes) = self.ask_whole(&Request::Records(id))?;
-        records_of(&bytes)
+        records_of(&self.ask_bytes(&Request::Records(id))?)
             .ok_or_else(|| format!("host {}: records of {id} are cut off", self.shared.name))
     }
 
@@ -363,7 +344,7 @@ impl Shared {
 struct Reader {
     shared: Arc<Shared>,
     greeted: Sender<Hello>,
-    answered: Sender<(Result<Value, String>, Vec<u8>)>,
+    answered: Sender<Result<ByteBuf, String>>,
     /// Closed when standard error ends.
     complained: Receiver<()>,
 }
@@ -373,8 +354,8 @@ impl Reader {
     fn read(self, output: impl Read) {
         let mut output = BufReader::new(Heard { input: output, shared: Arc::clone(&self.shared) });
         let ending = loop {
-            match read_frame(&mut output) {
-                Ok(Some((reply, body))) => self.handle(reply, body),
+            match read(&mut output) {
+                Ok(Some(reply)) => self.handle(reply),
                 Ok(None) => break String::new(),
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break String::new(),
                 Err(error) => break format!("does not speak as an agent does: {error}"),
@@ -384,10 +365,10 @@ impl Reader {
         self.shared.give_up(&ending);
     }
 
-    fn handle(&self, reply: Reply, body: Vec<u8>) {
+    fn handle(&self, reply: Reply) {
         match reply {
             Reply::Hello(hello) => drop(self.greeted.send(hello)),
-            Reply::Answer(answer) => drop(self.answered.send((answer, body))),
+            Reply::Answer(answer) => drop(self.answered.send(answer)),
             Reply::Message(number, message) => {
                 if let Some((run, listener)) = &lock(&self.shared.state).run
                     && *run == number

@@ -116,15 +116,9 @@ impl Observation {
             loopback_bytes: loopback().map(|seen| seen.bytes).sum(),
             loopback_packets: loopback().map(|seen| seen.packets).sum(),
             steal_percent: 100.0 * steal_ticks as f64 / ticks.max(f64::MIN_POSITIVE),
+            series: Some(series).filter(|series| !series.moments.is_empty()),
             ..Observation::default()
         }
-        .with(series)
-    }
-
-    /// Adds what was seen over time, if anything was.
-    pub fn with(self, series: Series) -> Self {
-        let series = Some(series).filter(|series| !series.moments.is_empty());
-        Observation { series, ..self }
     }
 }
 

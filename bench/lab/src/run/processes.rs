@@ -210,7 +210,10 @@ impl<'a, 'h> Processes<'a, 'h> {
     }
 
     pub(super) fn wait_ended(&mut self, role: Role, limit: Duration) -> Result<(), Failure> {
-        Ok(self.hosts.iter_mut().try_for_each(|host| host.wait_ended(role, limit))?)
+        for id in self.started.iter().filter(|id| id.role == role) {
+            self.hosts[self.side_of(*id)].ended(*id, limit)?;
+        }
+        Ok(())
     }
 
     /// Waits until all of `role` that were started are ready.
@@ -281,8 +284,8 @@ impl<'a, 'h> Processes<'a, 'h> {
             ProcessMessage::Gone(reason) => return Err(Failure::Gone(reason)),
             ProcessMessage::Closed(id) if self.done.contains_key(&id) => {}
             ProcessMessage::Closed(id) => {
-                let side = self.side_of(id);
-                let ending = self.hosts[side].ending(id)?;
+                let ending = self.hosts[self.side_of(id)].ended(id, END_LIMIT)?;
+                let ending = ending.unwrap_or_else(|| "closed its output and goes on".into());
                 return Err(Failure::Run(format!("{id} {ending}")));
             }
         }
@@ -361,6 +364,8 @@ fn for_all<T: Send>(
 const TICK: Duration = Duration::from_millis(250);
 /// What opening may take beyond the time limit for matching.
 const READY_SLACK: Duration = Duration::from_secs(5);
+/// How long a process whose output has ended may take to end itself.
+const END_LIMIT: Duration = Duration::from_millis(500);
 const EXPLAIN_TIME: Duration = Duration::from_millis(300);
 
 #[cfg(test)]

@@ -83,12 +83,8 @@ impl Host for MadeUp {
         Ok(0)
     }
 
-    fn wait_ended(&mut self, _: Role, _: Duration) -> Result<(), String> {
-        Ok(())
-    }
-
-    fn ending(&mut self, _: ProcessId) -> Result<String, String> {
-        unreachable!("none of them ends before its time")
+    fn ended(&mut self, _: ProcessId, _: Duration) -> Result<Option<String>, String> {
+        Ok(Some("none of them ends before its time".into()))
     }
 
     fn files(&self) -> Vec<(ProcessId, Arc<SampleFile>)> {
