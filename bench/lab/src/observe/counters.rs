@@ -4,9 +4,8 @@
 //! costs it some 0.3 to 0.5 µs more. So nothing is counted here that `/proc` tells as well: faults,
 //! switches, migrations. Threads begun later are counted with the one that began them.
 
-use std::fs::File;
-use std::io::{self, Read};
-use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+use std::io;
+use std::time::Duration;
 
 use perf_event::events::{self, Event};
 use perf_event::{Builder, Counter, ReadFormat};
@@ -63,13 +62,11 @@ impl Counters {
     }
 }
 
-/// The counters of one thread and of those it begins, scheduled together.
+/// The counters of one thread and of those it begins, scheduled together; of the events beyond the
+/// first those that the processor counts.
 struct CounterGroup {
-    leader: File,
-    /// Open for as long as they are to count.
-    _members: Vec<Counter>,
-    /// Which events they are: of the first, the leader is one.
-    has: [bool; EVENT_COUNT],
+    leader: Counter,
+    others: [Option<Counter>; EVENT_COUNT - 1],
 }
 
 impl CounterGroup {
@@ -88,41 +85,27 @@ impl CounterGroup {
         };
         let [first, others @ ..] = events;
         let mut leader = build(first).build()?;
-        let mut has = [true; EVENT_COUNT];
-        let mut members = Vec::new();
-        for (event, has) in others.into_iter().zip(&mut has[1..]) {
-            let member = build(event).build_with_group(&mut leader);
-            *has = member.is_ok();
-            members.extend(member.ok());
-        }
-        // SAFETY: the leader gives up its descriptor, which nobody else owns.
-        let leader = unsafe { OwnedFd::from_raw_fd(leader.into_raw_fd()) };
-        Ok(CounterGroup { leader: leader.into(), _members: members, has })
+        let others = others.map(|event| build(event).build_with_group(&mut leader).ok());
+        Ok(CounterGroup { leader, others })
     }
 
     /// The counts, extrapolated if the counters had to be shared with others in time.
     fn read(&mut self) -> Option<[Option<u64>; EVENT_COUNT]> {
-        // perf_event_open(2): number, ns enabled, ns running, then value and id of each.
-        let mut bytes = [0; 8 * (3 + 2 * EVENT_COUNT)];
-        let length = self.leader.read(&mut bytes).ok()?;
-        let mut words = bytes[..length]
-            .chunks_exact(8)
-            .map(|word| u64::from_ne_bytes(word.try_into().expect("eight bytes")));
-        let (_, enabled, running) = (words.next()?, words.next()?, words.next()?);
-        let mut counts = [None; EVENT_COUNT];
-        for (count, _) in counts.iter_mut().zip(self.has).filter(|(_, has)| *has) {
-            let (value, _id) = (words.next()?, words.next()?);
-            *count = Some(scaled(value, enabled, running));
-        }
-        Some(counts)
+        let counts = self.leader.read_group().ok()?;
+        let (enabled, running) = (counts.time_enabled()?, counts.time_running()?);
+        let count = |counter: &Counter| {
+            Some(scaled(counts.get(counter)?.value(), enabled, running))
+        };
+        let [one, other] = self.others.each_ref().map(|it| it.as_ref().and_then(count));
+        Some([count(&self.leader), one, other])
     }
 }
 
-fn scaled(value: u64, enabled_ns: u64, running_ns: u64) -> u64 {
-    match running_ns {
-        0 => 0,
-        running if running >= enabled_ns => value,
-        running => (value as f64 * enabled_ns as f64 / running as f64) as u64,
+fn scaled(value: u64, enabled: Duration, running: Duration) -> u64 {
+    match running {
+        Duration::ZERO => 0,
+        running if running >= enabled => value,
+        running => (value as f64 * enabled.div_duration_f64(running)) as u64,
     }
 }
 
@@ -164,9 +147,8 @@ mod tests {
 
     #[test]
     fn counters_shared_in_time_are_extrapolated() {
-        assert_eq!(scaled(100, 1000, 250), 400);
-        assert_eq!(scaled(100, 1000, 1000), 100);
-        assert_eq!(scaled(100, 1000, 0), 0);
+        let after = |running_ns| scaled(100, Duration::from_nanos(1000), Duration::from_nanos(running_ns));
+        assert_eq!([250, 1000, 0].map(after), [400, 100, 0]);
     }
 
     #[test]

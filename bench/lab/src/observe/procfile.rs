@@ -57,51 +57,9 @@ fn number_at(text: &[u8]) -> Option<u64> {
     number
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Stat {
-    /// It has ended and is still to be waited for.
-    pub(super) is_dead: bool,
-    /// Page faults, minor and major.
-    pub(super) faults: u64,
-    pub(super) threads: u64,
-    pub(super) rss_pages: u64,
-}
-
-impl Stat {
-    /// Of the text of `/proc/PID/stat`. The name in brackets may hold anything, brackets too.
-    pub(super) fn parse(text: &[u8]) -> Option<Self> {
-        let name_end = text.iter().rposition(|byte| *byte == b')')?;
-        let mut stat = Stat { is_dead: false, faults: 0, threads: 0, rss_pages: 0 };
-        // Numbered as in proc_pid_stat(5): the state, behind the name, is 3.
-        let words = text[name_end + 1..].split(|byte| *byte == b' ').filter(|it| !it.is_empty());
-        let mut last = 0;
-        for (field, word) in (3..).zip(words) {
-            match field {
-                3 => stat.is_dead = matches!(word, b"Z" | b"X"),
-                10 | 12 => stat.faults += number_at(word)?,
-                20 => stat.threads = number_at(word)?,
-                24 => stat.rss_pages = number_at(word)?,
-                _ => {}
-            }
-            last = field;
-        }
-        (last >= 24).then_some(stat)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn stat_is_read_behind_a_name_with_brackets() {
-        let text = b"7 (a) R) b) S 1 7 7 0 -1 4194560 100 9 3 8 5 6 0 0 20 0 12 0 99 1000 256 18\n";
-        let expected = Stat { is_dead: false, faults: 103, threads: 12, rss_pages: 256 };
-        assert_eq!(Stat::parse(text), Some(expected));
-        assert!(Stat::parse(b"7 (x) Z 1 7").is_none());
-        let own = std::fs::read("/proc/self/stat").unwrap();
-        assert!(Stat::parse(&own).unwrap().rss_pages > 0);
-    }
 
     #[test]
     fn values_are_found_by_the_beginning_of_their_line() {

@@ -1,9 +1,12 @@
 //! One process that is observed: what is cheap to read of it, and what is costly; and its threads, by
 //! their accounts with the scheduler.
 
+use procfs::FromRead as _;
+use procfs::process::Stat;
+
 use super::counters::Counters;
 use super::process::{cpu_ns, sample_memory};
-use super::procfile::{Page, ProcFile, Stat, numbers, value};
+use super::procfile::{Page, ProcFile, numbers, value};
 use super::series::{Counted, Hardware, ProcessMoment, ProportionalMemory, Switches, ThreadMoment};
 
 /// A process, with what was read of it last.
@@ -17,7 +20,7 @@ pub(super) struct Watched {
     threads: Vec<Thread>,
     /// Of all threads that were seen, by [`super::series::ThreadMoment::thread`].
     names: Vec<String>,
-    threads_at_scan: u64,
+    threads_at_scan: i64,
     /// Resident and proportional bytes of the bench's own samples: all there from the beginning.
     samples: (u64, u64),
     page_bytes: u64,
@@ -65,25 +68,26 @@ impl Watched {
         room: &mut usize,
         rescan: bool,
     ) -> Option<ProcessMoment> {
-        let stat = self.stat.as_ref().and_then(|file| Stat::parse(file.read(page)?));
-        let Some(stat) = stat.filter(|stat| !stat.is_dead) else {
+        let stat = self.stat.as_ref().and_then(|file| Stat::from_read(file.read(page)?).ok());
+        // One that has ended may still have to be waited for.
+        let Some(stat) = stat.filter(|stat| !matches!(stat.state, 'Z' | 'X')) else {
             self.end(room);
             return None;
         };
-        if rescan || stat.threads != self.threads_at_scan {
+        if rescan || stat.num_threads != self.threads_at_scan {
             self.scan(room);
         }
-        let now_cpu_ns = cpu_ns(self.pid)?;
+        let (now_cpu_ns, faults) = (cpu_ns(self.pid)?, stat.minflt + stat.majflt);
         let mut moment = ProcessMoment {
             process: self.index,
             cpu_ns: now_cpu_ns.saturating_sub(self.last_cpu_ns),
             threads: Vec::with_capacity(self.threads.len()),
-            faults: stat.faults.saturating_sub(self.last_faults),
-            rss_bytes: (stat.rss_pages * self.page_bytes).saturating_sub(self.samples.0),
+            faults: faults.saturating_sub(self.last_faults),
+            rss_bytes: (stat.rss * self.page_bytes).saturating_sub(self.samples.0),
             ..ProcessMoment::default()
         };
         self.last_cpu_ns = now_cpu_ns;
-        self.last_faults = stat.faults;
+        self.last_faults = faults;
         self.threads.retain_mut(|thread| match thread.read(page) {
             Some(seen) => {
                 if (seen.cpu_ns, seen.wait_ns, seen.slices) != (0, 0, 0) {
