@@ -111,20 +111,14 @@ impl VethPair {
             File::open(format!("/proc/{pid}/ns/net")).map_err(|error| format!("namespace: {error}"))
         };
         let pair = VethPair { spaces: [space(ping)?, space(pong)?] };
-        let [ping, pong] = [ping, pong].map(|pid| pid.to_string());
         // Both ends are made where they belong: nobody can be killed in between.
-        let [end, other] = [["name", LINK, "netns", &ping], ["name", LINK, "netns", &pong]];
-        run_in(
-            None,
-            "ip",
-            &[&["link", "add"], &end[..], &["type", "veth", "peer"], &other[..]].concat(),
-        )?;
+        let [end, other] = [ping, pong].map(|pid| format!("name {LINK} netns {pid}"));
+        run_in(None, &format!("ip link add {end} type veth peer {other}"))?;
         for (host, address) in ADDRESSES.iter().enumerate() {
-            let address = format!("{address}/30");
-            pair.ip(host, &["link", "set", "lo", "up"])?;
-            pair.ip(host, &["address", "add", &address, "dev", LINK])?;
+            pair.run(host, "ip link set lo up")?;
+            pair.run(host, &format!("ip address add {address}/30 dev {LINK}"))?;
             // Of IPv6 there is nothing but its own chatter.
-            pair.ip(host, &["link", "set", LINK, "addrgenmode", "none"])?;
+            pair.run(host, &format!("ip link set {LINK} addrgenmode none"))?;
         }
         for host in 0..2 {
             pair.raise(host)?;
@@ -134,20 +128,21 @@ impl VethPair {
 
     /// Makes the link what a scenario asks for, each way.
     pub(crate) fn shape(&self, link: &Link) -> Result<(), LinkError> {
-        let mtu = link.mtu.to_string();
         for host in 0..2 {
-            self.ip(host, &["link", "set", LINK, "mtu", &mtu])?;
+            self.run(host, &format!("ip link set {LINK} mtu {}", link.mtu))?;
             // There is none to begin with, and then deleting it fails.
-            let _ = self.tc(host, "del", &[]);
+            let _ = self.run(host, &format!("tc qdisc del dev {LINK} root"));
+            let add = |discipline: String| {
+                self.run(host, &format!("tc qdisc add dev {LINK} root {discipline}"))
+            };
             if let Some(key) = link.netem_keys().next() {
-                self.tc(host, "add", &words(&netem(link))).map_err(|reason| {
+                add(netem(link)).map_err(|reason| {
                     let is_unknown = reason.contains("qdisc kind is unknown");
                     let lacking = "this kernel has no netem".to_owned();
                     LinkError { key: Some(key), reason: if is_unknown { lacking } else { reason } }
                 })?;
             } else if link.rate_mbit > 0.0 {
-                let shaped = self.tc(host, "add", &words(&tbf(link)));
-                shaped.map_err(|reason| LinkError { key: Some("rate_mbit"), reason })?;
+                add(tbf(link)).map_err(|reason| LinkError { key: Some("rate_mbit"), reason })?;
             }
         }
         Ok(())
@@ -165,7 +160,7 @@ impl VethPair {
             if !wait(start_ns + (cut.at_s * 1e9) as u64) {
                 return Ok(None);
             }
-            pair.ip(PONG, &["link", "set", LINK, "down"])?;
+            pair.run(PONG, &format!("ip link set {LINK} down"))?;
             let at_ns = clock::monotonic_ns();
             wait(at_ns + (cut.for_s * 1e9) as u64);
             pair.raise(PONG)?;
@@ -174,20 +169,15 @@ impl VethPair {
         LinkCut { stop: Some(stop), thread: Some(thread) }
     }
 
-    fn tc(&self, host: usize, verb: &str, arguments: &[&str]) -> Result<(), String> {
-        let words = [&["qdisc", verb, "dev", LINK, "root"], arguments].concat();
-        run_in(Some(&self.spaces[host]), "tc", &words)
-    }
-
     /// Takes one end up, and has everything that is not local go over it, as on a host with one
     /// network card: what is sent to groups finds its way.
     fn raise(&self, host: usize) -> Result<(), String> {
-        self.ip(host, &["link", "set", LINK, "up"])?;
-        self.ip(host, &["route", "replace", "default", "dev", LINK])
+        self.run(host, &format!("ip link set {LINK} up"))?;
+        self.run(host, &format!("ip route replace default dev {LINK}"))
     }
 
-    fn ip(&self, host: usize, arguments: &[&str]) -> Result<(), String> {
-        run_in(Some(&self.spaces[host]), "ip", arguments)
+    fn run(&self, host: usize, words: &str) -> Result<(), String> {
+        run_in(Some(&self.spaces[host]), words)
     }
 }
 
@@ -261,14 +251,11 @@ fn netem(link: &Link) -> String {
     words + &format!(" limit {}", QUEUE_PACKETS + on_its_way as u64)
 }
 
-fn words(text: &str) -> Vec<&str> {
-    text.split(' ').collect()
-}
-
 /// Runs a program of iproute2, in a network namespace if one is given.
-fn run_in(space: Option<&File>, program: &str, arguments: &[&str]) -> Result<(), String> {
+fn run_in(space: Option<&File>, words: &str) -> Result<(), String> {
+    let (program, arguments) = words.split_once(' ').unwrap_or((words, ""));
     let mut command = Command::new(program);
-    command.args(arguments);
+    command.args(arguments.split(' '));
     if let Some(space) = space.map(AsRawFd::as_raw_fd) {
         // SAFETY: one async-signal-safe system call between fork and exec; the descriptor is open.
         unsafe {
@@ -286,7 +273,7 @@ fn run_in(space: Option<&File>, program: &str, arguments: &[&str]) -> Result<(),
     }
     let complaint = String::from_utf8_lossy(&output.stderr);
     let complaint = complaint.lines().next().unwrap_or("no reason given");
-    Err(format!("{program} {}: {complaint}", arguments.join(" ")))
+    Err(format!("{words}: {complaint}"))
 }
 
 /// Pong's end goes down in a cut: ping's sees its carrier gone, as when a cable is pulled.

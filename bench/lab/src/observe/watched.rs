@@ -154,7 +154,7 @@ impl Watched {
     pub(super) fn take_names(&mut self) -> Vec<String> {
         for thread in &self.threads {
             if let Some(name) = name_of(self.pid, thread.tid) {
-                self.names[thread.index()] = name;
+                self.names[thread.index as usize] = name;
             }
         }
         std::mem::take(&mut self.names)
@@ -207,25 +207,23 @@ struct Thread {
     /// Nanoseconds run, nanoseconds waited in a run queue, times it was given a CPU.
     schedstat: ProcFile,
     last: [u64; 3],
-    switches: Option<SwitchFile>,
+    /// `sched`, or, of kernels before 6.15 without CONFIG_SCHED_DEBUG, `status`.
+    switches: Option<ProcFile>,
     last_switches: Switches,
 }
 
 impl Thread {
     /// Counts from the thread's birth. `None` if it is gone, or no more files can be opened.
     fn open(pid: u32, tid: u32, index: u32) -> Option<Self> {
+        let open = |name| ProcFile::open(&format!("/proc/{pid}/task/{tid}/{name}"));
         Some(Thread {
             tid,
             index,
-            schedstat: ProcFile::open(&format!("/proc/{pid}/task/{tid}/schedstat"))?,
+            schedstat: open("schedstat")?,
             last: [0; 3],
-            switches: FILES.into_iter().find_map(|file| SwitchFile::open(pid, tid, file)),
+            switches: open("sched").or_else(|| open("status")),
             last_switches: Switches::default(),
         })
-    }
-
-    fn index(&self) -> usize {
-        self.index as usize
     }
 
     /// What happened since the last time; `None` once it has ended.
@@ -238,9 +236,8 @@ impl Thread {
 
     /// Adds to `sum` what happened since the last time. Nothing once it has ended.
     fn add_switches(&mut self, page: &mut Page, sum: &mut Option<Switches>) {
-        let Some(now) = self.switches.as_ref().and_then(|file| file.read(page)) else {
-            return;
-        };
+        let text = self.switches.as_ref().and_then(|file| file.read(page));
+        let Some(now) = text.and_then(switches_of) else { return };
         let last = std::mem::replace(&mut self.last_switches, now);
         let before = sum.unwrap_or_default();
         let migrations = now.migrations.map(|migrations| {
@@ -255,47 +252,26 @@ impl Thread {
     }
 }
 
-/// Where the kernel tells voluntary switches from others, and by which names.
-struct SwitchFile {
-    file: ProcFile,
-    names: [&'static str; 2],
+/// Of the text of `sched` or `status`, which name them differently; the first alone has migrations.
+fn switches_of(text: &[u8]) -> Option<Switches> {
+    let either = |names: [&str; 2]| names.iter().find_map(|name| value(text, name.as_bytes()));
+    Some(Switches {
+        voluntary: either(["nr_voluntary_switches", "voluntary_ctxt_switches"])?,
+        involuntary: either(["nr_involuntary_switches", "nonvoluntary_ctxt_switches"])?,
+        migrations: value(text, b"se.nr_migrations"),
+    })
 }
-
-impl SwitchFile {
-    fn open(pid: u32, tid: u32, (name, names): NameAndKeys) -> Option<Self> {
-        let file = ProcFile::open(&format!("/proc/{pid}/task/{tid}/{name}"))?;
-        Some(SwitchFile { file, names })
-    }
-
-    fn read(&self, page: &mut Page) -> Option<Switches> {
-        let text = self.file.read(page)?;
-        let [voluntary, involuntary] = self.names.map(|name| value(text, name.as_bytes()));
-        let migrations = value(text, b"se.nr_migrations");
-        Some(Switches { voluntary: voluntary?, involuntary: involuntary?, migrations })
-    }
-}
-
-type NameAndKeys = (&'static str, [&'static str; 2]);
 
 /// Threads of a process that a series tells apart: one that begins a thread for each message would
 /// fill the memory with their names.
 const NAMES_MAX: usize = 4096;
-/// The first has migrations, too. It is missing from kernels before 6.15 without CONFIG_SCHED_DEBUG.
-const FILES: [NameAndKeys; 2] = [
-    ("sched", ["nr_voluntary_switches", "nr_involuntary_switches"]),
-    ("status", ["voluntary_ctxt_switches", "nonvoluntary_ctxt_switches"]),
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn without_sched_there_are_switches_and_no_migrations() {
-        let own = std::process::id();
-        let [_, status] = FILES;
-        let file = SwitchFile::open(own, own, status).unwrap();
-        let seen = file.read(&mut [0; size_of::<Page>()]).unwrap();
+        let seen = switches_of(&std::fs::read("/proc/thread-self/status").unwrap()).unwrap();
         assert!(seen.voluntary + seen.involuntary > 0 && seen.migrations.is_none(), "{seen:?}");
     }
 }
