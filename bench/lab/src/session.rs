@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use crate::analyse::analyse;
 use crate::host::LocalHost;
 use crate::host::hosts::Hosts;
-pub use crate::host::hosts::{Address, HostsChoice};
+pub use crate::host::hosts::HostsChoice;
 use crate::input_error::InputError;
 use crate::machine::{Identity, Machine};
 use crate::plan::{self, Plan};
@@ -194,7 +194,7 @@ fn make_plan(options: &RunOptions, registry: &Registry) -> Result<(Plan, Option<
         };
         notes.extend(plan::leave_out_unsupported(&scenario, &mut entries));
         plan::check(&scenario, &entries)?;
-        let are_real = matches!(options.hosts, Some(HostsChoice::Real(_)));
+        let are_real = options.hosts.as_ref().is_some_and(HostsChoice::are_real);
         // Of other machines they are asked when those are reached.
         if !(are_real && scenario.plan.is_across_hosts()) {
             check_cpus(&scenario)?;

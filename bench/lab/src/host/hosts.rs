@@ -18,24 +18,34 @@ use crate::machine::OtherHost;
 use crate::scenario::{Link, Tuning, TuningChoice};
 use crate::tuning::Cpus;
 
-/// Which two hosts, ping's first: `--hosts`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// Which two hosts, ping's first: `--hosts`. By default two network namespaces of this host, made for
+/// the session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub enum HostsChoice {
-    /// Two network namespaces of this host, made for the session.
-    #[default]
-    Namespaces,
-    /// These.
-    Real([Address; 2]),
-}
+pub struct HostsChoice([Address; 2]);
 
 /// One host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
+    /// A namespace with this name.
+    Namespace(&'static str),
     /// The one the lab runs on.
     Local,
     /// As ssh(1) is told its destination.
     Ssh(String),
+}
+
+impl HostsChoice {
+    /// Whether they are more than namespaces of this host.
+    pub(crate) fn are_real(&self) -> bool {
+        !matches!(self.0[0], Address::Namespace(_))
+    }
+}
+
+impl Default for HostsChoice {
+    fn default() -> Self {
+        HostsChoice(namespace::NAMES.map(Address::Namespace))
+    }
 }
 
 impl FromStr for HostsChoice {
@@ -45,7 +55,7 @@ impl FromStr for HostsChoice {
         let remedy = "use netns, or two of local and ssh:DESTINATION, for instance ssh:a,ssh:b";
         let wrong = |what: String| InputError::new(format!("--hosts: {what}")).remedy(remedy);
         if text == "netns" {
-            return Ok(HostsChoice::Namespaces);
+            return Ok(HostsChoice::default());
         }
         let hosts = text.split(',').map(|word| match word.split_once(':') {
             None if word == "local" => Ok(Address::Local),
@@ -55,10 +65,12 @@ impl FromStr for HostsChoice {
             }
             _ => Err(wrong(format!("{word:?} is no host"))),
         });
-        match hosts.collect::<Result<Vec<_>, _>>()?.as_slice() {
-            [ping, pong] if ping == pong => Err(wrong(format!("{ping} twice is one host"))),
-            [ping, pong] => Ok(HostsChoice::Real([ping.clone(), pong.clone()])),
-            others => Err(wrong(format!("{} hosts, where two are needed", others.len()))),
+        let hosts: Vec<Address> = hosts.collect::<Result<_, _>>()?;
+        let count = hosts.len();
+        match <[Address; 2]>::try_from(hosts) {
+            Ok([ping, pong]) if ping == pong => Err(wrong(format!("{ping} twice is one host"))),
+            Ok(two) => Ok(HostsChoice(two)),
+            Err(_) => Err(wrong(format!("{count} hosts, where two are needed"))),
         }
     }
 }
@@ -79,16 +91,15 @@ impl From<HostsChoice> for String {
 
 impl fmt::Display for HostsChoice {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            HostsChoice::Namespaces => write!(f, "netns"),
-            HostsChoice::Real([ping, pong]) => write!(f, "{ping},{pong}"),
-        }
+        let [ping, pong] = &self.0;
+        if self.are_real() { write!(f, "{ping},{pong}") } else { write!(f, "netns") }
     }
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Address::Namespace(name) => write!(f, "{name}"),
             Address::Local => write!(f, "local"),
             Address::Ssh(host) => write!(f, "ssh:{host}"),
         }
@@ -160,11 +171,6 @@ impl Hosts {
         Ok(())
     }
 
-    /// Whether they are more than namespaces of this host.
-    pub(crate) fn are_real(&self) -> bool {
-        self.choice != HostsChoice::Namespaces
-    }
-
     pub(crate) fn choice(&self) -> &HostsChoice {
         &self.choice
     }
@@ -226,42 +232,31 @@ impl Hosts {
     }
 
     fn bring_up(&self) -> Result<Up, String> {
-        let open = |connection: anyhow::Result<Connection>| -> Result<RemoteHost, String> {
-            connection.and_then(RemoteHost::new).map_err(|error| format!("{error:#}"))
-        };
-        let (mut hosts, pair) = match &self.choice {
-            HostsChoice::Namespaces => {
-                let mut hosts = Vec::new();
-                for name in namespace::NAMES {
-                    hosts.push(open(namespace::connect(name))?);
-                }
-                let pids = hosts.iter().filter_map(RemoteHost::pid).collect::<Vec<_>>();
-                let pair = VethPair::join(&pids)?;
-                (hosts, Some(Arc::new(pair)))
+        let (are_real, mut hosts) = (self.choice.are_real(), Vec::new());
+        for address in &self.choice.0 {
+            let host = self.connect(address).and_then(RemoteHost::new);
+            let mut host = host.map_err(|error| format!("{error:#}"))?;
+            if are_real {
+                // A session that was killed may have left something there.
+                self.drivers.iter().for_each(|driver| host.clean(driver));
             }
-            HostsChoice::Real(addresses) => {
-                let mut hosts = Vec::new();
-                for address in addresses {
-                    let mut host = open(self.connect(address))?;
-                    // A session that was killed may have left something there.
-                    self.drivers.iter().for_each(|driver| host.clean(driver));
-                    hosts.push(host);
-                }
-                (hosts, None)
-            }
-        };
-        let network = match pair {
-            Some(_) => namespace::networks(),
-            None => ways(&mut hosts)?,
+            hosts.push(host);
+        }
+        let (link, network) = if are_real {
+            (None, ways(&mut hosts)?)
+        } else {
+            let pids = hosts.iter().filter_map(RemoteHost::pid).collect::<Vec<_>>();
+            (Some(Arc::new(VethPair::join(&pids)?)), namespace::networks())
         };
         let names = [hosts[0].name().to_owned(), hosts[1].name().to_owned()];
         let one_machine = hosts[0].boot() == hosts[1].boot();
-        let across = Across { names, network, one_machine, link: pair, cut: None };
+        let across = Across { names, network, one_machine, link, cut: None };
         Ok(Up { hosts, across, link: None })
     }
 
     fn connect(&self, address: &Address) -> anyhow::Result<Connection> {
         match address {
+            Address::Namespace(name) => namespace::connect(name),
             Address::Local => Connection::open("local", &mut agent()?),
             Address::Ssh(host) => super::ssh::connect(host, &self.drivers),
         }

@@ -43,25 +43,24 @@ impl Snapshot {
     /// What happened from `self` until `later`, while `series` was taken.
     pub fn until(&self, later: &Snapshot, series: Series) -> Observation {
         let none = ProcessSnapshot::default();
-        let memory: Vec<(&(String, u32), Memory)> =
-            later.processes.keys().filter_map(|key| Some((key, Memory::of(key.1)?))).collect();
-        let processes = later.processes.iter().map(|(key, after)| {
-            let before = self.processes.get(key).unwrap_or(&none);
-            let memory = memory.iter().find(|(owner, _)| *owner == key).map(|(_, memory)| memory);
-            ProcessObservation {
-                rss_bytes: memory.map_or(0, |memory| memory.rss_bytes),
-                pss_bytes: memory.map_or(0, |memory| memory.pss_bytes),
-                ..before.until(after, &key.0)
-            }
+        // Of one that is gone there is none.
+        let memory = |pid: u32| Memory::of(pid).unwrap_or_default();
+        let memory: Vec<Memory> = later.processes.keys().map(|(_, pid)| memory(*pid)).collect();
+        let all = || later.processes.iter().zip(&memory);
+        let processes = all().map(|((key, after), memory)| ProcessObservation {
+            rss_bytes: memory.rss_bytes,
+            pss_bytes: memory.pss_bytes,
+            ..self.processes.get(key).unwrap_or(&none).until(after, &key.0)
         });
-        let segments = shared_segments(memory.iter().map(|(_, memory)| memory));
-        let of = |name: &str| memory.iter().find(|(key, _)| key.0 == name);
-        let common = match (of("ping"), of("pong")) {
-            (Some((_, ping)), Some((_, pong))) => {
-                ping.shared.keys().any(|segment| pong.shared.contains_key(segment))
-            }
-            _ => false,
-        };
+        let mut segments: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+        for (segment, bytes) in memory.iter().flat_map(|memory| &memory.shared) {
+            let known = segments.entry(*segment).or_default();
+            *known = (*known).max(*bytes);
+        }
+        let of = |name: &str| all().find(|((key, _), _)| key.0 == name).map(|(_, memory)| memory);
+        let common = of("ping").zip(of("pong")).is_some_and(|(ping, pong)| {
+            ping.shared.keys().any(|segment| pong.shared.contains_key(segment))
+        });
         Observation {
             wall_ns: later.at_ns - self.at_ns,
             processes: processes.collect(),
@@ -70,15 +69,6 @@ impl Snapshot {
             ..Observation::of_machine(series)
         }
     }
-}
-
-fn shared_segments<'a>(memories: impl Iterator<Item = &'a Memory>) -> BTreeMap<(u64, u64), u64> {
-    let mut segments = BTreeMap::new();
-    for (segment, bytes) in memories.flat_map(|memory| &memory.shared) {
-        let known = segments.entry(*segment).or_insert(0);
-        *known = (*known).max(*bytes);
-    }
-    segments
 }
 
 /// What happened between two snapshots.

@@ -77,11 +77,15 @@ pub(super) fn cpu_ns(pid: u32) -> Option<u64> {
     (status == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
-/// The memory of a process, without the bench's own sample file.
+/// The memory of a process.
 #[derive(Default)]
 pub struct Memory {
+    /// Without the bench's own samples, as `pss_bytes`.
     pub rss_bytes: u64,
     pub pss_bytes: u64,
+    /// Resident and proportional bytes of the bench's own samples: the driver has touched every page
+    /// of them before it is ready.
+    pub samples: (u64, u64),
     /// Mapped bytes of shared segments (`/dev/shm`, memfd, System V), by device and inode.
     pub shared: BTreeMap<(u64, u64), u64>,
 }
@@ -89,15 +93,16 @@ pub struct Memory {
 impl Memory {
     /// `None` if the process is gone.
     pub fn of(pid: u32) -> Option<Self> {
-        Self::summed(pid, |map| !is_sample_file(map))
-    }
-
-    fn summed(pid: u32, is_wanted: impl Fn(&MemoryMap) -> bool) -> Option<Self> {
         let maps =
             Process::new(i32::try_from(pid).ok()?).and_then(|process| process.smaps()).ok()?;
         let mut memory = Memory::default();
-        for map in maps.iter().filter(|map| is_wanted(map)) {
+        for map in &maps {
             let bytes = |key: &str| map.extension.map.get(key).copied().unwrap_or(0);
+            if is_sample_file(map) {
+                memory.samples.0 += bytes("Rss");
+                memory.samples.1 += bytes("Pss");
+                continue;
+            }
             memory.rss_bytes += bytes("Rss");
             memory.pss_bytes += bytes("Pss");
             if is_shared_segment(map) {
@@ -108,13 +113,6 @@ impl Memory {
         }
         Some(memory)
     }
-}
-
-/// Resident and proportional bytes of the bench's own samples in a process; zero if it has none or
-/// is gone. The driver has touched every page of them before it is ready.
-pub(super) fn sample_memory(pid: u32) -> (u64, u64) {
-    let samples = Memory::summed(pid, is_sample_file).unwrap_or_default();
-    (samples.rss_bytes, samples.pss_bytes)
 }
 
 fn is_shared_segment(map: &MemoryMap) -> bool {

@@ -5,7 +5,7 @@ use procfs::FromRead as _;
 use procfs::process::Stat;
 
 use super::counters::Counters;
-use super::process::{cpu_ns, sample_memory};
+use super::process::{Memory, cpu_ns};
 use super::procfile::{Page, ProcFile, numbers, value};
 use super::series::{Counted, Hardware, ProcessMoment, ProportionalMemory, Switches, ThreadMoment};
 
@@ -43,7 +43,7 @@ impl Watched {
             threads: Vec::new(),
             names: Vec::new(),
             threads_at_scan: 0,
-            samples: sample_memory(pid),
+            samples: Memory::of(pid).unwrap_or_default().samples,
             page_bytes: rustix::param::page_size() as u64,
             last_cpu_ns: 0,
             last_faults: 0,

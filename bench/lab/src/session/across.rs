@@ -35,7 +35,7 @@ pub(super) fn reach(
     }
     let choice = choice.cloned().unwrap_or_default();
     for (scenario, _) in chosen.iter_mut().filter(|it| is_across(it)) {
-        if let (HostsChoice::Real(_), Some(_)) = (&choice, &scenario.network) {
+        if choice.are_real() && scenario.network.is_some() {
             let place = scenario.source.place("network");
             let text =
                 format!("[network]: the link between {choice} is not this program's to change");
@@ -58,7 +58,7 @@ pub(super) fn reach(
         }
     };
     for (scenario, entries) in chosen.iter_mut().filter(|it| is_across(it)) {
-        if hosts.are_real() {
+        if hosts.choice().are_real() {
             leave_out_missing(&mut hosts, scenario, entries, notes);
             let there = |tuning, choice: &TuningChoice| hosts.unavailable(tuning, choice);
             super::drop_unavailable_tunings(scenario, notes, there)?;

@@ -182,7 +182,7 @@ impl<'a> Measuring<'a> {
         })?;
         let tuned = cell.tuning != Tuning::Default;
         let cpus = match &mut self.hosts {
-            Some(hosts) if hosts.are_real() && cell.topology == Topology::TwoHosts => {
+            Some(hosts) if hosts.choice().are_real() && cell.topology == Topology::TwoHosts => {
                 tuned.then(|| hosts.cpus(&scenario.tuning)).transpose().map_err(InputError::new)?
             }
             _ => tuned.then(|| Cpus::choose(&scenario.tuning)).transpose()?,
@@ -217,7 +217,7 @@ impl<'a> Measuring<'a> {
         let link = scenario.network.clone().unwrap_or_default();
         let hosts = match (cell.topology, &mut self.hosts) {
             (Topology::TwoHosts, Some(hosts)) => {
-                let are_real = hosts.are_real();
+                let are_real = hosts.choice().are_real();
                 match hosts.ready(&link, run.order) {
                     Ok((hosts, across)) => {
                         spec.across = Some(across);
