@@ -62,7 +62,7 @@ fn figures_of(cell: Cell, runs: &[(&Series, f64)]) -> Cell {
     Cell {
         runqueue_wait_percent: (all_s > 0.0).then(|| 100.0 * wait_ns as f64 * 1e-9 / all_s),
         migrations_per_s: ratio(runs, migrations, |(series, _)| series.duration_s()),
-        pss_peak_bytes: runs.iter().filter_map(|(series, _)| pss_peak(series)).max(),
+        pss_peak_bytes: runs.iter().flat_map(|(series, _)| pss_bytes(series)).flatten().max(),
         cycles_per_message: per_message(|hardware| Some(hardware.cycles)),
         instructions_per_message: per_message(|hardware| hardware.instructions),
         cache_misses_per_message: per_message(|hardware| hardware.cache_misses),
@@ -96,10 +96,6 @@ fn ratio(
     (bases > 0.0).then(|| counts / bases)
 }
 
-fn pss_peak(series: &Series) -> Option<u64> {
-    held(series, |seen| Some(seen.memory?.pss_bytes)).into_iter().flatten().max()
-}
-
 /// The columns of a run; `None` if it was not observed over time.
 pub(super) fn columns(run: &JudgedRun) -> Option<ObservedColumns> {
     series_of(run).map(columns_of)
@@ -107,7 +103,10 @@ pub(super) fn columns(run: &JudgedRun) -> Option<ObservedColumns> {
 
 fn columns_of(series: &Series) -> ObservedColumns {
     let rows = rows(series);
-    let all = |of: &dyn Fn(&ProcessMoment) -> f64| first(rows, sums(series, of));
+    let all = |of: &dyn Fn(&ProcessMoment) -> f64| -> Vec<f64> {
+        let rates = rates(series, |moment| Some(moment.processes.iter().map(of).sum()));
+        rates.into_iter().flatten().take(rows).collect()
+    };
     let percent = 1e-7;
     let steal_percent = 100.0 / (series.ticks_per_s.max(1) * u64::from(series.cpus.max(1))) as f64;
     let moments = series.moments[..rows].iter();
@@ -115,7 +114,7 @@ fn columns_of(series: &Series) -> ObservedColumns {
         t_s: moments.map(|moment| moment.at_ns as f64 * 1e-9).collect(),
         cpu_percent: all(&|seen| seen.cpu_ns as f64 * percent),
         runqueue_wait_percent: all(&|seen| wait_ns(seen) as f64 * percent),
-        pss_bytes: known(rows, held(series, |seen| Some(seen.memory?.pss_bytes))),
+        pss_bytes: known(rows, pss_bytes(series)),
         switches_per_s: all(&|seen| seen.threads.iter().map(|it| it.slices as f64).sum()),
         faults_per_s: all(&|seen| seen.faults as f64),
         migrations_per_s: known(rows, migrations_per_s(series)),
@@ -134,37 +133,19 @@ fn rows(series: &Series) -> usize {
     }
 }
 
-fn first<T>(rows: usize, mut column: Vec<T>) -> Vec<T> {
-    column.truncate(rows);
-    column
-}
-
-/// For each moment, what the processes did since the one before, a second.
-fn sums(series: &Series, of: impl Fn(&ProcessMoment) -> f64) -> Vec<f64> {
-    let mut before_ns = 0;
-    let rate = |moment: &Moment| {
-        let span_s = (moment.at_ns - before_ns).max(1) as f64 * 1e-9;
-        before_ns = moment.at_ns;
-        moment.processes.iter().map(&of).sum::<f64>() / span_s
-    };
-    series.moments.iter().map(rate).collect()
-}
-
 /// For each moment the sum over processes of what was last read of each; nothing until something of
-/// all that are alive has been read.
-fn held(series: &Series, of: impl Fn(&ProcessMoment) -> Option<u64>) -> Vec<Option<u64>> {
+/// all that are alive has been read, and with nobody alive.
+fn pss_bytes(series: &Series) -> Vec<Option<u64>> {
     let mut last: Vec<Option<u64>> = vec![None; series.processes.len()];
     let sum = |moment: &Moment| {
         for seen in &moment.processes {
             let known = &mut last[seen.process as usize];
-            *known = of(seen).or(*known);
+            *known = seen.memory.map(|memory| memory.pss_bytes).or(*known);
         }
-        moment.processes.iter().map(|seen| last[seen.process as usize]).sum::<Option<u64>>()
+        let alive = moment.processes.iter().map(|seen| last[seen.process as usize]);
+        alive.sum::<Option<u64>>().filter(|_| !moment.processes.is_empty())
     };
-    let sums: Vec<Option<u64>> = series.moments.iter().map(sum).collect();
-    // With nobody alive the sum of nothing is no reading.
-    let alive = series.moments.iter().map(|moment| !moment.processes.is_empty());
-    sums.into_iter().zip(alive).map(|(sum, alive)| sum.filter(|_| alive)).collect()
+    series.moments.iter().map(sum).collect()
 }
 
 /// For each moment the mean rate between the readings around it, a second.
@@ -198,8 +179,9 @@ fn migrations_per_s(series: &Series) -> Vec<Option<f64>> {
 }
 
 /// Empty if nothing is known.
-fn known<T>(rows: usize, column: Vec<Option<T>>) -> Vec<Option<T>> {
-    if column.iter().all(Option::is_none) { Vec::new() } else { first(rows, column) }
+fn known<T>(rows: usize, mut column: Vec<Option<T>>) -> Vec<Option<T>> {
+    column.truncate(if column.iter().all(Option::is_none) { 0 } else { rows });
+    column
 }
 
 /// The last look comes whenever the run ends; a shorter span than this before it says nothing.

@@ -15,26 +15,18 @@ pub(super) fn period_ticks(cost_ns: u64, share_ns: u64) -> u64 {
 
 /// What each reading may cost for each tick: the level up to which all can be served, if those that
 /// need less take only what they need. `u64::MAX` if there is enough for all.
-pub(super) fn share_ns(costs: impl Iterator<Item = u64> + Clone, allowance_ns: u64) -> u64 {
-    let mut share = 0;
-    loop {
-        let (mut small_sum, mut large) = (0u64, 0u64);
-        for cost in costs.clone() {
-            if cost <= share {
-                small_sum = small_sum.saturating_add(cost);
-            } else {
-                large += 1;
-            }
+pub(super) fn share_ns(costs: impl Iterator<Item = u64>, allowance_ns: u64) -> u64 {
+    let mut costs: Vec<u64> = costs.collect();
+    costs.sort_unstable();
+    let mut left_ns = allowance_ns;
+    for (served, cost) in costs.iter().enumerate() {
+        let share_ns = left_ns / (costs.len() - served) as u64;
+        if *cost > share_ns {
+            return share_ns;
         }
-        if large == 0 {
-            return u64::MAX;
-        }
-        let level = allowance_ns.saturating_sub(small_sum) / large;
-        if level <= share {
-            return level;
-        }
-        share = level;
+        left_ns -= cost;
     }
+    u64::MAX
 }
 
 #[cfg(test)]

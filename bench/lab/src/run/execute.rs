@@ -72,23 +72,15 @@ fn go(
         series.cost_percent += 100.0 * watching_ns as f64 / observation.wall_ns.max(1) as f64;
     }
 
-    if !spec.is_one_process() {
-        await_goodbye(spec, processes)?;
-        processes.send(Role::Pong, &Command::Stop)?;
-        processes.wait_done(Role::Pong, DONE_LIMIT)?;
-    }
+    // Where nobody plays a role there is nobody to wait for.
+    await_goodbye(spec, processes)?;
+    processes.stop(Role::Pong, DONE_LIMIT)?;
     processes.send(Role::Ping, &Command::Stop)?;
     processes.wait_ended(Role::Ping, DONE_LIMIT)?;
     processes.wait_ended(Role::Pong, DONE_LIMIT)?;
-    if spec.across.is_some() {
-        processes.send(Role::Clock, &Command::Stop)?;
-        processes.wait_done(Role::Clock, DONE_LIMIT)?;
-        processes.wait_ended(Role::Clock, DONE_LIMIT)?;
-    }
-    if spec.entry.system.daemon {
-        processes.send(Role::Daemon, &Command::Stop)?;
-        processes.wait_done(Role::Daemon, DAEMON_LIMIT)?;
-        processes.wait_ended(Role::Daemon, DONE_LIMIT)?;
+    for (role, limit) in [(Role::Clock, DONE_LIMIT), (Role::Daemon, DAEMON_LIMIT)] {
+        processes.stop(role, limit)?;
+        processes.wait_ended(role, DONE_LIMIT)?;
     }
     let mut ping = processes.counts(Role::Ping);
     let pong = match ping.pong.take() {

@@ -223,8 +223,9 @@ impl<'a, 'h> Processes<'a, 'h> {
         self.wait(limit, &complaint, |this| this.first_without(role, &this.ready))
     }
 
-    /// Waits until all of `role`, told to stop, are done.
-    pub(super) fn wait_done(&mut self, role: Role, limit: Duration) -> Result<(), Failure> {
+    /// Tells all of `role` to stop, and waits until they are done.
+    pub(super) fn stop(&mut self, role: Role, limit: Duration) -> Result<(), Failure> {
+        self.send(role, &Command::Stop)?;
         self.wait(limit, "did not stop", |this| this.first_without(role, &this.done))
     }
 
