@@ -149,12 +149,10 @@ fn ambient() -> (f64, f64) {
         let loopback = procfs::net::dev_status().ok().and_then(|mut all| all.remove("lo"));
         (used as f64, idle as f64, loopback.map_or(0, |lo| lo.recv_packets) as f64)
     };
-    let (used, idle, packets) = look();
+    let before = look();
     std::thread::sleep(AMBIENT_TIME);
-    let (used, idle, packets) = {
-        let later = look();
-        (later.0 - used, later.1 - idle, later.2 - packets)
-    };
+    let after = look();
+    let (used, idle, packets) = (after.0 - before.0, after.1 - before.1, after.2 - before.2);
     (100.0 * used / (used + idle).max(1.0), packets / AMBIENT_TIME.as_secs_f64())
 }
 

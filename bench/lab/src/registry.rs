@@ -100,34 +100,35 @@ impl Registry {
         scenario: &Scenario,
         notes: &mut Vec<String>,
     ) -> Result<Vec<SystemDriver>, InputError> {
-        let mut chosen = BTreeSet::new();
-        for (index, pattern) in scenario.plan.systems.iter().enumerate() {
-            match self.places(pattern) {
-                Ok(places) => chosen.extend(places),
-                Err(error) if !scenario.is_built_in => {
-                    let place = scenario.source.place(&format!("plan.systems.{index}"));
-                    return Err(error.at(&scenario.source, place));
-                }
-                Err(_) => notes.push(format!(
-                    "{pattern} left out of `{}`: no driver here has such a system",
-                    scenario.name
-                )),
+        self.chosen(&scenario.plan.systems, |index, pattern, error| {
+            if !scenario.is_built_in {
+                let place = scenario.source.place(&format!("plan.systems.{index}"));
+                return Err(error.at(&scenario.source, place));
             }
-        }
-        Ok(self.at(&chosen))
+            let name = &scenario.name;
+            notes.push(format!("{pattern} left out of `{name}`: no driver here has such a system"));
+            Ok(())
+        })
     }
 
     /// The systems that one of `patterns` matches; each pattern must match at least one.
     pub fn matching(&self, patterns: &[String]) -> Result<Vec<SystemDriver>, InputError> {
-        let mut chosen = BTreeSet::new();
-        for pattern in patterns {
-            chosen.extend(self.places(pattern)?);
-        }
-        Ok(self.at(&chosen))
+        self.chosen(patterns, |_, _, error| Err(error))
     }
 
-    fn at(&self, places: &BTreeSet<usize>) -> Vec<SystemDriver> {
-        places.iter().map(|place| self.entries[*place].clone()).collect()
+    fn chosen(
+        &self,
+        patterns: &[String],
+        mut none: impl FnMut(usize, &str, InputError) -> Result<(), InputError>,
+    ) -> Result<Vec<SystemDriver>, InputError> {
+        let mut chosen = BTreeSet::new();
+        for (index, pattern) in patterns.iter().enumerate() {
+            match self.places(pattern) {
+                Ok(places) => chosen.extend(places),
+                Err(error) => none(index, pattern, error)?,
+            }
+        }
+        Ok(chosen.into_iter().map(|place| self.entries[place].clone()).collect())
     }
 
     fn places(&self, pattern: &str) -> Result<Vec<usize>, InputError> {

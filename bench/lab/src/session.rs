@@ -6,7 +6,6 @@ mod measure;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, ensure};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
@@ -43,7 +42,7 @@ pub struct RunOptions {
     pub out: Option<PathBuf>,
     /// Goes on with this folder instead of starting anew.
     pub resume: Option<PathBuf>,
-    /// Of the order; drawn from the time if absent.
+    /// Of the order; drawn if absent.
     pub seed: Option<u64>,
     /// The two hosts of scenarios across hosts; two namespaces of this one if absent.
     pub hosts: Option<HostsChoice>,
@@ -204,7 +203,7 @@ fn make_plan(options: &RunOptions, registry: &Registry) -> Result<(Plan, Option<
         chosen.push((scenario, entries));
     }
     let hosts = across::reach(options.hosts.as_ref(), &mut chosen, &mut notes)?;
-    let seed = options.seed.unwrap_or_else(seed_from_time);
+    let seed = options.seed.unwrap_or_else(|| rand::random_range(0..1_000_000));
     let mut plan = Plan::new(chosen, seed, command(options, seed));
     plan.notes = notes;
     plan.hosts = hosts.as_ref().map(|hosts| hosts.choice().clone());
@@ -268,9 +267,4 @@ fn default_folder(plan: &Plan) -> PathBuf {
     let names: Vec<&str> = plan.scenarios.iter().map(|scenario| scenario.name.as_str()).collect();
     let now = chrono::Utc::now().format("%Y%m%d-%H%M%S");
     Path::new("results").join(format!("{now}-{}", names.join("+")))
-}
-
-fn seed_from_time() -> u64 {
-    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    now.as_nanos() as u64 % 1_000_000
 }

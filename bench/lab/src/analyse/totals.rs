@@ -117,15 +117,12 @@ impl<'a> Totals<'a> {
             self.per_second(all as f64, self.observed_s)
         };
         let user = |process: &&ProcessObservation| {
-            process.user_share.map(|share| (share * process.cpu_ns as f64) as u64)
+            Some((process.user_share? * process.cpu_ns as f64) as u64)
         };
         ProcessUse {
             role: name.into(),
             cpu_percent: percent(same.iter().map(|process| process.cpu_ns).sum()),
-            user_percent: same
-                .iter()
-                .all(|process| process.user_share.is_some())
-                .then(|| percent(same.iter().filter_map(user).sum())),
+            user_percent: same.iter().map(user).sum::<Option<u64>>().map(percent),
             rss_bytes: same.iter().map(|process| process.rss_bytes).max().unwrap_or(0),
             voluntary_switches_per_s: rate(|process| process.voluntary_switches),
             involuntary_switches_per_s: rate(|process| process.involuntary_switches),

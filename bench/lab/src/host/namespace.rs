@@ -204,18 +204,19 @@ pub(crate) struct LinkCut {
 impl LinkCut {
     /// What has become of it. One in progress is over now; one to come never was.
     pub(crate) fn end(mut self) -> Result<Option<CutRecord>, String> {
+        self.join().expect("joined here and when dropped alone")
+    }
+
+    fn join(&mut self) -> Option<Result<Option<CutRecord>, String>> {
         self.stop = None;
-        let thread = self.thread.take().expect("taken here and when dropped alone");
-        thread.join().unwrap_or_else(|_| Err("a thread of the lab has died".into()))
+        let died = |_| Err("a thread of the lab has died".into());
+        Some(self.thread.take()?.join().unwrap_or_else(died))
     }
 }
 
 impl Drop for LinkCut {
     fn drop(&mut self) {
-        self.stop = None;
-        if let Some(thread) = self.thread.take() {
-            let _ = thread.join();
-        }
+        self.join();
     }
 }
 

@@ -7,17 +7,17 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
+use super::across::drivers_of;
 use crate::analyse::{alone, is_narrow};
 use crate::host::Host;
 use crate::host::hosts::Hosts;
 use crate::input_error::InputError;
-use crate::machine::{Identity, Machine};
+use crate::machine::Machine;
 use crate::plan::size::Durations;
 use crate::plan::{Plan, RunPlan};
 use crate::progress::{Progress, Title};
 use crate::record::{Folder, RunRecord};
 use crate::registry::SystemDriver;
-use crate::root::Root;
 use crate::run::RunSamples;
 use crate::run::execute::{Failure, execute};
 use crate::run::{RunSpec, tuning_notes};
@@ -34,7 +34,6 @@ pub(super) struct Measuring<'a> {
     /// This host, for runs that do not go across hosts.
     here: Box<dyn Host>,
     hosts: Option<Hosts>,
-    identity: Identity,
     interrupted: &'a AtomicBool,
     progress: Progress,
     /// Cells whose interval is as narrow as asked: without further runs it stays so.
@@ -52,10 +51,14 @@ impl<'a> Measuring<'a> {
         interrupted: &'a AtomicBool,
         plain: bool,
     ) -> Self {
-        clean_up_after_others(plan, systems, here.as_mut());
+        // A session that was killed may have left segments and daemons' files behind.
+        let planned = |entry: &&SystemDriver| {
+            plan.cells.iter().any(|cell| cell.system == entry.system.name)
+        };
+        let drivers = drivers_of(systems.iter().filter(planned));
+        drivers.iter().for_each(|driver| here.clean(driver));
         let progress = Progress::new(Durations::new(plan), plain);
         let narrow = BTreeSet::new();
-        let identity = Identity::read(&Root::machine());
         Measuring {
             folder,
             plan,
@@ -63,7 +66,6 @@ impl<'a> Measuring<'a> {
             machine,
             here,
             hosts,
-            identity,
             interrupted,
             progress,
             narrow,
@@ -210,32 +212,30 @@ impl<'a> Measuring<'a> {
             plan: *run,
             notes: tuning_notes(&spec),
             pinned: cpus.map(|cpus| [cpus.ping, cpus.pong]),
-            host: Some(self.identity.clone()),
+            host: Some(self.machine.identity.clone()),
             directory,
             ..RunRecord::default()
         };
         let link = scenario.network.clone().unwrap_or_default();
-        let hosts = match (cell.topology, &mut self.hosts) {
-            (Topology::TwoHosts, Some(hosts)) => {
+        let hosts: Result<Vec<&mut dyn Host>, String> = match &mut self.hosts {
+            _ if cell.topology != Topology::TwoHosts => Ok(vec![self.here.as_mut()]),
+            None => Err("two hosts were there when the plan was made".into()),
+            Some(hosts) => {
                 let are_real = hosts.choice().are_real();
-                match hosts.ready(&link, run.order) {
-                    Ok((hosts, across)) => {
-                        spec.across = Some(across);
-                        Ok(hosts)
-                    }
+                let ready = hosts.ready(&link, run.order);
+                if let (true, Err(reason)) = (are_real, &ready) {
                     // Every further run would try in vain, too.
-                    Err(reason) if are_real => {
-                        let path = self.folder.path().display();
-                        anyhow::bail!(
-                            "{reason}; earlier runs are intact: go on with `myelin bench run \
-                             --resume {path}`"
-                        );
-                    }
-                    Err(reason) => Err(reason),
+                    let path = self.folder.path().display();
+                    anyhow::bail!(
+                        "{reason}; earlier runs are intact: go on with `myelin bench run --resume \
+                         {path}`"
+                    );
                 }
+                ready.map(|(hosts, across)| {
+                    spec.across = Some(across);
+                    hosts
+                })
             }
-            (Topology::TwoHosts, None) => Err("two hosts were there when the plan was made".into()),
-            _ => Ok(vec![self.here.as_mut() as &mut dyn Host]),
         };
         let outcome = hosts
             .map_err(Failure::Run)
@@ -259,15 +259,6 @@ impl<'a> Measuring<'a> {
 fn seconds_of(record: &RunRecord) -> f64 {
     let observed_ns = record.observation.as_ref().map_or(0, |observed| observed.wall_ns);
     record.startup_ms * 1e-3 + observed_ns as f64 * 1e-9 + KEEPING_S
-}
-
-/// A session that was killed may have left segments and daemons' files behind.
-fn clean_up_after_others(plan: &Plan, systems: &[SystemDriver], here: &mut dyn Host) {
-    let planned =
-        |entry: &&SystemDriver| plan.cells.iter().any(|cell| cell.system == entry.system.name);
-    let drivers: BTreeSet<_> =
-        systems.iter().filter(planned).map(|entry| &entry.executable).collect();
-    drivers.into_iter().for_each(|driver| here.clean(driver));
 }
 
 fn entry_of<'a>(systems: &'a [SystemDriver], name: &str) -> Result<&'a SystemDriver> {
