@@ -151,7 +151,10 @@ mod tests {
         }
         // What a login script prints before the agent speaks, and an answer that is none.
         for babble in [b"Welcome to Ubuntu, for robots".as_slice(), b"\x81\xa6answer\xff"] {
-            assert_eq!(read::<Reply>(&mut &*babble).unwrap_err().kind(), io::ErrorKind::InvalidData);
+            assert_eq!(
+                read::<Reply>(&mut &*babble).unwrap_err().kind(),
+                io::ErrorKind::InvalidData
+            );
         }
     }
 }

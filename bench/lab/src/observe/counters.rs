@@ -93,9 +93,8 @@ impl CounterGroup {
     fn read(&mut self) -> Option<[Option<u64>; EVENT_COUNT]> {
         let counts = self.leader.read_group().ok()?;
         let (enabled, running) = (counts.time_enabled()?, counts.time_running()?);
-        let count = |counter: &Counter| {
-            Some(scaled(counts.get(counter)?.value(), enabled, running))
-        };
+        let count =
+            |counter: &Counter| Some(scaled(counts.get(counter)?.value(), enabled, running));
         let [one, other] = self.others.each_ref().map(|it| it.as_ref().and_then(count));
         Some([count(&self.leader), one, other])
     }
@@ -147,7 +146,8 @@ mod tests {
 
     #[test]
     fn counters_shared_in_time_are_extrapolated() {
-        let after = |running_ns| scaled(100, Duration::from_nanos(1000), Duration::from_nanos(running_ns));
+        let after =
+            |running_ns| scaled(100, Duration::from_nanos(1000), Duration::from_nanos(running_ns));
         assert_eq!([250, 1000, 0].map(after), [400, 100, 0]);
     }
 

@@ -30,7 +30,7 @@ impl From<String> for Failure {
 }
 
 /// Executes one run, for `watch` to see, on this host or on those of ping and of pong: its samples.
-/// What was measured is added to `record`, unless it fails. When it returns, no process of the run is
+/// What was measured is added to `record`; if it fails, how long its start took, perhaps. When it returns, no process of the run is
 /// left.
 pub(crate) fn execute(
     spec: &RunSpec<'_>,
@@ -57,7 +57,7 @@ fn go(
     processes: &mut Processes<'_, '_>,
     watch: &mut dyn Watch,
 ) -> Result<RunSamples, Failure> {
-    let started = start(spec, processes)?;
+    start(spec, record, processes)?;
     watch.begin(processes.running());
     processes.observe()?;
     let start_ns = processes.go(&[Role::Pong, Role::Ping], START_DELAY)?;
@@ -92,32 +92,28 @@ fn go(
         pong: processes.records(Role::Pong)?,
         exchanges: processes.clock_exchanges(),
     };
-    let RunRecord { startup_ms, first_sample_ms, daemon_ms, .. } = started;
     record.notes.append(&mut processes.notes());
-    *record = RunRecord {
-        ping: Some(ping),
-        pong: Some(pong),
-        startup_ms,
-        first_sample_ms,
-        daemon_ms,
-        cut,
-        keeping: processes.keeping(),
-        observation: Some(observation),
-        ..std::mem::take(record)
-    };
+    record.ping = Some(ping);
+    record.pong = Some(pong);
+    record.cut = cut;
+    record.keeping = processes.keeping();
+    record.observation = Some(observation);
     Ok(samples)
 }
 
-/// Starts everybody and waits until all are ready; how long that took.
-fn start(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<RunRecord, Failure> {
-    let mut started = RunRecord::default();
+/// Starts everybody and waits until all are ready; the record has how long that took.
+fn start(
+    spec: &RunSpec<'_>,
+    record: &mut RunRecord,
+    processes: &mut Processes<'_, '_>,
+) -> Result<(), Failure> {
     if spec.entry.system.daemon {
         let begin = Instant::now();
         for id in spec.processes_of(Role::Daemon) {
             processes.start(id)?;
         }
         processes.wait_ready(Role::Daemon)?;
-        started.daemon_ms = Some(begin.elapsed().as_secs_f64() * 1e3);
+        record.daemon_ms = Some(begin.elapsed().as_secs_f64() * 1e3);
     }
     // Asked before the run, while it lasts, and after it.
     for id in spec.processes_of(Role::Clock) {
@@ -140,11 +136,11 @@ fn start(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<RunRec
         let ready = processes.ready().iter().filter(|(id, _)| is_on_clock(id));
         ready.map(|(_, ready)| at_ns(ready)).max().unwrap_or(0)
     };
-    started.startup_ms = since_ms(latest(|ready| ready.matched_ns));
+    record.startup_ms = since_ms(latest(|ready| ready.matched_ns));
     if spec.prepare.workload == Workload::Startup {
-        started.first_sample_ms = Some(since_ms(latest(|ready| ready.first_ns)));
+        record.first_sample_ms = Some(since_ms(latest(|ready| ready.first_ns)));
     }
-    Ok(started)
+    Ok(())
 }
 
 /// Until all pings are done; pings that exchange nothing for too long are given up.

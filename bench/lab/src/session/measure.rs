@@ -52,24 +52,13 @@ impl<'a> Measuring<'a> {
         plain: bool,
     ) -> Self {
         // A session that was killed may have left segments and daemons' files behind.
-        let planned = |entry: &&SystemDriver| {
-            plan.cells.iter().any(|cell| cell.system == entry.system.name)
-        };
+        let planned =
+            |entry: &&SystemDriver| plan.cells.iter().any(|cell| cell.system == entry.system.name);
         let drivers = drivers_of(systems.iter().filter(planned));
         drivers.iter().for_each(|driver| here.clean(driver));
         let progress = Progress::new(Durations::new(plan), plain);
         let narrow = BTreeSet::new();
-        Measuring {
-            folder,
-            plan,
-            systems,
-            machine,
-            here,
-            hosts,
-            interrupted,
-            progress,
-            narrow,
-        }
+        Measuring { folder, plan, systems, machine, here, hosts, interrupted, progress, narrow }
     }
 
     /// Measures until nothing is left to be done or the user has had enough.
