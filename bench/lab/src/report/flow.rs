@@ -341,9 +341,12 @@ const FLOOD: &[Figure] = &[
     Figure("published", "a second", Shows::Cell(rate)),
     Figure("published", "lost %", Shows::Cell(lost)),
     Figure("without loss", "a second", Shows::Cell(no_loss)),
+    Figure(PUBLISHER, "loan", Shows::Metric("loan_us")),
+    Figure(PUBLISHER, "fill", Shows::Metric("fill_us")),
     Figure("publish, µs", "p50 p99", Shows::Both("write_us")),
     Figure("CPU", "µs/message", Shows::Metric("cpu_us_per_message")),
     Figure("CPU", "% of a core", Shows::Metric("cpu_percent")),
+    Figure("CPU", "% of the receiver", Shows::Metric("receiver_cpu_percent")),
     Figure("PSS", "MB", Shows::Cell(memory)),
     Figure("QoS", "and depth", Shows::Cell(qos)),
 ];

@@ -55,7 +55,7 @@ fn with(view: &View, downsampling: Downsampling) -> String {
         overviews => flow::overviews(view),
         has_groups => view.groups.iter().any(Group::is_steady) || view.entries().next().is_none(),
         fans => view.fans.iter().map(of_fan).collect::<Vec<_>>(),
-        heads => rows::heads(view),
+        heads => rows::heads(),
         latencies => rows::LATENCIES,
         sections => rows::sections(view),
         tunings => view.tunings(),

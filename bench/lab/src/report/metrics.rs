@@ -1,5 +1,5 @@
-//! How the figures of [`METRICS`] are written, and which of them stand where: [`PAGE`] in the summary
-//! table of the page, [`COMPARED`] in comparisons of folders, [`PLOTTED`] in plots.
+//! How the figures of [`METRICS`] are written, and which of them stand in comparisons of folders
+//! ([`COMPARED`]) and in plots ([`PLOTTED`]).
 
 use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
@@ -110,96 +110,6 @@ fn write(summary: &Summary, writer: &mut csv::Writer<Vec<u8>>) -> Result<(), csv
     }
     Ok(())
 }
-
-/// What stands in a column of the summary table of the page.
-pub(super) enum Shows {
-    /// A metric by its name; of a distribution the median.
-    Metric(&'static str),
-    /// What it is; `None` if it was not measured.
-    Text(&'static str, fn(&Entry) -> Option<String>),
-}
-
-impl Shows {
-    /// What the heading says to those who ask.
-    pub(super) fn about(&self) -> String {
-        match self {
-            Shows::Text(about, _) => (*about).to_owned(),
-            Shows::Metric(name) => {
-                let metric = Metric::named(name);
-                let median = if metric.is_distribution() { "; median" } else { "" };
-                format!("{}{median}", metric.about)
-            }
-        }
-    }
-}
-
-/// The heading of a column, and what stands below.
-type PageColumn = (&'static str, Shows);
-
-/// The summary table, behind the percentiles of the latency.
-pub(super) static PAGE: &[PageColumn] = &[
-    ("write µs", Shows::Metric("write_us")),
-    ("read µs", Shows::Metric("read_us")),
-    ("wake µs", Shows::Metric("wake_us")),
-    ("per second", Shows::Metric("throughput_per_s")),
-    ("lost", Shows::Metric("lost")),
-    ("CPU µs/msg", Shows::Metric("cpu_us_per_message")),
-    ("switches/s", Shows::Metric("voluntary_switches_per_s")),
-    ("faults", Shows::Metric("page_faults")),
-    ("PSS", Shows::Metric("pss_bytes")),
-    ("shared", Shows::Metric("shared_bytes")),
-    ("start ms", Shows::Metric("startup_ms")),
-    (
-        "runs × n",
-        Shows::Text("runs, and figures in each of them", |entry| {
-            let (runs, samples) = (entry.cell.runs, entry.cell.samples);
-            Some(format!("{runs} × {}", format::count(samples / u64::from(runs.max(1)))))
-        }),
-    ),
-];
-
-/// What stands behind it where anything goes one way.
-pub(super) static PAGE_ONE_WAY: &[PageColumn] = &[
-    (
-        "naive p99.9 µs",
-        Shows::Text(
-            "from the stamp instead of the time the message was due: what a publisher that is held \
-             up does not show; of streams with a rate",
-            |entry| {
-                let cell = entry.cell;
-                let has_rate = cell.workload == Workload::Stream && cell.params.rate_hz.is_some();
-                let naive = cell.service_us.filter(|_| has_rate)?;
-                Some(format::us_or_dash(naive.p999))
-            },
-        ),
-    ),
-    (
-        "late p99 µs",
-        Shows::Text("behind the schedule when the loan is asked for; 99th percentile", |entry| {
-            Some(format::us_or_dash(entry.cell.lateness_us?.p99))
-        }),
-    ),
-    ("late µs", Shows::Metric("lateness_us")),
-    ("loan µs", Shows::Metric("loan_us")),
-    ("fill µs", Shows::Metric("fill_us")),
-    ("memcpy µs", Shows::Metric("memcpy_us")),
-    ("streaming µs", Shows::Metric("stream_copy_us")),
-    ("CPU %", Shows::Metric("cpu_percent")),
-    ("receiver %", Shows::Metric("receiver_cpu_percent")),
-    (
-        "lost %",
-        Shows::Text("of the messages that were to be taken", |entry| {
-            entry.loss_percent().map(format::percent)
-        }),
-    ),
-    (
-        "QoS, depth",
-        Shows::Text(
-            "what the system was set to: reliability, and messages kept for one who lags",
-            |entry| Some(format::qos(&entry.cell.params)),
-        ),
-    ),
-];
 
 /// A figure that each run has of its own, by which folders are compared. Lower is better.
 #[derive(Debug)]
