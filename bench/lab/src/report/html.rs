@@ -11,7 +11,6 @@ use myelin_bench_kit::protocol::Workload;
 
 use super::comparisons;
 use super::document::superscript;
-use super::flow;
 use super::format;
 use super::glance::{Axis, Glance};
 use super::host;
@@ -52,7 +51,6 @@ fn with(view: &View, downsampling: Downsampling) -> String {
         floods => glances(view, |group| group.workload == Workload::Flood),
         startups => glances(view, |group| group.workload == Workload::Startup),
         has_sweeps => !sweep::sweeps(view).is_empty(),
-        overviews => flow::overviews(view),
         has_groups => view.groups.iter().any(Group::is_steady) || view.entries().next().is_none(),
         fans => view.fans.iter().map(of_fan).collect::<Vec<_>>(),
         heads => rows::heads(),
