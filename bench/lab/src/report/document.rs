@@ -25,8 +25,6 @@ pub(crate) struct Part {
     pub remark: String,
     pub lines: Vec<String>,
     pub tables: Vec<Table>,
-    /// What is doubtful in the tables, a line each.
-    pub cautions: Vec<String>,
     /// Left to the page and the Markdown: a terminal would scroll away what matters. The page folds
     /// it.
     pub is_detail: bool,

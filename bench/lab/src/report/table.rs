@@ -14,12 +14,8 @@ use crate::stats::verdict::{Kind, Verdict};
 
 /// The tables of every group, and of publish runs.
 pub(super) fn figures(view: &View) -> Vec<Part> {
-    let part = |group: &Group| Part {
-        title: group.title(),
-        tables: tables(group),
-        cautions: validity::wide(&group.entries),
-        ..Part::default()
-    };
+    let part =
+        |group: &Group| Part { title: group.title(), tables: tables(group), ..Part::default() };
     view.all().map(part).collect()
 }
 

@@ -51,8 +51,7 @@ fn part(part: &Part, screen: Screen) -> String {
     text += &screen.wrap(&part.remark, DIM);
     text.extend(part.lines.iter().map(|line| screen.wrap(line, "")));
     text.extend(part.tables.iter().map(|table| print(table, screen) + "\n"));
-    text.extend(part.cautions.iter().map(|line| screen.wrap(line, YELLOW)));
-    if part.tables.is_empty() || !part.cautions.is_empty() { text + "\n" } else { text }
+    if part.tables.is_empty() { text + "\n" } else { text }
 }
 
 fn findings(findings: &[Finding], screen: Screen) -> String {

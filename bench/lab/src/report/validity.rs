@@ -285,7 +285,7 @@ fn name(view: &View, entry: &Entry) -> String {
 
 /// A line for each number of runs after which cells of `entries` had to be left with an interval of
 /// the median that is wider than asked.
-pub(super) fn wide(entries: &[Entry]) -> Vec<String> {
+fn wide(entries: &[Entry]) -> Vec<String> {
     let cell = |entry: &Entry| {
         let repeats = entry.cell.repeats.filter(|repeats| !repeats.is_narrow)?;
         let asked = repeats.asked_percent;
