@@ -2,7 +2,7 @@
 //! from our records.
 //!
 //! They come from other machines: shapes and ratios may be compared, values not. What can be derived
-//! of published rows (gains, growth, the best configuration) is derived by the very arithmetic that
+//! of published rows (gains, growth) is derived by the very arithmetic that
 //! ours is. What this folder has not measured is named, with the command that measures it.
 
 mod data;
@@ -122,7 +122,6 @@ impl<'v, 'a> Join<'v, 'a> {
             Some(MadeOf::Scores) => rows = self.scores(table),
             Some(MadeOf::Gains) => rows = shape.gains(&sizes),
             Some(MadeOf::Growth) => rows = shape.growth(),
-            Some(MadeOf::Tiers) => rows = shape.tiers(&sizes),
             Some(MadeOf::Resources) => rows = resources::rows(group),
             Some(MadeOf::Sweep) => tables = sweeps::tables(&self.groups, &table.labels),
         }
