@@ -27,7 +27,6 @@ fn folder(name: &str, info: &FolderInfo, screen: Screen) -> String {
 }
 
 fn finding(standing: Standing, subject: impl Into<String>, text: String) -> Finding {
-    let text = [text, String::new(), String::new()];
     Finding { standing, subject: subject.into(), text, particulars: Vec::new() }
 }
 

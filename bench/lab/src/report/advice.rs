@@ -199,10 +199,6 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
     let cheapest = ties.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
     let cheaper = cheapest.filter(|tie| cost(tie) < cost(entry));
     let cheaper = cheaper.map(|tie| format!("least CPU: {}", tie.configuration()));
-    let figure = |us: Option<f64>, interval: Option<[f64; 2]>| {
-        let interval = interval.map(format::interval_us).unwrap_or_default();
-        TableCell::plain(format::us_or_dash(us)).small(interval)
-    };
     let others = match names.len() {
         0 => String::new(),
         1 => names[0].clone(),
@@ -210,8 +206,8 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
     };
     vec![
         TableCell::plain(entry.configuration()).small(small.collect::<Vec<_>>().join("; ")),
-        figure(entry.typical_p50(), entry.p50_interval()),
-        figure(entry.typical_p99(), entry.p99_interval()),
+        TableCell::us(entry.typical_p50(), entry.p50_interval()),
+        TableCell::us(entry.typical_p99(), entry.p99_interval()),
         TableCell::plain(format!("{} %", format::cpu_percent(entry.cell.cpu_percent))),
         TableCell::plain(format!("{} MB", format::megabytes(entry.cell.pss_bytes))),
         TableCell::plain(others).small(cheaper.unwrap_or_default()).title(names.join(", ")),

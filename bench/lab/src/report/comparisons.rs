@@ -58,20 +58,16 @@ fn of_group(group: &Group) -> Vec<(bool, Finding)> {
 
 fn finding(group: &Group, subject: &Entry, reference: Option<&Entry>) -> Option<Finding> {
     let median = subject.p50().filter(|_| subject.cell.valid)?;
-    let spread = Some(subject.spread()).filter(|spread| !spread.is_empty());
-    let spread = spread.map(|spread| format!(" {spread}"));
     let verdict = reference.and_then(|reference| group.verdict(subject, reference));
     let floor = group.over_floor(subject).map(|over| over.text());
     let further = [floor, caution(subject, reference)].into_iter().flatten();
     let further: String = further.map(|part| format!("; {part}")).collect();
-    let median = format!("p50 {} µs{}", format::us(median), spread.unwrap_or_default());
-    let text = match verdict.zip(reference) {
-        Some((verdict, reference)) => {
-            let rest = format!(" {}{further}", rival(subject, reference));
-            [format!("{median}, "), outcome(verdict), rest]
-        }
-        None => [median, String::new(), further],
-    };
+    let median = format!("p50 {} µs {}", format::us(median), subject.spread());
+    let median = median.trim_end();
+    let told = verdict.zip(reference).map(|(verdict, reference)| {
+        format!(", {} {}", outcome(verdict), rival(subject, reference))
+    });
+    let text = format!("{median}{}{further}", told.unwrap_or_default());
     let subject = match group.is_flow() && !group.point.is_empty() {
         true => format!("{}, {}", subject.name(), group.point),
         false => subject.name(),

@@ -3,6 +3,7 @@
 
 use serde::{Serialize, Serializer};
 
+use super::format;
 use crate::stats::verdict::{Kind, Verdict};
 
 /// A section; the page gives each an id of its own.
@@ -35,15 +36,14 @@ pub(crate) struct Part {
 pub(crate) struct Finding {
     pub standing: Standing,
     pub subject: String,
-    /// In three parts, of which the middle is set off.
-    pub text: [String; 3],
+    pub text: String,
     /// One line each.
     pub particulars: Vec<String>,
 }
 
 impl Finding {
     pub(super) fn sentence(&self) -> String {
-        format!("{}: {}", self.subject, self.text.concat())
+        format!("{}: {}", self.subject, self.text)
     }
 }
 
@@ -148,6 +148,12 @@ pub(crate) struct TableCell {
 impl TableCell {
     pub(crate) fn plain(main: impl Into<String>) -> Self {
         Self { main: main.into(), ..Self::default() }
+    }
+
+    /// A latency, and its interval over runs below it, where they are known.
+    pub(super) fn us(us: Option<f64>, interval: Option<[f64; 2]>) -> Self {
+        let interval = interval.map(format::interval_us).unwrap_or_default();
+        Self::plain(format::us_or_dash(us)).small(interval)
     }
 
     /// Stands where nothing was measured.

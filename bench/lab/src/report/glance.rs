@@ -76,8 +76,8 @@ impl Trust {
     fn new(checks: &[Finding]) -> Self {
         let opens = |check: &&Finding| OPENING.contains(&&*check.subject);
         let finding = checks.iter().filter(opens).map(|check| match &*check.subject {
-            CELLS => check.text.concat().replace(" valid", " cells valid"),
-            _ => check.text.concat(),
+            CELLS => check.text.replace(" valid", " cells valid"),
+            _ => check.text.clone(),
         });
         let finding = finding.collect::<Vec<_>>().join("; ");
         let is_doubt = |it: &&Finding| it.standing != Standing::Good && it.subject != MESSAGES;

@@ -9,21 +9,15 @@ use minijinja::value::ViaDeserialize;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 use myelin_bench_kit::protocol::Workload;
 
-use super::comparisons;
 use super::document::superscript;
-use super::format;
 use super::glance::{Axis, Glance};
-use super::host;
 use super::markdown::escape;
 use super::palette::{Style, palette};
-use super::plots;
-use super::published;
-use super::rows;
-use super::sweep;
 use super::table::tables;
 use super::timeline::Downsampling;
 use super::validity::checks;
 use super::view::{Group, View};
+use super::{comparisons, format, host, plots, published, rows, sweep};
 use crate::lists::grouped;
 
 /// The whole file, with as much as there is room for.

@@ -148,9 +148,5 @@ fn latencies(
         (latency.p999, p999),
         (Some(latency.max), None),
     ];
-    let figure = |(us, interval): (Option<f64>, Option<[f64; 2]>)| {
-        let interval = interval.map(format::interval_us).unwrap_or_default();
-        TableCell::plain(format::us_or_dash(us)).small(interval)
-    };
-    figures.map(figure).into()
+    figures.map(|(us, interval)| TableCell::us(us, interval)).into()
 }

@@ -139,7 +139,9 @@ fn best(group: &Group) -> Table {
 
 fn best_cell(group: &Group, best: &[&Entry]) -> TableCell {
     let Some((first, tied)) = best.split_first() else { return TableCell::absent() };
-    let over_floor = group.over_floor(first).map(|over| over.short());
+    let over_floor = group.over_floor(first);
+    let over_floor =
+        over_floor.map(|it| format!("{} {}", format::ratio(it.ratio), it.floor.floor_name()));
     let names = tied.iter().map(|entry| entry.configuration()).collect::<Vec<_>>().join(", ");
     let ties = not_told_from(tied, |entry| entry.configuration());
     let small = [over_floor.unwrap_or_default(), ties].into_iter().filter(|part| !part.is_empty());

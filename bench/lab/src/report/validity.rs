@@ -18,8 +18,7 @@ pub(super) fn section(view: &View) -> Section {
 }
 
 /// What was examined, what was found in one line, and particulars, one line each.
-fn check(standing: Standing, title: &str, finding: String, particulars: Vec<String>) -> Finding {
-    let text = [finding, String::new(), String::new()];
+fn check(standing: Standing, title: &str, text: String, particulars: Vec<String>) -> Finding {
     Finding { standing, subject: title.to_owned(), text, particulars }
 }
 

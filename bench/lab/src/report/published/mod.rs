@@ -284,8 +284,8 @@ pub(super) fn ours(metric: &str, entry: &Entry, copy: Option<&str>) -> Option<St
             let ends = entry.p50_interval().map(|ends| format!(" {}", format::interval_us(ends)));
             Some(format::us(entry.p50()?) + &ends.unwrap_or_default())
         }
-        "write_median_us" => format::median(cell.write_us.as_ref()).map(format::us),
-        "read_median_us" => format::median(cell.read_us.as_ref()).map(format::us),
+        "write_median_us" => cell.write_us?.p50.map(format::us),
+        "read_median_us" => cell.read_us?.p50.map(format::us),
         "samples" => Some(format::count(cell.samples)),
         "cpu_percent" => Some(format::cpu_percent(cell.cpu_percent)),
         "loss_percent" => entry.loss_percent().map(format::percent),
