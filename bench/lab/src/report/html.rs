@@ -124,15 +124,12 @@ fn glances(view: &View, are_wanted: fn(&Group) -> bool) -> Vec<Value> {
     let glance = |group: &&Group| {
         let kin: Vec<_> = wanted.iter().filter(|it| it.scenario == group.scenario).collect();
         let place = kin.iter().position(|it| it.id == group.id).unwrap_or_default();
-        let is_folded = group.is_flow() && is_inner(place, kin.len());
+        // Of many that differ in one parameter, all but the first and the last.
+        let is_inner = kin.len() > MANY && place > 0 && place + 1 < kin.len();
+        let is_folded = group.is_flow() && is_inner;
         context! { title => group.title(), is_folded, tables => tables(group) }
     };
     wanted.iter().map(glance).collect()
-}
-
-/// Of many that differ in one parameter, all but the first and the last.
-fn is_inner(place: usize, number: usize) -> bool {
-    number > MANY && place > 0 && place + 1 < number
 }
 
 /// Configuration files, each text once, with the cells that were given it.

@@ -27,7 +27,7 @@ pub(super) fn json(view: &View, styles: &[Style], downsampling: Downsampling) ->
         "systems": styles,
         "groups": groups,
         "fans": fans,
-        "sweeps": sweeps,
+        "sweeps": sweeps.iter().map(|sweep| &sweep.drawing).collect::<Vec<_>>(),
         // By the index of the cell.
         "timelines": timeline::timelines(view, downsampling),
     });

@@ -237,9 +237,21 @@ type Pair<'a> = [(&'a str, Tuning); 2];
 /// Publish runs as a reader meets them: the publish call against the number of subscribers, in ns. The
 /// call itself, and what remains of it beyond the clock, with what a subscriber adds.
 fn fans(group: &Group) -> Vec<Table> {
+    let sizes: Vec<_> = group.payloads.iter().map(|&size| format::bytes(size)).collect();
+    let of_call = format!(
+        "publish call of {}, ns: p50, p99 and [interval of p50, of at least 93.75 %]",
+        sizes.join(", ")
+    );
+    let clock = match group.clock_read_ns > 0.0 {
+        true => format!("{:.0} ns", group.clock_read_ns),
+        false => "not calibrated".to_owned(),
+    };
+    let of_rest = format!(
+        "p50 less a clock read ({clock}), ns; what each further subscriber adds [95 % interval]"
+    );
     let mut notes = Notes::default();
-    let call = of_calls(group, call_caption(group), |entry| call(entry, &mut notes));
-    let beyond = of_calls(group, beyond_caption(group), |entry| beyond(group, entry));
+    let call = of_calls(group, of_call, |entry| call(entry, &mut notes));
+    let beyond = of_calls(group, of_rest, |entry| beyond(group, entry));
     vec![Table { notes: notes.0, ..call }, beyond]
 }
 
@@ -251,22 +263,6 @@ fn of_calls(group: &Group, caption: String, mut cell: impl FnMut(&Entry) -> Tabl
         let entry = group.at(*point).find(|entry| entry.configured() == *configuration);
         entry.map_or_else(TableCell::absent, &mut cell)
     })
-}
-
-fn call_caption(group: &Group) -> String {
-    let sizes: Vec<_> = group.payloads.iter().map(|&size| format::bytes(size)).collect();
-    let sizes = sizes.join(", ");
-    format!("publish call of {sizes}, ns: p50, p99 and [interval of p50, of at least 93.75 %]")
-}
-
-fn beyond_caption(group: &Group) -> String {
-    let clock = match group.clock_read_ns > 0.0 {
-        true => format!("{:.0} ns", group.clock_read_ns),
-        false => "not calibrated".to_owned(),
-    };
-    format!(
-        "p50 less a clock read ({clock}), ns; what each further subscriber adds [95 % interval]"
-    )
 }
 
 fn call(entry: &Entry, notes: &mut Notes) -> TableCell {

@@ -125,6 +125,7 @@ fn floods_are_of_what_goes_through() {
         "0.90",
         "26.5",
         "1.50",
+        "0.60",
         "17.8",
         "best",
         "effort,",
