@@ -139,15 +139,6 @@ pub(crate) fn plural(number: usize, noun: &str) -> String {
     format!("{} {noun}{}", count(number as u64), if number == 1 { "" } else { "s" })
 }
 
-/// The first of these, and how many more: `a; b; and 3 more`.
-pub(super) fn few(items: &[String], most: usize) -> String {
-    let shown = items.iter().take(most).cloned().collect::<Vec<_>>().join("; ");
-    match items.len().saturating_sub(most) {
-        0 => shown,
-        more => format!("{shown}; and {more} more"),
-    }
-}
-
 /// `100 Hz`, or `back to back` without a rate.
 pub(super) fn rate(rate_hz: Option<f64>) -> String {
     rate_hz.map_or_else(|| "back to back".to_owned(), |hz| format!("{hz} Hz"))

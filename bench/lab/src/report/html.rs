@@ -1,4 +1,4 @@
-//! `report.html`: one file that needs nothing else, by the template `assets/report.html`.
+//! The files that are made by templates: `report.md` and `report.html`, which needs nothing else.
 //!
 //! Tables are HTML already and can be read without scripts; plots are drawn by `assets/report.js`
 //! from the JSON of `plots`. A content security policy forbids the page every request.
@@ -11,14 +11,14 @@ use myelin_bench_kit::protocol::Workload;
 
 use super::document::superscript;
 use super::glance::{Axis, Glance};
-use super::markdown::escape;
 use super::palette::{Style, palette};
-use super::table::tables;
+use super::table::{figures, tables};
 use super::timeline::Downsampling;
 use super::validity::checks;
 use super::view::{Group, View};
-use super::{comparisons, format, host, plots, published, rows, sweep};
+use super::{comparisons, format, plots, published, rows, sweep};
 use crate::lists::grouped;
+use crate::machine::Machine;
 
 /// The whole file, with as much as there is room for.
 pub(super) fn render(view: &View) -> String {
@@ -70,8 +70,14 @@ fn with(view: &View, downsampling: Downsampling) -> String {
     rendered("report.html", TEMPLATE, context)
 }
 
+/// `report.md`: the report as a code host renders it.
+pub(super) fn markdown(view: &View) -> String {
+    let context = context! { figures => figures(view), ..told(view) };
+    rendered("report.md", include_str!("assets/report.md.jinja"), context)
+}
+
 /// What page and Markdown have in common.
-pub(super) fn told(view: &View) -> Value {
+fn told(view: &View) -> Value {
     let summary = &view.analysis.summary;
     let verdicts = comparisons::section(view);
     context! {
@@ -83,7 +89,7 @@ pub(super) fn told(view: &View) -> Value {
         published => published::comparisons(view),
         published_remark => published::REMARK,
         command => summary.command,
-        host_rows => host::rows(&summary.host),
+        host_rows => host_rows(&summary.host),
     }
 }
 
@@ -116,6 +122,30 @@ pub(crate) fn rendered(name: &str, template: &str, context: Value) -> String {
     let template = environment.template_from_named_str(name, template);
     let page = template.and_then(|template| template.render(context));
     page.expect("the template is part of the program, and a test renders it")
+}
+
+/// Everything known of the machine: what, value.
+pub(crate) fn host_rows(host: &Machine) -> Vec<(String, String)> {
+    let text = rendered("host", include_str!("assets/host.jinja"), context! { host });
+    let row =
+        |line: &str| line.split_once('\t').map(|(what, value)| (what.to_owned(), value.to_owned()));
+    text.lines().filter_map(row).collect()
+}
+
+/// Keeps text from being taken for markup.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '\n' => escaped.push(' '),
+            '|' | '*' | '_' | '`' | '~' | '\\' => escaped.extend(['\\', character]),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
 }
 
 /// The small tables of groups, each with its title, and whether a reader has to open it.

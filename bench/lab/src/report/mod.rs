@@ -13,9 +13,7 @@ mod flow;
 pub(crate) mod format;
 mod glance;
 mod hgrm;
-pub(crate) mod host;
 pub(crate) mod html;
-mod markdown;
 pub(crate) mod metrics;
 mod packed;
 pub(crate) mod palette;
@@ -90,7 +88,7 @@ impl<'a> Report<'a> {
             ("summary.json", json.into_bytes()),
             ("details.json.zst", details),
             ("summary.csv", metrics::csv(&view.analysis.summary).into_bytes()),
-            ("report.md", markdown::render(view).into_bytes()),
+            ("report.md", html::markdown(view).into_bytes()),
             ("report.html", html::render(view).into_bytes()),
         ];
         for (name, bytes) in reports {

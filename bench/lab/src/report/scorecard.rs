@@ -4,7 +4,7 @@
 use super::document::{Column, Part, Section, Table, TableCell};
 use super::format;
 use super::view::{Entry, View};
-use crate::lists::{distinct, grouped};
+use crate::lists::{distinct, few, grouped};
 use crate::scenario::Tuning;
 use crate::score::{Card, Contender, Criterion, End, Swing, first_shares, swings};
 
@@ -90,7 +90,7 @@ impl<'a> Field<'a> {
             let faults: Vec<String> =
                 cells.iter().filter_map(|it| fault(of(it, system), it[0])).collect();
             if !faults.is_empty() {
-                field.left_out.push(format!("{system}: {}", format::few(&faults, FEW)));
+                field.left_out.push(format!("{system}: {}", few(&faults, FEW)));
                 continue;
             }
             let own: Vec<&Entry> = cells.iter().filter_map(|it| of(it, system)).collect();
@@ -155,10 +155,7 @@ fn caution(system: &str, cells: &[&Entry]) -> Option<String> {
     let lost: Vec<String> =
         cells.iter().filter(|entry| entry.cell.lost > 0).map(|entry| entry.size()).collect();
     (!lost.is_empty()).then(|| {
-        format!(
-            "{system} lost messages at {}: its scores are of those that came",
-            format::few(&lost, FEW)
-        )
+        format!("{system} lost messages at {}: its scores are of those that came", few(&lost, FEW))
     })
 }
 
