@@ -16,7 +16,7 @@ use super::table::{figures, tables};
 use super::timeline::Downsampling;
 use super::validity::checks;
 use super::view::{Group, View};
-use super::{comparisons, format, plots, published, rows, sweep};
+use super::{format, plots, published, rows, sweep, verdicts};
 use crate::lists::grouped;
 use crate::machine::Machine;
 
@@ -79,7 +79,7 @@ pub(super) fn markdown(view: &View) -> String {
 /// What page and Markdown have in common.
 fn told(view: &View) -> Value {
     let summary = &view.analysis.summary;
-    let verdicts = comparisons::section(view);
+    let verdicts = verdicts::section(view);
     context! {
         answer => Glance::new(view),
         comparisons => verdicts.parts.iter().map(|part| part.findings.len()).sum::<usize>(),

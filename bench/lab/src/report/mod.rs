@@ -2,11 +2,10 @@
 //!
 //! A [`Report`] makes the files `report.html`, `report.md`, `summary.csv`, `summary.json`,
 //! `details.json.zst` and `hgrm/*.hgrm`, and a text for a terminal. All of them show the same tables,
-//! verdicts and doubts: `view` sorts the cells, `verdicts` compares them, `comparisons`, `validity` and
-//! `table` put it in words as `document` has them, and one module for each format prints.
+//! verdicts and doubts: `view` sorts the cells, `verdicts` compares them, and with `validity` and
+//! `table` puts it in words as `document` has them, and one module for each format prints.
 
 mod advice;
-mod comparisons;
 pub(crate) mod document;
 pub(crate) mod entry;
 mod flow;

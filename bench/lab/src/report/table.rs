@@ -7,7 +7,7 @@ use myelin_bench_kit::protocol::{Transport, Wait, Workload};
 
 use super::document::{Column, Part, Table, TableCell, Tone};
 use super::view::{Configuration, Entry, Group, Kin, Manner, Traits, View};
-use super::{comparisons, flow, format, validity};
+use super::{flow, format, validity, verdicts};
 use crate::lists::distinct;
 use crate::scenario::Tuning;
 use crate::stats::verdict::{Kind, Verdict};
@@ -176,7 +176,7 @@ pub(super) fn latency(group: &Group, entry: &Entry, notes: &mut Notes) -> TableC
     });
     let verdict = reference.and_then(|reference| group.verdict(entry, reference));
     let sentence = verdict.zip(reference).map(|(verdict, reference)| {
-        format!(": {} {}", comparisons::outcome(verdict), reference.system.name)
+        format!(": {} {}", verdicts::outcome(verdict), reference.system.name)
     });
     let tone: Tone = verdict.map(|verdict| verdict.kind).into();
     TableCell { mark, ..TableCell::plain(format::us_or_dash(entry.p50())) }

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::document::{Finding, Part, Section, Standing, Table, TableCell, Tone, superscript};
 use super::table::figures;
 use super::view::View;
-use super::{comparisons, validity};
+use super::{validity, verdicts};
 
 /// What the terminal is able to show.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ impl Default for Screen {
 /// The tables of every group, then scorecard, advice, verdicts and doubts.
 pub(super) fn render(view: &View, screen: Screen) -> String {
     let figures: String = figures(view).iter().map(|it| part(it, screen)).collect();
-    let (verdicts, validity) = (comparisons::section(view), validity::section(view));
+    let (verdicts, validity) = (verdicts::section(view), validity::section(view));
     let sections = [view.scorecard(), view.advice(), &verdicts, &validity];
     let sections: String = sections.into_iter().map(|it| section(it, screen)).collect();
     (figures + &sections).trim_end().to_owned() + "\n"

@@ -5,15 +5,14 @@
 //! of published rows (gains, growth) is derived by the very arithmetic that
 //! ours is. What this folder has not measured is named, with the command that measures it.
 
+mod cyclonedds;
 mod data;
-mod resources;
-mod shape;
 mod sweeps;
 
+use cyclonedds::Shape;
 use data::{Experiment, MadeOf, PublishedRow, PublishedTable, PublishedValue};
 use minijinja::{Value, context};
 use serde::Serialize;
-use shape::Shape;
 
 use super::view::{Entry, Group, Traits, View};
 use super::{format, scorecard};
@@ -95,7 +94,7 @@ impl<'v, 'a> Join<'v, 'a> {
             Some(MadeOf::Scores) => rows = self.scores(table),
             Some(MadeOf::Gains) => rows = shape.gains(&sizes),
             Some(MadeOf::Growth) => rows = shape.growth(),
-            Some(MadeOf::Resources) => rows = resources::rows(group),
+            Some(MadeOf::Resources) => rows = cyclonedds::resources(group),
             Some(MadeOf::Sweep) => tables = sweeps::tables(&self.groups, &table.labels),
         }
         let rate = format::rate(group.params().rate_hz);

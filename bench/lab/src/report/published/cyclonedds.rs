@@ -1,4 +1,4 @@
-//! What CycloneDDS's rows by size come to: gains and growth.
+//! What CycloneDDS's rows by size come to: gains and growth; and what its round trips cost.
 //!
 //! Of published figures there are no runs, hence neither intervals nor verdicts: they go by their values.
 
@@ -6,9 +6,10 @@ use super::super::format;
 use super::super::table;
 use super::super::view::{Entry, Group};
 use super::data::PublishedTable;
-use super::{RowBeside, dash};
+use super::{RowBeside, dash, struck};
 use crate::scenario::Tuning;
 use crate::stats::verdict::Verdict;
+use crate::summary::ProcessUse;
 
 /// Published rows by size, and ours.
 pub(super) struct Shape<'v, 'a> {
@@ -83,11 +84,53 @@ fn gain(verdict: Verdict) -> String {
     table::change(verdict).main + &bounds.unwrap_or_default()
 }
 
+/// Memory by process, CPU by thread, context switches of each configuration that was measured, at each
+/// size. Of this, memory and voluntary switches were published, at one ping a second alone; those stand
+/// in ddsperf's table.
+pub(super) fn resources(group: &Group) -> Vec<RowBeside> {
+    let entries = CONFIGURATIONS.into_iter().flat_map(|(system, tuning)| {
+        group.payloads.iter().filter_map(move |&size| group.entry(system, tuning, size))
+    });
+    entries.map(row).collect()
+}
+
+fn row(entry: &Entry) -> RowBeside {
+    let cell = entry.cell;
+    let labels = vec![entry.system.name.to_owned(), cell.tuning.to_string(), entry.size()];
+    let of = |role: &'static str| cell.processes.iter().filter(move |it| is_of(it, role));
+    let any = |role, text: String| if of(role).count() > 0 { text } else { dash() };
+    let resident = |role| any(role, format::megabytes(of(role).map(|it| it.rss_bytes).sum()));
+    let cpu = |role| {
+        let total = format::cpu_percent(of(role).map(|it| it.cpu_percent).sum());
+        let threads: Vec<_> = of(role).flat_map(threads).collect();
+        let colon = if threads.is_empty() { "" } else { ": " };
+        any(role, total + colon + &threads.join(", "))
+    };
+    let roles = ["ping", "pong", DAEMON];
+    let switches = [cell.voluntary_switches_per_s, cell.involuntary_switches_per_s];
+    let figures = roles.map(resident).into_iter().chain(roles.map(cpu));
+    let figures = figures.chain(switches.map(format::amount));
+    RowBeside { labels, pairs: vec![], alone: figures.map(|text| struck(entry, text)).collect() }
+}
+
+fn is_of(process: &ProcessUse, role: &str) -> bool {
+    match role {
+        DAEMON => !["ping", "pong"].contains(&process.role.as_str()),
+        _ => process.role == role,
+    }
+}
+
+/// `recvUC 18.2`, `main 7.02`: those that use a hundredth of a core.
+fn threads(process: &ProcessUse) -> impl Iterator<Item = String> {
+    let busy = process.threads.iter().filter(|thread| thread.cpu_percent >= BUSY_PERCENT);
+    busy.map(|it| format!("{} {}", it.name, format::cpu_percent(it.cpu_percent)))
+}
+
 /// System and tuning.
 type Configuration = (&'static str, Tuning);
 
 /// Those that were published by size.
-pub(super) const CONFIGURATIONS: [Configuration; 4] = [
+const CONFIGURATIONS: [Configuration; 4] = [
     ("cyclonedds.udp", Tuning::Default),
     ("cyclonedds.udp", Tuning::Tuned),
     ("cyclonedds.iceoryx", Tuning::Default),
@@ -97,3 +140,9 @@ pub(super) const CONFIGURATIONS: [Configuration; 4] = [
 /// Growth is from nothing, from the smallest message that is something, and from 1 KiB.
 const SMALLER: [u64; 3] = [0, 64, 1 << 10];
 const LARGEST: u64 = 64 << 10;
+
+/// Stands for every role that is neither of the two ends.
+const DAEMON: &str = "daemon";
+
+/// A thread below it is not named.
+const BUSY_PERCENT: f64 = 1.0;
