@@ -135,13 +135,10 @@ fn choose(plan: &Plan, patterns: &[String]) -> Result<Vec<bool>> {
 
 /// How a column is filled. `None` is null.
 enum Fill {
-    /// The same in all rows of a run.
+    // The same in all rows of a run.
     Text(fn(&RunSource<'_>) -> Option<String>),
-    /// See `Text`.
     Float(fn(&RunSource<'_>) -> Option<f64>),
-    /// See `Text`.
     Count(fn(&RunSource<'_>) -> Option<i64>),
-    /// See `Text`.
     Flag(fn(&RunSource<'_>) -> bool),
     Nanoseconds(fn(&Message, &Measured) -> Option<i64>),
     Number(fn(&Message, &Measured) -> Option<i32>),

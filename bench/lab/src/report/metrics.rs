@@ -15,25 +15,19 @@ impl Metric {
         found.unwrap_or_else(|| panic!("no metric {name}"))
     }
 
-    /// Its columns in `summary.csv`.
-    fn columns(&self) -> Vec<String> {
-        let with = |ends: &[&str]| ends.iter().map(|end| format!("{}_{end}", self.name)).collect();
-        match (self.of)(&Cell::default()) {
-            Value::Text(_) | Value::Number(_) => vec![self.name.to_owned()],
-            Value::Interval(_) => with(&["low", "high"]),
-            Value::Distribution(_) => with(&PERCENTILES.map(|(percentile, _)| percentile)),
-        }
-    }
-
-    /// What stands in [`Metric::columns`]; empty is not measured, or withheld.
-    fn fields(&self, cell: &Cell) -> Vec<String> {
+    /// Its columns in `summary.csv`, and what stands in them of a cell; empty is not measured, or
+    /// withheld.
+    fn columns(&self, cell: &Cell) -> Vec<(String, String)> {
         let optional = |value: Option<f64>| value.map(|it| it.to_string()).unwrap_or_default();
+        let part = |end: &str, value| (format!("{}_{end}", self.name), optional(value));
         match (self.of)(cell) {
-            Value::Text(text) => vec![text],
-            Value::Number(value) => vec![optional(value)],
-            Value::Interval(ends) => [0, 1].map(|end| optional(ends.map(|it| it[end]))).into(),
+            Value::Text(text) => vec![(self.name.to_owned(), text)],
+            Value::Number(value) => vec![(self.name.to_owned(), optional(value))],
+            Value::Interval(ends) => {
+                vec![part("low", ends.map(|it| it[0])), part("high", ends.map(|it| it[1]))]
+            }
             Value::Distribution(found) => {
-                PERCENTILES.map(|(_, percentile)| optional(found.and_then(percentile))).into()
+                PERCENTILES.map(|(name, of)| part(name, found.and_then(of))).into()
             }
         }
     }
@@ -104,9 +98,12 @@ pub(super) fn csv(summary: &Summary) -> String {
 /// Columns that would say the same of every cell are left out.
 fn write(summary: &Summary, writer: &mut csv::Writer<Vec<u8>>) -> Result<(), csv::Error> {
     let metrics: Vec<&Metric> = METRICS.iter().filter(|it| it.is_of(&summary.cells)).collect();
-    writer.write_record(metrics.iter().flat_map(|metric| metric.columns()))?;
+    let columns = |cell: &Cell| metrics.iter().flat_map(|it| it.columns(cell)).unzip();
+    let (heads, _): (Vec<String>, Vec<String>) = columns(&Cell::default());
+    writer.write_record(heads)?;
     for cell in &summary.cells {
-        writer.write_record(metrics.iter().flat_map(|metric| metric.fields(cell)))?;
+        let (_, fields): (Vec<String>, Vec<String>) = columns(cell);
+        writer.write_record(fields)?;
     }
     Ok(())
 }
@@ -258,7 +255,10 @@ mod tests {
         let row = |metric: &Metric| {
             let columns = match (metric.of)(&Cell::default()) {
                 Value::Distribution(_) => format!("`{}_…`", metric.name),
-                _ => format!("`{}`", metric.columns().join("`, `")),
+                _ => {
+                    let columns = metric.columns(&Cell::default()).into_iter();
+                    format!("`{}`", columns.map(|it| it.0).collect::<Vec<_>>().join("`, `"))
+                }
             };
             let over = match metric.over_runs {
                 OverRuns::Cell => String::new(),
