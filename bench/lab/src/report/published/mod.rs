@@ -2,8 +2,8 @@
 //! from our records.
 //!
 //! They come from other machines: shapes and ratios may be compared, values not. What can be derived
-//! of published rows (gains, growth) is derived by the very arithmetic that
-//! ours is. What this folder has not measured is named, with the command that measures it.
+//! of published rows (gains, growth) is derived by the very arithmetic that ours is. What this folder
+//! has not measured is named, with the command that measures it.
 
 mod cyclonedds;
 mod data;
