@@ -82,8 +82,8 @@ pub fn export(request: &ExportOptions) -> Result<Exported> {
     let path = request.out.clone().unwrap_or_else(|| request.directory.join("samples.parquet"));
     let is_wanted = |run: &&RunRecord| chosen[run.plan.cell] && run.failure.is_none();
     let mut counts = (0, 0);
-    let written = make_whole(&path, |file| {
-        let mut sheet = Sheet::new(file)?;
+    let written: Result<()> = make_whole(&path, |file| {
+        let mut writer = writer(file)?;
         for run in runs.iter().filter(is_wanted) {
             // What cannot be read is in the analysis, with its remedy.
             let Ok(mut samples) = folder.samples(run) else {
@@ -104,9 +104,11 @@ pub fn export(request: &ExportOptions) -> Result<Exported> {
             let valid = is_valid(&analysis, run);
             let rows = Messages::of(&samples, measured);
             counts = (counts.0 + rows.all.len() as u64, counts.1 + 1);
-            sheet.add(&RunSource { scenario, cell, run, valid, clocks: &clocks }, rows)?;
+            let source = RunSource { scenario, cell, run, valid, clocks: &clocks };
+            add(&mut writer, &source, rows)?;
         }
-        sheet.finish()
+        writer.close()?;
+        Ok(())
     });
     written.with_context(|| format!("cannot write {}", path.display()))?;
     Ok(Exported { path, rows: counts.0, runs: counts.1, analysis })
@@ -133,13 +135,10 @@ fn choose(plan: &Plan, patterns: &[String]) -> Result<Vec<bool>> {
 
 /// How a column is filled. `None` is null.
 enum Fill {
-    /// The same in all rows of a run.
+    // The same in all rows of a run.
     Text(fn(&RunSource<'_>) -> Option<String>),
-    /// See `Text`.
     Float(fn(&RunSource<'_>) -> Option<f64>),
-    /// See `Text`.
     Count(fn(&RunSource<'_>) -> Option<i64>),
-    /// See `Text`.
     Flag(fn(&RunSource<'_>) -> bool),
     Nanoseconds(fn(&Message, &Measured) -> Option<i64>),
     Number(fn(&Message, &Measured) -> Option<i32>),
@@ -173,45 +172,37 @@ fn moment(at_ns: u64) -> Option<i64> {
     i64::try_from(at_ns).ok().filter(|at_ns| *at_ns != 0)
 }
 
-/// The Parquet file, written a row group at a time.
-struct Sheet<'a>(SerializedFileWriter<&'a File>);
-
-impl<'a> Sheet<'a> {
-    /// Begins to write `file`.
-    fn new(file: &'a File) -> Result<Self> {
-        let schema = Arc::new(parse_message_type(&schema())?);
-        let mut properties = WriterProperties::builder()
-            .set_created_by(concat!("myelin ", env!("CARGO_PKG_VERSION")).into())
-            .set_compression(Compression::ZSTD(ZstdLevel::try_new(COMPRESSION)?));
-        for (name, of) in COLUMNS {
-            if matches!(of, Fill::Nanoseconds(_)) {
-                let column = ColumnPath::from(*name);
-                properties = properties
-                    .set_column_dictionary_enabled(column.clone(), false)
-                    .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
-            }
+/// The Parquet file, to be written a row group at a time.
+fn writer(file: &File) -> Result<SerializedFileWriter<&File>> {
+    let schema = Arc::new(parse_message_type(&schema())?);
+    let mut properties = WriterProperties::builder()
+        .set_created_by(concat!("myelin ", env!("CARGO_PKG_VERSION")).into())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(COMPRESSION)?));
+    for (name, of) in COLUMNS {
+        if matches!(of, Fill::Nanoseconds(_)) {
+            let column = ColumnPath::from(*name);
+            properties = properties
+                .set_column_dictionary_enabled(column.clone(), false)
+                .set_column_encoding(column, Encoding::DELTA_BINARY_PACKED);
         }
-        Ok(Sheet(SerializedFileWriter::new(file, schema, Arc::new(properties.build()))?))
     }
+    Ok(SerializedFileWriter::new(file, schema, Arc::new(properties.build()))?)
+}
 
-    /// Adds the rows of a run.
-    fn add(&mut self, source: &RunSource<'_>, rows: Messages) -> Result<()> {
-        let Messages { all, measured } = rows;
-        for rows in all.chunks(ROWS_PER_GROUP) {
-            let mut group = self.0.next_row_group()?;
-            for (_, of) in COLUMNS {
-                write_column(&mut group, of, source, rows, &measured)?;
-            }
-            group.close()?;
+/// Adds the rows of a run.
+fn add(
+    writer: &mut SerializedFileWriter<&File>,
+    source: &RunSource<'_>,
+    Messages { all, measured }: Messages,
+) -> Result<()> {
+    for rows in all.chunks(ROWS_PER_GROUP) {
+        let mut group = writer.next_row_group()?;
+        for (_, of) in COLUMNS {
+            write_column(&mut group, of, source, rows, &measured)?;
         }
-        Ok(())
+        group.close()?;
     }
-
-    /// Ends the file.
-    fn finish(self) -> Result<()> {
-        self.0.close()?;
-        Ok(())
-    }
+    Ok(())
 }
 
 /// As `parse_message_type` reads it.

@@ -30,3 +30,12 @@ pub(crate) fn grouped<K: PartialEq, V>(
     }
     groups
 }
+
+/// The first of these, and how many more: `a; b; and 3 more`.
+pub(crate) fn few(items: &[String], most: usize) -> String {
+    let shown = items.iter().take(most).cloned().collect::<Vec<_>>().join("; ");
+    match items.len().saturating_sub(most) {
+        0 => shown,
+        more => format!("{shown}; and {more} more"),
+    }
+}

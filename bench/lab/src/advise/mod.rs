@@ -140,45 +140,29 @@ mod tests {
     }
 
     #[test]
-    fn p99_decides_where_it_can_be_told() {
-        let all = [candidate(10.0, 90.0), candidate(12.0, 40.0), candidate(9.0, 70.0)];
-        let choice = choose(&all, &Budget::default());
-        assert_eq!(choice, Ok(Choice { best: 1, by: Told::P99, ties: vec![] }));
-    }
-
-    #[test]
-    fn p50_decides_among_those_whose_p99_cannot_be_told() {
-        let all = [candidate(5.0, 90.0), candidate(12.0, 40.0), candidate(9.0, 42.0)];
-        let choice = choose(&all, &Budget::default());
-        assert_eq!(choice, Ok(Choice { best: 2, by: Told::P50, ties: vec![] }));
-    }
-
-    #[test]
-    fn ties_are_said_and_where_nothing_is_told_all_are() {
-        let all = [candidate(9.0, 40.0), candidate(9.05, 41.0), candidate(20.0, 43.0)];
-        let choice = choose(&all, &Budget::default());
-        assert_eq!(choice, Ok(Choice { best: 0, by: Told::Nothing, ties: vec![1] }));
-        let choice = super::choose(&all, &Budget::default(), |_, _, _| false);
-        assert_eq!(choice, Ok(Choice { best: 0, by: Told::Nothing, ties: vec![1, 2] }));
-    }
-
-    #[test]
-    fn a_percentile_withheld_of_one_decides_nothing() {
-        let without = Candidate { p99: None, ..candidate(8.0, 1.0) };
-        let all = [candidate(9.0, 20.0), without, candidate(30.0, 10.0)];
-        let choice = choose(&all, &Budget::default());
-        assert_eq!(choice, Ok(Choice { best: 1, by: Told::P50, ties: vec![] }));
-    }
-
-    #[test]
-    fn loss_and_budget_come_first() {
+    fn p99_decides_then_p50_among_what_lost_nothing_and_is_within_the_budget() {
+        let found = |best, by, ties: &[usize]| Ok(Choice { best, by, ties: ties.to_vec() });
+        let any = Budget::default();
+        let small = Budget { memory_bytes: Some(20 << 20), ..any };
+        let withheld = Candidate { p99: None, ..candidate(8.0, 1.0) };
         let lossy = Candidate { lost: 1, ..candidate(1.0, 2.0) };
         let large = Candidate { memory_bytes: 90 << 20, ..candidate(3.0, 4.0) };
-        let small = Budget { memory_bytes: Some(20 << 20), ..Budget::default() };
-        let choice = choose(&[lossy, large, candidate(40.0, 60.0)], &small);
-        assert_eq!(choice, Ok(Choice { best: 2, by: Told::Alone, ties: vec![] }));
-        assert_eq!(choose(&[lossy, large], &small), Err(NoChoice::OverBudget));
-        assert_eq!(choose(&[lossy], &small), Err(NoChoice::AllLost));
-        assert_eq!(choose(&[], &Budget::default()), Err(NoChoice::NothingValid));
+        let [a, b, c] = [candidate(12.0, 40.0), candidate(9.0, 42.0), candidate(9.05, 41.0)];
+        for (all, budget, expected) in [
+            (vec![candidate(10.0, 90.0), a, candidate(9.0, 70.0)], any, found(1, Told::P99, &[])),
+            // The p99 of the last cannot be told from the lowest.
+            (vec![candidate(5.0, 90.0), a, b], any, found(2, Told::P50, &[])),
+            (vec![b, c, candidate(20.0, 43.0)], any, found(0, Told::Nothing, &[1])),
+            // Withheld of one, it decides nothing.
+            (vec![b, withheld, candidate(30.0, 10.0)], any, found(1, Told::P50, &[])),
+            (vec![lossy, large, candidate(40.0, 60.0)], small, found(2, Told::Alone, &[])),
+            (vec![lossy, large], small, Err(NoChoice::OverBudget)),
+            (vec![lossy], small, Err(NoChoice::AllLost)),
+            (vec![], any, Err(NoChoice::NothingValid)),
+        ] {
+            assert_eq!(choose(&all, &budget), expected, "{all:?}");
+        }
+        let choice = super::choose(&[b, c, a], &any, |_, _, _| false);
+        assert_eq!(choice, found(0, Told::Nothing, &[1, 2]), "nothing can be told");
     }
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Side, entry};
 use crate::report::format::{WITHHELD, plural};
-use crate::report::host;
+use crate::report::html::host_rows;
 
 /// Something that is not the same in both folders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -54,7 +54,7 @@ pub(super) fn differences(a: &Side, b: &Side, both: &[[usize; 2]]) -> Vec<Differ
 
 /// How many things are known of either machine.
 pub(super) fn host_facts(side: &Side) -> usize {
-    host::rows(&side.analysis.summary.host).len()
+    host_rows(&side.analysis.summary.host).len()
 }
 
 fn difference(of: Aspect, what: String, [a, b]: [String; 2]) -> Option<Difference> {
@@ -62,7 +62,7 @@ fn difference(of: Aspect, what: String, [a, b]: [String; 2]) -> Option<Differenc
 }
 
 fn of_hosts(a: &Side, b: &Side) -> Vec<Difference> {
-    let [a, b] = [a, b].map(|side| host::rows(&side.analysis.summary.host));
+    let [a, b] = [a, b].map(|side| host_rows(&side.analysis.summary.host));
     let rows = a.into_iter().zip(b);
     let differing = rows.filter_map(|((what, a), (_, b))| {
         let of = if PASSING.contains(&&*what) { Aspect::Session } else { Aspect::Host };

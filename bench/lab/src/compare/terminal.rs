@@ -27,7 +27,6 @@ fn folder(name: &str, info: &FolderInfo, screen: Screen) -> String {
 }
 
 fn finding(standing: Standing, subject: impl Into<String>, text: String) -> Finding {
-    let text = [text, String::new(), String::new()];
     Finding { standing, subject: subject.into(), text, particulars: Vec::new() }
 }
 
@@ -85,10 +84,10 @@ fn verdicts(comparison: &Comparison, all: bool) -> Section {
             .collect(),
         remark: format!("{} {LEGEND}", comparison.rate_in_words()),
         tables: tables(comparison, all),
-        cautions: more.unwrap_or_default(),
         ..Part::default()
     };
-    let parts = std::iter::once(figures).chain(alone(comparison)).collect();
+    let more = more.map(|lines| Part { lines, ..Part::default() });
+    let parts = std::iter::once(figures).chain(more).chain(alone(comparison)).collect();
     Section { id: "verdicts", title: "Verdicts", remark: String::new(), parts }
 }
 

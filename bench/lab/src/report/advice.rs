@@ -14,7 +14,6 @@ use crate::advise::files::{Advised, File, MARK, files};
 use crate::advise::{Budget, Candidate, Choice, NoChoice, Told, choose};
 use crate::lists::{distinct, grouped};
 use crate::scenario::Tuning;
-use crate::stats::RUNS_MIN;
 use crate::stats::verdict::{Kind, Verdict};
 use crate::summary::Percentile;
 
@@ -178,7 +177,6 @@ fn best(view: &View, places: &[Place]) -> Vec<Part> {
         let caption = "the best within the budget, for each payload and rate";
         Part {
             title: format!("Best configuration: {scenario}, {topology}"),
-            lines: few_runs(places).into_iter().collect(),
             tables: vec![Table::new(caption, columns.collect(), rows, |cells, at| {
                 cells.get(*at).cloned().unwrap_or_default()
             })],
@@ -201,10 +199,6 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
     let cheapest = ties.iter().min_by(|a, b| cost(a).total_cmp(&cost(b)));
     let cheaper = cheapest.filter(|tie| cost(tie) < cost(entry));
     let cheaper = cheaper.map(|tie| format!("least CPU: {}", tie.configuration()));
-    let figure = |us: Option<f64>, interval: Option<[f64; 2]>| {
-        let interval = interval.map(format::interval_us).unwrap_or_default();
-        TableCell::plain(format::us_or_dash(us)).small(interval)
-    };
     let others = match names.len() {
         0 => String::new(),
         1 => names[0].clone(),
@@ -212,8 +206,8 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
     };
     vec![
         TableCell::plain(entry.configuration()).small(small.collect::<Vec<_>>().join("; ")),
-        figure(entry.typical_p50(), entry.p50_interval()),
-        figure(entry.typical_p99(), entry.p99_interval()),
+        TableCell::us(entry.typical_p50(), entry.p50_interval()),
+        TableCell::us(entry.typical_p99(), entry.p99_interval()),
         TableCell::plain(format!("{} %", format::cpu_percent(entry.cell.cpu_percent))),
         TableCell::plain(format!("{} MB", format::megabytes(entry.cell.pss_bytes))),
         TableCell::plain(others).small(cheaper.unwrap_or_default()).title(names.join(", ")),
@@ -264,17 +258,6 @@ fn parts<'v, 'a>(
         make(scenario, &topology.replace('-', " "), &places)
     };
     grouped(places).into_iter().map(part).collect()
-}
-
-/// What is to be said of cells with fewer runs than an interval takes.
-fn few_runs(places: &[&Place]) -> Option<String> {
-    let runs = places.iter().flat_map(|place| &place.entries).map(|entry| entry.cell.runs);
-    let fewest = runs.min().filter(|fewest| (*fewest as usize) < RUNS_MIN)?;
-    Some(format!(
-        "Some cells have {}: below {RUNS_MIN} there is no interval, so they cannot be told from \
-         others, and the lowest median is named without any certainty.",
-        format::plural(fewest as usize, "run")
-    ))
 }
 
 /// Stands where there is no configuration to choose.

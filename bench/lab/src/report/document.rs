@@ -3,6 +3,7 @@
 
 use serde::{Serialize, Serializer};
 
+use super::format;
 use crate::stats::verdict::{Kind, Verdict};
 
 /// A section; the page gives each an id of its own.
@@ -25,8 +26,6 @@ pub(crate) struct Part {
     pub remark: String,
     pub lines: Vec<String>,
     pub tables: Vec<Table>,
-    /// What is doubtful in the tables, a line each.
-    pub cautions: Vec<String>,
     /// Left to the page and the Markdown: a terminal would scroll away what matters. The page folds
     /// it.
     pub is_detail: bool,
@@ -37,15 +36,14 @@ pub(crate) struct Part {
 pub(crate) struct Finding {
     pub standing: Standing,
     pub subject: String,
-    /// In three parts, of which the middle is set off.
-    pub text: [String; 3],
+    pub text: String,
     /// One line each.
     pub particulars: Vec<String>,
 }
 
 impl Finding {
     pub(super) fn sentence(&self) -> String {
-        format!("{}: {}", self.subject, self.text.concat())
+        format!("{}: {}", self.subject, self.text)
     }
 }
 
@@ -150,6 +148,12 @@ pub(crate) struct TableCell {
 impl TableCell {
     pub(crate) fn plain(main: impl Into<String>) -> Self {
         Self { main: main.into(), ..Self::default() }
+    }
+
+    /// A latency, and its interval over runs below it, where they are known.
+    pub(super) fn us(us: Option<f64>, interval: Option<[f64; 2]>) -> Self {
+        let interval = interval.map(format::interval_us).unwrap_or_default();
+        Self::plain(format::us_or_dash(us)).small(interval)
     }
 
     /// Stands where nothing was measured.

@@ -85,7 +85,7 @@ impl<'a> Entry<'a> {
     }
 
     pub(super) fn p50(&self) -> Option<f64> {
-        format::median(self.latency())
+        self.latency()?.p50
     }
 
     /// The intervals over runs of p50, p99 and p99.9, where they are known.

@@ -1,6 +1,5 @@
 //! What goes one way as a reader meets it: for each size a row for every configuration. Of streams and
-//! images what the transport does stands apart from what a user does with the payload, and the
-//! schedules stand beside each other; of a flood it is read how much goes through, for the latency of
+//! images what the transport does stands apart from what a user does with the payload; of a flood it is read how much goes through, for the latency of
 //! its messages is the depth of a queue; of start-ups how long until the first message.
 
 use myelin_bench_kit::protocol::{Topology, Workload};
@@ -10,9 +9,9 @@ use super::entry::Entry;
 use super::format;
 use super::metrics::memory_mb;
 use super::table::{Notes, latency};
-use super::view::{Group, View};
+use super::view::Group;
 use crate::lists::distinct;
-use crate::summary::{Cell, Distribution, Metric};
+use crate::summary::{Distribution, Metric};
 
 /// One table for each size; none of what does not go one way.
 pub(super) fn tables(group: &Group) -> Vec<Table> {
@@ -93,19 +92,8 @@ fn ordered<'v, 'a>(group: &'v Group<'a>, payload: u64) -> Vec<&'v Entry<'a>> {
     entries
 }
 
-/// A column: the heading it shares, its own, and what stands below.
-struct Figure(&'static str, &'static str, Shows);
-
-enum Shows {
-    /// What the group compares, with its footnotes.
-    Latency,
-    /// A metric by its name; of a distribution the median.
-    Metric(&'static str),
-    /// Median and 99th percentile of a distribution.
-    Both(&'static str),
-    /// Empty where it is not measured.
-    Cell(fn(&Group, &Entry) -> TableCell),
-}
+/// A column: the heading it shares, its own, and what stands below; empty where it is not measured.
+struct Figure(&'static str, &'static str, fn(&Group, &Entry, &mut Notes) -> TableCell);
 
 impl Figure {
     /// Whether it is of a stamp of either end: wrong by as much as the clocks of two hosts.
@@ -114,12 +102,7 @@ impl Figure {
     }
 
     fn cell(&self, group: &Group, entry: &Entry, notes: &mut Notes) -> TableCell {
-        let figure = match &self.2 {
-            Shows::Latency => latency(group, entry, notes),
-            Shows::Metric(name) => metric(name, entry, false),
-            Shows::Both(name) => metric(name, entry, true),
-            Shows::Cell(of) => of(group, entry),
-        };
+        let figure = self.2(group, entry, notes);
         let error = entry.clock_error_us().filter(|_| self.crosses_clocks());
         let error = error.filter(|_| !figure.main.is_empty()).map(format::plus_minus_us);
         let said = Some(figure.title.clone()).filter(|title| !title.is_empty());
@@ -134,77 +117,22 @@ impl Figure {
     }
 }
 
-fn metric(name: &str, entry: &Entry, with_p99: bool) -> TableCell {
+/// A metric by its name; of a distribution the median.
+fn metric(name: &str, entry: &Entry) -> TableCell {
     let metric = Metric::named(name);
     let Some(text) = metric.text(entry.cell) else { return TableCell::absent() };
-    let p99 = format::us_or_dash(metric.p99(entry.cell));
-    let title = if metric.is_distribution() { format!("p99 {p99} µs") } else { String::new() };
-    plain(text).side(if with_p99 { p99 } else { String::new() }).title(title)
+    let p99 = metric.is_distribution().then(|| p99(name, entry));
+    plain(text).title(p99.map(|p99| format!("p99 {p99} µs")).unwrap_or_default())
 }
 
-/// Of a scenario with several rates, schedules or sizes: p50 and p99 of each beside the others.
-pub(super) fn overviews(view: &View) -> Vec<Table> {
-    let flows: Vec<&Group> = view.groups.iter().filter(|group| group.is_flow()).collect();
-    let scenarios = distinct(flows.iter().map(|group| group.scenario));
-    let of = |scenario: &str| {
-        let groups: Vec<&Group> =
-            flows.iter().copied().filter(|group| group.scenario == scenario).collect();
-        let rows: usize = groups.iter().map(|group| group.payloads.len()).sum();
-        (groups.len() > 1 || rows > 2).then(|| overview(scenario, &groups))
-    };
-    scenarios.into_iter().filter_map(of).collect()
+/// Median and 99th percentile of a distribution.
+fn both(name: &str, entry: &Entry) -> TableCell {
+    let median = metric(name, entry);
+    if median.main.is_empty() { median } else { median.side(p99(name, entry)) }
 }
 
-fn overview(scenario: &str, groups: &[&Group]) -> Table {
-    let all = || groups.iter().flat_map(|group| &group.entries);
-    let mut places = distinct(all().map(Entry::configured));
-    places.sort_by_key(|(system, _)| system.floor);
-    let columns =
-        places.into_iter().map(|place| (Column::new(place.0.name, place.1.name()), place));
-    let rows = groups.iter().flat_map(|&group| {
-        let label = move |payload| point(group, payload, groups);
-        group.payloads.iter().map(move |&payload| (label(payload), (group, payload)))
-    });
-    let whose = match all().any(|entry| entry.cell.receiver_cpu_percent.is_some()) {
-        true => "of the receiving end",
-        false => "of the process",
-    };
-    let caption = format!(
-        "{scenario}: one way p50 and p99, µs; CPU {whose}, % of a core{}",
-        match all().any(|entry| entry.short_of_rate().is_some()) {
-            true => "; the rate reached where it was less than asked for",
-            false => "",
-        }
-    );
-    Table::new(caption, columns.collect(), rows, |(group, payload), (system, tuning)| {
-        let entry = group.entry(system.name, *tuning, *payload);
-        entry.map_or_else(TableCell::absent, |entry| {
-            TableCell::plain(format::us_or_dash(entry.p50()))
-                .side(format::us_or_dash(entry.latency().and_then(|latency| latency.p99)))
-                .small(format!("{} %{}", format::cpu_percent(cpu(entry.cell)), short(entry)))
-                .valid(entry.cell.valid)
-                .title(entry.name())
-        })
-    })
-}
-
-/// `30 Hz, jitter`, with the payload where there are several.
-fn point(group: &Group, payload: u64, groups: &[&Group]) -> String {
-    let has_sizes = distinct(groups.iter().flat_map(|group| &group.payloads)).len() > 1;
-    let size = has_sizes.then(|| group.size(payload));
-    let point = Some(group.point.clone()).filter(|point| !point.is_empty());
-    size.into_iter().chain(point).collect::<Vec<_>>().join(", ")
-}
-
-/// `, 8 200/s` where that is less than was asked for.
-fn short(entry: &Entry) -> String {
-    let reached = entry.short_of_rate().map(|(reached, _)| format::amount(reached));
-    reached.map_or_else(String::new, |reached| format!(", {reached}/s"))
-}
-
-/// CPU of the receiving end where it is a process of its own, else of the one that there is.
-fn cpu(cell: &Cell) -> f64 {
-    cell.receiver_cpu_percent.unwrap_or(cell.cpu_percent)
+fn p99(name: &str, entry: &Entry) -> String {
+    format::us_or_dash(Metric::named(name).p99(entry.cell))
 }
 
 fn over_floor(group: &Group, entry: &Entry) -> TableCell {
@@ -235,7 +163,7 @@ fn naive(group: &Group, entry: &Entry) -> TableCell {
 }
 
 /// Of the messages that were to be taken, those that were not.
-fn lost(_: &Group, entry: &Entry) -> TableCell {
+fn lost(entry: &Entry) -> TableCell {
     let cell = entry.cell;
     let [sent, taken, lost] = [cell.sent, cell.received, cell.lost].map(format::count);
     let title = format!("{sent} sent, {taken} taken, {lost} lost");
@@ -256,16 +184,16 @@ const FROM_DUE: &str = "the time a message was due until the payload is in hand,
 its stamp";
 const FROM_STAMP: &str = "the stamp until the payload is in hand, µs";
 
-fn rate(_: &Group, entry: &Entry) -> TableCell {
+fn rate(entry: &Entry) -> TableCell {
     let short = entry.short_of_rate().map(|(got, asked)| format::reached(got, asked));
     plain(format::amount(entry.cell.throughput_per_s)).title(short.unwrap_or_default())
 }
 
-fn memory(_: &Group, entry: &Entry) -> TableCell {
+fn memory(entry: &Entry) -> TableCell {
     written(memory_mb(entry), |_| format::megabytes(entry.cell.pss_bytes))
 }
 
-fn qos(_: &Group, entry: &Entry) -> TableCell {
+fn qos(entry: &Entry) -> TableCell {
     plain(format::qos(&entry.cell.params))
 }
 
@@ -274,7 +202,7 @@ fn taken(entry: &Entry, scale: f64) -> TableCell {
     taken.map_or_else(TableCell::absent, TableCell::plain)
 }
 
-fn no_loss(_: &Group, entry: &Entry) -> TableCell {
+fn no_loss(entry: &Entry) -> TableCell {
     let unknown =
         || plain(format::WITHHELD.to_owned()).title("no rate was found at which nothing was lost");
     entry.cell.lossless_per_s.map(format::amount).map_or_else(unknown, TableCell::plain)
@@ -286,7 +214,7 @@ fn ms(of: Option<Distribution>, part: fn(Distribution) -> Option<f64>) -> TableC
 }
 
 /// From the start of the daemon, if there is one, to the first sample.
-fn altogether(_: &Group, entry: &Entry) -> TableCell {
+fn altogether(entry: &Entry) -> TableCell {
     let cell = entry.cell;
     cell.first_sample_us.map_or_else(TableCell::absent, |first| {
         let total = cell.daemon_ms.unwrap_or(0.0) + first.mean / 1e3;
@@ -307,57 +235,52 @@ const FIRST: &str = "first sample taken";
 
 /// What the transport does, what is done before and after it, and what all of it costs.
 const FLOW: &[Figure] = &[
-    Figure(ONE_WAY, "p50 p99", Shows::Latency),
-    Figure(ONE_WAY, "p99.9", Shows::Cell(|_, entry| rarest(entry.latency()))),
-    Figure(
-        ONE_WAY,
-        "max",
-        Shows::Cell(|_, entry| written(entry.latency(), |it| format::us(it.max))),
-    ),
-    Figure(ONE_WAY, OVER_FLOOR, Shows::Cell(over_floor)),
-    Figure(ONE_WAY, "wake", Shows::Metric("wake_us")),
-    Figure(NAIVE, "p99.9", Shows::Cell(naive)),
-    Figure("late", "p50 p99", Shows::Both("lateness_us")),
-    Figure(PUBLISHER, "loan", Shows::Metric("loan_us")),
-    Figure(PUBLISHER, "fill", Shows::Metric("fill_us")),
-    Figure(PUBLISHER, "publish", Shows::Metric("write_us")),
-    Figure(BUSINESS, "memcpy", Shows::Metric("memcpy_us")),
-    Figure(BUSINESS, "streaming", Shows::Metric("stream_copy_us")),
-    Figure(CPU, "all", Shows::Metric("cpu_percent")),
-    Figure(CPU, "receiver", Shows::Metric("receiver_cpu_percent")),
-    Figure("PSS", "MB", Shows::Cell(memory)),
-    Figure(MESSAGES, "lost %", Shows::Cell(lost)),
-    Figure(MESSAGES, "a second", Shows::Cell(rate)),
-    Figure("QoS", "and depth", Shows::Cell(qos)),
+    Figure(ONE_WAY, "p50 p99", latency),
+    Figure(ONE_WAY, "p99.9", |_, it, _| rarest(it.latency())),
+    Figure(ONE_WAY, "max", |_, it, _| written(it.latency(), |of| format::us(of.max))),
+    Figure(ONE_WAY, OVER_FLOOR, |group, it, _| over_floor(group, it)),
+    Figure(ONE_WAY, "wake", |_, it, _| metric("wake_us", it)),
+    Figure(NAIVE, "p99.9", |group, it, _| naive(group, it)),
+    Figure("late", "p50 p99", |_, it, _| both("lateness_us", it)),
+    Figure(PUBLISHER, "loan", |_, it, _| metric("loan_us", it)),
+    Figure(PUBLISHER, "fill", |_, it, _| metric("fill_us", it)),
+    Figure(PUBLISHER, "publish", |_, it, _| metric("write_us", it)),
+    Figure(BUSINESS, "memcpy", |_, it, _| metric("memcpy_us", it)),
+    Figure(BUSINESS, "streaming", |_, it, _| metric("stream_copy_us", it)),
+    Figure(CPU, "all", |_, it, _| metric("cpu_percent", it)),
+    Figure(CPU, "receiver", |_, it, _| metric("receiver_cpu_percent", it)),
+    Figure("PSS", "MB", |_, it, _| memory(it)),
+    Figure(MESSAGES, "lost %", |_, it, _| lost(it)),
+    Figure(MESSAGES, "a second", |_, it, _| rate(it)),
+    Figure("QoS", "and depth", |_, it, _| qos(it)),
 ];
 
 const FLOOD: &[Figure] = &[
-    Figure("taken", "a second", Shows::Cell(|_, entry| taken(entry, 1.0))),
-    Figure(
-        "taken",
-        "MB/s",
-        Shows::Cell(|_, entry| taken(entry, entry.cell.params.payload_bytes as f64 / 1e6)),
-    ),
-    Figure("published", "a second", Shows::Cell(rate)),
-    Figure("published", "lost %", Shows::Cell(lost)),
-    Figure("without loss", "a second", Shows::Cell(no_loss)),
-    Figure("publish, µs", "p50 p99", Shows::Both("write_us")),
-    Figure("CPU", "µs/message", Shows::Metric("cpu_us_per_message")),
-    Figure("CPU", "% of a core", Shows::Metric("cpu_percent")),
-    Figure("PSS", "MB", Shows::Cell(memory)),
-    Figure("QoS", "and depth", Shows::Cell(qos)),
+    Figure("taken", "a second", |_, it, _| taken(it, 1.0)),
+    Figure("taken", "MB/s", |_, it, _| taken(it, it.cell.params.payload_bytes as f64 / 1e6)),
+    Figure("published", "a second", |_, it, _| rate(it)),
+    Figure("published", "lost %", |_, it, _| lost(it)),
+    Figure("without loss", "a second", |_, it, _| no_loss(it)),
+    Figure(PUBLISHER, "loan", |_, it, _| metric("loan_us", it)),
+    Figure(PUBLISHER, "fill", |_, it, _| metric("fill_us", it)),
+    Figure("publish, µs", "p50 p99", |_, it, _| both("write_us", it)),
+    Figure("CPU", "µs/message", |_, it, _| metric("cpu_us_per_message", it)),
+    Figure("CPU", "% of a core", |_, it, _| metric("cpu_percent", it)),
+    Figure("CPU", "% of the receiver", |_, it, _| metric("receiver_cpu_percent", it)),
+    Figure("PSS", "MB", |_, it, _| memory(it)),
+    Figure("QoS", "and depth", |_, it, _| qos(it)),
 ];
 
 const STARTUP: &[Figure] = &[
-    Figure("daemon", "answers", Shows::Cell(|_, entry| written(entry.cell.daemon_ms, format::us))),
-    Figure(MATCHED, "min", Shows::Cell(|_, it| ms(it.cell.matched_us, |of| Some(of.min)))),
-    Figure(MATCHED, "mean", Shows::Cell(|_, it| ms(it.cell.matched_us, |of| Some(of.mean)))),
-    Figure(MATCHED, "p50", Shows::Cell(|_, it| ms(it.cell.matched_us, |of| of.p50))),
-    Figure(MATCHED, "max", Shows::Cell(|_, it| ms(it.cell.matched_us, |of| Some(of.max)))),
-    Figure(FIRST, "min", Shows::Cell(|_, it| ms(it.cell.first_sample_us, |of| Some(of.min)))),
-    Figure(FIRST, "mean", Shows::Cell(|_, it| ms(it.cell.first_sample_us, |of| Some(of.mean)))),
-    Figure(FIRST, "p50", Shows::Cell(|_, it| ms(it.cell.first_sample_us, |of| of.p50))),
-    Figure(FIRST, "max", Shows::Cell(|_, it| ms(it.cell.first_sample_us, |of| Some(of.max)))),
-    Figure("with the daemon", "mean", Shows::Cell(altogether)),
-    Figure("runs", "", Shows::Metric("runs")),
+    Figure("daemon", "answers", |_, it, _| written(it.cell.daemon_ms, format::us)),
+    Figure(MATCHED, "min", |_, it, _| ms(it.cell.matched_us, |of| Some(of.min))),
+    Figure(MATCHED, "mean", |_, it, _| ms(it.cell.matched_us, |of| Some(of.mean))),
+    Figure(MATCHED, "p50", |_, it, _| ms(it.cell.matched_us, |of| of.p50)),
+    Figure(MATCHED, "max", |_, it, _| ms(it.cell.matched_us, |of| Some(of.max))),
+    Figure(FIRST, "min", |_, it, _| ms(it.cell.first_sample_us, |of| Some(of.min))),
+    Figure(FIRST, "mean", |_, it, _| ms(it.cell.first_sample_us, |of| Some(of.mean))),
+    Figure(FIRST, "p50", |_, it, _| ms(it.cell.first_sample_us, |of| of.p50)),
+    Figure(FIRST, "max", |_, it, _| ms(it.cell.first_sample_us, |of| Some(of.max))),
+    Figure("with the daemon", "mean", |_, it, _| altogether(it)),
+    Figure("runs", "", |_, it, _| metric("runs", it)),
 ];

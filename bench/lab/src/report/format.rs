@@ -4,7 +4,7 @@ use myelin_bench_kit::protocol::{Reliability, Touch, Wait, Workload};
 
 use crate::stats::permutation::RATE;
 use crate::stats::verdict::Ratio;
-use crate::summary::{Cell, Distribution, FurtherSubscriber, Params};
+use crate::summary::{Cell, FurtherSubscriber, Params};
 
 /// Microseconds with three significant figures, without unit.
 pub(crate) fn us(value: f64) -> String {
@@ -137,15 +137,6 @@ pub(crate) fn count(value: u64) -> String {
 /// `1 system`, `3 systems`.
 pub(crate) fn plural(number: usize, noun: &str) -> String {
     format!("{} {noun}{}", count(number as u64), if number == 1 { "" } else { "s" })
-}
-
-/// The first of these, and how many more: `a; b; and 3 more`.
-pub(super) fn few(items: &[String], most: usize) -> String {
-    let shown = items.iter().take(most).cloned().collect::<Vec<_>>().join("; ");
-    match items.len().saturating_sub(most) {
-        0 => shown,
-        more => format!("{shown}; and {more} more"),
-    }
 }
 
 /// `100 Hz`, or `back to back` without a rate.
@@ -294,11 +285,6 @@ pub(crate) fn error_rate(
     )
 }
 
-/// The median of a distribution that may be absent, or withheld.
-pub(super) fn median(distribution: Option<&Distribution>) -> Option<f64> {
-    distribution.and_then(|distribution| distribution.p50)
-}
-
 fn factor_digits(value: f64) -> String {
     rounded(value, 0, &[99.5, 9.95])
 }
@@ -311,45 +297,37 @@ mod tests {
     use super::*;
 
     #[test]
-    fn microseconds_keep_three_figures() {
-        let written: Vec<_> = [0.0421, 1.9, 9.996, 60.07, 99.96, 1204.4].map(us).into();
-        assert_eq!(written, ["0.042", "1.90", "10.0", "60.1", "100", "1204"]);
-    }
-
-    #[test]
-    fn sizes_are_binary() {
-        let written: Vec<_> = [0, 1000, 1024, 65536, 5_000_000, 3 << 30].map(bytes).into();
-        assert_eq!(written, ["0 B", "1000 B", "1 KiB", "64 KiB", "4.8 MiB", "3 GiB"]);
-    }
-
-    #[test]
-    fn changes_carry_their_sign() {
-        let written: Vec<_> = [-0.471, 0.031, 0.0, -0.0001].map(change_percent).into();
-        assert_eq!(written, ["−47 %", "+3.1 %", "±0.0 %", "±0.0 %"]);
-    }
-
-    #[test]
-    fn nanoseconds_are_whole_and_slopes_are_not() {
-        assert_eq!(ns_or_dash(Some(0.1234)), "123");
-        assert_eq!(ns_or_dash(None), WITHHELD);
-        assert_eq!(interval_ns([0.09, 1.2]), "[90, 1200]");
-        let slope = |ns, interval_ns| further_subscriber(FurtherSubscriber { ns, interval_ns });
-        assert_eq!(slope(1.234, Some([-0.1, 2.0])), "+1.23 each [−0.10, 2.00]");
-        assert_eq!(slope(-0.5, None), "−0.50 each");
-    }
-
-    #[test]
-    fn shares_and_memory_are_short() {
-        let written: Vec<_> = [0.0, 0.004, 0.25, 12.54, 100.0].map(percent).into();
-        assert_eq!(written, ["0", "<0.01", "0.25", "12.5", "100.0"]);
-        let written: Vec<_> = [6_600_000, 99_960_000, 262_144_000].map(megabytes).into();
-        assert_eq!(written, ["6.6", "100", "262"]);
-    }
-
-    #[test]
-    fn digits_are_grouped() {
-        assert_eq!(count(9999), "9999");
-        assert_eq!(count(1_189_497), "1\u{a0}189\u{a0}497");
-        assert_eq!(amount(12_345.4), "12\u{a0}345");
+    fn figures_are_as_short_as_they_can_be() {
+        for (written, expected) in [
+            // Three figures of microseconds; nanoseconds are whole.
+            (
+                [0.0421, 1.9, 9.996, 60.07, 99.96, 1204.4].map(us).join(" "),
+                "0.042 1.90 10.0 60.1 100 1204",
+            ),
+            ([Some(0.1234), None].map(ns_or_dash).join(" "), "123 –"),
+            (interval_ns([0.09, 1.2]), "[90, 1200]"),
+            // Sizes are binary; memory is not.
+            (
+                [0, 1000, 1024, 65536, 5_000_000, 3 << 30].map(bytes).join(", "),
+                "0 B, 1000 B, 1 KiB, 64 KiB, 4.8 MiB, 3 GiB",
+            ),
+            ([6_600_000, 99_960_000, 262_144_000].map(megabytes).join(" "), "6.6 100 262"),
+            // A change has its sign.
+            (
+                [-0.471, 0.031, 0.0, -0.0001].map(change_percent).join(", "),
+                "−47 %, +3.1 %, ±0.0 %, ±0.0 %",
+            ),
+            ([0.0, 0.004, 0.25, 12.54, 100.0].map(percent).join(" "), "0 <0.01 0.25 12.5 100.0"),
+            // Digits are in groups.
+            ([9999, 1_189_497].map(count).join(" "), "9999 1\u{a0}189\u{a0}497"),
+            (amount(12_345.4), "12\u{a0}345"),
+            (
+                further_subscriber(FurtherSubscriber { ns: 1.234, interval_ns: Some([-0.1, 2.0]) }),
+                "+1.23 each [−0.10, 2.00]",
+            ),
+            (further_subscriber(FurtherSubscriber { ns: -0.5, interval_ns: None }), "−0.50 each"),
+        ] {
+            assert_eq!(written, expected);
+        }
     }
 }

@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use super::document::{Finding, Standing};
 use super::format;
-use super::host;
 use super::validity::{CELLS, MESSAGES, MISSING, RECORDS, REMARKS, checks};
 use super::view::View;
-use crate::lists::distinct;
+use crate::lists::{distinct, few};
+use crate::machine::Machine;
 pub(super) use axis::Axis;
 use picture::Picture;
 use sentences::Sentence;
@@ -60,7 +60,7 @@ impl<'a> Glance<'a> {
         let point =
             pictures.first().filter(|_| kinds == 1).map(|first| first.circumstances.clone());
         let scenarios = view.scenarios().join(", ");
-        let machine = host::brief(&view.analysis.summary.host);
+        let machine = machine(&view.analysis.summary.host);
         let parts = [Some(scenarios), point.filter(|it| !it.is_empty()), Some(machine)];
         Self {
             title,
@@ -76,8 +76,8 @@ impl Trust {
     fn new(checks: &[Finding]) -> Self {
         let opens = |check: &&Finding| OPENING.contains(&&*check.subject);
         let finding = checks.iter().filter(opens).map(|check| match &*check.subject {
-            CELLS => check.text.concat().replace(" valid", " cells valid"),
-            _ => check.text.concat(),
+            CELLS => check.text.replace(" valid", " cells valid"),
+            _ => check.text.clone(),
         });
         let finding = finding.collect::<Vec<_>>().join("; ");
         let is_doubt = |it: &&Finding| it.standing != Standing::Good && it.subject != MESSAGES;
@@ -99,10 +99,21 @@ impl Trust {
 fn doubt(check: &Finding) -> String {
     match &*check.subject {
         MISSING | REMARKS | RECORDS | CELLS if !check.particulars.is_empty() => {
-            format!("{}: {}", check.sentence(), format::few(&check.particulars, PARTICULARS_MAX))
+            format!("{}: {}", check.sentence(), few(&check.particulars, PARTICULARS_MAX))
         }
         _ => check.sentence(),
     }
+}
+
+/// The machine in one line: processor, CPUs, distribution, kernel.
+fn machine(host: &Machine) -> String {
+    let kind = if host.hypervisor.is_some() { "virtual CPUs" } else { "CPUs" };
+    let processors = format!("{}, {} {kind}", host.identity.cpu_model, host.identity.cpus);
+    // Without the name that a distribution gives its number.
+    let os = host.os.split(" (").next().unwrap_or_default().to_owned();
+    let kernel = host.identity.kernel.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
+    let parts = [processors, os, format!("Linux {kernel}")];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
 /// How many systems were under test.

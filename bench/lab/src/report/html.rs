@@ -1,4 +1,4 @@
-//! `report.html`: one file that needs nothing else, by the template `assets/report.html`.
+//! The files that are made by templates: `report.md` and `report.html`, which needs nothing else.
 //!
 //! Tables are HTML already and can be read without scripts; plots are drawn by `assets/report.js`
 //! from the JSON of `plots`. A content security policy forbids the page every request.
@@ -9,23 +9,16 @@ use minijinja::value::ViaDeserialize;
 use minijinja::{Environment, UndefinedBehavior, Value, context};
 use myelin_bench_kit::protocol::Workload;
 
-use super::comparisons;
 use super::document::superscript;
-use super::flow;
-use super::format;
 use super::glance::{Axis, Glance};
-use super::host;
-use super::markdown::escape;
 use super::palette::{Style, palette};
-use super::plots;
-use super::published;
-use super::rows;
-use super::sweep;
-use super::table::tables;
+use super::table::{figures, tables};
 use super::timeline::Downsampling;
 use super::validity::checks;
 use super::view::{Group, View};
+use super::{format, plots, published, rows, sweep, verdicts};
 use crate::lists::grouped;
+use crate::machine::Machine;
 
 /// The whole file, with as much as there is room for.
 pub(super) fn render(view: &View) -> String {
@@ -52,10 +45,9 @@ fn with(view: &View, downsampling: Downsampling) -> String {
         floods => glances(view, |group| group.workload == Workload::Flood),
         startups => glances(view, |group| group.workload == Workload::Startup),
         has_sweeps => !sweep::sweeps(view).is_empty(),
-        overviews => flow::overviews(view),
         has_groups => view.groups.iter().any(Group::is_steady) || view.entries().next().is_none(),
         fans => view.fans.iter().map(of_fan).collect::<Vec<_>>(),
-        heads => rows::heads(view),
+        heads => rows::heads(),
         latencies => rows::LATENCIES,
         sections => rows::sections(view),
         tunings => view.tunings(),
@@ -78,10 +70,16 @@ fn with(view: &View, downsampling: Downsampling) -> String {
     rendered("report.html", TEMPLATE, context)
 }
 
+/// `report.md`: the report as a code host renders it.
+pub(super) fn markdown(view: &View) -> String {
+    let context = context! { figures => figures(view), ..told(view) };
+    rendered("report.md", include_str!("assets/report.md.jinja"), context)
+}
+
 /// What page and Markdown have in common.
-pub(super) fn told(view: &View) -> Value {
+fn told(view: &View) -> Value {
     let summary = &view.analysis.summary;
-    let verdicts = comparisons::section(view);
+    let verdicts = verdicts::section(view);
     context! {
         answer => Glance::new(view),
         comparisons => verdicts.parts.iter().map(|part| part.findings.len()).sum::<usize>(),
@@ -91,7 +89,7 @@ pub(super) fn told(view: &View) -> Value {
         published => published::comparisons(view),
         published_remark => published::REMARK,
         command => summary.command,
-        host_rows => host::rows(&summary.host),
+        host_rows => host_rows(&summary.host),
     }
 }
 
@@ -126,21 +124,42 @@ pub(crate) fn rendered(name: &str, template: &str, context: Value) -> String {
     page.expect("the template is part of the program, and a test renders it")
 }
 
+/// Everything known of the machine: what, value.
+pub(crate) fn host_rows(host: &Machine) -> Vec<(String, String)> {
+    let text = rendered("host", include_str!("assets/host.jinja"), context! { host });
+    let row =
+        |line: &str| line.split_once('\t').map(|(what, value)| (what.to_owned(), value.to_owned()));
+    text.lines().filter_map(row).collect()
+}
+
+/// Keeps text from being taken for markup.
+fn escape(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '&' => escaped.push_str("&amp;"),
+            '\n' => escaped.push(' '),
+            '|' | '*' | '_' | '`' | '~' | '\\' => escaped.extend(['\\', character]),
+            _ => escaped.push(character),
+        }
+    }
+    escaped
+}
+
 /// The small tables of groups, each with its title, and whether a reader has to open it.
 fn glances(view: &View, are_wanted: fn(&Group) -> bool) -> Vec<Value> {
     let wanted: Vec<_> = view.groups.iter().filter(|group| are_wanted(group)).collect();
     let glance = |group: &&Group| {
         let kin: Vec<_> = wanted.iter().filter(|it| it.scenario == group.scenario).collect();
         let place = kin.iter().position(|it| it.id == group.id).unwrap_or_default();
-        let is_folded = group.is_flow() && is_inner(place, kin.len());
+        // Of many that differ in one parameter, all but the first and the last.
+        let is_inner = kin.len() > MANY && place > 0 && place + 1 < kin.len();
+        let is_folded = group.is_flow() && is_inner;
         context! { title => group.title(), is_folded, tables => tables(group) }
     };
     wanted.iter().map(glance).collect()
-}
-
-/// Of many that differ in one parameter, all but the first and the last.
-fn is_inner(place: usize, number: usize) -> bool {
-    number > MANY && place > 0 && place + 1 < number
 }
 
 /// Configuration files, each text once, with the cells that were given it.

@@ -1,5 +1,5 @@
-//! How the figures of [`METRICS`] are written, and which of them stand where: [`PAGE`] in the summary
-//! table of the page, [`COMPARED`] in comparisons of folders, [`PLOTTED`] in plots.
+//! How the figures of [`METRICS`] are written, and which of them stand in comparisons of folders
+//! ([`COMPARED`]) and in plots ([`PLOTTED`]).
 
 use myelin_bench_kit::protocol::Workload;
 use serde::Serialize;
@@ -15,25 +15,19 @@ impl Metric {
         found.unwrap_or_else(|| panic!("no metric {name}"))
     }
 
-    /// Its columns in `summary.csv`.
-    fn columns(&self) -> Vec<String> {
-        let with = |ends: &[&str]| ends.iter().map(|end| format!("{}_{end}", self.name)).collect();
-        match (self.of)(&Cell::default()) {
-            Value::Text(_) | Value::Number(_) => vec![self.name.to_owned()],
-            Value::Interval(_) => with(&["low", "high"]),
-            Value::Distribution(_) => with(&PERCENTILES.map(|(percentile, _)| percentile)),
-        }
-    }
-
-    /// What stands in [`Metric::columns`]; empty is not measured, or withheld.
-    fn fields(&self, cell: &Cell) -> Vec<String> {
+    /// Its columns in `summary.csv`, and what stands in them of a cell; empty is not measured, or
+    /// withheld.
+    fn columns(&self, cell: &Cell) -> Vec<(String, String)> {
         let optional = |value: Option<f64>| value.map(|it| it.to_string()).unwrap_or_default();
+        let part = |end: &str, value| (format!("{}_{end}", self.name), optional(value));
         match (self.of)(cell) {
-            Value::Text(text) => vec![text],
-            Value::Number(value) => vec![optional(value)],
-            Value::Interval(ends) => [0, 1].map(|end| optional(ends.map(|it| it[end]))).into(),
+            Value::Text(text) => vec![(self.name.to_owned(), text)],
+            Value::Number(value) => vec![(self.name.to_owned(), optional(value))],
+            Value::Interval(ends) => {
+                vec![part("low", ends.map(|it| it[0])), part("high", ends.map(|it| it[1]))]
+            }
             Value::Distribution(found) => {
-                PERCENTILES.map(|(_, percentile)| optional(found.and_then(percentile))).into()
+                PERCENTILES.map(|(name, of)| part(name, found.and_then(of))).into()
             }
         }
     }
@@ -104,102 +98,15 @@ pub(super) fn csv(summary: &Summary) -> String {
 /// Columns that would say the same of every cell are left out.
 fn write(summary: &Summary, writer: &mut csv::Writer<Vec<u8>>) -> Result<(), csv::Error> {
     let metrics: Vec<&Metric> = METRICS.iter().filter(|it| it.is_of(&summary.cells)).collect();
-    writer.write_record(metrics.iter().flat_map(|metric| metric.columns()))?;
+    let columns = |cell: &Cell| metrics.iter().flat_map(|it| it.columns(cell)).unzip();
+    let (heads, _): (Vec<String>, Vec<String>) = columns(&Cell::default());
+    writer.write_record(heads)?;
     for cell in &summary.cells {
-        writer.write_record(metrics.iter().flat_map(|metric| metric.fields(cell)))?;
+        let (_, fields): (Vec<String>, Vec<String>) = columns(cell);
+        writer.write_record(fields)?;
     }
     Ok(())
 }
-
-/// What stands in a column of the summary table of the page.
-pub(super) enum Shows {
-    /// A metric by its name; of a distribution the median.
-    Metric(&'static str),
-    /// What it is; `None` if it was not measured.
-    Text(&'static str, fn(&Entry) -> Option<String>),
-}
-
-impl Shows {
-    /// What the heading says to those who ask.
-    pub(super) fn about(&self) -> String {
-        match self {
-            Shows::Text(about, _) => (*about).to_owned(),
-            Shows::Metric(name) => {
-                let metric = Metric::named(name);
-                let median = if metric.is_distribution() { "; median" } else { "" };
-                format!("{}{median}", metric.about)
-            }
-        }
-    }
-}
-
-/// The heading of a column, and what stands below.
-type PageColumn = (&'static str, Shows);
-
-/// The summary table, behind the percentiles of the latency.
-pub(super) static PAGE: &[PageColumn] = &[
-    ("write µs", Shows::Metric("write_us")),
-    ("read µs", Shows::Metric("read_us")),
-    ("wake µs", Shows::Metric("wake_us")),
-    ("per second", Shows::Metric("throughput_per_s")),
-    ("lost", Shows::Metric("lost")),
-    ("CPU µs/msg", Shows::Metric("cpu_us_per_message")),
-    ("switches/s", Shows::Metric("voluntary_switches_per_s")),
-    ("faults", Shows::Metric("page_faults")),
-    ("PSS", Shows::Metric("pss_bytes")),
-    ("shared", Shows::Metric("shared_bytes")),
-    ("start ms", Shows::Metric("startup_ms")),
-    (
-        "runs × n",
-        Shows::Text("runs, and figures in each of them", |entry| {
-            let (runs, samples) = (entry.cell.runs, entry.cell.samples);
-            Some(format!("{runs} × {}", format::count(samples / u64::from(runs.max(1)))))
-        }),
-    ),
-];
-
-/// What stands behind it where anything goes one way.
-pub(super) static PAGE_ONE_WAY: &[PageColumn] = &[
-    (
-        "naive p99.9 µs",
-        Shows::Text(
-            "from the stamp instead of the time the message was due: what a publisher that is held \
-             up does not show; of streams with a rate",
-            |entry| {
-                let cell = entry.cell;
-                let has_rate = cell.workload == Workload::Stream && cell.params.rate_hz.is_some();
-                let naive = cell.service_us.filter(|_| has_rate)?;
-                Some(format::us_or_dash(naive.p999))
-            },
-        ),
-    ),
-    (
-        "late p99 µs",
-        Shows::Text("behind the schedule when the loan is asked for; 99th percentile", |entry| {
-            Some(format::us_or_dash(entry.cell.lateness_us?.p99))
-        }),
-    ),
-    ("late µs", Shows::Metric("lateness_us")),
-    ("loan µs", Shows::Metric("loan_us")),
-    ("fill µs", Shows::Metric("fill_us")),
-    ("memcpy µs", Shows::Metric("memcpy_us")),
-    ("streaming µs", Shows::Metric("stream_copy_us")),
-    ("CPU %", Shows::Metric("cpu_percent")),
-    ("receiver %", Shows::Metric("receiver_cpu_percent")),
-    (
-        "lost %",
-        Shows::Text("of the messages that were to be taken", |entry| {
-            entry.loss_percent().map(format::percent)
-        }),
-    ),
-    (
-        "QoS, depth",
-        Shows::Text(
-            "what the system was set to: reliability, and messages kept for one who lags",
-            |entry| Some(format::qos(&entry.cell.params)),
-        ),
-    ),
-];
 
 /// A figure that each run has of its own, by which folders are compared. Lower is better.
 #[derive(Debug)]
@@ -348,7 +255,10 @@ mod tests {
         let row = |metric: &Metric| {
             let columns = match (metric.of)(&Cell::default()) {
                 Value::Distribution(_) => format!("`{}_…`", metric.name),
-                _ => format!("`{}`", metric.columns().join("`, `")),
+                _ => {
+                    let columns = metric.columns(&Cell::default()).into_iter();
+                    format!("`{}`", columns.map(|it| it.0).collect::<Vec<_>>().join("`, `"))
+                }
             };
             let over = match metric.over_runs {
                 OverRuns::Cell => String::new(),

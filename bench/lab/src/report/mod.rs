@@ -2,20 +2,17 @@
 //!
 //! A [`Report`] makes the files `report.html`, `report.md`, `summary.csv`, `summary.json`,
 //! `details.json.zst` and `hgrm/*.hgrm`, and a text for a terminal. All of them show the same tables,
-//! verdicts and doubts: `view` sorts the cells, `verdicts` compares them, `comparisons`, `validity` and
-//! `table` put it in words as `document` has them, and one module for each format prints.
+//! verdicts and doubts: `view` sorts the cells, `verdicts` compares them, and with `validity` and
+//! `table` puts it in words as `document` has them, and one module for each format prints.
 
 mod advice;
-mod comparisons;
 pub(crate) mod document;
 pub(crate) mod entry;
 mod flow;
 pub(crate) mod format;
 mod glance;
 mod hgrm;
-pub(crate) mod host;
 pub(crate) mod html;
-mod markdown;
 pub(crate) mod metrics;
 mod packed;
 pub(crate) mod palette;
@@ -90,7 +87,7 @@ impl<'a> Report<'a> {
             ("summary.json", json.into_bytes()),
             ("details.json.zst", details),
             ("summary.csv", metrics::csv(&view.analysis.summary).into_bytes()),
-            ("report.md", markdown::render(view).into_bytes()),
+            ("report.md", html::markdown(view).into_bytes()),
             ("report.html", html::render(view).into_bytes()),
         ];
         for (name, bytes) in reports {

@@ -3,7 +3,6 @@
 
 use serde_json::{Value, json};
 
-use super::format;
 use super::metrics::memory_mb;
 use super::packed::{integers, logarithms};
 use super::palette::Style;
@@ -11,7 +10,7 @@ use super::sweep::{self, Sweep};
 use super::timeline::{self, Downsampling};
 use super::view::{Entry, Group, View};
 use crate::lists::grouped;
-use crate::summary::{CurvePoint, Placement, RunPoint, StageMean, Stages};
+use crate::summary::{CurvePoint, Placement, RunPoint};
 
 /// Every system that was measured, by family, in the order of the first of each.
 pub(super) fn families(styles: &[Style]) -> Vec<(&str, Vec<&Style>)> {
@@ -22,12 +21,13 @@ pub(super) fn families(styles: &[Style]) -> Vec<(&str, Vec<&Style>)> {
 pub(super) fn json(view: &View, styles: &[Style], downsampling: Downsampling) -> String {
     let sweeps = sweep::sweeps(view);
     let groups = view.groups.iter().enumerate().filter(|(_, group)| group.is_steady());
-    let groups: Vec<Value> = groups.map(|(place, it)| group(it, place, &sweeps)).collect();
+    let groups: Vec<Value> = groups.map(|(place, it)| group(it, Some(place), &sweeps)).collect();
+    let fans: Vec<Value> = view.fans.iter().map(|fan| group(fan, None, &sweeps)).collect();
     let mut data = json!({
         "systems": styles,
         "groups": groups,
-        "fans": view.fans.iter().map(fan).collect::<Vec<_>>(),
-        "sweeps": sweeps,
+        "fans": fans,
+        "sweeps": sweeps.iter().map(|sweep| &sweep.drawing).collect::<Vec<_>>(),
         // By the index of the cell.
         "timelines": timeline::timelines(view, downsampling),
     });
@@ -60,7 +60,11 @@ fn tidy(value: &mut Value) {
     }
 }
 
-fn group(group: &Group, place: usize, sweeps: &[Sweep]) -> Value {
+/// Latencies are in µs, also of publish calls, which have no `place` among the groups.
+fn group(group: &Group, place: Option<usize>, sweeps: &[Sweep]) -> Value {
+    let is_among = |of: fn(&Sweep) -> &[usize]| {
+        place.is_some_and(|place| sweeps.iter().any(|sweep| of(sweep).contains(&place)))
+    };
     json!({
         "id": group.id,
         "title": group.title(),
@@ -72,33 +76,15 @@ fn group(group: &Group, place: usize, sweeps: &[Sweep]) -> Value {
         // What sets it apart from the others of its scenario.
         "point": group.point,
         // Whether it is one value of a sweep: the first and the last are drawn at first.
-        "is_swept": sweeps.iter().any(|sweep| sweep.groups.contains(&place)),
+        "is_swept": is_among(|sweep| &sweep.groups),
         // Whether it has a plot against size.
-        "has_sizes": group.payloads.len() > 1
-            && !sweeps.iter().any(|sweep| sweep.sized.contains(&place)),
+        "has_sizes": group.payloads.len() > 1 && !is_among(|sweep| &sweep.sized),
         "tunings": group.tunings,
+        "subscribers": group.subscribers,
         "payloads": group.payloads,
         "payload_labels": group.payloads.iter().map(|&it| group.size(it)).collect::<Vec<_>>(),
+        "clock_read_ns": group.clock_read_ns,
         "cells": group.entries.iter().map(cell).collect::<Vec<_>>(),
-    })
-}
-
-/// Publish runs; latencies are in µs here, too.
-fn fan(fan: &Group) -> Value {
-    let fan_cell = |entry: &Entry| {
-        let mut cell = cell(entry);
-        cell["subscribers"] = entry.cell.params.subscribers.into();
-        cell
-    };
-    json!({
-        "id": fan.id,
-        "title": fan.title(),
-        "tunings": fan.tunings,
-        "subscribers": fan.subscribers,
-        "payloads": fan.payloads,
-        "payload_labels": fan.payloads.iter().copied().map(format::bytes).collect::<Vec<_>>(),
-        "clock_read_ns": fan.clock_read_ns,
-        "cells": fan.entries.iter().map(fan_cell).collect::<Vec<_>>(),
     })
 }
 
@@ -111,6 +97,7 @@ fn cell(entry: &Entry) -> Value {
         "system": entry.system.name,
         "tuning": cell.tuning,
         "payload": cell.params.payload_bytes,
+        "subscribers": cell.params.subscribers,
         "topology": cell.topology.name(),
         "valid": cell.valid,
         // Of all processes, and of the receiving end alone, in per cent of a core.
@@ -130,7 +117,7 @@ fn cell(entry: &Entry) -> Value {
         // The quantiles 1/400, 3/400 … in µs, packed.
         "even": logarithms(entry.detail.even_us.iter().copied().map(Some)),
         "runs": entry.detail.runs.iter().map(run).collect::<Vec<_>>(),
-        "stages": entry.detail.stages.as_ref().map(stages),
+        "stages": entry.detail.stages,
         "memory": memory_mb(entry),
         // In per cent.
         "lost": entry.loss_percent(),
@@ -149,17 +136,6 @@ fn placement(placement: &Placement) -> Value {
         "share": placement.share,
         "p50": placement.p50(),
         "p99": placement.latency().and_then(|it| it.p99),
-    })
-}
-
-fn stages(stages: &Stages) -> Value {
-    // Stage by its number, whether it passes before the latency begins, mean µs, and that of the
-    // messages above the 99th percentile.
-    let part = |it: &StageMean| (it.stage as u8, it.is_before, it.mean_us, it.slow_us);
-    json!({
-        "messages": stages.messages,
-        "slow_messages": stages.slow_messages,
-        "parts": stages.parts.iter().map(part).collect::<Vec<_>>(),
     })
 }
 

@@ -5,7 +5,6 @@ use myelin_bench_kit::protocol::Workload;
 
 use super::document::TableCell;
 use super::format;
-use super::metrics::{PAGE, PAGE_ONE_WAY, Shows};
 use super::validity;
 use super::view::{Entry, Group, Point, View};
 use crate::summary::{Cell, Distribution, Metric, Placement};
@@ -19,14 +18,32 @@ const LATENCY_HEADS: [(&str, &str); 5] = [
     ("max µs", "largest"),
 ];
 
-/// The headings of a report.
-pub(super) fn heads(view: &View) -> Vec<(&'static str, String)> {
-    let further = columns(view.has_one_way()).map(|(head, shows)| (*head, shows.about()));
-    LATENCY_HEADS.map(|(head, about)| (head, about.to_owned())).into_iter().chain(further).collect()
-}
+/// Further headings, each with the metric below it. What goes one way alone has further figures in the
+/// tables of `flow`.
+const METRICS: [(&str, &str); 11] = [
+    ("write µs", "write_us"),
+    ("read µs", "read_us"),
+    ("wake µs", "wake_us"),
+    ("per second", "throughput_per_s"),
+    ("lost", "lost"),
+    ("CPU µs/msg", "cpu_us_per_message"),
+    ("switches/s", "voluntary_switches_per_s"),
+    ("faults", "page_faults"),
+    ("PSS", "pss_bytes"),
+    ("shared", "shared_bytes"),
+    ("start ms", "startup_ms"),
+];
 
-fn columns(has_one_way: bool) -> impl Iterator<Item = &'static (&'static str, Shows)> {
-    PAGE.iter().chain(if has_one_way { PAGE_ONE_WAY } else { &[] })
+/// All headings, each with what it says to those who ask.
+pub(super) fn heads() -> Vec<(&'static str, String)> {
+    let metric = |(head, name)| {
+        let metric = Metric::named(name);
+        let median = if metric.is_distribution() { "; median" } else { "" };
+        (head, format!("{}{median}", metric.about))
+    };
+    let latencies = LATENCY_HEADS.map(|(head, about)| (head, about.to_owned()));
+    let runs = ("runs × n", "runs, and figures in each of them".to_owned());
+    latencies.into_iter().chain(METRICS.map(metric)).chain([runs]).collect()
 }
 
 pub(super) const LATENCIES: usize = LATENCY_HEADS.len();
@@ -39,7 +56,7 @@ pub(super) fn sections(view: &View) -> Vec<Value> {
             let mut entries: Vec<_> = group.at(point).collect();
             let rank = |entry: &Entry| group.systems.iter().position(|it| *it == entry.system);
             entries.sort_by_key(|entry| (rank(entry), entry.cell.tuning));
-            let rows = entries.into_iter().map(|entry| row(entry, view.has_one_way()));
+            let rows = entries.into_iter().map(row);
             context! {
                 payload_bytes => point.0,
                 label => group.label(point),
@@ -61,7 +78,7 @@ pub(super) fn sections(view: &View) -> Vec<Value> {
 }
 
 /// One cell, and the same by placement if it is bimodal.
-fn row(entry: &Entry, has_one_way: bool) -> Value {
+fn row(entry: &Entry) -> Value {
     let placement = |placement: &Placement| {
         let place = if placement.same_cpu { "same core" } else { "across cores" };
         let label = format!("{place} {}", format::share_percent(placement.share));
@@ -76,26 +93,24 @@ fn row(entry: &Entry, has_one_way: bool) -> Value {
         floor => entry.system.floor,
         valid => entry.cell.valid,
         reasons => if entry.cell.valid { String::new() } else { validity::reasons(entry) },
-        figures => figures(entry, has_one_way),
+        figures => figures(entry),
         placements => placements.map(placement).collect::<Vec<_>>(),
     }
 }
 
-fn figures(entry: &Entry, has_one_way: bool) -> Vec<TableCell> {
+fn figures(entry: &Entry) -> Vec<TableCell> {
     let mut figures = latencies(entry.latency(), entry.intervals());
     if let Some(p50) = figures.first_mut().filter(|_| entry.latency().is_some()) {
         p50.small = entry.spread();
     }
-    figures.extend(columns(has_one_way).map(|(_, shows)| figure(shows, entry)));
+    figures.extend(METRICS.map(|(_, name)| figure(name, entry.cell)));
+    let (runs, samples) = (entry.cell.runs, entry.cell.samples);
+    let runs = format!("{runs} × {}", format::count(samples / u64::from(runs.max(1))));
+    figures.push(TableCell::plain(runs));
     figures
 }
 
-fn figure(shows: &Shows, entry: &Entry) -> TableCell {
-    let cell = entry.cell;
-    let name = match shows {
-        Shows::Text(_, of) => return of(entry).map(TableCell::plain).unwrap_or_default(),
-        Shows::Metric(name) => *name,
-    };
+fn figure(name: &str, cell: &Cell) -> TableCell {
     let Some(text) = Metric::named(name).text(cell) else { return TableCell::default() };
     // It ends at the other end than it begins, also of round trips.
     let clock = cell.clock.as_ref().filter(|_| name == "wake_us");
@@ -133,9 +148,5 @@ fn latencies(
         (latency.p999, p999),
         (Some(latency.max), None),
     ];
-    let figure = |(us, interval): (Option<f64>, Option<[f64; 2]>)| {
-        let interval = interval.map(format::interval_us).unwrap_or_default();
-        TableCell::plain(format::us_or_dash(us)).small(interval)
-    };
-    figures.map(figure).into()
+    figures.map(|(us, interval)| TableCell::us(us, interval)).into()
 }

@@ -1,12 +1,10 @@
 //! The scorecard: for each scenario, topology and tuning, the systems scored by criteria with
 //! weights, and how far the order depends on these. Arithmetic is `score`'s.
 
-use std::collections::BTreeMap;
-
 use super::document::{Column, Part, Section, Table, TableCell};
 use super::format;
-use super::view::{Entry, Group, View};
-use crate::lists::distinct;
+use super::view::{Entry, View};
+use crate::lists::{distinct, few, grouped};
 use crate::scenario::Tuning;
 use crate::score::{Card, Contender, Criterion, End, Swing, first_shares, swings};
 
@@ -53,25 +51,22 @@ pub(super) fn beside(card: &Card, system: &str, criterion: &str) -> Option<f64> 
 }
 
 fn fields<'a>(view: &View<'a>) -> Vec<Field<'a>> {
-    let steady = || view.groups.iter().enumerate().filter(|(_, group)| group.is_steady());
-    let entries = || {
-        steady().flat_map(|(place, group)| group.entries.iter().map(move |it| (place, group, it)))
-    };
-    let key = |group: &Group<'a>, it: &Entry<'a>| {
-        (group.scenario, it.cell.topology.name(), it.cell.tuning)
-    };
-    let peers = entries().filter(|(.., it)| !it.system.floor);
-    let keys = distinct(peers.map(|(_, group, it)| key(group, it)));
-    keys.into_iter()
-        .map(|own| {
-            let mut cells: BTreeMap<(usize, u64), Vec<&Entry>> = BTreeMap::new();
-            for (place, _, it) in entries().filter(|(_, group, it)| key(group, it) == own) {
-                cells.entry((place, it.cell.params.payload_bytes)).or_default().push(it);
-            }
-            let (scenario, topology, tuning) = own;
-            Field::new(scenario, topology, tuning, &cells.into_values().collect::<Vec<_>>())
+    let steady = view.groups.iter().enumerate().filter(|(_, group)| group.is_steady());
+    let entries = steady.flat_map(|(place, group)| {
+        group.entries.iter().map(move |it| {
+            let field = (group.scenario, it.cell.topology.name(), it.cell.tuning);
+            (field, ((place, it.cell.params.payload_bytes), it))
         })
-        .collect()
+    });
+    let mut fields = grouped(entries);
+    fields.retain(|(_, entries)| entries.iter().any(|(_, it)| !it.system.floor));
+    let field = |((scenario, topology, tuning), entries)| {
+        let mut points = grouped::<_, &Entry>(entries);
+        points.sort_by_key(|(point, _)| *point);
+        let cells: Vec<_> = points.into_iter().map(|(_, entries)| entries).collect();
+        Field::new(scenario, topology, tuning, &cells)
+    };
+    fields.into_iter().map(field).collect()
 }
 
 impl<'a> Field<'a> {
@@ -95,7 +90,7 @@ impl<'a> Field<'a> {
             let faults: Vec<String> =
                 cells.iter().filter_map(|it| fault(of(it, system), it[0])).collect();
             if !faults.is_empty() {
-                field.left_out.push(format!("{system}: {}", format::few(&faults, FEW)));
+                field.left_out.push(format!("{system}: {}", few(&faults, FEW)));
                 continue;
             }
             let own: Vec<&Entry> = cells.iter().filter_map(|it| of(it, system)).collect();
@@ -160,10 +155,7 @@ fn caution(system: &str, cells: &[&Entry]) -> Option<String> {
     let lost: Vec<String> =
         cells.iter().filter(|entry| entry.cell.lost > 0).map(|entry| entry.size()).collect();
     (!lost.is_empty()).then(|| {
-        format!(
-            "{system} lost messages at {}: its scores are of those that came",
-            format::few(&lost, FEW)
-        )
+        format!("{system} lost messages at {}: its scores are of those that came", few(&lost, FEW))
     })
 }
 

@@ -5,7 +5,6 @@
 use std::ops::RangeInclusive;
 
 use myelin_bench_kit::protocol::Workload;
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::format;
@@ -13,31 +12,16 @@ use super::metrics::{PLOTTED, Plotted};
 use super::published::modules;
 use super::view::{Entry, View};
 use crate::lists::{ascending, grouped};
-use crate::scenario::Tuning;
 use crate::summary::{Cell, Params};
 
-/// What one row of panels shows: cells that differ in system, tuning and one parameter alone.
-#[derive(Serialize)]
+/// One row of panels: cells that differ in system, tuning and one parameter alone.
 pub(super) struct Sweep {
-    id: String,
-    title: String,
-    /// As the axis names it.
-    parameter: &'static str,
-    /// Whether the values span more than a decade.
-    log: bool,
-    /// Ascending.
-    values: Vec<f64>,
-    labels: Vec<String>,
-    tunings: Vec<Tuning>,
-    panels: &'static str,
-    cells: Vec<Value>,
-    published: Vec<Value>,
+    /// For the page's script.
+    pub drawing: Value,
     /// Groups of the view whose other plots show one value each; empty where the parameter is the
     /// payload, by which those plots are chosen already.
-    #[serde(skip)]
     pub groups: Vec<usize>,
     /// Groups that have no need of a plot of their own against size.
-    #[serde(skip)]
     pub sized: Vec<usize>,
 }
 
@@ -170,24 +154,24 @@ fn sweep<'a>(view: &View<'a>, parameter: Parameter, entries: &[Entry<'a>]) -> Op
         Parameter::Payload => (vec![], groups),
         _ => (groups, vec![]),
     };
-    Some(Sweep {
-        id: format!("sweep-{}-{}", parameter.name(), first.index),
-        title: title(parameter, first),
-        parameter: parameter.name(),
-        // Payloads of 0 B stand apart on a logarithmic axis, as in the other plots.
-        log: high > 10.0 * low,
-        labels,
-        tunings,
-        panels,
-        cells: entries
-            .iter()
-            .filter_map(|entry| Some(point(parameter.of(&entry.cell.params)?, entry)))
-            .collect(),
-        published: published(parameter, first.cell, low..=high),
-        groups,
-        sized,
-        values,
-    })
+    let cells = entries.iter();
+    let cells = cells.filter_map(|it| Some(point(parameter.of(&it.cell.params)?, it)));
+    let drawing = json!({
+        "id": format!("sweep-{}-{}", parameter.name(), first.index),
+        "title": title(parameter, first),
+        // As the axis names it.
+        "parameter": parameter.name(),
+        // Whether the values span more than a decade. Payloads of 0 B stand apart on a logarithmic
+        // axis, as in the other plots.
+        "log": high > 10.0 * low,
+        "values": values,
+        "labels": labels,
+        "tunings": tunings,
+        "panels": panels,
+        "cells": cells.collect::<Vec<_>>(),
+        "published": published(parameter, first.cell, low..=high),
+    });
+    Some(Sweep { drawing, groups, sized })
 }
 
 /// `fan-out · 8 MiB · 30 Hz: against subscribers`.

@@ -7,22 +7,16 @@ use myelin_bench_kit::protocol::{Transport, Wait, Workload};
 
 use super::document::{Column, Part, Table, TableCell, Tone};
 use super::view::{Configuration, Entry, Group, Kin, Manner, Traits, View};
-use super::{comparisons, flow, format, validity};
+use super::{flow, format, validity, verdicts};
 use crate::lists::distinct;
 use crate::scenario::Tuning;
 use crate::stats::verdict::{Kind, Verdict};
 
-/// The tables of every group, of scenarios with several of them, and of publish runs.
+/// The tables of every group, and of publish runs.
 pub(super) fn figures(view: &View) -> Vec<Part> {
-    let part = |title, tables, entries: &[Entry]| Part {
-        title,
-        tables,
-        cautions: validity::wide(entries),
-        ..Part::default()
-    };
-    let of = |group: &Group| part(group.title(), tables(group), &group.entries);
-    let overviews = part(String::new(), flow::overviews(view), &[]);
-    view.groups.iter().map(of).chain([overviews]).chain(view.fans.iter().map(of)).collect()
+    let part =
+        |group: &Group| Part { title: group.title(), tables: tables(group), ..Part::default() };
+    view.all().map(part).collect()
 }
 
 /// Every table of a group that has something to show.
@@ -37,7 +31,7 @@ pub(super) fn tables(group: &Group) -> Vec<Table> {
     }
 }
 
-/// Medians and 99th percentiles of every configuration, the floor last; then how they grow.
+/// Medians and 99th percentiles of every configuration, the floor last.
 fn latencies(group: &Group) -> Table {
     let peers: Vec<_> = group.peers().collect();
     let shown = if peers.is_empty() { &group.systems } else { &peers };
@@ -56,50 +50,26 @@ fn latencies(group: &Group) -> Table {
             Err((wait, tuning)),
         )
     });
-    let growing = (group.ends().len() == 2).then(|| ("growth".to_owned(), None));
-    let rows = sizes(group).map(|(label, payload)| (label, Some(payload))).chain(growing);
     let mut notes = Notes::default();
     let columns = measured.chain(floors).collect();
-    let table =
-        Table::new(caption(group), columns, rows, |payload, column| match (*payload, *column) {
-            (Some(payload), Ok((system, tuning))) => group
-                .entry(system.name, tuning, payload)
-                .map_or_else(TableCell::absent, |entry| latency(group, entry, &mut notes)),
-            (Some(payload), Err((wait, tuning))) => {
-                group.floor(tuning, payload, wait).map_or_else(TableCell::absent, floor_cell)
-            }
-            (None, Ok(place)) => TableCell::plain(
-                growth(group, place).map_or_else(|| format::WITHHELD.to_owned(), format::factor),
-            ),
-            (None, Err(_)) => TableCell::default(),
-        });
+    let caption = format!(
+        "{}, µs: p50, p99 and [interval of p50, of at least 93.75 %]",
+        group.metric.words()
+    );
+    let table = Table::new(caption, columns, sizes(group), |&payload, column| match *column {
+        Ok((system, tuning)) => group
+            .entry(system.name, tuning, payload)
+            .map_or_else(TableCell::absent, |entry| latency(group, entry, &mut notes)),
+        Err((wait, tuning)) => {
+            group.floor(tuning, payload, wait).map_or_else(TableCell::absent, floor_cell)
+        }
+    });
     Table { notes: notes.0, ..table }
 }
 
 /// A row for each payload.
 fn sizes(group: &Group) -> impl Iterator<Item = (String, u64)> {
     group.payloads.iter().map(|&payload| (group.size(payload), payload))
-}
-
-fn caption(group: &Group) -> String {
-    let growth = match group.ends()[..] {
-        [small, large] => {
-            format!("; growth: p50 of {} over that of {}", group.size(large), group.size(small))
-        }
-        _ => String::new(),
-    };
-    format!(
-        "{}, µs: p50, p99 and [interval of p50, of at least 93.75 %]{growth}",
-        group.metric.words()
-    )
-}
-
-/// The median of the largest payload over that of the smallest.
-fn growth(group: &Group, (system, tuning): Configuration) -> Option<f64> {
-    let [small, large] = group.ends()[..] else { return None };
-    let entry = |payload| group.entry(system.name, tuning, payload);
-    let p50 = |payload| entry(payload).filter(|it| it.fault().is_none())?.typical_p50();
-    Some(p50(large)? / p50(small)?)
 }
 
 /// The gain of one system over another at the same tuning, and of tunings over the default.
@@ -169,7 +139,9 @@ fn best(group: &Group) -> Table {
 
 fn best_cell(group: &Group, best: &[&Entry]) -> TableCell {
     let Some((first, tied)) = best.split_first() else { return TableCell::absent() };
-    let over_floor = group.over_floor(first).map(|over| over.short());
+    let over_floor = group.over_floor(first);
+    let over_floor =
+        over_floor.map(|it| format!("{} {}", format::ratio(it.ratio), it.floor.floor_name()));
     let names = tied.iter().map(|entry| entry.configuration()).collect::<Vec<_>>().join(", ");
     let ties = not_told_from(tied, |entry| entry.configuration());
     let small = [over_floor.unwrap_or_default(), ties].into_iter().filter(|part| !part.is_empty());
@@ -204,7 +176,7 @@ pub(super) fn latency(group: &Group, entry: &Entry, notes: &mut Notes) -> TableC
     });
     let verdict = reference.and_then(|reference| group.verdict(entry, reference));
     let sentence = verdict.zip(reference).map(|(verdict, reference)| {
-        format!(": {} {}", comparisons::outcome(verdict), reference.system.name)
+        format!(": {} {}", verdicts::outcome(verdict), reference.system.name)
     });
     let tone: Tone = verdict.map(|verdict| verdict.kind).into();
     TableCell { mark, ..TableCell::plain(format::us_or_dash(entry.p50())) }
@@ -265,9 +237,21 @@ type Pair<'a> = [(&'a str, Tuning); 2];
 /// Publish runs as a reader meets them: the publish call against the number of subscribers, in ns. The
 /// call itself, and what remains of it beyond the clock, with what a subscriber adds.
 fn fans(group: &Group) -> Vec<Table> {
+    let sizes: Vec<_> = group.payloads.iter().map(|&size| format::bytes(size)).collect();
+    let of_call = format!(
+        "publish call of {}, ns: p50, p99 and [interval of p50, of at least 93.75 %]",
+        sizes.join(", ")
+    );
+    let clock = match group.clock_read_ns > 0.0 {
+        true => format!("{:.0} ns", group.clock_read_ns),
+        false => "not calibrated".to_owned(),
+    };
+    let of_rest = format!(
+        "p50 less a clock read ({clock}), ns; what each further subscriber adds [95 % interval]"
+    );
     let mut notes = Notes::default();
-    let call = of_calls(group, call_caption(group), |entry| call(entry, &mut notes));
-    let beyond = of_calls(group, beyond_caption(group), |entry| beyond(group, entry));
+    let call = of_calls(group, of_call, |entry| call(entry, &mut notes));
+    let beyond = of_calls(group, of_rest, |entry| beyond(group, entry));
     vec![Table { notes: notes.0, ..call }, beyond]
 }
 
@@ -279,22 +263,6 @@ fn of_calls(group: &Group, caption: String, mut cell: impl FnMut(&Entry) -> Tabl
         let entry = group.at(*point).find(|entry| entry.configured() == *configuration);
         entry.map_or_else(TableCell::absent, &mut cell)
     })
-}
-
-fn call_caption(group: &Group) -> String {
-    let sizes: Vec<_> = group.payloads.iter().map(|&size| format::bytes(size)).collect();
-    let sizes = sizes.join(", ");
-    format!("publish call of {sizes}, ns: p50, p99 and [interval of p50, of at least 93.75 %]")
-}
-
-fn beyond_caption(group: &Group) -> String {
-    let clock = match group.clock_read_ns > 0.0 {
-        true => format!("{:.0} ns", group.clock_read_ns),
-        false => "not calibrated".to_owned(),
-    };
-    format!(
-        "p50 less a clock read ({clock}), ns; what each further subscriber adds [95 % interval]"
-    )
 }
 
 fn call(entry: &Entry, notes: &mut Notes) -> TableCell {

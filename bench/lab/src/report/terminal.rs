@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::document::{Finding, Part, Section, Standing, Table, TableCell, Tone, superscript};
 use super::table::figures;
 use super::view::View;
-use super::{comparisons, validity};
+use super::{validity, verdicts};
 
 /// What the terminal is able to show.
 #[derive(Clone, Copy, Debug)]
@@ -25,7 +25,7 @@ impl Default for Screen {
 /// The tables of every group, then scorecard, advice, verdicts and doubts.
 pub(super) fn render(view: &View, screen: Screen) -> String {
     let figures: String = figures(view).iter().map(|it| part(it, screen)).collect();
-    let (verdicts, validity) = (comparisons::section(view), validity::section(view));
+    let (verdicts, validity) = (verdicts::section(view), validity::section(view));
     let sections = [view.scorecard(), view.advice(), &verdicts, &validity];
     let sections: String = sections.into_iter().map(|it| section(it, screen)).collect();
     (figures + &sections).trim_end().to_owned() + "\n"
@@ -51,8 +51,7 @@ fn part(part: &Part, screen: Screen) -> String {
     text += &screen.wrap(&part.remark, DIM);
     text.extend(part.lines.iter().map(|line| screen.wrap(line, "")));
     text.extend(part.tables.iter().map(|table| print(table, screen) + "\n"));
-    text.extend(part.cautions.iter().map(|line| screen.wrap(line, YELLOW)));
-    if part.tables.is_empty() || !part.cautions.is_empty() { text + "\n" } else { text }
+    if part.tables.is_empty() { text + "\n" } else { text }
 }
 
 fn findings(findings: &[Finding], screen: Screen) -> String {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::packed::{integers, logarithms, multiples};
 use super::view::{Entry, Group, View};
-use crate::summary::{Around, HeatMap, ObservedColumns, SlowMessage, Timeline};
+use crate::summary::{HeatMap, ObservedColumns, Timeline};
 
 /// What a page leaves out to stay below its size, in the order in which it is given up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -73,7 +73,7 @@ fn timeline(entry: &Entry, floor: Option<usize>, downsampling: Downsampling) -> 
         "cut_s": timeline.cut_s,
         "map": map(timeline, downsampling),
         "observed": entry.detail.series.as_ref().filter(|it| !it.t_s.is_empty()).map(observed),
-        "slowest": entry.detail.slowest.iter().map(slow).collect::<Vec<_>>(),
+        "slowest": entry.detail.slowest,
         "floor": floor,
     }))
 }
@@ -119,34 +119,6 @@ fn observed(columns: &ObservedColumns) -> Value {
         "cpu": multiples(rows.iter().map(|row| mean(&columns.cpu_percent, row)), 0.1),
         "wait": multiples(rows.iter().map(|row| mean(&columns.runqueue_wait_percent, row)), 0.1),
         "pss": multiples(rows.iter().map(pss), 1024.0),
-    })
-}
-
-fn slow(message: &SlowMessage) -> Value {
-    let around = |seen: &Around| {
-        let steady = [
-            seen.span_s,
-            seen.cpu_percent,
-            seen.runqueue_wait_percent,
-            seen.switches_per_s,
-            seen.faults_per_s,
-        ];
-        let figures =
-            steady.map(Some).into_iter().chain([seen.migrations_per_s, seen.steal_percent]);
-        let short = |it: f64| format!("{it:.2e}").parse().unwrap_or(it);
-        figures.map(|figure| figure.map(short)).collect::<Vec<_>>()
-    };
-    let parts = message.parts.iter().map(|(stage, us)| (*stage as u8, *us));
-    json!({
-        "run": message.run,
-        "id": message.id,
-        "at_s": message.at_s,
-        "us": message.us,
-        "cpus": message.cpus,
-        // Stages by their number, with µs.
-        "parts": parts.collect::<Vec<_>>(),
-        // In the order of `Around`.
-        "around": message.around.as_ref().map(around),
     })
 }
 

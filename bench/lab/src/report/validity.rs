@@ -18,8 +18,7 @@ pub(super) fn section(view: &View) -> Section {
 }
 
 /// What was examined, what was found in one line, and particulars, one line each.
-fn check(standing: Standing, title: &str, finding: String, particulars: Vec<String>) -> Finding {
-    let text = [finding, String::new(), String::new()];
+fn check(standing: Standing, title: &str, text: String, particulars: Vec<String>) -> Finding {
     Finding { standing, subject: title.to_owned(), text, particulars }
 }
 
@@ -285,7 +284,7 @@ fn name(view: &View, entry: &Entry) -> String {
 
 /// A line for each number of runs after which cells of `entries` had to be left with an interval of
 /// the median that is wider than asked.
-pub(super) fn wide(entries: &[Entry]) -> Vec<String> {
+fn wide(entries: &[Entry]) -> Vec<String> {
     let cell = |entry: &Entry| {
         let repeats = entry.cell.repeats.filter(|repeats| !repeats.is_narrow)?;
         let asked = repeats.asked_percent;

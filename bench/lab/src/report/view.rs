@@ -139,11 +139,6 @@ impl OverFloor<'_, '_> {
     pub(super) fn text(&self) -> String {
         format!("{} the floor ({})", format::ratio(self.ratio), self.floor.floor_name())
     }
-
-    /// `1.5× [1.4, 1.6] os.futex`.
-    pub(super) fn short(&self) -> String {
-        format!("{} {}", format::ratio(self.ratio), self.floor.floor_name())
-    }
 }
 
 impl<'a> Group<'a> {

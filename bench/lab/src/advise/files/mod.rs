@@ -7,14 +7,13 @@ mod myelin;
 mod peers;
 mod roudi;
 mod system;
-mod xml;
 
 use std::collections::BTreeMap;
 
 use minijinja::{Environment, context};
 use myelin_bench_kit::protocol::{Transport, Wait};
 
-use crate::lists::distinct;
+use crate::lists::{distinct, few};
 use crate::machine::Machine;
 use crate::scenario::Tuning;
 use crate::summary::{Params, Pinned};
@@ -92,11 +91,7 @@ fn rendered(template: &str, values: minijinja::Value) -> String {
 
 /// The points of several, each once, as far as a line has room for.
 fn points<'a>(advised: impl Iterator<Item = &'a Advised<'a>>) -> String {
-    let mut points = distinct(advised.map(Advised::circumstances));
-    let more = points.len().saturating_sub(POINTS_MAX);
-    points.truncate(POINTS_MAX);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    points.join("; ") + &more
+    few(&distinct(advised.map(Advised::circumstances)), POINTS_MAX)
 }
 
 /// More are counted.

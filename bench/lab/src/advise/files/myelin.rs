@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use minijinja::context;
+use minijinja::{Value, context};
 use myelin_bench_kit::protocol::{Reliability, Wait};
-use serde::Serialize;
 
 use super::{Advised, File, points, rendered};
 use crate::scenario::Tuning;
@@ -16,18 +15,6 @@ struct Qos {
     wait: usize,
     depth: Option<u32>,
     is_reliable: bool,
-}
-
-/// As the template has it.
-#[derive(Serialize)]
-struct Topic {
-    points: String,
-    is_called: bool,
-    /// In a function's name.
-    name: String,
-    /// The expression for it.
-    topic: String,
-    wait: &'static str,
 }
 
 /// A manner of waiting, its name in a function's name, and what is written for it.
@@ -52,13 +39,12 @@ pub(super) fn file(advised: &[Advised]) -> Option<File> {
     let waiting = kinds.keys().any(Option::is_some);
     let waiting = ["Publisher", "Subscriber", "Wait"].into_iter().filter(|_| waiting);
     let names = called.into_iter().chain(["Error", "Node"]).chain(waiting);
-    let topic =
-        |(qos, of): (&Option<Qos>, &Vec<&Advised>)| Topic::new(*qos, points(of.iter().copied()));
+    let topics = kinds.iter().map(|(qos, of)| topic(*qos, points(of.iter().copied())));
     let values = context! {
         names => names.collect::<Vec<_>>(),
         is_timed => kinds.keys().flatten().any(|qos| qos.is_reliable),
         is_awake => ours().any(|one| one.tuning == Tuning::Awake),
-        topics => kinds.iter().map(topic).collect::<Vec<_>>(),
+        topics => topics.collect::<Vec<_>>(),
     };
     Some(File {
         name: "myelin.rs".to_owned(),
@@ -78,25 +64,24 @@ impl Qos {
     }
 }
 
-impl Topic {
-    fn new(qos: Option<Qos>, points: String) -> Self {
-        let Some(Qos { wait, depth, is_reliable }) = qos else {
-            let (name, topic) = Default::default();
-            return Topic { points, is_called: true, name, topic, wait: "" };
-        };
-        let (_, manner, wait) = WAITS[wait];
-        let (kind, promise) = match is_reliable {
-            true => ("reliable", ".reliable(Duration::from_secs(1))"),
-            false => ("best_effort", ".best_effort()"),
-        };
-        let kept = depth.map(|depth| format!(".depth({depth})")).unwrap_or_default();
-        let number = depth.map(|depth| format!("_{depth}")).unwrap_or_default();
-        Topic {
-            points,
-            is_called: false,
-            name: format!("{manner}_{kind}{number}"),
-            topic: format!("node.topic::<[u8]>(topic){kept}{promise}"),
-            wait,
-        }
+/// A topic as the template has it.
+fn topic(qos: Option<Qos>, points: String) -> Value {
+    let Some(Qos { wait, depth, is_reliable }) = qos else {
+        return context! { points, is_called => true };
+    };
+    let (_, manner, wait) = WAITS[wait];
+    let (kind, promise) = match is_reliable {
+        true => ("reliable", ".reliable(Duration::from_secs(1))"),
+        false => ("best_effort", ".best_effort()"),
+    };
+    let kept = depth.map(|depth| format!(".depth({depth})")).unwrap_or_default();
+    let number = depth.map(|depth| format!("_{depth}")).unwrap_or_default();
+    context! {
+        points,
+        is_called => false,
+        // In a function's name.
+        name => format!("{manner}_{kind}{number}"),
+        topic => format!("node.topic::<[u8]>(topic){kept}{promise}"),
+        wait,
     }
 }

@@ -1,8 +1,12 @@
 // The slowest messages of the chosen cell: what their time went to, and what happened around them.
 "use strict";
 
-const AROUND = ["CPU", "run-queue wait", "switches", "faults", "migrations", "steal"];
-const AROUND_UNITS = ["percent", "percent", "per_s", "per_s", "per_s", "percent"];
+/** Headings and units of what was observed, by the names of `Around` in the analysis. */
+const AROUND = {
+  cpu_percent: ["CPU", "percent"], runqueue_wait_percent: ["run-queue wait", "percent"],
+  switches_per_s: ["switches", "per_s"], faults_per_s: ["faults", "per_s"],
+  migrations_per_s: ["migrations", "per_s"], steal_percent: ["steal", "percent"],
+};
 
 function drawSlowest(title, holder, data, page) {
   holder.replaceChildren();
@@ -16,7 +20,8 @@ function drawSlowest(title, holder, data, page) {
   const { group, cell } = chosen;
   const isRoundTrip = slowest.some((message) => message.cpus.length > 2);
   const hasParts = slowest.some((message) => message.parts.length);
-  const heads = ["latency", "× p50", "run", "at", "message", ...(hasParts ? ["parts", "most of it"] : []), "CPUs", ...(slowest.some((message) => message.around) ? AROUND : [])];
+  const isObserved = slowest.some((message) => message.around);
+  const heads = ["latency", "× p50", "run", "at", "message", ...(hasParts ? ["parts", "most of it"] : []), "CPUs", ...(isObserved ? Object.values(AROUND).map(([head]) => head) : [])];
   const rows = slowest.map((message) => {
     const within = message.parts.filter(([stage]) => !isBefore(cell, stage));
     const total = within.reduce((sum, [, us]) => sum + us, 0);
@@ -27,11 +32,11 @@ function drawSlowest(title, holder, data, page) {
     ];
     if (hasParts) cells.push(partsOf(within, total), cellOf(mostOf(within, total), "word"));
     cells.push(cellOf(message.cpus.join(" → ") + (isRoundTrip && message.cpus[0] !== message.cpus[2] ? " (moved)" : ""), "word"));
-    if (heads.includes(AROUND[0])) {
-      cells.push(...AROUND.map((_, place) => {
-        const value = message.around?.[place + 1];
-        const made = cellOf(value == null ? "–" : quantity(value, AROUND_UNITS[place]));
-        if (message.around) made.title = `in the ${quantity(message.around[0], "s")} in which it ended`;
+    if (isObserved) {
+      cells.push(...Object.entries(AROUND).map(([name, [, unit]]) => {
+        const value = message.around?.[name];
+        const made = cellOf(value == null ? "–" : quantity(value, unit));
+        if (message.around) made.title = `in the ${quantity(message.around.span_s, "s")} in which it ended`;
         return made;
       }));
     }
@@ -40,10 +45,10 @@ function drawSlowest(title, holder, data, page) {
   const head = element("thead", {}, element("tr", {}, ...heads.map((text) => element("th", { scope: "col", textContent: text, className: ["parts", "most of it", "CPUs"].includes(text) ? "word" : "" }))));
   holder.append(element("div", { className: "scroll" }, element("table", { className: "slowest" }, head, element("tbody", {}, ...rows))));
   holder.append(remark(floorRemark(chosen, slowest, data, page)));
-  if (!heads.includes(AROUND[0])) holder.append(remark("What the machine did meanwhile was not observed over time."));
+  if (!isObserved) holder.append(remark("What the machine did meanwhile was not observed over time."));
 }
 
-const isBefore = (cell, stage) => cell.stages?.parts.some((part) => part[0] === stage && part[1]) || false;
+const isBefore = (cell, stage) => cell.stages?.parts.some((part) => part.stage === stage && part.is_before) || false;
 
 const cellOf = (text, className = "") => element("td", { textContent: text, className });
 

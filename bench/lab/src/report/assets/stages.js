@@ -1,14 +1,14 @@
 // Where the time of messages goes: stacked bars of all, and of those above p99, for each system.
 "use strict";
 
-/** By the numbers of `Stage` in the analysis. Parts of the way back have the colour of the way there. */
-const STAGES = [
-  { name: "lateness", colour: 0 }, { name: "loan", colour: 1 }, { name: "fill", colour: 2 },
-  { name: "publish", colour: 3 }, { name: "wake", colour: 4 }, { name: "take", colour: 5 },
-  { name: "wake and take", colour: 6 },
-  { name: "publish back", colour: 3, pale: true }, { name: "wake back", colour: 4, pale: true },
-  { name: "take back", colour: 5, pale: true }, { name: "wake and take back", colour: 6, pale: true },
-];
+/** By the names of `Stage` in the analysis. Parts of the way back have the colour of the way there. */
+const STAGES = {
+  lateness: { name: "lateness", colour: 0 }, loan: { name: "loan", colour: 1 }, fill: { name: "fill", colour: 2 },
+  publish: { name: "publish", colour: 3 }, wake: { name: "wake", colour: 4 }, take: { name: "take", colour: 5 },
+  wake_and_take: { name: "wake and take", colour: 6 },
+  publish_back: { name: "publish back", colour: 3, pale: true }, wake_back: { name: "wake back", colour: 4, pale: true },
+  take_back: { name: "take back", colour: 5, pale: true }, wake_and_take_back: { name: "wake and take back", colour: 6, pale: true },
+};
 const stageColour = (stage) => `var(--stage-${STAGES[stage].colour})`;
 const stageOpacity = (stage) => (STAGES[stage].pale ? 0.55 : 1);
 
@@ -16,19 +16,19 @@ const ALL_MESSAGES = "all messages", SLOW_MESSAGES = "messages above p99";
 
 /** The parts of a cell's bar: what passes before the latency leftwards of zero, the rest rightwards. */
 function stageBar(cell, which, isShare) {
-  const column = which === ALL_MESSAGES ? 2 : 3;
+  const column = which === ALL_MESSAGES ? "mean_us" : "slow_us";
   const parts = cell.stages.parts.filter((part) => part[column] != null);
-  const within = parts.filter(([, isBefore]) => !isBefore), before = parts.filter(([, isBefore]) => isBefore);
+  const within = parts.filter((part) => !part.is_before), before = parts.filter((part) => part.is_before);
   const total = within.reduce((sum, part) => sum + part[column], 0);
   const scale = isShare ? (total > 0 ? 100 / total : 0) : 1;
   const bars = [];
   let at = 0;
   for (const part of within) {
-    bars.push({ stage: part[0], us: part[column], x1: at, x2: at += part[column] * scale });
+    bars.push({ stage: part.stage, us: part[column], x1: at, x2: at += part[column] * scale });
   }
   at = 0;
   for (const part of isShare ? [] : [...before].reverse()) {
-    bars.push({ stage: part[0], us: part[column], x2: at, x1: at -= part[column], isBefore: true });
+    bars.push({ stage: part.stage, us: part[column], x2: at, x1: at -= part[column], isBefore: true });
   }
   return { total, end: within.length ? total * scale : null, bars: bars.map((bar) => ({ ...bar, cell, which, total, share: total > 0 ? bar.us / total : 0 })) };
 }
@@ -65,14 +65,14 @@ function stagePlot(cells, which, page, room) {
 
 /** What the bars of some cells do not show, and why. */
 function stageRemarks(cells) {
-  const has = (cell, stage) => cell.stages.parts.some((part) => part[0] === stage);
+  const has = (cell, stage) => cell.stages.parts.some((part) => part.stage === stage);
   const names = (wanted) => [...new Set(cells.filter(wanted).map((cell) => cell.system))];
   const every = names(() => true).length;
   const remarks = [];
   const say = (systems, text) => { if (systems.length) remarks.push(`${systems.length === every ? "All" : systems.join(", ")}: ${text}`); };
-  say(names((cell) => !has(cell, 1) && !has(cell, 2)), "without loans; what is written is copied within publish.");
-  say(names((cell) => has(cell, 6) || has(cell, 10)), "waits inside its take, or is called: wake and take are one.");
-  say(names((cell) => !has(cell, 0)), "no schedule, hence no lateness.");
+  say(names((cell) => !has(cell, "loan") && !has(cell, "fill")), "without loans; what is written is copied within publish.");
+  say(names((cell) => has(cell, "wake_and_take") || has(cell, "wake_and_take_back")), "waits inside its take, or is called: wake and take are one.");
+  say(names((cell) => !has(cell, "lateness")), "no schedule, hence no lateness.");
   return remarks;
 }
 
@@ -107,8 +107,8 @@ function drawStages(holder, group, payload, page) {
 }
 
 function stageKeys(list, cells) {
-  const used = new Set(cells.flatMap((cell) => cell.stages?.parts.map((part) => part[0]) || []));
-  for (const [stage, { name }] of STAGES.entries()) {
+  const used = new Set(cells.flatMap((cell) => cell.stages?.parts.map((part) => part.stage) || []));
+  for (const [stage, { name }] of Object.entries(STAGES)) {
     if (!used.has(stage)) continue;
     const swatch = element("i", { className: "swatch" });
     swatch.style.background = stageColour(stage);

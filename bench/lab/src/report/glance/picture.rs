@@ -40,7 +40,6 @@ pub(in crate::report) struct Quantity {
     pub is_rate: bool,
 }
 
-/// How it is drawn.
 #[derive(Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(in crate::report) enum Drawing<'a> {
@@ -140,7 +139,6 @@ fn by_name<S: Serializer>(system: &Traits, serializer: S) -> Result<S::Ok, S::Er
     serializer.serialize_str(system.name)
 }
 
-/// Of every scenario.
 pub(super) fn pictures<'a>(view: &'a View<'a>) -> Vec<Picture<'a>> {
     let of = |scenario| {
         let entries = view.entries().filter(move |entry| entry.cell.scenario == scenario);
@@ -340,7 +338,6 @@ struct Ranked<'v, 'a> {
 }
 
 impl<'a> Ranked<'_, 'a> {
-    /// With their axis.
     fn sections(&self) -> (Vec<WaitClass<'a>>, Axis) {
         let shown = || self.entries.iter().filter(|it| !(self.has_peers && it.system.floor));
         let mut manners = distinct(shown().map(|it| (it.system.topology, it.system.wait)));

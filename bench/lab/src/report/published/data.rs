@@ -89,7 +89,6 @@ pub(in crate::report) enum PublishedValue {
 pub(in crate::report) enum MadeOf {
     Gains,
     Growth,
-    Tiers,
     Resources,
     Scores,
     Sweep,

@@ -2,19 +2,18 @@
 //! from our records.
 //!
 //! They come from other machines: shapes and ratios may be compared, values not. What can be derived
-//! of published rows (gains, growth, the best configuration) is derived by the very arithmetic that
-//! ours is. What this folder has not measured is named, with the command that measures it.
+//! of published rows (gains, growth) is derived by the very arithmetic that ours is. What this folder
+//! has not measured is named, with the command that measures it.
 
+mod cyclonedds;
 mod data;
-mod resources;
-mod shape;
 mod sweeps;
 
+use cyclonedds::Shape;
 use data::{Experiment, MadeOf, PublishedRow, PublishedTable, PublishedValue};
+use minijinja::{Value, context};
 use serde::Serialize;
-use shape::Shape;
 
-use super::document::Table;
 use super::view::{Entry, Group, Traits, View};
 use super::{format, scorecard};
 use crate::lists::distinct;
@@ -24,35 +23,7 @@ use crate::summary::Distribution;
 pub use data::PublishedReport;
 pub(super) use data::modules;
 
-/// A published report beside what was measured here, ready to print.
-#[derive(Serialize)]
-pub(super) struct Beside {
-    pub title: String,
-    pub tables: Vec<TableBeside>,
-    /// What to bear in mind of the published figures; shown with any of them.
-    pub doubts: Vec<String>,
-    pub gaps: Vec<Gap>,
-}
-
-/// What a published table stands beside in vain, and how to measure it.
-#[derive(Serialize)]
-pub(super) struct Gap {
-    pub what: String,
-    pub command: String,
-}
-
-/// One table.
-#[derive(Serialize)]
-pub(super) struct TableBeside {
-    pub caption: String,
-    /// Its headings.
-    pub published: &'static data::PublishedTable,
-    pub rows: Vec<RowBeside>,
-    /// Instead of rows: tables with a row for what was published, and one for each system.
-    pub tables: Vec<Table>,
-}
-
-/// One row of a [`TableBeside`].
+/// A row of a table: by its published headings, published figures and ours.
 #[derive(Serialize)]
 pub(super) struct RowBeside {
     pub labels: Vec<String>,
@@ -62,7 +33,7 @@ pub(super) struct RowBeside {
 }
 
 /// Every published report, with those of its tables that were measured; none if nothing was.
-pub(super) fn comparisons(view: &View) -> Vec<Beside> {
+pub(super) fn comparisons(view: &View) -> Vec<Value> {
     if view.entries().next().is_none() {
         return Vec::new();
     }
@@ -79,29 +50,29 @@ fn dash() -> String {
     format::WITHHELD.to_owned()
 }
 
-/// A report, with those of its tables that were measured.
-fn beside(report: &'static PublishedReport, view: &View) -> Beside {
-    let doubts = report.doubts.iter().chain([&report.notes]).cloned().collect();
-    let title = report.title.clone();
-    let mut beside = Beside { title, tables: Vec::new(), doubts, gaps: Vec::new() };
+/// A report: its tables, doubts, which are shown with any of them, and what stands beside it in vain.
+fn beside(report: &'static PublishedReport, view: &View) -> Value {
+    let doubts: Vec<_> = report.doubts.iter().chain([&report.notes]).collect();
+    let (mut tables, mut gaps) = (Vec::new(), Vec::new());
     for experiment in &report.experiments {
         let groups = experiment.groups(view);
         let scenario = &experiment.scenarios[0];
         let command = format!("myelin bench run {scenario}");
         if groups.is_empty() {
-            beside.gaps.push(Gap { what: experiment.what.clone(), command });
+            gaps.push(context! { what => experiment.what, command });
             continue;
         }
         let join = Join { view, experiment, groups };
-        beside.tables.extend(experiment.tables.iter().map(|table| join.table(table)));
-        beside.gaps.extend(join.configurations_missing());
+        tables.extend(experiment.tables.iter().map(|table| join.table(table)));
+        gaps.extend(join.configurations_missing());
         let sizes = join.sizes().1;
         if !sizes.is_empty() {
             let sizes: Vec<_> = sizes.into_iter().map(format::bytes).collect();
-            beside.gaps.push(Gap { what: format!("round trips of {}", sizes.join(", ")), command });
+            let what = format!("round trips of {}", sizes.join(", "));
+            gaps.push(context! { what, command });
         }
     }
-    beside
+    context! { title => report.title, tables, doubts, gaps }
 }
 
 /// An experiment, and ours that repeat it, at least one.
@@ -112,7 +83,8 @@ struct Join<'v, 'a> {
 }
 
 impl<'v, 'a> Join<'v, 'a> {
-    fn table(&self, table: &'static PublishedTable) -> TableBeside {
+    /// Rows, or tables with a row for what was published and one for each system.
+    fn table(&self, table: &PublishedTable) -> Value {
         let group = self.groups[0];
         let shape = Shape { published: &self.experiment.tables[0], group };
         let sizes = self.sizes().0;
@@ -122,13 +94,12 @@ impl<'v, 'a> Join<'v, 'a> {
             Some(MadeOf::Scores) => rows = self.scores(table),
             Some(MadeOf::Gains) => rows = shape.gains(&sizes),
             Some(MadeOf::Growth) => rows = shape.growth(),
-            Some(MadeOf::Tiers) => rows = shape.tiers(&sizes),
-            Some(MadeOf::Resources) => rows = resources::rows(group),
+            Some(MadeOf::Resources) => rows = cyclonedds::resources(group),
             Some(MadeOf::Sweep) => tables = sweeps::tables(&self.groups, &table.labels),
         }
         let rate = format::rate(group.params().rate_hz);
         let caption = table.caption.replace("{scenario}", group.scenario).replace("{rate}", &rate);
-        TableBeside { caption, published: table, rows, tables }
+        context! { caption, published => table, rows, tables }
     }
 
     /// One for each cell that a row stands beside; of sizes that were not measured only where it
@@ -220,7 +191,7 @@ impl<'v, 'a> Join<'v, 'a> {
     }
 
     /// Of the systems and tunings that stand beside published ones, those that were not measured.
-    fn configurations_missing(&self) -> Vec<Gap> {
+    fn configurations_missing(&self) -> Vec<Value> {
         let group = self.groups[0];
         let wanted = distinct(self.experiment.tables[0].rows().flat_map(|row| {
             let systems = match row.text("metric") {
@@ -240,13 +211,13 @@ impl<'v, 'a> Join<'v, 'a> {
         missing.map(|(system, tuning)| self.gap(group.scenario, system, tuning)).collect()
     }
 
-    fn gap(&self, scenario: &str, system: &str, tuning: Option<&str>) -> Gap {
+    fn gap(&self, scenario: &str, system: &str, tuning: Option<&str>) -> Value {
         let why = self.view.missing().find(|(info, _)| info.name == system);
         let why = why.map(|(_, why)| format!(", which did not run: {why}")).unwrap_or_default();
         let tuned = tuning.map(|tuning| format!(", {tuning}")).unwrap_or_default();
         let what = format!("{system}{tuned} of {scenario}{why}");
         let tuned = tuning.map(|tuning| format!(" --tuning {tuning}")).unwrap_or_default();
-        Gap { what, command: format!("myelin bench run {scenario} --system {system}{tuned}") }
+        context! { what, command => format!("myelin bench run {scenario} --system {system}{tuned}") }
     }
 }
 
@@ -285,8 +256,8 @@ pub(super) fn ours(metric: &str, entry: &Entry, copy: Option<&str>) -> Option<St
             let ends = entry.p50_interval().map(|ends| format!(" {}", format::interval_us(ends)));
             Some(format::us(entry.p50()?) + &ends.unwrap_or_default())
         }
-        "write_median_us" => format::median(cell.write_us.as_ref()).map(format::us),
-        "read_median_us" => format::median(cell.read_us.as_ref()).map(format::us),
+        "write_median_us" => cell.write_us?.p50.map(format::us),
+        "read_median_us" => cell.read_us?.p50.map(format::us),
         "samples" => Some(format::count(cell.samples)),
         "cpu_percent" => Some(format::cpu_percent(cell.cpu_percent)),
         "loss_percent" => entry.loss_percent().map(format::percent),
