@@ -184,7 +184,7 @@ fn what_has_no_place_cannot_be_loaded() {
 }
 
 #[test]
-fn gains_and_growth_follow_from_the_rows() {
+fn gains_growth_and_tiers_follow_from_the_rows() {
     let [text, _] = reports();
     let theirs = |caption: &str, labels: &[&str]| -> Vec<String> {
         let rows = markdown_rows(text, caption);
@@ -200,6 +200,9 @@ fn gains_and_growth_follow_from_the_rows() {
     let growth = theirs("Growth with size", &["cyclonedds.iceoryx", "tuned"]);
     assert_eq!(growth, ["2.75×", "2.75×", "2.54×"]);
     assert_eq!(theirs("Growth with size", &["cyclonedds.udp", "default"]), ["–", "–", "–"]);
+    let tiers = theirs("Best configuration and tiers by size", &["0 B"]);
+    let expected = ["shm tuned 24.0", "shm tuned", "udp tuned", "shm default", "udp default"];
+    assert_eq!(tiers, expected);
 }
 
 #[test]
@@ -235,12 +238,18 @@ fn ours_go_through_the_same_formulas() {
     // 49/102 and 51/98; 36/42 and 39.5/38.5.
     assert_eq!(gains[1], "−47 % → −50 % [−51 %, −48 %]");
     assert!(gains[2].ends_with("→ ? −5.0 % [−12 %, +0.6 %]"), "{}", gains[2]);
-    // Invalid in the fixture: named in the table of latencies, and struck.
+    let tiers = row("Best configuration and tiers by size");
+    let ours: Vec<&str> = tiers[1..].iter().map(|it| it.split_once(" → ").unwrap().1).collect();
+    let expected = ["shm tuned 38.0", "shm tuned, udp tuned", "shm default", "udp default", "–"];
+    assert_eq!(ours, expected);
+    // Invalid in the fixture: named in the table of latencies, struck, and out of the tiers.
     let rows = markdown_rows(&text, "Round trips by size, write and read access");
     let invalid = rows
         .iter()
         .find(|row| row[..3] == ["cyclonedds.udp", "default", "64 KiB"].map(str::to_owned));
     assert!(invalid.unwrap()[4].starts_with("– → ✗ "), "{invalid:?}");
+    let tiers = markdown_rows(&text, "Best configuration and tiers by size");
+    assert!(tiers[6][1..].iter().all(|it| !it.contains("udp default")), "{:?}", tiers[6]);
 }
 
 #[test]

@@ -1,4 +1,5 @@
-//! What CycloneDDS's rows by size come to: gains and growth; and what its round trips cost.
+//! What CycloneDDS's rows by size come to: gains, growth, the best configurations; and what its round trips
+//! cost.
 //!
 //! Of published figures there are no runs, hence neither intervals nor verdicts: they go by their values.
 
@@ -69,6 +70,33 @@ impl<'a> Shape<'_, 'a> {
         };
         CONFIGURATIONS.map(row).into()
     }
+
+    pub(super) fn tiers(&self, payloads: &[u64]) -> Vec<RowBeside> {
+        let known = |of: &dyn Fn(Configuration) -> Option<f64>| {
+            CONFIGURATIONS.into_iter().filter_map(|it| Some((it, of(it)?))).collect()
+        };
+        let row = |&payload: &u64| {
+            let slower = |it: &Contender, leader: &Contender| {
+                let both = self.ours(it.0, payload).zip(self.ours(leader.0, payload));
+                let verdict = both.and_then(|(it, leader)| self.group.verdict(it, leader));
+                verdict.is_some_and(|it| it.kind.is_significant())
+            };
+            let theirs = known(&|it| self.theirs(it, payload));
+            let theirs = tiers(theirs, |it, leader| it.1 > leader.1);
+            let ours = known(&|it| self.ours(it, payload)?.typical_p50());
+            let ours = tiers(ours, slower);
+            let places = (0..CONFIGURATIONS.len()).map(|at| (names(&theirs, at), names(&ours, at)));
+            let pairs = [(best(&theirs), best(&ours))].into_iter().chain(places).collect();
+            RowBeside { labels: vec![format::bytes(payload)], pairs, alone: vec![] }
+        };
+        payloads.iter().map(row).collect()
+    }
+}
+
+/// `shm tuned`.
+fn name((system, tuning): Configuration) -> String {
+    let transport = if system == "cyclonedds.udp" { "udp" } else { "shm" };
+    format!("{transport} {tuning}")
 }
 
 fn change(ratio: f64) -> String {
@@ -126,8 +154,38 @@ fn threads(process: &ProcessUse) -> impl Iterator<Item = String> {
     busy.map(|it| format!("{} {}", it.name, format::cpu_percent(it.cpu_percent)))
 }
 
+/// From the fastest to the slowest, those together that are not slower than the fastest of them.
+fn tiers(
+    mut contenders: Vec<Contender>,
+    is_slower: impl Fn(&Contender, &Contender) -> bool,
+) -> Vec<Tier> {
+    contenders.sort_by(|a, b| a.1.total_cmp(&b.1));
+    let mut tiers: Vec<Tier> = Vec::new();
+    for contender in contenders {
+        match tiers.last_mut() {
+            Some(tier) if !is_slower(&contender, &tier[0]) => tier.push(contender),
+            _ => tiers.push(vec![contender]),
+        }
+    }
+    tiers
+}
+
+fn best(tiers: &[Tier]) -> String {
+    let best = tiers.first().and_then(|tier| tier.first());
+    best.map_or_else(dash, |(it, p50)| format!("{} {}", name(*it), format::us(*p50)))
+}
+
+fn names(tiers: &[Tier], place: usize) -> String {
+    let names = |tier: &Tier| tier.iter().map(|(it, _)| name(*it)).collect::<Vec<_>>().join(", ");
+    tiers.get(place).map_or_else(dash, names)
+}
+
 /// System and tuning.
 type Configuration = (&'static str, Tuning);
+
+/// With its median.
+type Contender = (Configuration, f64);
+type Tier = Vec<Contender>;
 
 /// Those that were published by size.
 const CONFIGURATIONS: [Configuration; 4] = [
@@ -146,3 +204,31 @@ const DAEMON: &str = "daemon";
 
 /// A thread below it is not named.
 const BUSY_PERCENT: f64 = 1.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn in_tiers(medians: [f64; 4], told: f64) -> Vec<Vec<String>> {
+        let contenders = CONFIGURATIONS.into_iter().zip(medians).collect();
+        let found = tiers(contenders, |it, leader| it.1 > leader.1 + told);
+        found.iter().map(|tier| tier.iter().map(|(it, _)| name(*it)).collect()).collect()
+    }
+
+    #[test]
+    fn a_tier_is_what_cannot_be_told_from_its_fastest() {
+        let found = in_tiers([90.0, 52.0, 94.0, 48.0], 4.0);
+        assert_eq!(found, [["shm tuned", "udp tuned"], ["udp default", "shm default"]]);
+        // The second is not told from the first, nor the third from the second, but from the first.
+        let found = in_tiers([10.0, 11.5, 13.0, 14.5], 2.0);
+        assert_eq!(found, [["udp default", "udp tuned"], ["shm default", "shm tuned"]]);
+    }
+
+    #[test]
+    fn what_is_published_goes_by_value() {
+        let found = in_tiers([24.0, 78.0, 24.0, 148.0], 0.0);
+        let expected: [&[&str]; 3] =
+            [&["udp default", "shm default"], &["udp tuned"], &["shm tuned"]];
+        assert_eq!(found, expected);
+    }
+}

@@ -89,6 +89,7 @@ pub(in crate::report) enum PublishedValue {
 pub(in crate::report) enum MadeOf {
     Gains,
     Growth,
+    Tiers,
     Resources,
     Scores,
     Sweep,

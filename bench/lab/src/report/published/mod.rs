@@ -2,8 +2,8 @@
 //! from our records.
 //!
 //! They come from other machines: shapes and ratios may be compared, values not. What can be derived
-//! of published rows (gains, growth) is derived by the very arithmetic that ours is. What this folder
-//! has not measured is named, with the command that measures it.
+//! of published rows (gains, growth, the best configuration) is derived by the very arithmetic that
+//! ours is. What this folder has not measured is named, with the command that measures it.
 
 mod cyclonedds;
 mod data;
@@ -95,6 +95,7 @@ impl<'v, 'a> Join<'v, 'a> {
             Some(MadeOf::Gains) => rows = shape.gains(&sizes),
             Some(MadeOf::Growth) => rows = shape.growth(),
             Some(MadeOf::Resources) => rows = cyclonedds::resources(group),
+            Some(MadeOf::Tiers) => rows = shape.tiers(&sizes),
             Some(MadeOf::Sweep) => tables = sweeps::tables(&self.groups, &table.labels),
         }
         let rate = format::rate(group.params().rate_hz);
