@@ -271,7 +271,7 @@ mod tests {
 
     #[test]
     fn without_sched_there_are_switches_and_no_migrations() {
-        let seen = switches_of(&std::fs::read("/proc/thread-self/status").unwrap()).unwrap();
+        let seen = switches_of(&std::fs::read("/proc/self/status").unwrap()).unwrap();
         assert!(seen.voluntary + seen.involuntary > 0 && seen.migrations.is_none(), "{seen:?}");
     }
 }
