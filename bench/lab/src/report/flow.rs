@@ -1,5 +1,6 @@
 //! What goes one way as a reader meets it: for each size a row for every configuration. Of streams and
-//! images what the transport does stands apart from what a user does with the payload; of a flood it is read how much goes through, for the latency of
+//! images what the transport does stands apart from what a user does with the payload, and the
+//! schedules stand beside each other; of a flood it is read how much goes through, for the latency of
 //! its messages is the depth of a queue; of start-ups how long until the first message.
 
 use myelin_bench_kit::protocol::{Topology, Workload};
@@ -9,9 +10,9 @@ use super::entry::Entry;
 use super::format;
 use super::metrics::memory_mb;
 use super::table::{Notes, latency};
-use super::view::Group;
+use super::view::{Group, View};
 use crate::lists::distinct;
-use crate::summary::{Distribution, Metric};
+use crate::summary::{Cell, Distribution, Metric};
 
 /// One table for each size; none of what does not go one way.
 pub(super) fn tables(group: &Group) -> Vec<Table> {
@@ -133,6 +134,71 @@ fn both(name: &str, entry: &Entry) -> TableCell {
 
 fn p99(name: &str, entry: &Entry) -> String {
     format::us_or_dash(Metric::named(name).p99(entry.cell))
+}
+
+/// Of a scenario with several rates, schedules or sizes: p50 and p99 of each beside the others.
+pub(super) fn overviews(view: &View) -> Vec<Table> {
+    let flows: Vec<&Group> = view.groups.iter().filter(|group| group.is_flow()).collect();
+    let scenarios = distinct(flows.iter().map(|group| group.scenario));
+    let of = |scenario: &str| {
+        let groups: Vec<&Group> =
+            flows.iter().copied().filter(|group| group.scenario == scenario).collect();
+        let rows: usize = groups.iter().map(|group| group.payloads.len()).sum();
+        (groups.len() > 1 || rows > 2).then(|| overview(scenario, &groups))
+    };
+    scenarios.into_iter().filter_map(of).collect()
+}
+
+fn overview(scenario: &str, groups: &[&Group]) -> Table {
+    let all = || groups.iter().flat_map(|group| &group.entries);
+    let mut places = distinct(all().map(Entry::configured));
+    places.sort_by_key(|(system, _)| system.floor);
+    let columns =
+        places.into_iter().map(|place| (Column::new(place.0.name, place.1.name()), place));
+    let rows = groups.iter().flat_map(|&group| {
+        let label = move |payload| point(group, payload, groups);
+        group.payloads.iter().map(move |&payload| (label(payload), (group, payload)))
+    });
+    let whose = match all().any(|entry| entry.cell.receiver_cpu_percent.is_some()) {
+        true => "of the receiving end",
+        false => "of the process",
+    };
+    let caption = format!(
+        "{scenario}: one way p50 and p99, µs; CPU {whose}, % of a core{}",
+        match all().any(|entry| entry.short_of_rate().is_some()) {
+            true => "; the rate reached where it was less than asked for",
+            false => "",
+        }
+    );
+    Table::new(caption, columns.collect(), rows, |(group, payload), (system, tuning)| {
+        let entry = group.entry(system.name, *tuning, *payload);
+        entry.map_or_else(TableCell::absent, |entry| {
+            TableCell::plain(format::us_or_dash(entry.p50()))
+                .side(format::us_or_dash(entry.latency().and_then(|latency| latency.p99)))
+                .small(format!("{} %{}", format::cpu_percent(cpu(entry.cell)), short(entry)))
+                .valid(entry.cell.valid)
+                .title(entry.name())
+        })
+    })
+}
+
+/// `30 Hz, jitter`, with the payload where there are several.
+fn point(group: &Group, payload: u64, groups: &[&Group]) -> String {
+    let has_sizes = distinct(groups.iter().flat_map(|group| &group.payloads)).len() > 1;
+    let size = has_sizes.then(|| group.size(payload));
+    let point = Some(group.point.clone()).filter(|point| !point.is_empty());
+    size.into_iter().chain(point).collect::<Vec<_>>().join(", ")
+}
+
+/// `, 8 200/s` where that is less than was asked for.
+fn short(entry: &Entry) -> String {
+    let reached = entry.short_of_rate().map(|(reached, _)| format::amount(reached));
+    reached.map_or_else(String::new, |reached| format!(", {reached}/s"))
+}
+
+/// CPU of the receiving end where it is a process of its own, else of the one that there is.
+fn cpu(cell: &Cell) -> f64 {
+    cell.receiver_cpu_percent.unwrap_or(cell.cpu_percent)
 }
 
 fn over_floor(group: &Group, entry: &Entry) -> TableCell {

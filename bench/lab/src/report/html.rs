@@ -10,6 +10,7 @@ use minijinja::{Environment, UndefinedBehavior, Value, context};
 use myelin_bench_kit::protocol::Workload;
 
 use super::document::superscript;
+use super::flow;
 use super::glance::{Axis, Glance};
 use super::palette::{Style, palette};
 use super::table::{figures, tables};
@@ -45,6 +46,7 @@ fn with(view: &View, downsampling: Downsampling) -> String {
         floods => glances(view, |group| group.workload == Workload::Flood),
         startups => glances(view, |group| group.workload == Workload::Startup),
         has_sweeps => !sweep::sweeps(view).is_empty(),
+        overviews => flow::overviews(view),
         has_groups => view.groups.iter().any(Group::is_steady) || view.entries().next().is_none(),
         fans => view.fans.iter().map(of_fan).collect::<Vec<_>>(),
         heads => rows::heads(),

@@ -12,11 +12,12 @@ use crate::lists::distinct;
 use crate::scenario::Tuning;
 use crate::stats::verdict::{Kind, Verdict};
 
-/// The tables of every group, and of publish runs.
+/// The tables of every group, of scenarios with several of them, and of publish runs.
 pub(super) fn figures(view: &View) -> Vec<Part> {
-    let part =
-        |group: &Group| Part { title: group.title(), tables: tables(group), ..Part::default() };
-    view.all().map(part).collect()
+    let part = |title, tables| Part { title, tables, ..Part::default() };
+    let of = |group: &Group| part(group.title(), tables(group));
+    let overviews = part(String::new(), flow::overviews(view));
+    view.groups.iter().map(of).chain([overviews]).chain(view.fans.iter().map(of)).collect()
 }
 
 /// Every table of a group that has something to show.
@@ -31,7 +32,7 @@ pub(super) fn tables(group: &Group) -> Vec<Table> {
     }
 }
 
-/// Medians and 99th percentiles of every configuration, the floor last.
+/// Medians and 99th percentiles of every configuration, the floor last; then how they grow.
 fn latencies(group: &Group) -> Table {
     let peers: Vec<_> = group.peers().collect();
     let shown = if peers.is_empty() { &group.systems } else { &peers };
@@ -50,26 +51,50 @@ fn latencies(group: &Group) -> Table {
             Err((wait, tuning)),
         )
     });
+    let growing = (group.ends().len() == 2).then(|| ("growth".to_owned(), None));
+    let rows = sizes(group).map(|(label, payload)| (label, Some(payload))).chain(growing);
     let mut notes = Notes::default();
     let columns = measured.chain(floors).collect();
-    let caption = format!(
-        "{}, µs: p50, p99 and [interval of p50, of at least 93.75 %]",
-        group.metric.words()
-    );
-    let table = Table::new(caption, columns, sizes(group), |&payload, column| match *column {
-        Ok((system, tuning)) => group
-            .entry(system.name, tuning, payload)
-            .map_or_else(TableCell::absent, |entry| latency(group, entry, &mut notes)),
-        Err((wait, tuning)) => {
-            group.floor(tuning, payload, wait).map_or_else(TableCell::absent, floor_cell)
-        }
-    });
+    let table =
+        Table::new(caption(group), columns, rows, |payload, column| match (*payload, *column) {
+            (Some(payload), Ok((system, tuning))) => group
+                .entry(system.name, tuning, payload)
+                .map_or_else(TableCell::absent, |entry| latency(group, entry, &mut notes)),
+            (Some(payload), Err((wait, tuning))) => {
+                group.floor(tuning, payload, wait).map_or_else(TableCell::absent, floor_cell)
+            }
+            (None, Ok(place)) => TableCell::plain(
+                growth(group, place).map_or_else(|| format::WITHHELD.to_owned(), format::factor),
+            ),
+            (None, Err(_)) => TableCell::default(),
+        });
     Table { notes: notes.0, ..table }
 }
 
 /// A row for each payload.
 fn sizes(group: &Group) -> impl Iterator<Item = (String, u64)> {
     group.payloads.iter().map(|&payload| (group.size(payload), payload))
+}
+
+fn caption(group: &Group) -> String {
+    let growth = match group.ends()[..] {
+        [small, large] => {
+            format!("; growth: p50 of {} over that of {}", group.size(large), group.size(small))
+        }
+        _ => String::new(),
+    };
+    format!(
+        "{}, µs: p50, p99 and [interval of p50, of at least 93.75 %]{growth}",
+        group.metric.words()
+    )
+}
+
+/// The median of the largest payload over that of the smallest.
+fn growth(group: &Group, (system, tuning): Configuration) -> Option<f64> {
+    let [small, large] = group.ends()[..] else { return None };
+    let entry = |payload| group.entry(system.name, tuning, payload);
+    let p50 = |payload| entry(payload).filter(|it| it.fault().is_none())?.typical_p50();
+    Some(p50(large)? / p50(small)?)
 }
 
 /// The gain of one system over another at the same tuning, and of tunings over the default.
