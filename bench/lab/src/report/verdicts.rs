@@ -1,6 +1,6 @@
 //! The one family of comparisons of a report: every pair of cells that a sentence, a ranking or an
-//! advice may compare is tested with all others, so that what is said of one heeds their number; and the sentences, one for each comparison that a reader may want to
-//! quote.
+//! advice may compare is tested with all others, so that what is said of one heeds their number; and the
+//! sentences, one for each comparison that a reader may want to quote.
 
 use std::cell::RefCell;
 use std::collections::HashMap;

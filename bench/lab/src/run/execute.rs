@@ -30,8 +30,8 @@ impl From<String> for Failure {
 }
 
 /// Executes one run, for `watch` to see, on this host or on those of ping and of pong: its samples.
-/// What was measured is added to `record`; if it fails, how long its start took, perhaps. When it returns, no process of the run is
-/// left.
+/// What was measured is added to `record`; if it fails, how long its start took, perhaps. When it
+/// returns, no process of the run is left.
 pub(crate) fn execute(
     spec: &RunSpec<'_>,
     record: &mut RunRecord,

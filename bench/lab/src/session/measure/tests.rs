@@ -21,7 +21,8 @@ use crate::observe::Observation;
 use crate::scenario::Scenario;
 use crate::summary::Summary;
 
-/// A host whose processes do at once what they are told, and have been delayed as the seed of their run and its size say.
+/// A host whose processes do at once what they are told, and have been delayed as the seed of their run
+/// and its size say.
 struct MadeUp {
     messages: Option<Sender<ProcessMessage>>,
     started: BTreeMap<ProcessId, ProcessSpec>,
