@@ -161,8 +161,10 @@ template <class S> S sized() {
   return made;
 }
 
-/// A struct that the library fills: nothing but its size is written before.
-struct Unfilled {};
+/// A struct that the library fills: nothing but its size is written before, and that there is nothing in it.
+struct Unfilled {
+  template <class S> static void begin(S &made) { made.size = sizeof(S), made.data = nullptr; }
+};
 
 /// Apart, so that the rest is inlined where it is called.
 template <class R> __attribute__((cold, noinline)) void fail(R &result, int code) { result = error(code); }
@@ -358,7 +360,7 @@ private:
 template <class S, myelin_code (*release)(S *)> class Held {
 public:
   explicit Held(S held) : held_(held) {}
-  explicit Held(Unfilled) { held_.size = sizeof(S), held_.data = nullptr; }
+  explicit Held(Unfilled) { Unfilled::begin(held_); }
   Held(Held &&other) noexcept : held_(other.held_) { other.held_.data = nullptr; }
   Held &operator=(Held &&other) noexcept {
     std::swap(held_, other.held_);
@@ -478,7 +480,7 @@ private:
 template <class T> class Loan : public detail::View<T, Loan<T>, false> {
 public:
   Loan(myelin_publisher *publisher, detail::Unfilled) : publisher_(publisher) {
-    loan_.size = sizeof loan_, loan_.data = nullptr;
+    detail::Unfilled::begin(loan_);
   }
   Loan(Loan &&other) noexcept
       : publisher_(other.publisher_), loan_(std::exchange(other.loan_, myelin_loan{})) {}

@@ -265,6 +265,7 @@ fn switches_of(text: &[u8]) -> Option<Switches> {
 /// Threads of a process that a series tells apart: one that begins a thread for each message would
 /// fill the memory with their names.
 const NAMES_MAX: usize = 4096;
+
 #[cfg(test)]
 mod tests {
     use super::*;
