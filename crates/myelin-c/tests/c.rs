@@ -69,6 +69,15 @@ fn what_a_signal_handler_may_call_allocates_nothing() {
 }
 
 #[test]
+fn what_a_child_of_fork_inherits_harms_nobody() {
+    for source in ["tests/programs/fork.c", "tests/programs/fork.cpp"] {
+        let place = Place::new();
+        let program = place.compile(source, &[]);
+        assert_eq!(place.run(program, &[]), "all forks\n", "{source}");
+    }
+}
+
+#[test]
 fn a_program_of_an_older_or_a_newer_header_works() {
     let place = Place::new();
     let program = place.compile("tests/programs/older.c", &[]);
