@@ -754,8 +754,8 @@ myelin_code myelin_client_event(struct myelin_client *client, struct myelin_even
 myelin_code myelin_reply_release(struct myelin_reply *reply);
 
 // What the latest function of this thread that returned a negative code had to say: one sentence for
-// people, with the remedy. UTF-8; never NULL; empty if there was none. It stays until the next error of
-// the same thread. Any thread.
+// people, with the remedy. UTF-8; never NULL; empty if there was none; at most 2,047 bytes. It stays until the
+// next error of the same thread. Any thread, and a signal handler.
 const char *myelin_error_message(void);
 
 // The version of the library that runs: 65,536 × major + 256 × minor + patch. Compare it with

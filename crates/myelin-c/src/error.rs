@@ -1,8 +1,9 @@
 //! Codes, the message of the latest error of a thread, and the border that no panic crosses.
 
 use std::any::Any;
-use std::cell::RefCell;
-use std::ffi::{CString, c_char};
+use std::cell::UnsafeCell;
+use std::ffi::c_char;
+use std::fmt::{Display, Write};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use myelin::Error;
@@ -61,37 +62,73 @@ pub enum myelin_code {
 
 pub use myelin_code::{MYELIN_NOTHING, MYELIN_OK};
 
-/// Why a function fails. A pointer, so that a result has room in registers.
+/// Why a function fails. What there is to say is in [`LATEST`] already: without an allocation, for functions
+/// that a signal handler calls.
 #[derive(Debug)]
-pub struct Failure(Box<(myelin_code, String)>);
+pub struct Failure(myelin_code);
 
 impl Failure {
-    fn new(code: myelin_code, message: String) -> Failure {
-        Failure(Box::new((code, message)))
+    fn new(code: myelin_code, message: impl Display) -> Failure {
+        LATEST.with(|latest| {
+            let mut writer = Writer { to: latest.0.get().cast(), at: 0 };
+            let _ = write!(writer, "{message}"); // what has no room is cut off
+        });
+        Failure(code)
     }
 
-    pub fn handle(message: String) -> Failure {
+    pub fn handle(message: impl Display) -> Failure {
         Failure::new(myelin_code::MYELIN_ERROR_HANDLE, message)
     }
 
     pub fn loan() -> Failure {
         let message = "this loan has been published or discarded already, or is of another owner; \
-                       take a new one"
-            .to_string();
+                       take a new one";
         Failure::new(myelin_code::MYELIN_ERROR_LOAN, message)
     }
 
     /// An argument that cannot be, and what to do.
-    pub fn setting(what: impl Into<String>) -> Failure {
-        Failure::new(myelin_code::MYELIN_ERROR_SETTING, what.into())
+    pub fn setting(what: impl Display) -> Failure {
+        Failure::new(myelin_code::MYELIN_ERROR_SETTING, what)
     }
 
     /// A payload that is not of its topic's type.
     pub fn length(bytes: usize, told: &str) -> Failure {
-        let message = format!(
+        let message = format_args!(
             "a payload of {bytes} B is none of type {told}; pass a whole value, or whole elements"
         );
         Failure::new(myelin_code::MYELIN_ERROR_TYPE, message)
+    }
+}
+
+/// A thread's message, ended by a zero. A signal handler may write another one while it is written or read:
+/// then it is a mixture, and ends all the same, for the last byte is always zero.
+struct Latest(UnsafeCell<[u8; MESSAGE_BYTES_MAX]>);
+
+struct Writer {
+    to: *mut u8,
+    at: usize,
+}
+
+impl Writer {
+    /// An error if it is cut off.
+    fn push(&mut self, text: &str) -> std::fmt::Result {
+        let kept = &text[..text.floor_char_boundary(MESSAGE_BYTES_MAX - 1 - self.at)];
+        // SAFETY: there is room for what is kept and a zero; they are this thread's, and no reference to them
+        // is left anywhere.
+        unsafe {
+            self.to.add(self.at).copy_from_nonoverlapping(kept.as_ptr(), kept.len());
+            self.at += kept.len();
+            self.to.add(self.at).write(0);
+        }
+        if kept.len() == text.len() { Ok(()) } else { Err(std::fmt::Error) }
+    }
+}
+
+impl Write for Writer {
+    fn write_str(&mut self, text: &str) -> std::fmt::Result {
+        let mut pieces = text.split('\0');
+        self.push(pieces.next().unwrap_or_default())?;
+        pieces.try_for_each(|piece| self.push("\\0").and_then(|()| self.push(piece)))
     }
 }
 
@@ -124,7 +161,7 @@ impl From<Error> for Failure {
             Error::Network { .. } => MYELIN_ERROR_NETWORK,
             _ => MYELIN_ERROR_SYSTEM,
         };
-        Failure::new(code, error.to_string())
+        Failure::new(code, error)
     }
 }
 
@@ -133,36 +170,24 @@ impl From<Error> for Failure {
 pub fn enter(act: impl FnOnce() -> Result<myelin_code, Failure>) -> myelin_code {
     // What crosses `catch_unwind` does so through memory: the code alone is read as it was written. A result,
     // read in one piece after its parts were written, is waited for until they have reached the cache.
-    catch_unwind(AssertUnwindSafe(|| act().unwrap_or_else(keep))).unwrap_or_else(is_bug)
+    catch_unwind(AssertUnwindSafe(|| act().unwrap_or_else(|it| it.0))).unwrap_or_else(is_bug)
 }
 
 #[cold]
 #[inline(never)]
 fn is_bug(panic: Box<dyn Any + Send>) -> myelin_code {
     let said = panic.downcast_ref::<&str>().map(ToString::to_string);
-    let said = said.or_else(|| panic.downcast_ref::<String>().cloned());
-    let message = format!("a defect of Myelin, please report it: {}", said.unwrap_or_default());
-    keep(Failure::new(myelin_code::MYELIN_ERROR_BUG, message))
-}
-
-/// Keeps the message for this thread.
-#[cold]
-#[inline(never)]
-fn keep(failure: Failure) -> myelin_code {
-    let (code, message) = *failure.0;
-    let message = CString::new(message.replace('\0', "\\0")).unwrap_or_default();
-    // A thread that ends has no message any more.
-    let _ = LATEST.try_with(|latest| *latest.borrow_mut() = message);
-    code
+    let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    let message = format_args!("a defect of Myelin, please report it: {said}");
+    Failure::new(myelin_code::MYELIN_ERROR_BUG, message).0
 }
 
 /// What the latest function of this thread that returned a negative code had to say: one sentence for
-/// people, with the remedy. UTF-8; never NULL; empty if there was none. It stays until the next error of
-/// the same thread. Any thread.
+/// people, with the remedy. UTF-8; never NULL; empty if there was none; at most 2,047 bytes. It stays until the
+/// next error of the same thread. Any thread, and a signal handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn myelin_error_message() -> *const c_char {
-    let latest = LATEST.try_with(|latest| latest.borrow().as_ptr());
-    latest.unwrap_or(c"".as_ptr())
+    LATEST.with(|latest| latest.0.get().cast())
 }
 
 /// The version of the library that runs: 65,536 × major + 256 × minor + patch. Compare it with
@@ -179,8 +204,11 @@ pub extern "C" fn myelin_now() -> u64 {
 }
 
 thread_local! {
-    static LATEST: RefCell<CString> = RefCell::default();
+    /// Needs neither a constructor nor a destructor: it is there as long as its thread is.
+    static LATEST: Latest = const { Latest(UnsafeCell::new([0; MESSAGE_BYTES_MAX])) };
 }
+/// With the zero.
+const MESSAGE_BYTES_MAX: usize = 2_048;
 
 const VERSION: u32 = number(env!("CARGO_PKG_VERSION_MAJOR")) << 16
     | number(env!("CARGO_PKG_VERSION_MINOR")) << 8
@@ -193,4 +221,30 @@ const fn number(text: &str) -> u32 {
         at += 1;
     }
     number
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::CStr;
+
+    use super::*;
+
+    fn message() -> String {
+        // SAFETY: it ends with a zero, and no error follows before it is copied.
+        unsafe { CStr::from_ptr(myelin_error_message()) }.to_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn a_message_is_kept_as_it_is_or_cut_where_a_character_ends() {
+        assert_eq!(message(), "");
+        Failure::setting("first, and longer");
+        Failure::setting("ü\0b\0");
+        assert_eq!(message(), "ü\\0b\\0");
+        for length in [2_000, 2_046, 2_047, 2_048, 5_000] {
+            Failure::setting(format_args!("{}ü{}", "x".repeat(length), "more".repeat(20)));
+            let kept = message();
+            assert!(kept.starts_with(&"x".repeat(length.min(2_047))));
+            assert!(kept.len() <= 2_047);
+        }
+    }
 }

@@ -283,12 +283,13 @@ fn look_up<T: Kind>(handle: u64) -> Result<&'static Place, Failure> {
 fn refused<T: Kind>(handle: u64) -> Failure {
     let (noun, half) = (T::NOUN, handle as u32);
     let is_valid = place(half & INDEX).word.load(Ordering::Relaxed) == handle;
-    Failure::handle(match half >> KIND_SHIFT {
-        _ if handle == 0 => format!("the {noun} is NULL"),
-        0 | KINDS.. => format!("this is no {noun}"),
-        kind if kind != T::NUMBER && is_valid => format!("this handle is not of a {noun}"),
-        _ => format!("this {noun} is closed, or was never one"),
-    })
+    let (before, after) = match half >> KIND_SHIFT {
+        _ if handle == 0 => ("the ", " is NULL"),
+        0 | KINDS.. => ("this is no ", ""),
+        kind if kind != T::NUMBER && is_valid => ("this handle is not of a ", ""),
+        _ => ("this ", " is closed, or was never one"),
+    };
+    Failure::handle(format_args!("{before}{noun}{after}"))
 }
 
 /// The place of this number; too large ones have none, and there are no such.

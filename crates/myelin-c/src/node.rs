@@ -230,6 +230,8 @@ pub fn wait(how: c_int) -> Result<myelin::Wait, Failure> {
         1 => Ok(myelin::Wait::Poll),
         2 => Ok(myelin::Wait::Block),
         3 => Ok(myelin::Wait::Predictive),
-        how => Err(Failure::setting(format!("wait is {how}; set it to one of enum myelin_wait"))),
+        how => {
+            Err(Failure::setting(format_args!("wait is {how}; set it to one of enum myelin_wait")))
+        }
     }
 }

@@ -134,7 +134,7 @@ pub unsafe fn told(payload: *const myelin_payload) -> Result<DynamicType, Failur
         1 => Ok(DynamicType::slice(&value)?),
         // SAFETY: as the caller promises.
         2 => Ok(DynamicType::header_slice(&unsafe { layout(&payload.header, 0)? }, &value)?),
-        form => Err(Failure::setting(format!(
+        form => Err(Failure::setting(format_args!(
             "myelin_payload.form is {form}; set it to MYELIN_VALUE, MYELIN_SLICE or MYELIN_HEADER_SLICE"
         ))),
     }
@@ -149,7 +149,7 @@ unsafe fn layout(of: &myelin_type, depth: usize) -> Result<Layout, Failure> {
         }
         None => {
             let kind = of.kind;
-            return Err(Failure::setting(format!(
+            return Err(Failure::setting(format_args!(
                 "myelin_type.kind is {kind}; set it to one of enum myelin_kind"
             )));
         }
@@ -163,7 +163,7 @@ unsafe fn layout(of: &myelin_type, depth: usize) -> Result<Layout, Failure> {
 
 unsafe fn structure(of: *const myelin_struct, depth: usize) -> Result<Layout, Failure> {
     if of.is_null() || depth == DEPTH_MAX {
-        return Err(Failure::setting(format!(
+        return Err(Failure::setting(format_args!(
             "myelin_type.structure is NULL, or structs are nested more than {DEPTH_MAX} deep; point it to \
              the description of the struct"
         )));
@@ -173,14 +173,14 @@ unsafe fn structure(of: *const myelin_struct, depth: usize) -> Result<Layout, Fa
     // SAFETY: as the caller promises.
     let name = unsafe { text::required(of.name, "myelin_struct.name")? };
     if of.field_size < size_of::<myelin_field>() || of.field_count > FIELDS_MAX {
-        return Err(Failure::setting(format!(
+        return Err(Failure::setting(format_args!(
             "myelin_struct {name}: field_size is {}, field_count {}; set them as MYELIN_STRUCT_OF does, to \
              sizeof(struct myelin_field) and at most {FIELDS_MAX}",
             of.field_size, of.field_count
         )));
     }
     if of.fields.is_null() && of.field_count > 0 {
-        return Err(Failure::setting(format!("myelin_struct {name}: fields is NULL")));
+        return Err(Failure::setting(format_args!("myelin_struct {name}: fields is NULL")));
     }
     let mut fields = Vec::with_capacity(of.field_count);
     for index in 0..of.field_count {

@@ -81,7 +81,7 @@ pub unsafe extern "C" fn myelin_sample_release(sample: *mut myelin_sample) -> my
 #[cold]
 #[inline(never)]
 fn is_lent() -> Failure {
-    Failure::handle("this sample is lent to the callback; return from it".into())
+    Failure::handle("this sample is lent to the callback; return from it")
 }
 
 /// Another hold on the same sample, to be released too. So a callback keeps what it is lent. Any thread
@@ -101,9 +101,7 @@ pub unsafe extern "C" fn myelin_sample_clone(
         let held = if (*sample).id == LENT_ID {
             let lent = LENT.get().as_ref(); // while the callback runs
             let lent = lent.filter(|lent| lent.as_bytes().as_ptr().cast() == (*sample).data);
-            lent.ok_or_else(|| {
-                Failure::handle("this sample was lent to a callback that is over".into())
-            })?
+            lent.ok_or_else(|| Failure::handle("this sample was lent to a callback that is over"))?
         } else {
             held((*sample).id)?
         };

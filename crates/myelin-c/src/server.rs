@@ -145,15 +145,9 @@ pub unsafe extern "C" fn myelin_server_receive(
     enter(|| unsafe {
         let server = of(server)?;
         sized::check(request)?;
-        let service = server.service();
-        let mut limit = text::duration(limit_ns);
-        loop {
-            let Some(taken) = service.receive(limit)? else { return Ok(MYELIN_NOTHING) };
-            // One that does not fit is dropped: its client is told that there is no reply.
-            if server.told.request.fits(taken.len()) {
-                return hold(taken, server.told.clone(), request);
-            }
-            limit = limit.min(std::time::Duration::ZERO);
+        match server.service().receive(text::duration(limit_ns))? {
+            Some(taken) => hold(taken, server.told.clone(), request),
+            None => Ok(MYELIN_NOTHING),
         }
     })
 }
@@ -245,9 +239,6 @@ pub unsafe extern "C" fn myelin_server_on_request(
         let taken = handle::remove::<ServerHandle>(handle::of_pointer(server))?;
         let ServerHandle { service, told, .. } = *taken;
         let made = service.into_inner().on_request(move |request| {
-            if !told.request.fits(request.len()) {
-                return;
-            }
             let mut asked: myelin_request = std::mem::zeroed();
             asked.size = size_of::<myelin_request>();
             // Without a place in the table it is dropped, and its client told.

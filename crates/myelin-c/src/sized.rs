@@ -49,7 +49,7 @@ pub unsafe fn read<T: GrowingStruct>(from: *const T) -> Result<T, Failure> {
     for at in known..bytes {
         // SAFETY: within the program's struct.
         if unsafe { from.cast::<u8>().add(at).read() } != 0 {
-            return Err(Failure::setting(format!(
+            return Err(Failure::setting(format_args!(
                 "{} has members that this library, version {}, does not know; use a newer library, or \
                  leave them 0",
                 T::NAME,
@@ -132,7 +132,7 @@ pub unsafe fn check<T: GrowingStruct>(to: *mut T) -> Result<(), Failure> {
 #[cold]
 #[inline(never)]
 fn no_struct<T: GrowingStruct>() -> Failure {
-    Failure::setting(format!("the {} is NULL; pass one to be filled", T::NAME))
+    Failure::setting(format_args!("the {} is NULL; pass one to be filled", T::NAME))
 }
 
 #[inline]
@@ -146,7 +146,7 @@ unsafe fn size_of_program<T: GrowingStruct>(of: *const T) -> Result<usize, Failu
 #[inline(never)]
 fn wrong_size<T: GrowingStruct>(bytes: usize) -> Failure {
     let name = T::NAME;
-    Failure::setting(format!(
+    Failure::setting(format_args!(
         "{name}.size is {bytes}; set it to sizeof(struct {name}), as MYELIN_INIT({name}) does"
     ))
 }

@@ -13,7 +13,7 @@ use crate::error::Failure;
 pub unsafe fn required<'a>(text: *const c_char, what: &str) -> Result<&'a str, Failure> {
     // SAFETY: as the caller promises.
     let text = unsafe { optional(text, what)? };
-    text.ok_or_else(|| Failure::setting(format!("{what} is NULL; pass a text")))
+    text.ok_or_else(|| Failure::setting(format_args!("{what} is NULL; pass a text")))
 }
 
 /// As [`required`], but NULL is none.
@@ -29,7 +29,8 @@ pub unsafe fn optional<'a>(text: *const c_char, what: &str) -> Result<Option<&'a
     }
     // SAFETY: it ends with a zero.
     let text = unsafe { CStr::from_ptr(text) }.to_str();
-    text.map(Some).map_err(|_| Failure::setting(format!("{what} is not UTF-8; pass text that is")))
+    text.map(Some)
+        .map_err(|_| Failure::setting(format_args!("{what} is not UTF-8; pass text that is")))
 }
 
 /// For the program.
@@ -63,7 +64,7 @@ pub unsafe fn bytes<'a>(data: *const std::ffi::c_void, bytes: usize) -> Result<&
 #[cold]
 #[inline(never)]
 fn no_data(bytes: usize) -> Failure {
-    Failure::setting(format!("the data is NULL, of {bytes} B; pass the bytes"))
+    Failure::setting(format_args!("the data is NULL, of {bytes} B; pass the bytes"))
 }
 
 /// Where a result goes.
@@ -75,7 +76,7 @@ fn no_data(bytes: usize) -> Failure {
 /// NULL; `what` names it.
 pub unsafe fn put<T>(to: *mut T, value: T, what: &str) -> Result<(), Failure> {
     if to.is_null() {
-        return Err(Failure::setting(format!("{what} is NULL; pass where it is to go")));
+        return Err(Failure::setting(format_args!("{what} is NULL; pass where it is to go")));
     }
     // SAFETY: as the caller promises.
     unsafe { to.write(value) };

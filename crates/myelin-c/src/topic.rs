@@ -109,7 +109,7 @@ unsafe fn with(
         2 => topic.reliable_or_fail(limit),
         3 => topic.keep_last(),
         other => {
-            return Err(Failure::setting(format!(
+            return Err(Failure::setting(format_args!(
                 "reliability is {other}; set it to one of enum myelin_reliability"
             )));
         }

@@ -62,6 +62,22 @@ fn what_threads_write_is_seen_after_a_wait_and_an_end() {
 }
 
 #[test]
+fn what_a_signal_handler_may_call_allocates_nothing() {
+    let place = Place::new();
+    let program = place.compile("tests/programs/signals.c", &[]);
+    assert_eq!(place.run(program, &[]), "all signals\n");
+}
+
+#[test]
+fn what_a_child_of_fork_inherits_harms_nobody() {
+    for source in ["tests/programs/fork.c", "tests/programs/fork.cpp"] {
+        let place = Place::new();
+        let program = place.compile(source, &[]);
+        assert_eq!(place.run(program, &[]), "all forks\n", "{source}");
+    }
+}
+
+#[test]
 fn a_program_of_an_older_or_a_newer_header_works() {
     let place = Place::new();
     let program = place.compile("tests/programs/older.c", &[]);

@@ -1,6 +1,11 @@
 /* Finds CycloneDDS when somebody asks for the network. */
+#define _GNU_SOURCE
 #include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "dds/version.h"
 
 #include "bridge.h"
 #include "cyclonedds.h"
@@ -16,6 +21,27 @@ static const struct {
 #undef DDSC_PLACE
 };
 
+#define TEXT_OF(number) #number
+#define TEXT(number) TEXT_OF(number)
+#define SERIES TEXT(DDS_VERSION_MAJOR) "." TEXT(DDS_VERSION_MINOR)
+
+/* NULL if the library that a function of its is in has structures as this was compiled for. CycloneDDS has no
+ * function that tells its version; the name of its file has it. */
+static const char *refused(void *function)
+{
+  static char reason[512];
+  Dl_info info;
+  char *file = dladdr(function, &info) != 0 ? realpath(info.dli_fname, NULL) : NULL;
+  const char *suffix = file != NULL ? strstr(file, ".so.") : NULL;
+  const char *version = suffix != NULL ? suffix + strlen(".so.") : SERIES ".";
+  const int fits = strncmp(version, SERIES ".", strlen(SERIES ".")) == 0;
+  if (!fits)
+    snprintf(reason, sizeof reason, "%s is version %s, and this program was built for CycloneDDS %s", file, version,
+             SERIES);
+  free(file);
+  return fits ? NULL : reason;
+}
+
 const char *myelin_dds_load(const char *library)
 {
   /* It stays: its threads may outlive whoever has asked for them. */
@@ -28,6 +54,10 @@ const char *myelin_dds_load(const char *library)
       return dlerror();
     memcpy((char *)&ddsc + NAMES[index].at, &found, sizeof found);
   }
-  myelin_dds_types_found();
-  return NULL;
+  void *any;
+  memcpy(&any, &ddsc, sizeof any);
+  const char *reason = refused(any);
+  if (reason == NULL)
+    myelin_dds_types_found();
+  return reason;
 }

@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::entity::{Calls, Endpoint, Entity, Guid, visited};
+use crate::entity::{Calls, Endpoint, Entity, Guid, contained, visited};
 use crate::error::{Error, check};
 use crate::ffi;
 use crate::participant::{BAD_PARAMETER, Participant, has_own_configuration};
@@ -323,5 +323,6 @@ pub fn check_topic_name(topic: &str) -> Result<(), Error> {
 
 unsafe extern "C" fn released<R: Release>(context: *mut c_void, bytes: usize) {
     // SAFETY: `write` has made a pointer of it, for this one call.
-    unsafe { Arc::from_raw(context.cast::<R>().cast_const()) }.released(bytes);
+    let release = unsafe { Arc::from_raw(context.cast::<R>().cast_const()) };
+    contained((), || release.released(bytes));
 }

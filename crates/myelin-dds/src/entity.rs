@@ -2,6 +2,7 @@
 //! it tells of the other side.
 
 use std::ffi::{CStr, c_char, c_void};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -143,26 +144,38 @@ unsafe fn calls<'a>(context: *mut c_void) -> &'a dyn Calls {
     unsafe { &**context.cast::<Box<dyn Calls>>() }
 }
 
+/// Runs what CycloneDDS calls. No panic crosses its frames: the panic's hook has reported it, and CycloneDDS goes
+/// on with `otherwise`.
+pub(crate) fn contained<R>(otherwise: R, act: impl FnOnce() -> R) -> R {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| {
+        std::mem::forget(panic); // its own end may panic too
+        otherwise
+    })
+}
+
 unsafe extern "C" fn received(context: *mut c_void, received: *const ffi::Received) -> u8 {
     // SAFETY: the context comes from the listener of an entity; what has come is there, and the reference
     // to its sample is ours from now on.
     let (calls, message) = unsafe { (calls(context), Message::of(received.read())) };
-    u8::from(calls.received(message))
+    contained(1, || u8::from(calls.received(message)))
 }
 
 unsafe extern "C" fn news(context: *mut c_void) {
     // SAFETY: as in `received`.
-    unsafe { calls(context) }.news();
+    let calls = unsafe { calls(context) };
+    contained((), || calls.news());
 }
 
 unsafe extern "C" fn matched(context: *mut c_void, _endpoint: i32, count: u32) {
     // SAFETY: as in `received`.
-    unsafe { calls(context) }.matched(count);
+    let calls = unsafe { calls(context) };
+    contained((), || calls.matched(count));
 }
 
 unsafe extern "C" fn incompatible(context: *mut c_void, _endpoint: i32, policy: u32) {
     // SAFETY: as in `received`.
-    unsafe { calls(context) }.incompatible(policy);
+    let calls = unsafe { calls(context) };
+    contained((), || calls.incompatible(policy));
 }
 
 /// Calls the `&mut dyn FnMut(Endpoint)` that the context is.
@@ -197,5 +210,40 @@ pub(crate) unsafe extern "C" fn visited(context: *mut c_void, endpoint: *const f
         };
         (visit, found)
     };
-    visit(endpoint);
+    contained((), || visit(endpoint));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Panics;
+
+    impl Calls for Panics {
+        fn news(&self) {
+            std::panic::resume_unwind(Box::new("news"));
+        }
+
+        fn matched(&self, _count: u32) {
+            std::panic::resume_unwind(Box::new("matched"));
+        }
+
+        fn incompatible(&self, _policy: u32) {
+            std::panic::resume_unwind(Box::new("incompatible"));
+        }
+    }
+
+    /// A panic that left one of these would abort the process.
+    #[test]
+    fn no_panic_crosses_the_frames_of_cyclonedds() {
+        let mut calls: Box<dyn Calls> = Box::new(Panics);
+        let context = (&raw mut calls).cast();
+        // SAFETY: the context is these calls.
+        unsafe {
+            news(context);
+            matched(context, 1, 1);
+            incompatible(context, 1, 1);
+        }
+        assert_eq!(contained(1, || std::panic::resume_unwind(Box::new("received"))), 1);
+    }
 }

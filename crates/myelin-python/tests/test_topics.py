@@ -217,6 +217,43 @@ print(os.waitpid(child, 0)[1])
 """
         self.assertEqual(self.start(source).stdout.read(), "0\n")
 
+    def test_memory_that_a_child_of_fork_inherits_is_zeros_of_its_own(self):
+        source = """
+import os
+BYTES = 100_000
+def ends(node, name):
+    publisher, subscriber = node.topic(name).publisher(), node.topic(name).subscriber()
+    assert publisher.wait_for_match(1, WATCHDOG)
+    return publisher, subscriber
+def passed(publisher, subscriber, byte):
+    publisher.publish(bytes([byte]) * BYTES)
+    return subscriber.receive(WATCHDOG)
+publisher, subscriber = ends(node, "parent")
+sample = passed(publisher, subscriber, 7)
+loan = publisher.loan(BYTES)
+view = memoryview(loan)
+view[:] = b"1" * BYTES
+child = os.fork()
+if child == 0:
+    with myelin.Node("child") as own:
+        own_sample = passed(*ends(own, "child"), 3)
+        assert bytes(sample) == bytes(view) == bytes(BYTES)
+        view[:] = b"9" * BYTES
+        assert bytes(own_sample) == b"\\3" * BYTES
+    view.release()
+    try:
+        loan.publish()
+    except myelin.Forked:
+        os._exit(0)
+    os._exit(1)
+assert os.waitpid(child, 0)[1] == 0
+assert bytes(sample) == b"\\7" * BYTES and bytes(view) == b"1" * BYTES
+view.release()
+loan.publish()
+print(bytes(subscriber.receive(WATCHDOG)) == b"1" * BYTES)
+"""
+        self.assertEqual(self.start(source).stdout.read(), "True\n")
+
 
 class Waiting(Case):
     def test_nothing_comes(self):

@@ -140,8 +140,9 @@ pub enum Error {
     },
     /// Nobody serves a service.
     #[error(
-        "service {service:?}: no server within {waited:?}; start one, wait longer, or see whether it is \
-         in another domain or folder{reason}"
+        "service {service:?}: no server {}; start one, wait longer, or see whether it is in another \
+         domain or folder{reason}",
+        if waited.is_zero() { "now".to_owned() } else { format!("within {waited:?}") }
     )]
     NoServer {
         /// The service's name.

@@ -124,8 +124,8 @@ impl Node {
         Client::create(self, name, None)
     }
 
-    /// As [`service`](Node::service), of types that are told at run time. Whether a request has a length
-    /// that [fits](DynamicType::fits) is the caller's to look at.
+    /// As [`service`](Node::service), of types that are told at run time. A request whose length does not
+    /// [fit](DynamicType::fits) is dropped: its client gets an [`Error::NoReply`].
     ///
     /// # Errors
     /// As [`service`](Node::service); [`Error::Setting`] for types that are aligned to more than 16 bytes.

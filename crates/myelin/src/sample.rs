@@ -17,7 +17,7 @@ use crate::payload::Payload;
 /// publisher cannot reuse its memory, so a subscriber holds at most
 /// [`held_max`](crate::SubscriberBuilder::held_max) samples of more than 104 bytes.
 ///
-/// In a child of `fork`, the payload of such a sample is not mapped: reading it is a SIGSEGV.
+/// In a child of `fork`, the payload of such a sample is zeros.
 ///
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {

@@ -51,6 +51,26 @@ fn missing() {
     works(&node);
 }
 
+/// Its structures are those of the version that it was built for.
+#[test]
+fn a_library_of_another_version_is_refused_with_both() {
+    let is_its = |file: &String| file.contains("/libddsc.so.0.10.");
+    let mapped = open_to_the_network().ok().and_then(|_node| mapped().into_iter().find(is_its));
+    let Some(library) = mapped else { return println!("skipped: there is no CycloneDDS 0.10") };
+    let folder = tempfile::tempdir().unwrap();
+    for (version, role) in [("0.9.1", "other_version"), ("0.10.9", "asked")] {
+        let other = folder.path().join(format!("libddsc.so.{version}"));
+        std::fs::copy(&library, &other).unwrap();
+        starts(role, &[("MYELIN_CYCLONEDDS", other.to_str().unwrap())]);
+    }
+}
+
+fn other_version() {
+    let said = open_to_the_network().unwrap_err().to_string();
+    let both = ["libddsc.so.0.9.1 is version 0.9.1", "built for CycloneDDS 0.10"];
+    assert!(both.iter().all(|part| said.contains(part)), "{said}");
+}
+
 fn open_to_the_network() -> Result<Node, Error> {
     let folder = tempfile::tempdir().unwrap();
     Node::builder("asks").folder(folder.path()).network(true).open()
@@ -83,6 +103,7 @@ fn the_other_side() {
         Ok("not_asked") => not_asked(),
         Ok("asked") => asked(),
         Ok("missing") => missing(),
+        Ok("other_version") => other_version(),
         _ => {}
     }
 }

@@ -126,9 +126,7 @@ fn in_a_child_of_fork_every_call_is_an_error_and_the_parent_goes_on() {
         // SAFETY: it ends the child.
         unsafe { libc::_exit(wrong) };
     }
-    let mut status = -1;
-    // SAFETY: the pointer is valid.
-    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    let status = status_of(child);
     assert_eq!(status >> 8, 0, "call number {} of the list is no error", status >> 8);
     assert_eq!(status, 0);
 
@@ -136,6 +134,65 @@ fn in_a_child_of_fork_every_call_is_an_error_and_the_parent_goes_on() {
     loan.publish().unwrap();
     assert_eq!(subscriber.receive(WATCHDOG).unwrap().unwrap().len(), 1000);
 }
+
+/// What a child inherits leads neither to its parent's memory nor to what it maps itself.
+#[test]
+fn in_a_child_of_fork_loans_and_samples_are_zeros_of_its_own() {
+    let (_folder, node) = support::node();
+    let (publisher, mut subscriber) = support::ends(&node.topic::<[u8]>("image"));
+    publisher.publish_copy(&[7; BYTES]).unwrap();
+    let sample = subscriber.receive(WATCHDOG).unwrap().unwrap();
+    let shared = node.topic::<[u8]>("shared").publisher().unwrap().shared();
+    let mut shared_loan = shared.loan(BYTES).unwrap();
+    let mut loan = publisher.loan(BYTES).unwrap();
+    loan.fill(1);
+    shared_loan.fill(1);
+
+    // SAFETY: the child calls this library and `_exit`.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        // A node of its own, as is the rule; its mappings would go where there was room.
+        let folder = tempfile::tempdir().unwrap();
+        let own = Node::builder("child").folder(folder.path()).open().unwrap();
+        let (own_publisher, mut own_subscriber) = support::ends(&own.topic::<[u8]>("own"));
+        own_publisher.publish_copy(&[3; BYTES]).unwrap();
+        let own_sample = own_subscriber.receive(WATCHDOG).unwrap().unwrap();
+        assert!(sample.iter().all(|byte| *byte == 0));
+        assert!(loan.iter().all(|byte| *byte == 0));
+        loan.fill(9);
+        shared_loan.fill(9);
+        assert!(own_sample.iter().all(|byte| *byte == 3));
+        // And in a child of the child.
+        // SAFETY: as above.
+        let grandchild = unsafe { libc::fork() };
+        if grandchild == 0 {
+            loan.fill(10);
+            assert!(own_sample.iter().all(|byte| *byte == 0));
+            // SAFETY: it ends the process.
+            unsafe { libc::_exit(0) };
+        }
+        assert_eq!(status_of(grandchild), 0);
+        drop((loan, shared_loan, sample, subscriber, shared));
+        own_publisher.publish_copy(&[4; BYTES]).unwrap();
+        assert_eq!(own_subscriber.receive(WATCHDOG).unwrap().unwrap()[BYTES - 1], 4);
+        // SAFETY: it ends the process.
+        unsafe { libc::_exit(0) };
+    }
+    assert_eq!(status_of(child), 0);
+    assert!(sample.iter().all(|byte| *byte == 7));
+    assert!(loan.iter().chain(shared_loan.iter()).all(|byte| *byte == 1));
+    loan.publish().unwrap();
+    assert_eq!(subscriber.receive(WATCHDOG).unwrap().unwrap()[0], 1);
+}
+
+fn status_of(child: i32) -> i32 {
+    let mut status = -1;
+    // SAFETY: the pointer is valid.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    status
+}
+
+const BYTES: usize = 100_000;
 
 /// This test's other side, killed with it.
 struct Other(Child);

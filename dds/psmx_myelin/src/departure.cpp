@@ -23,8 +23,8 @@ std::multimap<const ddsi_domaingv *, Delivery *> watchers;
 /// CycloneDDS's own, the same for all domains.
 WriteEndpoint write_endpoint;
 
-/// How a proxy writer keeps its readers begins so; CycloneDDS does not install the header. Were it otherwise,
-/// no reader would be found.
+/// How a proxy writer keeps its readers begins so in the versions of version.cpp; CycloneDDS does not install the
+/// header, and its public functions do not find a writer any more that is being lost.
 struct MatchedReader {
   ddsrt_avl_node_t node;
   ddsi_guid_t guid;

@@ -10,6 +10,7 @@
 #include "frame.hpp"
 #include "support.hpp"
 #include "topic.hpp"
+#include "version.hpp"
 
 namespace psmx_myelin {
 namespace {
@@ -164,6 +165,7 @@ std::string Instance::topic_name(const char *topic, const char *partition) const
 extern "C" __attribute__((visibility("default"))) dds_return_t myelin_create_psmx(
     dds_psmx_t **made, dds_psmx_instance_id_t id, const char *config) {
   return psmx_myelin::guarded(DDS_RETCODE_BAD_PARAMETER, [&] {
+    psmx_myelin::check_version();
     *made = new psmx_myelin::Instance(id, config);
     return DDS_RETCODE_OK;
   });

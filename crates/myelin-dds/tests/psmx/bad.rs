@@ -1,8 +1,10 @@
 //! What goes wrong is said, and the network is the way where there is one.
 
+use std::path::Path;
+
 use crate::host::{ANOTHER_USER, OWN_SHARED_MEMORY};
 use crate::peer::{Exchange, MYELIN, Peer};
-use crate::plug_in::on_a_host;
+use crate::plug_in::{on_a_host, plug_in};
 
 #[test]
 fn without_a_shared_dev_shm_the_network_is_the_way() {
@@ -43,6 +45,30 @@ fn a_bad_config_is_refused_with_the_key_and_the_remedy() {
         ] {
             let log = Peer::start(Exchange::Myelin(config), "sub Small topic").fails();
             assert!(log.contains("psmx_myelin: ") && log.contains(said), "{config}: {log}");
+        }
+    });
+}
+
+#[test]
+fn a_cyclonedds_that_was_not_tested_is_refused() {
+    on_a_host("bad::a_cyclonedds_that_was_not_tested_is_refused", || {
+        let (prefix, _) = plug_in().expect("asked for before");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("untested");
+        std::fs::create_dir_all(&folder).unwrap();
+        // The name is all that tells; the loader goes by the soname inside.
+        for (version, is_refused) in [("11.0.1", false), ("11.9.0", true), ("12", true)] {
+            let other = folder.join(format!("libddsc.so.{version}"));
+            std::fs::copy(prefix.join("lib/libddsc.so.11"), &other).unwrap();
+            let preload = format!("LD_PRELOAD={}", other.display());
+            let peer = Peer::start_by(&["env", &preload], MYELIN, "sub Small topic");
+            if !is_refused {
+                assert_eq!(peer.line(), "ready shared");
+                peer.end();
+                continue;
+            }
+            let log = peer.fails();
+            let said = format!("the program has CycloneDDS {version} ({}", folder.display());
+            assert!(log.contains(&said) && log.contains("works with CycloneDDS 11.0.1"), "{log}");
         }
     });
 }

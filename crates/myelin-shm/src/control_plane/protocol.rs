@@ -368,8 +368,9 @@ impl<D: Clone> Protocol<D> {
     fn dropped(&mut self, id: EndpointId) {
         if let Some(mut publisher) = self.publishers.remove(&id) {
             for (subscriber, each) in publisher.matches.clear(id, &mut self.timers) {
+                let pair = Pair { publisher: id, subscriber };
+                self.cancel_offer(pair);
                 if each.state == State::Matched {
-                    let pair = Pair { publisher: id, subscriber };
                     self.actions.push(Action::Detach { pair });
                 }
             }

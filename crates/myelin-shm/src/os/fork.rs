@@ -1,10 +1,17 @@
 //! What a child of `fork` must not do: speak as its parent. Handles remember the generation of the
 //! process they were made in; a `pthread_atfork` handler raises it in the child and closes there
 //! what must not outlive the parent.
+//!
+//! Shared memory stays the parent's. Where it was, the child has zeros of its own: a loan or a sample that
+//! it inherits leads to nothing that anybody else has, neither of the parent nor of what the child maps
+//! later.
 
+use std::cell::UnsafeCell;
+use std::collections::BTreeMap;
 use std::os::fd::RawFd;
-use std::sync::Once;
+use std::ptr;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// The generation of this process; a handle made now belongs to it.
 pub(crate) fn mark() -> u32 {
@@ -12,8 +19,9 @@ pub(crate) fn mark() -> u32 {
     REGISTER.call_once(|| {
         // Miri knows no fork.
         if !cfg!(miri) {
-            // SAFETY: `in_child` is async-signal-safe: atomics and `close` alone.
-            unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
+            // SAFETY: `in_child` is async-signal-safe but for the lock, which `before` has taken: atomics,
+            // `close` and `mmap` alone.
+            unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
         }
     });
     GENERATION.load(Ordering::Relaxed)
@@ -43,8 +51,78 @@ pub(crate) fn keep_in_child(fd: RawFd) {
     }
 }
 
+/// A mapping that a child does not inherit: zeros are to be in its place there.
+#[cfg_attr(any(miri, loom), allow(dead_code, reason = "segments are of the heap there"))]
+pub(crate) fn not_inherited(address: usize, bytes: usize) {
+    mappings().insert(address, Mapping { bytes, is_zeros: false });
+}
+
+/// The mapping is needed no longer. Whether there is one: in a child the zeros, unless they could not be made.
+#[cfg_attr(any(miri, loom), allow(dead_code, reason = "as above"))]
+pub(crate) fn is_to_be_unmapped(address: usize, mark: u32) -> bool {
+    let known = mappings().remove(&address);
+    !is_forked(mark) || known.is_some_and(|mapping| mapping.is_zeros)
+}
+
+/// What a child does not inherit.
+struct Mapping {
+    bytes: usize,
+    /// In a child: there are zeros in its place.
+    is_zeros: bool,
+}
+
+/// By address.
+type Mappings = BTreeMap<usize, Mapping>;
+
+fn mappings() -> MutexGuard<'static, Mappings> {
+    MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// No other thread is to be changing the mappings while this one forks.
+extern "C" fn before() {
+    let guard = mappings();
+    // SAFETY: whoever has the lock has this.
+    unsafe { *HELD.0.get() = Some(guard) };
+}
+
+extern "C" fn after() {
+    // SAFETY: `before` has taken the lock in this thread.
+    drop(unsafe { (*HELD.0.get()).take() });
+}
+
+/// Private zeros, if nothing is there: what another library's handler has just mapped stays. Whether it could be
+/// done.
+fn put_zeros(address: usize, bytes: usize) -> bool {
+    // MAP_FIXED_NOREPLACE replaces nothing; a kernel older than 4.17 takes the address for a wish.
+    let flags =
+        libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    // Where memory is not overcommitted there may be none for so many zeros: then nobody gets the addresses.
+    for protection in [libc::PROT_READ | libc::PROT_WRITE, libc::PROT_NONE] {
+        let wanted = ptr::without_provenance_mut(address);
+        // SAFETY: no existing mapping is touched.
+        let got = unsafe { libc::mmap(wanted, bytes, protection, flags, -1, 0) };
+        if got == wanted {
+            return true;
+        }
+        if got != libc::MAP_FAILED {
+            // SAFETY: just mapped, for nobody.
+            unsafe { libc::munmap(got, bytes) };
+            return false;
+        }
+    }
+    false
+}
+
 extern "C" fn in_child() {
     GENERATION.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: as in `after`.
+    let held = unsafe { (*HELD.0.get()).take() };
+    if let Some(mut mappings) = held {
+        for (address, mapping) in &mut *mappings {
+            // In a child of a child they are there already.
+            mapping.is_zeros |= put_zeros(*address, mapping.bytes);
+        }
+    }
     for entry in &TO_CLOSE {
         let fd = entry.swap(0, Ordering::Relaxed) - 1;
         if fd >= 0 {
@@ -54,6 +132,15 @@ extern "C" fn in_child() {
         }
     }
 }
+
+static MAPPINGS: Mutex<Mappings> = Mutex::new(BTreeMap::new());
+/// The lock, while a thread forks.
+static HELD: Held = Held(UnsafeCell::new(None));
+
+struct Held(UnsafeCell<Option<MutexGuard<'static, Mappings>>>);
+
+// SAFETY: used by the thread alone that has the lock.
+unsafe impl Sync for Held {}
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);
 /// Descriptor + 1, or 0.

@@ -192,6 +192,7 @@ impl Segment {
         })?;
         let pointer = NonNull::new(pointer.cast()).expect("mmap never returns null");
         let segment = Segment { pointer, bytes, begin: 0, fork: fork::mark() };
+        fork::not_inherited(pointer.addr().get(), bytes);
         // SAFETY: the range is the mapping just made. Both calls are hints: a kernel without them
         // lets a child inherit the mapping (its handles refuse all the same), and faults later.
         unsafe {
@@ -275,11 +276,11 @@ impl Segment {
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        if fork::is_forked(self.fork) {
-            return; // not mapped in a child; something else may lie there
-        }
         #[cfg(not(any(miri, loom)))]
         {
+            if !fork::is_to_be_unmapped(self.pointer.addr().get(), self.fork) {
+                return; // not mapped in a child; something else may lie there
+            }
             // SAFETY: the mapping is ours and nothing borrows from it any more.
             let unmapped = unsafe { rustix::mm::munmap(self.pointer.as_ptr().cast(), self.bytes) };
             debug_assert!(unmapped.is_ok());

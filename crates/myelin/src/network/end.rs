@@ -1,7 +1,7 @@
 //! What a publisher and a subscriber have in common as DDS endpoints: their names there, and whom of
 //! the other side they cannot be matched with.
 
-use std::collections::BTreeSet;
+use std::collections::VecDeque;
 use std::sync::Mutex;
 
 use myelin_dds::{Endpoint, Guid};
@@ -21,8 +21,26 @@ pub(super) struct End {
     is_private: bool,
     type_text: String,
     vendor: Option<u16>,
-    /// Endpoints of another type, or vendor, that the user has been told of.
-    told: Mutex<BTreeSet<EndpointId>>,
+    /// Endpoints of another type, or vendor, that the user has been told of: the newest.
+    told: Mutex<Newest>,
+}
+
+/// A set of so many ids; with one more the oldest goes.
+#[derive(Debug, Default)]
+struct Newest(VecDeque<EndpointId>);
+
+impl Newest {
+    /// Whether it is new.
+    fn insert(&mut self, endpoint: EndpointId) -> bool {
+        if self.0.contains(&endpoint) {
+            return false;
+        }
+        if self.0.len() == TOLD_MAX {
+            self.0.pop_front();
+        }
+        self.0.push_back(endpoint);
+        true
+    }
 }
 
 impl End {
@@ -155,6 +173,8 @@ pub(super) fn type_text(spec: &Spec) -> String {
     }
 }
 
+/// Endpoints that one endpoint tells its user of once; of more it may tell again.
+const TOLD_MAX: usize = 1_024;
 /// Numbers of DDS's policies (`dds_qos_policy_id_t`).
 const DURABILITY: u32 = 2;
 const DEADLINE: u32 = 4;
@@ -163,3 +183,17 @@ const LIVELINESS: u32 = 8;
 const RELIABILITY: u32 = 11;
 const HISTORY: u32 = 13;
 const REPRESENTATION: u32 = 25;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_endless_endpoints_each_is_told_once_and_the_newest_are_known() {
+        let mut told = Newest::default();
+        let endless = 0..10 * TOLD_MAX as u64;
+        assert!(endless.clone().all(|endpoint| told.insert(endpoint)));
+        assert_eq!(told.0.len(), TOLD_MAX);
+        assert!(endless.rev().take(TOLD_MAX).all(|endpoint| !told.insert(endpoint)));
+    }
+}

@@ -110,7 +110,12 @@ struct Words {
 impl Calls for Words {
     fn received(&self, message: Message) -> bool {
         if let Some(word) = message.bytes().get(HEADER_BYTES..).and_then(Word::decode) {
-            lock(&self.heard).push(word);
+            let mut heard = lock(&self.heard);
+            if heard.len() >= HEARD_MAX {
+                return false; // until the node's thread has been here
+            }
+            heard.push(word);
+            drop(heard);
             self.queue.ask(Task::Flow);
         }
         true
@@ -133,6 +138,8 @@ impl Release for Nothing {
     fn released(&self, _bytes: usize) {}
 }
 
+/// Words that wait for the node's thread.
+const HEARD_MAX: usize = 16_384;
 /// No name of a topic of ours.
 pub(super) const FLOW_TOPIC: &str = "myelin_flow";
 

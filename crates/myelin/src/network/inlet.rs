@@ -1,7 +1,7 @@
 //! The way of other hosts' samples to a subscriber: a reader takes them, a proxy for each
 //! publisher puts them into the subscriber's queue, in the thread that has received them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
@@ -17,6 +17,7 @@ use super::host::{Card, Host, Kind};
 use super::open::Open;
 use super::queue::{Queue, Task};
 use super::session::Session;
+use super::waiting::Waiting;
 use super::wire::Wire;
 use super::{Encoding, Spec, lock, said};
 use crate::{EndpointId, Error, Event};
@@ -55,7 +56,7 @@ struct Group {
     /// By handle.
     sources: BTreeMap<u64, Source>,
     /// The next samples: for the first there is no room yet, or of its publisher nothing is known yet.
-    waiting: VecDeque<Message>,
+    waiting: Waiting<Message>,
     /// How many have ever waited.
     waited: u64,
     /// There is no room for the next. The node's thread looks after it.
@@ -74,7 +75,7 @@ struct Group {
 struct Detached {
     _reader: Option<Arc<Reader>>,
     _sources: BTreeMap<u64, Source>,
-    waiting: VecDeque<Message>,
+    waiting: Waiting<Message>,
 }
 
 /// A publisher.
@@ -171,7 +172,7 @@ fn groups(spec: &Spec, is_private: bool, subscription: &Arc<SubscriptionShared>)
         guid: Guid::default(),
         is_open: false,
         sources: BTreeMap::new(),
-        waiting: VecDeque::new(),
+        waiting: Waiting::default(),
         waited: 0,
         full: false,
         full_count: 0,
@@ -404,7 +405,8 @@ impl Shared {
     fn pass_on_waiting(&self, group: &mut Group) -> bool {
         while let Some(message) = group.waiting.pop_front() {
             if let Some(message) = self.pass_on(group, message) {
-                group.waiting.push_front(message);
+                let bytes = message.bytes().len();
+                group.waiting.push_front(message, bytes);
                 return group.knows_the_next();
             }
         }
@@ -462,8 +464,13 @@ impl Shared {
         } else if !self.is_private && group.waiting.len() >= depth as usize {
             // Myelin's publishers are told to wait; others know CycloneDDS's way alone.
             return false;
+        } else if group.waiting.is_full() {
+            // They have been told, and go on. This one is lost: a gap in its publisher's count, and the
+            // other topics go on.
+            return true;
         }
-        group.waiting.push_back(message);
+        let bytes = message.bytes().len();
+        group.waiting.push_back(message, bytes);
         group.waited += 1;
         true
     }
@@ -503,11 +510,10 @@ impl Group {
     /// has come since may be of one that was not there yet.
     fn drop_orphans(&mut self, waited: u64) {
         let new = (self.waited - waited).min(self.waiting.len() as u64) as usize;
-        let old = self.waiting.len() - new;
-        let new = self.waiting.split_off(old);
-        self.waiting.retain(|message| self.sources.contains_key(&message.writer()));
-        self.count_lost(old - self.waiting.len());
-        self.waiting.extend(new);
+        let Group { waiting, sources, .. } = self;
+        let is_known = |message: &Message| sources.contains_key(&message.writer());
+        let gone = waiting.retain_of_first(waiting.len() - new, is_known);
+        self.count_lost(gone);
     }
 
     /// Publishers that are not there are gone.

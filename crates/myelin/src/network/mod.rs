@@ -14,6 +14,7 @@ mod room;
 mod session;
 mod settings;
 mod state;
+mod waiting;
 mod wire;
 
 pub(crate) use inlet::Inlet;

@@ -40,8 +40,8 @@ pub(super) struct Shared {
     /// Of its writers.
     settings: Settings,
     route: Mutex<Route>,
-    /// Readers that have said that they take what is written.
-    ready: Mutex<BTreeSet<Guid>>,
+    /// Readers that have said that they take what is written; some before they are found here.
+    ready: Mutex<Ready>,
     /// Subscribers of other hosts, those that are ready.
     matches: Mutex<BTreeMap<u64, Match>>,
     /// How many; read on every publish.
@@ -81,6 +81,23 @@ struct Match {
     reliable: bool,
     buffer_bytes: u64,
     told: bool,
+}
+
+/// Readers that have spoken.
+#[derive(Debug, Default)]
+struct Ready(BTreeSet<Guid>);
+
+impl Ready {
+    /// Those that are `there` stay, and those that have spoken before they were found; not those that
+    /// have left, and of those before only as many as may be.
+    fn forget_the_gone(&mut self, there: &BTreeSet<Guid>, has_left: impl Fn(&Guid) -> bool) {
+        let mut early = 0;
+        self.0.retain(|reader| {
+            let is_there = there.contains(reader);
+            early += usize::from(!is_there);
+            is_there || (early <= EARLY_MAX && !has_left(reader))
+        });
+    }
 }
 
 impl Outlet {
@@ -312,7 +329,7 @@ impl Shared {
     pub(super) fn unbind(&self) {
         let bound = lock(&self.route).writer.take();
         drop(bound);
-        lock(&self.ready).clear();
+        lock(&self.ready).0.clear();
         self.update(BTreeMap::new());
     }
 
@@ -322,6 +339,8 @@ impl Shared {
             return;
         }
         match word.says {
+            // Nobody waits for one that has not spoken before.
+            Says::Full if !lock(&self.ready).0.contains(&word.reader) => {}
             Says::Full => self.room.set_full(word.reader, word.count),
             Says::Room => {
                 if self.room.set_room(&word.reader) {
@@ -330,7 +349,7 @@ impl Shared {
             }
             Says::Late => {} // to readers
             Says::Ready => {
-                if lock(&self.ready).insert(word.reader) {
+                if lock(&self.ready).0.insert(word.reader) {
                     self.refresh(host);
                 }
             }
@@ -355,7 +374,7 @@ impl Shared {
         let _ = writer.visit_matched(&mut |endpoint: Endpoint| {
             let card = Card::decode(&endpoint.user_data);
             there.insert(endpoint.guid);
-            let takes = |card: &Card| card.host != host && ready.contains(&endpoint.guid);
+            let takes = |card: &Card| card.host != host && ready.0.contains(&endpoint.guid);
             if card.as_ref().map_or_else(|| !self.end.is_foreign(&endpoint), takes) {
                 let each = Match {
                     endpoint: card.as_ref().map_or(endpoint.handle, |card| card.endpoint),
@@ -368,10 +387,7 @@ impl Shared {
             }
         });
         let matches = lock(&self.matches);
-        // One that has spoken before it was found here stays; one that has left is forgotten.
-        ready.retain(|reader| {
-            there.contains(reader) || !matches.values().any(|each| each.guid == *reader)
-        });
+        ready.forget_the_gone(&there, |reader| matches.values().any(|each| each.guid == *reader));
         drop((ready, matches));
         self.update(found);
     }
@@ -451,6 +467,9 @@ impl Shared {
 /// half of it: more fills no link of a robot any better, and what comes waits the longer behind it.
 const SOCKET_BYTES: u64 = 1 << 20;
 
+/// Readers that speak before they are found; the word of more is forgotten, and they have to speak again.
+const EARLY_MAX: usize = 1_024;
+
 /// What CycloneDDS calls.
 struct Watch {
     shared: Weak<Shared>,
@@ -464,5 +483,25 @@ impl Calls for Watch {
 
     fn incompatible(&self, policy: u32) {
         self.queue.ask(Task::OutletPolicy(self.shared.clone(), policy));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn readers_that_nobody_finds_are_kept_up_to_a_maximum() {
+        let name = |number: u64| [number.to_be_bytes(), [7; 8]].concat().try_into().unwrap();
+        let (there, left): (Guid, Guid) = (name(1 << 40), name(2 << 40));
+        let mut ready = Ready::default();
+        let early = (0..10 * EARLY_MAX as u64).map(name);
+        for reader in early.chain([there, left]) {
+            ready.0.insert(reader);
+            ready.forget_the_gone(&BTreeSet::from([there]), |reader| *reader == left);
+            assert!(ready.0.len() <= EARLY_MAX + 1);
+        }
+        assert!(ready.0.contains(&there) && !ready.0.contains(&left));
+        assert_eq!(ready.0.len(), EARLY_MAX + 1);
     }
 }

@@ -1,6 +1,6 @@
 //! What CycloneDDS's threads leave for the node's: they must not wait, nor end anything.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
 use std::sync::{Mutex, Weak};
 use std::time::Duration;
@@ -36,7 +36,28 @@ pub(super) enum Task {
     Say(Word),
 }
 
-/// The tasks. Any thread may add one, one takes them.
+impl Task {
+    /// Two of one key are as good as one: what there is is looked at when its turn comes. `None`: each is
+    /// for itself.
+    fn key(&self) -> Option<(u8, usize, u32)> {
+        let of = |shared: *const ()| shared.addr();
+        Some(match self {
+            Task::Outlet(shared) => (0, of(shared.as_ptr().cast()), 0),
+            Task::Inlet(shared) => (1, of(shared.as_ptr().cast()), 0),
+            Task::Full(shared) => (2, of(shared.as_ptr().cast()), 0),
+            Task::OutletPolicy(shared, policy) => (3, of(shared.as_ptr().cast()), *policy),
+            Task::InletPolicy(shared, policy) => (4, of(shared.as_ptr().cast()), *policy),
+            Task::Discovery => (5, 0, 0),
+            Task::Flow => (6, 0, 0),
+            Task::Peers => (7, 0, 0),
+            Task::Interfaces => (8, 0, 0),
+            Task::Say(_) => return None,
+        })
+    }
+}
+
+/// The tasks. Any thread may add one, one takes them. However much comes from the network, there is one of
+/// a kind for each endpoint of this process.
 pub(super) struct Queue {
     content: Mutex<Content>,
     /// Counted up for the taker that sleeps.
@@ -48,8 +69,8 @@ pub(super) struct Queue {
 #[derive(Default)]
 struct Content {
     tasks: VecDeque<Task>,
-    /// One [`Task::Discovery`] is enough.
-    has_discovery: bool,
+    /// Of the tasks.
+    keys: BTreeSet<(u8, usize, u32)>,
     stop: bool,
     /// The taker sleeps, or is about to.
     asleep: bool,
@@ -66,7 +87,7 @@ impl Queue {
 
     pub(super) fn ask(&self, task: Task) {
         let mut content = lock(&self.content);
-        if matches!(task, Task::Discovery) && std::mem::replace(&mut content.has_discovery, true) {
+        if task.key().is_some_and(|key| !content.keys.insert(key)) {
             return;
         }
         content.tasks.push_back(task);
@@ -92,7 +113,8 @@ impl Queue {
             self.sleep(limit);
         }
         let mut content = lock(&self.content);
-        (content.asleep, content.has_discovery) = (false, false);
+        content.asleep = false;
+        content.keys.clear();
         (!content.stop).then(|| std::mem::take(&mut content.tasks))
     }
 
@@ -113,7 +135,7 @@ impl Queue {
         let has_changed = sources.get(1).is_some_and(|source| !source.revents().is_empty());
         if let Some(watch) = self.interfaces.as_ref().filter(|_| has_changed) {
             watch.drain();
-            lock(&self.content).tasks.push_back(Task::Interfaces);
+            self.ask(Task::Interfaces);
         }
     }
 }
@@ -123,14 +145,30 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::network::flow::Says;
+
+    #[test]
+    fn a_flood_is_one_task() {
+        let queue = Queue::new(None).unwrap();
+        for _ in 0..2 {
+            for policy in 0..10_000 {
+                queue.ask(Task::Flow);
+                queue.ask(Task::Inlet(Weak::new()));
+                queue.ask(Task::InletPolicy(Weak::new(), policy % 3));
+            }
+            assert_eq!(queue.take(None).unwrap().len(), 5);
+        }
+    }
 
     #[test]
     fn every_task_wakes_and_none_is_lost() {
         let queue = Arc::new(Queue::new(None).unwrap());
         assert!(queue.take(Some(Duration::ZERO)).unwrap().is_empty());
         let asking = queue.clone();
+        let says = Says::Room;
+        let word = Word { writer: [1; 16], reader: [2; 16], says, count: 0 };
         let thread = std::thread::spawn(move || {
-            (0..10_000).for_each(|_| asking.ask(Task::Flow));
+            (0..10_000).for_each(|_| asking.ask(Task::Say(word)));
         });
         let mut taken = 0;
         while taken < 10_000 {

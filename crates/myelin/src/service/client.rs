@@ -13,7 +13,7 @@ use super::server::left;
 use super::wire::{
     HEADER_BYTES, HELLO, REPLIED, ReplyOf, RequestOf, has_payload, header, header_bytes, offset,
 };
-use super::{CALLS_MAX, Told, publisher, replies_of, requests_of, subscriber};
+use super::{CALLS_MAX, TAKEN_MAX, Told, publisher, replies_of, requests_of, subscriber};
 use crate::header_slice::HeaderSlice;
 use crate::loan::Loan;
 use crate::node::Node;
@@ -22,7 +22,7 @@ use crate::plain_data::PlainData;
 use crate::publisher::Publisher;
 use crate::sample::Sample;
 use crate::subscriber::{Interrupter, Subscriber, until_ns};
-use crate::{Error, Event, Wait};
+use crate::{EndpointId, Error, Event, Wait};
 
 /// A client of a service: sends requests and gets a reply to each. Made by
 /// [`Node::client`](crate::Node::client).
@@ -69,6 +69,8 @@ struct State<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     of_requests: Events,
     of_replies: Events,
     calls: Calls<Sample<[u8]>>,
+    /// Servers that have left or died, whose last replies may not have been taken yet.
+    gone: Vec<EndpointId>,
     /// A server has come that this client has not said hello to.
     owes_hello: bool,
     /// Why one that is there cannot be used.
@@ -91,6 +93,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
             of_replies: Events::new(replies.observer(), waiting),
             replies,
             calls: Calls::new(),
+            gone: Vec::new(),
             owes_hello: false,
             refusal: String::new(),
         };
@@ -179,6 +182,12 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
         self.state.borrow_mut().of_requests.take()
     }
 
+    /// What its topic of replies is named after.
+    #[cfg(test)]
+    pub(super) fn id(&self) -> u64 {
+        self.id
+    }
+
     fn loan_bytes(&self, bytes: usize) -> Result<RequestLoan<'_, Req, Rep>, Error> {
         let loan = self.requests.loan_bytes(offset::<Req>().saturating_add(bytes))?;
         Ok(RequestLoan { client: self, loan })
@@ -234,27 +243,29 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> State<Req, Rep> {
     fn update(&mut self) -> Result<(), Error> {
-        // First the events, then the replies, then what the events mean: what a server has replied
-        // before its death is there once we have been told of that.
         self.of_replies.fresh();
-        let events = self.of_requests.fresh();
-        let taken = self.take_replies();
-        for event in events {
+        for event in self.of_requests.fresh() {
             match event {
                 Event::Matched { endpoint, .. } => {
                     self.calls.server_came(endpoint);
                     self.owes_hello = true;
                 }
-                Event::Unmatched { endpoint, .. } => self.calls.server_gone(endpoint),
+                Event::Unmatched { endpoint, .. } => self.gone.push(endpoint),
                 Event::Incompatible { reason, .. } => self.refusal = format!(" ({reason})"),
                 _ => {}
             }
         }
-        taken
+        self.take_replies()
     }
 
+    /// Takes as many as can be asked for; the caller looks at its clock and comes again.
     fn take_replies(&mut self) -> Result<(), Error> {
-        while let Some(sample) = self.replies.take()? {
+        for _ in 0..TAKEN_MAX {
+            let Some(sample) = self.replies.take()? else {
+                // What a server replied before its end was there when we heard of the end.
+                self.gone.drain(..).for_each(|server| self.calls.server_gone(server));
+                return Ok(());
+            };
             let [number, status] = header(sample.as_bytes());
             let is_reply = status == REPLIED && has_payload::<Rep>(sample.as_bytes().len());
             let reply = if is_reply { Ok(sample.into_bytes()) } else { Err(Failure::NoReply) };

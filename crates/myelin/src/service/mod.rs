@@ -61,6 +61,7 @@ fn subscriber<T: Payload + ?Sized>(
 /// Types of the topics of requests and of replies, if those are told at run time.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
+    request: DynamicType,
     requests: DynamicType,
     replies: DynamicType,
 }
@@ -79,6 +80,7 @@ impl Told {
             });
         }
         Ok(Told {
+            request: request.clone(),
             requests: DynamicType::of_service("request", request, reply),
             replies: DynamicType::of_service("reply", request, reply),
         })
@@ -95,7 +97,12 @@ fn replies_of(service: &str, client: u64) -> String {
 
 /// Room for all calls, and for a hello to each of a few servers.
 const DEPTH: u32 = 2 * CALLS_MAX as u32;
+/// Messages that one look at a topic takes before its caller looks at the clock again.
+const TAKEN_MAX: usize = 2 * DEPTH as usize;
 /// How long to wait for a link to another host to have room.
 const ROOM_LIMIT: Duration = Duration::from_secs(1);
 /// Requests that a server, and replies that a client may keep at once.
 const HELD_MAX: u32 = 256;
+
+#[cfg(test)]
+mod tests;

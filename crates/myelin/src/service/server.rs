@@ -12,7 +12,7 @@ use super::wire::{
     HEADER_BYTES, HELLO, NO_REPLY, REPLIED, ReplyOf, RequestOf, has_payload, header, header_bytes,
     offset,
 };
-use super::{SERVICE_CLIENTS_MAX, Told, publisher, replies_of, requests_of, subscriber};
+use super::{SERVICE_CLIENTS_MAX, TAKEN_MAX, Told, publisher, replies_of, requests_of, subscriber};
 use crate::callback::Callback;
 use crate::executor::Executor;
 use crate::header_slice::HeaderSlice;
@@ -124,13 +124,15 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
         Ok(Service { requests, clients: Clients { node, service, told, events, open, gone } })
     }
 
-    /// The next request, if there is one. Never waits.
+    /// The next request, if there is one. Never waits. Of a client that sends anything else without end it
+    /// skips a few hundred messages, and returns `None`: what comes behind them is there at the next call.
     ///
     /// # Errors
     /// As [`Subscriber::take`]. What memory or the limit of open files forbid at the first request of a
     /// client: that one is lost, and its client told nothing.
     pub fn take(&mut self) -> Result<Option<Request<Req, Rep>>, Error> {
-        while let Some(sample) = self.requests.take()? {
+        for _ in 0..TAKEN_MAX {
+            let Some(sample) = self.requests.take()? else { break };
             if let Some(request) = self.clients.request(sample)? {
                 return Ok(Some(request));
             }
@@ -235,9 +237,14 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clients<Req, Rep> {
         }
         let [client, number] = header(sample.as_bytes());
         let to = self.way_back(sample.publisher(), client)?;
-        let is_request = number != HELLO && has_payload::<Req>(sample.as_bytes().len());
-        let replied = AtomicBool::new(false);
-        Ok(is_request.then(|| Request { sample, to, number, replied }))
+        if number == HELLO {
+            return Ok(None);
+        }
+        let bytes = sample.as_bytes().len();
+        let fits = |told: &Told| told.request.fits(bytes - offset::<Req>());
+        let fits = has_payload::<Req>(bytes) && self.told.as_ref().is_none_or(fits);
+        let request = Request { sample, to, number, replied: AtomicBool::new(false) };
+        Ok(fits.then_some(request)) // of one that is dropped its client is told
     }
 
     fn way_back(&mut self, endpoint: EndpointId, client: u64) -> Result<WayBack<Req, Rep>, Error> {

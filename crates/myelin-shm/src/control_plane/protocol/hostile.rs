@@ -8,9 +8,13 @@ use crate::control_plane::protocol::{Action, Input, Protocol};
 use crate::limits::MATCHES_TOLD_MAX;
 use crate::topic::{AnnouncedQos, EndpointId, Reliability, Topic};
 
-/// A node that has met a peer, which has a publisher and a subscriber. What the node says is taken at
-/// once; of memory and descriptors there is none.
-pub(crate) struct Met(pub(crate) Protocol<()>);
+/// A node that has met a peer, which has a publisher and a subscriber. There is no memory and there are
+/// no descriptors.
+pub(crate) struct Met {
+    pub(crate) protocol: Protocol<()>,
+    /// The peer reads at once what the node says; otherwise it never reads.
+    reads: bool,
+}
 
 pub(crate) const LINK: u64 = 2;
 pub(crate) const PEER: u64 = 2 << NODE_SHIFT;
@@ -21,12 +25,16 @@ const QOS: AnnouncedQos =
 
 impl Met {
     pub(crate) fn new() -> Met {
-        let mut met = Met(Protocol::new(1 << NODE_SHIFT, String::new(), 1));
+        Met::with_peer_that_reads(true)
+    }
+
+    pub(crate) fn with_peer_that_reads(reads: bool) -> Met {
+        let protocol = Protocol::new(1 << NODE_SHIFT, String::new(), 1);
+        let mut met = Met { protocol, reads };
         let who = Credentials { pid: 2, uid: 1 };
         met.handle(Input::Linked { link: LINK, who, called: None });
         let name = String::new();
         met.handle(Input::Hello { link: LINK, node: PEER, name, owner: Some(1) });
-        let topic = |name: &str| Topic { name: name.into(), type_name: "T".into(), type_hash: 7 };
         met.hears(Message::Published { publisher: PUBLISHER, topic: topic("a"), qos: QOS });
         met.hears(Message::Subscribed { subscriber: SUBSCRIBER, topic: topic("b"), qos: QOS });
         met
@@ -37,10 +45,10 @@ impl Met {
         let mut sent = Vec::new();
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
-            for action in self.0.handle(0, input) {
+            for action in self.protocol.handle(0, input) {
                 match action {
                     Action::Send { message, .. } => sent.push(message),
-                    Action::Drain { link } => inputs.push(Input::Drained { link }),
+                    Action::Drain { link } if self.reads => inputs.push(Input::Drained { link }),
                     Action::Count { link } => {
                         inputs.push(Input::Counted { link, counted: Vec::new() });
                     }
@@ -51,6 +59,21 @@ impl Met {
         sent
     }
 
+    /// A publisher of the node's own on the topic of the peer's subscriber.
+    #[cfg(test)]
+    fn makes_publisher(&mut self) -> EndpointId {
+        let id = self.protocol.new_endpoint(&topic("b")).expect("there are few");
+        let input = Input::PublisherMade { id, topic: topic("b"), qos: QOS, publication: () };
+        self.handle(input);
+        id
+    }
+
+    /// Offers that wait for the peer.
+    #[cfg(test)]
+    fn queued_offers(&self) -> usize {
+        self.protocol.links[&LINK].queued_offers()
+    }
+
     pub(crate) fn hears(&mut self, message: Message) -> Vec<Message> {
         let descriptors = vec![(); message.descriptors()];
         self.handle(Input::Said { link: LINK, message, descriptors })
@@ -58,16 +81,21 @@ impl Met {
 
     #[cfg(test)]
     pub(crate) fn is_linked(&self) -> bool {
-        self.0.peers().count() == 1
+        self.protocol.peers().count() == 1
     }
 }
 
-/// A peer that is asked, and says these messages, each after a byte that says how long it is.
+fn topic(name: &str) -> Topic {
+    Topic { name: name.into(), type_name: "T".into(), type_hash: 7 }
+}
+
+/// A peer that is asked, and says these messages, each after a byte that says how long it is. It reads if
+/// their number of bytes is even.
 #[cfg(fuzzing)]
 pub(crate) fn talk(mut bytes: &[u8]) {
-    let mut met = Met::new();
-    let topic = Topic { name: "a".into(), type_name: "T".into(), type_hash: 7 };
-    let id = met.0.new_endpoint(&topic).expect("it is the first");
+    let mut met = Met::with_peer_that_reads(bytes.len().is_multiple_of(2));
+    let topic = topic("a");
+    let id = met.protocol.new_endpoint(&topic).expect("it is the first");
     met.handle(Input::SubscriberMade { id, topic, qos: QOS, ignore_own_node: false });
     met.handle(Input::Survey);
     while let Some((length, rest)) = bytes.split_first() {
@@ -78,9 +106,62 @@ pub(crate) fn talk(mut bytes: &[u8]) {
             Err(_) => drop(met.handle(Input::Nonsense { link: LINK })),
         }
     }
-    let graph = met.0.graph(&Vec::new(), Some(met.0.survey()));
+    let graph = met.protocol.graph(&Vec::new(), Some(met.protocol.survey()));
     assert!(graph.matches.len() <= MATCHES_TOLD_MAX + 1);
     assert!(graph.endpoints.iter().any(|it| it.id == id));
     met.handle(Input::Ended { link: LINK });
-    assert_eq!(met.0.graph(&Vec::new(), None).endpoints.len(), 1, "what it said has gone with it");
+    assert_eq!(
+        met.protocol.graph(&Vec::new(), None).endpoints.len(),
+        1,
+        "what it said has gone with it"
+    );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Once its announcements are on their way.
+    fn met_a_peer_that_does_not_read() -> Met {
+        let mut met = Met::with_peer_that_reads(false);
+        met.makes_publisher();
+        met
+    }
+
+    #[test]
+    fn a_peer_that_declines_and_asks_without_reading_costs_no_more_memory() {
+        let mut met = met_a_peer_that_does_not_read();
+        let publisher = met.makes_publisher();
+        let before = met.queued_offers();
+        for _ in 0..1_000 {
+            let (subscriber, reason) = (SUBSCRIBER, String::new());
+            met.hears(Message::Declined { publisher, subscriber, reason });
+            met.hears(Message::Ask { publisher, subscriber });
+        }
+        assert!(met.is_linked());
+        assert_eq!((before, met.queued_offers()), (2, 2));
+    }
+
+    #[test]
+    fn nor_does_one_whose_subscribers_come_and_go() {
+        let mut met = met_a_peer_that_does_not_read();
+        let before = met.queued_offers();
+        for number in 3..1_000 {
+            let subscriber = PEER | number;
+            met.hears(Message::Subscribed { subscriber, topic: topic("b"), qos: QOS });
+            met.hears(Message::Unsubscribed { subscriber });
+        }
+        assert!(met.is_linked());
+        assert_eq!((before, met.queued_offers()), (1, 1));
+    }
+
+    #[test]
+    fn nor_do_publishers_of_our_own_that_come_and_go() {
+        let mut met = met_a_peer_that_does_not_read();
+        for _ in 0..1_000 {
+            let id = met.makes_publisher();
+            met.handle(Input::Dropped { id });
+        }
+        assert_eq!(met.queued_offers(), 1);
+    }
 }

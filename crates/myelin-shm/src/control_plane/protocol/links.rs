@@ -8,7 +8,7 @@
 //! one when the other side has made room for all of the last. So what waits for a peer is bounded,
 //! however many endpoints there are, and a peer that is stopped for a while costs no memory.
 
-use std::collections::VecDeque;
+use std::collections::BTreeSet;
 
 use crate::control_plane::directory::{Kind, NODE_SHIFT, node_of};
 use crate::control_plane::link::Credentials;
@@ -52,8 +52,8 @@ pub(super) struct Greeted {
     told: EndpointId,
     /// All that we had when we met have been told.
     is_ready: bool,
-    /// Offers to be made, in their order.
-    to_offer: VecDeque<Pair>,
+    /// Offers to be made: those that are [`Queued`](super::matches::State::Queued), and no others.
+    to_offer: BTreeSet<Pair>,
     /// A burst is on its way.
     is_draining: bool,
     /// It has asked, and is told last of all.
@@ -114,6 +114,11 @@ impl Peer {
             let others = usize::from(greeted.is_draining) + usize::from(greeted.report.is_some());
             greeted.to_offer.len() + others
         })
+    }
+
+    #[cfg(test)]
+    pub(super) fn queued_offers(&self) -> usize {
+        self.greeted().map_or(0, |greeted| greeted.to_offer.len())
     }
 }
 
@@ -219,7 +224,7 @@ impl<D: Clone> Protocol<D> {
             called,
             told: self.node,
             is_ready: false,
-            to_offer: VecDeque::new(),
+            to_offer: BTreeSet::new(),
             is_draining: false,
             report: None,
             query: Box::default(),
@@ -391,8 +396,17 @@ impl<D: Clone> Protocol<D> {
     pub(super) fn offer_by(&mut self, link: u64, pair: Pair) {
         debug_assert_eq!(node_of(pair.publisher), self.node);
         if let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) {
-            peer.to_offer.push_back(pair);
+            peer.to_offer.insert(pair);
             self.tell(link);
+        }
+    }
+
+    /// An offer is not to be made any more, if it waits for its turn.
+    pub(super) fn cancel_offer(&mut self, pair: Pair) {
+        let link = self.link_of(pair.subscriber);
+        let peer = link.and_then(|link| self.links.get_mut(&link)).and_then(Peer::greeted_mut);
+        if let Some(peer) = peer {
+            peer.to_offer.remove(&pair);
         }
     }
 
@@ -422,7 +436,7 @@ impl<D: Clone> Protocol<D> {
                     Some(Message::Ready)
                 }
                 // It has been told of the publisher by now.
-                None => match peer.to_offer.pop_front() {
+                None => match peer.to_offer.pop_first() {
                     Some(pair) => {
                         sent += self.make_offer(pair);
                         continue;

@@ -172,6 +172,7 @@ impl<D: Clone> Protocol<D> {
         let pid = matches.get(subscriber).map_or(0, |each| each.pid);
         let ids = (publisher, subscriber);
         let before = matches.refuse(&mut self.timers, ids, reason.clone(), None);
+        self.cancel_offer(pair);
         self.tell_incompatible(publisher, subscriber, reason);
         if before == Some(State::Matched) {
             self.actions.push(Action::Detach { pair });
@@ -186,6 +187,7 @@ impl<D: Clone> Protocol<D> {
             return;
         };
         let ended = matches.remove(&mut self.timers, (publisher, subscriber));
+        self.cancel_offer(pair);
         if let Some(ended) = ended.filter(|ended| ended.state == State::Matched) {
             self.actions.push(Action::Detach { pair });
             self.tell_end(publisher, subscriber, ended.pid, died);

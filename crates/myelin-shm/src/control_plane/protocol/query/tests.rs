@@ -15,7 +15,7 @@ fn is_dropped_for_the_last_of(answers: Vec<Message>) {
         met.hears(answer);
     }
     assert!(!met.is_linked());
-    let graph = met.0.graph(&Vec::new(), Some(1));
+    let graph = met.protocol.graph(&Vec::new(), Some(1));
     assert_eq!(graph, Graph { nodes: graph.nodes.clone(), ..Graph::default() });
 }
 
@@ -43,7 +43,7 @@ const END: Message = Message::Answered { is_complete: true };
 fn what_a_peer_answers_is_in_the_graph_until_the_survey_ends() {
     let mut met = Met::new();
     assert_eq!(met.handle(Input::Survey), [Message::Query]);
-    let survey = met.0.survey();
+    let survey = met.protocol.survey();
     assert!(met.handle(Input::Survey).is_empty(), "it is being asked");
     for answer in [
         published(PUBLISHER),
@@ -55,25 +55,28 @@ fn what_a_peer_answers_is_in_the_graph_until_the_survey_ends() {
         layout(7, "u8 @0} 1", true),
     ] {
         assert!(met.hears(answer).is_empty());
-        assert!(met.0.is_awaited(survey));
+        assert!(met.protocol.is_awaited(survey));
     }
-    let silent = met.0.graph(&Vec::new(), Some(survey));
+    let silent = met.protocol.graph(&Vec::new(), Some(survey));
     assert_eq!((silent.silent, silent.matches.len()), (vec![PEER], 0));
     met.hears(Message::Answered { is_complete: false });
-    assert!(met.is_linked() && !met.0.is_awaited(survey));
-    let graph = met.0.graph(&Vec::new(), Some(survey));
+    assert!(met.is_linked() && !met.protocol.is_awaited(survey));
+    let graph = met.protocol.graph(&Vec::new(), Some(survey));
     assert_eq!((&graph.silent[..], &graph.incomplete[..]), (&[][..], &[PEER][..]));
     let counters: Vec<_> = graph.endpoints.iter().map(|it| it.counters.unwrap()).collect();
     let publisher = Counters::Publisher { published: 5, memory_bytes: 6 };
     assert_eq!(counters, [publisher, Counters::Subscriber { lost: 1, held: 2, memory_bytes: 3 }]);
     assert_eq!(graph.matches.len(), 3);
     assert_eq!(graph.types[0].layout.as_deref(), Some("T{a: u8 @0} 1"));
-    assert!(met.0.graph(&Vec::new(), None).matches.is_empty(), "nobody was asked for this one");
+    assert!(
+        met.protocol.graph(&Vec::new(), None).matches.is_empty(),
+        "nobody was asked for this one"
+    );
     // Two surveys were begun.
-    met.0.end_survey();
-    assert_eq!(met.0.answers(survey).count(), 1);
-    met.0.end_survey();
-    assert_eq!(met.0.answers(survey).count(), 0);
+    met.protocol.end_survey();
+    assert_eq!(met.protocol.answers(survey).count(), 1);
+    met.protocol.end_survey();
+    assert_eq!(met.protocol.answers(survey).count(), 0);
     assert_eq!(met.handle(Input::Survey), [Message::Query], "it is asked again");
 }
 
@@ -81,12 +84,12 @@ fn what_a_peer_answers_is_in_the_graph_until_the_survey_ends() {
 fn an_answer_that_comes_when_nobody_waits_is_forgotten() {
     let mut met = Met::new();
     met.handle(Input::Survey);
-    met.0.end_survey();
+    met.protocol.end_survey();
     met.hears(published(PUBLISHER));
     met.hears(END);
-    assert_eq!(met.0.answers(0).count(), 0);
+    assert_eq!(met.protocol.answers(0).count(), 0);
     met.handle(Input::Survey);
-    assert!(met.0.is_awaited(met.0.survey()), "it is asked anew");
+    assert!(met.protocol.is_awaited(met.protocol.survey()), "it is asked anew");
 }
 
 #[test]
@@ -139,7 +142,7 @@ fn answers_without_end_are_bounded() {
     for count in 0..100_000 {
         met.hears(published(PEER | (100 + count)));
     }
-    let query = &met.0.greeted().next().unwrap().query;
+    let query = &met.protocol.greeted().next().unwrap().query;
     assert!(met.is_linked() && query.asked.as_ref().unwrap().counted.is_empty());
 }
 
@@ -147,9 +150,9 @@ fn answers_without_end_are_bounded() {
 fn a_peer_that_asks_is_told_all_and_may_ask_again() {
     let mut met = Met::new();
     let long = "ü".repeat(LAYOUT_BYTES_MAX / 2);
-    met.0.describe(7, long.clone());
-    met.0.describe(8, format!("{long}ü"));
-    met.0.describe(9, String::new());
+    met.protocol.describe(7, long.clone());
+    met.protocol.describe(8, format!("{long}ü"));
+    met.protocol.describe(9, String::new());
     for _ in 0..2 {
         let told = met.hears(Message::Query);
         let (end, layouts) = told.split_last().unwrap();
@@ -166,12 +169,12 @@ fn a_peer_that_asks_is_told_all_and_may_ask_again() {
 fn a_peer_that_asks_before_it_is_told_is_dropped() {
     let mut met = Met::new();
     for count in 0..40 {
-        met.0.describe(count, "u8".to_owned());
+        met.protocol.describe(count, "u8".to_owned());
     }
     let query = || Input::Said { link: LINK, message: Message::Query, descriptors: Vec::new() };
-    met.0.handle(0, query());
-    met.0.handle(0, Input::Counted { link: LINK, counted: Vec::new() });
+    met.protocol.handle(0, query());
+    met.protocol.handle(0, Input::Counted { link: LINK, counted: Vec::new() });
     assert!(met.is_linked());
-    met.0.handle(0, query());
+    met.protocol.handle(0, query());
     assert!(!met.is_linked());
 }

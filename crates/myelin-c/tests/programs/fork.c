@@ -1,0 +1,104 @@
+/* What a child of fork inherits, a loan, a sample, a request's loan, is zeros of its own there: it is written and
+ * given back without harm to its parent, and to what it maps itself. */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "check.h"
+
+#define BYTES 100000
+
+struct ends {
+  myelin_node *node;
+  myelin_topic *topic;
+  myelin_publisher *publisher;
+  myelin_subscriber *subscriber;
+};
+
+static struct ends open_ends(const char *name) {
+  struct ends ends;
+  OK(myelin_node_open(name, NULL, &ends.node));
+  OK(myelin_topic_open(ends.node, name, NULL, NULL, &ends.topic));
+  OK(myelin_publisher_open(ends.topic, NULL, &ends.publisher));
+  OK(myelin_subscriber_open(ends.topic, NULL, &ends.subscriber));
+  OK(myelin_publisher_wait_for_match(ends.publisher, 1, WATCHDOG_NS));
+  return ends;
+}
+
+static void close_ends(struct ends ends) {
+  OK(myelin_publisher_close(ends.publisher));
+  OK(myelin_subscriber_close(ends.subscriber));
+  OK(myelin_topic_close(ends.topic));
+  OK(myelin_node_close(ends.node));
+}
+
+static int is_all(const void *data, char byte) {
+  const char *bytes = data;
+  for (size_t at = 0; at < BYTES; at++)
+    if (bytes[at] != byte) return 0;
+  return 1;
+}
+
+/* A sample of so many bytes of this value. */
+static struct myelin_sample pass(struct ends ends, char byte) {
+  struct myelin_loan loan = MYELIN_INIT(myelin_loan);
+  struct myelin_sample sample = MYELIN_INIT(myelin_sample);
+  OK(myelin_publisher_loan(ends.publisher, BYTES, &loan));
+  memset(loan.data, byte, BYTES);
+  OK(myelin_publisher_publish(ends.publisher, &loan, NULL));
+  OK(myelin_subscriber_receive(ends.subscriber, WATCHDOG_NS, &sample));
+  return sample;
+}
+
+int main(void) {
+  struct ends ends = open_ends("parent");
+  myelin_server *server;
+  myelin_client *client;
+  OK(myelin_server_open(ends.node, "service", NULL, NULL, &server));
+  OK(myelin_client_open(ends.node, "service", NULL, NULL, &client));
+  struct myelin_sample sample = pass(ends, 7);
+  struct myelin_loan loan = MYELIN_INIT(myelin_loan), second = loan, request = loan;
+  OK(myelin_publisher_loan(ends.publisher, BYTES, &loan));
+  OK(myelin_publisher_loan(ends.publisher, BYTES, &second));
+  OK(myelin_client_loan(client, BYTES, &request));
+  memset(loan.data, 1, BYTES);
+  memset(request.data, 1, BYTES);
+
+  pid_t child = fork();
+  CHECK(child >= 0);
+  if (child == 0) {
+    struct ends own = open_ends("child");
+    struct myelin_sample own_sample = pass(own, 3);
+    CHECK(is_all(sample.data, 0) && is_all(loan.data, 0));
+    memset(loan.data, 9, BYTES);
+    memset(second.data, 9, BYTES);
+    memset(request.data, 9, BYTES);
+    CHECK(is_all(own_sample.data, 3));
+    FAILS(myelin_publisher_publish(ends.publisher, &loan, NULL), MYELIN_ERROR_FORKED, "fork");
+    OK(myelin_publisher_discard(ends.publisher, &second));
+    OK(myelin_client_discard(client, &request));
+    OK(myelin_sample_release(&sample));
+    OK(myelin_client_close(client));
+    OK(myelin_server_close(server));
+    close_ends(ends);
+    OK(myelin_sample_release(&own_sample));
+    close_ends(own);
+    _exit(0);
+  }
+  int status = -1;
+  CHECK(waitpid(child, &status, 0) == child);
+  CHECK(status == 0);
+
+  CHECK(is_all(sample.data, 7) && is_all(loan.data, 1) && is_all(request.data, 1));
+  OK(myelin_sample_release(&sample));
+  OK(myelin_publisher_publish(ends.publisher, &loan, NULL));
+  OK(myelin_subscriber_receive(ends.subscriber, WATCHDOG_NS, &sample));
+  CHECK(is_all(sample.data, 1));
+  OK(myelin_sample_release(&sample));
+  OK(myelin_publisher_discard(ends.publisher, &second));
+  OK(myelin_client_discard(client, &request));
+  OK(myelin_client_close(client));
+  OK(myelin_server_close(server));
+  close_ends(ends);
+  puts("all forks");
+  return 0;
+}

@@ -1,0 +1,57 @@
+#include "version.hpp"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+
+#include <algorithm>
+#include <iterator>
+#include <stdexcept>
+#include <string>
+
+#include "dds/dds.h"
+#include "dds/version.h"
+
+namespace psmx_myelin {
+namespace {
+
+/// After each new one: the tests of crates/myelin-dds/tests/psmx, and a look at `MatchedReader` in departure.cpp.
+constexpr const char *tested[] = {"11.0.1"};
+
+bool is_tested(const std::string &version) {
+  return std::find(std::begin(tested), std::end(tested), version) != std::end(tested);
+}
+
+/// The file that CycloneDDS was loaded from.
+std::string loaded_from() {
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void *>(&dds_create_participant), &info) == 0) return "";
+  char *resolved = realpath(info.dli_fname, nullptr);
+  const std::string path = resolved != nullptr ? resolved : info.dli_fname;
+  free(resolved);
+  return path;
+}
+
+/// What comes after `.so.` in a library's name; the version of the headers, if nothing does (CycloneDDS has no
+/// function that tells).
+std::string version_of(const std::string &path) {
+  const size_t at = path.rfind(".so.");
+  return at == std::string::npos ? DDS_VERSION : path.substr(at + 4);
+}
+
+[[noreturn]] void refuse(const std::string &what) {
+  std::string known;
+  for (const char *version : tested) known += (known.empty() ? "" : ", ") + std::string(version);
+  throw std::runtime_error(what + ", which was not tested with this plug-in; it works with CycloneDDS " + known +
+                           ": use that, or a psmx_myelin that knows the other");
+}
+
+}  // namespace
+
+void check_version() {
+  if (!is_tested(DDS_VERSION)) refuse(std::string("it was built with CycloneDDS ") + DDS_VERSION);
+  const std::string path = loaded_from();
+  const std::string loaded = version_of(path);
+  if (!is_tested(loaded)) refuse("the program has CycloneDDS " + loaded + " (" + path + ")");
+}
+
+}  // namespace psmx_myelin
