@@ -2,10 +2,11 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 use myelin_shm::data_plane::layout::INLINE_BYTES_MAX;
-use myelin_shm::data_plane::publication::Writer;
+use myelin_shm::data_plane::publication::{PublicationShared, Writer};
 use myelin_shm::node as shm;
 
 use crate::header_slice::HeaderSlice;
@@ -37,6 +38,7 @@ pub struct Publisher<T: Payload + ?Sized> {
     busy: Cell<bool>,
     /// The way to other hosts, of a node with a network.
     outlet: Option<Box<Outlet>>,
+    publication: Arc<PublicationShared>,
     observer: shm::Observer,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
@@ -44,9 +46,10 @@ pub struct Publisher<T: Payload + ?Sized> {
 impl<T: Payload + ?Sized> Publisher<T> {
     pub(crate) fn new(inner: shm::Publisher, outlet: Option<Outlet>) -> Self {
         let observer = shm::Observer::clone(&inner);
+        let publication = inner.writer.shared().clone();
         let (inner, busy) = (UnsafeCell::new(inner), Cell::new(false));
         let outlet = outlet.map(Box::new);
-        Publisher { inner, busy, outlet, observer, payload: PhantomData }
+        Publisher { inner, busy, outlet, publication, observer, payload: PhantomData }
     }
 
     /// Publishes a copy of `payload`. For payloads of up to 104 bytes this is the fastest way; write
@@ -54,7 +57,9 @@ impl<T: Payload + ?Sized> Publisher<T> {
     ///
     /// # Errors
     /// [`Error::PayloadTooLarge`]; [`Error::MemoryLimit`], [`Error::NoMemory`];
-    /// [`Error::ReliableTimeout`]; [`Error::Forked`]. Nothing was published then.
+    /// [`Error::ReliableTimeout`]; [`Error::Forked`]; [`Error::Reentered`] from a callback that this very
+    /// publisher runs: give the callback a publisher of its own, or [share](Self::shared) this one. Nothing
+    /// was published then.
     #[inline]
     pub fn publish_copy(&self, payload: &T::View) -> Result<Published, Error> {
         let payload = T::as_bytes(payload);
@@ -109,19 +114,28 @@ impl<T: Payload + ?Sized> Publisher<T> {
         Ok(unsafe { Memory::new(raw, bytes) })
     }
 
-    /// Takes a loan of this publisher back. Within a publish of the same publisher it is lost until
-    /// that is dropped.
+    /// Takes a loan of this publisher back.
     #[inline]
     pub(crate) fn discard(&self, memory: Memory) {
+        let raw = memory.into_raw();
+        if self.busy.get() {
+            // In a callback inside a publish of this publisher.
+            // SAFETY: it is a loan of this publisher.
+            return unsafe { self.publication.discard_later(raw) };
+        }
         let _ = self.with_writer(|writer| {
-            writer.discard(memory.into_raw());
+            writer.discard(raw);
             Ok(())
         });
     }
 
-    /// For several threads: they take turns. Who does not share pays nothing for it.
+    /// For several threads, which take turns. A publisher that is not shared pays nothing for it.
     pub fn shared(self) -> SharedPublisher<T> {
         SharedPublisher::new(self)
+    }
+
+    pub(crate) fn writer_mut(&mut self) -> &mut Writer {
+        &mut self.inner.get_mut().writer
     }
 
     pub(crate) fn observer(&self) -> &shm::Observer {

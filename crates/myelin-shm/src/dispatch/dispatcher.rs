@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::data_plane::publication::PublicationShared;
-use crate::dispatch::callback::{Concurrent, Fresh, Handed, Handler, Payload};
+use crate::dispatch::callback::{Concurrent, Handed, Handler};
 use crate::dispatch::handlers::{Entered, Handlers};
 use crate::os::fork;
 use crate::sync::{Mutex, MutexGuard, lock};
@@ -123,13 +123,12 @@ impl Drop for Dispatcher {
     }
 }
 
-/// Runs all handlers that are here with a sample that has just been published. `defer` is told of
-/// those that could not take it: their threads have to be woken.
+/// Runs all handlers that are here with a sample that has just been published, each by `hand_over`.
+/// `defer` gets those that could not take it: their threads have to be woken.
 #[inline(always)]
 pub(crate) fn run(
     entered: &mut Entered<'_, Handler>,
-    fresh: &Fresh,
-    payload: Payload<'_>,
+    mut hand_over: impl FnMut(&mut Handler) -> Handed,
     mut defer: impl FnMut(EndpointId),
 ) {
     let _inside = Inside::new();
@@ -139,7 +138,7 @@ pub(crate) fn run(
         let ran = catch_unwind(AssertUnwindSafe(|| {
             while let Some(entry) = entries.get_mut(at) {
                 if let Some(handler) = &mut entry.handler
-                    && let Handed::Deferred = handler.hand_over(fresh, payload)
+                    && let Handed::Deferred = hand_over(handler)
                 {
                     defer(entry.subscriber);
                 }

@@ -69,7 +69,7 @@ impl Handler {
     pub(crate) fn hand_over(&mut self, fresh: &Fresh, payload: Payload<'_>) -> Handed {
         let reader = &mut self.reader;
         if reader.has_news() {
-            return self.catch_up(fresh);
+            return self.catch_up(fresh.publisher);
         }
         match payload {
             Payload::Inline(taken) => {
@@ -77,16 +77,16 @@ impl Handler {
                 // Misaligned for us, it is copied from the ring.
                 let is_aligned = taken.address() & (self.function.align - 1) == 0;
                 if !fits || !is_aligned || !reader.pass(fresh) {
-                    return self.catch_up(fresh);
+                    return self.catch_up(fresh.publisher);
                 }
                 (self.function.call)(taken);
             }
             Payload::Slot { length, place } => {
                 if !self.function.lengths.fit(length as usize) {
-                    return self.catch_up(fresh);
+                    return self.catch_up(fresh.publisher);
                 }
                 let Some(lent) = reader.lend(fresh, length, place) else {
-                    return self.catch_up(fresh);
+                    return self.catch_up(fresh.publisher);
                 };
                 (self.function.call)(&lent);
             }
@@ -95,10 +95,11 @@ impl Handler {
         Handed::Done
     }
 
-    /// What came before has not been taken yet, or the sample cannot be had directly.
+    /// Calls the function with what it has not taken yet, that of `publisher` included, which has published
+    /// in this thread: what came before has not been taken yet, or the sample cannot be had directly.
     #[cold]
-    fn catch_up(&mut self, fresh: &Fresh) -> Handed {
-        self.reader.look_at(fresh.publisher);
+    pub(crate) fn catch_up(&mut self, publisher: EndpointId) -> Handed {
+        self.reader.look_at(publisher);
         for _ in 0..CATCH_UP_MAX {
             if self.shared.is_stopping() {
                 return Handed::Done;
