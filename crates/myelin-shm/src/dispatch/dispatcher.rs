@@ -6,7 +6,6 @@
 //! dispatcher taken, or a handler away, leaves the sample in its ring, where the callback's thread finds it.
 //! So a handler is run by one thread at a time, and no publisher waits for another.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -19,6 +18,7 @@ use crate::dispatch::handlers::{Entered, Handlers};
 use crate::os::fork;
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::topic::{EndpointId, Topic};
+use crate::user_code::Inside;
 
 /// Where the publishers and the callbacks of a topic in this process meet, whatever their nodes.
 pub(crate) struct Dispatcher {
@@ -145,10 +145,10 @@ pub(crate) fn run(
                 at += 1;
             }
         }));
-        if ran.is_err() {
+        if let Err(panic) = ran {
             let entry = &mut entries[at];
             if let Some(handler) = &mut entry.handler {
-                handler.count_panic();
+                handler.count_panic(&*panic);
                 if handler.has_more() {
                     defer(entry.subscriber);
                 }
@@ -156,34 +156,6 @@ pub(crate) fn run(
             at += 1;
         }
     }
-}
-
-/// Marks this thread as one that runs callbacks inside a publish.
-pub(crate) struct Inside;
-
-impl Inside {
-    #[inline(always)]
-    pub(crate) fn new() -> Inside {
-        DEPTH.set(DEPTH.get() + 1);
-        Inside
-    }
-}
-
-impl Drop for Inside {
-    #[inline(always)]
-    fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
-    }
-}
-
-/// Whether the caller is a callback that is run inside a publish. Such a one must not wait for a
-/// callback's thread, which may be waiting for the dispatcher.
-pub(crate) fn is_inside() -> bool {
-    DEPTH.get() > 0
-}
-
-thread_local! {
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
 /// The dispatchers of this process.

@@ -1,5 +1,6 @@
 //! A callback's function with its subscriber: what runs it.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use crate::endpoint::AfterReader;
 use crate::error::Error;
 use crate::sync::Ordering;
 use crate::topic::EndpointId;
+use crate::user_code::Inside;
 use crate::waiting::wait::{NEVER, Wait};
 
 /// A callback's function and its subscriber. Who has it may take and call.
@@ -118,11 +120,12 @@ impl Handler {
 
     /// Calls the function with all there is.
     pub(super) fn deliver(&mut self) -> Result<(), Error> {
+        let _inside = Inside::new();
         while !self.shared.is_stopping() {
             let Some(taken) = self.take()? else { break };
             let called = catch_unwind(AssertUnwindSafe(|| self.call(&taken)));
-            if called.is_err() {
-                self.count_panic();
+            if let Err(panic) = called {
+                self.count_panic(&*panic);
             }
         }
         Ok(())
@@ -162,9 +165,10 @@ impl Handler {
     }
 
     /// A call has ended in a panic.
-    pub(crate) fn count_panic(&mut self) {
+    #[cold]
+    pub(crate) fn count_panic(&mut self, panic: &(dyn Any + Send)) {
         self.count_call();
-        self.shared.panics.fetch_add(1, Ordering::Release);
+        self.shared.count_panic(self.reader.shared().topic(), panic);
     }
 
     /// Whether a publisher of this process is among its publishers.
