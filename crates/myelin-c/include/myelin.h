@@ -882,8 +882,8 @@ myelin_code myelin_publisher_wait_for_acknowledgements(struct myelin_publisher *
 // The next event of its matches; MYELIN_NOTHING if there is none.
 myelin_code myelin_publisher_event(struct myelin_publisher *publisher, struct myelin_event *event);
 
-// Triggers the guard from now on whenever there is an event to take; once now, for those there are. Only
-// the first call counts.
+// Triggers the guard from now on whenever there is an event to take; once now, for those there are. A second
+// call replaces the first.
 myelin_code myelin_publisher_on_event(struct myelin_publisher *publisher,
                                       struct myelin_guard *guard);
 
@@ -1000,8 +1000,8 @@ myelin_code myelin_subscriber_wait_for_match(struct myelin_subscriber *subscribe
 myelin_code myelin_subscriber_event(struct myelin_subscriber *subscriber,
                                     struct myelin_event *event);
 
-// Triggers the guard from now on whenever there is an event to take; once now, for those there are. Only
-// the first call counts.
+// Triggers the guard from now on whenever there is an event to take; once now, for those there are. A second
+// call replaces the first.
 myelin_code myelin_subscriber_on_event(struct myelin_subscriber *subscriber,
                                        struct myelin_guard *guard);
 

@@ -321,8 +321,8 @@ pub unsafe extern "C" fn myelin_node_on_graph_change(
 ) -> myelin_code {
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
-        let guard = handle::get::<Guard>(handle::of_pointer(guard))?.clone();
-        handle::get::<Node>(handle::of_pointer(node))?.on_graph_change(move || guard.trigger())?;
+        let guard = handle::get::<Guard>(handle::of_pointer(guard))?;
+        handle::get::<Node>(handle::of_pointer(node))?.trigger_on_graph_change(guard)?;
         Ok(MYELIN_OK)
     })
 }

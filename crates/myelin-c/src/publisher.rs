@@ -342,8 +342,8 @@ pub unsafe extern "C" fn myelin_publisher_event(
     })
 }
 
-/// Triggers the guard from now on whenever there is an event to take; once now, for those there are. Only
-/// the first call counts.
+/// Triggers the guard from now on whenever there is an event to take; once now, for those there are. A second
+/// call replaces the first.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -354,9 +354,8 @@ pub unsafe extern "C" fn myelin_publisher_on_event(
 ) -> myelin_code {
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
-        let guard = handle::get::<Guard>(handle::of_pointer(guard))?.clone();
-        let told = guard.clone();
-        of(publisher)?.publisher.on_event(move || told.trigger());
+        let guard = handle::get::<Guard>(handle::of_pointer(guard))?;
+        of(publisher)?.publisher.trigger_on_event(guard);
         guard.trigger();
         Ok(MYELIN_OK)
     })

@@ -343,8 +343,8 @@ pub unsafe extern "C" fn myelin_subscriber_event(
     })
 }
 
-/// Triggers the guard from now on whenever there is an event to take; once now, for those there are. Only
-/// the first call counts.
+/// Triggers the guard from now on whenever there is an event to take; once now, for those there are. A second
+/// call replaces the first.
 ///
 /// # Safety
 /// As `myelin_subscriber_take`.
@@ -355,9 +355,8 @@ pub unsafe extern "C" fn myelin_subscriber_on_event(
 ) -> myelin_code {
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
-        let guard = handle::get::<Guard>(handle::of_pointer(guard))?.clone();
-        let told = guard.clone();
-        of(subscriber)?.subscriber().on_event(move || told.trigger());
+        let guard = handle::get::<Guard>(handle::of_pointer(guard))?;
+        of(subscriber)?.subscriber().trigger_on_event(guard);
         guard.trigger();
         Ok(MYELIN_OK)
     })

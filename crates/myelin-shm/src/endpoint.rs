@@ -8,6 +8,7 @@ use crate::control_plane::event_loop::Notice;
 use crate::control_plane::warnings::Warning;
 use crate::data_plane::publication::Writer;
 use crate::data_plane::subscription::Reader;
+use crate::error::Error;
 use crate::event::{Event, Inbox};
 use crate::node::Node;
 use crate::topic::EndpointId;
@@ -62,8 +63,28 @@ impl Observer {
         }
     }
 
-    /// Calls `tell` with every event from now on, when it can be taken: in the node's thread, which it
-    /// is not to hold up or to call back. Only the first call counts.
+    /// Calls `call` from now on whenever there is an event to take; once soon for those there are. A thread
+    /// of the node calls it, which does nothing else: it may call anything of this library. What it panics
+    /// with is said once. The newest call counts; the function before it is not running any more when this
+    /// returns, unless a function of the user's calls this. It ends with the endpoint.
+    ///
+    /// # Errors
+    /// [`Error::Forked`]; [`Error::System`] if there can be no further thread.
+    pub fn listen(&self, topic: &str, call: Box<dyn Fn() + Send + Sync>) -> Result<(), Error> {
+        let listener = self.node.listener(topic.to_owned(), "on_event", call)?;
+        self.inbox.listen(Some(listener));
+        Ok(())
+    }
+
+    /// Ends what [`listen`](Self::listen) has begun.
+    pub(crate) fn end_listening(&self) {
+        if let Some(inbox) = self.inbox() {
+            inbox.listen(None);
+        }
+    }
+
+    /// Calls `tell` with every event from now on, when it can be taken: for what wakes somebody. Locks of
+    /// the library are held: it must call nothing of it that locks. The newest call counts.
     pub fn on_event(&self, tell: Box<dyn Fn(&Event) + Send + Sync>) {
         if let Some(inbox) = self.inbox() {
             inbox.on_event(tell);
@@ -165,8 +186,15 @@ impl Drop for Settled {
     }
 }
 
+impl Drop for AfterReader {
+    fn drop(&mut self) {
+        self.observer.end_listening();
+    }
+}
+
 impl Drop for Publisher {
     fn drop(&mut self) {
+        self.observer.end_listening();
         let Observer { id, node, .. } = &self.observer;
         if !node.core().is_forked() {
             node.core().change(|reactor| reactor.remove_endpoint(*id));

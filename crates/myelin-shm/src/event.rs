@@ -2,10 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::limits::EVENTS_MAX;
+use crate::listener::Listener;
 use crate::sync::lock;
 use crate::topic::EndpointId;
 
@@ -107,7 +108,7 @@ pub enum Event {
     },
 }
 
-/// Called with an event as it comes.
+/// Called with an event as it comes, with locks held: the library's own.
 pub(crate) type OnEvent = Box<dyn Fn(&Event) + Send + Sync>;
 
 /// An endpoint's events and the number of its matches. Any thread may call it.
@@ -117,14 +118,15 @@ pub(crate) struct Inbox {
     changed: Condvar,
     /// There is an event that the subscriber's wait has to end for.
     urgent: AtomicBool,
-    on_event: OnceLock<OnEvent>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Default)]
 struct Content {
     events: VecDeque<Event>,
     lost: u64,
     matched: usize,
+    on_event: Option<Arc<OnEvent>>,
+    listener: Option<Listener>,
 }
 
 impl Inbox {
@@ -147,8 +149,9 @@ impl Inbox {
             content.events.pop_front();
             content.lost += 1;
         }
-        let told = self.on_event.get().map(|tell| (tell, event.clone()));
+        let told = content.on_event.clone().map(|tell| (tell, event.clone()));
         content.events.push_back(event);
+        content.listener.iter().for_each(Listener::raise);
         drop(content);
         self.changed.notify_all();
         if let Some((tell, event)) = told {
@@ -156,9 +159,22 @@ impl Inbox {
         }
     }
 
-    /// Calls `tell` with every event from now on, once it can be taken. Only the first call counts.
+    /// Calls `tell` with every event from now on, once it can be taken. The newest call counts.
     pub(crate) fn on_event(&self, tell: OnEvent) {
-        let _ = self.on_event.set(tell);
+        let before = self.content().on_event.replace(Arc::new(tell));
+        drop(before); // not under the lock
+    }
+
+    /// Raises the listener from now on when there is an event to take, and now for those there are. The one
+    /// before it ends, as its drop says.
+    pub(crate) fn listen(&self, listener: Option<Listener>) {
+        let mut content = self.content();
+        if !content.events.is_empty() {
+            listener.iter().for_each(Listener::raise);
+        }
+        let before = std::mem::replace(&mut content.listener, listener);
+        drop(content);
+        drop(before); // not under the lock: it waits for the user's function
     }
 
     /// Takes all events, oldest first.
@@ -212,7 +228,10 @@ impl Inbox {
 
 impl std::fmt::Debug for Inbox {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Inbox").field("content", &self.content).finish_non_exhaustive()
+        let Content { events, lost, matched, .. } = &*self.content();
+        let mut to = to.debug_struct("Inbox");
+        to.field("events", events).field("lost", lost).field("matched", matched);
+        to.finish_non_exhaustive()
     }
 }
 

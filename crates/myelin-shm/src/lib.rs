@@ -25,10 +25,12 @@ mod endpoint;
 pub mod error;
 pub mod event;
 pub mod limits;
+mod listener;
 pub mod node;
 pub mod os;
 mod sync;
 pub mod topic;
+mod user_code;
 pub mod waiting;
 
 pub use control_plane::leftovers;

@@ -21,6 +21,7 @@ use crate::dispatch::dispatcher::Dispatcher;
 pub use crate::endpoint::{Observer, Publisher, Subscriber};
 use crate::error::Error;
 use crate::limits::NAME_BYTES_MAX;
+use crate::listener::{Call, Listener, ListenerThread};
 use crate::os::descriptor::NodeFd;
 use crate::os::fork;
 pub use crate::os::latency_guard::LATENCY_DEVICE;
@@ -75,6 +76,7 @@ struct Handle {
     core: Arc<Core>,
     thread: Mutex<Option<JoinHandle<()>>>,
     table: Mutex<Option<Arc<WakeTable>>>,
+    listeners: Mutex<Option<ListenerThread>>,
     /// The folder of its sockets.
     domain: PathBuf,
     threads: Threads,
@@ -120,8 +122,9 @@ impl Node {
         let domain = reactor.registry.folder.clone();
         let core = Arc::new(Core::new(reactor, mark));
         let thread = Mutex::new(Some(event_loop::start(&core, &threads)?));
-        let table = Mutex::default();
-        let handle = Handle { core, thread, table, domain, threads, _latency_guard: guard };
+        let (table, listeners) = (Mutex::default(), Mutex::default());
+        let handle =
+            Handle { core, thread, table, listeners, domain, threads, _latency_guard: guard };
         let node = Node(Arc::new(handle));
         node.core().change(Reactor::call_all)?;
         let is_unsettled = |reactor: &mut Reactor| !reactor.protocol.is_settled();
@@ -242,12 +245,40 @@ impl Node {
         Ok(graph)
     }
 
-    /// Calls `call` whenever [`graph`](Node::graph) may tell otherwise than before: an endpoint has come or
-    /// gone, or another route has [said so](Node::tell_graph_change). By threads of the node and those that
-    /// make and drop endpoints. It is short, and calls nothing of the node. The newest call counts.
-    pub fn on_graph_change(&self, call: Box<dyn Fn() + Send + Sync>) -> Result<(), Error> {
+    /// Calls `call` from now on whenever [`graph`](Node::graph) may tell otherwise than before: an endpoint
+    /// has come or gone, or another route has [said so](Node::tell_graph_change). As
+    /// [`Observer::listen`] does; it ends with the node.
+    ///
+    /// # Errors
+    /// [`Error::Forked`]; [`Error::System`] if there can be no further thread.
+    pub fn listen(&self, call: Call) -> Result<(), Error> {
+        let listener = self.listener(String::new(), "on_graph_change", call)?;
+        self.core().listen(Some(listener));
+        Ok(())
+    }
+
+    /// Calls `call` at the same times, for what wakes somebody. By threads of the node and those that make
+    /// and drop endpoints, with a lock held: it must call nothing of the library that locks. The newest call
+    /// counts.
+    pub fn on_graph_change(&self, call: Call) -> Result<(), Error> {
         self.checked()?.on_graph_change(call);
         Ok(())
+    }
+
+    /// A function of the user's, called by the node's thread for such.
+    pub(crate) fn listener(
+        &self,
+        topic: String,
+        function: &'static str,
+        call: Call,
+    ) -> Result<Listener, Error> {
+        self.checked()?;
+        let mut listeners = lock(&self.0.listeners);
+        let thread = match &mut *listeners {
+            Some(thread) => thread,
+            none => none.insert(ListenerThread::start(&self.0.threads)?),
+        };
+        Ok(thread.listen(topic, function, call))
     }
 
     /// What another route adds to the graph has changed.
@@ -350,6 +381,7 @@ impl Drop for Handle {
             std::mem::forget(thread); // there is no such thread here
             return;
         }
+        self.core.listen(None);
         self.core.stop();
         // The thread itself may drop the last handle, with the last sample.
         if let Some(thread) = thread

@@ -14,7 +14,7 @@ use crate::payload::Payload;
 use crate::service::{Client, Service, Told};
 use crate::topic::Topic;
 use crate::wait_set::WaitSet;
-use crate::{Error, Graph, NetworkState, Threads};
+use crate::{Error, Graph, Guard, NetworkState, Threads};
 
 /// A process's part in a domain: where topics, publishers and subscribers come from.
 ///
@@ -216,16 +216,26 @@ impl Node {
 
     /// Calls `call` from now on whenever an endpoint of the domain has come or gone, or, with a network,
     /// what other hosts or DDS programs tell of one has changed: then [`graph`](Node::graph) tells
-    /// otherwise than before. It is called by threads of the node and by those that make and drop endpoints
-    /// of it, with locks held: it may set a flag or wake a thread, and must not call this library but for
-    /// [`Guard::trigger`](crate::Guard::trigger). A second call replaces the first; a node's clones are one.
+    /// otherwise than before. A thread of the node calls it, as
+    /// [`Publisher::on_event`](crate::Publisher::on_event) says; it may call anything of this library. It
+    /// ends with the node: a function that keeps a clone of its node keeps the node open. A second call
+    /// replaces the first; a node's clones are one.
+    ///
+    /// # Errors
+    /// [`Error::Forked`]; [`Error::System`] if there can be no further thread.
+    pub fn on_graph_change(&self, call: impl Fn() + Send + Sync + 'static) -> Result<(), Error> {
+        self.inner.listen(Box::new(call))
+    }
+
+    /// Triggers the guard from now on whenever the graph has changed, without a thread. A second call
+    /// replaces the first.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
     /// let mut set = node.wait_set()?;
     /// let changed = set.guard()?;
-    /// node.on_graph_change({ let changed = changed.clone(); move || changed.trigger() })?;
+    /// node.trigger_on_graph_change(&changed)?;
     /// let publisher = node.topic::<f64>("temperature").publisher()?;
     /// assert!(set.wait(std::time::Duration::MAX)?.contains(&changed.key()));
     /// assert_eq!(node.graph()?.endpoints[0].topic, "temperature");
@@ -234,8 +244,9 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Forked`].
-    pub fn on_graph_change(&self, call: impl Fn() + Send + Sync + 'static) -> Result<(), Error> {
-        self.inner.on_graph_change(Box::new(call))
+    pub fn trigger_on_graph_change(&self, guard: &Guard) -> Result<(), Error> {
+        let guard = guard.clone();
+        self.inner.on_graph_change(Box::new(move || guard.trigger()))
     }
 
     fn with_network(&self, mut graph: Graph) -> Graph {

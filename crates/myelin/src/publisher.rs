@@ -2,10 +2,11 @@
 
 use std::cell::{Cell, UnsafeCell};
 use std::marker::PhantomData;
+use std::sync::Arc;
 use std::time::Duration;
 
 use myelin_shm::data_plane::layout::INLINE_BYTES_MAX;
-use myelin_shm::data_plane::publication::Writer;
+use myelin_shm::data_plane::publication::{PublicationShared, Writer};
 use myelin_shm::node as shm;
 
 use crate::header_slice::HeaderSlice;
@@ -14,7 +15,7 @@ use crate::network::Outlet;
 use crate::payload::Payload;
 use crate::plain_data::PlainData;
 use crate::shared_publisher::SharedPublisher;
-use crate::{EndpointId, Error, Event, Published};
+use crate::{EndpointId, Error, Event, Guard, Published};
 
 /// Publishes samples of a topic. Made by [`Topic::publisher`](crate::Topic::publisher).
 ///
@@ -37,6 +38,7 @@ pub struct Publisher<T: Payload + ?Sized> {
     busy: Cell<bool>,
     /// The way to other hosts, of a node with a network.
     outlet: Option<Box<Outlet>>,
+    publication: Arc<PublicationShared>,
     observer: shm::Observer,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
@@ -44,9 +46,10 @@ pub struct Publisher<T: Payload + ?Sized> {
 impl<T: Payload + ?Sized> Publisher<T> {
     pub(crate) fn new(inner: shm::Publisher, outlet: Option<Outlet>) -> Self {
         let observer = shm::Observer::clone(&inner);
+        let publication = inner.writer.shared().clone();
         let (inner, busy) = (UnsafeCell::new(inner), Cell::new(false));
         let outlet = outlet.map(Box::new);
-        Publisher { inner, busy, outlet, observer, payload: PhantomData }
+        Publisher { inner, busy, outlet, publication, observer, payload: PhantomData }
     }
 
     /// Publishes a copy of `payload`. For payloads of up to 104 bytes this is the fastest way; write
@@ -54,7 +57,9 @@ impl<T: Payload + ?Sized> Publisher<T> {
     ///
     /// # Errors
     /// [`Error::PayloadTooLarge`]; [`Error::MemoryLimit`], [`Error::NoMemory`];
-    /// [`Error::ReliableTimeout`]; [`Error::Forked`]. Nothing was published then.
+    /// [`Error::ReliableTimeout`]; [`Error::Forked`]; [`Error::Reentered`] from a callback that this very
+    /// publisher runs: give the callback a publisher of its own, or [share](Self::shared) this one. Nothing
+    /// was published then.
     #[inline]
     pub fn publish_copy(&self, payload: &T::View) -> Result<Published, Error> {
         let payload = T::as_bytes(payload);
@@ -109,19 +114,28 @@ impl<T: Payload + ?Sized> Publisher<T> {
         Ok(unsafe { Memory::new(raw, bytes) })
     }
 
-    /// Takes a loan of this publisher back. Within a publish of the same publisher it is lost until
-    /// that is dropped.
+    /// Takes a loan of this publisher back.
     #[inline]
     pub(crate) fn discard(&self, memory: Memory) {
+        let raw = memory.into_raw();
+        if self.busy.get() {
+            // In a callback inside a publish of this publisher.
+            // SAFETY: it is a loan of this publisher.
+            return unsafe { self.publication.discard_later(raw) };
+        }
         let _ = self.with_writer(|writer| {
-            writer.discard(memory.into_raw());
+            writer.discard(raw);
             Ok(())
         });
     }
 
-    /// For several threads: they take turns. Who does not share pays nothing for it.
+    /// For several threads, which take turns. A publisher that is not shared pays nothing for it.
     pub fn shared(self) -> SharedPublisher<T> {
         SharedPublisher::new(self)
+    }
+
+    pub(crate) fn writer_mut(&mut self) -> &mut Writer {
+        &mut self.inner.get_mut().writer
     }
 
     pub(crate) fn observer(&self) -> &shm::Observer {
@@ -183,11 +197,27 @@ impl<T: Payload + ?Sized> Publisher<T> {
         self.observer.events()
     }
 
-    /// Calls `call` from now on whenever there is something for [`events`](Self::events) to tell. Threads of
-    /// the node call it, with locks held: it may set a flag or wake a thread, and must not call this library
-    /// but for [`Guard::trigger`](crate::Guard::trigger). Only the first call counts.
-    pub fn on_event(&self, call: impl Fn() + Send + Sync + 'static) {
-        self.observer().on_event(Box::new(move |_| call()));
+    /// Calls `call` from now on whenever there is something for [`events`](Self::events) to tell; once soon
+    /// for what there is. A thread of the node (`myelin-events`) calls it, one such function at a time, and no
+    /// lock of the library is held: it may call anything of this library. It ends with the publisher.
+    ///
+    /// A second call replaces the first. The function before is not running any more when this returns, or
+    /// when the publisher has been dropped, unless by such a function or a callback: they do not wait. So hold
+    /// no lock then that the function takes. A panic of the function is contained and reported once.
+    ///
+    /// To wake a wait set, [`trigger_on_event`](Self::trigger_on_event) takes no thread.
+    ///
+    /// # Errors
+    /// [`Error::Forked`]; [`Error::System`] if there can be no further thread.
+    pub fn on_event(&self, call: impl Fn() + Send + Sync + 'static) -> Result<(), Error> {
+        self.observer().listen(&self.publication.topic().name, Box::new(call))
+    }
+
+    /// Triggers the guard from now on whenever there is something for [`events`](Self::events) to tell. A
+    /// second call replaces the first.
+    pub fn trigger_on_event(&self, guard: &Guard) {
+        let guard = guard.clone();
+        self.observer().on_event(Box::new(move |_| guard.trigger()));
     }
 
     pub(crate) fn loan_bytes(&self, bytes: usize) -> Result<Loan<'_, T>, Error> {

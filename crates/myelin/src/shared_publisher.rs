@@ -3,10 +3,10 @@
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use myelin_shm::data_plane::publication::{Dispatch, PublicationShared};
 use myelin_shm::node as shm;
 
 use crate::header_slice::HeaderSlice;
@@ -19,9 +19,13 @@ use crate::{Error, Event, Published};
 /// A publisher for several threads, which take turns: made by [`Publisher::shared`]. Clones are the same
 /// publisher, with one sequence of samples.
 ///
-/// It is a [`Publisher`] behind a mutex. A call holds that as long as it takes, a publish while it runs
-/// the callbacks of this process or waits for a reliable subscriber; a loan is filled without it. The
-/// mutex does not know of priorities: a thread that must be in time can wait for one of low priority
+/// It is a [`Publisher`] behind a mutex. A publish holds the mutex while it writes the sample. It holds no
+/// lock while it runs the callbacks of this process or waits for a reliable subscriber on this host, and a
+/// loan is filled without the mutex. So a callback may use the publisher that runs it: what it publishes is
+/// delivered after the call. If another thread runs a callback at the moment, the publish does not wait
+/// for that call; the callback's own thread delivers the sample.
+///
+/// The mutex does not know of priorities: a thread that must be in time can wait for one of low priority
 /// that was preempted inside a call. Give the former a publisher of its own.
 ///
 /// ```
@@ -41,16 +45,20 @@ pub struct SharedPublisher<T: Payload + ?Sized>(Arc<Shared<T>>);
 
 struct Shared<T: Payload + ?Sized> {
     publisher: Mutex<Publisher<T>>,
-    /// The thread that has the lock, or 0.
-    owner: AtomicUsize,
+    /// Held by the thread that waits for a reliable subscriber; taken before `publisher`.
+    turn: Mutex<()>,
+    publication: Arc<PublicationShared>,
     observer: shm::Observer,
 }
 
 impl<T: Payload + ?Sized> SharedPublisher<T> {
-    pub(crate) fn new(publisher: Publisher<T>) -> Self {
+    pub(crate) fn new(mut publisher: Publisher<T>) -> Self {
         let observer = publisher.observer().clone();
-        let (publisher, owner) = (Mutex::new(publisher), AtomicUsize::new(0));
-        SharedPublisher(Arc::new(Shared { publisher, owner, observer }))
+        let writer = publisher.writer_mut();
+        writer.defer_callbacks();
+        let publication = writer.shared().clone();
+        let (publisher, turn) = (Mutex::new(publisher), Mutex::new(()));
+        SharedPublisher(Arc::new(Shared { publisher, turn, publication, observer }))
     }
 
     /// As [`Publisher::publish_copy`].
@@ -58,7 +66,8 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
     /// # Errors
     /// As [`Publisher::publish_copy`].
     pub fn publish_copy(&self, payload: &T::View) -> Result<Published, Error> {
-        self.with(|publisher| publisher.publish_copy(payload))
+        let publisher = self.lock_with_room()?;
+        publish(publisher, |publisher| publisher.publish_copy(payload))
     }
 
     /// As [`Publisher::reserve`].
@@ -66,15 +75,15 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
     /// # Errors
     /// As [`Publisher::reserve`].
     pub fn reserve(&self, count: u32, bytes: usize) -> Result<(), Error> {
-        self.with(|publisher| publisher.reserve(count, bytes))
+        self.lock()?.reserve(count, bytes)
     }
 
     /// As [`Publisher::assert_liveliness`].
     ///
     /// # Errors
-    /// [`Error::Forked`]; [`Error::Reentered`] from a callback inside a publish of its own.
+    /// [`Error::Forked`].
     pub fn assert_liveliness(&self) -> Result<(), Error> {
-        self.with(Publisher::assert_liveliness)
+        self.lock()?.assert_liveliness()
     }
 
     /// How many subscribers it is matched with now.
@@ -95,43 +104,59 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
     /// `bytes` must be a length that fits `T`.
     pub(crate) fn loan_bytes(&self, bytes: usize) -> Result<SharedLoan<T>, Error> {
         // SAFETY: the loan has a clone of `self`, which keeps the publisher.
-        let memory = self.with(|publisher| unsafe { publisher.loan_memory(bytes) })?;
+        let memory = unsafe { self.lock()?.loan_memory(bytes) }?;
         Ok(SharedLoan { publisher: self.clone(), memory: ManuallyDrop::new(memory) })
     }
 
-    fn with<R>(&self, act: impl FnOnce(&Publisher<T>) -> Result<R, Error>) -> Result<R, Error> {
-        let Shared { publisher, owner, observer } = &*self.0;
-        let thread = this_thread();
-        // A callback inside a publish of this very publisher: it would wait for itself.
-        // ORDER: Relaxed: only this thread stores its own number.
-        if owner.load(Ordering::Relaxed) == thread {
-            return Err(Error::Reentered);
+    fn discard(&self, memory: Memory) {
+        // A child of `fork` has nobody to give it back to.
+        if let Ok(publisher) = self.lock() {
+            publisher.discard(memory);
         }
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, Publisher<T>>, Error> {
         // Another thread may have had the lock when the process forked.
-        if observer.is_forked() {
+        if self.0.observer.is_forked() {
             return Err(Error::Forked);
         }
-        // A panic of a callback has left the publisher as it should be (`Publisher::with_writer`).
-        let publisher = publisher.lock().unwrap_or_else(PoisonError::into_inner);
-        owner.store(thread, Ordering::Relaxed);
-        let _owned = Owned(owner);
-        act(&publisher)
+        Ok(self.0.publisher.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// The same, once a publish need not wait for a subscriber on this host.
+    fn lock_with_room(&self) -> Result<MutexGuard<'_, Publisher<T>>, Error> {
+        let mut publisher = self.lock()?;
+        if !publisher.writer_mut().is_full() {
+            return Ok(publisher);
+        }
+        drop(publisher);
+        self.wait_for_room()
+    }
+
+    #[cold]
+    fn wait_for_room(&self) -> Result<MutexGuard<'_, Publisher<T>>, Error> {
+        let until_ns = self.0.publication.wait_limit_ns();
+        let _turn = self.0.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let mut publisher = self.lock()?;
+            let Some(wait) = publisher.writer_mut().begin_wait() else { return Ok(publisher) };
+            drop(publisher);
+            let slept = wait.sleep(until_ns);
+            self.lock()?.writer_mut().end_wait(wait, slept)?;
+        }
     }
 }
 
-/// Ends the ownership before the lock is let go, also when a panic goes through.
-struct Owned<'a>(&'a AtomicUsize);
-
-impl Drop for Owned<'_> {
-    fn drop(&mut self) {
-        self.0.store(0, Ordering::Relaxed);
-    }
-}
-
-/// A number that no other thread has at the same time; not 0.
-fn this_thread() -> usize {
-    thread_local!(static HERE: u8 = const { 0 });
-    HERE.with(|here| std::ptr::from_ref(here).addr())
+/// Publishes, releases the lock, and runs the callbacks of this process.
+fn publish<T: Payload + ?Sized>(
+    mut publisher: MutexGuard<'_, Publisher<T>>,
+    act: impl FnOnce(&Publisher<T>) -> Result<Published, Error>,
+) -> Result<Published, Error> {
+    let published = act(&publisher);
+    let dispatch = publisher.writer_mut().take_dispatch();
+    drop(publisher);
+    dispatch.into_iter().for_each(Dispatch::run);
+    published
 }
 
 impl<T: Payload + ?Sized> Clone for SharedPublisher<T> {
@@ -159,12 +184,19 @@ impl<T: Payload + ?Sized> SharedLoan<T> {
     /// # Errors
     /// As [`Loan::publish`](crate::Loan::publish).
     pub fn publish(self) -> Result<Published, Error> {
-        let mut loan = ManuallyDrop::new(self);
-        // SAFETY: `loan` is not dropped, so this is the only time; and the publisher is dropped below.
+        let loan = ManuallyDrop::new(self);
+        // SAFETY: `loan` is not dropped, so this is the only time for both.
         let (memory, publisher) = unsafe {
-            (ManuallyDrop::take(&mut loan.memory), std::ptr::read(&raw const loan.publisher))
+            (std::ptr::read(&raw const loan.memory), std::ptr::read(&raw const loan.publisher))
         };
-        publisher.with(|publisher| publisher.publish_memory(memory))
+        let memory = ManuallyDrop::into_inner(memory);
+        match publisher.lock_with_room() {
+            Ok(locked) => publish(locked, |publisher| publisher.publish_memory(memory)),
+            Err(error) => {
+                publisher.discard(memory);
+                Err(error)
+            }
+        }
     }
 
     /// The payload's bytes, aligned to 64.
@@ -199,10 +231,7 @@ impl<T: Payload + ?Sized> Drop for SharedLoan<T> {
     fn drop(&mut self) {
         // SAFETY: `publish` does not drop the loan it takes from, so this is the only time.
         let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
-        let _ = self.publisher.with(|publisher| {
-            publisher.discard(memory);
-            Ok(())
-        });
+        self.publisher.discard(memory);
     }
 }
 

@@ -19,7 +19,7 @@ use crate::payload::Payload;
 use crate::sample::{Sample, SampleBuffer};
 #[cfg(feature = "stream")]
 use crate::stream::SampleStream;
-use crate::{EndpointId, Error, Event, Wait};
+use crate::{EndpointId, Error, Event, Guard, Wait};
 
 /// Takes samples of a topic. Made by [`Topic::subscriber`](crate::Topic::subscriber).
 ///
@@ -322,11 +322,27 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         self.inner.events()
     }
 
-    /// Calls `call` from now on whenever there is something for [`events`](Self::events) to tell. Threads of
-    /// the node call it, with locks held: it may set a flag or wake a thread, and must not call this library
-    /// but for [`Guard::trigger`](crate::Guard::trigger). Only the first call counts.
-    pub fn on_event(&self, call: impl Fn() + Send + Sync + 'static) {
-        self.observer().on_event(Box::new(move |_| call()));
+    /// Calls `call` from now on whenever there is something for [`events`](Self::events) to tell; once soon
+    /// for what there is. A thread of the node (`myelin-events`) calls it, one such function at a time, and no
+    /// lock of the library is held: it may call anything of this library. It ends with the subscriber.
+    ///
+    /// A second call replaces the first. The function before is not running any more when this returns, or
+    /// when the subscriber has been dropped, unless by such a function or a callback: they do not wait. So hold
+    /// no lock then that the function takes. A panic of the function is contained and reported once.
+    ///
+    /// To wake a wait set, [`trigger_on_event`](Self::trigger_on_event) takes no thread.
+    ///
+    /// # Errors
+    /// [`Error::Forked`]; [`Error::System`] if there can be no further thread.
+    pub fn on_event(&self, call: impl Fn() + Send + Sync + 'static) -> Result<(), Error> {
+        self.observer().listen(&self.inner.reader.shared().topic().name, Box::new(call))
+    }
+
+    /// Triggers the guard from now on whenever there is something for [`events`](Self::events) to tell. A
+    /// second call replaces the first.
+    pub fn trigger_on_event(&self, guard: &Guard) {
+        let guard = guard.clone();
+        self.observer().on_event(Box::new(move |_| guard.trigger()));
     }
 }
 

@@ -4,10 +4,9 @@
 mod support;
 
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
 
-use myelin::{Bool, BoundedVec, Error, FixedString, HeaderSlice, PlainData, SharedPublisher};
-use support::{WATCHDOG, ends, node, until};
+use myelin::{Bool, BoundedVec, Error, FixedString, HeaderSlice, PlainData};
+use support::{WATCHDOG, ends, node};
 
 #[derive(Clone, Copy, Debug, PartialEq, PlainData)]
 #[repr(C)]
@@ -174,25 +173,6 @@ fn threads_that_share_a_publisher_publish_each_sample_once_and_in_one_sequence()
     let loan = publisher.loan(1_000).unwrap();
     drop(publisher);
     assert_eq!(loan.publish().unwrap().sequence, 4 * ROUNDS);
-}
-
-#[test]
-fn a_callback_that_publishes_to_the_shared_publisher_that_called_it_is_an_error_and_no_deadlock() {
-    let (_folder, node) = node();
-    let (publisher, subscriber) = ends(&node.topic::<u64>("count"));
-    let publisher = publisher.shared();
-    let its: Arc<OnceLock<SharedPublisher<u64>>> = Arc::default();
-    its.set(publisher.clone()).unwrap();
-    let (to, from) = std::sync::mpsc::channel();
-    let callback = subscriber.on_sample(move |_| {
-        to.send(its.get().unwrap().publish_copy(&2).map(|_| ())).unwrap();
-    });
-    let callback = callback.unwrap();
-    publisher.publish_copy(&1).unwrap();
-    let answer = from.recv_timeout(WATCHDOG).unwrap();
-    assert!(matches!(answer, Err(Error::Reentered)), "{answer:?}");
-    until("one call", || callback.calls() == 1);
-    assert_eq!(publisher.publish_copy(&3).unwrap().sequence, 1, "it goes on");
 }
 
 const ROUNDS: u64 = 2_000;

@@ -9,6 +9,7 @@ use crate::control_plane::protocol::Input;
 use crate::control_plane::reactor::{LISTENER, Reactor};
 use crate::control_plane::warnings::Warning;
 use crate::error::Error;
+use crate::listener::{Call, Listener};
 use crate::os::fork;
 use crate::os::poll::{Poll, WAKER};
 use crate::os::thread::Threads;
@@ -24,14 +25,19 @@ pub(crate) struct Core {
     /// Signalled when the thread has acted on what came.
     pub(crate) acted: Condvar,
     /// Called when an endpoint has come or gone.
-    on_graph_change: Mutex<Option<OnGraphChange>>,
+    on_graph_change: Mutex<OnGraphChange>,
     poll: Arc<Poll>,
     stop: AtomicBool,
     mark: u32,
 }
 
-/// What a node's user wants to do when its graph has changed.
-pub(crate) type OnGraphChange = Box<dyn Fn() + Send + Sync>;
+/// What is done when the graph has changed.
+#[derive(Default)]
+struct OnGraphChange {
+    /// The library's own, which wakes somebody.
+    call: Option<Call>,
+    listener: Option<Listener>,
+}
 
 /// Told by whoever takes or drops a sample, or by another route: that may happen anywhere.
 #[derive(Clone, Debug)]
@@ -87,16 +93,22 @@ impl Core {
     }
 
     /// Replaces what is called when an endpoint has come or gone.
-    pub(crate) fn on_graph_change(&self, call: OnGraphChange) {
-        let before = lock(&self.on_graph_change).replace(call);
-        drop(before); // not under the lock: it is the user's
+    pub(crate) fn on_graph_change(&self, call: Call) {
+        let before = lock(&self.on_graph_change).call.replace(call);
+        drop(before); // not under the lock
+    }
+
+    /// Replaces the user's function. The one before it ends, as its drop says.
+    pub(crate) fn listen(&self, listener: Option<Listener>) {
+        let before = std::mem::replace(&mut lock(&self.on_graph_change).listener, listener);
+        drop(before); // not under the lock: it waits for the user's function
     }
 
     /// The graph has changed.
     pub(crate) fn tell_graph_change(&self) {
-        if let Some(call) = &*lock(&self.on_graph_change) {
-            call();
-        }
+        let on_change = lock(&self.on_graph_change);
+        on_change.call.iter().for_each(|call| call());
+        on_change.listener.iter().for_each(Listener::raise);
     }
 
     /// Leaves word for the thread.

@@ -3,8 +3,10 @@
 //!
 //! It is said by whoever has let go of the node's lock: a subscriber may publish what it is told.
 
+use std::any::Any;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::limits::{WARNINGS_A_SECOND_MAX, WARNINGS_MAX};
@@ -97,17 +99,35 @@ impl Warnings {
 }
 
 impl Warning {
-    /// Says it. Not to be called with a lock held that a publisher may want.
+    /// Says it. No lock may be held: a `tracing` subscriber is the user's code.
     pub(crate) fn say(&self) {
         let Warning { topic, sides, reason, .. } = self;
         let is_unset = |to: &tracing::Dispatch| to.is::<tracing::subscriber::NoSubscriber>();
-        if tracing::dispatcher::get_default(is_unset) {
+        let trace = || {
+            let is_set = !tracing::dispatcher::get_default(is_unset);
+            if is_set {
+                tracing::warn!(target: "myelin", topic, sides, "{reason}");
+            }
+            is_set
+        };
+        if !catch_unwind(AssertUnwindSafe(trace)).unwrap_or(false) {
             // Not `eprintln`: it panics if stderr is closed.
             let _ = writeln!(std::io::stderr(), "myelin: {sides}: {reason}");
-        } else {
-            tracing::warn!(target: "myelin", topic, sides, "{reason}");
         }
     }
+}
+
+/// Says that a function of the user's has panicked. `topic` is empty if it is of no topic. No lock may be
+/// held.
+#[cold]
+pub(crate) fn report_panic(topic: &str, function: &str, panic: &(dyn Any + Send)) {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let of_topic = if topic.is_empty() { String::new() } else { format!(" of topic `{topic}`") };
+    let sides = format!("{function}{of_topic}");
+    let text = text.unwrap_or("without a message").replace(char::is_control, "\u{fffd}");
+    let reason = format!("it panicked: {text}; it stays set");
+    Warning { pair: (0, 0), topic: topic.to_owned(), sides, reason }.say();
 }
 
 #[cfg(test)]

@@ -11,7 +11,9 @@ use crate::data_plane::layout::{
     Cell, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, PublicationHead, VERSION, publication_bytes,
 };
 pub use crate::data_plane::remote_subscriber::{RemoteSubscriber, Waking};
-pub use crate::data_plane::writer::{Published, RawLoan, SlotCounts, Writer};
+pub use crate::data_plane::writer::{
+    Dispatch, Published, RawLoan, RoomWait, Slept, SlotCounts, Writer,
+};
 use crate::error::Error;
 use crate::event::Inbox;
 use crate::limits::SUBSCRIBERS_MAX;
@@ -50,6 +52,8 @@ pub struct PublicationShared {
     /// The subscriber a reliable writer waits for; 0 for none.
     pub(crate) waits_for: AtomicU64,
     on_growth: OnceLock<Tell<SlotSegment>>,
+    /// Discarded while the writer was publishing.
+    discarded: Mutex<Vec<RawLoan>>,
 }
 
 impl PublicationShared {
@@ -75,6 +79,7 @@ impl PublicationShared {
             changed: AtomicBool::new(false),
             waits_for: AtomicU64::new(0),
             on_growth: OnceLock::new(),
+            discarded: Mutex::new(Vec::new()),
         };
         write_head(shared.head(), id, topic, &qos);
         if cfg!(loom) {
@@ -168,6 +173,11 @@ impl PublicationShared {
         }
     }
 
+    /// Until when a publish that begins now may wait for a subscriber, by `CLOCK_MONOTONIC`.
+    pub fn wait_limit_ns(&self) -> u64 {
+        wait::now_ns().saturating_add(self.qos.block_max.as_nanos() as u64)
+    }
+
     /// How many subscribers it is matched with.
     pub fn matched(&self) -> usize {
         lock(&self.subscribers).len()
@@ -195,6 +205,21 @@ impl PublicationShared {
     /// Makes the writer look again at its subscribers, at its next publish.
     pub(crate) fn look_again(&self) {
         self.changed.store(true, Ordering::Release);
+    }
+
+    /// Takes a loan back while the writer is publishing further up in this thread; that gets it at its next
+    /// publish or loan.
+    ///
+    /// # Safety
+    /// It is a loan of this publication's writer.
+    pub unsafe fn discard_later(&self, loan: RawLoan) {
+        lock(&self.discarded).push(loan);
+        self.look_again();
+    }
+
+    /// What was discarded since the last call.
+    pub(crate) fn discarded(&self) -> Vec<RawLoan> {
+        std::mem::take(&mut *lock(&self.discarded))
     }
 
     /// Adds the subscribers there are now.

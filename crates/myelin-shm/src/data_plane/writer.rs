@@ -3,6 +3,9 @@
 mod callbacks;
 mod room;
 
+pub use callbacks::Dispatch;
+pub use room::{RoomWait, Slept};
+
 use crate::sync::{Ordering, Step, fence, fence_of};
 use std::ptr::NonNull;
 use std::sync::Arc;
@@ -131,6 +134,11 @@ pub struct Writer {
     concurrent: Vec<Arc<Concurrent>>,
     /// Where the callbacks of this process are; none without a node.
     dispatcher: Option<Arc<Dispatcher>>,
+    /// Leaves the callbacks of this process to its caller; see [`defer_callbacks`](Self::defer_callbacks).
+    defers: bool,
+    /// What its caller is to run then, and what it is to run now.
+    local: Option<Dispatch>,
+    due: Option<Dispatch>,
     /// Sequence of the next sample, and its cell.
     next: u64,
     at: usize,
@@ -176,6 +184,9 @@ impl Writer {
             exclusive: 0,
             concurrent: Vec::new(),
             dispatcher: None,
+            defers: false,
+            local: None,
+            due: None,
             next: 0,
             at: 0,
             ring: shared.cells(),
@@ -215,7 +226,7 @@ impl Writer {
             let private = self.private.pop().unwrap_or_else(Private::new);
             return Ok(RawLoan { length, memory: Memory::Private(private) });
         }
-        if self.loans >= self.shared.qos().loans_max {
+        if self.loans >= self.shared.qos().loans_max && !self.takes_back() {
             return Err(Error::TooManyLoans { topic: self.topic_name(), loans: self.loans });
         }
         let slot = self.slot(length)?;
@@ -292,6 +303,15 @@ impl Writer {
                 }
             }
         }
+    }
+
+    /// Takes back what was discarded while it was publishing. Whether another loan may go out now.
+    #[cold]
+    fn takes_back(&mut self) -> bool {
+        if self.shared.changed.load(Ordering::Relaxed) {
+            self.refresh();
+        }
+        self.loans < self.shared.qos().loans_max
     }
 
     /// Tells subscribers with a liveliness limit that the publisher lives.
@@ -497,6 +517,7 @@ impl Writer {
         fence(Ordering::SeqCst);
         self.views.clear();
         self.shared.views_into(&mut self.views);
+        self.shared.discarded().into_iter().for_each(|loan| self.discard(loan));
         self.sort_views();
         if let Some(first) = self.views.first() {
             self.first = RemoteSubscriber::read_at_publish(first);

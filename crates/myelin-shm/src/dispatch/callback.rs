@@ -7,6 +7,7 @@ mod handler;
 pub mod model;
 mod thread;
 
+use std::any::Any;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -15,11 +16,14 @@ pub(crate) use concurrent::Concurrent;
 pub(crate) use handler::{Fresh, Handed, Handler, Payload};
 use thread::{At, CallbackThread};
 
+use crate::control_plane::warnings::report_panic;
 use crate::data_plane::subscription::{Reader, SubscriptionShared, Taken};
-use crate::dispatch::dispatcher::{self, Dispatcher};
+use crate::dispatch::dispatcher::Dispatcher;
 use crate::endpoint::{AfterReader, Observer, Subscriber};
 use crate::error::Error;
 use crate::sync::{AtomicBool, AtomicU64, Ordering, lock};
+use crate::topic::Topic;
+use crate::user_code::is_inside;
 use crate::waiting::wait::Wait;
 
 /// A function of samples, and which payloads are for it.
@@ -62,7 +66,8 @@ impl Lengths {
 }
 
 /// The handle of a function that is being called. Dropping it ends the calls: it waits for the one
-/// that is under way, unless it is dropped by a callback. Any thread may use it.
+/// that is under way, unless it is dropped by a callback or another function that a node calls. Any thread
+/// may use it.
 pub struct Callback {
     shared: Arc<Shared>,
     subscription: Arc<SubscriptionShared>,
@@ -169,9 +174,9 @@ impl Drop for Callback {
         }
         self.shared.stop();
         self.subscription.interrupt();
-        let is_callback =
-            thread.thread().id() == std::thread::current().id() || dispatcher::is_inside();
-        if !is_callback {
+        // Here, as its function may be the caller; the thread that the caller waits for would wait for it.
+        self.observer.end_listening();
+        if !is_inside() {
             let _ = thread.join(); // a panic of the function's own `Drop` ends here
         }
     }
@@ -236,6 +241,13 @@ impl Shared {
             return Err(Error::PeerCorrupt { what: "a sample's length does not fit its type" });
         }
         Ok(Some(taken))
+    }
+
+    /// A call has panicked. It is reported once.
+    fn count_panic(&self, topic: &Topic, panic: &(dyn Any + Send)) {
+        if self.panics.fetch_add(1, Ordering::Release) == 0 {
+            report_panic(&topic.name, "on_sample", panic);
+        }
     }
 
     /// Keeps the error for the user.

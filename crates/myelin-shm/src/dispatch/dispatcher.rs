@@ -6,7 +6,6 @@
 //! dispatcher taken, or a handler away, leaves the sample in its ring, where the callback's thread finds it.
 //! So a handler is run by one thread at a time, and no publisher waits for another.
 
-use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
@@ -14,11 +13,12 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Weak};
 
 use crate::data_plane::publication::PublicationShared;
-use crate::dispatch::callback::{Concurrent, Fresh, Handed, Handler, Payload};
+use crate::dispatch::callback::{Concurrent, Handed, Handler};
 use crate::dispatch::handlers::{Entered, Handlers};
 use crate::os::fork;
 use crate::sync::{Mutex, MutexGuard, lock};
 use crate::topic::{EndpointId, Topic};
+use crate::user_code::Inside;
 
 /// Where the publishers and the callbacks of a topic in this process meet, whatever their nodes.
 pub(crate) struct Dispatcher {
@@ -123,13 +123,12 @@ impl Drop for Dispatcher {
     }
 }
 
-/// Runs all handlers that are here with a sample that has just been published. `defer` is told of
-/// those that could not take it: their threads have to be woken.
+/// Runs all handlers that are here with a sample that has just been published, each by `hand_over`.
+/// `defer` gets those that could not take it: their threads have to be woken.
 #[inline(always)]
 pub(crate) fn run(
     entered: &mut Entered<'_, Handler>,
-    fresh: &Fresh,
-    payload: Payload<'_>,
+    mut hand_over: impl FnMut(&mut Handler) -> Handed,
     mut defer: impl FnMut(EndpointId),
 ) {
     let _inside = Inside::new();
@@ -139,17 +138,17 @@ pub(crate) fn run(
         let ran = catch_unwind(AssertUnwindSafe(|| {
             while let Some(entry) = entries.get_mut(at) {
                 if let Some(handler) = &mut entry.handler
-                    && let Handed::Deferred = handler.hand_over(fresh, payload)
+                    && let Handed::Deferred = hand_over(handler)
                 {
                     defer(entry.subscriber);
                 }
                 at += 1;
             }
         }));
-        if ran.is_err() {
+        if let Err(panic) = ran {
             let entry = &mut entries[at];
             if let Some(handler) = &mut entry.handler {
-                handler.count_panic();
+                handler.count_panic(&*panic);
                 if handler.has_more() {
                     defer(entry.subscriber);
                 }
@@ -157,34 +156,6 @@ pub(crate) fn run(
             at += 1;
         }
     }
-}
-
-/// Marks this thread as one that runs callbacks inside a publish.
-pub(crate) struct Inside;
-
-impl Inside {
-    #[inline(always)]
-    pub(crate) fn new() -> Inside {
-        DEPTH.set(DEPTH.get() + 1);
-        Inside
-    }
-}
-
-impl Drop for Inside {
-    #[inline(always)]
-    fn drop(&mut self) {
-        DEPTH.set(DEPTH.get() - 1);
-    }
-}
-
-/// Whether the caller is a callback that is run inside a publish. Such a one must not wait for a
-/// callback's thread, which may be waiting for the dispatcher.
-pub(crate) fn is_inside() -> bool {
-    DEPTH.get() > 0
-}
-
-thread_local! {
-    static DEPTH: Cell<u32> = const { Cell::new(0) };
 }
 
 /// The dispatchers of this process.

@@ -116,7 +116,7 @@ pub fn publish<H>(
 /// Tries to enter, and then executes a seq-cst fence: P7.
 #[cfg(any(not(target_arch = "x86_64"), loom, miri))]
 #[inline(always)]
-fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Entered<'_, H>> {
+pub(crate) fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Entered<'_, H>> {
     use crate::sync::{Step, fence_of};
 
     let entered = entries.and_then(Handlers::try_enter);
@@ -139,7 +139,7 @@ fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Entered<'_, H>> 
 /// Who has not entered may have executed no locked instruction, and fences.
 #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
 #[inline(always)]
-fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Entered<'_, H>> {
+pub(crate) fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Entered<'_, H>> {
     use std::sync::atomic::compiler_fence;
 
     use crate::sync::fence;

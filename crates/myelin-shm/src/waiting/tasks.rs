@@ -5,17 +5,20 @@
 //! that its subscriber has said that it sleeps.
 
 use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::Waker;
 use std::thread::JoinHandle;
 
+use crate::control_plane::warnings::report_panic;
 use crate::data_plane::subscription::{PrefetchList, SubscriptionShared, TRUST_NS, Taken};
 use crate::endpoint::Subscriber;
 use crate::error::Error;
 use crate::os::thread::Threads;
 use crate::sync::lock;
 use crate::topic::EndpointId;
+use crate::user_code::{Inside, is_inside};
 use crate::waiting::notify;
 use crate::waiting::wait::{self, NEVER};
 use crate::waiting::wake_table::{Number, SetPlace, WakeTable, place};
@@ -123,18 +126,20 @@ impl Tasks {
 
     /// From now on wakes the task of a subscriber, once, when its set is told of it.
     pub(crate) fn watch(&self, subscription: &Arc<SubscriptionShared>, waker: &Waker) {
+        // Not under the lock, as its end below: a waker is the user's code, and its last one drops the task.
+        let waker = waker.clone();
         let mut tasks = self.shared.tasks();
         let new = || Task { subscription: Arc::downgrade(subscription), waker: None };
         let task = tasks.entry(subscription.number().get()).or_insert_with(new);
-        match &mut task.waker {
-            Some(known) => known.clone_from(waker),
-            none => *none = Some(waker.clone()),
-        }
+        let before = task.waker.replace(waker);
+        drop(tasks);
+        drop(before);
     }
 
     /// A subscriber is no task's any more.
     pub(crate) fn forget(&self, subscription: &SubscriptionShared) {
-        self.shared.tasks().remove(&subscription.number().get());
+        let task = self.shared.tasks().remove(&subscription.number().get());
+        drop(task); // not under the lock
     }
 }
 
@@ -162,7 +167,12 @@ impl Shared {
                 self.sweep(&mut woken);
             }
             // Without the lock: the task may be run, and dropped, at once.
-            woken.drain(..).for_each(Waker::wake);
+            let _inside = Inside::new();
+            for waker in woken.drain(..) {
+                if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+                    report_panic("", "a task's waker", &*panic);
+                }
+            }
         }
     }
 
@@ -202,9 +212,9 @@ impl Drop for Tasks {
         self.shared.own.tell(self.shared.set as usize);
         // The thread itself may drop the last task.
         if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
+            && !is_inside()
         {
-            let _ = thread.join(); // a panic of a waker's ends here
+            let _ = thread.join(); // it does not panic
         }
     }
 }

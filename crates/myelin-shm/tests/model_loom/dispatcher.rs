@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex as Plain};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use myelin_shm::Step;
-use myelin_shm::data_plane::publication::Writer;
+use myelin_shm::data_plane::publication::{Dispatch, Writer};
 use myelin_shm::data_plane::subscription::{Reader, Taken};
 use myelin_shm::dispatch::callback::model::{Callback, Process};
 use myelin_shm::dispatch::callback::{Function, Lengths};
@@ -107,6 +107,31 @@ fn all_are_called(samples: &[u64]) {
     }
 }
 
+/// Two threads that share a publisher, whose lock neither holds while it calls.
+fn all_of_a_shared_publisher_are_called() {
+    let (mut writers, callback, attend, calls) = callback(1);
+    let attending = thread::spawn(attend);
+    let mut writer = Kept::new(writers.pop().unwrap());
+    writer.defer_callbacks();
+    let writer = Arc::new(Mutex::new(writer));
+    let share = |writer: &Mutex<Kept<Writer>>| {
+        let mut locked = writer.lock().unwrap();
+        locked.publish_copy(&[1]).unwrap();
+        let dispatch = locked.take_dispatch();
+        drop(locked);
+        dispatch.into_iter().for_each(Dispatch::run);
+    };
+    let its = writer.clone();
+    let other = thread::spawn(move || share(&its));
+    share(&writer);
+    calls.wait_for(3);
+    other.join().unwrap();
+    callback.stop();
+    attending.join().unwrap();
+    let sequences: Vec<_> = calls.samples.lock().unwrap().iter().map(|(_, it)| *it).collect();
+    assert_eq!(sequences, [0, 1, 2], "each is called once, in order");
+}
+
 /// Somebody elsewhere, whom a publisher that has called has to notify: known to it, or just coming. It
 /// sleeps until the one sample is there, or this never ends.
 fn others_are_seen(is_known: bool) {
@@ -141,6 +166,17 @@ fn others_are_seen(is_known: bool) {
 fn every_sample_is_called_with_once_whoever_publishes() {
     explore("dispatcher: two publishers", PREEMPTIONS, 500, || all_are_called(&[1, 1]));
     explore("dispatcher: two publishers", PREEMPTIONS, 500, || all_are_called(&[2, 1]));
+}
+
+#[test]
+fn every_sample_of_a_shared_publisher_is_called_with_once() {
+    explore("dispatcher: shared", PREEMPTIONS, 500, all_of_a_shared_publisher_are_called);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn mutant_of_a_shared_publisher_in_which_who_is_turned_away_does_not_notify() {
+    mutant(Step::Away, all_of_a_shared_publisher_are_called);
 }
 
 #[test]

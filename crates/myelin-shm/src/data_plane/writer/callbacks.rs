@@ -3,18 +3,22 @@
 use std::sync::Arc;
 
 use super::{Payload as Published, Writer};
+use crate::data_plane::publication::PublicationShared;
 use crate::data_plane::remote_subscriber::RemoteSubscriber;
 use crate::data_plane::taken::{self, Taken};
-use crate::dispatch::callback::{Fresh, Handed, Handler, Payload};
-use crate::dispatch::dispatcher;
+use crate::dispatch::callback::{Concurrent, Fresh, Handed, Handler, Payload};
+use crate::dispatch::dispatcher::{self, Dispatcher};
 use crate::dispatch::handlers::{self, Entered};
-use crate::sync::{Step, is_taken};
+use crate::sync::{Ordering, Step, fence_of, is_taken};
 use crate::topic::EndpointId;
 
 impl Writer {
     /// P7 and P8 with callbacks in this process: they are called, all others are notified.
     #[inline(never)]
     pub(super) fn call_back(&mut self, sequence: u64, time_ns: u64, published: Published<'_>) {
+        if self.defers {
+            return self.defer();
+        }
         let fresh = Fresh { publisher: self.shared.id(), sequence, time_ns };
         let lent;
         let payload = match published {
@@ -35,7 +39,8 @@ impl Writer {
                 self.shared.notify(self.views[..notified].iter());
             };
             let run = |entered: &mut Entered<'_, Handler>| {
-                dispatcher::run(entered, &fresh, payload, |subscriber| self.notify(subscriber));
+                let hand_over = |handler: &mut Handler| handler.hand_over(&fresh, payload);
+                dispatcher::run(entered, hand_over, |subscriber| self.notify(subscriber));
             };
             if handlers::publish(entries, &self.shared.changed, wake, run) {
                 break;
@@ -47,6 +52,34 @@ impl Writer {
                 self.notify(callback.id());
             }
         }
+    }
+
+    /// From now on leaves the callbacks of this process to its caller, who shares it: each publish is
+    /// followed by [`take_dispatch`](Self::take_dispatch), and what that returns is run when the lock
+    /// around the writer has been released.
+    pub fn defer_callbacks(&mut self) {
+        self.defers = true;
+        self.shared.look_again();
+    }
+
+    /// The callbacks that are to be run after the last publish.
+    #[inline]
+    pub fn take_dispatch(&mut self) -> Option<Dispatch> {
+        self.due.take()
+    }
+
+    /// P7 and P8 without the callbacks of this process, which are due from now on.
+    fn defer(&mut self) {
+        loop {
+            // ORDER: P7, as in `finish`.
+            fence_of(Step::P7);
+            if !self.shared.changed.load(Ordering::Relaxed) {
+                break;
+            }
+            self.refresh();
+        }
+        self.shared.notify(self.views[..self.notified].iter());
+        self.due = self.local.clone();
     }
 
     fn notify(&self, subscriber: EndpointId) {
@@ -73,5 +106,61 @@ impl Writer {
         self.exclusive = self.views.partition_point(|view| kind(view) < 2);
         concurrent.retain(|callback| self.views.iter().any(|view| view.id() == callback.id()));
         self.concurrent = concurrent;
+        let has_callbacks = self.defers && self.notified < self.views.len();
+        self.local = has_callbacks.then(|| {
+            let views = self.views[self.notified..].to_vec();
+            let local = Local {
+                shared: self.shared.clone(),
+                dispatcher: self.dispatcher.clone(),
+                exclusive: self.exclusive - self.notified,
+                views,
+                concurrent: self.concurrent.clone(),
+            };
+            Dispatch(Arc::new(local))
+        });
+    }
+}
+
+/// The callbacks of this process that a shared publisher's sample is for. No lock is held while they run,
+/// so the publisher may have published more by then: they are called with what is in their turn.
+#[derive(Clone)]
+#[must_use = "its callbacks are yet to be run"]
+pub struct Dispatch(Arc<Local>);
+
+/// A writer's callbacks, as it saw them last.
+struct Local {
+    shared: Arc<PublicationShared>,
+    dispatcher: Option<Arc<Dispatcher>>,
+    /// First `exclusive` ones of the dispatcher, then those of `concurrent`.
+    views: Vec<Arc<RemoteSubscriber>>,
+    exclusive: usize,
+    concurrent: Vec<Arc<Concurrent>>,
+}
+
+impl Dispatch {
+    /// Runs them, in this thread. Those that another thread runs at the moment are left to their own
+    /// threads.
+    pub fn run(self) {
+        let Local { shared, dispatcher, views, exclusive, concurrent } = &*self.0;
+        let defer = |subscriber| {
+            shared.notify(views.iter().filter(|view| view.id() == subscriber));
+        };
+        if *exclusive > 0 {
+            let entries = dispatcher.as_ref().map(|dispatcher| dispatcher.entries());
+            // P7 once more: the sample has been visible since the publish.
+            match handlers::try_enter_fenced(entries) {
+                Some(mut entered) => {
+                    let catch_up = |handler: &mut Handler| handler.catch_up(shared.id());
+                    dispatcher::run(&mut entered, catch_up, defer);
+                }
+                None if is_taken(Step::Away) => shared.notify(views[..*exclusive].iter()),
+                None => {}
+            }
+        }
+        for callback in concurrent {
+            if let Handed::Deferred = callback.run(shared.id()) {
+                defer(callback.id());
+            }
+        }
     }
 }

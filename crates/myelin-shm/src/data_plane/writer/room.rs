@@ -2,7 +2,6 @@
 
 use crate::sync::{Ordering, Step, fence_of};
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::Writer;
 use crate::data_plane::remote_subscriber::RemoteSubscriber;
@@ -11,6 +10,34 @@ use crate::event::Event;
 use crate::os::fork;
 use crate::topic::{Late, Reliability};
 use crate::waiting::wait;
+
+/// A wait for room in a ring: for the subscriber that is furthest behind.
+#[derive(Debug)]
+pub struct RoomWait {
+    slowest: Arc<RemoteSubscriber>,
+    /// Its count of reads when it was looked at.
+    word: u64,
+    /// It has read meanwhile, or the list of subscribers has changed.
+    is_over: bool,
+}
+
+/// How a sleep has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Slept {
+    /// There may be room.
+    InTime,
+    /// The limit has passed.
+    TooLong,
+}
+
+impl RoomWait {
+    /// Sleeps until there may be room, or `CLOCK_MONOTONIC` reads `until_ns`.
+    pub fn sleep(&self, until_ns: u64) -> Slept {
+        let in_time =
+            self.is_over || wait::sleep(self.slowest.reading(), self.word as u32, until_ns);
+        if in_time && wait::now_ns() < until_ns { Slept::InTime } else { Slept::TooLong }
+    }
+}
 
 impl Writer {
     /// P1.
@@ -44,41 +71,65 @@ impl Writer {
 
     #[cold]
     fn wait_for_room(&mut self) -> Result<(), Error> {
-        let limit = self.shared.qos().block_max;
-        let until_ns = wait::now_ns().saturating_add(limit.as_nanos() as u64);
-        loop {
-            self.look_who_caught_up();
-            let Some((slowest, reading)) = self.slowest() else {
-                self.least_reading = self.look_again_at(u64::MAX);
-                return Ok(());
-            };
-            self.least_reading = self.look_again_at(reading);
-            if self.has_room(reading) {
-                return Ok(());
-            }
-            let waiting = &self.shared.head().waiting;
-            let waits_for = &self.shared.waits_for;
-            waiting.store(1, Ordering::Relaxed);
-            waits_for.store(slowest.id(), Ordering::Relaxed);
-            // ORDER: pairs with the subscriber's fence T8 and with the one in `detach`.
-            fence_of(Step::P1);
-            let word = slowest.reading().load(Ordering::Relaxed);
-            let changed = self.shared.changed.load(Ordering::Relaxed);
-            let in_time = slowest.announced().reading() != reading
-                || changed
-                || wait::sleep(slowest.reading(), word as u32, until_ns);
-            waiting.store(0, Ordering::Relaxed);
-            waits_for.store(0, Ordering::Relaxed);
-            let changed = self.shared.changed.load(Ordering::Relaxed);
-            if changed {
-                self.refresh();
-            } else if !in_time || wait::now_ns() >= until_ns {
-                match self.shared.qos().late {
-                    Late::PassOver => self.pass_over(&slowest),
-                    Late::Fail => return Err(self.timed_out(&slowest, limit)),
-                }
+        let until_ns = self.shared.wait_limit_ns();
+        while let Some(wait) = self.begin_wait() {
+            let slept = wait.sleep(until_ns);
+            self.end_wait(wait, slept)?;
+        }
+        Ok(())
+    }
+
+    /// Whether a publish would wait for a subscriber now. Then a caller that shares the writer waits for it
+    /// without its lock: [`begin_wait`](Self::begin_wait), [`RoomWait::sleep`], [`end_wait`](Self::end_wait),
+    /// again and again; one thread at a time.
+    #[inline]
+    pub fn is_full(&mut self) -> bool {
+        if self.shared.qos().reliability == Reliability::BestEffort {
+            return false;
+        }
+        if self.shared.changed.load(Ordering::Relaxed) {
+            self.refresh();
+        }
+        !self.has_room(self.least_reading)
+    }
+
+    /// What to sleep on until there may be room; `None` if there is.
+    pub fn begin_wait(&mut self) -> Option<RoomWait> {
+        self.look_who_caught_up();
+        let Some((slowest, reading)) = self.slowest() else {
+            self.least_reading = self.look_again_at(u64::MAX);
+            return None;
+        };
+        self.least_reading = self.look_again_at(reading);
+        if self.has_room(reading) {
+            return None;
+        }
+        self.shared.head().waiting.store(1, Ordering::Relaxed);
+        self.shared.waits_for.store(slowest.id(), Ordering::Relaxed);
+        // ORDER: pairs with the subscriber's fence T8 and with the one in `detach`.
+        fence_of(Step::P1);
+        let word = slowest.reading().load(Ordering::Relaxed);
+        let changed = self.shared.changed.load(Ordering::Relaxed);
+        let is_over = slowest.announced().reading() != reading || changed;
+        Some(RoomWait { slowest, word, is_over })
+    }
+
+    /// After a sleep.
+    ///
+    /// # Errors
+    /// The time limit of a publisher that is not to pass over.
+    pub fn end_wait(&mut self, wait: RoomWait, slept: Slept) -> Result<(), Error> {
+        self.shared.head().waiting.store(0, Ordering::Relaxed);
+        self.shared.waits_for.store(0, Ordering::Relaxed);
+        if self.shared.changed.load(Ordering::Relaxed) {
+            self.refresh();
+        } else if slept == Slept::TooLong {
+            match self.shared.qos().late {
+                Late::PassOver => self.pass_over(&wait.slowest),
+                Late::Fail => return Err(self.timed_out(&wait.slowest)),
             }
         }
+        Ok(())
     }
 
     /// The slowest of those that are waited for.
@@ -133,7 +184,8 @@ impl Writer {
         least_reading.min((self.next + (depth / 4).max(1)).saturating_sub(depth))
     }
 
-    fn timed_out(&self, slowest: &RemoteSubscriber, waited: Duration) -> Error {
+    fn timed_out(&self, slowest: &RemoteSubscriber) -> Error {
+        let waited = self.shared.qos().block_max;
         let (topic, subscriber, pid) =
             (self.shared.topic().name.clone(), slowest.id(), slowest.pid());
         Error::ReliableTimeout { topic, subscriber, pid, waited }

@@ -5,16 +5,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use super::{CATCH_UP_MAX, Handed, Lengths, Shared};
 use crate::data_plane::subscription::{SubscriptionShared, Taken};
-use crate::dispatch::dispatcher::{Dispatcher, Inside};
+use crate::dispatch::dispatcher::Dispatcher;
 use crate::endpoint::Subscriber;
 use crate::error::Error;
 use crate::sync::{Ordering, lock};
-use crate::topic::EndpointId;
+use crate::topic::{EndpointId, Topic};
+use crate::user_code::Inside;
 
 /// The function with its subscriber. Whoever has published takes under the lock, and calls without.
 pub(crate) struct Concurrent {
     id: EndpointId,
-    call: Box<dyn Fn(&Taken) + Send + Sync>,
+    topic: Topic,
     lengths: Lengths,
     shared: Arc<Shared>,
     taking: Mutex<Taking>,
@@ -24,9 +25,12 @@ pub(crate) struct Concurrent {
 struct Taking {
     /// `None` when the calls have ended.
     subscriber: Option<Subscriber>,
+    call: Option<Call>,
     /// Calls under way.
     calls: u32,
 }
+
+type Call = Arc<dyn Fn(&Taken) + Send + Sync>;
 
 impl Concurrent {
     pub(super) fn new(
@@ -35,9 +39,10 @@ impl Concurrent {
         lengths: Lengths,
         shared: Arc<Shared>,
     ) -> Arc<Concurrent> {
-        let id = subscriber.id();
-        let taking = Mutex::new(Taking { subscriber: Some(subscriber), calls: 0 });
-        Arc::new(Concurrent { id, call, lengths, shared, taking, ended: Condvar::new() })
+        let (id, topic) = (subscriber.id(), subscriber.reader.shared().topic().clone());
+        let (subscriber, call) = (Some(subscriber), Some(Arc::from(call)));
+        let taking = Mutex::new(Taking { subscriber, call, calls: 0 });
+        Arc::new(Concurrent { id, topic, lengths, shared, taking, ended: Condvar::new() })
     }
 
     /// The subscriber's id.
@@ -52,7 +57,7 @@ impl Concurrent {
         let mut publisher = Some(publisher);
         for _ in 0..CATCH_UP_MAX {
             match self.take(publisher.take()) {
-                Ok(Some(taken)) => self.call(taken),
+                Ok(Some((taken, call))) => self.call(taken, call),
                 Ok(None) => return Handed::Done,
                 Err(error) => {
                     self.shared.keep(error);
@@ -86,23 +91,30 @@ impl Concurrent {
         }
         dispatcher.remove_concurrent(self.id);
         let ended = self.ended.wait_while(self.taking(), |taking| taking.calls > 0);
-        // Publishers let go of this object at their next publish; the match ends now.
-        let subscriber = ended.unwrap_or_else(PoisonError::into_inner).subscriber.take();
-        drop(subscriber);
+        // Publishers let go of this object at their next publish; the match ends now, and the function is
+        // dropped here, with no lock held.
+        let mut taking = ended.unwrap_or_else(PoisonError::into_inner);
+        let its = (taking.subscriber.take(), taking.call.take());
+        drop(taking);
+        let _inside = Inside::new();
+        drop(its);
     }
 
     fn deliver(&self) -> Result<(), Error> {
-        while let Some(taken) = self.take(None)? {
-            self.call(taken);
+        let _inside = Inside::new();
+        while let Some((taken, call)) = self.take(None)? {
+            self.call(taken, call);
         }
         Ok(())
     }
 
-    fn call(&self, taken: Taken) {
-        let called = catch_unwind(AssertUnwindSafe(|| (self.call)(&taken)));
+    fn call(&self, taken: Taken, call: Call) {
+        let called = catch_unwind(AssertUnwindSafe(|| call(&taken)));
         self.shared.calls.fetch_add(1, Ordering::Release);
-        self.shared.panics.fetch_add(u64::from(called.is_err()), Ordering::Release);
-        drop(taken);
+        if let Err(panic) = called {
+            self.shared.count_panic(&self.topic, &*panic);
+        }
+        drop((taken, call)); // not the last: the thread waits for the call
         self.taking().calls -= 1;
         if self.shared.is_stopping() {
             self.ended.notify_all();
@@ -110,17 +122,21 @@ impl Concurrent {
     }
 
     /// The next sample; the call counts as under way. `publisher`: one that has published in this thread.
-    fn take(&self, publisher: Option<EndpointId>) -> Result<Option<Taken>, Error> {
+    fn take(&self, publisher: Option<EndpointId>) -> Result<Option<(Taken, Call)>, Error> {
         let mut taking = self.taking();
         // Under the lock: once the thread has seen no call under way, there will be none.
         if self.shared.is_stopping() {
             return Ok(None);
         }
-        let Some(Subscriber { reader, .. }) = &mut taking.subscriber else { return Ok(None) };
+        let Taking { subscriber: Some(Subscriber { reader, .. }), call: Some(call), .. } =
+            &mut *taking
+        else {
+            return Ok(None);
+        };
         if let Some(publisher) = publisher {
             reader.look_at(publisher);
         }
-        let taken = self.shared.take(reader, self.lengths)?;
+        let taken = self.shared.take(reader, self.lengths)?.map(|taken| (taken, call.clone()));
         taking.calls += u32::from(taken.is_some());
         Ok(taken)
     }

@@ -1,5 +1,6 @@
 //! A callback's function with its subscriber: what runs it.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -10,6 +11,7 @@ use crate::endpoint::AfterReader;
 use crate::error::Error;
 use crate::sync::Ordering;
 use crate::topic::EndpointId;
+use crate::user_code::Inside;
 use crate::waiting::wait::{NEVER, Wait};
 
 /// A callback's function and its subscriber. Who has it may take and call.
@@ -69,7 +71,7 @@ impl Handler {
     pub(crate) fn hand_over(&mut self, fresh: &Fresh, payload: Payload<'_>) -> Handed {
         let reader = &mut self.reader;
         if reader.has_news() {
-            return self.catch_up(fresh);
+            return self.catch_up(fresh.publisher);
         }
         match payload {
             Payload::Inline(taken) => {
@@ -77,16 +79,16 @@ impl Handler {
                 // Misaligned for us, it is copied from the ring.
                 let is_aligned = taken.address() & (self.function.align - 1) == 0;
                 if !fits || !is_aligned || !reader.pass(fresh) {
-                    return self.catch_up(fresh);
+                    return self.catch_up(fresh.publisher);
                 }
                 (self.function.call)(taken);
             }
             Payload::Slot { length, place } => {
                 if !self.function.lengths.fit(length as usize) {
-                    return self.catch_up(fresh);
+                    return self.catch_up(fresh.publisher);
                 }
                 let Some(lent) = reader.lend(fresh, length, place) else {
-                    return self.catch_up(fresh);
+                    return self.catch_up(fresh.publisher);
                 };
                 (self.function.call)(&lent);
             }
@@ -95,10 +97,11 @@ impl Handler {
         Handed::Done
     }
 
-    /// What came before has not been taken yet, or the sample cannot be had directly.
+    /// Calls the function with what it has not taken yet, that of `publisher` included, which has published
+    /// in this thread: what came before has not been taken yet, or the sample cannot be had directly.
     #[cold]
-    fn catch_up(&mut self, fresh: &Fresh) -> Handed {
-        self.reader.look_at(fresh.publisher);
+    pub(crate) fn catch_up(&mut self, publisher: EndpointId) -> Handed {
+        self.reader.look_at(publisher);
         for _ in 0..CATCH_UP_MAX {
             if self.shared.is_stopping() {
                 return Handed::Done;
@@ -117,11 +120,12 @@ impl Handler {
 
     /// Calls the function with all there is.
     pub(super) fn deliver(&mut self) -> Result<(), Error> {
+        let _inside = Inside::new();
         while !self.shared.is_stopping() {
             let Some(taken) = self.take()? else { break };
             let called = catch_unwind(AssertUnwindSafe(|| self.call(&taken)));
-            if called.is_err() {
-                self.count_panic();
+            if let Err(panic) = called {
+                self.count_panic(&*panic);
             }
         }
         Ok(())
@@ -161,9 +165,10 @@ impl Handler {
     }
 
     /// A call has ended in a panic.
-    pub(crate) fn count_panic(&mut self) {
+    #[cold]
+    pub(crate) fn count_panic(&mut self, panic: &(dyn Any + Send)) {
         self.count_call();
-        self.shared.panics.fetch_add(1, Ordering::Release);
+        self.shared.count_panic(self.reader.shared().topic(), panic);
     }
 
     /// Whether a publisher of this process is among its publishers.

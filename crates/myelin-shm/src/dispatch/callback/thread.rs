@@ -6,6 +6,7 @@ use super::{Handler, Shared};
 use crate::data_plane::subscription::{Asleep, SubscriptionShared};
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::dispatch::handlers::Entered;
+use crate::user_code::Inside;
 use crate::waiting::wait::Wait;
 
 /// A callback's thread.
@@ -78,6 +79,7 @@ impl CallbackThread {
         if self.has_joined {
             dispatcher.leave(self.subscription.id());
         }
+        let _inside = Inside::new();
         drop(handler); // outside the dispatcher: the function's own `Drop` may do what it likes
     }
 

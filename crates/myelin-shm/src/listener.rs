@@ -1,0 +1,182 @@
+//! Functions of the user that a node calls when something has happened: an event of an endpoint, a change
+//! of the graph. One thread of the node calls them, and nothing else runs there. So no lock of the library
+//! is held meanwhile, and a function that takes long holds up the other functions alone.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::control_plane::warnings::report_panic;
+use crate::error::Error;
+use crate::os::fork;
+use crate::os::thread::Threads;
+use crate::sync::lock;
+use crate::user_code::{Inside, is_inside};
+
+/// A function of the user's.
+pub(crate) type Call = Box<dyn Fn() + Send + Sync>;
+
+/// A function that its node calls each time it was raised; several times in a row count once. Dropping the
+/// listener ends the calls: it waits for the call that is under way, unless a function of the user's drops it.
+#[derive(Debug)]
+pub(crate) struct Listener(Arc<Shared>);
+
+struct Shared {
+    queue: Arc<Queue>,
+    /// For the report of a panic.
+    topic: String,
+    function: &'static str,
+    state: Mutex<State>,
+    ended: Condvar,
+    mark: u32,
+}
+
+struct State {
+    call: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// It is in the queue.
+    is_due: bool,
+    /// A call is under way.
+    is_called: bool,
+    has_panicked: bool,
+}
+
+/// The listeners that are to be called.
+#[derive(Debug, Default)]
+struct Queue {
+    due: Mutex<Due>,
+    changed: Condvar,
+}
+
+#[derive(Debug, Default)]
+struct Due {
+    listeners: VecDeque<Arc<Shared>>,
+    stop: bool,
+}
+
+/// A node's thread that calls its listeners. It is started for the first one and ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct ListenerThread {
+    queue: Arc<Queue>,
+    thread: Option<JoinHandle<()>>,
+    mark: u32,
+}
+
+impl ListenerThread {
+    /// # Errors
+    /// [`Error::System`] if there can be no further thread.
+    pub(crate) fn start(threads: &Threads) -> Result<ListenerThread, Error> {
+        let (queue, mark) = (Arc::<Queue>::default(), fork::mark());
+        let its = queue.clone();
+        let thread = Some(threads.spawn("events", move || its.run())?);
+        Ok(ListenerThread { queue, thread, mark })
+    }
+
+    /// A listener. `topic` (empty: of all) and `function` name it in the report of a panic.
+    pub(crate) fn listen(&self, topic: String, function: &'static str, call: Call) -> Listener {
+        let (queue, call) = (self.queue.clone(), Some(Arc::from(call)));
+        let state = State { call, is_due: false, is_called: false, has_panicked: false };
+        let (state, ended, mark) = (Mutex::new(state), Condvar::new(), fork::mark());
+        Listener(Arc::new(Shared { queue, topic, function, state, ended, mark }))
+    }
+}
+
+impl Drop for ListenerThread {
+    fn drop(&mut self) {
+        let thread = self.thread.take();
+        if fork::is_forked(self.mark) {
+            std::mem::forget(thread); // there is no such thread here
+            return;
+        }
+        self.queue.due().stop = true;
+        self.queue.changed.notify_all();
+        // A function may drop the last handle of its node.
+        if let Some(thread) = thread
+            && !is_inside()
+        {
+            let _ = thread.join(); // it does not panic
+        }
+    }
+}
+
+impl Listener {
+    /// The function is called soon, by the node's thread. Holds locks for a moment, and none meanwhile.
+    pub(crate) fn raise(&self) {
+        let mut state = self.0.state();
+        if !state.is_due && state.call.is_some() {
+            state.is_due = true;
+            self.0.queue.due().listeners.push_back(self.0.clone());
+            self.0.queue.changed.notify_one();
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        let Shared { ended, mark, .. } = &*self.0;
+        if fork::is_forked(*mark) {
+            std::mem::forget(self.0.clone()); // a thread of the parent's may have the lock
+            return;
+        }
+        let mut state = self.0.state();
+        let call = state.call.take();
+        if !is_inside() {
+            let ended = ended.wait_while(state, |state| state.is_called);
+            state = ended.unwrap_or_else(PoisonError::into_inner);
+        }
+        drop(state);
+        drop(call); // not under the lock: it is the user's
+    }
+}
+
+impl Queue {
+    fn due(&self) -> MutexGuard<'_, Due> {
+        lock(&self.due)
+    }
+
+    fn run(&self) {
+        let _inside = Inside::new();
+        loop {
+            let is_idle = |due: &mut Due| !due.stop && due.listeners.is_empty();
+            let due = self.changed.wait_while(self.due(), is_idle);
+            let mut due = due.unwrap_or_else(PoisonError::into_inner);
+            if due.stop {
+                return;
+            }
+            let listener = due.listeners.pop_front();
+            drop(due);
+            listener.into_iter().for_each(|listener| listener.call());
+        }
+    }
+}
+
+impl Shared {
+    fn state(&self) -> MutexGuard<'_, State> {
+        lock(&self.state)
+    }
+
+    fn call(&self) {
+        let mut state = self.state();
+        state.is_due = false;
+        let Some(call) = state.call.clone() else { return };
+        state.is_called = true;
+        drop(state);
+        // Dropped there, too: if it has been removed meanwhile, its end is the user's code.
+        let called = catch_unwind(AssertUnwindSafe(move || call()));
+        if let Err(panic) = called {
+            let is_first = !std::mem::replace(&mut self.state().has_panicked, true);
+            if is_first {
+                report_panic(&self.topic, self.function, &*panic);
+            }
+        }
+        self.state().is_called = false;
+        self.ended.notify_all();
+    }
+}
+
+impl std::fmt::Debug for Shared {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Shared { topic, function, .. } = self;
+        to.debug_struct("Listener").field("topic", topic).field("function", function).finish()
+    }
+}
