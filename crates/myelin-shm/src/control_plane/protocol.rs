@@ -11,10 +11,12 @@
 //! | `offers` | the publisher's side of a match |
 //! | `answers` | the subscriber's side |
 //! | `matches` | how far a match is, and when it is tried again |
+//! | `first_matches` | what the creation of an endpoint waits for |
 //! | `graph` | all that is known, for people and tools |
 //! | `query` | what nodes tell each other for that, when they are asked |
 
 mod answers;
+mod first_matches;
 pub(crate) mod graph;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod hostile;
