@@ -451,7 +451,7 @@ fn an_offer_that_lost_its_descriptors_is_declined_and_the_next_accepted() {
     let mut reason = None;
     until("the refusal", || {
         reason = reason.take().or(first.events().into_iter().find_map(|event| match event {
-            Event::Incompatible { reason, .. } => Some(reason),
+            Event::Refused { reason, .. } => Some(reason),
             _ => None,
         }));
         reason.is_some()
@@ -522,7 +522,7 @@ fn who_was_declined_for_want_of_a_place_is_asked_again_when_there_is_one() {
     restarted.expect("open");
     until("the refusal", || {
         viewer.events().iter().any(|event| {
-            matches!(event, Event::Incompatible { reason, .. }
+            matches!(event, Event::Refused { reason, .. }
                 if reason.contains("publishers_max") && reason.contains(&topic().name))
         })
     });
@@ -541,8 +541,7 @@ fn one_publisher_too_many_comes_when_another_goes() {
     let qos = SubscriberQos { publishers_max: 2, ..SubscriberQos::default() };
     let mut subscriber = node.subscriber(topic(), qos).unwrap();
     let [first, second, mut third] = [0; 3].map(|_| publisher(&node));
-    let refused =
-        |events: Vec<Event>| events.iter().any(|it| matches!(it, Event::Incompatible { .. }));
+    let refused = |events: Vec<Event>| events.iter().any(|it| matches!(it, Event::Refused { .. }));
     until("the refusal", || refused(third.events()));
     assert_eq!(third.matched(), 0);
     drop(first);

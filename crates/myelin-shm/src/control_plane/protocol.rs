@@ -563,8 +563,14 @@ impl<D: Clone> Protocol<D> {
             let event = Event::Corrupt { endpoint: other };
             self.actions.push(Action::Tell { endpoint, event });
         } else {
-            self.tell_incompatible(endpoint, other, refusal.reason.clone());
+            self.tell_refused(endpoint, other, refusal.reason.clone());
         }
+    }
+
+    fn tell_refused(&mut self, endpoint: EndpointId, other: EndpointId, reason: String) {
+        self.warn(endpoint, other, reason.clone());
+        let event = Event::Refused { endpoint: other, pid: self.pid_of(other), reason };
+        self.actions.push(Action::Tell { endpoint, event });
     }
 
     /// Says to people why one of ours is not matched with another, or not as one of them wants.

@@ -281,7 +281,7 @@ fn short_for_a_while(node: &Node, topic: Topic) {
     let taken: Vec<_> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     say("poor");
     until("a match that fails", || {
-        let is_short = |event: &Event| matches!(event, Event::Incompatible { .. });
+        let is_short = |event: &Event| matches!(event, Event::Refused { .. });
         subscriber.events().iter().any(is_short)
     });
     drop(taken);

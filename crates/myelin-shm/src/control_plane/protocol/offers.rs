@@ -173,7 +173,7 @@ impl<D: Clone> Protocol<D> {
         let pid = matches.get(subscriber).map_or(0, |each| each.pid);
         let ids = (publisher, subscriber);
         let before = matches.refuse(&mut self.timers, ids, reason.clone(), None);
-        self.tell_incompatible(publisher, subscriber, reason);
+        self.tell_refused(publisher, subscriber, reason);
         if before == Some(State::Matched) {
             self.actions.push(Action::Detach { pair });
             self.tell_end(publisher, subscriber, pid, false);
