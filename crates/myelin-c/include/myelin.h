@@ -148,6 +148,8 @@ enum myelin_event_kind
   MYELIN_EVENT_BUFFER_TOO_SMALL = 11,
   // It wrote what cannot be, and is disconnected.
   MYELIN_EVENT_CORRUPT = 12,
+  // They fit, and one side has no room for the match: `text` says why. It is tried again.
+  MYELIN_EVENT_REFUSED = 13,
   // One that this library has no number for yet.
   MYELIN_EVENT_OTHER = 0,
 };
@@ -588,7 +590,7 @@ typedef struct myelin_subscriber_options {
   size_t size;
   // Samples over 104 B that it may hold at once: 1 to 4,096; 0: 16.
   uint32_t held_max;
-  // Publishers that it may be matched with: 1 to 256; 0: 16.
+  // Publishers that it may be matched with: 1 to 4,096; 0: 16.
   uint32_t publishers_max;
   // `enum myelin_wait`: how it waits.
   int32_t wait;

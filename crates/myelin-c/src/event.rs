@@ -37,6 +37,8 @@ pub enum myelin_event_kind {
     MYELIN_EVENT_BUFFER_TOO_SMALL = 11,
     /// It wrote what cannot be, and is disconnected.
     MYELIN_EVENT_CORRUPT = 12,
+    /// They fit, and one side has no room for the match: `text` says why. It is tried again.
+    MYELIN_EVENT_REFUSED = 13,
     /// One that this library has no number for yet.
     MYELIN_EVENT_OTHER = 0,
 }
@@ -112,6 +114,7 @@ fn tell(event: &Event) -> myelin_event {
         Event::Incompatible { endpoint, pid, .. } => {
             (MYELIN_EVENT_INCOMPATIBLE, endpoint, pid, 0, false)
         }
+        Event::Refused { endpoint, pid, .. } => (MYELIN_EVENT_REFUSED, endpoint, pid, 0, false),
         Event::DeadlineMissed { endpoint } => (MYELIN_EVENT_DEADLINE_MISSED, endpoint, 0, 0, false),
         Event::LivelinessLost { endpoint } => (MYELIN_EVENT_LIVELINESS_LOST, endpoint, 0, 0, false),
         Event::LivelinessRegained { endpoint } => {
@@ -128,7 +131,9 @@ fn tell(event: &Event) -> myelin_event {
 
 fn text_of(event: &Event) -> Option<&str> {
     match event {
-        Event::QosReduced { reason, .. } | Event::Incompatible { reason, .. } => Some(reason),
+        Event::QosReduced { reason, .. }
+        | Event::Incompatible { reason, .. }
+        | Event::Refused { reason, .. } => Some(reason),
         Event::BufferTooSmall { remedy, .. } => Some(remedy),
         _ => None,
     }

@@ -86,7 +86,7 @@ pub struct myelin_subscriber_options {
     pub size: usize,
     /// Samples over 104 B that it may hold at once: 1 to 4,096; 0: 16.
     pub held_max: u32,
-    /// Publishers that it may be matched with: 1 to 256; 0: 16.
+    /// Publishers that it may be matched with: 1 to 4,096; 0: 16.
     pub publishers_max: u32,
     /// `enum myelin_wait`: how it waits.
     pub wait: i32,

@@ -30,7 +30,7 @@ impl Published {
 #[derive(Default)]
 pub struct Event {
     /// `matched`, `unmatched`, `qos_reduced`, `lost`, `passed_over`, `caught_up`, `incompatible`,
-    /// `deadline_missed`, `liveliness_lost`, `liveliness_regained`, `buffer_too_small`, `corrupt`.
+    /// `refused`, `deadline_missed`, `liveliness_lost`, `liveliness_regained`, `buffer_too_small`, `corrupt`.
     kind: String,
     /// The other side's id.
     endpoint: u64,
@@ -65,6 +65,9 @@ impl From<myelin::Event> for Event {
             E::CaughtUp { endpoint, pid } => Event { pid: Some(pid), ..of("caught_up", endpoint) },
             E::Incompatible { endpoint, pid, reason } => {
                 Event { pid: Some(pid), reason: Some(reason), ..of("incompatible", endpoint) }
+            }
+            E::Refused { endpoint, pid, reason } => {
+                Event { pid: Some(pid), reason: Some(reason), ..of("refused", endpoint) }
             }
             E::DeadlineMissed { endpoint } => of("deadline_missed", endpoint),
             E::LivelinessLost { endpoint } => of("liveliness_lost", endpoint),

@@ -65,10 +65,20 @@ pub enum Event {
         /// Its process.
         pid: u32,
     },
-    /// The other side is on the same topic and cannot be matched. If it is for want of room, it is
-    /// asked again when there is some.
+    /// The other side is on the same topic and cannot be matched: it has another type, asks for what is not
+    /// offered, or is of another version.
     Incompatible {
         /// The other side; its node if that is of another version.
+        endpoint: EndpointId,
+        /// Its process.
+        pid: u32,
+        /// Why, and what to do.
+        reason: String,
+    },
+    /// They fit, and one side has no room for the match: it has as many publishers or subscribers as it can,
+    /// or lacks memory or file descriptors. The match is tried again when there is some.
+    Refused {
+        /// The other side.
         endpoint: EndpointId,
         /// Its process.
         pid: u32,
@@ -141,7 +151,7 @@ impl Inbox {
             _ => {}
         }
         // A match that fails again and again for the same reason.
-        let is_again = matches!(event, Event::Incompatible { .. });
+        let is_again = matches!(event, Event::Incompatible { .. } | Event::Refused { .. });
         if is_again && content.events.back() == Some(&event) {
             return;
         }

@@ -4,14 +4,16 @@
 pub const PAYLOAD_BYTES_MAX: u64 = (1 << 40) - 1;
 /// Cells of a publisher's ring: one more than its history depth.
 pub const CELLS_MAX: u64 = 65_536;
-/// Samples of one publisher: a sequence has 56 bits, enough for two years at a sample a nanosecond.
-pub const SEQUENCE_MAX: u64 = (1 << 56) - 1;
+/// Samples of one publisher: a sequence has 52 bits, enough for 14 years at 10 million samples a second.
+pub const SEQUENCE_MAX: u64 = (1 << SEQUENCE_BITS) - 1;
+/// Bits of a sequence.
+pub const SEQUENCE_BITS: u32 = 52;
 /// Slot segments of one publisher.
 pub const SEGMENTS_MAX: u32 = 4_096;
 /// Publishers one subscriber is matched with.
-pub const CONNECTIONS_MAX: u32 = 256;
+pub const CONNECTIONS_MAX: u32 = 4_096;
 /// Subscribers one publisher is matched with.
-pub const SUBSCRIBERS_MAX: usize = 1_024;
+pub const SUBSCRIBERS_MAX: usize = 4_096;
 /// Samples in slots that one subscriber may hold.
 pub const HOLDS_MAX: u32 = 4_096;
 /// Loans of one publisher that are out at the same time.

@@ -29,7 +29,7 @@ use crate::os::latency_guard::LatencyGuard;
 use crate::os::poll::Poll;
 pub use crate::os::thread::{Policy, Threads};
 use crate::sync::lock;
-use crate::topic::{PublisherQos, SubscriberQos, Topic};
+use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic};
 use crate::waiting::wake_table::WakeTable;
 
 /// How to open a [`Node`].
@@ -127,10 +127,8 @@ impl Node {
             Handle { core, thread, table, listeners, domain, threads, _latency_guard: guard };
         let node = Node(Arc::new(handle));
         node.core().change(Reactor::call_all)?;
-        let is_unsettled = |reactor: &mut Reactor| !reactor.protocol.is_settled();
-        let acted = &node.core().acted;
-        let told = acted.wait_timeout_while(node.core().lock(), ANSWER_LIMIT, is_unsettled);
-        drop(told.unwrap_or_else(PoisonError::into_inner));
+        let id = node.id()?;
+        drop(node.core().wait_while(ANSWER_LIMIT, |reactor| reactor.protocol.is_awaiting(id)));
         Ok(node)
     }
 
@@ -155,11 +153,7 @@ impl Node {
                 core.change(|reactor| reactor.grown(id, segment));
             }
         }));
-        core.change(|reactor| {
-            reactor.protocol.check_type(&topic)?; // once more: others may have come meanwhile
-            reactor.add_publication(shared);
-            Ok(())
-        })?;
+        self.enter(id, &topic, |reactor| reactor.add_publication(shared))?;
         Ok(Publisher::new(writer, id, self.clone(), inbox))
     }
 
@@ -178,15 +172,31 @@ impl Node {
                 core.notify(Notice::Corrupt { publisher, subscriber: id });
             }
         }));
-        core.change(|reactor| {
-            reactor.protocol.check_type(&topic)?;
-            reactor.add_subscription(&shared);
-            Ok(())
-        })?;
+        self.enter(id, &topic, |reactor| reactor.add_subscription(&shared))?;
         // The samples keep the node: were it to leave, publishers would reuse their memory.
         let node = self.clone();
         shared.on_last_drop(Box::new(move || node.core().notify(Notice::Gone { subscriber: id })));
         Ok(Subscriber::new(reader, id, self.clone(), inbox))
+    }
+
+    /// Adds an endpoint to the node's, and waits until it is matched with all that fit it and answer.
+    fn enter(
+        &self,
+        id: EndpointId,
+        topic: &Topic,
+        add: impl FnOnce(&mut Reactor),
+    ) -> Result<(), Error> {
+        let core = self.core();
+        core.change_caught_up(|reactor| {
+            reactor.protocol.check_type(topic)?; // once more: others may have come meanwhile
+            add(reactor);
+            Ok(())
+        })?;
+        if !core.is_own_thread() {
+            let is_awaiting = |reactor: &mut Reactor| reactor.protocol.is_awaiting(id);
+            core.wait_while(MATCH_LIMIT, is_awaiting).protocol.stop_awaiting(id);
+        }
+        Ok(())
     }
 
     /// The topics of the domain, by name.
@@ -222,12 +232,7 @@ impl Node {
     /// is more between them than a socket holds.
     pub fn graph(&self) -> Result<Graph, Error> {
         let core = self.checked()?;
-        let graph = core.change(|reactor| {
-            reactor.catch_up();
-            reactor.graph(None)
-        });
-        core.acted.notify_all();
-        Ok(graph)
+        Ok(core.change_caught_up(|reactor| reactor.graph(None)))
     }
 
     /// The same, with what all other nodes say of their matches, counters and types when they are asked.
@@ -237,9 +242,7 @@ impl Node {
     pub fn graph_within(&self, limit: Duration) -> Result<Graph, Error> {
         let core = self.checked()?;
         let survey = core.change(Reactor::begin_survey);
-        let is_awaited = |reactor: &mut Reactor| reactor.protocol.is_awaited(survey);
-        let waited = core.acted.wait_timeout_while(core.lock(), limit, is_awaited);
-        let (mut reactor, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        let mut reactor = core.wait_while(limit, |reactor| reactor.protocol.is_awaited(survey));
         let graph = reactor.graph(Some(survey));
         reactor.protocol.end_survey();
         Ok(graph)
@@ -396,3 +399,5 @@ impl Drop for Handle {
 const FOLDER: &str = "/dev/shm";
 /// How long [`Node::open`] waits for others to tell their endpoints.
 const ANSWER_LIMIT: Duration = Duration::from_millis(10);
+/// How long a new endpoint waits for its first matches.
+const MATCH_LIMIT: Duration = Duration::from_millis(20);

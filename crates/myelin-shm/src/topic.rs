@@ -147,7 +147,7 @@ pub struct SubscriberQos {
     pub history: u32,
     /// Samples in slots it may hold at once, 1 to 4,096.
     pub held_max: u32,
-    /// Publishers it may be matched with, 1 to 256.
+    /// Publishers it may be matched with, 1 to 4,096. Memory is taken for those that are there.
     pub publishers_max: u32,
     /// Whether it is matched with publishers of other nodes alone.
     pub ignore_own_node: bool,
@@ -182,7 +182,13 @@ impl SubscriberQos {
         let held = 1..u64::from(HOLDS_MAX) + 1;
         range(topic, "held_max", u64::from(self.held_max), held, "it is 1 to 4,096")?;
         let publishers = 1..u64::from(CONNECTIONS_MAX) + 1;
-        range(topic, "publishers_max", u64::from(self.publishers_max), publishers, "it is 1 to 256")
+        range(
+            topic,
+            "publishers_max",
+            u64::from(self.publishers_max),
+            publishers,
+            "it is 1 to 4,096",
+        )
     }
 }
 

@@ -18,7 +18,9 @@ use myelin_shm::node::{
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::waiting::wait::{NEVER, Wait};
 
-use discovery_support::{ENDPOINTS, Helper, NODES, ROLE, WATCHDOG, is_root, number, until};
+use discovery_support::{
+    ECHOES, ENDPOINTS, Helper, NODES, ROLE, WATCHDOG, echo_topics, is_root, number, until,
+};
 
 mod discovery_support;
 
@@ -97,6 +99,56 @@ fn nodes_of_one_process_match() {
     assert_eq!((topics.len(), topics[0].publishers, topics[0].subscribers), (1, 1, 1));
     drop((subscriber, publisher, one, other));
     assert_empty(folder.path());
+}
+
+/// The other side of each has been there for long, and no match is waited for.
+#[test]
+fn what_new_endpoints_publish_at_once_arrives_and_so_does_the_answer() {
+    let folder = folder();
+    let helper = Helper::start("echo", folder.path());
+    helper.expect("open");
+    let node = node(folder.path());
+    let mut ends: Vec<_> = (0..=ECHOES)
+        .map(|number| {
+            let (request, answer) = echo_topics(number);
+            let asking = || node.publisher(request.clone(), PublisherQos::default()).unwrap();
+            // Either may come first.
+            let early = number.is_multiple_of(2).then(asking);
+            let answers = node.subscriber(answer, SubscriberQos::default()).unwrap();
+            let mut requests = early.unwrap_or_else(asking);
+            if number == ECHOES {
+                assert!(
+                    requests.wait_for_match(1, WATCHDOG) && answers.wait_for_match(1, WATCHDOG)
+                );
+            }
+            requests.writer.publish_copy(&[number as u8]).unwrap();
+            (answers, requests)
+        })
+        .collect();
+    let mut takes = |number: usize| ends[number].0.reader.take().unwrap().is_some();
+    until("the last answer", || takes(ECHOES));
+    let lost = (0..ECHOES).filter(|number| !takes(*number)).count();
+    // On a machine whose cores are busy one may have waited in vain.
+    assert!(lost <= 3, "{lost} of {ECHOES} are lost");
+    helper.stop();
+}
+
+/// It is waited for once, for some milliseconds, until it says something.
+#[test]
+fn a_process_that_is_stopped_holds_up_no_new_endpoint() {
+    let folder = folder();
+    let helper = Helper::start("subscriber", folder.path());
+    helper.expect("open");
+    let node = node(folder.path());
+    assert_eq!(publisher(&node).matched(), 1);
+    helper.signal(libc::SIGSTOP);
+    let begin = Instant::now();
+    drop((0..500).map(|_| publisher(&node)).collect::<Vec<_>>());
+    let took = begin.elapsed();
+    assert!(took < Duration::from_secs(5), "each has waited: {took:?}");
+    helper.signal(libc::SIGCONT);
+    until("a publisher that is matched at once", || publisher(&node).matched() == 1);
+    helper.stop();
 }
 
 #[test]
@@ -399,7 +451,7 @@ fn an_offer_that_lost_its_descriptors_is_declined_and_the_next_accepted() {
     let mut reason = None;
     until("the refusal", || {
         reason = reason.take().or(first.events().into_iter().find_map(|event| match event {
-            Event::Incompatible { reason, .. } => Some(reason),
+            Event::Refused { reason, .. } => Some(reason),
             _ => None,
         }));
         reason.is_some()
@@ -470,7 +522,7 @@ fn who_was_declined_for_want_of_a_place_is_asked_again_when_there_is_one() {
     restarted.expect("open");
     until("the refusal", || {
         viewer.events().iter().any(|event| {
-            matches!(event, Event::Incompatible { reason, .. }
+            matches!(event, Event::Refused { reason, .. }
                 if reason.contains("publishers_max") && reason.contains(&topic().name))
         })
     });
@@ -489,8 +541,7 @@ fn one_publisher_too_many_comes_when_another_goes() {
     let qos = SubscriberQos { publishers_max: 2, ..SubscriberQos::default() };
     let mut subscriber = node.subscriber(topic(), qos).unwrap();
     let [first, second, mut third] = [0; 3].map(|_| publisher(&node));
-    let refused =
-        |events: Vec<Event>| events.iter().any(|it| matches!(it, Event::Incompatible { .. }));
+    let refused = |events: Vec<Event>| events.iter().any(|it| matches!(it, Event::Refused { .. }));
     until("the refusal", || refused(third.events()));
     assert_eq!(third.matched(), 0);
     drop(first);

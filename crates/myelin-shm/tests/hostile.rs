@@ -12,10 +12,13 @@ use hostile_peer::{
     waking,
 };
 use myelin_shm::Error;
-use myelin_shm::data_plane::layout::{PUBLICATION_HEAD_BYTES, VERSION, connections_offset};
+use myelin_shm::data_plane::layout::{
+    PUBLICATION_HEAD_BYTES, VERSION, connections_offset, held_of,
+};
 use myelin_shm::data_plane::publication::{RemoteSubscriber, Writer};
 use myelin_shm::data_plane::source::Source;
 use myelin_shm::data_plane::subscription::Reader;
+use myelin_shm::limits::SEQUENCE_BITS;
 use myelin_shm::os::segment::{Segment, Writers};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::waiting::notify::Sleep;
@@ -128,7 +131,7 @@ fn a_wrong_head_of_a_subscription_is_an_error_that_says_what_is_wrong() {
         (3, 5),
         (4, TYPE_HASH + 1),
         (5, 0),
-        (5, 65),
+        (5, 4_097),
         (5, u64::MAX),
         (6, 0),
         (6, 500),
@@ -139,6 +142,9 @@ fn a_wrong_head_of_a_subscription_is_an_error_that_says_what_is_wrong() {
         assert_eq!(what(error), "a subscription's head", "word {at} is {value}");
     }
     assert_eq!(what(map_subscription(2, |_| ()).unwrap_err()), "a subscription's head");
+    // There are so many, and this one has no memory.
+    let beyond = map_subscription(64, |memory| memory.set(5, 65)).unwrap_err();
+    assert_eq!(what(beyond), "a subscription's head");
     let other = map_subscription(1, |_| ()).unwrap_err();
     assert_eq!(what(other), "a connection with another publisher");
 }
@@ -208,13 +214,13 @@ fn losses_that_cannot_be_do_not_overflow() {
     }
 }
 
-/// A sequence of 2^56 and more does not fit into a hold: it must not spill into the connection.
+/// A sequence of 2^52 and more does not fit into a hold: it must not spill into the connection.
 #[test]
 fn a_hold_never_names_another_connection() {
     let (mut reader, shared) = reader(SubscriberQos::default());
     let memory = Memory::publication(1, 4);
     let slots = Memory::new(Writers::Owner);
-    let sequence: u64 = (3 << 56) + 41;
+    let sequence: u64 = (3 << SEQUENCE_BITS) + 41;
     let cell = CELLS + (sequence % 4) as usize * 16;
     for (at, value) in [(1, 200), (2, 0), (0, sequence + 1)] {
         memory.set(cell + at, value);
@@ -229,7 +235,7 @@ fn a_hold_never_names_another_connection() {
     // SAFETY: atomics, and only loaded.
     let holds = unsafe { announced.array::<AtomicU64>(256, 16) };
     for hold in holds.iter().map(|hold| hold.load(Ordering::Relaxed)).filter(|hold| *hold != 0) {
-        assert_eq!(hold >> 56, u64::from(connection), "a hold of a stranger's sample");
+        assert_eq!(held_of(hold), connection, "a hold of a stranger's sample");
     }
     drop(taken);
 }

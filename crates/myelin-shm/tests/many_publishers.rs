@@ -15,7 +15,7 @@ use myelin_shm::data_plane::subscription::Taken;
 use myelin_shm::dispatch::callback::{Callback, Function, Lengths};
 use myelin_shm::event::Event;
 use myelin_shm::limits::CONNECTIONS_MAX;
-use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
+use myelin_shm::node::{Counters, Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::os::segment::Segment;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::waiting::wait::{Wait, now_ns};
@@ -25,7 +25,9 @@ use myelin_shm::waiting::wait_set::WaitSet;
 const LONG: Duration = Duration::from_secs(60);
 const FOLDER: &str = "MYELIN_TEST_FOLDER";
 const PROCESSES: usize = 8;
-const PUBLISHERS: usize = CONNECTIONS_MAX as usize / PROCESSES;
+/// So many that what a subscriber announces of them does not lie in one page.
+const MANY: u32 = 320;
+const PUBLISHERS: usize = MANY as usize / PROCESSES;
 /// Of each publisher.
 const SAMPLES: u64 = 20;
 /// More publishers than are looked at one by one.
@@ -59,7 +61,7 @@ fn publishers(node: &Node, count: usize, qos: PublisherQos) -> Vec<Publisher> {
 fn subscriber(node: &Node, descriptor: bool) -> Subscriber {
     let qos = SubscriberQos {
         reliability: Reliability::Reliable,
-        publishers_max: CONNECTIONS_MAX,
+        publishers_max: MANY,
         descriptor,
         ..SubscriberQos::default()
     };
@@ -153,7 +155,7 @@ fn all(descriptor: bool) -> (tempfile::TempDir, Node, Subscriber, Vec<Process>) 
     let subscriber = subscriber(&node, descriptor);
     let mut processes: Vec<_> = (0..PROCESSES).map(|_| Process::start(folder.path())).collect();
     processes.iter_mut().for_each(|process| process.hears("matched"));
-    assert!(subscriber.wait_for_match(CONNECTIONS_MAX as usize, LONG));
+    assert!(subscriber.wait_for_match(MANY as usize, LONG));
     (folder, node, subscriber, processes)
 }
 
@@ -165,14 +167,14 @@ fn drain(subscriber: &mut Subscriber, ledger: &mut Ledger) {
 }
 
 #[test]
-fn each_sample_of_256_publishers_arrives_in_order() {
+fn each_sample_of_many_publishers_arrives_in_order() {
     let (_folder, node, mut subscriber, mut processes) = all(true);
     let mut ledger = Ledger::default();
     let mut in_all = 0;
     // With its descriptor, it notes whether it can sleep at each empty take.
     for way in [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive] {
         processes.iter_mut().for_each(Process::go);
-        in_all += u64::from(CONNECTIONS_MAX) * SAMPLES;
+        in_all += u64::from(MANY) * SAMPLES;
         while ledger.samples() < in_all {
             assert!(subscriber.reader.wait(way, soon()).unwrap(), "{way:?}");
             ledger.note(&subscriber.reader.take().unwrap().expect("the wait has said so"));
@@ -180,7 +182,7 @@ fn each_sample_of_256_publishers_arrives_in_order() {
         assert!(subscriber.reader.take().unwrap().is_none());
     }
     processes.iter_mut().for_each(Process::go);
-    in_all += u64::from(CONNECTIONS_MAX) * SAMPLES;
+    in_all += u64::from(MANY) * SAMPLES;
     while ledger.samples() < in_all {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
         let event = subscriber.reader.event().unwrap();
@@ -191,7 +193,7 @@ fn each_sample_of_256_publishers_arrives_in_order() {
     let mut set = WaitSet::create(&node).unwrap();
     let key = set.add(&subscriber.reader).unwrap();
     processes.iter_mut().for_each(Process::go);
-    in_all += u64::from(CONNECTIONS_MAX) * SAMPLES;
+    in_all += u64::from(MANY) * SAMPLES;
     while ledger.samples() < in_all {
         assert_eq!(set.wait(Wait::Block, soon()).unwrap(), [key]);
         // Not all there is: the set reports it again.
@@ -199,7 +201,37 @@ fn each_sample_of_256_publishers_arrives_in_order() {
             subscriber.reader.take().unwrap().iter().for_each(|taken| ledger.note(taken));
         }
     }
-    assert_eq!(ledger.0.len(), CONNECTIONS_MAX as usize);
+    assert_eq!(ledger.0.len(), MANY as usize);
+}
+
+/// A subscriber takes memory for the publishers that there are, not for those that it may have.
+#[test]
+fn a_thousand_publishers_are_matched_and_take_memory_as_they_come() {
+    let folder = tempfile::tempdir().unwrap();
+    let (here, there) = (open(folder.path()), open(folder.path()));
+    let qos = SubscriberQos { publishers_max: CONNECTIONS_MAX, ..SubscriberQos::default() };
+    let mut subscriber = here.subscriber(topic(), qos).unwrap();
+    let memory = || {
+        let graph = here.graph().unwrap();
+        let its = graph.endpoints.iter().find(|endpoint| !endpoint.is_publisher).unwrap();
+        match its.counters {
+            Some(Counters::Subscriber { memory_bytes, .. }) => memory_bytes,
+            _ => panic!("{its:?}"),
+        }
+    };
+    assert!(memory() <= 4 * 4096, "{}", memory());
+    let mut publishers = publishers(&there, 1_000, PublisherQos::default());
+    assert!(subscriber.wait_for_match(publishers.len(), LONG));
+    assert!((16 * 4096..32 * 4096).contains(&memory()), "{}", memory());
+    let mut ledger = Ledger::default();
+    for publisher in &mut publishers {
+        assert!(publisher.wait_for_match(1, LONG));
+        publisher.writer.publish_copy(&0_u64.to_le_bytes()).unwrap();
+    }
+    until("a sample of each", || {
+        drain(&mut subscriber, &mut ledger);
+        ledger.samples() == publishers.len() as u64
+    });
 }
 
 /// kill -9 of some while they publish: all others' samples come, and of theirs all up to one.
@@ -210,12 +242,12 @@ fn one_too_many_is_refused_and_comes_when_others_are_killed() {
     let mut refusals = Vec::new();
     until("the refusal", || {
         refusals.extend(late.events().into_iter().filter_map(|event| match event {
-            Event::Incompatible { reason, .. } => Some(reason),
+            Event::Refused { reason, .. } => Some(reason),
             _ => None,
         }));
         !refusals.is_empty()
     });
-    assert!(refusals[0].contains("publishers_max") && refusals[0].contains("256"), "{refusals:?}");
+    assert!(refusals[0].contains("publishers_max") && refusals[0].contains("320"), "{refusals:?}");
     assert_eq!(late.matched(), 0);
     processes.iter_mut().for_each(Process::go);
     let mut ledger = Ledger::default();

@@ -83,7 +83,7 @@ fn program() {
     assert!(subscriber.wait_for_match(1, WATCHDOG));
     let second = publisher(3);
     let refused = second.events();
-    assert!(matches!(refused[..], [Event::Incompatible { .. }]), "{refused:?}");
+    assert!(matches!(refused[..], [Event::Refused { .. }]), "{refused:?}");
 }
 
 /// Writes what it is told to stdout, a line each.

@@ -305,7 +305,8 @@ impl<T: Payload + ?Sized> SubscriberBuilder<T> {
         self
     }
 
-    /// How many publishers it may be matched with: 1 to 256, by default 16.
+    /// How many publishers it may be matched with: 1 to 4,096, by default 16. Memory is
+    /// taken for those that are there.
     pub fn publishers_max(mut self, publishers: u32) -> Self {
         self.0.subscriber.publishers_max = publishers;
         self

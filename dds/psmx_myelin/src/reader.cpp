@@ -47,7 +47,7 @@ constexpr uint32_t held_max = 256;
 constexpr size_t waiting_max = 4096;
 constexpr uint32_t large_bytes = 4096;
 /// Processes that publish a topic.
-constexpr uint32_t publishers_max = 256;
+constexpr uint32_t publishers_max = 4096;
 /// Samples taken for one reader before the others have their turn.
 constexpr int batch_max = 64;
 /// How long DDS may take to find a writer whose samples are here already. Those of writers that do not

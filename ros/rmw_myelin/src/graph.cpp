@@ -16,7 +16,7 @@ constexpr const char *contexts_topic = "ros_graph";
 constexpr const char *dds_topic = "ros_discovery_info";
 constexpr const char *dds_type = "rmw_dds_common::msg::dds_::ParticipantEntitiesInfo_";
 /// Contexts of a domain, as many as a subscriber can have publishers.
-constexpr uint32_t contexts_max = 256;
+constexpr uint32_t contexts_max = 4096;
 /// What may have come meanwhile; each says all anew.
 constexpr uint32_t dds_depth = 64;
 

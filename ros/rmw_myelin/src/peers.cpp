@@ -47,6 +47,9 @@ void Peers::happened(const myelin_event &event, const std::string &text) {
       // The library has told people why.
       return events_.count_once(own_.is_publisher ? publisher_incompatible_type
                                                   : subscription_incompatible_type);
+    case MYELIN_EVENT_REFUSED:
+      // The library tries again, and has told people why; ROS 2 has no event for it.
+      return;
     case MYELIN_EVENT_BUFFER_TOO_SMALL:
     case MYELIN_EVENT_CORRUPT:
       RCUTILS_LOG_WARN_NAMED(

@@ -13,7 +13,7 @@ namespace {
 constexpr uint32_t held_beyond_depth = 64;
 constexpr uint32_t held_max = 4096;
 /// Parameter events and logs come from all nodes there are.
-constexpr uint32_t publishers_max = 256;
+constexpr uint32_t publishers_max = 4096;
 
 myelin_subscriber *open(myelin_node *node, const Endpoint &endpoint) {
   const myelin_topic_options options = subscriber_options(endpoint);

@@ -89,6 +89,7 @@ class Event:
         "passed_over",
         "caught_up",
         "incompatible",
+        "refused",
         "deadline_missed",
         "liveliness_lost",
         "liveliness_regained",

@@ -2,8 +2,9 @@
 //! only while a deadline or liveliness is to be watched or something is to be tried again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
-use std::thread::JoinHandle;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::{JoinHandle, ThreadId};
+use std::time::Duration;
 
 use crate::control_plane::protocol::Input;
 use crate::control_plane::reactor::{LISTENER, Reactor};
@@ -22,8 +23,9 @@ pub(crate) struct Core {
     reactor: Mutex<Reactor>,
     /// For the thread, from where the reactor must not be locked. No lock is taken under its lock.
     notices: Mutex<Vec<Notice>>,
-    /// Signalled when the thread has acted on what came.
-    pub(crate) acted: Condvar,
+    /// Signalled when somebody has acted on what came.
+    acted: Condvar,
+    thread: OnceLock<ThreadId>,
     /// Called when an endpoint has come or gone.
     on_graph_change: Mutex<OnGraphChange>,
     poll: Arc<Poll>,
@@ -57,6 +59,7 @@ impl Core {
             reactor: Mutex::new(reactor),
             notices: Mutex::default(),
             acted: Condvar::new(),
+            thread: OnceLock::new(),
             on_graph_change: Mutex::default(),
             stop: AtomicBool::new(false),
             mark,
@@ -92,6 +95,31 @@ impl Core {
         result
     }
 
+    /// As `change`, when all is known that others have said by now.
+    pub(crate) fn change_caught_up<T>(&self, change: impl FnOnce(&mut Reactor) -> T) -> T {
+        let result = self.change(|reactor| {
+            reactor.catch_up();
+            change(reactor)
+        });
+        self.acted.notify_all();
+        result
+    }
+
+    /// Waits while `is_awaited` says so of what the thread brings, for `limit` at most.
+    pub(crate) fn wait_while(
+        &self,
+        limit: Duration,
+        is_awaited: impl FnMut(&mut Reactor) -> bool,
+    ) -> MutexGuard<'_, Reactor> {
+        let waited = self.acted.wait_timeout_while(self.lock(), limit, is_awaited);
+        waited.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// Whether this is the node's own thread, which has nobody to wait for.
+    pub(crate) fn is_own_thread(&self) -> bool {
+        self.thread.get() == Some(&std::thread::current().id())
+    }
+
     /// Replaces what is called when an endpoint has come or gone.
     pub(crate) fn on_graph_change(&self, call: Call) {
         let before = lock(&self.on_graph_change).call.replace(call);
@@ -125,6 +153,7 @@ impl Core {
     }
 
     fn run(&self) {
+        let _ = self.thread.set(std::thread::current().id());
         let mut keys = Vec::new();
         loop {
             let limit = self.lock().next_look();

@@ -11,10 +11,12 @@
 //! | `offers` | the publisher's side of a match |
 //! | `answers` | the subscriber's side |
 //! | `matches` | how far a match is, and when it is tried again |
+//! | `first_matches` | what the creation of an endpoint waits for |
 //! | `graph` | all that is known, for people and tools |
 //! | `query` | what nodes tell each other for that, when they are asked |
 
 mod answers;
+mod first_matches;
 pub(crate) mod graph;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod hostile;
@@ -562,8 +564,14 @@ impl<D: Clone> Protocol<D> {
             let event = Event::Corrupt { endpoint: other };
             self.actions.push(Action::Tell { endpoint, event });
         } else {
-            self.tell_incompatible(endpoint, other, refusal.reason.clone());
+            self.tell_refused(endpoint, other, refusal.reason.clone());
         }
+    }
+
+    fn tell_refused(&mut self, endpoint: EndpointId, other: EndpointId, reason: String) {
+        self.warn(endpoint, other, reason.clone());
+        let event = Event::Refused { endpoint: other, pid: self.pid_of(other), reason };
+        self.actions.push(Action::Tell { endpoint, event });
     }
 
     /// Says to people why one of ours is not matched with another, or not as one of them wants.

@@ -222,9 +222,10 @@ impl Reactor {
         true
     }
 
-    /// Reads what peers have sent, before the thread gets round to it: a socketful, and no more of one that
-    /// goes on.
+    /// Takes calls and reads what peers have sent, before the thread gets round to it: a socketful, and no
+    /// more of one that goes on.
     pub(crate) fn catch_up(&mut self) {
+        self.answer_calls();
         for key in self.links.keys().copied().collect::<Vec<_>>() {
             let _ = (0..CATCH_UP_TURNS).all(|_| self.serve(key));
         }

@@ -1,13 +1,13 @@
 //! What lies where in shared memory; `docs/shared-memory.md` section 3 draws it. Layout only: the
 //! algorithms are in `ring`, `reclaim` and `notify`.
 
-use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX};
+use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX, SEQUENCE_BITS};
 use crate::os::segment::shared;
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::topic::EndpointId;
 
 /// Version of everything in this file and of the nodes' messages; raised with any change.
-pub const VERSION: u64 = 6;
+pub const VERSION: u64 = 7;
 /// First word of a publication segment, stored last: `myelinP1`.
 pub const PUBLICATION_MAGIC: u64 = u64::from_le_bytes(*b"myelinP1");
 /// First word of a subscription segment, stored last: `myelinS1`.
@@ -182,10 +182,16 @@ shared! {
     ReadyTable { wake_words, ready }
 }
 
-/// A hold: the connection in the upper 8 bits, the sample's sequence + 1 below; 0 is no hold.
+/// A hold: the connection in the upper 12 bits, the sample's sequence + 1 below; 0 is no hold.
 #[inline]
 pub fn hold_word(connection: u32, sequence: u64) -> u64 {
-    u64::from(connection) << 56 | (sequence + 1)
+    u64::from(connection) << SEQUENCE_BITS | (sequence + 1)
+}
+
+/// The connection of a hold.
+#[inline]
+pub fn held_of(hold: u64) -> u32 {
+    (hold >> SEQUENCE_BITS) as u32
 }
 
 /// Bytes of a publication segment with `cells` cells.
@@ -204,7 +210,7 @@ pub fn connections_offset(holds: u64) -> u64 {
     SUBSCRIPTION_HEAD_BYTES + (holds * 8).next_multiple_of(128)
 }
 
-/// Bytes of a subscription segment's content.
+/// Bytes of a subscription segment's content with so many connections.
 pub fn subscription_bytes(holds: u64, connections: u64) -> u64 {
     connections_offset(holds) + connections * CONNECTION_BYTES
 }
@@ -220,9 +226,10 @@ pub const SUBSCRIPTION_HEAD_BYTES: u64 = 256;
 /// Bytes of a [`Connection`].
 pub const CONNECTION_BYTES: u64 = 64;
 /// Bytes of a [`WakeSegment`].
-pub const WAKE_SEGMENT_BYTES: u64 = 128;
-/// Words of bits for the publishers of a subscriber.
-pub const CONNECTION_WORDS: usize = CONNECTIONS_MAX.div_ceil(64) as usize;
+pub const WAKE_SEGMENT_BYTES: u64 = 64 + 8 * CONNECTION_WORDS.next_multiple_of(8) as u64;
+/// Words of bits for the publishers of a subscriber. A model has few.
+pub const CONNECTION_WORDS: usize =
+    if cfg!(loom) { 4 } else { CONNECTIONS_MAX.div_ceil(64) as usize };
 /// Wait sets of a node.
 pub const SETS_MAX: usize = 31;
 /// Words of bits for the subscribers of a node. A model has few.
@@ -263,7 +270,7 @@ const _: () = {
     assert!(offset_of!(Connection, reading) == 8);
     assert!(size_of::<WakeSegment>() as u64 == WAKE_SEGMENT_BYTES);
     assert!(offset_of!(WakeSegment, ready) == 64);
-    assert!(CONNECTIONS_MAX <= 1 << 8, "a hold has 8 bits for its connection");
+    assert!(CONNECTIONS_MAX <= 1 << (u64::BITS - SEQUENCE_BITS), "a hold names its connection");
     assert!(size_of::<SetHead>() == 128);
     assert!(offset_of!(ReadyTable, ready) == 64 * SETS_MAX);
     assert!(size_of::<ReadyTable>() as u64 == READY_TABLE_BYTES);

@@ -1,6 +1,6 @@
 //! Which slots nobody reads: R1 to R3 of `docs/shared-memory.md` section 5.
 
-use crate::data_plane::layout::{FINISHED, NOT_BEGUN, hold_word};
+use crate::data_plane::layout::{FINISHED, NOT_BEGUN, held_of, hold_word};
 use crate::limits::SEQUENCE_MAX;
 use crate::sync::{AtomicU64, Ordering, Step, is_taken, load_acquire, release_of};
 
@@ -63,7 +63,7 @@ impl Protected {
                 // ORDER: acquire pairs with the release store of a 0: what was read from the slot
                 // was read before we write to it again.
                 let word = load_acquire(hold);
-                if word != 0 && word >> 56 == u64::from(announced.connection) {
+                if word != 0 && held_of(word) == announced.connection {
                     self.sequences.push((word & SEQUENCE_MAX).wrapping_sub(1));
                 }
             }

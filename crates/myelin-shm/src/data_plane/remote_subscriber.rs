@@ -224,7 +224,8 @@ pub(super) fn check(
         && (1..=u64::from(CONNECTIONS_MAX)).contains(&connections)
         && u64::from(connection) < connections
         && number < ENDPOINTS_MAX as u64
-        && subscription_begin(id) + subscription_bytes(holds, connections) <= segment.bytes();
+        && subscription_begin(id) + subscription_bytes(holds, u64::from(connection) + 1)
+            <= segment.bytes();
     if !in_range || read(&head.endpoint) != id || read(&head.type_hash) != topic.type_hash {
         return Err(Error::PeerCorrupt { what: "a subscription's head" });
     }

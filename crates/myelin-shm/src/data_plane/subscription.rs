@@ -12,16 +12,17 @@ use crate::data_plane::incoming::Incoming;
 use crate::data_plane::layout::{
     CONNECTION_BYTES, CONNECTION_WORDS, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES,
     SUBSCRIPTION_MAGIC, SubscriptionHead, VERSION, WAKE_SEGMENT_BYTES, WakeWord,
-    connections_offset, subscription_begin, subscription_bytes,
+    connections_offset, held_of, subscription_begin, subscription_bytes,
 };
 use crate::data_plane::prefetch;
 pub use crate::data_plane::reader::Reader;
-use crate::data_plane::ready::{Numbers, ReadyList, numbers_of};
+use crate::data_plane::ready::ReadyList;
 use crate::data_plane::remote_subscriber::Waking;
 use crate::data_plane::source::Source;
 pub use crate::data_plane::taken::Taken;
 use crate::error::Error;
 use crate::event::{Event, Inbox};
+use crate::limits::CONNECTIONS_MAX;
 use crate::os::descriptor::duplicate;
 use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
@@ -124,6 +125,8 @@ pub(crate) struct Sources {
     /// Matched since the reader last looked.
     pub(crate) begun: Vec<Arc<Source>>,
     finished: bool,
+    /// So much of the subscription segment has memory.
+    bytes: u64,
 }
 
 impl Sources {
@@ -165,10 +168,10 @@ impl SubscriptionShared {
     ) -> Result<Arc<SubscriptionShared>, Error> {
         topic.check()?;
         qos.check(topic)?;
-        let (holds, connections) = (u64::from(qos.held_max), u64::from(qos.publishers_max));
-        let begin = subscription_begin(id);
-        let bytes = begin + subscription_bytes(holds, connections);
-        let (segment, fd) = Segment::create("myelin-subscription", bytes, Writers::Owner)?;
+        let (holds, begin) = (u64::from(qos.held_max), subscription_begin(id));
+        let bytes = |connections| begin + subscription_bytes(holds, u64::from(connections));
+        let (segment, fd, bytes) =
+            Segment::create_growing("myelin-subscription", bytes(1), bytes(qos.publishers_max))?;
         let segment = segment.beginning_at(begin)?;
         let (wake_segment, wake_word_fd) =
             Segment::create("myelin-wake-word", WAKE_SEGMENT_BYTES, Writers::Everyone)?;
@@ -180,7 +183,7 @@ impl SubscriptionShared {
             set: AtomicU32::new(0),
             interrupted: AtomicBool::new(false),
         });
-        let sources = Sources { known: Vec::new(), begun: Vec::new(), finished: false };
+        let sources = Sources { known: Vec::new(), begun: Vec::new(), finished: false, bytes };
         let shared = SubscriptionShared {
             id,
             topic: topic.clone(),
@@ -190,7 +193,7 @@ impl SubscriptionShared {
             wake_word_fd,
             wake_fd,
             wake_up,
-            ready_list: ReadyList::new(),
+            ready_list: ReadyList::new(qos.publishers_max),
             sleeps: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             inbox: Arc::default(),
@@ -298,6 +301,7 @@ impl SubscriptionShared {
         let connection = sources
             .free_connection(self.qos.publishers_max)
             .ok_or_else(|| self.too_many_publishers())?;
+        self.reach(&mut sources, connection)?;
         let source = Source::map(publisher, &self.topic, connection, publication)?;
         for (number, slot_bytes, slots, fd) in segments {
             source.add_segment(number, slot_bytes, slots, fd)?;
@@ -312,6 +316,17 @@ impl SubscriptionShared {
         Ok(connection)
     }
 
+    /// Has memory for what is announced of a connection.
+    fn reach(&self, sources: &mut Sources, connection: u32) -> Result<(), Error> {
+        let content = subscription_bytes(u64::from(self.qos.held_max), u64::from(connection) + 1);
+        let bytes = subscription_begin(self.id) + content;
+        if bytes > sources.bytes {
+            sources.bytes = self.segment.grow(self.fd.as_fd(), sources.bytes, bytes)?;
+            self.head().bytes.store(sources.bytes, Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Whether a publisher that was declined could be taken on now.
     pub(crate) fn has_room_for(&self, publisher: EndpointId) -> bool {
         let mut sources = self.sources();
@@ -321,12 +336,15 @@ impl SubscriptionShared {
     }
 
     fn too_many_publishers(&self) -> Error {
-        Error::TooMany {
-            topic: Some(self.topic.name.clone()),
-            what: "publishers of one subscriber (raise publishers_max; those count that are gone and of \
-                   which it has not read or still holds samples)",
-            limit: u64::from(self.qos.publishers_max),
-        }
+        let what = match self.qos.publishers_max {
+            CONNECTIONS_MAX => "publishers of one subscriber",
+            _ => {
+                "publishers of one subscriber (raise publishers_max; those count that are gone and of \
+                  which it has not read samples)"
+            }
+        };
+        let (topic, limit) = (Some(self.topic.name.clone()), u64::from(self.qos.publishers_max));
+        Error::TooMany { topic, what, limit }
     }
 
     /// The publisher now looks at this subscriber: samples from `start` on are its to read.
@@ -487,7 +505,7 @@ impl SubscriptionShared {
     fn holds_some_of(&self, connection: u32) -> bool {
         self.holds().iter().any(|word| {
             let word = word.load(Ordering::Relaxed);
-            word != 0 && word >> 56 == u64::from(connection)
+            word != 0 && held_of(word) == connection
         })
     }
 
@@ -527,7 +545,7 @@ impl SubscriptionShared {
         // ORDER: Relaxed: as above.
         let is_held = |word: &&AtomicU64| word.load(Ordering::Relaxed) != 0;
         let held = self.holds().iter().filter(is_held).count() as u64;
-        let memory_bytes = self.segment.bytes() + self.wake_up.segment.bytes();
+        let memory_bytes = self.sources().bytes + self.wake_up.segment.bytes();
         Counters::Subscriber { lost: self.lost(), held, memory_bytes }
     }
 
@@ -550,7 +568,7 @@ impl SubscriptionShared {
             }
         };
         if self.ready_list.is_used() {
-            let numbers = numbers_of(self.ready_list.or_ready(self.ready()));
+            let numbers = self.ready_list.or_ready(self.ready());
             numbers.filter_map(|it| sources.known.get(it as usize)?.as_ref()).for_each(look);
         } else {
             sources.known().for_each(look);
@@ -628,15 +646,15 @@ impl SubscriptionShared {
         &self.ready_list
     }
 
-    /// Has its publishers set their ready bits: those of `numbers` are due now. `None`: they are few. The
+    /// Has its publishers set their ready bits: those of `numbers` are due now. None: they are few. The
     /// reader's call. A publisher that has not seen it has published before the caller's next fence.
-    pub(crate) fn use_ready(&self, numbers: Option<&Numbers>) {
+    pub(crate) fn use_ready(&self, numbers: &[u64]) {
         self.ready_list.use_for(numbers);
         let asleep = &self.head().asleep;
         // ORDER: Relaxed, the caller fences. Not a store: its wait set may be arming it.
-        match numbers {
-            Some(_) => asleep.fetch_or(Sleep::OF_MANY, Ordering::Relaxed),
-            None => asleep.fetch_and(!Sleep::OF_MANY, Ordering::Relaxed),
+        match numbers.is_empty() {
+            false => asleep.fetch_or(Sleep::OF_MANY, Ordering::Relaxed),
+            true => asleep.fetch_and(!Sleep::OF_MANY, Ordering::Relaxed),
         };
     }
 
@@ -735,6 +753,7 @@ impl SubscriptionShared {
         unsafe { self.segment.array(SUBSCRIPTION_HEAD_BYTES, u64::from(self.qos.held_max)) }
     }
 
+    /// One that has memory: it has been reserved once.
     pub(crate) fn connection(&self, number: u32) -> &Connection {
         assert!(number < self.qos.publishers_max);
         let offset =

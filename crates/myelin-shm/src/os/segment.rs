@@ -2,7 +2,8 @@
 //!
 //! What its owner alone may write is sealed so that nobody else ever can; a wake word is sealed against a
 //! change of size alone. Pages are allocated when the segment is made (`fallocate`): missing memory
-//! is an error there, not a signal later.
+//! is an error there, not a signal later. One that grows has its address range from the beginning, and
+//! gets memory for the next part when that is needed.
 
 #![cfg_attr(any(miri, loom), allow(dead_code, unused_imports))]
 
@@ -48,7 +49,12 @@ pub enum Writers {
 }
 
 impl Writers {
+    /// What a segment is sealed against at least.
     fn seals(self) -> SealFlags {
+        self.seals_of_one_size().difference(SealFlags::GROW)
+    }
+
+    fn seals_of_one_size(self) -> SealFlags {
         let size = SealFlags::SHRINK | SealFlags::GROW;
         match self {
             Writers::Owner => size | SealFlags::FUTURE_WRITE,
@@ -131,14 +137,55 @@ impl Segment {
             Ok(heap::create(bytes))
         };
         #[cfg(not(any(miri, loom)))]
-        Self::create_sealed(name, bytes, writers)
+        Self::create_sealed(name, bytes, bytes, writers.seals_of_one_size())
     }
 
+    /// Makes a segment that its owner alone may write, with memory for at least `bytes`, that can grow up to
+    /// `bytes_max`. Returns how much has memory. What lies behind that is not to be accessed.
+    pub fn create_growing(
+        name: &str,
+        bytes: u64,
+        bytes_max: u64,
+    ) -> Result<(Segment, OwnedFd, u64), Error> {
+        let [bytes, bytes_max] =
+            [bytes, bytes_max].map(|bytes| bytes.max(1).next_multiple_of(PAGE_BYTES));
+        #[cfg(any(miri, loom))]
+        let (segment, fd) = {
+            let _ = name;
+            heap::create(bytes_max)
+        };
+        #[cfg(not(any(miri, loom)))]
+        let (segment, fd) = Self::create_sealed(name, bytes, bytes_max, Writers::Owner.seals())?;
+        Ok((segment, fd, bytes))
+    }
+
+    /// Gives memory to at least `bytes` of a segment that grows, of which `before` have some. Returns how
+    /// much has memory then.
+    ///
+    /// # Errors
+    /// [`Error::NoMemory`].
+    pub fn grow(&self, fd: BorrowedFd<'_>, before: u64, bytes: u64) -> Result<u64, Error> {
+        let bytes = bytes.next_multiple_of(PAGE_BYTES);
+        assert!(bytes <= self.bytes());
+        #[cfg(not(any(miri, loom)))]
+        {
+            allocate(fd, before, bytes)?;
+            // SAFETY: the range lies in the mapping; the call is a hint.
+            let _ = unsafe {
+                let part = self.pointer().add(before as usize).cast();
+                rustix::mm::madvise(part, (bytes - before) as usize, Advice::LinuxPopulateWrite)
+            };
+        }
+        Ok(bytes)
+    }
+
+    /// With an address range of `bytes_max`.
     #[cfg(not(any(miri, loom)))]
     fn create_sealed(
         name: &str,
         bytes: u64,
-        writers: Writers,
+        bytes_max: u64,
+        seals: SealFlags,
     ) -> Result<(Segment, OwnedFd), Error> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let doing = "making a shared segment";
@@ -146,14 +193,10 @@ impl Segment {
             .map_err(|error| Error::system("making a shared segment (memfd_create)", error))?;
         rustix::fs::fchmod(&fd, Mode::RUSR | Mode::WUSR)
             .map_err(|error| Error::system(doing, error))?;
-        rustix::fs::fallocate(&fd, FallocateFlags::empty(), 0, bytes).map_err(
-            |error| match error {
-                Errno::NOSPC | Errno::NOMEM | Errno::FBIG => Error::NoMemory { bytes },
-                error => Error::system("allocating a shared segment", error),
-            },
-        )?;
-        let segment = Self::map(fd.as_fd(), bytes, ProtFlags::READ | ProtFlags::WRITE)?;
-        rustix::fs::fcntl_add_seals(&fd, writers.seals() | SealFlags::SEAL).map_err(|error| {
+        allocate(fd.as_fd(), 0, bytes)?;
+        let writable = ProtFlags::READ | ProtFlags::WRITE;
+        let segment = Self::map(fd.as_fd(), bytes, bytes_max, writable)?;
+        rustix::fs::fcntl_add_seals(&fd, seals | SealFlags::SEAL).map_err(|error| {
             Error::system("sealing a shared segment (needs Linux 5.1 or newer)", error)
         })?;
         Ok((segment, fd))
@@ -165,7 +208,10 @@ impl Segment {
         #[cfg(any(miri, loom))]
         return heap::find(fd, bytes);
         #[cfg(not(any(miri, loom)))]
-        Self::map(fd, check(fd, bytes, Writers::Owner)?, ProtFlags::READ)
+        {
+            let size = check(fd, bytes, Writers::Owner)?;
+            Self::map(fd, size, size, ProtFlags::READ)
+        }
     }
 
     /// Maps a segment that everyone who knows it may write, writable.
@@ -175,13 +221,19 @@ impl Segment {
         #[cfg(not(any(miri, loom)))]
         {
             let size = check(fd, bytes, Writers::Everyone)?;
-            Self::map(fd, size, ProtFlags::READ | ProtFlags::WRITE)
+            Self::map(fd, size, size, ProtFlags::READ | ProtFlags::WRITE)
         }
     }
 
+    /// `there`: so much of it has memory.
     #[cfg(not(any(miri, loom)))]
-    fn map(fd: BorrowedFd<'_>, bytes: u64, protection: ProtFlags) -> Result<Segment, Error> {
-        let bytes = bytes as usize;
+    fn map(
+        fd: BorrowedFd<'_>,
+        there: u64,
+        bytes: u64,
+        protection: ProtFlags,
+    ) -> Result<Segment, Error> {
+        let (there, bytes) = (there as usize, bytes as usize);
         // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
         let pointer = unsafe {
             rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, fd, 0)
@@ -197,12 +249,12 @@ impl Segment {
         // lets a child inherit the mapping (its handles refuse all the same), and faults later.
         unsafe {
             let _ = rustix::mm::madvise(pointer.as_ptr().cast(), bytes, Advice::LinuxDontFork);
-            if bytes <= POPULATE_BYTES_MAX {
+            if there <= POPULATE_BYTES_MAX {
                 let populate = match protection.contains(ProtFlags::WRITE) {
                     true => Advice::LinuxPopulateWrite,
                     false => Advice::LinuxPopulateRead,
                 };
-                let _ = rustix::mm::madvise(pointer.as_ptr().cast(), bytes, populate);
+                let _ = rustix::mm::madvise(pointer.as_ptr().cast(), there, populate);
             }
         }
         Ok(segment)
@@ -286,6 +338,16 @@ impl Drop for Segment {
             debug_assert!(unmapped.is_ok());
         }
     }
+}
+
+/// Gives a segment memory from `before` to `bytes`.
+#[cfg(not(any(miri, loom)))]
+fn allocate(fd: BorrowedFd<'_>, before: u64, bytes: u64) -> Result<(), Error> {
+    let made = rustix::fs::fallocate(fd, FallocateFlags::empty(), before, bytes - before);
+    made.map_err(|error| match error {
+        Errno::NOSPC | Errno::NOMEM | Errno::FBIG => Error::NoMemory { bytes },
+        error => Error::system("allocating a shared segment", error),
+    })
 }
 
 #[cfg(not(any(miri, loom)))]
@@ -414,7 +476,7 @@ mod tests {
         // SAFETY: as above, and only loaded.
         assert_eq!(unsafe { theirs.at::<AtomicU64>(8) }.load(Ordering::Relaxed), 7);
         let writable = ProtFlags::READ | ProtFlags::WRITE;
-        assert!(Segment::map(fd.as_fd(), 4096, writable).is_err());
+        assert!(Segment::map(fd.as_fd(), 4096, 4096, writable).is_err());
         assert!(rustix::fs::ftruncate(&fd, 0).is_err());
         assert!(rustix::fs::ftruncate(&fd, 8192).is_err());
         assert!(rustix::io::write(&fd, b"x").is_err());

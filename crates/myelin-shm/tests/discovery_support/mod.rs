@@ -206,6 +206,7 @@ pub fn play(role: &str, topic: Topic) {
         "poor" => poor(&node, topic, 0),
         "poor_when_linked" => poor(&node, topic, 1),
         "short_for_a_while" => short_for_a_while(&node, topic),
+        "echo" => echo(&node),
         "both" => both(&node, topic),
         "idle" => idle(&node, topic),
         "one_of_20" => one_of(20, &node, topic),
@@ -280,7 +281,7 @@ fn short_for_a_while(node: &Node, topic: Topic) {
     let taken: Vec<_> = std::iter::from_fn(|| File::open("/dev/null").ok()).collect();
     say("poor");
     until("a match that fails", || {
-        let is_short = |event: &Event| matches!(event, Event::Incompatible { .. });
+        let is_short = |event: &Event| matches!(event, Event::Refused { .. });
         subscriber.events().iter().any(is_short)
     });
     drop(taken);
@@ -298,6 +299,32 @@ fn impostor(whom: &str) {
     socket.write_all(&hello).unwrap();
     read_to_end(&mut socket);
     say("ended");
+}
+
+/// How many topics are echoed; there is one more, which is the last.
+pub const ECHOES: usize = 60;
+
+/// What is published to the first comes back on the second.
+pub fn echo_topics(number: usize) -> (Topic, Topic) {
+    let topic = |name| Topic { name, type_name: "T".into(), type_hash: 1 };
+    (topic(format!("request {number}")), topic(format!("answer {number}")))
+}
+
+fn echo(node: &Node) {
+    let make = |number| {
+        let (request, answer) = echo_topics(number);
+        let requests = node.subscriber(request, SubscriberQos::default()).unwrap();
+        (requests, make_publisher(node, answer))
+    };
+    let mut echoes: Vec<_> = (0..=ECHOES).map(make).collect();
+    say("open");
+    while is_open() {
+        for (requests, answers) in &mut echoes {
+            if let Some(taken) = requests.reader.take().unwrap() {
+                answers.writer.publish_copy(taken.bytes()).unwrap();
+            }
+        }
+    }
 }
 
 fn both(node: &Node, topic: Topic) {

@@ -14,6 +14,7 @@ use myelin_shm::data_plane::layout::{
 };
 use myelin_shm::data_plane::publication::{RemoteSubscriber, Waking, Writer};
 use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
+use myelin_shm::limits::SEQUENCE_MAX;
 use myelin_shm::os::segment::{Segment, Writers};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::waiting::wait::{Wait, now_ns};
@@ -100,7 +101,7 @@ impl Input<'_> {
         let small = u64::from(self.byte() % 16);
         match self.byte() % 10 {
             0 => u64::MAX - small,
-            1 => (1 << 56) - 2 + small,
+            1 => SEQUENCE_MAX - 1 + small,
             2 => (1 << 32) * small + small,
             3 => (1 << 63) - 8 + small,
             4 => INLINE,

@@ -147,13 +147,23 @@ impl End {
     }
 
     pub(super) fn tell_incompatible(&self, endpoint: EndpointId, reason: String) {
+        let reason = self.warn(endpoint, reason);
+        self.observer.tell(Event::Incompatible { endpoint, pid: 0, reason });
+    }
+
+    pub(super) fn tell_refused(&self, endpoint: EndpointId, reason: String) {
+        let reason = self.warn(endpoint, reason);
+        self.observer.tell(Event::Refused { endpoint, pid: 0, reason });
+    }
+
+    fn warn(&self, endpoint: EndpointId, reason: String) -> String {
         let kind = if self.is_publisher { "publisher" } else { "subscriber" };
         let (topic, ours) = (&self.topic, &self.type_text);
         let sides = format!(
             "topic {topic:?}: a {kind} of {ours} here, another host or DDS program {endpoint:x}"
         );
         self.observer.warn(endpoint, topic, sides, reason.clone());
-        self.observer.tell(Event::Incompatible { endpoint, pid: 0, reason });
+        reason
     }
 }
 

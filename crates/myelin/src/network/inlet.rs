@@ -294,7 +294,7 @@ impl Shared {
                 if let Some(Err(error)) = &proxy
                     && !was_declined(endpoint.handle)
                 {
-                    self.end.tell_incompatible(endpoint.handle, error.to_string());
+                    self.end.tell_refused(endpoint.handle, error.to_string());
                 }
                 let declined = matches!(proxy, Some(Err(_)));
                 let proxy = proxy.and_then(Result::ok);

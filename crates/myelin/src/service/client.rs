@@ -251,7 +251,9 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> State<Req, Rep> {
                     self.owes_hello = true;
                 }
                 Event::Unmatched { endpoint, .. } => self.gone.push(endpoint),
-                Event::Incompatible { reason, .. } => self.refusal = format!(" ({reason})"),
+                Event::Incompatible { reason, .. } | Event::Refused { reason, .. } => {
+                    self.refusal = format!(" ({reason})");
+                }
                 _ => {}
             }
         }

@@ -153,7 +153,7 @@ pub(crate) fn view() {
     say("ready");
     let image = viewer.receive(WATCHDOG).unwrap().unwrap();
     say("holds an image");
-    let is_refused = |event: &Event| matches!(event, Event::Incompatible { .. });
+    let is_refused = |event: &Event| matches!(event, Event::Refused { .. });
     until("the next camera to be refused", || {
         while viewer.take().unwrap().is_some() {}
         viewer.events().iter().any(is_refused)

@@ -84,7 +84,7 @@ pub fn report(part: &str, topic: &str, events: &[Event]) {
             Event::Matched { pid, .. } => format!("matched with {}", process(*pid)),
             Event::Unmatched { pid, died: false, .. } => format!("{} has left", process(*pid)),
             Event::Unmatched { pid, died: true, .. } => format!("{} has died", process(*pid)),
-            Event::Incompatible { pid, reason, .. } => {
+            Event::Incompatible { pid, reason, .. } | Event::Refused { pid, reason, .. } => {
                 format!("{} cannot be matched: {reason}", process(*pid))
             }
             Event::DeadlineMissed { .. } => "nothing came in time".to_string(),

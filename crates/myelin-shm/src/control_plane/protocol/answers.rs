@@ -116,7 +116,7 @@ impl<D: Clone> Protocol<D> {
     pub(super) fn withdrawn(&mut self, pair: Pair, reason: String) {
         let Pair { publisher, subscriber } = pair;
         self.refuse_answer(pair, reason.clone(), None, |protocol| {
-            protocol.tell_incompatible(subscriber, publisher, reason);
+            protocol.tell_refused(subscriber, publisher, reason);
         });
     }
 

@@ -27,6 +27,8 @@ pub(super) struct Peer {
     stage: Stage,
     /// It has said that it leaves.
     is_leaving: bool,
+    /// It has been waited for in vain, and has said nothing since.
+    pub(super) is_silent: bool,
 }
 
 #[derive(Debug)]
@@ -107,6 +109,12 @@ impl Peer {
         self.who.pid
     }
 
+    /// It has told what it has, and been told of our endpoints up to `id`.
+    pub(super) fn has_answered(&self, id: EndpointId) -> bool {
+        let has = |peer: &Greeted| peer.has_told && peer.told >= id && !peer.is_draining;
+        self.greeted().is_some_and(has)
+    }
+
     /// What waits for its turn.
     #[cfg(test)]
     pub(super) fn queued(&self) -> usize {
@@ -138,11 +146,6 @@ impl<D: Clone> Protocol<D> {
     /// Peers that could not be taken on; the newest.
     pub(crate) fn refused(&self) -> impl Iterator<Item = &RefusedPeer> {
         self.refused.iter()
-    }
-
-    /// Whether all that answer have told their endpoints.
-    pub(crate) fn is_settled(&self) -> bool {
-        self.links.values().all(|peer| peer.greeted().is_some_and(|greeted| greeted.has_told))
     }
 
     /// Calls a node, unless there is a link to it.
@@ -182,7 +185,7 @@ impl<D: Clone> Protocol<D> {
             return self.actions.push(Action::Close { link });
         }
         let stage = called.map_or(Stage::Unknown, |node| Stage::Called { node });
-        self.links.insert(link, Peer { who, stage, is_leaving: false });
+        self.links.insert(link, Peer { who, stage, is_leaving: false, is_silent: false });
         if let Some(node) = called {
             self.nodes.insert(node, link);
             self.greet(link);
@@ -229,7 +232,8 @@ impl<D: Clone> Protocol<D> {
             report: None,
             query: Box::default(),
         };
-        self.links.get_mut(&link).expect("it was there").stage = Stage::Greeted(greeted);
+        let peer = self.links.get_mut(&link).expect("it was there");
+        (peer.stage, peer.is_silent) = (Stage::Greeted(greeted), false);
         self.tell(link);
         Ok(())
     }
@@ -265,6 +269,7 @@ impl<D: Clone> Protocol<D> {
         descriptors: Vec<D>,
     ) -> Result<(), OutOfOrder> {
         let Some(peer) = self.links.get_mut(&link) else { return Ok(()) };
+        peer.is_silent = false;
         match message {
             Message::Leaving => peer.is_leaving = true,
             Message::Ready => peer.greeted_mut().ok_or(OutOfOrder)?.has_told = true,

@@ -106,8 +106,9 @@ impl<D: Clone> Protocol<D> {
                 self.actions.push(Action::Attach { pair, subscriber, connection, descriptors });
             }
             // What it declined was the offer before, which we have withdrawn; its word has crossed this
-            // offer, and we take the offer for declined.
-            State::Refused { again_ns: None, .. } => {
+            // offer, and we take the offer for declined. It may have asked for the next one before it
+            // accepted this one.
+            State::Refused { again_ns: None, .. } | State::Queued => {
                 let crossed = Refusal {
                     reason: "the offer was withdrawn meanwhile, and is made again".to_owned(),
                     is_corrupt: false,
@@ -120,7 +121,7 @@ impl<D: Clone> Protocol<D> {
                 let withdrawn = Message::Withdrawn { publisher, subscriber, reason };
                 self.send_to(subscriber, withdrawn, Vec::new());
             }
-            State::Queued | State::Accepted | State::Matched => {}
+            State::Accepted | State::Matched => {}
         }
     }
 
@@ -173,7 +174,7 @@ impl<D: Clone> Protocol<D> {
         let ids = (publisher, subscriber);
         let before = matches.refuse(&mut self.timers, ids, reason.clone(), None);
         self.cancel_offer(pair);
-        self.tell_incompatible(publisher, subscriber, reason);
+        self.tell_refused(publisher, subscriber, reason);
         if before == Some(State::Matched) {
             self.actions.push(Action::Detach { pair });
             self.tell_end(publisher, subscriber, pid, false);

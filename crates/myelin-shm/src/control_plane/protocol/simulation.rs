@@ -6,6 +6,7 @@
 //! failure prints the line that runs its world again.
 
 mod checks;
+mod creations;
 mod memory;
 mod world;
 
@@ -43,6 +44,8 @@ pub(super) enum Mutant {
     ForgetsToDrain,
     /// An answer has no end.
     ForgetsToEndAnswers,
+    /// Who makes an endpoint uses it at once.
+    WaitsForNobody,
 }
 
 impl Mutant {
@@ -70,7 +73,7 @@ impl Mutant {
         is_it && random.below(4) == 0
     }
 
-    const ALL: [Mutant; 11] = [
+    const ALL: [Mutant; 12] = [
         Mutant::ForgetsToDetach,
         Mutant::ForgetsToRelease,
         Mutant::ForgetsToClose,
@@ -82,6 +85,7 @@ impl Mutant {
         Mutant::ForgetsToRetract,
         Mutant::ForgetsToDrain,
         Mutant::ForgetsToEndAnswers,
+        Mutant::WaitsForNobody,
     ];
 }
 
@@ -214,17 +218,21 @@ fn variable(name: &str) -> Option<u64> {
 fn every_pair_that_fits_is_matched_and_nothing_is_left() {
     let first = variable("SEED").unwrap_or(1);
     let worlds = variable("MYELIN_WORLDS").unwrap_or(WORLDS);
-    let (mut steps, mut messages) = (0, 0);
+    let (mut steps, mut messages, mut found) = (0, 0, 0);
     for seed in first..first + worlds {
         match outcome(seed, &plan(seed), None) {
-            Ok(world) => (steps, messages) = (steps + world.steps, messages + world.messages),
+            Ok(world) => {
+                (steps, messages) = (steps + world.steps, messages + world.messages);
+                found += world.creations.found;
+            }
             Err(finding) => panic!(
                 "{finding}\nagain: SEED={seed} MYELIN_WORLDS=1 cargo test -p myelin-shm --lib \
                  every_pair_that_fits"
             ),
         }
     }
-    println!("{worlds} worlds, {steps} steps, {messages} messages");
+    println!("{worlds} worlds, {steps} steps, {messages} messages, {found} first matches");
+    assert!(found > worlds, "new endpoints find hardly anybody: {found}");
 }
 
 #[test]

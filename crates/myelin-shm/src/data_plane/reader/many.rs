@@ -4,15 +4,14 @@
 use crate::sync::{Ordering, fence, few};
 
 use super::Reader;
-use crate::data_plane::ready::Numbers;
-use crate::limits::CONNECTIONS_MAX;
 use crate::topic::EndpointId;
 
 /// What a reader knows of them besides who is due.
 pub(super) struct Many {
-    numbers: Numbers,
-    /// Where in the reader's `connections` each of them is.
-    places: [u16; CONNECTIONS_MAX as usize],
+    /// A bit for each connection.
+    numbers: Vec<u64>,
+    /// Where in the reader's `connections` each of them is, by connection.
+    places: Vec<u16>,
     /// The number from which the round under way goes on.
     turn: u32,
     /// Where the last look was at one that had said nothing.
@@ -32,16 +31,18 @@ impl Reader {
     pub(super) fn sort_out(&mut self) {
         if self.connections.len() <= few() {
             self.many = None;
-            self.shared.use_ready(None);
+            self.shared.use_ready(&[]);
             return;
         }
-        let (mut numbers, mut places) = (Numbers::default(), [0; CONNECTIONS_MAX as usize]);
+        let all = self.connections.iter().map(|publisher| publisher.source.connection as usize);
+        let end = all.max().map_or(0, |last| last + 1);
+        let (mut numbers, mut places) = (vec![0; end.div_ceil(64)], vec![0; end]);
         for (publisher, place) in self.connections.iter().zip(0..) {
             let number = publisher.source.connection as usize;
             numbers[number / 64] |= 1 << (number % 64);
             places[number] = place;
         }
-        self.shared.use_ready(Some(&numbers));
+        self.shared.use_ready(&numbers);
         let (turn, swept, last) =
             self.many.as_ref().map_or((0, 0, 0), |many| (many.turn, many.swept, many.last));
         self.many = Some(Box::new(Many { numbers, places, turn, swept, last }));
@@ -112,7 +113,10 @@ impl Reader {
 
     /// The publisher of this connection is due.
     pub(super) fn is_told_of(&self, number: u32) {
-        let is_it = |many: &Many| many.numbers[number as usize / 64] >> (number % 64) & 1 != 0;
+        let is_it = |many: &Many| {
+            let bits = many.numbers.get(number as usize / 64).copied().unwrap_or(0);
+            bits >> (number % 64) & 1 != 0
+        };
         if self.many.as_deref().is_some_and(is_it) {
             self.shared.ready_list().insert(number);
         }

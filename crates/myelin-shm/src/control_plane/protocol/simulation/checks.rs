@@ -181,7 +181,7 @@ fn check_nothing_waits(node: &Node) -> Finding {
     require(*kept == timers, || format!("timers {kept:x?}, not {timers:x?}"))
 }
 
-fn is_refused(matches: &Matches, other: EndpointId) -> bool {
+pub(super) fn is_refused(matches: &Matches, other: EndpointId) -> bool {
     let reason = matches.get(other).map(|each| &each.state);
     matches!(reason, Some(State::Refused { reason, .. }) if !reason.is_empty())
 }

@@ -229,7 +229,8 @@ impl Told {
             Event::Unmatched { endpoint, .. } => {
                 assert!(self.matched.remove(&endpoint), "{endpoint:x} was not matched");
             }
-            Event::Incompatible { endpoint, reason, .. } => {
+            Event::Incompatible { endpoint, reason, .. }
+            | Event::Refused { endpoint, reason, .. } => {
                 self.refusals.insert(endpoint, reason);
             }
             Event::Corrupt { endpoint } => {

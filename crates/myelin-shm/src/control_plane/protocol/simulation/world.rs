@@ -7,6 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
+use super::creations::Creations;
 use super::memory::{Faults, Memory, Publisher, Subscriber, Token, Told};
 use super::{Mutant, Random};
 use crate::control_plane::directory::NODE_SHIFT;
@@ -37,6 +38,7 @@ pub(super) struct World {
     pub(super) token: Token,
     /// Matches that were ended for good, because a sample was corrupt.
     pub(super) corrupt: BTreeSet<Pair>,
+    pub(super) creations: Creations,
 }
 
 pub(super) struct Node {
@@ -86,6 +88,7 @@ impl World {
             topics: 1,
             token: Rc::new(()),
             corrupt: BTreeSet::new(),
+            creations: Creations::default(),
         }
     }
 
@@ -166,6 +169,8 @@ impl World {
         let qos = AnnouncedQos { depth: 8, reliability: Reliability::Reliable, history: 0 };
         let (token, node) = (self.token.clone(), self.nodes.get_mut(&id).expect("it lives"));
         let Ok(endpoint) = node.protocol.new_endpoint(&topic) else { return };
+        self.begin_creation(id, endpoint);
+        let node = self.nodes.get_mut(&id).expect("it lives");
         let told = Told::default();
         let (topic_told, id_made) = (topic.clone(), endpoint);
         let input = if is_publisher {
@@ -183,6 +188,7 @@ impl World {
     }
 
     fn drop_endpoint(&mut self, id: u64, endpoint: u64) {
+        self.forget_creation(endpoint);
         self.drive(id, Input::Dropped { id: endpoint });
         let memory = &mut self.nodes.get_mut(&id).expect("it lives").memory;
         memory.subscribers.remove(&endpoint);
@@ -298,7 +304,7 @@ impl World {
         true
     }
 
-    fn accept(&mut self, id: u64) -> bool {
+    pub(super) fn accept(&mut self, id: u64) -> bool {
         let node = self.nodes.get_mut(&id).expect("it lives");
         let Some(link) = node.backlog.pop_front() else { return false };
         node.keys.insert(link);
@@ -360,6 +366,12 @@ impl World {
         true
     }
 
+    /// Whether it runs, and reads what others say.
+    pub(super) fn hears(&self, id: u64) -> bool {
+        let node = &self.nodes[&id];
+        node.stopped_until_ns.max(node.deaf_until_ns) <= self.now_ns
+    }
+
     pub(super) fn drive(&mut self, id: u64, input: Input<Token>) {
         let node = self.nodes.get_mut(&id).expect("it lives");
         let mut actions = VecDeque::from(node.protocol.handle(self.now_ns, input));
@@ -372,6 +384,7 @@ impl World {
                 actions.extend(node.protocol.handle(self.now_ns, outcome));
             }
         }
+        self.return_from_creations(id);
     }
 
     fn perform(&mut self, id: u64, action: Action<Token>) -> Option<Input<Token>> {

@@ -1,0 +1,107 @@
+//! Users who make an endpoint wait as the node has it. When that returns, the endpoint reaches all that
+//! fit it and whose creation had returned before, unless a node was silent.
+
+use std::collections::BTreeSet;
+
+use super::Mutant;
+use super::checks::is_refused;
+use super::world::{Node, World};
+use crate::control_plane::directory::node_of;
+use crate::control_plane::protocol::Pair;
+use crate::topic::EndpointId;
+
+#[derive(Default)]
+pub(super) struct Creations {
+    under_way: Vec<Creation>,
+    /// Endpoints whose creation has returned, while nobody was silent.
+    usable: BTreeSet<EndpointId>,
+    /// Of these, how many have found somebody who was there.
+    pub(super) found: u64,
+}
+
+struct Creation {
+    node: u64,
+    endpoint: EndpointId,
+    until_ns: u64,
+    /// What it has to reach, unless that goes.
+    expected: Vec<EndpointId>,
+    is_certain: bool,
+}
+
+impl World {
+    /// A user begins to make an endpoint: what others have said is taken first.
+    pub(super) fn begin_creation(&mut self, node: u64, endpoint: EndpointId) {
+        let is_certain = self.hears(node);
+        while is_certain && (self.accept(node) || self.read(node)) {}
+        let others = self.creations.usable.iter().copied();
+        let expected = others.filter(|other| self.know_each_other(node, *other)).collect();
+        let until_ns = self.now_ns + LIMIT_NS;
+        let made = Creation { node, endpoint, until_ns, expected, is_certain };
+        self.creations.under_way.push(made);
+    }
+
+    /// Some of a node's creations may return now.
+    pub(super) fn return_from_creations(&mut self, node: u64) {
+        let is_mutant = self.mutant == Some(Mutant::WaitsForNobody);
+        let all = std::mem::take(&mut self.creations.under_way);
+        for creation in all {
+            let Creation { endpoint, until_ns, is_certain, .. } = creation;
+            let Some(its) = self.nodes.get_mut(&creation.node) else { continue };
+            let is_late = until_ns <= self.now_ns;
+            if creation.node == node && is_late {
+                its.protocol.stop_awaiting(endpoint);
+            }
+            if creation.node != node || (its.protocol.is_awaiting(endpoint) && !is_mutant) {
+                self.creations.under_way.push(creation);
+                continue;
+            }
+            let is_anybody_silent = its.protocol.links.values().any(|peer| peer.is_silent);
+            if is_certain && !is_late && !is_anybody_silent {
+                self.check_creation(&creation);
+                self.creations.usable.insert(endpoint);
+            }
+        }
+    }
+
+    pub(super) fn forget_creation(&mut self, endpoint: EndpointId) {
+        self.creations.usable.remove(&endpoint);
+        self.creations.under_way.retain(|creation| creation.endpoint != endpoint);
+    }
+
+    fn check_creation(&mut self, creation: &Creation) {
+        let own = creation.endpoint;
+        for other in creation.expected.iter().copied() {
+            let ours = &self.nodes[&creation.node];
+            let Some(theirs) = self.nodes.get(&node_of(other)) else { continue };
+            let is_publisher = ours.memory.publishers.contains_key(&own);
+            let (publisher, subscriber) = if is_publisher { (own, other) } else { (other, own) };
+            let (offering, asking) = if is_publisher { (ours, theirs) } else { (theirs, ours) };
+            let made = offering.memory.publishers.get(&publisher);
+            let made = made.zip(asking.memory.subscribers.get(&subscriber));
+            let Some((offer, _)) = made.filter(|(offer, ask)| offer.topic.fits(&ask.topic)) else {
+                continue;
+            };
+            let is_attached = offer.attached.contains_key(&subscriber);
+            let offers = &offering.protocol.publishers[&publisher].matches;
+            let answers = &asking.protocol.subscribers[&subscriber].matches;
+            let is_refused = is_refused(offers, subscriber) || is_refused(answers, publisher);
+            let pair = Pair { publisher, subscriber };
+            assert!(is_attached || is_refused, "{pair:x?}: the new one does not reach the other");
+            self.creations.found += u64::from(is_attached);
+        }
+    }
+
+    /// Both nodes have told each other what they have.
+    fn know_each_other(&self, node: u64, other: EndpointId) -> bool {
+        let has_told = |one: u64, of: u64| {
+            let Some(Node { protocol, .. }) = self.nodes.get(&one) else { return false };
+            let peer = protocol.nodes.get(&of).and_then(|link| protocol.links.get(link));
+            peer.is_some_and(|peer| peer.has_answered(one))
+        };
+        let its = node_of(other);
+        its != node && has_told(node, its) && has_told(its, node)
+    }
+}
+
+/// How long a creation waits.
+const LIMIT_NS: u64 = 20_000_000;
