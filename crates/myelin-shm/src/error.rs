@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::os::descriptor;
+
 /// Any error of the library. Nothing has happened when a call returns one: no sample
 /// was published or taken, nothing was left behind.
 #[derive(Debug, thiserror::Error)]
@@ -43,18 +45,18 @@ pub enum Error {
          make a publisher for the callback"
     )]
     Reentered,
-    /// The kernel has no memory for a segment.
-    #[error(
-        "no memory for a shared segment of {bytes} B; free some, give this container more, or lower \
-         the payload or the history depth"
-    )]
+    /// A segment cannot be made or mapped for want of memory, or by a limit on it.
+    #[error("no memory for a shared segment of {bytes} B: {reason}")]
     NoMemory {
         /// Size of the segment, in bytes.
         bytes: u64,
+        /// Which limit forbids it, and what to do.
+        reason: String,
     },
     /// The file system of the sockets is full.
     #[error(
-        "no space left in {path}; remove files there, or mount it larger (mount -o remount,size=…)"
+        "no space left in {path}; remove files there, or mount it larger (mount -o \
+         remount,size=…,nr_inodes=…)"
     )]
     NoSpace {
         /// The folder.
@@ -200,9 +202,22 @@ pub enum Error {
         /// The limit.
         limit: u64,
     },
-    /// Too many open files.
-    #[error("too many open files; raise the limit (ulimit -n, LimitNOFILE=)")]
+    /// This process has as many open files as it may.
+    #[error(
+        "too many open files: process {} may have {} (RLIMIT_NOFILE); raise it (ulimit -n, \
+         LimitNOFILE=)",
+        std::process::id(),
+        descriptor::limit()
+    )]
     TooManyFiles,
+    /// The host lacks something, or a limit of it is reached: `docs/limits.md`.
+    #[error("{doing}: {reason}")]
+    Host {
+        /// What was being done.
+        doing: &'static str,
+        /// What is missing, where, and what to do.
+        reason: String,
+    },
     /// The latency guard cannot be had.
     #[error("the latency guard cannot hold /dev/cpu_dma_latency at 0 µs ({source}); {remedy}")]
     LatencyGuard {
@@ -237,7 +252,7 @@ impl Error {
     pub fn system(doing: &'static str, error: impl Into<std::io::Error>) -> Self {
         let source = error.into();
         match source.raw_os_error() {
-            Some(libc::EMFILE | libc::ENFILE) => Error::TooManyFiles,
+            Some(libc::EMFILE) => Error::TooManyFiles,
             _ => Error::System { doing, source },
         }
     }

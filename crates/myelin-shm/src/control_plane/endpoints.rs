@@ -15,7 +15,7 @@ use crate::data_plane::remote_subscriber::Waking;
 use crate::data_plane::subscription::SubscriptionShared;
 use crate::error::Error;
 use crate::event::{Event, Inbox};
-use crate::os::descriptor::{duplicate, with_more_files};
+use crate::os::descriptor::duplicate;
 use crate::topic::{EndpointId, Reliability};
 use crate::waiting::wait::now_ns;
 use crate::waiting::wake_table::{PassedTable, WakeTableViews};
@@ -242,7 +242,7 @@ fn exactly<const N: usize>(descriptors: Descriptors) -> Result<[OwnedFd; N], Err
 
 /// A descriptor for ourselves alone; one of this node's may be shared.
 fn own(fd: Arc<OwnedFd>) -> Result<OwnedFd, Error> {
-    let own = Arc::try_unwrap(fd).or_else(|fd| with_more_files(|| fd.try_clone()));
+    let own = Arc::try_unwrap(fd).or_else(|fd| fd.try_clone());
     own.map_err(|error| Error::system("passing memory on", error))
 }
 

@@ -8,6 +8,7 @@ use rustix::event::{self, PollFd, PollFlags, Timespec};
 use crate::control_plane::link::{Link, Received};
 use crate::control_plane::message::Message;
 use crate::control_plane::registry::{self, Call, Registry};
+use crate::control_plane::rendezvous;
 use crate::error::Error;
 
 /// The socket of a node that is dead.
@@ -52,7 +53,7 @@ pub struct Survey {
 pub fn survey(folder: Option<&Path>) -> Result<Survey, Error> {
     let base = folder.unwrap_or(Path::new("/dev/shm"));
     let mut survey = Survey::default();
-    let own = format!("myelin-{}", rustix::process::geteuid().as_raw());
+    let (own, _) = rendezvous::own_name();
     for root in names(base)? {
         let group = root.strip_prefix("myelin-group-").and_then(|group| group.parse().ok());
         if root == own || group.is_some() {

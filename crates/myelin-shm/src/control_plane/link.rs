@@ -16,7 +16,7 @@ use rustix::net::{
 use crate::control_plane::message::{MESSAGE_BYTES_MAX, Message};
 use crate::error::Error;
 use crate::limits::{MESSAGE_SEGMENTS_MAX, OUTBOX_MAX};
-use crate::os::descriptor::{NodeFd, raise_limit};
+use crate::os::descriptor::NodeFd;
 
 /// Descriptors that go with a message: shared by the copies of it for several peers.
 pub(crate) type Descriptors = Vec<Arc<OwnedFd>>;
@@ -189,7 +189,6 @@ fn check(bytes: &[u8], descriptors: Vec<OwnedFd>, lacks: bool) -> Received {
     };
     let (came, due) = (descriptors.len(), message.descriptors());
     if lacks && came < due {
-        raise_limit();
         return Received::Message(message, Vec::new());
     }
     match came == due && !lacks {

@@ -111,6 +111,8 @@ pub(crate) enum Input<D> {
     Said { link: u64, message: Message, descriptors: Vec<D> },
     /// No message.
     Nonsense { link: u64 },
+    /// Somebody who calls, or whom we have called, is of another user.
+    Stranger { who: Credentials, called: Option<u64>, reason: String },
     /// A message of another version of the protocol.
     OtherVersion { link: u64, reason: String },
     /// The other side is gone.
@@ -268,6 +270,10 @@ impl<D: Clone> Protocol<D> {
                 }
             }
             Input::Nonsense { link } => self.expel(link),
+            Input::Stranger { who, called, reason } => {
+                called.into_iter().for_each(|node| self.forget_call(node));
+                self.refuse(called.unwrap_or(0), who.pid, reason);
+            }
             Input::OtherVersion { link, reason } => self.refuse_peer(link, reason),
             Input::Ended { link } => self.ended(link),
             Input::Overrun { link } => self.end_link(link, true),

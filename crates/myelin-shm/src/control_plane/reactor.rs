@@ -15,11 +15,11 @@ use crate::control_plane::message::{Message, SegmentSize};
 use crate::control_plane::protocol::graph::Graph;
 use crate::control_plane::protocol::{Action, Input, Protocol};
 use crate::control_plane::registry::{Call, Registry};
-use crate::control_plane::warnings::Warnings;
+use crate::control_plane::warnings::{Warning, Warnings};
 use crate::data_plane::publication::{PublicationShared, SlotSegment};
 use crate::data_plane::subscription::SubscriptionShared;
 use crate::error::Error;
-use crate::os::descriptor::{NodeFd, with_more_files};
+use crate::os::descriptor::NodeFd;
 use crate::os::poll::Poll;
 use crate::topic::{AnnouncedQos, EndpointId, PublisherQos, Topic};
 use crate::waiting::wait::now_ns;
@@ -30,6 +30,8 @@ pub(crate) struct Reactor {
     pub(crate) registry: Registry,
     pub(crate) poll: Arc<Poll>,
     pub(crate) listener: Option<NodeFd>,
+    /// When to look whether the node still has its name.
+    look_ns: u64,
     /// Accepting is paused until then, for want of descriptors.
     paused_until_ns: Option<u64>,
     /// By key.
@@ -65,6 +67,7 @@ impl Reactor {
             registry,
             poll,
             listener: Some(listener),
+            look_ns: now_ns(),
             paused_until_ns: None,
             links: BTreeMap::new(),
             next_key: FIRST_LINK,
@@ -148,7 +151,9 @@ impl Reactor {
     /// When something is to be done without anybody's asking for it.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let sends = self.links.values().filter_map(|link| link.send_again_ns);
-        let others = [self.protocol.due_ns(), self.endpoints.due_ns(), self.paused_until_ns];
+        let look_ns = Some(self.look_ns);
+        let others =
+            [self.protocol.due_ns(), self.endpoints.due_ns(), self.paused_until_ns, look_ns];
         others.into_iter().flatten().chain(sends).min()
     }
 
@@ -169,6 +174,10 @@ impl Reactor {
         if is_due(self.paused_until_ns) {
             self.pause_listening(None);
         }
+        if is_due(Some(self.look_ns)) {
+            self.look_ns = now_ns + LOOK_NS;
+            self.keep_name();
+        }
         if is_due(self.protocol.due_ns()) {
             self.drive(Input::Tick);
         }
@@ -179,21 +188,86 @@ impl Reactor {
     pub(crate) fn answer_calls(&mut self) {
         while let Some(listener) = &self.listener {
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-            let accepted = with_more_files(|| rustix::net::accept_with(listener, flags));
+            let accepted = rustix::net::accept_with(listener, flags);
             match accepted {
                 // If it cannot be taken on, closing the socket tells it.
-                Ok(socket) => {
-                    if let Ok(Some(linked)) = self.open_link(socket, None) {
-                        self.drive(linked);
-                    }
-                }
-                Err(error) => match Errno::from_io_error(&error) {
-                    Some(Errno::CONNABORTED | Errno::INTR) => {}
-                    Some(Errno::AGAIN) => return,
-                    _ => return self.pause_listening(Some(now_ns() + PAUSE_NS)),
+                Ok(socket) => match self.open_link(socket, None) {
+                    Ok(linked) => self.drive(linked),
+                    Err(error) => self.warn(NOT_ANSWERED, error.to_string()),
                 },
+                Err(Errno::CONNABORTED | Errno::INTR) => {}
+                Err(Errno::AGAIN) => return,
+                Err(error) => {
+                    let error = Error::system("taking a call", error);
+                    self.warn(NOT_ANSWERED, error.to_string());
+                    return self.pause_listening(Some(now_ns() + PAUSE_NS));
+                }
             }
         }
+    }
+
+    /// Makes the node's socket anew if somebody has removed it: others would meet without us. Not by a watch
+    /// of the kernel's (inotify): of those a user may have 128 in all.
+    fn keep_name(&mut self) {
+        let (uid, ours) = (rustix::process::geteuid().as_raw(), self.registry.uid());
+        if uid != ours {
+            let sides = "this program does not meet all that it may want to";
+            let reason = format!(
+                "it runs as user {uid} now, and its node was opened as user {ours}: that goes on with the \
+                 programs of user {ours}; to meet those of user {uid}, open a node after the change"
+            );
+            return self.warn(sides, reason);
+        }
+        if !self.registry.is_somebody() {
+            let sides = "this program does not meet all that it may want to";
+            let reason = String::from(
+                "its user is nobody outside of its user namespace, and meets only others that are nobody; \
+                 map the user (unshare --map-root-user, /etc/subuid)",
+            );
+            self.warn(sides, reason);
+        }
+        let node = self.protocol.node();
+        if self.listener.is_none() || self.registry.has(node) {
+            return;
+        }
+        self.answer_calls(); // those that wait at the old one
+        let path = self.registry.socket_path(node);
+        let (sides, reason) = match self.listen_again(node) {
+            Ok(()) => (
+                "this node was out of reach of new programs",
+                format!(
+                    "its socket {} was removed, and is made anew; if that was logind (RemoveIPC=yes), run \
+                     the programs as a system user or set RemoveIPC=no in /etc/systemd/logind.conf; if it \
+                     was a cleaner of temporary files, set MYELIN_FOLDER to a folder that it spares",
+                    path.display()
+                ),
+            ),
+            Err(error) => (
+                "this node is out of reach of new programs",
+                format!(
+                    "its socket {} was removed, and cannot be made anew: {error}",
+                    path.display()
+                ),
+            ),
+        };
+        self.warn(sides, reason);
+    }
+
+    fn listen_again(&mut self, node: u64) -> Result<(), Error> {
+        let listener = NodeFd::new(self.registry.enter_again(node)?);
+        if let Some(before) = self.listener.take() {
+            self.poll.remove(before.as_fd());
+        }
+        self.poll.add(listener.as_fd(), LISTENER)?;
+        self.listener = Some(listener);
+        self.paused_until_ns = None;
+        self.call_all()
+    }
+
+    /// Says to people what concerns the whole node.
+    fn warn(&mut self, sides: &str, reason: String) {
+        let (pair, topic, sides) = ((0, self.protocol.node()), String::new(), sides.to_owned());
+        self.warnings.add(Warning { pair, topic, sides, reason }, now_ns());
     }
 
     /// Reads what a peer has sent, and sends it what waits. Whether it may have sent more.
@@ -263,30 +337,41 @@ impl Reactor {
     fn call(&mut self, node: u64) -> Step {
         match self.registry.call(node) {
             Ok(Call::Connected(socket)) => match self.open_link(socket, Some(node)) {
-                Ok(linked) => linked.unwrap_or(Input::Gone { node }),
-                Err(_) => Input::Busy { node },
+                Ok(linked) => linked,
+                Err(error) => self.not_called(node, &error),
             },
-            // The error, no descriptors, may pass too.
-            Ok(Call::Busy) | Err(_) => Input::Busy { node },
+            Ok(Call::Busy) => Input::Busy { node },
             Ok(Call::Gone | Call::Forbidden) => Input::Gone { node },
+            Err(error) => self.not_called(node, &error),
         }
     }
 
-    /// A new link, by us to `called`, or by an unknown to us; `None` if that is not to be.
-    fn open_link(&mut self, socket: OwnedFd, called: Option<u64>) -> Result<Option<Step>, Error> {
+    /// The error, no descriptors, may pass.
+    fn not_called(&mut self, node: u64, error: &Error) -> Step {
+        self.warn(NOT_CALLED, error.to_string());
+        Input::Busy { node }
+    }
+
+    /// A new link, by us to `called`, or by an unknown to us; or why that is not to be.
+    fn open_link(&mut self, socket: OwnedFd, called: Option<u64>) -> Result<Step, Error> {
         let link = Link::new(socket);
         let who = link.credentials()?;
         // In a group's domain the modes of folder and socket have let in members alone.
-        let is_ours = who.uid == rustix::process::geteuid().as_raw();
-        if !(is_ours || self.registry.is_groups()) {
-            return Ok(None);
+        let ours = self.registry.uid();
+        if who.uid != ours && !self.registry.is_groups() {
+            let reason = format!(
+                "it runs as user {}, and the programs of user {ours} are among themselves; run both as one \
+                 user, let a group share the domain, or open the node after the change of user",
+                who.uid
+            );
+            return Ok(Input::Stranger { who, called, reason });
         }
         let key = self.next_key;
         self.next_key += 1;
         self.poll.add(link.as_fd(), key)?;
         let open = OpenLink { link, awaits_room: false, send_again_ns: None, is_draining: false };
         self.links.insert(key, open);
-        Ok(Some(Input::Linked { link: key, who, called }))
+        Ok(Input::Linked { link: key, who, called })
     }
 
     fn send(&mut self, key: u64, message: &Message, descriptors: Descriptors) -> Option<Step> {
@@ -338,6 +423,10 @@ const MESSAGES_A_TURN: usize = 64;
 /// A socket holds some 280 messages.
 const CATCH_UP_TURNS: usize = 5;
 const SEND_AGAIN_NS: u64 = 10_000_000;
+/// How often a node looks whether it has its name: some microseconds each time.
+const LOOK_NS: u64 = 1_000_000_000;
+const NOT_ANSWERED: &str = "this node does not answer new programs";
+const NOT_CALLED: &str = "this node does not reach another one";
 /// How long no calls are taken when there are no descriptors.
 const PAUSE_NS: u64 = 100_000_000;
 

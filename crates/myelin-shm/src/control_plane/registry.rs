@@ -16,7 +16,6 @@ use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use crate::control_plane::rendezvous;
 use crate::error::Error;
 use crate::limits::FOLDER_ATTEMPTS_MAX;
-use crate::os::descriptor::with_more_files;
 
 /// Where the nodes of a domain have their sockets.
 #[derive(Clone, Debug)]
@@ -26,6 +25,8 @@ pub(crate) struct Registry {
     /// The domain's folder in it.
     pub(crate) folder: PathBuf,
     group: Option<u32>,
+    uid: u32,
+    is_somebody: bool,
 }
 
 /// What calling a node came to.
@@ -44,11 +45,25 @@ pub(crate) enum Call {
 impl Registry {
     /// The names of `domain` below `base`; touches nothing.
     pub(crate) fn new(base: &Path, domain: u32, group: Option<u32>) -> Registry {
-        let root = base.join(match group {
-            None => format!("myelin-{}", rustix::process::geteuid().as_raw()),
-            Some(group) => format!("myelin-group-{group}"),
-        });
-        Registry { folder: root.join(domain.to_string()), root, group }
+        // The names stay what they are when the program changes its working directory.
+        let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
+        let uid = rustix::process::geteuid().as_raw();
+        let (name, is_somebody) = match group {
+            None => rendezvous::own_name(),
+            Some(group) => (format!("myelin-group-{group}"), true),
+        };
+        let root = base.join(name);
+        Registry { folder: root.join(domain.to_string()), root, group, uid, is_somebody }
+    }
+
+    /// The user whose programs meet here: this process's when the node was opened.
+    pub(crate) fn uid(&self) -> u32 {
+        self.uid
+    }
+
+    /// Whether that user has a number outside of its user namespace.
+    pub(crate) fn is_somebody(&self) -> bool {
+        self.is_somebody
     }
 
     /// Whether a group shares the domain.
@@ -58,27 +73,46 @@ impl Registry {
 
     /// Makes the folders and a socket that listens; returns it with the new node's id.
     pub(crate) fn enter(&self) -> Result<(OwnedFd, u64), Error> {
+        self.in_folder(|| self.listen())
+    }
+
+    /// Whether a node of ours has its socket. Another one under its name is removed when it is called, and
+    /// refuses.
+    pub(crate) fn has(&self, node: u64) -> bool {
+        std::fs::symlink_metadata(self.socket_path(node)).is_ok()
+    }
+
+    /// Makes the folders and a socket for a node of ours that has lost it.
+    pub(crate) fn enter_again(&self, node: u64) -> Result<OwnedFd, Error> {
+        self.in_folder(|| self.listen_as(node).map_err(|error| self.explain(error)))
+    }
+
+    fn in_folder<T>(&self, listen: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+        rendezvous::check_base(self.root.parent().expect("it lies in a folder"))?;
         for _ in 0..FOLDER_ATTEMPTS_MAX {
-            rendezvous::make(&self.root, self.group)?;
-            let made = rendezvous::make(&self.folder, self.group);
-            match made.and_then(|()| self.listen()) {
+            let made = rendezvous::make(&self.root, self.group);
+            let made = made.and_then(|()| rendezvous::make(&self.folder, self.group));
+            match made.and_then(|()| listen()) {
                 // Another node has just left and removed the empty folder, or made ours smaller.
                 Err(Error::System { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 other => return other,
             }
         }
-        Err(Error::TooMany {
-            topic: None,
-            what: "attempts to make a folder that others remove",
-            limit: u64::from(FOLDER_ATTEMPTS_MAX),
-        })
+        let path = self.folder.display();
+        let reason =
+            format!("{path}: cannot be made, or others remove it; set MYELIN_FOLDER to another");
+        Err(Error::Host { doing: SOCKET_DOING, reason })
     }
 
     /// Ids of the nodes with a socket.
     pub(crate) fn nodes(&self) -> Result<Vec<u64>, Error> {
         let mut nodes = Vec::new();
         let entries = std::fs::read_dir(&self.folder);
-        for entry in entries.map_err(|error| Error::system("reading the domain's folder", error))? {
+        let reason = |error| format!("{}: {error}", self.folder.display());
+        for entry in entries.map_err(|error| Error::Host {
+            doing: "reading the folder of the sockets",
+            reason: reason(error),
+        })? {
             let Ok(entry) = entry else { continue };
             let name = entry.file_name();
             match name.to_str().and_then(node_of) {
@@ -125,20 +159,20 @@ impl Registry {
     fn listen(&self) -> Result<(OwnedFd, u64), Error> {
         for _ in 0..FOLDER_ATTEMPTS_MAX {
             let node = random_node()?;
-            let path = self.socket_path(node);
-            let temporary = path.with_extension("new");
-            let listened = self.listen_at(&temporary, &path);
-            match listened {
+            match self.listen_as(node) {
                 Ok(listener) => return Ok((listener, node)),
-                Err(error) => {
-                    let _ = std::fs::remove_file(&temporary);
-                    if !matches!(error, Errno::EXIST | Errno::ADDRINUSE) {
-                        return Err(self.explain(error));
-                    }
-                }
+                Err(Errno::EXIST | Errno::ADDRINUSE) => {}
+                Err(error) => return Err(self.explain(error)),
             }
         }
         unreachable!("so many random numbers are not all taken")
+    }
+
+    fn listen_as(&self, node: u64) -> Result<OwnedFd, Errno> {
+        let path = self.socket_path(node);
+        let temporary = path.with_extension("new");
+        let listened = self.listen_at(&temporary, &path);
+        listened.inspect_err(|_| drop(std::fs::remove_file(&temporary)))
     }
 
     fn listen_at(&self, temporary: &Path, path: &Path) -> Result<OwnedFd, Errno> {
@@ -167,15 +201,18 @@ impl Registry {
                 value: path.display().to_string(),
                 remedy: "a socket's path has at most 107 bytes; choose a shorter folder",
             },
-            error => Error::system("making the node's socket", error),
+            Errno::NOENT => Error::system(SOCKET_DOING, error), // it is tried again
+            Errno::MFILE => Error::TooManyFiles,
+            error => {
+                Error::Host { doing: SOCKET_DOING, reason: format!("{}: {error}", path.display()) }
+            }
         }
     }
 }
 
 /// Connects without waiting, and says whether the socket refused: then its node is dead.
 pub(crate) fn call(path: &Path) -> Result<(Call, bool), Error> {
-    let socket =
-        with_more_files(socket).map_err(|error| Error::system("making a socket", error))?;
+    let socket = socket().map_err(|error| Error::system("making a socket", error))?;
     let address = SocketAddrUnix::new(path);
     let address = address.map_err(|error| Error::system("naming a node's socket", error))?;
     match net::connect(&socket, &address) {
@@ -228,6 +265,7 @@ fn remove_if_old(path: &Path) {
 }
 
 const SOCKET: &str = ".sock";
+const SOCKET_DOING: &str = "making the node's socket";
 /// Callers that wait until the node's thread answers; the kernel may allow fewer.
 const BACKLOG: i32 = 1_024;
 /// A node that was stopped for longer finds its name gone and begins again.

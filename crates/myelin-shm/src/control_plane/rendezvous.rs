@@ -9,6 +9,46 @@ use rustix::io::Errno;
 
 use crate::error::Error;
 
+/// What the folder of the user's own programs is called: by the user's number outside of this user namespace,
+/// so that the same user meets itself inside and outside. And whether it has such a number.
+pub(crate) fn own_name() -> (String, bool) {
+    let uid = rustix::process::geteuid().as_raw();
+    let map = std::fs::read_to_string("/proc/self/uid_map");
+    let outside = map.map_or(Some(uid), |map| outside(&map, uid));
+    (format!("myelin-{}", outside.unwrap_or(uid)), outside.is_some())
+}
+
+/// `map` has lines of an id inside, the same one outside, and how many there are from these on.
+fn outside(map: &str, uid: u32) -> Option<u32> {
+    map.lines().find_map(|line| {
+        let mut numbers = line.split_whitespace().map(|number| number.parse::<u32>().ok());
+        let (inside, outside, count) = (numbers.next()??, numbers.next()??, numbers.next()??);
+        outside.checked_add(uid.checked_sub(inside).filter(|at| *at < count)?)
+    })
+}
+
+/// Fails unless there is such a folder.
+pub(crate) fn check_base(base: &Path) -> Result<(), Error> {
+    let error = match std::fs::metadata(base) {
+        Ok(folder) if folder.is_dir() => return Ok(()),
+        Ok(_) => std::io::Error::from(Errno::NOTDIR),
+        Err(error) => error,
+    };
+    let path = base.display();
+    let remedy = match error.kind() {
+        std::io::ErrorKind::NotFound => format!("make it (mkdir -p {path}), or"),
+        std::io::ErrorKind::NotADirectory => "remove the file in its place, or".to_owned(),
+        _ => String::new(),
+    };
+    Err(Error::Host {
+        doing: DOING,
+        reason: format!(
+            "{path}: {error}; {remedy} set MYELIN_FOLDER to another folder, for all programs that are \
+             to meet"
+        ),
+    })
+}
+
 /// Makes a folder of the user's own (0700), or of a group (3770), unless it is there; fails unless
 /// it is such a folder then.
 pub(crate) fn make(path: &Path, group: Option<u32>) -> Result<(), Error> {
@@ -36,7 +76,10 @@ pub(crate) fn random_word() -> Result<u64, Error> {
 /// Fails unless `path` is a folder that admits its user or group, and nobody else.
 pub(crate) fn check(path: &Path, group: Option<u32>) -> Result<(), Error> {
     let folder = std::fs::symlink_metadata(path);
-    let folder = folder.map_err(|error| Error::system("looking at a folder of sockets", error))?;
+    let folder = folder.map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Error::system(DOING, error), // it is tried again
+        _ => Error::Host { doing: DOING, reason: format!("{}: {error}", path.display()) },
+    })?;
     let no = |reason| Err(Error::NoPermission { path: path.to_owned(), reason });
     if !folder.is_dir() {
         return no("it is not a folder; remove it, or set another folder".to_owned());
@@ -94,11 +137,16 @@ fn explain(path: &Path, group: Option<u32>, error: Errno) -> Error {
         (Errno::ACCESS | Errno::PERM | Errno::ROFS, _) => {
             format!("it cannot be made ({error}); set another folder")
         }
-        _ => return Error::system("making a folder for sockets", error),
+        (Errno::NOENT, _) => return Error::system(DOING, error), // it is tried again
+        _ => {
+            let reason = format!("{}: {error}; set another folder", path.display());
+            return Error::Host { doing: DOING, reason };
+        }
     };
     Error::NoPermission { path, reason }
 }
 
+const DOING: &str = "making a folder for sockets";
 /// Members may add sockets, and remove only their own.
 const GROUP_MODE: u32 = 0o3770;
 
@@ -112,6 +160,15 @@ mod tests {
             Err(Error::NoPermission { reason, .. }) => reason,
             other => panic!("{other:?}"),
         }
+    }
+
+    #[test]
+    fn a_users_folder_is_called_by_its_number_outside() {
+        let of = |map: &str| [0, 7, 1000].map(|uid| outside(map, uid));
+        assert_eq!(of("         0          0 4294967295\n"), [0, 7, 1000].map(Some));
+        assert_eq!(of("0 1000 1\n1 100000 65536\n"), [1000, 100_006, 100_999].map(Some));
+        assert_eq!(of("1000 1000 1\n"), [None, None, Some(1000)]);
+        assert_eq!(of(""), [None; 3]);
     }
 
     #[test]

@@ -1,11 +1,10 @@
 //! Descriptors of a node: closed in a child of `fork`, so that the child does not speak as its
 //! parent or keep its links alive; and the limit on their number.
 
-use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Resource, getrlimit};
 
 use crate::error::Error;
 use crate::os::fork;
@@ -43,28 +42,12 @@ impl Drop for NodeFd {
     }
 }
 
-/// Calls `make`; if the process has no descriptor left, raises its soft limit to the hard one and
-/// calls it once more.
-pub(crate) fn with_more_files<T, E: Into<io::Error>>(
-    mut make: impl FnMut() -> Result<T, E>,
-) -> io::Result<T> {
-    let first = make().map_err(Into::into);
-    match &first {
-        Err(error) if error.raw_os_error() == Some(libc::EMFILE) && raise_limit() => {
-            make().map_err(Into::into)
-        }
-        _ => first,
-    }
-}
-
 /// Another descriptor of the same open file, to be passed on or kept. `doing` is for the error.
 pub(crate) fn duplicate(fd: BorrowedFd<'_>, doing: &'static str) -> Result<OwnedFd, Error> {
-    with_more_files(|| fd.try_clone_to_owned()).map_err(|error| Error::system(doing, error))
+    fd.try_clone_to_owned().map_err(|error| Error::system(doing, error))
 }
 
-/// Raises the soft limit on open files to the hard one. False if it is there already.
-pub(crate) fn raise_limit() -> bool {
-    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    let is_lower = current.is_some_and(|current| maximum.is_none_or(|maximum| current < maximum));
-    is_lower && setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).is_ok()
+/// How many files this process may have open.
+pub(crate) fn limit() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }

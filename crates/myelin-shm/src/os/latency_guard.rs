@@ -9,7 +9,7 @@ use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 
 use crate::error::Error;
-use crate::os::descriptor::{NodeFd, with_more_files};
+use crate::os::descriptor::NodeFd;
 
 /// Holds the request. Not inherited: a child of `fork` closes its copy, one that executes another
 /// program too (`O_CLOEXEC`).
@@ -26,7 +26,7 @@ impl LatencyGuard {
             file.write_all(&LATENCY_US.to_ne_bytes())?;
             Ok(file.into())
         };
-        match with_more_files(ask) {
+        match ask() {
             Ok(fd) => Ok(LatencyGuard { _fd: NodeFd::new(fd) }),
             Err(source) if source.raw_os_error() == Some(libc::EMFILE) => Err(Error::TooManyFiles),
             Err(source) => Err(Error::LatencyGuard { remedy: remedy(&source), source }),

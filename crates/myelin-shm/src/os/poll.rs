@@ -7,7 +7,7 @@ use rustix::event::{EventfdFlags, Timespec, epoll};
 use rustix::io::Errno;
 
 use crate::error::Error;
-use crate::os::descriptor::{NodeFd, with_more_files};
+use crate::os::descriptor::NodeFd;
 
 /// An epoll. Any thread may add to it and wake it; one waits.
 #[derive(Debug)]
@@ -19,9 +19,9 @@ pub(crate) struct Poll {
 impl Poll {
     pub(crate) fn new() -> Result<Poll, Error> {
         let failed = |error| Error::system("making an epoll", error);
-        let epoll = with_more_files(|| epoll::create(epoll::CreateFlags::CLOEXEC));
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let waker = with_more_files(|| rustix::event::eventfd(0, flags));
+        let waker = rustix::event::eventfd(0, flags);
         let epoll = NodeFd::new(epoll.map_err(failed)?);
         let poll = Poll { epoll, waker: NodeFd::new(waker.map_err(failed)?) };
         poll.add(poll.waker.as_fd(), WAKER)?;

@@ -13,9 +13,9 @@ use std::ptr::NonNull;
 use rustix::fs::{FallocateFlags, MemfdFlags, Mode, SealFlags};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::process::{Resource, getrlimit};
 
 use crate::error::Error;
-use crate::os::descriptor::with_more_files;
 use crate::os::fork;
 use crate::os::memory;
 use crate::sync::{AtomicU32, AtomicU64};
@@ -128,8 +128,9 @@ impl Segment {
     /// passing on.
     pub fn create(name: &str, bytes: u64, writers: Writers) -> Result<(Segment, OwnedFd), Error> {
         let bytes = bytes.max(1).next_multiple_of(PAGE_BYTES);
-        if bytes > UNASKED_BYTES_MAX && bytes + RESERVE_BYTES > memory::available() {
-            return Err(Error::NoMemory { bytes });
+        let asked = (bytes > UNASKED_BYTES_MAX).then(|| memory::shortage(bytes)).flatten();
+        if let Some(reason) = asked {
+            return Err(Error::NoMemory { bytes, reason });
         }
         #[cfg(any(miri, loom))]
         return {
@@ -189,8 +190,16 @@ impl Segment {
     ) -> Result<(Segment, OwnedFd), Error> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let doing = "making a shared segment";
-        let fd = with_more_files(|| rustix::fs::memfd_create(name, flags))
-            .map_err(|error| Error::system("making a shared segment (memfd_create)", error))?;
+        let fd = rustix::fs::memfd_create(name, flags).map_err(|error| match error {
+            Errno::PERM | Errno::NOSYS | Errno::ACCESS => Error::Host {
+                doing,
+                reason: format!(
+                    "memfd_create is forbidden ({error}); allow it in the filter of system calls \
+                     (docker: --security-opt seccomp=…, systemd: SystemCallFilter=memfd_create)"
+                ),
+            },
+            error => Error::system("making a shared segment (memfd_create)", error),
+        })?;
         rustix::fs::fchmod(&fd, Mode::RUSR | Mode::WUSR)
             .map_err(|error| Error::system(doing, error))?;
         allocate(fd.as_fd(), 0, bytes)?;
@@ -238,9 +247,9 @@ impl Segment {
         let pointer = unsafe {
             rustix::mm::mmap(std::ptr::null_mut(), bytes, protection, MapFlags::SHARED, fd, 0)
         };
-        let pointer = pointer.map_err(|error| match error {
-            Errno::NOMEM => Error::NoMemory { bytes: bytes as u64 },
-            error => Error::system("mapping a shared segment", error),
+        let pointer = pointer.map_err(|error| match unmapped_reason(error) {
+            Some(reason) => Error::NoMemory { bytes: bytes as u64, reason },
+            None => Error::system("mapping a shared segment", error),
         })?;
         let pointer = NonNull::new(pointer.cast()).expect("mmap never returns null");
         let segment = Segment { pointer, bytes, begin: 0, fork: fork::mark() };
@@ -343,10 +352,46 @@ impl Drop for Segment {
 /// Gives a segment memory from `before` to `bytes`.
 #[cfg(not(any(miri, loom)))]
 fn allocate(fd: BorrowedFd<'_>, before: u64, bytes: u64) -> Result<(), Error> {
+    // Beyond this limit the kernel sends SIGXFSZ, which ends a program.
+    let limit = getrlimit(Resource::Fsize).current.filter(|limit| *limit < bytes);
+    if let Some(limit) = limit {
+        return Err(Error::NoMemory { bytes, reason: file_size_reason(limit) });
+    }
     let made = rustix::fs::fallocate(fd, FallocateFlags::empty(), before, bytes - before);
     made.map_err(|error| match error {
-        Errno::NOSPC | Errno::NOMEM | Errno::FBIG => Error::NoMemory { bytes },
+        Errno::NOSPC | Errno::NOMEM => Error::NoMemory {
+            bytes,
+            reason: memory::shortage(bytes).unwrap_or_else(|| NO_REASON.to_owned()),
+        },
         error => Error::system("allocating a shared segment", error),
+    })
+}
+
+fn file_size_reason(limit: u64) -> String {
+    format!(
+        "a file of process {} may have {limit} B (RLIMIT_FSIZE), and a segment counts as one; raise it \
+         (ulimit -f unlimited, LimitFSIZE=infinity)",
+        std::process::id()
+    )
+}
+
+/// The limit that a refused mapping has met.
+fn unmapped_reason(error: Errno) -> Option<String> {
+    let [locked, space] = [Resource::Memlock, Resource::As].map(|of| getrlimit(of).current);
+    let process = std::process::id();
+    Some(match (error, locked, space) {
+        (Errno::AGAIN, Some(limit), _) => format!(
+            "process {process} locks its memory (mlockall), and may lock {limit} B (RLIMIT_MEMLOCK); \
+             raise it (ulimit -l, LimitMEMLOCK=)"
+        ),
+        (Errno::NOMEM, _, Some(limit)) => format!(
+            "the address space of process {process} may have {limit} B (RLIMIT_AS); raise it (ulimit \
+             -v, LimitAS=)"
+        ),
+        (Errno::NOMEM, ..) => format!(
+            "process {process} may have no further mapping; raise vm.max_map_count (sysctl)"
+        ),
+        _ => return None,
     })
 }
 
@@ -457,8 +502,8 @@ mod heap {
 const PAGE_BYTES: u64 = 4096;
 /// Segments up to this size are made without asking how much memory is left.
 const UNASKED_BYTES_MAX: u64 = 1 << 20;
-/// What is left to the rest of the machine.
-const RESERVE_BYTES: u64 = 64 << 20;
+const NO_REASON: &str = "the kernel has none; end other programs, give this container more (--memory, \
+                         MemoryMax=), or lower payload or depth";
 /// Segments up to this size are mapped at once; the pages of larger ones when they are touched.
 const POPULATE_BYTES_MAX: usize = 64 << 20;
 

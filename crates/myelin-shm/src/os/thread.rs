@@ -4,14 +4,14 @@ use std::io::Error as IoError;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
-use rustix::process::Pid;
+use rustix::process::{Pid, Resource, getrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::error::Error;
 
 /// How the threads run that a node starts: its own, its callbacks', the one that wakes asynchronous tasks.
-/// What is not chosen is that of the process's first thread (CPUs) or the kernel's usual (policy), whoever
-/// opens the node.
+/// What is not chosen is that of the process's first thread (CPUs), or the policy of the thread that opens the
+/// node, without its real-time priority.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
     /// What their names begin with, before a hyphen and what the thread does; the kernel shows 15 bytes in
@@ -26,7 +26,7 @@ pub struct Threads {
 /// A scheduling policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// `SCHED_OTHER`.
+    /// `SCHED_OTHER`; in a program that runs as `SCHED_BATCH` or `SCHED_IDLE`, that.
     #[default]
     Usual,
     /// `SCHED_FIFO` with a priority from 1 to 99. It takes `CAP_SYS_NICE`, or a limit on real-time
@@ -100,7 +100,7 @@ impl Threads {
             }
         };
         let thread = without_signals(|| builder.spawn(body));
-        let thread = thread.map_err(|error| Error::system("starting a thread", error))?;
+        let thread = thread.map_err(refused)?;
         match from.recv() {
             Ok(Err((doing, error))) => Err(Error::system(doing, error)),
             _ => Ok(thread),
@@ -112,28 +112,64 @@ impl Threads {
         if cfg!(miri) {
             return Ok(());
         }
-        let failed = |doing| move |error: rustix::io::Errno| (doing, IoError::from(error));
-        let cpus = if self.cpus.is_empty() {
+        // What nobody has asked for may be forbidden, and the thread runs as the one that starts it.
+        if self.cpus.is_empty() {
             // A thread's id is that of the process for the first one.
-            sched_getaffinity(Pid::from_raw(std::process::id() as i32))
-                .map_err(failed("asking for the process's CPUs"))?
+            let first = sched_getaffinity(Pid::from_raw(std::process::id() as i32));
+            let _ = first.and_then(|cpus| sched_setaffinity(None, &cpus));
         } else {
             let mut chosen = CpuSet::new();
             self.cpus.iter().for_each(|cpu| chosen.set(*cpu));
-            chosen
-        };
-        sched_setaffinity(None, &cpus).map_err(failed("pinning a thread to its CPUs"))?;
-        let (policy, priority) = match self.policy {
-            Policy::Usual => (libc::SCHED_OTHER, 0),
-            Policy::Fifo(priority) => (libc::SCHED_FIFO, i32::from(priority)),
-        };
-        let parameters = libc::sched_param { sched_priority: priority };
-        // SAFETY: the parameters outlive the call; 0 is the thread that calls.
-        match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
-            0 => Ok(()),
-            _ => Err(("setting a thread's policy (CAP_SYS_NICE)", IoError::last_os_error())),
+            sched_setaffinity(None, &chosen)
+                .map_err(|error| ("pinning a thread to its CPUs", error.into()))?;
         }
+        match self.policy {
+            Policy::Usual if is_real_time() => {
+                let _ = set_policy(libc::SCHED_OTHER, 0);
+            }
+            Policy::Usual => {}
+            Policy::Fifo(priority) => set_policy(libc::SCHED_FIFO, i32::from(priority))
+                .map_err(|error| ("setting a thread's policy (CAP_SYS_NICE)", error))?,
+        }
+        Ok(())
     }
+}
+
+/// Whether the thread that calls is in a class before all others. `SCHED_BATCH` and `SCHED_IDLE` are not:
+/// they are wanted for the whole program, and the last is not left without a right.
+fn is_real_time() -> bool {
+    // SAFETY: no preconditions; 0 is the thread that calls.
+    let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
+    ![libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].contains(&policy)
+}
+
+fn set_policy(policy: i32, priority: i32) -> Result<(), IoError> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    // SAFETY: the parameters outlive the call; 0 is the thread that calls.
+    match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
+        0 => Ok(()),
+        _ => Err(IoError::last_os_error()),
+    }
+}
+
+/// Why there is no further thread.
+fn refused(error: IoError) -> Error {
+    let doing = "starting a thread";
+    if error.raw_os_error() != Some(libc::EAGAIN) && error.raw_os_error() != Some(libc::ENOMEM) {
+        return Error::system(doing, error);
+    }
+    let [threads, locked, space] = [Resource::Nproc, Resource::Memlock, Resource::As].map(limit);
+    let reason = format!(
+        "the system refuses ({error}). Its limits: {threads} threads of this user (RLIMIT_NPROC, ulimit \
+         -u), {space} B of address space (RLIMIT_AS, ulimit -v), {locked} B of locked memory \
+         (RLIMIT_MEMLOCK, ulimit -l; counts after mlockall), and pids.max of this container or service \
+         (--pids-limit, TasksMax=); raise the one that is reached"
+    );
+    Error::Host { doing, reason }
+}
+
+fn limit(of: Resource) -> String {
+    getrlimit(of).current.map_or_else(|| "unlimited".to_owned(), |limit| limit.to_string())
 }
 
 const SMALL_STACK_BYTES: usize = 256 << 10;

@@ -12,7 +12,7 @@ use rustix::event::{EventfdFlags, Timespec, epoll};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
 
 use crate::error::Error;
-use crate::os::descriptor::{duplicate, with_more_files};
+use crate::os::descriptor::duplicate;
 use crate::waiting::wait::NEVER;
 use crate::waiting::wake_table::WakeTable;
 
@@ -42,18 +42,17 @@ pub(crate) struct SetDescriptor {
 impl SetDescriptor {
     pub(crate) fn new(table: &Arc<WakeTable>) -> Result<SetDescriptor, Error> {
         let failed = |error| Error::system("making a wait set's descriptor", error);
-        let epoll = with_more_files(|| epoll::create(epoll::CreateFlags::CLOEXEC));
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let raise = with_more_files(|| rustix::event::eventfd(0, flags));
+        let raise = rustix::event::eventfd(0, flags);
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
-        let timer =
-            with_more_files(|| rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags));
+        let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags);
         let (epoll, timer) = (epoll.map_err(failed)?, timer.map_err(failed)?);
         let raise = Arc::new(Raise(raise.map_err(failed)?));
-        for (fd, key) in [(table.pipe().pipe(), PIPE), (&raise.0, RAISE), (&timer, TIMER)] {
+        for (fd, key) in [(table.pipe().fd(), PIPE), (&raise.0, RAISE), (&timer, TIMER)] {
             let data = epoll::EventData::new_u64(key);
             let added = epoll::add(&epoll, fd, data, epoll::EventFlags::IN);
-            added.map_err(|error| failed(error.into()))?;
+            added.map_err(failed)?;
         }
         table.add_descriptor(&raise);
         let table = table.clone();

@@ -7,6 +7,9 @@
 //! Then no call on it waits, whatever the other does; nothing is readable because the other side has
 //! ended; and a write to a pipe that nobody reads raises no SIGPIPE, for the writer could. A hostile
 //! publisher can fill its own pipe, and nobody else's.
+//!
+//! A process without `/proc` can open no pipe anew. It uses the open file that it was passed, or passes: then
+//! a hostile one of those that share it can make the others wait, and SIGPIPE is kept away at each write.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
@@ -17,7 +20,7 @@ use rustix::io::Errno;
 use rustix::pipe::PipeFlags;
 
 use crate::error::Error;
-use crate::os::descriptor::with_more_files;
+use crate::os::descriptor::duplicate;
 use crate::sync::lock;
 
 /// The subscriber's side.
@@ -27,19 +30,18 @@ pub(crate) struct WakeFd {
     /// For this process alone.
     own: OwnedFd,
     /// The publishers' pipes, with the numbers of their connections.
-    pipes: Mutex<Vec<(u32, OwnedFd)>>,
+    pipes: Mutex<Vec<(u32, WakePipe)>>,
 }
 
 impl WakeFd {
     pub(crate) fn new() -> Result<WakeFd, Error> {
         let failed = |error| Error::system("making a subscriber's descriptor", error);
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let epoll = with_more_files(|| epoll::create(epoll::CreateFlags::CLOEXEC));
-        let own = with_more_files(|| rustix::event::eventfd(0, flags));
+        let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
+        let own = rustix::event::eventfd(0, flags);
         let (epoll, own) = (epoll.map_err(failed)?, own.map_err(failed)?);
         let data = epoll::EventData::new_u64(OWN);
-        epoll::add(&epoll, &own, data, epoll::EventFlags::IN)
-            .map_err(|error| failed(error.into()))?;
+        epoll::add(&epoll, &own, data, epoll::EventFlags::IN).map_err(failed)?;
         Ok(WakeFd { epoll, own, pipes: Mutex::default() })
     }
 
@@ -51,10 +53,10 @@ impl WakeFd {
     /// A new pipe for the publisher of a connection, instead of an earlier one; returns what to pass
     /// to it.
     pub(crate) fn connect(&self, connection: u32) -> Result<OwnedFd, Error> {
-        let (ours, theirs) = pipe()?;
+        let (ours, theirs) = WakePipe::new()?;
         self.disconnect(connection);
         let data = epoll::EventData::new_u64(u64::from(connection));
-        let added = epoll::add(&self.epoll, &ours, data, epoll::EventFlags::IN);
+        let added = epoll::add(&self.epoll, ours.fd(), data, epoll::EventFlags::IN);
         added.map_err(|error| Error::system("adding a publisher's pipe", error))?;
         lock(&self.pipes).push((connection, ours));
         Ok(theirs)
@@ -65,7 +67,7 @@ impl WakeFd {
         let mut pipes = lock(&self.pipes);
         for (_, pipe) in pipes.extract_if(.., |(number, _)| *number == connection) {
             // Closing it alone would not do if a child of `fork` has it.
-            let _ = epoll::delete(&self.epoll, &pipe);
+            let _ = epoll::delete(&self.epoll, pipe.fd());
         }
     }
 
@@ -98,14 +100,18 @@ impl WakeFd {
     fn drain_pipe(&self, connection: u32) {
         let pipes = lock(&self.pipes);
         if let Some((_, pipe)) = pipes.iter().find(|(number, _)| *number == connection) {
-            empty(pipe);
+            pipe.empty();
         }
     }
 }
 
 /// The writer's side.
 #[derive(Debug)]
-pub(crate) struct WakeEnd(OwnedFd);
+pub(crate) struct WakeEnd {
+    fd: OwnedFd,
+    /// Others write to the same open file, and it cannot be read.
+    is_shared: bool,
+}
 
 impl WakeEnd {
     /// A descriptor that a subscriber has passed.
@@ -117,58 +123,107 @@ impl WakeEnd {
         if !cfg!(miri) && rustix::pipe::fcntl_getpipe_size(&fd).is_err() {
             return Err(Error::PeerCorrupt { what: "a subscriber's descriptor" });
         }
-        let pipe = reopen(&fd);
-        pipe.map(WakeEnd).map_err(|error| Error::system("opening a subscriber's pipe", error))
+        let failed = |error| Error::system("opening a subscriber's pipe", error);
+        match reopen(&fd).map_err(failed)? {
+            Some(own) => Ok(WakeEnd { fd: own, is_shared: false }),
+            None => {
+                rustix::fs::fcntl_setfl(&fd, OFlags::NONBLOCK).map_err(failed)?;
+                Ok(WakeEnd { fd, is_shared: true })
+            }
+        }
     }
 
     /// Makes the subscriber's descriptor readable; never waits. False if it cannot.
     pub(crate) fn wake(&self) -> bool {
+        let write = || rustix::io::write(&self.fd, &[1]);
+        let written = if self.is_shared { without_sigpipe(write) } else { write() };
         // No room: then it is readable already.
-        matches!(rustix::io::write(&self.0, &[1]), Ok(_) | Err(Errno::AGAIN))
-    }
-
-    /// Our own end of a pipe that others write to as well.
-    pub(crate) fn of(pipe: OwnedFd) -> WakeEnd {
-        WakeEnd(pipe)
-    }
-
-    /// The pipe, for who reads it.
-    pub(crate) fn pipe(&self) -> &OwnedFd {
-        &self.0
+        matches!(written, Ok(_) | Err(Errno::AGAIN))
     }
 }
 
-/// A pipe that others write to: our end, and what to pass to them.
-pub(crate) fn pipe() -> Result<(OwnedFd, OwnedFd), Error> {
-    let failed = |error| Error::system("making a pipe for publishers", error);
+/// A pipe that others write to, and we too.
+#[derive(Debug)]
+pub(crate) struct WakePipe {
+    /// It is kept also so that the pipe does not end with the last of the others.
+    end: WakeEnd,
+    /// What is read, if not the same open file.
+    read: Option<OwnedFd>,
+}
+
+impl WakePipe {
+    /// With what to pass to others.
+    pub(crate) fn new() -> Result<(WakePipe, OwnedFd), Error> {
+        let failed = |error| Error::system("making a pipe for publishers", error);
+        if cfg!(miri) {
+            let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
+            let theirs = event.map_err(failed)?;
+            let fd = rustix::io::fcntl_dupfd_cloexec(&theirs, 0).map_err(failed)?;
+            return Ok((WakePipe { end: WakeEnd { fd, is_shared: false }, read: None }, theirs));
+        }
+        let pipe = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
+        let (ours, theirs) = pipe.map_err(failed)?;
+        // Only who is passed it can open it anew; in a group's domain that is another user.
+        rustix::fs::fchmod(&theirs, Mode::from_raw_mode(0o666)).map_err(failed)?;
+        let (fd, read) = match reopen(&ours).map_err(failed)? {
+            Some(both) => (both, None),
+            None => (duplicate(theirs.as_fd(), "making a pipe for publishers")?, Some(ours)),
+        };
+        Ok((WakePipe { end: WakeEnd { fd, is_shared: read.is_some() }, read }, theirs))
+    }
+
+    /// Readable when somebody has written.
+    pub(crate) fn fd(&self) -> &OwnedFd {
+        self.read.as_ref().unwrap_or(&self.end.fd)
+    }
+
+    /// Where we write.
+    pub(crate) fn end(&self) -> &WakeEnd {
+        &self.end
+    }
+
+    /// Reads what is there. Who never stops writing cannot keep the caller here.
+    pub(crate) fn empty(&self) {
+        let mut bytes = [0; BYTES_A_READ];
+        let mut reads = 0..READS_A_TURN;
+        while reads.next().is_some() && rustix::io::read(self.fd(), &mut bytes) == Ok(BYTES_A_READ)
+        {
+        }
+    }
+}
+
+/// An open file of our own of a pipe that is open, to read and to write; `None` without `/proc`.
+fn reopen(pipe: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     if cfg!(miri) {
-        let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
-        let ours = event.map_err(|error| failed(error.into()))?;
-        return Ok((reopen(&ours).map_err(failed)?, ours));
-    }
-    let pipe = with_more_files(|| rustix::pipe::pipe_with(PipeFlags::CLOEXEC));
-    let (ours, theirs) = pipe.map_err(failed)?;
-    // Only who is passed it can open it anew; in a group's domain that is another user.
-    rustix::fs::fchmod(&theirs, Mode::from_raw_mode(0o666))
-        .map_err(|error| failed(error.into()))?;
-    Ok((reopen(&ours).map_err(failed)?, theirs))
-}
-
-/// Reads what is there. Who never stops writing cannot keep the caller here.
-pub(crate) fn empty(pipe: &OwnedFd) {
-    let mut bytes = [0; BYTES_A_READ];
-    let mut reads = 0..READS_A_TURN;
-    while reads.next().is_some() && rustix::io::read(pipe, &mut bytes) == Ok(BYTES_A_READ) {}
-}
-
-/// An open file of our own of a pipe that is open.
-fn reopen(pipe: &OwnedFd) -> std::io::Result<OwnedFd> {
-    if cfg!(miri) {
-        return pipe.try_clone(); // there is no `/proc`
+        return rustix::io::fcntl_dupfd_cloexec(pipe, 0).map(Some);
     }
     let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    with_more_files(|| rustix::fs::open(&path, flags, Mode::empty()))
+    match rustix::fs::open(&path, flags, Mode::empty()) {
+        // Of an open descriptor a peer cannot make it so.
+        Err(Errno::NOENT) => Ok(None),
+        opened => opened.map(Some),
+    }
+}
+
+/// Calls `write` and keeps from the program the signal that a pipe without a reader raises.
+fn without_sigpipe<T>(write: impl FnOnce() -> T) -> T {
+    // SAFETY: plain data that the calls fill in before it is read. The signal is the calling thread's own:
+    // unless it waited before, one that waits afterwards has come from the write.
+    unsafe {
+        let [mut pipe, mut waiting, mut before]: [libc::sigset_t; 3] = std::mem::zeroed();
+        libc::sigemptyset(&mut pipe);
+        libc::sigaddset(&mut pipe, libc::SIGPIPE);
+        libc::sigpending(&mut waiting);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &pipe, &mut before);
+        let result = write();
+        if libc::sigismember(&waiting, libc::SIGPIPE) == 0 {
+            let now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+            libc::sigtimedwait(&pipe, std::ptr::null_mut(), &now);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &before, std::ptr::null_mut());
+        result
+    }
 }
 
 /// The eventfd's key; connections have small numbers.
@@ -226,6 +281,34 @@ mod tests {
         }
         assert!(!is_readable(&fd));
         assert!(honest.wake() && is_readable(&fd));
+    }
+
+    /// As without `/proc`. What a program does with the signal must not matter, so this one counts it.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri has no signals")]
+    fn a_shared_end_wakes_and_raises_no_signal_when_nobody_reads() {
+        use std::sync::atomic::{AtomicU32, Ordering};
+        static RAISED: AtomicU32 = AtomicU32::new(0);
+        extern "C" fn count(_: i32) {
+            RAISED.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: the handler is async-signal-safe.
+        unsafe { libc::signal(libc::SIGPIPE, count as *const () as libc::sighandler_t) };
+        let (read, fd) = rustix::pipe::pipe_with(PipeFlags::NONBLOCK).unwrap();
+        let end = WakeEnd { fd, is_shared: true };
+        let pipe = WakePipe { end, read: Some(read) };
+        for _ in 0..100_000 {
+            assert!(pipe.end().wake(), "a full pipe is readable");
+        }
+        pipe.empty();
+        let WakePipe { end, read } = pipe;
+        drop(read);
+        assert!(!end.wake() && !end.wake());
+        assert_eq!(RAISED.load(Ordering::Relaxed), 0);
+        assert_eq!(rustix::io::write(&end.fd, &[1]), Err(Errno::PIPE));
+        assert_eq!(RAISED.load(Ordering::Relaxed), 1, "it is the program's again");
+        // SAFETY: as the runtime of Rust sets it.
+        unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::waiting::notify::{self, Notifier, SetSleep};
 use crate::waiting::set_descriptor::Raise;
 use crate::waiting::tasks::Tasks;
 use crate::waiting::wait;
-use crate::waiting::wake_fd::{self, WakeEnd};
+use crate::waiting::wake_fd::{WakeEnd, WakePipe};
 
 /// The node's side.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct WakeTable {
     ready: Segment,
     ready_fd: OwnedFd,
     /// What makes the descriptors of all sets readable, for this process and for publishers.
-    pipe: WakeEnd,
+    pipe: WakePipe,
     pipe_fd: OwnedFd,
     used: Mutex<Used>,
     raises: Mutex<Vec<Weak<Raise>>>,
@@ -53,14 +53,14 @@ impl WakeTable {
         let (heads, heads_fd) = Segment::create("myelin-sets", SET_HEADS_BYTES, Writers::Owner)?;
         let (ready, ready_fd) =
             Segment::create("myelin-ready", READY_TABLE_BYTES, Writers::Everyone)?;
-        let (pipe, pipe_fd) = wake_fd::pipe()?;
+        let (pipe, pipe_fd) = WakePipe::new()?;
         let (numbers, sets, sleeps) = ([0; READY_WORDS], [false; SETS_MAX], [0; SETS_MAX]);
         Ok(Arc::new(WakeTable {
             heads,
             heads_fd,
             ready,
             ready_fd,
-            pipe: WakeEnd::of(pipe),
+            pipe,
             pipe_fd,
             used: Mutex::new(Used { numbers, sets, sleeps }),
             raises: Mutex::default(),
@@ -98,7 +98,7 @@ impl WakeTable {
     }
 
     /// What the descriptors of its sets become readable by.
-    pub(crate) fn pipe(&self) -> &WakeEnd {
+    pub(crate) fn pipe(&self) -> &WakePipe {
         &self.pipe
     }
 
@@ -111,7 +111,7 @@ impl WakeTable {
 
     /// Empties the pipe. It told all sets that have a descriptor: those other than `own` are told again.
     pub(crate) fn empty_pipe(&self, own: &Arc<Raise>) {
-        wake_fd::empty(self.pipe.pipe());
+        self.pipe.empty();
         let others = lock(&self.raises).clone();
         let others = others.iter().filter_map(Weak::upgrade);
         others.filter(|other| !Arc::ptr_eq(other, own)).for_each(|other| other.raise());
@@ -165,7 +165,7 @@ impl Number {
     /// Has a set look at it, whatever others have told it. Neither locks nor allocates.
     pub(crate) fn tell(&self, set: usize) {
         let table = &self.table;
-        notify(table.heads(), table.ready(), &table.pipe, set, self.number, &Notifier::new());
+        notify(table.heads(), table.ready(), table.pipe.end(), set, self.number, &Notifier::new());
     }
 }
 

@@ -13,7 +13,9 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 use rustix::io::FdFlags;
-use rustix::process::{Pid, Resource, Rlimit, WaitId, WaitIdOptions, getrlimit, setrlimit, waitid};
+use rustix::process::{
+    Pid, Resource, Rlimit, WaitId, WaitIdOptions, getrlimit, prlimit, setrlimit, waitid,
+};
 
 use myelin_shm::Error;
 use myelin_shm::data_plane::layout::VERSION;
@@ -128,6 +130,13 @@ impl Helper {
         self.stdin.lock().unwrap().take();
         let status = self.child.lock().unwrap().wait().unwrap();
         assert!(status.success(), "{status:?} {:?}", self.said);
+    }
+
+    /// Raises its limit on open files, which nobody but us has changed: it was `before`.
+    pub fn allow_files(&self, before: u64) {
+        let limit = Rlimit { current: Some(256), maximum: Some(256) };
+        let was = prlimit(Pid::from_raw(self.pid as i32), Resource::Nofile, limit).unwrap();
+        assert_eq!(was.current, Some(before));
     }
 
     pub fn kill(&mut self) {

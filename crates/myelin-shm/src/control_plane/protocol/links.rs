@@ -346,6 +346,12 @@ impl<D: Clone> Protocol<D> {
         if node == 0 {
             self.greet(link); // so that the other side learns our version
         }
+        self.refuse(node, pid, reason);
+        self.end_link(link, false);
+    }
+
+    /// Lets everybody here know of a peer that is not taken on.
+    pub(super) fn refuse(&mut self, node: u64, pid: u32, reason: String) {
         let ours: Vec<_> = self.publishers.keys().chain(self.subscribers.keys()).copied().collect();
         for endpoint in ours {
             let event = Event::Incompatible { endpoint: node, pid, reason: reason.clone() };
@@ -358,7 +364,6 @@ impl<D: Clone> Protocol<D> {
             self.refused.pop_front();
         }
         self.refused.push_back(RefusedPeer { pid, reason });
-        self.end_link(link, false);
     }
 
     /// Says farewell to all and closes all links.

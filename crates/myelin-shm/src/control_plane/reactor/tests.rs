@@ -229,7 +229,7 @@ fn what_goes_out_with_another_message_ends_a_burst_too() {
 
     let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
     let (ours, theirs) = socketpair(family, kind, SocketFlags::CLOEXEC, None).unwrap();
-    let linked = reactor.open_link(ours, None).unwrap().unwrap();
+    let linked = reactor.open_link(ours, None).unwrap();
     reactor.drive(linked);
     let mut peer = Link::new(theirs);
     let (mut heard, mut is_ready) = (0, false);
