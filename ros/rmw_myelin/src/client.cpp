@@ -69,6 +69,7 @@ RMW_PUBLIC rmw_ret_t rmw_send_request(const rmw_client_t *client, const void *ro
   Client &own = *client_of(client);
   const rmw_myelin::cdr::RequestHeader header{own.id(), ++own.last_sequence};
   *sequence_id = header.sequence;
+  own.reader.expect();
   return own.writer.publish(ros_request, &header);
 }
 

@@ -21,7 +21,7 @@ WaitSet *WaitSets::take() {
     if (place.thread == std::this_thread::get_id()) break;
   }
   if (found == nullptr) {
-    places_.push_back({std::make_unique<WaitSet>(node_), {}, false});
+    places_.push_back({std::make_unique<WaitSet>(node_, is_shut_down_), {}, false});
     found = &places_.back();
   }
   found->is_in_use = true;
@@ -36,21 +36,35 @@ void WaitSets::give_back(WaitSet *set) {
   }
 }
 
+void WaitSets::wake_all() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  for (const Place &place : places_) place.set->wake();
+}
+
 }  // namespace rmw_myelin
 
 rmw_context_impl_s::rmw_context_impl_s(const rmw_init_options_t &options) {
   bool over_network = false;
   node = rmw_myelin::open_node(options, over_network);
   if (options.enclave != nullptr) enclave = options.enclave;
-  wait_sets = std::make_unique<rmw_myelin::WaitSets>(node);
+  wait_sets = std::make_unique<rmw_myelin::WaitSets>(node, is_shut_down);
   listener = std::make_unique<rmw_myelin::Listener>(node);
   graph = std::make_unique<rmw_myelin::Graph>(*this, over_network);
 }
 
 uint64_t rmw_context_impl_s::poll_events() {
   uint64_t next_ns = MYELIN_FOREVER;
-  const std::lock_guard<std::mutex> lock(sources_mutex_);
-  for (rmw_myelin::EventSource *source : sources_) next_ns = std::min(next_ns, source->poll_events());
+  std::unique_lock<std::mutex> lock(sources_mutex_);
+  poller_ = std::this_thread::get_id();
+  for (auto at = sources_.begin(); at != sources_.end(); at = sources_.upper_bound(polled_)) {
+    polled_ = *at;
+    lock.unlock();
+    next_ns = std::min(next_ns, polled_->poll_events());
+    polled_->events().deliver();
+    lock.lock();
+    is_polled_.notify_all();
+  }
+  polled_ = nullptr;
   if (next_ns == MYELIN_FOREVER) return MYELIN_FOREVER;
   const uint64_t now_ns = myelin_now();
   return next_ns > now_ns ? next_ns - now_ns : 0;
@@ -58,12 +72,14 @@ uint64_t rmw_context_impl_s::poll_events() {
 
 void rmw_context_impl_s::add(rmw_myelin::EventSource &source) {
   const std::lock_guard<std::mutex> lock(sources_mutex_);
-  sources_.push_back(&source);
+  sources_.insert(&source);
 }
 
 void rmw_context_impl_s::remove(rmw_myelin::EventSource &source) {
-  const std::lock_guard<std::mutex> lock(sources_mutex_);
-  sources_.erase(std::remove(sources_.begin(), sources_.end(), &source), sources_.end());
+  std::unique_lock<std::mutex> lock(sources_mutex_);
+  sources_.erase(&source);
+  if (poller_ == std::this_thread::get_id()) return;  // from a callback
+  is_polled_.wait(lock, [&] { return polled_ != &source; });
 }
 
 rmw_context_impl_s::~rmw_context_impl_s() {
@@ -190,8 +206,11 @@ RMW_PUBLIC rmw_ret_t rmw_init(const rmw_init_options_t *options, rmw_context_t *
 RMW_PUBLIC rmw_ret_t rmw_shutdown(rmw_context_t *context) {
   CHECK_ARGUMENT(context);
   CHECK_INITIALIZED(context, impl, "context");
-  const std::lock_guard<std::mutex> lock(context->impl->mutex);
-  context->impl->is_shut_down = true;
+  {
+    const std::lock_guard<std::mutex> lock(context->impl->mutex);
+    context->impl->is_shut_down = true;
+  }
+  context->impl->wait_sets->wake_all();
   return RMW_RET_OK;
 }
 

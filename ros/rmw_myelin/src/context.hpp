@@ -1,8 +1,11 @@
 // A context: one node of the library, whatever the number of ROS 2 nodes.
 #pragma once
 
+#include <atomic>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -28,10 +31,13 @@ struct Node {
 /// (rclpy does) get the one that their thread had before.
 class WaitSets {
  public:
-  explicit WaitSets(myelin_node *node) : node_(node) {}
+  WaitSets(myelin_node *node, const std::atomic<bool> &is_shut_down)
+      : node_(node), is_shut_down_(is_shut_down) {}
   /// Throws a std::runtime_error.
   WaitSet *take();
   void give_back(WaitSet *set);
+  /// Ends the waits that are under way.
+  void wake_all();
 
  private:
   struct Place {
@@ -40,6 +46,7 @@ class WaitSets {
     bool is_in_use;
   };
   myelin_node *node_;
+  const std::atomic<bool> &is_shut_down_;
   std::mutex mutex_;
   std::vector<Place> places_;
 };
@@ -66,17 +73,24 @@ struct rmw_context_impl_s {
   std::string enclave;
   std::mutex mutex;
   size_t nodes = 0;
-  bool is_shut_down = false;
+  /// From then on a wait of this context returns at once.
+  std::atomic<bool> is_shut_down{false};
   std::unique_ptr<rmw_myelin::WaitSets> wait_sets;
   std::unique_ptr<rmw_myelin::Graph> graph;
   std::unique_ptr<rmw_myelin::Listener> listener;
 
-  /// By the graph's thread: has all endpoints take their events. After how many ns it is to do so again.
+  /// By the graph's thread, with no lock held: has all endpoints take their events, and calls back. After how
+  /// many ns it is to do so again.
   uint64_t poll_events();
   void add(rmw_myelin::EventSource &source);
+  /// The thread does not use it any more.
   void remove(rmw_myelin::EventSource &source);
 
  private:
   std::mutex sources_mutex_;
-  std::vector<rmw_myelin::EventSource *> sources_;
+  std::set<rmw_myelin::EventSource *> sources_;
+  /// The one that the thread is at, and that thread.
+  rmw_myelin::EventSource *polled_ = nullptr;
+  std::thread::id poller_;
+  std::condition_variable is_polled_;
 };

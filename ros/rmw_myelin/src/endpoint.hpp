@@ -17,6 +17,7 @@ struct Endpoint {
   rmw_qos_profile_t qos;
   /// It carries requests or replies.
   bool is_of_service = false;
+  bool is_of_replies = false;
   /// The library's id of it; 0 before it is opened.
   uint64_t id = 0;
 

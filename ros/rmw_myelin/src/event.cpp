@@ -1,6 +1,7 @@
 #include "event.hpp"
 
-#include <algorithm>
+#include <utility>
+#include <vector>
 
 #include "publisher.hpp"
 #include "subscription.hpp"
@@ -39,40 +40,25 @@ bool Events::is_supported(int type) {
   }
 }
 
-Trigger &Events::changed(int type) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  return states_[type].changed;
-}
+Trigger &Events::changed(int type) { return state_of(type).changed; }
 
-void Events::tell(int type) {
-  const std::lock_guard<std::mutex> calling(callback_mutex_);
-  rmw_event_callback_t callback;
-  const void *user_data;
+void Events::deliver() {
+  if (!is_undelivered_.exchange(false)) return;
+  std::vector<EventState *> states;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    EventState &state = states_[type];
-    callback = state.callback;
-    user_data = state.user_data;
-    if (callback == nullptr) ++state.uncalled;
+    for (auto &[type, state] : states_) states.push_back(&state);
   }
-  if (callback != nullptr) callback(user_data, 1);
-  // Who waits and is called back has been called when its wait ends.
-  const std::lock_guard<std::mutex> lock(mutex_);
-  if (states_[type].is_new) states_[type].changed.fire();
+  for (EventState *state : states) {
+    state->callback.deliver();
+    // Who waits and is called back has been called when its wait ends.
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (state->is_new) state->changed.fire();
+  }
 }
 
-void Events::set_callback(int type, rmw_event_callback_t callback,
-                          const void *user_data) {
-  const std::lock_guard<std::mutex> calling(callback_mutex_);
-  size_t uncalled = 0;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    EventState &state = states_[type];
-    state.callback = callback;
-    state.user_data = user_data;
-    if (callback != nullptr) uncalled = std::exchange(state.uncalled, 0);
-  }
-  if (uncalled > 0) callback(user_data, uncalled);
+void Events::set_callback(int type, rmw_event_callback_t callback, const void *user_data) {
+  state_of(type).callback.set(callback, user_data);
 }
 
 void Events::take(int type, void *info) {
@@ -80,7 +66,7 @@ void Events::take(int type, void *info) {
   EventState &state = states_[type];
   state.changed.clear();
   state.is_new = false;
-  state.uncalled = 0;
+  state.callback.forget();
   const auto change = std::exchange(state.total_change, 0);
   const auto current_change = std::exchange(state.current_change, 0);
   const auto other_change = std::exchange(state.other_change, 0);

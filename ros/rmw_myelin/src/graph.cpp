@@ -181,16 +181,19 @@ void Graph::run() {
   while (!is_ending_) {
     uint64_t keys[3];
     size_t count = 0;
-    if (myelin_wait_set_wait(set_, limit_ns, keys, 3, &count) < 0) {
+    const myelin_code code = myelin_wait_set_wait(set_, limit_ns, keys, 3, &count);
+    if (code < 0) {
       RCUTILS_LOG_ERROR_NAMED(identifier, "the graph stays as it is: %s", myelin_error_message());
       return;
     }
-    if (hear()) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      tell_nodes();
+    if (code == MYELIN_OK) {
+      if (hear()) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        tell_nodes();
+      }
+      announce();
+      if (over_network_) announce_to_dds();
     }
-    announce();
-    if (over_network_) announce_to_dds();
     limit_ns = context_.poll_events();
   }
 }

@@ -14,7 +14,11 @@ constexpr uint64_t guard_key = 0;
 
 Listener::~Listener() {
   if (thread_.joinable()) {
-    call([this] { is_ending_ = true; });
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      is_ending_ = true;
+    }
+    myelin_guard_trigger(guard_);
     thread_.join();
   }
   if (guard_ != nullptr) myelin_guard_close(guard_);
@@ -22,7 +26,6 @@ Listener::~Listener() {
 }
 
 bool Listener::start() {
-  const std::lock_guard<std::mutex> lock(mutex_);
   if (thread_.joinable()) return true;
   if (set_ == nullptr && myelin_wait_set_open(node_, &set_) != MYELIN_OK) return false;
   if (guard_ == nullptr && myelin_wait_set_guard(set_, guard_key, &guard_) != MYELIN_OK) return false;
@@ -30,68 +33,67 @@ bool Listener::start() {
   return true;
 }
 
-void Listener::call(std::function<void()> work) {
-  if (std::this_thread::get_id() == thread_.get_id()) return work();  // from a call back
-  std::unique_lock<std::mutex> lock(mutex_);
-  done_.wait(lock, [this] { return !work_; });
-  bool is_done = false;
-  work_ = [&] {
-    work();
-    is_done = true;
-  };
-  myelin_guard_trigger(guard_);
-  done_.wait(lock, [&] { return is_done; });
-}
-
 rmw_ret_t Listener::add(Reader &reader) {
-  if (!start()) return fail(MYELIN_ERROR_TOO_MANY, "the thread that calls back");
-  if (WaitSet *set = reader.set_) {
-    if (!set->release(reader)) {
-      RMW_SET_ERROR_MSG("a thread waits for it meanwhile");
-      return RMW_RET_ERROR;
-    }
-  }
-  myelin_code code = MYELIN_OK;
-  call([&] {
-    code = myelin_wait_set_add(set_, reader.subscriber_, ++last_key_);
-    if (code != MYELIN_OK) return;
-    reader.key_ = last_key_;
-    reader.is_listened_to_.store(true, std::memory_order_release);
-    readers_.emplace(last_key_, &reader);
-  });
-  return code == MYELIN_OK ? RMW_RET_OK : fail(code, "the thread that calls back");
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (reader.is_listened_to()) return RMW_RET_OK;
+  if (!start()) return fail(MYELIN_ERROR_TOO_MANY, "the thread that takes samples as they come");
+  readers_.emplace(++last_key_, &reader);
+  joining_.push_back(last_key_);
+  reader.join_listener(last_key_);
+  myelin_guard_trigger(guard_);
+  return RMW_RET_OK;
 }
 
 void Listener::remove(Reader &reader) {
-  call([&] {
-    myelin_wait_set_remove(set_, reader.key_);
-    readers_.erase(reader.key_);
-    reader.is_listened_to_.store(false, std::memory_order_release);
-  });
+  std::unique_lock<std::mutex> lock(mutex_);
+  const uint64_t key = reader.key_;
+  readers_.erase(key);
+  // A closed subscriber stays in the set until its key is removed.
+  leaving_.push_back(key);
+  myelin_guard_trigger(guard_);
+  if (std::this_thread::get_id() == thread_.get_id()) return;  // from a callback
+  is_taken_.wait(lock, [&] { return current_ != &reader; });
+}
+
+void Listener::change() {
+  for (const uint64_t key : joining_) {
+    const auto found = readers_.find(key);
+    if (found == readers_.end()) continue;
+    Reader &reader = *found->second;
+    if (myelin_wait_set_add(set_, reader.subscriber_, key) != MYELIN_OK) {
+      RCUTILS_LOG_ERROR_NAMED(identifier, "%s: nothing is taken any more: %s", reader.endpoint().topic.c_str(),
+                              myelin_error_message());
+    }
+  }
+  for (const uint64_t key : leaving_) myelin_wait_set_remove(set_, key);
+  joining_.clear();
+  leaving_.clear();
 }
 
 void Listener::run() {
   std::vector<uint64_t> keys;
-  for (;;) {
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!is_ending_) {
+    change();
     keys.resize(readers_.size() + 1);
+    lock.unlock();
     size_t count = 0;
     const myelin_code code =
         myelin_wait_set_wait(set_, MYELIN_FOREVER, keys.data(), keys.size(), &count);
+    lock.lock();
     if (code < 0) {
       RCUTILS_LOG_ERROR_NAMED(identifier, "callbacks have ended: %s", myelin_error_message());
-    }
-    {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      if (work_) {
-        work_();
-        work_ = nullptr;
-        done_.notify_all();
-      }
-      if (is_ending_ || code < 0) return;
+      return;
     }
     for (size_t at = 0; at < count; ++at) {
       const auto found = readers_.find(keys[at]);
-      if (found != readers_.end()) found->second->listen();
+      if (found == readers_.end()) continue;
+      current_ = found->second;
+      lock.unlock();
+      current_->listen();
+      lock.lock();
+      current_ = nullptr;
+      is_taken_.notify_all();
     }
   }
 }

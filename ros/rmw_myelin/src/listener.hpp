@@ -1,8 +1,8 @@
-// The thread of a context that calls back when something has come, and follows the graph.
+// The thread of a context that takes samples as they come: for readers whose user is to be called back, and for
+// those that several wait sets wait for, of which the library's subscriber can be in one.
 #pragma once
 
 #include <condition_variable>
-#include <functional>
 #include <mutex>
 #include <thread>
 #include <unordered_map>
@@ -14,8 +14,7 @@ namespace rmw_myelin {
 
 class Reader;
 
-/// Takes samples ahead for readers whose user wants to be called. Its thread runs from the first use on.
-/// Any thread may use it.
+/// Takes samples ahead. Its thread runs from the first use on. Any thread may use it.
 class Listener {
  public:
   explicit Listener(myelin_node *node) : node_(node) {}
@@ -23,16 +22,16 @@ class Listener {
   Listener(const Listener &) = delete;
   Listener &operator=(const Listener &) = delete;
 
-  /// From now on it listens to the reader. It returns when that is so.
+  /// From now on it listens to the reader, which leaves its wait set.
   rmw_ret_t add(Reader &reader);
   /// From now on it does not. The reader may be closed then.
   void remove(Reader &reader);
 
  private:
-  /// Has the thread call `work` between two waits, and waits for it.
-  void call(std::function<void()> work);
   bool start();
   void run();
+  /// What has been asked for since the last wait. Under the lock.
+  void change();
 
   myelin_node *node_;
   myelin_wait_set *set_ = nullptr;
@@ -40,12 +39,15 @@ class Listener {
   std::thread thread_;
 
   std::mutex mutex_;
-  std::condition_variable done_;
-  std::function<void()> work_;
-  bool is_ending_ = false;
-  /// The thread's own.
+  /// By their keys; and those among them that the thread has yet to watch, and keys that it is not to any more.
   std::unordered_map<uint64_t, Reader *> readers_;
+  std::vector<uint64_t> joining_;
+  std::vector<uint64_t> leaving_;
   uint64_t last_key_ = 0;
+  /// The one whose samples the thread takes.
+  Reader *current_ = nullptr;
+  std::condition_variable is_taken_;
+  bool is_ending_ = false;
 };
 
 }  // namespace rmw_myelin

@@ -20,7 +20,8 @@ constexpr uint32_t publisher_depth_min = 256;
 constexpr uint32_t large_depth_min = 16;
 /// As deep as the queues of ROS 2's parameter services.
 constexpr uint32_t service_depth_min = 1000;
-constexpr uint64_t keep_all_block_ns = 1'000'000'000;
+/// As long as DDS blocks by default: rclpy holds the interpreter meanwhile.
+constexpr uint64_t keep_all_block_ns = 100'000'000;
 
 void resolve_duration(rmw_time_t &time) {
   if (time.sec == 0 && time.nsec == 0) time = infinite;
@@ -127,7 +128,10 @@ myelin_topic_options publisher_options(const Endpoint &endpoint) {
 }
 
 myelin_topic_options subscriber_options(const Endpoint &endpoint) {
-  return options(endpoint.qos, depth_of(endpoint.qos));
+  uint32_t depth = depth_of(endpoint.qos);
+  // Among the replies to all clients: each keeps as many of its own as its depth allows.
+  if (endpoint.is_of_replies) depth = std::max(depth, service_depth_min);
+  return options(endpoint.qos, depth);
 }
 
 myelin_topic *open_topic(myelin_node *node, const Endpoint &endpoint, myelin_topic_options options) {

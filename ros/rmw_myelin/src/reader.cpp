@@ -1,6 +1,7 @@
 #include "reader.hpp"
 
 #include <algorithm>
+#include <utility>
 #include <stdexcept>
 
 #include "context.hpp"
@@ -14,6 +15,13 @@ constexpr uint32_t held_beyond_depth = 64;
 constexpr uint32_t held_max = 4096;
 /// Parameter events and logs come from all nodes there are.
 constexpr uint32_t publishers_max = 4096;
+/// Samples that are looked at under the lock, whatever comes meanwhile.
+constexpr size_t looks_max = 4096;
+/// How often replies are taken while their client is busy: so often that the queue of the server, 1,000 at least,
+/// does not overtake it.
+constexpr uint64_t drain_every_ns = 50'000'000;
+/// For how long the next request is awaited: the graph's thread is not to be woken for each.
+constexpr uint64_t drain_for_ns = 1'000'000'000;
 
 myelin_subscriber *open(myelin_node *node, const Endpoint &endpoint) {
   const myelin_topic_options options = subscriber_options(endpoint);
@@ -39,6 +47,7 @@ Reader::Reader(Node &node, Endpoint endpoint, Filter filter)
     : node_(node),
       endpoint_(std::move(endpoint)),
       filter_(std::move(filter)),
+      events_(node.context.graph->guard()),
       peers_(endpoint_, *node.context.graph, events_) {
   subscriber_ = open(node.context.node, endpoint_);
   myelin_subscriber_endpoint(subscriber_, &endpoint_.id);
@@ -51,10 +60,7 @@ Reader::~Reader() {
   node_.context.remove(*this);
   node_.context.graph->remove(node_, endpoint_);
   if (is_listened_to()) node_.context.listener->remove(*this);
-  if (WaitSet *set = set_) {
-    const std::lock_guard<std::mutex> lock(set->mutex_);
-    set->detach(*this);
-  }
+  else if (WaitSet *set = set_) set->forget(*this);
   Reader::close();
 }
 
@@ -65,13 +71,19 @@ void Reader::close() {
 }
 
 bool Reader::take_from_library(Sample &sample, myelin_code &code) {
-  for (;;) {
+  for (size_t looks = 0; looks < looks_max; ++looks) {
     code = myelin_subscriber_take(subscriber_, sample.out());
     if (code != MYELIN_OK) return false;
     sample.received_ns = wall_ns();
     if (sample->lost_before > 0) count_lost(sample->lost_before);
-    if (peers_.accepts(sample) && (!filter_ || filter_(sample))) return true;
+    if (!peers_.accepts(sample) || (filter_ && !filter_(sample))) continue;
+    if (expected_.load(std::memory_order_relaxed) > 0) --expected_;
+    return true;
   }
+  // More is there, and the next wait says so.
+  sample = Sample();
+  code = MYELIN_NOTHING;
+  return false;
 }
 
 rmw_ret_t Reader::take(Sample &sample, bool &taken) {
@@ -84,7 +96,9 @@ rmw_ret_t Reader::take(Sample &sample, bool &taken) {
   // What has come since may be newer than the depth allows of what was taken ahead.
   if (endpoint_.qos.history == RMW_QOS_POLICY_HISTORY_KEEP_LAST) {
     Sample newer;
-    while (take_from_library(newer, code)) keep(std::move(newer));
+    for (size_t more = 0; more < endpoint_.qos.depth && take_from_library(newer, code); ++more) {
+      keep(std::move(newer));
+    }
   }
   sample = std::move(taken_.front());
   taken_.pop_front();
@@ -119,47 +133,84 @@ void Reader::keep(Sample sample) {
   taken_count_.store(taken_.size(), std::memory_order_release);
 }
 
+size_t Reader::take_all_ahead() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  size_t count = 0;
+  Sample sample;
+  myelin_code code;
+  for (; count < looks_max && take_from_library(sample, code); ++count) keep(std::move(sample));
+  if (count > 0 && is_listened_to()) arrived_.fire();
+  return count;
+}
+
 void Reader::count_lost(uint64_t samples) {
   events_.count(RMW_EVENT_MESSAGE_LOST,
                 [samples](EventState &state) { state.add(static_cast<int64_t>(samples)); });
 }
 
+bool Reader::share() { return node_.context.listener->add(*this) == RMW_RET_OK; }
+
+void Reader::join_listener(uint64_t key) {
+  // Before it leaves: a wait set that takes it in meanwhile sees it, and leaves it again.
+  is_listened_to_ = true;
+  while (WaitSet *set = set_) set->lend(*this);
+  key_ = key;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (!taken_.empty()) arrived_.fire();
+}
+
 void Reader::listen() {
-  size_t count = 0;
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    Sample sample;
-    myelin_code code;
-    while (take_from_library(sample, code)) {
-      keep(std::move(sample));
-      ++count;
-    }
-  }
-  if (count == 0) return;
-  arrived_.fire();
-  const std::lock_guard<std::mutex> lock(callback_mutex_);
-  if (callback_ != nullptr) callback_(user_data_, count);
-  else uncalled_ += count;
+  const size_t count = take_all_ahead();
+  if (count > 0 && callback_.add(count)) callback_.deliver();
 }
 
 rmw_ret_t Reader::set_callback(rmw_event_callback_t callback, const void *user_data) {
-  const bool listens = callback != nullptr;
-  if (listens && !is_listened_to()) {
-    const rmw_ret_t added = node_.context.listener->add(*this);
-    if (added != RMW_RET_OK) return added;
+  if (callback == nullptr) {
+    callback_.set(nullptr, nullptr);
+    return RMW_RET_OK;
   }
+  if (!is_listened_to()) {
+    {
+      const std::lock_guard<std::mutex> lock(mutex_);
+      callback_.add(taken_.size());
+    }
+    if (!share()) return RMW_RET_ERROR;
+  }
+  size_t count;
   {
-    const std::lock_guard<std::mutex> lock(callback_mutex_);
-    callback_ = callback;
-    user_data_ = user_data;
-    if (listens && uncalled_ > 0) callback_(user_data_, std::exchange(uncalled_, 0));
+    const std::lock_guard<std::mutex> lock(mutex_);
+    count = taken_.size();
   }
-  if (!listens && is_listened_to()) node_.context.listener->remove(*this);
+  callback_.set(callback, user_data, count);
   return RMW_RET_OK;
 }
 
+void Reader::expect() {
+  ++expected_;
+  if (!is_draining_.exchange(true)) myelin_guard_trigger(node_.context.graph->guard());
+}
+
+uint64_t Reader::drain(uint64_t now_ns) {
+  if (!is_draining_ || is_listened_to()) return MYELIN_FOREVER;
+  if (now_ns < drain_at_ns_) return drain_at_ns_;
+  // The notice of what is taken here was for who waits.
+  if (take_all_ahead() > 0) {
+    if (WaitSet *set = set_) set->wake();
+  }
+  if (peers_.fitting() == 0) expected_ = 0;  // who was asked has gone
+  if (expected_ > 0 || drain_until_ns_ == 0) drain_until_ns_ = now_ns + drain_for_ns;
+  if (now_ns >= drain_until_ns_) {
+    drain_until_ns_ = 0;
+    is_draining_ = false;
+    // Unless it has been asked for just now.
+    if (expected_ == 0 || is_draining_.exchange(true)) return MYELIN_FOREVER;
+  }
+  return drain_at_ns_ = now_ns + drain_every_ns;
+}
+
 uint64_t Reader::poll_events() {
-  // Not under the lock: who is called back may be waited for by who takes.
+  const std::lock_guard<std::mutex> in_order(events_mutex_);
+  // Counted without the other lock: a message in the log may be published.
   std::vector<std::pair<myelin_event, std::string>> heard;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -169,7 +220,8 @@ uint64_t Reader::poll_events() {
     }
   }
   for (const auto &[event, text] : heard) peers_.happened(event, text);
-  return peers_.decide(myelin_now());
+  const uint64_t now_ns = myelin_now();
+  return std::min(peers_.decide(now_ns), drain(now_ns));
 }
 
 }  // namespace rmw_myelin

@@ -17,6 +17,9 @@ namespace rmw_myelin {
 struct Node;
 
 /// A subscriber of the library, with what of its samples has been taken ahead. Any thread may use it.
+///
+/// It is attached to the wait set that waits for it. Where two wait for it, or its user is to be called back, the
+/// context's listener takes its samples as they come, until it is closed, and wait sets wait for `arrived`.
 class Reader : public EventSource {
  public:
   /// Drops a sample that is not for it.
@@ -33,12 +36,16 @@ class Reader : public EventSource {
   /// How many publishers it is matched with.
   size_t matched();
 
-  /// Has a thread of the context's call `callback` for each sample that comes, or for none any more.
+  /// Has the listener's thread call `callback` for each sample that comes, or for none any more.
   rmw_ret_t set_callback(rmw_event_callback_t callback, const void *user_data);
+
+  /// A sample is to come among many that are not for it. Until it has, what comes is taken often enough, also while
+  /// nobody waits for it: what is not for it must not crowd it out.
+  void expect();
 
   const Endpoint &endpoint() const { return endpoint_; }
   Node &node() { return node_; }
-  Events &events() { return events_; }
+  Events &events() override { return events_; }
   uint64_t poll_events() override;
   void close() override;
   /// Whether this publisher is there.
@@ -51,15 +58,24 @@ class Reader : public EventSource {
   friend class Listener;
   friend class WaitSet;
 
+  /// The next one that is for it. It looks at so many at most.
   bool take_from_library(Sample &sample, myelin_code &code);
+  /// Takes ahead what is there, so many at most. How many it has kept.
+  size_t take_all_ahead();
   /// Takes a sample ahead, if there is one for it: the library's word that there is something may be about
   /// samples of others, or about memory that is still on its way. Whether one is there.
   bool take_ahead();
   bool has_taken() const { return taken_count_.load(std::memory_order_acquire) > 0; }
   bool is_listened_to() const { return is_listened_to_.load(std::memory_order_acquire); }
   Trigger &arrived() { return arrived_; }
-  /// By the listener: takes all there is ahead, and calls back.
+  /// Has the listener listen to it. False, and the error is set, if that cannot be.
+  bool share();
+  /// By the listener: it leaves its wait set.
+  void join_listener(uint64_t key);
+  /// By the listener's thread: takes all there is ahead, and calls back.
   void listen();
+  /// Takes what comes in among what is not for it. When it is to do so again.
+  uint64_t drain(uint64_t now_ns);
   /// Ahead of the takes; the oldest goes when there are more than the depth.
   void keep(Sample sample);
   void count_lost(uint64_t samples);
@@ -68,7 +84,7 @@ class Reader : public EventSource {
   std::atomic<size_t> taken_count_{0};
   std::atomic<bool> is_listened_to_{false};
   std::atomic<WaitSet *> set_{nullptr};
-  // Of the wait set that it is attached to.
+  // Of the wait set that it is attached to, or of the listener.
   uint64_t key_ = 0;
   uint64_t asked_ = 0;
 
@@ -81,13 +97,17 @@ class Reader : public EventSource {
 
   std::mutex mutex_;
   std::deque<Sample> taken_;
-
+  /// Pending, of one that is listened to, while samples are taken ahead.
   Trigger arrived_;
-  std::mutex callback_mutex_;
-  rmw_event_callback_t callback_ = nullptr;
-  const void *user_data_ = nullptr;
-  /// Taken ahead while nobody was called.
-  size_t uncalled_ = 0;
+  Callback callback_;
+
+  /// How many samples are to come, and whether the graph's thread looks for them: when next, and how long at least.
+  std::atomic<uint64_t> expected_{0};
+  std::atomic<bool> is_draining_{false};
+  uint64_t drain_at_ns_ = 0;
+  uint64_t drain_until_ns_ = 0;
+  /// Held by who takes events until they are counted: in their order.
+  std::mutex events_mutex_;
 };
 
 }  // namespace rmw_myelin

@@ -21,7 +21,7 @@ bool service_endpoints(const rosidl_service_type_support_t &type_support, const 
   if (!resolve_service(asked, actual)) return false;
   ServiceType type = service_type(type_support);
   requests = {false, request_name(name, actual), std::move(type.request), actual, true};
-  replies = {false, reply_name(name, actual), std::move(type.response), actual, true};
+  replies = {false, reply_name(name, actual), std::move(type.response), actual, true, true};
   return true;
 }
 

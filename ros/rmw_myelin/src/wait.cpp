@@ -22,9 +22,10 @@ Trigger::~Trigger() {
       if (waiters_.empty()) return;
       set = waiters_.back();
     }
-    const std::lock_guard<std::mutex> lock(set->mutex_);
-    auto &triggers = set->triggers_;
-    triggers.erase(std::remove(triggers.begin(), triggers.end(), this), triggers.end());
+    const WaitSet::Interruption interruption(*set);
+    for (auto *triggers : {&set->triggers_, &set->asked_triggers_}) {
+      triggers->erase(std::remove(triggers->begin(), triggers->end(), this), triggers->end());
+    }
     const std::lock_guard<std::mutex> own(mutex_);
     waiters_.erase(std::remove(waiters_.begin(), waiters_.end(), set), waiters_.end());
   }
@@ -33,7 +34,7 @@ Trigger::~Trigger() {
 void Trigger::fire() {
   pending_.store(true, std::memory_order_release);
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (WaitSet *set : waiters_) myelin_guard_trigger(set->guard_);
+  for (WaitSet *set : waiters_) set->wake();
 }
 
 /// How wait sets wait, by `MYELIN_WAIT`; as the library has it if that is not set.
@@ -52,7 +53,7 @@ static int32_t wait_strategy() {
   return MYELIN_WAIT_ADAPTIVE;
 }
 
-WaitSet::WaitSet(myelin_node *node) {
+WaitSet::WaitSet(myelin_node *node, const std::atomic<bool> &is_shut_down) : is_shut_down_(is_shut_down) {
   if (myelin_wait_set_open(node, &set_) != MYELIN_OK) throw std::runtime_error(myelin_error_message());
   myelin_wait_set_set_wait(set_, wait_strategy());
   if (myelin_wait_set_guard(set_, 0, &guard_) != MYELIN_OK) {
@@ -85,11 +86,15 @@ static bool keep_ready(void **array, size_t count, IsReady is_ready) {
 rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions_t *guard_conditions,
                         rmw_services_t *services, rmw_clients_t *clients, rmw_events_t *events,
                         const rmw_time_t *timeout) {
-  const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-  if (!lock) {
+  if (is_waiting_.exchange(true)) {
     RMW_SET_ERROR_MSG("another thread waits with this wait set");
     return RMW_RET_ERROR;
   }
+  struct Waiting {
+    std::atomic<bool> &is_waiting;
+    ~Waiting() { is_waiting = false; }
+  } const waiting{is_waiting_};
+  std::unique_lock<std::mutex> lock(mutex_);
   ++round_;
   asked_.clear();
   asked_triggers_.clear();
@@ -100,15 +105,15 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
   };
   if (subscriptions != nullptr) {
     each(subscriptions->subscribers, subscriptions->subscriber_count,
-         [this](void *it) { gather(&static_cast<Subscription *>(it)->reader); });
+         [this](void *it) { asked_.push_back(&static_cast<Subscription *>(it)->reader); });
   }
   if (services != nullptr) {
     each(services->services, services->service_count,
-         [this](void *it) { gather(&static_cast<Service *>(it)->reader); });
+         [this](void *it) { asked_.push_back(&static_cast<Service *>(it)->reader); });
   }
   if (clients != nullptr) {
     each(clients->clients, clients->client_count,
-         [this](void *it) { gather(&static_cast<Client *>(it)->reader); });
+         [this](void *it) { asked_.push_back(&static_cast<Client *>(it)->reader); });
   }
   if (guard_conditions != nullptr) {
     each(guard_conditions->guard_conditions, guard_conditions->guard_condition_count,
@@ -118,21 +123,27 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
     each(events->events, events->event_count,
          [this](void *it) { asked_triggers_.push_back(&event_trigger(*static_cast<rmw_event_t *>(it))); });
   }
+  size_t own = 0;
   for (Reader *reader : asked_) {
-    if (reader->set_.load(std::memory_order_relaxed) != this && !attach(*reader)) return RMW_RET_ERROR;
+    if (reader->set_.load(std::memory_order_relaxed) != this) {
+      if (!attach(*reader, lock)) return RMW_RET_ERROR;
+      if (reader->is_listened_to()) continue;
+    }
     reader->asked_ = round_;
+    ++own;
   }
-  if (attached_.size() > asked_.size()) detach_others();
+  if (attached_.size() > own) detach_others();
   if (triggers_ != asked_triggers_) attach_triggers();
 
   const uint64_t limit_ns = timeout == nullptr ? MYELIN_FOREVER : nanoseconds(*timeout);
   const uint64_t began_ns = limit_ns == MYELIN_FOREVER ? 0 : myelin_now();
   for (uint64_t left_ns = limit_ns;;) {
     // What is there already is reported with what the set finds at once.
-    const bool is_there = is_pending();
+    const bool is_there = is_pending() || is_shut_down_;
     const myelin_code found = wait_once(is_there ? 0 : left_ns);
+    while (wanted_.load(std::memory_order_relaxed) > 0) is_unwanted_.wait(lock);
     if (found < 0) return fail(found, "a wait");
-    if (found == MYELIN_OK || is_there || is_pending()) break;
+    if (found == MYELIN_OK || is_there || is_pending() || is_shut_down_) break;
     if (limit_ns == MYELIN_FOREVER) continue;
     const uint64_t gone_ns = myelin_now() - began_ns;
     if (gone_ns >= limit_ns) break;
@@ -165,34 +176,67 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
   return any ? RMW_RET_OK : RMW_RET_TIMEOUT;
 }
 
-void WaitSet::gather(Reader *reader) {
-  if (reader->is_listened_to()) asked_triggers_.push_back(&reader->arrived());
-  else asked_.push_back(reader);
+WaitSet::Interruption::Interruption(WaitSet &set) : set_(set), lock_(set.mutex_, std::try_to_lock) {
+  if (lock_) return;
+  ++set_.wanted_;
+  set_.wake();
+  lock_.lock();
+  --set_.wanted_;
 }
 
-bool WaitSet::attach(Reader &reader) {
-  if (WaitSet *other = reader.set_) {
-    if (!other->release(reader)) {
-      RMW_SET_ERROR_MSG("another thread waits for the same subscription, service or client");
-      return false;
-    }
+WaitSet::Interruption::~Interruption() {
+  lock_.unlock();
+  set_.is_unwanted_.notify_all();
+}
+
+/// False, and the error is set, if it cannot be waited for.
+bool WaitSet::attach(Reader &reader, std::unique_lock<std::mutex> &lock) {
+  WaitSet *other = nullptr;
+  while (!reader.is_listened_to() && !reader.set_.compare_exchange_strong(other, this)) {
+    // Not with our lock: the other one's thread may want it.
+    lock.unlock();
+    const bool is_free = other->release(reader) || reader.share();
+    lock.lock();
+    if (!is_free) return false;
+    other = nullptr;
+  }
+  // Again: it may have joined the listener since. ORDER: SeqCst, as the two stores of Reader::join_listener's.
+  if (reader.is_listened_to_.load()) {
+    if (reader.set_ == this) reader.set_ = nullptr;
+    asked_triggers_.push_back(&reader.arrived());
+    return true;
   }
   const myelin_code code = myelin_wait_set_add(set_, reader.subscriber_, last_key_ + 1);
   if (code != MYELIN_OK) {
+    reader.set_ = nullptr;
     fail(code, "a wait set");
     return false;
   }
   reader.key_ = ++last_key_;
-  reader.set_ = this;
   attached_.emplace(reader.key_, &reader);
   return true;
 }
 
 bool WaitSet::release(Reader &reader) {
   const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
-  if (!lock) return false;
-  detach(reader);
+  if (!lock || is_waiting_) return false;
+  if (reader.set_ == this) detach(reader);
   return true;
+}
+
+void WaitSet::lend(Reader &reader) {
+  const Interruption interruption(*this);
+  if (reader.set_ != this) return;
+  detach(reader);
+  if (!is_waiting_ || std::find(asked_.begin(), asked_.end(), &reader) == asked_.end()) return;
+  asked_triggers_.push_back(&reader.arrived());
+  attach_triggers();
+}
+
+void WaitSet::forget(Reader &reader) {
+  const Interruption interruption(*this);
+  if (reader.set_ == this) detach(reader);
+  asked_.erase(std::remove(asked_.begin(), asked_.end(), &reader), asked_.end());
 }
 
 void WaitSet::detach(Reader &reader) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
 #include <mutex>
 #include <thread>
@@ -41,11 +42,12 @@ class Trigger {
   std::vector<WaitSet *> waiters_;
 };
 
-/// Waits for readers and triggers of its context. One thread at a time uses it.
+/// Waits for readers and triggers of its context. One thread at a time waits with it; others may take readers
+/// and triggers out of it meanwhile.
 class WaitSet {
  public:
-  /// Throws a std::runtime_error: a context has 31 at most.
-  explicit WaitSet(myelin_node *node);
+  /// Throws a std::runtime_error: the library has no more. Once `is_shut_down`, waits return at once.
+  WaitSet(myelin_node *node, const std::atomic<bool> &is_shut_down);
   ~WaitSet();
   WaitSet(const WaitSet &) = delete;
   WaitSet &operator=(const WaitSet &) = delete;
@@ -55,30 +57,51 @@ class WaitSet {
                  rmw_services_t *services, rmw_clients_t *clients, rmw_events_t *events,
                  const rmw_time_t *timeout);
 
+  /// Ends the wait that is under way, or else the next one. Any thread.
+  void wake() { myelin_guard_trigger(guard_); }
+
   /// Lets go of a reader, unless a thread waits for it meanwhile.
   bool release(Reader &reader);
+  /// Lets go of a reader that the listener listens to from now on: a wait for it goes on by its trigger.
+  void lend(Reader &reader);
+  /// Lets go of a reader that is about to be closed.
+  void forget(Reader &reader);
 
  private:
-  friend class Reader;
   friend class Trigger;
 
-  void gather(Reader *reader);
-  bool attach(Reader &reader);
+  /// Takes the lock from a thread that waits, for as long as it lives: its wait is interrupted, and goes on then.
+  class Interruption {
+   public:
+    explicit Interruption(WaitSet &set);
+    ~Interruption();
+
+   private:
+    WaitSet &set_;
+    std::unique_lock<std::mutex> lock_;
+  };
+
+  bool attach(Reader &reader, std::unique_lock<std::mutex> &lock);
   void detach(Reader &reader);
   void detach_others();
   void attach_triggers();
   bool is_pending() const;
   myelin_code wait_once(uint64_t limit_ns);
 
+  const std::atomic<bool> &is_shut_down_;
   myelin_wait_set *set_ = nullptr;
   /// Ends a wait; its key is 0.
   myelin_guard *guard_ = nullptr;
-  /// Held by a wait, and by who detaches something: never while the other one waits for it.
+  std::atomic<bool> is_waiting_{false};
+  /// Held by a wait. How many interruptions want it.
   std::mutex mutex_;
+  std::atomic<uint32_t> wanted_{0};
+  std::condition_variable is_unwanted_;
   std::unordered_map<uint64_t, Reader *> attached_;
   uint64_t last_key_ = 0;
   /// Which wait this is: readers that are asked for have its number.
   uint64_t round_ = 0;
+  /// All that are asked for; those that the listener listens to are waited for by their triggers.
   std::vector<Reader *> asked_;
   std::vector<Trigger *> asked_triggers_;
   std::vector<Trigger *> triggers_;

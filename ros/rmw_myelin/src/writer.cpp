@@ -12,6 +12,8 @@ namespace {
 
 constexpr uint32_t loans_max = 64;
 constexpr uint64_t acknowledgement_slice_ns = 10'000'000;
+/// When events are asked for again that a publish has kept from being taken.
+constexpr uint64_t event_retry_ns = 10'000'000;
 /// Smaller messages lie in the queue itself: the library copies them there.
 constexpr size_t small_bytes = 104;
 
@@ -33,6 +35,7 @@ myelin_publisher *open(myelin_node *node, const Endpoint &endpoint) {
 Writer::Writer(Node &node, Endpoint endpoint)
     : node_(node),
       endpoint_(std::move(endpoint)),
+      events_(node.context.graph->guard()),
       peers_(endpoint_, *node.context.graph, events_) {
   publisher_ = open(node.context.node, endpoint_);
   myelin_publisher_endpoint(publisher_, &endpoint_.id);
@@ -56,6 +59,15 @@ void Writer::close() {
   publisher_ = nullptr;
 }
 
+template <typename Call>
+rmw_ret_t Writer::use(Call call) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  const myelin_code code = call();
+  const rmw_ret_t result = code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
+  if (is_event_wanted_.load(std::memory_order_relaxed)) hear();
+  return result;
+}
+
 rmw_ret_t Writer::publish(const void *message, const cdr::RequestHeader *header) try {
   const Plan &plan = *endpoint_.type.plan;
   const size_t bytes = cdr::encoded_bytes(plan, message, header != nullptr);
@@ -64,69 +76,78 @@ rmw_ret_t Writer::publish(const void *message, const cdr::RequestHeader *header)
     cdr::encode(plan, message, encoded, bytes, header);
     return publish_serialized(encoded, bytes);
   }
-  const std::lock_guard<std::mutex> lock(mutex_);
-  myelin_loan loan = MYELIN_INIT(myelin_loan);
-  myelin_code code = myelin_publisher_loan(publisher_, bytes, &loan);
-  if (code != MYELIN_OK) return fail(code, endpoint_.topic.c_str());
-  try {
-    cdr::encode(plan, message, static_cast<uint8_t *>(loan.data), bytes, header);
-  } catch (...) {
-    myelin_publisher_discard(publisher_, &loan);
-    throw;
-  }
-  moved();
-  code = myelin_publisher_publish(publisher_, &loan, nullptr);
-  return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
+  return use([&] {
+    myelin_loan loan = MYELIN_INIT(myelin_loan);
+    const myelin_code code = myelin_publisher_loan(publisher_, bytes, &loan);
+    if (code != MYELIN_OK) return code;
+    try {
+      cdr::encode(plan, message, static_cast<uint8_t *>(loan.data), bytes, header);
+    } catch (...) {
+      myelin_publisher_discard(publisher_, &loan);
+      throw;
+    }
+    moved();
+    return myelin_publisher_publish(publisher_, &loan, nullptr);
+  });
 } catch (const std::exception &error) {
   RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("%s: %s", endpoint_.topic.c_str(), error.what());
   return RMW_RET_ERROR;
 }
 
 rmw_ret_t Writer::publish_serialized(const uint8_t *data, size_t bytes) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  moved();
-  const myelin_code code = myelin_publisher_publish_copy(publisher_, data, bytes, nullptr);
-  return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
+  return use([&] {
+    moved();
+    return myelin_publisher_publish_copy(publisher_, data, bytes, nullptr);
+  });
 }
 
 rmw_ret_t Writer::borrow(void **message) {
   // With what is behind the last member: who assigns to the message writes that too.
   const size_t bytes = cdr::header_bytes + endpoint_.type.plan->bytes;
-  myelin_loan loan = MYELIN_INIT(myelin_loan);
-  const std::lock_guard<std::mutex> lock(mutex_);
-  // Smaller ones would lie where no body is aligned.
-  const myelin_code code = myelin_publisher_loan(publisher_, std::max(bytes, small_bytes + 1), &loan);
-  if (code != MYELIN_OK) return fail(code, endpoint_.topic.c_str());
-  auto *data = static_cast<uint8_t *>(loan.data);
-  cdr::put_header(data);
-  *message = data + cdr::header_bytes;
-  loans_.emplace(*message, loan);
-  return RMW_RET_OK;
+  return use([&] {
+    myelin_loan loan = MYELIN_INIT(myelin_loan);
+    // Smaller ones would lie where no body is aligned.
+    const myelin_code code = myelin_publisher_loan(publisher_, std::max(bytes, small_bytes + 1), &loan);
+    if (code != MYELIN_OK) return code;
+    auto *data = static_cast<uint8_t *>(loan.data);
+    cdr::put_header(data);
+    try {
+      loans_.emplace(data + cdr::header_bytes, loan);
+    } catch (...) {
+      myelin_publisher_discard(publisher_, &loan);
+      throw;
+    }
+    *message = data + cdr::header_bytes;
+    return code;
+  });
 }
 
 rmw_ret_t Writer::publish_borrowed(void *message) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = loans_.find(message);
-  if (found == loans_.end()) {
-    RMW_SET_ERROR_MSG("the message was not loaned by this publisher");
-    return RMW_RET_INVALID_ARGUMENT;
-  }
-  moved();
-  const myelin_code code = myelin_publisher_publish(publisher_, &found->second, nullptr);
-  loans_.erase(found);
-  return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
+  myelin_loan loan;
+  if (!take_loan(message, loan)) return RMW_RET_INVALID_ARGUMENT;
+  return use([&] {
+    moved();
+    return myelin_publisher_publish(publisher_, &loan, nullptr);
+  });
 }
 
 rmw_ret_t Writer::give_back(void *message) {
+  myelin_loan loan;
+  if (!take_loan(message, loan)) return RMW_RET_ERROR;
+  return use([&] { return myelin_publisher_discard(publisher_, &loan); });
+}
+
+/// False, and the error is set, if it is none.
+bool Writer::take_loan(void *message, myelin_loan &loan) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = loans_.find(message);
   if (found == loans_.end()) {
     RMW_SET_ERROR_MSG("the message was not loaned by this publisher");
-    return RMW_RET_ERROR;
+    return false;
   }
-  myelin_publisher_discard(publisher_, &found->second);
+  loan = found->second;
   loans_.erase(found);
-  return RMW_RET_OK;
+  return true;
 }
 
 size_t Writer::matched() {
@@ -135,10 +156,10 @@ size_t Writer::matched() {
 }
 
 rmw_ret_t Writer::assert_liveliness() {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  moved();
-  const myelin_code code = myelin_publisher_assert_liveliness(publisher_);
-  return code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
+  return use([&] {
+    moved();
+    return myelin_publisher_assert_liveliness(publisher_);
+  });
 }
 
 rmw_ret_t Writer::wait_for_acknowledgements(uint64_t limit_ns) {
@@ -155,19 +176,34 @@ rmw_ret_t Writer::wait_for_acknowledgements(uint64_t limit_ns) {
   }
 }
 
+void Writer::hear() {
+  is_event_wanted_ = false;
+  const std::lock_guard<std::mutex> lock(heard_mutex_);
+  myelin_event event = MYELIN_INIT(myelin_event);
+  while (myelin_publisher_event(publisher_, &event) == MYELIN_OK) {
+    heard_.emplace_back(event, event.text == nullptr ? "" : event.text);
+  }
+}
+
 uint64_t Writer::poll_events() {
-  // Not under the lock: who is called back may be waited for by who publishes.
+  const std::lock_guard<std::mutex> in_order(events_mutex_);
+  uint64_t next_ns = MYELIN_FOREVER;
+  if (const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock); lock) {
+    hear();
+  } else {
+    // A publish is under way, and may wait: it takes them afterwards.
+    is_event_wanted_ = true;
+    next_ns = myelin_now() + event_retry_ns;
+  }
+  // Counted without the other locks: a message in the log may be published.
   std::vector<std::pair<myelin_event, std::string>> heard;
   {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    myelin_event event = MYELIN_INIT(myelin_event);
-    while (myelin_publisher_event(publisher_, &event) == MYELIN_OK) {
-      heard.emplace_back(event, event.text == nullptr ? "" : event.text);
-    }
+    const std::lock_guard<std::mutex> lock(heard_mutex_);
+    heard.swap(heard_);
   }
   for (const auto &[event, text] : heard) peers_.happened(event, text);
   const uint64_t now_ns = myelin_now();
-  return std::min(peers_.decide(now_ns), count_missed(now_ns));
+  return std::min({next_ns, peers_.decide(now_ns), count_missed(now_ns)});
 }
 
 void Writer::moved() {

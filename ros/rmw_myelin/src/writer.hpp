@@ -3,7 +3,10 @@
 
 #include <atomic>
 #include <mutex>
+#include <string>
 #include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "cdr.hpp"
 #include "endpoint.hpp"
@@ -42,7 +45,7 @@ class Writer : public EventSource {
 
   const Endpoint &endpoint() const { return endpoint_; }
   Node &node() { return node_; }
-  Events &events() { return events_; }
+  Events &events() override { return events_; }
   uint64_t poll_events() override;
   void close() override;
   /// Whether it is matched with this subscriber.
@@ -52,6 +55,12 @@ class Writer : public EventSource {
   }
 
  private:
+  /// Has the library do it; and takes events then, if the graph's thread could not meanwhile.
+  template <typename Call>
+  rmw_ret_t use(Call call);
+  bool take_loan(void *message, myelin_loan &loan);
+  /// Takes what events there are. Under the lock.
+  void hear();
   /// What has been published or asserted just now is no missed deadline, and a sign of life.
   void moved();
   /// Counts deadlines and leases that have passed. When the next one does.
@@ -62,9 +71,16 @@ class Writer : public EventSource {
   myelin_publisher *publisher_ = nullptr;
   Events events_;
   Peers peers_;
+  /// Held by a publish, also while that waits: who takes events must not wait for it.
   std::mutex mutex_;
   /// By the address that was lent.
   std::unordered_map<void *, myelin_loan> loans_;
+
+  std::atomic<bool> is_event_wanted_{false};
+  std::mutex heard_mutex_;
+  std::vector<std::pair<myelin_event, std::string>> heard_;
+  /// Held by who takes events until they are counted: in their order.
+  std::mutex events_mutex_;
 
   // How long it may be silent; MYELIN_FOREVER: it may.
   uint64_t deadline_ns_ = MYELIN_FOREVER;
