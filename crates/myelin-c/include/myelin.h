@@ -825,7 +825,8 @@ myelin_code myelin_node_folder(struct myelin_node *node,
 myelin_code myelin_payload_hash(const struct myelin_payload *payload,
                                 uint64_t *hash);
 
-// Makes a publisher of a topic. `options` may be NULL.
+// Makes a publisher of a topic. `options` may be NULL. On return it is matched with the
+// subscribers that exist on this host, but for processes that do not answer within 20 ms.
 myelin_code myelin_publisher_open(struct myelin_topic *topic,
                                   const struct myelin_publisher_options *options,
                                   struct myelin_publisher **publisher);
@@ -952,7 +953,8 @@ myelin_code myelin_request_send(const struct myelin_request *request, struct mye
 // Releases a request, replied to or not. `data` becomes NULL; a second time is MYELIN_ERROR_HANDLE.
 myelin_code myelin_request_release(struct myelin_request *request);
 
-// Makes a subscriber of a topic. `options` may be NULL.
+// Makes a subscriber of a topic. `options` may be NULL. On return it is matched with the
+// publishers that exist on this host, as a publisher with subscribers.
 myelin_code myelin_subscriber_open(struct myelin_topic *topic,
                                    const struct myelin_subscriber_options *options,
                                    struct myelin_subscriber **subscriber);

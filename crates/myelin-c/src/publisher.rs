@@ -85,7 +85,8 @@ sized! {
     myelin_published up to sequence: u64;
 }
 
-/// Makes a publisher of a topic. `options` may be NULL.
+/// Makes a publisher of a topic. `options` may be NULL. On return it is matched with the
+/// subscribers that exist on this host, but for processes that do not answer within 20 ms.
 ///
 /// # Safety
 /// Pointers are NULL or valid.

@@ -102,7 +102,8 @@ pub struct myelin_subscriber_options {
 
 sized! { myelin_subscriber_options up to size: usize; }
 
-/// Makes a subscriber of a topic. `options` may be NULL.
+/// Makes a subscriber of a topic. `options` may be NULL. On return it is matched with the
+/// publishers that exist on this host, as a publisher with subscribers.
 ///
 /// # Safety
 /// Pointers are NULL or valid.

@@ -65,7 +65,8 @@ pub struct TopicInfo {
 
 /// A node; clones are the same one. It leaves when the last clone and all its publishers,
 /// subscribers and samples are gone. Any thread may call it; none of its calls waits for another
-/// process except [`open`](Node::open), which waits at most 10 ms, and [`graph_within`](Node::graph_within).
+/// process except [`open`](Node::open), which waits at most 10 ms, [`publisher`](Node::publisher) and
+/// [`subscriber`](Node::subscriber), at most 20 ms, and [`graph_within`](Node::graph_within).
 ///
 /// In a child of `fork` every call is [`Error::Forked`] or says that there is nothing.
 #[derive(Clone)]
@@ -137,7 +138,9 @@ impl Node {
         Ok(self.checked()?.lock().protocol.node())
     }
 
-    /// A publisher of a topic.
+    /// A publisher of a topic. On return it is matched with all subscribers that were there and whose nodes
+    /// answer within 20 ms. A node that does not is not waited for again until it says something. In the
+    /// node's own thread ([`Observer::on_event`]) it does not wait.
     ///
     /// # Errors
     /// [`Error::TypeMismatch`] if an endpoint of the topic is known that has another type.
@@ -157,7 +160,8 @@ impl Node {
         Ok(Publisher::new(writer, id, self.clone(), inbox))
     }
 
-    /// A subscriber of a topic.
+    /// A subscriber of a topic. On return it is matched with the publishers that were there, as a
+    /// [`publisher`](Node::publisher) with subscribers.
     ///
     /// # Errors
     /// [`Error::TypeMismatch`] if an endpoint of the topic is known that has another type.
@@ -179,7 +183,7 @@ impl Node {
         Ok(Subscriber::new(reader, id, self.clone(), inbox))
     }
 
-    /// Adds an endpoint to the node's, and waits until it is matched with all that fit it and answer.
+    /// Adds an endpoint to the node's, and waits for its first matches.
     fn enter(
         &self,
         id: EndpointId,

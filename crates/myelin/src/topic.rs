@@ -160,8 +160,9 @@ impl<T: Payload + ?Sized> Topic<T> {
         self
     }
 
-    /// Makes a publisher with these settings. It is matched with subscribers as they come, on its
-    /// own; [`Publisher::wait_for_match`] waits for them.
+    /// Makes a publisher with these settings. On return it is matched with the subscribers that exist on this
+    /// host, but for processes that do not answer within 20 ms. It is matched with others as they come;
+    /// [`Publisher::wait_for_match`] waits for them.
     ///
     /// # Errors
     /// [`Error::TypeMismatch`] if the topic is known to carry another type; [`Error::Setting`];
@@ -180,7 +181,8 @@ impl<T: Payload + ?Sized> Topic<T> {
     }
 
     /// Makes a subscriber with these settings. It gets what is published from the match on, and the
-    /// [`history`](Topic::history) before.
+    /// [`history`](Topic::history) before. On return it is matched with the publishers that exist on this
+    /// host, as a [`publisher`](Topic::publisher) with subscribers.
     ///
     /// # Errors
     /// As [`publisher`](Topic::publisher).

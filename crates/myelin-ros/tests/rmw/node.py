@@ -14,6 +14,7 @@ from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rclpy.action import ActionClient, ActionServer
 from rclpy.parameter_client import AsyncParameterClient
 from sensor_msgs.msg import Image
+from std_msgs.msg import Int32
 from test_msgs.action import Fibonacci
 from test_msgs.srv import BasicTypes
 
@@ -128,6 +129,45 @@ def ask(node, of):
     assert all(list(it.sequence) == [0, 1, 1, 2, 3, 5, 8][: len(it.sequence)] for it in feedback)
     say("action", len(feedback))
     action.destroy()
+
+
+def count(node):
+    """A service, and another one that says how many different messages have come of topic `many`."""
+    heard = set()
+
+    def tell(request, response):
+        response.int32_value = len(heard)
+        return response
+
+    node.create_service(BasicTypes, "turn", answer)
+    node.create_service(BasicTypes, "heard", tell)
+    node.create_subscription(Int32, "many", lambda message: heard.add(message.data), DEPTH)
+    spin(node)
+
+
+def use_at_once(node, endpoints):
+    """Uses so many clients and publishers right after each is made. It has known the other side for long."""
+    endpoints = int(endpoints)
+    heard = node.create_client(BasicTypes, "heard")
+    heard.wait_for_service()
+    clients, unanswered = [], 0
+    for number in range(endpoints):
+        clients.append(node.create_client(BasicTypes, "turn"))
+        answered = clients[-1].call_async(BasicTypes.Request(int32_value=number))
+        rclpy.spin_until_future_complete(node, answered, timeout_sec=2)
+        unanswered += not answered.done()
+    publishers = []
+    for number in range(endpoints):
+        publishers.append(node.create_publisher(Int32, "many", 10))
+        publishers[-1].publish(Int32(data=number))
+    # Messages of several publishers come in any order, so the last of them may still be on its way.
+    for _ in range(50):
+        lost = endpoints - spin_for(node, heard.call_async(BasicTypes.Request())).int32_value
+        if lost == 0:
+            break
+        time.sleep(0.02)
+    say("at_once", f"{unanswered} {lost}")
+    spin(node)
 
 
 def watch(node):
@@ -253,7 +293,8 @@ def main(role, name, *words):
         return one_after_another(int(words[0]))
     rclpy.init()
     node = rclpy.create_node(name)
-    roles = {"pub": publish, "sub": subscribe, "serve": serve, "ask": ask, "watch": watch, "soak": soak}
+    roles = {"pub": publish, "sub": subscribe, "serve": serve, "ask": ask, "watch": watch, "soak": soak,
+             "count": count, "at_once": use_at_once}
     roles[role](node, *words)
     while not is_over():
         time.sleep(0.01)
@@ -262,6 +303,6 @@ def main(role, name, *words):
 
 
 if len(sys.argv) < 3:
-    sys.exit("usage: node.py pub|sub|serve|ask|watch|soak|storm|contexts NAME "
-             "[TYPE[:TOPIC]…|NODE|NUMBER NODES|KILLS|CONTEXTS]")
+    sys.exit("usage: node.py pub|sub|serve|ask|watch|soak|count|at_once|storm|contexts NAME "
+             "[TYPE[:TOPIC]…|NODE|NUMBER NODES|ENDPOINTS|KILLS|CONTEXTS]")
 main(*sys.argv[1:])

@@ -33,6 +33,21 @@ fn services_parameters_and_actions() {
     });
 }
 
+/// More publishers and clients of one name than a subscriber had places, each used as soon as it is made.
+#[test]
+fn new_endpoints_are_used_at_once_and_there_may_be_many() {
+    on_a_host("talk::new_endpoints_are_used_at_once_and_there_may_be_many", || {
+        let server = Node::start(&Host::Same, Rmw::Myelin, &["count", "server"]);
+        let client = Node::start(&Host::Same, Rmw::Myelin, &["at_once", "client", "300"]);
+        let line = client.line();
+        let missing: Vec<u32> = line.split(' ').skip(1).map(|word| word.parse().unwrap()).collect();
+        // On a machine whose cores are busy one may have waited in vain.
+        assert!(missing.len() == 2 && missing.iter().all(|missing| *missing <= 3), "{line}");
+        client.end();
+        server.end();
+    });
+}
+
 #[test]
 fn nothing_leaves_the_host_unless_it_is_asked_for() {
     on_a_host("talk::nothing_leaves_the_host_unless_it_is_asked_for", || {

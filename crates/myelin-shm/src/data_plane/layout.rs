@@ -182,7 +182,8 @@ shared! {
     ReadyTable { wake_words, ready }
 }
 
-/// A hold: the connection in the upper 12 bits, the sample's sequence + 1 below; 0 is no hold.
+/// A hold: the connection in the upper 12 bits, the sample's sequence + 1 below; 0 is no hold. [`hold_marks`] are
+/// holds of publishers that have gone.
 #[inline]
 pub fn hold_word(connection: u32, sequence: u64) -> u64 {
     u64::from(connection) << SEQUENCE_BITS | (sequence + 1)
@@ -192,6 +193,12 @@ pub fn hold_word(connection: u32, sequence: u64) -> u64 {
 #[inline]
 pub fn held_of(hold: u64) -> u32 {
     (hold >> SEQUENCE_BITS) as u32
+}
+
+/// What a hold becomes when its publisher has gone, one for each such publisher: a sequence + 1 that is none. To
+/// the publisher of the connection that stands there it protects nothing.
+pub fn hold_marks() -> impl Iterator<Item = u64> {
+    (1..u64::from(CONNECTIONS_MAX)).map(|number| number << SEQUENCE_BITS)
 }
 
 /// Bytes of a publication segment with `cells` cells.

@@ -28,8 +28,6 @@ use crate::waiting::wake_table::WakeTable;
 pub struct Reader {
     shared: Arc<SubscriptionShared>,
     connections: Vec<Incoming>,
-    /// Publishers that are gone and of which something is still held.
-    lingering: Vec<Arc<Source>>,
     /// Where the next take begins to look, if they are few.
     turn: usize,
     /// If they are many.
@@ -54,7 +52,6 @@ impl Reader {
         let reader = Reader {
             shared: shared.clone(),
             connections: Vec::with_capacity(1), // so that the first take allocates nothing
-            lingering: Vec::new(),
             turn: 0,
             many: None,
             strategy: Strategy::default(),
@@ -236,7 +233,7 @@ impl Reader {
         publisher.source.gone.store(true, Ordering::Relaxed);
         finish(&publisher.source);
         self.shared.tell_corrupt(publisher.source.id);
-        self.lingering.push(publisher.source);
+        self.shared.forget_finished();
     }
 
     /// Whether a take would find something. `again`: it found nothing a moment ago.
@@ -415,17 +412,15 @@ impl Reader {
             let publisher = Incoming::begin(source, &self.shared);
             self.connections.push(publisher);
         }
-        let Reader { shared, connections, lingering, .. } = self;
-        connections.retain_mut(|publisher| {
+        self.connections.retain_mut(|publisher| {
             let gone = publisher.source.gone.load(Ordering::Acquire);
             let finished = gone && !publisher.is_ready(false);
             if finished {
                 finish(&publisher.source);
-                lingering.push(publisher.source.clone());
             }
             !finished
         });
-        lingering.retain(|source| !shared.forget(source));
+        self.shared.forget_finished();
         self.sort_out();
         self.note_place();
     }
@@ -436,9 +431,9 @@ impl Reader {
     }
 }
 
-/// Nothing more is read of it: its connection is free as soon as nothing of it is held.
+/// Nothing more is read of it: its connection is free.
 fn finish(source: &Source) {
-    // ORDER: release pairs with the acquire in `forget_finished`: our holds of it are announced.
+    // ORDER: release pairs with the acquire in `Sources::forget_finished`: our holds of it are announced.
     source.finished.store(is_taken(Step::Finished), Ordering::Release);
 }
 

@@ -12,7 +12,7 @@ use crate::data_plane::incoming::Incoming;
 use crate::data_plane::layout::{
     CONNECTION_BYTES, CONNECTION_WORDS, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES,
     SUBSCRIPTION_MAGIC, SubscriptionHead, VERSION, WAKE_SEGMENT_BYTES, WakeWord,
-    connections_offset, held_of, subscription_begin, subscription_bytes,
+    connections_offset, held_of, hold_marks, subscription_begin, subscription_bytes,
 };
 use crate::data_plane::prefetch;
 pub use crate::data_plane::reader::Reader;
@@ -22,7 +22,7 @@ use crate::data_plane::source::Source;
 pub use crate::data_plane::taken::Taken;
 use crate::error::Error;
 use crate::event::{Event, Inbox};
-use crate::limits::CONNECTIONS_MAX;
+use crate::limits::{CONNECTIONS_MAX, SEQUENCE_MAX};
 use crate::os::descriptor::duplicate;
 use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
@@ -127,6 +127,8 @@ pub(crate) struct Sources {
     finished: bool,
     /// So much of the subscription segment has memory.
     bytes: u64,
+    /// Publishers that are forgotten and of which something is held, by the mark of these holds.
+    held: Vec<(u64, Arc<Source>)>,
 }
 
 impl Sources {
@@ -183,7 +185,13 @@ impl SubscriptionShared {
             set: AtomicU32::new(0),
             interrupted: AtomicBool::new(false),
         });
-        let sources = Sources { known: Vec::new(), begun: Vec::new(), finished: false, bytes };
+        let sources = Sources {
+            known: Vec::new(),
+            begun: Vec::new(),
+            finished: false,
+            bytes,
+            held: Vec::new(),
+        };
         let shared = SubscriptionShared {
             id,
             topic: topic.clone(),
@@ -290,7 +298,7 @@ impl SubscriptionShared {
         segments: Vec<(u32, u64, u32, OwnedFd)>,
     ) -> Result<u32, Error> {
         let mut sources = self.sources();
-        self.forget_finished(&mut sources);
+        self.forget_finished_of(&mut sources);
         if let Some(known) = sources.of(publisher) {
             return match known.gone.load(Ordering::Relaxed) {
                 false => Ok(known.connection),
@@ -330,7 +338,7 @@ impl SubscriptionShared {
     /// Whether a publisher that was declined could be taken on now.
     pub(crate) fn has_room_for(&self, publisher: EndpointId) -> bool {
         let mut sources = self.sources();
-        self.forget_finished(&mut sources);
+        self.forget_finished_of(&mut sources);
         sources.of(publisher).is_none()
             && sources.free_connection(self.qos.publishers_max).is_some()
     }
@@ -340,7 +348,7 @@ impl SubscriptionShared {
             CONNECTIONS_MAX => "publishers of one subscriber",
             _ => {
                 "publishers of one subscriber (raise publishers_max; those count that are gone and of \
-                  which it has not read samples)"
+                  which it has not read all)"
             }
         };
         let (topic, limit) = (Some(self.topic.name.clone()), u64::from(self.qos.publishers_max));
@@ -484,29 +492,37 @@ impl SubscriptionShared {
         }
     }
 
-    /// Whether a publisher that is gone and read to the end has been forgotten: nothing of it is held.
-    pub(crate) fn forget(&self, source: &Source) -> bool {
-        let mut sources = self.sources();
-        self.forget_finished(&mut sources);
-        sources.of(source.id).is_none()
+    /// Frees the connections of publishers that are gone and read to the end. What is held of them stays mapped.
+    pub(crate) fn forget_finished(&self) {
+        self.forget_finished_of(&mut self.sources());
     }
 
-    /// Frees the connections of publishers that are read to the end and of which nothing is held.
-    fn forget_finished(&self, sources: &mut Sources) {
+    fn forget_finished_of(&self, sources: &mut Sources) {
+        let is_held = |mark| self.holds().iter().any(|hold| hold.load(Ordering::Relaxed) == mark);
+        sources.held.retain(|(mark, _)| is_held(*mark));
         // ORDER: acquire pairs with the release in `Reader`: it takes no hold of it any more, and the
         // holds it took are announced.
         let finished = sources.known().filter(|known| known.finished.load(Ordering::Acquire));
-        let unheld = finished.filter(|known| !self.holds_some_of(known.connection));
-        for publisher in unheld.map(|known| known.id).collect::<Vec<_>>() {
-            self.remove(sources, publisher);
+        for source in finished.cloned().collect::<Vec<_>>() {
+            let is_free = |mark: &u64| sources.held.iter().all(|(used, _)| used != mark);
+            let Some(mark) = hold_marks().find(is_free) else { return };
+            if self.mark_holds(source.connection, mark) {
+                sources.held.push((mark, source.clone()));
+            }
+            self.remove(sources, source.id);
         }
     }
 
-    fn holds_some_of(&self, connection: u32) -> bool {
-        self.holds().iter().any(|word| {
-            let word = word.load(Ordering::Relaxed);
-            word != 0 && held_of(word) == connection
-        })
+    /// What is held of a publisher that is gone protects nothing any more, and must not be taken for a sample of
+    /// the next one with this connection. Whether anything is held.
+    fn mark_holds(&self, connection: u32, mark: u64) -> bool {
+        let is_marked = |hold: &AtomicU64| {
+            // ORDER: Relaxed, both: it says nothing to its publisher. One that is released meanwhile is 0.
+            let (word, order) = (hold.load(Ordering::Relaxed), Ordering::Relaxed);
+            let is_its = word & SEQUENCE_MAX != 0 && held_of(word) == connection;
+            is_its && hold.compare_exchange(word, mark, order, order).is_ok()
+        };
+        self.holds().iter().filter(|hold| is_marked(hold)).count() > 0
     }
 
     fn remove(&self, sources: &mut Sources, publisher: EndpointId) {
