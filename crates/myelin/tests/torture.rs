@@ -39,13 +39,15 @@ const OPERATIONS: &[Operation] = &[
     ("add_subscriber", 6, Actor::add_subscriber),
     ("add_callback", 3, |actor| actor.add_callback(false)),
     ("add_panicking_callback", 1, |actor| actor.add_callback(true)),
+    ("add_forwarding_callback", 2, Actor::add_forwarding_callback),
     ("add_service", 1, Actor::add_service),
+    ("add_called_service", 1, Actor::add_called_service),
     ("add_client", 2, Actor::add_client),
     ("serve", 10, Actor::serve),
     ("call", 4, Actor::call),
     ("remove_publisher", 3, Actor::remove_publisher),
     ("remove_subscriber", 3, Actor::remove_subscriber),
-    ("remove_callback", 3, |actor| drop(actor.pick_callback())),
+    ("remove_callback", 3, |actor| drop(actor.pick(|actor| &mut actor.callbacks))),
     ("open_node", 1, Actor::open_node),
     ("close_all", 1, Actor::close_all),
     ("interrupt", 4, Actor::interrupt),
@@ -134,10 +136,6 @@ impl Actor {
         let count = of(self).len();
         let at = self.below(count);
         (count > 0).then(|| of(self).swap_remove(at))
-    }
-
-    fn pick_callback(&mut self) -> Option<(Callback, Arc<Mutex<Ledger>>)> {
-        self.pick(|actor| &mut actor.callbacks)
     }
 
     fn node(&mut self) -> Node {
@@ -284,6 +282,31 @@ impl Actor {
                 }
             });
             self.callbacks.push((callback.unwrap(), ledger));
+        }
+    }
+
+    /// It publishes what it is called with on the next topic, inside the publish that calls it.
+    fn add_forwarding_callback(&mut self) {
+        if self.callbacks.len() < EACH_MAX {
+            let (node, number) = (self.node(), self.below(TOPICS - 1));
+            let topic = |number| node.topic::<[u8]>(&format!("topic{number}")).depth(16);
+            let (from, to) = (topic(number), topic(number + 1).publisher().unwrap());
+            let ledger = Arc::new(Mutex::new(Ledger::default()));
+            let its = ledger.clone();
+            let subscriber = from.subscriber_builder().publishers_max(256).open().unwrap();
+            let callback = subscriber.on_sample(move |sample| {
+                its.lock().unwrap_or_else(PoisonError::into_inner).enter(sample);
+                to.publish_copy(sample).unwrap();
+            });
+            self.callbacks.push((callback.unwrap(), ledger));
+        }
+    }
+
+    /// In place of one that it polls.
+    fn add_called_service(&mut self) {
+        if let Some(service) = self.pick(|actor| &mut actor.services) {
+            let serving = service.on_request(|request| drop(request.reply(&(*request + 1))));
+            self.callbacks.push((serving.unwrap(), Arc::default()));
         }
     }
 
@@ -607,6 +630,6 @@ const TOPICS: usize = 4;
 /// Publishers, subscribers and callbacks of each thread.
 const EACH_MAX: usize = 3;
 /// Operations of a thread in a round.
-const ROUND: usize = 300;
+const ROUND: usize = 200;
 /// See [`Open::is_no_more_than`].
 const SLACK: usize = 8;
