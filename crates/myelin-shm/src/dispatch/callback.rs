@@ -169,8 +169,7 @@ impl Drop for Callback {
         }
         self.shared.stop();
         self.subscription.interrupt();
-        let is_callback =
-            thread.thread().id() == std::thread::current().id() || dispatcher::is_inside();
+        let is_callback = crate::os::thread::is_current(&thread) || dispatcher::is_inside();
         if !is_callback {
             let _ = thread.join(); // a panic of the function's own `Drop` ends here
         }

@@ -202,7 +202,7 @@ impl Drop for Tasks {
         self.shared.own.tell(self.shared.set as usize);
         // The thread itself may drop the last task.
         if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
+            && !crate::os::thread::is_current(&thread)
         {
             let _ = thread.join(); // a panic of a waker's ends here
         }
