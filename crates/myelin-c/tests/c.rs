@@ -78,6 +78,23 @@ fn what_a_child_of_fork_inherits_harms_nobody() {
 }
 
 #[test]
+fn handles_end_in_any_order_in_callbacks_and_with_threads_and_the_process() {
+    for source in ["tests/programs/ends.c", "tests/programs/ends.cpp"] {
+        let place = Place::new();
+        let program = place.compile(source, &[]);
+        assert_eq!(place.run(program, &[]), "all ends\n", "{source}");
+    }
+}
+
+/// For `MYELIN_TORTURE_S`, by default a second.
+#[test]
+fn sixteen_threads_do_what_they_like() {
+    let place = Place::new();
+    let program = place.compile("tests/programs/torture.c", &[]);
+    assert_eq!(place.run(program, &[]), "all threads\n");
+}
+
+#[test]
 fn a_program_of_an_older_or_a_newer_header_works() {
     let place = Place::new();
     let program = place.compile("tests/programs/older.c", &[]);

@@ -392,7 +392,7 @@ impl Drop for Handle {
         self.core.stop();
         // The thread itself may drop the last handle, with the last sample.
         if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
+            && !crate::os::thread::is_current(&thread)
         {
             // It does not panic; if it did, there is nothing left to do.
             let _ = thread.join();

@@ -216,6 +216,27 @@ fn without_a_server_a_call_says_so_and_with_a_late_one_it_succeeds() {
     });
 }
 
+/// As in a node that polls all that it has.
+#[test]
+fn a_client_and_a_server_of_one_thread_find_each_other_before_the_server_takes() {
+    let (_folder, node) = support::node();
+    let (mut service, client) = (service(&node), client(&node));
+    assert!(client.wait_for_service(WATCHDOG).unwrap());
+    for number in 0..3 {
+        let question = Ask { client: 0, number };
+        let mut pending = client.send(&question).unwrap();
+        assert!(pending.take().unwrap().is_none());
+        let request = service.receive(WATCHDOG).unwrap().expect("it asks");
+        request.reply(&answer(&request)).unwrap();
+        assert_eq!(*pending.receive(WATCHDOG).unwrap().expect("it comes"), answer(&question));
+    }
+    // One that asks and goes is answered into the void.
+    drop(client.send(&Ask { client: 0, number: 0 }).unwrap());
+    let request = service.receive(WATCHDOG).unwrap().expect("it asks");
+    drop(client);
+    request.reply(&answer(&request)).unwrap();
+}
+
 #[test]
 fn another_type_on_either_side_is_an_error_that_names_all() {
     let (_folder, node) = support::node();

@@ -1,6 +1,7 @@
 //! The library's own threads: their name, the CPUs they run on, and their scheduling policy.
 
 use std::io::Error as IoError;
+use std::os::unix::thread::JoinHandleExt;
 use std::sync::mpsc;
 use std::thread::JoinHandle;
 
@@ -8,6 +9,13 @@ use rustix::process::{Pid, Resource, getrlimit};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 
 use crate::error::Error;
+
+/// Whether it is the caller. Not by `std::thread::current`, which panics where the thread-local values of a thread
+/// have ended, as in a destructor that C runs after them.
+pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
+    // SAFETY: no preconditions.
+    thread.as_pthread_t() == unsafe { libc::pthread_self() }
+}
 
 /// How the threads run that a node starts: its own, its callbacks', the one that wakes asynchronous tasks.
 /// What is not chosen is that of the process's first thread (CPUs), or the policy of the thread that opens the

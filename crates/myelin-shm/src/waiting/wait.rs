@@ -242,7 +242,9 @@ pub(crate) fn delayed_ns() -> u64 {
         // Time that it ran, time that it was ready, turns.
         str::from_utf8(&bytes[..length]).ok()?.split(' ').nth(1)?.parse().ok()
     };
-    STATISTICS.with(|file| file.as_ref().and_then(read)).unwrap_or(0)
+    // A destructor may wait after those of this thread's values.
+    let delayed = STATISTICS.try_with(|file| file.as_ref().and_then(read));
+    delayed.ok().flatten().unwrap_or(0)
 }
 
 /// Counts a wake word up and wakes who sleeps on it; whether there was anybody.

@@ -141,8 +141,8 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
     /// # Errors
     /// As [`Subscriber::take`](Subscriber::take).
     pub fn wait_for_service(&self, limit: Duration) -> Result<bool, Error> {
-        let ready = self.wait_until(until_ns(limit), |state| state.is_ready().then_some(()));
-        ready.map(|ready| ready.is_some())
+        let is_there = |state: &mut State<Req, Rep>| (state.calls.servers() > 0).then_some(());
+        self.wait_until(until_ns(limit), is_there).map(|is_there| is_there.is_some())
     }
 
     /// Waits until something has come, a reply or a server, for `limit` at most; it may end for nothing.
@@ -380,7 +380,7 @@ impl<'c, Req: Payload + ?Sized, Rep: Payload + ?Sized> RequestLoan<'c, Req, Rep>
     pub fn send(mut self) -> Result<Pending<'c, Req, Rep>, Error> {
         let client = self.client;
         let mut state = client.update()?;
-        if !state.is_ready() {
+        if state.calls.servers() == 0 {
             drop(state);
             return Err(client.no_server(Duration::ZERO));
         }

@@ -1,14 +1,15 @@
 //! Events that a service or a client looks at itself before its user does.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use myelin_shm::data_plane::subscription::SubscriptionShared;
 use myelin_shm::limits::EVENTS_MAX;
 use myelin_shm::node::Observer;
 
-use crate::Event;
+use super::SERVICE_CLIENTS_MAX;
+use crate::{EndpointId, Event};
 
 /// Those of one endpoint. An event ends the wait of a subscriber.
 pub(super) struct Events {
@@ -17,20 +18,48 @@ pub(super) struct Events {
     have_come: Arc<AtomicBool>,
     /// For the user.
     kept: VecDeque<Event>,
+    gone: Gone,
+}
+
+/// The other sides that have gone last. Known as soon as the node knows, in every thread.
+#[derive(Clone, Default)]
+pub(super) struct Gone(Arc<Mutex<VecDeque<EndpointId>>>);
+
+impl Gone {
+    pub(super) fn contains(&self, endpoint: EndpointId) -> bool {
+        self.lock().contains(&endpoint)
+    }
+
+    fn push(&self, endpoint: EndpointId) {
+        let mut gone = self.lock();
+        if gone.len() == SERVICE_CLIENTS_MAX {
+            gone.pop_front();
+        }
+        gone.push_back(endpoint);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, VecDeque<EndpointId>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Events {
     pub(super) fn new(observer: &Observer, waiting: &Arc<SubscriptionShared>) -> Events {
         let have_come = Arc::new(AtomicBool::new(true));
         let (flag, waiting) = (have_come.clone(), Arc::downgrade(waiting));
-        observer.on_event(Box::new(move |_| {
+        let gone = Gone::default();
+        let its = gone.clone();
+        observer.on_event(Box::new(move |event| {
+            if let Event::Unmatched { endpoint, .. } = event {
+                its.push(*endpoint);
+            }
             // ORDER: Release pairs with the acquire in `fresh`: the event can be taken.
             flag.store(true, Ordering::Release);
             if let Some(waiting) = waiting.upgrade() {
                 waiting.interrupt();
             }
         }));
-        Events { observer: observer.clone(), have_come, kept: VecDeque::new() }
+        Events { observer: observer.clone(), have_come, kept: VecDeque::new(), gone }
     }
 
     /// What has come since the last call, oldest first.
@@ -43,6 +72,11 @@ impl Events {
         let excess = self.kept.len().saturating_sub(EVENTS_MAX);
         self.kept.drain(..excess);
         fresh
+    }
+
+    /// Who has gone.
+    pub(super) fn gone(&self) -> &Gone {
+        &self.gone
     }
 
     /// All that the user has not seen, oldest first.

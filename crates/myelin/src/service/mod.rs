@@ -3,8 +3,9 @@
 //! subscribes to, `plan/reply/<client>`. So a reply reaches nobody else, a client that is stopped holds
 //! up nobody else, and other hosts are reached as by any topic.
 //!
-//! A client first says hello, by a request without a payload, and the server makes the way back; the
-//! client asks once that is matched. It has at most [`CALLS_MAX`] calls out, no more than the rings
+//! A client first says hello, by a request without a payload, and the server makes the way back. A call
+//! waits until that is matched; `send` does not, for the server may be of the same thread, and then the
+//! reply waits for the match. A client has at most [`CALLS_MAX`] calls out, no more than the rings
 //! of both topics hold, so neither side ever waits for room on its host.
 
 mod calls;

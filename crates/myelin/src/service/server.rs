@@ -1,18 +1,17 @@
 //! The serving side: requests are taken where they were written, and each has its own way back.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::events::Events;
+use super::events::{Events, Gone};
 use super::wire::{
     HEADER_BYTES, HELLO, NO_REPLY, REPLIED, ReplyOf, RequestOf, has_payload, header, header_bytes,
     offset,
 };
-use super::{SERVICE_CLIENTS_MAX, TAKEN_MAX, Told, publisher, replies_of, requests_of, subscriber};
+use super::{TAKEN_MAX, Told, publisher, replies_of, requests_of, subscriber};
 use crate::callback::Callback;
 use crate::executor::Executor;
 use crate::header_slice::HeaderSlice;
@@ -34,7 +33,7 @@ use crate::{EndpointId, Error, Event, Wait, clock};
 /// uses it; the requests that it has given out may be answered by any thread, in any order.
 ///
 /// A service has one server. Of two, as in ROS 2, each gets every request, and the reply that comes first
-/// counts. A client that leaves or dies costs it nothing; at most [`SERVICE_CLIENTS_MAX`] can be there at
+/// counts. A client that leaves or dies costs it nothing; at most [`SERVICE_CLIENTS_MAX`](crate::SERVICE_CLIENTS_MAX) can be there at
 /// once.
 ///
 /// ```
@@ -72,8 +71,6 @@ struct Clients<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     told: Option<Told>,
     events: Events,
     open: Vec<(EndpointId, WayBack<Req, Rep>)>,
-    /// The latest that are gone: of others there is nothing left to take.
-    gone: VecDeque<EndpointId>,
 }
 
 /// Where the replies to a client go.
@@ -81,12 +78,14 @@ struct WayBack<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     publisher: SharedPublisher<ReplyOf<Req, Rep>>,
     /// The client is matched, or was.
     has_met: Arc<AtomicBool>,
+    client: EndpointId,
+    gone: Gone,
 }
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> WayBack<Req, Rep> {
-    fn open(node: &Node, replies: &str, told: Option<&Told>) -> Result<Self, Error> {
-        let told = told.map(|told| &told.replies);
-        let publisher = publisher::<ReplyOf<Req, Rep>>(node, replies, told)?;
+    fn open(clients: &Clients<Req, Rep>, client: EndpointId, replies: &str) -> Result<Self, Error> {
+        let told = clients.told.as_ref().map(|told| &told.replies);
+        let publisher = publisher::<ReplyOf<Req, Rep>>(&clients.node, replies, told)?;
         let has_met = Arc::new(AtomicBool::new(false));
         let met = has_met.clone();
         publisher.observer().on_event(Box::new(move |event| {
@@ -94,14 +93,18 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> WayBack<Req, Rep> {
             met.fetch_or(matches!(event, Event::Matched { .. }), Ordering::Relaxed);
         }));
         has_met.fetch_or(publisher.matched() > 0, Ordering::Relaxed);
-        Ok(WayBack { publisher: publisher.shared(), has_met })
+        let gone = clients.events.gone().clone();
+        Ok(WayBack { publisher: publisher.shared(), has_met, client, gone })
     }
 
     fn send(&self, loan: SharedLoan<ReplyOf<Req, Rep>>) -> Result<(), Error> {
-        // A client asks when it is matched, or if it takes the match with a server before us for ours.
-        let is_met = self.has_met.load(Ordering::Relaxed);
-        if !is_met && !self.publisher.wait_for_match(1, MATCH_LIMIT) {
-            return Ok(()); // it has gone before it came
+        // Most ask when they are matched; one whose first message is a request may not be yet.
+        let until_ns = clock::now().saturating_add(MATCH_LIMIT.as_nanos() as u64);
+        while !self.has_met.load(Ordering::Relaxed) && !self.publisher.wait_for_match(1, MATCH_LOOK)
+        {
+            if self.gone.contains(self.client) || clock::now() >= until_ns {
+                return Ok(()); // it has gone before it came
+            }
         }
         loan.publish().map(|_| ())
     }
@@ -109,7 +112,9 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> WayBack<Req, Rep> {
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clone for WayBack<Req, Rep> {
     fn clone(&self) -> Self {
-        WayBack { publisher: self.publisher.clone(), has_met: self.has_met.clone() }
+        let WayBack { publisher, has_met, client, gone } = self;
+        let (publisher, has_met) = (publisher.clone(), has_met.clone());
+        WayBack { publisher, has_met, client: *client, gone: gone.clone() }
     }
 }
 
@@ -120,8 +125,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
             subscriber::<RequestOf<Req, Rep>>(node, &requests_of(service), requests_type)?;
         let events = Events::new(requests.observer(), requests.reader().shared());
         let (node, service, told) = (node.clone(), service.to_string(), told.cloned());
-        let (open, gone) = (Vec::new(), VecDeque::new());
-        Ok(Service { requests, clients: Clients { node, service, told, events, open, gone } })
+        Ok(Service { requests, clients: Clients { node, service, told, events, open: Vec::new() } })
     }
 
     /// The next request, if there is one. Never waits. Of a client that sends anything else without end it
@@ -232,7 +236,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clients<Req, Rep> {
         sample: Sample<RequestOf<Req, Rep>>,
     ) -> Result<Option<Request<Req, Rep>>, Error> {
         self.update();
-        if self.gone.contains(&sample.publisher()) {
+        if self.events.gone().contains(sample.publisher()) {
             return Ok(None); // nobody waits for it
         }
         let [client, number] = header(sample.as_bytes());
@@ -251,7 +255,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clients<Req, Rep> {
         if let Some((_, to)) = self.open.iter().find(|(known, _)| *known == endpoint) {
             return Ok(to.clone());
         }
-        let to = WayBack::open(&self.node, &replies_of(&self.service, client), self.told.as_ref())?;
+        let to = WayBack::open(self, endpoint, &replies_of(&self.service, client))?;
         self.open.push((endpoint, to.clone()));
         Ok(to)
     }
@@ -261,10 +265,6 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clients<Req, Rep> {
         for event in self.events.fresh() {
             if let Event::Unmatched { endpoint, .. } = event {
                 self.open.retain(|(known, _)| *known != endpoint);
-                if self.gone.len() == SERVICE_CLIENTS_MAX {
-                    self.gone.pop_front();
-                }
-                self.gone.push_back(endpoint);
             }
         }
     }
@@ -490,5 +490,6 @@ pub(super) fn left(until_ns: u64) -> Duration {
     }
 }
 
-/// How long a reply waits for a client to be matched.
-const MATCH_LIMIT: Duration = Duration::from_millis(100);
+/// How long a reply waits for a client to be matched, and how often it looks whether that has gone.
+const MATCH_LIMIT: Duration = Duration::from_secs(1);
+const MATCH_LOOK: Duration = Duration::from_millis(5);

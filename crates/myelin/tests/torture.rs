@@ -1,0 +1,635 @@
+//! What sixteen threads of a program do to the library, at random: publish, take, wait, call, add, remove, close,
+//! fork, panic, signal. Nothing hangs or stays, and each subscriber has received or lost whatever was
+//! published to it.
+//!
+//! A seed makes the choices of each thread, so that they can be made again; what comes of them when is
+//! the machine's. `MYELIN_TORTURE_SEED` is the seed, `MYELIN_TORTURE_S` how long it takes, and
+//! `MYELIN_TORTURE_WITHOUT` names operations to leave out, with commas between them.
+
+#[path = "../../myelin-shm/tests/itself/mod.rs"]
+mod itself;
+mod support;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use myelin::{
+    Callback, Client, EndpointId, Error, Interrupter, Node, Publisher, Sample, Service, Subscriber,
+    Topic, WaitSet,
+};
+use support::WATCHDOG;
+
+/// What a thread may do next: its name, how likely it is, and what it does.
+type Operation = (&'static str, u32, fn(&mut Actor));
+
+/// Each is for itself, and does nothing where it has nothing to do it with: add one here, and that is all.
+const OPERATIONS: &[Operation] = &[
+    ("publish_copy", 60, |actor| actor.publish(false)),
+    ("publish_loan", 30, |actor| actor.publish(true)),
+    ("drop_loan", 4, Actor::drop_loan),
+    ("take", 60, Actor::take),
+    ("receive", 10, Actor::receive),
+    ("hold", 8, Actor::hold),
+    ("release", 8, Actor::release),
+    ("wait_set", 8, Actor::wait_set),
+    ("add_publisher", 6, Actor::add_publisher),
+    ("add_subscriber", 6, Actor::add_subscriber),
+    ("add_callback", 3, |actor| actor.add_callback(false)),
+    ("add_panicking_callback", 1, |actor| actor.add_callback(true)),
+    ("add_forwarding_callback", 2, Actor::add_forwarding_callback),
+    ("add_service", 1, Actor::add_service),
+    ("add_called_service", 1, Actor::add_called_service),
+    ("add_client", 2, Actor::add_client),
+    ("serve", 10, Actor::serve),
+    ("call", 4, Actor::call),
+    ("remove_publisher", 3, Actor::remove_publisher),
+    ("remove_subscriber", 3, Actor::remove_subscriber),
+    ("remove_callback", 3, |actor| drop(actor.pick(|actor| &mut actor.callbacks))),
+    ("open_node", 1, Actor::open_node),
+    ("close_all", 1, Actor::close_all),
+    ("interrupt", 4, Actor::interrupt),
+    ("signal", 4, Actor::signal),
+    ("fork", 1, Actor::fork),
+];
+
+/// What all threads see.
+struct World {
+    folder: PathBuf,
+    node: Node,
+    /// How many samples each publisher has published, when a round ends.
+    published: Mutex<BTreeMap<EndpointId, u64>>,
+    interrupters: Mutex<Vec<Interrupter>>,
+    /// What each thread is doing, and how much all have done: for the watchdog.
+    doing: [AtomicUsize; THREADS],
+    done: AtomicU64,
+    threads: Mutex<Vec<libc::pthread_t>>,
+    stop: AtomicBool,
+    barrier: Barrier,
+}
+
+/// What a subscriber has received: by publisher, the sequence that is next.
+#[derive(Default)]
+struct Ledger {
+    next: HashMap<EndpointId, u64>,
+    received: u64,
+    lost: u64,
+}
+
+impl Ledger {
+    /// Whatever lies between two samples of a publisher is lost, and said to be.
+    fn enter(&mut self, sample: &Sample<[u8]>) {
+        let (publisher, sequence) = (sample.publisher(), sample.sequence());
+        let lost = sample.lost_before();
+        if let Some(next) = self.next.get(&publisher) {
+            assert_eq!(next + lost, sequence, "of {publisher:x}, of which {lost} were lost");
+        }
+        check(sample);
+        self.next.insert(publisher, sequence + 1);
+        self.received += 1;
+        self.lost += lost;
+    }
+
+    fn check_end(&self, published: &BTreeMap<EndpointId, u64>) {
+        for (publisher, next) in &self.next {
+            if let Some(published) = published.get(publisher) {
+                assert_eq!(next, published, "of {publisher:x}: received and lost are not sent");
+            }
+        }
+    }
+}
+
+/// A payload of this many bytes says so.
+fn fill(bytes: &mut [u8]) {
+    let byte = bytes.len() as u8;
+    bytes.fill(byte);
+}
+
+fn check(sample: &Sample<[u8]>) {
+    let byte = sample.len() as u8;
+    assert!(sample.iter().all(|each| *each == byte), "{} bytes are another's", sample.len());
+}
+
+/// A thread, and what it has. What is borrowed from another goes first.
+struct Actor {
+    number: usize,
+    random: u64,
+    world: Arc<World>,
+    own_node: Option<Node>,
+    held: Vec<Sample<[u8]>>,
+    publishers: Vec<Publisher<[u8]>>,
+    subscribers: Vec<(Subscriber<[u8]>, Ledger)>,
+    callbacks: Vec<(Callback, Arc<Mutex<Ledger>>)>,
+    services: Vec<Service<u64, u64>>,
+    clients: Vec<Client<u64, u64>>,
+}
+
+impl Actor {
+    fn below(&mut self, limit: usize) -> usize {
+        self.random = self.random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.random >> 33) as usize % limit.max(1)
+    }
+
+    fn pick<T>(&mut self, of: fn(&mut Actor) -> &mut Vec<T>) -> Option<T> {
+        let count = of(self).len();
+        let at = self.below(count);
+        (count > 0).then(|| of(self).swap_remove(at))
+    }
+
+    fn node(&mut self) -> Node {
+        let own = self.own_node.clone().filter(|_| self.below(2) == 0);
+        own.unwrap_or_else(|| self.world.node.clone())
+    }
+
+    fn topic(&mut self) -> Topic<[u8]> {
+        let (node, number) = (self.node(), self.below(TOPICS));
+        let topic = node.topic(&format!("topic{number}")).depth(16);
+        if number == 0 { topic.reliable(Duration::from_millis(2)) } else { topic }
+    }
+
+    fn bytes(&mut self) -> usize {
+        [1, 8, 100, 105, 4_000, 40_000][self.below(6)]
+    }
+
+    fn publish(&mut self, by_loan: bool) {
+        let Some(publisher) = self.pick(|actor| &mut actor.publishers) else { return };
+        let bytes = self.bytes();
+        let published = if by_loan {
+            publisher.loan(bytes).and_then(|mut loan| {
+                fill(&mut loan);
+                loan.publish()
+            })
+        } else {
+            let mut payload = vec![0; bytes];
+            fill(&mut payload);
+            publisher.publish_copy(&payload)
+        };
+        published.unwrap();
+        self.publishers.push(publisher);
+    }
+
+    fn drop_loan(&mut self) {
+        let bytes = self.bytes();
+        if let Some(publisher) = self.publishers.first() {
+            drop(publisher.loan(bytes).unwrap());
+        }
+    }
+
+    fn take(&mut self) {
+        let Some((mut subscriber, mut ledger)) = self.pick(|actor| &mut actor.subscribers) else {
+            return;
+        };
+        for _ in 0..self.below(32) {
+            match subscriber.take() {
+                Ok(Some(sample)) => ledger.enter(&sample),
+                Ok(None) => break,
+                Err(Error::TooManyHeld { .. }) => self.held.clear(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        self.subscribers.push((subscriber, ledger));
+    }
+
+    fn receive(&mut self) {
+        let limit = Duration::from_micros(self.below(500) as u64);
+        let Some((mut subscriber, mut ledger)) = self.pick(|actor| &mut actor.subscribers) else {
+            return;
+        };
+        match subscriber.receive(limit) {
+            Ok(Some(sample)) => ledger.enter(&sample),
+            Ok(None) => {}
+            Err(Error::TooManyHeld { .. }) => self.held.clear(),
+            Err(error) => panic!("{error}"),
+        }
+        self.subscribers.push((subscriber, ledger));
+    }
+
+    fn hold(&mut self) {
+        if let Some((subscriber, ledger)) = self.subscribers.first_mut()
+            && let Ok(Some(sample)) = subscriber.take()
+        {
+            ledger.enter(&sample);
+            self.held.push(sample.clone());
+        }
+    }
+
+    fn release(&mut self) {
+        if let Some(sample) = self.pick(|actor| &mut actor.held) {
+            check(&sample);
+        }
+    }
+
+    fn wait_set(&mut self) {
+        let limit = Duration::from_micros(self.below(500) as u64);
+        let node = self.node();
+        let mut set: WaitSet = match node.wait_set() {
+            Ok(set) => set,
+            Err(Error::TooMany { .. }) => return, // others have them all
+            Err(error) => panic!("{error}"),
+        };
+        let mut keys = Vec::new();
+        for (subscriber, _) in &self.subscribers {
+            match set.add(subscriber) {
+                Ok(key) => keys.push(key),
+                Err(Error::Setting { .. }) => {} // of another node
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let guard = set.guard().unwrap();
+        if self.below(2) == 0 {
+            guard.trigger();
+        }
+        set.timer(Duration::from_micros(100)).unwrap();
+        set.wait(limit).unwrap();
+        if self.below(2) == 0 {
+            drop(guard);
+            keys.drain(..).for_each(|key| assert!(set.remove(key)));
+        }
+    }
+
+    fn add_publisher(&mut self) {
+        if self.publishers.len() < EACH_MAX {
+            let builder = self.topic().publisher_builder();
+            self.publishers.push(builder.open().unwrap());
+        }
+    }
+
+    fn subscriber(&mut self) -> Subscriber<[u8]> {
+        let builder = self.topic().subscriber_builder().publishers_max(256).held_max(32);
+        builder.open().unwrap()
+    }
+
+    fn add_subscriber(&mut self) {
+        if self.subscribers.len() < EACH_MAX {
+            let subscriber = self.subscriber();
+            let interrupter = subscriber.interrupter();
+            self.world.interrupters.lock().unwrap().push(interrupter);
+            self.subscribers.push((subscriber, Ledger::default()));
+        }
+    }
+
+    fn add_callback(&mut self, panics: bool) {
+        if self.callbacks.len() < EACH_MAX {
+            let ledger = Arc::new(Mutex::new(Ledger::default()));
+            let its = ledger.clone();
+            let callback = self.subscriber().on_sample(move |sample| {
+                let mut ledger = its.lock().unwrap_or_else(PoisonError::into_inner);
+                ledger.enter(sample);
+                if panics && ledger.received % 7 == 3 {
+                    std::panic::resume_unwind(Box::new("as it likes"));
+                }
+            });
+            self.callbacks.push((callback.unwrap(), ledger));
+        }
+    }
+
+    /// It publishes what it is called with on the next topic, inside the publish that calls it.
+    fn add_forwarding_callback(&mut self) {
+        if self.callbacks.len() < EACH_MAX {
+            let (node, number) = (self.node(), self.below(TOPICS - 1));
+            let topic = |number| node.topic::<[u8]>(&format!("topic{number}")).depth(16);
+            let (from, to) = (topic(number), topic(number + 1).publisher().unwrap());
+            let ledger = Arc::new(Mutex::new(Ledger::default()));
+            let its = ledger.clone();
+            let subscriber = from.subscriber_builder().publishers_max(256).open().unwrap();
+            let callback = subscriber.on_sample(move |sample| {
+                its.lock().unwrap_or_else(PoisonError::into_inner).enter(sample);
+                to.publish_copy(sample).unwrap();
+            });
+            self.callbacks.push((callback.unwrap(), ledger));
+        }
+    }
+
+    /// In place of one that it polls.
+    fn add_called_service(&mut self) {
+        if let Some(service) = self.pick(|actor| &mut actor.services) {
+            let serving = service.on_request(|request| drop(request.reply(&(*request + 1))));
+            self.callbacks.push((serving.unwrap(), Arc::default()));
+        }
+    }
+
+    fn add_service(&mut self) {
+        if self.services.is_empty() {
+            let (node, number) = (self.node(), self.number);
+            self.services.push(node.service(&format!("service{number}")).unwrap());
+        }
+    }
+
+    fn add_client(&mut self) {
+        if self.clients.len() < 2 {
+            let (node, number) = (self.node(), self.below(THREADS));
+            self.clients.push(node.client(&format!("service{number}")).unwrap());
+        }
+    }
+
+    fn serve(&mut self) {
+        let replies = self.below(8) > 0;
+        for service in &mut self.services {
+            if let Some(request) = service.take().unwrap()
+                && replies
+            {
+                request.reply(&(*request + 1)).unwrap();
+            }
+        }
+    }
+
+    fn call(&mut self) {
+        let Some(client) = self.pick(|actor| &mut actor.clients) else { return };
+        let (asked, limit) = (self.below(1_000) as u64, self.below(2_000) as u64);
+        match client.call(&asked, Duration::from_micros(limit)) {
+            Ok(reply) => assert_eq!(*reply, asked + 1),
+            Err(
+                Error::NoServer { .. }
+                | Error::ReplyTimeout { .. }
+                | Error::ServerGone { .. }
+                | Error::NoReply { .. }
+                | Error::TooMany { .. },
+            ) => {}
+            Err(error) => panic!("{error}"),
+        }
+        self.clients.push(client);
+    }
+
+    fn remove_publisher(&mut self) {
+        drop(self.pick(|actor| &mut actor.publishers));
+    }
+
+    fn remove_subscriber(&mut self) {
+        drop(self.pick(|actor| &mut actor.subscribers));
+    }
+
+    fn open_node(&mut self) {
+        let builder = Node::builder(&format!("own{}", self.number)).folder(&self.world.folder);
+        self.own_node = Some(builder.open().unwrap());
+    }
+
+    fn close_all(&mut self) {
+        self.own_node = None;
+        self.held.clear();
+        self.clients.clear();
+        self.services.clear();
+        self.callbacks.clear();
+        self.subscribers.clear();
+        self.publishers.clear();
+    }
+
+    fn interrupt(&mut self) {
+        let world = self.world.clone();
+        let interrupters = world.interrupters.lock().unwrap();
+        let at = self.below(interrupters.len());
+        interrupters.get(at).inspect(|it| it.interrupt());
+    }
+
+    /// Interrupts the system call in which a thread is.
+    fn signal(&mut self) {
+        let at = self.below(THREADS);
+        let thread = self.world.threads.lock().unwrap().get(at).copied();
+        // SAFETY: the threads live until the end of the round, as this one.
+        thread.inspect(|thread| unsafe { _ = libc::pthread_kill(*thread, libc::SIGUSR1) });
+    }
+
+    /// The child speaks for nobody, drops what is this thread's, and ends.
+    fn fork(&mut self) {
+        // SAFETY: the child calls this library and `_exit`.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let mut is_forked = true;
+            for publisher in &self.publishers {
+                is_forked &= matches!(publisher.publish_copy(&[1]), Err(Error::Forked));
+                is_forked &= matches!(publisher.loan(1_000), Err(Error::Forked));
+            }
+            for (subscriber, _) in &mut self.subscribers {
+                is_forked &= matches!(subscriber.take(), Err(Error::Forked));
+            }
+            let mut large = self.held.iter().filter(|sample| sample.len() > 104);
+            is_forked &= large.all(|sample| sample.iter().all(|byte| *byte == 0));
+            self.close_all();
+            // SAFETY: it ends the child.
+            unsafe { libc::_exit(i32::from(!is_forked)) };
+        }
+        let mut status = -1;
+        // SAFETY: the pointer is valid.
+        while unsafe { libc::waitpid(child, &raw mut status, 0) } != child {}
+        assert_eq!(status, 0, "in a child of fork");
+    }
+
+    /// A round: so many operations, then the books.
+    fn round(&mut self, operations: &[Operation]) {
+        let likely: u32 = operations.iter().map(|(_, likely, _)| likely).sum();
+        for _ in 0..ROUND {
+            let mut choice = self.below(likely as usize) as u32;
+            let chosen = operations.iter().position(|(_, likely, _)| {
+                let is_it = choice < *likely;
+                choice = choice.saturating_sub(*likely);
+                is_it
+            });
+            let chosen = chosen.expect("it is less than their sum");
+            self.world.doing[self.number].store(chosen, Ordering::Relaxed);
+            (operations[chosen].2)(self);
+            self.world.done.fetch_add(1, Ordering::Relaxed);
+        }
+        self.world.doing[self.number].store(usize::MAX, Ordering::Relaxed);
+        self.world.barrier.wait();
+        // All stand still. The last sample of each is not lost to anybody.
+        for publisher in &self.publishers {
+            let published = publisher.publish_copy(&[1]).unwrap();
+            let mut all = self.world.published.lock().unwrap();
+            all.insert(publisher.id(), published.sequence + 1);
+        }
+        self.world.barrier.wait();
+        self.held.clear();
+        let published = self.world.published.lock().unwrap().clone();
+        for (subscriber, ledger) in &mut self.subscribers {
+            while let Some(sample) = subscriber.take().unwrap() {
+                ledger.enter(&sample);
+            }
+            ledger.check_end(&published);
+            assert!(ledger.lost <= subscriber.lost(), "samples are lost that are not counted");
+        }
+        for (callback, ledger) in &self.callbacks {
+            // What another node published it is called with in a thread of its own.
+            support::until("the callbacks", || {
+                let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
+                let is_there = |(publisher, next)| {
+                    published.get(publisher).is_none_or(|published| published == next)
+                };
+                ledger.next.iter().all(is_there)
+            });
+            assert!(callback.error().is_none());
+        }
+        self.world.barrier.wait();
+        self.close_all();
+        self.world.barrier.wait();
+    }
+}
+
+fn run_threads(seed: u64, operations: &'static [Operation], until: Instant, watched: &Watched) {
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::builder("torture").folder(folder.path()).open().unwrap();
+    let world = Arc::new(World {
+        folder: folder.path().to_owned(),
+        node,
+        published: Mutex::default(),
+        interrupters: Mutex::default(),
+        doing: [const { AtomicUsize::new(usize::MAX) }; THREADS],
+        done: AtomicU64::new(0),
+        threads: Mutex::default(),
+        stop: AtomicBool::new(false),
+        barrier: Barrier::new(THREADS),
+    });
+    *watched.0.lock().unwrap() = Some(world.clone());
+    let threads: Vec<_> = (0..THREADS)
+        .map(|number| {
+            let world = world.clone();
+            std::thread::spawn(move || act(number, seed, operations, until, &world))
+        })
+        .collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("see above"));
+    *watched.0.lock().unwrap() = None;
+}
+
+fn act(number: usize, seed: u64, operations: &[Operation], until: Instant, world: &Arc<World>) {
+    // SAFETY: no preconditions.
+    world.threads.lock().unwrap().push(unsafe { libc::pthread_self() });
+    let random = seed.wrapping_add((number as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1;
+    let mut actor = Actor {
+        number,
+        random,
+        world: world.clone(),
+        own_node: None,
+        held: Vec::new(),
+        publishers: Vec::new(),
+        subscribers: Vec::new(),
+        callbacks: Vec::new(),
+        services: Vec::new(),
+        clients: Vec::new(),
+    };
+    let mut open = Vec::new();
+    loop {
+        let acts = || actor.round(operations);
+        if std::panic::catch_unwind(std::panic::AssertUnwindSafe(acts)).is_err() {
+            // The others would wait for this one for ever.
+            eprintln!("thread {number} failed, MYELIN_TORTURE_SEED={seed}");
+            std::process::abort();
+        }
+        if number == 0 {
+            world.published.lock().unwrap().clear();
+            world.interrupters.lock().unwrap().clear();
+            open.push(Open::now());
+            world.stop.store(Instant::now() > until && open.len() > 1, Ordering::Relaxed);
+        }
+        world.barrier.wait(); // all read what this one has decided
+        if world.stop.load(Ordering::Relaxed) {
+            break;
+        }
+    }
+    if let Some(last) = open.last() {
+        println!(
+            "{} rounds, {} operations, open: {last:?}",
+            open.len(),
+            open.len() * ROUND * THREADS
+        );
+        assert!(last.is_no_more_than(&open[0]), "at first {:?}, at last {last:?}", open[0]);
+    }
+}
+
+/// What the process has open.
+#[derive(Debug)]
+struct Open {
+    descriptors: usize,
+    threads: usize,
+    mappings: usize,
+}
+
+impl Open {
+    fn now() -> Open {
+        let entries = |folder: &str| std::fs::read_dir(folder).unwrap().count();
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        Open {
+            descriptors: entries("/proc/self/fd"),
+            threads: entries("/proc/self/task"),
+            mappings: maps.lines().filter(|line| line.contains("memfd:myelin")).count(),
+        }
+    }
+
+    /// Threads and callbacks that are shared come with the first that needs them, and what a peer has mapped
+    /// goes when it has heard of the end: a leak is what grows with the rounds.
+    fn is_no_more_than(&self, first: &Open) -> bool {
+        self.descriptors <= first.descriptors + SLACK
+            && self.threads <= first.threads + SLACK
+            && self.mappings <= first.mappings + SLACK
+    }
+}
+
+/// What the watchdog looks at.
+#[derive(Default)]
+struct Watched(Mutex<Option<Arc<World>>>);
+
+fn watch(watched: &Watched, seed: u64) {
+    let mut seen = (0, Instant::now());
+    loop {
+        std::thread::sleep(Duration::from_millis(500));
+        let Some(world) = watched.0.lock().unwrap().clone() else { continue };
+        let done = world.done.load(Ordering::Relaxed);
+        if done != seen.0 {
+            seen = (done, Instant::now());
+        } else if seen.1.elapsed() > WATCHDOG {
+            for (number, doing) in world.doing.iter().enumerate() {
+                let name = OPERATIONS.get(doing.load(Ordering::Relaxed)).map(|it| it.0);
+                eprintln!("thread {number}: {}", name.unwrap_or("at the end of a round"));
+            }
+            eprintln!("all stand still, MYELIN_TORTURE_SEED={seed}");
+            std::process::abort();
+        }
+    }
+}
+
+extern "C" fn ignore(_signal: libc::c_int) {}
+
+fn torture() {
+    let variable = |name: &str| std::env::var(name).ok();
+    let number = |name: &str| variable(name).and_then(|text| text.parse().ok());
+    let seed = number("MYELIN_TORTURE_SEED").unwrap_or_else(|| u64::from(std::process::id()));
+    let duration = Duration::from_secs(number("MYELIN_TORTURE_S").unwrap_or(1));
+    println!("MYELIN_TORTURE_SEED={seed}, for {duration:?}");
+    let without = variable("MYELIN_TORTURE_WITHOUT").unwrap_or_default();
+    let is_wanted = |it: &&Operation| without.split(',').all(|name| name != it.0);
+    let operations: Vec<Operation> = OPERATIONS.iter().filter(is_wanted).copied().collect();
+    // SAFETY: a handler that does nothing; no flags, so that system calls are interrupted.
+    unsafe {
+        let mut action: libc::sigaction = std::mem::zeroed();
+        action.sa_sigaction = ignore as *const () as usize;
+        assert_eq!(libc::sigaction(libc::SIGUSR1, &raw const action, std::ptr::null_mut()), 0);
+    }
+    static WATCHED: OnceLock<Watched> = OnceLock::new();
+    let watched = WATCHED.get_or_init(Watched::default);
+    std::thread::spawn(move || watch(watched, seed));
+    run_threads(seed, operations.leak(), Instant::now() + duration, watched);
+}
+
+/// In a process of its own: what it has open is counted.
+#[test]
+fn sixteen_threads_do_what_they_like() {
+    let mut command = itself::itself();
+    command.args(["--exact", "the_other_side", "--nocapture"]).env(ROLE, "torture");
+    assert!(command.status().unwrap().success());
+}
+
+#[test]
+fn the_other_side() {
+    if std::env::var(ROLE).is_ok_and(|role| role == "torture") {
+        torture();
+    }
+}
+
+const ROLE: &str = "MYELIN_TEST_ROLE";
+const THREADS: usize = 16;
+const TOPICS: usize = 4;
+/// Publishers, subscribers and callbacks of each thread.
+const EACH_MAX: usize = 3;
+/// Operations of a thread in a round.
+const ROUND: usize = 200;
+/// See [`Open::is_no_more_than`].
+const SLACK: usize = 8;
