@@ -61,6 +61,17 @@ fn what_threads_write_is_seen_after_a_wait_and_an_end() {
     assert_eq!(place.run(program, &[]), "all threads\n");
 }
 
+/// The loader's lock is held meanwhile, which each new thread needs before it begins.
+#[test]
+fn a_plug_in_opens_and_closes_a_node_while_it_is_loaded_and_unloaded() {
+    let place = Place::new();
+    // Without unique symbols, for which the loader never unloads it.
+    let options = ["-shared", "-fPIC", "-fno-gnu-unique"];
+    let plug_in = place.compile("tests/programs/plug_in.cpp", &options);
+    let host = place.compile("tests/programs/plug_in_host.c", &["-Wl,--as-needed"]);
+    assert_eq!(place.run(host, &[plug_in.to_str().unwrap()]), "all rounds\n");
+}
+
 #[test]
 fn a_program_of_an_older_or_a_newer_header_works() {
     let place = Place::new();

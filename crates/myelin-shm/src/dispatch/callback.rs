@@ -9,7 +9,6 @@ mod thread;
 
 use std::any::Any;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub(crate) use concurrent::Concurrent;
@@ -21,6 +20,7 @@ use crate::data_plane::subscription::{Reader, SubscriptionShared, Taken};
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::endpoint::{AfterReader, Observer, Subscriber};
 use crate::error::Error;
+use crate::os::thread::Thread;
 use crate::sync::{AtomicBool, AtomicU64, Ordering, lock};
 use crate::topic::Topic;
 use crate::user_code::is_inside;
@@ -72,7 +72,7 @@ pub struct Callback {
     shared: Arc<Shared>,
     subscription: Arc<SubscriptionShared>,
     observer: Observer,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Thread>,
 }
 
 /// What a callback's runners tell its handle.
@@ -177,7 +177,7 @@ impl Drop for Callback {
         // Here, as its function may be the caller; the thread that the caller waits for would wait for it.
         self.observer.end_listening();
         if !is_inside() {
-            let _ = thread.join(); // a panic of the function's own `Drop` ends here
+            thread.join();
         }
     }
 }

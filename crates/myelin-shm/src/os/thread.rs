@@ -1,13 +1,16 @@
 //! The library's own threads: their name, the CPUs they run on, and their scheduling policy.
 
 use std::io::Error as IoError;
-use std::sync::mpsc;
-use std::thread::JoinHandle;
+use std::os::unix::thread::JoinHandleExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
+use std::thread::{JoinHandle, ThreadId};
 
 use rustix::process::Pid;
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::error::Error;
+use crate::sync::lock;
 
 /// How the threads run that a node starts: its own, its callbacks', the one that wakes asynchronous tasks.
 /// What is not chosen is that of the process's first thread (CPUs) or the kernel's usual (policy), whoever
@@ -67,7 +70,7 @@ impl Threads {
         &self,
         role: &str,
         run: impl FnOnce() + Send + 'static,
-    ) -> Result<JoinHandle<()>, Error> {
+    ) -> Result<Thread, Error> {
         self.start(std::thread::Builder::new(), role, run)
     }
 
@@ -77,7 +80,7 @@ impl Threads {
         &self,
         role: &str,
         run: impl FnOnce() + Send + 'static,
-    ) -> Result<JoinHandle<()>, Error> {
+    ) -> Result<Thread, Error> {
         self.start(std::thread::Builder::new().stack_size(SMALL_STACK_BYTES), role, run)
     }
 
@@ -86,33 +89,34 @@ impl Threads {
         builder: std::thread::Builder,
         role: &str,
         run: impl FnOnce() + Send + 'static,
-    ) -> Result<JoinHandle<()>, Error> {
+    ) -> Result<Thread, Error> {
         let prefix = if self.name.is_empty() { "myelin" } else { &self.name };
         let builder = builder.name(format!("{prefix}-{role}"));
-        let (threads, (to, from)) = (self.clone(), mpsc::channel());
-        let body = move || {
-            let applied = threads.apply();
-            let is_applied = applied.is_ok();
-            let _ = to.send(applied); // it is waited for
-            drop(to);
-            if is_applied {
-                run();
-            }
-        };
-        let thread = without_signals(|| builder.spawn(body));
-        let thread = thread.map_err(|error| Error::system("starting a thread", error))?;
-        match from.recv() {
-            Ok(Err((doing, error))) => Err(Error::system(doing, error)),
-            _ => Ok(thread),
+        stay_loaded();
+        let work = Arc::<Work>::default();
+        let its = work.clone();
+        let body = move || its.wait_for().into_iter().for_each(|run| run());
+        let handle = without_signals(|| builder.spawn(body));
+        let handle = handle.map_err(|error| Error::system("starting a thread", error))?;
+        if let Err((doing, error)) = self.apply(&handle) {
+            work.set(State::Taken);
+            return Err(Error::system(doing, error));
         }
+        work.set(State::Ready(Box::new(run)));
+        Ok(Thread { handle, work })
     }
 
-    /// Has the thread that calls it run as chosen.
-    fn apply(&self) -> Result<(), (&'static str, IoError)> {
+    /// Has a thread run as chosen.
+    fn apply(&self, thread: &JoinHandle<()>) -> Result<(), (&'static str, IoError)> {
         if cfg!(miri) {
             return Ok(());
         }
         let failed = |doing| move |error: rustix::io::Errno| (doing, IoError::from(error));
+        let outcome = |doing, code: i32| match code {
+            0 => Ok(()),
+            code => Err((doing, IoError::from_raw_os_error(code))),
+        };
+        let thread = thread.as_pthread_t();
         let cpus = if self.cpus.is_empty() {
             // A thread's id is that of the process for the first one.
             sched_getaffinity(Pid::from_raw(std::process::id() as i32))
@@ -122,18 +126,113 @@ impl Threads {
             self.cpus.iter().for_each(|cpu| chosen.set(*cpu));
             chosen
         };
-        sched_setaffinity(None, &cpus).map_err(failed("pinning a thread to its CPUs"))?;
+        // SAFETY: the thread has not been joined; a set of CPUs is plain bits for both crates.
+        let pinned = unsafe {
+            libc::pthread_setaffinity_np(thread, size_of::<CpuSet>(), (&raw const cpus).cast())
+        };
+        outcome("pinning a thread to its CPUs", pinned)?;
         let (policy, priority) = match self.policy {
             Policy::Usual => (libc::SCHED_OTHER, 0),
             Policy::Fifo(priority) => (libc::SCHED_FIFO, i32::from(priority)),
         };
         let parameters = libc::sched_param { sched_priority: priority };
-        // SAFETY: the parameters outlive the call; 0 is the thread that calls.
-        match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
-            0 => Ok(()),
-            _ => Err(("setting a thread's policy (CAP_SYS_NICE)", IoError::last_os_error())),
+        // SAFETY: the parameters outlive the call; the thread has not been joined.
+        let set = unsafe { libc::pthread_setschedparam(thread, policy, &raw const parameters) };
+        outcome("setting a thread's policy (CAP_SYS_NICE)", set)
+    }
+}
+
+/// A thread that the library has started.
+///
+/// Nobody waits for one that has not begun: it may need the loader's lock first, which whoever waits has
+/// while a library's constructors or destructors run in `dlopen` or `dlclose`.
+#[derive(Debug)]
+pub struct Thread {
+    handle: JoinHandle<()>,
+    work: Arc<Work>,
+}
+
+impl Thread {
+    /// Its id.
+    pub fn id(&self) -> ThreadId {
+        self.handle.thread().id()
+    }
+
+    /// Waits for its end. It has been asked to end: if it has not begun, its work is done here instead.
+    pub fn join(self) {
+        // A panic ends here, wherever it was.
+        match self.work.take() {
+            Some(run) => _ = catch_unwind(AssertUnwindSafe(run)),
+            None => _ = self.handle.join(),
         }
     }
+}
+
+/// What a thread is to do. Whoever takes it does it.
+#[derive(Default)]
+struct Work {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+type Run = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+enum State {
+    /// The thread must not begin yet.
+    #[default]
+    Unset,
+    Ready(Run),
+    Taken,
+}
+
+impl Work {
+    fn set(&self, state: State) {
+        *lock(&self.state) = state;
+        self.changed.notify_one();
+    }
+
+    fn take(&self) -> Option<Run> {
+        match std::mem::replace(&mut *lock(&self.state), State::Taken) {
+            State::Ready(run) => Some(run),
+            State::Unset | State::Taken => None,
+        }
+    }
+
+    /// The thread's own. Not by a channel, whose thread-local data would need the loader's lock.
+    fn wait_for(&self) -> Option<Run> {
+        let is_unset = |state: &mut State| matches!(state, State::Unset);
+        let set = self.changed.wait_while(lock(&self.state), is_unset);
+        drop(set.unwrap_or_else(PoisonError::into_inner));
+        self.take()
+    }
+}
+
+impl std::fmt::Debug for Work {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Work").finish_non_exhaustive()
+    }
+}
+
+/// Keeps the library that this is linked into mapped until the process ends: a thread that nobody waited for
+/// begins after `dlclose`.
+fn stay_loaded() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if cfg!(miri) {
+            return;
+        }
+        // SAFETY: `info` is plain data, filled in before it is read; the address is one of this library. The
+        // program itself is no library: there the loader finds none, and nothing is done.
+        unsafe {
+            let mut info: libc::Dl_info = std::mem::zeroed();
+            let here = (stay_loaded as fn()) as *const libc::c_void;
+            if libc::dladdr(here, &raw mut info) != 0 && !info.dli_fname.is_null() {
+                let how = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+                libc::dlopen(info.dli_fname, how);
+            }
+        }
+    });
 }
 
 const SMALL_STACK_BYTES: usize = 256 << 10;
@@ -153,6 +252,10 @@ fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
+    use rustix::thread::sched_setaffinity;
+
     use super::*;
 
     fn policy() -> i32 {
@@ -171,7 +274,7 @@ mod tests {
                 let name = std::thread::current().name().map(str::to_owned);
                 to.send((name, sched_getaffinity(None).unwrap(), policy())).unwrap();
             };
-            threads.spawn("node", run).unwrap().join().unwrap();
+            threads.spawn("node", run).unwrap().handle.join().unwrap();
             from.recv().unwrap()
         };
         let chosen = Threads { name: "lidar".into(), cpus: vec![cpu], policy: Policy::Usual };
