@@ -197,7 +197,9 @@ fn a_publish_that_has_waited_too_long_gives_its_loan_back() {
 #[test]
 fn a_loan_that_is_dropped_in_its_publishers_callback_is_not_lost() {
     use std::cell::RefCell;
-    thread_local!(static LOAN: RefCell<Option<myelin::Loan<'static, [u8]>>> = RefCell::new(None));
+    thread_local! {
+        static LOAN: RefCell<Option<myelin::Loan<'static, [u8]>>> = const { RefCell::new(None) };
+    }
     let (_folder, node) = node();
     let topic = node.topic::<[u8]>("image");
     let publisher = topic.publisher_builder().loans_max(1).open().unwrap();
@@ -219,8 +221,11 @@ type Call = Arc<dyn Fn() + Send + Sync>;
 /// What a function is set with is kept until its calls have been counted.
 type Kept = Box<dyn Any + Send>;
 
-/// Where a library calls code of its user: each sets a function and brings about a call of it.
-const PLACES: &[(&str, fn(&Node, Call) -> Kept)] = &[
+/// Sets a function somewhere, and brings about a call of it.
+type Place = fn(&Node, Call) -> Kept;
+
+/// Where the library calls code of its user.
+const PLACES: &[(&str, Place)] = &[
     ("on_sample, in the publish", in_publish),
     ("on_sample, in the publish of a shared publisher", in_shared_publish),
     ("on_sample, in the callback's thread", in_callback_thread),
