@@ -14,6 +14,7 @@ pub use crate::control_plane::protocol::{PeerInfo, RefusedPeer};
 pub use crate::control_plane::proxy::Proxy;
 use crate::control_plane::reactor::{LISTENER, Reactor};
 use crate::control_plane::registry::Registry;
+pub use crate::control_plane::warnings::report_failure;
 use crate::data_plane::publication::Writer;
 use crate::data_plane::subscription::{Reader, SubscriptionShared};
 use crate::dispatch::dispatcher::Dispatcher;
