@@ -551,3 +551,33 @@ fn a_function_of_events_may_drop_the_callback_that_it_is_of() {
         from.recv_timeout(WATCHDOG).unwrap();
     });
 }
+
+/// While one function of a topic runs in a publish, the callbacks of others end; the function may wait for the
+/// thread that ends them.
+#[test]
+fn a_callback_ends_while_another_one_of_its_topic_runs() {
+    ends("ending a callback beside another one", || {
+        let (_folder, node) = node();
+        let topic = node.topic::<u64>("main");
+        let publisher = topic.publisher().unwrap();
+        let other: Arc<Mutex<Option<Callback>>> = Arc::default();
+        let its = other.clone();
+        let subscribers = [topic.subscriber().unwrap(), topic.subscriber().unwrap()];
+        assert!(publisher.wait_for_match(2, WATCHDOG));
+        let [first, second] = subscribers;
+        let first = first.on_sample(move |_| {
+            let other = its.lock().unwrap().take();
+            thread::spawn(move || drop(other)).join().unwrap();
+        });
+        let calls = Arc::new(AtomicU64::new(0));
+        let its = calls.clone();
+        let count = move |_: &Sample<u64>| _ = its.fetch_add(1, Ordering::Relaxed);
+        *other.lock().unwrap() = Some(second.on_sample(count).unwrap());
+        for count in 0..10 {
+            publisher.publish_copy(&count).unwrap();
+        }
+        assert_eq!(first.unwrap().panics(), 0);
+        assert_eq!(calls.load(Ordering::Relaxed), 0, "it was ended before its turn");
+        until("the end of the match", || publisher.matched() == 0);
+    });
+}

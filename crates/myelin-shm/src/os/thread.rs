@@ -160,11 +160,15 @@ impl Thread {
 
     /// Waits for its end. It has been asked to end: if it has not begun, its work is done here instead.
     pub fn join(self) {
-        // A panic ends here, wherever it was.
-        match self.work.take() {
-            Some(run) => _ = catch_unwind(AssertUnwindSafe(run)),
-            None => _ = self.handle.join(),
+        if !self.begin_here() {
+            let _ = self.handle.join(); // a panic ends here, wherever it was
         }
+    }
+
+    /// Does its work here if it has not begun. Whether that was so.
+    pub(crate) fn begin_here(&self) -> bool {
+        let work = self.work.take();
+        work.map(|run| catch_unwind(AssertUnwindSafe(run))).is_some()
     }
 }
 
@@ -212,6 +216,16 @@ impl std::fmt::Debug for Work {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.debug_struct("Work").finish_non_exhaustive()
     }
+}
+
+/// A seq-cst fence in all threads of this process, of which the others pay nothing for it. False if the kernel
+/// has none, or may not.
+pub(crate) fn barrier() -> bool {
+    const PRIVATE_EXPEDITED: i32 = 1 << 3;
+    const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
+    // SAFETY: no memory is passed.
+    let call = |command: i32| unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 };
+    !cfg!(miri) && call(REGISTER_PRIVATE_EXPEDITED) && call(PRIVATE_EXPEDITED)
 }
 
 /// Keeps the library that this is linked into mapped until the process ends: a thread that nobody waited for

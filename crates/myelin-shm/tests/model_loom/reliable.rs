@@ -9,7 +9,7 @@ use myelin_shm::data_plane::subscription::Reader;
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 
 use crate::endpoints::{pair, subscriber};
-use crate::{PREEMPTIONS, explore, mutant};
+use crate::{Kept, PREEMPTIONS, explore, mutant};
 
 /// A publisher with room for one sample, and its subscriber. In a model no time passes, so it waits for as
 /// long as it takes.
@@ -77,7 +77,8 @@ fn leaves() {
 /// The ring is full and the subscriber dead; the node's thread removes it, and wakes the publisher once or
 /// until it has noticed.
 fn dies(is_woken_again: bool) {
-    let (mut writer, reader) = reliable();
+    let (writer, reader) = reliable();
+    let (mut writer, reader) = (Kept::new(writer), Kept::new(reader));
     let shared: std::sync::Arc<PublicationShared> = writer.shared().clone();
     let node = thread::spawn(move || {
         if let Some(detached) = shared.detach(2) {
