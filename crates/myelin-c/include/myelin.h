@@ -682,6 +682,12 @@ myelin_code myelin_callback_lost(struct myelin_callback *callback, uint64_t *sam
 // was none. Most likely the function keeps too many samples.
 myelin_code myelin_callback_error(struct myelin_callback *callback);
 
+// Says that a function of the program's, which Myelin has called, has thrown `what`, where Myelin says its own
+// warnings: on stderr, or in the program's `tracing` subscriber. For wrappers in languages with exceptions,
+// which must catch them: nothing may be thrown through Myelin. `function` names where it was set. Any thread.
+void myelin_report_exception(const char *function,
+                             const char *what);
+
 // Makes a client of a service with requests and replies of these types; NULL is bytes of any number. It
 // finds the server, now or when that comes. Their alignment is at most 16.
 myelin_code myelin_client_open(struct myelin_node *node,

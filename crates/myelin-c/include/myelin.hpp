@@ -13,7 +13,8 @@
 //            that they came from: what outlives it is an error MYELIN_ERROR_HANDLE, never more.
 // ERRORS     A Result<T> has a value or an Error; value() throws the Error. Nothing else here throws, except
 //            what the program's own functions throw where they are not callbacks. A callback that throws is
-//            caught: the next sample is delivered, and Callback::thrown() says what it was.
+//            caught: the next sample is delivered, the exception is reported once, as Myelin reports its
+//            own warnings, and Callback::thrown() says what it was.
 // THREADS    As in myelin.h: a Publisher, Subscriber, Client, Server, WaitSet is used by one thread at a time.
 #ifndef MYELIN_HPP
 #define MYELIN_HPP
@@ -378,8 +379,10 @@ private:
 
 /// A function of the program's, which may throw and must not let that out.
 template <class F> struct Called {
-  explicit Called(F function) : function(std::move(function)) {}
+  Called(F function, const char *name) : function(std::move(function)), name(name) {}
   F function;
+  const char *name; // where it was set
+  bool is_reported = false;
   std::shared_ptr<std::pair<std::mutex, std::optional<std::string>>> thrown =
       std::make_shared<std::pair<std::mutex, std::optional<std::string>>>();
 
@@ -393,6 +396,7 @@ template <class F> struct Called {
     }
   }
   void keep(const char *what) noexcept try {
+    if (!std::exchange(is_reported, true)) myelin_report_exception(name, what);
     std::lock_guard lock(thrown->first);
     thrown->second = what;
   } catch (...) { // no memory for the message
@@ -598,10 +602,10 @@ public:
     return descriptor;
   }
   /// Calls `call(const Sample<T> &)` with each sample from now on; `clone` keeps one. What it throws is
-  /// caught: Callback::thrown().
+  /// caught and reported once: Callback::thrown().
   template <class F> Result<Callback> on_sample(F call) && {
     using Call = detail::Called<F>;
-    auto context = std::make_unique<Call>(std::move(call));
+    auto context = std::make_unique<Call>(std::move(call), "on_sample");
     auto thrown = context->thrown;
     auto trampoline = [](const myelin_sample *lent, void *context) {
       // Lent, not held: its memory is not released here.
@@ -854,11 +858,11 @@ public:
     if (code == MYELIN_NOTHING) return std::optional<Request<Req, Rep>>();
     return std::optional<Request<Req, Rep>>(Request<Req, Rep>(request));
   }
-  /// Calls `call(Request<Req, Rep>)` with each request from now on. What it throws is caught, and the
-  /// client told that there is no reply.
+  /// Calls `call(Request<Req, Rep>)` with each request from now on. What it throws is caught and reported
+  /// once, and the client told that there is no reply.
   template <class F> Result<Callback> on_request(F call) && {
     using Call = detail::Called<F>;
-    auto context = std::make_unique<Call>(std::move(call));
+    auto context = std::make_unique<Call>(std::move(call), "on_request");
     auto thrown = context->thrown;
     auto trampoline = [](myelin_request *request, void *context) {
       (*static_cast<Call *>(context))(Request<Req, Rep>(*request));

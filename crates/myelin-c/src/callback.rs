@@ -1,6 +1,6 @@
 //! Functions that are called with samples or requests.
 
-use std::ffi::c_void;
+use std::ffi::{CStr, c_char, c_void};
 
 use myelin::Callback;
 
@@ -123,6 +123,26 @@ pub unsafe extern "C" fn myelin_callback_lost(
 pub unsafe extern "C" fn myelin_callback_error(callback: *mut myelin_callback) -> myelin_code {
     // SAFETY: as the caller promises.
     enter(|| unsafe { of(callback)?.error().map_or(Ok(MYELIN_OK), |error| Err(error.into())) })
+}
+
+/// Says that a function of the program's, which Myelin has called, has thrown `what`, where Myelin says its own
+/// warnings: on stderr, or in the program's `tracing` subscriber. For wrappers in languages with exceptions,
+/// which must catch them: nothing may be thrown through Myelin. `function` names where it was set. Any thread.
+///
+/// # Safety
+/// Both are NULL or end with a zero.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_report_exception(function: *const c_char, what: *const c_char) {
+    let text = |text: *const c_char| match text.is_null() {
+        true => "?".into(),
+        // SAFETY: it ends with a zero.
+        false => unsafe { CStr::from_ptr(text) }.to_string_lossy(),
+    };
+    let _ = enter(|| {
+        let reason = format!("it threw: {}; it stays set", text(what));
+        myelin::report_failure("", &text(function), &reason);
+        Ok(MYELIN_OK)
+    });
 }
 
 unsafe fn of<'a>(callback: *mut myelin_callback) -> Result<&'a Callback, Failure> {

@@ -5,7 +5,7 @@ mod support;
 use std::process::Command;
 
 use myelin::{Bool, LayoutHash, PlainData};
-use support::{Place, crate_folder, library, said};
+use support::{Place, crate_folder, end, library, said};
 
 #[test]
 fn each_part_in_c_does_what_the_header_says() {
@@ -19,7 +19,12 @@ fn each_part_in_cpp_does_what_the_header_says() {
     for standard in ["-std=c++17", "-std=c++20"] {
         let place = Place::new();
         let program = place.compile("tests/programs/parts.cpp", &[standard]);
-        assert_eq!(place.run(program, &[]), "all parts\n", "{standard}");
+        let output = end(place.start(program, &[]));
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(said(output), "all parts\n", "{standard}");
+        for thrown in ["on_sample: it threw: odd;", "on_request: it threw: something"] {
+            assert_eq!(errors.matches(thrown).count(), 1, "{errors}");
+        }
     }
 }
 
@@ -59,6 +64,17 @@ fn what_threads_write_is_seen_after_a_wait_and_an_end() {
     let place = Place::new();
     let program = place.compile("tests/programs/threads.c", &[]);
     assert_eq!(place.run(program, &[]), "all threads\n");
+}
+
+/// The loader's lock is held meanwhile, which each new thread needs before it begins.
+#[test]
+fn a_plug_in_opens_and_closes_a_node_while_it_is_loaded_and_unloaded() {
+    let place = Place::new();
+    // Without unique symbols, for which the loader never unloads it.
+    let options = ["-shared", "-fPIC", "-fno-gnu-unique"];
+    let plug_in = place.compile("tests/programs/plug_in.cpp", &options);
+    let host = place.compile("tests/programs/plug_in_host.c", &["-Wl,--as-needed"]);
+    assert_eq!(place.run(host, &[plug_in.to_str().unwrap()]), "all rounds\n");
 }
 
 #[test]

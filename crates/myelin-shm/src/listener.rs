@@ -5,12 +5,11 @@
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 
 use crate::control_plane::warnings::report_panic;
 use crate::error::Error;
 use crate::os::fork;
-use crate::os::thread::Threads;
+use crate::os::thread::{Thread, Threads};
 use crate::sync::lock;
 use crate::user_code::{Inside, is_inside};
 
@@ -58,7 +57,7 @@ struct Due {
 #[derive(Debug)]
 pub(crate) struct ListenerThread {
     queue: Arc<Queue>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Thread>,
     mark: u32,
 }
 
@@ -94,7 +93,7 @@ impl Drop for ListenerThread {
         if let Some(thread) = thread
             && !is_inside()
         {
-            let _ = thread.join(); // it does not panic
+            thread.join();
         }
     }
 }

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use crate::control_plane::directory::Kind;
@@ -15,6 +14,7 @@ pub use crate::control_plane::protocol::{PeerInfo, RefusedPeer};
 pub use crate::control_plane::proxy::Proxy;
 use crate::control_plane::reactor::{LISTENER, Reactor};
 use crate::control_plane::registry::Registry;
+pub use crate::control_plane::warnings::report_failure;
 use crate::data_plane::publication::Writer;
 use crate::data_plane::subscription::{Reader, SubscriptionShared};
 use crate::dispatch::dispatcher::Dispatcher;
@@ -27,7 +27,7 @@ use crate::os::fork;
 pub use crate::os::latency_guard::LATENCY_DEVICE;
 use crate::os::latency_guard::LatencyGuard;
 use crate::os::poll::Poll;
-pub use crate::os::thread::{Policy, Threads};
+pub use crate::os::thread::{Policy, Thread, Threads};
 use crate::sync::lock;
 use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic};
 use crate::waiting::wake_table::WakeTable;
@@ -75,7 +75,7 @@ pub struct Node(Arc<Handle>);
 /// Ends the thread when the last handle is dropped.
 struct Handle {
     core: Arc<Core>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<Thread>>,
     table: Mutex<Option<Arc<WakeTable>>>,
     listeners: Mutex<Option<ListenerThread>>,
     /// The folder of its sockets.
@@ -344,11 +344,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::System`] if there can be no further thread, or it may not run as chosen.
-    pub fn spawn(
-        &self,
-        role: &str,
-        run: impl FnOnce() + Send + 'static,
-    ) -> Result<JoinHandle<()>, Error> {
+    pub fn spawn(&self, role: &str, run: impl FnOnce() + Send + 'static) -> Result<Thread, Error> {
         self.checked()?;
         self.0.threads.spawn(role, run)
     }
@@ -392,10 +388,9 @@ impl Drop for Handle {
         self.core.stop();
         // The thread itself may drop the last handle, with the last sample.
         if let Some(thread) = thread
-            && !crate::os::thread::is_current(&thread)
+            && !thread.is_current()
         {
-            // It does not panic; if it did, there is nothing left to do.
-            let _ = thread.join();
+            thread.join();
         }
     }
 }

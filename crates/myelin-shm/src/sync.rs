@@ -137,8 +137,6 @@ pub enum Step {
     Gone,
     /// That a subscriber lets go of a publisher that has gone, once it has read all of it.
     Finished,
-    /// That a publisher that waits for a subscriber that has gone is woken until it has noticed.
-    Detach,
 }
 
 /// The seq-cst fence of a step.

@@ -222,7 +222,8 @@ impl World {
             Op::PublishCopy(length) => self.publish_copy(*length),
             Op::Discard(which) if !self.loans.is_empty() => {
                 let (loan, _) = self.loans.remove(which.index(self.loans.len()));
-                self.writer.as_mut().unwrap().discard(loan);
+                // SAFETY: the loan is this writer's.
+                unsafe { self.writer.as_mut().unwrap().discard(loan) };
             }
             Op::Take(which) | Op::Hold(which) if !self.readers.is_empty() => {
                 let keep = matches!(op, Op::Hold(_));
@@ -285,7 +286,8 @@ impl World {
         let writer = self.writer.as_mut().unwrap();
         // SAFETY: the loan's writer exists.
         unsafe { loan.bytes_mut() }.copy_from_slice(&payload(self.published.len() as u64, length));
-        let published = writer.publish(loan);
+        // SAFETY: the loan is this writer's.
+        let published = unsafe { writer.publish(loan) };
         self.is_done(published, length, full);
     }
 
@@ -378,7 +380,8 @@ impl World {
         }
         let Some(mut writer) = self.writer.take() else { return };
         for (loan, _) in self.loans.drain(..) {
-            writer.discard(loan);
+            // SAFETY: the loan is this writer's.
+            unsafe { writer.discard(loan) };
         }
         let kept = self.published.iter().rev().take(self.qos.history as usize);
         let kept = kept.filter(|length| **length > INLINE_BYTES_MAX).count();

@@ -79,10 +79,12 @@ fn write(mut writer: Writer, id: u64, published: &AtomicU64, reliable: bool) -> 
         // SAFETY: the loan's writer exists.
         fill(unsafe { loan.bytes_mut() }, id, count);
         if random.below(16) == 0 {
-            writer.discard(loan);
+            // SAFETY: the loan is this writer's.
+            unsafe { writer.discard(loan) };
             continue;
         }
-        let done = writer.publish(loan).unwrap();
+        // SAFETY: the loan is this writer's.
+        let done = unsafe { writer.publish(loan) }.unwrap();
         assert_eq!(done, Published { sequence: count, passed_over: 0 }, "none stands still");
         count += 1;
         published.store(count, Ordering::Release);

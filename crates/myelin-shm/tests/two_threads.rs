@@ -23,7 +23,8 @@ fn publish(writer: &mut Writer) {
         let mut loan = writer.loan(length as u64).unwrap();
         // SAFETY: the writer lives.
         unsafe { loan.bytes_mut() }.fill(sequence as u8);
-        assert_eq!(writer.publish(loan).unwrap().sequence, sequence);
+        // SAFETY: the loan is this writer's.
+        assert_eq!(unsafe { writer.publish(loan) }.unwrap().sequence, sequence);
         if cfg!(miri) {
             std::thread::yield_now();
         }

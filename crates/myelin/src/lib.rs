@@ -104,6 +104,8 @@ pub use myelin_derive::PlainData;
 pub use myelin_shm::Error;
 pub use myelin_shm::data_plane::publication::Published;
 pub use myelin_shm::event::Event;
+#[doc(hidden)]
+pub use myelin_shm::node::report_failure;
 pub use myelin_shm::node::{
     Counters, EndpointInfo, Graph, MatchInfo, MatchState, PeerInfo, Policy, RemoteEndpointInfo,
     Threads, TypeInfo,

@@ -74,16 +74,19 @@ impl<T: Payload + ?Sized> Publisher<T> {
     }
 
     /// Publishes a loan of this publisher, here and on other hosts.
+    /// [`Loan`] and [`SharedLoan`](crate::SharedLoan) pass no other.
     #[inline]
     pub(crate) fn publish_memory(&self, memory: Memory) -> Result<Published, Error> {
         let Some(outlet) = &self.outlet else {
-            return self.with_writer(|writer| writer.publish(memory.into_raw()));
+            // SAFETY: it is a loan of this publisher.
+            return self.with_writer(|writer| unsafe { writer.publish(memory.into_raw()) });
         };
         self.with_writer(|writer| {
             let late = match outlet.make_room() {
                 Ok(late) => late,
                 Err(error) => {
-                    writer.discard(memory.into_raw());
+                    // SAFETY: it is a loan of this publisher, as below.
+                    unsafe { writer.discard(memory.into_raw()) };
                     return Err(error);
                 }
             };
@@ -92,10 +95,12 @@ impl<T: Payload + ?Sized> Publisher<T> {
                 // What is published is a copy, and the loan's memory goes back to the writer.
                 let mut copy = [0; INLINE_BYTES_MAX];
                 copy[..bytes].copy_from_slice(memory.bytes());
-                let published = writer.publish(memory.into_raw())?;
+                // SAFETY: as above.
+                let published = unsafe { writer.publish(memory.into_raw()) }?;
                 return outlet.write(&copy[..bytes]).map(|()| with_late(published, late));
             }
-            let published = writer.publish(memory.into_raw())?;
+            // SAFETY: as above.
+            let published = unsafe { writer.publish(memory.into_raw()) }?;
             // SAFETY: the slot keeps its bytes until a later loan reuses it, and there is none before
             // this call ends: who comes back to this publisher meanwhile is turned away (`busy`).
             let payload = unsafe { std::slice::from_raw_parts(pointer, bytes) };
@@ -124,7 +129,8 @@ impl<T: Payload + ?Sized> Publisher<T> {
             return unsafe { self.publication.discard_later(raw) };
         }
         let _ = self.with_writer(|writer| {
-            writer.discard(raw);
+            // SAFETY: as above.
+            unsafe { writer.discard(raw) };
             Ok(())
         });
     }

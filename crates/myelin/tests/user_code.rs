@@ -197,7 +197,9 @@ fn a_publish_that_has_waited_too_long_gives_its_loan_back() {
 #[test]
 fn a_loan_that_is_dropped_in_its_publishers_callback_is_not_lost() {
     use std::cell::RefCell;
-    thread_local!(static LOAN: RefCell<Option<myelin::Loan<'static, [u8]>>> = RefCell::new(None));
+    thread_local! {
+        static LOAN: RefCell<Option<myelin::Loan<'static, [u8]>>> = const { RefCell::new(None) };
+    }
     let (_folder, node) = node();
     let topic = node.topic::<[u8]>("image");
     let publisher = topic.publisher_builder().loans_max(1).open().unwrap();
@@ -219,8 +221,11 @@ type Call = Arc<dyn Fn() + Send + Sync>;
 /// What a function is set with is kept until its calls have been counted.
 type Kept = Box<dyn Any + Send>;
 
-/// Where a library calls code of its user: each sets a function and brings about a call of it.
-const PLACES: &[(&str, fn(&Node, Call) -> Kept)] = &[
+/// Sets a function somewhere, and brings about a call of it.
+type Place = fn(&Node, Call) -> Kept;
+
+/// Where the library calls code of its user.
+const PLACES: &[(&str, Place)] = &[
     ("on_sample, in the publish", in_publish),
     ("on_sample, in the publish of a shared publisher", in_shared_publish),
     ("on_sample, in the callback's thread", in_callback_thread),
@@ -544,5 +549,35 @@ fn a_function_of_events_may_drop_the_callback_that_it_is_of() {
         *callback.lock().unwrap() = Some(subscriber.on_sample(|_| ()).unwrap());
         let _publisher = topic.publisher().unwrap();
         from.recv_timeout(WATCHDOG).unwrap();
+    });
+}
+
+/// While one function of a topic runs in a publish, the callbacks of others end; the function may wait for the
+/// thread that ends them.
+#[test]
+fn a_callback_ends_while_another_one_of_its_topic_runs() {
+    ends("ending a callback beside another one", || {
+        let (_folder, node) = node();
+        let topic = node.topic::<u64>("main");
+        let publisher = topic.publisher().unwrap();
+        let other: Arc<Mutex<Option<Callback>>> = Arc::default();
+        let its = other.clone();
+        let subscribers = [topic.subscriber().unwrap(), topic.subscriber().unwrap()];
+        assert!(publisher.wait_for_match(2, WATCHDOG));
+        let [first, second] = subscribers;
+        let first = first.on_sample(move |_| {
+            let other = its.lock().unwrap().take();
+            thread::spawn(move || drop(other)).join().unwrap();
+        });
+        let calls = Arc::new(AtomicU64::new(0));
+        let its = calls.clone();
+        let count = move |_: &Sample<u64>| _ = its.fetch_add(1, Ordering::Relaxed);
+        *other.lock().unwrap() = Some(second.on_sample(count).unwrap());
+        for count in 0..10 {
+            publisher.publish_copy(&count).unwrap();
+        }
+        assert_eq!(first.unwrap().panics(), 0);
+        assert_eq!(calls.load(Ordering::Relaxed), 0, "it was ended before its turn");
+        until("the end of the match", || publisher.matched() == 0);
     });
 }

@@ -95,6 +95,41 @@ static void callbacks(const myelin::Node &node) {
   CHECK(!closed && closed.error().code() == MYELIN_ERROR_HANDLE);
 }
 
+// Two threads publish, each to a topic whose function publishes to the other's, and looks at it.
+static void crossing(const myelin::Node &node) {
+  struct Side {
+    Pair<std::uint64_t> ends;
+    myelin::Publisher<std::uint64_t> to_other;
+  };
+  auto topics = {node.topic<std::uint64_t>("crossing a").depth(64), node.topic<std::uint64_t>("crossing b").depth(64)};
+  auto [a, b] = std::pair(*topics.begin(), *(topics.begin() + 1));
+  Side sides[] = {{{a.publisher().value(), a.subscriber().value()}, b.publisher().value()},
+                  {{b.publisher().value(), b.subscriber().value()}, a.publisher().value()}};
+  std::atomic<int> running = 0;
+  std::vector<myelin::Callback> callbacks;
+  for (Side &side : sides) {
+    CHECK(side.ends.publisher.wait_for_match(1, watchdog).value());
+    callbacks.push_back(std::move(side.ends.subscriber).on_sample([&](const myelin::Sample<std::uint64_t> &sample) {
+      if (*sample != 0) return;
+      for (running++; running < 2;) std::this_thread::yield(); // at the first call of each
+      side.to_other.publish_copy(1).value();
+      { auto discarded = side.to_other.loan().value(); }
+      if (side.to_other.matched() != 1) throw std::logic_error("no match");
+      side.ends.publisher.events().value();
+      node.graph().value();
+      CHECK(node.topic<std::uint64_t>("crossing c").publisher());
+    }).value());
+  }
+  std::vector<std::thread> threads;
+  for (Side &side : sides)
+    threads.emplace_back([&] { for (int i = 0; i < 20; i++) side.ends.publisher.publish_copy(0).value(); });
+  for (auto &thread : threads) thread.join();
+  for (auto &callback : callbacks) {
+    while (callback.calls() < 40) std::this_thread::yield();
+    CHECK(!callback.thrown() && callback.lost() == 0);
+  }
+}
+
 static void wait_sets(const myelin::Node &node) {
   auto [publisher, subscriber] = pair<std::uint64_t>(node, "sets");
   auto set = node.wait_set().value();
@@ -193,6 +228,7 @@ int main() {
   values(node);
   slices(node);
   callbacks(node);
+  crossing(node);
   wait_sets(node);
   services(node);
   graph_and_network(node);

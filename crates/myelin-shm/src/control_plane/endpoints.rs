@@ -10,7 +10,7 @@ use crate::control_plane::message::{PASSED_MIN, SegmentSize};
 use crate::control_plane::protocol::query::Counted;
 use crate::control_plane::protocol::{Action, Input, Pair, RemoteInfo, Reservation};
 use crate::control_plane::qos_monitor::{Change, Monitors, QosMonitor};
-use crate::data_plane::publication::{PublicationShared, RemoteSubscriber};
+use crate::data_plane::publication::{Detached, PublicationShared, RemoteSubscriber};
 use crate::data_plane::remote_subscriber::Waking;
 use crate::data_plane::subscription::SubscriptionShared;
 use crate::error::Error;
@@ -29,6 +29,9 @@ pub(crate) struct Endpoints {
     monitors: Monitors,
     /// Of the nodes that our publishers have been matched with.
     tables: WakeTableViews,
+    /// Those that their publishers have yet to notice, and when to wake these again.
+    detached: Vec<(Arc<PublicationShared>, Detached)>,
+    wake_again_ns: Option<u64>,
 }
 
 /// A subscriber of this node. It ends when its reader and all samples are gone, so it is not kept
@@ -80,7 +83,11 @@ impl Endpoints {
             Action::Begin { pair, start } => self.begin(pair, start),
             Action::Release { pair, had_begun } => self.release(pair, had_begun),
             Action::Detach { pair } => {
-                self.publications.get(&pair.publisher)?.detach(pair.subscriber);
+                let publication = self.publications.get(&pair.publisher)?;
+                if let Some(detached) = publication.detach(pair.subscriber) {
+                    self.detached.push((publication.clone(), detached));
+                    self.wake_again_ns = Some(now_ns() + WAKE_AGAIN_NS);
+                }
                 None
             }
             Action::Tell { endpoint, event } => {
@@ -109,13 +116,23 @@ impl Endpoints {
         counted
     }
 
-    /// When deadlines and liveliness are to be looked at.
+    /// When [`do_due`](Self::do_due) has something to do.
     pub(crate) fn due_ns(&self) -> Option<u64> {
-        self.monitors.due_ns()
+        self.monitors.due_ns().into_iter().chain(self.wake_again_ns).min()
     }
 
-    /// Looks at the publishers that are due.
-    pub(crate) fn check_deadlines(&mut self, now_ns: u64) {
+    /// Looks at the publishers whose deadlines and liveliness are due, and wakes those that wait for a
+    /// subscriber that is gone.
+    pub(crate) fn do_due(&mut self, now_ns: u64) {
+        if self.wake_again_ns.is_some_and(|due_ns| due_ns <= now_ns) {
+            self.detached.retain(|(publication, detached)| !detached.is_noticed(publication));
+            let again_ns = now_ns + WAKE_AGAIN_NS;
+            self.wake_again_ns = (!self.detached.is_empty()).then_some(again_ns);
+        }
+        self.check_deadlines(now_ns);
+    }
+
+    fn check_deadlines(&mut self, now_ns: u64) {
         for (watcher, publisher) in self.monitors.take_due(now_ns) {
             let progress = match self.publications.get(&watcher) {
                 Some(publication) => Some((publication.published(), publication.asserted())),
@@ -253,6 +270,8 @@ fn silence(change: Change, endpoint: EndpointId) -> Event {
         Change::Regained => Event::LivelinessRegained { endpoint },
     }
 }
+
+const WAKE_AGAIN_NS: u64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
-use std::thread::{JoinHandle, ThreadId};
+use std::thread::ThreadId;
 use std::time::Duration;
 
 use crate::control_plane::protocol::Input;
@@ -13,7 +13,7 @@ use crate::error::Error;
 use crate::listener::{Call, Listener};
 use crate::os::fork;
 use crate::os::poll::{Poll, WAKER};
-use crate::os::thread::Threads;
+use crate::os::thread::{Thread, Threads};
 use crate::sync::lock;
 use crate::topic::EndpointId;
 use crate::waiting::wait::now_ns;
@@ -201,7 +201,7 @@ impl Core {
 }
 
 /// Starts a node's thread.
-pub(crate) fn start(core: &Arc<Core>, threads: &Threads) -> Result<JoinHandle<()>, Error> {
+pub(crate) fn start(core: &Arc<Core>, threads: &Threads) -> Result<Thread, Error> {
     let core = core.clone();
     threads.spawn_small("node", move || core.run())
 }

@@ -181,12 +181,13 @@ impl Reactor {
         if is_due(self.protocol.due_ns()) {
             self.drive(Input::Tick);
         }
-        self.endpoints.check_deadlines(now_ns);
+        self.endpoints.do_due(now_ns);
     }
 
-    /// Takes all calls that wait.
+    /// Takes calls that wait; of more than a turn's the poll reports the rest at once.
     pub(crate) fn answer_calls(&mut self) {
-        while let Some(listener) = &self.listener {
+        for _ in 0..CALLS_A_TURN {
+            let Some(listener) = &self.listener else { return };
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let accepted = rustix::net::accept_with(listener, flags);
             match accepted {
@@ -420,6 +421,8 @@ pub(crate) const LISTENER: u64 = 0;
 const FIRST_LINK: u64 = 2;
 /// Messages read from one peer before it is another's turn.
 const MESSAGES_A_TURN: usize = 64;
+/// Calls taken before it is the peers' turn.
+const CALLS_A_TURN: usize = 64;
 /// A socket holds some 280 messages.
 const CATCH_UP_TURNS: usize = 5;
 const SEND_AGAIN_NS: u64 = 10_000_000;

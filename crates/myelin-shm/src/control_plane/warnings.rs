@@ -117,16 +117,22 @@ impl Warning {
     }
 }
 
-/// Says that a function of the user's has panicked. `topic` is empty if it is of no topic. No lock may be
-/// held.
+/// Says that a function of the user's has panicked.
 #[cold]
 pub(crate) fn report_panic(topic: &str, function: &str, panic: &(dyn Any + Send)) {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    let text = text.unwrap_or("without a message");
+    report_failure(topic, function, &format!("it panicked: {text}; it stays set"));
+}
+
+/// Says that a function of the user's has failed, as a node says that endpoints do not match. `topic` is empty
+/// if it is of no topic. No lock may be held: a `tracing` subscriber is the user's code.
+#[cold]
+pub fn report_failure(topic: &str, function: &str, reason: &str) {
     let of_topic = if topic.is_empty() { String::new() } else { format!(" of topic `{topic}`") };
     let sides = format!("{function}{of_topic}");
-    let text = text.unwrap_or("without a message").replace(char::is_control, "\u{fffd}");
-    let reason = format!("it panicked: {text}; it stays set");
+    let reason = reason.replace(char::is_control, "\u{fffd}");
     Warning { pair: (0, 0), topic: topic.to_owned(), sides, reason }.say();
 }
 

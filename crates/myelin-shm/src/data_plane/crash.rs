@@ -26,7 +26,7 @@ use crate::data_plane::subscription::{self, Asleep, Reader, Taken};
 use crate::error::Error;
 use crate::os::segment::{Segment, Writers};
 use crate::sync::steps::{dies, elsewhere, interrupted};
-use crate::sync::{Step, leave_out};
+use crate::sync::{Ordering, Step, leave_out};
 use crate::topic::{EndpointId, Late, PublisherQos, Reliability, SubscriberQos};
 use crate::waiting::wait::now_ns;
 use crate::waiting::wake_table::WakeTable;
@@ -152,10 +152,12 @@ fn publish(writer: &mut Writer, id: EndpointId, published: &mut u64, choice: u64
         5..=7 => writer.loan(payload.len() as u64).and_then(|mut loan| {
             // SAFETY: its writer lives.
             unsafe { loan.bytes_mut() }.copy_from_slice(&payload);
-            writer.publish(loan)
+            // SAFETY: the loan is this writer's.
+            unsafe { writer.publish(loan) }
         }),
         8 => match writer.loan(200) {
-            Ok(loan) => return writer.discard(loan),
+            // SAFETY: the loan is this writer's.
+            Ok(loan) => return unsafe { writer.discard(loan) },
             Err(error) => Err(error),
         },
         _ => return writer.assert_liveliness().unwrap(),
@@ -265,7 +267,7 @@ impl World {
     /// Before the end of a dead subscriber's node is heard of, and after it; then another takes its place.
     fn goes_on_without(&mut self, dead: EndpointId) {
         self.publish(2);
-        self.publication.detach(dead);
+        assert!(self.publication.detach(dead).is_none(), "nobody waits for it");
         self.publish(8);
         self.all_have_all();
         self.no_slot_is_lost();
@@ -297,7 +299,7 @@ impl World {
         }
         let all: Vec<_> = subscribers.iter().map(|it| it.reader.shared().id()).collect();
         drop(subscribers);
-        all.into_iter().for_each(|subscriber| publication.detach(subscriber));
+        all.into_iter().for_each(|subscriber| _ = publication.detach(subscriber));
         let counts = writer.slot_counts();
         assert_eq!(counts.free, counts.total, "slots are lost");
     }
@@ -620,3 +622,18 @@ fn a_step_that_is_left_out_is_found_out() {
 const WORLDS: u64 = 100;
 /// More than anything here has.
 const STEPS_MAX: u64 = 2_000;
+
+/// The publisher's thread is about to sleep for the subscriber, and does not run: a low priority's, or a
+/// stopped process's. The node's thread goes on.
+#[test]
+fn who_forgets_a_subscriber_does_not_wait_for_its_publisher() {
+    let qos = PublisherQos { reliability: Reliability::Reliable, ..PublisherQos::default() };
+    let (_writer, publication) = Writer::create(PUBLISHER, &topic(), qos).unwrap();
+    let mut subscriber = Subscribed::new(NEXT, SubscriberQos::default());
+    subscriber.begin(&publication);
+    publication.waits_for.store(NEXT, Ordering::Relaxed);
+    let detached = publication.detach(NEXT).expect("it is waited for");
+    assert!(!detached.is_noticed(&publication));
+    publication.waits_for.store(0, Ordering::Relaxed);
+    assert!(detached.is_noticed(&publication));
+}

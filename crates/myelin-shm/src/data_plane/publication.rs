@@ -4,7 +4,6 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use crate::control_plane::protocol::graph::Counters;
 use crate::data_plane::layout::{
@@ -36,6 +35,22 @@ pub struct SlotSegment {
 }
 
 type Tell<T> = Box<dyn Fn(T) + Send + Sync>;
+
+/// A subscriber that was forgotten while the publisher waited for it.
+#[derive(Debug)]
+pub struct Detached(Arc<RemoteSubscriber>);
+
+impl Detached {
+    /// Whether its publisher waits for it no longer; if it does, it is woken. It may not sleep yet, so once is
+    /// not enough; and its thread may not run for long, so a node's thread asks again and does not wait.
+    pub fn is_noticed(&self, publication: &PublicationShared) -> bool {
+        let waits = publication.waits_for.load(Ordering::Relaxed) == self.0.id();
+        if waits {
+            wait::wake(self.0.reading());
+        }
+        !waits
+    }
+}
 
 /// What the node knows of a publisher. Any thread may call it.
 pub struct PublicationShared {
@@ -150,27 +165,20 @@ impl PublicationShared {
     }
 
     /// Forgets a subscriber that has left or died; all that it held is free again. Wakes the
-    /// publisher if it waits for it.
-    pub fn detach(&self, subscriber: EndpointId) {
+    /// publisher if it waits for it: if there is a return value, until that says it is noticed.
+    #[must_use = "the publisher may wait for the subscriber"]
+    pub fn detach(&self, subscriber: EndpointId) -> Option<Detached> {
         let mut subscribers = lock(&self.subscribers);
-        let Some(at) = subscribers.iter().position(|view| view.id() == subscriber) else {
-            return;
-        };
-        let view = subscribers.remove(at);
+        let at = subscribers.iter().position(|view| view.id() == subscriber)?;
+        let detached = Detached(subscribers.remove(at));
         drop(subscribers);
         if is_taken(Step::Gone) {
             self.changed.store(true, Ordering::Release);
         }
-        // ORDER: pairs with the fence in `wait_for_room`: either the writer sees `changed` or we see
-        // that it waits. It may not sleep yet, so once is not enough.
+        // ORDER: pairs with the fence in `begin_wait`: either the writer sees `changed` or we see that it
+        // waits.
         fence(Ordering::SeqCst);
-        while self.waits_for.load(Ordering::Relaxed) == subscriber {
-            wait::wake(view.reading());
-            wait::nap(NAP);
-            if !is_taken(Step::Detach) {
-                break;
-            }
-        }
+        (!detached.is_noticed(self)).then_some(detached)
     }
 
     /// Until when a publish that begins now may wait for a subscriber, by `CLOCK_MONOTONIC`.
@@ -295,6 +303,3 @@ pub(super) fn write_head(
         head.magic.store(PUBLICATION_MAGIC, Ordering::Release);
     }
 }
-
-/// Between two attempts to wake a writer that is about to sleep.
-const NAP: Duration = Duration::from_micros(50);

@@ -155,9 +155,10 @@ impl Sources {
         self.known[at] = Some(Arc::new(source));
     }
 
-    fn leave(&mut self, connection: u32) {
-        self.known[connection as usize] = None;
+    fn leave(&mut self, connection: u32) -> Option<Arc<Source>> {
+        let left = self.known[connection as usize].take();
         while self.known.pop_if(|last| last.is_none()).is_some() {}
+        left
     }
 }
 
@@ -306,14 +307,18 @@ impl SubscriptionShared {
                 true => Err(self.too_many_publishers()),
             };
         }
-        let connection = sources
-            .free_connection(self.qos.publishers_max)
-            .ok_or_else(|| self.too_many_publishers())?;
-        self.reach(&mut sources, connection)?;
-        let source = Source::map(publisher, &self.topic, connection, publication)?;
+        let max = self.qos.publishers_max;
+        sources.free_connection(max).ok_or_else(|| self.too_many_publishers())?;
+        drop(sources);
+        // Without the lock: a take needs it, and mapping waits for page faults.
+        let mut source = Source::map(publisher, &self.topic, 0, publication)?;
         for (number, slot_bytes, slots, fd) in segments {
             source.add_segment(number, slot_bytes, slots, fd)?;
         }
+        let mut sources = self.sources();
+        let connection = sources.free_connection(max).ok_or_else(|| self.too_many_publishers())?;
+        self.reach(&mut sources, connection)?;
+        source.connection = connection;
         let words = self.connection(connection);
         let reading = if sources.finished { FINISHED } else { NOT_BEGUN };
         if is_taken(Step::NotBegun) {
@@ -398,7 +403,8 @@ impl SubscriptionShared {
 
     /// The match with a publisher that has a connection is not to be. The reader has not seen it.
     pub(crate) fn publisher_never_came(&self, publisher: EndpointId) {
-        self.remove(&mut self.sources(), publisher);
+        let removed = self.remove(&mut self.sources(), publisher);
+        drop(removed); // not under the lock: it is unmapped
     }
 
     /// The publisher has left or died. What it published can still be read.
@@ -525,13 +531,14 @@ impl SubscriptionShared {
         self.holds().iter().filter(|hold| is_marked(hold)).count() > 0
     }
 
-    fn remove(&self, sources: &mut Sources, publisher: EndpointId) {
-        let Some(number) = sources.of(publisher).map(|source| source.connection) else { return };
-        sources.leave(number);
+    fn remove(&self, sources: &mut Sources, publisher: EndpointId) -> Option<Arc<Source>> {
+        let number = sources.of(publisher)?.connection;
+        let removed = sources.leave(number);
         self.connection(number).publisher.store(0, Ordering::Relaxed);
         if let Some(fd) = &self.wake_fd {
             fd.disconnect(number);
         }
+        removed
     }
 
     /// No more reading: reliable publishers need not wait. What is held stays announced.

@@ -256,12 +256,16 @@ impl Writer {
     ///
     /// # Errors
     /// The time limit of a publisher that is not to pass over; the loan is then discarded.
+    ///
+    /// # Safety
+    /// The loan is one of this writer: another's memory would be reused while it is read.
     #[inline]
-    pub fn publish(&mut self, loan: RawLoan) -> Result<Published, Error> {
+    pub unsafe fn publish(&mut self, loan: RawLoan) -> Result<Published, Error> {
         let is_private = matches!(loan.memory, Memory::Private(_));
         self.prefetch(if is_private { loan.length as usize } else { 0 });
         if let Err(error) = self.make_room() {
-            self.discard(loan);
+            // SAFETY: as the caller promises.
+            unsafe { self.discard(loan) };
             return Err(error);
         }
         match loan.memory {
@@ -283,8 +287,10 @@ impl Writer {
         if payload.len() > INLINE_BYTES_MAX {
             let mut loan = self.loan(payload.len() as u64)?;
             // SAFETY: `self` is the loan's writer.
-            unsafe { loan.bytes_mut() }.copy_from_slice(payload);
-            return self.publish(loan);
+            unsafe {
+                loan.bytes_mut().copy_from_slice(payload);
+                return self.publish(loan);
+            }
         }
         self.check_payload(payload.len() as u64)?;
         self.prefetch(payload.len());
@@ -293,7 +299,10 @@ impl Writer {
     }
 
     /// Gives a loan of this writer back unpublished.
-    pub fn discard(&mut self, loan: RawLoan) {
+    ///
+    /// # Safety
+    /// As [`publish`](Self::publish).
+    pub unsafe fn discard(&mut self, loan: RawLoan) {
         match loan.memory {
             Memory::Private(private) => self.private.push(private),
             Memory::Slot(slot) => {
@@ -517,7 +526,8 @@ impl Writer {
         fence(Ordering::SeqCst);
         self.views.clear();
         self.shared.views_into(&mut self.views);
-        self.shared.discarded().into_iter().for_each(|loan| self.discard(loan));
+        // SAFETY: they are loans of this writer (`PublicationShared::discard_later`).
+        self.shared.discarded().into_iter().for_each(|loan| unsafe { self.discard(loan) });
         self.sort_views();
         if let Some(first) = self.views.first() {
             self.first = RemoteSubscriber::read_at_publish(first);
@@ -564,7 +574,8 @@ mod tests {
                 let mut loan = writer.loan(4096).unwrap();
                 // SAFETY: the writer is there.
                 let pointer = unsafe { loan.bytes_mut() }.as_mut_ptr();
-                writer.publish(loan).unwrap();
+                // SAFETY: the loan is this writer's.
+                unsafe { writer.publish(loan) }.unwrap();
                 pointer
             };
             (0..100).map(publish).collect::<std::collections::BTreeSet<_>>().len()

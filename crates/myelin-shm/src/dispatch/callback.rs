@@ -8,8 +8,8 @@ pub mod model;
 mod thread;
 
 use std::any::Any;
+use std::sync::atomic::compiler_fence;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 pub(crate) use concurrent::Concurrent;
@@ -21,6 +21,7 @@ use crate::data_plane::subscription::{Reader, SubscriptionShared, Taken};
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::endpoint::{AfterReader, Observer, Subscriber};
 use crate::error::Error;
+use crate::os::thread::{Thread, barrier};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, lock};
 use crate::topic::Topic;
 use crate::user_code::is_inside;
@@ -72,13 +73,19 @@ pub struct Callback {
     shared: Arc<Shared>,
     subscription: Arc<SubscriptionShared>,
     observer: Observer,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<Thread>,
+    /// Where publishers of this process call it, unless it is concurrent.
+    dispatcher: Option<Arc<Dispatcher>>,
 }
 
 /// What a callback's runners tell its handle.
 #[derive(Default)]
 pub(crate) struct Shared {
     stopping: AtomicBool,
+    /// Its thread calls the function, or is about to.
+    delivers: Delivers,
+    /// The thread is about to end.
+    ended: (Mutex<bool>, Condvar),
     calls: AtomicU64,
     panics: AtomicU64,
     error: Mutex<Option<Error>>,
@@ -103,12 +110,18 @@ impl Callback {
             begin(reader, Some(after), &dispatcher, wait, function);
         let has_joined = thread.has_joined();
         let threads = observer.node().threads();
-        let thread = threads.spawn("callback", move || thread.attend(at)).inspect_err(|_| {
+        let its = shared.clone();
+        let attend = move || {
+            let _ending = Ending(its);
+            thread.attend(at);
+        };
+        let thread = threads.spawn("callback", attend).inspect_err(|_| {
             if has_joined {
                 dispatcher.leave(observer.id());
             }
         })?;
-        Ok(Callback { shared, subscription, observer, thread: Some(thread) })
+        let (thread, dispatcher) = (Some(thread), Some(dispatcher));
+        Ok(Callback { shared, subscription, observer, thread, dispatcher })
     }
 
     /// As [`start`](Self::start), with a function that may run several times at once: every publisher
@@ -134,7 +147,8 @@ impl Callback {
         let thread = threads
             .spawn("callback", move || concurrent.attend(&its.0, &its.1))
             .inspect_err(|_| dispatcher.remove_concurrent(observer.id()))?;
-        Ok(Callback { shared, subscription, observer, thread: Some(thread) })
+        let (thread, dispatcher) = (Some(thread), None);
+        Ok(Callback { shared, subscription, observer, thread, dispatcher })
     }
 
     /// Calls that have returned or panicked so far.
@@ -159,6 +173,34 @@ impl Callback {
         is_ours.then(|| self.shared.error().take()).flatten()
     }
 
+    /// Waits until no call is under way, and none can begin. False if the thread has yet to end all the same:
+    /// it waits for a publisher that calls another callback, which may in turn wait for the caller.
+    fn has_ended(&self, thread: &Thread) -> bool {
+        let Some(dispatcher) = &self.dispatcher else { return true };
+        if thread.begin_here() {
+            return false; // what is left of it is not waited for
+        }
+        let (ended, change) = &self.shared.ended;
+        let mut has_ended = lock(ended);
+        loop {
+            if *has_ended {
+                return true;
+            }
+            let waited = change.wait_timeout(has_ended, PATIENCE);
+            let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
+            has_ended = guard;
+            // A publisher that sees that it is stopping calls it no more (`Handler::hand_over`, by `changed`), and
+            // so does its thread. After the barrier they have seen it, or are seen here.
+            let is_called = || {
+                let called = dispatcher.entries().called();
+                called.is(self.observer.id()) || self.shared.delivers.get()
+            };
+            if timeout.timed_out() && barrier() && !is_called() {
+                return *has_ended;
+            }
+        }
+    }
+
     /// The subscriber's matches.
     pub fn observer(&self) -> &Observer {
         &self.observer
@@ -176,8 +218,8 @@ impl Drop for Callback {
         self.subscription.interrupt();
         // Here, as its function may be the caller; the thread that the caller waits for would wait for it.
         self.observer.end_listening();
-        if !is_inside() {
-            let _ = thread.join(); // a panic of the function's own `Drop` ends here
+        if !is_inside() && self.has_ended(&thread) {
+            thread.join();
         }
     }
 }
@@ -188,6 +230,32 @@ impl std::fmt::Debug for Callback {
             .field("calls", &self.calls())
             .field("panics", &self.panics())
             .finish_non_exhaustive()
+    }
+}
+
+/// That a callback's thread calls the function.
+#[derive(Default)]
+struct Delivers(std::sync::atomic::AtomicBool);
+
+impl Delivers {
+    fn set(&self, delivers: bool) {
+        // ORDER: as in `Called::set`.
+        self.0.store(delivers, Ordering::Release);
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    fn get(&self) -> bool {
+        self.0.load(Ordering::Acquire)
+    }
+}
+
+/// Says that the thread ends, also by a panic.
+struct Ending(Arc<Shared>);
+
+impl Drop for Ending {
+    fn drop(&mut self) {
+        *lock(&self.0.ended.0) = true;
+        self.0.ended.1.notify_all();
     }
 }
 
@@ -272,5 +340,7 @@ impl Shared {
 
 /// As many samples a publish delivers in the stead of a callback's thread that has fallen behind.
 const CATCH_UP_MAX: u32 = 64;
+/// After so long it is looked what a callback's thread that is to end waits for.
+const PATIENCE: Duration = Duration::from_millis(10);
 /// How long the thread pauses after an error.
 const PAUSE: Duration = Duration::from_millis(1);

@@ -132,15 +132,16 @@ pub(crate) fn run(
     mut defer: impl FnMut(EndpointId),
 ) {
     let _inside = Inside::new();
-    let entries = entered.entries();
+    let (entries, called) = entered.called();
     let mut at = 0;
     while at < entries.len() {
         let ran = catch_unwind(AssertUnwindSafe(|| {
             while let Some(entry) = entries.get_mut(at) {
-                if let Some(handler) = &mut entry.handler
-                    && let Handed::Deferred = hand_over(handler)
-                {
-                    defer(entry.subscriber);
+                if let Some(handler) = &mut entry.handler {
+                    called.set(entry.subscriber);
+                    if let Handed::Deferred = hand_over(handler) {
+                        defer(entry.subscriber);
+                    }
                 }
                 at += 1;
             }
@@ -156,6 +157,7 @@ pub(crate) fn run(
             at += 1;
         }
     }
+    called.set(0);
 }
 
 /// The dispatchers of this process.

@@ -5,13 +5,38 @@
 //! Happens-before: the handlers are under the lock. Two things are not: who sleeps elsewhere, and who
 //! has come or gone. For these a publisher that has entered has executed P7, as any other.
 
+use std::sync::atomic::compiler_fence;
+
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock};
 use crate::topic::EndpointId;
 
 /// The entries of a topic's callbacks, in the order of registration. Locked by a publisher while it
 /// runs the handlers, by a callback's thread for a moment.
 #[derive(Debug)]
-pub struct Handlers<H>(Mutex<Vec<Entry<H>>>);
+pub struct Handlers<H> {
+    entries: Mutex<Vec<Entry<H>>>,
+    called: Called,
+}
+
+/// Whose handler a publisher calls at the moment, for who ends one of them: that does not wait for the others.
+#[derive(Debug, Default)]
+pub(crate) struct Called(std::sync::atomic::AtomicU64);
+
+impl Called {
+    /// It is this one's from now on, unless that is to end: the caller looks afterwards.
+    #[inline(always)]
+    pub(crate) fn set(&self, subscriber: EndpointId) {
+        // ORDER: Release pairs with the acquire in `is`: what a call has done came before the next one's. That
+        // the caller's look comes after it, `barrier` of who asks sees to.
+        self.0.store(subscriber, Ordering::Release);
+        compiler_fence(Ordering::SeqCst);
+    }
+
+    /// Whether it is this one's; asked after a [`barrier`](crate::os::thread::barrier).
+    pub(crate) fn is(&self, subscriber: EndpointId) -> bool {
+        self.0.load(Ordering::Acquire) == subscriber
+    }
+}
 
 /// Where a callback's handler lies while its thread sleeps.
 #[derive(Debug)]
@@ -24,28 +49,35 @@ pub struct Entry<H> {
 
 /// Handlers that are entered: the handlers stay where they are, and nobody else runs them.
 #[derive(Debug)]
-pub struct Entered<'a, H>(MutexGuard<'a, Vec<Entry<H>>>);
+pub struct Entered<'a, H>(MutexGuard<'a, Vec<Entry<H>>>, &'a Called);
 
 impl<H> Handlers<H> {
     /// None yet.
     #[expect(clippy::new_without_default, reason = "loom's mutex has no default")]
     pub fn new() -> Self {
-        Handlers(Mutex::new(Vec::new()))
+        Handlers { entries: Mutex::new(Vec::new()), called: Called::default() }
     }
 
     /// `None` if somebody else is there, be it a publisher further down this thread's stack.
     #[inline(always)]
     pub fn try_enter(&self) -> Option<Entered<'_, H>> {
-        match self.0.try_lock() {
-            Ok(entries) => Some(Entered(entries)),
-            Err(std::sync::TryLockError::Poisoned(entries)) => Some(Entered(entries.into_inner())),
+        match self.entries.try_lock() {
+            Ok(entries) => Some(Entered(entries, &self.called)),
+            Err(std::sync::TryLockError::Poisoned(entries)) => {
+                Some(Entered(entries.into_inner(), &self.called))
+            }
             Err(std::sync::TryLockError::WouldBlock) => None,
         }
     }
 
     /// Waits until nobody else is there.
     pub fn enter(&self) -> Entered<'_, H> {
-        Entered(lock(&self.0))
+        Entered(lock(&self.entries), &self.called)
+    }
+
+    /// Whose handler a publisher calls at the moment.
+    pub(crate) fn called(&self) -> &Called {
+        &self.called
     }
 }
 
@@ -54,6 +86,12 @@ impl<H> Entered<'_, H> {
     #[inline(always)]
     pub fn entries(&mut self) -> &mut [Entry<H>] {
         &mut self.0
+    }
+
+    /// The same, and where to say whose handler is called.
+    #[inline(always)]
+    pub(crate) fn called(&mut self) -> (&mut [Entry<H>], &Called) {
+        (&mut self.0, self.1)
     }
 
     /// An entry for a subscriber's callback, its handler still away.
@@ -140,8 +178,6 @@ pub(crate) fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Enter
 #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
 #[inline(always)]
 pub(crate) fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Entered<'_, H>> {
-    use std::sync::atomic::compiler_fence;
-
     use crate::sync::fence;
 
     compiler_fence(Ordering::SeqCst);

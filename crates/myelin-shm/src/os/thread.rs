@@ -2,20 +2,15 @@
 
 use std::io::Error as IoError;
 use std::os::unix::thread::JoinHandleExt;
-use std::sync::mpsc;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, Once, PoisonError};
 use std::thread::JoinHandle;
 
 use rustix::process::{Pid, Resource, getrlimit};
-use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
+use rustix::thread::{CpuSet, sched_getaffinity};
 
 use crate::error::Error;
-
-/// Whether it is the caller. Not by `std::thread::current`, which panics where the thread-local values of a thread
-/// have ended, as in a destructor that C runs after them.
-pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
-    // SAFETY: no preconditions.
-    thread.as_pthread_t() == unsafe { libc::pthread_self() }
-}
+use crate::sync::lock;
 
 /// How the threads run that a node starts: its own, its callbacks', the one that wakes asynchronous tasks.
 /// What is not chosen is that of the process's first thread (CPUs), or the policy of the thread that opens the
@@ -75,7 +70,7 @@ impl Threads {
         &self,
         role: &str,
         run: impl FnOnce() + Send + 'static,
-    ) -> Result<JoinHandle<()>, Error> {
+    ) -> Result<Thread, Error> {
         self.start(std::thread::Builder::new(), role, run)
     }
 
@@ -85,7 +80,7 @@ impl Threads {
         &self,
         role: &str,
         run: impl FnOnce() + Send + 'static,
-    ) -> Result<JoinHandle<()>, Error> {
+    ) -> Result<Thread, Error> {
         self.start(std::thread::Builder::new().stack_size(SMALL_STACK_BYTES), role, run)
     }
 
@@ -94,53 +89,173 @@ impl Threads {
         builder: std::thread::Builder,
         role: &str,
         run: impl FnOnce() + Send + 'static,
-    ) -> Result<JoinHandle<()>, Error> {
+    ) -> Result<Thread, Error> {
         let prefix = if self.name.is_empty() { "myelin" } else { &self.name };
         let builder = builder.name(format!("{prefix}-{role}"));
-        let (threads, (to, from)) = (self.clone(), mpsc::channel());
-        let body = move || {
-            let applied = threads.apply();
-            let is_applied = applied.is_ok();
-            let _ = to.send(applied); // it is waited for
-            drop(to);
-            if is_applied {
-                run();
-            }
-        };
-        let thread = without_signals(|| builder.spawn(body));
-        let thread = thread.map_err(refused)?;
-        match from.recv() {
-            Ok(Err((doing, error))) => Err(Error::system(doing, error)),
-            _ => Ok(thread),
+        stay_loaded();
+        let work = Arc::<Work>::default();
+        let its = work.clone();
+        let body = move || its.wait_for().into_iter().for_each(|run| run());
+        let handle = without_signals(|| builder.spawn(body)).map_err(refused)?;
+        if let Err((doing, error)) = self.apply(&handle) {
+            work.set(State::Taken);
+            return Err(Error::system(doing, error));
         }
+        work.set(State::Ready(Box::new(run)));
+        Ok(Thread { handle, work })
     }
 
-    /// Has the thread that calls it run as chosen.
-    fn apply(&self) -> Result<(), (&'static str, IoError)> {
+    /// Has a thread run as chosen.
+    fn apply(&self, thread: &JoinHandle<()>) -> Result<(), (&'static str, IoError)> {
         if cfg!(miri) {
             return Ok(());
         }
+        let outcome = |doing, code: i32| match code {
+            0 => Ok(()),
+            code => Err((doing, IoError::from_raw_os_error(code))),
+        };
+        let thread = thread.as_pthread_t();
+        let pin = |cpus: &CpuSet| {
+            let cpus = std::ptr::from_ref(cpus).cast();
+            // SAFETY: the thread has not been joined; a set of CPUs is plain bits for both crates.
+            unsafe { libc::pthread_setaffinity_np(thread, size_of::<CpuSet>(), cpus) }
+        };
+        let set_policy = |policy, priority| {
+            let parameters = libc::sched_param { sched_priority: priority };
+            // SAFETY: the parameters outlive the call; the thread has not been joined.
+            unsafe { libc::pthread_setschedparam(thread, policy, &raw const parameters) }
+        };
         // What nobody has asked for may be forbidden, and the thread runs as the one that starts it.
         if self.cpus.is_empty() {
             // A thread's id is that of the process for the first one.
             let first = sched_getaffinity(Pid::from_raw(std::process::id() as i32));
-            let _ = first.and_then(|cpus| sched_setaffinity(None, &cpus));
+            let _ = first.map(|cpus| pin(&cpus));
         } else {
             let mut chosen = CpuSet::new();
             self.cpus.iter().for_each(|cpu| chosen.set(*cpu));
-            sched_setaffinity(None, &chosen)
-                .map_err(|error| ("pinning a thread to its CPUs", error.into()))?;
+            outcome("pinning a thread to its CPUs", pin(&chosen))?;
         }
         match self.policy {
             Policy::Usual if is_real_time() => {
-                let _ = set_policy(libc::SCHED_OTHER, 0);
+                set_policy(libc::SCHED_OTHER, 0);
+                Ok(())
             }
-            Policy::Usual => {}
-            Policy::Fifo(priority) => set_policy(libc::SCHED_FIFO, i32::from(priority))
-                .map_err(|error| ("setting a thread's policy (CAP_SYS_NICE)", error))?,
+            Policy::Usual => Ok(()),
+            Policy::Fifo(priority) => outcome(
+                "setting a thread's policy (CAP_SYS_NICE)",
+                set_policy(libc::SCHED_FIFO, i32::from(priority)),
+            ),
         }
-        Ok(())
     }
+}
+
+/// A thread that the library has started.
+///
+/// Nobody waits for one that has not begun: it may need the loader's lock first, which whoever waits has
+/// while a library's constructors or destructors run in `dlopen` or `dlclose`.
+#[derive(Debug)]
+pub struct Thread {
+    handle: JoinHandle<()>,
+    work: Arc<Work>,
+}
+
+impl Thread {
+    /// Whether it is the caller. Not by `std::thread::current`, which panics where the thread-local values of a
+    /// thread have ended, as in a destructor that C runs after them.
+    pub fn is_current(&self) -> bool {
+        // SAFETY: no preconditions.
+        self.handle.as_pthread_t() == unsafe { libc::pthread_self() }
+    }
+
+    /// Waits for its end. It has been asked to end: if it has not begun, its work is done here instead.
+    pub fn join(self) {
+        if !self.begin_here() {
+            let _ = self.handle.join(); // a panic ends here, wherever it was
+        }
+    }
+
+    /// Does its work here if it has not begun. Whether that was so.
+    pub(crate) fn begin_here(&self) -> bool {
+        let work = self.work.take();
+        work.map(|run| catch_unwind(AssertUnwindSafe(run))).is_some()
+    }
+}
+
+/// What a thread is to do. Whoever takes it does it.
+#[derive(Default)]
+struct Work {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+type Run = Box<dyn FnOnce() + Send>;
+
+#[derive(Default)]
+enum State {
+    /// The thread must not begin yet.
+    #[default]
+    Unset,
+    Ready(Run),
+    Taken,
+}
+
+impl Work {
+    fn set(&self, state: State) {
+        *lock(&self.state) = state;
+        self.changed.notify_one();
+    }
+
+    fn take(&self) -> Option<Run> {
+        match std::mem::replace(&mut *lock(&self.state), State::Taken) {
+            State::Ready(run) => Some(run),
+            State::Unset | State::Taken => None,
+        }
+    }
+
+    /// The thread's own. Not by a channel, whose thread-local data would need the loader's lock.
+    fn wait_for(&self) -> Option<Run> {
+        let is_unset = |state: &mut State| matches!(state, State::Unset);
+        let set = self.changed.wait_while(lock(&self.state), is_unset);
+        drop(set.unwrap_or_else(PoisonError::into_inner));
+        self.take()
+    }
+}
+
+impl std::fmt::Debug for Work {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("Work").finish_non_exhaustive()
+    }
+}
+
+/// A seq-cst fence in all threads of this process, of which the others pay nothing for it. False if the kernel
+/// has none, or may not.
+pub(crate) fn barrier() -> bool {
+    const PRIVATE_EXPEDITED: i32 = 1 << 3;
+    const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
+    // SAFETY: no memory is passed.
+    let call = |command: i32| unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 };
+    !cfg!(miri) && call(REGISTER_PRIVATE_EXPEDITED) && call(PRIVATE_EXPEDITED)
+}
+
+/// Keeps the library that this is linked into mapped until the process ends: a thread that nobody waited for
+/// begins after `dlclose`.
+fn stay_loaded() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        if cfg!(miri) {
+            return;
+        }
+        // SAFETY: `info` is plain data, filled in before it is read; the address is one of this library. The
+        // program itself is no library: there the loader finds none, and nothing is done.
+        unsafe {
+            let mut info: libc::Dl_info = std::mem::zeroed();
+            let here = (stay_loaded as fn()) as *const libc::c_void;
+            if libc::dladdr(here, &raw mut info) != 0 && !info.dli_fname.is_null() {
+                let how = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
+                libc::dlopen(info.dli_fname, how);
+            }
+        }
+    });
 }
 
 /// Whether the thread that calls is in a class before all others. `SCHED_BATCH` and `SCHED_IDLE` are not:
@@ -149,15 +264,6 @@ fn is_real_time() -> bool {
     // SAFETY: no preconditions; 0 is the thread that calls.
     let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
     ![libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].contains(&policy)
-}
-
-fn set_policy(policy: i32, priority: i32) -> Result<(), IoError> {
-    let parameters = libc::sched_param { sched_priority: priority };
-    // SAFETY: the parameters outlive the call; 0 is the thread that calls.
-    match unsafe { libc::sched_setscheduler(0, policy, &raw const parameters) } {
-        0 => Ok(()),
-        _ => Err(IoError::last_os_error()),
-    }
 }
 
 /// Why there is no further thread.
@@ -197,6 +303,10 @@ fn without_signals<T>(spawn: impl FnOnce() -> T) -> T {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc;
+
+    use rustix::thread::sched_setaffinity;
+
     use super::*;
 
     fn policy() -> i32 {
@@ -215,7 +325,7 @@ mod tests {
                 let name = std::thread::current().name().map(str::to_owned);
                 to.send((name, sched_getaffinity(None).unwrap(), policy())).unwrap();
             };
-            threads.spawn("node", run).unwrap().join().unwrap();
+            threads.spawn("node", run).unwrap().handle.join().unwrap();
             from.recv().unwrap()
         };
         let chosen = Threads { name: "lidar".into(), cpus: vec![cpu], policy: Policy::Usual };

@@ -9,13 +9,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::Waker;
-use std::thread::JoinHandle;
 
 use crate::control_plane::warnings::report_panic;
 use crate::data_plane::subscription::{PrefetchList, SubscriptionShared, TRUST_NS, Taken};
 use crate::endpoint::Subscriber;
 use crate::error::Error;
-use crate::os::thread::Threads;
+use crate::os::thread::{Thread, Threads};
 use crate::sync::lock;
 use crate::topic::EndpointId;
 use crate::user_code::{Inside, is_inside};
@@ -79,7 +78,7 @@ impl Drop for TaskSubscriber {
 #[derive(Debug)]
 pub(crate) struct Tasks {
     shared: Arc<Shared>,
-    thread: Mutex<Option<JoinHandle<()>>>,
+    thread: Mutex<Option<Thread>>,
 }
 
 #[derive(Debug)]
@@ -214,7 +213,7 @@ impl Drop for Tasks {
         if let Some(thread) = thread
             && !is_inside()
         {
-            let _ = thread.join(); // it does not panic
+            thread.join();
         }
     }
 }

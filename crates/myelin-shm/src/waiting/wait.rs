@@ -208,17 +208,6 @@ pub use model::can_sleep_on_two;
 #[cfg(loom)]
 pub(crate) use model::{sleep, sleep_on_two, wake};
 
-/// Lets others run.
-pub(crate) fn nap(duration: std::time::Duration) {
-    #[cfg(not(loom))]
-    std::thread::sleep(duration);
-    #[cfg(loom)]
-    {
-        let _ = duration;
-        loom::thread::yield_now();
-    }
-}
-
 /// Has timers of this thread end when they should, not up to 50 µs later. The kernel asks for it to
 /// be done thread by thread; threads of real-time classes have no slack in any case.
 pub(crate) fn exact_timers() {

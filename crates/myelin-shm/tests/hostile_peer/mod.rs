@@ -269,7 +269,7 @@ pub fn subscriber(bytes: &[u8]) {
             1 | 2 => memory.set(16 + input.below(64) as usize, input.word()),
             3 => wake_word.set(0, input.word()),
             4 => drop(writer.slot_counts()),
-            5 if input.byte().is_multiple_of(16) => shared.detach(SUBSCRIBER),
+            5 if input.byte().is_multiple_of(16) => _ = shared.detach(SUBSCRIBER),
             _ => {
                 let length = input.below(4096) as usize;
                 match writer.publish_copy(&vec![1; length]) {
@@ -279,7 +279,7 @@ pub fn subscriber(bytes: &[u8]) {
             }
         }
     }
-    shared.detach(SUBSCRIBER);
+    _ = shared.detach(SUBSCRIBER);
     let counts = writer.slot_counts();
     let kept = qos.history as usize;
     assert!(counts.free + kept >= counts.total, "what a subscriber held comes back without it");

@@ -67,7 +67,11 @@ impl Hub {
 
     /// The subscriber has left or died.
     pub fn disconnect(&self, subscriber: u64) {
-        self.publication.detach(subscriber);
+        if let Some(detached) = self.publication.detach(subscriber) {
+            while !detached.is_noticed(&self.publication) {
+                std::thread::yield_now();
+            }
+        }
     }
 }
 

@@ -41,7 +41,8 @@ impl Payloads {
         let address = unsafe { loan.bytes_mut() }.as_ptr().addr();
         // SAFETY: the loan is ours alone; loom checks that.
         self.slot(address).0.with_mut(|payload| unsafe { *payload = sequence });
-        assert_eq!(writer.publish(loan).unwrap().sequence, sequence);
+        // SAFETY: the loan is this writer's.
+        assert_eq!(unsafe { writer.publish(loan) }.unwrap().sequence, sequence);
         true
     }
 

@@ -3,7 +3,6 @@
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, Weak};
-use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use myelin_dds::{Binding, Config, Domain, has_own_configuration, socket_buffer_bytes};
@@ -92,7 +91,7 @@ impl Network {
 /// What an open node and its endpoints hold; the last to go ends the thread.
 pub(super) struct Open {
     hub: Arc<Hub>,
-    thread: Option<JoinHandle<()>>,
+    thread: Option<shm::Thread>,
     process: u32,
 }
 
@@ -170,7 +169,7 @@ impl Drop for Open {
         }
         self.queue.stop();
         if let Some(thread) = thread {
-            let _ = thread.join(); // it does not panic; if it did, there is nothing left to do
+            thread.join();
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::control_plane::link::{Link, Received, Sent};
 use crate::control_plane::message::{Message, SegmentSize};
 use crate::control_plane::protocol::Input;
 use crate::control_plane::protocol::graph::{Counters, MatchState};
-use crate::control_plane::reactor::Reactor;
+use crate::control_plane::reactor::{CALLS_A_TURN, Reactor};
 use crate::control_plane::registry::{Call, Registry, call};
 use crate::data_plane::publication::Writer;
 use crate::data_plane::remote_subscriber::Waking;
@@ -264,4 +264,22 @@ fn what_goes_out_with_another_message_ends_a_burst_too() {
             return;
         }
     }
+}
+
+/// The node's thread has other things to do, and others wait for the lock.
+#[test]
+fn of_many_that_call_at_once_a_turn_takes_some() {
+    const CALLS: usize = CALLS_A_TURN + 10;
+    let folder = tempfile::tempdir().unwrap();
+    let registry = Registry::new(folder.path(), 0, None);
+    let (listener, node) = registry.enter().unwrap();
+    let (name, listener) = ("n".to_owned(), NodeFd::new(listener));
+    let path = std::fs::read_dir(&registry.folder).unwrap().next().unwrap().unwrap().path();
+    let poll = Arc::new(Poll::new().unwrap());
+    let mut reactor = Reactor::new(node, name, registry, poll, listener);
+    let calls: Vec<_> = (0..CALLS).map(|_| call(&path).unwrap()).collect();
+    reactor.answer_calls();
+    assert_eq!(reactor.links.len(), CALLS_A_TURN);
+    reactor.answer_calls();
+    assert_eq!(reactor.links.len(), calls.len());
 }

@@ -121,6 +121,13 @@ impl Handler {
     /// Calls the function with all there is.
     pub(super) fn deliver(&mut self) -> Result<(), Error> {
         let _inside = Inside::new();
+        self.shared.delivers.set(true);
+        let delivered = self.deliver_all();
+        self.shared.delivers.set(false);
+        delivered
+    }
+
+    fn deliver_all(&mut self) -> Result<(), Error> {
         while !self.shared.is_stopping() {
             let Some(taken) = self.take()? else { break };
             let called = catch_unwind(AssertUnwindSafe(|| self.call(&taken)));
@@ -145,7 +152,11 @@ impl Handler {
 
     /// Whether there is something left to deliver.
     pub(crate) fn has_more(&mut self) -> bool {
-        self.reader.has_more()
+        let has_more = self.reader.has_more();
+        if self.shared.is_stopping() {
+            self.reader.shared().look_again(); // the look has taken note of it, and a publisher goes by that
+        }
+        has_more
     }
 
     fn take(&mut self) -> Result<Option<Taken>, Error> {
