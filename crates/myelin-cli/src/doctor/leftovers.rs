@@ -13,6 +13,8 @@ pub struct Leftovers {
     pub live: Vec<Live>,
     /// What dead nodes have left behind.
     pub dead: Vec<Dead>,
+    /// Folders of nodes that this user's do not meet.
+    pub others: Vec<Others>,
 }
 
 /// A node that lives.
@@ -28,6 +30,15 @@ pub struct Live {
     /// Its process; absent if stopped, or of another container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+}
+
+/// The folder of another user's nodes.
+#[derive(Debug, PartialEq, Eq, Serialize)]
+pub struct Others {
+    /// The folder.
+    pub path: PathBuf,
+    /// Its owner.
+    pub uid: u32,
 }
 
 /// The socket of a dead node.
@@ -52,6 +63,11 @@ impl Leftovers {
         Ok(Leftovers {
             live: survey.live.iter().map(Live::from).collect(),
             dead: survey.dead.iter().map(clear).collect::<Result<_>>()?,
+            others: survey
+                .others
+                .into_iter()
+                .map(|other| Others { path: other.path, uid: other.uid })
+                .collect(),
         })
     }
 
@@ -74,6 +90,13 @@ impl Leftovers {
                 Some(pid) => format!("process {pid}"),
             };
             text += &format!("alive    {name}, {process}, domain {}\n", node.domain);
+        }
+        for other in &self.others {
+            let path = other.path.display();
+            text += &format!(
+                "others   user {} has {path}: nodes of two users meet only in a group's domain\n",
+                other.uid
+            );
         }
         let left = self.left();
         let removed = self.dead.len() - left;
@@ -115,7 +138,7 @@ mod tests {
     fn dead(number: usize, removed: usize) -> Leftovers {
         let one =
             |place| Dead { path: PathBuf::from("/x.sock"), domain: 0, removed: place < removed };
-        Leftovers { live: Vec::new(), dead: (0..number).map(one).collect() }
+        Leftovers { dead: (0..number).map(one).collect(), ..Leftovers::default() }
     }
 
     #[test]
@@ -129,6 +152,14 @@ mod tests {
     }
 
     #[test]
+    fn other_users_are_named_with_the_reason_why_nobody_meets_them() {
+        let others = vec![Others { path: PathBuf::from("/dev/shm/myelin-7"), uid: 7 }];
+        let text = Leftovers { others, ..Leftovers::default() }.text();
+        let line = "others   user 7 has /dev/shm/myelin-7: nodes of two users meet only in a group's domain\n";
+        assert!(text.starts_with(line), "{text}");
+    }
+
+    #[test]
     fn the_living_have_names_that_cannot_write_on_a_terminal() {
         let live = |name: Option<&str>| Live {
             path: PathBuf::from("/x.sock"),
@@ -137,7 +168,7 @@ mod tests {
             pid: Some(12),
         };
         let live = vec![live(Some("camera\u{1b}[2J")), live(None)];
-        let text = Leftovers { live, dead: Vec::new() }.text();
+        let text = Leftovers { live, ..Leftovers::default() }.text();
         let expected = "alive    \"camera\\u{1b}[2J\", process 12, domain 7\n\
                         alive    name unknown, process 12, domain 7\n\
                         nothing is left behind by dead nodes\n";

@@ -1,6 +1,7 @@
 //! What dead nodes have left in the file system, and who lives: for `myelin doctor`.
 
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use rustix::event::{self, PollFd, PollFlags, Timespec};
@@ -39,6 +40,15 @@ pub struct LiveNode {
     pub pid: u32,
 }
 
+/// The folder of another user's nodes, whom the caller's do not meet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OthersFolder {
+    /// The folder.
+    pub path: PathBuf,
+    /// Its owner: the caller itself if these are its programs in another user namespace.
+    pub uid: u32,
+}
+
 /// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
@@ -46,6 +56,8 @@ pub struct Survey {
     pub live: Vec<LiveNode>,
     /// Sockets that refuse.
     pub dead: Vec<Leftover>,
+    /// Folders of other users.
+    pub others: Vec<OthersFolder>,
 }
 
 /// Looks at the user's own folder and those of groups, in `folder` instead of `/dev/shm`. Removes
@@ -55,6 +67,13 @@ pub fn survey(folder: Option<&Path>) -> Result<Survey, Error> {
     let mut survey = Survey::default();
     let (own, _) = rendezvous::own_name();
     for root in names(base)? {
+        let is_users = root.strip_prefix("myelin-").is_some_and(|uid| uid.parse::<u32>().is_ok());
+        if is_users && root != own {
+            let path = base.join(&root);
+            let uid = std::fs::symlink_metadata(&path).map(|folder| folder.uid());
+            survey.others.extend(uid.ok().map(|uid| OthersFolder { path, uid }));
+            continue;
+        }
         let group = root.strip_prefix("myelin-group-").and_then(|group| group.parse().ok());
         if root == own || group.is_some() {
             for domain in names(&base.join(root))?.iter().filter_map(|name| name.parse().ok()) {
@@ -172,6 +191,17 @@ mod tests {
         let found = survey(Some(base.path())).unwrap();
         assert!(remove(&found.dead[0]).unwrap());
         assert!(!registry.root.exists());
+    }
+
+    #[test]
+    fn the_folders_of_other_users_are_named() {
+        let base = tempfile::tempdir().unwrap();
+        let path = base.path().join("myelin-4294967294");
+        std::fs::create_dir(&path).unwrap();
+        std::fs::create_dir(base.path().join("myelin-notes")).unwrap();
+        let uid = rustix::process::geteuid().as_raw();
+        let found = survey(Some(base.path())).unwrap();
+        assert_eq!(found.others, [OthersFolder { path, uid }]);
     }
 
     #[test]

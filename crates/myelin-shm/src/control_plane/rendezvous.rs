@@ -34,7 +34,7 @@ pub(crate) fn check_base(base: &Path) -> Result<(), Error> {
         Ok(_) => std::io::Error::from(Errno::NOTDIR),
         Err(error) => error,
     };
-    let path = base.display();
+    let path = format!("{base:?}"); // in quotes: it may be empty, or have spaces
     let remedy = match error.kind() {
         std::io::ErrorKind::NotFound => format!("make it (mkdir -p {path}), or"),
         std::io::ErrorKind::NotADirectory => "remove the file in its place, or".to_owned(),
