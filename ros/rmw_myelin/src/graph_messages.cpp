@@ -3,6 +3,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "rmw/validate_node_name.h"
+
 namespace rmw_myelin {
 namespace {
 
@@ -130,6 +132,17 @@ constexpr size_t dds_gid_bytes = RMW_GID_STORAGE_SIZE;
 /// In CDR a node is no less than three counts.
 constexpr size_t node_bytes_min = 3 * sizeof(uint32_t);
 
+/// A node's namespace and name.
+void read_names(In &in, KnownNode &node) {
+  node.name_space = in.text();
+  node.name = in.text();
+  int is_valid = RMW_NODE_NAME_VALID;
+  if (rmw_validate_node_name(node.name.c_str(), &is_valid, nullptr) != RMW_RET_OK ||
+      is_valid != RMW_NODE_NAME_VALID) {
+    throw std::runtime_error("the name of a node in it is none of ROS 2's");
+  }
+}
+
 std::vector<Gid> read_gids(In &in) {
   std::vector<Gid> gids(in.count(dds_gid_bytes));
   for (Gid &gid : gids) gid = in.gid(dds_gid_bytes);
@@ -172,8 +185,7 @@ std::pair<Gid, Participant> decode_context(const uint8_t *data, size_t bytes) {
   for (size_t nodes = in.count(node_bytes_min); nodes > 0; --nodes) {
     // One by one, as far as the message goes, and not as many as it says.
     KnownNode &node = participant.nodes.emplace_back();
-    node.name_space = in.text();
-    node.name = in.text();
+    read_names(in, node);
     node.endpoints.resize(in.count(sizeof(Gid)));
     for (Gid &endpoint : node.endpoints) {
       endpoint = in.gid();
@@ -209,8 +221,7 @@ std::pair<Gid, std::vector<KnownNode>> decode_dds_nodes(const uint8_t *data, siz
   std::vector<KnownNode> nodes;
   for (size_t count = in.count(node_bytes_min); count > 0; --count) {
     KnownNode &node = nodes.emplace_back();
-    node.name_space = in.text();
-    node.name = in.text();
+    read_names(in, node);
     node.endpoints = read_gids(in);
     const std::vector<Gid> writers = read_gids(in);
     node.endpoints.insert(node.endpoints.end(), writers.begin(), writers.end());
