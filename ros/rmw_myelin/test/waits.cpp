@@ -207,7 +207,7 @@ void a_publish_that_waits_holds_nobody_up(Side &talker, Side &listener) {
   rmw_publisher_t *out = publisher(talker, "/all", qos);
   rmw_subscription_t *in = subscription(listener, "/all", qos);
   wait_until("they match", [&] { return matched(out) == 1; });
-  const int kept = 4000;
+  const int kept = 5000;
   Message message;
   bool is_free = false;
   // The machine may hold this thread up for as long as the publish waits: then once more.
