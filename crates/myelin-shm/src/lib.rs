@@ -34,6 +34,7 @@ mod user_code;
 pub mod waiting;
 
 pub use control_plane::leftovers;
+pub use control_plane::warnings::say as warn;
 pub use error::Error;
 #[cfg(loom)]
 pub use sync::{Step, leave_out, set_few};

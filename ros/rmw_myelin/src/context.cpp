@@ -174,7 +174,7 @@ RMW_PUBLIC rmw_ret_t rmw_init_options_fini(rmw_init_options_t *init_options) {
   return result;
 }
 
-RMW_PUBLIC rmw_ret_t rmw_init(const rmw_init_options_t *options, rmw_context_t *context) {
+RMW_PUBLIC rmw_ret_t rmw_init(const rmw_init_options_t *options, rmw_context_t *context) try {
   CHECK_ARGUMENT(options);
   CHECK_ARGUMENT(context);
   CHECK_INITIALIZED(options, implementation_identifier, "init options");
@@ -201,9 +201,9 @@ RMW_PUBLIC rmw_ret_t rmw_init(const rmw_init_options_t *options, rmw_context_t *
   }
   *context = made;
   return RMW_RET_OK;
-}
+} CONTAIN
 
-RMW_PUBLIC rmw_ret_t rmw_shutdown(rmw_context_t *context) {
+RMW_PUBLIC rmw_ret_t rmw_shutdown(rmw_context_t *context) try {
   CHECK_ARGUMENT(context);
   CHECK_INITIALIZED(context, impl, "context");
   {
@@ -212,9 +212,9 @@ RMW_PUBLIC rmw_ret_t rmw_shutdown(rmw_context_t *context) {
   }
   context->impl->wait_sets->wake_all();
   return RMW_RET_OK;
-}
+} CONTAIN
 
-RMW_PUBLIC rmw_ret_t rmw_context_fini(rmw_context_t *context) {
+RMW_PUBLIC rmw_ret_t rmw_context_fini(rmw_context_t *context) try {
   CHECK_ARGUMENT(context);
   CHECK_INITIALIZED(context, impl, "context");
   {
@@ -232,6 +232,6 @@ RMW_PUBLIC rmw_ret_t rmw_context_fini(rmw_context_t *context) {
   delete context->impl;
   *context = rmw_get_zero_initialized_context();
   return result;
-}
+} CONTAIN
 
 }  // extern "C"

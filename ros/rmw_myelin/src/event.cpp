@@ -128,7 +128,7 @@ using rmw_myelin::Events;
 extern "C" {
 
 RMW_PUBLIC rmw_ret_t rmw_publisher_event_init(rmw_event_t *rmw_event, const rmw_publisher_t *publisher,
-                                              rmw_event_type_t event_type) {
+                                              rmw_event_type_t event_type) try {
   CHECK_ARGUMENT(rmw_event);
   CHECK_HANDLE(publisher);
   if (Events::is_supported(event_type) && !rmw_myelin::is_of_publisher(event_type)) {
@@ -137,11 +137,11 @@ RMW_PUBLIC rmw_ret_t rmw_publisher_event_init(rmw_event_t *rmw_event, const rmw_
   }
   auto &own = *static_cast<rmw_myelin::Publisher *>(publisher->data);
   return rmw_myelin::init(rmw_event, own.writer.events(), event_type);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_subscription_event_init(rmw_event_t *rmw_event,
                                                  const rmw_subscription_t *subscription,
-                                                 rmw_event_type_t event_type) {
+                                                 rmw_event_type_t event_type) try {
   CHECK_ARGUMENT(rmw_event);
   CHECK_HANDLE(subscription);
   if (rmw_myelin::is_of_publisher(event_type)) {
@@ -150,23 +150,23 @@ RMW_PUBLIC rmw_ret_t rmw_subscription_event_init(rmw_event_t *rmw_event,
   }
   auto &own = *static_cast<rmw_myelin::Subscription *>(subscription->data);
   return rmw_myelin::init(rmw_event, own.reader.events(), event_type);
-}
+} CONTAIN
 
-RMW_PUBLIC rmw_ret_t rmw_take_event(const rmw_event_t *event_handle, void *event_info, bool *taken) {
+RMW_PUBLIC rmw_ret_t rmw_take_event(const rmw_event_t *event_handle, void *event_info, bool *taken) try {
   CHECK_HANDLE(event_handle);
   CHECK_ARGUMENT(event_info);
   CHECK_ARGUMENT(taken);
   rmw_myelin::events_of(*event_handle).take(event_handle->event_type, event_info);
   *taken = true;
   return RMW_RET_OK;
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_event_set_callback(rmw_event_t *event, rmw_event_callback_t callback,
-                                            const void *user_data) {
+                                            const void *user_data) try {
   CHECK_HANDLE(event);
   rmw_myelin::events_of(*event).set_callback(event->event_type, callback, user_data);
   return RMW_RET_OK;
-}
+} CONTAIN
 
 RMW_PUBLIC bool rmw_event_type_is_supported(rmw_event_type_t rmw_event_type) {
   return Events::is_supported(rmw_event_type);

@@ -20,6 +20,8 @@ constexpr uint32_t contexts_max = 4096;
 /// What may have come meanwhile; each says all anew.
 constexpr uint32_t dds_depth = 64;
 
+/// Publishers that cannot be read, of which it is known that people have been told.
+constexpr size_t refused_max = 1024;
 /// Versions of types of which people are told.
 constexpr size_t told_types_max = 1024;
 
@@ -186,15 +188,19 @@ void Graph::run() {
       RCUTILS_LOG_ERROR_NAMED(identifier, "the graph stays as it is: %s", myelin_error_message());
       return;
     }
-    if (code == MYELIN_OK) {
-      if (hear()) {
-        const std::lock_guard<std::mutex> lock(mutex_);
-        tell_nodes();
+    try {
+      if (code == MYELIN_OK) {
+        if (hear()) {
+          const std::lock_guard<std::mutex> lock(mutex_);
+          tell_nodes();
+        }
+        announce();
+        if (over_network_) announce_to_dds();
       }
-      announce();
-      if (over_network_) announce_to_dds();
+      limit_ns = context_.poll_events();
+    } catch (const std::exception &error) {
+      RCUTILS_LOG_ERROR_NAMED(identifier, "the graph may miss a change: %s", error.what());
     }
-    limit_ns = context_.poll_events();
   }
 }
 
@@ -217,42 +223,59 @@ bool Graph::hear_contexts() {
   bool is_different = false;
   myelin_sample sample = MYELIN_INIT(myelin_sample);
   while (myelin_subscriber_take(subscriber_, &sample) == MYELIN_OK) {
-    auto heard = decode_context(static_cast<const uint8_t *>(sample.data), sample.bytes);
-    if (!heard) {
-      RCUTILS_LOG_WARN_NAMED(identifier,
-                             "a context of another version of rmw_myelin is not in the graph; install "
-                             "the same version everywhere");
-    } else if (heard->first != own_gid_) {
-      const std::lock_guard<std::mutex> lock(mutex_);
-      for (const auto &[gid, endpoint] : own().endpoints) compare(endpoint, heard->second);
-      contexts_[sample.publisher] = heard->first;
-      participants_[heard->first] = std::move(heard->second);
-      is_different = true;
+    try {
+      auto [gid, heard] = decode_context(static_cast<const uint8_t *>(sample.data), sample.bytes);
+      if (gid != own_gid_) {
+        const std::lock_guard<std::mutex> lock(mutex_);
+        for (const auto &[own_gid, endpoint] : own().endpoints) compare(endpoint, heard);
+        contexts_[sample.publisher] = gid;
+        participants_[gid] = std::move(heard);
+        is_different = true;
+      }
+    } catch (const std::exception &error) {
+      is_different |= refuse(sample.publisher, error.what());
     }
     myelin_sample_release(&sample);
   }
   for (const uint64_t publisher : gone) {
-    const auto found = contexts_.find(publisher);
-    if (found == contexts_.end()) continue;
-    const Gid gid = found->second;
-    contexts_.erase(found);
-    // On another interface it has come back as another publisher.
-    if (std::any_of(contexts_.begin(), contexts_.end(),
-                    [&](const auto &it) { return it.second == gid; })) {
-      continue;
-    }
-    const std::lock_guard<std::mutex> lock(mutex_);
-    participants_.erase(gid);
-    is_different = true;
+    is_different |= forget(publisher);
+    refused_.erase(publisher);
   }
   return is_different;
+}
+
+bool Graph::forget(uint64_t publisher) {
+  const auto found = contexts_.find(publisher);
+  if (found == contexts_.end()) return false;
+  const Gid gid = found->second;
+  contexts_.erase(found);
+  // On another interface it has come back as another publisher.
+  if (std::any_of(contexts_.begin(), contexts_.end(), [&](const auto &it) { return it.second == gid; })) {
+    return false;
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  participants_.erase(gid);
+  return true;
+}
+
+bool Graph::refuse(uint64_t publisher, const char *why) {
+  if (refused_.size() == refused_max) refused_.clear();
+  if (refused_.insert(publisher).second) {
+    RCUTILS_LOG_WARN_NAMED(identifier, "another process's nodes are not in the graph; what it says of them "
+                                       "cannot be read: %s", why);
+  }
+  return forget(publisher);
 }
 
 void Graph::hear_dds() {
   myelin_sample sample = MYELIN_INIT(myelin_sample);
   while (myelin_subscriber_take(dds_subscriber_, &sample) == MYELIN_OK) {
-    auto heard = decode_dds_nodes(static_cast<const uint8_t *>(sample.data), sample.bytes);
-    if (heard) dds_nodes_[heard->first] = std::move(heard->second);
+    try {
+      auto [gid, nodes] = decode_dds_nodes(static_cast<const uint8_t *>(sample.data), sample.bytes);
+      dds_nodes_[gid] = std::move(nodes);
+    } catch (const std::exception &error) {
+      refuse(sample.publisher, error.what());
+    }
     myelin_sample_release(&sample);
   }
 }
@@ -266,7 +289,9 @@ bool Graph::discover() {
     // Myelin's say themselves who they are.
     if (remote.host != 0) continue;
     const Gid gid = gid_of_bytes(remote.guid);
-    found[participant_of(gid)].endpoints.emplace(gid, known(remote));
+    KnownEndpoint endpoint = known(remote);
+    const bool is_readable = is_utf8(endpoint.topic) && is_utf8(endpoint.type);
+    if (is_readable) found[participant_of(gid)].endpoints.emplace(gid, std::move(endpoint));
   }
   dds_gids_.clear();
   myelin_graph_endpoint own_endpoint = MYELIN_INIT(myelin_graph_endpoint);

@@ -91,6 +91,10 @@ class Graph {
   /// Takes in what others have said. True if anything is different.
   bool hear();
   bool hear_contexts();
+  /// What a publisher says of a context cannot be read, or it has gone: its context is none of the graph's any
+  /// more. Whether it was.
+  bool refuse(uint64_t publisher, const char *why);
+  bool forget(uint64_t publisher);
   void hear_dds();
   bool discover();
   void announce();
@@ -128,6 +132,8 @@ class Graph {
   // The thread's own.
   /// By the library's id of the publisher that tells of it.
   std::map<uint64_t, Gid> contexts_;
+  /// Publishers of which a warning has said that they cannot be read.
+  std::set<uint64_t> refused_;
   /// What other RMWs say of their nodes, by participant; and the participants there were.
   std::map<Gid, std::vector<KnownNode>> dds_nodes_;
   std::map<Gid, Participant> dds_participants_;

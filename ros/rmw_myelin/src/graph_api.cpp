@@ -267,95 +267,95 @@ rmw_ret_t node_names(const rmw_node_t *node, rcutils_string_array_t *names,
 extern "C" {
 
 RMW_PUBLIC rmw_ret_t rmw_get_node_names(const rmw_node_t *node, rcutils_string_array_t *node_names,
-                                        rcutils_string_array_t *node_namespaces) {
+                                        rcutils_string_array_t *node_namespaces) try {
   return ::node_names(node, node_names, node_namespaces, nullptr);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_get_node_names_with_enclaves(const rmw_node_t *node,
                                                       rcutils_string_array_t *node_names,
                                                       rcutils_string_array_t *node_namespaces,
-                                                      rcutils_string_array_t *enclaves) {
+                                                      rcutils_string_array_t *enclaves) try {
   CHECK_HANDLE(node);
   if (rmw_check_zero_rmw_string_array(enclaves) != RMW_RET_OK) return RMW_RET_INVALID_ARGUMENT;
   return ::node_names(node, node_names, node_namespaces, enclaves);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_get_topic_names_and_types(const rmw_node_t *node,
                                                    rcutils_allocator_t *allocator, bool no_demangle,
-                                                   rmw_names_and_types_t *topic_names_and_types) {
+                                                   rmw_names_and_types_t *topic_names_and_types) try {
   return names_and_types(node, allocator, no_demangle ? as_it_is : rmw_myelin::ros_topic,
                          no_demangle ? as_it_is : rmw_myelin::ros_type, topic_names_and_types);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_get_service_names_and_types(const rmw_node_t *node,
                                                      rcutils_allocator_t *allocator,
-                                                     rmw_names_and_types_t *service_names_and_types) {
+                                                     rmw_names_and_types_t *service_names_and_types) try {
   return names_and_types(node, allocator, rmw_myelin::ros_service, rmw_myelin::ros_service_type,
                          service_names_and_types);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_get_subscriber_names_and_types_by_node(
     const rmw_node_t *node, rcutils_allocator_t *allocator, const char *node_name,
-    const char *node_namespace, bool no_demangle, rmw_names_and_types_t *topic_names_and_types) {
+    const char *node_namespace, bool no_demangle, rmw_names_and_types_t *topic_names_and_types) try {
   return names_and_types_of(node, allocator, node_name, node_namespace, false,
                             no_demangle ? as_it_is : rmw_myelin::ros_topic,
                             no_demangle ? as_it_is : rmw_myelin::ros_type, topic_names_and_types);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_get_publisher_names_and_types_by_node(
     const rmw_node_t *node, rcutils_allocator_t *allocator, const char *node_name,
-    const char *node_namespace, bool no_demangle, rmw_names_and_types_t *topic_names_and_types) {
+    const char *node_namespace, bool no_demangle, rmw_names_and_types_t *topic_names_and_types) try {
   return names_and_types_of(node, allocator, node_name, node_namespace, true,
                             no_demangle ? as_it_is : rmw_myelin::ros_topic,
                             no_demangle ? as_it_is : rmw_myelin::ros_type, topic_names_and_types);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_get_service_names_and_types_by_node(
     const rmw_node_t *node, rcutils_allocator_t *allocator, const char *node_name,
-    const char *node_namespace, rmw_names_and_types_t *service_names_and_types) {
+    const char *node_namespace, rmw_names_and_types_t *service_names_and_types) try {
   return names_and_types_of(node, allocator, node_name, node_namespace, false,
                             rmw_myelin::ros_service_of_request, rmw_myelin::ros_service_type,
                             service_names_and_types);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_get_client_names_and_types_by_node(
     const rmw_node_t *node, rcutils_allocator_t *allocator, const char *node_name,
-    const char *node_namespace, rmw_names_and_types_t *service_names_and_types) {
+    const char *node_namespace, rmw_names_and_types_t *service_names_and_types) try {
   return names_and_types_of(node, allocator, node_name, node_namespace, false,
                             rmw_myelin::ros_service_of_reply, rmw_myelin::ros_service_type,
                             service_names_and_types);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_count_publishers(const rmw_node_t *node, const char *topic_name,
-                                          size_t *found) {
+                                          size_t *found) try {
   return count(node, topic_name, rmw_myelin::topic_name, true, found);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_count_subscribers(const rmw_node_t *node, const char *topic_name,
-                                           size_t *found) {
+                                           size_t *found) try {
   return count(node, topic_name, rmw_myelin::topic_name, false, found);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_count_clients(const rmw_node_t *node, const char *service_name,
-                                       size_t *found) {
+                                       size_t *found) try {
   return count(node, service_name, rmw_myelin::reply_name, false, found);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_count_services(const rmw_node_t *node, const char *service_name,
-                                        size_t *found) {
+                                        size_t *found) try {
   return count(node, service_name, rmw_myelin::reply_name, true, found);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_get_publishers_info_by_topic(
     const rmw_node_t *node, rcutils_allocator_t *allocator, const char *topic_name, bool no_mangle,
-    rmw_topic_endpoint_info_array_t *publishers_info) {
+    rmw_topic_endpoint_info_array_t *publishers_info) try {
   return infos(node, allocator, topic_name, no_mangle, true, publishers_info);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_get_subscriptions_info_by_topic(
     const rmw_node_t *node, rcutils_allocator_t *allocator, const char *topic_name, bool no_mangle,
-    rmw_topic_endpoint_info_array_t *subscriptions_info) {
+    rmw_topic_endpoint_info_array_t *subscriptions_info) try {
   return infos(node, allocator, topic_name, no_mangle, false, subscriptions_info);
-}
+} CONTAIN
 
 }  // extern "C"

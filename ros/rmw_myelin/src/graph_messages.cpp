@@ -3,6 +3,8 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "rmw/validate_node_name.h"
+
 namespace rmw_myelin {
 namespace {
 
@@ -40,8 +42,9 @@ class Out {
 class In {
  public:
   In(const uint8_t *data, size_t bytes) : data_(data), bytes_(bytes) {
+    if (bytes > graph_message_bytes_max) throw std::runtime_error("it is too large");
     if (bytes < 4 || data[0] != 0 || data[1] != (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)) {
-      throw std::runtime_error("another encoding");
+      throw std::runtime_error("it has another encoding");
     }
   }
 
@@ -55,13 +58,15 @@ class In {
   /// Of what takes so many bytes each at least.
   size_t count(size_t bytes_each) {
     const size_t value = number<uint32_t>();
-    if (value > (bytes_ - at_) / bytes_each) throw std::runtime_error("too many");
+    if (value > (bytes_ - at_) / bytes_each) throw std::runtime_error("it is cut off");
     return value;
   }
   std::string text() {
     const size_t bytes = count(1);
     const char *value = reinterpret_cast<const char *>(take(bytes));
-    return std::string(value, strnlen(value, bytes));
+    std::string text(value, strnlen(value, bytes));
+    if (!is_utf8(text)) throw std::runtime_error("a name in it is no UTF-8");
+    return text;
   }
   Gid gid(size_t bytes = sizeof(Gid)) {
     Gid value;
@@ -71,7 +76,7 @@ class In {
 
  private:
   const uint8_t *take(size_t bytes) {
-    if (bytes > bytes_ - at_) throw std::runtime_error("cut off");
+    if (bytes > bytes_ - at_) throw std::runtime_error("it is cut off");
     at_ += bytes;
     return data_ + at_ - bytes;
   }
@@ -124,6 +129,20 @@ constexpr uint32_t version = 1;
 /// In DDS a gid is as long as the RMWs of this ROS 2 have it.
 constexpr size_t dds_gid_bytes = RMW_GID_STORAGE_SIZE;
 
+/// In CDR a node is no less than three counts.
+constexpr size_t node_bytes_min = 3 * sizeof(uint32_t);
+
+/// A node's namespace and name.
+void read_names(In &in, KnownNode &node) {
+  node.name_space = in.text();
+  node.name = in.text();
+  int is_valid = RMW_NODE_NAME_VALID;
+  if (rmw_validate_node_name(node.name.c_str(), &is_valid, nullptr) != RMW_RET_OK ||
+      is_valid != RMW_NODE_NAME_VALID) {
+    throw std::runtime_error("the name of a node in it is none of ROS 2's");
+  }
+}
+
 std::vector<Gid> read_gids(In &in) {
   std::vector<Gid> gids(in.count(dds_gid_bytes));
   for (Gid &gid : gids) gid = in.gid(dds_gid_bytes);
@@ -155,16 +174,18 @@ std::vector<uint8_t> encode_context(const Gid &gid, const Participant &participa
   return out.take();
 }
 
-std::optional<std::pair<Gid, Participant>> decode_context(const uint8_t *data, size_t bytes) try {
+std::pair<Gid, Participant> decode_context(const uint8_t *data, size_t bytes) {
   In in(data, bytes);
-  if (in.number<uint32_t>() != version) return std::nullopt;
+  if (in.number<uint32_t>() != version) {
+    throw std::runtime_error("it is of another version of rmw_myelin; install the same version everywhere");
+  }
   const Gid gid = in.gid();
   Participant participant;
   participant.enclave = in.text();
-  participant.nodes.resize(in.count(sizeof(uint32_t)));
-  for (KnownNode &node : participant.nodes) {
-    node.name_space = in.text();
-    node.name = in.text();
+  for (size_t nodes = in.count(node_bytes_min); nodes > 0; --nodes) {
+    // One by one, as far as the message goes, and not as many as it says.
+    KnownNode &node = participant.nodes.emplace_back();
+    read_names(in, node);
     node.endpoints.resize(in.count(sizeof(Gid)));
     for (Gid &endpoint : node.endpoints) {
       endpoint = in.gid();
@@ -176,9 +197,7 @@ std::optional<std::pair<Gid, Participant>> decode_context(const uint8_t *data, s
       it.qos = read_qos(in);
     }
   }
-  return std::pair(gid, std::move(participant));
-} catch (const std::runtime_error &) {
-  return std::nullopt;
+  return {gid, std::move(participant)};
 }
 
 std::vector<uint8_t> encode_dds_nodes(const Gid &gid, const std::vector<DdsNode> &nodes) {
@@ -196,21 +215,39 @@ std::vector<uint8_t> encode_dds_nodes(const Gid &gid, const std::vector<DdsNode>
   return out.take();
 }
 
-std::optional<std::pair<Gid, std::vector<KnownNode>>> decode_dds_nodes(const uint8_t *data,
-                                                                     size_t bytes) try {
+std::pair<Gid, std::vector<KnownNode>> decode_dds_nodes(const uint8_t *data, size_t bytes) {
   In in(data, bytes);
   const Gid gid = in.gid(dds_gid_bytes);
-  std::vector<KnownNode> nodes(in.count(sizeof(uint32_t)));
-  for (KnownNode &node : nodes) {
-    node.name_space = in.text();
-    node.name = in.text();
+  std::vector<KnownNode> nodes;
+  for (size_t count = in.count(node_bytes_min); count > 0; --count) {
+    KnownNode &node = nodes.emplace_back();
+    read_names(in, node);
     node.endpoints = read_gids(in);
     const std::vector<Gid> writers = read_gids(in);
     node.endpoints.insert(node.endpoints.end(), writers.begin(), writers.end());
   }
-  return std::pair(gid, std::move(nodes));
-} catch (const std::runtime_error &) {
-  return std::nullopt;
+  return {gid, std::move(nodes)};
+}
+
+bool is_utf8(const std::string &text) {
+  for (size_t at = 0; at < text.size();) {
+    const auto byte = [&](size_t which) { return static_cast<uint8_t>(which < text.size() ? text[which] : 0); };
+    const uint8_t first = byte(at);
+    size_t more = 0;
+    uint32_t point = first;
+    if (first >= 0xc2 && first < 0xe0) more = 1, point &= 0x1f;
+    else if (first >= 0xe0 && first < 0xf0) more = 2, point &= 0x0f;
+    else if (first >= 0xf0 && first < 0xf5) more = 3, point &= 0x07;
+    else if (first >= 0x80) return false;
+    for (size_t next = 1; next <= more; ++next) {
+      if ((byte(at + next) & 0xc0) != 0x80) return false;
+      point = point << 6 | (byte(at + next) & 0x3f);
+    }
+    const bool is_too_long = (more == 2 && point < 0x800) || (more == 3 && point < 0x10000);
+    if (is_too_long || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return false;
+    at += 1 + more;
+  }
+  return true;
 }
 
 }  // namespace rmw_myelin

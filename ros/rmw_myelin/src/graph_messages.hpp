@@ -2,17 +2,24 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
+#include <string>
 #include <vector>
 
 #include "graph.hpp"
 
 namespace rmw_myelin {
 
-/// A context's gid and all that is in it. In the byte order of the host, and of this version: what another
-/// one says is not understood, and passed over.
+/// Whether it is UTF-8: ROS 2's programs in Python read no other names.
+bool is_utf8(const std::string &text);
+
+/// A context's gid and all that is in it. In the byte order of the host, and of this version. Decoding throws a
+/// std::exception that says what cannot be: another version, what is cut off, names that are no UTF-8. It takes no
+/// more memory than a small multiple of the message, and the message is no larger than `graph_message_bytes_max`.
 std::vector<uint8_t> encode_context(const Gid &gid, const Participant &participant);
-std::optional<std::pair<Gid, Participant>> decode_context(const uint8_t *data, size_t bytes);
+std::pair<Gid, Participant> decode_context(const uint8_t *data, size_t bytes);
+
+/// Some 50,000 endpoints.
+constexpr size_t graph_message_bytes_max = 16 << 20;
 
 /// A node as other RMWs are told of it: its endpoints are named as in DDS.
 struct DdsNode {
@@ -22,8 +29,8 @@ struct DdsNode {
   std::vector<Gid> writers;
 };
 
-/// The nodes of a participant: a message of `rmw_dds_common/msg/ParticipantEntitiesInfo`.
+/// The nodes of a participant: a message of `rmw_dds_common/msg/ParticipantEntitiesInfo`. Decoding throws as above.
 std::vector<uint8_t> encode_dds_nodes(const Gid &gid, const std::vector<DdsNode> &nodes);
-std::optional<std::pair<Gid, std::vector<KnownNode>>> decode_dds_nodes(const uint8_t *data, size_t bytes);
+std::pair<Gid, std::vector<KnownNode>> decode_dds_nodes(const uint8_t *data, size_t bytes);
 
 }  // namespace rmw_myelin

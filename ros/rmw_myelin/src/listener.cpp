@@ -1,6 +1,6 @@
 #include "listener.hpp"
 
-#include <algorithm>
+#include <exception>
 
 #include "reader.hpp"
 
@@ -9,6 +9,16 @@ namespace {
 
 /// Of the guard that ends the thread's waits.
 constexpr uint64_t guard_key = 0;
+
+/// The thread goes on whatever happens.
+template <typename Work>
+void contain(Work work) {
+  try {
+    work();
+  } catch (const std::exception &error) {
+    RCUTILS_LOG_ERROR_NAMED(identifier, "samples may be late: %s", error.what());
+  }
+}
 
 }  // namespace
 
@@ -74,8 +84,8 @@ void Listener::run() {
   std::vector<uint64_t> keys;
   std::unique_lock<std::mutex> lock(mutex_);
   while (!is_ending_) {
-    change();
-    keys.resize(readers_.size() + 1);
+    contain([this] { change(); });
+    contain([&] { keys.resize(readers_.size() + 1); });
     lock.unlock();
     size_t count = 0;
     const myelin_code code =
@@ -90,7 +100,7 @@ void Listener::run() {
       if (found == readers_.end()) continue;
       current_ = found->second;
       lock.unlock();
-      current_->listen();
+      contain([this] { current_->listen(); });
       lock.lock();
       current_ = nullptr;
       is_taken_.notify_all();

@@ -12,7 +12,7 @@ using rmw_myelin::Node;
 extern "C" {
 
 RMW_PUBLIC rmw_node_t *rmw_create_node(rmw_context_t *context, const char *name,
-                                       const char *namespace_) {
+                                       const char *namespace_) try {
   CHECK_HANDLE_OR_NULL(context);
   RMW_CHECK_FOR_NULL_WITH_MSG(context->impl, "expected initialized context", return nullptr);
   int result = RMW_NODE_NAME_VALID;
@@ -30,13 +30,9 @@ RMW_PUBLIC rmw_node_t *rmw_create_node(rmw_context_t *context, const char *name,
     return nullptr;
   }
   rmw_context_impl_t &impl = *context->impl;
-  {
-    const std::lock_guard<std::mutex> lock(impl.mutex);
-    if (impl.is_shut_down) {
-      RMW_SET_ERROR_MSG("context has been shutdown");
-      return nullptr;
-    }
-    ++impl.nodes;
+  if (impl.is_shut_down) {
+    RMW_SET_ERROR_MSG("context has been shutdown");
+    return nullptr;
   }
   std::unique_ptr<Node> node(new Node{impl, name, namespace_, {}, {}});
   node->graph_condition = {rmw_myelin::identifier, &node->graph_changed, context};
@@ -46,11 +42,13 @@ RMW_PUBLIC rmw_node_t *rmw_create_node(rmw_context_t *context, const char *name,
   handle->namespace_ = node->name_space.c_str();
   handle->context = context;
   impl.graph->add_node(*node);
+  const std::lock_guard<std::mutex> lock(impl.mutex);
+  ++impl.nodes;
   handle->data = node.release();
   return handle.release();
-}
+} CONTAIN_OR_NULL
 
-RMW_PUBLIC rmw_ret_t rmw_destroy_node(rmw_node_t *node) {
+RMW_PUBLIC rmw_ret_t rmw_destroy_node(rmw_node_t *node) try {
   CHECK_HANDLE(node);
   const std::unique_ptr<Node> own(static_cast<Node *>(node->data));
   own->context.graph->remove_node(*own);
@@ -60,11 +58,11 @@ RMW_PUBLIC rmw_ret_t rmw_destroy_node(rmw_node_t *node) {
   }
   delete node;
   return RMW_RET_OK;
-}
+} CONTAIN
 
-RMW_PUBLIC const rmw_guard_condition_t *rmw_node_get_graph_guard_condition(const rmw_node_t *node) {
+RMW_PUBLIC const rmw_guard_condition_t *rmw_node_get_graph_guard_condition(const rmw_node_t *node) try {
   CHECK_HANDLE_OR_NULL(node);
   return &static_cast<Node *>(node->data)->graph_condition;
-}
+} CONTAIN_OR_NULL
 
 }  // extern "C"

@@ -24,7 +24,7 @@ extern "C" {
 RMW_PUBLIC rmw_publisher_t *rmw_create_publisher(
     const rmw_node_t *node, const rosidl_message_type_support_t *type_support,
     const char *topic_name, const rmw_qos_profile_t *qos_profile,
-    const rmw_publisher_options_t *publisher_options) {
+    const rmw_publisher_options_t *publisher_options) try {
   CHECK_HANDLE_OR_NULL(node);
   RMW_CHECK_ARGUMENT_FOR_NULL(type_support, nullptr);
   RMW_CHECK_ARGUMENT_FOR_NULL(topic_name, nullptr);
@@ -54,26 +54,26 @@ RMW_PUBLIC rmw_publisher_t *rmw_create_publisher(
                                          error.what());
     return nullptr;
   }
-}
+} CONTAIN_OR_NULL
 
-RMW_PUBLIC rmw_ret_t rmw_destroy_publisher(rmw_node_t *node, rmw_publisher_t *publisher) {
+RMW_PUBLIC rmw_ret_t rmw_destroy_publisher(rmw_node_t *node, rmw_publisher_t *publisher) try {
   CHECK_HANDLE(node);
   CHECK_HANDLE(publisher);
   delete publisher_of(publisher);
   delete publisher;
   return RMW_RET_OK;
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_publish(const rmw_publisher_t *publisher, const void *ros_message,
-                                 rmw_publisher_allocation_t *) {
+                                 rmw_publisher_allocation_t *) try {
   CHECK_HANDLE(publisher);
   CHECK_ARGUMENT(ros_message);
   return publisher_of(publisher)->writer.publish(ros_message);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_publish_serialized_message(const rmw_publisher_t *publisher,
                                                     const rmw_serialized_message_t *serialized_message,
-                                                    rmw_publisher_allocation_t *) {
+                                                    rmw_publisher_allocation_t *) try {
   CHECK_HANDLE(publisher);
   CHECK_ARGUMENT(serialized_message);
   const uint8_t *data = serialized_message->buffer;
@@ -83,11 +83,11 @@ RMW_PUBLIC rmw_ret_t rmw_publish_serialized_message(const rmw_publisher_t *publi
     return RMW_RET_ERROR;
   }
   return publisher_of(publisher)->writer.publish_serialized(data, bytes);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_borrow_loaned_message(const rmw_publisher_t *publisher,
                                                const rosidl_message_type_support_t *type_support,
-                                               void **ros_message) {
+                                               void **ros_message) try {
   CHECK_HANDLE(publisher);
   CHECK_ARGUMENT(type_support);
   CHECK_ARGUMENT(ros_message);
@@ -97,57 +97,57 @@ RMW_PUBLIC rmw_ret_t rmw_borrow_loaned_message(const rmw_publisher_t *publisher,
   }
   CHECK_CAN_LOAN(publisher);
   return publisher_of(publisher)->writer.borrow(ros_message);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_return_loaned_message_from_publisher(const rmw_publisher_t *publisher,
-                                                              void *loaned_message) {
+                                                              void *loaned_message) try {
   CHECK_HANDLE(publisher);
   CHECK_ARGUMENT(loaned_message);
   CHECK_CAN_LOAN(publisher);
   return publisher_of(publisher)->writer.give_back(loaned_message);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_publish_loaned_message(const rmw_publisher_t *publisher, void *ros_message,
-                                                rmw_publisher_allocation_t *) {
+                                                rmw_publisher_allocation_t *) try {
   CHECK_HANDLE(publisher);
   CHECK_ARGUMENT(ros_message);
   CHECK_CAN_LOAN(publisher);
   return publisher_of(publisher)->writer.publish_borrowed(ros_message);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_publisher_count_matched_subscriptions(const rmw_publisher_t *publisher,
-                                                               size_t *subscription_count) {
+                                                               size_t *subscription_count) try {
   CHECK_HANDLE(publisher);
   CHECK_ARGUMENT(subscription_count);
   *subscription_count = publisher_of(publisher)->writer.matched();
   return RMW_RET_OK;
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_publisher_get_actual_qos(const rmw_publisher_t *publisher,
-                                                  rmw_qos_profile_t *qos) {
+                                                  rmw_qos_profile_t *qos) try {
   CHECK_HANDLE(publisher);
   CHECK_ARGUMENT(qos);
   *qos = publisher_of(publisher)->writer.endpoint().qos;
   return RMW_RET_OK;
-}
+} CONTAIN
 
-RMW_PUBLIC rmw_ret_t rmw_publisher_assert_liveliness(const rmw_publisher_t *publisher) {
+RMW_PUBLIC rmw_ret_t rmw_publisher_assert_liveliness(const rmw_publisher_t *publisher) try {
   CHECK_HANDLE(publisher);
   return publisher_of(publisher)->writer.assert_liveliness();
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_publisher_wait_for_all_acked(const rmw_publisher_t *publisher,
-                                                      rmw_time_t wait_timeout) {
+                                                      rmw_time_t wait_timeout) try {
   CHECK_HANDLE(publisher);
   return publisher_of(publisher)->writer.wait_for_acknowledgements(rmw_myelin::nanoseconds(wait_timeout));
-}
+} CONTAIN
 
-RMW_PUBLIC rmw_ret_t rmw_get_gid_for_publisher(const rmw_publisher_t *publisher, rmw_gid_t *gid) {
+RMW_PUBLIC rmw_ret_t rmw_get_gid_for_publisher(const rmw_publisher_t *publisher, rmw_gid_t *gid) try {
   CHECK_HANDLE(publisher);
   CHECK_ARGUMENT(gid);
   auto &writer = publisher_of(publisher)->writer;
   *gid = rmw_myelin::ros_gid(rmw_myelin::gid_of(writer.endpoint().id));
   return RMW_RET_OK;
-}
+} CONTAIN
 
 }  // extern "C"

@@ -13,6 +13,7 @@ namespace {
 
 constexpr rmw_time_t infinite = {9223372036ULL, 854775807ULL};
 constexpr uint32_t depth_max = 65535;
+constexpr size_t library_name_max = 255;
 /// In ROS 2 the reader's queue is the reader's own; in Myelin the lesser depth of both counts. So a
 /// publisher's is no less than this. It costs memory while a subscription does not read: of large messages
 /// it is less.
@@ -140,8 +141,14 @@ myelin_topic *open_topic(myelin_node *node, const Endpoint &endpoint, myelin_top
   const std::string user_data = endpoint.user_data();
   options.dds_user_data = user_data.c_str();
   options.dds_vendor = endpoint.dds_vendor();
+  // The longest name that ROS 2 has for a service makes a longer one than the library's for its requests.
+  std::string name = endpoint.topic;
+  if (name.size() > library_name_max) {
+    options.dds_name = endpoint.topic.c_str();
+    name = name.substr(0, library_name_max - 1) + '?';  // which is in no name of ROS 2's
+  }
   myelin_topic *topic = nullptr;
-  if (myelin_topic_open(node, endpoint.topic.c_str(), nullptr, &options, &topic) != MYELIN_OK) {
+  if (myelin_topic_open(node, name.c_str(), nullptr, &options, &topic) != MYELIN_OK) {
     throw std::runtime_error(myelin_error_message());
   }
   return topic;

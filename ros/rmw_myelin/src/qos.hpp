@@ -24,7 +24,7 @@ myelin_topic *open_topic(myelin_node *node, const Endpoint &endpoint, myelin_top
 rmw_qos_policy_kind_t incompatible_policy(const rmw_qos_profile_t &offered,
                                           const rmw_qos_profile_t &asked);
 
-/// The depth of a queue that keeps all: as many samples as one can hold, but for some that are lent.
-constexpr uint32_t keep_all_depth = 4000;
+/// The depth of a queue that keeps all: rmw_fastrtps's.
+constexpr uint32_t keep_all_depth = 5000;
 
 }  // namespace rmw_myelin

@@ -13,6 +13,7 @@ namespace {
 /// Loaned messages and samples taken ahead are held; and who holds more is told.
 constexpr uint32_t held_beyond_depth = 64;
 constexpr uint32_t held_max = 4096;
+constexpr size_t ahead_max = held_max - held_beyond_depth;
 /// Parameter events and logs come from all nodes there are.
 constexpr uint32_t publishers_max = 4096;
 /// Samples that are looked at under the lock, whatever comes meanwhile.
@@ -125,7 +126,7 @@ bool Reader::take_ahead() {
 
 void Reader::keep(Sample sample) {
   const bool keeps_all = endpoint_.qos.history == RMW_QOS_POLICY_HISTORY_KEEP_ALL;
-  if (taken_.size() >= (keeps_all ? keep_all_depth : endpoint_.qos.depth)) {
+  if (taken_.size() >= (keeps_all ? ahead_max : endpoint_.qos.depth)) {
     taken_.pop_front();
     count_lost(1);
   }

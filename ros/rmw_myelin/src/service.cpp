@@ -69,7 +69,7 @@ extern "C" {
 RMW_PUBLIC rmw_service_t *rmw_create_service(const rmw_node_t *node,
                                              const rosidl_service_type_support_t *type_support,
                                              const char *service_name,
-                                             const rmw_qos_profile_t *qos_profile) {
+                                             const rmw_qos_profile_t *qos_profile) try {
   CHECK_HANDLE_OR_NULL(node);
   RMW_CHECK_ARGUMENT_FOR_NULL(type_support, nullptr);
   RMW_CHECK_ARGUMENT_FOR_NULL(service_name, nullptr);
@@ -91,28 +91,28 @@ RMW_PUBLIC rmw_service_t *rmw_create_service(const rmw_node_t *node,
     RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("the service %s cannot be made: %s", service_name, error.what());
     return nullptr;
   }
-}
+} CONTAIN_OR_NULL
 
-RMW_PUBLIC rmw_ret_t rmw_destroy_service(rmw_node_t *node, rmw_service_t *service) {
+RMW_PUBLIC rmw_ret_t rmw_destroy_service(rmw_node_t *node, rmw_service_t *service) try {
   CHECK_HANDLE(node);
   CHECK_HANDLE(service);
   delete service_of(service);
   delete service;
   return RMW_RET_OK;
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_take_request(const rmw_service_t *service, rmw_service_info_t *request_header,
-                                      void *ros_request, bool *taken) {
+                                      void *ros_request, bool *taken) try {
   CHECK_HANDLE(service);
   CHECK_ARGUMENT(request_header);
   CHECK_ARGUMENT(ros_request);
   CHECK_ARGUMENT(taken);
   Service &own = *service_of(service);
   return rmw_myelin::take_message(own.reader, own.name, request_header, ros_request, taken);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_send_response(const rmw_service_t *service, rmw_request_id_t *request_header,
-                                       void *ros_response) {
+                                       void *ros_response) try {
   CHECK_HANDLE(service);
   CHECK_ARGUMENT(request_header);
   CHECK_ARGUMENT(ros_response);
@@ -135,29 +135,29 @@ RMW_PUBLIC rmw_ret_t rmw_send_response(const rmw_service_t *service, rmw_request
     }
   }
   return own.writer.publish(ros_response, &header);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_service_request_subscription_get_actual_qos(const rmw_service_t *service,
-                                                                     rmw_qos_profile_t *qos) {
+                                                                     rmw_qos_profile_t *qos) try {
   CHECK_HANDLE(service);
   CHECK_ARGUMENT(qos);
   *qos = service_of(service)->reader.endpoint().qos;
   return RMW_RET_OK;
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_service_response_publisher_get_actual_qos(const rmw_service_t *service,
-                                                                   rmw_qos_profile_t *qos) {
+                                                                   rmw_qos_profile_t *qos) try {
   CHECK_HANDLE(service);
   CHECK_ARGUMENT(qos);
   *qos = service_of(service)->writer.endpoint().qos;
   return RMW_RET_OK;
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_service_set_on_new_request_callback(rmw_service_t *service,
                                                              rmw_event_callback_t callback,
-                                                             const void *user_data) {
+                                                             const void *user_data) try {
   CHECK_HANDLE(service);
   return service_of(service)->reader.set_callback(callback, user_data);
-}
+} CONTAIN
 
 }  // extern "C"

@@ -127,7 +127,7 @@ extern "C" {
 RMW_PUBLIC rmw_subscription_t *rmw_create_subscription(
     const rmw_node_t *node, const rosidl_message_type_support_t *type_support,
     const char *topic_name, const rmw_qos_profile_t *qos_policies,
-    const rmw_subscription_options_t *subscription_options) {
+    const rmw_subscription_options_t *subscription_options) try {
   CHECK_HANDLE_OR_NULL(node);
   RMW_CHECK_ARGUMENT_FOR_NULL(type_support, nullptr);
   RMW_CHECK_ARGUMENT_FOR_NULL(topic_name, nullptr);
@@ -158,38 +158,38 @@ RMW_PUBLIC rmw_subscription_t *rmw_create_subscription(
                                          error.what());
     return nullptr;
   }
-}
+} CONTAIN_OR_NULL
 
-RMW_PUBLIC rmw_ret_t rmw_destroy_subscription(rmw_node_t *node, rmw_subscription_t *subscription) {
+RMW_PUBLIC rmw_ret_t rmw_destroy_subscription(rmw_node_t *node, rmw_subscription_t *subscription) try {
   CHECK_HANDLE(node);
   CHECK_HANDLE(subscription);
   delete subscription_of(subscription);
   delete subscription;
   return RMW_RET_OK;
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_take(const rmw_subscription_t *subscription, void *ros_message, bool *taken,
-                              rmw_subscription_allocation_t *) {
+                              rmw_subscription_allocation_t *) try {
   CHECK_HANDLE(subscription);
   CHECK_ARGUMENT(ros_message);
   CHECK_ARGUMENT(taken);
   return rmw_myelin::take(*subscription_of(subscription), ros_message, taken, nullptr);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_take_with_info(const rmw_subscription_t *subscription, void *ros_message,
                                         bool *taken, rmw_message_info_t *message_info,
-                                        rmw_subscription_allocation_t *) {
+                                        rmw_subscription_allocation_t *) try {
   CHECK_HANDLE(subscription);
   CHECK_ARGUMENT(ros_message);
   CHECK_ARGUMENT(taken);
   CHECK_ARGUMENT(message_info);
   return rmw_myelin::take(*subscription_of(subscription), ros_message, taken, message_info);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_take_sequence(const rmw_subscription_t *subscription, size_t count,
                                        rmw_message_sequence_t *message_sequence,
                                        rmw_message_info_sequence_t *message_info_sequence,
-                                       size_t *taken, rmw_subscription_allocation_t *) {
+                                       size_t *taken, rmw_subscription_allocation_t *) try {
   CHECK_HANDLE(subscription);
   CHECK_ARGUMENT(message_sequence);
   CHECK_ARGUMENT(message_info_sequence);
@@ -208,51 +208,51 @@ RMW_PUBLIC rmw_ret_t rmw_take_sequence(const rmw_subscription_t *subscription, s
   message_sequence->size = *taken;
   message_info_sequence->size = *taken;
   return result;
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_take_serialized_message(const rmw_subscription_t *subscription,
                                                  rmw_serialized_message_t *serialized_message,
-                                                 bool *taken, rmw_subscription_allocation_t *) {
+                                                 bool *taken, rmw_subscription_allocation_t *) try {
   CHECK_HANDLE(subscription);
   CHECK_ARGUMENT(serialized_message);
   CHECK_ARGUMENT(taken);
   return rmw_myelin::take_serialized(*subscription_of(subscription), serialized_message, taken, nullptr);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_take_serialized_message_with_info(const rmw_subscription_t *subscription,
                                                            rmw_serialized_message_t *serialized_message,
                                                            bool *taken, rmw_message_info_t *message_info,
-                                                           rmw_subscription_allocation_t *) {
+                                                           rmw_subscription_allocation_t *) try {
   CHECK_HANDLE(subscription);
   CHECK_ARGUMENT(serialized_message);
   CHECK_ARGUMENT(taken);
   CHECK_ARGUMENT(message_info);
   return rmw_myelin::take_serialized(*subscription_of(subscription), serialized_message, taken,
                                      message_info);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_take_loaned_message(const rmw_subscription_t *subscription,
                                              void **loaned_message, bool *taken,
-                                             rmw_subscription_allocation_t *) {
+                                             rmw_subscription_allocation_t *) try {
   CHECK_HANDLE(subscription);
   CHECK_ARGUMENT(loaned_message);
   CHECK_ARGUMENT(taken);
   return rmw_myelin::take_loaned(*subscription_of(subscription), loaned_message, taken, nullptr);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_take_loaned_message_with_info(const rmw_subscription_t *subscription,
                                                        void **loaned_message, bool *taken,
                                                        rmw_message_info_t *message_info,
-                                                       rmw_subscription_allocation_t *) {
+                                                       rmw_subscription_allocation_t *) try {
   CHECK_HANDLE(subscription);
   CHECK_ARGUMENT(loaned_message);
   CHECK_ARGUMENT(taken);
   CHECK_ARGUMENT(message_info);
   return rmw_myelin::take_loaned(*subscription_of(subscription), loaned_message, taken, message_info);
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_return_loaned_message_from_subscription(const rmw_subscription_t *subscription,
-                                                                 void *loaned_message) {
+                                                                 void *loaned_message) try {
   CHECK_HANDLE(subscription);
   CHECK_CAN_LOAN(subscription);
   CHECK_ARGUMENT(loaned_message);
@@ -263,29 +263,29 @@ RMW_PUBLIC rmw_ret_t rmw_return_loaned_message_from_subscription(const rmw_subsc
     return RMW_RET_ERROR;
   }
   return RMW_RET_OK;
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_subscription_count_matched_publishers(const rmw_subscription_t *subscription,
-                                                               size_t *publisher_count) {
+                                                               size_t *publisher_count) try {
   CHECK_HANDLE(subscription);
   CHECK_ARGUMENT(publisher_count);
   *publisher_count = subscription_of(subscription)->reader.matched();
   return RMW_RET_OK;
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_subscription_get_actual_qos(const rmw_subscription_t *subscription,
-                                                     rmw_qos_profile_t *qos) {
+                                                     rmw_qos_profile_t *qos) try {
   CHECK_HANDLE(subscription);
   CHECK_ARGUMENT(qos);
   *qos = subscription_of(subscription)->reader.endpoint().qos;
   return RMW_RET_OK;
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_subscription_set_on_new_message_callback(rmw_subscription_t *subscription,
                                                                   rmw_event_callback_t callback,
-                                                                  const void *user_data) {
+                                                                  const void *user_data) try {
   CHECK_HANDLE(subscription);
   return subscription_of(subscription)->reader.set_callback(callback, user_data);
-}
+} CONTAIN
 
 }  // extern "C"

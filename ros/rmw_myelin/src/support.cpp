@@ -4,6 +4,8 @@
 #include <signal.h>
 
 #include <chrono>
+#include <exception>
+#include <new>
 #include <utility>
 
 namespace rmw_myelin {
@@ -29,6 +31,19 @@ rmw_ret_t ret_of(myelin_code code) {
 rmw_ret_t fail(myelin_code code, const char *what) {
   RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("%s: %s", what, myelin_error_message());
   return ret_of(code);
+}
+
+rmw_ret_t contained() noexcept try {
+  throw;
+} catch (const std::bad_alloc &) {
+  RMW_SET_ERROR_MSG("there is no memory left");
+  return RMW_RET_BAD_ALLOC;
+} catch (const std::exception &error) {
+  RMW_SET_ERROR_MSG(error.what());
+  return RMW_RET_ERROR;
+} catch (...) {
+  RMW_SET_ERROR_MSG("an unknown exception");
+  return RMW_RET_ERROR;
 }
 
 int64_t wall_ns() {

@@ -26,6 +26,9 @@ rmw_ret_t ret_of(myelin_code code);
 /// Sets the error to `what` and what the library has to say, and returns its code as ours.
 rmw_ret_t fail(myelin_code code, const char *what);
 
+/// Sets the error to the exception that is being handled: what a function of rmw then returns.
+rmw_ret_t contained() noexcept;
+
 /// `CLOCK_REALTIME` in nanoseconds, as ROS 2 stamps messages.
 int64_t wall_ns();
 
@@ -36,6 +39,10 @@ std::thread start_thread(std::function<void()> body);
 uint64_t nanoseconds(const rmw_time_t &time);
 
 }  // namespace rmw_myelin
+
+/// Behind the body of a function of rmw that begins with `try`: its caller is C.
+#define CONTAIN catch (...) { return ::rmw_myelin::contained(); }
+#define CONTAIN_OR_NULL catch (...) { ::rmw_myelin::contained(); return nullptr; }
 
 /// The argument is there.
 #define CHECK_ARGUMENT(argument) RMW_CHECK_ARGUMENT_FOR_NULL(argument, RMW_RET_INVALID_ARGUMENT)

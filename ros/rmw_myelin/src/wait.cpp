@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <stdexcept>
 
 #include "client.hpp"
@@ -293,51 +294,60 @@ using rmw_myelin::Trigger;
 
 extern "C" {
 
-RMW_PUBLIC rmw_guard_condition_t *rmw_create_guard_condition(rmw_context_t *context) {
+RMW_PUBLIC rmw_guard_condition_t *rmw_create_guard_condition(rmw_context_t *context) try {
   CHECK_HANDLE_OR_NULL(context);
-  return new rmw_guard_condition_t{rmw_myelin::identifier, new Trigger, context};
-}
+  auto trigger = std::make_unique<Trigger>();
+  auto *const handle = new rmw_guard_condition_t{rmw_myelin::identifier, trigger.get(), context};
+  trigger.release();
+  return handle;
+} CONTAIN_OR_NULL
 
-RMW_PUBLIC rmw_ret_t rmw_destroy_guard_condition(rmw_guard_condition_t *guard_condition) {
+RMW_PUBLIC rmw_ret_t rmw_destroy_guard_condition(rmw_guard_condition_t *guard_condition) try {
   CHECK_HANDLE(guard_condition);
   delete static_cast<Trigger *>(guard_condition->data);
   delete guard_condition;
   return RMW_RET_OK;
-}
+} CONTAIN
 
-RMW_PUBLIC rmw_ret_t rmw_trigger_guard_condition(const rmw_guard_condition_t *guard_condition) {
+RMW_PUBLIC rmw_ret_t rmw_trigger_guard_condition(const rmw_guard_condition_t *guard_condition) try {
   CHECK_HANDLE(guard_condition);
   static_cast<Trigger *>(guard_condition->data)->fire();
   return RMW_RET_OK;
-}
+} CONTAIN
 
-RMW_PUBLIC rmw_wait_set_t *rmw_create_wait_set(rmw_context_t *context, size_t) {
+RMW_PUBLIC rmw_wait_set_t *rmw_create_wait_set(rmw_context_t *context, size_t) try {
   CHECK_HANDLE_OR_NULL(context);
   RMW_CHECK_FOR_NULL_WITH_MSG(context->impl, "expected initialized context", return nullptr);
   try {
     rmw_myelin::WaitSets &sets = *context->impl->wait_sets;
-    return new rmw_wait_set_t{rmw_myelin::identifier, nullptr, new rmw_myelin::LentWaitSet(sets)};
+    auto lent = std::make_unique<rmw_myelin::LentWaitSet>(sets);
+    auto *const handle = new rmw_wait_set_t{rmw_myelin::identifier, nullptr, lent.get()};
+    lent.release();
+    return handle;
   } catch (const std::exception &error) {
-    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("a wait set cannot be made: %s", error.what());
+    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING(
+        "a wait set cannot be made: %s; have fewer executors wait at once in this process", error.what());
     return nullptr;
   }
-}
+} CONTAIN_OR_NULL
 
-RMW_PUBLIC rmw_ret_t rmw_destroy_wait_set(rmw_wait_set_t *wait_set) {
+RMW_PUBLIC rmw_ret_t rmw_destroy_wait_set(rmw_wait_set_t *wait_set) try {
+  // rcl destroys what could not be made, too: the reason why is the error that counts.
+  if (wait_set == nullptr && rmw_error_is_set()) return RET_OF_NULL;
   RMW_CHECK_ARGUMENT_FOR_NULL(wait_set, RET_OF_NULL);
   CHECK_HANDLE(wait_set);
   delete static_cast<rmw_myelin::LentWaitSet *>(wait_set->data);
   delete wait_set;
   return RMW_RET_OK;
-}
+} CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_wait(rmw_subscriptions_t *subscriptions,
                               rmw_guard_conditions_t *guard_conditions, rmw_services_t *services,
                               rmw_clients_t *clients, rmw_events_t *events, rmw_wait_set_t *wait_set,
-                              const rmw_time_t *wait_timeout) {
+                              const rmw_time_t *wait_timeout) try {
   CHECK_HANDLE(wait_set);
   auto &lent = *static_cast<rmw_myelin::LentWaitSet *>(wait_set->data);
   return lent.set->wait(subscriptions, guard_conditions, services, clients, events, wait_timeout);
-}
+} CONTAIN
 
 }  // extern "C"

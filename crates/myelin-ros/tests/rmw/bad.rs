@@ -5,8 +5,10 @@ use std::io::{ErrorKind, Write};
 use std::iter;
 use std::process::Command;
 
+use myelin::{Node as Library, Publisher};
+
 use crate::host::{ANOTHER_USER, Host, OWN_SHARED_MEMORY};
-use crate::node::{Node, Rmw};
+use crate::node::{Node, Rmw, WATCHDOG};
 use crate::talk::{numbers, on_a_host};
 
 #[test]
@@ -81,5 +83,76 @@ fn another_type_is_said() {
         odd.logged("Incompatible type on topic 'String'");
         publisher.end();
         odd.end();
+    });
+}
+
+/// What a process says of its nodes, as `ros_graph` has it: its version, then its gid, its enclave, how many
+/// nodes, and their names.
+fn told(version: u32, gid: u8, nodes: u32, name: &[u8]) -> Vec<u8> {
+    let text = |text: &[u8]| [&(text.len() as u32 + 1).to_le_bytes(), text, &[0]].concat();
+    let mut bytes = vec![0, 1, 0, 0];
+    bytes.extend(version.to_le_bytes());
+    bytes.extend([gid; 16]);
+    for part in [text(b"/"), nodes.to_le_bytes().to_vec(), text(b"/"), text(name)] {
+        // Numbers lie at multiples of their size, counted from behind the first four bytes.
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes.extend(part);
+    }
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes.extend([0; 4]); // no endpoints
+    bytes
+}
+
+#[test]
+fn what_cannot_be_read_ends_no_node_and_is_said_once() {
+    on_a_host("bad::what_cannot_be_read_ends_no_node_and_is_said_once", || {
+        let watcher = Node::start(&Host::Same, Rmw::Myelin, &["watch", "watcher"]);
+        watcher.wait_for("itself", |line| line == "graph watcher 0");
+        let library = Library::builder("odd").domain(0).open().unwrap();
+        let open = || {
+            let topic = library.topic::<[u8]>("ros_graph").depth(1);
+            let publisher: Publisher<[u8]> = topic.publisher().unwrap();
+            assert!(publisher.wait_for_match(1, WATCHDOG));
+            publisher
+        };
+        let publishers: Vec<_> = (0..4).map(|_| open()).collect();
+        let [good, other_version, odd_name, large] = &publishers[..] else { unreachable!() };
+        let graph = |line: &str| {
+            watcher.wait_for(line, |seen| seen == line);
+        };
+        good.publish_copy(&told(1, 1, 1, b"good")).unwrap();
+        graph("graph good,watcher 0");
+        other_version.publish_copy(&told(9, 2, 1, b"other")).unwrap();
+        assert!(watcher.logged("cannot be read").contains("another version"));
+        // Latin-1.
+        odd_name.publish_copy(&told(1, 3, 1, b"caf\xe9")).unwrap();
+        assert!(watcher.logged("cannot be read").contains("no UTF-8"));
+        // As many nodes as the message has room for: each takes more memory than it has bytes.
+        let mut bytes = told(1, 4, 12_000_000, b"");
+        bytes.resize(150_000_000, 0);
+        large.publish_copy(&bytes).unwrap();
+        assert!(watcher.logged("cannot be read").contains("too large"));
+        // Of each once.
+        other_version.publish_copy(&told(9, 2, 1, b"other")).unwrap();
+        odd_name.publish_copy(&told(1, 3, 1, b"caf\xe9")).unwrap();
+        bytes.truncate(12_000_000);
+        bytes[36..40].copy_from_slice(&900_000_u32.to_le_bytes());
+        large.publish_copy(&bytes).unwrap();
+        good.publish_copy(&told(1, 1, 1, b"better")).unwrap();
+        graph("graph better,watcher 0");
+        let again = watcher.log_lines().filter(|line| line.contains("cannot be read"));
+        assert_eq!(again.count(), 0);
+        watcher.end();
+    });
+}
+
+#[test]
+fn an_interface_that_is_not_there_is_said() {
+    on_a_host("bad::an_interface_that_is_not_there_is_said", || {
+        let by = ["env", "MYELIN_INTERFACE=eth9", "ROS_AUTOMATIC_DISCOVERY_RANGE=SUBNET"];
+        let node = Node::start_by(&Host::Same, Rmw::Myelin, &by, &["watch", "watcher"]);
+        let said = node.logged("interface eth9 is not there");
+        assert!(said.contains("there are lo (127.0.0.1)"), "{said}");
+        node.end();
     });
 }

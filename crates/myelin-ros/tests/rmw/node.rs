@@ -68,6 +68,11 @@ impl Node {
         self.lines.try_iter()
     }
 
+    /// What it has logged meanwhile.
+    pub fn log_lines(&self) -> impl Iterator<Item = String> {
+        self.log.try_iter()
+    }
+
     /// Waits for a line that is as wanted.
     pub fn wait_for(&self, what: &str, is_wanted: impl Fn(&str) -> bool) -> String {
         let mut seen = Vec::new();

@@ -1,5 +1,7 @@
 //! The programs of `ros/rmw_myelin/test`.
 
+use std::fs;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use crate::library::{library, run};
@@ -21,4 +23,40 @@ fn loaned_messages_are_not_copied() {
         .env("MYELIN_FOLDER", folder.path())
         .env_remove("LD_PRELOAD"));
     assert_eq!(said, "lent and taken\n");
+}
+
+#[test]
+fn waits_callbacks_and_publishes_hold_nobody_up() {
+    let Some((_, library)) = library() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let said = run(Command::new(library.with_file_name("waits"))
+        .env("MYELIN_FOLDER", folder.path())
+        .env_remove("LD_PRELOAD"));
+    assert_eq!(said, "nobody was held up\n");
+}
+
+/// Its caller is C.
+#[test]
+fn no_exception_leaves_a_function_of_rmw() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../ros/rmw_myelin/src");
+    let is_source = |path: &PathBuf| path.extension().is_some_and(|it| it == "cpp");
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).filter(is_source);
+    let mut functions = 0;
+    for file in files {
+        let text = fs::read_to_string(&file).unwrap();
+        for function in text.split("RMW_PUBLIC ").skip(1) {
+            functions += 1;
+            let end = function.lines().find(|line| line.starts_with('}'));
+            let is_contained =
+                end.is_some_and(|line| line.contains("CONTAIN") || line.contains("catch"));
+            // What makes nothing and calls nothing that does.
+            let is_plain =
+                ["return unsupported(", "init_options", "_identifier(void)", "_format(void)"]
+                    .into_iter()
+                    .chain(["_supported(", "set_log_severity", "check_compatible", "compare_gids"])
+                    .any(|part| function.contains(part));
+            assert!(is_contained || is_plain, "{}: {function}", file.display());
+        }
+    }
+    assert!(functions > 80, "{functions}");
 }

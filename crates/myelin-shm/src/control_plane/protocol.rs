@@ -580,8 +580,23 @@ impl<D: Clone> Protocol<D> {
         self.actions.push(Action::Tell { endpoint, event });
     }
 
-    /// Says to people why one of ours is not matched with another, or not as one of them wants.
+    /// Says to people why one of ours is not matched with another.
     fn warn(&mut self, endpoint: EndpointId, other: EndpointId, reason: String) {
+        self.warn_once(endpoint, other, (endpoint, other), reason);
+    }
+
+    /// Says to people, once for the topic, that one of ours is not matched with another as one of them wants.
+    fn warn_of_topic(&mut self, endpoint: EndpointId, other: EndpointId, reason: String) {
+        self.warn_once(endpoint, other, (0, 0), reason);
+    }
+
+    fn warn_once(
+        &mut self,
+        endpoint: EndpointId,
+        other: EndpointId,
+        pair: (EndpointId, EndpointId),
+        reason: String,
+    ) {
         let (Some(own), Some(theirs)) = (self.directory.get(endpoint), self.directory.get(other))
         else {
             return;
@@ -593,7 +608,7 @@ impl<D: Clone> Protocol<D> {
             side_text(theirs),
             self.pid_of(other)
         );
-        let (pair, topic) = ((endpoint, other), own.topic.name.to_string());
+        let topic = own.topic.name.to_string();
         self.actions.push(Action::Warn(Warning { pair, topic, sides, reason }));
     }
 
@@ -619,9 +634,12 @@ fn side_text(endpoint: &Endpoint) -> String {
         Kind::Subscriber => "subscriber",
     };
     let AnnouncedQos { depth, reliability, history } = endpoint.qos;
-    let reliability = match reliability {
-        Reliability::Reliable => "reliable",
-        Reliability::BestEffort => "best effort",
+    let reliability = match (reliability, endpoint.kind) {
+        (Reliability::Reliable, Kind::Publisher) => "waits for subscribers",
+        (Reliability::Reliable, Kind::Subscriber) => "asks to be waited for",
+        // Whether it is best effort across the network, too, is not known on the host.
+        (Reliability::BestEffort, Kind::Publisher) => "does not wait",
+        (Reliability::BestEffort, Kind::Subscriber) => "is not waited for",
     };
     format!("a {kind} ({reliability}, depth {depth}, history {history})")
 }

@@ -15,7 +15,8 @@ use crate::topic::EndpointId;
 /// Why two endpoints do not match, or match and differ.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Warning {
-    /// The endpoints, in any order; of a node that is refused itself 0 and its process.
+    /// The endpoints, in any order; of a node that is refused itself 0 and its process. Both 0: whichever they
+    /// are, it is said once for the topic.
     pub(crate) pair: (EndpointId, EndpointId),
     /// Empty if it concerns all of a node's.
     pub(crate) topic: String,
@@ -81,7 +82,7 @@ impl Warnings {
         warning.reason = warning.reason.replace(char::is_control, "\u{fffd}");
         let (one, other) = warning.pair;
         let mut hasher = DefaultHasher::new();
-        (one.min(other), one.max(other), &warning.reason).hash(&mut hasher);
+        (one.min(other), one.max(other), &warning.topic, &warning.reason).hash(&mut hasher);
         let second = now_ns / 1_000_000_000;
         if self.second.0 != second {
             self.second = (second, 0);
@@ -101,19 +102,24 @@ impl Warnings {
 impl Warning {
     /// Says it. No lock may be held: a `tracing` subscriber is the user's code.
     pub(crate) fn say(&self) {
-        let Warning { topic, sides, reason, .. } = self;
-        let is_unset = |to: &tracing::Dispatch| to.is::<tracing::subscriber::NoSubscriber>();
-        let trace = || {
-            let is_set = !tracing::dispatcher::get_default(is_unset);
-            if is_set {
-                tracing::warn!(target: "myelin", topic, sides, "{reason}");
-            }
-            is_set
-        };
-        if !catch_unwind(AssertUnwindSafe(trace)).unwrap_or(false) {
-            // Not `eprintln`: it panics if stderr is closed.
-            let _ = writeln!(std::io::stderr(), "myelin: {sides}: {reason}");
+        say(&self.topic, &self.sides, &self.reason);
+    }
+}
+
+/// Warns of something about `sides`: to the program's own `tracing` subscriber if it has set one, else on
+/// stderr. No lock may be held: that subscriber is the user's code.
+pub fn say(topic: &str, sides: &str, reason: &str) {
+    let is_unset = |to: &tracing::Dispatch| to.is::<tracing::subscriber::NoSubscriber>();
+    let trace = || {
+        let is_set = !tracing::dispatcher::get_default(is_unset);
+        if is_set {
+            tracing::warn!(target: "myelin", topic, sides, "{reason}");
         }
+        is_set
+    };
+    if !catch_unwind(AssertUnwindSafe(trace)).unwrap_or(false) {
+        // Not `eprintln`: it panics if stderr is closed.
+        let _ = writeln!(std::io::stderr(), "myelin: {sides}: {reason}");
     }
 }
 
@@ -159,7 +165,13 @@ mod tests {
         }
         warnings.add(warning((1, 2), "b"), 0);
         warnings.add(warning((1, 2), "a"), 5_000_000_000);
-        let said = [warning((1, 2), "a"), warning((1, 3), "a"), warning((1, 2), "b")];
+        // Of another topic it is another one, also if the pair does not count.
+        let of_another_topic = Warning { topic: "u".to_owned(), ..warning((0, 0), "c") };
+        for each in [warning((0, 0), "c"), of_another_topic.clone(), warning((0, 0), "c")] {
+            warnings.add(each, 0);
+        }
+        let mut said = vec![warning((1, 2), "a"), warning((1, 3), "a"), warning((1, 2), "b")];
+        said.extend([warning((0, 0), "c"), of_another_topic]);
         assert_eq!(warnings.take(), said);
         assert!(warnings.take().is_empty());
         said.into_iter().for_each(|warning| of_another.add(warning, 0));

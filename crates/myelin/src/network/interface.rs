@@ -36,6 +36,14 @@ pub(super) struct Choice {
 }
 
 impl Interface {
+    /// For people.
+    fn text(&self) -> String {
+        match self.address {
+            Some(address) => format!("{} ({address})", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     /// As the way into a domain.
     pub(super) fn binding(&self) -> Option<Binding> {
         self.address.map(|address| Binding { index: self.index, address })
@@ -111,7 +119,8 @@ fn missing(there: &[Interface], wanted: Option<&str>) -> String {
             Some(_) => "has no address",
             None => "is not there",
         };
-        return format!("interface {wanted} {state}");
+        let named: Vec<String> = there.iter().map(Interface::text).collect();
+        return format!("interface {wanted} {state}; there are {}", named.join(", "));
     }
     let others: Vec<String> = there
         .iter()
@@ -338,7 +347,7 @@ mod tests {
         let eth = interface("eth0", 2, "10.0.0.1");
         let wlan = interface("wlan0", 3, "10.0.1.1");
         let there = [loopback(), wlan.clone()];
-        let missing = "(interface eth0 is not there)";
+        let missing = "(interface eth0 is not there; there are lo (127.0.0.1), wlan0 (10.0.1.1))";
         assert_eq!(name(choose(&there, Some("eth0"), None)), missing);
         assert_eq!(name(choose(&there, Some("eth0"), eth.binding())), missing);
         let both = [loopback(), wlan.clone(), eth.clone()];
@@ -347,7 +356,7 @@ mod tests {
         }
         assert_eq!(
             name(choose(&both, Some("10.0.0.2"), None)),
-            "(interface 10.0.0.2 is not there)"
+            "(interface 10.0.0.2 is not there; there are lo (127.0.0.1), wlan0 (10.0.1.1), eth0 (10.0.0.1))"
         );
         let moved = interface("eth0", 2, "10.0.0.7");
         let bound = choose(std::slice::from_ref(&moved), Some("eth0"), eth.binding()).unwrap();
@@ -355,7 +364,7 @@ mod tests {
         let down = Interface { is_up: false, ..eth.clone() };
         assert_eq!(
             name(choose(std::slice::from_ref(&down), Some("eth0"), None)),
-            "(interface eth0 is down)"
+            "(interface eth0 is down; there are eth0 (10.0.0.1))"
         );
         assert_eq!(name(choose(&[down], Some("eth0"), eth.binding())), "eth0");
     }

@@ -137,6 +137,7 @@ impl Open {
         let run = move || {
             // In this thread: those that CycloneDDS starts have its CPUs and policy, and take no signals.
             its.look(&mut lock(&its.link));
+            its.warn_of_interface();
             let _ = opened.send(()); // it is waited for
             its.attend();
         };
@@ -270,6 +271,17 @@ impl Hub {
             Ok(choice) => self.open(link, choice),
         };
         *lock(&self.state) = state;
+    }
+
+    /// Says that the interface that somebody has named is none to go by: it may be misspelt.
+    fn warn_of_interface(&self) {
+        let NetworkState::Waiting { reason } = lock(&self.state).clone() else { return };
+        if self.domain.config().interface.is_none() || has_own_configuration() {
+            return;
+        }
+        let remedy = "until then no other host is met; check MYELIN_INTERFACE, or the node's option \
+                      `interface`";
+        myelin_shm::warn("", "the network", &format!("{reason}; {remedy}"));
     }
 
     /// What to bind to; `None` if the user's configuration says.

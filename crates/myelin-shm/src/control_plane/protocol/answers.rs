@@ -94,7 +94,7 @@ impl<D: Clone> Protocol<D> {
         self.actions.push(tell(Event::Matched { endpoint: publisher, pid }));
         let wanted = self.subscribers[&subscriber].qos;
         for reason in reductions(&wanted, &offered) {
-            self.warn(subscriber, publisher, reason.clone());
+            self.warn_of_topic(subscriber, publisher, reason.clone());
             self.actions.push(tell(Event::QosReduced { endpoint: publisher, pid, reason }));
         }
     }
@@ -205,8 +205,9 @@ fn reductions(wanted: &AnnouncedQos, offered: &AnnouncedQos) -> Vec<String> {
     let reliable = Reliability::Reliable;
     if wanted.reliability == reliable && offered.reliability != reliable {
         reasons.push(
-            "the subscriber asks for reliability, the publisher is best effort and does not wait for \
-             it; make the publisher reliable"
+            "the subscriber asks to be waited for, the publisher does not wait: a subscriber that is \
+             further behind than the publisher's depth loses samples; make the publisher reliable (in \
+             ROS 2: RELIABLE and KEEP_ALL)"
                 .to_owned(),
         );
     }

@@ -1,0 +1,312 @@
+// Waits, callbacks and publishes that other threads must not be held up by; by the functions of rmw.h.
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <string>
+#include <thread>
+
+#include "rosidl_typesupport_cpp/message_type_support.hpp"
+#include "rosidl_typesupport_cpp/service_type_support.hpp"
+#include "side.hpp"
+#include "test_msgs/msg/basic_types.hpp"
+#include "test_msgs/srv/basic_types.hpp"
+
+namespace {
+
+using Message = test_msgs::msg::BasicTypes;
+using Call = test_msgs::srv::BasicTypes;
+using namespace std::chrono_literals;
+
+/// Nothing here takes nearly so long.
+void wait_until(const char *what, const std::function<bool()> &is_so) {
+  const auto end = std::chrono::steady_clock::now() + 60s;
+  while (!is_so()) {
+    check(std::chrono::steady_clock::now() < end, what);
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+rmw_publisher_t *publisher(Side &side, const char *topic, const rmw_qos_profile_t &qos) {
+  const auto *type = rosidl_typesupport_cpp::get_message_type_support_handle<Message>();
+  const auto options = rmw_get_default_publisher_options();
+  rmw_publisher_t *made = rmw_create_publisher(side.node, type, topic, &qos, &options);
+  CHECK(made != nullptr);
+  return made;
+}
+
+rmw_subscription_t *subscription(Side &side, const char *topic, const rmw_qos_profile_t &qos) {
+  const auto *type = rosidl_typesupport_cpp::get_message_type_support_handle<Message>();
+  const auto options = rmw_get_default_subscription_options();
+  rmw_subscription_t *made = rmw_create_subscription(side.node, type, topic, &qos, &options);
+  CHECK(made != nullptr);
+  return made;
+}
+
+size_t matched(rmw_publisher_t *publisher) {
+  size_t count = 0;
+  OK(rmw_publisher_count_matched_subscriptions(publisher, &count));
+  return count;
+}
+
+bool take(rmw_subscription_t *subscription, Message &message) {
+  bool is_taken = false;
+  OK(rmw_take(subscription, &message, &is_taken, nullptr));
+  return is_taken;
+}
+
+/// Waits for a subscription or for nothing. Whether it has a message.
+bool wait(rmw_wait_set_t *set, rmw_subscription_t *subscription, const rmw_time_t *limit) {
+  void *ready = subscription == nullptr ? nullptr : subscription->data;
+  rmw_subscriptions_t subscriptions{subscription == nullptr ? 0U : 1U, &ready};
+  const rmw_ret_t waited = rmw_wait(&subscriptions, nullptr, nullptr, nullptr, nullptr, set, limit);
+  check(waited == RMW_RET_OK || waited == RMW_RET_TIMEOUT, "a wait");
+  return ready != nullptr;
+}
+
+/// A shutdown ends the wait under way, and later ones.
+void a_shutdown_ends_waits() {
+  Side side("shut_down");
+  rmw_wait_set_t *set = rmw_create_wait_set(&side.context, 0);
+  std::atomic<int> waits{0};
+  std::thread waiter([&] {
+    for (; waits < 3; ++waits) wait(set, nullptr, nullptr);
+  });
+  std::this_thread::sleep_for(10ms);
+  CHECK(waits == 0);
+  OK(rmw_shutdown(&side.context));
+  wait_until("waits end", [&] { return waits == 3; });
+  waiter.join();
+  OK(rmw_destroy_wait_set(set));
+}
+
+/// Two threads wait for one subscription, each with a wait set of its own.
+void two_wait_sets_wait_for_one_subscription(Side &talker, Side &listener) {
+  rmw_publisher_t *out = publisher(talker, "/two", rmw_qos_profile_default);
+  rmw_subscription_t *in = subscription(listener, "/two", rmw_qos_profile_default);
+  std::atomic<int> taken{0}, waits[2] = {{0}, {0}};
+  std::atomic<bool> is_over{false};
+  const auto wait_and_take = [&](int which) {
+    rmw_wait_set_t *set = rmw_create_wait_set(&listener.context, 0);
+    Message message;
+    while (!is_over) {
+      if (wait(set, in, nullptr) && take(in, message)) ++taken;
+      ++waits[which];
+    }
+    OK(rmw_destroy_wait_set(set));
+  };
+  std::thread one(wait_and_take, 0), other(wait_and_take, 1);
+  wait_until("they match", [&] { return matched(out) == 1; });
+  Message message;
+  int sent = 0;
+  // Until both have had a turn: that one of them wakes is not enough.
+  while (sent < 50 || waits[0] == 0 || waits[1] == 0) {
+    OK(rmw_publish(out, &message, nullptr));
+    ++sent;
+    wait_until("it is taken", [&] { return taken == sent; });
+  }
+  is_over = true;
+  OK(rmw_shutdown(&listener.context));
+  one.join();
+  other.join();
+  OK(rmw_destroy_subscription(listener.node, in));
+  OK(rmw_destroy_publisher(talker.node, out));
+}
+
+/// What a callback works on.
+struct Called {
+  rmw_subscription_t *subscription;
+  rmw_event_t event = rmw_get_zero_initialized_event();
+  std::atomic<int> calls{0};
+  std::atomic<int> others{0};
+};
+
+/// Callbacks of messages and of events unset and replace themselves, and use what they are of.
+void callbacks_replace_themselves(Side &talker, Side &listener) {
+  rmw_publisher_t *out = publisher(talker, "/called", rmw_qos_profile_default);
+  Called called{subscription(listener, "/called", rmw_qos_profile_default)};
+  wait_until("they match", [&] { return matched(out) == 1; });
+  const auto unset = [](const void *data, size_t) {
+    auto &own = *static_cast<Called *>(const_cast<void *>(data));
+    size_t count = 0;
+    OK(rmw_subscription_count_matched_publishers(own.subscription, &count));
+    OK(rmw_subscription_set_on_new_message_callback(own.subscription, nullptr, nullptr));
+    ++own.calls;
+  };
+  const auto replace = [](const void *data, size_t) {
+    auto &own = *static_cast<Called *>(const_cast<void *>(data));
+    const auto other = [](const void *data, size_t) { ++static_cast<Called *>(const_cast<void *>(data))->others; };
+    OK(rmw_subscription_set_on_new_message_callback(own.subscription, other, data));
+    ++own.calls;
+  };
+  Message message;
+  for (int round = 1; round <= 10; ++round) {
+    OK(rmw_subscription_set_on_new_message_callback(called.subscription, unset, &called));
+    OK(rmw_publish(out, &message, nullptr));
+    wait_until("it is called", [&] { return called.calls == round; });
+    while (take(called.subscription, message)) {
+    }
+  }
+  OK(rmw_subscription_set_on_new_message_callback(called.subscription, replace, &called));
+  OK(rmw_publish(out, &message, nullptr));
+  wait_until("it is called", [&] { return called.calls == 11; });
+  OK(rmw_publish(out, &message, nullptr));
+  wait_until("the other one is called", [&] { return called.others > 0; });
+  CHECK(called.calls == 11);
+
+#if __has_include("rmw/events_statuses/matched.h")
+  // A match is told of by the graph's thread, which must be free to make an endpoint meanwhile.
+  OK(rmw_subscription_event_init(&called.event, called.subscription, RMW_EVENT_SUBSCRIPTION_MATCHED));
+  static Side *side = &listener;
+  const auto unset_event = [](const void *data, size_t) {
+    auto &own = *static_cast<Called *>(const_cast<void *>(data));
+    size_t count = 0;
+    OK(rmw_subscription_count_matched_publishers(own.subscription, &count));
+    OK(rmw_event_set_callback(&own.event, nullptr, nullptr));
+    OK(rmw_destroy_publisher(side->node, publisher(*side, "/other", rmw_qos_profile_default)));
+    ++own.calls;
+  };
+  rmw_matched_status_t status;
+  bool is_taken = false;
+  OK(rmw_take_event(&called.event, &status, &is_taken));
+  OK(rmw_event_set_callback(&called.event, unset_event, &called));
+  rmw_publisher_t *second = publisher(talker, "/called", rmw_qos_profile_default);
+  wait_until("the event's is called", [&] { return called.calls == 12; });
+  OK(rmw_destroy_publisher(talker.node, second));
+  OK(rmw_event_fini(&called.event));
+#endif
+  OK(rmw_destroy_subscription(listener.node, called.subscription));
+  OK(rmw_destroy_publisher(talker.node, out));
+}
+
+/// Once unset, a callback is not running in another thread.
+void unset_waits_for_a_callback_that_runs(Side &talker, Side &listener) {
+  rmw_publisher_t *out = publisher(talker, "/running", rmw_qos_profile_default);
+  rmw_subscription_t *in = subscription(listener, "/running", rmw_qos_profile_default);
+  wait_until("they match", [&] { return matched(out) == 1; });
+  static std::atomic<int> begun{0}, ended{0};
+  const auto slow = [](const void *, size_t) {
+    ++begun;
+    std::this_thread::sleep_for(30ms);
+    ++ended;
+  };
+  OK(rmw_subscription_set_on_new_message_callback(in, slow, nullptr));
+  Message message;
+  OK(rmw_publish(out, &message, nullptr));
+  wait_until("it is called", [&] { return begun == 1; });
+  OK(rmw_subscription_set_on_new_message_callback(in, nullptr, nullptr));
+  CHECK(ended == begun);
+  OK(rmw_destroy_subscription(listener.node, in));
+  OK(rmw_destroy_publisher(talker.node, out));
+}
+
+/// While a publish waits for a subscription that keeps all and takes nothing, its publisher can be asked, and
+/// others can be made.
+void a_publish_that_waits_holds_nobody_up(Side &talker, Side &listener) {
+  rmw_qos_profile_t qos = rmw_qos_profile_default;
+  qos.history = RMW_QOS_POLICY_HISTORY_KEEP_ALL;
+  rmw_publisher_t *out = publisher(talker, "/all", qos);
+  rmw_subscription_t *in = subscription(listener, "/all", qos);
+  wait_until("they match", [&] { return matched(out) == 1; });
+  const int kept = 5000;
+  Message message;
+  bool is_free = false;
+  // The machine may hold this thread up for as long as the publish waits: then once more.
+  for (int attempt = 0; attempt < 20 && !is_free; ++attempt) {
+    std::atomic<int> published{0};
+    std::thread other([&] {
+      for (; published <= kept; ++published) OK(rmw_publish(out, &message, nullptr));
+    });
+    wait_until("all but one are published", [&] { return published >= kept; });
+    std::this_thread::sleep_for(5ms);
+    rmw_publisher_t *another = publisher(talker, "/another", rmw_qos_profile_default);
+    CHECK(matched(out) == 1);
+    std::this_thread::sleep_for(5ms);  // what has returned has been counted
+    is_free = published == kept;
+    other.join();
+    OK(rmw_destroy_publisher(talker.node, another));
+    Message taken;
+    while (take(in, taken)) {
+    }
+  }
+  CHECK(is_free);
+  OK(rmw_destroy_subscription(listener.node, in));
+  OK(rmw_destroy_publisher(talker.node, out));
+}
+
+struct Answering {
+  rmw_service_t *service;
+  /// Answers all requests there are.
+  int answer() {
+    int count = 0;
+    for (bool is_taken = true; is_taken;) {
+      rmw_service_info_t info;
+      Call::Request request;
+      OK(rmw_take_request(service, &info, &request, &is_taken));
+      if (!is_taken) break;
+      Call::Response response;
+      response.int32_value = request.int32_value;
+      OK(rmw_send_response(service, &info.request_id, &response));
+      ++count;
+    }
+    return count;
+  }
+};
+
+/// A client that does not wait for its reply has it among those to another one; and a service's name may be as
+/// long as ROS 2 allows.
+void a_reply_is_not_crowded_out(Side &talker, Side &listener) {
+  const auto *type = rosidl_typesupport_cpp::get_service_type_support_handle<Call>();
+  const std::string longest = "/" + std::string(246, 'n');
+  const rmw_qos_profile_t &qos = rmw_qos_profile_services_default;
+  Answering server{rmw_create_service(talker.node, type, longest.c_str(), &qos)};
+  rmw_client_t *slow = rmw_create_client(listener.node, type, longest.c_str(), &qos);
+  rmw_client_t *quick = rmw_create_client(listener.node, type, longest.c_str(), &qos);
+  CHECK(server.service != nullptr && slow != nullptr && quick != nullptr);
+  for (rmw_client_t *client : {slow, quick}) {
+    wait_until("the service is available", [&] {
+      bool is_available = false;
+      OK(rmw_service_server_is_available(listener.node, client, &is_available));
+      return is_available;
+    });
+  }
+  const auto ask = [&](rmw_client_t *client, int number) {
+    Call::Request request;
+    request.int32_value = number;
+    int64_t sequence;
+    OK(rmw_send_request(client, &request, &sequence));
+    wait_until("it is answered", [&] { return server.answer() == 1; });
+  };
+  const auto taken = [](rmw_client_t *client) {
+    rmw_service_info_t info;
+    Call::Response response;
+    bool is_taken = false;
+    OK(rmw_take_response(client, &info, &response, &is_taken));
+    return is_taken ? response.int32_value : -1;
+  };
+  ask(slow, 7);
+  for (int number = 0; number < 400; ++number) {
+    ask(quick, number);
+    wait_until("the reply comes", [&] { return taken(quick) == number; });
+  }
+  CHECK(taken(slow) == 7);
+  OK(rmw_destroy_client(listener.node, slow));
+  OK(rmw_destroy_client(listener.node, quick));
+  OK(rmw_destroy_service(talker.node, server.service));
+}
+
+}  // namespace
+
+int main() {
+  a_shutdown_ends_waits();
+  Side talker("talker");
+  {
+    Side listener("listener");
+    callbacks_replace_themselves(talker, listener);
+    unset_waits_for_a_callback_that_runs(talker, listener);
+    a_publish_that_waits_holds_nobody_up(talker, listener);
+    a_reply_is_not_crowded_out(talker, listener);
+  }
+  Side listener("listener");
+  two_wait_sets_wait_for_one_subscription(talker, listener);
+  std::puts("nobody was held up");
+}
