@@ -317,7 +317,9 @@ impl Bytes {
         let format = self.0.format.cast::<u8>();
         // SAFETY: null, or text that lives as long as the view.
         format.is_null()
-            || unsafe { *format != 0 && *format.add(1) == 0 && b"BbcHhIiLlQqfd?".contains(&*format) }
+            || unsafe {
+                *format != 0 && *format.add(1) == 0 && b"BbcHhIiLlQqfd?".contains(&*format)
+            }
     }
 
     pub fn pointer(&self) -> *const u8 {
