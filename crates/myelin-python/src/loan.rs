@@ -60,8 +60,8 @@ macro_rules! writable {
         impl $class {
             #[setter]
             fn set_value(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<()> {
-                let codec = slf.get().0.carried.codec(slf.py());
-                codec.call_method1("set_value", (slf, value)).map(|_| ())
+                let held = &slf.get().0;
+                held.fill(&held.carried.pack(value)?)
             }
 
             #[setter]

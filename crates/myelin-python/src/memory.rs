@@ -12,7 +12,7 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-use crate::errors::exception;
+use crate::errors::{exception, wrong_value};
 use crate::released::Released;
 use crate::types::{Carried, Type};
 
@@ -61,6 +61,20 @@ impl<M: Memory> Held<M> {
     /// How many bytes.
     pub fn length(&self) -> PyResult<usize> {
         self.with(|memory| memory.bytes().1)
+    }
+
+    /// Fills it with bytes, which may be its own.
+    pub fn fill(&self, bytes: &Bytes) -> PyResult<()> {
+        self.with(|memory| {
+            let (to, length) = memory.bytes();
+            if bytes.length() != length {
+                let message = format!("{} bytes do not fill a loan of {length}", bytes.length());
+                return Err(wrong_value(message));
+            }
+            // SAFETY: as many bytes lie there, held by the view, and the memory is ours to write.
+            unsafe { bytes.pointer().copy_to(to, length) };
+            Ok(())
+        })?
     }
 
     /// Lets go of it, now or with its last view.
@@ -291,11 +305,21 @@ impl Bytes {
         // SAFETY: zeros are a view of nothing; Python fills it in, or says why not.
         unsafe {
             let mut view = Box::new(std::mem::zeroed::<PyBuffer>());
-            match PyObject_GetBuffer(object.as_ptr(), &raw mut *view, 0) {
+            match PyObject_GetBuffer(object.as_ptr(), &raw mut *view, FORMAT | ND) {
                 0 => Ok(Bytes(view)),
                 _ => Err(PyErr::fetch(object.py())),
             }
         }
+    }
+
+    /// Whether its items are numbers. Of others the codec finds out whether they hold pointers.
+    pub fn are_plain(&self) -> bool {
+        let format = self.0.format.cast::<u8>();
+        // SAFETY: null, or text that lives as long as the view.
+        format.is_null()
+            || unsafe {
+                *format != 0 && *format.add(1) == 0 && b"BbcHhIiLlQqfd?".contains(&*format)
+            }
     }
 
     pub fn pointer(&self) -> *const u8 {

@@ -187,7 +187,7 @@ impl Carried {
     pub fn pack(&self, value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
         let told = &self.of_type().told;
         let is_bytes = (told.elements_offset(), told.element_bytes()) == (0, 1);
-        let as_it_is = if is_bytes { Bytes::of(value).ok() } else { None };
+        let as_it_is = if is_bytes { Bytes::of(value).ok().filter(Bytes::are_plain) } else { None };
         let bytes = match as_it_is {
             Some(bytes) => bytes,
             None => Bytes::of(&self.codec(value.py()).call_method1("pack", (value,))?)?,

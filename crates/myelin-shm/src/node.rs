@@ -20,7 +20,6 @@ use crate::data_plane::subscription::{Reader, SubscriptionShared};
 use crate::dispatch::dispatcher::Dispatcher;
 pub use crate::endpoint::{Observer, Publisher, Subscriber};
 use crate::error::Error;
-use crate::limits::NAME_BYTES_MAX;
 use crate::listener::{Call, Listener, ListenerThread};
 use crate::os::descriptor::NodeFd;
 use crate::os::fork;
@@ -29,7 +28,7 @@ use crate::os::latency_guard::LatencyGuard;
 use crate::os::poll::Poll;
 pub use crate::os::thread::{Policy, Thread, Threads};
 use crate::sync::lock;
-use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic};
+use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic, check_name};
 use crate::waiting::wake_table::WakeTable;
 
 /// How to open a [`Node`].
@@ -92,9 +91,8 @@ impl Node {
     /// [`Error::TooManyFiles`], [`Error::Setting`]; [`Error::LatencyGuard`] if it is asked for and
     /// cannot be had.
     pub fn open(options: NodeOptions) -> Result<Node, Error> {
-        if options.name.len() > NAME_BYTES_MAX || options.name.chars().any(char::is_control) {
-            let remedy = "a node's name has at most 255 bytes and no control characters";
-            return Err(Error::Setting { topic: None, field: "name", value: options.name, remedy });
+        if !options.name.is_empty() {
+            check_name("a node's name", &options.name)?;
         }
         options.threads.check()?;
         let latency_guard = options.latency_guard.then(LatencyGuard::hold).transpose()?;

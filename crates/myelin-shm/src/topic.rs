@@ -49,16 +49,29 @@ impl Topic {
         self.name == other.name && self.type_hash == other.type_hash
     }
 
-    /// Fails if a name is empty, too long or has control characters.
+    /// Fails if a name is empty, too long or has control characters. A type may have none.
     pub fn check(&self) -> Result<(), Error> {
-        let bad = |name: &str| name.len() > NAME_BYTES_MAX || name.chars().any(char::is_control);
-        if self.name.is_empty() || bad(&self.name) || bad(&self.type_name) {
-            let value = format!("{:?} of type {:?}", self.name, self.type_name);
-            let remedy = "a name has 1 to 255 bytes and no control characters";
-            return Err(Error::Setting { topic: None, field: "topic", value, remedy });
+        check_name("a topic's name", &self.name)?;
+        if self.type_name.is_empty() {
+            Ok(())
+        } else {
+            check_name("a type's name", &self.type_name)
         }
-        Ok(())
     }
+}
+
+/// Fails if a name is empty, too long or has control characters.
+///
+/// # Errors
+/// [`Error::Setting`] of `field`.
+pub fn check_name(field: &'static str, name: &str) -> Result<(), Error> {
+    let fits = (1..=NAME_BYTES_MAX).contains(&name.len());
+    if fits && !name.chars().any(char::is_control) {
+        return Ok(());
+    }
+    let value = format!("{name:?} ({} bytes)", name.len());
+    let remedy = "a name has 1 to 255 bytes and no control characters";
+    Err(Error::Setting { topic: None, field, value, remedy })
 }
 
 /// Whether the publisher waits for a subscriber that is behind.

@@ -4,15 +4,16 @@ use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use myelin_shm::limits::NAME_BYTES_MAX;
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 
-use crate::Error;
 use crate::dynamic::DynamicType;
 use crate::network::{Dds, Encoding, Spec};
 use crate::node::Node;
 use crate::payload::Payload;
 use crate::publisher::Publisher;
 use crate::subscriber::{FdSubscriber, Subscriber};
+use crate::{Error, LayoutHash};
 
 /// A topic of a node: its name, the type `T` of its samples, and the settings that both sides have.
 /// Those of one side alone are in [`publisher_builder`](Topic::publisher_builder) and
@@ -233,12 +234,31 @@ impl<T: Payload + ?Sized> Topic<T> {
             Some(told) => (told.type_name().to_string(), told.hash()),
         };
         let name = self.name.clone();
-        match &self.dds.encoding {
+        let mut topic = match &self.dds.encoding {
             Encoding::Message(of) => myelin_shm::topic::Topic::of_messages(name, of),
             _ => myelin_shm::topic::Topic { name, type_name, type_hash },
-        }
+        };
+        // Its hash is what counts.
+        topic.type_name = fitting(topic.type_name);
+        topic
     }
 }
+
+/// A name that fits: a longer one keeps its beginning and its end, with its hash in between, so that
+/// other names stay others.
+pub(crate) fn fitting(name: String) -> String {
+    if name.len() <= NAME_BYTES_MAX {
+        return name;
+    }
+    let hash = LayoutHash::of_bytes(name.as_bytes());
+    let head = &name[..name.floor_char_boundary(HEAD_BYTES)];
+    let tail = &name[name.ceil_char_boundary(name.len() - TAIL_BYTES)..];
+    format!("{head}..{hash:016x}..{tail}")
+}
+
+/// Bytes of a name that does not fit that are kept of its beginning, and of its end.
+const HEAD_BYTES: usize = 160;
+const TAIL_BYTES: usize = NAME_BYTES_MAX - HEAD_BYTES - 20;
 
 /// A publisher to be made, with the settings of its topic and those that a publisher alone has. Made by
 /// [`Topic::publisher_builder`].
@@ -397,6 +417,22 @@ fn memory_max() -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::{NAME_BYTES_MAX, fitting};
+
+    #[test]
+    fn a_long_name_is_shortened_and_stays_another() {
+        let of = |text: &str, times| fitting(text.repeat(times));
+        assert_eq!(of("n", NAME_BYTES_MAX), "n".repeat(NAME_BYTES_MAX));
+        assert_eq!(of("n", 256).len(), NAME_BYTES_MAX);
+        assert_ne!(of("n", 256), of("n", 257));
+        assert_eq!(of("n", 256), of("n", 256));
+        assert!(of("grüß", 100).len() <= NAME_BYTES_MAX);
+        let name = fitting(format!("{}/reply/7", "n".repeat(NAME_BYTES_MAX)));
+        assert!(name.starts_with("nnn") && name.ends_with("n/reply/7"), "{name}");
+        // Processes of other versions shorten alike.
+        assert!(of("n", 256).contains("n..512dc65af22aa725..n"), "{}", of("n", 256));
+    }
+
     #[test]
     fn half_of_the_memory_is_a_likely_figure() {
         let text = std::fs::read_to_string("/proc/meminfo").unwrap();

@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use myelin::{Client, DynamicType, Error, Event, Layout, PlainData, Published};
+use myelin::{Client, DynamicType, Error, Event, Layout, Node, PlainData, Published};
 use support::{WATCHDOG, node, until};
 
 #[derive(Clone, Copy, Debug, PartialEq, PlainData)]
@@ -51,6 +51,60 @@ fn another_layout_is_refused_with_both_names() {
     let _here = node.dynamic_topic("pose", &told().0).publisher().unwrap();
     let error = node.topic::<[f32; 3]>("pose").subscriber().unwrap_err().to_string();
     assert!(error.contains("carries Pose") && error.contains("not [f32; 3]"), "{error}");
+}
+
+/// A type of 8 bytes with a name of so many.
+fn named(bytes: usize) -> DynamicType {
+    let scalar = Layout::scalar("u64").unwrap();
+    let name = "n".repeat(bytes);
+    DynamicType::value(&Layout::structure(&name, &[("x", &scalar, 0)], 8, 8).unwrap())
+}
+
+#[test]
+fn a_type_may_have_a_long_name() {
+    let (_folder, node) = node();
+    let publisher = node.dynamic_topic("long", &named(300)).publisher().unwrap();
+    let mut subscriber = node.dynamic_topic("long", &named(300)).subscriber().unwrap();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    publisher.publish_copy(&7_u64.to_ne_bytes()).unwrap();
+    assert_eq!(*subscriber.receive(WATCHDOG).unwrap().unwrap(), 7_u64.to_ne_bytes());
+    let error = node.dynamic_topic("long", &told().1).publisher().unwrap_err().to_string();
+    assert!(error.contains("nnn..") && error.contains("[u32]"), "{error}");
+    // The names of both types are in that of a service's topic.
+    let service = node.dynamic_service("long", &named(200), &named(200)).unwrap();
+    let client = node.dynamic_client("long", &named(200), &named(200)).unwrap();
+    until("the client", || service.clients() == 1 && client.servers() == 1);
+}
+
+#[test]
+fn a_service_s_name_is_as_long_as_a_topic_s() {
+    let (_folder, node) = node();
+    let (request, reply) = told();
+    let longest = "n".repeat(255);
+    let _service = node.dynamic_service(&longest, &request, &reply).unwrap().on_request(|asked| {
+        asked.reply(&3_u32.to_ne_bytes()).unwrap();
+    });
+    let client = node.dynamic_client(&longest, &request, &reply).unwrap();
+    assert_eq!(*client.call(&bytes(&POSE), WATCHDOG).unwrap(), 3_u32.to_ne_bytes());
+}
+
+#[test]
+fn a_name_that_cannot_be_is_named_with_its_length() {
+    let (_folder, node) = node();
+    let (request, reply) = told();
+    for name in [String::new(), "n".repeat(256), "a\nb".to_owned()] {
+        let of_service = node.dynamic_service(&name, &request, &reply).err();
+        let of_client = node.dynamic_client(&name, &request, &reply).err();
+        let of_topic = node.topic::<u64>(&name).publisher().err();
+        let errors = [("service", of_service), ("service", of_client), ("topic", of_topic)];
+        for (what, error) in errors {
+            let error = error.unwrap().to_string();
+            let wanted = format!("a {what}'s name is {name:?} ({} bytes): a name has", name.len());
+            assert!(error.contains(&wanted), "{error}");
+        }
+    }
+    let error = Node::builder(&"n".repeat(256)).open().unwrap_err().to_string();
+    assert!(error.contains("a node's name is") && error.contains("(256 bytes)"), "{error}");
 }
 
 #[test]

@@ -26,11 +26,15 @@ f64 = ctypes.c_double
 bool8 = ctypes.c_bool
 
 class Array:
+    """So many elements of any type, as the type of a topic or of a field; a tuple in values."""
+
     element: object
     length: int
     def __init__(self, element: object, length: int) -> None: ...
 
 class FixedString:
+    """Text of up to `capacity` bytes, as `Annotated[str, FixedString(20)]`."""
+
     capacity: int
     def __init__(self, capacity: int) -> None: ...
 
@@ -225,6 +229,12 @@ class Node(_Managed):
     def name(self) -> str: ...
     @property
     def network(self) -> tuple[Literal["off", "waiting", "up"], str]: ...
+
+    # The type of a topic, a request or a reply is an element, [element], (header, [element]), bytes or
+    # (header, bytes). An element is float, int, bool, a number of ctypes or numpy, an array of these
+    # (f64 * 3), Array(T, n), FixedString(n), a ctypes.Structure, a dtype, a dataclass, a NamedTuple, or an
+    # Enum of ints. Fields of a dataclass may be Annotated[..., element], tuple[T, T], Final[T], a NewType.
+    # docs/python.md lists which annotations and values work. All others are a WrongValue.
     @overload
     def topic(
         self, name: str, type: type[bytes] = ..., **settings: Unpack[_Settings]
@@ -330,7 +340,7 @@ class _Writable(_Readable[T]):
     @property
     def value(self) -> T: ...
     @value.setter
-    def value(self, value: T | Buffer) -> None: ...
+    def value(self, value: T | Buffer | str) -> None: ...
     @property
     def header(self) -> Any: ...
     @header.setter

@@ -1,39 +1,55 @@
 """Types of Python as plain data: what they are in memory, with the layout hash of the Rust type of the same
-fields, and how values are read from there and written to it.
+fields.
 
-An element is a scalar, an array, a ctypes structure, a numpy dtype, a dataclass or a FixedString; what a
-topic carries is one, `[element]`, or `(element, [element])`. numpy is imported when it is needed.
+An element is a scalar, an array, a ctypes structure, a numpy dtype, a dataclass, a named tuple, an enum or a
+FixedString; what a topic carries is one, `[element]`, or `(element, [element])`. numpy is imported when it is
+needed.
 """
 
+import collections.abc
 import ctypes
 import dataclasses
+import enum
 import functools
+import operator
 import struct
 import sys
+import types
 import typing
 
 from . import _native
-from ._errors import WrongValue
+from ._buffers import (
+    BY_FORMAT,
+    Within,
+    base_of,
+    bytes_of,
+    is_numpy,
+    items_of,
+    numpy_module,
+    plain_array,
+    raw,
+    scalar_of,
+    short,
+    viewed,
+)
+from ._elements import (
+    SCALARS,
+    ArrayOf,
+    Dataclass,
+    Enum,
+    Record,
+    Structure,
+    Text,
+    pack_all,
+    scalar,
+)
+from ._errors import Error, WrongValue
 
 u8, u16, u32, u64 = ctypes.c_uint8, ctypes.c_uint16, ctypes.c_uint32, ctypes.c_uint64
 i8, i16, i32, i64 = ctypes.c_int8, ctypes.c_int16, ctypes.c_int32, ctypes.c_int64
 f32, f64, bool8 = ctypes.c_float, ctypes.c_double, ctypes.c_bool
 
-# Of each scalar its Rust name, its code for `struct` and the kind of its dtype.
-_SCALARS = {
-    "u8": ("B", "u1"),
-    "i8": ("b", "i1"),
-    "u16": ("H", "u2"),
-    "i16": ("h", "i2"),
-    "u32": ("I", "u4"),
-    "i32": ("i", "i4"),
-    "u64": ("Q", "u8"),
-    "i64": ("q", "i8"),
-    "f32": ("f", "f4"),
-    "f64": ("d", "f8"),
-    "bool": ("?", "?"),
-}
-_BY_DTYPE = {dtype: name for name, (_, dtype) in _SCALARS.items()} | {"b1": "bool"}
+_BY_DTYPE = {dtype: name for name, (_, dtype) in SCALARS.items()} | {"b1": "bool"}
 _OF_PYTHON = {float: "f64", int: "i64", bool: "bool"}
 
 
@@ -52,241 +68,232 @@ class Array:
     length: int
 
 
-class _Scalar:
-    """A number or a truth value."""
-
-    def __init__(self, name):
-        self.layout = _native.Layout.scalar(name)
-        self.code, self.kind = _SCALARS[name]
-        self.packer = struct.Struct("=" + self.code)
-        self.shape = ()
-
-    def dtype(self):
-        return _numpy().dtype(self.kind)
-
-    def read(self, memory, offset):
-        return self.packer.unpack_from(memory, offset)[0]
-
-    def write(self, memory, offset, value):
-        try:
-            self.packer.pack_into(memory, offset, value)
-        except struct.error as error:
-            raise WrongValue(f"{value!r} is no {self.layout.type_name}: {error}") from None
-
-
-class _Array:
-    """So many elements: a tuple, of `u8` bytes."""
-
-    def __init__(self, element, length):
-        self.layout = _native.Layout.array(element.layout, length)
-        self.element, self.length = element, length
-        self.is_bytes = element.layout.type_name == "u8"
-        self.code = element.code
-        self.shape = None if element.shape is None else (length, *element.shape)
-        self.is_flat = isinstance(element, _Scalar) and not self.is_bytes
-        self.packer = struct.Struct(f"={length}{element.code}") if self.is_flat else None
-
-    def dtype(self):
-        return _numpy().dtype((self.element.dtype(), (self.length,)))
-
-    def read(self, memory, offset):
-        if self.is_bytes:
-            return bytes(memory[offset : offset + self.length])
-        if self.is_flat:
-            return self.packer.unpack_from(memory, offset)
-        step = self.element.layout.bytes
-        return tuple(self.element.read(memory, offset + at * step) for at in range(self.length))
-
-    def write(self, memory, offset, value):
-        if len(value) != self.length:
-            raise WrongValue(f"{len(value)} elements are no {self.layout.type_name}")
-        if self.is_bytes:
-            memory[offset : offset + self.length] = bytes(value)
-            return
-        step = self.element.layout.bytes
-        for at, each in enumerate(value):
-            self.element.write(memory, offset + at * step, each)
-
-
-class _Text:
-    """A FixedString."""
-
-    def __init__(self, capacity):
-        length, text = _Array(_scalar("u8"), 4), _Array(_scalar("u8"), capacity)
-        fields = [("length", length.layout, 0), ("bytes", text.layout, 4)]
-        layout = _native.Layout.structure("FixedString", fields, 4 + capacity, 1)
-        self.layout = layout.named(f"FixedString<{capacity}>")
-        self.capacity = capacity
-        self.code, self.shape = None, None
-
-    def dtype(self):
-        return _numpy().dtype([("length", "u1", (4,)), ("bytes", "u1", (self.capacity,))])
-
-    def read(self, memory, offset):
-        length = min(int.from_bytes(memory[offset : offset + 4], "little"), self.capacity)
-        return bytes(memory[offset + 4 : offset + 4 + length]).decode(errors="replace")
-
-    def write(self, memory, offset, value):
-        text = value.encode()
-        if len(text) > self.capacity:
-            raise WrongValue(f"{value!r} has more than {self.capacity} bytes; shorten it")
-        memory[offset : offset + 4] = len(text).to_bytes(4, "little")
-        memory[offset + 4 : offset + 4 + self.capacity] = text.ljust(self.capacity, b"\0")
-
-
-class _Structure:
-    """A ctypes structure: values are copies."""
-
-    def __init__(self, cls):
-        fields = []
-        for name, kind, *bits in _fields_of(cls):
-            if bits:
-                raise WrongValue(f"{cls.__name__}.{name} is a bit field; take a whole integer")
-            fields.append((name, _element(kind).layout, getattr(cls, name).offset))
-        size, align = ctypes.sizeof(cls), ctypes.alignment(cls)
-        self.layout = _native.Layout.structure(cls.__name__, fields, size, align)
-        self.cls = cls
-        self.code, self.shape = None, None
-
-    def dtype(self):
-        return _numpy().dtype(self.cls)
-
-    def read(self, memory, offset):
-        return self.cls.from_buffer_copy(memory, offset)
-
-    def write(self, memory, offset, value):
-        if not isinstance(value, self.cls):
-            raise WrongValue(f"{_named(value)} is no {self.cls.__name__}")
-        memory[offset : offset + self.layout.bytes] = memoryview(value).cast("B")
-
-
-class _Record:
-    """A numpy structured dtype: values are views."""
-
-    def __init__(self, dtype):
-        fields = [(name, _element(dtype.fields[name][0]).layout, dtype.fields[name][1])
-                  for name in dtype.names]
-        align = max((layout.align for _, layout, _ in fields), default=1)
-        name = "struct {" + ", ".join(dtype.names) + "}"
-        self.layout = _native.Layout.structure(name, fields, dtype.itemsize, align)
-        self._dtype = dtype
-        self.code, self.shape = None, None
-
-    def dtype(self):
-        return self._dtype
-
-    def read(self, memory, offset):
-        return _numpy().frombuffer(memory, self._dtype, 1, offset)[0]
-
-    def write(self, memory, offset, value):
-        _numpy().frombuffer(memory, self._dtype, 1, offset)[0] = value
-
-
-class _Dataclass:
-    """A dataclass: values are copies."""
-
-    def __init__(self, cls):
-        hints = typing.get_type_hints(cls, include_extras=True)
-        self.fields, fields, end, align = [], [], 0, 1
-        for field in dataclasses.fields(cls):
-            element = _element(hints[field.name])
-            self.fields.append((field.name, element, end))
-            # A field that is not aligned where the one before ends is refused: there would be padding.
-            fields.append((field.name, element.layout, end))
-            end += element.layout.bytes
-            align = max(align, element.layout.align)
-        self.layout = _native.Layout.structure(cls.__name__, fields, end, align)
-        self.cls = cls
-        self.code, self.shape = None, None
-
-    def dtype(self):
-        return _numpy().dtype([(name, element.dtype()) for name, element, _ in self.fields])
-
-    def read(self, memory, offset):
-        return self.cls(**{name: it.read(memory, offset + at) for name, it, at in self.fields})
-
-    def write(self, memory, offset, value):
-        if not isinstance(value, self.cls):
-            raise WrongValue(f"{_named(value)} is no {self.cls.__name__}")
-        for name, element, at in self.fields:
-            element.write(memory, offset + at, getattr(value, name))
-
-
 def _fields_of(cls):
     """Those of its bases first."""
     for base in reversed(cls.__mro__):
         yield from base.__dict__.get("_fields_", ())
 
 
-@functools.cache
-def _scalar(name):
-    return _Scalar(name)
+# What an annotation or a topic's type says.
 
 
-def _element(kind):
-    """How values of a type lie in memory."""
-    if typing.get_origin(kind) is typing.Annotated:
-        return _element(typing.get_args(kind)[1])
+def _element(kind, inside=()):
+    """How values of a type lie in memory; `inside` are the dataclasses that it is a field of."""
+    origin = typing.get_origin(kind)
+    if origin is typing.Annotated:
+        return _annotated(kind, inside)
     if isinstance(kind, FixedString):
-        return _Text(kind.capacity)
+        return Text(_length(kind.capacity))
     if isinstance(kind, Array):
-        return _Array(_element(kind.element), kind.length)
-    if isinstance(kind, str) and kind in _SCALARS:
-        return _scalar(kind)
-    if isinstance(kind, type):
+        return ArrayOf(_element(kind.element, inside), _length(kind.length))
+    if isinstance(kind, str) and kind in SCALARS:
+        return scalar(kind)
+    if hasattr(kind, "__supertype__"):
+        return _element(kind.__supertype__, inside)
+    if origin is typing.Final:
+        return _element(typing.get_args(kind)[0], inside)
+    if origin is tuple:
+        first, *others = typing.get_args(kind) or (None,)
+        if all(other == first for other in others):
+            return ArrayOf(_element(first, inside), 1 + len(others))
+    if _is_composed(origin or kind):
+        if kind in inside:
+            raise WrongValue(f"{kind!r} contains itself; take the number of an element instead")
+        cls, hints = origin or kind, _hints_of(kind).items()
+        names = [(name, f"{cls.__name__}.{name}", hint) for name, hint in hints]
+        return Dataclass(cls, _elements(names, (*inside, kind)))
+    if _is_class(kind):
         if kind in _OF_PYTHON:
-            return _scalar(_OF_PYTHON[kind])
+            return scalar(_OF_PYTHON[kind])
+        if issubclass(kind, enum.Enum):
+            return _of_enum(kind, scalar("i64"))
         if issubclass(kind, ctypes.Structure):
             if issubclass(kind, ctypes.BigEndianStructure):
                 raise WrongValue(f"{kind.__name__} is big-endian; samples are as the machine is")
-            return _Structure(kind)
+            if not hasattr(kind, "_fields_"):
+                raise WrongValue(f"{kind.__name__} has no _fields_ yet")
+            fields = list(_fields_of(kind))
+            names = [(name, f"{kind.__name__}.{name}", of) for name, of, *_ in fields]
+            for name, _, *bits in fields:
+                if bits:
+                    raise WrongValue(f"{kind.__name__}.{name} is a bit field; take a whole integer")
+            return Structure(kind, _elements(names, inside))
         if issubclass(kind, ctypes.Array):
-            return _Array(_element(kind._type_), kind._length_)
+            return ArrayOf(_element(kind._type_, inside), kind._length_)
         if issubclass(kind, ctypes._SimpleCData):
             return _ctypes_scalar(kind)
-        if dataclasses.is_dataclass(kind):
-            return _Dataclass(kind)
-    if "numpy" in sys.modules:
-        numpy = sys.modules["numpy"]
-        is_scalar = isinstance(kind, type) and issubclass(kind, numpy.generic)
-        if is_scalar or isinstance(kind, numpy.dtype):
-            return _of_dtype(numpy.dtype(kind))
-    raise WrongValue(
-        f"{kind!r} is no plain data: take a ctypes structure, a numpy dtype, a dataclass, a number "
-        "(float, int, bool, or of a size as myelin.u16), an array of these as `myelin.f64 * 3`, or a "
+    if _is_of_numpy(kind):
+        return _of_dtype(sys.modules["numpy"].dtype(kind), inside)
+    raise WrongValue(f"{short(kind)} is no plain data: {_remedy(kind, origin)}")
+
+
+def _elements(names, inside):
+    """Of fields: of each its name, how errors name it, and its type."""
+    elements = []
+    for name, where, kind in names:
+        with Within(where):
+            elements.append((name, _element(kind, inside)))
+    return elements
+
+
+def _remedy(kind, origin):
+    if origin in (typing.Union, types.UnionType):
+        return "a field is always there: take a value that means none (as math.nan), or a bool beside it"
+    if kind is str:
+        return "take Annotated[str, myelin.FixedString(32)], or bytes as the topic's type"
+    if kind in (bytes, bytearray, memoryview):
+        return "an element has a fixed size: take Annotated[bytes, myelin.u8 * 32]"
+    if kind in (list, tuple) or origin in (list, tuple, collections.abc.Sequence):
+        return (
+            "an element has a fixed size: take Annotated[list, myelin.f64 * 3] or myelin.Array(T, 3); "
+            "of as many elements as each sample has, take [T] or (Header, [T]) as the topic's type"
+        )
+    if isinstance(kind, typing.TypeVar):
+        return "say what it is, as in Pair[float]"
+    if isinstance(kind, (list, tuple)):
+        return "a list or a pair is the type of a topic, not of an element"
+    return (
+        "take a ctypes structure, a numpy dtype, a dataclass, a NamedTuple, an enum, a number (float, "
+        "int, bool, or of a size as myelin.u16), an array of these as `myelin.f64 * 3`, or a "
         "FixedString; of as many elements as each sample has, [element], or bytes"
     )
 
 
+def _annotated(kind, inside):
+    """The first word of an `Annotated` that is a type of ours, if there is one; others are not for us."""
+    said, *words = typing.get_args(kind)
+    word = next((word for word in words if _is_kind(word)), None)
+    if word is None:
+        return _element(said, inside)
+    element = _element(word, inside)
+    return _of_enum(said, element) if _is_enum(said) else element
+
+
+def _is_kind(word):
+    if _is_class(word):
+        of_ctypes = (ctypes.Structure, ctypes.Array, ctypes._SimpleCData)
+        if word in _OF_PYTHON or issubclass(word, of_ctypes) or _is_composed(word):
+            return True
+    is_named = isinstance(word, str) and word in SCALARS
+    return is_named or isinstance(word, (FixedString, Array)) or _is_of_numpy(word)
+
+
+def _is_of_numpy(kind):
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return False
+    return isinstance(kind, numpy.dtype) or (_is_class(kind) and issubclass(kind, numpy.generic))
+
+
+def _is_class(kind):
+    # In Python 3.10, `list[float]` says that it is one.
+    return isinstance(kind, type) and typing.get_origin(kind) is None
+
+
+def _is_composed(kind):
+    """Whether it is a dataclass or a named tuple with annotations."""
+    if not _is_class(kind):
+        return False
+    return dataclasses.is_dataclass(kind) or (issubclass(kind, tuple) and hasattr(kind, "_fields"))
+
+
+def _is_bytes(kind):
+    # Not `in`: a dtype of numpy compares as equal to `bytes`.
+    return any(kind is each for each in (bytes, bytearray, memoryview))
+
+
+def _is_enum(kind):
+    return _is_class(kind) and issubclass(kind, enum.Enum)
+
+
+def _of_enum(cls, element):
+    for member in cls.__members__.values():
+        with Within(f"{cls.__name__}.{member.name}"):
+            element.pack(member.value)
+    return Enum(cls, element)
+
+
+def _hints_of(kind):
+    """The fields of a dataclass or a named tuple, and what they are."""
+    cls = typing.get_origin(kind) or kind
+    if dataclasses.is_dataclass(cls):
+        names = {field.name: field.type for field in dataclasses.fields(cls)}
+    else:
+        names = {name: cls.__annotations__.get(name) for name in cls._fields}
+    try:
+        hints = typing.get_type_hints(cls, include_extras=True)
+    except Exception:
+        hints = {name: _hint_of(cls, name, told) for name, told in names.items()}
+    variables = dict(zip(getattr(cls, "__parameters__", ()), typing.get_args(kind)))
+    return {name: _filled_in(hints.get(name), variables) for name in names}
+
+
+def _hint_of(cls, name, told):
+    """Of one field, which the error names."""
+    owners = [base for base in cls.__mro__ if name in base.__dict__.get("__annotations__", ())]
+    owner = owners[0] if owners else cls
+    alone = type(owner.__name__, (), {"__annotations__": {name: told}})
+    alone.__module__ = owner.__module__
+    try:
+        return typing.get_type_hints(alone, None, dict(vars(owner)), include_extras=True)[name]
+    except Exception as error:
+        raise WrongValue(
+            f"{cls.__name__}.{name}: the annotation {told!r} cannot be resolved ({error}). An annotation "
+            "that is a string, as all are under `from __future__ import annotations`, can use names of "
+            f"the module {owner.__module__} alone: define or import the type there, not in a function and "
+            "not under TYPE_CHECKING"
+        ) from None
+
+
+def _filled_in(hint, variables):
+    if isinstance(hint, typing.TypeVar):
+        return variables.get(hint, hint)
+    wanted = getattr(hint, "__parameters__", ())
+    if wanted and not _is_class(hint) and all(each in variables for each in wanted):
+        return hint[tuple(variables[each] for each in wanted)]
+    return hint
+
+
+def _length(length):
+    """Of an array or a text."""
+    try:
+        number = operator.index(length)
+    except TypeError:
+        number = -1
+    if not 0 <= number < 1 << 63:
+        raise WrongValue(f"{length!r} is no length; take an int of at least 0")
+    return number
+
+
 def _ctypes_scalar(kind):
     code = kind._type_
-    if code == "c":
-        return _scalar("u8")
-    if code == "?":
-        return _scalar("bool")
-    if code in "fd":
-        return _scalar({"f": "f32", "d": "f64"}[code])
-    if code in "bBhHiIlLqQ":
-        sign = "i" if code.islower() else "u"
-        return _scalar(f"{sign}{8 * ctypes.sizeof(kind)}")
-    raise WrongValue(f"{kind.__name__} is no plain data: pointers mean nothing in another process")
+    if getattr(kind, f"__ctype_{sys.byteorder[0]}e__", kind) is not kind:
+        raise WrongValue(f"{kind.__name__} is of the other byte order; samples are as the machine is")
+    name = BY_FORMAT.get((code, ctypes.sizeof(kind)))
+    if name is None:
+        raise WrongValue(
+            f"{kind.__name__} is no plain data: pointers, wide characters and long doubles mean nothing "
+            "in another process"
+        )
+    return scalar(name)
 
 
-def _of_dtype(dtype):
+def _of_dtype(dtype, inside):
     if not dtype.isnative:
         raise WrongValue(f"{dtype} is of the other byte order; samples are as the machine is")
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
-        element = _element(base)
+        element = _element(base, inside)
         for length in reversed(shape):
-            element = _Array(element, length)
+            element = ArrayOf(element, length)
         return element
     if dtype.names is not None:
-        return _Record(dtype)
+        names = [(name, f"field {name!r}", dtype.fields[name][0]) for name in dtype.names]
+        return Record(dtype, _elements(names, inside))
     name = _BY_DTYPE.get(dtype.str[1:])
     if name is None:
         raise WrongValue(f"{dtype} is no plain data: take integers, f4, f8, bool, or a structure of such")
-    return _scalar(name)
+    return scalar(name)
 
 
 class Carried:
@@ -294,35 +301,47 @@ class Carried:
 
     def __init__(self, kind):
         self.head = None
-        self.is_slice = isinstance(kind, list) or kind in (bytes, bytearray, memoryview)
-        if isinstance(kind, list):
-            (kind,) = kind
-        elif self.is_slice:
-            kind = u8
-        elif isinstance(kind, tuple):
+        if typing.get_origin(kind) is list:
+            kind = list(typing.get_args(kind))
+        self.is_slice = isinstance(kind, (list, tuple)) or _is_bytes(kind)
+        elements = kind
+        if isinstance(kind, tuple):
+            if len(kind) != 2 or not (isinstance(kind[1], list) or _is_bytes(kind[1])):
+                raise WrongValue(
+                    f"{short(kind)} is no type of a topic: a pair is a header and its elements, as "
+                    "(Header, [float]) or (Header, bytes); several fields are a dataclass"
+                )
             header, elements = kind
             self.head = _element(header)
-            self.is_slice = True
-            (kind,) = elements if isinstance(elements, list) else [u8]
-        self.element = _element(kind)
-        self.is_bytes = self.is_slice and self.element.layout.type_name == "u8"
+        if isinstance(elements, list):
+            if len(elements) != 1:
+                raise WrongValue(
+                    f"{short(elements)} is no type of a topic: a list holds the one type of its "
+                    "elements, as [float]"
+                )
+            self.element = _element(elements[0])
+        else:
+            self.element = scalar("u8") if _is_bytes(elements) else _element(elements)
+        self.is_bytes = self.is_slice and self.element is scalar("u8")
         name = "header_slice" if self.head else "slice" if self.is_slice else "value"
         arguments = {}
         if self.head:
             arguments = {"header": self.head.layout}
         elif self.element.shape is not None:
-            code = self.element.code
+            code = SCALARS[self.element.scalar][0]
             size = struct.calcsize("=" + code)
             shape = list(self.element.shape)
             arguments = {"format": code, "item_bytes": size, "element_shape": shape}
         self.native = _native.Type(name, self.element.layout, **arguments)
         self.offset = self.native.elements_offset if self.is_slice else 0
-        self.is_plain_bytes = self.is_bytes and self.head is None
+        self._pack = (
+            self._pack_pair if self.head else self._pack_elements if self.is_slice else self.element.pack
+        )
 
     # Reading: `memory` is a buffer of a sample.
 
     def value(self, memory):
-        view = _bytes(memory)
+        view = bytes_of(memory)
         if not self.is_slice:
             return self.element.read(view, 0)
         if self.is_bytes:
@@ -333,12 +352,12 @@ class Carried:
         return (self.head.read(view, 0), elements) if self.head else elements
 
     def header(self, memory):
-        return self._header().read(_bytes(memory), 0)
+        return self._header().read(bytes_of(memory), 0)
 
     def array(self, memory, shape, dtype):
-        numpy = _numpy()
-        dtype = self.element.dtype() if dtype is None else numpy.dtype(dtype)
-        base, inner = _base(dtype)
+        numpy = numpy_module()
+        dtype = self.element.dtype if dtype is None else numpy.dtype(dtype)
+        base, inner = base_of(dtype)
         array = numpy.frombuffer(memory, base, offset=self.offset if self.head else 0)
         if shape is not None:
             return array.reshape(shape)
@@ -346,88 +365,79 @@ class Carried:
 
     # Writing.
 
-    def set_value(self, memory, value):
-        view = _bytes(memory)
-        if not self.is_slice:
-            self._write_one(view, value)
-            return
-        if self.head:
-            header, value = value
-            self.head.write(view, 0, header)
-        packed = _bytes(self._elements(value))
-        if len(packed) != len(view) - self.offset:
-            raise WrongValue(f"{len(packed)} bytes do not fill a loan of {len(view) - self.offset}")
-        view[self.offset :] = packed
-
     def set_header(self, memory, value):
-        self._header().write(_bytes(memory), 0, value)
+        packed = bytes(self._packed(self._header().pack, value))
+        bytes_of(memory)[: len(packed)] = packed
 
     def pack(self, value):
         """A buffer of the bytes of a value."""
-        if self.is_plain_bytes:
-            return self._elements(value)
-        if not self.is_slice:
-            if self._is_one(value):
-                return value
-            memory = bytearray(self.element.layout.bytes)
-            self._write_one(memoryview(memory), value)
-            return memory
-        if not self.head:
-            return self._elements(value)
-        header, elements = value
-        packed = _bytes(self._elements(elements))
-        memory = bytearray(self.offset + len(packed))
-        self.head.write(memoryview(memory), 0, header)
-        memory[self.offset :] = packed
-        return memory
+        return self._packed(self._pack, value)
+
+    def _packed(self, pack, value):
+        """What goes wrong is a fault of the value: the error says so, and not where in our code."""
+        try:
+            return pack(value)
+        except (Error, MemoryError):
+            raise
+        except Exception as error:
+            raise WrongValue(f"{short(value)} is no {self.native.name}: {error}") from error
+
+    def _pack_pair(self, value):
+        if not isinstance(value, (tuple, list)) or len(value) != 2:
+            raise WrongValue(f"{short(value)} is no {self.native.name}: take a pair (header, elements)")
+        with Within("the header"):
+            header = bytes(self.head.pack(value[0])).ljust(self.offset, b"\0")
+        with Within("the elements"):
+            return b"".join([header, self._pack_elements(value[1])])
 
     def _header(self):
         if self.head is None:
             raise WrongValue(f"{self.native.name} has no header; a type with one is (Header, [element])")
         return self.head
 
-    def _is_one(self, value):
-        """Whether its buffer is what is to be published."""
-        cls = getattr(self.element, "cls", None)
-        if isinstance(self.element, _Structure):
-            return isinstance(value, cls)
-        return _is_numpy(value) and self._has_dtype(value, self.element.shape or ())
-
-    def _write_one(self, view, value):
-        if _is_numpy(value) and isinstance(self.element, (_Scalar, _Array, _Structure)):
-            if not self._has_dtype(value, self.element.shape or ()):
-                raise WrongValue(f"an array of {value.dtype}{value.shape} is no {self.native.name}")
-            view[:] = _bytes(value.tobytes())
-            return
-        if isinstance(value, ctypes.Array):
-            value = tuple(value)
-        self.element.write(view, 0, value)
-
-    def _has_dtype(self, array, shape):
-        dtype = self.element.dtype()
-        return array.dtype == _base(dtype)[0] and array.shape == shape
-
-    def _elements(self, value):
-        """A buffer of the bytes of all elements."""
-        if _is_numpy(value):
-            return self._array_elements(value)
+    def _pack_elements(self, value):
+        element = self.element
         if self.is_bytes:
-            return value.encode() if isinstance(value, str) else value
-        if isinstance(value, ctypes.Array) and _element(value._type_).layout.hash == self.element.layout.hash:
-            return value
-        step = self.element.layout.bytes
-        memory = bytearray(step * len(value))
-        view = memoryview(memory)
-        for at, each in enumerate(value):
-            self.element.write(view, at * step, each)
-        return memory
+            return raw(value)
+        if is_numpy(value):
+            return self._pack_array(value)
+        source, view = viewed(value)
+        if view is None:
+            return self._pack_items(source, view)
+        if source is not value:
+            return self._pack_array(source)
+        if element.shape is not None and scalar_of(view) == element.scalar:
+            if view.shape[max(view.ndim - len(element.shape), 0) :] == element.shape:
+                return view if view.c_contiguous else view.tobytes()
+        if isinstance(value, ctypes.Array):
+            if _element(value._type_).layout.hash == element.layout.hash:
+                return value
+        return self._pack_items(source, view)
 
-    def _array_elements(self, array):
-        dtype = self.element.dtype()
-        base, inner = _base(dtype)
-        if array.dtype != base or (inner and array.shape[array.ndim - len(inner) :] != inner):
-            raise WrongValue(f"an array of {array.dtype}{list(array.shape)} is no {self.native.name}")
-        return _numpy().ascontiguousarray(array)
+    def _pack_items(self, source, view):
+        element = self.element
+        items = items_of(source, view, element.scalar, self.native.name)
+        return pack_all(element, items)
+
+    def _pack_array(self, array):
+        numpy = sys.modules["numpy"]
+        base, inner = self.shape_of_dtype
+        dtype = array.dtype
+        if dtype is not base or type(array) is not numpy.ndarray:
+            array = plain_array(array)
+            dtype = array.dtype
+        if (dtype is base or dtype == base) and (not inner or array.shape[-len(inner) :] == inner):
+            return numpy.ascontiguousarray(array)
+        if array.dtype.names is not None and array.dtype.names == base.names:
+            return pack_all(self.element, array.ravel())
+        raise WrongValue(
+            f"an array of {array.dtype}{list(array.shape)} is no {self.native.name}; convert it "
+            "(array.astype), or publish its values (array.tolist())"
+        )
+
+    @functools.cached_property
+    def shape_of_dtype(self):
+        return base_of(self.element.dtype)
 
 
 _CACHE = {}
@@ -439,7 +449,12 @@ def carried(kind):
         return _CACHE[kind]
     except (KeyError, TypeError):
         pass
-    made = Carried(kind)
+    try:
+        made = Carried(kind)
+    except (Error, MemoryError):
+        raise
+    except Exception as error:
+        raise WrongValue(f"{short(kind)} is no type of a topic: {error}") from error
     try:
         _CACHE[kind] = made
     except TypeError:
@@ -450,34 +465,3 @@ def carried(kind):
 def layout_hash(kind):
     """What two endpoints compare: the same as that of the Rust type of the same fields."""
     return carried(kind).native.hash
-
-
-def _bytes(memory):
-    view = memoryview(memory)
-    return view if view.format == "B" and view.ndim == 1 else view.cast("B")
-
-
-def _numpy():
-    try:
-        import numpy
-    except ImportError as error:
-        raise WrongValue("this takes numpy; install it: pip install numpy") from error
-    return numpy
-
-
-def _base(dtype):
-    """Of an array of arrays the innermost dtype, and the whole shape."""
-    shape = ()
-    while dtype.subdtype is not None:
-        dtype, outer = dtype.subdtype
-        shape += outer
-    return dtype, shape
-
-
-def _is_numpy(value):
-    numpy = sys.modules.get("numpy")
-    return numpy is not None and isinstance(value, (numpy.ndarray, numpy.void))
-
-
-def _named(value):
-    return f"a {type(value).__name__}"

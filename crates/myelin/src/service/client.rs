@@ -81,7 +81,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
     pub(crate) fn create(node: &Node, service: &str, told: Option<&Told>) -> Result<Self, Error> {
         let requests_type = told.map(|told| &told.requests);
         let requests =
-            publisher::<RequestOf<Req, Rep>>(node, &requests_of(service), requests_type)?;
+            publisher::<RequestOf<Req, Rep>>(node, &requests_of(service)?, requests_type)?;
         // An endpoint's id is its host's alone; hashed with a random key it is everybody's.
         let id = RandomState::new().hash_one(requests.observer().id());
         let replies_type = told.map(|told| &told.replies);

@@ -19,11 +19,14 @@ pub use server::{ReplyLoan, Request, Service};
 
 use std::time::Duration;
 
+use myelin_shm::topic::check_name;
+
 use crate::dynamic::DynamicType;
 use crate::node::Node;
 use crate::payload::Payload;
 use crate::publisher::Publisher;
 use crate::subscriber::Subscriber;
+use crate::topic::fitting;
 use crate::{Error, Topic};
 use wire::HEADER_BYTES;
 
@@ -88,12 +91,15 @@ impl Told {
     }
 }
 
-fn requests_of(service: &str) -> String {
-    format!("{service}/request")
+/// # Errors
+/// [`Error::Setting`] for a name that a service cannot have.
+fn requests_of(service: &str) -> Result<String, Error> {
+    check_name("a service's name", service)?;
+    Ok(fitting(format!("{service}/request")))
 }
 
 fn replies_of(service: &str, client: u64) -> String {
-    format!("{service}/reply/{client:016x}")
+    fitting(format!("{service}/reply/{client:016x}"))
 }
 
 /// Room for all calls, and for a hello to each of a few servers.

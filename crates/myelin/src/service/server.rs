@@ -122,7 +122,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
     pub(crate) fn create(node: &Node, service: &str, told: Option<&Told>) -> Result<Self, Error> {
         let requests_type = told.map(|told| &told.requests);
         let requests =
-            subscriber::<RequestOf<Req, Rep>>(node, &requests_of(service), requests_type)?;
+            subscriber::<RequestOf<Req, Rep>>(node, &requests_of(service)?, requests_type)?;
         let events = Events::new(requests.observer(), requests.reader().shared());
         let (node, service, told) = (node.clone(), service.to_string(), told.cloned());
         Ok(Service { requests, clients: Clients { node, service, told, events, open: Vec::new() } })
