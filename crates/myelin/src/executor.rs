@@ -94,7 +94,7 @@ struct Shared {
 struct State {
     /// Nobody has it while a thread waits in it, nor once it is closed.
     set: Option<Box<WaitSet>>,
-    functions: HashMap<Key, Function, BuildHasherDefault<KeyHasher>>,
+    functions: Functions,
     /// What is to be called next, and after all of that.
     round: VecDeque<Job>,
     again: VecDeque<Job>,
@@ -104,7 +104,8 @@ struct State {
     has_backlog: bool,
     /// A timer may be due: nobody has looked since the last call.
     looks_at_timers: bool,
-    running: Vec<Running>,
+    /// Calls under way.
+    calls: usize,
     /// Threads that wait for `work`, and for `ended`.
     idle: usize,
     removers: usize,
@@ -114,37 +115,45 @@ struct State {
     error: Option<Error>,
 }
 
+#[derive(Default)]
+struct Functions {
+    /// With gaps. One that is removed while it is being called stays until then.
+    all: Vec<Option<Function>>,
+    /// Where those are that have not been removed.
+    places: HashMap<Key, usize, BuildHasherDefault<KeyHasher>>,
+}
+
 struct Function {
+    key: Key,
     /// `None` while it is being called.
     call: Option<Call>,
     is_timer: bool,
+    is_removed: bool,
+    /// Who calls it.
+    thread: Option<ThreadId>,
+    /// The function that this call removes, and for whose end it waits.
+    removes: Option<Key>,
 }
 
 struct Job {
     key: Key,
+    /// Of its function, if that has not been removed meanwhile.
+    place: usize,
     /// Its subscriber, which the set does not report meanwhile, if further threads wait in that.
     _paused: Option<Paused>,
-}
-
-/// A call that is under way.
-struct Running {
-    key: Key,
-    thread: ThreadId,
-    /// The function that it removes, and waits for.
-    removes: Option<Key>,
 }
 
 impl Executor {
     pub(crate) fn new(set: WaitSet) -> Result<Executor, Error> {
         let state = State {
             set: None,
-            functions: HashMap::default(),
+            functions: Functions::default(),
             round: VecDeque::new(),
             again: VecDeque::new(),
             rounds: 0,
             has_backlog: false,
             looks_at_timers: false,
-            running: Vec::new(),
+            calls: 0,
             idle: 0,
             removers: 0,
             is_over: false,
@@ -211,7 +220,11 @@ impl Executor {
                 shared.work(true, every, check);
             }),
         }
-        shared.end(shared.lock()).map(|_| ())
+        let mut state = shared.lock();
+        // Nobody works on them any more: the set may report them.
+        let State { round, again, .. } = &mut *state;
+        round.iter_mut().chain(again).for_each(|job| job._paused = None);
+        shared.end(state).map(|_| ())
     }
 
     /// Waits for something to call, for `limit` at most, and calls each function that is due once, with one
@@ -254,7 +267,7 @@ impl Executor {
         while !shared.is_over(&state)
             && let Some(job) = state.next_job()
         {
-            state = shared.call(state, job, thread);
+            state = shared.call(state, job, thread, false);
         }
         shared.end(state)
     }
@@ -294,7 +307,7 @@ impl ExecutorHandle {
             }
             Ok(sample.is_some())
         };
-        state.functions.insert(key, Function { call: Some(Box::new(take)), is_timer: false });
+        state.functions.insert(key, Box::new(take), false);
         Ok(key)
     }
 
@@ -313,7 +326,7 @@ impl ExecutorHandle {
             call();
             Ok(false)
         };
-        state.functions.insert(key, Function { call: Some(Box::new(call)), is_timer: true });
+        state.functions.insert(key, Box::new(call), true);
         Ok(key)
     }
 
@@ -323,13 +336,14 @@ impl ExecutorHandle {
     /// time, the later one does not wait. False if it was not there.
     pub fn remove(&self, key: Key) -> bool {
         let mut state = self.0.lock();
-        let Some(function) = state.functions.remove(&key) else { return false };
+        let Some(removed) = state.functions.remove(key) else { return false };
         self.0.set.remove(key);
-        if function.call.is_some() {
-            drop(state);
-            drop(function);
-        } else {
-            self.0.wait_for_end(state, key);
+        match removed {
+            Some(function) => {
+                drop(state);
+                drop(function);
+            }
+            None => self.0.wait_for_end(state, key),
         }
         true
     }
@@ -366,7 +380,7 @@ impl ExecutorHandle {
         }
         state.is_over = true;
         let gone = (
-            std::mem::take(&mut state.functions),
+            state.functions.remove_all(),
             std::mem::take(&mut state.round),
             std::mem::take(&mut state.again),
             state.set.take(),
@@ -377,7 +391,7 @@ impl ExecutorHandle {
         drop(gone);
         let thread = std::thread::current().id();
         let mut state = self.0.lock();
-        while !state.running.is_empty() && state.running.iter().all(|it| it.thread != thread) {
+        while state.calls > 0 && state.functions.called_by(thread).is_none() {
             state = self.0.wait_for_some_end(state);
         }
     }
@@ -386,7 +400,7 @@ impl ExecutorHandle {
     #[doc(hidden)]
     pub fn is_called(&self) -> bool {
         let thread = std::thread::current().id();
-        self.0.lock().running.iter().any(|it| it.thread == thread)
+        self.0.lock().functions.called_by(thread).is_some()
     }
 }
 
@@ -400,22 +414,70 @@ impl State {
         {
             self.looks_at_timers = false;
             for key in set.due_timers().iter().rev() {
-                self.round.push_front(Job { key: *key, _paused: None });
+                if let Some(place) = self.functions.place(*key) {
+                    self.round.push_front(Job { key: *key, place, _paused: None });
+                }
             }
         }
         self.round.pop_front()
     }
+}
 
-    /// Where a call is in `running`.
-    fn running(&self, key: Key) -> Option<usize> {
-        self.running.iter().position(|it| it.key == key)
+impl Functions {
+    fn insert(&mut self, key: Key, call: Call, is_timer: bool) {
+        let (call, is_removed) = (Some(call), false);
+        let new = Function { key, call, is_timer, is_removed, thread: None, removes: None };
+        let place = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());
+        match self.all.get_mut(place) {
+            Some(gap) => *gap = Some(new),
+            None => self.all.push(Some(new)),
+        }
+        self.places.insert(key, place);
+    }
+
+    fn place(&self, key: Key) -> Option<usize> {
+        self.places.get(&key).copied()
+    }
+
+    /// The function of a job, unless it has been removed.
+    #[inline]
+    fn at(&mut self, place: usize, key: Key) -> Option<&mut Function> {
+        let its = self.all.get_mut(place)?.as_mut();
+        its.filter(|its| its.key == key && !its.is_removed)
+    }
+
+    /// `None`: it is not there. What is being called goes with the end of that call.
+    #[expect(clippy::option_option, reason = "they are two questions")]
+    fn remove(&mut self, key: Key) -> Option<Option<Function>> {
+        let place = self.places.remove(&key)?;
+        let function = self.all[place].as_mut()?;
+        function.is_removed = true;
+        Some(if function.call.is_some() { self.all[place].take() } else { None })
+    }
+
+    /// Those that are not being called.
+    fn remove_all(&mut self) -> Vec<Function> {
+        let keys: Vec<Key> = self.places.keys().copied().collect();
+        keys.into_iter().filter_map(|key| self.remove(key).flatten()).collect()
+    }
+
+    fn called(&self, mut is_it: impl FnMut(&Function) -> bool) -> Option<usize> {
+        let is_it = |its: &Option<Function>| {
+            its.as_ref().is_some_and(|its| its.thread.is_some() && is_it(its))
+        };
+        self.all.iter().position(is_it)
+    }
+
+    fn called_by(&self, thread: ThreadId) -> Option<usize> {
+        self.called(|its| its.thread == Some(thread))
     }
 
     /// Whether the call of `key` waits for the end of the call of `other`.
     fn waits_for(&self, key: Key, other: Key) -> bool {
         let mut at = Some(key);
         while let Some(key) = at {
-            at = self.running(key).and_then(|its| self.running[its].removes);
+            let place = self.called(|its| its.key == key);
+            at = place.and_then(|place| self.all[place].as_ref()?.removes);
             if at == Some(other) {
                 return true;
             }
@@ -447,9 +509,6 @@ impl Shared {
         if is_over {
             self.stop.reset();
         }
-        // Nobody works on them: the set reports them again.
-        let State { round, again, .. } = &mut *state;
-        round.iter_mut().chain(again).for_each(|job| job._paused = None);
         match state.error.take() {
             Some(error) => Err(error),
             None if state.is_closed => Err(CLOSED),
@@ -478,7 +537,7 @@ impl Shared {
             let job = state.next_job();
             let has_job = job.is_some();
             state = match job {
-                Some(job) => self.call(state, job, thread),
+                Some(job) => self.call(state, job, thread, true),
                 None => self.refill(state, shares, every),
             };
             calls = calls.wrapping_add(1);
@@ -520,7 +579,7 @@ impl Shared {
         drop(state);
         let waited = set.wait(if has_more { Duration::ZERO } else { limit }).map(|_| ());
         let mut state = self.lock();
-        let State { round, again, has_backlog, looks_at_timers, .. } = &mut *state;
+        let State { functions, round, again, has_backlog, looks_at_timers, .. } = &mut *state;
         *looks_at_timers = false;
         if shares {
             round.append(again); // they are paused, and so not reported
@@ -529,8 +588,9 @@ impl Shared {
         for key in if waited.is_ok() { set.ready() } else { &[] } {
             is_stopped |= *key == self.stop.key();
             *has_backlog |= again.iter().any(|job| job.key == *key);
+            let Some(place) = functions.place(*key) else { continue };
             let _paused = if shares { set.pause(*key) } else { None };
-            round.push_back(Job { key: *key, _paused });
+            round.push_back(Job { key: *key, place, _paused });
         }
         again.clear();
         state.is_over |= is_stopped || waited.is_err();
@@ -569,36 +629,44 @@ impl Shared {
         state
     }
 
+    /// Calls a function; `again`: with one sample after the other, as long as nobody else has a turn.
     fn call<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
         job: Job,
         thread: ThreadId,
+        again: bool,
     ) -> MutexGuard<'a, State> {
-        let key = job.key;
         // It may have been removed, or be a timer's whose call is under way.
-        let Some(function) = state.functions.get_mut(&key) else { return state };
+        let Some(function) = state.functions.at(job.place, job.key) else { return state };
         let Some(mut call) = function.call.take() else { return state };
+        function.thread = Some(thread);
         let is_timer = function.is_timer;
-        state.running.push(Running { key, thread, removes: None });
-        drop(state);
-        let called = catch_unwind(AssertUnwindSafe(&mut call));
-        let mut state = self.lock();
-        let is_removed = match state.functions.get_mut(&key) {
+        state.calls += 1;
+        let called = loop {
+            drop(state);
+            let called = catch_unwind(AssertUnwindSafe(&mut call));
+            state = self.lock();
+            let may_again = again && matches!(called, Ok(Ok(true))) && self.is_alone(&mut state);
+            if !may_again || state.functions.at(job.place, job.key).is_none() {
+                break called;
+            }
+        };
+        let is_removed = match state.functions.at(job.place, job.key) {
             Some(function) => {
                 function.call = Some(call);
+                function.thread = None;
                 false
             }
             None => {
                 drop(state);
                 drop(call);
                 state = self.lock();
+                state.functions.all[job.place] = None;
                 true
             }
         };
-        if let Some(at) = state.running(key) {
-            state.running.swap_remove(at);
-        }
+        state.calls -= 1;
         if state.removers > 0 {
             self.ended.notify_all();
         }
@@ -618,23 +686,35 @@ impl Shared {
         state
     }
 
+    /// Whether nobody but the function that has just been called has something, as far as is known.
+    #[inline]
+    fn is_alone(&self, state: &mut State) -> bool {
+        if !state.round.is_empty() || !state.again.is_empty() || self.is_over(state) {
+            return false;
+        }
+        let Some(set) = &state.set else { return true }; // another thread waits in it
+        state.rounds += 1;
+        state.has_backlog && state.rounds < ROUNDS_MAX && !set.has_timers() && !set.has_been_told()
+    }
+
     /// Waits for the end of a call of a function that has been removed; not if that waits for us.
     fn wait_for_end(&self, mut state: MutexGuard<'_, State>, key: Key) {
         let thread = std::thread::current().id();
-        let own = state.running.iter().find(|it| it.thread == thread).map(|it| it.key);
-        if own.is_some_and(|own| own == key || state.waits_for(key, own)) {
-            return;
-        }
-        let note = |state: &mut State, removes| {
-            if let Some(at) = own.and_then(|own| state.running(own)) {
-                state.running[at].removes = removes;
-            }
-        };
-        note(&mut state, Some(key));
-        while state.running(key).is_some() {
+        let functions = &mut state.functions;
+        let own = functions.called_by(thread).and_then(|place| functions.all[place].as_mut());
+        let own = own.map(|own| {
+            own.removes = Some(key);
+            own.key
+        });
+        let is_cycle = own.is_some_and(|own| own == key || state.functions.waits_for(key, own));
+        while !is_cycle && state.functions.called(|its| its.key == key).is_some() {
             state = self.wait_for_some_end(state);
         }
-        note(&mut state, None);
+        if let Some(place) = state.functions.called_by(thread)
+            && let Some(own) = &mut state.functions.all[place]
+        {
+            own.removes = None;
+        }
     }
 
     fn wait_for_some_end<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {

@@ -119,11 +119,19 @@ impl WaitSet {
     }
 
     /// Whether something may be ready that the last wait has not reported.
+    #[inline]
     pub(crate) fn has_been_told(&self) -> bool {
         self.inner.has_been_told()
     }
 
+    /// Whether there are timers.
+    #[inline]
+    pub(crate) fn has_timers(&self) -> bool {
+        self.inner.has_timers()
+    }
+
     /// The timers that are due.
+    #[inline]
     pub(crate) fn due_timers(&mut self) -> &[Key] {
         self.inner.due_timers()
     }

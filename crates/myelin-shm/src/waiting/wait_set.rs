@@ -347,10 +347,19 @@ impl WaitSet {
         self.is_told()
     }
 
+    /// Whether there are timers.
+    #[inline]
+    pub fn has_timers(&self) -> bool {
+        !self.timers.is_empty()
+    }
+
     /// The timers that are due, without a look at anything else.
+    #[inline]
     pub fn due_timers(&mut self) -> &[Key] {
         self.ready.clear();
-        self.look_at_timers();
+        if !self.timers.is_empty() {
+            self.look_at_timers();
+        }
         &self.ready
     }
 
@@ -470,7 +479,9 @@ impl WaitSet {
     /// Looks at what is not armed, and at what it has been told of. True if there is something to report, or
     /// to take up.
     fn look(&mut self) -> bool {
-        self.look_at_timers();
+        if !self.timers.is_empty() {
+            self.look_at_timers();
+        }
         for (word, mask) in &self.words {
             let mut bits = notify::collect(&self.place.table().ready().ready[*word], *mask);
             while bits != 0 {
@@ -568,9 +579,6 @@ impl WaitSet {
     }
 
     fn look_at_timers(&mut self) {
-        if self.timers.is_empty() {
-            return;
-        }
         let now_ns = wait::now_ns();
         while let Some(mut timer) = self.timers.peek_mut()
             && timer.due_ns <= now_ns
