@@ -184,6 +184,12 @@ impl WaitSetHandle {
         self.inner.remove(key)
     }
 
+    /// Whether it is in the set. Of what was dropped without a [`remove`](Self::remove) this becomes false
+    /// when the set looks the next time, or when others are added.
+    pub fn contains(&self, key: Key) -> bool {
+        self.inner.contains(key)
+    }
+
     /// A descriptor for somebody's epoll, which is the caller's own: one, whatever the set watches. It is
     /// readable while a [`wait`](WaitSet::wait) may have something to report, and until one has reported
     /// nothing:

@@ -257,6 +257,11 @@ impl WaitSetHandle {
         true
     }
 
+    /// Whether it is in the set, as far as is known: it may be gone, and nobody has looked since.
+    pub fn contains(&self, key: Key) -> bool {
+        self.open().is_ok_and(|members| members.watched.contains_key(&key))
+    }
+
     /// A descriptor for somebody's epoll, the caller's own: readable when a wait may have something to
     /// report, until a wait has reported nothing. A wait with a limit that is over says what. Each call
     /// duplicates the same descriptor.
