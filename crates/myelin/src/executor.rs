@@ -396,6 +396,11 @@ impl ExecutorHandle {
         }
     }
 
+    /// Whether it is closed, or its [`Executor`] is gone.
+    pub fn is_closed(&self) -> bool {
+        self.0.lock().is_closed
+    }
+
     /// Whether this thread is in one of its functions.
     #[doc(hidden)]
     pub fn is_called(&self) -> bool {
