@@ -29,6 +29,19 @@ pub fn lock_memory() -> Result<(), Error> {
     Ok(())
 }
 
+/// Lets this process have as many open files as it may, up to 65,536: with a thousand topics a middleware that opens
+/// one for each is above the usual 1,024.
+pub fn allow_open_files() {
+    // SAFETY: integers alone; the limits are valid for the calls. If it fails, the middleware meets the limit.
+    unsafe {
+        let mut limit: libc::rlimit = std::mem::zeroed();
+        if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
+            limit.rlim_cur = limit.rlim_cur.max(limit.rlim_max.min(1 << 16));
+            libc::setrlimit(libc::RLIMIT_NOFILE, &raw const limit);
+        }
+    }
+}
+
 /// Has this thread run on `cpu` alone.
 pub fn pin_thread(cpu: u32) -> Result<(), Error> {
     // SAFETY: all-zero bytes are an empty set of CPUs.

@@ -90,6 +90,7 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     if prepare.lock_memory {
         process::lock_memory()?;
     }
+    process::allow_open_files();
     // Before the lab's first look, so that the thread's stack is not part of what it sees.
     let commands = listen(prepare.role);
     let opened = Opened::new(driver, prepare)?;

@@ -529,6 +529,7 @@ fn regain_root() {
     // SAFETY: no preconditions, here and below.
     assert_eq!(unsafe { libc::seteuid(USER) }, 0);
     let node = open();
+    // SAFETY: as above.
     assert_eq!(unsafe { libc::seteuid(0) }, 0);
     let own = node.folder().to_owned();
     let other = fs::read_dir(&own).unwrap().map(|entry| entry.unwrap().path());
