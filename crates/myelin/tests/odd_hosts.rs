@@ -153,6 +153,20 @@ fn a_folder_that_others_made_meanwhile_is_named() {
 }
 
 #[test]
+fn a_socket_that_may_not_be_called_is_named() {
+    let folder = folder();
+    let Some(command) = as_user(&[]) else { return };
+    let old = Program::start(command, "old", &folder);
+    old.expect("open");
+    let sockets = folder.path().join("myelin-1000/0");
+    let socket = fs::read_dir(&sockets).unwrap().next().unwrap().unwrap().path();
+    fs::set_permissions(&socket, Permissions::from_mode(0o000)).unwrap();
+    let new = Program::start(as_user(&[]).unwrap(), "new", &folder);
+    new.expect_warning("this node does not reach another one");
+    new.expect_warning(&format!("{}: Permission denied", socket.display()));
+}
+
+#[test]
 fn a_node_whose_program_changes_its_user_goes_on_and_says_whom_it_meets() {
     if !is_root() {
         return;
@@ -524,24 +538,19 @@ fn change_user(how: &str) {
     talk(&[node, open()], how);
 }
 
-/// Opens a node as the user, becomes root, and loses its socket: it looks for others, and calls them.
+/// Opens a node as the user, becomes root again, and calls another node of the user's.
 fn regain_root() {
-    // SAFETY: no preconditions, here and below.
+    use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType};
+    // SAFETY: no preconditions.
     assert_eq!(unsafe { libc::seteuid(USER) }, 0);
-    let node = open();
+    let sockets = Path::new(&std::env::var("MYELIN_FOLDER").unwrap()).join("myelin-1000/0");
+    let socket = fs::read_dir(sockets).unwrap().next().unwrap().unwrap().path();
+    let _node = open();
+    // SAFETY: as above.
     assert_eq!(unsafe { libc::seteuid(0) }, 0);
-    let own = node.folder().to_owned();
-    let other = fs::read_dir(&own).unwrap().map(|entry| entry.unwrap().path());
-    let sockets: Vec<_> = other.collect();
-    say("open");
+    let ours = net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    net::connect(&ours, &SocketAddrUnix::new(&socket).unwrap()).unwrap();
     let is_open = input();
-    for socket in sockets {
-        use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType};
-        let ours = net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
-        net::connect(&ours, &SocketAddrUnix::new(&socket).unwrap()).unwrap();
-        let mut byte = [0];
-        let _ = rustix::io::read(&ours, &mut byte[..]);
-    }
     while is_open() {}
 }
 

@@ -120,7 +120,7 @@ fn look(
             }
             (Call::Connected(socket), _) => greet(Link::new(socket))?,
             (Call::Busy, _) => (None, 0),
-            (Call::Gone | Call::Forbidden, _) => continue,
+            (Call::Gone | Call::Forbidden(_), _) => continue,
         };
         survey.live.push(LiveNode { path, domain, group, node, name, pid });
     }

@@ -340,7 +340,11 @@ impl Reactor {
                 Err(error) => self.not_called(node, &error),
             },
             Ok(Call::Busy) => Input::Busy { node },
-            Ok(Call::Gone | Call::Forbidden) => Input::Gone { node },
+            Ok(Call::Gone) => Input::Gone { node },
+            Ok(Call::Forbidden(error)) => {
+                self.warn(NOT_CALLED, error.to_string());
+                Input::Gone { node }
+            }
             Err(error) => self.not_called(node, &error),
         }
     }
