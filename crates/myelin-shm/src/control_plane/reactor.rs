@@ -255,13 +255,15 @@ impl Reactor {
 
     fn listen_again(&mut self, node: u64) -> Result<(), Error> {
         let listener = NodeFd::new(self.registry.enter_again(node)?);
-        if let Some(before) = self.listener.take() {
-            self.poll.remove(before.as_fd());
-        }
-        self.poll.add(listener.as_fd(), LISTENER)?;
-        self.listener = Some(listener);
-        self.paused_until_ns = None;
-        self.call_all()
+        let entered = self.poll.add(listener.as_fd(), LISTENER).and_then(|()| {
+            if let Some(before) = self.listener.replace(listener) {
+                self.poll.remove(before.as_fd());
+            }
+            self.paused_until_ns = None;
+            self.call_all()
+        });
+        // What has failed is done again with the next look.
+        entered.inspect_err(|_| self.registry.leave(node))
     }
 
     /// Says to people what concerns the whole node.
