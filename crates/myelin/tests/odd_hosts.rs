@@ -362,6 +362,8 @@ fn a_full_group_of_version_1_is_an_error_and_no_kill() {
 fn a_filter_of_system_calls_is_named_or_done_without() {
     let folder = folder();
     once("forbidden memfd_create", &folder).refusal(&["memfd_create is forbidden", "seccomp"]);
+    once("forbidden socket", &folder)
+        .refusal(&["AF_UNIX are forbidden", "RestrictAddressFamilies"]);
     once("forbidden futex_waitv", &folder).expect("published 33554432");
     once("forbidden sched_setscheduler", &folder).expect("published 33554432");
 }
@@ -426,6 +428,7 @@ fn program() {
             forbid(match words[1] {
                 "memfd_create" => libc::SYS_memfd_create,
                 "futex_waitv" => libc::SYS_futex_waitv,
+                "socket" => libc::SYS_socket,
                 _ => libc::SYS_sched_setscheduler,
             });
             publish_once();
@@ -587,14 +590,15 @@ fn set_limit(of: Resource, limit: u64) {
     setrlimit(of, Rlimit { current: Some(limit), maximum: getrlimit(of).maximum }).unwrap();
 }
 
-/// Has the kernel refuse a system call with EPERM, as a container's filter does.
+/// Has the kernel refuse a system call, as a container's filter does, or systemd's for families of sockets.
 fn forbid(call: i64) {
+    let error = if call == libc::SYS_socket { libc::EAFNOSUPPORT } else { libc::EPERM };
     let (load, equal, answer) = (0x20, 0x15, 0x06); // BPF_LD|W|ABS, BPF_JMP|JEQ|K, BPF_RET|K
     let line = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let mut filter = [
         line(load, 0, 0, 0),
         line(equal, 0, 1, call as u32),
-        line(answer, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        line(answer, 0, 0, libc::SECCOMP_RET_ERRNO | error as u32),
         line(answer, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };

@@ -203,6 +203,13 @@ impl Registry {
             },
             Errno::NOENT => Error::system(SOCKET_DOING, error), // it is tried again
             Errno::MFILE => Error::TooManyFiles,
+            Errno::AFNOSUPPORT => Error::Host {
+                doing: SOCKET_DOING,
+                reason: format!(
+                    "sockets of the family AF_UNIX are forbidden ({error}); allow them (systemd: \
+                     RestrictAddressFamilies=AF_UNIX)"
+                ),
+            },
             error => {
                 let reason = format!(
                     "{}: {error}; set MYELIN_FOLDER to a folder of a file system that holds sockets, as \
