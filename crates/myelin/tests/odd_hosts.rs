@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use myelin::{Event, Node};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use support::until;
 use tempfile::TempDir;
 
@@ -315,6 +315,22 @@ fn a_limit_on_open_files_is_named_and_left_alone() {
 }
 
 #[test]
+fn a_node_that_can_take_no_calls_is_named_on_both_sides() {
+    let folder = folder();
+    let full = Program::start(itself::itself(), "full", &folder);
+    full.expect("full");
+    let caller = talker("caller", &folder);
+    full.expect_warning("this node does not answer new programs: too many open files");
+    let pid = full.child.lock().unwrap().id();
+    let unanswered = format!("process {pid} does not answer");
+    caller.expect_warning(&unanswered);
+    let limit = getrlimit(Resource::Nofile);
+    prlimit(Pid::from_raw(pid as i32), Resource::Nofile, limit).unwrap();
+    meet(&full, "full", &caller, "caller");
+    assert_eq!(caller.said.lock().unwrap().iter().filter(|it| it.contains(&unanswered)).count(), 1);
+}
+
+#[test]
 fn a_limit_on_threads_is_named() {
     let folder = folder();
     let Some(command) = as_user(&[]) else { return };
@@ -444,6 +460,13 @@ fn program() {
             let node = open();
             std::env::set_current_dir("/").unwrap();
             talk(&[node], "wanderer");
+        }
+        "full" => {
+            let node = open();
+            set_limit(Resource::Nofile, 3); // those that are open stay so
+            say("full");
+            until("room", || getrlimit(Resource::Nofile).current > Some(3));
+            talk(&[node], "full");
         }
         "setuid" | "seteuid" => change_user(words[0]),
         "regains_root" => regain_root(),
