@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 use myelin::{Event, Node};
 use rustix::io::{FdFlags, fcntl_setfd};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use support::until;
 use tempfile::TempDir;
 
@@ -150,6 +150,20 @@ fn a_folder_that_others_made_meanwhile_is_named() {
     old.expect_warning("chmod 700");
     fs::set_permissions(&own, Permissions::from_mode(0o700)).unwrap();
     meet(&old, "old", &talker("new", &folder), "new");
+}
+
+#[test]
+fn a_socket_that_may_not_be_called_is_named() {
+    let folder = folder();
+    let Some(command) = as_user(&[]) else { return };
+    let old = Program::start(command, "old", &folder);
+    old.expect("open");
+    let sockets = folder.path().join("myelin-1000/0");
+    let socket = fs::read_dir(&sockets).unwrap().next().unwrap().unwrap().path();
+    fs::set_permissions(&socket, Permissions::from_mode(0o000)).unwrap();
+    let new = Program::start(as_user(&[]).unwrap(), "new", &folder);
+    new.expect_warning("this node does not reach another one");
+    new.expect_warning(&format!("{}: Permission denied", socket.display()));
 }
 
 #[test]
@@ -301,6 +315,22 @@ fn a_limit_on_open_files_is_named_and_left_alone() {
 }
 
 #[test]
+fn a_node_that_can_take_no_calls_is_named_on_both_sides() {
+    let folder = folder();
+    let full = Program::start(itself::itself(), "full", &folder);
+    full.expect("full");
+    let caller = talker("caller", &folder);
+    full.expect_warning("this node does not answer new programs: too many open files");
+    let pid = full.child.lock().unwrap().id();
+    let unanswered = format!("process {pid} does not answer");
+    caller.expect_warning(&unanswered);
+    let limit = getrlimit(Resource::Nofile);
+    prlimit(Pid::from_raw(pid as i32), Resource::Nofile, limit).unwrap();
+    meet(&full, "full", &caller, "caller");
+    assert_eq!(caller.said.lock().unwrap().iter().filter(|it| it.contains(&unanswered)).count(), 1);
+}
+
+#[test]
 fn a_limit_on_threads_is_named() {
     let folder = folder();
     let Some(command) = as_user(&[]) else { return };
@@ -348,6 +378,8 @@ fn a_full_group_of_version_1_is_an_error_and_no_kill() {
 fn a_filter_of_system_calls_is_named_or_done_without() {
     let folder = folder();
     once("forbidden memfd_create", &folder).refusal(&["memfd_create is forbidden", "seccomp"]);
+    once("forbidden socket", &folder)
+        .refusal(&["AF_UNIX are forbidden", "RestrictAddressFamilies"]);
     once("forbidden futex_waitv", &folder).expect("published 33554432");
     once("forbidden sched_setscheduler", &folder).expect("published 33554432");
 }
@@ -412,6 +444,7 @@ fn program() {
             forbid(match words[1] {
                 "memfd_create" => libc::SYS_memfd_create,
                 "futex_waitv" => libc::SYS_futex_waitv,
+                "socket" => libc::SYS_socket,
                 _ => libc::SYS_sched_setscheduler,
             });
             publish_once();
@@ -427,6 +460,13 @@ fn program() {
             let node = open();
             std::env::set_current_dir("/").unwrap();
             talk(&[node], "wanderer");
+        }
+        "full" => {
+            let node = open();
+            set_limit(Resource::Nofile, 3); // those that are open stay so
+            say("full");
+            until("room", || getrlimit(Resource::Nofile).current > Some(3));
+            talk(&[node], "full");
         }
         "setuid" | "seteuid" => change_user(words[0]),
         "regains_root" => regain_root(),
@@ -524,25 +564,19 @@ fn change_user(how: &str) {
     talk(&[node, open()], how);
 }
 
-/// Opens a node as the user, becomes root, and loses its socket: it looks for others, and calls them.
+/// Opens a node as the user, becomes root again, and calls another node of the user's.
 fn regain_root() {
-    // SAFETY: no preconditions, here and below.
+    use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType};
+    // SAFETY: no preconditions.
     assert_eq!(unsafe { libc::seteuid(USER) }, 0);
-    let node = open();
+    let sockets = Path::new(&std::env::var("MYELIN_FOLDER").unwrap()).join("myelin-1000/0");
+    let socket = fs::read_dir(sockets).unwrap().next().unwrap().unwrap().path();
+    let _node = open();
     // SAFETY: as above.
     assert_eq!(unsafe { libc::seteuid(0) }, 0);
-    let own = node.folder().to_owned();
-    let other = fs::read_dir(&own).unwrap().map(|entry| entry.unwrap().path());
-    let sockets: Vec<_> = other.collect();
-    say("open");
+    let ours = net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    net::connect(&ours, &SocketAddrUnix::new(&socket).unwrap()).unwrap();
     let is_open = input();
-    for socket in sockets {
-        use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType};
-        let ours = net::socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
-        net::connect(&ours, &SocketAddrUnix::new(&socket).unwrap()).unwrap();
-        let mut byte = [0];
-        let _ = rustix::io::read(&ours, &mut byte[..]);
-    }
     while is_open() {}
 }
 
@@ -579,14 +613,15 @@ fn set_limit(of: Resource, limit: u64) {
     setrlimit(of, Rlimit { current: Some(limit), maximum: getrlimit(of).maximum }).unwrap();
 }
 
-/// Has the kernel refuse a system call with EPERM, as a container's filter does.
+/// Has the kernel refuse a system call, as a container's filter does, or systemd's for families of sockets.
 fn forbid(call: i64) {
+    let error = if call == libc::SYS_socket { libc::EAFNOSUPPORT } else { libc::EPERM };
     let (load, equal, answer) = (0x20, 0x15, 0x06); // BPF_LD|W|ABS, BPF_JMP|JEQ|K, BPF_RET|K
     let line = |code, jt, jf, k| libc::sock_filter { code, jt, jf, k };
     let mut filter = [
         line(load, 0, 0, 0),
         line(equal, 0, 1, call as u32),
-        line(answer, 0, 0, libc::SECCOMP_RET_ERRNO | libc::EPERM as u32),
+        line(answer, 0, 0, libc::SECCOMP_RET_ERRNO | error as u32),
         line(answer, 0, 0, libc::SECCOMP_RET_ALLOW),
     ];
     let program = libc::sock_fprog { len: 4, filter: filter.as_mut_ptr() };

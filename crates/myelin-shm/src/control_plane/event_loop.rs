@@ -1,5 +1,6 @@
-//! A node's thread. It sleeps until a peer calls, speaks or goes, or a handle asks for it; it ticks
-//! only while a deadline or liveliness is to be watched or something is to be tried again.
+//! A node's thread. It sleeps until a peer calls, speaks or goes, or a handle asks for it; once a second it
+//! looks whether the node's socket is there. It ticks faster only while a deadline or liveliness is to be
+//! watched or something is to be tried again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};

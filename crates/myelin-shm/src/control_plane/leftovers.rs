@@ -40,7 +40,7 @@ pub struct LiveNode {
     pub pid: u32,
 }
 
-/// The folder of another user's nodes, whom the caller's do not meet.
+/// The folder of another user's nodes. The caller's nodes do not meet them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OthersFolder {
     /// The folder.
@@ -120,7 +120,7 @@ fn look(
             }
             (Call::Connected(socket), _) => greet(Link::new(socket))?,
             (Call::Busy, _) => (None, 0),
-            (Call::Gone | Call::Forbidden, _) => continue,
+            (Call::Gone | Call::Forbidden(_), _) => continue,
         };
         survey.live.push(LiveNode { path, domain, group, node, name, pid });
     }

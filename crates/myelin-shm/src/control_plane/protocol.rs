@@ -111,7 +111,7 @@ pub(crate) enum Input<D> {
     Said { link: u64, message: Message, descriptors: Vec<D> },
     /// No message.
     Nonsense { link: u64 },
-    /// Somebody who calls, or whom we have called, is of another user.
+    /// The other side of a call, by us or by it, is of another user.
     Stranger { who: Credentials, called: Option<u64>, reason: String },
     /// A message of another version of the protocol.
     OtherVersion { link: u64, reason: String },

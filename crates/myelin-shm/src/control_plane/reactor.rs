@@ -50,6 +50,8 @@ struct OpenLink {
     send_again_ns: Option<u64>,
     /// The protocol wants to know when nothing waits.
     is_draining: bool,
+    /// Since when nothing has come, of one that we have called.
+    unanswered_since_ns: Option<u64>,
 }
 
 type Step = Input<Arc<OwnedFd>>;
@@ -177,6 +179,7 @@ impl Reactor {
         if is_due(Some(self.look_ns)) {
             self.look_ns = now_ns + LOOK_NS;
             self.keep_name();
+            self.warn_of_unanswered(now_ns);
         }
         if is_due(self.protocol.due_ns()) {
             self.drive(Input::Tick);
@@ -254,15 +257,35 @@ impl Reactor {
         self.warn(sides, reason);
     }
 
+    /// Says which processes have been called and do not answer: their topics are not known here.
+    fn warn_of_unanswered(&mut self, now_ns: u64) {
+        let mut pids = Vec::new();
+        for open in self.links.values_mut() {
+            let since_ns = &mut open.unanswered_since_ns;
+            if since_ns.take_if(|since_ns| now_ns >= *since_ns + UNANSWERED_NS).is_some() {
+                pids.extend(open.link.credentials().map(|who| who.pid));
+            }
+        }
+        for pid in pids {
+            let reason = format!(
+                "process {pid} does not answer: it is stopped, or may open no further files, and says so \
+                 then; it is met as soon as it answers"
+            );
+            self.warn(NOT_CALLED, reason);
+        }
+    }
+
     fn listen_again(&mut self, node: u64) -> Result<(), Error> {
         let listener = NodeFd::new(self.registry.enter_again(node)?);
-        if let Some(before) = self.listener.take() {
-            self.poll.remove(before.as_fd());
-        }
-        self.poll.add(listener.as_fd(), LISTENER)?;
-        self.listener = Some(listener);
-        self.paused_until_ns = None;
-        self.call_all()
+        let entered = self.poll.add(listener.as_fd(), LISTENER).and_then(|()| {
+            if let Some(before) = self.listener.replace(listener) {
+                self.poll.remove(before.as_fd());
+            }
+            self.paused_until_ns = None;
+            self.call_all()
+        });
+        // What has failed is done again with the next look.
+        entered.inspect_err(|_| self.registry.leave(node))
     }
 
     /// Says to people what concerns the whole node.
@@ -277,7 +300,11 @@ impl Reactor {
         for _ in 0..MESSAGES_A_TURN {
             let Some(open) = self.links.get_mut(&key) else { return false };
             let link = key;
-            let input = match open.link.receive() {
+            let received = open.link.receive();
+            if matches!(received, Received::Message(..)) {
+                open.unanswered_since_ns = None;
+            }
+            let input = match received {
                 Received::Nothing => return false,
                 Received::Message(Message::Hello { node, name }, _) => {
                     Input::Hello { link, node, name, owner: self.registry.owner(node) }
@@ -342,7 +369,11 @@ impl Reactor {
                 Err(error) => self.not_called(node, &error),
             },
             Ok(Call::Busy) => Input::Busy { node },
-            Ok(Call::Gone | Call::Forbidden) => Input::Gone { node },
+            Ok(Call::Gone) => Input::Gone { node },
+            Ok(Call::Forbidden(error)) => {
+                self.warn(NOT_CALLED, error.to_string());
+                Input::Gone { node }
+            }
             Err(error) => self.not_called(node, &error),
         }
     }
@@ -370,7 +401,13 @@ impl Reactor {
         let key = self.next_key;
         self.next_key += 1;
         self.poll.add(link.as_fd(), key)?;
-        let open = OpenLink { link, awaits_room: false, send_again_ns: None, is_draining: false };
+        let open = OpenLink {
+            link,
+            awaits_room: false,
+            send_again_ns: None,
+            is_draining: false,
+            unanswered_since_ns: called.map(|_| now_ns()),
+        };
         self.links.insert(key, open);
         Ok(Input::Linked { link: key, who, called })
     }
@@ -428,6 +465,8 @@ const CATCH_UP_TURNS: usize = 5;
 const SEND_AGAIN_NS: u64 = 10_000_000;
 /// How often a node looks whether it has its name: some microseconds each time.
 const LOOK_NS: u64 = 1_000_000_000;
+/// How long one that is called may take, before people hear of it.
+const UNANSWERED_NS: u64 = 2_000_000_000;
 const NOT_ANSWERED: &str = "this node does not answer new programs";
 const NOT_CALLED: &str = "this node does not reach another one";
 /// How long no calls are taken when there are no descriptors.

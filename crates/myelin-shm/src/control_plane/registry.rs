@@ -38,8 +38,8 @@ pub(crate) enum Call {
     Busy,
     /// There is no such node, or no longer; its socket has been removed.
     Gone,
-    /// The socket is not for us.
-    Forbidden,
+    /// The socket is not for us, or is none.
+    Forbidden(Error),
 }
 
 impl Registry {
@@ -203,8 +203,20 @@ impl Registry {
             },
             Errno::NOENT => Error::system(SOCKET_DOING, error), // it is tried again
             Errno::MFILE => Error::TooManyFiles,
+            Errno::AFNOSUPPORT => Error::Host {
+                doing: SOCKET_DOING,
+                reason: format!(
+                    "sockets of the family AF_UNIX are forbidden ({error}); allow them (systemd: \
+                     RestrictAddressFamilies=AF_UNIX)"
+                ),
+            },
             error => {
-                Error::Host { doing: SOCKET_DOING, reason: format!("{}: {error}", path.display()) }
+                let reason = format!(
+                    "{}: {error}; set MYELIN_FOLDER to a folder of a file system that holds sockets, as \
+                     tmpfs does",
+                    path.display()
+                );
+                Error::Host { doing: SOCKET_DOING, reason }
             }
         }
     }
@@ -220,7 +232,13 @@ pub(crate) fn call(path: &Path) -> Result<(Call, bool), Error> {
         Err(Errno::AGAIN | Errno::INPROGRESS | Errno::INTR) => Ok((Call::Busy, false)),
         Err(Errno::CONNREFUSED) => Ok((Call::Gone, is_socket(path))),
         Err(Errno::NOENT) => Ok((Call::Gone, false)),
-        Err(_) => Ok((Call::Forbidden, false)),
+        Err(error) => {
+            let reason = format!(
+                "{}: {error}; see to its owner and mode, and to rules of AppArmor or SELinux",
+                path.display()
+            );
+            Ok((Call::Forbidden(Error::Host { doing: "calling a node", reason }), false))
+        }
     }
 }
 

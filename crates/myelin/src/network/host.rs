@@ -36,14 +36,20 @@ impl Kind {
 pub(super) struct Host(pub(super) u64);
 
 impl Host {
-    /// The host of nodes whose sockets are in `folder`.
+    /// The host of nodes whose sockets are in `folder`: a user's or group's, and in it the domain's. These
+    /// two can be removed and made anew while nodes live, so they count by their names.
     pub(super) fn of(folder: &Path) -> Result<Host, Error> {
-        let boot = std::fs::read("/proc/sys/kernel/random/boot_id");
-        let boot = boot.map_err(|error| Error::system("asking which boot this is", error))?;
-        let folder = std::fs::metadata(folder);
-        let folder = folder.map_err(|error| Error::system("looking at the folder", error))?;
-        let place = [folder.dev().to_le_bytes(), folder.ino().to_le_bytes()].concat();
-        Ok(Host(LayoutHash::of_bytes(&[boot.trim_ascii(), &place].concat())))
+        let failed = |path: &Path, error| {
+            let reason = format!("{}: {error}; it names the host in the network", path.display());
+            Error::Host { doing: "asking which host this is", reason }
+        };
+        let boot_id = Path::new("/proc/sys/kernel/random/boot_id");
+        let boot = std::fs::read(boot_id).map_err(|error| failed(boot_id, error))?;
+        let base = folder.ancestors().nth(2).unwrap_or(folder);
+        let names = folder.strip_prefix(base).unwrap_or(folder).as_os_str().as_encoded_bytes();
+        let base = std::fs::metadata(base).map_err(|error| failed(base, error))?;
+        let place = [base.dev().to_le_bytes(), base.ino().to_le_bytes()].concat();
+        Ok(Host(LayoutHash::of_bytes(&[boot.trim_ascii(), &place, names].concat())))
     }
 
     /// The partitions of a writer of this host: for each bit of the host one that names the bit's
@@ -147,6 +153,23 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_of_sockets_that_is_made_anew_is_on_the_same_host() {
+        let base = tempfile::tempdir().unwrap();
+        let of = |name: &str| {
+            let folder = base.path().join(name);
+            std::fs::create_dir_all(&folder).unwrap();
+            let host = Host::of(&folder).unwrap();
+            std::fs::remove_dir_all(folder.parent().unwrap()).unwrap();
+            host
+        };
+        let host = of("myelin-0/0");
+        std::fs::write(base.path().join("takes the inode"), "").unwrap();
+        assert_eq!(of("myelin-0/0"), host);
+        assert_ne!(of("myelin-0/1"), host);
+        assert_ne!(of("myelin-1/0"), host);
+    }
+
+    #[test]
     fn hosts_that_differ_in_any_bit_meet_and_one_host_does_not_meet_itself() {
         let host = Host(0x1234_5678_9abc_def0);
         assert!(!meet(host, host, &Kind::ALL));
@@ -159,10 +182,12 @@ mod tests {
 
     #[test]
     fn a_host_is_its_folder() {
-        let (one, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        assert_eq!(Host::of(one.path()).unwrap(), Host::of(one.path()).unwrap());
-        assert_ne!(Host::of(one.path()).unwrap(), Host::of(other.path()).unwrap());
-        assert!(Host::of(&one.path().join("none")).is_err());
+        let bases = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+        let [one, other] = bases.each_ref().map(|base| base.path().join("myelin-0/0"));
+        assert_eq!(Host::of(&one).unwrap(), Host::of(&one).unwrap());
+        assert_ne!(Host::of(&one).unwrap(), Host::of(&other).unwrap());
+        let error = Host::of(&bases[0].path().join("none/myelin-0/0")).unwrap_err().to_string();
+        assert!(error.contains("none: No such file"), "{error}");
     }
 
     #[test]

@@ -181,8 +181,16 @@ impl<D: Clone> Protocol<D> {
     pub(super) fn linked(&mut self, link: u64, who: Credentials, called: Option<u64>) {
         called.into_iter().for_each(|node| self.forget_call(node));
         let is_known = called.is_some_and(|node| self.nodes.contains_key(&node));
-        if self.links.len() >= LINKS_MAX || is_known {
+        if is_known {
             return self.actions.push(Action::Close { link });
+        }
+        if self.links.len() >= LINKS_MAX {
+            self.actions.push(Action::Close { link });
+            let reason = format!(
+                "this node is linked with {LINKS_MAX} others, the limit; put fewer nodes into one domain, as \
+                 one node for each process"
+            );
+            return self.warn_of_peer(who.pid, reason);
         }
         let stage = called.map_or(Stage::Unknown, |node| Stage::Called { node });
         self.links.insert(link, Peer { who, stage, is_leaving: false, is_silent: false });
@@ -357,13 +365,18 @@ impl<D: Clone> Protocol<D> {
             let event = Event::Incompatible { endpoint: node, pid, reason: reason.clone() };
             self.actions.push(Action::Tell { endpoint, event });
         }
-        let sides = format!("process {pid} is refused, with all its topics");
-        let (pair, topic) = ((0, u64::from(pid)), String::new());
-        self.actions.push(Action::Warn(Warning { pair, topic, sides, reason: reason.clone() }));
+        self.warn_of_peer(pid, reason.clone());
         if self.refused.len() == REFUSED_MAX {
             self.refused.pop_front();
         }
         self.refused.push_back(RefusedPeer { pid, reason });
+    }
+
+    /// Says to people that a peer is not taken on.
+    fn warn_of_peer(&mut self, pid: u32, reason: String) {
+        let sides = format!("process {pid} is refused, with all its topics");
+        let (pair, topic) = ((0, u64::from(pid)), String::new());
+        self.actions.push(Action::Warn(Warning { pair, topic, sides, reason }));
     }
 
     /// Says farewell to all and closes all links.
@@ -487,3 +500,27 @@ impl<D: Clone> Protocol<D> {
 const BURST_MESSAGES: usize = 32;
 const CALL_NS_MIN: u64 = 1_000_000;
 const CALL_NS_MAX: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control_plane::protocol::Input;
+
+    #[test]
+    fn one_link_too_many_is_closed_and_said() {
+        let mut protocol = Protocol::<()>::new(1 << NODE_SHIFT, String::new(), 1);
+        let mut linked = |link: usize| {
+            let who = Credentials { pid: 7, uid: 0 };
+            protocol.handle(0, Input::Linked { link: link as u64, who, called: None })
+        };
+        for link in 0..LINKS_MAX {
+            assert!(linked(link).is_empty());
+        }
+        let actions = linked(LINKS_MAX);
+        let [Action::Close { link }, Action::Warn(warning)] = &actions[..] else {
+            panic!("{actions:?}")
+        };
+        assert_eq!(*link, LINKS_MAX as u64);
+        assert!(warning.sides.contains("process 7") && warning.reason.contains("1024 others"));
+    }
+}
