@@ -1,12 +1,11 @@
 //! Wait sets and guards.
 
-use std::collections::HashMap;
 use std::ffi::c_int;
 use std::os::fd::IntoRawFd;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use myelin::{Guard, Key, Node, WaitSet};
+use myelin::{Guard, Key, KeyMap, Node, WaitSet};
 
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
 use crate::node::{self, myelin_node};
@@ -33,7 +32,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Names {
-    keys: HashMap<Key, u64>,
+    keys: KeyMap<u64>,
     /// With so many, those are looked for that are gone.
     prune_at: usize,
 }
@@ -112,7 +111,8 @@ pub unsafe extern "C" fn myelin_wait_set_close(set: *mut myelin_wait_set) -> mye
         let set = handle::remove::<WaitSetHandle>(handle::of_pointer(set))?;
         // ORDER: pairs with the fence in `of`: whoever has not seen that the handle is closed is counted.
         fence(Ordering::SeqCst);
-        while ENTERING.load(Ordering::Acquire) > 0 {
+        // In a child of `fork` there are no others; they may have been anywhere.
+        while ENTERING.load(Ordering::Acquire) > 0 && !set.0.handle.is_forked() {
             std::hint::spin_loop();
         }
         set.0.handle.close();

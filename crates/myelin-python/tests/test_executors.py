@@ -140,23 +140,24 @@ class Outside(Case):
 
     def test_it_closes(self):
         for threads in (1, 3):
-            executor, ended = self.node.executor(), []
-
-            def run():
-                while not ended:
-                    try:
-                        executor.run(threads=threads)
-                    except myelin.Busy:
-                        pass  # `is_run` is in it just now
-                    except myelin.Closed as error:
-                        ended.append(error)
-
+            executor = self.node.executor()
             executor.on_timer(0.001, lambda: None)
-            end = self.in_thread(run)
-            self.until("the run", lambda: self.is_run(executor))
+            end = self.runs(executor, threads)
             executor.close()
-            end()
-            self.assertEqual(len(ended), 1)
+            with self.assertRaises(myelin.Closed):
+                end()
+
+    def runs(self, executor, threads):
+        def run():
+            while True:
+                try:
+                    return executor.run(threads=threads)
+                except myelin.Busy:
+                    pass  # `is_run` is in it just now
+
+        end = self.in_thread(run)
+        self.until("the run", lambda: self.is_run(executor))
+        return end
 
     def is_run(self, executor):
         try:
@@ -192,6 +193,25 @@ class Outside(Case):
                 timer.join()
             finally:
                 signal.signal(signal.SIGUSR1, before)
+
+    def test_a_child_of_fork_closes_what_a_thread_of_the_parent_is_in(self):
+        executor, wait_set = self.node.executor(), self.node.wait_set()
+        executor.on_timer(0.0005, lambda: time.sleep(0.0005))
+        run, guard = self.runs(executor, 2), wait_set.guard()
+        wait = self.in_thread(wait_set.wait)
+        child = os.fork()
+        if child == 0:
+            executor.close()
+            wait_set.close()
+            os._exit(7)
+        ended = []
+        self.until("its end", lambda: ended.extend(os.waitpid(child, os.WNOHANG)) or any(ended))
+        self.assertEqual(os.waitstatus_to_exitcode(ended[-1]), 7)
+        executor.stop()
+        guard.trigger()
+        run()
+        self.assertEqual(wait(), [guard])
+        executor.close()
 
     def test_a_node_has_many(self):
         executors = [self.node.executor() for _ in range(200)]

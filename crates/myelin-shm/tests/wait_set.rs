@@ -202,7 +202,7 @@ fn what_it_cannot_watch_is_refused() {
     let domain = Domain::new();
     let (here, there) = (domain.node(), domain.node());
     let (ours, theirs) = (subscriber(&here, 0), subscriber(&there, 0));
-    let (mut set, mut other) = (WaitSet::create(&here).unwrap(), WaitSet::create(&here).unwrap());
+    let (set, other) = (WaitSet::create(&here).unwrap(), WaitSet::create(&here).unwrap());
     let error = set.add(&theirs.reader).unwrap_err().to_string();
     assert!(error.contains("t0") && error.contains("another node"), "{error}");
     let key = set.add(&ours.reader).unwrap();
@@ -695,7 +695,7 @@ fn descriptors_of_several_sets_do_not_take_each_others_wake_ups() {
     let mut publishers: Vec<_> = (0..3).map(|number| publisher(&there, number)).collect();
     let mut sets: Vec<_> = (0..3)
         .map(|number| {
-            let (ours, mut set) = (subscriber(&here, number), WaitSet::create(&here).unwrap());
+            let (ours, set) = (subscriber(&here, number), WaitSet::create(&here).unwrap());
             set.add(&ours.reader).unwrap();
             let descriptor = set.descriptor().unwrap();
             (ours, set, descriptor)

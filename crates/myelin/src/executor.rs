@@ -1,7 +1,6 @@
 //! Functions that are called with the samples of many topics, in one thread or in a few.
 
-use std::collections::{HashMap, VecDeque};
-use std::hash::{BuildHasherDefault, Hasher};
+use std::collections::VecDeque;
 use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -12,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::payload::Payload;
 use crate::sample::Sample;
 use crate::subscriber::Subscriber;
-use crate::wait_set::{Guard, Key, Paused, WaitSet, WaitSetHandle};
+use crate::wait_set::{Guard, Key, KeyMap, Paused, WaitSet, WaitSetHandle};
 use crate::{Error, Wait};
 
 /// True: it has called with a sample, and there may be more.
@@ -120,7 +119,7 @@ struct Functions {
     /// With gaps. One that is removed while it is being called stays until then.
     all: Vec<Option<Function>>,
     /// Where those are that have not been removed.
-    places: HashMap<Key, usize, BuildHasherDefault<KeyHasher>>,
+    places: KeyMap<usize>,
 }
 
 struct Function {
@@ -335,7 +334,7 @@ impl ExecutorHandle {
     /// remove itself: it is dropped when it returns. Of two functions that remove each other at the same
     /// time, the later one does not wait. False if it was not there.
     pub fn remove(&self, key: Key) -> bool {
-        let mut state = self.0.lock();
+        let Ok(mut state) = self.0.open() else { return false };
         let Some(removed) = state.functions.remove(key) else { return false };
         self.0.set.remove(key);
         match removed {
@@ -374,10 +373,8 @@ impl ExecutorHandle {
     /// [`Error::Closed`] after the calls that are under way, and so does each later one. From a thread that
     /// is in none of its functions this waits for these calls.
     pub fn close(&self) {
-        let mut state = self.0.lock();
-        if std::mem::replace(&mut state.is_closed, true) {
-            return;
-        }
+        let Ok(mut state) = self.0.open() else { return };
+        state.is_closed = true;
         state.is_over = true;
         let gone = (
             state.functions.remove_all(),
@@ -398,14 +395,14 @@ impl ExecutorHandle {
 
     /// Whether it is closed, or its [`Executor`] is gone.
     pub fn is_closed(&self) -> bool {
-        self.0.lock().is_closed
+        matches!(self.0.open(), Err(Error::Closed { .. }))
     }
 
     /// Whether this thread is in one of its functions.
     #[doc(hidden)]
     pub fn is_called(&self) -> bool {
         let thread = std::thread::current().id();
-        self.0.lock().functions.called_by(thread).is_some()
+        self.0.open().is_ok_and(|state| state.functions.called_by(thread).is_some())
     }
 }
 
@@ -497,6 +494,9 @@ impl Shared {
     }
 
     fn open(&self) -> Result<MutexGuard<'_, State>, Error> {
+        if self.set.is_forked() {
+            return Err(Error::Forked); // another thread may have had the lock
+        }
         let state = self.lock();
         if state.is_closed { Err(CLOSED) } else { Ok(state) }
     }
@@ -743,24 +743,6 @@ impl Drop for EndOthers<'_> {
             self.shared.work.notify_all();
             self.shared.stop.trigger(); // wakes the one that waits in the set
         }
-    }
-}
-
-/// Keys are numbers in a row.
-#[derive(Default)]
-struct KeyHasher(u64);
-
-impl Hasher for KeyHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
-    }
-
-    fn write_u64(&mut self, number: u64) {
-        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 

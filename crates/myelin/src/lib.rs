@@ -127,4 +127,6 @@ pub use shared_publisher::{SharedLoan, SharedPublisher};
 pub use stream::SampleStream;
 pub use subscriber::{FdSubscriber, Interrupter, Subscriber};
 pub use topic::{PublisherBuilder, SubscriberBuilder, Topic};
+#[doc(hidden)]
+pub use wait_set::KeyMap;
 pub use wait_set::{Guard, Key, WaitSet, WaitSetHandle};

@@ -1,5 +1,7 @@
 //! One thread that waits for many topics.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
 use std::ops::Deref;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -222,9 +224,38 @@ impl WaitSetHandle {
         self.inner.close();
     }
 
+    /// Whether this is a child of the process that made it.
+    #[doc(hidden)]
+    pub fn is_forked(&self) -> bool {
+        self.inner.is_forked()
+    }
+
     /// Whether it is closed, or its [`WaitSet`] is gone.
     pub fn is_closed(&self) -> bool {
         self.inner.is_closed()
+    }
+}
+
+/// A map by keys: their hash takes an instruction or two.
+#[doc(hidden)]
+pub type KeyMap<V> = HashMap<Key, V, BuildHasherDefault<KeyHasher>>;
+
+/// Keys are numbers in a row.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     }
 }
 

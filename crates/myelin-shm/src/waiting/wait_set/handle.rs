@@ -156,7 +156,7 @@ impl WaitSetHandle {
     }
 
     fn open(&self) -> Result<MutexGuard<'_, Members>, Error> {
-        if self.0.table.is_forked() {
+        if self.is_forked() {
             return Err(Error::Forked);
         }
         let members = lock(&self.0.members);
@@ -285,7 +285,7 @@ impl WaitSetHandle {
 
     /// Has the wait under way begin again, or the next one: something that it goes by has changed.
     pub fn wait_anew(&self) {
-        if !self.0.table.is_forked() {
+        if !self.is_forked() {
             self.tell();
         }
     }
@@ -311,7 +311,12 @@ impl WaitSetHandle {
 
     /// Whether it is closed.
     pub fn is_closed(&self) -> bool {
-        !self.0.table.is_forked() && lock(&self.0.members).is_closed
+        !self.is_forked() && lock(&self.0.members).is_closed
+    }
+
+    /// Whether this is a child of the process that made it: other threads may have been anywhere.
+    pub fn is_forked(&self) -> bool {
+        self.0.table.is_forked()
     }
 }
 
