@@ -40,7 +40,7 @@ pub enum Error {
     /// A callback that a publish runs has come back to the same publisher.
     #[error(
         "this publisher is publishing just now, and a callback inside that publish uses it again; \
-         make a publisher for the callback"
+         share the publisher, or make one for the callback"
     )]
     Reentered,
     /// The kernel has no memory for a segment.
