@@ -42,7 +42,7 @@ pub enum Error {
     /// A callback that a publish runs has come back to the same publisher.
     #[error(
         "this publisher is publishing just now, and a callback inside that publish uses it again; \
-         make a publisher for the callback"
+         share the publisher, or make one for the callback"
     )]
     Reentered,
     /// A segment cannot be made or mapped for want of memory, or by a limit on it.

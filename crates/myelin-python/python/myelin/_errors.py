@@ -43,7 +43,7 @@ class NoPermission(Error, PermissionError):
 
 
 class Reentered(Error):
-    """A callback that a publish runs has come back to the same publisher."""
+    """A callback that a publish runs has come back to the same publisher. Python's publishers allow that."""
 
 
 class LayoutVersion(Error):

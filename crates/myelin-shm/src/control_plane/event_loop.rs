@@ -77,20 +77,19 @@ impl Core {
     }
 
     /// Changes what the node knows or has. The thread is woken if it has to do something sooner than it
-    /// thought.
+    /// thought, or to say warnings: the caller may hold locks, and a `tracing` subscriber is the user's code.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Reactor) -> T) -> T {
         let mut reactor = self.lock();
         let (before, changes) = (reactor.due_ns(), reactor.protocol.directory().changes());
         let result = change(&mut reactor);
         let after = reactor.due_ns();
         let has_changed = reactor.protocol.directory().changes() != changes;
-        let warnings = reactor.warnings.take();
+        let has_warnings = reactor.warnings.are_pending();
         drop(reactor);
-        warnings.iter().for_each(Warning::say);
         if has_changed {
             self.tell_graph_change();
         }
-        if after.is_some_and(|after| before.is_none_or(|before| after < before)) {
+        if has_warnings || after.is_some_and(|after| before.is_none_or(|before| after < before)) {
             self.poll.wake();
         }
         result

@@ -1,7 +1,8 @@
 //! What a program is told without asking: that endpoints of a topic are not matched, or not as one of
 //! them wants. To the program's own `tracing` subscriber if it has set one, else on stderr.
 //!
-//! It is said by whoever has let go of the node's lock: a subscriber may publish what it is told.
+//! A node's thread says it, with no lock held: a `tracing` subscriber is code of the user's, and may publish what
+//! it is given.
 
 use std::any::Any;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -91,6 +92,11 @@ impl Warnings {
             self.second.1 += 1;
             self.pending.push(warning);
         }
+    }
+
+    /// Whether there are some to be said.
+    pub(crate) fn are_pending(&self) -> bool {
+        !self.pending.is_empty()
     }
 
     /// Those that are to be said.
