@@ -43,13 +43,13 @@ impl World {
     /// Some of a node's creations may return now.
     pub(super) fn return_from_creations(&mut self, node: u64) {
         let is_mutant = self.mutant == Some(Mutant::WaitsForNobody);
-        let all = std::mem::take(&mut self.creations.under_way);
-        for creation in all {
+        let under_way = &mut self.creations.under_way;
+        for creation in under_way.extract_if(.., |it| it.node == node).collect::<Vec<_>>() {
             let Creation { endpoint, until_ns, is_certain, .. } = creation;
-            let Some(its) = self.nodes.get_mut(&creation.node) else { continue };
-            let (is_late, protocol) = (until_ns <= self.now_ns, &mut its.protocol);
+            let protocol = &mut self.nodes.get_mut(&node).expect("it lives").protocol;
+            let is_late = until_ns <= self.now_ns;
             let is_over = is_late || is_mutant || !protocol.is_awaiting(endpoint);
-            if creation.node != node || !is_over {
+            if !is_over {
                 self.creations.under_way.push(creation);
                 continue;
             }
