@@ -46,6 +46,26 @@ class Pairs(Case):
             request.reply([3 * each for each in request.value])
             self.assertEqual(other.stdout.read(), "[3.0, 7.5]\n")
 
+    def test_what_is_published_at_once_by_a_new_publisher_arrives(self):
+        source = """
+topics = [node.topic(f"new {number}").subscriber() for number in range(31)]
+print("open", flush=True)
+topics[30].receive(WATCHDOG)
+print(sum(topic.take() is not None for topic in topics[:30]), flush=True)
+"""
+        other = self.start(source)
+        self.assertEqual(other.stdout.readline(), "open\n")
+        publishers = []
+        for number in range(31):
+            publishers.append(self.node.topic(f"new {number}").publisher())
+            if number == 30:
+                self.assertTrue(publishers[-1].wait_for_match(1, WATCHDOG))
+            publishers[-1].publish(b"first")
+        # On a machine whose cores are busy one may have waited in vain.
+        self.assertGreaterEqual(int(other.stdout.readline()), 28)
+        for publisher in publishers:
+            publisher.close()
+
     def test_python_to_python(self):
         source = """
 from_other = node.topic("there").subscriber()

@@ -137,7 +137,7 @@ impl Node {
     }
 
     /// A publisher of a topic. On return it is matched with all subscribers that were there and whose nodes
-    /// answer within 20 ms. A node that does not is not waited for again until it says something. In the
+    /// answer within 20 ms. A node that does not is not waited for again until it has answered. In the
     /// node's own thread ([`Observer::on_event`]) it does not wait.
     ///
     /// # Errors

@@ -133,7 +133,7 @@ fn what_new_endpoints_publish_at_once_arrives_and_so_does_the_answer() {
     helper.stop();
 }
 
-/// It is waited for once, for some milliseconds, until it says something.
+/// It is waited for once, for some milliseconds, until it has answered.
 #[test]
 fn a_process_that_is_stopped_holds_up_no_new_endpoint() {
     let folder = folder();

@@ -25,6 +25,8 @@ from ros2 import KINDS, number_of, say  # noqa: E402
 # Images are large; of small messages none is lost, however long a busy machine holds up a node.
 DEPTHS = {"Image": 10}
 DEPTH = 1000
+# Of many endpoints so many are used at once; messages of all are published later.
+AT_ONCE, LATER = 40, 1000
 # Of a storm: nodes at once, and how long they live at most.
 ALIVE, LIFE_S = 4, 0.1
 
@@ -132,11 +134,13 @@ def ask(node, of):
 
 
 def count(node):
-    """A service, and another one that says how many different messages have come of topic `many`."""
+    """A service, and another one that says how many different messages have come of topic `many`: of those that
+    were published at once, and of the others."""
     heard = set()
 
     def tell(request, response):
-        response.int32_value = len(heard)
+        response.int32_value = sum(message < LATER for message in heard)
+        response.int64_value = sum(message >= LATER for message in heard)
         return response
 
     node.create_service(BasicTypes, "turn", answer)
@@ -145,28 +149,41 @@ def count(node):
     spin(node)
 
 
-def use_at_once(node, endpoints):
-    """Uses so many clients and publishers right after each is made. It has known the other side for long."""
-    endpoints = int(endpoints)
+def use(node, endpoints):
+    """Makes so many clients and publishers, and uses some of them at once; then all of them when they are matched.
+    It has known the other side for long. It says how many calls have no answer and how many messages are lost, of
+    the first ones and of the others."""
     heard = node.create_client(BasicTypes, "heard")
     heard.wait_for_service()
-    clients, unanswered = [], 0
-    for number in range(endpoints):
+    answered = [0, 0]
+    numbers = range(int(endpoints))
+    request = BasicTypes.Request(int32_value=1)
+
+    def call(client, turn):
+        future = client.call_async(request)
+        rclpy.spin_until_future_complete(node, future, timeout_sec=2)
+        answered[turn] += future.done()
+
+    clients, publishers = [], []
+    for number in numbers:
         clients.append(node.create_client(BasicTypes, "turn"))
-        answered = clients[-1].call_async(BasicTypes.Request(int32_value=number))
-        rclpy.spin_until_future_complete(node, answered, timeout_sec=2)
-        unanswered += not answered.done()
-    publishers = []
-    for number in range(endpoints):
         publishers.append(node.create_publisher(Int32, "many", 10))
-        publishers[-1].publish(Int32(data=number))
-    # Messages of several publishers come in any order, so the last of them may still be on its way.
-    for _ in range(50):
-        lost = endpoints - spin_for(node, heard.call_async(BasicTypes.Request())).int32_value
-        if lost == 0:
+        if number < AT_ONCE:
+            publishers[-1].publish(Int32(data=number))
+            call(clients[-1], 0)
+    for number in numbers:
+        clients[number].wait_for_service()
+        call(clients[number], 1)
+        while publishers[number].get_subscription_count() == 0:
+            rclpy.spin_once(node, timeout_sec=0.01)
+        publishers[number].publish(Int32(data=LATER + number))
+    while True:
+        told = spin_for(node, heard.call_async(request))
+        if told.int64_value == len(numbers):
             break
-        time.sleep(0.02)
-    say("at_once", f"{unanswered} {lost}")
+        time.sleep(0.01)
+    unanswered = [AT_ONCE - answered[0], len(numbers) - answered[1]]
+    say("used", f"{unanswered[0]} {AT_ONCE - told.int32_value} {unanswered[1]}")
     spin(node)
 
 
@@ -294,7 +311,7 @@ def main(role, name, *words):
     rclpy.init()
     node = rclpy.create_node(name)
     roles = {"pub": publish, "sub": subscribe, "serve": serve, "ask": ask, "watch": watch, "soak": soak,
-             "count": count, "at_once": use_at_once}
+             "count": count, "use": use}
     roles[role](node, *words)
     while not is_over():
         time.sleep(0.01)
@@ -303,6 +320,6 @@ def main(role, name, *words):
 
 
 if len(sys.argv) < 3:
-    sys.exit("usage: node.py pub|sub|serve|ask|watch|soak|count|at_once|storm|contexts NAME "
+    sys.exit("usage: node.py pub|sub|serve|ask|watch|soak|count|use|storm|contexts NAME "
              "[TYPE[:TOPIC]…|NODE|NUMBER NODES|ENDPOINTS|KILLS|CONTEXTS]")
 main(*sys.argv[1:])

@@ -335,6 +335,7 @@ impl<D: Clone> Protocol<D> {
     }
 
     fn publisher_made(&mut self, id: EndpointId, topic: Topic, qos: AnnouncedQos, publication: D) {
+        self.forgive();
         let topic = self.directory.insert(id, topic, Kind::Publisher, qos);
         self.publishers.insert(id, LocalPublisher::new(publication));
         self.announce(id);
@@ -351,6 +352,7 @@ impl<D: Clone> Protocol<D> {
         qos: AnnouncedQos,
         ignore_own_node: bool,
     ) {
+        self.forgive();
         let topic = self.directory.insert(id, topic, Kind::Subscriber, qos);
         let made = LocalSubscriber { qos, ignore_own_node, matches: Matches::default() };
         self.subscribers.insert(id, made);

@@ -1,32 +1,60 @@
-//! What the creation of an endpoint waits for: that each node that answers has told what it has, has been
-//! told of the endpoint, and has made its matches with it, or refused them. Who uses the endpoint then
-//! reaches all that were there.
+//! What the creation of an endpoint waits for: that each other node has told what it has, has been told of
+//! the endpoint, and has made its matches with it, or refused them. Whoever uses the endpoint then reaches
+//! all that were there.
 //!
-//! A node that does not answer in time is silent. It is not waited for again until it says something.
+//! A node that does not answer in time is late. No creation waits for it until it has answered all that it was
+//! late with.
 
 use crate::control_plane::directory::node_of;
+use crate::control_plane::protocol::Protocol;
+use crate::control_plane::protocol::links::{Greeted, Peer};
 use crate::control_plane::protocol::matches::State;
-use crate::control_plane::protocol::{Protocol, links::Peer};
 use crate::topic::EndpointId;
 
 impl<D: Clone> Protocol<D> {
-    /// Whether the creation of an endpoint of ours has to wait for a node that is not silent.
+    /// Whether the creation of an endpoint of ours has to wait for a node that is not late.
     pub(crate) fn is_awaiting(&self, id: EndpointId) -> bool {
-        self.awaited(id).any(|link| !self.links[&link].is_silent)
+        self.unanswered(id).any(|link| self.links[&link].late.is_empty())
     }
 
-    /// The nodes that the creation of an endpoint has waited for in vain are silent.
+    /// The creation of an endpoint ends: nodes that have not answered are late.
     pub(crate) fn stop_awaiting(&mut self, id: EndpointId) {
-        for link in self.awaited(id).collect::<Vec<_>>() {
-            self.links.get_mut(&link).expect("it is one of ours").is_silent = true;
+        for link in self.unanswered(id).collect::<Vec<_>>() {
+            let late = &mut self.links.get_mut(&link).expect("it is there").late;
+            if late.back() != Some(&id) {
+                late.push_back(id);
+            }
         }
     }
 
-    /// Links to the nodes that have not answered all.
-    fn awaited(&self, id: EndpointId) -> impl Iterator<Item = u64> {
-        let links = self.links.iter().filter(move |(_, peer)| !Peer::has_answered(peer, id));
-        let links = links.map(|(link, _)| *link);
+    /// Before a creation: those that have answered meanwhile are not late any more.
+    pub(super) fn forgive(&mut self) {
+        for link in self.links.keys().copied().collect::<Vec<_>>() {
+            while let Some(id) = self.links[&link].late.front()
+                && self.has_answered(link, *id)
+            {
+                self.links.get_mut(&link).expect("it is there").late.pop_front();
+            }
+        }
+    }
+
+    /// Whether a node has done all that the creation of an endpoint of ours waits for.
+    pub(super) fn has_answered(&self, link: u64, id: EndpointId) -> bool {
+        let Some(peer) = self.links[&link].greeted() else { return false };
+        self.knows(peer, id) && self.unmatched(id).all(|other| node_of(other) != peer.node)
+    }
+
+    /// Links to the nodes that have not, some twice.
+    fn unanswered(&self, id: EndpointId) -> impl Iterator<Item = u64> {
+        let knows = move |peer: &Peer| peer.greeted().is_some_and(|peer| self.knows(peer, id));
+        let links = self.links.iter().filter(move |(_, peer)| !knows(peer)).map(|(link, _)| *link);
         links.chain(self.unmatched(id).filter_map(|other| self.nodes.get(&node_of(other)).copied()))
+    }
+
+    /// Whether a node has told what it has, and been told of an endpoint of ours, unless that has gone.
+    pub(super) fn knows(&self, peer: &Greeted, id: EndpointId) -> bool {
+        let has_been_told = id <= peer.told || self.directory.get(id).is_none();
+        peer.has_told && has_been_told && !peer.is_draining
     }
 
     /// Endpoints of other nodes that an endpoint of ours will be matched with, or refused by, and is not yet.

@@ -27,8 +27,8 @@ pub(super) struct Peer {
     stage: Stage,
     /// It has said that it leaves.
     is_leaving: bool,
-    /// It has been waited for in vain, and has said nothing since.
-    pub(super) is_silent: bool,
+    /// Endpoints of ours whose creation has ended without its answer; the oldest first.
+    pub(super) late: VecDeque<EndpointId>,
 }
 
 #[derive(Debug)]
@@ -48,16 +48,16 @@ pub(super) struct Greeted {
     /// How many endpoints it has told of.
     pub(super) endpoints: usize,
     /// It has told all that it had when we met.
-    has_told: bool,
+    pub(super) has_told: bool,
     called: bool,
     /// Endpoints of ours up to this id have been told.
-    told: EndpointId,
+    pub(super) told: EndpointId,
     /// All that we had when we met have been told.
     is_ready: bool,
     /// Offers to be made: those that are [`Queued`](super::matches::State::Queued), and no others.
     to_offer: BTreeSet<Pair>,
     /// A burst is on its way.
-    is_draining: bool,
+    pub(super) is_draining: bool,
     /// It has asked, and is told last of all.
     pub(super) report: Option<Box<Report>>,
     pub(super) query: Box<Query>,
@@ -98,7 +98,7 @@ impl Peer {
         }
     }
 
-    fn greeted(&self) -> Option<&Greeted> {
+    pub(super) fn greeted(&self) -> Option<&Greeted> {
         match &self.stage {
             Stage::Greeted(greeted) => Some(greeted),
             _ => None,
@@ -107,12 +107,6 @@ impl Peer {
 
     pub(super) fn pid(&self) -> u32 {
         self.who.pid
-    }
-
-    /// It has told what it has, and been told of our endpoints up to `id`.
-    pub(super) fn has_answered(&self, id: EndpointId) -> bool {
-        let has = |peer: &Greeted| peer.has_told && peer.told >= id && !peer.is_draining;
-        self.greeted().is_some_and(has)
     }
 
     /// What waits for its turn.
@@ -193,7 +187,7 @@ impl<D: Clone> Protocol<D> {
             return self.warn_of_peer(who.pid, reason);
         }
         let stage = called.map_or(Stage::Unknown, |node| Stage::Called { node });
-        self.links.insert(link, Peer { who, stage, is_leaving: false, is_silent: false });
+        self.links.insert(link, Peer { who, stage, is_leaving: false, late: VecDeque::new() });
         if let Some(node) = called {
             self.nodes.insert(node, link);
             self.greet(link);
@@ -240,8 +234,7 @@ impl<D: Clone> Protocol<D> {
             report: None,
             query: Box::default(),
         };
-        let peer = self.links.get_mut(&link).expect("it was there");
-        (peer.stage, peer.is_silent) = (Stage::Greeted(greeted), false);
+        self.links.get_mut(&link).expect("it was there").stage = Stage::Greeted(greeted);
         self.tell(link);
         Ok(())
     }
@@ -277,7 +270,6 @@ impl<D: Clone> Protocol<D> {
         descriptors: Vec<D>,
     ) -> Result<(), OutOfOrder> {
         let Some(peer) = self.links.get_mut(&link) else { return Ok(()) };
-        peer.is_silent = false;
         match message {
             Message::Leaving => peer.is_leaving = true,
             Message::Ready => peer.greeted_mut().ok_or(OutOfOrder)?.has_told = true,

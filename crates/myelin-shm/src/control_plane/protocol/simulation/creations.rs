@@ -1,5 +1,5 @@
 //! Users who make an endpoint wait as the node has it. When that returns, the endpoint reaches all that
-//! fit it and whose creation had returned before, unless a node was silent.
+//! fit it and whose creation had returned before, unless a node was late.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::topic::EndpointId;
 #[derive(Default)]
 pub(super) struct Creations {
     under_way: Vec<Creation>,
-    /// Endpoints whose creation has returned, while nobody was silent.
+    /// Endpoints whose creation has returned, while nobody was late.
     usable: BTreeSet<EndpointId>,
     /// Of these, how many have found somebody who was there.
     pub(super) found: u64,
@@ -43,20 +43,19 @@ impl World {
     /// Some of a node's creations may return now.
     pub(super) fn return_from_creations(&mut self, node: u64) {
         let is_mutant = self.mutant == Some(Mutant::WaitsForNobody);
-        let all = std::mem::take(&mut self.creations.under_way);
-        for creation in all {
+        let under_way = &mut self.creations.under_way;
+        for creation in under_way.extract_if(.., |it| it.node == node).collect::<Vec<_>>() {
             let Creation { endpoint, until_ns, is_certain, .. } = creation;
-            let Some(its) = self.nodes.get_mut(&creation.node) else { continue };
+            let protocol = &mut self.nodes.get_mut(&node).expect("it lives").protocol;
             let is_late = until_ns <= self.now_ns;
-            if creation.node == node && is_late {
-                its.protocol.stop_awaiting(endpoint);
-            }
-            if creation.node != node || (its.protocol.is_awaiting(endpoint) && !is_mutant) {
+            let is_over = is_late || is_mutant || !protocol.is_awaiting(endpoint);
+            if !is_over {
                 self.creations.under_way.push(creation);
                 continue;
             }
-            let is_anybody_silent = its.protocol.links.values().any(|peer| peer.is_silent);
-            if is_certain && !is_late && !is_anybody_silent {
+            let is_anybody_late = protocol.links.values().any(|peer| !peer.late.is_empty());
+            protocol.stop_awaiting(endpoint);
+            if is_certain && !is_late && !is_anybody_late {
                 self.check_creation(&creation);
                 self.creations.usable.insert(endpoint);
             }
@@ -96,7 +95,7 @@ impl World {
         let has_told = |one: u64, of: u64| {
             let Some(Node { protocol, .. }) = self.nodes.get(&one) else { return false };
             let peer = protocol.nodes.get(&of).and_then(|link| protocol.links.get(link));
-            peer.is_some_and(|peer| peer.has_answered(one))
+            peer.and_then(|peer| peer.greeted()).is_some_and(|peer| protocol.knows(peer, one))
         };
         let its = node_of(other);
         its != node && has_told(node, its) && has_told(its, node)
