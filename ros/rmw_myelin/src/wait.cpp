@@ -94,8 +94,9 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
   struct Waiting {
     std::atomic<bool> &is_waiting;
     ~Waiting() { is_waiting = false; }
-  } const waiting{is_waiting_};
+  };
   std::unique_lock<std::mutex> lock(mutex_);
+  const Waiting waiting{is_waiting_};
   ++round_;
   asked_.clear();
   asked_triggers_.clear();
