@@ -160,7 +160,7 @@ def _remedy(kind, origin):
 
 
 def _annotated(kind, inside):
-    """The first word of an `Annotated` that is a type of ours, if there is one; others are not for us."""
+    """By the first word of an `Annotated` that is a type here. Other words are ignored."""
     said, *words = typing.get_args(kind)
     word = next((word for word in words if _is_kind(word)), None)
     if word is None:
@@ -229,7 +229,7 @@ def _hints_of(kind):
 
 
 def _hint_of(cls, name, told):
-    """Of one field, which the error names."""
+    """The type of one field; the error names the field."""
     owners = [base for base in cls.__mro__ if name in base.__dict__.get("__annotations__", ())]
     owner = owners[0] if owners else cls
     alone = type(owner.__name__, (), {"__annotations__": {name: told}})
@@ -374,7 +374,7 @@ class Carried:
         return self._packed(self._pack, value)
 
     def _packed(self, pack, value):
-        """What goes wrong is a fault of the value: the error says so, and not where in our code."""
+        """Errors that are not ours become one that names the value."""
         try:
             return pack(value)
         except (Error, MemoryError):
