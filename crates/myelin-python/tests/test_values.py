@@ -186,6 +186,14 @@ class Buffers(Ways):
         self.goes((myelin.f32 * 2) * 2, ((myelin.f32 * 2) * 2)((1, 2), (3, 4)), ((1, 2), (3, 4)))
         self.goes(myelin.u8 * 3, memoryview(b"abcdef")[::2], b"ace")
 
+    def test_nothing_is_a_value_too(self):
+        for kind in ([float], [myelin.f64 * 2], [Point], [myelin.Array(Point, 2)]):
+            self.goes(kind, [], [], (0,))
+        self.goes((myelin.u64, [myelin.f64 * 2]), (7, []), (7, []), (0,))
+        self.goes(bytes, b"", b"", (0,))
+        self.goes(myelin.Array(float, 0), (), ())
+        self.goes(myelin.Array(myelin.f64 * 2, 0), (), ())
+
     def test_structures(self):
         pair = Pair(1.5, (1, 2))
         publisher, subscriber = self.ends("pairs", [Pair])
@@ -597,6 +605,8 @@ class Classes(Ways):
             dict,
             array.array,
             typing.TypedDict("Typed", {"x": float}),
+            memoryview(bytearray(1)),
+            *([numpy.zeros(3), numpy.number, numpy.dtype("S3")] if numpy else []),
         ):
             with self.subTest(kind=kind), self.assertRaises(myelin.Error):
                 self.node.topic("t", kind)

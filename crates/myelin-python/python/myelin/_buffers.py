@@ -83,7 +83,10 @@ def items_of(source, view, scalar, type_name):
 
 def bytes_of(memory):
     view = memoryview(memory)
-    return view if view.format == "B" and view.ndim == 1 else view.cast("B")
+    if view.format == "B" and view.ndim == 1:
+        return view
+    # A view of several dimensions and no elements cannot be cast.
+    return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 def numpy_module():
