@@ -1,5 +1,5 @@
-"""Values: whatever its strides what is sent arrives, and what does not fit is an error that names where, after
-which nothing was published."""
+"""Values: they arrive as they were sent, with any strides. One that does not fit is an error that says where, and
+nothing was published."""
 
 import array
 import collections
@@ -52,6 +52,16 @@ class Scan:
     _pad: Annotated[bytes, myelin.u8 * 2] = bytes(2)
 
 
+@dataclass
+class Postponed:
+    """As under `from __future__ import annotations`."""
+
+    at: "Point"
+    mode: "Annotated[Mode, myelin.u8]" = Mode.OFF
+    kind: "ClassVar[str]" = "postponed"
+    rest: "Annotated[bytes, myelin.u8 * 3]" = bytes(3)
+
+
 class Pair(ctypes.Structure):
     _fields_ = [("a", myelin.f64), ("b", myelin.i32 * 2)]
 
@@ -62,7 +72,7 @@ def scan(**changes):
 
 
 class Ways(Case):
-    """A value goes all ways; it arrives, or is an error in all of them."""
+    """Sends a value by publish, loan, call and reply: it arrives by all of them, or is an error in all."""
 
     def ways(self, kind):
         """The same topic, loan, call and reply for many values."""
@@ -175,6 +185,14 @@ class Buffers(Ways):
         self.goes([myelin.f64 * 3], view.cast("B").cast("d", (2, 3)), [(0, 1, 2), (3, 4, 5)], (2,))
         self.goes((myelin.f32 * 2) * 2, ((myelin.f32 * 2) * 2)((1, 2), (3, 4)), ((1, 2), (3, 4)))
         self.goes(myelin.u8 * 3, memoryview(b"abcdef")[::2], b"ace")
+
+    def test_nothing_is_a_value_too(self):
+        for kind in ([float], [myelin.f64 * 2], [Point], [myelin.Array(Point, 2)]):
+            self.goes(kind, [], [], (0,))
+        self.goes((myelin.u64, [myelin.f64 * 2]), (7, []), (7, []), (0,))
+        self.goes(bytes, b"", b"", (0,))
+        self.goes(myelin.Array(float, 0), (), ())
+        self.goes(myelin.Array(myelin.f64 * 2, 0), (), ())
 
     def test_structures(self):
         pair = Pair(1.5, (1, 2))
@@ -482,6 +500,7 @@ class Classes(Ways):
         self.assertIsInstance(publish(many).mode, Mode)
         self.fails(Many, dataclasses.replace(many, mode=7), "Many.mode", "7")
         self.fails(Many, dataclasses.replace(many, colour="RED"), "Many.colour")
+        self.goes(Postponed, Postponed(Point(1.0)), Postponed(Point(1.0)))
         self.goes(list[float], [1.0, 2.0], [1.0, 2.0], (2,))
 
     def test_annotations_that_are_no_plain_data_name_the_field(self):
@@ -586,6 +605,8 @@ class Classes(Ways):
             dict,
             array.array,
             typing.TypedDict("Typed", {"x": float}),
+            memoryview(bytearray(1)),
+            *([numpy.zeros(3), numpy.number, numpy.dtype("S3")] if numpy else []),
         ):
             with self.subTest(kind=kind), self.assertRaises(myelin.Error):
                 self.node.topic("t", kind)

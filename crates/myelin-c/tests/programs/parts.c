@@ -540,6 +540,33 @@ static void none_is_refused(void) {
     }
 }
 
+/* A type's name may be of any length, others have at most 255 bytes. */
+static void names(void) {
+  char text[301] = "";
+  memset(text, 'n', sizeof text - 1);
+  struct myelin_struct wide = imu;
+  wide.name = text;
+  const struct myelin_payload of_wide = MYELIN_PAYLOAD(MYELIN_VALUE, MYELIN_TYPE_STRUCT(&wide, 0));
+  close_pair(pair_of("of a long name", &of_wide, NULL));
+  myelin_server *server;
+  myelin_client *client;
+  OK(myelin_server_open(node, "of long names", &of_wide, &of_wide, &server));
+  OK(myelin_client_open(node, "of long names", &of_wide, &of_wide, &client));
+  OK(myelin_server_close(server));
+  OK(myelin_client_close(client));
+  FAILS(myelin_server_open(node, text, NULL, NULL, &server), MYELIN_ERROR_SETTING,
+        "a service's name");
+  myelin_topic *topic = topic_of(text, NULL);
+  myelin_publisher *publisher;
+  FAILS(myelin_publisher_open(topic, NULL, &publisher), MYELIN_ERROR_SETTING, "(300 bytes)");
+  OK(myelin_topic_close(topic));
+  myelin_node *none;
+  FAILS(myelin_node_open(text, NULL, &none), MYELIN_ERROR_SETTING, "a node's name");
+  text[255] = 0;
+  OK(myelin_server_open(node, text, NULL, NULL, &server));
+  OK(myelin_server_close(server));
+}
+
 static void nonsense(void) {
   myelin_topic *topic = (myelin_topic *)node;
   myelin_node *none = NULL;
@@ -621,6 +648,7 @@ int main(void) {
   descriptors_and_interrupts();
   services();
   none_is_refused();
+  names();
   nonsense();
   OK(myelin_node_close(node));
   OK(myelin_node_open("parts", NULL, &node));

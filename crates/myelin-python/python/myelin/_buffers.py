@@ -1,5 +1,5 @@
-"""Values of Python as buffers: arrays of numpy, memoryviews, `array.array`, arrays of ctypes, samples, whatever
-their strides. And errors, which name where in a value or a type they are."""
+"""Values of Python as buffers: numpy's arrays, memoryviews, `array.array`, ctypes' arrays and samples, with any
+strides. And errors that say where in a value or a type they are."""
 
 import collections.abc
 import re
@@ -20,8 +20,8 @@ _NO_BUFFERS = frozenset([list, tuple, str, float, int, bool])
 
 
 def viewed(value):
-    """A value that is a buffer, with its items in the byte order of the machine, and a view of it; or the
-    value and None."""
+    """The value and a memoryview of it; None if it is not a buffer. An array of numpy is replaced by one in
+    the byte order of the machine."""
     if type(value) in _NO_BUFFERS:
         return value, None
     if is_numpy(value):
@@ -37,7 +37,7 @@ def viewed(value):
 
 
 def plain_array(array):
-    """Without a mask and without the other byte order."""
+    """The array without a mask, in the byte order of the machine."""
     masks = sys.modules.get("numpy.ma")
     if masks is not None and isinstance(array, masks.MaskedArray):
         if masks.is_masked(array):
@@ -66,7 +66,7 @@ def raw(value):
 
 
 def items_of(source, view, scalar, type_name):
-    """The elements of an array or a slice one by one; of numbers, `scalar` says which."""
+    """The elements one by one. `scalar` is the wanted one, if they are numbers."""
     if view is None:
         if isinstance(source, (str, collections.abc.Set, collections.abc.Mapping)):
             raise WrongValue(f"{named(source)} is no list of {type_name}")
@@ -83,7 +83,10 @@ def items_of(source, view, scalar, type_name):
 
 def bytes_of(memory):
     view = memoryview(memory)
-    return view if view.format == "B" and view.ndim == 1 else view.cast("B")
+    if view.format == "B" and view.ndim == 1:
+        return view
+    # A view of several dimensions and no elements cannot be cast.
+    return view.cast("B") if view.nbytes else memoryview(b"")
 
 
 def numpy_module():
@@ -109,7 +112,7 @@ def is_numpy(value):
 
 
 class Within:
-    """What goes wrong within it is said to be there."""
+    """Puts a place before the text of the errors that are raised within."""
 
     def __init__(self, where):
         self.where = where
@@ -123,6 +126,7 @@ class Within:
 
 
 def raise_within(where, error):
+    """Raises `error` as a WrongValue at this place. Other errors of ours stay as they are."""
     text, cause = str(error), error.__cause__
     if not isinstance(error, WrongValue):
         if isinstance(error, (Error, MemoryError)):

@@ -38,12 +38,12 @@ SCALARS = {
     "f64": ("d", "f8"),
     "bool": ("?", "?"),
 }
-# Numbers that `struct` packs as they are, or refuses. Others it asks for a float, which may be infinite.
+# `struct` packs these exactly or refuses them. It converts others to a float, which may be infinite.
 _NUMBERS = frozenset([float, int, bool])
 
 
 class Element:
-    """What all have. `scalar` and `shape` are of the buffers of numbers that are its values as they are."""
+    """What all have. A buffer of this shape, of numbers that are this scalar, is a value as it is."""
 
     scalar, shape = None, None
 
@@ -84,7 +84,7 @@ class Scalar(Element):
 
 
 class Bool(Scalar):
-    """A truth value. What is merely true or false in Python, as text and lists are, is none."""
+    """A truth value: text and lists, which are true or false as well in Python, are refused."""
 
     def pack(self, value):
         try:
@@ -263,7 +263,7 @@ class Dataclass(Element):
         return made
 
     def pack(self, value):
-        # One of a class made of it may have more fields, which would be lost.
+        # An object of a derived class may have more fields, which would be lost.
         if type(value) is not self.cls:
             return _record_or_error(self, value)
         packed, name = [], None
@@ -306,7 +306,7 @@ def _pack_fields(fields, values):
 
 
 def _record_of(element, value):
-    """A record of numpy, or an array without dimensions, that has the element's dtype."""
+    """The value, if it is a record of numpy, or an array without dimensions, with the element's dtype."""
     if not is_numpy(value) or value.shape != ():
         return None
     if value.dtype != element.dtype or hasattr(value, "mask"):

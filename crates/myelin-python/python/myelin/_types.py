@@ -7,6 +7,7 @@ needed.
 """
 
 import collections.abc
+import contextlib
 import ctypes
 import dataclasses
 import enum
@@ -141,9 +142,9 @@ def _remedy(kind, origin):
         return "a field is always there: take a value that means none (as math.nan), or a bool beside it"
     if kind is str:
         return "take Annotated[str, myelin.FixedString(32)], or bytes as the topic's type"
-    if kind in (bytes, bytearray, memoryview):
+    if _is_bytes(kind):
         return "an element has a fixed size: take Annotated[bytes, myelin.u8 * 32]"
-    if kind in (list, tuple) or origin in (list, tuple, collections.abc.Sequence):
+    if kind is list or kind is tuple or origin in (list, tuple, collections.abc.Sequence):
         return (
             "an element has a fixed size: take Annotated[list, myelin.f64 * 3] or myelin.Array(T, 3); "
             "of as many elements as each sample has, take [T] or (Header, [T]) as the topic's type"
@@ -160,7 +161,7 @@ def _remedy(kind, origin):
 
 
 def _annotated(kind, inside):
-    """The first word of an `Annotated` that is a type of ours, if there is one; others are not for us."""
+    """By the first word of an `Annotated` that is a type here. Other words are ignored."""
     said, *words = typing.get_args(kind)
     word = next((word for word in words if _is_kind(word)), None)
     if word is None:
@@ -229,7 +230,7 @@ def _hints_of(kind):
 
 
 def _hint_of(cls, name, told):
-    """Of one field, which the error names."""
+    """The type of one field; the error names the field."""
     owners = [base for base in cls.__mro__ if name in base.__dict__.get("__annotations__", ())]
     owner = owners[0] if owners else cls
     alone = type(owner.__name__, (), {"__annotations__": {name: told}})
@@ -374,7 +375,7 @@ class Carried:
         return self._packed(self._pack, value)
 
     def _packed(self, pack, value):
-        """What goes wrong is a fault of the value: the error says so, and not where in our code."""
+        """Errors that are not ours become one that names the value."""
         try:
             return pack(value)
         except (Error, MemoryError):
@@ -447,18 +448,16 @@ def carried(kind):
     """What a topic of a type carries. Kept for types that can be keys."""
     try:
         return _CACHE[kind]
-    except (KeyError, TypeError):
-        pass
+    except Exception:
+        pass  # it is new, or has no hash
     try:
         made = Carried(kind)
     except (Error, MemoryError):
         raise
     except Exception as error:
         raise WrongValue(f"{short(kind)} is no type of a topic: {error}") from error
-    try:
+    with contextlib.suppress(Exception):
         _CACHE[kind] = made
-    except TypeError:
-        pass
     return made
 
 
