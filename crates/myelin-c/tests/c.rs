@@ -102,12 +102,14 @@ fn handles_end_in_any_order_in_callbacks_and_with_threads_and_the_process() {
     }
 }
 
-/// For `MYELIN_TORTURE_S`, by default a second.
+/// Each for `MYELIN_TORTURE_S`, by default a second.
 #[test]
 fn sixteen_threads_do_what_they_like() {
-    let place = Place::new();
-    let program = place.compile("tests/programs/torture.c", &[]);
-    assert_eq!(place.run(program, &[]), "all threads\n");
+    for source in ["tests/programs/torture.c", "tests/programs/torture.cpp"] {
+        let place = Place::new();
+        let program = place.compile(source, &[]);
+        assert_eq!(place.run(program, &[]), "all threads\n", "{source}");
+    }
 }
 
 #[test]
