@@ -8,7 +8,7 @@
 //! one when the other side has made room for all of the last. So what waits for a peer is bounded,
 //! however many endpoints there are, and a peer that is stopped for a while costs no memory.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 
 use crate::control_plane::directory::{Kind, NODE_SHIFT, node_of};
 use crate::control_plane::link::Credentials;
