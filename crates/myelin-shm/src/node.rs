@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::control_plane::directory::Kind;
 use crate::control_plane::event_loop::{self, Core, Notice};
@@ -29,6 +29,7 @@ use crate::os::poll::Poll;
 pub use crate::os::thread::{Policy, Threads};
 use crate::sync::lock;
 use crate::topic::{PublisherQos, SubscriberQos, Topic};
+use crate::waiting::cancel;
 use crate::waiting::wake_table::WakeTable;
 
 /// How to open a [`Node`].
@@ -233,10 +234,19 @@ impl Node {
     /// ([`Observer::on_event`]), which hears the answers.
     pub fn graph_within(&self, limit: Duration) -> Result<Graph, Error> {
         let core = self.checked()?;
+        let begin = Instant::now();
         let survey = core.change(Reactor::begin_survey);
         let is_awaited = |reactor: &mut Reactor| reactor.protocol.is_awaited(survey);
-        let waited = core.acted.wait_timeout_while(core.lock(), limit, is_awaited);
-        let (mut reactor, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let left = limit.saturating_sub(begin.elapsed());
+            let slice = cancel::slice(left);
+            let waited = core.acted.wait_timeout_while(core.lock(), slice, is_awaited);
+            let is_over = !waited.unwrap_or_else(PoisonError::into_inner).1.timed_out();
+            if is_over || slice == left || cancel::is_cancelled() {
+                break;
+            }
+        }
+        let mut reactor = core.lock();
         let graph = reactor.graph(Some(survey));
         reactor.protocol.end_survey();
         Ok(graph)

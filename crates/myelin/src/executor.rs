@@ -9,7 +9,7 @@ use crate::payload::Payload;
 use crate::sample::Sample;
 use crate::subscriber::Subscriber;
 use crate::wait_set::{Guard, Key, Paused, WaitSet};
-use crate::{Error, Wait};
+use crate::{Error, Wait, cancel};
 
 type Call = Box<dyn FnMut() -> Result<(), Error> + Send>;
 
@@ -175,7 +175,11 @@ impl Executor {
     pub fn turn(&mut self, limit: Duration) -> Result<bool, Error> {
         let Executor { set, calls, stop } = self;
         let (mut goes_on, mut done) = (true, Ok(()));
-        for key in set.wait(limit)? {
+        let ready = set.wait(limit)?;
+        if ready.is_empty() && cancel::is_cancelled() {
+            return Ok(false);
+        }
+        for key in ready {
             if *key == stop.key() {
                 goes_on = false;
             } else if let Some(call) = calls.get_mut(key.index()).and_then(Option::as_mut) {
@@ -235,6 +239,7 @@ impl Shared<'_> {
             }
             match set.wait(Duration::MAX).map(<[Key]>::to_vec) {
                 Ok(ready) if ready.contains(&self.stop.key()) => *is_over = true,
+                Ok(ready) if ready.is_empty() && cancel::is_cancelled() => *is_over = true,
                 Ok(ready) => jobs.extend(ready.into_iter().map(|key| (key, set.pause(key)))),
                 Err(error) => {
                     *is_over = true;

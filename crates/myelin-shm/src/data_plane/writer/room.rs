@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::os::fork;
 use crate::topic::{Late, Reliability};
-use crate::waiting::wait;
+use crate::waiting::{cancel, wait};
 
 impl Writer {
     /// P1.
@@ -64,15 +64,17 @@ impl Writer {
             fence_of(Step::P1);
             let word = slowest.reading().load(Ordering::Relaxed);
             let changed = self.shared.changed.load(Ordering::Relaxed);
-            let in_time = slowest.announced().reading() != reading
-                || changed
-                || wait::sleep(slowest.reading(), word as u32, until_ns);
+            if slowest.announced().reading() == reading && !changed {
+                wait::sleep(slowest.reading(), word as u32, cancel::slice_end_ns(until_ns));
+            }
             waiting.store(0, Ordering::Relaxed);
             waits_for.store(0, Ordering::Relaxed);
             let changed = self.shared.changed.load(Ordering::Relaxed);
             if changed {
                 self.refresh();
-            } else if !in_time || wait::now_ns() >= until_ns {
+            } else if cancel::is_cancelled() {
+                return Err(self.timed_out(&slowest, limit));
+            } else if wait::now_ns() >= until_ns {
                 match self.shared.qos().late {
                     Late::PassOver => self.pass_over(&slowest),
                     Late::Fail => return Err(self.timed_out(&slowest, limit)),
