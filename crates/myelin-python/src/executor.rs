@@ -2,18 +2,19 @@
 
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
+use myelin::cancel;
 use pyo3::prelude::*;
 
-use crate::errors::{closed, exception, raised};
-use crate::exclusive::{alone, descriptor};
+use crate::call::call_until_closed;
+use crate::errors::{exception, raised};
+use crate::exclusive::{Exclusive, Wakes, descriptor};
 use crate::node::{left, limit, seconds};
-use crate::released::{Released, released};
+use crate::released::released;
 use crate::sample::Sample;
 use crate::service::{Request, Service};
-use crate::signals::{Scope, Wakes};
 use crate::subscriber::{Subscriber, wait_of};
 
 /// Calls functions with the samples of subscribers, with requests, and at intervals. Run in one thread it
@@ -21,14 +22,12 @@ use crate::subscriber::{Subscriber, wait_of};
 /// may stop it.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Executor {
-    inner: Mutex<Option<Inner>>,
-    /// Ends a wait.
-    wakes: Wakes,
+    inner: Exclusive<Inner>,
     shared: Arc<Shared>,
 }
 
 struct Inner {
-    executor: Released<myelin::Executor>,
+    executor: myelin::Executor,
     descriptor: Option<OwnedFd>,
 }
 
@@ -49,7 +48,8 @@ impl Shared {
     {
         // Of an interpreter that is going nobody is called.
         let _ = Python::try_attach(|py| {
-            let Err(error) = function.bind(py).call1(argument) else { return };
+            let called = function.bind(py).call1(argument);
+            let Err(error) = called.and_then(|_| py.check_signals()) else { return };
             let mut first = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
             if first.is_some() {
                 error.write_unraisable(py, Some(function.bind(py)));
@@ -71,26 +71,19 @@ pub struct Called(myelin::Key);
 impl Executor {
     pub fn new(executor: myelin::Executor) -> Executor {
         let stop = executor.stop_guard();
-        let inner = Inner { executor: Released::new(executor), descriptor: None };
+        let inner = Inner { executor, descriptor: None };
         let shared = Shared {
             stop: stop.clone(),
             is_stopped: AtomicBool::new(false),
             is_run: AtomicBool::new(false),
             raised: Mutex::default(),
         };
-        Executor {
-            inner: Mutex::new(Some(inner)),
-            wakes: Wakes::Guard(stop),
-            shared: Arc::new(shared),
-        }
-    }
-
-    fn lock(&self) -> PyResult<MutexGuard<'_, Option<Inner>>> {
-        alone(&self.inner, "executor")
+        let inner = Exclusive::new(inner, Wakes::Guard(stop), "executor");
+        Executor { inner, shared: Arc::new(shared) }
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut Inner) -> PyResult<R>) -> PyResult<R> {
-        act(self.lock()?.as_mut().ok_or_else(|| closed("executor"))?)
+        act(&mut *self.inner.lock()?)
     }
 
     /// Raises what a function has raised.
@@ -115,7 +108,7 @@ impl Executor {
             let call = move |sample: &myelin::Sample<[u8]>| {
                 shared.call(&function, (Sample::new(sample.clone(), &carried),));
             };
-            let executor = &mut *inner.executor;
+            let executor = &mut inner.executor;
             released(py, || executor.on_sample(subscriber, call)).map(Called).map_err(raised)
         })
     }
@@ -135,7 +128,7 @@ impl Executor {
                     shared.call(&function, (asked,));
                 }
             };
-            let executor = &mut *inner.executor;
+            let executor = &mut inner.executor;
             released(py, || executor.on_request(service, call)).map(Called).map_err(raised)
         })
     }
@@ -153,7 +146,7 @@ impl Executor {
     fn remove(&self, py: Python<'_>, called: &Bound<'_, Called>) -> PyResult<bool> {
         let key = called.get().0;
         self.with(|inner| {
-            let executor = &mut *inner.executor;
+            let executor = &mut inner.executor;
             Ok(released(py, || executor.remove(key)))
         })
     }
@@ -167,21 +160,17 @@ impl Executor {
             return Err(exception("WrongSetting", message));
         }
         self.with(|inner| {
-            // What ends a wait and was not meant to end it, a signal, lets it go on.
+            let (target, executor) = (self.inner.target(), &mut inner.executor);
             while !self.shared.is_stopped.swap(false, Ordering::SeqCst) {
-                let scope = Scope::enter(&self.wakes);
-                py.check_signals()?;
                 self.shared.is_run.store(true, Ordering::SeqCst);
-                let executor = &mut *inner.executor;
-                let run = released(py, || match threads {
+                let run = call_until_closed(py, &target, || match threads {
                     1 => executor.run(),
-                    threads => executor.run_on(threads),
+                    threads => run_beside(executor, threads, &self.shared.stop),
                 });
                 self.shared.is_run.store(false, Ordering::SeqCst);
-                drop(scope);
                 self.check()?;
-                run.map_err(raised)?;
-                py.check_signals()?;
+                run?;
+                target.check()?;
             }
             Ok(())
         })
@@ -196,14 +185,11 @@ impl Executor {
         self.with(|inner| {
             loop {
                 let left = left(limit, begun);
-                let scope = Scope::enter(&self.wakes);
-                py.check_signals()?;
-                let executor = &mut *inner.executor;
-                let turned = released(py, || executor.turn(left));
-                drop(scope);
+                let (target, executor) = (self.inner.target(), &mut inner.executor);
+                let turned = call_until_closed(py, &target, || executor.turn(left));
                 self.check()?;
-                let is_over = turned.map_err(raised)? || left.is_zero();
-                py.check_signals()?;
+                let is_over = turned? || left.is_zero();
+                target.check()?;
                 if self.shared.is_stopped.swap(false, Ordering::SeqCst) {
                     return Ok(false);
                 }
@@ -236,18 +222,43 @@ impl Executor {
         })
     }
 
-    /// Ends it, with its subscribers and services.
-    fn close(&self) -> PyResult<()> {
-        let inner = self.lock()?.take();
-        drop(inner);
-        Ok(())
+    /// Ends it, with its subscribers and services, and a run or turn that is under way, wherever that is.
+    fn close(&self) {
+        self.inner.close();
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) -> PyResult<()> {
-        self.close()
+    fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
+        self.close();
     }
 }
+
+/// Runs it on threads of its own, while this one waits for them and looks for signals.
+fn run_beside(
+    executor: &mut myelin::Executor,
+    threads: usize,
+    stop: &myelin::Guard,
+) -> Result<(), myelin::Error> {
+    let (caller, is_over) = (std::thread::current(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let running = scope.spawn(|| {
+            let run = executor.run_on(threads);
+            is_over.store(true, Ordering::Release);
+            caller.unpark();
+            run
+        });
+        while !is_over.load(Ordering::Acquire) && !running.is_finished() {
+            if cancel::is_cancelled() {
+                stop.trigger();
+            }
+            std::thread::park_timeout(cancel::slice(PATIENCE));
+        }
+        running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Without signals to look for.
+const PATIENCE: Duration = Duration::from_secs(1);

@@ -2,30 +2,24 @@
 
 use std::collections::HashMap;
 use std::os::fd::{OwnedFd, RawFd};
-use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 use myelin::Key;
 use pyo3::prelude::*;
 
-use crate::errors::{closed, exception, raised};
-use crate::exclusive::{alone, descriptor};
+use crate::call::call_until_closed;
+use crate::errors::{exception, raised};
+use crate::exclusive::{Exclusive, Wakes, descriptor};
 use crate::node::{left, limit, seconds};
-use crate::released::{Released, released};
 use crate::service::Service;
-use crate::signals::{Scope, Wakes};
 use crate::subscriber::{Subscriber, wait_of};
 
 /// Waits for any number of subscribers, services, guards and timers. One thread at a time uses it.
 #[pyclass(frozen, weakref, module = "myelin")]
-pub struct WaitSet {
-    inner: Mutex<Option<Inner>>,
-    /// Ends a wait for a signal.
-    wakes: Wakes,
-}
+pub struct WaitSet(Exclusive<Inner>);
 
 struct Inner {
-    set: Released<myelin::WaitSet>,
+    set: myelin::WaitSet,
     members: HashMap<Key, Py<PyAny>>,
     descriptor: Option<OwnedFd>,
 }
@@ -33,16 +27,12 @@ struct Inner {
 impl WaitSet {
     pub fn new(mut set: myelin::WaitSet) -> PyResult<WaitSet> {
         let wakes = Wakes::Guard(set.guard().map_err(raised)?);
-        let (set, members) = (Released::new(set), HashMap::new());
-        Ok(WaitSet { inner: Mutex::new(Some(Inner { set, members, descriptor: None })), wakes })
-    }
-
-    fn lock(&self) -> PyResult<MutexGuard<'_, Option<Inner>>> {
-        alone(&self.inner, "wait set")
+        let inner = Inner { set, members: HashMap::new(), descriptor: None };
+        Ok(WaitSet(Exclusive::new(inner, wakes, "wait set")))
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut Inner) -> PyResult<R>) -> PyResult<R> {
-        act(self.lock()?.as_mut().ok_or_else(|| closed("wait set"))?)
+        act(&mut *self.0.lock()?)
     }
 }
 
@@ -107,17 +97,15 @@ impl WaitSet {
         self.with(|inner| {
             loop {
                 let left = left(limit, begun);
-                let scope = Scope::enter(&self.wakes);
-                py.check_signals()?;
-                let set = &mut inner.set;
-                let ready = released(py, || set.wait(left).map(<[Key]>::to_vec)).map_err(raised)?;
-                drop(scope);
+                let (target, set) = (self.0.target(), &mut inner.set);
+                let wait = || set.wait(left).map(<[Key]>::to_vec);
+                let ready = call_until_closed(py, &target, wait)?;
+                target.check()?;
                 let members = ready.iter().filter_map(|key| inner.members.get(key));
                 let members: Vec<_> = members.map(|member| member.clone_ref(py)).collect();
                 if !members.is_empty() || left.is_zero() {
                     return Ok(members);
                 }
-                py.check_signals()?;
             }
         })
     }
@@ -138,19 +126,17 @@ impl WaitSet {
         })
     }
 
-    /// Ends it. What it watched stays as it is.
-    fn close(&self) -> PyResult<()> {
-        let inner = self.lock()?.take();
-        drop(inner);
-        Ok(())
+    /// Ends it, and a wait that is under way, wherever that is. What it watched stays as it is.
+    fn close(&self) {
+        self.0.close();
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) -> PyResult<()> {
-        self.close()
+    fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
+        self.close();
     }
 }
 
