@@ -1,22 +1,31 @@
 //! A function that is called with every sample.
 
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
 
+use crate::call::{Target, call, raise_in_callback, wait_until_closed};
 use crate::errors::{closed, raised};
+use crate::finalized;
+use crate::function::{Closes, Function};
+use crate::gil_cell::GilCell;
 use crate::info::{Event, events};
-use crate::node::{limit, slices};
-use crate::released::{Released, released};
+use crate::node::limit;
+use crate::released::Released;
 use crate::sample::Sample;
 use crate::types::Carried;
 
 /// A function that is called with every sample: inside the publish of a publisher of this process, else by
-/// a thread of its own. What it raises goes to `sys.unraisablehook`. Keep the handle: its end ends the
-/// calls.
+/// a thread of its own. What it raises goes to `sys.unraisablehook`, except that `KeyboardInterrupt` and
+/// `SystemExit` come out of the publish. Keep the handle: its end ends the calls.
 #[pyclass(frozen, weakref, module = "myelin")]
-pub struct Callback(Mutex<Option<Arc<Released<myelin::Callback>>>>);
+pub struct Callback {
+    inner: GilCell<Option<Arc<Released<myelin::Callback>>>>,
+    is_closed: AtomicBool,
+    function: Function,
+}
 
 impl Callback {
     pub fn start(
@@ -27,44 +36,60 @@ impl Callback {
         carried: &Arc<Carried>,
     ) -> PyResult<Py<Callback>> {
         let carried = carried.clone();
-        let call = move |sample: &myelin::Sample<[u8]>| {
-            let sample = Sample::new(sample.clone(), &carried);
-            call_with(&function, |_| Ok(sample));
-        };
-        let started = released(py, || match concurrent {
-            true => subscriber.on_sample_concurrent(call),
-            false => subscriber.on_sample(call),
-        });
-        Callback::of(py, started.map_err(raised)?)
+        Callback::of(py, function, |function| {
+            let call = move |sample: &myelin::Sample<[u8]>| {
+                let sample = Sample::new(sample.clone(), &carried);
+                call_with(&function, sample);
+            };
+            match concurrent {
+                true => subscriber.on_sample_concurrent(call),
+                false => subscriber.on_sample(call),
+            }
+        })
     }
 
     /// A handle that is closed when Python ends, if not before: no call may begin then.
-    pub fn of(py: Python<'_>, callback: myelin::Callback) -> PyResult<Py<Callback>> {
-        let inner = Some(Arc::new(Released::new(callback)));
-        let callback = Py::new(py, Callback(Mutex::new(inner)))?;
+    pub fn of(
+        py: Python<'_>,
+        function: Py<PyAny>,
+        start: impl FnOnce(Function) -> Result<myelin::Callback, myelin::Error>,
+    ) -> PyResult<Py<Callback>> {
+        let function = Function::new(function);
+        let started = call(py, || start(function.clone()))?;
+        let inner = GilCell::new(Some(Arc::new(Released::new(started))));
+        let callback = Callback { inner, is_closed: AtomicBool::new(false), function };
+        let callback = Py::new(py, callback)?;
         py.import("myelin._callbacks")?.call_method1("keep", (&callback,))?;
         Ok(callback)
     }
 
-    /// The lock is not held in `act`, which may let go of the GIL: nobody waits for it with the GIL.
-    fn with<R>(&self, act: impl FnOnce(&myelin::Callback) -> R) -> PyResult<R> {
-        let inner = self.0.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let inner = inner.ok_or_else(|| closed("callback"))?;
-        Ok(act(&inner))
+    fn with<R>(&self, py: Python<'_>, act: impl FnOnce(&myelin::Callback) -> R) -> PyResult<R> {
+        Ok(act(&*self.inner(py)?))
+    }
+
+    fn inner(&self, py: Python<'_>) -> PyResult<Arc<Released<myelin::Callback>>> {
+        self.inner.look(py, Option::clone).ok_or_else(|| closed("callback"))
+    }
+
+    fn end(&self, py: Python<'_>) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        let inner = self.inner.replace(py, None);
+        // No call begins any more, also if somebody is just looking at it.
+        drop(self.function.replace(py, None));
+        drop(inner);
     }
 }
 
-/// Calls `function` with what `argument` makes. What it raises goes to `sys.unraisablehook`.
-pub fn call_with<A>(function: &Py<PyAny>, argument: impl FnOnce(Python<'_>) -> PyResult<A>)
+/// Calls `function` with `argument`, if it is still there.
+pub fn call_with<A>(function: &Function, argument: A)
 where
     A: pyo3::PyClass + Into<PyClassInitializer<A>>,
 {
     // Of an interpreter that is going there are no calls.
     Python::try_attach(|py| {
-        let called =
-            argument(py).and_then(|it| Py::new(py, it)).and_then(|it| function.call1(py, (it,)));
-        if let Err(error) = called {
-            error.write_unraisable(py, Some(function.bind(py)));
+        let Some(function) = function.get(py) else { return };
+        if let Err(error) = Bound::new(py, argument).and_then(|it| function.call1((it,))) {
+            raise_in_callback(py, error, &function);
         }
     });
 }
@@ -73,25 +98,25 @@ where
 impl Callback {
     /// Calls that have ended so far.
     #[getter]
-    fn calls(&self) -> PyResult<u64> {
-        self.with(|callback| callback.calls())
+    fn calls(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |callback| callback.calls())
     }
 
     /// Samples lost so far.
     #[getter]
-    fn lost(&self) -> PyResult<u64> {
-        self.with(|callback| callback.lost())
+    fn lost(&self, py: Python<'_>) -> PyResult<u64> {
+        self.with(py, |callback| callback.lost())
     }
 
     /// Raises the latest error of taking, once; the calls go on after it.
-    fn check(&self) -> PyResult<()> {
-        self.with(|callback| callback.error())?.map_or(Ok(()), |error| Err(raised(error)))
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        self.with(py, |callback| callback.error())?.map_or(Ok(()), |error| Err(raised(error)))
     }
 
     /// How many publishers it is matched with now.
     #[getter]
-    fn matched(&self) -> PyResult<usize> {
-        self.with(|callback| callback.matched())
+    fn matched(&self, py: Python<'_>) -> PyResult<usize> {
+        self.with(py, |callback| callback.matched())
     }
 
     /// Waits until it is matched with so many, for `timeout` seconds at most (None: for ever).
@@ -103,26 +128,30 @@ impl Callback {
         timeout: Option<f64>,
     ) -> PyResult<bool> {
         let limit = limit(timeout)?;
-        slices(py, limit, |slice| {
-            self.with(|callback| released(py, || callback.wait_for_match(publishers, slice)))
-        })
+        let callback = self.inner(py)?;
+        let target = Target { is_closed: &self.is_closed, what: "callback", is_woken: false };
+        let is_matched = wait_until_closed(py, &target, || {
+            Ok(callback.wait_for_match(publishers, limit).then_some(()))
+        })?;
+        Ok(is_matched.is_some())
     }
 
     /// What has happened to its matches since the last call.
-    fn events(&self) -> PyResult<Vec<Event>> {
-        Ok(events(self.with(|callback| callback.events())?))
+    fn events(&self, py: Python<'_>) -> PyResult<Vec<Event>> {
+        Ok(events(self.with(py, |callback| callback.events())?))
     }
 
     /// Ends the calls, and waits for the one that is under way, unless that is the caller.
     fn close(&self, py: Python<'_>) {
-        let Some(mut inner) = self.0.lock().unwrap_or_else(PoisonError::into_inner).take() else {
-            return;
-        };
-        // Another thread may be in `wait_for_match`.
-        while let Err(shared) = Arc::try_unwrap(inner) {
-            released(py, || std::thread::sleep(Duration::from_millis(1)));
-            inner = shared;
-        }
+        self.end(py);
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.function.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        Python::attach(|py| self.end(py));
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
@@ -130,6 +159,14 @@ impl Callback {
     }
 
     fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
-        self.close(py);
+        self.end(py);
     }
 }
+
+impl Closes for Callback {
+    fn close_garbage(&self, py: Python<'_>) {
+        self.end(py);
+    }
+}
+
+finalized!(Callback);

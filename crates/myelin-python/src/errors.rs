@@ -44,8 +44,15 @@ pub fn closed(what: &str) -> PyErr {
     exception("Closed", format!("this {what} is closed; make another one"))
 }
 
-pub fn busy(what: &str) -> PyErr {
-    let message = format!("another thread is using this {what}; make one for each thread");
+/// `here`: it is this thread that uses it.
+pub fn busy(what: &str, here: bool) -> PyErr {
+    let message = match here {
+        true => format!(
+            "this thread is inside a call of this {what}, of which a signal handler, a finalizer or a \
+             callback runs: close or interrupt it from there, or use another one"
+        ),
+        false => format!("another thread is using this {what}; make one for each thread"),
+    };
     exception("Busy", message)
 }
 

@@ -1,23 +1,16 @@
 //! What one thread at a time uses, until it is closed.
 
+use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, TryLockError};
 
+use myelin::{Guard, Interrupter};
 use pyo3::prelude::*;
 
+use crate::call::{Target, forks, this_thread, wait_until_closed};
 use crate::errors::{busy, closed, raised};
-use crate::released::{Released, released};
-use crate::signals::Wakes;
-
-/// The lock of an object of this name: nobody waits for another thread that is in it.
-pub fn alone<'a, T>(inner: &'a Mutex<T>, what: &str) -> PyResult<MutexGuard<'a, T>> {
-    match inner.try_lock() {
-        Ok(guard) => Ok(guard),
-        Err(TryLockError::Poisoned(guard)) => Ok(guard.into_inner()),
-        Err(TryLockError::WouldBlock) => Err(busy(what)),
-    }
-}
+use crate::released::Released;
 
 /// The descriptor that is kept, made when it is first asked for.
 pub fn descriptor(
@@ -31,45 +24,95 @@ pub fn descriptor(
     Ok(kept.insert(descriptor).as_raw_fd())
 }
 
-/// What can be waited on, and closed by another thread while it is.
+/// What ends a wait.
+pub enum Wakes {
+    Interrupter(Interrupter),
+    Guard(Guard),
+}
+
+impl Wakes {
+    pub fn wake(&self) {
+        match self {
+            Wakes::Interrupter(interrupter) => interrupter.interrupt(),
+            Wakes::Guard(guard) => guard.trigger(),
+        }
+    }
+}
+
+/// What can be waited on. Anybody closes it, also while it is in use: whoever uses it then comes back from its
+/// wait, and drops it. So nobody waits for its lock, which in a child of `fork` may be held by a thread that
+/// is not there. The GIL is held wherever the lock is taken or let go of, and orders that with a close.
 pub struct Exclusive<T> {
     inner: Mutex<Option<Released<T>>>,
     /// Ends a wait.
     pub wakes: Wakes,
     is_closing: AtomicBool,
-    is_interrupted: AtomicBool,
+    /// The thread that uses it, or was the last to do so.
+    owner: AtomicUsize,
+    forks: u32,
     /// Its name for messages.
     what: &'static str,
+}
+
+/// It is the caller's until this is dropped.
+pub struct Used<'a, T> {
+    exclusive: &'a Exclusive<T>,
+    /// `None` once it is dropped.
+    guard: Option<MutexGuard<'a, Option<Released<T>>>>,
 }
 
 impl<T> Exclusive<T> {
     pub fn new(inner: T, wakes: Wakes, what: &'static str) -> Self {
         let inner = Mutex::new(Some(Released::new(inner)));
-        let (is_closing, is_interrupted) = (AtomicBool::new(false), AtomicBool::new(false));
-        Exclusive { inner, wakes, is_closing, is_interrupted, what }
+        let (is_closing, owner) = (AtomicBool::new(false), AtomicUsize::new(0));
+        Exclusive { inner, wakes, is_closing, owner, forks: forks(), what }
     }
 
-    pub fn lock(&self) -> PyResult<MutexGuard<'_, Option<Released<T>>>> {
-        let guard = alone(&self.inner, self.what)?;
-        if guard.is_none() || self.is_closing() {
+    #[inline]
+    pub fn lock(&self) -> PyResult<Used<'_, T>> {
+        let Some(guard) = self.try_lock() else { return Err(self.refusal()) };
+        let used = Used { exclusive: self, guard: Some(guard) };
+        if self.is_closing() {
             return Err(self.closed());
         }
-        Ok(guard)
+        self.owner.store(this_thread(), Ordering::Relaxed);
+        Ok(used)
     }
 
+    #[inline]
     pub fn with<R>(&self, act: impl FnOnce(&mut T) -> R) -> PyResult<R> {
-        Ok(act(self.lock()?.as_mut().ok_or_else(|| self.closed())?))
+        Ok(act(&mut *self.lock()?))
     }
 
-    /// It is the caller's, and closed for all others.
-    pub fn take(&self, mut guard: MutexGuard<'_, Option<Released<T>>>) -> PyResult<T> {
-        let inner = guard.take().ok_or_else(|| self.closed())?;
-        self.is_closing.store(true, Ordering::SeqCst);
-        Ok(inner.into_inner())
+    /// What a call of it is to be told.
+    pub fn target(&self) -> Target<'_> {
+        Target { is_closed: &self.is_closing, what: self.what, is_woken: true }
+    }
+
+    /// Waits without the GIL, until it is closed at most.
+    pub fn wait<R>(
+        &self,
+        py: Python<'_>,
+        wait: impl FnOnce(&mut T) -> Result<Option<R>, myelin::Error>,
+    ) -> PyResult<Option<R>> {
+        let mut used = self.lock()?;
+        let inner = &mut *used;
+        wait_until_closed(py, &self.target(), || wait(inner))
+    }
+
+    /// The same, in a wait that a [wake](Wakes) does not end.
+    pub fn look<R>(
+        &self,
+        py: Python<'_>,
+        wait: impl FnOnce(&mut T) -> Result<Option<R>, myelin::Error>,
+    ) -> PyResult<Option<R>> {
+        let mut used = self.lock()?;
+        let inner = &mut *used;
+        wait_until_closed(py, &Target { is_woken: false, ..self.target() }, || wait(inner))
     }
 
     pub fn is_closing(&self) -> bool {
-        self.is_closing.load(Ordering::SeqCst)
+        self.is_closing.load(Ordering::Relaxed)
     }
 
     /// Ends the wait that is under way, or else the next one.
@@ -77,24 +120,79 @@ impl<T> Exclusive<T> {
         if self.is_closing() {
             return Err(self.closed());
         }
-        self.is_interrupted.store(true, Ordering::SeqCst);
         self.wakes.wake();
         Ok(())
     }
 
-    /// Whether a wait is to end for an interrupt, once.
-    pub fn take_interrupt(&self) -> bool {
-        self.is_interrupted.swap(false, Ordering::SeqCst)
-    }
-
+    #[cold]
     pub fn closed(&self) -> PyErr {
         closed(self.what)
     }
 
-    /// Ends it, and a wait that is under way in another thread.
-    pub fn close(&self, py: Python<'_>) {
-        self.is_closing.store(true, Ordering::SeqCst);
-        self.wakes.wake();
-        drop(released(py, || self.inner.lock().unwrap_or_else(PoisonError::into_inner).take()));
+    /// Ends it, and a wait that is under way. Never waits.
+    pub fn close(&self) {
+        if !self.is_closing.swap(true, Ordering::Relaxed) {
+            self.wakes.wake();
+            self.end();
+        }
+    }
+
+    /// Drops it, unless somebody uses it, who does then.
+    #[cold]
+    fn end(&self) {
+        let inner = self.try_lock().and_then(|mut guard| guard.take());
+        drop(inner);
+    }
+
+    #[cold]
+    fn refusal(&self) -> PyErr {
+        match self.forks == forks() {
+            true => busy(self.what, self.owner.load(Ordering::Relaxed) == this_thread()),
+            false => raised(myelin::Error::Forked),
+        }
+    }
+
+    #[inline]
+    fn try_lock(&self) -> Option<MutexGuard<'_, Option<Released<T>>>> {
+        match self.inner.try_lock() {
+            Ok(guard) => Some(guard),
+            Err(TryLockError::Poisoned(guard)) => Some(guard.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
+
+impl<T> Used<'_, T> {
+    /// It is the caller's, and closed for all others.
+    pub fn take(mut self) -> T {
+        self.exclusive.is_closing.store(true, Ordering::Relaxed);
+        let guard = self.guard.as_mut().expect("taken away by `drop` alone");
+        guard.take().expect("not closed").into_inner()
+    }
+}
+
+impl<T> Deref for Used<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        let guard = self.guard.as_ref().expect("taken away by `drop` alone");
+        guard.as_ref().expect("not closed")
+    }
+}
+
+impl<T> DerefMut for Used<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        let guard = self.guard.as_mut().expect("taken away by `drop` alone");
+        guard.as_mut().expect("not closed")
+    }
+}
+
+impl<T> Drop for Used<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        drop(self.guard.take());
+        if self.exclusive.is_closing() {
+            self.exclusive.end();
+        }
     }
 }

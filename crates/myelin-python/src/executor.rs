@@ -3,12 +3,12 @@
 use std::collections::HashMap;
 use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
-use std::time::Duration;
 
 use myelin::Key;
 use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
+use crate::call::{WOKEN, call_until_closed};
 use crate::errors::{closed, exception, raised};
 use crate::exclusive::descriptor;
 use crate::node::{limit, seconds};
@@ -113,16 +113,11 @@ impl Executor {
         Ok(Called { key, executor: self.shared.clone() })
     }
 
-    /// Runs it by `run`, which calls its second argument now and then: false ends the run.
-    fn run_by(
+    fn run_by<R>(
         &self,
         py: Python<'_>,
-        run: impl FnOnce(
-            &mut myelin::Executor,
-            Duration,
-            &mut dyn FnMut() -> bool,
-        ) -> Result<bool, myelin::Error>,
-    ) -> PyResult<bool> {
+        run: impl FnOnce(&mut myelin::Executor) -> Result<R, myelin::Error>,
+    ) -> PyResult<R> {
         self.check_open()?;
         let mut inner = match self.inner.try_lock() {
             Ok(inner) => inner,
@@ -130,27 +125,18 @@ impl Executor {
             Err(TryLockError::WouldBlock) => return Err(self.busy()),
         };
         let executor = inner.as_mut().ok_or_else(|| closed("executor"))?;
-        py.check_signals()?;
-        let mut interrupted = None;
-        let mut check = || {
-            let checked = Python::try_attach(|py| py.check_signals());
-            interrupted = checked.and_then(Result::err);
-            interrupted.is_none()
-        };
-        let ran = released(py, || run(executor, signal_slice(), &mut check));
+        let ran = call_until_closed(py, &WOKEN, || run(executor));
         let gone = if self.handle.is_closed() { inner.take() } else { None };
         drop(inner);
         drop(gone);
-        match (interrupted, lock(&self.shared.raised).take()) {
-            (Some(signal), raised) => {
-                if let Some(raised) = raised {
-                    raised.write_unraisable(py, None);
-                }
-                Err(signal)
-            }
-            (None, Some(raised)) => Err(raised),
-            (None, None) => ran.map_err(raised),
+        let Some(raised) = lock(&self.shared.raised).take() else { return ran };
+        if let Err(signal) = ran
+            && !signal.is_instance_of::<pyo3::exceptions::PyException>(py)
+        {
+            raised.write_unraisable(py, None);
+            return Err(signal);
         }
+        Err(raised)
     }
 
     fn busy(&self) -> PyErr {
@@ -168,13 +154,6 @@ impl Executor {
         let functions = std::mem::take(&mut *lock(&self.functions));
         functions.into_values().filter_map(|function| function.take()).collect()
     }
-}
-
-/// How long the main thread waits before it looks for signals: Python runs its handlers in no other thread.
-pub fn signal_slice() -> Duration {
-    // SAFETY: no preconditions.
-    let is_main = unsafe { libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) };
-    if is_main { Duration::from_millis(50) } else { Duration::MAX }
 }
 
 #[pymethods]
@@ -249,10 +228,7 @@ impl Executor {
             let message = "threads is 0: it is at least 1".to_string();
             return Err(exception("WrongSetting", message));
         }
-        self.run_by(py, |executor, every, check| {
-            executor.run_checked(threads, every, check).map(|()| true)
-        })?;
-        Ok(())
+        self.run_by(py, |executor| executor.run_on(threads))
     }
 
     /// Waits for something to call, for `timeout` seconds at most (None: for ever), and calls each function
@@ -261,7 +237,7 @@ impl Executor {
     #[pyo3(signature = (timeout=None))]
     fn turn(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let limit = limit(timeout)?;
-        self.run_by(py, |executor, every, check| executor.turn_checked(limit, every, check))
+        self.run_by(py, |executor| executor.turn(limit))
     }
 
     /// Ends the run or the turn that is under way, after the call that is, or else the next one. Any

@@ -5,10 +5,13 @@
 //! their locks with the GIL would wait for ever.
 #![cfg(feature = "extension-module")]
 
+mod call;
 mod callback;
 mod errors;
 mod exclusive;
 mod executor;
+mod function;
+mod gil_cell;
 mod info;
 mod loan;
 mod memory;
@@ -17,7 +20,6 @@ mod publisher;
 mod released;
 mod sample;
 mod service;
-mod signals;
 mod subscriber;
 mod topic;
 mod types;
@@ -27,6 +29,15 @@ use pyo3::prelude::*;
 
 #[pymodule]
 mod _native {
+    use pyo3::prelude::*;
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        let main = module.py().import("threading")?.call_method0("main_thread")?;
+        super::call::install(main.getattr("ident")?.extract()?);
+        Ok(())
+    }
+
     #[pymodule_export]
     use super::callback::Callback;
     #[pymodule_export]

@@ -1,20 +1,20 @@
 //! Memory for one sample, the user's until it is published or discarded.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 
-use crate::errors::raised;
+use crate::call::{NEVER, Target, call_until_closed};
 use crate::info::Published;
 use crate::memory::{Exports, Held, Memory};
 use crate::readable;
-use crate::released::released;
 use crate::types::Carried;
 
 /// Memory for one sample: a writable buffer. `publish` it, without a copy; left to itself, or at the end of
 /// a `with`, it is discarded.
 #[pyclass(frozen, weakref, module = "myelin")]
-pub struct Loan(pub Held<myelin::SharedLoan<[u8]>>);
+pub struct Loan(pub Held<myelin::SharedLoan<[u8]>>, Arc<AtomicBool>);
 
 impl Memory for myelin::SharedLoan<[u8]> {
     const IS_WRITABLE: bool = true;
@@ -35,8 +35,12 @@ impl Exports for Loan {
 }
 
 impl Loan {
-    pub fn new(loan: myelin::SharedLoan<[u8]>, carried: &Arc<Carried>) -> Loan {
-        Loan(Held::new(loan, carried.clone()))
+    pub fn new(
+        loan: myelin::SharedLoan<[u8]>,
+        carried: &Arc<Carried>,
+        is_closed: &Arc<AtomicBool>,
+    ) -> Loan {
+        Loan(Held::new(loan, carried.clone()), is_closed.clone())
     }
 }
 
@@ -48,7 +52,11 @@ impl Loan {
     /// Hands it to the subscribers as it is.
     fn publish(&self, py: Python<'_>) -> PyResult<Published> {
         let loan = self.0.take("published")?;
-        released(py, || loan.publish()).map(Published::from).map_err(raised)
+        // One that is closed already ends nothing.
+        let is_closed = if self.1.load(Ordering::Relaxed) { &NEVER } else { &*self.1 };
+        let target = Target { is_closed, what: "publisher", is_woken: false };
+        let published = call_until_closed(py, &target, || loan.publish());
+        published.map(Published::from)
     }
 }
 

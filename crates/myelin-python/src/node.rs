@@ -1,14 +1,17 @@
 //! A process's part in a domain, and what all calls share: seconds, limits, waits in slices.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use myelin::{NetworkState, Policy, Threads};
 use pyo3::prelude::*;
 
+use crate::call::{Target, call, call_until_closed};
 use crate::errors::{closed, exception, raised};
 use crate::executor::Executor;
+use crate::gil_cell::GilCell;
 use crate::info::Graph;
 use crate::released::{Released, released};
 use crate::service::{Client, Service};
@@ -26,7 +29,8 @@ pub fn now() -> u64 {
 /// A process's part in a domain: where topics come from. Threads may share it.
 #[pyclass(frozen, subclass, weakref, module = "myelin")]
 pub struct Node {
-    inner: Mutex<Option<Released<myelin::Node>>>,
+    inner: GilCell<Option<Released<myelin::Node>>>,
+    is_closed: AtomicBool,
     name: String,
 }
 
@@ -38,10 +42,9 @@ enum Group {
 }
 
 impl Node {
-    fn node(&self) -> PyResult<Released<myelin::Node>> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let node = inner.as_ref().ok_or_else(|| closed("node"))?;
-        Ok(Released::new((**node).clone()))
+    fn node(&self, py: Python<'_>) -> PyResult<Released<myelin::Node>> {
+        let node = self.inner.look(py, |inner| inner.as_ref().map(|inner| (**inner).clone()));
+        node.map(Released::new).ok_or_else(|| closed("node"))
     }
 }
 
@@ -98,8 +101,9 @@ impl Node {
         if let Some(lease) = lease {
             builder = builder.lease(seconds(lease)?);
         }
-        let node = released(py, || builder.open()).map_err(raised)?;
-        Ok(Node { inner: Mutex::new(Some(Released::new(node))), name: name.to_string() })
+        let node = call(py, || builder.open())?;
+        let inner = GilCell::new(Some(Released::new(node)));
+        Ok(Node { inner, is_closed: AtomicBool::new(false), name: name.to_string() })
     }
 
     /// Its name.
@@ -116,6 +120,7 @@ impl Node {
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn _topic(
         &self,
+        py: Python<'_>,
         name: &str,
         r#type: &Bound<'_, PyAny>,
         depth: Option<u32>,
@@ -128,7 +133,7 @@ impl Node {
         dds_cdr: Option<&str>,
     ) -> PyResult<Topic> {
         let carried = Arc::new(Carried::new(r#type)?);
-        let mut topic = self.node()?.dynamic_topic(name, &carried.of_type().told);
+        let mut topic = self.node(py)?.dynamic_topic(name, &carried.of_type().told);
         if let Some(depth) = depth {
             topic = topic.depth(depth);
         }
@@ -168,10 +173,10 @@ impl Node {
         reply: &Bound<'_, PyAny>,
     ) -> PyResult<Service> {
         let (request, reply) = (Carried::new(request)?, Carried::new(reply)?);
-        let node = self.node()?;
+        let node = self.node(py)?;
         let service = {
             let (request, reply) = (&request.of_type().told, &reply.of_type().told);
-            released(py, || node.dynamic_service(name, request, reply)).map_err(raised)?
+            call(py, || node.dynamic_service(name, request, reply))?
         };
         Ok(Service::new(service, Arc::new(request), Arc::new(reply)))
     }
@@ -185,24 +190,24 @@ impl Node {
         reply: &Bound<'_, PyAny>,
     ) -> PyResult<Client> {
         let (request, reply) = (Carried::new(request)?, Carried::new(reply)?);
-        let node = self.node()?;
+        let node = self.node(py)?;
         let client = {
             let (request, reply) = (&request.of_type().told, &reply.of_type().told);
-            released(py, || node.dynamic_client(name, request, reply)).map_err(raised)?
+            call(py, || node.dynamic_client(name, request, reply))?
         };
         Ok(Client::new(client, Arc::new(request), Arc::new(reply)))
     }
 
     /// A wait set, for one thread to wait for many of this node's subscribers.
     fn wait_set(&self, py: Python<'_>) -> PyResult<WaitSet> {
-        let node = self.node()?;
+        let node = self.node(py)?;
         let set = released(py, || node.wait_set()).map_err(raised)?;
         Ok(WaitSet::new(set))
     }
 
     /// An executor, which calls functions with the samples of many of this node's subscribers.
     fn executor(&self, py: Python<'_>) -> PyResult<Executor> {
-        let node = self.node()?;
+        let node = self.node(py)?;
         released(py, || node.executor()).map(Executor::new).map_err(raised)
     }
 
@@ -210,37 +215,41 @@ impl Node {
     /// tell of their matches, counters and types: it waits for them, so many seconds at most.
     #[pyo3(signature = (within=None))]
     fn graph(&self, py: Python<'_>, within: Option<f64>) -> PyResult<Graph> {
-        let node = self.node()?;
+        let node = self.node(py)?;
         let within = within.map(seconds).transpose()?;
-        let graph = released(py, || match within {
+        let target = Target { is_closed: &self.is_closed, what: "node", is_woken: false };
+        let graph = call_until_closed(py, &target, || match within {
             Some(limit) => node.graph_within(limit),
             None => node.graph(),
-        });
-        Graph::new(py, graph.map_err(raised)?)
+        })?;
+        // What was known is not what was asked for.
+        target.check()?;
+        Graph::new(py, graph)
     }
 
     /// Whether other hosts can be reached: `off`, `waiting` with the reason, `up` with the interface.
     #[getter]
-    fn network(&self) -> PyResult<(&'static str, String)> {
-        Ok(match self.node()?.network() {
+    fn network(&self, py: Python<'_>) -> PyResult<(&'static str, String)> {
+        Ok(match self.node(py)?.network() {
             NetworkState::Up { interface, .. } => ("up", interface),
             NetworkState::Waiting { reason } => ("waiting", reason),
             _ => ("off", String::new()),
         })
     }
 
-    /// Lets go of it; its publishers and subscribers keep it open until they end.
-    fn close(&self) {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(inner);
+    /// Lets go of it, and ends a `graph` that waits; its publishers and subscribers keep it open until they
+    /// end.
+    fn close(&self, py: Python<'_>) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        drop(self.inner.replace(py, None));
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
-        self.close();
+    fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
+        self.close(py);
     }
 
     fn __repr__(&self) -> String {
@@ -269,24 +278,3 @@ pub fn left(limit: Duration, begun: Instant) -> Duration {
         limit => limit.saturating_sub(begun.elapsed()),
     }
 }
-
-/// Waits in slices, with a look for signals between: for what nothing can wake from outside.
-pub fn slices(
-    py: Python<'_>,
-    limit: Duration,
-    mut wait: impl FnMut(Duration) -> PyResult<bool>,
-) -> PyResult<bool> {
-    let begun = Instant::now();
-    loop {
-        let left = limit.saturating_sub(begun.elapsed());
-        if wait(left.min(SLICE))? {
-            return Ok(true);
-        }
-        if left <= SLICE {
-            return Ok(false);
-        }
-        py.check_signals()?;
-    }
-}
-
-const SLICE: Duration = Duration::from_millis(20);

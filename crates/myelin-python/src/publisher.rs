@@ -1,21 +1,26 @@
 //! The publishing side of a topic.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::call::{Target, call_until_closed, wait_until_closed};
 use crate::errors::{closed, raised, wrong_value};
+use crate::gil_cell::GilCell;
 use crate::info::{Event, Published, events};
 use crate::loan::Loan;
-use crate::node::{limit, slices};
+use crate::node::limit;
 use crate::released::{Released, released};
 use crate::types::Carried;
 
 /// Publishes samples of a topic. Threads may share it; they take turns.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Publisher {
-    inner: Mutex<Option<Released<myelin::SharedPublisher<[u8]>>>>,
+    inner: GilCell<Option<Released<myelin::SharedPublisher<[u8]>>>>,
+    /// Its loans have it, too.
+    is_closed: Arc<AtomicBool>,
     id: u64,
     carried: Arc<Carried>,
 }
@@ -23,24 +28,27 @@ pub struct Publisher {
 impl Publisher {
     pub fn new(publisher: myelin::Publisher<[u8]>, carried: &Arc<Carried>) -> Publisher {
         let id = publisher.id();
-        let inner = Mutex::new(Some(Released::new(publisher.shared())));
-        Publisher { inner, id, carried: carried.clone() }
+        let inner = GilCell::new(Some(Released::new(publisher.shared())));
+        Publisher { inner, is_closed: Arc::default(), id, carried: carried.clone() }
     }
 
-    fn publisher(&self) -> PyResult<Released<myelin::SharedPublisher<[u8]>>> {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner);
-        let publisher = inner.as_ref().ok_or_else(|| closed("publisher"))?;
-        Ok(Released::new((**publisher).clone()))
+    fn publisher(&self, py: Python<'_>) -> PyResult<myelin::SharedPublisher<[u8]>> {
+        let publisher = self.inner.look(py, |inner| inner.as_ref().map(|inner| (**inner).clone()));
+        publisher.ok_or_else(|| closed("publisher"))
     }
 
     fn with<R>(
         &self,
         py: Python<'_>,
-        act: impl FnOnce(&myelin::SharedPublisher<[u8]>) -> R,
+        act: impl FnOnce(&myelin::SharedPublisher<[u8]>) -> Result<R, myelin::Error>,
     ) -> PyResult<R> {
-        let publisher = self.publisher()?.into_inner();
+        let publisher = self.publisher(py)?;
         // Dropped there too: it may be the last one.
-        Ok(released(py, move || act(&publisher)))
+        call_until_closed(py, &self.target(), move || act(&publisher))
+    }
+
+    fn target(&self) -> Target<'_> {
+        Target { is_closed: &self.is_closed, what: "publisher", is_woken: false }
     }
 }
 
@@ -65,7 +73,7 @@ impl Publisher {
                 loan.publish()
             })?
         };
-        published.map(Published::from).map_err(raised)
+        Ok(Published::from(published))
     }
 
     /// Memory for the next sample, in place: a number of elements, or a shape of them, or nothing for a
@@ -73,15 +81,17 @@ impl Publisher {
     #[pyo3(signature = (*shape))]
     fn loan(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<Loan> {
         let bytes = self.carried.of_type().bytes_of(elements(shape)?)?;
-        let loan = self.with(py, |publisher| publisher.loan(bytes))?.map_err(raised)?;
-        Ok(Loan::new(loan, &self.carried))
+        let publisher = self.publisher(py)?;
+        // It waits for nobody, and calls nobody.
+        let loan = released(py, move || publisher.loan(bytes)).map_err(raised)?;
+        Ok(Loan::new(loan, &self.carried, &self.is_closed))
     }
 
     /// Makes memory for `count` samples of `length` elements, so that the first loans need not.
     #[pyo3(signature = (count, length=None))]
     fn reserve(&self, py: Python<'_>, count: u32, length: Option<usize>) -> PyResult<()> {
         let bytes = self.carried.of_type().bytes_of(length)?;
-        self.with(py, |publisher| publisher.reserve(count, bytes))?.map_err(raised)
+        self.with(py, |publisher| publisher.reserve(count, bytes))
     }
 
     /// Its endpoint's id, as in events, samples and graphs.
@@ -93,7 +103,7 @@ impl Publisher {
     /// How many subscribers it is matched with now.
     #[getter]
     fn matched(&self, py: Python<'_>) -> PyResult<usize> {
-        self.with(py, |publisher| publisher.matched())
+        self.with(py, |publisher| Ok(publisher.matched()))
     }
 
     /// Waits until it is matched with so many, for `timeout` seconds at most (None: for ever). False if
@@ -106,33 +116,35 @@ impl Publisher {
         timeout: Option<f64>,
     ) -> PyResult<bool> {
         let limit = limit(timeout)?;
-        slices(py, limit, |slice| {
-            self.with(py, |publisher| publisher.wait_for_match(subscribers, slice))
-        })
+        let publisher = self.publisher(py)?;
+        let is_matched = wait_until_closed(py, &self.target(), move || {
+            Ok(publisher.wait_for_match(subscribers, limit).then_some(()))
+        })?;
+        Ok(is_matched.is_some())
     }
 
     /// Tells subscribers with a liveliness lease that it lives.
     fn assert_liveliness(&self, py: Python<'_>) -> PyResult<()> {
-        self.with(py, |publisher| publisher.assert_liveliness())?.map_err(raised)
+        self.with(py, |publisher| publisher.assert_liveliness())
     }
 
     /// What has happened to its matches since the last call.
     fn events(&self, py: Python<'_>) -> PyResult<Vec<Event>> {
-        Ok(events(self.with(py, |publisher| publisher.events())?))
+        Ok(events(self.with(py, |publisher| Ok(publisher.events()))?))
     }
 
-    /// Ends it. Loans that are out keep it until they end.
-    fn close(&self) {
-        let inner = self.inner.lock().unwrap_or_else(PoisonError::into_inner).take();
-        drop(inner);
+    /// Ends it, and a publish or another call of it that waits. Loans that are out keep it until they end.
+    fn close(&self, py: Python<'_>) {
+        self.is_closed.store(true, Ordering::Relaxed);
+        drop(self.inner.replace(py, None));
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
-        self.close();
+    fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
+        self.close(py);
     }
 }
 

@@ -2,21 +2,23 @@
 
 use std::collections::HashMap;
 use std::mem::ManuallyDrop;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use myelin::cancel;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
+use pyo3::{PyTraverseError, PyVisit};
 
+use crate::call::{Target, call, call_until_closed, wait_until_closed};
 use crate::callback::{Callback, call_with};
-use crate::errors::{closed, exception, raised};
-use crate::exclusive::{Exclusive, alone};
+use crate::errors::{closed, exception};
+use crate::exclusive::{Exclusive, Used, Wakes};
 use crate::info::{Event, events};
 use crate::memory::{Exports, Held, Memory};
 use crate::node::{left, limit};
 use crate::publisher::elements;
-use crate::released::{Released, released};
-use crate::signals::{Scope, Wakes};
 use crate::subscriber::wait_of;
 use crate::types::Carried;
 use crate::{readable, writable};
@@ -30,6 +32,7 @@ type Filled = myelin::ReplyLoan<'static, [u8], [u8]>;
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Service {
     server: Exclusive<Server>,
+    is_interrupted: AtomicBool,
     request: Arc<Carried>,
     reply: Arc<Carried>,
 }
@@ -37,7 +40,8 @@ pub struct Service {
 impl Service {
     pub fn new(service: Server, request: Arc<Carried>, reply: Arc<Carried>) -> Service {
         let wakes = Wakes::Interrupter(service.interrupter());
-        Service { server: Exclusive::new(service, wakes, "service"), request, reply }
+        let server = Exclusive::new(service, wakes, "service");
+        Service { server, is_interrupted: AtomicBool::new(false), request, reply }
     }
 
     pub fn with<R>(&self, act: impl FnOnce(&mut Server) -> R) -> PyResult<R> {
@@ -46,12 +50,30 @@ impl Service {
 
     /// For whoever calls a function with its requests; it is used up.
     pub fn hand_over(&self) -> PyResult<(Server, Arc<Carried>, Arc<Carried>)> {
-        let server = self.server.take(self.server.lock()?)?;
-        Ok((server, self.request.clone(), self.reply.clone()))
+        Ok((self.server.lock()?.take(), self.request.clone(), self.reply.clone()))
     }
 
-    fn request(&self, asked: Asked) -> Option<Request> {
-        Request::new(asked, &self.request, &self.reply)
+    fn received(&self, py: Python<'_>, limit: Duration) -> PyResult<Option<Request>> {
+        let begun = Instant::now();
+        let asked = self.server.wait(py, |service| {
+            loop {
+                while let Some(asked) = service.take()? {
+                    if self.request.of_type().told.fits(asked.len()) {
+                        return Ok(Some(asked));
+                    } // of another length its client is told that there is no reply
+                }
+                let left = left(limit, begun);
+                if left.is_zero() {
+                    return Ok(None);
+                }
+                // It also ends for clients that come and go.
+                service.wait(left)?;
+                if self.is_interrupted.swap(false, Ordering::Relaxed) || cancel::is_cancelled() {
+                    return service.take();
+                }
+            }
+        })?;
+        Ok(asked.and_then(|asked| Request::new(asked, &self.request, &self.reply)))
     }
 }
 
@@ -59,44 +81,19 @@ impl Service {
 impl Service {
     /// The next request, if there is one. Never waits.
     fn take(&self, py: Python<'_>) -> PyResult<Option<Request>> {
-        loop {
-            let taken = self.with(|service| released(py, || service.take()))?.map_err(raised)?;
-            match taken.map(|asked| self.request(asked)) {
-                None => return Ok(None),
-                Some(Some(request)) => return Ok(Some(request)),
-                Some(None) => {} // its client is told that there is no reply
-            }
-        }
+        self.received(py, Duration::ZERO)
     }
 
     /// Takes the next request; waits for it for `timeout` seconds at most (None: for ever). None if there is
     /// none by then, or if it was interrupted.
     #[pyo3(signature = (timeout=None))]
     fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Request>> {
-        let limit = limit(timeout)?;
-        let begun = Instant::now();
-        loop {
-            if let Some(request) = self.take(py)? {
-                return Ok(Some(request));
-            }
-            let left = left(limit, begun);
-            if left.is_zero() || self.server.take_interrupt() {
-                return Ok(None);
-            }
-            let mut guard = self.server.lock()?;
-            let service = guard.as_mut().ok_or_else(|| self.server.closed())?;
-            let scope = Scope::enter(&self.server.wakes);
-            py.check_signals()?;
-            let waited = released(py, || service.wait(left));
-            drop(scope);
-            drop(guard);
-            waited.map_err(raised)?;
-            py.check_signals()?;
-        }
+        self.received(py, limit(timeout)?)
     }
 
     /// Ends the `receive` that is under way in another thread, or else the next one.
     fn interrupt(&self) -> PyResult<()> {
+        self.is_interrupted.store(true, Ordering::Relaxed);
         self.server.interrupt()
     }
 
@@ -104,12 +101,13 @@ impl Service {
     /// itself is used up.
     fn on_request(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Py<Callback>> {
         let (service, request, reply) = self.hand_over()?;
-        let call = move |asked: Asked| {
-            if let Some(asked) = Request::new(asked, &request, &reply) {
-                call_with(&function, |_| Ok(asked));
-            }
-        };
-        Callback::of(py, released(py, || service.on_request(call)).map_err(raised)?)
+        Callback::of(py, function, |function| {
+            service.on_request(move |asked: Asked| {
+                if let Some(asked) = Request::new(asked, &request, &reply) {
+                    call_with(&function, asked);
+                }
+            })
+        })
     }
 
     /// How many clients there are now.
@@ -130,17 +128,17 @@ impl Service {
         Ok(events(self.with(|service| service.events())?))
     }
 
-    /// Ends it, and a wait that is under way in another thread.
-    fn close(&self, py: Python<'_>) {
-        self.server.close(py);
+    /// Ends it, and a wait that is under way, wherever that is.
+    fn close(&self) {
+        self.server.close();
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
-        self.close(py);
+    fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
+        self.close();
     }
 }
 
@@ -183,13 +181,12 @@ impl Request {
         let bytes = self.1.pack(value)?;
         let asked = self.0.with(|asked| asked.clone())?;
         let (from, length) = (bytes.pointer(), bytes.length());
-        let sent = released(py, move || {
+        call(py, move || {
             let mut loan = asked.loan(length)?;
             // SAFETY: so many bytes lie there, held by the view; the loan is ours and as long.
             unsafe { from.copy_to_nonoverlapping(loan.as_mut_ptr(), length) };
             loan.send()
-        });
-        sent.map_err(raised)
+        })
     }
 
     /// Memory for the reply, in place: a number of elements, or a shape of them, or nothing for one value.
@@ -197,7 +194,7 @@ impl Request {
     fn loan(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<ReplyLoan> {
         let bytes = self.1.of_type().bytes_of(elements(shape)?)?;
         let asked = self.0.with(|asked| asked.clone())?;
-        let filling = released(py, || Filling::new(asked, bytes)).map_err(raised)?;
+        let filling = call(py, || Filling::new(asked, bytes))?;
         Ok(ReplyLoan(Held::new(filling, self.1.clone())))
     }
 
@@ -283,17 +280,16 @@ impl ReplyLoan {
     /// Sends it to the client, as it is.
     fn send(&self, py: Python<'_>) -> PyResult<()> {
         let filling = self.0.take("sent")?;
-        released(py, || filling.send()).map_err(raised)
+        call(py, || filling.send())
     }
 }
 
 /// A client of a service. One thread at a time uses it, with its calls.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Client {
-    inner: Mutex<Option<Released<Calls>>>,
-    /// Those that nobody waits for any more, while another thread was in the client.
+    calls: Exclusive<Calls>,
+    /// Those that nobody waits for any more, while somebody was in the client.
     abandoned: Mutex<Vec<u64>>,
-    wakes: Wakes,
     request: Arc<Carried>,
     reply: Arc<Carried>,
 }
@@ -313,21 +309,20 @@ impl Client {
     pub fn new(client: Asking, request: Arc<Carried>, reply: Arc<Carried>) -> Client {
         let wakes = Wakes::Interrupter(client.interrupter());
         let calls = Calls { pending: HashMap::new(), number: 0, client: Box::new(client) };
-        let inner = Mutex::new(Some(Released::new(calls)));
-        Client { inner, abandoned: Mutex::default(), wakes, request, reply }
+        let calls = Exclusive::new(calls, wakes, "client");
+        Client { calls, abandoned: Mutex::default(), request, reply }
     }
 
-    fn with_calls<R>(&self, act: impl FnOnce(&mut Calls) -> PyResult<R>) -> PyResult<R> {
-        let mut guard = alone(&self.inner, "client")?;
-        let calls = guard.as_mut().ok_or_else(|| closed("client"))?;
+    fn lock(&self) -> PyResult<Used<'_, Calls>> {
+        let mut calls = self.calls.lock()?;
         for number in self.abandoned().drain(..) {
             calls.pending.remove(&number);
         }
-        act(calls)
+        Ok(calls)
     }
 
-    fn with<R>(&self, act: impl FnOnce(&Asking) -> PyResult<R>) -> PyResult<R> {
-        self.with_calls(|calls| act(&calls.client))
+    fn with<R>(&self, act: impl FnOnce(&Asking) -> R) -> PyResult<R> {
+        Ok(act(&self.lock()?.client))
     }
 
     fn abandoned(&self) -> MutexGuard<'_, Vec<u64>> {
@@ -335,24 +330,27 @@ impl Client {
     }
 
     fn abandon(&self, number: u64) {
-        match self.inner.try_lock() {
-            Ok(mut guard) => drop(guard.as_mut().and_then(|calls| calls.pending.remove(&number))),
-            Err(_) => self.abandoned().push(number),
+        if self.calls.with(|calls| calls.pending.remove(&number)).is_err() {
+            self.abandoned().push(number);
         }
     }
 
     /// What a call waits for, for `limit` at most; then, or if there will be none, the call is over.
     fn reply(&self, py: Python<'_>, number: u64, limit: Duration) -> PyResult<Option<Reply>> {
-        let got = self.with_calls(|calls| {
-            let Calls { pending, client, .. } = calls;
-            let call = pending.get_mut(&number).ok_or_else(|| closed("call"))?;
-            let got = self.until(py, client, limit, || call.take());
-            if !matches!(got, Ok(None)) {
-                pending.remove(&number);
-            }
+        let mut calls = self.lock()?;
+        let pending = &mut calls.pending;
+        let call = pending.get_mut(&number).ok_or_else(|| closed("call"))?;
+        let mut is_over = true;
+        let got = wait_until_closed(py, &self.calls.target(), || {
+            let got = call.receive(limit);
+            is_over = !matches!(got, Ok(None));
             got
-        })?;
-        got.map(|reply| self.checked(reply)).transpose()
+        });
+        if is_over {
+            pending.remove(&number);
+        }
+        drop(calls);
+        got?.map(|reply| self.checked(reply)).transpose()
     }
 
     fn checked(&self, reply: myelin::Reply<[u8]>) -> PyResult<Reply> {
@@ -361,30 +359,6 @@ impl Client {
             return Err(exception("PeerCorrupt", message.to_string()));
         }
         Ok(Reply(Held::new(reply, self.reply.clone())))
-    }
-
-    /// Waits until `find` finds something, for `limit` at most.
-    fn until<R>(
-        &self,
-        py: Python<'_>,
-        client: &Asking,
-        limit: Duration,
-        mut find: impl FnMut() -> Result<Option<R>, myelin::Error>,
-    ) -> PyResult<Option<R>> {
-        let begun = Instant::now();
-        loop {
-            let found = released(py, &mut find).map_err(raised)?;
-            let left = left(limit, begun);
-            if found.is_some() || left.is_zero() {
-                return Ok(found);
-            }
-            let scope = Scope::enter(&self.wakes);
-            py.check_signals()?;
-            let waited = released(py, || client.wait(left));
-            drop(scope);
-            waited.map_err(raised)?;
-            py.check_signals()?;
-        }
     }
 }
 
@@ -404,26 +378,10 @@ impl Client {
         // SAFETY: so many bytes lie there, held by the view; whoever writes to them meanwhile has a torn
         // copy sent, as with any copy of Python's.
         let request = unsafe { std::slice::from_raw_parts(bytes.pointer(), bytes.length()) };
-        let begun = Instant::now();
-        let reply = self.with(|client| {
-            let is_there = || client.wait_for_service(Duration::ZERO).map(|is| is.then_some(()));
-            if self.until(py, client, limit, is_there)?.is_none() {
-                // It knows the reason.
-                return released(py, || client.call(request, Duration::ZERO)).map_err(raised);
-            }
-            let mut pending = released(py, || client.send(request)).map_err(raised)?;
-            let got = self.until(py, client, left(limit, begun), || pending.take())?;
-            got.ok_or_else(|| {
-                let waited = limit.as_secs_f64();
-                exception(
-                    "ReplyTimeout",
-                    format!(
-                        "no reply within {waited} s; the server is slow or stopped: allow more time, or \
-                         look at it"
-                    ),
-                )
-            })
-        })?;
+        let calls = self.lock()?;
+        let client = &*calls.client;
+        let reply = call_until_closed(py, &self.calls.target(), || client.call(request, limit))?;
+        drop(calls);
         self.checked(reply)
     }
 
@@ -434,14 +392,15 @@ impl Client {
         let bytes = client.request.pack(value)?;
         // SAFETY: as in `call`.
         let request = unsafe { std::slice::from_raw_parts(bytes.pointer(), bytes.length()) };
-        let number = client.with_calls(|calls| {
-            // SAFETY: the client lies in a box that outlives the calls, its neighbours.
-            let asking: &'static Asking = unsafe { &*std::ptr::from_ref(&*calls.client) };
-            let pending = released(slf.py(), || asking.send(request)).map_err(raised)?;
-            calls.number += 1;
-            calls.pending.insert(calls.number, pending);
-            Ok(calls.number)
-        })?;
+        let mut calls = client.lock()?;
+        // SAFETY: the client lies in a box that outlives the calls, its neighbours.
+        let asking: &'static Asking = unsafe { &*std::ptr::from_ref(&*calls.client) };
+        let target = Target { is_woken: false, ..client.calls.target() };
+        let pending = call_until_closed(slf.py(), &target, || asking.send(request))?;
+        calls.number += 1;
+        let number = calls.number;
+        calls.pending.insert(number, pending);
+        drop(calls);
         Ok(Pending { client: slf.clone().unbind(), number })
     }
 
@@ -449,52 +408,49 @@ impl Client {
     #[pyo3(signature = (timeout=None))]
     fn wait_for_service(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let limit = limit(timeout)?;
-        self.with(|client| {
-            let is_there = || client.wait_for_service(Duration::ZERO).map(|is| is.then_some(()));
-            Ok(self.until(py, client, limit, is_there)?.is_some())
-        })
+        let calls = self.lock()?;
+        let client = &*calls.client;
+        let is_there = wait_until_closed(py, &self.calls.target(), || {
+            client.wait_for_service(limit).map(|is_there| is_there.then_some(()))
+        })?;
+        Ok(is_there.is_some())
     }
 
     /// How many servers there are now: more than one is a mistake.
     #[getter]
     fn servers(&self) -> PyResult<usize> {
-        self.with(|client| Ok(client.servers()))
+        self.with(Asking::servers)
     }
 
     /// Replies that came after their call's time limit.
     #[getter]
     fn late(&self) -> PyResult<u64> {
-        self.with(|client| Ok(client.late()))
+        self.with(Asking::late)
     }
 
     /// How it waits: `adaptive`, `block`, `poll`, `predictive`.
     #[pyo3(signature = (how, *, cpu_permille=None))]
     fn set_wait(&self, how: &str, cpu_permille: Option<u16>) -> PyResult<()> {
         let wait = wait_of(how, cpu_permille)?;
-        self.with(|client| {
-            client.set_wait(wait);
-            Ok(())
-        })
+        self.with(|client| client.set_wait(wait))
     }
 
     /// What has happened to its matches with servers since the last call.
     fn events(&self) -> PyResult<Vec<Event>> {
-        self.with(|client| Ok(events(client.events())))
+        Ok(events(self.with(Asking::events)?))
     }
 
-    /// Ends it. Replies that are held stay.
-    fn close(&self) -> PyResult<()> {
-        let inner = alone(&self.inner, "client")?.take();
-        drop(inner);
-        Ok(())
+    /// Ends it, and a call that is under way, wherever that is. Replies that are held stay.
+    fn close(&self) {
+        self.calls.close();
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) -> PyResult<()> {
-        self.close()
+    fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
+        self.close();
     }
 }
 
@@ -517,6 +473,13 @@ impl Pending {
     #[pyo3(signature = (timeout=None))]
     fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Reply>> {
         self.client.get().reply(py, self.number, limit(timeout)?)
+    }
+}
+
+#[pymethods]
+impl Pending {
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.client)
     }
 }
 

@@ -2,32 +2,28 @@
 
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
 
 use myelin::Wait;
 use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
 
 use crate::callback::Callback;
 use crate::errors::{exception, raised};
-use crate::exclusive::Exclusive;
+use crate::exclusive::{Exclusive, Wakes};
+use crate::function::Function;
 use crate::info::{Event, events};
-use crate::node::{left, limit, slices};
-use crate::released::released;
+use crate::node::limit;
 use crate::sample::Sample;
-use crate::signals::{Scope, Wakes};
 use crate::types::Carried;
 
 /// Takes samples of a topic. One thread at a time uses it.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Subscriber {
     inner: Exclusive<Inner>,
-    /// A signal has ended a wait that had ended already: the next one ends for nothing.
-    is_stale: AtomicBool,
     /// Called when it is closed, while its descriptor is still there: by who waits for that.
-    on_close: Mutex<Option<Py<PyAny>>>,
+    on_close: Function,
     carried: Arc<Carried>,
 }
 
@@ -60,22 +56,17 @@ impl Subscriber {
     pub fn new(inner: Inner, carried: &Arc<Carried>) -> Subscriber {
         let wakes = Wakes::Interrupter(inner.interrupter());
         let inner = Exclusive::new(inner, wakes, "subscriber");
-        Subscriber {
-            inner,
-            is_stale: AtomicBool::new(false),
-            on_close: Mutex::default(),
-            carried: carried.clone(),
-        }
+        Subscriber { inner, on_close: Function::default(), carried: carried.clone() }
     }
 
     /// For whoever calls a function with its samples; it is used up.
     pub fn hand_over(&self) -> PyResult<(myelin::Subscriber<[u8]>, Arc<Carried>)> {
-        let guard = self.inner.lock()?;
-        if matches!(guard.as_deref(), Some(Inner::WithDescriptor(_))) {
+        let inner = self.inner.lock()?;
+        if matches!(*inner, Inner::WithDescriptor(_)) {
             let message = "a subscriber with a descriptor has no callback; make one without";
             return Err(exception("WrongSetting", message.to_string()));
         }
-        match self.inner.take(guard)? {
+        match inner.take() {
             Inner::Plain(subscriber) => Ok((subscriber, self.carried.clone())),
             Inner::WithDescriptor(_) => Err(self.inner.closed()),
         }
@@ -83,44 +74,6 @@ impl Subscriber {
 
     pub fn with<R>(&self, act: impl FnOnce(&mut Inner) -> R) -> PyResult<R> {
         self.inner.with(act)
-    }
-
-    /// Waits by `wait`, until it gives something, until the time is up, or for a publisher's silence.
-    fn waited<R>(
-        &self,
-        py: Python<'_>,
-        limit: Duration,
-        mut wait: impl FnMut(&mut Inner, Duration) -> Result<Option<R>, myelin::Error>,
-    ) -> PyResult<Option<R>> {
-        let mut guard = self.inner.lock()?;
-        let subscriber = guard.as_mut().ok_or_else(|| self.inner.closed())?;
-        let begun = Instant::now();
-        loop {
-            let left = left(limit, begun);
-            let scope = Scope::enter(&self.inner.wakes);
-            py.check_signals()?;
-            let got = released(py, || wait(subscriber, left));
-            let has_fired = scope.has_fired();
-            drop(scope);
-            let is_nothing = matches!(got, Ok(None));
-            if has_fired && !is_nothing {
-                self.is_stale.store(true, Ordering::SeqCst);
-            }
-            if !is_nothing || left.is_zero() {
-                return got.map_err(raised);
-            }
-            py.check_signals()?;
-            if self.inner.is_closing() {
-                return Err(self.inner.closed());
-            }
-            if self.inner.take_interrupt() {
-                return Ok(None);
-            }
-            let ended_for_nothing = has_fired || self.is_stale.swap(false, Ordering::SeqCst);
-            if !ended_for_nothing {
-                return Ok(None);
-            }
-        }
     }
 }
 
@@ -138,7 +91,7 @@ impl Subscriber {
     #[pyo3(signature = (timeout=None))]
     fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Sample>> {
         let limit = limit(timeout)?;
-        let got = self.waited(py, limit, |subscriber, left| subscriber.receive(left))?;
+        let got = self.inner.wait(py, |subscriber| subscriber.receive(limit))?;
         Ok(got.map(|sample| Sample::new(sample, &self.carried)))
     }
 
@@ -146,9 +99,9 @@ impl Subscriber {
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let limit = limit(timeout)?;
-        let is_there = self.waited(py, limit, |subscriber, left| {
-            subscriber.wait(left).map(|is_there| is_there.then_some(()))
-        })?;
+        let is_there = self
+            .inner
+            .wait(py, |subscriber| subscriber.wait(limit).map(|is_there| is_there.then_some(())))?;
         Ok(is_there.is_some())
     }
 
@@ -229,9 +182,10 @@ impl Subscriber {
         timeout: Option<f64>,
     ) -> PyResult<bool> {
         let limit = limit(timeout)?;
-        slices(py, limit, |slice| {
-            self.with(|subscriber| released(py, || subscriber.wait_for_match(publishers, slice)))
-        })
+        let is_matched = self.inner.look(py, |subscriber| {
+            Ok(subscriber.wait_for_match(publishers, limit).then_some(()))
+        })?;
+        Ok(is_matched.is_some())
     }
 
     /// What has happened to its matches since the last call.
@@ -251,19 +205,26 @@ impl Subscriber {
     }
 
     /// What its close calls, once, or nothing.
-    fn _on_close(&self, function: Option<Py<PyAny>>) {
-        *self.on_close.lock().unwrap_or_else(PoisonError::into_inner) = function;
+    fn _on_close(&self, py: Python<'_>, function: Option<Py<PyAny>>) {
+        drop(self.on_close.replace(py, function));
     }
 
-    /// Ends it, and a wait that is under way in another thread or task. Samples that are held stay.
+    /// Ends it, and a wait that is under way, wherever that is. Samples that are held stay.
     fn close(&self, py: Python<'_>) {
-        let told = self.on_close.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(function) = told
+        if let Some(function) = self.on_close.replace(py, None)
             && let Err(error) = function.call0(py)
         {
             error.write_unraisable(py, Some(function.bind(py)));
         }
-        self.inner.close(py);
+        self.inner.close();
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        self.on_close.traverse(&visit)
+    }
+
+    fn __clear__(&self) {
+        Python::attach(|py| drop(self.on_close.replace(py, None)));
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {

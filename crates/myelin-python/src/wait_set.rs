@@ -9,9 +9,9 @@ use myelin::Key;
 use pyo3::prelude::*;
 use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
+use crate::call::{WOKEN, call_until_closed};
 use crate::errors::{closed, exception, raised};
 use crate::exclusive::descriptor;
-use crate::executor::signal_slice;
 use crate::node::{left, limit, seconds};
 use crate::released::{Released, released};
 use crate::service::Service;
@@ -95,7 +95,7 @@ impl WaitSet {
         by_key.insert(key, member);
     }
 
-    /// Waits once, in slices if that must be: the one place where a thread is in the set.
+    /// The one place where a thread is in the set.
     fn wait_in(
         &self,
         py: Python<'_>,
@@ -104,15 +104,14 @@ impl WaitSet {
     ) -> PyResult<Vec<Py<PyAny>>> {
         let begun = Instant::now();
         loop {
-            py.check_signals()?;
             let left = left(limit, begun);
-            let slice = left.min(signal_slice());
-            let ready = released(py, || set.wait(slice).map(<[Key]>::to_vec)).map_err(raised)?;
+            let ready =
+                call_until_closed(py, &WOKEN, || set.wait(left).map(<[Key]>::to_vec))?;
             let members = lock(&self.members);
             let member = |key| members.by_key.get(key).and_then(|member: &Member| member.get(py));
             let found: Vec<_> = ready.iter().filter_map(member).collect();
             drop(members);
-            if !found.is_empty() || slice == left && ready.is_empty() {
+            if !found.is_empty() || ready.is_empty() {
                 return Ok(found);
             }
         }

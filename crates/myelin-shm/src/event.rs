@@ -9,6 +9,7 @@ use crate::limits::EVENTS_MAX;
 use crate::listener::Listener;
 use crate::sync::lock;
 use crate::topic::EndpointId;
+use crate::waiting::cancel;
 
 /// Something happened to a match. `endpoint` is the other side's id, `pid` its process: 0 if that
 /// is in a process namespace we cannot see, or on another host.
@@ -219,16 +220,20 @@ impl Inbox {
     /// Waits until there are `count` matches. False if there are not after `limit`.
     pub(crate) fn wait_for_match(&self, count: usize, limit: Duration) -> bool {
         let begin = Instant::now();
-        let mut content = self.content();
-        while content.matched < count {
-            let Some(left) = limit.checked_sub(begin.elapsed()).filter(|left| !left.is_zero())
-            else {
+        let is_missing = |content: &mut Content| content.matched < count;
+        loop {
+            let left = limit.saturating_sub(begin.elapsed());
+            let slice = cancel::slice(left);
+            let waited = self.changed.wait_timeout_while(self.content(), slice, is_missing);
+            let (content, ended) = waited.unwrap_or_else(PoisonError::into_inner);
+            drop(content);
+            if !ended.timed_out() {
+                return true;
+            }
+            if slice == left || cancel::is_cancelled() {
                 return false;
-            };
-            let waited = self.changed.wait_timeout(content, left);
-            content = waited.unwrap_or_else(PoisonError::into_inner).0;
+            }
         }
-        true
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::control_plane::directory::Kind;
 use crate::control_plane::event_loop::{self, Core, Notice};
@@ -29,6 +29,7 @@ use crate::os::poll::Poll;
 pub use crate::os::thread::{Policy, Thread, Threads};
 use crate::sync::lock;
 use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic, check_name};
+use crate::waiting::cancel;
 use crate::waiting::wake_table::WakeTable;
 
 /// How to open a [`Node`].
@@ -243,8 +244,21 @@ impl Node {
     /// ([`Observer::on_event`]), which hears the answers.
     pub fn graph_within(&self, limit: Duration) -> Result<Graph, Error> {
         let core = self.checked()?;
+        let begin = Instant::now();
         let survey = core.change(Reactor::begin_survey);
-        let mut reactor = core.wait_while(limit, |reactor| reactor.protocol.is_awaited(survey));
+        let mut reactor = loop {
+            let left = limit.saturating_sub(begin.elapsed());
+            let slice = cancel::slice(left);
+            let reactor =
+                core.wait_while(slice, |reactor| reactor.protocol.is_awaited(survey));
+            if !reactor.protocol.is_awaited(survey) || begin.elapsed() >= limit {
+                break reactor;
+            }
+            drop(reactor);
+            if cancel::is_cancelled() {
+                break core.lock();
+            }
+        };
         let graph = reactor.graph(Some(survey));
         reactor.protocol.end_survey();
         Ok(graph)

@@ -1,6 +1,7 @@
 //! How a subscriber or a wait set sleeps, and how a publisher wakes it: `docs/shared-memory.md` sections
 //! 10, 12 and 14.
 
+pub mod cancel;
 pub mod interrupt;
 pub mod notify;
 mod predict;

@@ -6,13 +6,13 @@ use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::ThreadId;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::payload::Payload;
 use crate::sample::Sample;
 use crate::subscriber::Subscriber;
 use crate::wait_set::{Guard, Key, KeyMap, Paused, WaitSet, WaitSetHandle};
-use crate::{Error, Wait};
+use crate::{Error, Wait, cancel};
 
 /// True: it has called with a sample, and there may be more.
 type Call = Box<dyn FnMut() -> Result<bool, Error> + Send>;
@@ -192,31 +192,19 @@ impl Executor {
     /// # Panics
     /// If a function does, when all have ended.
     pub fn run_on(&mut self, threads: usize) -> Result<(), Error> {
-        self.run_checked(threads, Duration::MAX, || true)
-    }
-
-    /// As [`run_on`](Executor::run_on). This thread also calls `check`, between calls and at least `every` so
-    /// often; false from it ends the run.
-    #[doc(hidden)]
-    pub fn run_checked(
-        &mut self,
-        threads: usize,
-        every: Duration,
-        check: impl FnMut() -> bool,
-    ) -> Result<(), Error> {
         let shared = &*self.handle.0;
         drop(shared.begin()?);
         match threads {
-            0 | 1 => shared.work(false, every, check),
+            0 | 1 => shared.work(false),
             _ => std::thread::scope(|scope| {
                 for number in 2..=threads {
                     let builder = std::thread::Builder::new().name(format!("executor-{number}"));
-                    let work = || shared.work(true, Duration::MAX, || true);
+                    let work = || shared.work(true);
                     if let Err(error) = builder.spawn_scoped(scope, work) {
                         shared.fail(Error::system("starting an executor's thread", error));
                     }
                 }
-                shared.work(true, every, check);
+                shared.work(true);
             }),
         }
         let mut state = shared.lock();
@@ -234,33 +222,10 @@ impl Executor {
     /// The first of what [`Subscriber::take`] says; the other functions are called by the next turn.
     /// [`Error::Closed`] once it is closed. [`Error::Forked`].
     pub fn turn(&mut self, limit: Duration) -> Result<bool, Error> {
-        self.turn_checked(limit, Duration::MAX, || true)
-    }
-
-    /// As [`turn`](Executor::turn). Calls `check` while it waits, `every` so often; false from it ends the
-    /// wait.
-    #[doc(hidden)]
-    pub fn turn_checked(
-        &mut self,
-        limit: Duration,
-        every: Duration,
-        mut check: impl FnMut() -> bool,
-    ) -> Result<bool, Error> {
         let shared = &*self.handle.0;
         let mut state = shared.begin()?;
-        let begun = (every < limit).then(Instant::now);
-        while state.round.is_empty() {
-            let left = begun.map_or(limit, |begun| limit.saturating_sub(begun.elapsed()));
-            state = shared.refill(state, false, left.min(every));
-            if !state.round.is_empty() || state.is_over || left <= every {
-                break;
-            }
-            drop(state);
-            let goes_on = check();
-            state = shared.lock();
-            if !goes_on {
-                break;
-            }
+        if state.round.is_empty() {
+            state = shared.refill(state, false, limit);
         }
         let thread = std::thread::current().id();
         while !shared.is_over(&state)
@@ -534,23 +499,25 @@ impl Shared {
     }
 
     /// Calls what is due until it is over. `shares`: other threads do the same.
-    fn work(&self, shares: bool, every: Duration, mut check: impl FnMut() -> bool) {
+    fn work(&self, shares: bool) {
         let _others = EndOthers { shared: self, shares };
         let (thread, mut calls) = (std::thread::current().id(), 0u32);
+        // Whether this thread asks now and then if it is to go on.
+        let asks = cancel::slice(Duration::MAX) < Duration::MAX;
         let mut state = self.lock();
         while !self.is_over(&state) {
             let job = state.next_job();
             let has_job = job.is_some();
             state = match job {
                 Some(job) => self.call(state, job, thread, true),
-                None => self.refill(state, shares, every),
+                None => self.refill(state, shares, Duration::MAX),
             };
             calls = calls.wrapping_add(1);
-            if every < Duration::MAX && (!has_job || calls.is_multiple_of(CALLS_PER_CHECK)) {
+            if asks && (!has_job || calls.is_multiple_of(CALLS_PER_CHECK)) {
                 drop(state);
-                let goes_on = check();
+                let is_cancelled = cancel::is_cancelled();
                 state = self.lock();
-                state.is_over |= !goes_on;
+                state.is_over |= is_cancelled;
             }
         }
     }
@@ -621,7 +588,7 @@ impl Shared {
         limit: Duration,
     ) -> MutexGuard<'a, State> {
         state.idle += 1;
-        let waited = match limit {
+        let waited = match cancel::slice(limit) {
             Duration::MAX => self.work.wait(state),
             limit => self
                 .work

@@ -111,6 +111,8 @@ pub use myelin_shm::node::{
     Threads, TypeInfo,
 };
 pub use myelin_shm::topic::EndpointId;
+#[doc(hidden)] // for bindings to languages that run signal handlers in the thread that waits
+pub use myelin_shm::waiting::cancel;
 pub use myelin_shm::waiting::wait::Wait;
 pub use network::NetworkState;
 pub use node::{Node, NodeBuilder};

@@ -11,7 +11,8 @@ class Closed(Error, ValueError):
 
 
 class Busy(Error):
-    """Another thread is using what one thread at a time may use."""
+    """What one thread at a time may use is in use: by another thread, or by a call of this thread that a signal
+    handler or a callback has come out of."""
 
 
 class WrongValue(Error, TypeError):

@@ -17,6 +17,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::sync::{Ordering, Step, fence, is_taken, load_acquire, spin_loop};
 use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
+use crate::waiting::cancel;
 use crate::waiting::notify::{self, Sleep};
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
 use crate::waiting::tasks::Tasks;
@@ -262,14 +263,22 @@ impl Reader {
         if self.is_ready(false) {
             return Ended::Sample;
         }
+        let mut slice_end_ns = None;
         loop {
             if self.look_on() {
                 return Ended::Sample;
             }
-            let is_late = until_ns != NEVER && wait::now_ns() >= until_ns;
-            let ended = if self.shared.is_interrupted() { Ended::Stopped } else { Ended::Time };
-            if is_late || ended == Ended::Stopped {
+            let end_ns = *slice_end_ns.get_or_insert_with(|| cancel::slice_end_ns(until_ns));
+            let is_over = end_ns != NEVER && wait::now_ns() >= end_ns;
+            let is_late = is_over && end_ns == until_ns;
+            let is_cancelled = is_over && !is_late && cancel::is_cancelled();
+            let is_stopped = is_cancelled || self.shared.is_interrupted();
+            if is_late || is_stopped {
+                let ended = if is_stopped { Ended::Stopped } else { Ended::Time };
                 return if self.is_ready(false) { Ended::Sample } else { ended };
+            }
+            if is_over {
+                slice_end_ns = None;
             }
         }
     }
@@ -303,7 +312,7 @@ impl Reader {
             let is_late = || until_ns != NEVER && wait::now_ns() >= until_ns;
             let timer = match asleep {
                 Some(asleep) if !stop => {
-                    let asleep = asleep.until(until_ns);
+                    let asleep = asleep.until(cancel::slice_end_ns(until_ns));
                     let slept = match published {
                         None => self.shared.sleep(asleep),
                         // Otherwise its publisher is another one, or not the only one any more.
@@ -325,7 +334,7 @@ impl Reader {
             if asleep.is_none() || self.is_ready(false) {
                 return if timer { Ended::SampleAtTime } else { Ended::Sample };
             }
-            if stop || self.shared.is_forked() {
+            if stop || self.shared.is_forked() || cancel::is_cancelled() {
                 return Ended::Stopped;
             }
             if timer || is_late() {

@@ -18,6 +18,7 @@ use crate::data_plane::subscription::{PrefetchList, SubscriptionShared, TRUST_NS
 use crate::error::Error;
 use crate::node::Node;
 use crate::sync::{AtomicBool, Ordering, Step, fence_of, is_taken, spin_loop};
+use crate::waiting::cancel;
 use crate::waiting::notify;
 use crate::waiting::set_descriptor::SetDescriptor;
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
@@ -641,13 +642,16 @@ impl Waiter for WaitSet {
                 bound_ns = bound_ns.min(wait::now_ns() + TRUST_NS);
             }
             let is_told = is_taken(Step::S3) && self.is_told();
-            let slept = is_told || self.place.sleep(count, bound_ns);
+            let slept = is_told || self.place.sleep(count, cancel::slice_end_ns(bound_ns));
             self.place.wake_up();
             if self.sweeps() {
                 self.sweep(wait::now_ns());
             }
             if self.look() {
                 return if slept { Ended::Sample } else { Ended::SampleAtTime };
+            }
+            if cancel::is_cancelled() {
+                return Ended::Stopped;
             }
             // Also if it was notified: there may be no end to that.
             if wait::now_ns() >= until_ns || self.place.table().is_forked() {
@@ -660,6 +664,7 @@ impl Waiter for WaitSet {
         if self.look() {
             return Ended::Sample;
         }
+        let mut slice_end_ns = cancel::slice_end_ns(until_ns);
         loop {
             for _ in 0..LOOKS_PER_CLOCK_READ {
                 if self.is_told() && self.look() {
@@ -678,6 +683,12 @@ impl Waiter for WaitSet {
             }
             if is_late {
                 return Ended::Time;
+            }
+            if now_ns >= slice_end_ns {
+                if cancel::is_cancelled() {
+                    return Ended::Stopped;
+                }
+                slice_end_ns = cancel::slice_end_ns(until_ns);
             }
         }
     }

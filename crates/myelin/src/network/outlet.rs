@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use myelin_dds::{Calls, Endpoint, Guid, History, Settings, Writer, check_topic_name};
 use myelin_shm::node as shm;
 use myelin_shm::topic::{Late, PublisherQos, Reliability};
+use myelin_shm::waiting::cancel;
 
 use super::end::End;
 use super::flow::{Says, Word};
@@ -229,10 +230,19 @@ impl Outlet {
         let answering = self.with_writer(answers).unwrap_or_default();
         answering.iter().for_each(|reader| self.shared.tell_caught_up(reader));
         let is_there = || room.has(window) || !self.is_wanted();
-        if !room.wait(self.limit, Some(window.half()), is_there) {
-            match self.late {
-                Late::Fail => return Err(self.timed_out()),
-                Late::PassOver => self.pass_over(is_there),
+        let begin = Instant::now();
+        loop {
+            let left = self.limit.saturating_sub(begin.elapsed());
+            let slice = cancel::slice(left);
+            if room.wait(slice, Some(window.half()), is_there) {
+                break;
+            }
+            if cancel::is_cancelled() || (slice == left && self.late == Late::Fail) {
+                return Err(self.timed_out());
+            }
+            if slice == left {
+                self.pass_over(is_there);
+                break;
             }
         }
         Ok(room.late())

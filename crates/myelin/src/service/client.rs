@@ -22,7 +22,7 @@ use crate::plain_data::PlainData;
 use crate::publisher::Publisher;
 use crate::sample::Sample;
 use crate::subscriber::{Interrupter, Subscriber, until_ns};
-use crate::{EndpointId, Error, Event, Wait};
+use crate::{EndpointId, Error, Event, Wait, cancel};
 
 /// A client of a service: sends requests and gets a reply to each. Made by
 /// [`Node::client`](crate::Node::client).
@@ -223,7 +223,9 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
             if left.is_zero() {
                 return Ok(None);
             }
-            state.replies.wait(left)?;
+            if !state.replies.wait(left)? && cancel::is_cancelled() {
+                return Ok(None);
+            }
         }
     }
 

@@ -22,7 +22,7 @@ use crate::sample::Sample;
 use crate::shared_publisher::{SharedLoan, SharedPublisher};
 use crate::subscriber::{Interrupter, Subscriber, until_ns};
 use crate::wait_set::{Key, WaitSetHandle};
-use crate::{EndpointId, Error, Event, Wait, clock};
+use crate::{EndpointId, Error, Event, Wait, cancel, clock};
 
 /// The server of a service: takes requests and replies to them. Made by
 /// [`Node::service`](crate::Node::service).
@@ -159,7 +159,9 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
             if left.is_zero() {
                 return Ok(None);
             }
-            self.requests.wait(left)?;
+            if !self.requests.wait(left)? && cancel::is_cancelled() {
+                return Ok(None);
+            }
         }
     }
 

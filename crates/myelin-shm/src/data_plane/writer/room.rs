@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::event::Event;
 use crate::os::fork;
 use crate::topic::{Late, Reliability};
-use crate::waiting::wait;
+use crate::waiting::{cancel, wait};
 
 /// A wait for room in a ring: for the subscriber that is furthest behind.
 #[derive(Debug)]
@@ -28,14 +28,21 @@ pub enum Slept {
     InTime,
     /// The limit has passed.
     TooLong,
+    /// The thread that waits [is not to go on](cancel).
+    Cancelled,
 }
 
 impl RoomWait {
     /// Sleeps until there may be room, or `CLOCK_MONOTONIC` reads `until_ns`.
     pub fn sleep(&self, until_ns: u64) -> Slept {
-        let in_time =
-            self.is_over || wait::sleep(self.slowest.reading(), self.word as u32, until_ns);
-        if in_time && wait::now_ns() < until_ns { Slept::InTime } else { Slept::TooLong }
+        if !self.is_over {
+            let slice_end_ns = cancel::slice_end_ns(until_ns);
+            wait::sleep(self.slowest.reading(), self.word as u32, slice_end_ns);
+        }
+        if cancel::is_cancelled() {
+            return Slept::Cancelled;
+        }
+        if wait::now_ns() < until_ns { Slept::InTime } else { Slept::TooLong }
     }
 }
 
@@ -117,16 +124,19 @@ impl Writer {
     /// After a sleep.
     ///
     /// # Errors
-    /// The time limit of a publisher that is not to pass over.
+    /// The time limit of a publisher that is not to pass over; a sleep that was cancelled.
     pub fn end_wait(&mut self, wait: RoomWait, slept: Slept) -> Result<(), Error> {
         self.shared.head().waiting.store(0, Ordering::Relaxed);
         self.shared.waits_for.store(0, Ordering::Relaxed);
         if self.shared.changed.load(Ordering::Relaxed) {
             self.refresh();
-        } else if slept == Slept::TooLong {
-            match self.shared.qos().late {
-                Late::PassOver => self.pass_over(&wait.slowest),
-                Late::Fail => return Err(self.timed_out(&wait.slowest)),
+            return Ok(());
+        }
+        match (slept, self.shared.qos().late) {
+            (Slept::InTime, _) => {}
+            (Slept::TooLong, Late::PassOver) => self.pass_over(&wait.slowest),
+            (Slept::TooLong, Late::Fail) | (Slept::Cancelled, _) => {
+                return Err(self.timed_out(&wait.slowest));
             }
         }
         Ok(())
