@@ -5,7 +5,7 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, TryLockError};
 
-use myelin::{Guard, Interrupter};
+use myelin::Interrupter;
 use pyo3::prelude::*;
 
 use crate::call::{Target, forks, this_thread, wait_until_closed};
@@ -24,28 +24,13 @@ pub fn descriptor(
     Ok(kept.insert(descriptor).as_raw_fd())
 }
 
-/// What ends a wait.
-pub enum Wakes {
-    Interrupter(Interrupter),
-    Guard(Guard),
-}
-
-impl Wakes {
-    pub fn wake(&self) {
-        match self {
-            Wakes::Interrupter(interrupter) => interrupter.interrupt(),
-            Wakes::Guard(guard) => guard.trigger(),
-        }
-    }
-}
-
 /// What can be waited on. Anybody closes it, also while it is in use: whoever uses it then comes back from its
 /// wait, and drops it. So nobody waits for its lock, which in a child of `fork` may be held by a thread that
 /// is not there. The GIL is held wherever the lock is taken or let go of, and orders that with a close.
 pub struct Exclusive<T> {
     inner: Mutex<Option<Released<T>>>,
     /// Ends a wait.
-    pub wakes: Wakes,
+    pub interrupter: Interrupter,
     is_closing: AtomicBool,
     /// The thread that uses it, or was the last to do so.
     owner: AtomicUsize,
@@ -62,10 +47,10 @@ pub struct Used<'a, T> {
 }
 
 impl<T> Exclusive<T> {
-    pub fn new(inner: T, wakes: Wakes, what: &'static str) -> Self {
+    pub fn new(inner: T, interrupter: Interrupter, what: &'static str) -> Self {
         let inner = Mutex::new(Some(Released::new(inner)));
         let (is_closing, owner) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Exclusive { inner, wakes, is_closing, owner, forks: forks(), what }
+        Exclusive { inner, interrupter, is_closing, owner, forks: forks(), what }
     }
 
     #[inline]
@@ -100,7 +85,7 @@ impl<T> Exclusive<T> {
         wait_until_closed(py, &self.target(), || wait(inner))
     }
 
-    /// The same, in a wait that a [wake](Wakes) does not end.
+    /// The same, in a wait that the interrupter does not end.
     pub fn look<R>(
         &self,
         py: Python<'_>,
@@ -120,7 +105,7 @@ impl<T> Exclusive<T> {
         if self.is_closing() {
             return Err(self.closed());
         }
-        self.wakes.wake();
+        self.interrupter.interrupt();
         Ok(())
     }
 
@@ -132,7 +117,7 @@ impl<T> Exclusive<T> {
     /// Ends it, and a wait that is under way. Never waits.
     pub fn close(&self) {
         if !self.is_closing.swap(true, Ordering::Relaxed) {
-            self.wakes.wake();
+            self.interrupter.interrupt();
             self.end();
         }
     }

@@ -14,7 +14,7 @@ use pyo3::{PyTraverseError, PyVisit};
 use crate::call::{Target, call, call_until_closed, wait_until_closed};
 use crate::callback::{Callback, call_with};
 use crate::errors::{closed, exception};
-use crate::exclusive::{Exclusive, Used, Wakes};
+use crate::exclusive::{Exclusive, Used};
 use crate::info::{Event, events};
 use crate::memory::{Exports, Held, Memory};
 use crate::node::{left, limit};
@@ -39,8 +39,8 @@ pub struct Service {
 
 impl Service {
     pub fn new(service: Server, request: Arc<Carried>, reply: Arc<Carried>) -> Service {
-        let wakes = Wakes::Interrupter(service.interrupter());
-        let server = Exclusive::new(service, wakes, "service");
+        let interrupter = service.interrupter();
+        let server = Exclusive::new(service, interrupter, "service");
         Service { server, is_interrupted: AtomicBool::new(false), request, reply }
     }
 
@@ -307,9 +307,9 @@ unsafe impl Send for Calls {}
 
 impl Client {
     pub fn new(client: Asking, request: Arc<Carried>, reply: Arc<Carried>) -> Client {
-        let wakes = Wakes::Interrupter(client.interrupter());
+        let interrupter = client.interrupter();
         let calls = Calls { pending: HashMap::new(), number: 0, client: Box::new(client) };
-        let calls = Exclusive::new(calls, wakes, "client");
+        let calls = Exclusive::new(calls, interrupter, "client");
         Client { calls, abandoned: Mutex::default(), request, reply }
     }
 

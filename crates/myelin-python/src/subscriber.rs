@@ -11,7 +11,7 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::callback::Callback;
 use crate::errors::{exception, raised};
-use crate::exclusive::{Exclusive, Wakes};
+use crate::exclusive::Exclusive;
 use crate::function::Function;
 use crate::info::{Event, events};
 use crate::node::limit;
@@ -54,8 +54,8 @@ impl DerefMut for Inner {
 
 impl Subscriber {
     pub fn new(inner: Inner, carried: &Arc<Carried>) -> Subscriber {
-        let wakes = Wakes::Interrupter(inner.interrupter());
-        let inner = Exclusive::new(inner, wakes, "subscriber");
+        let interrupter = inner.interrupter();
+        let inner = Exclusive::new(inner, interrupter, "subscriber");
         Subscriber { inner, on_close: Function::default(), carried: carried.clone() }
     }
 
