@@ -213,6 +213,12 @@ pub enum Error {
     /// The handle was made before a `fork`, and this is the child.
     #[error("this handle belongs to the parent process; open a node of the child's own after fork")]
     Forked,
+    /// It was closed, by this thread or another one.
+    #[error("this {what} is closed; make another one")]
+    Closed {
+        /// What it is.
+        what: &'static str,
+    },
     /// The way to other hosts failed.
     #[error("{doing}: {reason}")]
     Network {

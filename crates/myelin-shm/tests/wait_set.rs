@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use myelin_shm::Error;
-use myelin_shm::data_plane::layout::ReadyTable;
+use myelin_shm::data_plane::layout::{ReadyTable, SETS_MAX};
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::os::segment::Segment;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::waiting::interrupt::Interrupter;
 use myelin_shm::waiting::wait::{NEVER, Wait, now_ns};
-use myelin_shm::waiting::wait_set::{Key, WaitSet};
+use myelin_shm::waiting::wait_set::{Key, WaitSet, WaitSetHandle};
 
 const WAYS: [Wait; 4] = [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive];
 /// Longer than any test takes.
@@ -202,7 +202,7 @@ fn what_it_cannot_watch_is_refused() {
     let domain = Domain::new();
     let (here, there) = (domain.node(), domain.node());
     let (ours, theirs) = (subscriber(&here, 0), subscriber(&there, 0));
-    let (mut set, mut other) = (WaitSet::create(&here).unwrap(), WaitSet::create(&here).unwrap());
+    let (set, other) = (WaitSet::create(&here).unwrap(), WaitSet::create(&here).unwrap());
     let error = set.add(&theirs.reader).unwrap_err().to_string();
     assert!(error.contains("t0") && error.contains("another node"), "{error}");
     let key = set.add(&ours.reader).unwrap();
@@ -213,12 +213,202 @@ fn what_it_cannot_watch_is_refused() {
     other.add(&ours.reader).unwrap();
     drop(other);
     set.add(&ours.reader).unwrap();
-    let more = |sets: &mut Vec<WaitSet>| WaitSet::create(&here).map(|set| sets.push(set));
-    let mut sets = Vec::new();
-    let full = (0..40).find_map(|_| more(&mut sets).err()).unwrap();
-    assert!(matches!(full, Error::TooMany { limit: 31, .. }), "{full}");
-    sets.clear();
-    more(&mut sets).unwrap();
+}
+
+/// Also the last one is woken, and by its own members alone.
+#[test]
+fn a_node_has_a_thousand_wait_sets() {
+    let domain = Domain::new();
+    let (here, there) = (domain.node(), domain.node());
+    let (mut ours, mut theirs) = (subscriber(&here, 0), publisher(&there, 0));
+    matched(&theirs);
+    let more = |_: usize| WaitSet::create(&here);
+    let mut sets: Vec<WaitSet> = (0..SETS_MAX).map(more).collect::<Result<_, _>>().unwrap();
+    assert!(sets.len() >= 1024);
+    let full = more(0).unwrap_err();
+    assert!(matches!(full, Error::TooMany { limit: 1024, .. }), "{full}");
+    assert!(full.to_string().contains("wait sets and executors of one node"), "{full}");
+    for at in [0, 1, SETS_MAX / 16, SETS_MAX - 1] {
+        let set = &mut sets[at];
+        let key = set.add(&ours.reader).unwrap();
+        assert!(ready(set).is_empty());
+        std::thread::scope(|scope| {
+            scope.spawn(|| theirs.writer.publish_copy(&[0]).unwrap());
+            assert_eq!(set.wait(Wait::Block, NEVER).unwrap(), [key]);
+        });
+        assert_eq!(drain(&mut ours), 1);
+        assert!(set.remove(key));
+    }
+    sets.pop();
+    sets.push(more(0).unwrap());
+}
+
+/// Each of these wakes a wait that sleeps, and it goes on with the change.
+#[test]
+fn a_wait_takes_up_what_another_thread_changes() {
+    let domain = Domain::new();
+    let (here, there) = (domain.node(), domain.node());
+    let (mut ours, mut theirs) = (subscriber(&here, 0), publisher(&there, 0));
+    matched(&theirs);
+    assert!(ours.wait_for_match(1, LONG));
+    for way in WAYS {
+        let mut set = WaitSet::create(&here).unwrap();
+        let handle = set.handle().clone();
+        let (to, from) = std::sync::mpsc::channel();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                while let Ok(ready) = set.wait(way, NEVER) {
+                    to.send(ready.to_vec()).unwrap();
+                }
+            });
+            let key = handle.add(&ours.reader).unwrap();
+            theirs.writer.publish_copy(&[1]).unwrap();
+            assert_eq!(from.recv().unwrap(), [key]);
+            // Nobody has taken it: it is reported without end until it is removed.
+            assert!(handle.remove(key) && !handle.remove(key));
+            let guard = handle.guard().unwrap();
+            guard.trigger();
+            while from.recv().unwrap() != [guard.key()] {}
+            let timer = handle.timer(Duration::from_millis(1)).unwrap();
+            assert_eq!(from.recv().unwrap(), [timer]);
+            assert!(handle.remove(timer));
+            handle.close();
+            while from.recv().is_ok() {}
+        });
+        assert_eq!(drain(&mut ours), 1);
+        assert!(handle.is_closed());
+        assert!(matches!(handle.add(&ours.reader), Err(Error::Closed { what: "wait set" })));
+        assert!(matches!(handle.guard(), Err(Error::Closed { .. })));
+        assert!(matches!(handle.timer(LONG), Err(Error::Closed { .. })));
+        assert!(matches!(handle.descriptor(), Err(Error::Closed { .. })));
+    }
+}
+
+/// What is removed goes into another set at once, although the first one has not looked since; no sample of
+/// it is lost between them.
+#[test]
+fn a_member_moves_from_set_to_set_while_both_are_waited_in() {
+    let domain = Domain::new();
+    let (here, there) = (domain.node(), domain.node());
+    let (mut ours, mut theirs) = (subscriber(&here, 0), publisher(&there, 0));
+    matched(&theirs);
+    let (to, from) = std::sync::mpsc::channel();
+    let sets: Vec<_> = (0..3).map(|_| WaitSet::create(&here).unwrap()).collect();
+    let handles: Vec<_> = sets.iter().map(|set| set.handle().clone()).collect();
+    std::thread::scope(|scope| {
+        for (at, mut set) in sets.into_iter().enumerate() {
+            let to = to.clone();
+            scope.spawn(move || {
+                while let Ok(ready) = set.wait(Wait::Block, NEVER) {
+                    ready.iter().for_each(|key| to.send((at, *key)).unwrap());
+                }
+            });
+        }
+        for round in 0..600 {
+            let at = round % handles.len();
+            let key = handles[at].add(&ours.reader).unwrap();
+            theirs.writer.publish_copy(&[0]).unwrap();
+            while from.recv_timeout(LONG).expect("nobody has told") != (at, key) {}
+            // A set reports it as long as it is there, also if we are slow.
+            while drain(&mut ours) == 0 {}
+            assert!(handles[at].remove(key));
+        }
+        handles.iter().for_each(WaitSetHandle::close);
+    });
+}
+
+/// Seeded: members, guards and timers come and go, while one thread waits and others publish. What stays
+/// in the set is reported to the last sample.
+#[test]
+fn members_come_and_go_at_random_while_a_thread_waits() {
+    const TOPICS: usize = 6;
+    let domain = Domain::new();
+    let (here, there) = (domain.node(), domain.node());
+    let mut subscribers: Vec<_> = (0..TOPICS).map(|at| subscriber(&here, at)).collect();
+    let mut publishers: Vec<_> = (0..TOPICS).map(|at| publisher(&there, at)).collect();
+    publishers.iter().for_each(matched);
+    let mut set = WaitSet::create(&here).unwrap();
+    let (handle, stop) = (set.handle().clone(), AtomicBool::new(false));
+    let reports = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut seed = 7;
+            while !stop.load(Ordering::Relaxed) {
+                publishers[random(&mut seed, TOPICS)].writer.publish_copy(&[0; 8]).unwrap();
+            }
+        });
+        scope.spawn(|| {
+            while let Ok(ready) = set.wait(Wait::Adaptive, NEVER) {
+                reports.fetch_add(ready.len() as u64, Ordering::Relaxed);
+            }
+        });
+        let (mut seed, mut keys, mut others) = (1, vec![None; TOPICS], Vec::new());
+        let mut brief = Vec::new();
+        for _ in 0..6_000 {
+            match random(&mut seed, 8) {
+                0 => others.push(handle.timer(Duration::from_micros(300)).unwrap()),
+                1 => {
+                    let guard = handle.guard().unwrap();
+                    guard.trigger();
+                    others.push(guard.key());
+                }
+                2 if !others.is_empty() => {
+                    let key = others.swap_remove(random(&mut seed, others.len()));
+                    handle.remove(key);
+                }
+                3 if brief.len() < 4 => {
+                    let new = subscriber(&here, random(&mut seed, TOPICS));
+                    handle.add(&new.reader).unwrap();
+                    brief.push(new);
+                }
+                4 => drop(brief.pop()),
+                _ => {
+                    let at = random(&mut seed, TOPICS);
+                    drain(&mut subscribers[at]);
+                    keys[at] = match keys[at] {
+                        None => Some(handle.add(&subscribers[at].reader).unwrap()),
+                        Some(key) => {
+                            assert!(handle.remove(key));
+                            None
+                        }
+                    };
+                }
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        handle.close();
+    });
+    assert!(reports.into_inner() > 0);
+    // Nobody has them any more.
+    let mut set = WaitSet::create(&here).unwrap();
+    let keys: Vec<_> = subscribers.iter().map(|it| set.add(&it.reader).unwrap()).collect();
+    subscribers.iter_mut().for_each(|it| _ = drain(it));
+    publishers.iter_mut().for_each(|it| _ = it.writer.publish_copy(&[0]).unwrap());
+    assert_eq!(ready(&mut set), keys);
+}
+
+fn random(seed: &mut u64, below: usize) -> usize {
+    *seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+    (*seed >> 33) as usize % below
+}
+
+/// Far more come and go than a node can have at once, although nobody ever waits; and what waits has not
+/// learnt of any.
+#[test]
+fn members_that_go_leave_nothing_behind() {
+    let domain = Domain::new();
+    let node = domain.node();
+    let mut set = WaitSet::create(&node).unwrap();
+    for _ in 0..40_000 {
+        drop(set.guard().unwrap());
+    }
+    for _ in 0..300 {
+        let brief = subscriber(&node, 0);
+        set.add(&brief.reader).unwrap();
+    }
+    let kept = set.guard().unwrap();
+    kept.trigger();
+    assert_eq!(ready(&mut set), [kept.key()]);
 }
 
 #[test]
@@ -369,10 +559,7 @@ fn a_publisher_that_clears_the_table_does_not_silence_others() {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 table.ready.iter().for_each(|word| word.store(0, Ordering::Relaxed));
-                table
-                    .wake_words
-                    .iter()
-                    .for_each(|wake_word| wake_word.wakes.store(0, Ordering::Relaxed));
+                table.wakes.iter().for_each(|wakes| wakes.store(0, Ordering::Relaxed));
             }
         });
         scope.spawn(|| {
@@ -410,8 +597,8 @@ fn a_table_that_never_stops_does_not_extend_a_wait() {
         scope.spawn(|| {
             while !stop.load(Ordering::Relaxed) {
                 table.ready.iter().for_each(|word| word.store(u64::MAX, Ordering::Relaxed));
-                for wake_word in &table.wake_words {
-                    wake_word.wakes.fetch_add(1, Ordering::Relaxed);
+                for wakes in &table.wakes {
+                    wakes.fetch_add(1, Ordering::Relaxed);
                 }
             }
         });
@@ -508,7 +695,7 @@ fn descriptors_of_several_sets_do_not_take_each_others_wake_ups() {
     let mut publishers: Vec<_> = (0..3).map(|number| publisher(&there, number)).collect();
     let mut sets: Vec<_> = (0..3)
         .map(|number| {
-            let (ours, mut set) = (subscriber(&here, number), WaitSet::create(&here).unwrap());
+            let (ours, set) = (subscriber(&here, number), WaitSet::create(&here).unwrap());
             set.add(&ours.reader).unwrap();
             let descriptor = set.descriptor().unwrap();
             (ours, set, descriptor)

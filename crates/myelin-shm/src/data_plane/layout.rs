@@ -7,7 +7,7 @@ use crate::sync::{AtomicU32, AtomicU64};
 use crate::topic::EndpointId;
 
 /// Version of everything in this file and of the nodes' messages; raised with any change.
-pub const VERSION: u64 = 6;
+pub const VERSION: u64 = 7;
 /// First word of a publication segment, stored last: `myelinP1`.
 pub const PUBLICATION_MAGIC: u64 = u64::from_le_bytes(*b"myelinP1");
 /// First word of a subscription segment, stored last: `myelinS1`.
@@ -128,7 +128,7 @@ pub struct Connection {
     pub reading: AtomicU64,
 }
 
-/// The word a subscriber or a wait set sleeps on.
+/// The word a subscriber sleeps on.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct WakeWord {
@@ -146,13 +146,12 @@ pub struct WakeSegment {
     pub ready: [AtomicU64; CONNECTION_WORDS],
 }
 
-/// Whether a wait set of a node sleeps. Written by the node's process alone.
+/// Whether each wait set of a node sleeps. Written by the node's process alone.
 #[repr(C, align(128))]
 #[derive(Debug)]
-pub struct SetHead {
-    /// 0, or the number of this sleep: never the same twice.
-    pub asleep: AtomicU64,
-    _asleep: [u8; 120],
+pub struct SetHeads {
+    /// 0, or the set's sleep: no two of one node are the same.
+    pub asleep: [AtomicU64; SETS_MAX],
 }
 
 /// By which publishers wake the wait sets of a node and say which subscribers have something to take.
@@ -160,10 +159,10 @@ pub struct SetHead {
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct ReadyTable {
-    /// What each wait set sleeps on.
-    pub wake_words: [WakeWord; SETS_MAX],
     /// A bit for each subscriber of the node.
     pub ready: [AtomicU64; READY_WORDS],
+    /// What each wait set sleeps on: counts the wake-ups; futexes.
+    pub wakes: [AtomicU32; SETS_MAX],
 }
 
 shared! {
@@ -178,8 +177,8 @@ shared! {
     Connection { publisher, reading }
     WakeWord { wakes }
     WakeSegment { wake_word, ready }
-    SetHead { asleep, _asleep }
-    ReadyTable { wake_words, ready }
+    SetHeads { asleep }
+    ReadyTable { ready, wakes }
 }
 
 /// A hold: the connection in the upper 8 bits, the sample's sequence + 1 below; 0 is no hold.
@@ -209,6 +208,11 @@ pub fn subscription_bytes(holds: u64, connections: u64) -> u64 {
     connections_offset(holds) + connections * CONNECTION_BYTES
 }
 
+/// The number of the `nth` wait set of a node: the first [`SET_LINES`] are on different lines.
+pub fn set_number(nth: usize) -> u32 {
+    (nth % SET_LINES * SETS_PER_LINE + nth / SET_LINES) as u32
+}
+
 /// Places in a page.
 const COLOURS: u64 = 32;
 /// Bytes of a [`Cell`].
@@ -223,14 +227,19 @@ pub const CONNECTION_BYTES: u64 = 64;
 pub const WAKE_SEGMENT_BYTES: u64 = 128;
 /// Words of bits for the publishers of a subscriber.
 pub const CONNECTION_WORDS: usize = CONNECTIONS_MAX.div_ceil(64) as usize;
-/// Wait sets of a node.
-pub const SETS_MAX: usize = 31;
+/// Wait sets of a node, a power of 2. A model has few.
+pub const SETS_MAX: usize = if cfg!(loom) { SETS_PER_LINE } else { 1024 };
+/// Wait sets whose words share a line, if a node has so many. Sets are numbered so that the first ones have
+/// lines of their own: see [`set_number`].
+pub const SETS_PER_LINE: usize = 16;
+/// Lines of such words.
+pub const SET_LINES: usize = SETS_MAX / SETS_PER_LINE;
 /// Words of bits for the subscribers of a node. A model has few.
 pub const READY_WORDS: usize = if cfg!(loom) { 1 } else { ENDPOINTS_MAX / 64 };
-/// Bytes of the heads of a node's wait sets.
-pub const SET_HEADS_BYTES: u64 = 128 * SETS_MAX as u64;
+/// Bytes of [`SetHeads`].
+pub const SET_HEADS_BYTES: u64 = 8 * SETS_MAX as u64;
 /// Bytes of a [`ReadyTable`].
-pub const READY_TABLE_BYTES: u64 = 64 * SETS_MAX as u64 + 8 * READY_WORDS as u64;
+pub const READY_TABLE_BYTES: u64 = 8 * READY_WORDS as u64 + 4 * SETS_MAX as u64;
 
 #[cfg(not(loom))]
 const _: () = {
@@ -264,14 +273,25 @@ const _: () = {
     assert!(size_of::<WakeSegment>() as u64 == WAKE_SEGMENT_BYTES);
     assert!(offset_of!(WakeSegment, ready) == 64);
     assert!(CONNECTIONS_MAX <= 1 << 8, "a hold has 8 bits for its connection");
-    assert!(size_of::<SetHead>() == 128);
-    assert!(offset_of!(ReadyTable, ready) == 64 * SETS_MAX);
+    assert!(size_of::<SetHeads>() as u64 == SET_HEADS_BYTES);
+    assert!(8 * SETS_PER_LINE == 128, "the line of the heads");
+    assert!(offset_of!(ReadyTable, wakes) == 8 * READY_WORDS);
+    assert!(offset_of!(ReadyTable, wakes) % 64 == 0);
     assert!(size_of::<ReadyTable>() as u64 == READY_TABLE_BYTES);
 };
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn wait_sets_share_lines_only_if_they_are_many() {
+        let line = |nth| set_number(nth) as usize / SETS_PER_LINE;
+        let lines: std::collections::BTreeSet<usize> = (0..SET_LINES).map(line).collect();
+        assert_eq!(lines.len(), SET_LINES);
+        let numbers: std::collections::BTreeSet<u32> = (0..SETS_MAX).map(set_number).collect();
+        assert_eq!(numbers.into_iter().collect::<Vec<_>>(), Vec::from_iter(0..SETS_MAX as u32));
+    }
 
     #[test]
     fn subscriptions_of_a_node_begin_at_different_places_of_a_page() {

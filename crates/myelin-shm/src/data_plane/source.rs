@@ -151,6 +151,7 @@ impl Source {
     /// Whether it has a sample to take that is not before `next`, as far as this can be seen. One whose slot
     /// segment has not come is none: who waits would not sleep, and might keep its CPU from the thread that
     /// brings the segment.
+    #[inline]
     pub(crate) fn has_beyond(&self, next: u64) -> bool {
         let seen = load_acquire(&self.ring()[(next % self.cells) as usize].sequence);
         match seen.checked_sub(next) {

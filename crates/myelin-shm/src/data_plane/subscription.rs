@@ -534,32 +534,51 @@ impl SubscriptionShared {
     /// Whether there is something to take, or an event that a wait has to end for: then the next one
     /// does not. Any thread may ask while another one takes. `see` is shown the connections that have a
     /// sample; `next` is what the next look will read, if there is none.
+    #[inline]
     pub(crate) fn take_news(&self, next: &mut PrefetchList, mut see: impl FnMut(u32)) -> bool {
         let sources = self.sources();
-        let mut is_news = sources.begun.iter().any(|source| {
-            let start = source.start.load(Ordering::Relaxed);
-            let history = source.history.min(u64::from(self.qos.history));
-            source.has_beyond(start) || history.min(start) > 0
-        });
-        let look = |source: &Arc<Source>| {
-            if self.has_more_of(source) {
-                see(source.connection);
-                is_news = true;
-            } else {
-                *next = self.read_next(&sources, source);
-            }
-        };
+        let mut is_news = !sources.begun.is_empty() && self.has_begun(&sources);
         if self.ready_list.is_used() {
             let numbers = numbers_of(self.ready_list.or_ready(self.ready()));
-            numbers.filter_map(|it| sources.known.get(it as usize)?.as_ref()).for_each(look);
+            for source in numbers.filter_map(|it| sources.known.get(it as usize)?.as_ref()) {
+                is_news |= self.look_at(&sources, source, next, &mut see);
+            }
         } else {
-            sources.known().for_each(look);
+            for source in sources.known() {
+                is_news |= self.look_at(&sources, source, next, &mut see);
+            }
         }
         if self.inbox.is_urgent() {
             self.inbox.set_urgent(false);
             is_news = true;
         }
         is_news
+    }
+
+    /// Whether there is something of publishers that the reader has not looked at yet.
+    #[cold]
+    fn has_begun(&self, sources: &Sources) -> bool {
+        sources.begun.iter().any(|source| {
+            let start = source.start.load(Ordering::Relaxed);
+            let history = source.history.min(u64::from(self.qos.history));
+            source.has_beyond(start) || history.min(start) > 0
+        })
+    }
+
+    #[inline(always)]
+    fn look_at(
+        &self,
+        sources: &Sources,
+        source: &Arc<Source>,
+        next: &mut PrefetchList,
+        see: &mut impl FnMut(u32),
+    ) -> bool {
+        let has_more = self.has_more_of(source);
+        match has_more {
+            true => see(source.connection),
+            false => *next = self.read_next(sources, source),
+        }
+        has_more
     }
 
     /// What is read when this source has its next sample, by the look at it and by the take.
@@ -584,11 +603,13 @@ impl SubscriptionShared {
         ])
     }
 
+    #[inline(always)]
     fn reading_of(&self, source: &Source) -> u64 {
         // ORDER: Relaxed: the reader's, of this process; who has taken looks again.
         self.connection(source.connection).reading.load(Ordering::Relaxed)
     }
 
+    #[inline(always)]
     fn has_more_of(&self, source: &Source) -> bool {
         let reading = self.reading_of(source);
         reading < NOT_BEGUN && source.has_beyond(reading)
@@ -712,6 +733,7 @@ impl SubscriptionShared {
         self.wake_up.tell_set();
     }
 
+    #[inline(always)]
     pub(crate) fn sources(&self) -> MutexGuard<'_, Sources> {
         lock(&self.sources)
     }
@@ -735,6 +757,7 @@ impl SubscriptionShared {
         unsafe { self.segment.array(SUBSCRIPTION_HEAD_BYTES, u64::from(self.qos.held_max)) }
     }
 
+    #[inline(always)]
     pub(crate) fn connection(&self, number: u32) -> &Connection {
         assert!(number < self.qos.publishers_max);
         let offset =

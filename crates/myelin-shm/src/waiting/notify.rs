@@ -9,6 +9,7 @@
 //! A publisher is silent for the rest of a sleep only when the kernel has told it that somebody was
 //! woken, and no two sleeps have the same number.
 
+use crate::data_plane::layout::SETS_MAX;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence_of, is_taken};
 
 /// The word by which a subscriber says that it is to be woken, and by what.
@@ -18,12 +19,12 @@ pub struct Sleep(pub u64);
 impl Sleep {
     /// Part of every value that a subscriber of many publishers says, also while it does not sleep: each
     /// of them is to set its ready bit.
-    pub const OF_MANY: u64 = 1 << (SET_BITS + 1);
+    pub const OF_MANY: u64 = 1 << (SET_BITS + 2);
 
     /// `number`: not 0, and another one each time. `set`: the wait set that the subscriber is in.
     #[inline]
     pub fn new(number: u64, set: Option<u32>) -> Sleep {
-        Sleep(number << KIND_BITS | u64::from(set.map_or(0, |set| set + 1)))
+        Sleep(number << KIND_BITS | set.map_or(0, |set| IN_SET | u64::from(set)))
     }
 
     /// Of a subscriber with one publisher: it sleeps while that one's `published` is this, and on its wake word.
@@ -42,7 +43,7 @@ impl Sleep {
     #[inline]
     pub fn set(self) -> Option<usize> {
         // Any value is one of `SETS_MAX`, whoever has written it.
-        (self.0 as usize & ((1 << SET_BITS) - 1)).checked_sub(1)
+        (self.0 & IN_SET != 0).then_some(self.0 as usize % SETS_MAX)
     }
 }
 
@@ -51,10 +52,11 @@ impl Sleep {
 pub struct SetSleep(pub u64);
 
 impl SetSleep {
-    /// `number`: not 0, and another one each time. `by_descriptor`: in somebody's epoll and not in a wait.
+    /// `number`: not 0, and another one each time that this set sleeps. `by_descriptor`: in somebody's epoll
+    /// and not in a wait.
     #[inline]
-    pub fn new(number: u64, by_descriptor: bool) -> SetSleep {
-        SetSleep(number << 1 | u64::from(by_descriptor))
+    pub fn new(number: u64, set: u32, by_descriptor: bool) -> SetSleep {
+        SetSleep(number << (SET_BITS + 1) | u64::from(set) << 1 | u64::from(by_descriptor))
     }
 
     /// Whether its descriptor is to be made readable.
@@ -64,11 +66,12 @@ impl SetSleep {
     }
 }
 
-const SET_BITS: u32 = 5;
-const ON_PUBLISHED: u64 = 1 << SET_BITS;
+const SET_BITS: u32 = 10;
+const IN_SET: u64 = 1 << SET_BITS;
+const ON_PUBLISHED: u64 = 1 << (SET_BITS + 1);
 /// Below the number of a sleep.
-const KIND_BITS: u32 = SET_BITS + 2;
-const _: () = assert!(crate::data_plane::layout::SETS_MAX == (1 << SET_BITS) - 1);
+const KIND_BITS: u32 = SET_BITS + 3;
+const _: () = assert!(SETS_MAX <= 1 << SET_BITS && SETS_MAX.is_power_of_two());
 
 /// S1 and S2: says "I sleep" and returns the count to sleep on. The caller looks once more for a
 /// sample and sleeps only if there is none. `sleep` is the number of this sleep: not 0, and another

@@ -65,6 +65,11 @@ impl SetDescriptor {
         duplicate(self.epoll.as_fd(), "making a wait set's descriptor")
     }
 
+    /// For other threads.
+    pub(crate) fn raise_handle(&self) -> Arc<Raise> {
+        self.raise.clone()
+    }
+
     /// Makes it readable until it is [lowered](Self::lower).
     pub(crate) fn raise(&mut self) {
         if !std::mem::replace(&mut self.is_raised, true) {

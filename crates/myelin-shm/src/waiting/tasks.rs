@@ -31,7 +31,7 @@ impl TaskSubscriber {
     /// It leaves the wait set it is in. The node's first one starts a thread, which ends with the last.
     ///
     /// # Errors
-    /// [`Error::TooMany`]: they take one of the node's 31 wait sets. [`Error::System`] if there can be no
+    /// [`Error::TooMany`]: they take one of the node's wait sets. [`Error::System`] if there can be no
     /// further thread.
     pub fn new(subscriber: Subscriber) -> Result<TaskSubscriber, Error> {
         let shared = subscriber.reader.shared();
@@ -99,7 +99,7 @@ impl Tasks {
     /// Those of the node that `table` belongs to.
     ///
     /// # Errors
-    /// [`Error::TooMany`]: it takes one of the node's 31 wait sets. [`Error::System`] if there can be no
+    /// [`Error::TooMany`]: it takes one of the node's wait sets. [`Error::System`] if there can be no
     /// further thread.
     pub(crate) fn of(table: &Arc<WakeTable>, threads: &Threads) -> Result<Arc<Tasks>, Error> {
         let mut tasks = lock(table.tasks());

@@ -4,14 +4,17 @@
 //! take: its `asleep` names the set, and the next publisher sets its bit in the node's ready table and
 //! notifies the set. Members whose bit is set, or that were reported by the wait before, are *looked at*:
 //! they have news and are reported, or they are armed again. Nobody looks at any other.
+//!
+//! One thread waits ([`WaitSet`]); any thread adds and removes meanwhile ([`WaitSetHandle`]).
+
+mod handle;
 
 use std::collections::{BinaryHeap, HashMap};
-use std::os::fd::OwnedFd;
+use std::ops::Deref;
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use crate::data_plane::prefetch;
-use crate::data_plane::subscription::{PrefetchList, Reader, SubscriptionShared, TRUST_NS};
+use crate::data_plane::subscription::{PrefetchList, SubscriptionShared, TRUST_NS};
 use crate::error::Error;
 use crate::node::Node;
 use crate::sync::{AtomicBool, Ordering, Step, fence_of, is_taken, spin_loop};
@@ -19,6 +22,8 @@ use crate::waiting::notify;
 use crate::waiting::set_descriptor::SetDescriptor;
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
+pub use crate::waiting::wait_set::handle::WaitSetHandle;
+use crate::waiting::wait_set::handle::{CLOSED, Change};
 use crate::waiting::wake_table::{Number, SetPlace, WakeTable, place};
 
 /// What a wait set tells one thing that it watches from another by.
@@ -32,9 +37,11 @@ impl Key {
     }
 }
 
-/// Waits for any number of subscribers of its node, of guards and of timers. Used by one thread at a time.
+/// Waits for any number of subscribers of its node, of guards and of timers. One thread waits; it dereferences
+/// to its [handle](WaitSetHandle), by which any thread changes what is watched.
 pub struct WaitSet {
     place: SetPlace,
+    handle: WaitSetHandle,
     /// By number.
     members: Vec<Option<Member>>,
     numbers: HashMap<Key, u32>,
@@ -44,7 +51,9 @@ pub struct WaitSet {
     loose: Vec<u32>,
     quiet: Vec<u32>,
     timers: BinaryHeap<Timer>,
-    keys: u64,
+    /// A look has found that there are changes to take up.
+    has_changes: bool,
+    is_closed: bool,
     strategy: Strategy,
     /// What the wait under way, or the last one, reports.
     ready: Vec<Key>,
@@ -87,6 +96,11 @@ impl Drop for Paused {
 }
 
 impl Member {
+    fn new(key: Key, number: Arc<Number>, what: Watched) -> Member {
+        let is_paused = Arc::new(AtomicBool::new(false));
+        Member { key, number, what, is_paused, next: PrefetchList::default() }
+    }
+
     /// It is to be looked at, and taken from: what that reads comes into the caches, all at once.
     #[inline(always)]
     fn prefetch(&self) {
@@ -106,12 +120,14 @@ impl Member {
         }
     }
 
-    /// The set no longer watches it.
-    fn leave(&self, set: u32) {
+    /// The set no longer watches it. A bit that it has taken may have been for another set, which the
+    /// subscriber is in by now.
+    fn pass_on(&self, set: u32) {
         if let Watched::Subscriber(shared) = &self.what
             && let Some(shared) = shared.upgrade()
+            && shared.set().is_some_and(|its| its != set)
         {
-            shared.leave(set);
+            shared.tell_set();
         }
     }
 }
@@ -119,6 +135,8 @@ impl Member {
 enum Watched {
     Subscriber(Weak<SubscriptionShared>),
     Guard(Weak<Triggered>),
+    /// The set's own bit.
+    Changes,
 }
 
 struct Triggered {
@@ -151,6 +169,18 @@ impl Guard {
         // is told of it.
         self.triggered.is_set.store(true, Ordering::Release);
         self.triggered.number.tell(self.triggered.set as usize);
+    }
+
+    /// Whether it was triggered since the last wait that has reported it.
+    #[inline]
+    pub fn is_triggered(&self) -> bool {
+        // ORDER: Acquire pairs with the release in `trigger`.
+        self.triggered.is_set.load(Ordering::Acquire)
+    }
+
+    /// As if a wait had reported it.
+    pub fn reset(&self) {
+        self.triggered.is_set.store(false, Ordering::Relaxed);
     }
 }
 
@@ -211,7 +241,7 @@ impl WaitSet {
     /// Watches nothing yet.
     ///
     /// # Errors
-    /// [`Error::TooMany`]: a node has 31 at most. What memory and the limit of open files forbid.
+    /// [`Error::TooMany`]: a node has 1,024 at most. What memory and the limit of open files forbid.
     pub fn create(node: &Node) -> Result<WaitSet, Error> {
         WaitSet::of(&node.wake_table()?)
     }
@@ -222,97 +252,40 @@ impl WaitSet {
     /// As for [`create`](Self::create).
     pub fn of(table: &Arc<WakeTable>) -> Result<WaitSet, Error> {
         let place = SetPlace::take(table)?;
-        Ok(WaitSet {
+        let handle = WaitSetHandle::new(table, place.set())?;
+        let own = Member::new(OWN, handle.own().clone(), Watched::Changes);
+        let mut set = WaitSet {
             place,
+            handle,
             members: Vec::new(),
             numbers: HashMap::new(),
             words: Vec::new(),
             loose: Vec::new(),
             quiet: Vec::new(),
             timers: BinaryHeap::new(),
-            keys: 0,
+            has_changes: false,
+            is_closed: false,
             strategy: Strategy::default(),
             ready: Vec::new(),
             streams: Vec::new(),
             sweep: Sweep::default(),
             last: None,
             descriptor: None,
-        })
-    }
-
-    /// Watches a subscriber, until that is dropped or becomes a callback.
-    ///
-    /// # Errors
-    /// [`Error::Setting`] if it is of another node, or in a wait set already.
-    pub fn add(&mut self, subscriber: &Reader) -> Result<Key, Error> {
-        let shared = subscriber.shared();
-        let wrong = |value: &str, remedy| Error::Setting {
-            topic: Some(shared.topic().name.clone()),
-            field: "the subscriber of a wait set",
-            value: value.to_owned(),
-            remedy,
         };
-        if !Arc::ptr_eq(shared.number().table(), self.place.table()) {
-            return Err(wrong("of another node", "make the wait set of the subscriber's own node"));
-        }
-        if !shared.enter(self.place.set()) {
-            return Err(wrong("in a wait set already", "remove it from that one first"));
-        }
-        subscriber.note_place();
-        let key = self.next_key();
-        let what = Watched::Subscriber(Arc::downgrade(shared));
-        self.insert(key, shared.number().clone(), what);
-        Ok(key)
+        set.insert(own);
+        Ok(set)
     }
 
-    /// A guard of this set.
-    ///
-    /// # Errors
-    /// [`Error::TooMany`].
-    pub fn guard(&mut self) -> Result<Guard, Error> {
-        let number = Arc::new(Number::take(self.place.table())?);
-        let (set, key, is_set) = (self.place.set(), self.next_key(), AtomicBool::new(false));
-        let triggered = Arc::new(Triggered { number: number.clone(), set, is_set });
-        let what = Watched::Guard(Arc::downgrade(&triggered));
-        self.insert(key, number, what);
-        Ok(Guard { key, triggered })
-    }
-
-    /// Has a wait end every `period`, the first time after one period. What was missed because nobody
-    /// waited is reported once.
-    ///
-    /// # Errors
-    /// [`Error::Setting`] for a period of 0.
-    pub fn timer(&mut self, period: Duration) -> Result<Key, Error> {
-        let period_ns = u64::try_from(period.as_nanos()).unwrap_or(NEVER);
-        if period_ns == 0 {
-            let (field, value) = ("period", "0".to_owned());
-            let remedy = "a timer's period is at least a nanosecond";
-            return Err(Error::Setting { topic: None, field, value, remedy });
-        }
-        let key = self.next_key();
-        let due_ns = wait::now_ns().saturating_add(period_ns);
-        self.timers.push(Timer { due_ns, period_ns, key });
-        self.raise_descriptor();
-        Ok(key)
-    }
-
-    /// Watches it no longer. False if it did not.
-    pub fn remove(&mut self, key: Key) -> bool {
-        let timers = self.timers.len();
-        self.timers.retain(|timer| timer.key != key);
-        let number = self.numbers.get(&key).copied();
-        if let Some(number) = number {
-            self.forget(number);
-        }
-        number.is_some() || self.timers.len() < timers
+    /// For other threads: changes what it watches.
+    pub fn handle(&self) -> &WaitSetHandle {
+        &self.handle
     }
 
     /// Does not report it before what is returned is dropped. `None` if it is no subscriber of the set.
-    pub fn pause(&mut self, key: Key) -> Option<Paused> {
+    pub fn pause(&self, key: Key) -> Option<Paused> {
         let number = *self.numbers.get(&key)?;
         let member = self.members[number as usize].as_ref()?;
-        if matches!(member.what, Watched::Guard(_)) {
+        if !matches!(member.what, Watched::Subscriber(_)) {
             return None;
         }
         let (number, is_paused) = (member.number.clone(), member.is_paused.clone());
@@ -325,18 +298,36 @@ impl WaitSet {
     /// `CLOCK_MONOTONIC` reads `until_ns`.
     ///
     /// # Errors
-    /// [`Error::Forked`].
+    /// [`Error::Closed`], [`Error::Forked`].
     pub fn wait(&mut self, how: Wait, until_ns: u64) -> Result<&[Key], Error> {
-        if self.place.table().is_forked() {
-            return Err(Error::Forked);
+        self.wait_by(|| how, until_ns)
+    }
+
+    /// The same; `how` is asked again if the [handle](WaitSetHandle::wait_anew) says so.
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    #[inline]
+    pub fn wait_by(&mut self, how: impl Fn() -> Wait, until_ns: u64) -> Result<&[Key], Error> {
+        if self.is_closed || self.place.table().is_forked() {
+            return Err(if self.is_closed { CLOSED } else { Error::Forked });
         }
         self.ready.clear();
-        if until_ns != NEVER && wait::now_ns() >= until_ns {
-            self.glance();
-        } else {
-            let mut strategy = std::mem::take(&mut self.strategy);
-            strategy.wait(how, self, until_ns);
-            self.strategy = strategy;
+        loop {
+            if until_ns != NEVER && wait::now_ns() >= until_ns {
+                self.glance();
+            } else {
+                let mut strategy = std::mem::take(&mut self.strategy);
+                strategy.wait(how(), self, until_ns);
+                self.strategy = strategy;
+            }
+            if !self.has_changes {
+                break;
+            }
+            self.take_changes()?;
+            if !self.ready.is_empty() {
+                break;
+            }
         }
         if self.descriptor.is_some() {
             self.settle_descriptor();
@@ -344,22 +335,63 @@ impl WaitSet {
         Ok(&self.ready)
     }
 
-    /// A descriptor for somebody's epoll, the caller's own: readable when a [`wait`](Self::wait) may have
-    /// something to report, until a wait has reported nothing. To wait with a limit that is over tells.
-    /// Each call duplicates the same one.
-    ///
-    /// # Errors
-    /// What the limit of open files forbids. [`Error::Forked`].
-    pub fn descriptor(&mut self) -> Result<OwnedFd, Error> {
-        if self.place.table().is_forked() {
-            return Err(Error::Forked);
+    /// What the last wait has reported, or the last look at the timers.
+    pub fn ready(&self) -> &[Key] {
+        &self.ready
+    }
+
+    /// Whether somebody has told of news since the last wait: what that wait has reported need not be looked
+    /// at for this.
+    #[inline]
+    pub fn has_been_told(&self) -> bool {
+        self.is_told()
+    }
+
+    /// Whether there are timers.
+    #[inline]
+    pub fn has_timers(&self) -> bool {
+        !self.timers.is_empty()
+    }
+
+    /// The timers that are due, without a look at anything else.
+    #[inline]
+    pub fn due_timers(&mut self) -> &[Key] {
+        self.ready.clear();
+        if !self.timers.is_empty() {
+            self.look_at_timers();
         }
-        let descriptor = match &mut self.descriptor {
-            Some(descriptor) => descriptor,
-            none => none.insert(SetDescriptor::new(self.place.table())?),
+        &self.ready
+    }
+
+    #[cold]
+    fn take_changes(&mut self) -> Result<(), Error> {
+        self.has_changes = false;
+        let Some(changes) = self.handle.take_changes() else {
+            self.is_closed = true;
+            self.ready.clear();
+            self.members.clear();
+            return Err(CLOSED);
         };
-        descriptor.raise(); // nobody has looked yet
-        descriptor.duplicate()
+        for change in changes {
+            match change {
+                Change::Insert(member) => self.insert(member),
+                Change::Timer(timer) => self.timers.push(timer),
+                Change::Remove(key) => {
+                    self.timers.retain(|timer| timer.key != key);
+                    self.ready.retain(|ready| *ready != key);
+                    if let Some(number) = self.numbers.get(&key).copied() {
+                        self.forget(number);
+                    }
+                }
+                Change::Descriptor(descriptor) => self.descriptor = Some(descriptor),
+            }
+        }
+        self.tell_apart();
+        // What has been added is not armed before a wait has looked at it.
+        if let Some(descriptor) = &mut self.descriptor {
+            descriptor.raise();
+        }
+        Ok(())
     }
 
     /// The descriptor is readable while something is left to report, and armed otherwise.
@@ -389,36 +421,20 @@ impl WaitSet {
         self.look();
     }
 
-    fn next_key(&mut self) -> Key {
-        self.keys += 1;
-        Key(self.keys - 1)
-    }
-
-    fn insert(&mut self, key: Key, number: Arc<Number>, what: Watched) {
-        let is_paused = Arc::new(AtomicBool::new(false));
-        let member = Member { key, number, what, is_paused, next: PrefetchList::default() };
+    fn insert(&mut self, member: Member) {
         let number = member.number.get();
         let at = number as usize;
         if self.members.len() <= at {
             self.members.resize_with(at + 1, || None);
         }
+        self.numbers.insert(member.key, number);
         self.members[at] = Some(member);
-        self.numbers.insert(key, number);
         let (word, bit) = place(number);
         match self.words.iter_mut().find(|(known, _)| *known == word) {
             Some((_, mask)) => *mask |= bit,
             None => self.words.push((word, bit)),
         }
         self.loose.push(number);
-        self.tell_apart();
-        self.raise_descriptor();
-    }
-
-    /// What has been added is not armed before a wait has looked at it.
-    fn raise_descriptor(&mut self) {
-        if let Some(descriptor) = &mut self.descriptor {
-            descriptor.raise();
-        }
     }
 
     /// The members have changed: what has been learnt of them is forgotten.
@@ -435,12 +451,21 @@ impl WaitSet {
     fn forget(&mut self, number: u32) {
         let Some(member) = self.members[number as usize].take() else { return };
         self.numbers.remove(&member.key);
-        member.leave(self.place.set());
         let (word, bit) = place(number);
         self.words.iter_mut().filter(|(at, _)| *at == word).for_each(|(_, mask)| *mask &= !bit);
         self.words.retain(|(_, mask)| *mask != 0);
         self.loose.retain(|at| *at != number);
-        self.tell_apart();
+        member.pass_on(self.place.set());
+    }
+
+    /// A look has found that a member is gone.
+    #[cold]
+    fn lose(&mut self, number: u32) {
+        if let Some(member) = &self.members[number as usize] {
+            self.handle.forget(member.key);
+            self.forget(number);
+            self.tell_apart();
+        }
     }
 
     /// Whether anybody has told of news.
@@ -451,8 +476,12 @@ impl WaitSet {
         self.words.iter().any(|(word, mask)| ready[*word].load(Ordering::Relaxed) & mask != 0)
     }
 
-    /// Looks at what is not armed, and at what it has been told of. True if there is something to report.
+    /// Looks at what is not armed, and at what it has been told of. True if there is something to report, or
+    /// to take up.
     fn look(&mut self) -> bool {
+        if !self.timers.is_empty() {
+            self.look_at_timers();
+        }
         for (word, mask) in &self.words {
             let mut bits = notify::collect(&self.place.table().ready().ready[*word], *mask);
             while bits != 0 {
@@ -467,8 +496,7 @@ impl WaitSet {
         if !self.loose.is_empty() {
             self.look_at_loose();
         }
-        self.look_at_timers();
-        !self.ready.is_empty()
+        !self.ready.is_empty() || self.has_changes
     }
 
     fn look_at_loose(&mut self) {
@@ -486,7 +514,7 @@ impl WaitSet {
             }
             News::Paused => false, // who resumes it tells
             News::Gone => {
-                self.forget(*number);
+                self.lose(*number);
                 false
             }
         });
@@ -527,6 +555,10 @@ impl WaitSet {
                 let is_set = &triggered.is_set;
                 is_set.load(Ordering::Relaxed) && is_set.swap(false, Ordering::Acquire)
             }
+            Watched::Changes => {
+                self.has_changes |= self.handle.is_changed();
+                false
+            }
         };
         match is_news {
             true => {
@@ -547,9 +579,6 @@ impl WaitSet {
     }
 
     fn look_at_timers(&mut self) {
-        if self.timers.is_empty() {
-            return;
-        }
         let now_ns = wait::now_ns();
         while let Some(mut timer) = self.timers.peek_mut()
             && timer.due_ns <= now_ns
@@ -588,6 +617,8 @@ impl WaitSet {
     }
 }
 
+/// The key of the set's own bit, which is never reported.
+const OWN: Key = Key(u64::MAX);
 /// So many subscribers are predicted one by one. Each takes a fit, some µs, for each of its samples.
 const STREAMS_MAX: usize = 8;
 
@@ -674,12 +705,17 @@ impl Waiter for WaitSet {
     }
 }
 
+impl Deref for WaitSet {
+    type Target = WaitSetHandle;
+
+    fn deref(&self) -> &WaitSetHandle {
+        &self.handle
+    }
+}
+
 impl Drop for WaitSet {
     fn drop(&mut self) {
-        if self.place.table().is_forked() {
-            return;
-        }
-        self.members.iter().flatten().for_each(|member| member.leave(self.place.set()));
+        self.handle.close();
     }
 }
 

@@ -6,13 +6,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
 use crate::data_plane::layout::{
-    READY_TABLE_BYTES, READY_WORDS, ReadyTable, SET_HEADS_BYTES, SETS_MAX, SetHead,
+    READY_TABLE_BYTES, READY_WORDS, ReadyTable, SET_HEADS_BYTES, SET_LINES, SETS_MAX,
+    SETS_PER_LINE, SetHeads, set_number,
 };
 use crate::error::Error;
 use crate::limits::ENDPOINTS_MAX;
 use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
-use crate::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, lock};
+use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use crate::topic::EndpointId;
 use crate::waiting::notify::{self, Notifier, SetSleep};
 use crate::waiting::set_descriptor::Raise;
@@ -43,8 +44,8 @@ pub struct WakeTable {
 struct Used {
     numbers: [u64; READY_WORDS],
     sets: [bool; SETS_MAX],
-    /// The last sleep of each set, also of those that are gone.
-    sleeps: [u64; SETS_MAX],
+    /// No set that is gone has slept more often.
+    sleeps: u64,
 }
 
 impl WakeTable {
@@ -54,7 +55,7 @@ impl WakeTable {
         let (ready, ready_fd) =
             Segment::create("myelin-ready", READY_TABLE_BYTES, Writers::Everyone)?;
         let (pipe, pipe_fd) = wake_fd::pipe()?;
-        let (numbers, sets, sleeps) = ([0; READY_WORDS], [false; SETS_MAX], [0; SETS_MAX]);
+        let (numbers, sets, sleeps) = ([0; READY_WORDS], [false; SETS_MAX], 0);
         Ok(Arc::new(WakeTable {
             heads,
             heads_fd,
@@ -122,9 +123,9 @@ impl WakeTable {
         &self.tasks
     }
 
-    fn heads(&self) -> &[SetHead] {
-        // SAFETY: atomics and padding in our own mapping, which was made for so many.
-        unsafe { self.heads.array(0, SETS_MAX as u64) }
+    fn heads(&self) -> &SetHeads {
+        // SAFETY: atomics in our own mapping, which was made for them.
+        unsafe { self.heads.at(0) }
     }
 
     pub(crate) fn ready(&self) -> &ReadyTable {
@@ -194,16 +195,16 @@ pub(crate) struct SetPlace {
 impl SetPlace {
     pub(crate) fn take(table: &Arc<WakeTable>) -> Result<SetPlace, Error> {
         let mut used = lock(&table.used);
-        let free = used.sets.iter().position(|is_used| !is_used);
-        let (what, limit) = ("wait sets of one node", SETS_MAX as u64);
+        let free = (0..SETS_MAX).map(set_number).find(|set| !used.sets[*set as usize]);
+        let (what, limit) = ("wait sets and executors of one node", SETS_MAX as u64);
         let set = free.ok_or(Error::TooMany { topic: None, what, limit })?;
-        used.sets[set] = true;
+        used.sets[set as usize] = true;
         if cfg!(loom) {
             // In a model, what lies there begins before there are two threads.
             table.heads();
             table.ready();
         }
-        Ok(SetPlace { table: table.clone(), set: set as u32, sleeps: used.sleeps[set] })
+        Ok(SetPlace { table: table.clone(), set, sleeps: used.sleeps })
     }
 
     pub(crate) fn set(&self) -> u32 {
@@ -226,26 +227,26 @@ impl SetPlace {
 
     fn fall_asleep_by(&mut self, descriptor: bool) -> u32 {
         self.sleeps += 1;
-        let sleep = SetSleep::new(self.sleeps, descriptor);
-        notify::fall_asleep(&self.head().asleep, &self.wake_word().wakes, sleep.0)
+        let sleep = SetSleep::new(self.sleeps, self.set, descriptor);
+        notify::fall_asleep(self.asleep(), self.wakes(), sleep.0)
     }
 
     /// Sleeps until it has been woken since then. False if the time was up.
     pub(crate) fn sleep(&self, count: u32, until_ns: u64) -> bool {
-        wait::sleep(&self.wake_word().wakes, count, until_ns)
+        wait::sleep(self.wakes(), count, until_ns)
     }
 
     /// The set's thread runs again.
     pub(crate) fn wake_up(&self) {
-        notify::wake_up(&self.head().asleep);
+        notify::wake_up(self.asleep());
     }
 
-    fn head(&self) -> &SetHead {
-        &self.table.heads()[self.set as usize]
+    fn asleep(&self) -> &AtomicU64 {
+        &self.table.heads().asleep[self.set as usize]
     }
 
-    fn wake_word(&self) -> &crate::data_plane::layout::WakeWord {
-        &self.table.ready().wake_words[self.set as usize]
+    fn wakes(&self) -> &AtomicU32 {
+        &self.table.ready().wakes[self.set as usize]
     }
 }
 
@@ -253,7 +254,7 @@ impl Drop for SetPlace {
     fn drop(&mut self) {
         if let Some(mut used) = self.table.used() {
             used.sets[self.set as usize] = false;
-            used.sleeps[self.set as usize] = self.sleeps;
+            used.sleeps = used.sleeps.max(self.sleeps);
         }
     }
 }
@@ -264,7 +265,8 @@ pub(crate) struct WakeTableView {
     heads: Segment,
     ready: Segment,
     pipe: WakeEnd,
-    notifiers: [Notifier; SETS_MAX],
+    /// By line. Sets of one line share one: it notes a sleep of one of them, and no two are the same.
+    notifiers: [Notifier; SET_LINES],
 }
 
 impl WakeTableView {
@@ -278,16 +280,16 @@ impl WakeTableView {
 
     /// P8 for subscriber `number`, which is in `set`. Whether the set will look for certain.
     pub(crate) fn notify(&self, set: usize, number: u32) -> bool {
-        // SAFETY: atomics and padding within checked segments; the heads are loaded only.
-        let (heads, ready): (&[SetHead], &ReadyTable) =
-            unsafe { (self.heads.array(0, SETS_MAX as u64), self.ready.at(0)) };
-        notify(heads, ready, &self.pipe, set, number, &self.notifiers[set])
+        // SAFETY: atomics within checked segments; the heads are loaded only.
+        let (heads, ready): (&SetHeads, &ReadyTable) =
+            unsafe { (self.heads.at(0), self.ready.at(0)) };
+        notify(heads, ready, &self.pipe, set, number, &self.notifiers[set / SETS_PER_LINE])
     }
 }
 
 /// P8 for `number`, which is in `set`. Whether the set will look for certain.
 fn notify(
-    heads: &[SetHead],
+    heads: &SetHeads,
     ready: &ReadyTable,
     pipe: &WakeEnd,
     set: usize,
@@ -297,9 +299,9 @@ fn notify(
     let (word, bit) = place(number);
     let wake = |sleep: SetSleep| match sleep.is_by_descriptor() {
         true => pipe.wake(),
-        false => wait::count_and_wake(&ready.wake_words[set].wakes),
+        false => wait::count_and_wake(&ready.wakes[set]),
     };
-    notify::notify_set(&ready.ready[word], bit, &heads[set].asleep, notifier, wake)
+    notify::notify_set(&ready.ready[word], bit, &heads.asleep[set], notifier, wake)
 }
 
 /// A table as it is passed to a publisher.

@@ -9,8 +9,9 @@ use std::time::Duration;
 
 use myelin_shm::Error;
 use myelin_shm::data_plane::layout::{
-    INLINE, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, SUBSCRIPTION_MAGIC, VERSION,
-    WAKE_SEGMENT_BYTES, WakeSegment, WakeWord, connections_offset, subscription_begin,
+    INLINE, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, READY_TABLE_BYTES, SET_HEADS_BYTES,
+    SUBSCRIPTION_MAGIC, VERSION, WAKE_SEGMENT_BYTES, WakeSegment, WakeWord, connections_offset,
+    subscription_begin,
 };
 use myelin_shm::data_plane::publication::{RemoteSubscriber, Waking, Writer};
 use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
@@ -291,9 +292,12 @@ pub fn reader(qos: SubscriberQos) -> (Reader, Arc<SubscriptionShared>) {
 
 /// A wake word with a wake table of nobody's.
 pub fn waking(wake_word: &Memory, wake_end: Option<OwnedFd>) -> Waking {
-    let of = |writers| Memory::new(writers).descriptor();
-    let pipe = std::io::pipe().unwrap().1.into();
-    let table = PassedTable { heads: of(Writers::Owner), ready: of(Writers::Everyone), pipe };
+    let of = |bytes, writers| Segment::create("hostile", bytes, writers).unwrap().1;
+    let table = PassedTable {
+        heads: of(SET_HEADS_BYTES, Writers::Owner),
+        ready: of(READY_TABLE_BYTES, Writers::Everyone),
+        pipe: std::io::pipe().unwrap().1.into(),
+    };
     Waking { wake_word: wake_word.descriptor(), table, wake_end }
 }
 

@@ -124,6 +124,33 @@ fn is_triggered() {
     drop(triggering.join().unwrap());
 }
 
+/// Another thread adds a member, of which there is a sample, while the set falls asleep.
+fn is_added_to() {
+    let (mut set, mut readers, mut writers) = members(1);
+    writers[0].publish_copy(&[1]).unwrap();
+    let (handle, reader) = (set.handle().clone(), Kept::new(readers.pop().unwrap()));
+    let adding = thread::spawn(move || {
+        let key = handle.add(&reader).unwrap();
+        (handle, reader, key)
+    });
+    let reported = set.wait(Wait::Block, NEVER).unwrap().to_vec();
+    let (handle, reader, key) = adding.join().unwrap();
+    assert_eq!(reported, [key]);
+    drop((handle, reader));
+}
+
+/// Another thread closes the set while it falls asleep.
+fn is_closed() {
+    let (mut set, ..) = members(0);
+    let handle = set.handle().clone();
+    let closing = thread::spawn(move || {
+        handle.close();
+        handle
+    });
+    assert!(set.wait(Wait::Block, NEVER).is_err());
+    drop(closing.join().unwrap());
+}
+
 /// The set is in somebody's epoll: its descriptor, the system's own, is readable when something is left.
 fn by_descriptor() {
     let (mut set, mut readers, mut writers) = members(1);
@@ -187,6 +214,18 @@ fn what_the_dead_have_left_is_reported() {
 #[test]
 fn a_guard_ends_a_wait() {
     explore("wait set: guard", PREEMPTIONS, 10, is_triggered);
+}
+
+#[test]
+fn changes_of_another_thread_are_taken_up() {
+    explore("wait set: added to", PREEMPTIONS, 20, is_added_to);
+    explore("wait set: closed", PREEMPTIONS, 10, is_closed);
+}
+
+#[test]
+#[should_panic(expected = "deadlock")]
+fn mutant_without_s2_when_it_is_closed() {
+    mutant(Step::S2, is_closed);
 }
 
 #[test]

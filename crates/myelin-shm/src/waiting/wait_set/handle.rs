@@ -1,0 +1,332 @@
+//! What any thread does with a wait set: it adds and removes, closes, and makes guards. The set takes the
+//! changes up in its next look. If it sleeps, a change wakes it: by a bit of the ready table, as a guard
+//! does, so a look costs nothing for it.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::{Guard, Key, Member, Timer, Triggered, Watched};
+use crate::data_plane::subscription::{Reader, SubscriptionShared};
+use crate::error::Error;
+use crate::os::descriptor::duplicate;
+use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock};
+use crate::waiting::set_descriptor::{Raise, SetDescriptor};
+use crate::waiting::wait::{self, NEVER};
+use crate::waiting::wake_table::{Number, WakeTable};
+
+/// Changes a wait set from any thread, also while another one waits in it. Clones are of the same set.
+#[derive(Clone)]
+pub struct WaitSetHandle(Arc<Shared>);
+
+struct Shared {
+    table: Arc<WakeTable>,
+    set: u32,
+    /// The bit that has the set look for changes.
+    own: Arc<Number>,
+    is_changed: AtomicBool,
+    members: Mutex<Members>,
+}
+
+#[derive(Default)]
+struct Members {
+    keys: u64,
+    watched: HashMap<Key, Registered>,
+    /// What the set has not taken up, in order.
+    changes: Vec<Change>,
+    descriptor: Option<(OwnedFd, Arc<Raise>)>,
+    is_closed: bool,
+    /// With so many members, the next one that comes has those looked for that are gone.
+    prune_at: usize,
+}
+
+enum Registered {
+    Subscriber(Weak<SubscriptionShared>),
+    Guard(Weak<Triggered>),
+    Timer,
+}
+
+pub(super) enum Change {
+    Insert(Member),
+    Timer(Timer),
+    Remove(Key),
+    Descriptor(SetDescriptor),
+}
+
+impl Change {
+    fn inserts(&self, key: Key) -> bool {
+        match self {
+            Change::Insert(member) => member.key == key,
+            Change::Timer(timer) => timer.key == key,
+            Change::Remove(_) | Change::Descriptor(_) => false,
+        }
+    }
+}
+
+impl Registered {
+    /// Its subscriber, if the set is to watch it no longer.
+    fn leave(self, set: u32) -> Option<Arc<SubscriptionShared>> {
+        let Registered::Subscriber(shared) = self else { return None };
+        let shared = shared.upgrade()?;
+        shared.leave(set);
+        Some(shared)
+    }
+
+    /// Whether it is still there; a subscriber that had to be looked into.
+    fn is_there(&self, set: u32) -> (bool, Option<Arc<SubscriptionShared>>) {
+        match self {
+            Registered::Subscriber(shared) => {
+                let shared = shared.upgrade();
+                (shared.as_ref().is_some_and(|it| it.set() == Some(set)), shared)
+            }
+            Registered::Guard(triggered) => (triggered.strong_count() > 0, None),
+            Registered::Timer => (true, None),
+        }
+    }
+}
+
+impl Members {
+    fn next_key(&mut self) -> Key {
+        self.keys += 1;
+        Key(self.keys - 1)
+    }
+
+    /// The set is to forget it, or never learns of it.
+    fn withdraw(&mut self, key: Key) {
+        match self.changes.iter().position(|change| change.inserts(key)) {
+            Some(at) => drop(self.changes.remove(at)),
+            None => self.changes.push(Change::Remove(key)),
+        }
+    }
+
+    /// Forgets members that are gone if there are many members: they may come and go although nobody waits.
+    /// Returns what must not be dropped before the lock.
+    fn prune(&mut self, set: u32) -> Vec<Arc<SubscriptionShared>> {
+        let mut seen = Vec::new();
+        if self.watched.len() < self.prune_at.max(PRUNE_MIN) {
+            return seen;
+        }
+        let is_gone = |(key, its): (&Key, &Registered)| {
+            let (is_there, shared) = its.is_there(set);
+            seen.extend(shared);
+            (!is_there).then_some(*key)
+        };
+        let gone: Vec<Key> = self.watched.iter().filter_map(is_gone).collect();
+        for key in gone {
+            self.watched.remove(&key);
+            self.withdraw(key);
+        }
+        self.prune_at = 2 * self.watched.len();
+        seen
+    }
+}
+
+impl WaitSetHandle {
+    pub(super) fn new(table: &Arc<WakeTable>, set: u32) -> Result<WaitSetHandle, Error> {
+        Ok(WaitSetHandle(Arc::new(Shared {
+            table: table.clone(),
+            set,
+            own: Arc::new(Number::take(table)?),
+            is_changed: AtomicBool::new(false),
+            members: Mutex::new(Members::default()),
+        })))
+    }
+
+    pub(super) fn own(&self) -> &Arc<Number> {
+        &self.0.own
+    }
+
+    /// Whether there is something to take up.
+    pub(super) fn is_changed(&self) -> bool {
+        // ORDER: Relaxed: the lock in `take_changes` acquires.
+        self.0.is_changed.load(Ordering::Relaxed)
+    }
+
+    /// What is to be taken up, once. `None`: it is closed.
+    pub(super) fn take_changes(&self) -> Option<Vec<Change>> {
+        let mut members = lock(&self.0.members);
+        self.0.is_changed.store(false, Ordering::Relaxed);
+        (!members.is_closed).then(|| std::mem::take(&mut members.changes))
+    }
+
+    /// The set has found that it is gone.
+    pub(super) fn forget(&self, key: Key) {
+        lock(&self.0.members).watched.remove(&key);
+    }
+
+    fn open(&self) -> Result<MutexGuard<'_, Members>, Error> {
+        if self.is_forked() {
+            return Err(Error::Forked);
+        }
+        let members = lock(&self.0.members);
+        if members.is_closed { Err(CLOSED) } else { Ok(members) }
+    }
+
+    /// Has the set take up what has been changed.
+    fn tell(&self) {
+        // ORDER: Relaxed: the set, which is told of it below, takes the lock under which it was changed.
+        self.0.is_changed.store(true, Ordering::Relaxed);
+        self.0.own.tell(self.0.set as usize);
+    }
+
+    /// Watches a subscriber, until that is removed, dropped or becomes a callback.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if it is of another node, or in a wait set already. [`Error::Closed`],
+    /// [`Error::Forked`].
+    pub fn add(&self, subscriber: &Reader) -> Result<Key, Error> {
+        let shared = subscriber.shared();
+        let wrong = |value: &str, remedy| Error::Setting {
+            topic: Some(shared.topic().name.clone()),
+            field: "the subscriber of a wait set",
+            value: value.to_owned(),
+            remedy,
+        };
+        if !Arc::ptr_eq(shared.number().table(), &self.0.table) {
+            return Err(wrong("of another node", "make the wait set of the subscriber's own node"));
+        }
+        let _seen; // dropped after the lock
+        let mut members = self.open()?;
+        if !shared.enter(self.0.set) {
+            return Err(wrong("in a wait set already", "remove it from that one first"));
+        }
+        subscriber.note_place();
+        _seen = members.prune(self.0.set);
+        let (key, weak) = (members.next_key(), Arc::downgrade(shared));
+        let what = Watched::Subscriber(weak.clone());
+        members.watched.insert(key, Registered::Subscriber(weak));
+        members.changes.push(Change::Insert(Member::new(key, shared.number().clone(), what)));
+        drop(members);
+        self.tell();
+        Ok(key)
+    }
+
+    /// A guard of this set. It may outlive the set: triggering it then does nothing.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`], [`Error::Closed`], [`Error::Forked`].
+    pub fn guard(&self) -> Result<Guard, Error> {
+        let _seen; // as above
+        let mut members = self.open()?;
+        _seen = members.prune(self.0.set);
+        let number = Arc::new(Number::take(&self.0.table)?);
+        let (set, key, is_set) = (self.0.set, members.next_key(), AtomicBool::new(false));
+        let triggered = Arc::new(Triggered { number: number.clone(), set, is_set });
+        let weak = Arc::downgrade(&triggered);
+        let what = Watched::Guard(weak.clone());
+        members.watched.insert(key, Registered::Guard(weak));
+        members.changes.push(Change::Insert(Member::new(key, number, what)));
+        drop(members);
+        self.tell();
+        Ok(Guard { key, triggered })
+    }
+
+    /// Has a wait end every `period`, the first time after one period. Periods that pass while nobody waits
+    /// are reported once.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a period of 0. [`Error::Closed`], [`Error::Forked`].
+    pub fn timer(&self, period: Duration) -> Result<Key, Error> {
+        let period_ns = u64::try_from(period.as_nanos()).unwrap_or(NEVER);
+        if period_ns == 0 {
+            let (field, value) = ("period", "0".to_owned());
+            let remedy = "a timer's period is at least a nanosecond";
+            return Err(Error::Setting { topic: None, field, value, remedy });
+        }
+        let mut members = self.open()?;
+        let key = members.next_key();
+        let due_ns = wait::now_ns().saturating_add(period_ns);
+        members.watched.insert(key, Registered::Timer);
+        members.changes.push(Change::Timer(Timer { due_ns, period_ns, key }));
+        drop(members);
+        self.tell();
+        Ok(key)
+    }
+
+    /// Watches it no longer: it may go into another set at once. A wait that another thread is just ending
+    /// may still report it. False if it is not in the set.
+    pub fn remove(&self, key: Key) -> bool {
+        let _left; // dropped after the lock
+        let Ok(mut members) = self.open() else { return false };
+        let Some(registered) = members.watched.remove(&key) else { return false };
+        _left = registered.leave(self.0.set);
+        members.withdraw(key);
+        drop(members);
+        self.tell();
+        true
+    }
+
+    /// Whether it is in the set, as far as is known: it may be gone, and nobody has looked since.
+    pub fn contains(&self, key: Key) -> bool {
+        self.open().is_ok_and(|members| members.watched.contains_key(&key))
+    }
+
+    /// A descriptor for somebody's epoll, the caller's own: readable when a wait may have something to
+    /// report, until a wait has reported nothing. A wait with a limit that is over says what. Each call
+    /// duplicates the same descriptor.
+    ///
+    /// # Errors
+    /// What the limit of open files forbids. [`Error::Closed`], [`Error::Forked`].
+    pub fn descriptor(&self) -> Result<OwnedFd, Error> {
+        let mut members = self.open()?;
+        if members.descriptor.is_none() {
+            let made = SetDescriptor::new(&self.0.table)?;
+            members.descriptor = Some((made.duplicate()?, made.raise_handle()));
+            members.changes.push(Change::Descriptor(made));
+        }
+        let (descriptor, raise) = members.descriptor.as_ref().expect("it was made above");
+        raise.raise(); // nobody has looked yet
+        let own = duplicate(descriptor.as_fd(), "making a wait set's descriptor")?;
+        drop(members);
+        self.tell();
+        Ok(own)
+    }
+
+    /// Has the wait under way begin again, or the next one: something that it goes by has changed.
+    pub fn wait_anew(&self) {
+        if !self.is_forked() {
+            self.tell();
+        }
+    }
+
+    /// Watches nothing any more, for ever. The wait that is under way ends with [`Error::Closed`], and so
+    /// does each later one. What it watched goes on.
+    pub fn close(&self) {
+        let Ok(mut members) = self.open() else { return };
+        members.is_closed = true;
+        let (watched, changes, descriptor) = (
+            std::mem::take(&mut members.watched),
+            std::mem::take(&mut members.changes),
+            members.descriptor.take(),
+        );
+        drop(members);
+        if let Some((_, raise)) = &descriptor {
+            raise.raise(); // who polls it waits, and hears of the end
+        }
+        self.tell();
+        watched.into_values().for_each(|its| drop(its.leave(self.0.set)));
+        drop(changes);
+    }
+
+    /// Whether it is closed.
+    pub fn is_closed(&self) -> bool {
+        !self.is_forked() && lock(&self.0.members).is_closed
+    }
+
+    /// Whether this is a child of the process that made it: other threads may have been anywhere.
+    pub fn is_forked(&self) -> bool {
+        self.0.table.is_forked()
+    }
+}
+
+/// Of a set that is closed.
+pub(super) const CLOSED: Error = Error::Closed { what: "wait set" };
+/// Fewer members are not worth looking for those that are gone.
+const PRUNE_MIN: usize = 64;
+
+impl std::fmt::Debug for WaitSetHandle {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("WaitSetHandle").field("set", &self.0.set).finish_non_exhaustive()
+    }
+}
