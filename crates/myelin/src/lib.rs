@@ -41,9 +41,9 @@
 //! | name what is carried, and how | [`Node::topic`], then [`Topic`]'s settings |
 //! | send | [`Publisher::publish_copy`], or [`loan`](Publisher::loan), write, [`publish`](Loan::publish) |
 //! | receive | [`Subscriber::take`], [`receive`](Subscriber::receive), [`on_sample`](Subscriber::on_sample), or [`FdSubscriber`] in an epoll loop |
-//! | wait for many topics in one thread | [`Node::wait_set`], then [`WaitSet::add`], [`WaitSet::wait`]; with functions, [`Node::executor`]; in somebody's epoll, [`WaitSet::descriptor`] |
+//! | wait for many topics in one thread | [`Node::wait_set`], then [`WaitSetHandle::add`], [`WaitSet::wait`]; with functions, [`Node::executor`]; in somebody's epoll, [`WaitSetHandle::descriptor`] |
 //! | ask and answer | [`Node::service`], [`Node::client`], then [`Client::call`] |
-//! | end a wait | [`Subscriber::interrupter`], [`WaitSet::guard`] |
+//! | end a wait | [`Subscriber::interrupter`], [`WaitSetHandle::guard`] |
 //! | receive in an asynchronous task | `Subscriber::into_stream` (feature `stream`) |
 //! | know | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched); of all, [`Node::graph`] |
 //!
@@ -90,7 +90,7 @@ pub use bounded_vec::BoundedVec;
 pub use callback::Callback;
 pub use clock::now;
 pub use dynamic::{DynamicType, Layout};
-pub use executor::Executor;
+pub use executor::{Executor, ExecutorHandle};
 pub use fixed_string::FixedString;
 #[cfg(feature = "bytemuck")]
 pub use foreign::Pod;
@@ -125,4 +125,6 @@ pub use shared_publisher::{SharedLoan, SharedPublisher};
 pub use stream::SampleStream;
 pub use subscriber::{FdSubscriber, Interrupter, Subscriber};
 pub use topic::{PublisherBuilder, SubscriberBuilder, Topic};
-pub use wait_set::{Guard, Key, WaitSet};
+#[doc(hidden)]
+pub use wait_set::KeyMap;
+pub use wait_set::{Guard, Key, WaitSet, WaitSetHandle};

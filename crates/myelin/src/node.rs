@@ -155,7 +155,7 @@ impl Node {
     /// A wait set, for one thread to wait for many of this node's subscribers.
     ///
     /// # Errors
-    /// [`Error::TooMany`]: a node has 31 at most. What memory and the limit of open files forbid.
+    /// [`Error::TooMany`]: a node has 1,024 at most. What memory and the limit of open files forbid.
     pub fn wait_set(&self) -> Result<WaitSet, Error> {
         myelin_shm::waiting::wait_set::WaitSet::create(&self.inner).map(WaitSet::new)
     }

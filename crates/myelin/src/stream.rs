@@ -19,7 +19,7 @@ use crate::{Error, Event};
 ///
 /// No runtime is asked for: a thread of the node's wakes the tasks of all its streams. That is one wake-up
 /// more than for a thread that waits by itself. Who has a reactor and minds gives it the descriptor of a
-/// [wait set](crate::WaitSet::descriptor) or of an [`FdSubscriber`](crate::FdSubscriber), and takes when that
+/// [wait set](crate::WaitSetHandle::descriptor) or of an [`FdSubscriber`](crate::FdSubscriber), and takes when that
 /// is readable.
 ///
 /// An error comes as an item; the stream goes on after it. A task that takes without a pause, because

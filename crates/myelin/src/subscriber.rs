@@ -234,8 +234,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// first stream starts a thread, which ends with the last.
     ///
     /// # Errors
-    /// [`Error::TooMany`]: the streams of a node take one of its 31 wait sets. [`Error::System`] if there
-    /// can be no further thread.
+    /// [`Error::TooMany`]: the streams of a node take one of its wait sets. [`Error::System`] if there can be
+    /// no further thread.
     #[cfg(feature = "stream")]
     pub fn into_stream(self) -> Result<SampleStream<T>, Error> {
         let inner = myelin_shm::waiting::tasks::TaskSubscriber::new(self.inner)?;

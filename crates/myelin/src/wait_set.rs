@@ -1,6 +1,11 @@
 //! One thread that waits for many topics.
 
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::ops::Deref;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use myelin_shm::waiting::wait_set as shm;
@@ -15,8 +20,11 @@ use crate::{Error, Wait};
 /// [`Node::wait_set`](crate::Node::wait_set).
 ///
 /// It only waits: the subscribers stay the user's own, to be taken from in any way, while they are in
-/// the set too. A wait costs what is ready, whatever the number of what is watched. One thread at a
-/// time uses it, and it can be sent to another.
+/// the set too. A wait costs what is ready, whatever the number of what is watched.
+///
+/// One thread waits, and the set can be sent to another one. Any thread changes it meanwhile, by its
+/// [handle](WaitSet::handle), which has all methods but [`wait`](WaitSet::wait): the wait under way takes
+/// the change up. A node has 1,024 wait sets at most.
 ///
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
@@ -59,44 +67,39 @@ use crate::{Error, Wait};
 #[derive(Debug)]
 pub struct WaitSet {
     inner: shm::WaitSet,
-    wait: Wait,
+    handle: WaitSetHandle,
+}
+
+/// Changes a [`WaitSet`] from any thread, also while another one waits in it. Clones are of the same set.
+///
+/// ```
+/// # fn main() -> Result<(), myelin::Error> {
+/// # use std::time::Duration;
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// let mut set = node.wait_set()?;
+/// let handle = set.handle();
+/// let thread = std::thread::spawn(move || set.wait(Duration::MAX).map(|ready| ready.len()));
+/// let tick = handle.timer(Duration::from_millis(10))?; // ends the wait 10 ms from now
+/// assert_eq!(thread.join().expect("no panic")?, 1);
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct WaitSetHandle {
+    inner: shm::WaitSetHandle,
+    wait: Arc<AtomicU32>,
 }
 
 impl WaitSet {
     pub(crate) fn new(inner: shm::WaitSet) -> WaitSet {
-        WaitSet { inner, wait: Wait::default() }
+        let wait = Arc::new(AtomicU32::new(code_of(Wait::default())));
+        let handle = WaitSetHandle { inner: inner.handle().clone(), wait };
+        WaitSet { inner, handle }
     }
 
-    /// Watches a subscriber, until it is [removed](WaitSet::remove), dropped or turned into a callback.
-    /// It is ready while there is a sample to take, and once for each event that its own
-    /// [`wait`](Subscriber::wait) would end for.
-    ///
-    /// # Errors
-    /// [`Error::Setting`] if it is of another node, or in a wait set already.
-    pub fn add<T: Payload + ?Sized>(&mut self, subscriber: &Subscriber<T>) -> Result<Key, Error> {
-        self.inner.add(subscriber.reader())
-    }
-
-    /// A guard: triggering it ends a wait.
-    ///
-    /// # Errors
-    /// [`Error::TooMany`]: subscribers and guards of a node are 16,384 at most.
-    pub fn guard(&mut self) -> Result<Guard, Error> {
-        self.inner.guard()
-    }
-
-    /// A timer: ready once every `period`, the first time one period from now. Periods that have
-    /// passed while nobody waited count as one.
-    ///
-    /// # Errors
-    /// [`Error::Setting`] for a period of 0.
-    pub fn timer(&mut self, period: Duration) -> Result<Key, Error> {
-        self.inner.timer(period)
-    }
-
-    /// Watches it no longer. False if it did not.
-    pub fn remove(&mut self, key: Key) -> bool {
-        self.inner.remove(key)
+    /// For other threads.
+    pub fn handle(&self) -> WaitSetHandle {
+        self.handle.clone()
     }
 
     /// Waits until something is ready, for `limit` at most (`Duration::MAX`: for ever), and says what
@@ -104,10 +107,89 @@ impl WaitSet {
     /// next wait.
     ///
     /// # Errors
-    /// [`Error::Forked`].
+    /// [`Error::Closed`] once it is closed, also by another thread meanwhile. [`Error::Forked`].
     #[inline]
     pub fn wait(&mut self, limit: Duration) -> Result<&[Key], Error> {
-        self.inner.wait(self.wait, until_ns(limit))
+        let how = &self.handle.wait;
+        // ORDER: Relaxed: the number is all there is.
+        self.inner.wait_by(|| wait_of(how.load(Ordering::Relaxed)), until_ns(limit))
+    }
+
+    /// What the last wait has reported.
+    pub(crate) fn ready(&self) -> &[Key] {
+        self.inner.ready()
+    }
+
+    /// Whether something may be ready that the last wait has not reported.
+    #[inline]
+    pub(crate) fn has_been_told(&self) -> bool {
+        self.inner.has_been_told()
+    }
+
+    /// Whether there are timers.
+    #[inline]
+    pub(crate) fn has_timers(&self) -> bool {
+        self.inner.has_timers()
+    }
+
+    /// The timers that are due.
+    #[inline]
+    pub(crate) fn due_timers(&mut self) -> &[Key] {
+        self.inner.due_timers()
+    }
+
+    /// Somebody works on it: not reported before what is returned is dropped.
+    pub(crate) fn pause(&self, key: Key) -> Option<Paused> {
+        self.inner.pause(key)
+    }
+}
+
+impl Deref for WaitSet {
+    type Target = WaitSetHandle;
+
+    fn deref(&self) -> &WaitSetHandle {
+        &self.handle
+    }
+}
+
+impl WaitSetHandle {
+    /// Watches a subscriber, until it is [removed](Self::remove), dropped or turned into a callback.
+    /// It is ready while there is a sample to take, and once for each event that its own
+    /// [`wait`](Subscriber::wait) would end for.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if it is of another node, or in a wait set already. [`Error::Closed`].
+    pub fn add<T: Payload + ?Sized>(&self, subscriber: &Subscriber<T>) -> Result<Key, Error> {
+        self.inner.add(subscriber.reader())
+    }
+
+    /// A guard: triggering it ends a wait.
+    ///
+    /// # Errors
+    /// [`Error::TooMany`]: subscribers and guards of a node are 16,384 at most. [`Error::Closed`].
+    pub fn guard(&self) -> Result<Guard, Error> {
+        self.inner.guard()
+    }
+
+    /// A timer: ready once every `period`, the first time one period from now. Periods that have
+    /// passed while nobody waited count as one.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] for a period of 0. [`Error::Closed`].
+    pub fn timer(&self, period: Duration) -> Result<Key, Error> {
+        self.inner.timer(period)
+    }
+
+    /// Watches it no longer: it may be added to another set at once. A wait that is just ending in another
+    /// thread may still report it. False if it is not in the set.
+    pub fn remove(&self, key: Key) -> bool {
+        self.inner.remove(key)
+    }
+
+    /// Whether it is in the set. Of what was dropped without a [`remove`](Self::remove) this becomes false
+    /// when the set looks the next time, or when others are added.
+    pub fn contains(&self, key: Key) -> bool {
+        self.inner.contains(key)
     }
 
     /// A descriptor for somebody's epoll, which is the caller's own: one, whatever the set watches. It is
@@ -123,18 +205,77 @@ impl WaitSet {
     /// epoll, and do nothing else with it. From the first call on a wait costs a system call or two more.
     ///
     /// # Errors
-    /// What the limit of open files forbids; [`Error::Forked`].
-    pub fn descriptor(&mut self) -> Result<OwnedFd, Error> {
+    /// What the limit of open files forbids; [`Error::Closed`]; [`Error::Forked`].
+    pub fn descriptor(&self) -> Result<OwnedFd, Error> {
         self.inner.descriptor()
     }
 
-    /// Somebody works on it: not reported before what is returned is dropped.
-    pub(crate) fn pause(&mut self, key: Key) -> Option<Paused> {
-        self.inner.pause(key)
+    /// How [`wait`](WaitSet::wait) waits; by default [`Wait::Adaptive`]. A wait that is under way goes on in
+    /// this way.
+    pub fn set_wait(&self, wait: Wait) {
+        // ORDER: Relaxed: as in `wait`.
+        self.wait.store(code_of(wait), Ordering::Relaxed);
+        self.inner.wait_anew();
     }
 
-    /// How [`wait`](WaitSet::wait) waits; by default [`Wait::Adaptive`].
-    pub fn set_wait(&mut self, wait: Wait) {
-        self.wait = wait;
+    /// Watches nothing any more. A wait under way ends at once with [`Error::Closed`], and so does each later
+    /// one. What it watched goes on.
+    pub fn close(&self) {
+        self.inner.close();
+    }
+
+    /// Whether this is a child of the process that made it.
+    #[doc(hidden)]
+    pub fn is_forked(&self) -> bool {
+        self.inner.is_forked()
+    }
+
+    /// Whether it is closed, or its [`WaitSet`] is gone.
+    pub fn is_closed(&self) -> bool {
+        self.inner.is_closed()
+    }
+}
+
+/// A map by keys: their hash takes an instruction or two.
+#[doc(hidden)]
+pub type KeyMap<V> = HashMap<Key, V, BuildHasherDefault<KeyHasher>>;
+
+/// Keys are numbers in a row.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct KeyHasher(u64);
+
+impl Hasher for KeyHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|byte| self.write_u64(u64::from(*byte)));
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+fn code_of(wait: Wait) -> u32 {
+    match wait {
+        Wait::Adaptive => 0,
+        Wait::Block => 1,
+        Wait::Poll => 2,
+        Wait::Predictive => 3,
+        Wait::PredictiveWithin { cpu_permille } => 4 | u32::from(cpu_permille) << 8,
+    }
+}
+
+#[inline]
+fn wait_of(code: u32) -> Wait {
+    match code & 0xff {
+        0 => Wait::Adaptive,
+        1 => Wait::Block,
+        2 => Wait::Poll,
+        3 => Wait::Predictive,
+        _ => Wait::PredictiveWithin { cpu_permille: (code >> 8) as u16 },
     }
 }

@@ -14,7 +14,7 @@ use super::wire::{
 };
 use super::{SERVICE_CLIENTS_MAX, Told, publisher, replies_of, requests_of, subscriber};
 use crate::callback::Callback;
-use crate::executor::Executor;
+use crate::executor::ExecutorHandle;
 use crate::header_slice::HeaderSlice;
 use crate::node::Node;
 use crate::payload::Payload;
@@ -22,7 +22,7 @@ use crate::plain_data::PlainData;
 use crate::sample::Sample;
 use crate::shared_publisher::{SharedLoan, SharedPublisher};
 use crate::subscriber::{Interrupter, Subscriber, until_ns};
-use crate::wait_set::{Key, WaitSet};
+use crate::wait_set::{Key, WaitSetHandle};
 use crate::{EndpointId, Error, Event, Wait, clock};
 
 /// The server of a service: takes requests and replies to them. Made by
@@ -30,7 +30,7 @@ use crate::{EndpointId, Error, Event, Wait, clock};
 ///
 /// It is a [`Subscriber`] of requests, and is used like one: it is polled ([`take`](Service::take)),
 /// waited on ([`receive`](Service::receive)), called back ([`on_request`](Service::on_request)), in a
-/// wait set ([`WaitSet::add_service`]) or in an executor ([`Executor::on_request`]). One thread at a time
+/// wait set ([`WaitSetHandle::add_service`]) or in an executor ([`ExecutorHandle::on_request`]). One thread at a time
 /// uses it; the requests that it has given out may be answered by any thread, in any order.
 ///
 /// A service has one server. Of two, as in ROS 2, each gets every request, and the reply that comes first
@@ -284,13 +284,13 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> fmt::Debug for Service<Req, R
     }
 }
 
-impl WaitSet {
-    /// Watches a service, as [`add`](WaitSet::add) a subscriber: it is ready while there is a request
+impl WaitSetHandle {
+    /// Watches a service, as [`add`](WaitSetHandle::add) a subscriber: it is ready while there is a request
     /// to take.
     ///
     /// # Errors
-    /// As [`add`](WaitSet::add).
-    pub fn add_service<Req, Rep>(&mut self, service: &Service<Req, Rep>) -> Result<Key, Error>
+    /// As [`add`](WaitSetHandle::add).
+    pub fn add_service<Req, Rep>(&self, service: &Service<Req, Rep>) -> Result<Key, Error>
     where
         Req: Payload + ?Sized,
         Rep: Payload + ?Sized,
@@ -299,16 +299,12 @@ impl WaitSet {
     }
 }
 
-impl Executor {
-    /// Calls `call` with each request, as [`on_sample`](Executor::on_sample) with samples.
+impl ExecutorHandle {
+    /// Calls `call` with each request, as [`on_sample`](ExecutorHandle::on_sample) with samples.
     ///
     /// # Errors
-    /// As [`WaitSet::add`].
-    pub fn on_request<Req, Rep, F>(
-        &mut self,
-        service: Service<Req, Rep>,
-        call: F,
-    ) -> Result<Key, Error>
+    /// As [`WaitSetHandle::add`].
+    pub fn on_request<Req, Rep, F>(&self, service: Service<Req, Rep>, call: F) -> Result<Key, Error>
     where
         Req: Payload + ?Sized + 'static,
         Rep: Payload + ?Sized + 'static,
