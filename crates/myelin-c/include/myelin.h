@@ -109,6 +109,10 @@ enum myelin_code
   MYELIN_ERROR_SYSTEM = -19,
   // A defect of this library: please report the message.
   MYELIN_ERROR_BUG = -20,
+  // Another thread has closed it meanwhile.
+  MYELIN_ERROR_CLOSED = -21,
+  // Another thread is inside a call that one thread at a time may make.
+  MYELIN_ERROR_BUSY = -22,
 };
 #ifndef __cplusplus
 #if __STDC_VERSION__ >= 202311L
@@ -331,8 +335,8 @@ typedef struct myelin_subscriber myelin_subscriber;
 // A name, a type and settings, of which publishers and subscribers are made. Any thread may use it.
 typedef struct myelin_topic myelin_topic;
 
-// One thread that waits for many things: subscribers and servers of its node, guards, timers. One thread
-// at a time uses it.
+// One thread waits for many things: subscribers and servers of its node, guards, timers. Any thread adds,
+// removes and closes meanwhile: a wait that is under way takes that up at once.
 typedef struct myelin_wait_set myelin_wait_set;
 
 // What a topic carries. It is read by the call that it is passed to, and not kept.
@@ -1027,10 +1031,11 @@ myelin_code myelin_topic_open(struct myelin_node *node,
 // Closes a topic's handle. What was made of it goes on.
 myelin_code myelin_topic_close(struct myelin_topic *topic);
 
-// Makes a wait set of a node; that has 31 at most.
+// Makes a wait set of a node, which has 1,024 at most.
 myelin_code myelin_wait_set_open(struct myelin_node *node, struct myelin_wait_set **set);
 
-// Closes it; what it watched goes on.
+// Closes it; what it watched goes on. Other threads may be inside calls with it: a wait ends with
+// MYELIN_ERROR_CLOSED.
 myelin_code myelin_wait_set_close(struct myelin_wait_set *set);
 
 // Watches a subscriber of the set's node until it is removed or closed: `key`, of the program's choice,
@@ -1063,7 +1068,8 @@ myelin_code myelin_wait_set_remove(struct myelin_wait_set *set, uint64_t key);
 
 // Waits until something is ready, for `limit_ns` at most (MYELIN_FOREVER: no limit), and writes the keys
 // of what is, `capacity` at most, and their number. More are reported by the next wait. MYELIN_NOTHING if
-// nothing is. A subscriber from which not all has been taken is ready again.
+// nothing is. A subscriber from which not all has been taken is ready again. One thread at a time waits:
+// another one gets MYELIN_ERROR_BUSY.
 myelin_code myelin_wait_set_wait(struct myelin_wait_set *set,
                                  uint64_t limit_ns,
                                  uint64_t *keys,

@@ -14,7 +14,8 @@
 // ERRORS     A Result<T> has a value or an Error; value() throws the Error. Nothing else here throws, except
 //            what the program's own functions throw where they are not callbacks. A callback that throws is
 //            caught: the next sample is delivered, and Callback::thrown() says what it was.
-// THREADS    As in myelin.h: a Publisher, Subscriber, Client, Server, WaitSet is used by one thread at a time.
+// THREADS    As in myelin.h: a Publisher, Subscriber, Client, Server is used by one thread at a time; in a WaitSet
+//            one thread waits, and any changes it.
 #ifndef MYELIN_HPP
 #define MYELIN_HPP
 
@@ -881,7 +882,8 @@ private:
   detail::Handle<myelin_server, myelin_server_close> handle_;
 };
 
-/// One thread that waits for many things, each with a key of the program's choice.
+/// One thread waits for many things, each with a key of the program's choice. Any thread adds, removes and
+/// closes meanwhile.
 class WaitSet {
 public:
   explicit WaitSet(myelin_wait_set *handle) : handle_(handle) {}
@@ -915,6 +917,8 @@ public:
     if (int code = myelin_wait_set_descriptor(get(), &descriptor)) return detail::error(code);
     return descriptor;
   }
+  /// Ends the wait of another thread with MYELIN_ERROR_CLOSED, and each later one with MYELIN_ERROR_HANDLE.
+  Result<void> close() { return detail::done(myelin_wait_set_close(get())); }
   myelin_wait_set *get() const { return handle_.get(); }
 
 private:

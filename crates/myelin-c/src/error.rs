@@ -57,6 +57,10 @@ pub enum myelin_code {
     MYELIN_ERROR_SYSTEM = -19,
     /// A defect of this library: please report the message.
     MYELIN_ERROR_BUG = -20,
+    /// Another thread has closed it meanwhile.
+    MYELIN_ERROR_CLOSED = -21,
+    /// Another thread is inside a call that one thread at a time may make.
+    MYELIN_ERROR_BUSY = -22,
 }
 
 pub use myelin_code::{MYELIN_NOTHING, MYELIN_OK};
@@ -84,6 +88,11 @@ impl Failure {
     /// An argument that cannot be, and what to do.
     pub fn setting(what: impl Into<String>) -> Failure {
         Failure::new(myelin_code::MYELIN_ERROR_SETTING, what.into())
+    }
+
+    /// Another thread is in a call with it.
+    pub fn busy(message: &str) -> Failure {
+        Failure::new(myelin_code::MYELIN_ERROR_BUSY, message.to_owned())
     }
 
     /// A payload that is not of its topic's type.
@@ -121,6 +130,7 @@ impl From<Error> for Failure {
             Error::ReplyTimeout { .. } => MYELIN_ERROR_REPLY_TIMEOUT,
             Error::Setting { .. } => MYELIN_ERROR_SETTING,
             Error::Forked => MYELIN_ERROR_FORKED,
+            Error::Closed { .. } => MYELIN_ERROR_CLOSED,
             Error::Network { .. } => MYELIN_ERROR_NETWORK,
             _ => MYELIN_ERROR_SYSTEM,
         };

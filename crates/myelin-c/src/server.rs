@@ -64,7 +64,7 @@ impl ServerHandle {
 
     /// # Safety
     /// As [`service`](Self::service).
-    pub unsafe fn watch(&self, set: &mut myelin::WaitSet) -> Result<myelin::Key, myelin::Error> {
+    pub unsafe fn watch(&self, set: &myelin::WaitSetHandle) -> Result<myelin::Key, myelin::Error> {
         // SAFETY: as the caller promises.
         set.add_service(unsafe { self.service() })
     }

@@ -48,7 +48,7 @@ impl SubscriberHandle {
 
     /// # Safety
     /// As [`subscriber`](Self::subscriber).
-    pub unsafe fn watch(&self, set: &mut myelin::WaitSet) -> Result<myelin::Key, myelin::Error> {
+    pub unsafe fn watch(&self, set: &myelin::WaitSetHandle) -> Result<myelin::Key, myelin::Error> {
         // SAFETY: as the caller promises.
         set.add(unsafe { self.subscriber() })
     }

@@ -1,11 +1,11 @@
 //! Wait sets and guards.
 
-use std::cell::UnsafeCell;
-use std::collections::HashMap;
 use std::ffi::c_int;
 use std::os::fd::IntoRawFd;
+use std::sync::atomic::{AtomicUsize, Ordering, fence};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use myelin::{Guard, Key, Node, WaitSet};
+use myelin::{Guard, Key, KeyMap, Node, WaitSet};
 
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
 use crate::node::{self, myelin_node};
@@ -13,24 +13,69 @@ use crate::server::{ServerHandle, myelin_server};
 use crate::subscriber::{SubscriberHandle, myelin_subscriber};
 use crate::{handle, text};
 
-/// One thread that waits for many things: subscribers and servers of its node, guards, timers. One thread
-/// at a time uses it.
+/// One thread waits for many things: subscribers and servers of its node, guards, timers. Any thread adds,
+/// removes and closes meanwhile: a wait that is under way takes that up at once.
 pub enum myelin_wait_set {}
 
 /// Ends a wait from elsewhere. Any thread may trigger it, and a signal handler.
 pub enum myelin_guard {}
 
-pub struct WaitSetHandle(UnsafeCell<Watched>);
+pub struct WaitSetHandle(Arc<Shared>);
 
-struct Watched {
+struct Shared {
+    handle: myelin::WaitSetHandle,
+    /// What the program calls them. Locked while something is added, so that no wait reports what has no
+    /// name yet.
+    names: Mutex<Names>,
+    waiting: Mutex<Waiting>,
+}
+
+#[derive(Default)]
+struct Names {
+    keys: KeyMap<u64>,
+    /// With so many, those are looked for that are gone.
+    prune_at: usize,
+}
+
+struct Waiting {
     set: WaitSet,
-    /// What the program calls them.
-    keys: HashMap<Key, u64>,
     /// Reported by the set, and not to the program yet.
     left: Vec<u64>,
 }
 
-/// Makes a wait set of a node; that has 31 at most.
+impl Shared {
+    fn names(&self) -> MutexGuard<'_, Names> {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The waiting half; `None` if another thread waits.
+    fn waiting(&self) -> Option<MutexGuard<'_, Waiting>> {
+        match self.waiting.try_lock() {
+            Ok(waiting) => Some(waiting),
+            Err(TryLockError::Poisoned(waiting)) => Some(waiting.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Adds something, of which `key` is to be reported.
+    fn add<R>(
+        &self,
+        key: u64,
+        add: impl FnOnce(&myelin::WaitSetHandle) -> Result<(Key, R), Failure>,
+    ) -> Result<R, Failure> {
+        let mut names = self.names();
+        let (added, made) = add(&self.handle)?;
+        let Names { keys, prune_at } = &mut *names;
+        if keys.len() >= *prune_at {
+            keys.retain(|known, _| self.handle.contains(*known));
+            *prune_at = 2 * keys.len().max(32);
+        }
+        keys.insert(added, key);
+        Ok(made)
+    }
+}
+
+/// Makes a wait set of a node, which has 1,024 at most.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -43,22 +88,34 @@ pub unsafe extern "C" fn myelin_wait_set_open(
     enter(|| unsafe {
         text::put(set, std::ptr::null_mut(), "set")?;
         let made = handle::get::<Node>(handle::of_pointer(node))?.wait_set()?;
-        let made = Watched { set: made, keys: HashMap::new(), left: Vec::new() };
-        let made = Box::new(WaitSetHandle(UnsafeCell::new(made)));
+        let shared = Shared {
+            handle: made.handle(),
+            names: Mutex::default(),
+            waiting: Mutex::new(Waiting { set: made, left: Vec::new() }),
+        };
+        let made = Box::new(WaitSetHandle(Arc::new(shared)));
         set.write(handle::to_pointer(handle::insert(made)?));
         Ok(MYELIN_OK)
     })
 }
 
-/// Closes it; what it watched goes on.
+/// Closes it; what it watched goes on. Other threads may be inside calls with it: a wait ends with
+/// MYELIN_ERROR_CLOSED.
 ///
 /// # Safety
-/// No other thread uses the handle meanwhile.
+/// Pointers are NULL or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_wait_set_close(set: *mut myelin_wait_set) -> myelin_code {
     // SAFETY: as the caller promises.
     enter(|| unsafe {
-        drop(handle::remove::<WaitSetHandle>(handle::of_pointer(set))?);
+        let set = handle::remove::<WaitSetHandle>(handle::of_pointer(set))?;
+        // ORDER: pairs with the fence in `of`: whoever has not seen that the handle is closed is counted.
+        fence(Ordering::SeqCst);
+        // In a child of `fork` there are no others; they may have been anywhere.
+        while ENTERING.load(Ordering::Acquire) > 0 && !set.0.handle.is_forked() {
+            std::hint::spin_loop();
+        }
+        set.0.handle.close();
         Ok(MYELIN_OK)
     })
 }
@@ -67,7 +124,7 @@ pub unsafe extern "C" fn myelin_wait_set_close(set: *mut myelin_wait_set) -> mye
 /// is reported while there is a sample to take.
 ///
 /// # Safety
-/// Handles are used by this thread alone.
+/// No other thread uses the subscriber meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_wait_set_add(
     set: *mut myelin_wait_set,
@@ -76,10 +133,9 @@ pub unsafe extern "C" fn myelin_wait_set_add(
 ) -> myelin_code {
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
-        let watched = of(set)?;
+        let set = of(set)?;
         let subscriber = handle::get::<SubscriberHandle>(handle::of_pointer(subscriber))?;
-        let added = subscriber.watch(&mut watched.set)?;
-        watched.keys.insert(added, key);
+        set.add(key, |set| Ok((subscriber.watch(set)?, ())))?;
         Ok(MYELIN_OK)
     })
 }
@@ -87,7 +143,7 @@ pub unsafe extern "C" fn myelin_wait_set_add(
 /// As `myelin_wait_set_add`, of a server: `key` is reported while there is a request to take.
 ///
 /// # Safety
-/// As `myelin_wait_set_add`.
+/// No other thread uses the server meanwhile.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_wait_set_add_server(
     set: *mut myelin_wait_set,
@@ -96,10 +152,9 @@ pub unsafe extern "C" fn myelin_wait_set_add_server(
 ) -> myelin_code {
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
-        let watched = of(set)?;
+        let set = of(set)?;
         let server = handle::get::<ServerHandle>(handle::of_pointer(server))?;
-        let added = server.watch(&mut watched.set)?;
-        watched.keys.insert(added, key);
+        set.add(key, |set| Ok((server.watch(set)?, ())))?;
         Ok(MYELIN_OK)
     })
 }
@@ -107,7 +162,7 @@ pub unsafe extern "C" fn myelin_wait_set_add_server(
 /// Makes a guard, to be closed: triggering it reports `key`.
 ///
 /// # Safety
-/// As `myelin_wait_set_add`.
+/// Pointers are NULL or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_wait_set_guard(
     set: *mut myelin_wait_set,
@@ -117,9 +172,10 @@ pub unsafe extern "C" fn myelin_wait_set_guard(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         text::put(guard, std::ptr::null_mut(), "guard")?;
-        let watched = of(set)?;
-        let made = watched.set.guard()?;
-        watched.keys.insert(made.key(), key);
+        let made = of(set)?.add(key, |set| {
+            let made = set.guard()?;
+            Ok((made.key(), made))
+        })?;
         guard.write(handle::to_pointer(handle::insert(Box::new(made))?));
         Ok(MYELIN_OK)
     })
@@ -154,18 +210,15 @@ pub unsafe extern "C" fn myelin_guard_close(guard: *mut myelin_guard) -> myelin_
 /// Reports `key` once every `period_ns`, the first time one period from now.
 ///
 /// # Safety
-/// As `myelin_wait_set_add`.
+/// Pointers are NULL or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_wait_set_timer(
     set: *mut myelin_wait_set,
     period_ns: u64,
     key: u64,
 ) -> myelin_code {
-    // SAFETY: as the caller promises, here and below.
-    enter(|| unsafe {
-        let watched = of(set)?;
-        let added = watched.set.timer(text::duration(period_ns))?;
-        watched.keys.insert(added, key);
+    enter(|| {
+        of(set)?.add(key, |set| Ok((set.timer(text::duration(period_ns))?, ())))?;
         Ok(MYELIN_OK)
     })
 }
@@ -173,32 +226,36 @@ pub unsafe extern "C" fn myelin_wait_set_timer(
 /// Watches no longer what has this key. MYELIN_NOTHING if nothing had.
 ///
 /// # Safety
-/// As `myelin_wait_set_add`.
+/// Pointers are NULL or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_wait_set_remove(
     set: *mut myelin_wait_set,
     key: u64,
 ) -> myelin_code {
-    // SAFETY: as the caller promises, here and below.
-    enter(|| unsafe {
-        let watched = of(set)?;
-        let its: Vec<Key> =
-            watched.keys.iter().filter(|(_, its)| **its == key).map(|(its, _)| *its).collect();
+    enter(|| {
+        let set = of(set)?;
+        let mut names = set.names();
+        let its = names.keys.iter().filter(|(_, its)| **its == key).map(|(its, _)| *its);
+        let its: Vec<Key> = its.collect();
         for its in &its {
-            watched.set.remove(*its);
-            watched.keys.remove(its);
+            set.handle.remove(*its);
+            names.keys.remove(its);
         }
-        watched.left.retain(|left| *left != key);
+        drop(names);
+        if let Some(mut waiting) = set.waiting() {
+            waiting.left.retain(|left| *left != key);
+        }
         Ok(if its.is_empty() { MYELIN_NOTHING } else { MYELIN_OK })
     })
 }
 
 /// Waits until something is ready, for `limit_ns` at most (MYELIN_FOREVER: no limit), and writes the keys
 /// of what is, `capacity` at most, and their number. More are reported by the next wait. MYELIN_NOTHING if
-/// nothing is. A subscriber from which not all has been taken is ready again.
+/// nothing is. A subscriber from which not all has been taken is ready again. One thread at a time waits:
+/// another one gets MYELIN_ERROR_BUSY.
 ///
 /// # Safety
-/// `keys` has room for `capacity`, and as `myelin_wait_set_add`.
+/// `keys` has room for `capacity`.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_wait_set_wait(
     set: *mut myelin_wait_set,
@@ -209,14 +266,23 @@ pub unsafe extern "C" fn myelin_wait_set_wait(
 ) -> myelin_code {
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
-        let Watched { set, keys: names, left } = of(set)?;
+        let shared = of(set)?;
         text::put(count, 0, "count")?;
         if capacity == 0 || keys.is_null() {
             return Err(Failure::setting("keys has no room; pass an array of at least one"));
         }
-        if left.is_empty() {
+        let Some(mut waiting) = shared.waiting() else {
+            return Err(Failure::busy("another thread waits in this wait set; make one for each"));
+        };
+        let Waiting { set, left } = &mut *waiting;
+        while left.is_empty() {
             let ready = set.wait(text::duration(limit_ns))?;
-            left.extend(ready.iter().filter_map(|key| names.get(key)));
+            if ready.is_empty() {
+                break;
+            }
+            // What has been removed just now has no name any more.
+            let names = shared.names();
+            left.extend(ready.iter().filter_map(|key| names.keys.get(key)));
         }
         let told = left.len().min(capacity);
         std::ptr::copy_nonoverlapping(left.as_ptr(), keys, told);
@@ -230,7 +296,7 @@ pub unsafe extern "C" fn myelin_wait_set_wait(
 /// it is readable, wait with a limit of 0 until nothing is reported.
 ///
 /// # Safety
-/// As `myelin_wait_set_add`.
+/// Pointers are NULL or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_wait_set_descriptor(
     set: *mut myelin_wait_set,
@@ -238,9 +304,9 @@ pub unsafe extern "C" fn myelin_wait_set_descriptor(
 ) -> myelin_code {
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
-        let watched = of(set)?;
+        let set = of(set)?;
         text::put(descriptor, -1, "descriptor")?;
-        descriptor.write(watched.set.descriptor()?.into_raw_fd());
+        descriptor.write(set.handle.descriptor()?.into_raw_fd());
         Ok(MYELIN_OK)
     })
 }
@@ -248,24 +314,31 @@ pub unsafe extern "C" fn myelin_wait_set_descriptor(
 /// How it waits: `enum myelin_wait`.
 ///
 /// # Safety
-/// As `myelin_wait_set_add`.
+/// Pointers are NULL or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_wait_set_set_wait(
     set: *mut myelin_wait_set,
     wait: i32,
 ) -> myelin_code {
-    // SAFETY: as the caller promises, here and below.
-    enter(|| unsafe {
-        of(set)?.set.set_wait(node::wait(wait)?);
+    enter(|| {
+        of(set)?.handle.set_wait(node::wait(wait)?);
         Ok(MYELIN_OK)
     })
 }
 
-/// # Safety
-/// One thread at a time uses a set, and no reference of an earlier call is left.
-unsafe fn of<'a>(set: *mut myelin_wait_set) -> Result<&'a mut Watched, Failure> {
-    // SAFETY: as the caller promises.
-    let set = unsafe { handle::get::<WaitSetHandle>(handle::of_pointer(set))? };
-    // SAFETY: as the caller promises.
-    Ok(unsafe { &mut *set.0.get() })
+/// The set of a handle, which may be closed by another thread from now on.
+fn of(set: *mut myelin_wait_set) -> Result<Arc<Shared>, Failure> {
+    // ORDER: Relaxed, and the fence: pairs with the one in `close`, which finds us counted, or we find that
+    // the handle is closed.
+    ENTERING.fetch_add(1, Ordering::Relaxed);
+    fence(Ordering::SeqCst);
+    // SAFETY: who closes it waits for us before it is freed.
+    let found = unsafe { handle::get::<WaitSetHandle>(handle::of_pointer(set)) };
+    let found = found.map(|set| set.0.clone());
+    // ORDER: Release pairs with the acquire in `close`.
+    ENTERING.fetch_sub(1, Ordering::Release);
+    found
 }
+
+/// Calls that are just looking for the set of a handle.
+static ENTERING: AtomicUsize = AtomicUsize::new(0);

@@ -186,6 +186,72 @@ static void *trigger(void *guard) {
   return NULL;
 }
 
+/* A thread that waits, and what it was told. */
+struct waiter {
+  myelin_wait_set *set;
+  pthread_t thread;
+  uint64_t key;
+  size_t ready;
+  int code;
+};
+
+static void *wait_once(void *context) {
+  struct waiter *waiter = context;
+  do waiter->code = myelin_wait_set_wait(waiter->set, MYELIN_FOREVER, &waiter->key, 1, &waiter->ready);
+  while (waiter->code == MYELIN_ERROR_BUSY); /* `begin` looks */
+  return NULL;
+}
+
+static void begin(struct waiter *waiter) {
+  CHECK(pthread_create(&waiter->thread, NULL, wait_once, waiter) == 0);
+  /* Until it is inside. */
+  uint64_t key;
+  size_t ready;
+  while (myelin_wait_set_wait(waiter->set, 0, &key, 1, &ready) != MYELIN_ERROR_BUSY) usleep(100);
+  CHECK(strstr(myelin_error_message(), "another thread waits") != NULL);
+}
+
+static void ends_with(struct waiter *waiter, uint64_t key) {
+  CHECK(pthread_join(waiter->thread, NULL) == 0);
+  CHECK(waiter->code == MYELIN_OK && waiter->ready == 1 && waiter->key == key);
+}
+
+/* What this thread adds, removes and closes another one takes up, which waits. */
+static void wait_sets_of_threads(void) {
+  struct pair pair = pair_of("sets", NULL, NULL);
+  struct waiter waiter = {0};
+  myelin_guard *guard;
+  OK(myelin_wait_set_open(node, &waiter.set));
+  begin(&waiter);
+  OK(myelin_wait_set_add(waiter.set, pair.subscriber, 20));
+  OK(myelin_publisher_publish_copy(pair.publisher, "x", 1, NULL));
+  ends_with(&waiter, 20);
+  OK(myelin_wait_set_remove(waiter.set, 20));
+  begin(&waiter);
+  OK(myelin_wait_set_set_wait(waiter.set, MYELIN_WAIT_BLOCK));
+  OK(myelin_wait_set_guard(waiter.set, 21, &guard));
+  OK(myelin_guard_trigger(guard));
+  ends_with(&waiter, 21);
+  begin(&waiter);
+  int descriptor;
+  OK(myelin_wait_set_descriptor(waiter.set, &descriptor));
+  CHECK(close(descriptor) == 0);
+  OK(myelin_wait_set_timer(waiter.set, 1000000, 22));
+  ends_with(&waiter, 22);
+  OK(myelin_wait_set_remove(waiter.set, 22));
+  begin(&waiter);
+  OK(myelin_wait_set_close(waiter.set));
+  CHECK(pthread_join(waiter.thread, NULL) == 0);
+  CHECK(waiter.code == MYELIN_ERROR_CLOSED);
+  uint64_t key;
+  size_t ready;
+  CHECK(myelin_wait_set_wait(waiter.set, 0, &key, 1, &ready) == MYELIN_ERROR_HANDLE);
+  /* The guard of a set that is gone does nothing. */
+  OK(myelin_guard_trigger(guard));
+  OK(myelin_guard_close(guard));
+  close_pair(pair);
+}
+
 static void wait_sets(void) {
   struct pair pair = pair_of("set", NULL, NULL);
   myelin_wait_set *set;
@@ -231,6 +297,7 @@ static void wait_sets(void) {
   OK(myelin_guard_close(guard));
   OK(myelin_wait_set_close(set));
   close_pair(pair);
+  wait_sets_of_threads();
 }
 
 static void *interrupt(void *subscriber) {

@@ -1,6 +1,7 @@
 // Each part of the C++ API once, and what it says to nonsense. The domain is the environment's.
 #include <atomic>
 #include <string>
+#include <future>
 #include <thread>
 
 #include "check.h"
@@ -113,6 +114,25 @@ static void wait_sets(const myelin::Node &node) {
   other.join();
   auto again = set.add(subscriber, 1);
   CHECK(!again && again.error().code() == MYELIN_ERROR_SETTING);
+  // Another thread waits meanwhile.
+  set.remove(1).value();
+  set.remove(2).value();
+  std::promise<std::uint64_t> first;
+  std::thread waits([&] {
+    first.set_value(set.wait(myelin::forever).value()[0]);
+    int code = MYELIN_OK;
+    while (code == MYELIN_OK) {
+      auto next = set.wait(myelin::forever);
+      if (!next) code = next.error().code();
+    }
+    CHECK(code == MYELIN_ERROR_CLOSED || code == MYELIN_ERROR_HANDLE);
+  });
+  set.add(subscriber, 3).value();
+  publisher.publish_copy(6).value();
+  CHECK(first.get_future().get() == 3);
+  subscriber.take().value();
+  set.close().value();
+  waits.join();
 }
 
 static void services(const myelin::Node &node) {
