@@ -24,6 +24,7 @@ pub fn raised(error: myelin::Error) -> PyErr {
         E::Setting { .. } => "WrongSetting",
         E::TooMany { .. } | E::TooManyFiles => "TooMany",
         E::Forked => "Forked",
+        E::Closed { .. } => "Closed",
         E::Network { .. } => "NetworkError",
         _ => "Error",
     };

@@ -1,103 +1,180 @@
 //! Functions that are called with the samples and requests of many, in one thread or in a few.
 
+use std::collections::HashMap;
 use std::os::fd::{OwnedFd, RawFd};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
+use myelin::Key;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 
 use crate::errors::{closed, exception, raised};
-use crate::exclusive::{alone, descriptor};
-use crate::node::{left, limit, seconds};
+use crate::exclusive::descriptor;
+use crate::node::{limit, seconds};
 use crate::released::{Released, released};
 use crate::sample::Sample;
 use crate::service::{Request, Service};
-use crate::signals::{Scope, Wakes};
 use crate::subscriber::{Subscriber, wait_of};
 
 /// Calls functions with the samples of subscribers, with requests, and at intervals. Run in one thread it
-/// calls no two of them at once; run on several, none twice at once. One thread at a time uses it, but any
-/// may stop it.
+/// calls no two of them at once; run on several, none twice at once. One thread at a time runs it; any
+/// thread, and its functions, add, remove, stop and close meanwhile.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Executor {
-    inner: Mutex<Option<Inner>>,
-    /// Ends a wait.
-    wakes: Wakes,
+    handle: myelin::ExecutorHandle,
+    /// Locked while it runs. Whoever closes it meanwhile leaves it to the thread that runs it.
+    inner: Mutex<Option<Released<myelin::Executor>>>,
+    descriptor: Mutex<Option<OwnedFd>>,
     shared: Arc<Shared>,
-}
-
-struct Inner {
-    executor: Released<myelin::Executor>,
-    descriptor: Option<OwnedFd>,
+    /// What the garbage collector has to know.
+    functions: Mutex<HashMap<Key, Arc<Function>>>,
 }
 
 /// What it has in common with its functions.
 struct Shared {
     /// Ends a run.
     stop: myelin::Guard,
-    is_stopped: AtomicBool,
-    is_run: AtomicBool,
     /// What a function has raised, the first one.
     raised: Mutex<Option<PyErr>>,
 }
 
+/// A function of the program, until it is removed. Locked with the GIL, and never while it is called.
+struct Function(Mutex<Option<Py<PyAny>>>);
+
+impl Function {
+    fn get(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        lock(&self.0).as_ref().map(|function| function.clone_ref(py))
+    }
+
+    /// What is dropped by the caller, who must have the GIL.
+    fn take(&self) -> Option<Py<PyAny>> {
+        lock(&self.0).take()
+    }
+}
+
 impl Shared {
-    fn call<A>(&self, function: &Py<PyAny>, argument: A)
+    fn call<A>(&self, function: &Function, argument: A)
     where
         A: for<'py> pyo3::call::PyCallArgs<'py>,
     {
         // Of an interpreter that is going nobody is called.
         let _ = Python::try_attach(|py| {
+            let Some(function) = function.get(py) else { return };
             let Err(error) = function.bind(py).call1(argument) else { return };
-            let mut first = self.raised.lock().unwrap_or_else(PoisonError::into_inner);
-            if first.is_some() {
-                error.write_unraisable(py, Some(function.bind(py)));
-            } else {
+            self.stop.trigger();
+            let mut first = lock(&self.raised);
+            if first.is_none() {
                 *first = Some(error);
-            }
-            drop(first);
-            if self.is_run.load(Ordering::SeqCst) {
-                self.stop.trigger();
+            } else {
+                drop(first);
+                error.write_unraisable(py, Some(function.bind(py)));
             }
         });
     }
 }
 
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 /// What an executor calls, to be removed.
 #[pyclass(frozen, module = "myelin")]
-pub struct Called(myelin::Key);
+pub struct Called {
+    key: Key,
+    executor: Arc<Shared>,
+}
 
 impl Executor {
     pub fn new(executor: myelin::Executor) -> Executor {
-        let stop = executor.stop_guard();
-        let inner = Inner { executor: Released::new(executor), descriptor: None };
-        let shared = Shared {
-            stop: stop.clone(),
-            is_stopped: AtomicBool::new(false),
-            is_run: AtomicBool::new(false),
-            raised: Mutex::default(),
-        };
+        let shared = Shared { stop: executor.stop_guard(), raised: Mutex::default() };
         Executor {
-            inner: Mutex::new(Some(inner)),
-            wakes: Wakes::Guard(stop),
+            handle: executor.handle(),
+            inner: Mutex::new(Some(Released::new(executor))),
+            descriptor: Mutex::default(),
             shared: Arc::new(shared),
+            functions: Mutex::default(),
         }
     }
 
-    fn lock(&self) -> PyResult<MutexGuard<'_, Option<Inner>>> {
-        alone(&self.inner, "executor")
+    fn check_open(&self) -> PyResult<()> {
+        if self.handle.is_closed() { Err(closed("executor")) } else { Ok(()) }
     }
 
-    fn with<R>(&self, act: impl FnOnce(&mut Inner) -> PyResult<R>) -> PyResult<R> {
-        act(self.lock()?.as_mut().ok_or_else(|| closed("executor"))?)
+    /// Adds a function by `add`, which is passed what is to be called.
+    fn add(
+        &self,
+        function: Py<PyAny>,
+        add: impl FnOnce(Arc<Function>) -> Result<Key, myelin::Error>,
+    ) -> PyResult<Called> {
+        let function = Arc::new(Function(Mutex::new(Some(function))));
+        let key = add(function.clone()).map_err(raised)?;
+        lock(&self.functions).insert(key, function);
+        Ok(Called { key, executor: self.shared.clone() })
     }
 
-    /// Raises what a function has raised.
-    fn check(&self) -> PyResult<()> {
-        let raised = self.shared.raised.lock().unwrap_or_else(PoisonError::into_inner).take();
-        raised.map_or(Ok(()), Err)
+    /// Runs it by `run`, which calls its second argument now and then: false ends the run.
+    fn run_by(
+        &self,
+        py: Python<'_>,
+        run: impl FnOnce(
+            &mut myelin::Executor,
+            Duration,
+            &mut dyn FnMut() -> bool,
+        ) -> Result<bool, myelin::Error>,
+    ) -> PyResult<bool> {
+        self.check_open()?;
+        let mut inner = match self.inner.try_lock() {
+            Ok(inner) => inner,
+            Err(TryLockError::Poisoned(inner)) => inner.into_inner(),
+            Err(TryLockError::WouldBlock) => return Err(self.busy()),
+        };
+        let executor = inner.as_mut().ok_or_else(|| closed("executor"))?;
+        py.check_signals()?;
+        let mut interrupted = None;
+        let mut check = || {
+            let checked = Python::try_attach(|py| py.check_signals());
+            interrupted = checked.and_then(Result::err);
+            interrupted.is_none()
+        };
+        let ran = released(py, || run(executor, signal_slice(), &mut check));
+        let gone = if self.handle.is_closed() { inner.take() } else { None };
+        drop(inner);
+        drop(gone);
+        match (interrupted, lock(&self.shared.raised).take()) {
+            (Some(signal), raised) => {
+                if let Some(raised) = raised {
+                    raised.write_unraisable(py, None);
+                }
+                Err(signal)
+            }
+            (None, Some(raised)) => Err(raised),
+            (None, None) => ran.map_err(raised),
+        }
     }
+
+    fn busy(&self) -> PyErr {
+        let message = match self.handle.is_called() {
+            true => {
+                "run and turn cannot be called by a function of the same executor; return instead"
+            }
+            false => "this executor is being run, by another thread or further up in this one",
+        };
+        exception("Busy", message.to_string())
+    }
+
+    /// The program's functions, to be dropped by the caller, who has the GIL and no lock.
+    fn take_functions(&self) -> Vec<Py<PyAny>> {
+        let functions = std::mem::take(&mut *lock(&self.functions));
+        functions.into_values().filter_map(|function| function.take()).collect()
+    }
+}
+
+/// How long the main thread waits before it looks for signals: Python runs its handlers in no other thread.
+pub fn signal_slice() -> Duration {
+    // SAFETY: no preconditions.
+    let is_main = unsafe { libc::syscall(libc::SYS_gettid) == libc::c_long::from(libc::getpid()) };
+    if is_main { Duration::from_millis(50) } else { Duration::MAX }
 }
 
 #[pymethods]
@@ -109,14 +186,14 @@ impl Executor {
         subscriber: &Bound<'_, Subscriber>,
         function: Py<PyAny>,
     ) -> PyResult<Called> {
-        self.with(|inner| {
-            let (subscriber, carried) = subscriber.get().hand_over()?;
-            let shared = self.shared.clone();
+        self.check_open()?;
+        let (subscriber, carried) = subscriber.get().hand_over()?;
+        let shared = self.shared.clone();
+        self.add(function, |function| {
             let call = move |sample: &myelin::Sample<[u8]>| {
                 shared.call(&function, (Sample::new(sample.clone(), &carried),));
             };
-            let executor = &mut *inner.executor;
-            released(py, || executor.on_sample(subscriber, call)).map(Called).map_err(raised)
+            released(py, || self.handle.on_sample(subscriber, call))
         })
     }
 
@@ -127,127 +204,117 @@ impl Executor {
         service: &Bound<'_, Service>,
         function: Py<PyAny>,
     ) -> PyResult<Called> {
-        self.with(|inner| {
-            let (service, request, reply) = service.get().hand_over()?;
-            let shared = self.shared.clone();
+        self.check_open()?;
+        let (service, request, reply) = service.get().hand_over()?;
+        let shared = self.shared.clone();
+        self.add(function, |function| {
             let call = move |asked| {
                 if let Some(asked) = Request::new(asked, &request, &reply) {
                     shared.call(&function, (asked,));
                 }
             };
-            let executor = &mut *inner.executor;
-            released(py, || executor.on_request(service, call)).map(Called).map_err(raised)
+            released(py, || self.handle.on_request(service, call))
         })
     }
 
     /// Calls `function` every `period` seconds, the first time one period from now. Periods that pass
     /// while something else is called count as one.
-    fn on_timer(&self, period: f64, function: Py<PyAny>) -> PyResult<Called> {
+    fn on_timer(&self, py: Python<'_>, period: f64, function: Py<PyAny>) -> PyResult<Called> {
         let period = seconds(period)?;
         let shared = self.shared.clone();
-        let call = move || shared.call(&function, ());
-        self.with(|inner| inner.executor.on_timer(period, call).map(Called).map_err(raised))
-    }
-
-    /// Calls it no more, and drops its function and its subscriber. False if it was not there.
-    fn remove(&self, py: Python<'_>, called: &Bound<'_, Called>) -> PyResult<bool> {
-        let key = called.get().0;
-        self.with(|inner| {
-            let executor = &mut *inner.executor;
-            Ok(released(py, || executor.remove(key)))
+        self.add(function, |function| {
+            let call = move || shared.call(&function, ());
+            released(py, || self.handle.on_timer(period, call))
         })
     }
 
+    /// Calls it no more, and drops its function and its subscriber. A call that is under way in another
+    /// thread has ended when this returns; a function may remove itself. False if it was not there.
+    fn remove(&self, py: Python<'_>, called: &Bound<'_, Called>) -> bool {
+        let Called { key, executor } = called.get();
+        if !Arc::ptr_eq(executor, &self.shared) {
+            return false;
+        }
+        let is_removed = released(py, || self.handle.remove(*key));
+        let function = lock(&self.functions).remove(key);
+        drop(function.and_then(|function| function.take()));
+        is_removed
+    }
+
     /// Calls until it is stopped, in this thread and in so many more that there are `threads`. What a
-    /// function raises ends it, and is raised here.
+    /// function raises ends it after that call, and is raised here; `Closed` if it is closed meanwhile.
     #[pyo3(signature = (threads=1))]
     fn run(&self, py: Python<'_>, threads: usize) -> PyResult<()> {
         if threads == 0 {
             let message = "threads is 0: it is at least 1".to_string();
             return Err(exception("WrongSetting", message));
         }
-        self.with(|inner| {
-            // What ends a wait and was not meant to end it, a signal, lets it go on.
-            while !self.shared.is_stopped.swap(false, Ordering::SeqCst) {
-                let scope = Scope::enter(&self.wakes);
-                py.check_signals()?;
-                self.shared.is_run.store(true, Ordering::SeqCst);
-                let executor = &mut *inner.executor;
-                let run = released(py, || match threads {
-                    1 => executor.run(),
-                    threads => executor.run_on(threads),
-                });
-                self.shared.is_run.store(false, Ordering::SeqCst);
-                drop(scope);
-                self.check()?;
-                run.map_err(raised)?;
-                py.check_signals()?;
-            }
-            Ok(())
-        })
+        self.run_by(py, |executor, every, check| {
+            executor.run_checked(threads, every, check).map(|()| true)
+        })?;
+        Ok(())
     }
 
-    /// Waits for something to call, for `timeout` seconds at most (None: for ever), and calls all that is
-    /// due. False if it was stopped. What a function raises is raised here, once all have been called.
+    /// Waits for something to call, for `timeout` seconds at most (None: for ever), and calls each function
+    /// that is due once. False if it was stopped. What a function raises ends the turn after that call,
+    /// and is raised here.
     #[pyo3(signature = (timeout=None))]
     fn turn(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let limit = limit(timeout)?;
-        let begun = Instant::now();
-        self.with(|inner| {
-            loop {
-                let left = left(limit, begun);
-                let scope = Scope::enter(&self.wakes);
-                py.check_signals()?;
-                let executor = &mut *inner.executor;
-                let turned = released(py, || executor.turn(left));
-                drop(scope);
-                self.check()?;
-                let is_over = turned.map_err(raised)? || left.is_zero();
-                py.check_signals()?;
-                if self.shared.is_stopped.swap(false, Ordering::SeqCst) {
-                    return Ok(false);
-                }
-                if is_over {
-                    return Ok(true);
-                }
-            }
-        })
+        self.run_by(py, |executor, every, check| executor.turn_checked(limit, every, check))
     }
 
-    /// Ends the run or the turn that is under way, after the calls that are, or else the next one. Any
+    /// Ends the run or the turn that is under way, after the call that is, or else the next one. Any
     /// thread, and a function that it calls.
     fn stop(&self) {
-        self.shared.is_stopped.store(true, Ordering::SeqCst);
         self.shared.stop.trigger();
     }
 
     /// A descriptor for `select`, `epoll` or asyncio: when it is readable, `turn(0)`.
     fn fileno(&self) -> PyResult<RawFd> {
-        self.with(|inner| descriptor(&mut inner.descriptor, || inner.executor.descriptor()))
+        self.check_open()?;
+        descriptor(&mut lock(&self.descriptor), || self.handle.descriptor())
     }
 
     /// How it waits: `adaptive`, `block`, `poll`, `predictive`.
     #[pyo3(signature = (how, *, cpu_permille=None))]
     fn set_wait(&self, how: &str, cpu_permille: Option<u16>) -> PyResult<()> {
         let wait = wait_of(how, cpu_permille)?;
-        self.with(|inner| {
-            inner.executor.set_wait(wait);
-            Ok(())
-        })
+        self.check_open()?;
+        self.handle.set_wait(wait);
+        Ok(())
     }
 
-    /// Ends it, with its subscribers and services.
-    fn close(&self) -> PyResult<()> {
-        let inner = self.lock()?.take();
-        drop(inner);
+    /// Ends it, with its subscribers and services. The run or turn that is under way raises `Closed` after
+    /// the calls that are; from elsewhere than in one of its functions this waits for these.
+    fn close(&self, py: Python<'_>) {
+        released(py, || self.handle.close());
+        let gone = self.inner.try_lock().ok().and_then(|mut inner| inner.take());
+        drop(gone);
+        drop(lock(&self.descriptor).take());
+        drop(self.take_functions());
+    }
+
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // Who has one of these locks has the GIL, so nobody has.
+        let Ok(functions) = self.functions.try_lock() else { return Ok(()) };
+        for function in functions.values() {
+            if let Ok(function) = function.0.try_lock() {
+                visit.call(&*function)?;
+            }
+        }
         Ok(())
+    }
+
+    fn __clear__(&self) {
+        drop(self.take_functions());
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) -> PyResult<()> {
-        self.close()
+    fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
+        self.close(py);
     }
 }

@@ -197,7 +197,7 @@ impl Node {
     fn wait_set(&self, py: Python<'_>) -> PyResult<WaitSet> {
         let node = self.node()?;
         let set = released(py, || node.wait_set()).map_err(raised)?;
-        WaitSet::new(set)
+        Ok(WaitSet::new(set))
     }
 
     /// An executor, which calls functions with the samples of many of this node's subscribers.

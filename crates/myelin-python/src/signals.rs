@@ -7,19 +7,17 @@
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering};
 
-use myelin::{Guard, Interrupter};
+use myelin::Interrupter;
 
 /// What ends a wait.
 pub enum Wakes {
     Interrupter(Interrupter),
-    Guard(Guard),
 }
 
 impl Wakes {
     pub fn wake(&self) {
         match self {
             Wakes::Interrupter(interrupter) => interrupter.interrupt(),
-            Wakes::Guard(guard) => guard.trigger(),
         }
     }
 }

@@ -2,155 +2,229 @@
 
 use std::collections::HashMap;
 use std::os::fd::{OwnedFd, RawFd};
-use std::sync::{Mutex, MutexGuard};
+use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Instant;
 
 use myelin::Key;
 use pyo3::prelude::*;
+use pyo3::types::{PyWeakrefMethods, PyWeakrefReference};
 
 use crate::errors::{closed, exception, raised};
-use crate::exclusive::{alone, descriptor};
+use crate::exclusive::descriptor;
+use crate::executor::signal_slice;
 use crate::node::{left, limit, seconds};
 use crate::released::{Released, released};
 use crate::service::Service;
-use crate::signals::{Scope, Wakes};
 use crate::subscriber::{Subscriber, wait_of};
 
-/// Waits for any number of subscribers, services, guards and timers. One thread at a time uses it.
+/// Waits for any number of subscribers, services, guards and timers. One thread at a time waits; any thread
+/// adds, removes and closes meanwhile, and the wait takes that up.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct WaitSet {
-    inner: Mutex<Option<Inner>>,
-    /// Ends a wait for a signal.
-    wakes: Wakes,
+    handle: myelin::WaitSetHandle,
+    /// Locked while a thread waits. Whoever closes it meanwhile leaves it to that thread.
+    inner: Mutex<Option<Released<myelin::WaitSet>>>,
+    /// Locked with the GIL, which is not let go of meanwhile.
+    members: Mutex<Members>,
+    descriptor: Mutex<Option<OwnedFd>>,
 }
 
-struct Inner {
-    set: Released<myelin::WaitSet>,
-    members: HashMap<Key, Py<PyAny>>,
-    descriptor: Option<OwnedFd>,
+#[derive(Default)]
+struct Members {
+    by_key: HashMap<Key, Member>,
+    /// With so many, those are looked for that are gone.
+    prune_at: usize,
+}
+
+/// A set keeps its timers alive, and nothing else: what is closed or forgotten goes.
+enum Member {
+    Timer(Py<PyAny>),
+    Other { weak: Py<PyWeakrefReference>, address: usize },
+}
+
+impl Member {
+    fn weak(object: &Bound<'_, PyAny>) -> PyResult<Member> {
+        let weak = PyWeakrefReference::new(object)?.unbind();
+        Ok(Member::Other { weak, address: object.as_ptr().addr() })
+    }
+
+    fn get(&self, py: Python<'_>) -> Option<Py<PyAny>> {
+        match self {
+            Member::Timer(timer) => Some(timer.clone_ref(py)),
+            Member::Other { weak, .. } => weak.bind(py).upgrade().map(Bound::unbind),
+        }
+    }
+
+    fn is(&self, object: &Bound<'_, PyAny>) -> bool {
+        match self {
+            Member::Timer(timer) => timer.is(object),
+            Member::Other { weak, address } => {
+                // An address is used again when what was there is gone.
+                *address == object.as_ptr().addr()
+                    && weak.bind(object.py()).upgrade().is_some_and(|its| its.is(object))
+            }
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl WaitSet {
-    pub fn new(mut set: myelin::WaitSet) -> PyResult<WaitSet> {
-        let wakes = Wakes::Guard(set.guard().map_err(raised)?);
-        let (set, members) = (Released::new(set), HashMap::new());
-        Ok(WaitSet { inner: Mutex::new(Some(Inner { set, members, descriptor: None })), wakes })
+    pub fn new(set: myelin::WaitSet) -> WaitSet {
+        WaitSet {
+            handle: set.handle(),
+            inner: Mutex::new(Some(Released::new(set))),
+            members: Mutex::default(),
+            descriptor: Mutex::default(),
+        }
     }
 
-    fn lock(&self) -> PyResult<MutexGuard<'_, Option<Inner>>> {
-        alone(&self.inner, "wait set")
+    fn check_open(&self) -> PyResult<()> {
+        if self.handle.is_closed() { Err(closed("wait set")) } else { Ok(()) }
     }
 
-    fn with<R>(&self, act: impl FnOnce(&mut Inner) -> PyResult<R>) -> PyResult<R> {
-        act(self.lock()?.as_mut().ok_or_else(|| closed("wait set"))?)
+    /// Notes a member, whose key no wait has looked up yet: this thread has the GIL.
+    fn insert(&self, py: Python<'_>, members: &mut Members, key: Key, member: Member) {
+        let Members { by_key, prune_at } = members;
+        if by_key.len() >= *prune_at {
+            by_key.retain(|key, member| self.handle.contains(*key) && member.get(py).is_some());
+            *prune_at = 2 * by_key.len().max(32);
+        }
+        by_key.insert(key, member);
+    }
+
+    /// Waits once, in slices if that must be: the one place where a thread is in the set.
+    fn wait_in(
+        &self,
+        py: Python<'_>,
+        set: &mut myelin::WaitSet,
+        limit: std::time::Duration,
+    ) -> PyResult<Vec<Py<PyAny>>> {
+        let begun = Instant::now();
+        loop {
+            py.check_signals()?;
+            let left = left(limit, begun);
+            let slice = left.min(signal_slice());
+            let ready = released(py, || set.wait(slice).map(<[Key]>::to_vec)).map_err(raised)?;
+            let members = lock(&self.members);
+            let member = |key| members.by_key.get(key).and_then(|member: &Member| member.get(py));
+            let found: Vec<_> = ready.iter().filter_map(member).collect();
+            drop(members);
+            if !found.is_empty() || slice == left && ready.is_empty() {
+                return Ok(found);
+            }
+        }
     }
 }
 
 #[pymethods]
 impl WaitSet {
-    /// Watches a subscriber or a service. It stays its owner's, to be taken from.
+    /// Watches a subscriber or a service, until it is removed, closed or no longer referred to: it stays
+    /// its owner's, to be taken from, and the set does not keep it.
     fn add(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.with(|inner| {
-            let key = if let Ok(subscriber) = member.cast::<Subscriber>() {
-                subscriber.get().with(|subscriber| inner.set.add(subscriber))?
-            } else if let Ok(service) = member.cast::<Service>() {
-                service.get().with(|service| inner.set.add_service(service))?
-            } else {
-                let message =
-                    "a wait set watches subscribers and services; guards and timers it makes";
-                return Err(exception("WrongValue", message.to_string()));
-            };
-            inner.members.insert(key.map_err(raised)?, member.clone().unbind());
-            Ok(())
-        })
+        self.check_open()?;
+        let mut members = lock(&self.members);
+        let key = if let Ok(subscriber) = member.cast::<Subscriber>() {
+            subscriber.get().with(|subscriber| self.handle.add(subscriber))?
+        } else if let Ok(service) = member.cast::<Service>() {
+            service.get().with(|service| self.handle.add_service(service))?
+        } else {
+            let message = "a wait set watches subscribers and services; guards and timers it makes";
+            return Err(exception("WrongValue", message.to_string()));
+        };
+        self.insert(member.py(), &mut members, key.map_err(raised)?, Member::weak(member)?);
+        Ok(())
     }
 
-    /// A guard: triggering it, in any thread, ends a wait.
+    /// A guard: triggering it, in any thread, ends a wait. It goes with its last reference.
     fn guard(&self, py: Python<'_>) -> PyResult<Py<Guard>> {
-        self.with(|inner| {
-            let guard = inner.set.guard().map_err(raised)?;
-            let key = guard.key();
-            let guard = Py::new(py, Guard(guard))?;
-            inner.members.insert(key, guard.clone_ref(py).into_any());
-            Ok(guard)
-        })
+        let mut members = lock(&self.members);
+        let guard = self.handle.guard().map_err(raised)?;
+        let key = guard.key();
+        let guard = Py::new(py, Guard(guard))?;
+        self.insert(py, &mut members, key, Member::weak(guard.bind(py))?);
+        Ok(guard)
     }
 
-    /// A timer: ready every `period` seconds.
+    /// A timer: ready every `period` seconds, until it is removed.
     fn timer(&self, py: Python<'_>, period: f64) -> PyResult<Py<Timer>> {
         let duration = seconds(period)?;
-        self.with(|inner| {
-            let key = inner.set.timer(duration).map_err(raised)?;
-            let timer = Py::new(py, Timer { period })?;
-            inner.members.insert(key, timer.clone_ref(py).into_any());
-            Ok(timer)
-        })
+        let mut members = lock(&self.members);
+        let key = self.handle.timer(duration).map_err(raised)?;
+        let timer = Py::new(py, Timer { period })?;
+        self.insert(py, &mut members, key, Member::Timer(timer.clone_ref(py).into_any()));
+        Ok(timer)
     }
 
     /// Watches it no longer. False if it did not.
     fn remove(&self, member: &Bound<'_, PyAny>) -> PyResult<bool> {
-        self.with(|inner| {
-            let is_it = |(_, other): &(&Key, &Py<PyAny>)| other.as_ptr() == member.as_ptr();
-            let Some((key, _)) = inner.members.iter().find(is_it) else { return Ok(false) };
-            let key = *key;
-            inner.members.remove(&key);
-            Ok(inner.set.remove(key))
-        })
+        self.check_open()?;
+        let mut members = lock(&self.members);
+        let is_it = |(_, other): &(&Key, &Member)| other.is(member);
+        let Some((key, _)) = members.by_key.iter().find(is_it) else { return Ok(false) };
+        let key = *key;
+        members.by_key.remove(&key);
+        Ok(self.handle.remove(key))
     }
 
     /// Waits until something is ready, for `timeout` seconds at most (None: for ever); the members that
-    /// are. Of a subscriber from which not all has been taken, it is ready again.
+    /// are. A subscriber from which not all has been taken is ready again. `Closed` once it is closed, by
+    /// this thread or another one.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Vec<Py<PyAny>>> {
         let limit = limit(timeout)?;
-        let begun = Instant::now();
-        self.with(|inner| {
-            loop {
-                let left = left(limit, begun);
-                let scope = Scope::enter(&self.wakes);
-                py.check_signals()?;
-                let set = &mut inner.set;
-                let ready = released(py, || set.wait(left).map(<[Key]>::to_vec)).map_err(raised)?;
-                drop(scope);
-                let members = ready.iter().filter_map(|key| inner.members.get(key));
-                let members: Vec<_> = members.map(|member| member.clone_ref(py)).collect();
-                if !members.is_empty() || left.is_zero() {
-                    return Ok(members);
-                }
-                py.check_signals()?;
+        self.check_open()?;
+        let mut inner = match self.inner.try_lock() {
+            Ok(inner) => inner,
+            Err(TryLockError::Poisoned(inner)) => inner.into_inner(),
+            Err(TryLockError::WouldBlock) => {
+                let message = "a thread waits in this wait set already, another one or this one \
+                               further up; make one for each";
+                return Err(exception("Busy", message.to_string()));
             }
-        })
+        };
+        let set = inner.as_mut().ok_or_else(|| closed("wait set"))?;
+        let waited = self.wait_in(py, set, limit);
+        let gone = if self.handle.is_closed() { inner.take() } else { None };
+        drop(inner);
+        drop(gone);
+        waited
     }
 
     /// A descriptor for `select`, `epoll` or asyncio, for all that it watches: when it is readable,
     /// `wait(0)` until that gives nothing, then wait for it again.
     fn fileno(&self) -> PyResult<RawFd> {
-        self.with(|inner| descriptor(&mut inner.descriptor, || inner.set.descriptor()))
+        self.check_open()?;
+        descriptor(&mut lock(&self.descriptor), || self.handle.descriptor())
     }
 
     /// How it waits: `adaptive`, `block`, `poll`, `predictive`.
     #[pyo3(signature = (how, *, cpu_permille=None))]
     fn set_wait(&self, how: &str, cpu_permille: Option<u16>) -> PyResult<()> {
         let wait = wait_of(how, cpu_permille)?;
-        self.with(|inner| {
-            inner.set.set_wait(wait);
-            Ok(())
-        })
+        self.check_open()?;
+        self.handle.set_wait(wait);
+        Ok(())
     }
 
-    /// Ends it. What it watched stays as it is.
-    fn close(&self) -> PyResult<()> {
-        let inner = self.lock()?.take();
-        drop(inner);
-        Ok(())
+    /// Ends it, and a wait that is under way in another thread. What it watched stays as it is.
+    fn close(&self, py: Python<'_>) {
+        released(py, || self.handle.close());
+        let gone = self.inner.try_lock().ok().and_then(|mut inner| inner.take());
+        drop(gone);
+        drop(lock(&self.descriptor).take());
+        let members = std::mem::take(&mut *lock(&self.members));
+        drop(members);
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) -> PyResult<()> {
-        self.close()
+    fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
+        self.close(py);
     }
 }
 
