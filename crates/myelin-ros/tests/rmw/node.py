@@ -26,7 +26,7 @@ from ros2 import KINDS, number_of, say  # noqa: E402
 DEPTHS = {"Image": 10}
 DEPTH = 1000
 # Of many endpoints so many are used at once; messages of all are published later.
-AT_ONCE, LATER = 40, 1000
+AT_ONCE, LATER = 20, 1000
 # Of a storm: nodes at once, and how long they live at most.
 ALIVE, LIFE_S = 4, 0.1
 
@@ -150,40 +150,32 @@ def count(node):
 
 
 def use(node, endpoints):
-    """Makes so many clients and publishers, and uses some of them at once; then all of them when they are matched.
-    It has known the other side for long. It says how many calls have no answer and how many messages are lost, of
-    the first ones and of the others."""
+    """Makes so many publishers, and uses some of them at once, and as many clients; the others when they are
+    matched. It has known the other side for long. It says how many calls have no answer and how many messages are
+    lost of those at once."""
     heard = node.create_client(BasicTypes, "heard")
     heard.wait_for_service()
-    answered = [0, 0]
     numbers = range(int(endpoints))
     request = BasicTypes.Request(int32_value=1)
-
-    def call(client, turn):
-        future = client.call_async(request)
-        rclpy.spin_until_future_complete(node, future, timeout_sec=2)
-        answered[turn] += future.done()
-
-    clients, publishers = [], []
+    clients, publishers, unanswered = [], [], 0
     for number in numbers:
-        clients.append(node.create_client(BasicTypes, "turn"))
         publishers.append(node.create_publisher(Int32, "many", 10))
         if number < AT_ONCE:
             publishers[-1].publish(Int32(data=number))
-            call(clients[-1], 0)
-    for number in numbers:
-        clients[number].wait_for_service()
-        call(clients[number], 1)
+            clients.append(node.create_client(BasicTypes, "turn"))
+            answered = clients[-1].call_async(request)
+            rclpy.spin_until_future_complete(node, answered, timeout_sec=2)
+            unanswered += not answered.done()
+    for number in numbers[AT_ONCE:]:
         while publishers[number].get_subscription_count() == 0:
             rclpy.spin_once(node, timeout_sec=0.01)
         publishers[number].publish(Int32(data=LATER + number))
     while True:
         told = spin_for(node, heard.call_async(request))
-        if told.int64_value == len(numbers):
+        if told.int64_value == len(numbers) - AT_ONCE:
             break
         time.sleep(0.01)
-    unanswered = [AT_ONCE - answered[0], len(numbers) - answered[1]]
-    say("used", f"{unanswered[0]} {AT_ONCE - told.int32_value} {unanswered[1]}")
+    say("used", f"{unanswered} {AT_ONCE - told.int32_value}")
     spin(node)
 
 

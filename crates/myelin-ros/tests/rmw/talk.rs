@@ -33,17 +33,16 @@ fn services_parameters_and_actions() {
     });
 }
 
-/// The first ones are used as soon as they are made.
+/// The first ones are used as soon as they are made, and some clients.
 #[test]
-fn hundreds_of_publishers_and_clients_of_one_name_are_heard() {
-    on_a_host("talk::hundreds_of_publishers_and_clients_of_one_name_are_heard", || {
+fn hundreds_of_publishers_of_one_name_are_heard() {
+    on_a_host("talk::hundreds_of_publishers_of_one_name_are_heard", || {
         let server = Node::start(&Host::Same, Rmw::Myelin, &["count", "server"]);
-        let client = Node::start(&Host::Same, Rmw::Myelin, &["use", "client", "300"]);
+        let client = Node::start(&Host::Same, Rmw::Myelin, &["use", "client", "260"]);
         let line = client.line();
         let missing: Vec<u32> = line.split(' ').skip(1).map(|word| word.parse().unwrap()).collect();
-        let [calls, messages, later_calls] = missing[..] else { panic!("{line}") };
         // On a machine whose cores are busy one may have waited in vain.
-        assert!(calls <= 3 && messages <= 3 && later_calls == 0, "{line}");
+        assert!(missing.len() == 2 && missing.iter().all(|missing| *missing <= 3), "{line}");
         client.end();
         server.end();
     });
