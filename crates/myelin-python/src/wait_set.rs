@@ -105,8 +105,7 @@ impl WaitSet {
         let begun = Instant::now();
         loop {
             let left = left(limit, begun);
-            let ready =
-                call_until_closed(py, &WOKEN, || set.wait(left).map(<[Key]>::to_vec))?;
+            let ready = call_until_closed(py, &WOKEN, || set.wait(left).map(<[Key]>::to_vec))?;
             let members = lock(&self.members);
             let member = |key| members.by_key.get(key).and_then(|member: &Member| member.get(py));
             let found: Vec<_> = ready.iter().filter_map(member).collect();

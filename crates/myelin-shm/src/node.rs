@@ -249,8 +249,7 @@ impl Node {
         let mut reactor = loop {
             let left = limit.saturating_sub(begin.elapsed());
             let slice = cancel::slice(left);
-            let reactor =
-                core.wait_while(slice, |reactor| reactor.protocol.is_awaited(survey));
+            let reactor = core.wait_while(slice, |reactor| reactor.protocol.is_awaited(survey));
             if !reactor.protocol.is_awaited(survey) || begin.elapsed() >= limit {
                 break reactor;
             }

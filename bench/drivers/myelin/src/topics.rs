@@ -59,7 +59,7 @@ pub struct TakenTopics {
 impl TakenTopics {
     /// Around one taker for each topic.
     pub fn new(node: &Node, takers: Vec<Taker>, wait: Wait) -> Result<Self, Error> {
-        let mut set = node.wait_set().map_err(said)?;
+        let set = node.wait_set().map_err(said)?;
         set.set_wait(wait);
         for taker in &takers {
             set.add(taker.subscriber()).map_err(said)?;
