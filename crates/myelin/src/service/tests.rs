@@ -15,7 +15,7 @@ fn one_look_at_requests_ends_and_the_request_behind_a_flood_is_served() {
     until("the server", || service.take().unwrap().is_none() && is_ready(&client));
     let floods: Vec<_> = (1..=FLOODS)
         .map(|id| {
-            let flood = publisher::<Requests>(&node, &requests_of("s"), None).unwrap();
+            let flood = publisher::<Requests>(&node, &requests_of("s").unwrap(), None).unwrap();
             assert!(flood.wait_for_match(1, WATCHDOG));
             let hello = header_bytes([id, HELLO]);
             (0..DEPTH).for_each(|_| assert!(flood.publish_copy(&hello).is_ok()));
