@@ -63,7 +63,7 @@ fn parts() -> Vec<Box<dyn Any + Send>> {
     let serving = serving.on_request(|request| request.reply(&*request).unwrap()).unwrap();
     let client = node.client::<u64, u64>("serves").unwrap();
     let reply = client.call(&3, WATCHDOG).unwrap();
-    let mut set = node.wait_set().unwrap();
+    let set = node.wait_set().unwrap();
     let key = set.add(&subscriber).unwrap();
     let guard = set.guard().unwrap();
     let interrupter = subscriber.interrupter();
