@@ -206,10 +206,9 @@ RMW_PUBLIC rmw_ret_t rmw_init(const rmw_init_options_t *options, rmw_context_t *
 RMW_PUBLIC rmw_ret_t rmw_shutdown(rmw_context_t *context) try {
   CHECK_ARGUMENT(context);
   CHECK_INITIALIZED(context, impl, "context");
-  {
-    const std::lock_guard<std::mutex> lock(context->impl->mutex);
-    context->impl->is_shut_down = true;
-  }
+  // Under the lock: another thread that finds it shut down may end it.
+  const std::lock_guard<std::mutex> lock(context->impl->mutex);
+  context->impl->is_shut_down = true;
   context->impl->wait_sets->wake_all();
   return RMW_RET_OK;
 } CONTAIN
