@@ -59,8 +59,12 @@ uint64_t rmw_context_impl_s::poll_events() {
   for (auto at = sources_.begin(); at != sources_.end(); at = sources_.upper_bound(polled_)) {
     polled_ = *at;
     lock.unlock();
-    next_ns = std::min(next_ns, polled_->poll_events());
-    polled_->events().deliver();
+    try {
+      next_ns = std::min(next_ns, polled_->poll_events());
+      polled_->events().deliver();
+    } catch (const std::exception &error) {
+      RCUTILS_LOG_ERROR_NAMED(rmw_myelin::identifier, "an event may be late: %s", error.what());
+    }
     lock.lock();
     is_polled_.notify_all();
   }
