@@ -59,8 +59,12 @@ uint64_t rmw_context_impl_s::poll_events() {
   for (auto at = sources_.begin(); at != sources_.end(); at = sources_.upper_bound(polled_)) {
     polled_ = *at;
     lock.unlock();
-    next_ns = std::min(next_ns, polled_->poll_events());
-    polled_->events().deliver();
+    try {
+      next_ns = std::min(next_ns, polled_->poll_events());
+      polled_->events().deliver();
+    } catch (const std::exception &error) {
+      RCUTILS_LOG_ERROR_NAMED(rmw_myelin::identifier, "an event may be late: %s", error.what());
+    }
     lock.lock();
     is_polled_.notify_all();
   }
@@ -206,10 +210,9 @@ RMW_PUBLIC rmw_ret_t rmw_init(const rmw_init_options_t *options, rmw_context_t *
 RMW_PUBLIC rmw_ret_t rmw_shutdown(rmw_context_t *context) try {
   CHECK_ARGUMENT(context);
   CHECK_INITIALIZED(context, impl, "context");
-  {
-    const std::lock_guard<std::mutex> lock(context->impl->mutex);
-    context->impl->is_shut_down = true;
-  }
+  // Under the lock: another thread that finds it shut down may end it.
+  const std::lock_guard<std::mutex> lock(context->impl->mutex);
+  context->impl->is_shut_down = true;
   context->impl->wait_sets->wake_all();
   return RMW_RET_OK;
 } CONTAIN
