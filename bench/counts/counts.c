@@ -23,6 +23,8 @@ static myelin_wait_set *set;
 static myelin_client *client;
 static myelin_server *server;
 static char seven[64];
+/* The first call of a service may take a moment. */
+static uint64_t call_limit_ns = LIMIT_NS;
 
 static void match(myelin_node *from_node, myelin_node *to_node, const char *name) {
   myelin_topic *here, *there;
@@ -78,11 +80,11 @@ static void call(void) {
   uint64_t number;
   TRY(myelin_client_send(client, seven, sizeof seven, &number));
   struct myelin_request request = MYELIN_INIT(myelin_request);
-  TRY(myelin_server_receive(server, 0, &request));
+  TRY(myelin_server_receive(server, call_limit_ns, &request));
   TRY(myelin_request_reply(&request, seven, sizeof seven));
   TRY(myelin_request_release(&request));
   struct myelin_reply reply = MYELIN_INIT(myelin_reply);
-  TRY(myelin_client_receive(client, number, 0, &reply));
+  TRY(myelin_client_receive(client, number, call_limit_ns, &reply));
   TRY(myelin_reply_release(&reply));
 }
 
@@ -150,6 +152,8 @@ int main(void) {
     struct myelin_request none = MYELIN_INIT(myelin_request);
     if (myelin_server_receive(server, 0, &none) == MYELIN_OK) return 2;
   }
+  call();
+  call_limit_ns = 0;
   COUNT(service_call, call);
 
   match(from, to, "wake");

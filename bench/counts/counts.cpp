@@ -23,6 +23,7 @@ template <class T> struct Pair {
 };
 
 static Small seven;
+static std::chrono::nanoseconds call_limit = 30s; // the first call of a service may take a moment
 static std::optional<Pair<Small>> small;
 static std::optional<Pair<Large>> large;
 static std::optional<myelin::WaitSet> set;
@@ -61,8 +62,8 @@ static void turn() {
 
 static void call() {
   auto pending = client->send(seven).value();
-  server->receive(0ns).value()->reply(seven).value();
-  if (!pending.receive(0ns).value()) _exit(2);
+  server->receive(call_limit).value()->reply(seven).value();
+  if (!pending.receive(call_limit).value()) _exit(2);
 }
 
 template <class F> void warm_up(F operation) {
@@ -110,6 +111,8 @@ int main() {
   client.emplace(to.client<Small, Small>("service").value());
   while (!client->wait_for_service(1ms).value())
     if (server->receive(0ns).value()) return 2;
+  call();
+  call_limit = 0ns;
   warm_up(call);
   COUNTED(service_call, call, EACH);
 

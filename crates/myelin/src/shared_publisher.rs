@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use myelin_shm::data_plane::publication::{Dispatch, PublicationShared};
+use myelin_shm::data_plane::publication::PublicationShared;
 use myelin_shm::node as shm;
 
 use crate::header_slice::HeaderSlice;
@@ -67,7 +67,7 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
     /// As [`Publisher::publish_copy`].
     pub fn publish_copy(&self, payload: &T::View) -> Result<Published, Error> {
         let publisher = self.lock_with_room()?;
-        publish(publisher, |publisher| publisher.publish_copy(payload))
+        publish(publisher, Some(T::as_bytes(payload)), |publisher| publisher.publish_copy(payload))
     }
 
     /// As [`Publisher::reserve`].
@@ -147,15 +147,19 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
     }
 }
 
-/// Publishes, releases the lock, and runs the callbacks of this process.
+/// Publishes, releases the lock, and runs the callbacks of this process. `copied`: what is published, unless it
+/// is a loan.
 fn publish<T: Payload + ?Sized>(
     mut publisher: MutexGuard<'_, Publisher<T>>,
+    copied: Option<&[u8]>,
     act: impl FnOnce(&Publisher<T>) -> Result<Published, Error>,
 ) -> Result<Published, Error> {
     let published = act(&publisher);
     let dispatch = publisher.writer_mut().take_dispatch();
     drop(publisher);
-    dispatch.into_iter().for_each(Dispatch::run);
+    if let Some(dispatch) = dispatch {
+        dispatch.run(copied);
+    }
     published
 }
 
@@ -191,7 +195,7 @@ impl<T: Payload + ?Sized> SharedLoan<T> {
         };
         let memory = ManuallyDrop::into_inner(memory);
         match publisher.lock_with_room() {
-            Ok(locked) => publish(locked, |publisher| publisher.publish_memory(memory)),
+            Ok(locked) => publish(locked, None, |publisher| publisher.publish_memory(memory)),
             Err(error) => {
                 publisher.discard(memory);
                 Err(error)

@@ -137,7 +137,7 @@ pub struct Writer {
     /// Leaves the callbacks of this process to its caller; see [`defer_callbacks`](Self::defer_callbacks).
     defers: bool,
     /// What its caller is to run then, and what it is to run now.
-    local: Option<Dispatch>,
+    local: Option<Arc<callbacks::Local>>,
     due: Option<Dispatch>,
     /// Sequence of the next sample, and its cell.
     next: u64,

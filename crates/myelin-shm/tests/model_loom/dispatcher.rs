@@ -119,7 +119,9 @@ fn all_of_a_shared_publisher_are_called() {
         locked.publish_copy(&[1]).unwrap();
         let dispatch = locked.take_dispatch();
         drop(locked);
-        dispatch.into_iter().for_each(Dispatch::run);
+        if let Some(dispatch) = dispatch {
+            dispatch.run(Some(&[1]))
+        };
     };
     let its = writer.clone();
     let other = thread::spawn(move || share(&its));

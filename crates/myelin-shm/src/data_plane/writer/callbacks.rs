@@ -16,10 +16,10 @@ impl Writer {
     /// P7 and P8 with callbacks in this process: they are called, all others are notified.
     #[inline(never)]
     pub(super) fn call_back(&mut self, sequence: u64, time_ns: u64, published: Published<'_>) {
-        if self.defers {
-            return self.defer();
-        }
         let fresh = Fresh { publisher: self.shared.id(), sequence, time_ns };
+        if self.defers {
+            return self.defer(fresh, matches!(published, Published::Inline(_)));
+        }
         let lent;
         let payload = match published {
             Published::Slot { length, place } => Payload::Slot { length, place },
@@ -69,7 +69,7 @@ impl Writer {
     }
 
     /// P7 and P8 without the callbacks of this process, which are due from now on.
-    fn defer(&mut self) {
+    fn defer(&mut self, fresh: Fresh, is_inline: bool) {
         loop {
             // ORDER: P7, as in `finish`.
             fence_of(Step::P7);
@@ -79,7 +79,7 @@ impl Writer {
             self.refresh();
         }
         self.shared.notify(self.views[..self.notified].iter());
-        self.due = self.local.clone();
+        self.due = self.local.clone().map(|local| Dispatch { local, fresh, is_inline });
     }
 
     fn notify(&self, subscriber: EndpointId) {
@@ -109,26 +109,29 @@ impl Writer {
         let has_callbacks = self.defers && self.notified < self.views.len();
         self.local = has_callbacks.then(|| {
             let views = self.views[self.notified..].to_vec();
-            let local = Local {
+            Arc::new(Local {
                 shared: self.shared.clone(),
                 dispatcher: self.dispatcher.clone(),
                 exclusive: self.exclusive - self.notified,
                 views,
                 concurrent: self.concurrent.clone(),
-            };
-            Dispatch(Arc::new(local))
+            })
         });
     }
 }
 
 /// The callbacks of this process that a shared publisher's sample is for. No lock is held while they run,
 /// so the publisher may have published more by then: they are called with what is in their turn.
-#[derive(Clone)]
 #[must_use = "its callbacks are yet to be run"]
-pub struct Dispatch(Arc<Local>);
+pub struct Dispatch {
+    local: Arc<Local>,
+    fresh: Fresh,
+    /// It lies in the ring itself.
+    is_inline: bool,
+}
 
 /// A writer's callbacks, as it saw them last.
-struct Local {
+pub(super) struct Local {
     shared: Arc<PublicationShared>,
     dispatcher: Option<Arc<Dispatcher>>,
     /// First `exclusive` ones of the dispatcher, then those of `concurrent`.
@@ -139,26 +142,35 @@ struct Local {
 
 impl Dispatch {
     /// Runs them, in this thread. Those that another thread runs at the moment are left to their own
-    /// threads.
-    pub fn run(self) {
-        let Local { shared, dispatcher, views, exclusive, concurrent } = &*self.0;
+    /// threads. `copied`: what was published, if the caller has it still; small enough, it is what they are called
+    /// with, and nothing is taken.
+    pub fn run(self, copied: Option<&[u8]>) {
+        let Dispatch { local, fresh, is_inline } = self;
+        let Local { shared, dispatcher, views, exclusive, concurrent } = &*local;
         let defer = |subscriber| {
             shared.notify(views.iter().filter(|view| view.id() == subscriber));
         };
+        let lent = copied.filter(|_| is_inline).map(|bytes| {
+            let at = taken::Payload::Lent { pointer: bytes.as_ptr() };
+            Taken::lent(&fresh, bytes.len(), at)
+        });
         if *exclusive > 0 {
             let entries = dispatcher.as_ref().map(|dispatcher| dispatcher.entries());
             // P7 once more: the sample has been visible since the publish.
             match handlers::try_enter_fenced(entries) {
                 Some(mut entered) => {
-                    let catch_up = |handler: &mut Handler| handler.catch_up(shared.id());
-                    dispatcher::run(&mut entered, catch_up, defer);
+                    let call = |handler: &mut Handler| match &lent {
+                        Some(lent) => handler.hand_over(&fresh, Payload::Inline(lent)),
+                        None => handler.catch_up(fresh.publisher),
+                    };
+                    dispatcher::run(&mut entered, call, defer);
                 }
                 None if is_taken(Step::Away) => shared.notify(views[..*exclusive].iter()),
                 None => {}
             }
         }
         for callback in concurrent {
-            if let Handed::Deferred = callback.run(shared.id()) {
+            if let Handed::Deferred = callback.run(fresh.publisher) {
                 defer(callback.id());
             }
         }
