@@ -459,7 +459,7 @@ def publish_across(world, rng):
             if made.random() < 0.3:
                 sender.publish(made)
 
-    callback = world.topics[one].subscriber().on_sample(function)
+    callback = world.topics[one].subscriber(publishers_max=256).on_sample(function)
     before, world.callbacks[slot] = world.callbacks[slot], callback
     if before:
         before.close()
@@ -507,12 +507,12 @@ def change_an_executor(world, rng):
                 raise Torture
             executor.close() if how == "close inside" else executor.stop()
 
-        called.append(executor.on_sample(topics[0].subscriber(), function))
+        called.append(executor.on_sample(topics[0].subscriber(publishers_max=256), function))
         executor.on_timer(0.02, end)
         ended = in_thread(lambda: executor.run(threads), myelin.Closed, Torture)
         with contextlib.suppress(myelin.Closed):
-            added = executor.on_sample(topics[1].subscriber(), function)
-            executor.on_timer(0.002, lambda: executor.on_sample(topics[2].subscriber(), function))
+            added = executor.on_sample(topics[1].subscriber(publishers_max=256), function)
+            executor.on_timer(0.002, lambda: executor.on_sample(topics[2].subscriber(publishers_max=256), function))
             executor.remove(added)
         if how == "close":
             executor.close()
@@ -525,7 +525,7 @@ def change_a_wait_set(world, rng):
     closes = rng.random() < 0.5
     with world.node.wait_set() as wait_set:
         ended = in_thread(lambda: wait_set.wait(WATCHDOG), myelin.Closed)
-        subscriber, guard = world.topics[rng.randrange(TOPICS)].subscriber(), wait_set.guard()
+        subscriber, guard = world.topics[rng.randrange(TOPICS)].subscriber(publishers_max=256), wait_set.guard()
         wait_set.add(subscriber)
         wait_set.timer(WATCHDOG)
         if rng.random() < 0.5:
@@ -544,11 +544,11 @@ def leave_a_cycle(world, rng):
             topic = world.topics[rng.randrange(TOPICS)]
             kind = rng.randrange(3)
             if kind == 0:
-                self.callback = topic.subscriber().on_sample(self.called)
+                self.callback = topic.subscriber(publishers_max=256).on_sample(self.called)
                 return
             self.executor = world.node.executor()
             self.executor.on_timer(0.001, self.called)
-            self.executor.on_sample(topic.subscriber(), self.called)
+            self.executor.on_sample(topic.subscriber(publishers_max=256), self.called)
             if kind == 1:
                 self.executor.turn(0.002)
 

@@ -135,6 +135,12 @@ fn check(sample: &Sample<[u8]>) {
     assert!(sample.iter().all(|each| *each == byte), "{} bytes are another's", sample.len());
 }
 
+/// A publisher of the first one waits for its subscribers.
+fn topic(node: &Node, number: usize) -> Topic<[u8]> {
+    let topic = node.topic(&format!("topic{number}")).depth(16);
+    if number == 0 { topic.reliable(Duration::from_millis(2)) } else { topic }
+}
+
 /// A thread, and what it has. What is borrowed from another goes first.
 struct Actor {
     number: usize,
@@ -172,9 +178,7 @@ impl Actor {
     }
 
     fn topic_of(&mut self, node: &Node) -> Topic<[u8]> {
-        let number = self.below(TOPICS);
-        let topic = node.topic(&format!("topic{number}")).depth(16);
-        if number == 0 { topic.reliable(Duration::from_millis(2)) } else { topic }
+        topic(node, self.below(TOPICS))
     }
 
     fn bytes(&mut self) -> usize {
@@ -271,8 +275,7 @@ impl Actor {
     /// In place of another one.
     fn add_shared_publisher(&mut self) {
         let (number, at) = (self.below(TOPICS), self.below(EACH_MAX));
-        let topic = self.world.node.topic::<[u8]>(&format!("topic{number}")).depth(16);
-        let publisher = topic.publisher().unwrap();
+        let publisher = topic(&self.world.node, number).publisher().unwrap();
         let new = (publisher.id(), publisher.shared());
         let mut shared = self.world.shared.lock().unwrap();
         let before = (shared[number].len() > at).then(|| shared[number].swap_remove(at));
@@ -486,8 +489,7 @@ impl Actor {
     fn add_forwarding_callback(&mut self) {
         if self.callbacks.len() < EACH_MAX {
             let (node, number) = (self.node(), self.below(TOPICS - 1));
-            let topic = |number| node.topic::<[u8]>(&format!("topic{number}")).depth(16);
-            let (from, to) = (topic(number), topic(number + 1).publisher().unwrap());
+            let (from, to) = (topic(&node, number), topic(&node, number + 1).publisher().unwrap());
             let ledger = SharedLedger::default();
             let its = ledger.clone();
             let subscriber = from.subscriber_builder().publishers_max(256).open().unwrap();
