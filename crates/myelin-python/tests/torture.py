@@ -498,21 +498,25 @@ def change_an_executor(world, rng):
         called = []
 
         def function(sample):
-            with contextlib.suppress(IndexError):
-                executor.remove(called.pop())
-            called.append(executor.on_timer(0.001, lambda: None))
+            with contextlib.suppress(IndexError, myelin.Closed):
+                called.append(executor.on_timer(0.001, lambda: None))
+                executor.remove(called.pop(0))
 
         def end():
             if how == "raise":
                 raise Torture
             executor.close() if how == "close inside" else executor.stop()
 
+        def add():
+            with contextlib.suppress(myelin.Closed):
+                executor.on_sample(topics[2].subscriber(publishers_max=256), function)
+
         called.append(executor.on_sample(topics[0].subscriber(publishers_max=256), function))
         executor.on_timer(0.02, end)
         ended = in_thread(lambda: executor.run(threads), myelin.Closed, Torture)
         with contextlib.suppress(myelin.Closed):
             added = executor.on_sample(topics[1].subscriber(publishers_max=256), function)
-            executor.on_timer(0.002, lambda: executor.on_sample(topics[2].subscriber(publishers_max=256), function))
+            executor.on_timer(0.002, add)
             executor.remove(added)
         if how == "close":
             executor.close()
