@@ -1,5 +1,5 @@
 // What sixteen threads of a C++ program do to the library, at random: publish, take, wait, call, throw, move, remove,
-// fork. Nothing hangs or stays, and each subscriber has received or lost whatever was published to it. As torture.c,
+// change, close, fork. Nothing hangs or stays, and each subscriber has received or lost whatever was published to it. As torture.c,
 // with the same variables of the environment.
 #include <dirent.h>
 #include <sys/wait.h>
@@ -83,6 +83,11 @@ private:
   std::size_t waiting_ = 0, turn_ = 0;
 };
 
+struct SharedSet {
+  myelin::WaitSet set;
+  std::mutex waiting{};
+};
+
 struct World {
   myelin::Node node = myelin::Node::open("torture").value();
   Barrier barrier;
@@ -91,6 +96,8 @@ struct World {
   std::atomic<std::uint64_t> done{0};
   std::atomic<bool> stops{false};
   std::array<std::atomic<const char *>, threads> doing{};
+  /// One thread waits in each while others change and close it.
+  std::array<std::shared_ptr<SharedSet>, 4> sets;
 };
 
 class Actor {
@@ -140,6 +147,72 @@ public:
     auto guard = set.guard(2).value();
     if (below(2) == 0) guard.trigger();
     EXPECT(set.wait(std::chrono::nanoseconds(below(500'000))));
+  }
+
+  /// Another thread may have closed it.
+  static void expect_ok_or_closed(const myelin::Result<void> &result) {
+    if (result) return;
+    EXPECT(result.error().code() == MYELIN_ERROR_CLOSED || result.error().code() == MYELIN_ERROR_HANDLE);
+  }
+
+  std::shared_ptr<SharedSet> some_set(bool takes_away = false) {
+    const auto at = below(4);
+    const std::lock_guard guard(world_.lock);
+    auto &place = world_.sets[at];
+    if (!place) place.reset(new SharedSet{world_.node.wait_set().value()});
+    return takes_away ? std::move(place) : place;
+  }
+
+  void wait_in_a_shared_set() {
+    const auto shared = some_set();
+    const std::unique_lock turn(shared->waiting, std::try_to_lock);
+    if (!turn) return;
+    const auto ready = shared->set.wait(std::chrono::nanoseconds(below(2'000'000)));
+    if (!ready) expect_ok_or_closed(ready.error());
+  }
+
+  void change_set() {
+    const auto what = below(6);
+    const auto shared = some_set(what == 0);
+    auto &set = shared->set;
+    const auto key = below(1'000);
+    if (what == 0) {
+      EXPECT(set.close());
+    } else if (what == 1) {
+      expect_ok_or_closed(set.timer(50us, key));
+    } else if (what == 2) {
+      auto guard = set.guard(key);
+      if (!guard) return expect_ok_or_closed(guard.error());
+      if (!publishers_.empty()) EXPECT(publishers_.front().on_event(guard.value()));
+      guard.value().trigger();
+    } else {
+      auto added = subscriber();
+      expect_ok_or_closed(set.add(added, key));
+      if (what == 3) (void)set.remove(key);
+      if (what > 3) return;
+      // A function that throws; its subscriber is in a set, and leaves that.
+      auto call = [](const myelin::Sample<Bytes> &) { throw std::runtime_error("as it likes"); };
+      auto callback = std::move(added).on_sample(call).value();
+      publish();
+      callback.thrown();
+    }
+  }
+
+  /// The values of results throw.
+  void throw_errors() {
+    try {
+      myelin::Subscriber<Bytes> closed(nullptr);
+      closed.take().value();
+      EXPECT(!"taken from nothing");
+    } catch (const myelin::Error &error) {
+      EXPECT(error.code() == MYELIN_ERROR_HANDLE);
+    }
+    try {
+      if (publishers_.empty()) return;
+      auto loan = publishers_[below(publishers_.size())].loan(some_bytes()).value();
+      throw std::runtime_error("with a loan");
+    } catch (const std::runtime_error &) {
+    }
   }
 
   void add_publisher() {
@@ -225,6 +298,9 @@ public:
         {"take", 60, &Actor::take},
         {"release", 8, &Actor::release},
         {"wait_set", 8, &Actor::wait_set},
+        {"shared_set", 12, &Actor::wait_in_a_shared_set},
+        {"change_set", 12, &Actor::change_set},
+        {"throw_errors", 4, &Actor::throw_errors},
         {"add_publisher", 8, &Actor::add_publisher},
         {"add_subscriber", 8, &Actor::add_subscriber},
         {"add_callback", 4, &Actor::add_callback},
@@ -268,6 +344,7 @@ public:
     }
     world_.barrier.wait();
     close_all();
+    if (number_ == 0) world_.sets = {};
     world_.barrier.wait();
   }
 
