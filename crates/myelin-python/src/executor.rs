@@ -249,7 +249,8 @@ impl Executor {
     /// A descriptor for `select`, `epoll` or asyncio: when it is readable, `turn(0)`.
     fn fileno(&self) -> PyResult<RawFd> {
         self.check_open()?;
-        descriptor(&mut lock(&self.descriptor), || self.handle.descriptor())
+        let descriptor = descriptor(&mut lock(&self.descriptor), || self.handle.descriptor());
+        descriptor.map_err(raised)
     }
 
     /// How it waits: `adaptive`, `block`, `poll`, `predictive`.

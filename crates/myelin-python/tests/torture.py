@@ -562,6 +562,28 @@ def leave_a_cycle(world, rng):
     Owner()
 
 
+@operation(4)
+def leave_a_finalizer(world, rng):
+    """Garbage that uses the library when it is collected, which is in any call of it."""
+    made = random.Random(rng.random())
+    acts = (publish, take, look, keep_a_sample, close_publisher, close_subscriber, remove_callback)
+
+    class Garbage:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            try:
+                if not world.is_over.is_set():
+                    made.choice(acts)(world, made)
+            except (*EXPECTED, Torture):
+                pass
+            except BaseException:
+                world.failures.append(traceback.format_exc())
+
+    Garbage()
+
+
 @operation(1)
 def close_in_a_handler(_world, _rng):
     os.kill(os.getpid(), signal.SIGHUP)
@@ -707,6 +729,7 @@ def main():
     print(f"seed {chosen_by.seed}", flush=True)
     for number in ("USR1", "USR2", "ALRM", "HUP", "INT"):
         signal.signal(signal.Signals[f"SIG{number}"], MainThread.handle)
+    gc.set_threshold(50)  # often
     faulthandler.dump_traceback_later(chosen_by.seconds + WATCHDOG, exit=True)
     raised = collections.Counter()
     sys.unraisablehook = lambda raised_by: raised.update([raised_by.exc_type.__name__])
