@@ -356,6 +356,9 @@ static void fork_child(struct actor *actor) {
     for (size_t at = 0; at < EACH_MAX; at++)
       if (actor->publishers[at] != NULL)
         wrong |= myelin_publisher_publish_copy(actor->publishers[at], "x", 1, NULL) != MYELIN_ERROR_FORKED;
+    for (size_t at = 0; at < SETS; at++)
+      if (sets[at] != NULL) wrong |= myelin_wait_set_timer(sets[at], 50000, 1) != MYELIN_ERROR_FORKED;
+    close_all(actor);
     _exit(wrong);
   }
   int status = -1;

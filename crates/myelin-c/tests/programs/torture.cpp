@@ -277,7 +277,7 @@ public:
         auto published = publisher.publish_copy(std::vector<unsigned char>(3));
         is_forked &= !published && published.error().code() == MYELIN_ERROR_FORKED;
       }
-      held_.clear();
+      close_all();
       _exit(is_forked ? 0 : 1);
     }
     int status = -1;
