@@ -594,6 +594,8 @@ impl Actor {
         // SAFETY: the child calls this library and `_exit`.
         let child = unsafe { libc::fork() };
         if child == 0 {
+            // SAFETY: no preconditions.
+            unsafe { libc::alarm(WATCHDOG.as_secs() as u32) };
             let mut is_forked = true;
             for publisher in &self.publishers {
                 is_forked &= matches!(publisher.publish_copy(&[1]), Err(Error::Forked));

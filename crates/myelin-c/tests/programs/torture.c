@@ -353,6 +353,7 @@ static void fork_child(struct actor *actor) {
   pid_t child = fork();
   if (child == 0) {
     int wrong = 0;
+    alarm(WATCHDOG_NS / 1000000000);
     for (size_t at = 0; at < EACH_MAX; at++)
       if (actor->publishers[at] != NULL)
         wrong |= myelin_publisher_publish_copy(actor->publishers[at], "x", 1, NULL) != MYELIN_ERROR_FORKED;

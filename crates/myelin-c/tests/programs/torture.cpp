@@ -273,6 +273,7 @@ public:
     const pid_t child = fork();
     if (child == 0) {
       bool is_forked = true;
+      alarm(60);
       for (auto &publisher : publishers_) {
         auto published = publisher.publish_copy(std::vector<unsigned char>(3));
         is_forked &= !published && published.error().code() == MYELIN_ERROR_FORKED;
