@@ -453,7 +453,7 @@ impl Actor {
     }
 
     /// It publishes large samples as less large ones, by a publisher of any topic that other threads are
-    /// publishing with. Not in a thread of the library, for whose end nobody waits before the books.
+    /// publishing with. Not while a thread is at its books, nor in one of the library's.
     fn add_crossing_callback(&mut self) {
         let Some(to) = self.shared_publisher() else { return };
         if self.callbacks.len() < EACH_MAX {
@@ -461,7 +461,7 @@ impl Actor {
             let its = ledger.clone();
             let callback = self.subscriber().on_sample(move |sample| {
                 enter(&its, sample);
-                if sample.len() >= 4_000 && IS_ACTOR.get() {
+                if sample.len() >= 4_000 && IS_ACTING.get() {
                     let mut payload = vec![0; if sample.len() == 4_000 { 8 } else { 4_000 }];
                     fill(&mut payload);
                     to.publish_copy(&payload).unwrap();
@@ -618,6 +618,7 @@ impl Actor {
 
     /// A round: so many operations, then the books.
     fn round(&mut self, operations: &[Operation]) {
+        IS_ACTING.set(true);
         let likely: u32 = operations.iter().map(|(_, likely, _)| likely).sum();
         for _ in 0..ROUND {
             let mut choice = self.below(likely as usize) as u32;
@@ -631,6 +632,7 @@ impl Actor {
             (operations[chosen].2)(self);
             self.world.done.fetch_add(1, Ordering::Relaxed);
         }
+        IS_ACTING.set(false);
         self.world.doing[self.number].store(usize::MAX, Ordering::Relaxed);
         self.world.barrier.wait();
         // All stand still. The last sample of each is not lost to anybody.
@@ -716,7 +718,6 @@ fn act(number: usize, seed: u64, operations: &[Operation], until: Instant, world
         services: Vec::new(),
         clients: Vec::new(),
     };
-    IS_ACTOR.set(true);
     let mut open = Vec::new();
     loop {
         actor.round(operations);
@@ -849,7 +850,8 @@ fn the_other_side() {
 }
 
 thread_local! {
-    static IS_ACTOR: Cell<bool> = const { Cell::new(false) };
+    /// Whether this thread is one of the sixteen, and not at its books.
+    static IS_ACTING: Cell<bool> = const { Cell::new(false) };
 }
 
 /// What functions panic with.
