@@ -64,6 +64,8 @@ const OPERATIONS: &[Operation] = &[
     ("fork", 1, Actor::fork),
 ];
 
+type SharedPublishers = Vec<(EndpointId, SharedPublisher<[u8]>)>;
+
 /// What all threads see.
 struct World {
     folder: PathBuf,
@@ -72,7 +74,7 @@ struct World {
     published: Mutex<BTreeMap<EndpointId, u64>>,
     interrupters: Mutex<Vec<Interrupter>>,
     /// Of each topic the publishers that all threads use.
-    shared: Mutex<[Vec<(EndpointId, SharedPublisher<[u8]>)>; TOPICS]>,
+    shared: Mutex<[SharedPublishers; TOPICS]>,
     /// What other threads change and close while it is in use.
     wait_sets: Mutex<Vec<WaitSetHandle>>,
     executors: Mutex<Vec<ExecutorHandle>>,
