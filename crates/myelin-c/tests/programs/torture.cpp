@@ -407,7 +407,8 @@ static void act(World &world, std::size_t number, const std::vector<Actor::Opera
   }
 }
 
-static void watch(const World &world) {
+static void watch(const std::shared_ptr<const World> &kept) {
+  const World &world = *kept;
   std::uint64_t seen = 0;
   for (auto since = std::chrono::steady_clock::now();; std::this_thread::sleep_for(500ms)) {
     const auto now = std::chrono::steady_clock::now();
@@ -429,14 +430,14 @@ int main() {
   for (auto &each : operations) {
     if (without && std::strstr(without, each.name)) each.likely = 0;
   }
-  World world;
-  std::thread(watch, std::cref(world)).detach();
+  const auto kept = std::make_shared<World>();
+  World &world = *kept;
+  std::thread(watch, kept).detach();
   std::vector<std::thread> all;
   for (std::size_t number = 0; number < threads; ++number) {
     all.emplace_back(act, std::ref(world), number, std::cref(operations));
   }
   for (auto &thread : all) thread.join();
   std::puts("all threads");
-  std::fflush(stdout);
-  _exit(0);  // the watchdog still looks
+  return 0;
 }
