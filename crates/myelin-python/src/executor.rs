@@ -140,6 +140,9 @@ impl Executor {
     }
 
     fn busy(&self) -> PyErr {
+        if self.handle.is_forked() {
+            return raised(myelin::Error::Forked);
+        }
         let message = match self.handle.is_called() {
             true => {
                 "run and turn cannot be called by a function of the same executor; return instead"

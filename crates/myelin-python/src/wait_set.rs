@@ -185,6 +185,9 @@ impl WaitSet {
         let mut inner = match self.inner.try_lock() {
             Ok(inner) => inner,
             Err(TryLockError::Poisoned(inner)) => inner.into_inner(),
+            Err(TryLockError::WouldBlock) if self.handle.is_forked() => {
+                return Err(raised(myelin::Error::Forked));
+            }
             Err(TryLockError::WouldBlock) => {
                 let message = "a thread waits in this wait set already, another one or this one \
                                further up; make one for each";

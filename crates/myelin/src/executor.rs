@@ -366,6 +366,12 @@ impl ExecutorHandle {
         matches!(self.0.open(), Err(Error::Closed { .. }))
     }
 
+    /// Whether this is a child of the process that made it.
+    #[doc(hidden)]
+    pub fn is_forked(&self) -> bool {
+        self.0.set.is_forked()
+    }
+
     /// Whether this thread is in one of its functions.
     #[doc(hidden)]
     pub fn is_called(&self) -> bool {
