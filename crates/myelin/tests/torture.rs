@@ -606,6 +606,19 @@ impl Actor {
             for (subscriber, _) in &mut self.subscribers {
                 is_forked &= matches!(subscriber.take(), Err(Error::Forked));
             }
+            // What other threads run and wait in; one of them may have had the lock of the list.
+            let is_dead = |result: Result<Key, Error>| {
+                matches!(result, Err(Error::Forked | Error::Closed { .. }))
+            };
+            for executor in self.world.executors.try_lock().iter().flat_map(|all| all.iter()) {
+                is_forked &= is_dead(executor.on_timer(WATCHDOG, || {}));
+                executor.remove(executor.stop_guard().key());
+                executor.close();
+            }
+            for set in self.world.wait_sets.try_lock().iter().flat_map(|all| all.iter()) {
+                is_forked &= is_dead(set.timer(WATCHDOG));
+                set.close();
+            }
             let mut large = self.held.iter().filter(|sample| sample.len() > 104);
             is_forked &= large.all(|sample| sample.iter().all(|byte| *byte == 0));
             self.close_all();
