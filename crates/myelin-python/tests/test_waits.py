@@ -125,13 +125,16 @@ class Waits(Case):
 
     def soon(self, act):
         """Acts from another thread, most likely while this one waits."""
+        is_next = threading.Event()
 
         def run():
+            is_next.wait()  # the start of a thread takes long on a busy machine
             time.sleep(0.02)
             act()
 
         end = self.in_thread(run)
         self.addCleanup(end)
+        is_next.set()
         return end
 
     def woken(self):
