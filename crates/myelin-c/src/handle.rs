@@ -1,10 +1,11 @@
 //! The table of all handles. A handle is no address: it is a place in this table, what is there, and the number
 //! of the place's use, so one that was closed is known as such, also when the place is used again.
 
+use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 use myelin::{Callback, Error, Guard, Node, Reply, SampleBuffer};
 
@@ -15,7 +16,7 @@ use crate::publisher::PublisherHandle;
 use crate::server::{RequestHandle, ServerHandle};
 use crate::subscriber::SubscriberHandle;
 use crate::topic::TopicHandle;
-use crate::wait_set::WaitSetHandle;
+use crate::wait_set::{self, WaitSetHandle};
 
 /// A sample, or room for one.
 pub type Buffer = SampleBuffer<[u8]>;
@@ -355,6 +356,40 @@ impl Shared {
 fn shared() -> MutexGuard<'static, Shared> {
     SHARED.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+/// From now on a child of `fork` finds the table in one piece, whatever other threads do to it meanwhile: the
+/// thread that forks has the lock. Called before there is a handle.
+pub fn prepare_for_fork() {
+    static REGISTER: Once = Once::new();
+    REGISTER.call_once(|| {
+        // SAFETY: `in_child` is async-signal-safe: it unlocks what this thread has locked, and stores.
+        unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
+    });
+}
+
+extern "C" fn before() {
+    let guard = shared();
+    // SAFETY: whoever has the lock has this.
+    unsafe { *HELD.0.get() = Some(guard) };
+}
+
+extern "C" fn after() {
+    // SAFETY: `before` has taken the lock in this thread.
+    drop(unsafe { (*HELD.0.get()).take() });
+}
+
+extern "C" fn in_child() {
+    after();
+    wait_set::forget_other_threads();
+}
+
+/// The lock, while a thread forks.
+static HELD: Held = Held(UnsafeCell::new(None));
+
+struct Held(UnsafeCell<Option<MutexGuard<'static, Shared>>>);
+
+// SAFETY: used by the thread alone that has the lock.
+unsafe impl Sync for Held {}
 
 /// Groups begin where pairs of cache lines do.
 #[repr(C, align(128))]

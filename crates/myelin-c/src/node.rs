@@ -65,6 +65,7 @@ pub unsafe extern "C" fn myelin_node_open(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         text::put(node, std::ptr::null_mut(), "node")?;
+        handle::prepare_for_fork();
         let builder = with(Node::builder(text::required(name, "name")?), sized::read(options)?)?;
         node.write(handle::to_pointer(handle::insert(Box::new(builder.open()?))?));
         Ok(MYELIN_OK)

@@ -5,7 +5,7 @@ use std::os::fd::IntoRawFd;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
-use myelin::{Guard, Key, KeyMap, Node, WaitSet};
+use myelin::{Error, Guard, Key, KeyMap, Node, WaitSet};
 
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
 use crate::node::{self, myelin_node};
@@ -48,6 +48,11 @@ impl Shared {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The same for a change. In a child of `fork` nobody lets go of the lock if another thread had it.
+    fn to_change(&self) -> Result<MutexGuard<'_, Names>, Failure> {
+        if self.handle.is_forked() { Err(Error::Forked.into()) } else { Ok(self.names()) }
+    }
+
     /// The waiting half; `None` if another thread waits.
     fn waiting(&self) -> Option<MutexGuard<'_, Waiting>> {
         match self.waiting.try_lock() {
@@ -63,7 +68,7 @@ impl Shared {
         key: u64,
         add: impl FnOnce(&myelin::WaitSetHandle) -> Result<(Key, R), Failure>,
     ) -> Result<R, Failure> {
-        let mut names = self.names();
+        let mut names = self.to_change()?;
         let (added, made) = add(&self.handle)?;
         let Names { keys, prune_at } = &mut *names;
         if keys.len() >= *prune_at {
@@ -111,8 +116,7 @@ pub unsafe extern "C" fn myelin_wait_set_close(set: *mut myelin_wait_set) -> mye
         let set = handle::remove::<WaitSetHandle>(handle::of_pointer(set))?;
         // ORDER: pairs with the fence in `of`: whoever has not seen that the handle is closed is counted.
         fence(Ordering::SeqCst);
-        // In a child of `fork` there are no others; they may have been anywhere.
-        while ENTERING.load(Ordering::Acquire) > 0 && !set.0.handle.is_forked() {
+        while ENTERING.load(Ordering::Acquire) > 0 {
             std::hint::spin_loop();
         }
         set.0.handle.close();
@@ -234,7 +238,7 @@ pub unsafe extern "C" fn myelin_wait_set_remove(
 ) -> myelin_code {
     enter(|| {
         let set = of(set)?;
-        let mut names = set.names();
+        let mut names = set.to_change()?;
         let its = names.keys.iter().filter(|(_, its)| **its == key).map(|(its, _)| *its);
         let its: Vec<Key> = its.collect();
         for its in &its {
@@ -272,6 +276,7 @@ pub unsafe extern "C" fn myelin_wait_set_wait(
             return Err(Failure::setting("keys has no room; pass an array of at least one"));
         }
         let Some(mut waiting) = shared.waiting() else {
+            drop(shared.to_change()?); // in a child of `fork` nobody waits
             return Err(Failure::busy("another thread waits in this wait set; make one for each"));
         };
         let Waiting { set, left } = &mut *waiting;
@@ -338,6 +343,11 @@ fn of(set: *mut myelin_wait_set) -> Result<Arc<Shared>, Failure> {
     // ORDER: Release pairs with the acquire in `close`.
     ENTERING.fetch_sub(1, Ordering::Release);
     found
+}
+
+/// In a child of `fork`, which has one thread.
+pub fn forget_other_threads() {
+    ENTERING.store(0, Ordering::Relaxed);
 }
 
 /// Calls that are just looking for the set of a handle.

@@ -16,10 +16,10 @@ use crate::released::Released;
 pub fn descriptor(
     kept: &mut Option<OwnedFd>,
     make: impl FnOnce() -> Result<OwnedFd, myelin::Error>,
-) -> PyResult<RawFd> {
+) -> Result<RawFd, myelin::Error> {
     let descriptor = match kept.take() {
         Some(descriptor) => descriptor,
-        None => make().map_err(raised)?,
+        None => make()?,
     };
     Ok(kept.insert(descriptor).as_raw_fd())
 }

@@ -140,6 +140,9 @@ impl Executor {
     }
 
     fn busy(&self) -> PyErr {
+        if self.handle.is_forked() {
+            return raised(myelin::Error::Forked);
+        }
         let message = match self.handle.is_called() {
             true => {
                 "run and turn cannot be called by a function of the same executor; return instead"
@@ -249,7 +252,8 @@ impl Executor {
     /// A descriptor for `select`, `epoll` or asyncio: when it is readable, `turn(0)`.
     fn fileno(&self) -> PyResult<RawFd> {
         self.check_open()?;
-        descriptor(&mut lock(&self.descriptor), || self.handle.descriptor())
+        let descriptor = descriptor(&mut lock(&self.descriptor), || self.handle.descriptor());
+        descriptor.map_err(raised)
     }
 
     /// How it waits: `adaptive`, `block`, `poll`, `predictive`.

@@ -49,13 +49,14 @@ impl<M: Memory> Held<M> {
         }
     }
 
-    /// Uses the memory, if it is still there.
+    /// Uses the memory, if it is still there. `act` makes no object of Python's, nor does anything that has the
+    /// lock: that may collect garbage, in which there may be views.
     pub fn with<R>(&self, act: impl FnOnce(&mut M) -> R) -> PyResult<R> {
         let mut state = self.state();
-        match (state.gone, &mut state.memory) {
-            (None, Some(memory)) => Ok(act(memory)),
-            (why, _) => Err(gone(why)),
+        if let (None, Some(memory)) = (state.gone, &mut state.memory) {
+            return Ok(act(memory));
         }
+        Err(gone(state))
     }
 
     /// How many bytes.
@@ -65,16 +66,18 @@ impl<M: Memory> Held<M> {
 
     /// Fills it with bytes, which may be its own.
     pub fn fill(&self, bytes: &Bytes) -> PyResult<()> {
-        self.with(|memory| {
+        let filled = self.with(|memory| {
             let (to, length) = memory.bytes();
             if bytes.length() != length {
-                let message = format!("{} bytes do not fill a loan of {length}", bytes.length());
-                return Err(wrong_value(message));
+                return Err(length);
             }
             // SAFETY: as many bytes lie there, held by the view, and the memory is ours to write.
             unsafe { bytes.pointer().copy_to(to, length) };
             Ok(())
-        })?
+        })?;
+        filled.map_err(|length| {
+            wrong_value(format!("{} bytes do not fill a loan of {length}", bytes.length()))
+        })
     }
 
     /// Lets go of it, now or with its last view.
@@ -92,7 +95,7 @@ impl<M: Memory> Held<M> {
     pub fn take(&self, why: &'static str) -> PyResult<M> {
         let mut state = self.state();
         if state.gone.is_some() {
-            return Err(gone(state.gone));
+            return Err(gone(state));
         }
         if state.views > 0 {
             return Err(PyBufferError::new_err(format!(
@@ -102,17 +105,20 @@ impl<M: Memory> Held<M> {
             )));
         }
         state.gone = Some(why);
-        state.memory.take().map(|memory| *memory).ok_or_else(|| gone(Some(why)))
+        match state.memory.take() {
+            Some(memory) => Ok(*memory),
+            None => Err(gone(state)),
+        }
     }
 
     fn view(&self) -> PyResult<(*mut u8, usize)> {
         let mut state = self.state();
-        let viewed = match (state.gone, &mut state.memory) {
-            (None, Some(memory)) => memory.bytes(),
-            (why, _) => return Err(gone(why)),
-        };
-        state.views += 1;
-        Ok(viewed)
+        if let (None, Some(memory)) = (state.gone, &mut state.memory) {
+            let viewed = memory.bytes();
+            state.views += 1;
+            return Ok(viewed);
+        }
+        Err(gone(state))
     }
 
     fn end_view(&self) {
@@ -144,8 +150,10 @@ fn end<M: Memory>(memory: Option<Box<M>>) {
     }
 }
 
-fn gone(why: Option<&str>) -> PyErr {
-    exception("Closed", format!("this has been {} already", why.unwrap_or("released")))
+fn gone<M>(state: MutexGuard<'_, State<M>>) -> PyErr {
+    let why = state.gone.unwrap_or("released");
+    drop(state);
+    exception("Closed", format!("this has been {why} already"))
 }
 
 /// A class of which the objects are buffers.

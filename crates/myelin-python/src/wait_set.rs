@@ -24,7 +24,8 @@ pub struct WaitSet {
     handle: myelin::WaitSetHandle,
     /// Locked while a thread waits. Whoever closes it meanwhile leaves it to that thread.
     inner: Mutex<Option<Released<myelin::WaitSet>>>,
-    /// Locked with the GIL, which is not let go of meanwhile.
+    /// Locked with the GIL, which is not let go of meanwhile. No object of Python's is made or dropped
+    /// meanwhile: that may collect garbage, of which the finalizers may change this set.
     members: Mutex<Members>,
     descriptor: Mutex<Option<OwnedFd>>,
 }
@@ -85,14 +86,21 @@ impl WaitSet {
         if self.handle.is_closed() { Err(closed("wait set")) } else { Ok(()) }
     }
 
-    /// Notes a member, whose key no wait has looked up yet: this thread has the GIL.
-    fn insert(&self, py: Python<'_>, members: &mut Members, key: Key, member: Member) {
-        let Members { by_key, prune_at } = members;
+    /// Notes a member, whose key no wait has looked up yet: this thread has had the GIL since that was made.
+    fn insert(&self, py: Python<'_>, key: Key, member: Member) {
+        let mut gone = Vec::new();
+        let mut members = lock(&self.members);
+        let Members { by_key, prune_at } = &mut *members;
         if by_key.len() >= *prune_at {
-            by_key.retain(|key, member| self.handle.contains(*key) && member.get(py).is_some());
+            let is_gone = |key: &Key, member: &mut Member| {
+                !self.handle.contains(*key) || member.get(py).is_none()
+            };
+            gone.extend(by_key.extract_if(is_gone));
             *prune_at = 2 * by_key.len().max(32);
         }
         by_key.insert(key, member);
+        drop(members);
+        drop(gone);
     }
 
     /// The one place where a thread is in the set.
@@ -123,7 +131,7 @@ impl WaitSet {
     /// its owner's, to be taken from, and the set does not keep it.
     fn add(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
         self.check_open()?;
-        let mut members = lock(&self.members);
+        let weak = Member::weak(member)?;
         let key = if let Ok(subscriber) = member.cast::<Subscriber>() {
             subscriber.get().with(|subscriber| self.handle.add(subscriber))?
         } else if let Ok(service) = member.cast::<Service>() {
@@ -132,27 +140,25 @@ impl WaitSet {
             let message = "a wait set watches subscribers and services; guards and timers it makes";
             return Err(exception("WrongValue", message.to_string()));
         };
-        self.insert(member.py(), &mut members, key.map_err(raised)?, Member::weak(member)?);
+        self.insert(member.py(), key.map_err(raised)?, weak);
         Ok(())
     }
 
     /// A guard: triggering it, in any thread, ends a wait. It goes with its last reference.
     fn guard(&self, py: Python<'_>) -> PyResult<Py<Guard>> {
-        let mut members = lock(&self.members);
         let guard = self.handle.guard().map_err(raised)?;
         let key = guard.key();
         let guard = Py::new(py, Guard(guard))?;
-        self.insert(py, &mut members, key, Member::weak(guard.bind(py))?);
+        self.insert(py, key, Member::weak(guard.bind(py))?);
         Ok(guard)
     }
 
     /// A timer: ready every `period` seconds, until it is removed.
     fn timer(&self, py: Python<'_>, period: f64) -> PyResult<Py<Timer>> {
         let duration = seconds(period)?;
-        let mut members = lock(&self.members);
-        let key = self.handle.timer(duration).map_err(raised)?;
         let timer = Py::new(py, Timer { period })?;
-        self.insert(py, &mut members, key, Member::Timer(timer.clone_ref(py).into_any()));
+        let key = self.handle.timer(duration).map_err(raised)?;
+        self.insert(py, key, Member::Timer(timer.clone_ref(py).into_any()));
         Ok(timer)
     }
 
@@ -163,7 +169,9 @@ impl WaitSet {
         let is_it = |(_, other): &(&Key, &Member)| other.is(member);
         let Some((key, _)) = members.by_key.iter().find(is_it) else { return Ok(false) };
         let key = *key;
-        members.by_key.remove(&key);
+        let removed = members.by_key.remove(&key);
+        drop(members);
+        drop(removed);
         Ok(self.handle.remove(key))
     }
 
@@ -177,6 +185,9 @@ impl WaitSet {
         let mut inner = match self.inner.try_lock() {
             Ok(inner) => inner,
             Err(TryLockError::Poisoned(inner)) => inner.into_inner(),
+            Err(TryLockError::WouldBlock) if self.handle.is_forked() => {
+                return Err(raised(myelin::Error::Forked));
+            }
             Err(TryLockError::WouldBlock) => {
                 let message = "a thread waits in this wait set already, another one or this one \
                                further up; make one for each";
@@ -195,7 +206,8 @@ impl WaitSet {
     /// `wait(0)` until that gives nothing, then wait for it again.
     fn fileno(&self) -> PyResult<RawFd> {
         self.check_open()?;
-        descriptor(&mut lock(&self.descriptor), || self.handle.descriptor())
+        let descriptor = descriptor(&mut lock(&self.descriptor), || self.handle.descriptor());
+        descriptor.map_err(raised)
     }
 
     /// How it waits: `adaptive`, `block`, `poll`, `predictive`.

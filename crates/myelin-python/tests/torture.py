@@ -1,10 +1,10 @@
 """Torture: threads that make, use and end everything at random, and at the end every message is accounted for.
 
-    torture.py [--seconds 60] [--seed N] [--threads 16] [--only OPERATION,…] [--all]
+    torture.py [--seconds 60] [--seed N] [--threads 16] [--only OPERATION,…]
 
 The seed is printed first. What a thread does in its nth step depends on the seed, the thread and n alone, not on
 what others do: a seed repeats the choices, though not the moments. Operations are functions with
-`@operation(weight)`; those that are `pending` are known to fail, and only `--all` and `--only` run them.
+`@operation(weight)`.
 
 It runs in rounds. In each, a witness of each topic lives from before the first publisher to after the last
 one, and takes all samples: of each publisher, what it received and what it lost are what was sent. Every other
@@ -194,12 +194,17 @@ class World:
                 self.counts["(received)"] += received
                 self.counts["(lost)"] += lost
 
+    def close_callbacks(self):
+        """From then on nobody publishes."""
+        for callback in filter(None, self.callbacks):
+            callback.close()
+
     def close(self):
         rows = [*self.publishers, *self.subscribers]
         for one in filter(None, (one for row in rows for one in row)):
             (one.publisher if isinstance(one, Sender) else one.subscriber).close()
-        for callback in [*filter(None, self.callbacks), *self.services.values()]:
-            callback.close()
+        for service in self.services.values():
+            service.close()
         for taker in self.witnesses:
             taker.subscriber.close()
         self.kept.clear()
@@ -209,11 +214,11 @@ class World:
 OPERATIONS = {}
 
 
-def operation(weight, pending=None):
-    """A function `(world, rng)` that a thread calls as often as its weight says; `pending` is why it fails."""
+def operation(weight):
+    """A function `(world, rng)` that a thread calls as often as its weight says."""
 
     def add(function):
-        OPERATIONS[function.__name__] = (function, weight, pending)
+        OPERATIONS[function.__name__] = (function, weight)
         return function
 
     return add
@@ -441,7 +446,7 @@ def fork(world, rng):
     check(not has_begun or ended == (child, 0), "the child of a fork", ended)
 
 
-@operation(3, pending="two threads that publish on each other's topics hang")
+@operation(3)
 def publish_across(world, rng):
     """Callbacks that publish on the other topic of a pair."""
     one, other = rng.sample(range(TOPICS), 2)
@@ -454,59 +459,132 @@ def publish_across(world, rng):
             if made.random() < 0.3:
                 sender.publish(made)
 
-    callback = world.topics[one].subscriber().on_sample(function)
+    callback = world.topics[one].subscriber(publishers_max=256).on_sample(function)
     before, world.callbacks[slot] = world.callbacks[slot], callback
     if before:
         before.close()
 
 
-@operation(3, pending="an executor cannot be changed while it runs")
+def in_thread(function, *ends):
+    """What another thread raises that is not one of `ends` is raised by the function that is returned."""
+    raised = []
+
+    def run():
+        try:
+            function()
+        except ends:
+            pass
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=run)
+    thread.start()
+
+    def end():
+        thread.join(WATCHDOG)
+        check(not thread.is_alive(), "it has not ended", function)
+        if raised:
+            raise raised[0]
+
+    return end
+
+
+@operation(3)
 def change_an_executor(world, rng):
     """From its own functions, and from another thread while it runs."""
+    topics = [world.topics[rng.randrange(TOPICS)] for _ in range(3)]
+    threads, how = rng.randrange(1, 4), rng.choice(("stop", "close", "close inside", "raise"))
     with world.node.executor() as executor:
         called = []
 
         def function(sample):
-            if called:
-                executor.remove(called.pop())
-            called.append(executor.on_timer(0.001, lambda: None))
+            with contextlib.suppress(IndexError, myelin.Closed):
+                called.append(executor.on_timer(0.001, lambda: None))
+                executor.remove(called.pop(0))
 
-        called.append(executor.on_sample(world.topics[0].subscriber(), function))
-        executor.on_timer(0.02, executor.stop)
-        running = threading.Thread(target=executor.run)
-        running.start()
-        added = executor.on_sample(world.topics[1].subscriber(), lambda sample: None)
-        executor.remove(added)
-        running.join(WATCHDOG)
-        check(not running.is_alive(), "the executor has not ended")
+        def end():
+            if how == "raise":
+                raise Torture
+            executor.close() if how == "close inside" else executor.stop()
+
+        def add():
+            with contextlib.suppress(myelin.Closed):
+                executor.on_sample(topics[2].subscriber(publishers_max=256), function)
+
+        called.append(executor.on_sample(topics[0].subscriber(publishers_max=256), function))
+        executor.on_timer(0.02, end)
+        ended = in_thread(lambda: executor.run(threads), myelin.Closed, Torture)
+        with contextlib.suppress(myelin.Closed):
+            added = executor.on_sample(topics[1].subscriber(publishers_max=256), function)
+            executor.on_timer(0.002, add)
+            executor.remove(added)
+        if how == "close":
+            executor.close()
+        ended()
 
 
-@operation(3, pending="a wait set cannot be changed while another thread waits in it")
+@operation(3)
 def change_a_wait_set(world, rng):
+    """While another thread waits in it."""
+    closes = rng.random() < 0.5
     with world.node.wait_set() as wait_set:
-        waiting = threading.Thread(target=wait_set.wait, args=(WATCHDOG,))
-        waiting.start()
-        subscriber = world.topics[0].subscriber()
+        ended = in_thread(lambda: wait_set.wait(WATCHDOG), myelin.Closed)
+        subscriber, guard = world.topics[rng.randrange(TOPICS)].subscriber(publishers_max=256), wait_set.guard()
         wait_set.add(subscriber)
+        wait_set.timer(WATCHDOG)
+        if rng.random() < 0.5:
+            subscriber.close()
         wait_set.remove(subscriber)
-        wait_set.guard().trigger()
-        waiting.join(WATCHDOG)
-        check(not waiting.is_alive(), "the wait has not ended")
+        wait_set.close() if closes else guard.trigger()
+        ended()
 
 
-@operation(1, pending="callbacks that are methods of their owner are never collected")
+@operation(1)
 def leave_a_cycle(world, rng):
+    """Of an object and what calls its methods: garbage."""
+
     class Owner:
         def __init__(self):
-            self.callback = world.topics[rng.randrange(TOPICS)].subscriber().on_sample(self.called)
+            topic = world.topics[rng.randrange(TOPICS)]
+            kind = rng.randrange(3)
+            if kind == 0:
+                self.callback = topic.subscriber(publishers_max=256).on_sample(self.called)
+                return
+            self.executor = world.node.executor()
+            self.executor.on_timer(0.001, self.called)
+            self.executor.on_sample(topic.subscriber(publishers_max=256), self.called)
+            if kind == 1:
+                self.executor.turn(0.002)
 
-        def called(self, sample):
+        def called(self, sample=None):
             pass
 
     Owner()
 
 
-@operation(1, pending="close in a signal handler of what the main thread waits in hangs or says Busy")
+@operation(4)
+def leave_a_finalizer(world, rng):
+    """Garbage that uses the library when it is collected, which is in any call of it."""
+    made = random.Random(rng.random())
+    acts = (publish, take, look, keep_a_sample, close_publisher, close_subscriber, remove_callback)
+
+    class Garbage:
+        def __init__(self):
+            self.itself = self
+
+        def __del__(self):
+            try:
+                if not world.is_over.is_set():
+                    made.choice(acts)(world, made)
+            except (*EXPECTED, Torture):
+                pass
+            except BaseException:
+                world.failures.append(traceback.format_exc())
+
+    Garbage()
+
+
+@operation(1)
 def close_in_a_handler(_world, _rng):
     os.kill(os.getpid(), signal.SIGHUP)
 
@@ -517,9 +595,9 @@ def raise_in_a_handler(_world, _rng):
 
 
 class MainThread:
-    """It waits in a subscriber of its own, while handlers run that raise, or close this subscriber."""
+    """It waits in what is its own, while handlers run that raise, or close what it waits in."""
 
-    subscriber, is_waiting = None, False
+    waiter, is_waiting = None, False
 
     @classmethod
     def handle(cls, number, frame):
@@ -527,32 +605,37 @@ class MainThread:
             cls.is_waiting = False
             raise Torture
         if cls.is_waiting and number == signal.SIGHUP:
-            cls.subscriber.close()
+            cls.waiter.close()
 
     @classmethod
-    def wait(cls, world):
-        if cls.subscriber is None:
-            cls.subscriber = world.topics[0].subscriber(publishers_max=256)
+    def wait(cls, world, rng):
+        if cls.waiter is None:
+            kind = rng.randrange(3)
+            if kind == 0:
+                cls.waiter = world.topics[0].subscriber(publishers_max=256)
+                cls.wait_once = cls.waiter.receive
+            elif kind == 1:
+                cls.waiter = world.node.wait_set()
+                cls.wait_once = cls.waiter.wait
+            else:
+                cls.waiter = world.node.executor()
+                cls.waiter.on_sample(world.topics[0].subscriber(publishers_max=256), lambda sample: None)
+                cls.wait_once = cls.waiter.turn
         try:
-            cls.is_waiting = True
-            cls.subscriber.receive(0.02)
+            try:
+                cls.is_waiting = True
+                cls.wait_once(0.02)
+            finally:
+                cls.is_waiting = False
         except Torture:
             world.counts["(raised in the main thread)"] += 1
         except myelin.Closed:
             world.counts["(closed in the main thread)"] += 1
-            cls.subscriber = None
-        finally:
-            cls.is_waiting = False
+            cls.waiter = None
 
 
-def chosen(names, all_of_them):
-    if names:
-        return [(name, *OPERATIONS[name][:2]) for name in names]
-    return [
-        (name, function, weight)
-        for name, (function, weight, pending) in OPERATIONS.items()
-        if all_of_them or not pending
-    ]
+def chosen(names):
+    return [(name, *OPERATIONS[name]) for name in names or OPERATIONS]
 
 
 def work(world, seed, thread, operations):
@@ -582,21 +665,22 @@ def round_of(folder, seconds, seed, threads, operations):
     ]
     for thread in witnesses + working:
         thread.start()
-    end = time.monotonic() + seconds
+    end, rng = time.monotonic() + seconds, random.Random(f"{seed}/main")
     try:
         while time.monotonic() < end and not world.is_over.is_set():
-            MainThread.wait(world)
+            MainThread.wait(world, rng)
     except Exception:
         world.failures.append(f"the main thread: {traceback.format_exc()}")
     world.is_over.set()
     for thread in working:
         thread.join()
+    world.close_callbacks()
     world.is_sent.set()
     for thread in witnesses:
         thread.join()
-    if MainThread.subscriber:
-        MainThread.subscriber.close()
-        MainThread.subscriber = None
+    if MainThread.waiter:
+        MainThread.waiter.close()
+        MainThread.waiter = None
     if not world.failures:
         try:
             world.account()
@@ -641,15 +725,15 @@ def main():
     arguments.add_argument("--seed", type=int, default=random.randrange(1 << 32))
     arguments.add_argument("--threads", type=int, default=16)
     arguments.add_argument("--only", type=lambda text: text.split(","))
-    arguments.add_argument("--all", action="store_true")
     chosen_by = arguments.parse_args()
     print(f"seed {chosen_by.seed}", flush=True)
     for number in ("USR1", "USR2", "ALRM", "HUP", "INT"):
         signal.signal(signal.Signals[f"SIG{number}"], MainThread.handle)
+    gc.set_threshold(50)  # often
     faulthandler.dump_traceback_later(chosen_by.seconds + WATCHDOG, exit=True)
     raised = collections.Counter()
     sys.unraisablehook = lambda raised_by: raised.update([raised_by.exc_type.__name__])
-    operations = chosen(chosen_by.only, chosen_by.all)
+    operations = chosen(chosen_by.only)
     counts, failures, before, rounds = collections.Counter(), [], None, 0
     warm_up = 2
     length = min(max(chosen_by.seconds / 6, 0.3), 5)

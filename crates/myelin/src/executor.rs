@@ -190,21 +190,24 @@ impl Executor {
     /// further thread.
     ///
     /// # Panics
-    /// If a function does, when all have ended.
+    /// As a function does, when all have ended.
     pub fn run_on(&mut self, threads: usize) -> Result<(), Error> {
         let shared = &*self.handle.0;
         drop(shared.begin()?);
         match threads {
             0 | 1 => shared.work(false),
             _ => std::thread::scope(|scope| {
-                for number in 2..=threads {
+                let start = |number| {
                     let builder = std::thread::Builder::new().name(format!("executor-{number}"));
-                    let work = || shared.work(true);
-                    if let Err(error) = builder.spawn_scoped(scope, work) {
-                        shared.fail(Error::system("starting an executor's thread", error));
-                    }
-                }
+                    let started = builder.spawn_scoped(scope, || shared.work(true));
+                    let failed = |error| Error::system("starting an executor's thread", error);
+                    started.map_err(|error| shared.fail(failed(error))).ok()
+                };
+                let others: Vec<_> = (2..=threads).filter_map(start).collect();
                 shared.work(true);
+                for other in others {
+                    other.join().unwrap_or_else(|panic| resume_unwind(panic));
+                }
             }),
         }
         let mut state = shared.lock();
@@ -361,6 +364,12 @@ impl ExecutorHandle {
     /// Whether it is closed, or its [`Executor`] is gone.
     pub fn is_closed(&self) -> bool {
         matches!(self.0.open(), Err(Error::Closed { .. }))
+    }
+
+    /// Whether this is a child of the process that made it.
+    #[doc(hidden)]
+    pub fn is_forked(&self) -> bool {
+        self.0.set.is_forked()
     }
 
     /// Whether this thread is in one of its functions.

@@ -557,9 +557,16 @@ fn an_error_or_a_panic_ends_all_threads() {
     }
     assert!(matches!(executor.run_on(3), Err(Error::TooManyHeld { .. })));
     let mut executor = node.executor().unwrap();
-    executor.on_timer(Duration::from_millis(1), || panic!("on purpose")).unwrap();
+    // In a thread that the executor has started.
+    let panics = || {
+        if std::thread::current().name().is_some_and(|name| name.starts_with("executor-")) {
+            panic!("on purpose");
+        }
+    };
+    executor.on_timer(Duration::from_millis(1), panics).unwrap();
     let run = std::panic::AssertUnwindSafe(|| executor.run_on(3));
-    assert!(std::panic::catch_unwind(run).is_err());
+    let panic = std::panic::catch_unwind(run).unwrap_err();
+    assert_eq!(panic.downcast_ref(), Some(&"on purpose"));
 }
 
 const ROUNDS: u64 = 300;

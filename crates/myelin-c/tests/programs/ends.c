@@ -127,7 +127,7 @@ static void close_all(const struct myelin_sample *sample, void *context) {
   OK(myelin_node_close(closing->node));
 }
 
-static void released(void *context) { ((struct closing *)context)->releases++; }
+static void released(void *context) { __atomic_fetch_add(&((struct closing *)context)->releases, 1, __ATOMIC_RELEASE); }
 
 static void own_callbacks(void) {
   struct closing closing = {0};

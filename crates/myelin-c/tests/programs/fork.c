@@ -1,5 +1,7 @@
 /* What a child of fork inherits, a loan, a sample, a request's loan, is zeros of its own there: it is written and
- * given back without harm to its parent, and to what it maps itself. */
+ * given back without harm to its parent, and to what it maps itself. The child closes all, whatever the parent's
+ * threads were doing. */
+#include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -47,6 +49,64 @@ static struct myelin_sample pass(struct ends ends, char byte) {
   OK(myelin_publisher_publish(ends.publisher, &loan, NULL));
   OK(myelin_subscriber_receive(ends.subscriber, WATCHDOG_NS, &sample));
   return sample;
+}
+
+static struct {
+  struct ends ends;
+  struct myelin_sample sample;
+  myelin_wait_set *set;
+  _Atomic int is_over;
+} shared;
+
+/* Makes and closes handles, and changes a set. */
+static void *change(void *number) {
+  const uint64_t key = (uintptr_t)number;
+  while (!shared.is_over) {
+    struct myelin_sample clone = MYELIN_INIT(myelin_sample);
+    OK(myelin_sample_clone(&shared.sample, &clone));
+    OK(myelin_sample_release(&clone));
+    OK(myelin_wait_set_timer(shared.set, 1000000, key));
+    OK(myelin_wait_set_remove(shared.set, key));
+  }
+  return NULL;
+}
+
+/* What other threads are doing when one forks does not stop the child. */
+static void fork_among_threads(void) {
+  enum { THREADS = 3, CHILDREN = 50 };
+  pthread_t threads[THREADS];
+  shared.ends = open_ends("threads");
+  shared.sample = pass(shared.ends, 7);
+  OK(myelin_wait_set_open(shared.ends.node, &shared.set));
+  for (uintptr_t at = 0; at < THREADS; at++) CHECK(pthread_create(&threads[at], NULL, change, (void *)at) == 0);
+  for (int count = 0; count < CHILDREN; count++) {
+    pid_t child = fork();
+    if (child == 0) {
+      uint64_t key;
+      size_t keys;
+      myelin_node *own;
+      myelin_wait_set *set;
+      alarm(WATCHDOG_NS / 1000000000);
+      FAILS(myelin_wait_set_timer(shared.set, 1000000, 9), MYELIN_ERROR_FORKED, "fork");
+      FAILS(myelin_wait_set_remove(shared.set, 9), MYELIN_ERROR_FORKED, "fork");
+      FAILS(myelin_wait_set_wait(shared.set, 0, &key, 1, &keys), MYELIN_ERROR_FORKED, "fork");
+      OK(myelin_node_open("own", NULL, &own));
+      OK(myelin_wait_set_open(own, &set));
+      OK(myelin_wait_set_close(set));
+      OK(myelin_node_close(own));
+      OK(myelin_wait_set_close(shared.set));
+      OK(myelin_sample_release(&shared.sample));
+      close_ends(shared.ends);
+      _exit(0);
+    }
+    int status = -1;
+    CHECK(waitpid(child, &status, 0) == child && status == 0);
+  }
+  shared.is_over = 1;
+  for (int at = 0; at < THREADS; at++) CHECK(pthread_join(threads[at], NULL) == 0);
+  OK(myelin_wait_set_close(shared.set));
+  OK(myelin_sample_release(&shared.sample));
+  close_ends(shared.ends);
 }
 
 int main(void) {
@@ -99,6 +159,7 @@ int main(void) {
   OK(myelin_client_close(client));
   OK(myelin_server_close(server));
   close_ends(ends);
+  fork_among_threads();
   puts("all forks");
   return 0;
 }

@@ -148,7 +148,7 @@ static void count(const struct myelin_sample *sample, void *context) {
     FAILS(myelin_sample_release(&lent), MYELIN_ERROR_HANDLE, "lent");
     /* Inside the publish of this very publisher. */
     FAILS(myelin_publisher_publish_copy(counted->publisher, "x", 1, NULL), MYELIN_ERROR_REENTERED,
-          "make a publisher");
+          "share the publisher");
     FAILS(myelin_publisher_close(counted->publisher), MYELIN_ERROR_HANDLE, "publishing");
   }
   counted->calls++;

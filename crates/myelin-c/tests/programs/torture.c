@@ -1,5 +1,5 @@
-/* What sixteen threads of a C program do to the library, at random: publish, take, wait, call, add, remove, close, fork,
- * signal. Nothing hangs or stays, and each subscriber has received or lost whatever was published to it.
+/* What sixteen threads of a C program do to the library, at random: publish, take, wait, call, add, remove, change,
+ * close, fork, signal. Nothing hangs or stays, and each subscriber has received or lost whatever was published to it.
  *   MYELIN_TORTURE_SEED     the choices of each thread; what comes of them when is the machine's
  *   MYELIN_TORTURE_S        how long it takes
  *   MYELIN_TORTURE_WITHOUT  operations to leave out, with commas between them */
@@ -12,7 +12,8 @@
 
 #include "check.h"
 
-enum { THREADS = 16, TOPICS = 4, EACH_MAX = 3, ROUND = 200, KNOWN_MAX = 4096, HELD_MAX = 8, SLACK = 8 };
+enum { THREADS = 16, TOPICS = 4, EACH_MAX = 3, ROUND = 200, KNOWN_MAX = 4096, HELD_MAX = 8, SLACK = 8,
+       SETS = 4 };
 
 /* What a subscriber has received: by publisher, the sequence that is next. */
 struct ledger {
@@ -45,6 +46,8 @@ struct actor {
 
 static myelin_node *node;
 static struct actor actors[THREADS];
+/* Sets that one thread waits in while others change and close them. */
+static _Atomic(myelin_wait_set *) sets[SETS];
 static pthread_barrier_t barrier;
 static _Atomic uint64_t done;
 static _Atomic int stops;
@@ -281,15 +284,82 @@ static void nonsense(struct actor *actor) {
   EXPECT(strlen(myelin_error_message()) > 0);
 }
 
+static _Atomic(myelin_wait_set *) *some_set(struct actor *actor) {
+  _Atomic(myelin_wait_set *) *place = &sets[below(actor, SETS)];
+  myelin_wait_set *none = NULL, *made;
+  if (*place != NULL) return place;
+  EXPECT_OK(myelin_wait_set_open(node, &made));
+  if (!atomic_compare_exchange_strong(place, &none, made)) EXPECT_OK(myelin_wait_set_close(made));
+  return place;
+}
+
+/* Or another thread has closed it. */
+static int is_ok_or_closed(enum myelin_code code) {
+  EXPECT(code == MYELIN_OK || code == MYELIN_ERROR_CLOSED || code == MYELIN_ERROR_HANDLE);
+  return code == MYELIN_OK;
+}
+
+static void wait_in_a_shared_set(struct actor *actor) {
+  uint64_t keys[8];
+  size_t count = 0;
+  enum myelin_code code = myelin_wait_set_wait(*some_set(actor), below(actor, 2000000), keys, 8, &count);
+  EXPECT(code != MYELIN_OK || (count > 0 && count <= 8));
+  if (code != MYELIN_NOTHING && code != MYELIN_ERROR_BUSY) is_ok_or_closed(code);
+}
+
+static void change_set(struct actor *actor) {
+  _Atomic(myelin_wait_set *) *place = some_set(actor);
+  myelin_wait_set *set = *place;
+  const uint64_t key = below(actor, 1000);
+  struct subscribed from;
+  struct myelin_publisher *publisher = actor->publishers[below(actor, EACH_MAX)];
+  myelin_guard *guard;
+  enum myelin_code code;
+  int descriptor;
+  switch (below(actor, 8)) {
+    case 0:
+      is_ok_or_closed(myelin_wait_set_timer(set, 50000, key));
+      break;
+    case 1:
+      if (!is_ok_or_closed(myelin_wait_set_guard(set, key, &guard))) break;
+      if (publisher != NULL) EXPECT_OK(myelin_publisher_on_event(publisher, guard));
+      EXPECT_OK(myelin_node_on_graph_change(node, guard));
+      EXPECT_OK(myelin_guard_trigger(guard));
+      EXPECT_OK(myelin_guard_close(guard));
+      break;
+    case 2:
+      is_ok_or_closed(myelin_wait_set_set_wait(set, below(actor, 2) == 0 ? MYELIN_WAIT_BLOCK : MYELIN_WAIT_ADAPTIVE));
+      break;
+    case 3:
+      if (is_ok_or_closed(myelin_wait_set_descriptor(set, &descriptor))) EXPECT(close(descriptor) == 0);
+      break;
+    case 4:
+      set = atomic_exchange(place, NULL);
+      if (set != NULL) EXPECT_OK(myelin_wait_set_close(set));
+      break;
+    default:
+      subscribe(actor, &from);
+      is_ok_or_closed(myelin_wait_set_add(set, from.subscriber, key));
+      code = below(actor, 2) == 0 ? myelin_wait_set_remove(set, key) : MYELIN_NOTHING;
+      if (code != MYELIN_NOTHING) is_ok_or_closed(code); /* others remove theirs by the same key */
+      EXPECT_OK(myelin_subscriber_close(from.subscriber));
+      free_ledger(from.ledger);
+  }
+}
+
 static void send_signal(struct actor *actor) { pthread_kill(actors[below(actor, THREADS)].thread, SIGUSR1); }
 
 static void fork_child(struct actor *actor) {
   pid_t child = fork();
   if (child == 0) {
     int wrong = 0;
+    alarm(WATCHDOG_NS / 1000000000);
     for (size_t at = 0; at < EACH_MAX; at++)
       if (actor->publishers[at] != NULL)
         wrong |= myelin_publisher_publish_copy(actor->publishers[at], "x", 1, NULL) != MYELIN_ERROR_FORKED;
+    for (size_t at = 0; at < SETS; at++)
+      if (sets[at] != NULL) wrong |= myelin_wait_set_timer(sets[at], 50000, 1) != MYELIN_ERROR_FORKED;
+    close_all(actor);
     _exit(wrong);
   }
   int status = -1;
@@ -308,6 +378,8 @@ static struct operation {
     {"take", 60, take},
     {"release", 6, release},
     {"wait_set", 8, wait_set},
+    {"shared_set", 12, wait_in_a_shared_set},
+    {"change_set", 12, change_set},
     {"add_publisher", 8, add_publisher},
     {"add_subscriber", 8, add_subscriber},
     {"add_callback", 4, add_callback},
@@ -362,10 +434,17 @@ static void act_for_a_round(struct actor *actor) {
       EXPECT_OK(myelin_sample_release(&sample));
     }
     if (from->subscriber != NULL) EXPECT(is_complete(from->ledger));
-    if (actor->called[at].callback != NULL) EXPECT(is_complete(actor->called[at].ledger));
+    /* A thread of its own calls while another thread calls functions of the topic. */
+    const uint64_t begun = myelin_now();
+    while (actor->called[at].callback != NULL && !is_complete(actor->called[at].ledger))
+      EXPECT(myelin_now() - begun < WATCHDOG_NS && usleep(1000) <= 0);
   }
   pthread_barrier_wait(&barrier);
   close_all(actor);
+  for (size_t at = 0; actor->number == 0 && at < SETS; at++) {
+    if (sets[at] != NULL) EXPECT_OK(myelin_wait_set_close(sets[at]));
+    sets[at] = NULL;
+  }
   pthread_barrier_wait(&barrier);
 }
 

@@ -1,6 +1,6 @@
 // What sixteen threads of a C++ program do to the library, at random: publish, take, wait, call, throw, move, remove,
-// fork. Nothing hangs or stays, and each subscriber has received or lost whatever was published to it. As torture.c,
-// with the same variables of the environment.
+// change, close, fork. Nothing hangs or stays, and each subscriber has received or lost whatever was published to it.
+// As torture.c, with the same variables of the environment.
 #include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -83,6 +83,11 @@ private:
   std::size_t waiting_ = 0, turn_ = 0;
 };
 
+struct SharedSet {
+  myelin::WaitSet set;
+  std::mutex waiting{};
+};
+
 struct World {
   myelin::Node node = myelin::Node::open("torture").value();
   Barrier barrier;
@@ -91,6 +96,8 @@ struct World {
   std::atomic<std::uint64_t> done{0};
   std::atomic<bool> stops{false};
   std::array<std::atomic<const char *>, threads> doing{};
+  /// One thread waits in each while others change and close it.
+  std::array<std::shared_ptr<SharedSet>, 4> sets;
 };
 
 class Actor {
@@ -140,6 +147,72 @@ public:
     auto guard = set.guard(2).value();
     if (below(2) == 0) guard.trigger();
     EXPECT(set.wait(std::chrono::nanoseconds(below(500'000))));
+  }
+
+  /// Another thread may have closed it.
+  static void expect_ok_or_closed(const myelin::Result<void> &result) {
+    if (result) return;
+    EXPECT(result.error().code() == MYELIN_ERROR_CLOSED || result.error().code() == MYELIN_ERROR_HANDLE);
+  }
+
+  std::shared_ptr<SharedSet> some_set(bool takes_away = false) {
+    const auto at = below(4);
+    const std::lock_guard guard(world_.lock);
+    auto &place = world_.sets[at];
+    if (!place) place.reset(new SharedSet{world_.node.wait_set().value()});
+    return takes_away ? std::move(place) : place;
+  }
+
+  void wait_in_a_shared_set() {
+    const auto shared = some_set();
+    const std::unique_lock turn(shared->waiting, std::try_to_lock);
+    if (!turn) return;
+    const auto ready = shared->set.wait(std::chrono::nanoseconds(below(2'000'000)));
+    if (!ready) expect_ok_or_closed(ready.error());
+  }
+
+  void change_set() {
+    const auto what = below(6);
+    const auto shared = some_set(what == 0);
+    auto &set = shared->set;
+    const auto key = below(1'000);
+    if (what == 0) {
+      EXPECT(set.close());
+    } else if (what == 1) {
+      expect_ok_or_closed(set.timer(50us, key));
+    } else if (what == 2) {
+      auto guard = set.guard(key);
+      if (!guard) return expect_ok_or_closed(guard.error());
+      if (!publishers_.empty()) EXPECT(publishers_.front().on_event(guard.value()));
+      guard.value().trigger();
+    } else {
+      auto added = subscriber();
+      expect_ok_or_closed(set.add(added, key));
+      if (what == 3) (void)set.remove(key);
+      if (what > 3) return;
+      // A function that throws; its subscriber is in a set, and leaves that.
+      auto call = [](const myelin::Sample<Bytes> &) { throw std::runtime_error("as it likes"); };
+      auto callback = std::move(added).on_sample(call).value();
+      publish();
+      callback.thrown();
+    }
+  }
+
+  /// The values of results throw.
+  void throw_errors() {
+    try {
+      myelin::Subscriber<Bytes> closed(nullptr);
+      closed.take().value();
+      EXPECT(!"taken from nothing");
+    } catch (const myelin::Error &error) {
+      EXPECT(error.code() == MYELIN_ERROR_HANDLE);
+    }
+    try {
+      if (publishers_.empty()) return;
+      auto loan = publishers_[below(publishers_.size())].loan(some_bytes()).value();
+      throw std::runtime_error("with a loan");
+    } catch (const std::runtime_error &) {
+    }
   }
 
   void add_publisher() {
@@ -200,11 +273,12 @@ public:
     const pid_t child = fork();
     if (child == 0) {
       bool is_forked = true;
+      alarm(60);
       for (auto &publisher : publishers_) {
         auto published = publisher.publish_copy(std::vector<unsigned char>(3));
         is_forked &= !published && published.error().code() == MYELIN_ERROR_FORKED;
       }
-      held_.clear();
+      close_all();
       _exit(is_forked ? 0 : 1);
     }
     int status = -1;
@@ -225,6 +299,9 @@ public:
         {"take", 60, &Actor::take},
         {"release", 8, &Actor::release},
         {"wait_set", 8, &Actor::wait_set},
+        {"shared_set", 12, &Actor::wait_in_a_shared_set},
+        {"change_set", 12, &Actor::change_set},
+        {"throw_errors", 4, &Actor::throw_errors},
         {"add_publisher", 8, &Actor::add_publisher},
         {"add_subscriber", 8, &Actor::add_subscriber},
         {"add_callback", 4, &Actor::add_callback},
@@ -264,10 +341,16 @@ public:
     }
     for (auto &[callback, ledger] : callbacks_) {
       EXPECT(callback.error());
-      EXPECT(ledger->is_complete(world_.published));
+      // A thread of its own calls while another thread calls functions of the topic.
+      const auto begun = std::chrono::steady_clock::now();
+      while (!ledger->is_complete(world_.published)) {
+        EXPECT(std::chrono::steady_clock::now() - begun < 60s);
+        std::this_thread::sleep_for(1ms);
+      }
     }
     world_.barrier.wait();
     close_all();
+    if (number_ == 0) world_.sets = {};
     world_.barrier.wait();
   }
 
@@ -324,7 +407,8 @@ static void act(World &world, std::size_t number, const std::vector<Actor::Opera
   }
 }
 
-static void watch(const World &world) {
+static void watch(const std::shared_ptr<const World> &kept) {
+  const World &world = *kept;
   std::uint64_t seen = 0;
   for (auto since = std::chrono::steady_clock::now();; std::this_thread::sleep_for(500ms)) {
     const auto now = std::chrono::steady_clock::now();
@@ -346,14 +430,14 @@ int main() {
   for (auto &each : operations) {
     if (without && std::strstr(without, each.name)) each.likely = 0;
   }
-  World world;
-  std::thread(watch, std::cref(world)).detach();
+  const auto kept = std::make_shared<World>();
+  World &world = *kept;
+  std::thread(watch, kept).detach();
   std::vector<std::thread> all;
   for (std::size_t number = 0; number < threads; ++number) {
     all.emplace_back(act, std::ref(world), number, std::cref(operations));
   }
   for (auto &thread : all) thread.join();
   std::puts("all threads");
-  std::fflush(stdout);
-  _exit(0);  // the watchdog still looks
+  return 0;
 }
