@@ -634,7 +634,7 @@ fn what_a_publisher_does_not_offer_is_told() {
         reasons.len() >= 2
     });
     assert!(reasons[0].contains("8192") && reasons[0].contains('8'), "{reasons:?}");
-    assert!(reasons[1].contains("best effort"), "{reasons:?}");
+    assert!(reasons[1].contains("does not wait"), "{reasons:?}");
     let error = node.publisher(topic(), PublisherQos { history: 4_000, ..PublisherQos::default() });
     let error = error.unwrap_err().to_string();
     let says = |word: &str| error.contains(word);

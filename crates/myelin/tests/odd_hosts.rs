@@ -544,7 +544,9 @@ fn say_events(events: Vec<Event>) {
     for event in events {
         match event {
             Event::Unmatched { .. } => say("lost"),
-            Event::Incompatible { reason, .. } => say(&format!("event {reason}")),
+            Event::Incompatible { reason, .. } | Event::Refused { reason, .. } => {
+                say(&format!("event {reason}"));
+            }
             Event::Corrupt { .. } => say("corrupt"),
             _ => {}
         }

@@ -110,7 +110,9 @@ impl Source {
         slots: u32,
         fd: OwnedFd,
     ) -> Result<(), Error> {
-        if self.slot_view(number).is_some() {
+        // Held while it is mapped: a take that needs it waits, and finds it.
+        let mut known = lock(&self.slots);
+        if known.iter().any(|map| map.number == number) {
             return Ok(());
         }
         let bytes = slot_bytes.checked_mul(u64::from(slots)).filter(|bytes| *bytes > 0);
@@ -123,8 +125,8 @@ impl Source {
         let segment = Segment::map_theirs(fd.as_fd(), bytes)?;
         let pointer = segment.pointer().wrapping_add(self.lead);
         let view = SlotView { pointer, slot_bytes, slots };
-        // Mapped before, without the lock: a take needs it, and mapping waits for page faults.
-        lock(&self.slots).push(SlotMap { number, view, _segment: segment });
+        known.push(SlotMap { number, view, _segment: segment });
+        drop(known);
         // ORDER: Release pairs with the reader's acquire; the list itself is under the lock.
         self.arrivals.fetch_add(1, Ordering::Release);
         Ok(())
