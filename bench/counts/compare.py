@@ -49,7 +49,9 @@ def measured(folder):
 
 
 def tolerance(language, name):
-    return OF_A_CALL if name == "service_call" else OF_PYTHON if language == "Python" else TOLERANCE
+    if language != "Rust" and name == "service_call":
+        return OF_A_CALL
+    return OF_PYTHON if language == "Python" else TOLERANCE
 
 
 def read(table):
