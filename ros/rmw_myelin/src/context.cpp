@@ -1,6 +1,8 @@
 // Contexts and their options: rmw_init and what goes with it.
 #include "context.hpp"
 
+#include <sys/resource.h>
+
 #include <algorithm>
 #include <new>
 #include <stdexcept>
@@ -11,6 +13,19 @@
 #include "rmw/init_options.h"
 
 namespace rmw_myelin {
+namespace {
+
+/// A node has some 20 endpoints before the first of its program, each with two or three open files; the usual limit of
+/// 1,024 is reached by 20 nodes in a process. The library itself leaves it as it is.
+void raise_open_files() {
+  constexpr rlim_t enough = 1 << 16;
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= enough) return;
+  limit.rlim_cur = std::min(limit.rlim_max, enough);
+  setrlimit(RLIMIT_NOFILE, &limit);  // as far as it may: if not, an endpoint's error names the limit
+}
+
+}  // namespace
 
 WaitSet *WaitSets::take() {
   const std::lock_guard<std::mutex> lock(mutex_);
@@ -190,6 +205,7 @@ RMW_PUBLIC rmw_ret_t rmw_init(const rmw_init_options_t *options, rmw_context_t *
     RMW_SET_ERROR_MSG("expected a zero-initialized context");
     return RMW_RET_INVALID_ARGUMENT;
   }
+  rmw_myelin::raise_open_files();
   rmw_context_t made = rmw_get_zero_initialized_context();
   made.instance_id = options->instance_id;
   made.implementation_identifier = rmw_myelin::identifier;
