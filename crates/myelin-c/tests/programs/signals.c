@@ -6,12 +6,12 @@
 
 #include "check.h"
 
-static _Atomic int in_handler;
+/* Of this thread: the node's own allocates when it likes. */
+static _Thread_local volatile int in_handler;
 static _Atomic unsigned allocations;
 
 static void count(void) { allocations += in_handler > 0; }
 
-/* Those of the whole process. */
 extern void *__libc_malloc(size_t);
 extern void *__libc_calloc(size_t, size_t);
 extern void *__libc_realloc(void *, size_t);
