@@ -159,7 +159,8 @@ impl Executor {
             is_closed: false,
             error: None,
         };
-        let (handle, stop) = (set.handle(), set.guard()?);
+        // A wait that has reported it must not hide it from the threads that look between calls.
+        let (handle, stop) = (set.handle(), set.guard_until_reset()?);
         let state = Mutex::new(State { set: Some(Box::new(set)), ..state });
         let (work, ended) = (Condvar::new(), Condvar::new());
         let shared = Shared { set: handle, stop, state, work, ended };

@@ -171,6 +171,11 @@ impl WaitSetHandle {
         self.inner.guard()
     }
 
+    /// A guard that waits report until it is reset, and that says meanwhile that it is triggered.
+    pub(crate) fn guard_until_reset(&self) -> Result<Guard, Error> {
+        self.inner.guard_until_reset()
+    }
+
     /// A timer: ready once every `period`, the first time one period from now. Periods that have
     /// passed while nobody waited count as one.
     ///

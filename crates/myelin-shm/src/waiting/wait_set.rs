@@ -145,6 +145,8 @@ struct Triggered {
     set: u32,
     /// Since the last wait that has reported it.
     is_set: AtomicBool,
+    /// Waits report it until it is [reset](Guard::reset); otherwise once.
+    is_kept: bool,
 }
 
 /// Ends a wait of its set: the wait reports the guard's key. Clones are the same guard. Any thread may
@@ -179,7 +181,7 @@ impl Guard {
         self.triggered.is_set.load(Ordering::Acquire)
     }
 
-    /// As if a wait had reported it.
+    /// It is triggered no longer.
     pub fn reset(&self) {
         self.triggered.is_set.store(false, Ordering::Relaxed);
     }
@@ -554,7 +556,8 @@ impl WaitSet {
                 // ORDER: Relaxed: whoever has told of it has written it before. Acquire pairs with the
                 // release in `trigger`.
                 let is_set = &triggered.is_set;
-                is_set.load(Ordering::Relaxed) && is_set.swap(false, Ordering::Acquire)
+                is_set.load(Ordering::Acquire)
+                    && (triggered.is_kept || is_set.swap(false, Ordering::Acquire))
             }
             Watched::Changes => {
                 self.has_changes |= self.handle.is_changed();

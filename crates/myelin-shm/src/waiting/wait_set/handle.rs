@@ -207,12 +207,24 @@ impl WaitSetHandle {
     /// # Errors
     /// [`Error::TooMany`], [`Error::Closed`], [`Error::Forked`].
     pub fn guard(&self) -> Result<Guard, Error> {
+        self.make_guard(false)
+    }
+
+    /// A guard that waits report until it is [reset](Guard::reset).
+    ///
+    /// # Errors
+    /// As [`guard`](Self::guard).
+    pub fn guard_until_reset(&self) -> Result<Guard, Error> {
+        self.make_guard(true)
+    }
+
+    fn make_guard(&self, is_kept: bool) -> Result<Guard, Error> {
         let _seen; // as above
         let mut members = self.open()?;
         _seen = members.prune(self.0.set);
         let number = Arc::new(Number::take(&self.0.table)?);
         let (set, key, is_set) = (self.0.set, members.next_key(), AtomicBool::new(false));
-        let triggered = Arc::new(Triggered { number: number.clone(), set, is_set });
+        let triggered = Arc::new(Triggered { number: number.clone(), set, is_set, is_kept });
         let weak = Arc::downgrade(&triggered);
         let what = Watched::Guard(weak.clone());
         members.watched.insert(key, Registered::Guard(weak));
