@@ -80,9 +80,7 @@ impl<T> Exclusive<T> {
         py: Python<'_>,
         wait: impl FnOnce(&mut T) -> Result<Option<R>, myelin::Error>,
     ) -> PyResult<Option<R>> {
-        let mut used = self.lock()?;
-        let inner = &mut *used;
-        wait_until_closed(py, &self.target(), || wait(inner))
+        self.wait_for(py, &self.target(), wait)
     }
 
     /// The same, in a wait that the interrupter does not end.
@@ -91,9 +89,18 @@ impl<T> Exclusive<T> {
         py: Python<'_>,
         wait: impl FnOnce(&mut T) -> Result<Option<R>, myelin::Error>,
     ) -> PyResult<Option<R>> {
+        self.wait_for(py, &Target { is_woken: false, ..self.target() }, wait)
+    }
+
+    fn wait_for<R>(
+        &self,
+        py: Python<'_>,
+        target: &Target<'_>,
+        wait: impl FnOnce(&mut T) -> Result<Option<R>, myelin::Error>,
+    ) -> PyResult<Option<R>> {
         let mut used = self.lock()?;
         let inner = &mut *used;
-        wait_until_closed(py, &Target { is_woken: false, ..self.target() }, || wait(inner))
+        wait_until_closed(py, target, || wait(inner))
     }
 
     pub fn is_closing(&self) -> bool {

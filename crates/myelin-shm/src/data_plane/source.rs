@@ -102,7 +102,7 @@ impl Source {
         })
     }
 
-    /// Maps a slot segment; one that is known already is ignored. One thread at a time, its node's.
+    /// Maps a slot segment; one that is known already is ignored.
     pub fn add_segment(
         &self,
         number: u32,
