@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Are the figures of a report those of the samples?
 
-Recomputes cells drawn at random from the sample files of a results folder, as docs/results.md
+Recomputes cells drawn at random from the sample files of a results folder, as docs/reference/results.md
 describes them, with numpy and nothing of Myelin's, and compares them with summary.json: counts,
 percentiles and their intervals exactly, means to rounding; and with details.json.zst: where the time
 goes, the ten slowest messages, the timeline of a run and its rows by second. Prints a line for each

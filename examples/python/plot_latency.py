@@ -4,7 +4,7 @@
     pip install polars numpy matplotlib
     python plot_latency.py results/MINE/samples.parquet latency.png
 
-With pandas, `pandas.read_parquet(FILE)` gives the same columns; docs/results.md describes them.
+With pandas, `pandas.read_parquet(FILE)` gives the same columns; docs/reference/results.md describes them.
 """
 import sys
 import matplotlib.pyplot as plt

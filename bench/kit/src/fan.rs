@@ -3,7 +3,7 @@
 //!
 //! Between the two stamps of a record stands the publish call alone, with loan and fill where the
 //! system has loans; not timed apart, so that one clock read, half of it at each end, is all the
-//! bench adds (see `docs/measurement.md`). Pong records nothing: it counts.
+//! bench adds (see `docs/explanation/measurement.md`). Pong records nothing: it counts.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

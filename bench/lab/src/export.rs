@@ -260,7 +260,7 @@ fn write<T: DataType>(
     column.close()
 }
 
-/// `docs/results.md` describes each; names that end in `_ns` without saying what they span are moments
+/// `docs/reference/results.md` describes each; names that end in `_ns` without saying what they span are moments
 /// of CLOCK_MONOTONIC.
 const COLUMNS: &[(&str, Fill)] = &[
     ("scenario", Text(|of| Some(of.scenario.name.clone()))),
@@ -323,10 +323,10 @@ mod tests {
 
     #[test]
     fn every_column_is_described() {
-        let guide = include_str!("../../../docs/results.md");
+        let guide = include_str!("../../../docs/reference/results.md");
         let (_, of_this_file) = guide.split_once("## samples.parquet").unwrap();
         for (name, _) in COLUMNS {
-            assert!(of_this_file.contains(&format!("`{name}`")), "docs/results.md lacks {name}");
+            assert!(of_this_file.contains(&format!("`{name}`")), "docs/reference/results.md lacks {name}");
         }
     }
 }

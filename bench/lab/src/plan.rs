@@ -96,7 +96,7 @@ impl Plan {
     }
 
     /// Where nothing sleeps a hop takes less than a microsecond, and stamps within it would be a
-    /// fifth of that (docs/measurement.md).
+    /// fifth of that (docs/explanation/measurement.md).
     fn parts_every(&self, cell: &CellPlan) -> u64 {
         let is_polled = self.system(cell).is_some_and(|system| system.wait == Wait::Poll);
         match self.scenarios[cell.scenario].workload.kind {
@@ -162,7 +162,7 @@ pub(crate) fn first_schema() -> u32 {
 }
 
 /// Version of the layout of the folder, in `plan.json`. Of 1 the names of two columns meant two
-/// things (`docs/results.md`); the bytes are the same.
+/// things (`docs/reference/results.md`); the bytes are the same.
 pub(crate) const SCHEMA: u32 = 2;
 
 #[cfg(test)]

@@ -11,7 +11,7 @@
 //! `observed.json.zst` is a [`Series`]; folders of earlier versions lack it. A sample file is
 //! `myelin_bench_kit::samples::Record`s, 64 bytes each, compressed with zstd. A run counts once its
 //! line is complete; a crash loses at most the run in progress. What each file holds, for those who
-//! read it with programs of their own: `docs/results.md`.
+//! read it with programs of their own: `docs/reference/results.md`.
 
 mod lines;
 mod samples;

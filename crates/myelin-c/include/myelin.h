@@ -1,5 +1,5 @@
 /* Myelin: topics and services between the processes of a host, in shared memory, and to other hosts.
- * C11. The guide is docs/c.md; what everything means in detail, docs/library.md. C++: myelin.hpp.
+ * C11. The guide is docs/reference/c.md; what everything means in detail, docs/reference/library.md. C++: myelin.hpp.
  *
  *     myelin_node *node;
  *     myelin_topic *topic;

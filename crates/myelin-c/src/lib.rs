@@ -1,5 +1,5 @@
 //! Myelin's C ABI: `include/myelin.h` is made of this crate by cbindgen, and `include/myelin.hpp` wraps
-//! it for C++17. The guide is `docs/c.md`.
+//! it for C++17. The guide is `docs/reference/c.md`.
 //!
 //! Every function of `extern "C"` runs its Rust code in [`error::enter`]: a panic ends there. A handle is
 //! looked up in one table ([`handle`]), so one that is null, closed, of another kind or none at all is an

@@ -28,7 +28,7 @@ pub enum Verb {
     List {
         /// What to list; both by default.
         what: Option<Listed>,
-        /// As the Markdown tables of docs/catalogue.md: what there is, installed or not.
+        /// As the Markdown tables of docs/reference/catalogue.md: what there is, installed or not.
         #[arg(long)]
         markdown: bool,
     },

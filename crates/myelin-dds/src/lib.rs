@@ -12,7 +12,7 @@
 //! and the C++ library with it, some 4 MB resident in each process; who stays on one host has none of
 //! that.
 //!
-//! Users take the crate `myelin`; `docs/dds.md` says how its topics travel.
+//! Users take the crate `myelin`; `docs/explanation/dds.md` says how its topics travel.
 //!
 //! ```text
 //! cyclonedds.c   finds CycloneDDS, with all that is called of it (library.rs: where)

@@ -354,7 +354,7 @@ macro_rules! readable {
 
         #[pymethods]
         impl $class {
-            /// The payload as an object of Python; see `docs/python.md` for which types it is a copy.
+            /// The payload as an object of Python; see `docs/reference/python.md` for which types it is a copy.
             #[getter]
             fn value<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
                 slf.get().0.carried.codec(slf.py()).call_method1("value", (slf,))

@@ -42,7 +42,7 @@
 //! | quality of service | [`RosNode::ros_topic`]: the default; [`Topic::sensor_data`] |
 //! | `rosidl`'s serialisation | [`cdr`], also for DDS types that are not ROS 2's |
 //!
-//! The guide is `docs/ros2.md`.
+//! The guide is `docs/how-to/ros2.md`.
 
 pub mod cdr;
 pub mod geometry_msgs;

@@ -1,4 +1,4 @@
-//! Discovery and matching: `docs/shared-memory.md` sections 7 and 8. What is decided, and when, is
+//! Discovery and matching: `docs/explanation/shared-memory.md` sections 7 and 8. What is decided, and when, is
 //! `protocol`, which does nothing itself; a node's thread (`event_loop`) and the calls of its handles tell
 //! it what has happened, and `reactor` carries out what it decides, under one lock.
 

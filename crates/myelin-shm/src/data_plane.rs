@@ -1,4 +1,4 @@
-//! Publishing and taking: `docs/shared-memory.md` sections 3 to 7. Nothing in here waits for another
+//! Publishing and taking: `docs/explanation/shared-memory.md` sections 3 to 7. Nothing in here waits for another
 //! process, but a reliable publisher for its subscribers.
 
 pub mod arena;

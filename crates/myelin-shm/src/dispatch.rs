@@ -1,4 +1,4 @@
-//! Callbacks: `docs/shared-memory.md` section 13.
+//! Callbacks: `docs/explanation/shared-memory.md` section 13.
 
 pub mod callback;
 pub(crate) mod dispatcher;

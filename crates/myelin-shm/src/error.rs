@@ -210,7 +210,7 @@ pub enum Error {
         descriptor::limit()
     )]
     TooManyFiles,
-    /// The host lacks something, or a limit of it is reached: `docs/limits.md`.
+    /// The host lacks something, or a limit of it is reached: `docs/reference/limits.md`.
     #[error("{doing}: {reason}")]
     Host {
         /// What was being done.

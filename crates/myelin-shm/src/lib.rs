@@ -9,7 +9,7 @@
 //! | `dispatch` | callbacks: a topic's handlers, in the publisher's thread or in their own |
 //! | `os` | memory, descriptors, `fork`, `epoll` |
 //!
-//! `docs/shared-memory.md` is the design; this crate is its text in code, without API sugar. Users
+//! `docs/explanation/shared-memory.md` is the design; this crate is its text in code, without API sugar. Users
 //! take the crate `myelin`.
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]

@@ -44,7 +44,7 @@ pub struct NodeOptions {
     /// Where the folders of the sockets are, instead of `/dev/shm`.
     pub folder: Option<PathBuf>,
     /// Keeps all CPUs of the machine from sleeping deeply while the node lives; see
-    /// `docs/library.md`.
+    /// `docs/reference/library.md`.
     pub latency_guard: bool,
     /// How the threads run that the node starts.
     pub threads: Threads,

@@ -70,7 +70,7 @@ impl<T> Lock for Mutex<T> {
     }
 }
 
-/// Steps of `docs/shared-memory.md` that keep two sides from overlooking each other. A model can leave
+/// Steps of `docs/explanation/shared-memory.md` that keep two sides from overlooking each other. A model can leave
 /// one out, to see that the others do not do without it (`tests/model_loom`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]

@@ -1,4 +1,4 @@
-//! How a subscriber or a wait set sleeps, and how a publisher wakes it: `docs/shared-memory.md` sections
+//! How a subscriber or a wait set sleeps, and how a publisher wakes it: `docs/explanation/shared-memory.md` sections
 //! 10, 12 and 14.
 
 pub mod cancel;

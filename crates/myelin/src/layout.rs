@@ -1,4 +1,4 @@
-//! The description of a type's layout, for people and tools: `docs/library.md` has its grammar.
+//! The description of a type's layout, for people and tools: `docs/reference/library.md` has its grammar.
 
 use std::fmt::{Display, Write};
 

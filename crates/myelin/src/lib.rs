@@ -50,7 +50,7 @@
 //! With [`NodeBuilder::network`] the same topics reach other hosts and DDS programs, through CycloneDDS,
 //! which is loaded then.
 //!
-//! The guide is `docs/library.md`; what happens inside, `docs/shared-memory.md` and `docs/dds.md`.
+//! The guide is `docs/reference/library.md`; what happens inside, `docs/explanation/shared-memory.md` and `docs/explanation/dds.md`.
 
 // The derive speaks of `::myelin`, also in this crate's own tests.
 #[cfg(test)]

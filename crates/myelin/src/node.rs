@@ -354,7 +354,7 @@ impl NodeBuilder {
     }
 
     /// Meets the nodes of the same domain on other hosts too, and DDS programs: the same topics,
-    /// through CycloneDDS (`docs/dds.md`). A subscriber on this host still gets every sample by
+    /// through CycloneDDS (`docs/explanation/dds.md`). A subscriber on this host still gets every sample by
     /// shared memory. Without this call `MYELIN_NETWORK` decides (1 or 0), and without that it is
     /// off: the first topic costs the process some threads, memory and open UDP ports.
     ///

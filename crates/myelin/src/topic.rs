@@ -129,7 +129,7 @@ impl<T: Payload + ?Sized> Topic<T> {
 
     /// What the samples are to other DDS programs: the name of a type of theirs whose CDR
     /// serialisation, little-endian, is the bytes of `T`. Of `[T]` it is a type with one field, a
-    /// `sequence` of such elements. `docs/dds.md` says which IDL types have it.
+    /// `sequence` of such elements. `docs/explanation/dds.md` says which IDL types have it.
     ///
     /// The topic then meets every DDS program that has a topic of this name and type, and no longer
     /// only Myelin's. Of interest on a node with a [`network`](crate::NodeBuilder::network) alone.
@@ -290,7 +290,7 @@ impl<T: Payload + ?Sized> PublisherBuilder<T> {
     }
 
     /// How much shared memory it may take for payloads, in bytes; by default half of the machine's
-    /// memory. It takes what is in use: see `docs/library.md`.
+    /// memory. It takes what is in use: see `docs/reference/library.md`.
     pub fn memory_max(mut self, bytes: u64) -> Self {
         self.0.publisher.memory_max = bytes;
         self

@@ -45,7 +45,7 @@ fn the_descriptor_is_readable_when_there_is_a_sample_and_only_then() {
     }
 }
 
-/// One fast, one slow: as docs/library.md has it. A publisher that is overtaken between counting the
+/// One fast, one slow: as docs/reference/library.md has it. A publisher that is overtaken between counting the
 /// wake word up and writing to the descriptor leaves it readable once, not for ever.
 #[test]
 fn two_topics_in_one_epoll_wake_for_samples_and_little_else() {

@@ -1,5 +1,5 @@
 //! What a host may lack, forbid or do: it works, or the error says what is missing, where, and what to do.
-//! `docs/limits.md` is the list of these tests. Each plays on a host of its own: this program again, in
+//! `docs/reference/limits.md` is the list of these tests. Each plays on a host of its own: this program again, in
 //! namespaces, under limits, as another user.
 
 #[path = "../../myelin-shm/tests/itself/mod.rs"]
@@ -395,11 +395,11 @@ fn odd_environments_do() {
     }
 }
 
-/// Each line of the table in `docs/limits.md` names a test of this file, and each test is in it.
+/// Each line of the table in `docs/reference/limits.md` names a test of this file, and each test is in it.
 #[test]
 fn the_page_of_limits_names_these_tests() {
     let page =
-        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/limits.md")).unwrap();
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/limits.md")).unwrap();
     let names: Vec<_> = include_str!("odd_hosts.rs")
         .split("#[test]\nfn ")
         .skip(1)
@@ -411,7 +411,7 @@ fn the_page_of_limits_names_these_tests() {
         assert!(names.iter().any(|name| line.contains(name)), "no test in: {line}");
     }
     for name in names {
-        assert!(lines.clone().any(|line| line.contains(name)), "docs/limits.md lacks {name}");
+        assert!(lines.clone().any(|line| line.contains(name)), "docs/reference/limits.md lacks {name}");
     }
 }
 

@@ -4,10 +4,10 @@ use std::path::Path;
 
 #[test]
 fn the_guide_shows_what_is_in_the_programs() {
-    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs");
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/how-to");
     let guide = std::fs::read_to_string(docs.join("guide.md")).unwrap();
     let tasks: Vec<_> =
-        guide.split("\n## ").filter(|task| task.contains("](../examples/")).collect();
+        guide.split("\n## ").filter(|task| task.contains("](../../examples/")).collect();
     let in_four = tasks.iter().filter(|task| programs(task).len() == 4);
     assert_eq!(in_four.count(), 8, "the tasks that are shown in four languages");
     for task in tasks {
@@ -28,7 +28,7 @@ fn the_guide_shows_what_is_in_the_programs() {
 /// The programs that a task's line of links names.
 fn programs(task: &str) -> Vec<&str> {
     let links = task.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
-    links.map(|(link, _)| link).filter(|link| link.starts_with("../examples/")).collect()
+    links.map(|(link, _)| link).filter(|link| link.starts_with("../../examples/")).collect()
 }
 
 /// Each block's language, and its lines.

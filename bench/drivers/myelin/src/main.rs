@@ -9,7 +9,7 @@
 //! Limits: a subscriber is matched with up to 256 publishers, a publisher with up to 1,024
 //! subscribers. The library waits for one topic at a time, or by a file descriptor for each; so
 //! several topics are for the systems that sleep (by epoll) and that poll (one after the other).
-//! `docs/shared-memory.md` says what happens inside.
+//! `docs/explanation/shared-memory.md` says what happens inside.
 //!
 //! ```text
 //! main.rs     the systems between processes; round trips and publish

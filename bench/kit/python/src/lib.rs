@@ -1,4 +1,4 @@
-//! The kit for drivers in Python: the module `myelin_bench_kit`, as `docs/drivers.md` describes it. A driver
+//! The kit for drivers in Python: the module `myelin_bench_kit`, as `docs/how-to/drivers.md` describes it. A driver
 //! opens links, which publish and take; the kit's own loops call them, so that clock, pacing and recording
 //! are those of every other system.
 //!

@@ -23,7 +23,7 @@ impl Opened {
     fn function(&self, name: &str) -> Result<Py<PyAny>, Error> {
         let owes = || {
             Error::new(format!("this driver's link has no function `{name}`"))
-                .remedy("docs/drivers.md says which systems need it")
+                .remedy("docs/how-to/drivers.md says which systems need it")
         };
         self.optional(name).ok_or_else(owes)
     }

@@ -3,7 +3,7 @@
 //!
 //! `judge` compares, of the cells that both have, what `report::metrics` lists and asks
 //! `stats::verdict`, `environment` says what else differs, `document` puts it in words; `terminal`
-//! and `html` print. docs/compare.md says how to read it.
+//! and `html` print. docs/how-to/compare.md says how to read it.
 
 mod document;
 mod environment;

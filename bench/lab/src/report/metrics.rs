@@ -250,7 +250,7 @@ mod tests {
     use super::*;
     use crate::summary::{Better, OverRuns};
 
-    /// The table of figures as `docs/results.md` has it.
+    /// The table of figures as `docs/reference/results.md` has it.
     fn markdown() -> String {
         let row = |metric: &Metric| {
             let columns = match (metric.of)(&Cell::default()) {
@@ -276,8 +276,8 @@ mod tests {
 
     #[test]
     fn the_guide_has_every_figure() {
-        let kept = include_str!("../../../../docs/results.md");
+        let kept = include_str!("../../../../docs/reference/results.md");
         let table = markdown();
-        assert!(kept.contains(&table), "keep this in docs/results.md:\n{table}");
+        assert!(kept.contains(&table), "keep this in docs/reference/results.md:\n{table}");
     }
 }

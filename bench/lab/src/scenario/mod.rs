@@ -1,7 +1,7 @@
 //! A scenario is a TOML file: which workload, over which systems, with which tunings, how often.
 //!
 //! Reading one checks everything that can be checked without running; each error names file, line,
-//! key and remedy. `docs/scenarios.md` describes the keys. The types are those of the file and of
+//! key and remedy. `docs/how-to/scenarios.md` describes the keys. The types are those of the file and of
 //! `plan.json` alike; `keys` has the limits of their values, `check` what holds between them.
 
 mod built_in;

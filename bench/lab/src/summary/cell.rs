@@ -2,8 +2,8 @@
 //! the runs make it, which way is better, which cells have it and what it is.
 //!
 //! From the table follow the fields of [`Cell`] and so the keys of `summary.json`, the columns of
-//! `summary.csv`, and the table of `docs/results.md`, which a test keeps. To add a figure: list it
-//! here, compute it in `analyse/cell.rs`, and copy its row into `docs/results.md`. Which of them
+//! `summary.csv`, and the table of `docs/reference/results.md`, which a test keeps. To add a figure: list it
+//! here, compute it in `analyse/cell.rs`, and copy its row into `docs/reference/results.md`. Which of them
 //! stand in the page's summary table, in comparisons of folders and in plots, is listed by name in
 //! `report/metrics.rs`.
 
@@ -20,9 +20,9 @@ use crate::scenario::Tuning;
 pub(crate) struct Metric {
     /// Column of `summary.csv`, and key in `summary.json` where that has it as such. The unit is in it.
     pub name: &'static str,
-    /// For the page and `docs/results.md`.
+    /// For the page and `docs/reference/results.md`.
     pub about: &'static str,
-    /// For `docs/results.md`, which has more of it than reports need.
+    /// For `docs/reference/results.md`, which has more of it than reports need.
     #[cfg_attr(not(test), allow(dead_code))]
     pub over_runs: OverRuns,
     #[cfg_attr(not(test), allow(dead_code))]

@@ -22,7 +22,7 @@ pub struct Options {
     /// List every figure, not only those that differ.
     #[arg(long, conflicts_with = "json")]
     all: bool,
-    /// Print one JSON object and nothing else; docs/compare.md names its fields.
+    /// Print one JSON object and nothing else; docs/how-to/compare.md names its fields.
     #[arg(long)]
     json: bool,
     /// Write the difference plots: one page that works offline.

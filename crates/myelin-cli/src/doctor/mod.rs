@@ -2,7 +2,7 @@
 //! processes have left behind.
 //!
 //! `host` reads and judges (each cause in a file of its subject), `measure` measures, `finding` is
-//! the result, `render` its text. docs/doctor.md says what each finding means.
+//! the result, `render` its text. docs/how-to/doctor.md says what each finding means.
 
 mod cpu;
 mod finding;
@@ -41,7 +41,7 @@ pub struct Options {
     /// Look at this alone.
     #[arg(long, value_enum)]
     only: Option<Part>,
-    /// Print one JSON object and nothing else; docs/doctor.md names its fields.
+    /// Print one JSON object and nothing else; docs/how-to/doctor.md names its fields.
     #[arg(long)]
     json: bool,
     /// Read /proc, /sys, /dev and /boot below this folder, and measure nothing: for tests.

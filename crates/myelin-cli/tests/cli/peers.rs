@@ -71,12 +71,12 @@ fn the_catalogue_is_what_the_command_lists() {
     let _host = own_host::enter();
     let output = finish(&mut bench(&["list", "--markdown"]));
     let listed = String::from_utf8(output.stdout).unwrap();
-    let kept = include_str!("../../../../docs/catalogue.md");
+    let kept = include_str!("../../../../docs/reference/catalogue.md");
     let (scenarios, systems) = listed.split_once("\n\n").unwrap();
-    assert!(kept.contains(scenarios), "keep these in docs/catalogue.md:\n{scenarios}");
+    assert!(kept.contains(scenarios), "keep these in docs/reference/catalogue.md:\n{scenarios}");
     assert!(systems.lines().count() > 2 + 20, "{systems}");
     for system in systems.lines() {
-        assert!(kept.contains(system), "not in docs/catalogue.md: {system}");
+        assert!(kept.contains(system), "not in docs/reference/catalogue.md: {system}");
     }
 }
 

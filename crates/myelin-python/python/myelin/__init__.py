@@ -6,7 +6,7 @@
     publisher = node.topic("image").publisher()
     publisher.publish(b"...")
 
-The guide is `docs/python.md`.
+The guide is `docs/reference/python.md`.
 """
 
 from ._errors import *  # noqa: F403

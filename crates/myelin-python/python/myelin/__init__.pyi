@@ -234,7 +234,7 @@ class Node(_Managed):
     # (header, bytes). An element is float, int, bool, a number of ctypes or numpy, an array of these
     # (f64 * 3), Array(T, n), FixedString(n), a ctypes.Structure, a dtype, a dataclass, a NamedTuple, or an
     # Enum of ints. Fields of a dataclass may be Annotated[..., element], tuple[T, T], Final[T], a NewType.
-    # docs/python.md lists which annotations and values work. All others are a WrongValue.
+    # docs/reference/python.md lists which annotations and values work. All others are a WrongValue.
     @overload
     def topic(
         self, name: str, type: type[bytes] = ..., **settings: Unpack[_Settings]

@@ -8,7 +8,7 @@ class Node(_native.Node):
     __doc__ = _native.Node.__doc__
 
     def topic(self, name, type=bytes, **settings):
-        """The topic of a name and a type: see `docs/python.md` for what a type can be.
+        """The topic of a name and a type: see `docs/reference/python.md` for what a type can be.
 
         depth, history: samples; reliable, reliable_or_fail, deadline: seconds; dds_type, dds_name, dds_cdr:
         names. Nothing happens until a publisher or subscriber is made of it.

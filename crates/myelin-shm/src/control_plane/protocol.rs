@@ -1,4 +1,4 @@
-//! Discovery and matching as a state machine: `docs/shared-memory.md` section 8. What happens comes in
+//! Discovery and matching as a state machine: `docs/explanation/shared-memory.md` section 8. What happens comes in
 //! as an [`Input`]; what is to be done about it goes out as [`Action`]s. It has no socket, no memory to
 //! map and no clock, so `simulation` runs hundreds of nodes of it in one thread.
 //!

@@ -1,4 +1,4 @@
-//! The samples of one publisher, as its subscriber takes them: T1 to T8 of `docs/shared-memory.md`
+//! The samples of one publisher, as its subscriber takes them: T1 to T8 of `docs/explanation/shared-memory.md`
 //! section 4.
 
 use std::sync::Arc;

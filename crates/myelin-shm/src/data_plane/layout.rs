@@ -1,4 +1,4 @@
-//! What lies where in shared memory; `docs/shared-memory.md` section 3 draws it. Layout only: the
+//! What lies where in shared memory; `docs/explanation/shared-memory.md` section 3 draws it. Layout only: the
 //! algorithms are in `ring`, `reclaim` and `notify`.
 
 use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX, SEQUENCE_BITS};

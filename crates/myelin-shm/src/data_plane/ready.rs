@@ -1,4 +1,4 @@
-//! Which of many publishers a subscriber looks at: B1 to B5 of `docs/shared-memory.md` section 4. Each
+//! Which of many publishers a subscriber looks at: B1 to B5 of `docs/explanation/shared-memory.md` section 4. Each
 //! publisher sets its ready bit, in memory that all of them may write; the reader takes the bits, and
 //! keeps in its own memory which publishers are *due*: their bits have been taken, and nobody has found
 //! that they have nothing since. Of a few publishers a subscriber looks at each, and there are no bits.

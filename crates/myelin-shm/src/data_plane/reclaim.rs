@@ -1,4 +1,4 @@
-//! Which slots nobody reads: R1 to R3 of `docs/shared-memory.md` section 5.
+//! Which slots nobody reads: R1 to R3 of `docs/explanation/shared-memory.md` section 5.
 
 use crate::data_plane::layout::{FINISHED, NOT_BEGUN, held_of, hold_word};
 use crate::limits::SEQUENCE_MAX;

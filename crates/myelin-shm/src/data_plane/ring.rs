@@ -1,5 +1,5 @@
 //! Writing and reading one cell of a ring. Who writes: the publisher, alone. The steps P2 to P6 and
-//! T2 to T5 are those of `docs/shared-memory.md` section 4.
+//! T2 to T5 are those of `docs/explanation/shared-memory.md` section 4.
 
 use std::mem::MaybeUninit;
 

@@ -100,7 +100,7 @@ pub(crate) struct Asleep {
 
 impl Asleep {
     /// `publishers`: how many could notify. Of several one could set the wake word back just when another
-    /// has notified it, so nobody sleeps long on their word: `docs/shared-memory.md` section 10.
+    /// has notified it, so nobody sleeps long on their word: `docs/explanation/shared-memory.md` section 10.
     pub(crate) fn new(count: u32, publishers: usize) -> Asleep {
         let until_ns = match publishers {
             0 | 1 => wait::NEVER,

@@ -1,4 +1,4 @@
-//! Publishing: P1 to P8 of `docs/shared-memory.md` section 4, and the reclaiming of section 5.
+//! Publishing: P1 to P8 of `docs/explanation/shared-memory.md` section 4, and the reclaiming of section 5.
 
 mod callbacks;
 mod room;

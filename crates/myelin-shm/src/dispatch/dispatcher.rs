@@ -1,4 +1,4 @@
-//! The callbacks of a topic in this process, as its publishers here find them: `docs/shared-memory.md`
+//! The callbacks of a topic in this process, as its publishers here find them: `docs/explanation/shared-memory.md`
 //! section 13.
 //!
 //! A callback's handler is either in its place, while its thread sleeps, or with that thread. A

@@ -1,5 +1,5 @@
 //! Where the handlers of a topic's callbacks lie while their threads sleep, and the steps by which
-//! threads and publishers of a process meet there: `docs/shared-memory.md` section 13. The model
+//! threads and publishers of a process meet there: `docs/explanation/shared-memory.md` section 13. The model
 //! `dispatcher` in `tests/model_loom` runs them.
 //!
 //! Happens-before: the handlers are under the lock. Two things are not: who sleeps elsewhere, and who

@@ -1,7 +1,7 @@
 //! Waiting for a sample that comes at a known time: sleep until shortly before it, then spin.
 //!
 //! Pure: no clock and no system call in here. [`wait`] asks a [`Waiter`] to sleep and to spin, which
-//! is the reader in earnest and a simulated kernel in the tests. `docs/shared-memory.md` section 12
+//! is the reader in earnest and a simulated kernel in the tests. `docs/explanation/shared-memory.md` section 12
 //! gives the reasons.
 //!
 //! While it sleeps, a waiter sleeps on the wake word with the timer as the time limit, so a sample that

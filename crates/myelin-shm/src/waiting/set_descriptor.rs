@@ -3,7 +3,7 @@
 //! It is an epoll of the set's own with three things in it: the node's pipe, by which publishers wake all
 //! sets that sleep in such an epoll; an eventfd, by which the set itself says that something is left; and a
 //! timer. A publisher can make it readable for nothing, and could read another one's byte away: the timer
-//! bounds what comes of that, as it bounds the sleep of a set (`docs/shared-memory.md` section 10).
+//! bounds what comes of that, as it bounds the sleep of a set (`docs/explanation/shared-memory.md` section 10).
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;

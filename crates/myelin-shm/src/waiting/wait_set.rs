@@ -222,7 +222,7 @@ impl PartialOrd for Timer {
 }
 
 /// Looks at all members once in a while, a few at a time: of several publishers' processes one could
-/// take away another's bit (`docs/shared-memory.md` section 10).
+/// take away another's bit (`docs/explanation/shared-memory.md` section 10).
 #[derive(Default)]
 struct Sweep {
     /// Until here it has got, then.

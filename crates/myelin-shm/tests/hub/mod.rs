@@ -37,7 +37,7 @@ impl Hub {
         (writer, Hub { publication, matched, tables: Mutex::default() })
     }
 
-    /// The four messages of `docs/shared-memory.md` section 8.
+    /// The four messages of `docs/explanation/shared-memory.md` section 8.
     pub fn connect(&self, subscription: &Arc<SubscriptionShared>) {
         let id = self.publication.id();
         self.matched.lock().unwrap().push(Arc::downgrade(subscription));

@@ -94,7 +94,7 @@ fn goes() {
     drop((publishing.join().unwrap(), second.join().unwrap()));
 }
 
-/// A publisher dies before it has notified anybody (section 9 of `docs/shared-memory.md`); its node's end
+/// A publisher dies before it has notified anybody (section 9 of `docs/explanation/shared-memory.md`); its node's end
 /// is heard by the subscriber's node.
 fn dies() {
     let (mut set, mut readers, mut writers) = members(1);

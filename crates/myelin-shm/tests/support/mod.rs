@@ -1,4 +1,4 @@
-//! Writers and readers matched without a node: what the messages of `docs/shared-memory.md`
+//! Writers and readers matched without a node: what the messages of `docs/explanation/shared-memory.md`
 //! section 8 do, by plain calls.
 #![allow(dead_code, reason = "each test file uses its own part")]
 

@@ -1,4 +1,4 @@
-//! The way to other hosts: `docs/dds.md`.
+//! The way to other hosts: `docs/explanation/dds.md`.
 
 mod backlog;
 mod end;

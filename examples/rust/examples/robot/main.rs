@@ -1,5 +1,5 @@
 //! A robot of five processes that may each die at any moment, and a supervisor that starts them
-//! again. `docs/robot.md` goes through it.
+//! again. `docs/tutorials/robot.md` goes through it.
 //!
 //! `cargo run -p myelin-examples --example robot -- supervise`, until Ctrl-C; or each part in a
 //! terminal of its own: `robot camera`, `robot detector`, `robot imu`, `robot controller`, `robot

@@ -1,8 +1,8 @@
-//! The shape of `--json`, as docs/doctor.md promises it.
+//! The shape of `--json`, as docs/how-to/doctor.md promises it.
 
 use serde_json::Value;
 
-/// What docs/doctor.md promises of the findings.
+/// What docs/how-to/doctor.md promises of the findings.
 pub fn check_schema(report: &Value) {
     assert_eq!(report["schema"], 1);
     let findings = report["findings"].as_array().unwrap();

@@ -91,7 +91,7 @@ pub struct TypeInfo {
     /// Its name; endpoints that match may call a type differently.
     pub name: String,
     /// Names, types and offsets of its fields, as `Imu{stamp_ns: u64 @0, gyro: [f32; 3] @8} 24`; `None`
-    /// if nobody has told. `docs/library.md` has the grammar.
+    /// if nobody has told. `docs/reference/library.md` has the grammar.
     pub layout: Option<Arc<str>>,
 }
 
