@@ -326,7 +326,10 @@ mod tests {
         let guide = include_str!("../../../docs/reference/results.md");
         let (_, of_this_file) = guide.split_once("## samples.parquet").unwrap();
         for (name, _) in COLUMNS {
-            assert!(of_this_file.contains(&format!("`{name}`")), "docs/reference/results.md lacks {name}");
+            assert!(
+                of_this_file.contains(&format!("`{name}`")),
+                "docs/reference/results.md lacks {name}"
+            );
         }
     }
 }

@@ -399,7 +399,8 @@ fn odd_environments_do() {
 #[test]
 fn the_page_of_limits_names_these_tests() {
     let page =
-        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/limits.md")).unwrap();
+        fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/limits.md"))
+            .unwrap();
     let names: Vec<_> = include_str!("odd_hosts.rs")
         .split("#[test]\nfn ")
         .skip(1)
@@ -411,7 +412,10 @@ fn the_page_of_limits_names_these_tests() {
         assert!(names.iter().any(|name| line.contains(name)), "no test in: {line}");
     }
     for name in names {
-        assert!(lines.clone().any(|line| line.contains(name)), "docs/reference/limits.md lacks {name}");
+        assert!(
+            lines.clone().any(|line| line.contains(name)),
+            "docs/reference/limits.md lacks {name}"
+        );
     }
 }
 

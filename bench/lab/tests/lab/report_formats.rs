@@ -227,7 +227,10 @@ fn every_figure_of_a_cell_has_a_column() {
     for head in &heads {
         let (stem, _) = head.split_once("_us_").unwrap_or((head, ""));
         let ways = [format!("`{head}`"), format!("`{stem}_us_…`")];
-        assert!(ways.iter().any(|way| guide.contains(way)), "docs/reference/results.md lacks {head}");
+        assert!(
+            ways.iter().any(|way| guide.contains(way)),
+            "docs/reference/results.md lacks {head}"
+        );
     }
     assert_eq!(column("daemon_ms"), "7.5");
     assert!(column("ping_cpu_percent").parse::<f64>().unwrap() >= 1000.0, "both of two pings");
