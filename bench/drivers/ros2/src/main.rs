@@ -1,5 +1,6 @@
-//! Driver of `myelin bench` for ROS 2, in C and C++: `driver.c` is the beginning, with `main`. Here is
-//! what of it is in Rust; `link.h` declares it.
+//! Driver of `myelin bench` for ROS 2, in C and C++. The program begins in `driver.c`, which has `main`
+//! and the table of systems; other files call rcl and rclcpp, and `README.md` says how they are set up.
+//! This file has the parts in Rust; `link.h` declares them.
 #![no_main]
 
 #[path = "../../fastdds/src/leftovers.rs"]
