@@ -47,9 +47,9 @@ class Tutorials(Case):
 
     def test_camera_to_numpy(self):
         self.save("docs/tutorials/camera-to-numpy.md")
-        # The viewer gives up after 2 s; on a busy machine the camera may take longer to start.
+        # The viewer gives up after 10 s; on a busy machine the camera may take longer to start.
         viewer = self.programs / "viewer.py"
-        viewer.write_text(viewer.read_text().replace("timeout=2", f"timeout={WATCHDOG}", 1))
+        viewer.write_text(viewer.read_text().replace("timeout=10", f"timeout={WATCHDOG}", 1))
         viewing = self.run_program("viewer.py")
         self.until(
             "the viewer's subscriber",
