@@ -272,7 +272,7 @@ fn even(pooled: &Sorted) -> Vec<f64> {
     quantiles.map_while(|quantile| pooled.supported(quantile).map(us)).collect()
 }
 
-/// A median lateness above this gets a remark.
+/// If a message is sent later than this, the cell gets a remark.
 const LATE_NS_MAX: i64 = 1_000_000;
 const CURVE_NINES_MAX: u32 = 6;
 const CURVE_POINTS_PER_NINE: u32 = 20;
