@@ -1,5 +1,5 @@
-//! The laboratory behind `myelin bench`. Data flows one way:
-//! scenario → plan → run → record → analyse → tell (`layers.rs` has each module's place).
+//! The laboratory behind `myelin bench`. Data flows one way: scenario → plan → run → record →
+//! analyse → report (`layers.rs` lists all modules in order).
 
 #![deny(unsafe_op_in_unsafe_fn)]
 
