@@ -4,7 +4,7 @@ use super::{CellPlan, Plan};
 use crate::scenario::Kind;
 
 impl Plan {
-    /// The number of runs and their duration, as far as they are known beforehand.
+    /// The number of runs and their duration, as far as known beforehand.
     pub fn size(&self) -> String {
         let durations = Durations::new(self);
         let planned: f64 = self.runs.iter().map(|run| durations.of(run.cell)).sum();
