@@ -67,7 +67,7 @@ fn go(
     wait_done(spec, processes)?;
     let mut observation = processes.observed()?;
     let cut = link_cut.map_or(Ok(None), LinkCut::end)?;
-    // The CPU time of whoever watches is part of the cost of observing.
+    // The CPU time of the observers is part of the cost of observing.
     let watching_ns = watch.end();
     if let Some(series) = &mut observation.series {
         series.cost_percent += 100.0 * watching_ns as f64 / observation.wall_ns.max(1) as f64;

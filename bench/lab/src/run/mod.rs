@@ -147,8 +147,8 @@ impl RunSpec<'_> {
     }
 }
 
-/// How the receiving end of `system` waits. In a publish run it polls, whatever the system does
-/// otherwise; in one process it is called then.
+/// How the receiving end of `system` waits. In a publish run subscribers of another process poll,
+/// and those of the same process are called.
 pub fn waits(system: &System, workload: Workload) -> Wait {
     match (workload, system.topology) {
         (Workload::Publish, Topology::TwoProcesses | Topology::TwoHosts) => Wait::Poll,
