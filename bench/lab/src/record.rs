@@ -113,8 +113,8 @@ impl Folder {
         &self.path
     }
 
-    /// Makes the folder of one run, or empties the one that an interrupted run left. Returns its
-    /// path relative to the results folder.
+    /// Makes the folder of one run, or empties it if an interrupted run left one. Returns its path
+    /// relative to the results folder.
     pub fn run_directory(&self, run: &RunPlan, cell: &CellPlan) -> io::Result<String> {
         let relative = format!(
             "{RUNS}/{:04}-{}-{}-{}",
