@@ -13,8 +13,9 @@
 //!  image        [lateness ─ loan ─ fill]  publish ─ wake ─ take
 //! ```
 //! The one-way latency of a stream counts from when the message was due. So a stall counts for
-//! every message that it delayed, not only for the one that met it (the coordinated omission of
-//! closed loops; Tene, "How NOT to Measure Latency", 2013). A frame is not due before it is filled.
+//! every message that it delayed, not only for the message during which it began (the coordinated
+//! omission of closed loops; Tene, "How NOT to Measure Latency", 2013). A frame is not due before
+//! it is filled.
 //!
 //! Parts in brackets come before the latency begins. The other parts add up to the latency. Stamps
 //! can overlap, as a receiver may be awake before publish returns; a part then ends where the next
@@ -242,8 +243,7 @@ impl Message {
         Some(call_ns).filter(|_| self.is_counted)
     }
 
-    /// The record of the end that waited for the message; for round trips, of the one that waited
-    /// for the answer.
+    /// The record of the end that waited for the message, or for the answer of a round trip.
     fn awaited(&self, of: &Measured) -> Option<&Record> {
         let ended = match of.kind {
             Kind::Roundtrip => Some(&self.ping).filter(|ping| is_taken(ping)),

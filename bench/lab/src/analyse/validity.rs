@@ -139,7 +139,8 @@ fn wrong_transport(
         Workload::Publish => ping.sent + warmup_messages,
         // All messages came before observing began.
         Workload::Startup => 0,
-        // A message that nobody takes need not be sent; several may take one that is sent once.
+        // A message that nobody takes need not be sent; several subscribers may take a message that
+        // is sent once.
         _ => taken / u64::from(evidence.case.plan.subscribers.max(1)),
     };
     let bytes = messages * (evidence.case.plan.payload_bytes + 8);
@@ -236,8 +237,8 @@ fn answered_by_another(evidence: &Evidence<'_>) -> Option<String> {
     (count > 0).then(|| format!("{count} answers came before pong had the message: not its own"))
 }
 
-/// Loss is a result. But a subscriber that took nothing was not connected, and one that took more
-/// than was published received something else.
+/// Loss is a result. But a subscriber that took nothing was not connected, and a subscriber that
+/// took more than was published received something else.
 fn not_what_was_published(ping: &Done, pong: &Done, evidence: &Evidence<'_>) -> Option<String> {
     if ping.sent == 0 {
         return Some("nothing was published".into());

@@ -33,7 +33,7 @@ fn are_one(keeping: &[[Keeping; 2]]) -> bool {
 }
 
 /// Converts pong's stamps of a run across hosts to ping's clock, if pong had another one. Without
-/// an estimate they stay as they are and must not be compared with ping's.
+/// an estimate they stay unchanged and must not be compared with ping's.
 pub(crate) fn apply(samples: &mut RunSamples, keeping: &[[Keeping; 2]]) -> Clocks {
     if are_one(keeping) {
         return Clocks::default();
