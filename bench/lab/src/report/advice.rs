@@ -50,7 +50,8 @@ impl<'v, 'a> Place<'v, 'a> {
         }
     }
 
-    /// The best of the entries that `accepts` admits, and those that cannot be told from it.
+    /// The best of the entries that `accepts` admits, and those that cannot be distinguished from
+    /// it.
     fn choose(
         &self,
         budget: &Budget,

@@ -178,8 +178,8 @@ impl<'a> Entry<'a> {
         interval.into_iter().chain(error).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether its latency describes the system. The latency of a flood does not, as it is the
-    /// depth of a queue; neither does that of a start-up.
+    /// Whether its latency describes the system. The latency of a flood does not: it is the depth
+    /// of a queue. Neither does that of a start-up.
     pub(crate) fn is_steady(&self) -> bool {
         !matches!(self.cell.workload, Workload::Flood | Workload::Startup)
     }

@@ -24,7 +24,7 @@ pub(super) struct Style {
     pub colour: String,
     /// Plot's name of the symbol.
     pub symbol: &'static str,
-    /// The symbol as a character; the floor does not use it, as it is drawn as dashed lines.
+    /// The symbol as a character; not used for the floor, which is drawn as dashed lines.
     pub sign: &'static str,
     /// A dash pattern; empty for a solid line.
     pub dash: &'static str,

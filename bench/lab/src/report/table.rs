@@ -176,7 +176,8 @@ fn best_cell(group: &Group, best: &[&Entry]) -> TableCell {
         .title(if names.is_empty() { names } else { format!("not told from {names}") })
 }
 
-/// The entries that cannot be told from the best: a single one by name; empty if there are none.
+/// The entries that cannot be distinguished from the best: a single one by name; empty if there are
+/// none.
 pub(super) fn not_told_from(ties: &[&Entry], name: impl Fn(&Entry) -> String) -> String {
     match ties {
         [] => String::new(),

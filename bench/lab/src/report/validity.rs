@@ -1,5 +1,4 @@
-//! What a reader needs to know before trusting a figure: one item for each possible doubt, with a
-//! good or bad result.
+//! Doubts about the figures: one item for each possible doubt, with a good or bad result.
 
 use myelin_bench_kit::protocol::Topology;
 
@@ -231,8 +230,8 @@ fn clocks(view: &View) -> Option<Finding> {
     Some(check(caution_if(unknown > 0), "Clocks of two hosts", finding, particulars))
 }
 
-/// Notes of the analysis and of its cells, each once. Of many that differ only in numbers the first
-/// is shown. Runs that never settled have their own check.
+/// Notes of the analysis and of its cells, each once. If many differ only in numbers, the first is
+/// shown. Runs that never settled have their own check.
 fn remarks(view: &View) -> Option<Finding> {
     let of_entry = |entry: &Entry| {
         let notes = entry.cell.notes.iter().filter(|note| !steady::is_remark(note));
@@ -347,8 +346,8 @@ fn levels(runs: [u32; 2]) -> String {
     }
 }
 
-/// Whether runs drifted until their end. On some machines one run in six does, whatever it
-/// measures; it is a doubt only if such runs are at least half of a cell's runs.
+/// Whether runs drifted until their end. On some machines one run in six does, with every system.
+/// It is a doubt only if such runs are at least half of a cell's runs.
 fn steadiness(view: &View) -> Finding {
     let mut drifting: Vec<&Entry> =
         view.entries().filter(|entry| entry.cell.unsettled_runs > 0).collect();

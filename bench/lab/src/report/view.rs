@@ -269,8 +269,8 @@ impl<'a> Group<'a> {
 
     /// The floor at this tuning and payload: the first primitive in the driver's list that waits in
     /// exactly the same way, if its cell is valid. It need not be the fastest, since the least of
-    /// several results is biased towards low values. If no primitive spins before it sleeps, one
-    /// that sleeps is the floor of such a system; if none predicts, one that polls is, since a
+    /// several results is biased towards low values. If no primitive spins before it sleeps, a
+    /// sleeping one is the floor of such a system. If none predicts, a polling one is, since a
     /// predicting system spins when its message comes.
     pub(super) fn floor(&self, tuning: Tuning, payload: u64, wait: Wait) -> Option<&Entry<'a>> {
         let first = |wait: Wait| self.systems.iter().find(|it| it.floor && it.wait == wait);
@@ -292,7 +292,7 @@ impl<'a> Group<'a> {
     }
 
     /// The tested configurations with the lowest median at this payload, among systems with the
-    /// same way of waiting: the lowest one, and all that cannot be told from it.
+    /// same way of waiting: the lowest one, and all that cannot be distinguished from it.
     pub(super) fn best(&self, payload: u64, kin: Kin) -> Vec<&Entry<'a>> {
         let contenders = || {
             let eligible = self.entries.iter().filter(|entry| {

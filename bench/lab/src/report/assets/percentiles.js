@@ -89,7 +89,7 @@ function ecdfPlot(group, size, domains, page) {
       marks.push(Plot.line(drawn, { x: "x", y: "y", fx: "tuning", z: "tuning", clip: true, ...lineLook(page, system, isValid), ariaLabel: (d) => `${kind} ${system.name}, ${d.tuning}` }));
       everything.push(...drawn);
     }
-    // Signs lie apart, so that lines of one hue can be told apart.
+    // Signs lie apart, so that lines of one hue can be distinguished.
     const place = 20 + ((7 * page.shownSystems().indexOf(system)) % 50);
     const signs = own.flatMap((cell) => points(cell).filter((point) => Math.abs(point.y - place) < 0.26).slice(0, 1));
     if (!system.floor) marks.push(Plot.dot(signs, { x: "x", y: "y", fx: "tuning", r: 3.2, symbol: system.symbol, fill: system.colour, ariaLabel: () => `sign ${system.name}` }));

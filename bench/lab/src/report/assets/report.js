@@ -201,7 +201,7 @@
       const field = event.target.closest("fieldset");
       state.sizes = new Set(all("input:checked", field).map((box) => Number(box.value)));
     } else if (name === "point") {
-      // Plots of other scenarios stay as they are.
+      // Plots of other scenarios do not change.
       const others = data.groups.filter((group) => group.is_swept && group.id !== value && view.isPointShown(group)).map((group) => group.id);
       state.points = new Set(checked ? [...others, value] : others);
     } else return;

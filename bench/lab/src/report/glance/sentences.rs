@@ -1,7 +1,7 @@
 //! The result of the first picture in at most five sentences.
 //!
 //! A sentence is left out if it has nothing to say. It states a difference only where the verdict
-//! does; otherwise it says that the systems cannot be told from each other.
+//! does; otherwise it says that the systems cannot be distinguished.
 
 use myelin_bench_kit::protocol::{Transport, Wait};
 

@@ -114,8 +114,8 @@ fn gain(verdict: Verdict) -> String {
 }
 
 /// Memory by process, CPU by thread, and context switches, for each measured configuration and
-/// size. Of these only memory and voluntary switches were published, and only at one ping a second;
-/// they are in ddsperf's table.
+/// size. Only memory and voluntary switches were published, and only at one ping a second; they are
+/// in ddsperf's table.
 pub(super) fn resources(group: &Group) -> Vec<RowBeside> {
     let entries = CONFIGURATIONS.into_iter().flat_map(|(system, tuning)| {
         group.payloads.iter().filter_map(move |&size| group.entry(system, tuning, size))
@@ -221,8 +221,8 @@ mod tests {
     fn a_tier_is_what_cannot_be_told_from_its_fastest() {
         let found = in_tiers([90.0, 52.0, 94.0, 48.0], 4.0);
         assert_eq!(found, [["shm tuned", "udp tuned"], ["udp default", "shm default"]]);
-        // The second cannot be told from the first, nor the third from the second; but the third
-        // can be told from the first.
+        // The second cannot be distinguished from the first, nor the third from the second; but the
+        // third can be distinguished from the first.
         let found = in_tiers([10.0, 11.5, 13.0, 14.5], 2.0);
         assert_eq!(found, [["udp default", "udp tuned"], ["shm default", "shm tuned"]]);
     }

@@ -191,7 +191,7 @@ impl<'t> PublishedRow<'t> {
         named.skip(self.table.labelled()).filter(|(column, _)| !KEYS.contains(column))
     }
 
-    /// Whether a cell matches the row, whatever its system.
+    /// Whether a cell matches the row, with any system.
     pub(super) fn is_of(&self, entry: &Entry) -> bool {
         let (cell, params) = (entry.cell, &entry.cell.params);
         let is_across = entry.system.topology == Topology::TwoHosts;
