@@ -36,7 +36,7 @@ pub struct Choice {
     pub best: usize,
     /// What distinguishes it from the others.
     pub by: Told,
-    /// Candidates that cannot be told from it, in the given order.
+    /// Candidates that cannot be distinguished from it, in the given order.
     pub ties: Vec<usize>,
 }
 
@@ -47,9 +47,10 @@ pub enum Told {
     Alone,
     /// Its 99th percentile is below all others.
     P99,
-    /// Its median, among the candidates whose 99th percentile cannot be told from the lowest.
+    /// Its median, among the candidates whose 99th percentile cannot be distinguished from the
+    /// lowest.
     P50,
-    /// Nothing: its median is the lowest of those that cannot be told apart.
+    /// Nothing: its median is the lowest of those that cannot be distinguished.
     Nothing,
 }
 
@@ -64,10 +65,10 @@ pub enum NoChoice {
     OverBudget,
 }
 
-/// Chooses among `candidates`. The lowest p99 wins. If the runs of others cannot be told from it,
-/// the lowest p50 among these wins; any that cannot be told from that either are its ties.
-/// `is_higher` says whether a percentile of the first index is higher than that of the second,
-/// beyond noise.
+/// Chooses among `candidates`. The lowest p99 wins. If the runs of others cannot be distinguished
+/// from it, the lowest p50 among these wins; any that cannot be distinguished from that either are
+/// its ties. `is_higher` says whether a percentile of the first index is higher than that of the
+/// second, beyond noise.
 pub fn choose(
     candidates: &[Candidate],
     budget: &Budget,
@@ -150,7 +151,7 @@ mod tests {
         let [a, b, c] = [candidate(12.0, 40.0), candidate(9.0, 42.0), candidate(9.05, 41.0)];
         for (all, budget, expected) in [
             (vec![candidate(10.0, 90.0), a, candidate(9.0, 70.0)], any, found(1, Told::P99, &[])),
-            // The p99 of the last cannot be told from the lowest.
+            // The p99 of the last cannot be distinguished from the lowest.
             (vec![candidate(5.0, 90.0), a, b], any, found(2, Told::P50, &[])),
             (vec![b, c, candidate(20.0, 43.0)], any, found(0, Told::Nothing, &[1])),
             // If the p99 of one candidate was withheld, p99 decides nothing.

@@ -96,8 +96,8 @@ fn edit_fastdds(edits: &mut Edits, advised: &Advised) {
     }
 }
 
-/// An XML text and edits of parts of it; the rest stays as it is, including comments and
-/// indentation.
+/// An XML text and edits of parts of it; the rest, including comments and indentation, does not
+/// change.
 struct Edits<'a> {
     text: &'a str,
     document: Document<'a>,
