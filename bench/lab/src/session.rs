@@ -132,7 +132,7 @@ fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Machine, Op
     Ok((folder, plan, machine, Some(hosts)))
 }
 
-/// Analyses a results folder, as far as it is intact: [`Summary::damage`] lists what is not.
+/// Analyses the intact part of a results folder: [`Summary::damage`] lists the rest.
 pub fn read(path: &Path) -> Result<Analysis> {
     open(path).map(|(.., analysis)| analysis)
 }

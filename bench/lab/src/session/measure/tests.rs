@@ -244,7 +244,7 @@ fn equal_runs_stop_at_the_least_number() {
     assert_eq!(narrow, [(true, Some(0.0)); 3]);
 }
 
-/// A killed process leaves its folder as it is at that moment.
+/// A killed process leaves its folder in the state of that moment.
 #[test]
 fn a_session_that_dies_in_any_run_measures_none_twice() {
     let made = whole().made();
