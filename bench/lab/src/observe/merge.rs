@@ -60,8 +60,8 @@ impl Series {
         } else {
             this.cpus += other.cpus;
         }
-        // The last moments of both belong together, whatever their ticks: they were taken after the
-        // run.
+        // The last moments of both belong together even at different ticks: they were taken after
+        // the run.
         let (last, other_last) = (this.moments.pop(), other.moments.pop());
         let mut theirs = other.moments.into_iter().peekable();
         let mut moments = Vec::with_capacity(this.moments.len() + 1);

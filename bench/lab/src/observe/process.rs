@@ -136,7 +136,7 @@ fn is_sample_file(map: &MemoryMap) -> bool {
 pub const SAMPLES_NAME: &str = "myelin-bench-samples";
 /// The kernel's number for a clock of the scheduler's CPU times.
 const CPUCLOCK_SCHED: libc::clockid_t = 2;
-/// With fewer ticks than this user and system time cannot be told apart.
+/// With fewer ticks than this user and system time cannot be distinguished.
 const TICKS_MIN: u64 = 10;
 
 #[cfg(test)]
