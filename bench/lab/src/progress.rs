@@ -184,7 +184,8 @@ fn finished_line(title: &Title, alone: Option<&Cell>) -> String {
     )
 }
 
-/// A bar on standard error; `None` if that is no terminal, or one that cannot move its cursor.
+/// A bar on standard error; `None` if that is no terminal, or a terminal that cannot move its
+/// cursor.
 fn bar() -> Option<ProgressBar> {
     let kind = std::env::var("TERM").unwrap_or_default();
     // It is drawn on request, and hardly ever otherwise.

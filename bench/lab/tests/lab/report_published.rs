@@ -209,7 +209,7 @@ fn gains_growth_and_tiers_follow_from_the_rows() {
 #[test]
 fn ours_go_through_the_same_formulas() {
     let mut analysis = all();
-    // 100 and 50, 40 and 38: the last two cannot be told apart.
+    // 100 and 50, 40 and 38: the last two cannot be distinguished.
     for (system, tuning, p50, ends) in [
         ("cyclonedds.udp", "default", 100.0, [98.0, 102.0]),
         ("cyclonedds.udp", "tuned", 40.0, [38.5, 42.0]),
