@@ -1,4 +1,4 @@
-//! `myelin-driver-os`: the floor that every middleware stands on. See [`myelin_driver_os`].
+//! `myelin-driver-os`: the floor below every middleware. See [`myelin_driver_os`].
 
 #[cfg(not(loom))]
 fn main() -> std::process::ExitCode {
