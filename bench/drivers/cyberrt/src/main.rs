@@ -1,4 +1,4 @@
-//! Driver of `myelin bench` for Apollo CyberRT, in C and C++: `driver.c` is the beginning, with `main`.
+//! Driver of `myelin bench` for Apollo CyberRT, in C and C++. `main` is in `driver.c`.
 #![no_main]
 
 use myelin_driver_cyberrt as _;
