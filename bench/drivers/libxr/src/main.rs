@@ -1,4 +1,4 @@
-//! Driver of `myelin bench` for LibXR, in C and C++: `driver.c` is the beginning, with `main`.
+//! Driver of `myelin bench` for LibXR, in C and C++. `main` is in `driver.c`.
 #![cfg_attr(not(test), no_main)]
 
 use myelin_driver_libxr as _;
