@@ -1,5 +1,5 @@
-//! Driver of `myelin bench` for ROS 2, in C and C++: `driver.c` is the beginning, with `main`. Here is
-//! what of it is in Rust; `link.h` declares it.
+//! Driver of `myelin bench` for ROS 2, in C and C++. `main` is in `driver.c`; this is the Rust
+//! part, declared in `link.h`.
 #![no_main]
 
 #[path = "../../fastdds/src/leftovers.rs"]
@@ -9,7 +9,7 @@ use std::ffi::c_int;
 
 use myelin_bench_kit::capi::status;
 
-/// See `link.h`. rmw_fastrtps leaves what Fast DDS does, rmw_myelin nothing.
+/// See `link.h`. rmw_fastrtps leaves the files of Fast DDS behind, rmw_myelin nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn myelin_ros2_clean() -> c_int {
     status(leftovers::clean())
