@@ -1,4 +1,4 @@
-//! Driver of `myelin bench` for ZeroMQ, in C: `driver.c` is the beginning, with `main`.
+//! Driver of `myelin bench` for ZeroMQ, in C. `main` is in `driver.c`.
 #![cfg_attr(not(test), no_main)]
 
 use myelin_bench_kit as _;
