@@ -57,7 +57,7 @@ impl<T: Send + 'static> Lent<T> {
         let (sender, returned) = channel();
         let over = Arc::new(AtomicBool::new(false));
         let its_over = Arc::clone(&over);
-        // The thread that makes the function is the one that waits for the last message.
+        // The thread that makes the function also waits for the last message.
         let waiting = std::thread::current();
         let mut keeper = Keeper { owned: Some(owned), sender };
         let function = move |message: &[u8]| {

@@ -243,7 +243,6 @@ impl CDriver {
         found.ok_or_else(|| Error::new(format!("no system {}", prepare.system)))
     }
 
-    /// The system of a run.
     fn system(&self, prepare: &Prepare) -> Result<System, Error> {
         self.entry(prepare).map(|(_, system)| system)
     }

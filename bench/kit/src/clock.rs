@@ -121,7 +121,7 @@ fn sleep_until_monotonic(at_ns: u64) {
 pub struct Calibration {
     /// Mean distance of two consecutive reads, without the slowest 1 %: the duration of a read.
     pub read_ns: f64,
-    /// Smallest non-zero distance between two reads: the resolution, as far as it is visible.
+    /// Smallest non-zero distance between two reads: the resolution, if it is visible.
     pub step_ns: u64,
     /// Largest distance between two reads: an interruption of this thread.
     pub worst_ns: u64,

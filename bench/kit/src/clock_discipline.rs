@@ -24,8 +24,8 @@ fn identity(clock: &Clock) -> Option<String> {
     Some(format!("{} {}", boot.trim(), namespace.display()))
 }
 
-/// Reads both clocks at once: the wall clock between two reads of the other. Of several attempts,
-/// the one with the shortest distance is used.
+/// Reads both clocks at once: the wall clock between two reads of the other. It makes several
+/// attempts and uses the one with the shortest distance.
 fn read(clock: &Clock) -> Keeping {
     let one = |_| {
         let before_ns = clock.now();

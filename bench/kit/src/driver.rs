@@ -1,4 +1,4 @@
-//! What a driver implements: its systems, how to open the two ends, and a daemon if it needs one.
+//! The interface of a driver: its systems, how to open the two ends, and a daemon if it needs one.
 
 use std::sync::atomic::AtomicBool;
 
@@ -9,7 +9,7 @@ use crate::protocol::Workload;
 use crate::protocol::{Done, Prepare, System};
 use crate::samples::SampleFile;
 
-/// Sends messages to the other side. Used by one thread at a time.
+/// Sends messages to the other side. Used by one thread.
 pub trait Publisher {
     /// Whether messages are written into memory loaned from the middleware.
     fn has_loans(&self) -> bool {

@@ -1,5 +1,5 @@
-//! What every driver of `myelin bench` links: the clock, the sample file, the line protocol and the
-//! measuring loops. So the same code times every system.
+//! The library in every driver of `myelin bench`: the clock, the sample file, the line protocol and
+//! the measuring loops. So the same code times every system.
 //!
 //! A driver supplies a [`Driver`]: which systems it can run and how to open their two ends. The kit
 //! supplies the program: `fn main() -> ExitCode { myelin_bench_kit::main(&MyDriver) }`. C and C++

@@ -27,7 +27,7 @@ const PUBLISHER_SHIFT: u32 = 48;
 const COUNT_MASK: u64 = (1 << PUBLISHER_SHIFT) - 1;
 /// From this number on a flood searches; such messages are counted and not recorded.
 pub(crate) const PROBES: u64 = 1 << 40;
-/// The next one could not be told from a goodbye.
+/// The next one would look like a goodbye.
 pub const PUBLISHERS_MAX: u32 = u16::MAX as u32;
 
 const _: () = assert!(GOODBYE >> PUBLISHER_SHIFT == PUBLISHERS_MAX as u64);

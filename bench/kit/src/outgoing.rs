@@ -1,4 +1,4 @@
-//! What ping does with each message of a stream: loan, fill, stamp, publish.
+//! Ping's end of a stream: for each message loan, fill, stamp, publish.
 //!
 //! The stamp, `publish_entry_ns`, is the clock read at the end of filling, directly before the
 //! call. So a one-way time includes the publish call and everything after it. It does not include

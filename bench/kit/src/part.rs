@@ -1,4 +1,4 @@
-//! What a measuring process opens and runs, by workload, role and topology.
+//! The parts of a measuring process, by workload, role and topology: what it opens and runs.
 
 use std::sync::atomic::AtomicBool;
 

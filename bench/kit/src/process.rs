@@ -1,4 +1,4 @@
-//! What a driver does to its own process before it measures. The lab sets affinity, scheduling
+//! Preparation of a driver's own process before it measures. The lab sets affinity, scheduling
 //! class and timer slack before the driver starts, so that every thread of the middleware inherits
 //! them. Memory can only be locked and pre-faulted from within; the same holds for settings of the
 //! kit's own threads.

@@ -149,7 +149,7 @@ impl Ping {
     }
 }
 
-/// Records message `id` of this publisher, if it is to be stored and there is room.
+/// Records message `id` of this publisher, if `record_every` selects it and there is room.
 #[inline(always)]
 pub(crate) fn keep(
     samples: &mut SampleFile,

@@ -160,7 +160,6 @@ pub(crate) enum Stamps {
     All,
     /// After the take.
     Return,
-    /// None.
     None,
 }
 
