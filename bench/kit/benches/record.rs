@@ -1,4 +1,4 @@
-//! What the kit itself adds to a measured exchange: `cargo bench -p myelin-bench-kit`.
+//! The kit's own share of a measured exchange: `cargo bench -p myelin-bench-kit`.
 //!
 //! Ping exchanges messages with a peer that is only a function call, with the clock, the checks and
 //! the recording of a real run. The time that is left after the clock reads is the cost of

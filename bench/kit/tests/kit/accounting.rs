@@ -1,5 +1,4 @@
-//! What ping counts and records, compared with a model. Time stands still unless the test advances
-//! it.
+//! Ping's counts and records, compared with a model. Time stands still unless the test advances it.
 //!
 //! A fake wire in this process decides the fate of each message; nothing here takes real time.
 

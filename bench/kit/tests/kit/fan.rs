@@ -1,5 +1,5 @@
-//! What the two roles of a publish run count and record. Time stands still unless the test advances
-//! it.
+//! The counts and records of the two roles of a publish run. Time stands still unless the test
+//! advances it.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -79,7 +79,7 @@ impl Namespaces {
         program
     }
 
-    /// The processes on `host`, except the one that holds its namespaces.
+    /// The processes on `host`, except the holder of its namespaces.
     pub fn processes(&self, host: usize) -> Vec<u32> {
         let holder = self.holders[host].id();
         let network = |pid| fs::read_link(format!("/proc/{pid}/ns/net")).ok();

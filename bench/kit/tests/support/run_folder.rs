@@ -37,8 +37,8 @@ impl RunFolders {
         self.expect_none();
     }
 
-    /// Works without the middleware, too: `file` is a file that it leaves in a folder, `others` one
-    /// that belongs to another program.
+    /// Works without the middleware, too: `file` is a file that it leaves in a folder, `others` a
+    /// file of another program.
     pub fn of_a_fake_are_removed_when_nobody_lives(&self, file: &str, others: &str) {
         let runs = ["dead", "living"].map(|run| Path::new(MEMORY).join(self.name(run)));
         let files = runs.each_ref().map(|run| run.join(file));

@@ -1,4 +1,4 @@
-//! What must hold for the streams and frames of every driver. On a busy machine a system may lose
+//! Requirements on the streams and frames of every driver. On a busy machine a system may lose
 //! messages, but none may be damaged, come twice, or come before it was sent.
 
 use std::path::Path;
