@@ -52,7 +52,7 @@ pub struct Plan {
     pub seed: u64,
     /// The command that makes this plan.
     pub command: String,
-    /// Tunings left out and the like.
+    /// Remarks, for example on tunings that were left out.
     pub notes: Vec<String>,
     /// The two hosts of cells across hosts; absent where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -14,7 +14,7 @@ pub struct CellPlan {
     pub scenario: usize,
     /// Name of the system.
     pub system: String,
-    /// What is done for latency.
+    /// The preparation for low latency.
     pub tuning: Tuning,
     /// Where the processes run.
     pub topology: Topology,
