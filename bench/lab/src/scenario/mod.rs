@@ -217,7 +217,7 @@ pub struct Selection {
     /// Names of systems, or patterns with `*`.
     #[serde(default)]
     pub systems: Vec<String>,
-    /// The columns of the experiment.
+    /// The tunings to compare.
     #[serde(default)]
     pub tunings: Vec<Tuning>,
     /// Topologies; other systems are left out. A system has one topology, and its cells have the
