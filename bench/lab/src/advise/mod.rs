@@ -50,7 +50,7 @@ pub enum Told {
     /// Its median, among the candidates whose 99th percentile cannot be distinguished from the
     /// lowest.
     P50,
-    /// Nothing: its median is the lowest of those that cannot be distinguished.
+    /// Nothing: its median is the lowest of several that cannot be distinguished.
     Nothing,
 }
 
