@@ -246,7 +246,7 @@ public:
     context_ = context;
   }
 
-  /* The lock is held during a call. */
+  /* A call holds the lock, so none is running after this. */
   void unlisten() override
   {
     const std::lock_guard<std::mutex> guard(mutex_);
