@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! agent, own namespaces ── link0 ─────────── link0 ── agent, own namespaces
-//!                  198.18.0.1/30  veth  198.18.0.2/30
+//!                   198.18.0.1/30  veth  198.18.0.2/30
 //! ```
 //! Each has its own network, mounts (`/dev/shm` and `/sys`), host name and System V objects.
 //! Nothing has a name outside, so the namespaces vanish with the agents, and the link with the

@@ -161,7 +161,7 @@ impl RemoteHost {
     }
 
     /// Copies the files that drivers wrote into the run's folder into the lab's folder. If both
-    /// hosts have a file of the same name, the second gets its host's name appended.
+    /// hosts have a file of the same name, the second one's name gets its host's name in front.
     fn fetch(&mut self, directory: &Path) -> Result<(), String> {
         let files: Vec<(PathBuf, ByteBuf)> = self.ask(&Request::Files)?;
         for (name, bytes) in files {
