@@ -104,7 +104,7 @@ pub(in crate::report) struct PublishedRow<'t> {
 }
 
 impl Experiment {
-    /// Our groups that repeat it: the first one, or all if some of them are across hosts, too.
+    /// Our groups that repeat it: all of them for modules and sweeps, otherwise the first.
     pub(super) fn groups<'v, 'a>(&self, view: &'v View<'a>) -> Vec<&'v Group<'a>> {
         let all = || view.groups.iter().filter(|group| self.is_of(group));
         let named = |name| all().filter(move |group| group.scenario == name);
