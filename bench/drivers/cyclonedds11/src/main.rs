@@ -9,7 +9,7 @@ use myelin_bench_kit::Error;
 use myelin_bench_kit::capi::status;
 use myelin_shm::leftovers;
 
-/// Removes what killed processes have left, of both plug-ins.
+/// Removes what killed processes have left behind, for both plug-ins.
 #[unsafe(no_mangle)]
 pub extern "C" fn myelin_cyclonedds11_clean() -> c_int {
     status(myelin_bench_roudi::clean().and(clean_myelin()))

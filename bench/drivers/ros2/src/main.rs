@@ -10,7 +10,7 @@ use std::ffi::c_int;
 
 use myelin_bench_kit::capi::status;
 
-/// See `link.h`. rmw_fastrtps leaves what Fast DDS does, rmw_myelin nothing.
+/// See `link.h`. rmw_fastrtps leaves the files of Fast DDS behind, rmw_myelin nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn myelin_ros2_clean() -> c_int {
     status(leftovers::clean())

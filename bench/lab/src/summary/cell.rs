@@ -1,11 +1,12 @@
-//! A cell of the summary, and the table of all its figures: each is listed once, with its type, how
-//! the runs make it, which way is better, which cells have it and what it is.
+//! A cell of the summary, and the table of all its figures. The table lists each figure once, with
+//! its type, how it follows from the runs, which direction is better, which cells have it, and its
+//! meaning.
 //!
-//! From the table follow the fields of [`Cell`] and so the keys of `summary.json`, the columns of
-//! `summary.csv`, and the table of `docs/reference/results.md`, which a test keeps. To add a figure: list it
-//! here, compute it in `analyse/cell.rs`, and copy its row into `docs/reference/results.md`. Which of them
-//! stand in the page's summary table, in comparisons of folders and in plots, is listed by name in
-//! `report/metrics.rs`.
+//! The table determines the fields of [`Cell`] and thus the keys of `summary.json`, the columns of
+//! `summary.csv`, and the table of `docs/reference/results.md`, which a test compares. To add a
+//! figure: list it here, compute it in `analyse/cell.rs`, and copy its row into
+//! `docs/reference/results.md`. `report/metrics.rs` lists by name which figures appear in the
+//! page's summary table, in comparisons of folders and in plots.
 
 use myelin_bench_kit::protocol::{Topology, Workload};
 use serde::{Deserialize, Serialize};
@@ -16,48 +17,49 @@ use super::{
 };
 use crate::scenario::Tuning;
 
-/// A figure of a cell, or what tells it from others.
+/// A figure of a cell, or a value that distinguishes the cell from others.
 pub(crate) struct Metric {
-    /// Column of `summary.csv`, and key in `summary.json` where that has it as such. The unit is in it.
+    /// Column of `summary.csv`, and key in `summary.json` if the latter has it as such. It ends in
+    /// the unit.
     pub name: &'static str,
-    /// For the page and `docs/reference/results.md`.
+    /// Its meaning, for the page and `docs/reference/results.md`.
     pub about: &'static str,
-    /// For `docs/reference/results.md`, which has more of it than reports need.
+    /// Only for `docs/reference/results.md`, which says more about it than reports do.
     #[cfg_attr(not(test), allow(dead_code))]
     pub over_runs: OverRuns,
     #[cfg_attr(not(test), allow(dead_code))]
     pub better: Better,
-    /// Which cells have it, if not all. If none has, `summary.csv` has no such column.
+    /// Which cells have it, if not all. `summary.csv` has no column for it if no cell has it.
     pub of_some: Option<fn(&Cell) -> bool>,
     pub of: fn(&Cell) -> Value,
 }
 
-/// How the valid runs of a cell make a figure.
+/// How the valid runs of a cell determine a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OverRuns {
-    /// It is the cell's, whatever the runs.
+    /// A property of the cell, independent of its runs.
     Cell,
-    /// Of all messages of all runs together.
+    /// From all messages of all runs together.
     Pooled,
-    /// What all runs add up to, or that over the time of all.
+    /// The sum over all runs, or that sum over their total time.
     Sum,
     Mean,
     Median,
     Largest,
-    /// How the runs' own percentiles lie.
+    /// The spread of the runs' own percentiles.
     Spread,
 }
 
-/// Which of two figures is the better one.
+/// Which of two values is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
     Lower,
     Higher,
-    /// It depends, or there is none.
+    /// It depends, or neither is.
     Neither,
 }
 
-/// `None` is not measured, or withheld.
+/// A value; `None` if it was not measured or was withheld.
 pub(crate) enum Value {
     Text(String),
     Number(Option<f64>),
@@ -112,7 +114,7 @@ macro_rules! cell {
             $($(#[$attribute])* pub $other: $other_type,)*
         }
 
-        /// In the order of `summary.csv`, where new ones come last.
+        /// In the order of the columns of `summary.csv`; new ones come last.
         pub(crate) static METRICS: &[Metric] = &[$(Metric {
             name: cell!(@name $name $($column)?),
             about: $about,
@@ -128,8 +130,8 @@ macro_rules! cell {
     (@of $name:ident |$cell:ident| $of:expr) => { |$cell| Value::from($of) };
 }
 
-// Name and, of what is a field, its type; how the runs make it, which way is better, which cells have
-// it, what it is, and where it is to be had if not under its name.
+// For each figure: name and, for a field, its type; how it follows from the runs, which direction
+// is better, which cells have it, its meaning, and where to find it if not under its name.
 cell! {
     figures {
         scenario: String => Cell Neither ALL "the scenario";
@@ -311,40 +313,41 @@ cell! {
     others {
         /// The parameter point.
         params: Params;
-        /// Whether the repeats have made the interval of the median as narrow as the scenario asks;
-        /// absent if it does not ask.
+        /// Whether the repeats reached the interval of the median that the scenario asks for;
+        /// absent if it does not ask for one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repeats: Option<Repeats>;
-        /// What each subscriber beyond the first adds to the median publish call; of publish runs with
-        /// two subscribers or more, if one alone was measured too.
+        /// What each subscriber beyond the first adds to the median publish call; only for publish
+        /// runs with at least two subscribers, and if one subscriber was measured, too.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         further_subscriber: Option<FurtherSubscriber>;
-        /// The same latencies apart by where the two sides ran. More than one entry with a share above
-        /// a few per cent means that `round_trip_us`, or `one_way_us` of a stream, mixes unlike things.
+        /// The same latencies by placement of the two ends. If more than one entry has a share
+        /// above a few per cent, `round_trip_us` (or `one_way_us` of a stream) mixes different
+        /// distributions.
         placements: Vec<Placement>;
         /// CPU by process and thread; mean of the runs.
         processes: Vec<ProcessUse>;
-        /// Across hosts: how pong's clock stood to ping's, and how wrong `one_way_us`, `service_us` and
-        /// `wake_us` may be because of it; absent where the ends share a clock, as namespaces of one
-        /// machine do, and where theirs could not be compared.
+        /// Across hosts: the relation of pong's clock to ping's, and the error that it adds to
+        /// `one_way_us`, `service_us` and `wake_us`. Absent if the ends share a clock, as
+        /// namespaces of one machine do, or if their clocks could not be compared.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clock: Option<ClockFigures>;
-        /// What a cut of the link did, in each run that had one; absent where none had.
+        /// The effect of a cut of the link, for each run that had one; absent if none had.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         cuts: Vec<CutFigures>;
     }
 }
 
 impl Cell {
-    /// What tells a cell, with its parameters, from all others of its folder and of another one.
+    /// The values that, with its parameters, identify a cell within its folder and across folders.
     pub(crate) fn key(&self) -> (&str, Workload, &str, Tuning, Topology) {
         (&self.scenario, self.workload, &self.system, self.tuning, self.topology)
     }
 }
 
-/// What may be a field of a cell.
+/// The types of a cell's fields.
 trait Figure {
-    /// Whether it was not measured, or goes without saying.
+    /// Whether it was not measured, or has its default value.
     fn is_absent(&self) -> bool {
         false
     }
@@ -406,20 +409,21 @@ fn placement_p50(cell: &Cell, same_cpu: bool) -> Option<f64> {
     placement.and_then(Placement::p50)
 }
 
-/// The sum over the processes of a role; `None` if there is none or one does not know.
+/// The sum over the processes of a role; `None` if there is none, or if the value of one is
+/// unknown.
 fn of_role(cell: &Cell, role: Role, of: fn(&ProcessUse) -> Option<f64>) -> Option<f64> {
     let own: Vec<_> = cell.processes.iter().filter(|process| role(&process.role)).collect();
     let sum = own.iter().map(|process| of(process)).sum::<Option<f64>>();
     sum.filter(|_| !own.is_empty())
 }
 
-/// Of several that play a role the others are called `ping-1`, `ping-2` and so on.
+/// Further processes of a role are called `ping-1`, `ping-2` and so on.
 type Role = fn(&str) -> bool;
 const PING: Role = |name| name.split('-').next() == Some("ping");
 const PONG: Role = |name| name.split('-').next() == Some("pong");
 const DAEMON: Role = |name| !PING(name) && !PONG(name);
 
-/// The name of an enum as JSON has it.
+/// The JSON name of an enum value.
 fn word(value: impl Serialize) -> String {
     let word = serde_json::to_value(value).ok();
     word.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()
