@@ -71,7 +71,7 @@ fn nothing_starves_beside_floods() {
                 }
                 assert!(subscriber.wait_for_match(publishers.len(), LONG));
                 let flood = move || {
-                    publishers.iter().for_each(|it| drop(it.publish_copy(&0).unwrap()));
+                    publishers.iter().for_each(|it| _ = it.publish_copy(&0).unwrap());
                 };
                 (0..64).for_each(|_| flood());
                 let called = called(which);
