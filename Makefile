@@ -11,7 +11,7 @@ CYCLONEDDS11_PREFIX ?= $(wildcard $(or $(MYELIN_CACHE),$(or $(XDG_CACHE_HOME),$(
 export CYCLONEDDS11_PREFIX
 MYELIN := $(CARGO_TARGET_DIR)/release/myelin
 
-.PHONY: bench bench-all build cyclonedds11 test test-long test-all lint dist dist-check setup-check counts overhead fidelity shm sanitize
+.PHONY: bench bench-all build cyclonedds11 test test-long test-all lint dist dist-check setup-check docs counts overhead fidelity shm sanitize
 
 ## The main job: the first answer. What takes minutes to build has to wait for `make bench-all`; where
 ## it has been built once, it is built and measured here too.
@@ -71,6 +71,11 @@ dist-check:
 ## What `make bench` installs, in a bare Debian: whether it is all that drivers need; as root, with debootstrap.
 setup-check:
 	@scripts/setup-check
+
+## The documentation as a site, in target/docs.
+docs:
+	@scripts/setup docs
+	@scripts/docs
 
 ## Instructions and system calls of the hot path, against bench/counts/table.tsv.
 counts:

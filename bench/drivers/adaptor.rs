@@ -1,7 +1,7 @@
-//! What the build scripts of drivers share whose adaptor may turn out not to fit the middleware that is there:
-//! they try, and say why not. A file and no crate: build scripts take it in by its path.
+//! Shared by build scripts of drivers whose adaptor may not fit the installed middleware: they try
+//! it, and report why not. This is a file and not a crate; build scripts include it by its path.
 
-// Each takes what it needs.
+// Each build script uses only a part.
 #![allow(dead_code)]
 
 use std::ffi::OsStr;
@@ -9,19 +9,19 @@ use std::path::PathBuf;
 
 use crate::table;
 
-/// Compiles the adaptor to the library `name`, which nothing links yet.
+/// Compiles the adaptor to the library `name`, without linking it.
 pub fn compile(build: &cc::Build, name: &str) -> Result<(), String> {
     build.try_compile(name).map_err(|error| {
         let error = error.to_string();
-        // The rest is the command line; what the compiler says, cargo shows.
+        // The rest is the command line; cargo shows the compiler's output.
         let error = error.split(" \"").next().unwrap_or_default();
         format!("the adaptor does not compile: {error}")
     })
 }
 
-/// Links a program of nothing but the adaptor, so that a library that does not fit is found here, where it
-/// does no harm. `rest` is what supplies what the adaptor needs of the driver, in C++, beyond the kit; `words`
-/// are of the linker's command line.
+/// Links a program of only the adaptor, so that a library that does not fit is found here, where it
+/// does no harm. `rest` is C++ code for what the adaptor needs from the driver, in addition to the
+/// kit; `words` are arguments of the linker.
 pub fn try_link(
     build: &cc::Build,
     name: &str,
@@ -45,13 +45,13 @@ pub fn try_link(
     Err(format!("does not link: {}", lines.next().unwrap_or("no reason given")))
 }
 
-/// Has `name` linked, which has been compiled.
+/// Links the compiled library `name`.
 pub fn link(name: &str) {
     println!("cargo:rustc-link-search=native={}", out_folder().display());
     println!("cargo:rustc-link-lib=static={name}");
 }
 
-/// Where `name` lies as `lib<name>.a`.
+/// The folder of `lib<name>.a`.
 pub fn out_folder() -> PathBuf {
     std::env::var_os("OUT_DIR").map(PathBuf::from).expect("cargo sets OUT_DIR")
 }

@@ -1,4 +1,4 @@
-//! What the drivers of Myelin from other languages have to do alike; their tests take it in by its path.
+//! Tests that the drivers of Myelin in other languages share; they include it by its path.
 
 use std::path::Path;
 
@@ -9,7 +9,8 @@ use crate::support::many_to_many::{a_reliable_publisher_waits, every_message_arr
 use crate::support::streams::{across, at_rate, frames};
 use crate::support::{Pair, describe, prepare};
 
-/// The systems of `executable`; none, with a line that says why, if it was built without the library.
+/// The systems of `executable`; none, with a message that says why, if it was built without the
+/// library.
 pub fn systems(executable: &Path, language: &str) -> Vec<System> {
     let systems = describe(executable).systems;
     let names: Vec<_> = systems.iter().map(|system| system.name.as_str()).collect();
@@ -25,7 +26,7 @@ pub fn systems(executable: &Path, language: &str) -> Vec<System> {
     }
 }
 
-/// Round trips, streams and frames, of several processes and reliable ones too.
+/// Round trips, streams and frames, also with several processes and with reliability.
 pub fn messages_arrive_as_sent(executable: &Path, language: &str) {
     let _alone = own_host::alone();
     for system in systems(executable, language) {

@@ -1,21 +1,21 @@
-//! How a middleware was compiled whose build folder CMake has made, of its `compile_commands.json`. A file and
-//! no crate: build scripts take it in by its path.
+//! How a middleware was compiled, read from the `compile_commands.json` in its CMake build folder.
+//! This is a file and not a crate; build scripts include it by its path.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-/// What the middleware's own files were compiled with.
+/// The settings with which the middleware's own files were compiled.
 pub struct Compilation {
-    /// The folder of its sources.
+    /// Folder of its sources.
     pub source: PathBuf,
-    /// Definitions that its headers depend on, folders of headers, language and optimisation. CMake gives the
-    /// same to every project that links it.
+    /// Definitions that its headers depend on, header folders, language and optimisation. CMake
+    /// passes the same to every project that links it.
     pub flags: Vec<String>,
 }
 
 impl Compilation {
-    /// That of `file`, a path within the sources, by which the middleware is known.
+    /// The compilation of `file`, a path within the sources, which identifies the middleware.
     pub fn of(file: &str, folder: &Path, middleware: &str) -> Result<Self, String> {
         let commands = std::fs::read(folder.join(COMMANDS));
         let commands = commands.map_err(|error| format!("{COMMANDS}: {error}"))?;
@@ -36,7 +36,7 @@ impl Compilation {
     }
 }
 
-/// What of a compiler's command line concerns those that include its headers too.
+/// The parts of a compiler's command line that also concern users of the headers.
 fn flags(words: &[String]) -> Vec<String> {
     let mut flags = Vec::new();
     let mut words = words.iter();
@@ -44,7 +44,7 @@ fn flags(words: &[String]) -> Vec<String> {
         if word == "-isystem" {
             flags.extend(words.next().map(|folder| format!("-isystem{folder}")));
         } else if let Some(folder) = word.strip_prefix("-I") {
-            // The warnings of its headers are not ours to mend.
+            // As system headers, because we cannot fix warnings in them.
             flags.push(format!("-isystem{folder}"));
         } else if ["-D", "-O", "-std=", "-m", "-f"].iter().any(|kept| word.starts_with(kept)) {
             flags.push(word.clone());
@@ -55,5 +55,5 @@ fn flags(words: &[String]) -> Vec<String> {
 
 /// In the build folder.
 pub const COMMANDS: &str = "compile_commands.json";
-/// What makes CMake write it.
+/// The setting that makes CMake write it.
 pub const REMEDY: &str = "configured with -DCMAKE_EXPORT_COMPILE_COMMANDS=ON";

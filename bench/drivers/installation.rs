@@ -1,26 +1,27 @@
-//! What the build scripts of drivers share whose middleware lies in a folder that a variable names. Without
-//! one, or with one that does not serve, the driver builds all the same and says what to do; the build never
-//! fails for it. A file and no crate: build scripts take it in by its path.
+//! Shared by build scripts of drivers whose middleware is in a folder named by an environment
+//! variable. Without a usable folder the driver is built without the middleware and says what to
+//! do; the build never fails for that. This is a file and not a crate; build scripts include it by
+//! its path.
 
-// Each takes what it needs.
+// Each build script uses only a part.
 #![allow(dead_code)]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Of a middleware: where it is, and what to tell the user who has none.
+/// The location of a middleware, and messages for users who do not have it.
 pub struct Installation {
     pub middleware: &'static str,
-    /// What names the folder, an absolute path.
+    /// The variable that names the folder, an absolute path.
     pub variable: &'static str,
-    /// What to do where it names none.
+    /// What to do if the variable is not set.
     pub absent: &'static str,
-    /// What to do where the folder does not serve.
+    /// What to do if the folder is not usable.
     pub remedy: &'static str,
 }
 
 impl Installation {
-    /// What `build` makes of the folder, or what the driver's systems miss: `build` has said why.
+    /// The result of `build` for the folder, or the reason why the driver's systems are missing.
     pub fn build<T>(&self, build: impl FnOnce(&Path) -> Result<T, String>) -> Result<T, String> {
         println!("cargo:rerun-if-env-changed={}", self.variable);
         let folder = std::env::var_os(self.variable).filter(|folder| !folder.is_empty());
@@ -28,7 +29,7 @@ impl Installation {
         let built = if folder.is_absolute() && folder.is_dir() {
             build(&folder)
         } else {
-            // As long as it is not there, cargo runs the script at every build.
+            // As long as the folder does not exist, cargo runs the script at every build.
             println!("cargo:rerun-if-changed={}", folder.display());
             Err("no such folder; give an absolute path".to_owned())
         };
@@ -43,7 +44,7 @@ impl Installation {
     }
 }
 
-/// Whether each of the files is there; otherwise what has to be done that it is.
+/// Checks that each of the files exists; the error says how to get a missing one.
 pub fn require(folder: &Path, files: &[(&str, &str)]) -> Result<(), String> {
     match files.iter().find(|(file, _)| !folder.join(file).is_file()) {
         None => Ok(()),
@@ -51,14 +52,14 @@ pub fn require(folder: &Path, files: &[(&str, &str)]) -> Result<(), String> {
     }
 }
 
-/// The commit of `sources`, if they are a clone: for middlewares that number no versions.
+/// The commit of `sources` if they are a clone, for middlewares without version numbers.
 pub fn commit(sources: &Path) -> Option<String> {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").arg("-C").arg(sources).args(arguments).output();
         let output = output.ok().filter(|output| output.status.success())?;
         Some(String::from_utf8_lossy(&output.stdout).trim().to_owned())
     };
-    // The clone around the sources may be somebody else's.
+    // The sources may be within the clone of another project.
     let top = git(&["rev-parse", "--show-toplevel"]).map(PathBuf::from);
     let is_own = top.and_then(|top| top.canonicalize().ok()) == sources.canonicalize().ok();
     is_own.then(|| git(&["log", "-1", "--format=%h of %cs"])).flatten()

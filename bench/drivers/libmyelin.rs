@@ -1,16 +1,18 @@
-//! What the build scripts of the drivers in C and C++ share: to find `libmyelin.so` and its headers, and to
-//! link them as an installed program does. A file and no crate: build scripts take it in by its path.
+//! Shared by build scripts of the drivers in C and C++: finds `libmyelin.so` and its headers, and
+//! links them like an installed program. This is a file and not a crate; build scripts include it
+//! by its path.
 
 use std::path::{Path, PathBuf};
 
 use crate::table;
 
-/// Compiles `src/driver.c`, and `source` if the library is there. The library of this clone is what
-/// `scripts/c-library` makes in this build's own folder: cargo has not made it before a build script runs.
+/// Compiles `src/driver.c`, and `source` if the library exists. `scripts/c-library` puts this
+/// clone's library into the folder of this build, since cargo does not make it before a build
+/// script runs.
 pub fn compile(source: &str) {
     let folder = profile_folder().join("c");
     let library = folder.join("libmyelin.so");
-    // As long as there is none, cargo runs this script at every build: it may have come.
+    // As long as the library does not exist, cargo runs this script at every build.
     println!(
         "cargo:rerun-if-changed={}",
         if library.is_file() { &library } else { &folder }.display()
@@ -33,7 +35,7 @@ pub fn compile(source: &str) {
     let is_cpp = source.ends_with("cpp");
     build.file(source).include(table::include()).include(INCLUDE);
     build.cpp(is_cpp).std(if is_cpp { "c++17" } else { "c11" });
-    // Also in a debug build: what is measured is the library.
+    // Optimised even in a debug build, because the library is what is measured.
     build
         .opt_level(2)
         .extra_warnings(true)
@@ -41,11 +43,11 @@ pub fn compile(source: &str) {
         .compile("myelin_driver_link");
     println!("cargo:rustc-link-search=native={}", folder.display());
     println!("cargo:rustc-link-lib=dylib=myelin");
-    // Beside the executable in a clone; installed, where the loader looks.
+    // In a clone the library is beside the executable; an installed one is found by the loader.
     println!("cargo:rustc-link-arg=-Wl,-rpath,$ORIGIN/c");
 }
 
-/// `<target>/<profile>`, of `<target>/<profile>/build/<package>/out`.
+/// The folder `<target>/<profile>`, derived from `<target>/<profile>/build/<package>/out`.
 fn profile_folder() -> PathBuf {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     out.ancestors().nth(3).map(Path::to_owned).expect("it is that deep")

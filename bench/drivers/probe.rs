@@ -1,19 +1,20 @@
-//! What the build scripts of drivers of C libraries share: to ask pkg-config for a library, to link
-//! it, and to say what is missing. A file and no crate: build scripts take it in by its path.
+//! Shared by build scripts of drivers for C libraries: finds a library with pkg-config, links it,
+//! and reports what is missing. This is a file and not a crate; build scripts include it by its
+//! path.
 
 use std::path::Path;
 use std::process::Command;
 
 use pkg_config::{Config, Error, Library};
 
-/// Finds a library without telling cargo to link it: ours has to come first.
+/// Finds a library without telling cargo to link it: our own must come first.
 pub fn config() -> Config {
     let mut config = Config::new();
     config.cargo_metadata(false).env_metadata(true);
     config
 }
 
-/// Links a library, after what has been linked so far.
+/// Links a library, after those linked so far.
 pub fn link(library: &Library) {
     for path in &library.link_paths {
         println!("cargo:rustc-link-search=native={}", path.display());
@@ -23,14 +24,14 @@ pub fn link(library: &Library) {
     }
 }
 
-/// Has the script run again when pkg-config's files change: what has to come may be a library that
-/// the one asked for requires, and changes none of its own files.
+/// Makes cargo run the script again when pkg-config's files change. The missing library may be a
+/// dependency of the requested one, and installing it changes none of the latter's files.
 pub fn await_packages() {
     let asked = Command::new("pkg-config").args(["--variable", "pc_path", "pkg-config"]).output();
     match asked {
         Ok(output) => {
             let folders = String::from_utf8_lossy(&output.stdout);
-            // For what does not exist, cargo would run the script at every build.
+            // For a path that does not exist, cargo would run the script at every build.
             for folder in folders.trim().split(':').filter(|folder| Path::new(folder).is_dir()) {
                 println!("cargo:rerun-if-changed={folder}");
             }
@@ -39,7 +40,7 @@ pub fn await_packages() {
     }
 }
 
-/// What to tell the user who has no `name`, which the Debian packages `packages` bring.
+/// The message for a user without `name`, which the Debian packages `packages` contain.
 pub fn missing(name: &str, packages: &str, error: &Error) -> String {
     match error {
         Error::Command { .. } => format!("not installed: apt-get install pkg-config {packages}"),
@@ -50,7 +51,8 @@ pub fn missing(name: &str, packages: &str, error: &Error) -> String {
     }
 }
 
-/// The same by what pkg-config `said`: a library can be there and one that it requires not.
+/// The same for the message that pkg-config `said`: a library may be installed without its
+/// dependencies.
 pub fn not_found(name: &str, packages: &str, said: &str) -> String {
     let mut absent = said.lines().filter_map(|line| {
         let (absent, _) = line.strip_prefix("Package ")?.split_once(" was not found")?;

@@ -1,12 +1,12 @@
-//! A run's folder in shared memory, for middlewares that leave files there: which are the run's, and that
-//! they go. Drivers take it in by its path.
+//! A run's folder in shared memory, for middlewares that leave files there: it holds the run's
+//! files and is removed with them. Drivers include this file by its path.
 //!
 //! ```text
 //! /dev/shm/<prefix><run>/   what the middleware makes
 //!   alive                   shared lock of every living role of the run
 //! ```
-//! The last role of a run to go removes all of it. The kernel drops the lock of a process with the process,
-//! so the lock tells whether a run still lives; [`clean`] removes the runs of which nobody does.
+//! The last role of a run to end removes all of it. The kernel releases the lock of a process when
+//! it ends, so the lock shows whether a run is alive; [`clean`] removes runs without a live role.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind::{NotFound, PermissionDenied};
@@ -16,14 +16,15 @@ use std::sync::Mutex;
 
 use myelin_bench_kit::Error;
 
-/// A role's stay in its run's folder; ends with the value, or with the process unless it is killed.
+/// A role's use of its run's folder. It ends with the value, or with the process unless that is
+/// killed.
 pub struct RunFolder {
     /// Where it is.
     pub path: PathBuf,
 }
 
 impl RunFolder {
-    /// Takes part in `run`. What dead runs have left is removed before. One at a time in a process.
+    /// Joins `run`. Removes what dead runs have left first. Only one at a time in a process.
     pub fn enter(prefix: &str, run: &str) -> Result<Self, Error> {
         clean(prefix)?;
         let path = Path::new(MEMORY).join(format!("{prefix}{run}"));
@@ -42,7 +43,7 @@ impl Drop for RunFolder {
     }
 }
 
-/// The stay of this process, for the end of the process: a lab that hangs up ends it in mid-air.
+/// The folder of this process, for cleaning at its end: a lab that hangs up ends it at any moment.
 static HERE: Mutex<Option<(PathBuf, File)>> = Mutex::new(None);
 
 extern "C" fn at_exit() {
@@ -53,14 +54,14 @@ fn leave() {
     let Some((path, alive)) = HERE.try_lock().ok().and_then(|mut here| here.take()) else {
         return;
     };
-    // Of two roles that leave at once, the one that unlocks later gets the lock.
+    // If two roles leave at once, the last one to unlock gets the lock.
     if alive.unlock().is_ok() && alive.try_lock().is_ok() {
-        // What does not go now goes with the next cleaning.
+        // A later cleaning removes what is left now.
         let _ = remove(&path);
     }
 }
 
-/// Removes what runs have left of which no role lives.
+/// Removes the folders of runs without a live role.
 pub fn clean(prefix: &str) -> Result<(), Error> {
     let entries = fs::read_dir(MEMORY).into_iter().flatten().map_while(Result::ok);
     let folders = entries.map(|entry| entry.path()).filter(|path| {
@@ -69,9 +70,9 @@ pub fn clean(prefix: &str) -> Result<(), Error> {
     for folder in folders {
         match File::open(folder.join(ALIVE)) {
             Ok(alive) if alive.try_lock().is_ok() => remove(&folder)?,
-            // Somebody lives, or it is another user's.
+            // A role is alive, or the folder belongs to another user.
             Ok(_) => {}
-            // Just made by somebody who has not come to make the lock, or half removed.
+            // Half removed, or just made by a role that has not made the lock yet.
             Err(error) if error.kind() == NotFound => drop(fs::remove_dir(&folder)),
             Err(_) => {}
         }
@@ -79,7 +80,7 @@ pub fn clean(prefix: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Makes the folder if need be and takes the shared lock in it.
+/// Makes the folder if necessary and takes the shared lock in it.
 fn join(folder: &Path) -> Result<File, Error> {
     loop {
         let made = fs::DirBuilder::new().mode(0o700).recursive(true).create(folder);
@@ -101,7 +102,7 @@ fn join(folder: &Path) -> Result<File, Error> {
     }
 }
 
-/// The lock goes last: an interrupted removal is repeated.
+/// The lock is removed last, so that an interrupted removal is repeated.
 fn remove(folder: &Path) -> Result<(), Error> {
     for entry in fs::read_dir(folder).into_iter().flatten().map_while(Result::ok) {
         let path = entry.path();
@@ -112,12 +113,12 @@ fn remove(folder: &Path) -> Result<(), Error> {
         }
     }
     tolerate(folder, fs::remove_file(folder.join(ALIVE)))?;
-    // Not empty: somebody has just come.
+    // Not empty: another role has just joined.
     let _ = fs::remove_dir(folder);
     Ok(())
 }
 
-/// What is not there, or is another user's, is not our business.
+/// Ignores files that do not exist or belong to another user.
 fn tolerate(path: &Path, result: std::io::Result<()>) -> Result<(), Error> {
     match result {
         Err(error) if !matches!(error.kind(), NotFound | PermissionDenied) => {

@@ -1,10 +1,10 @@
-//! What the build scripts of drivers in C and C++ share: the driver's own table, `src/driver.c`, in
-//! which is `main`. It is compiled in any case, so that a driver whose middleware is not there builds
-//! all the same and says what to install. A file and no crate: build scripts take it in by its path.
+//! Shared by build scripts of drivers in C and C++: the driver's own table, `src/driver.c`, which
+//! contains `main`. It is always compiled, so that a driver without its middleware is built, too,
+//! and says what to install. This is a file and not a crate; build scripts include it by its path.
 
 use std::path::{Path, PathBuf};
 
-/// Compiles the table with `texts` defined: the strings that it needs to know.
+/// Compiles the table with `texts` defined: the strings that it uses.
 pub fn compile(texts: &[(&str, &str)]) {
     println!("cargo:rerun-if-changed=build.rs");
     println!("cargo:rerun-if-changed=src");
@@ -18,7 +18,7 @@ pub fn compile(texts: &[(&str, &str)]) {
     build.extra_warnings(true).warnings_into_errors(true).compile("myelin_driver_table");
 }
 
-/// The table of a driver without its middleware: `reason` is why, and what to install.
+/// The table of a driver without its middleware; `reason` says why, and what to install.
 pub fn compile_missing(reason: &str) {
     compile(&[("MISSING", reason)]);
 }
@@ -28,7 +28,7 @@ pub fn include() -> PathBuf {
     Path::new("../../kit/include").to_owned()
 }
 
-/// The folder of the header of RouDi, for those that need that daemon.
+/// The folder of RouDi's header, for drivers that need that daemon.
 pub fn roudi() -> PathBuf {
     Path::new("../roudi/include").to_owned()
 }

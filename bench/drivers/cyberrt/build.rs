@@ -1,6 +1,6 @@
 //! Compiles the adaptor against the CyberRT that `CYBERRT_DIR` names: the build folder of its CMake
-//! project, built by its user. Without one, or with one that does not serve, the driver builds all the same and says
-//! what to do; the build never fails for it.
+//! project. Without a usable one the driver is built without CyberRT and says what to do; the build
+//! never fails for that.
 
 #[path = "../adaptor.rs"]
 mod adaptor;
@@ -25,9 +25,9 @@ fn main() {
 /// A built CyberRT.
 struct CyberRt {
     folder: PathBuf,
-    /// CMake has generated messages in the folder of its sources.
+    /// CMake generates messages in the folder of its sources.
     compilation: Compilation,
-    /// The libraries that it was linked with, which who links it needs too.
+    /// The libraries that it was linked with; a program that links it needs them, too.
     libraries: Vec<String>,
     version: String,
     has_arenas: bool,
@@ -74,13 +74,13 @@ impl CyberRt {
         Ok(CyberRt { folder, compilation, libraries, version, has_arenas })
     }
 
-    /// Compiles the adaptor and has it linked, if that works.
+    /// Compiles the adaptor and links it, if that works.
     fn link(&self) -> Result<(), String> {
         let mut message = self.build();
         message.file(self.compilation.source.join(MESSAGE[0])).warnings(false);
         let mut adaptor = self.build();
         adaptor.file("src/link.cpp").include(table::include()).flags(["-Wall", "-Wextra"]);
-        // What is not used of the kit's tables.
+        // The kit's tables have members that are not used here.
         adaptor.flag("-Wno-missing-field-initializers");
         if self.has_arenas {
             adaptor.define("WITH_ARENAS", None);
@@ -104,7 +104,8 @@ impl CyberRt {
         }
         println!("cargo:rustc-link-lib=stdc++");
         for word in self.words() {
-            // Arguments come behind libc, whose heap would then be taken and not tcmalloc's.
+            // Not as arguments: those come after libc, whose heap would then be used instead of
+            // tcmalloc's.
             match word.strip_prefix("-l") {
                 Some(library) => println!("cargo:rustc-link-lib={library}"),
                 None => println!("cargo:rustc-link-arg={word}"),
@@ -115,18 +116,19 @@ impl CyberRt {
 
     fn build(&self) -> cc::Build {
         let mut build = cc::Build::new();
-        // Also in a debug build: what is measured is the middleware, as its users compile it.
+        // As its users compile it, even in a debug build, because the middleware is what is
+        // measured.
         build.cpp(true).no_default_flags(true).flags(&self.compilation.flags);
         build.cargo_metadata(false);
         build
     }
 
-    /// Of a linker's command line: the library, where it is found, and what it needs in its turn.
+    /// Arguments of the linker: the library, its folder, and the libraries that it needs.
     fn words(&self) -> Vec<String> {
         let folder = self.folder.display();
         let mut words = vec![format!("{folder}/{LIBRARY}"), format!("-Wl,-rpath,{folder}")];
         words.extend(self.libraries.iter().cloned());
-        // Where GNU's linker looks by itself, which CMake has linked with, and Rust's does not.
+        // GNU's linker, with which CMake has linked, searches here by itself; Rust's does not.
         words.push("-L/usr/local/lib".to_owned());
         words
     }
@@ -140,21 +142,21 @@ fn cached<'a>(cache: &'a str, name: &str) -> Option<&'a str> {
         .find_map(|(key, value)| (key.split(':').next() == Some(name)).then_some(value))
 }
 
-/// Of the command line that has linked it.
+/// Whether a word of the command line that linked it is a library.
 fn is_library(word: &str) -> bool {
     word.starts_with("-l")
         || word.starts_with("-L")
         || word.contains(".so") && word.starts_with('/')
 }
 
-/// What of the driver is in Rust.
+/// Functions of the driver in Rust.
 const OF_RUST: &str =
     "extern \"C\" int myelin_cyberrt_enter(const struct myelin_bench_prepare *) { return 0; }\n";
 const ADAPTOR: &str = "myelin_cyberrt_link";
 const MESSAGE_LIBRARY: &str = "myelin_cyberrt_message";
 const CACHE: &str = "CMakeCache.txt";
 const LIBRARY: &str = "libcyber.so";
-/// The command line that has linked the library.
+/// The file with the command line that linked the library.
 const LINK: &str = "CMakeFiles/cyber.dir/link.txt";
 const NODE: &str = "cyber/node/node.cc";
 const WRITER: &str = "cyber/node/writer.h";

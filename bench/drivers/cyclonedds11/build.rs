@@ -1,6 +1,7 @@
-//! Compiles the adaptor against the CycloneDDS 11 that `CYCLONEDDS11_PREFIX` names: `make cyclonedds11`
-//! makes one. Without it, or with another version, the driver builds all the same and says what to do;
-//! the build never fails for it. The driver carries where the library is, as it is not the system's.
+//! Compiles the adaptor against the CycloneDDS 11 that `CYCLONEDDS11_PREFIX` names;
+//! `make cyclonedds11` builds one. Without it, or with another version, the driver is built without
+//! CycloneDDS and says what to do; the build never fails for that. The driver contains the path of
+//! the library, since it is not in the system's folders.
 
 #[path = "../adaptor.rs"]
 mod adaptor;
@@ -20,7 +21,7 @@ fn main() {
     }
 }
 
-/// The folder of the library, if it is CycloneDDS 11's.
+/// The folder of the library, if it is that of CycloneDDS 11.
 fn find(prefix: &Path) -> Result<PathBuf, String> {
     println!("cargo:rerun-if-changed={}", prefix.join(VERSION).display());
     let version = std::fs::read_to_string(prefix.join(VERSION));
@@ -43,13 +44,13 @@ fn compile(prefix: &Path, libraries: &Path) -> Result<(), String> {
     build
         .files(common.map(|file| Path::new(COMMON).join(file)))
         .file("src/version.c")
-        // The warnings of its headers are not ours to mend.
+        // As system headers, because we cannot fix warnings in them.
         .flag(format!("-isystem{}", prefix.join("include").display()))
         .includes([table::include(), table::roudi()])
         .std("c11")
         .define("_POSIX_C_SOURCE", "200809L")
         .define("PSMX_IOX", iceoryx.as_str())
-        // Also in a debug build: what is measured is the middleware.
+        // Optimised even in a debug build, because the middleware is what is measured.
         .opt_level(2)
         .extra_warnings(true)
         .warnings_into_errors(true)
@@ -65,7 +66,7 @@ fn compile(prefix: &Path, libraries: &Path) -> Result<(), String> {
 }
 
 const ADAPTOR: &str = "myelin_cyclonedds11_link";
-/// What this driver has in common with that of CycloneDDS 0.10.
+/// Sources shared with the driver of CycloneDDS 0.10.
 const COMMON: &str = "../cyclonedds/src";
 const VERSION: &str = "include/dds/version.h";
 const CYCLONEDDS11: Installation = Installation {

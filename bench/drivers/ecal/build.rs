@@ -1,5 +1,5 @@
-//! Compiles the adaptor against the eCAL 6 that `ECAL_DIR` names: an installation. Without one, or with one
-//! that does not serve, the driver builds all the same and says what to do; the build never fails for it.
+//! Compiles the adaptor against the eCAL 6 installation that `ECAL_DIR` names. Without a usable one
+//! the driver is built without eCAL and says what to do; the build never fails for that.
 
 #[path = "../adaptor.rs"]
 mod adaptor;
@@ -39,13 +39,13 @@ impl Ecal {
         Ok(Ecal { include, libraries })
     }
 
-    /// Compiles the adaptor and has it linked, if that works.
+    /// Compiles the adaptor and links it, if that works.
     fn link(&self) -> Result<(), String> {
         let mut build = cc::Build::new();
-        // Also in a debug build: what is measured is the middleware.
+        // Optimised even in a debug build, because the middleware is what is measured.
         build.cpp(true).file("src/link.cpp").std("c++17").opt_level(2);
         build.include(table::include()).extra_warnings(true).warnings_into_errors(true);
-        // The warnings of its headers are not ours to mend.
+        // As system headers, because we cannot fix warnings in them.
         build.flag(format!("-isystem{}", self.include.display())).cargo_metadata(false);
         adaptor::compile(&build, ADAPTOR).map_err(|reason| format!("{reason}; it needs eCAL 6"))?;
         let library = self.libraries.join(LIBRARY).display().to_string();
@@ -57,7 +57,7 @@ impl Ecal {
         println!("cargo:rustc-link-search=native={}", self.libraries.display());
         println!("cargo:rustc-link-lib=dylib=ecal_core");
         println!("cargo:rustc-link-lib=stdc++");
-        // Of the old kind, which holds for what the library needs in its turn, too.
+        // The old kind of tag, which also applies to the libraries that the library needs.
         println!("cargo:rustc-link-arg-bins=-Wl,--disable-new-dtags");
         for way in ["-rpath", "-rpath-link"] {
             println!("cargo:rustc-link-arg-bins=-Wl,{way},{}", self.libraries.display());
@@ -66,7 +66,7 @@ impl Ecal {
     }
 }
 
-/// What of the driver the adaptor needs.
+/// The parts of the driver that the adaptor needs.
 const OF_DRIVER: &str = "extern \"C\" int myelin_ecal_enter(const char *) { return 0; }\n\
     extern \"C\" void myelin_ecal_leave() {}\n";
 const ADAPTOR: &str = "myelin_ecal_link";

@@ -1,11 +1,11 @@
-//! Builds the bridge against the HORUS that `HORUS_DIR` names: a checkout of its sources. Without one, or
-//! with one that does not serve, the driver builds all the same and says what to do; the build never
-//! fails for it.
+//! Builds the bridge against the HORUS that `HORUS_DIR` names: a checkout of its sources. Without a
+//! usable one the driver is built without HORUS and says what to do; the build never fails for
+//! that.
 //!
-//! HORUS is in no registry, and a manifest cannot name a folder that only some have: so the bridge is a
-//! package of its own, made here, with HORUS's lock file. It is a dynamic library, for two Rust libraries
-//! with a standard library each do not link statically. The plain program of `bench/check/fidelity.py` is
-//! built with it.
+//! HORUS is in no registry, and a manifest cannot name a folder that may not exist. So the bridge
+//! is a separate package, made here, with HORUS's lock file. It is a dynamic library, because two
+//! Rust libraries, each with a standard library, do not link statically. The plain program of
+//! `bench/check/fidelity.py` is built with it.
 
 #[path = "../installation.rs"]
 mod installation;
@@ -28,7 +28,7 @@ fn main() {
     println!("cargo:rustc-env=HORUS_VERSION={version}");
 }
 
-/// A checkout.
+/// A checkout of HORUS.
 struct Horus {
     folder: PathBuf,
 }
@@ -41,7 +41,7 @@ impl Horus {
         Ok(Horus { folder: folder.to_owned() })
     }
 
-    /// Builds the bridge and has it linked. Returns HORUS's version.
+    /// Builds the bridge and links it. Returns HORUS's version.
     fn build(&self) -> Result<String, String> {
         let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
         let package = out.join("bridge");
@@ -52,14 +52,15 @@ impl Horus {
         };
         write().map_err(|error| format!("{}: {error}", package.display()))?;
         let target = out.join("target");
-        // Also in a debug build: what is measured is HORUS, as its users compile it.
+        // Release even in a debug build, as its users compile it, because HORUS is what is
+        // measured.
         let output = Command::new(std::env::var_os("CARGO").expect("cargo sets CARGO"))
             .args(["build", "--release", "--quiet", "--manifest-path"])
             .arg(package.join("Cargo.toml"))
             .arg("--target-dir")
             .arg(&target)
             .env_remove("CARGO_ENCODED_RUSTFLAGS")
-            // Clippy's, when it is that which builds.
+            // Set by clippy, when clippy builds.
             .env_remove("RUSTC_WORKSPACE_WRAPPER")
             .output()
             .map_err(|error| error.to_string())?;
@@ -68,13 +69,13 @@ impl Horus {
             let line = text.lines().find(|line| line.starts_with("error"));
             return Err(format!("does not build: {}", line.unwrap_or("no reason given")));
         }
-        // Beside the executable in a clone; installed, where the loader looks.
+        // In a clone the library is beside the executable; an installed one is found by the loader.
         let profile = out.ancestors().nth(3).expect("<profile>/build/<package>/out");
         let beside = profile.join("horus");
         let install = || -> std::io::Result<()> {
             std::fs::create_dir_all(&beside)?;
             for file in [LIBRARY, PLAIN] {
-                // What is running keeps its file.
+                // A running program keeps its removed file.
                 let _ = std::fs::remove_file(beside.join(file));
                 std::fs::copy(target.join("release").join(file), beside.join(file))?;
             }
@@ -103,7 +104,7 @@ impl Horus {
         ))
     }
 
-    /// That of its manifest, and the commit if it is a clone.
+    /// The version of its manifest, and the commit if it is a clone.
     fn version(&self) -> Result<String, String> {
         let manifest = std::fs::read_to_string(self.folder.join(CORE));
         let manifest = manifest.map_err(|error| format!("{CORE}: {error}"))?;

@@ -1,5 +1,5 @@
 //! Compiles the adaptor against iceoryx if its development package is installed. Without it the
-//! driver builds all the same and says what to install.
+//! driver is built without iceoryx and says what to install.
 
 #[path = "../table.rs"]
 mod table;
@@ -7,7 +7,8 @@ mod table;
 use std::path::{Path, PathBuf};
 
 fn main() {
-    // Changes with its content, so that cargo runs this script again when the package comes.
+    // The folder changes with its contents, so cargo runs this script again when the package is
+    // installed.
     println!("cargo:rerun-if-changed=/usr/include");
     println!("cargo:rerun-if-changed={ROOT}");
     match find() {
@@ -16,7 +17,8 @@ fn main() {
     }
 }
 
-/// The folder of the headers. iceoryx has no pkg-config file; each of its versions has a folder.
+/// The folder of the headers. iceoryx has no pkg-config file, but a folder for each of its
+/// versions.
 fn find() -> Result<PathBuf, String> {
     let folders = std::fs::read_dir(ROOT).into_iter().flatten().map_while(Result::ok);
     let versions = folders.filter_map(|folder| folder.file_name().into_string().ok());
@@ -42,13 +44,13 @@ fn compile(headers: &Path) {
         .file("src/link.cpp")
         .include(table::include())
         .include(table::roudi())
-        // As the system's, so that their warnings are not ours.
+        // As system headers, because we cannot fix warnings in them.
         .flag("-isystem")
         .flag(headers)
         .cpp(true)
         .std("c++17")
         .flag("-fno-exceptions")
-        // Also in a debug build: what is measured is the middleware.
+        // Optimised even in a debug build, because the middleware is what is measured.
         .opt_level(2)
         .extra_warnings(true)
         .warnings_into_errors(true)

@@ -1,5 +1,5 @@
 //! Compiles the adaptor against LCM if its development package is installed. Without it the driver
-//! builds all the same and says what to install.
+//! is built without LCM and says what to install.
 
 #[path = "../probe.rs"]
 mod probe;
@@ -19,12 +19,12 @@ fn main() {
 }
 
 fn compile(library: &Library) {
-    // Up to 1.3 LCM itself does not tell.
+    // LCM itself does not report its version up to 1.3.
     table::compile(&[("VERSION", &library.version)]);
     println!("cargo:rerun-if-changed={HEADER}");
     let mut build = cc::Build::new();
     for path in &library.include_paths {
-        // As the system's, so that their warnings are not ours.
+        // As system headers, because we cannot fix warnings in them.
         build.flag("-isystem").flag(path);
     }
     build
@@ -33,7 +33,7 @@ fn compile(library: &Library) {
         .include(table::include())
         .std("c11")
         .define("_GNU_SOURCE", None)
-        // Also in a debug build: what is measured is the middleware.
+        // Optimised even in a debug build, because the middleware is what is measured.
         .opt_level(2)
         .extra_warnings(true)
         .warnings_into_errors(true)
@@ -41,6 +41,6 @@ fn compile(library: &Library) {
     probe::link(library);
 }
 
-/// LCM's pkg-config file requires GLib's, and its package does not bring it.
+/// LCM's pkg-config file requires GLib's, but its package does not depend on that.
 const PACKAGES: &str = "liblcm-dev libglib2.0-dev";
 const HEADER: &str = "/usr/include/lcm/lcm.h";

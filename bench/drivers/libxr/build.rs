@@ -1,6 +1,6 @@
 //! Compiles the adaptor against the LibXR that `LIBXR_DIR` names: the build folder of its CMake
-//! project. Without one, or with one that does not serve, the driver builds all the same and says
-//! what to do; the build never fails for it.
+//! project. Without a usable one the driver is built without LibXR and says what to do; the build
+//! never fails for that.
 
 #[path = "../adaptor.rs"]
 mod adaptor;
@@ -46,10 +46,11 @@ impl LibXr {
         Ok(LibXr { folder: folder.to_owned(), compilation })
     }
 
-    /// Compiles the adaptor and has it linked, if that works.
+    /// Compiles the adaptor and links it, if that works.
     fn link(&self) -> Result<(), String> {
         let mut build = cc::Build::new();
-        // Also in a debug build: what is measured is the middleware, as its users compile it.
+        // As its users compile it, even in a debug build, because the middleware is what is
+        // measured.
         build.cpp(true).no_default_flags(true).flags(&self.compilation.flags);
         build.flags(["-Wall", "-Wextra"]);
         build.file("src/link.cpp").include(table::include()).cargo_metadata(false);
@@ -57,7 +58,7 @@ impl LibXr {
             .map_err(|reason| format!("{reason}; it needs the topics of 2026-07"))?;
         adaptor::try_link(&build, ADAPTOR, "", [self.folder.join(LIBRARY)])
             .map_err(|reason| format!("{LIBRARY} {reason}"))?;
-        // LibXR numbers no versions.
+        // LibXR has no version numbers.
         let version = installation::commit(&self.compilation.source);
         table::compile(&[("VERSION", version.as_deref().unwrap_or("of an unknown commit"))]);
         adaptor::link(ADAPTOR);

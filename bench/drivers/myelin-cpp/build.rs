@@ -1,5 +1,5 @@
-//! Compiles the adaptor against `libmyelin.so` if `scripts/c-library` has made it. Without it the driver
-//! builds all the same and says what to do.
+//! Compiles the adaptor against `libmyelin.so` if `scripts/c-library` has made it. Without it the
+//! driver is built without the library and says what to do.
 
 #[path = "../libmyelin.rs"]
 mod libmyelin;

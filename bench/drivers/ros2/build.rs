@@ -1,10 +1,10 @@
 //! Compiles the adaptor against the ROS 2 that `ROS2_PREFIX` names: an installation, or a Python
-//! environment with its wheels. Without one, or with one that does not serve, the driver builds all
-//! the same and says what to do; the build never fails for it.
+//! environment with its wheels. Without a usable one the driver is built without ROS 2 and says
+//! what to do; the build never fails for that.
 //!
-//! rcl is loaded, not linked: which middleware a run has is known when it begins. rclcpp, which wheels
-//! have not, is linked where it is there. The driver carries where they are, as what comes in wheels
-//! finds none of its own.
+//! rcl is loaded, not linked, because the middleware of a run is known only when it begins. rclcpp,
+//! which wheels lack, is linked if it exists. The driver contains their paths, since the libraries
+//! in wheels are not in the loader's folders.
 
 #[path = "../adaptor.rs"]
 mod adaptor;
@@ -23,7 +23,7 @@ fn main() {
     }
 }
 
-/// An installation.
+/// An installation of ROS 2.
 struct Ros2 {
     prefix: PathBuf,
     /// Folders of libraries, its own first.
@@ -53,13 +53,13 @@ impl Ros2 {
         }
         build.include(table::include()).cargo_metadata(false);
         for package in entries(&self.prefix.join("include")) {
-            // The warnings of its headers are not ours to mend.
+            // As system headers, because we cannot fix warnings in them.
             build.flag(format!("-isystem{}", package.display()));
         }
         let folders: Vec<String> =
             self.folders.iter().map(|folder| folder.display().to_string()).collect();
         build.define("ROS2_LIBRARIES", format!("{:?}", folders.join(":")).as_str());
-        // Also in a debug build: what is measured is the middleware.
+        // Optimised even in a debug build, because the middleware is what is measured.
         build.opt_level(2).extra_warnings(true).warnings_into_errors(true);
         adaptor::compile(&build, ADAPTOR)?;
         let mut texts = vec![("VERSION", self.version())];
@@ -77,12 +77,12 @@ impl Ros2 {
             for name in LINKED.into_iter().filter(|name| is_there(name)) {
                 println!("cargo:rustc-link-lib={name}");
             }
-            // What they need in their turn is found by the loader.
+            // The loader finds the libraries that they need.
             println!("cargo:rustc-link-arg-bins=-Wl,--allow-shlib-undefined");
         }
         println!("cargo:rustc-link-lib=stdc++");
         println!("cargo:rustc-link-lib=dl");
-        // Of the old kind, which holds for what a library needs in its turn, too.
+        // The old kind of tag, which also applies to the libraries that a library needs.
         println!("cargo:rustc-link-arg-bins=-Wl,--disable-new-dtags");
         for folder in &folders {
             println!("cargo:rustc-link-arg-bins=-Wl,-rpath,{folder}");
@@ -90,7 +90,7 @@ impl Ros2 {
         Ok(())
     }
 
-    /// As rcl's package says.
+    /// The version of rcl's package.
     fn version(&self) -> String {
         let text = std::fs::read_to_string(self.prefix.join("share/rcl/package.xml"));
         let text = text.unwrap_or_default();
@@ -99,7 +99,7 @@ impl Ros2 {
     }
 }
 
-/// The folders of libraries that wheels bring along.
+/// The folders of libraries that wheels contain.
 fn wheels(library: &Path) -> Vec<PathBuf> {
     let is_named = |path: &Path, start: &str, end: &str| {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
@@ -110,7 +110,7 @@ fn wheels(library: &Path) -> Vec<PathBuf> {
     packages.filter(|path| is_named(path, "ros_", ".libs")).collect()
 }
 
-/// What is in a folder, sorted.
+/// The entries of a folder, sorted.
 fn entries(folder: &Path) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();
@@ -119,7 +119,7 @@ fn entries(folder: &Path) -> Vec<PathBuf> {
 }
 
 const PACKAGES: [&str; 4] = ["rcl", "rmw", "std_msgs", "sensor_msgs"];
-/// What rclcpp's headers call; not every version has all.
+/// The libraries that rclcpp's headers call; not every version has all of them.
 const LINKED: [&str; 9] = [
     "rclcpp",
     "libstatistics_collector",

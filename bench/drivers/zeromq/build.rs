@@ -1,5 +1,5 @@
 //! Compiles the adaptor against ZeroMQ if its development package is installed. Without it the
-//! driver builds all the same and says what to install.
+//! driver is built without ZeroMQ and says what to install.
 
 #[path = "../probe.rs"]
 mod probe;
@@ -26,7 +26,7 @@ fn compile(library: &Library) {
         .includes(&library.include_paths)
         .include(table::include())
         .std("c11")
-        // Also in a debug build: what is measured is the middleware.
+        // Optimised even in a debug build, because the middleware is what is measured.
         .opt_level(2)
         .extra_warnings(true)
         .warnings_into_errors(true)
@@ -34,7 +34,7 @@ fn compile(library: &Library) {
     probe::link(library);
 }
 
-/// What to tell the user who has no ZeroMQ that this driver can use.
+/// The message for a user without a ZeroMQ that this driver can use.
 fn missing(error: &Error) -> String {
     match probe::config().probe("libzmq") {
         Ok(library) => format!("needs libzmq 4.3.3 or later, found {}", library.version),

@@ -1,8 +1,8 @@
-//! What the kit itself adds to a measured exchange: `cargo bench -p myelin-bench-kit`.
+//! The kit's own share of a measured exchange: `cargo bench -p myelin-bench-kit`.
 //!
-//! Ping exchanges messages with a peer that is nothing but a function call, with the clock, the
-//! checks and the recording as in a real run. What remains after the clock reads is the cost of
-//! recording; it falls between two messages, not into a latency.
+//! Ping exchanges messages with a peer that is only a function call, with the clock, the checks and
+//! the recording of a real run. The time that is left after the clock reads is the cost of
+//! recording; it is spent between two messages, not within a latency.
 
 use std::sync::atomic::AtomicBool;
 
@@ -29,7 +29,7 @@ impl Subscriber for Reply {
         Ok(None)
     }
     fn take(&mut self, until_ns: u64) -> Result<Option<&[u8]>, Error> {
-        // The drain at the end waits until a time that is still to come; nothing is to be had.
+        // The drain at the end waits for a time in the future; there is nothing to take.
         if clock::monotonic_ns() + 1_000_000_000 > until_ns {
             return Ok(None);
         }
@@ -49,7 +49,7 @@ fn main() {
         whole.push(exchange_ns(messages));
     }
     whole.sort_by(f64::total_cmp);
-    // Three reads by the loop (entry, return, taken), one by the time limit, one by `Reply`.
+    // Three reads by the loop (entry, return, taken), one for the time limit, one by `Reply`.
     let reads = 5.0 * calibration.read_ns;
     println!("exchange, 0 B       {:8.1} ns, median of 5 × {messages}", whole[2]);
     println!("of it five reads    {reads:8.1} ns");

@@ -1,5 +1,5 @@
-/* A link in C++, for drivers whose middleware throws: they write classes, and get the functions of the kit's
- * table, out of which no exception comes. Since C++17.
+/* A link in C++, for drivers whose middleware throws exceptions. They write classes and get the
+ * functions of the kit's table, which let no exception escape. Since C++17.
  */
 #ifndef MYELIN_BENCH_LINK_HPP
 #define MYELIN_BENCH_LINK_HPP
@@ -34,10 +34,10 @@ private:
   std::string remedy_;
 };
 
-/* Thrown when the kit has been told what went wrong. */
+/* Thrown when the kit already has the error text. */
 struct Told {};
 
-/* Runs `act`; an exception becomes the kit's error, in which the middleware is named, and -1. */
+/* Runs `act`; turns an exception into -1 and the kit's error, which names the middleware. */
 template <typename Act> int guarded(const char *middleware, Act act) noexcept
 {
   const auto tell = [&](const char *what, const char *remedy) {
@@ -56,7 +56,7 @@ template <typename Act> int guarded(const char *middleware, Act act) noexcept
   return -1;
 }
 
-/* Of a round trip both directions are this role's, of a stream one. */
+/* Whether this role publishes: always in a round trip, in a stream only ping. */
 inline bool publishes(const myelin_bench_prepare &prepare)
 {
   return prepare.is_ping || !prepare.one_way;
@@ -67,14 +67,14 @@ inline bool subscribes(const myelin_bench_prepare &prepare)
   return !prepare.is_ping || !prepare.one_way;
 }
 
-/* How many there are on the other side. */
+/* Number of processes on the other side. */
 inline std::uint32_t others(const myelin_bench_prepare &prepare)
 {
   const std::uint32_t others = prepare.is_ping ? prepare.subscribers : prepare.publishers;
   return prepare.one_way ? std::max(others, 1u) : 1;
 }
 
-/* Returns when `is_matched` says so, which is asked every `pause`. */
+/* Returns when `is_matched` is true, which is checked every `pause`. */
 template <typename Ask>
 void wait_until_matched(const myelin_bench_prepare &prepare, std::chrono::milliseconds pause,
                         Ask is_matched)
@@ -88,7 +88,8 @@ void wait_until_matched(const myelin_bench_prepare &prepare, std::chrono::millis
   }
 }
 
-/* A receiving end: it waits and takes, or calls. What it cannot do the system's table does not offer. */
+/* A receiving end: it waits and takes, or calls a function. The system's table offers only what it
+ * implements. */
 class Receiver {
 public:
   virtual ~Receiver() = default;
@@ -103,20 +104,20 @@ public:
   virtual void unlisten() {}
 };
 
-/* Both directions of a role, or the one of a stream. */
+/* Both directions of a role, or the single direction of a stream. */
 class Link : public Receiver {
 public:
   virtual void *loan(std::size_t bytes) = 0;
-  /* What was loaned last. */
+  /* Publishes the last loan. */
   virtual void publish() = 0;
-  /* A further subscriber of this process, on what is published. */
+  /* A further subscriber of this process on the published topic. */
   virtual std::unique_ptr<Receiver> subscribe() { throw Failure("it has one subscriber"); }
 
   std::uint32_t selected = 0; /* topic of the next loan */
 };
 
-/* The functions of the table. `Driver` has `middleware`, its name, and `open`, which returns a link that is
- * matched:
+/* The functions of the table. `Driver` has `middleware`, its name, and `open`, which returns a
+ * matched link:
  *
  *     struct Driver {
  *       static constexpr const char *middleware = "CyberRT";
@@ -130,7 +131,7 @@ template <typename Driver> class Table {
     return myelin_bench::guarded(Driver::middleware, act);
   }
 
-  /* A link is asked to publish; it, or a subscriber, to receive. */
+  /* Publishing needs a link; receiving works with a link or a subscriber. */
   static Receiver &receiver_of(void *context) { return *static_cast<Receiver *>(context); }
   static Link &link_of(void *context) { return static_cast<Link &>(receiver_of(context)); }
 

@@ -1,8 +1,7 @@
-//! The books of a stream's receiving end: what is done with each message once it has been taken,
-//! and what is recorded of it.
+//! The accounting of a stream's receiving end: checks, counts and records each taken message.
 //!
-//! The only thing that happens before the copies of an image run is that the clock has been read;
-//! checking and recording follow, outside every interval that is timed.
+//! Before the copies of an image run only the clock is read. Checking and recording come after
+//! them, outside of every timed interval.
 
 use crate::clock::{self, Clock};
 use crate::copies::Copies;
@@ -14,36 +13,36 @@ use crate::protocol::{Done, Prepare, Touch, Workload};
 use crate::samples::{CORRUPT, OUT_OF_ORDER, Record, SampleFile, Taken};
 use crate::sequence_window::{Came, SequenceWindow};
 
-/// What a message meant.
+/// The meaning of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Accounted {
-    /// One of the run.
+    /// A message of the run.
     Message,
-    /// It was the last thing that the last of the pings publishes.
+    /// The last message of the last ping that was still publishing.
     Goodbye,
 }
 
-/// See the module.
+/// The accounting of one receiving end; see the module.
 pub(crate) struct Accounting {
     clock: Clock,
     samples: SampleFile,
-    /// Of image runs.
+    /// Only for image runs.
     copies: Option<Copies>,
     lanes: Lanes,
     done: Done,
     written: usize,
-    /// All that was taken: of the warm-up, measured, and what a flood searches with.
+    /// All taken messages: of the warm-up, measured ones, and those of a flood's search.
     taken: u64,
-    /// How many pings have not said goodbye.
+    /// Number of pings that have not sent their goodbye.
     publishing: u32,
     /// Whether the CPU time from the first measured message on is counted here.
     counts_cpu: bool,
     warmup_messages: u64,
     payload_bytes: usize,
-    /// How much more of the warm-up is compared whole.
+    /// Bytes of the warm-up that are still to be compared in full.
     whole_bytes: usize,
     record_every: u64,
-    /// Places in the sample file for each publisher.
+    /// Records in the sample file for each publisher.
     places: usize,
     touch: Touch,
 }
@@ -71,7 +70,7 @@ impl Accounting {
         }
     }
 
-    /// Books a message that was taken, or that the system calls with, at `return_ns`.
+    /// Accounts for a message that was taken, or with which the system called, at `return_ns`.
     #[inline(always)]
     pub(crate) fn account(&mut self, message: &[u8], wake_ns: u64, return_ns: u64) -> Accounted {
         let cpu = clock::cpu();
@@ -112,8 +111,9 @@ impl Accounting {
         Accounted::Message
     }
 
-    /// Compares the first messages whole, and of the rest the stamps: else a subscriber that cannot
-    /// compare as fast as messages come would begin the measured part with a backlog.
+    /// Compares the first messages in full, and only the stamps of the others. Otherwise a
+    /// subscriber that compares more slowly than messages arrive would begin the measured part with
+    /// a backlog.
     #[cold]
     fn warm_up(&mut self, message: &[u8], number: u64) {
         let holds = match self.copies {
@@ -126,7 +126,7 @@ impl Accounting {
         self.lanes.note(number, holds);
     }
 
-    /// What a flood measures is over once its search begins.
+    /// The measured part of a flood is over once its search begins.
     fn probe(&mut self) {
         if self.done.end_ns == 0 {
             self.end();
@@ -148,7 +148,7 @@ impl Accounting {
 
     #[inline(always)]
     fn keep(&mut self, record: Record, publisher: usize, count: u64, came: Came) {
-        // A division is more than all the rest costs.
+        // A division would cost more than everything else here.
         let place = match self.record_every {
             1 => count,
             every if count.is_multiple_of(every) => count / every,
@@ -175,7 +175,7 @@ impl Accounting {
         self.done.cpu_ns = self.done.cpu_ns.map(|before| process::cpu_ns() - before);
     }
 
-    /// Closes the books.
+    /// Ends the accounting and returns the counts.
     pub(crate) fn close(mut self) -> Done {
         let begun = self.lanes.begun(self.warmup_messages);
         self.done.lost = begun.saturating_sub(self.done.received);
@@ -186,10 +186,12 @@ impl Accounting {
     }
 }
 
-/// So much of the warm-up a receiving end compares whole, and always the first message: some 10 ms.
+/// Bytes of the warm-up that a receiving end compares in full, in addition to the first message:
+/// some 10 ms.
 const WHOLE_BYTES: usize = 16 << 20;
 
-/// What has come, by publisher and topic: only within a topic of a publisher is there an order.
+/// Which messages have arrived, by publisher and topic: order exists only within a topic of a
+/// publisher.
 struct Lanes {
     lanes: Vec<SequenceWindow>,
     publishers: usize,
@@ -204,7 +206,7 @@ impl Lanes {
         Lanes { lanes, publishers, topics: topics as u64 }
     }
 
-    /// `holds` is whether the message is undamaged.
+    /// `holds` says whether the message is undamaged.
     #[inline(always)]
     fn note(&mut self, number: u64, holds: bool) -> Came {
         let (publisher, count) = numbers::split(number);
@@ -216,12 +218,12 @@ impl Lanes {
             topics => (publisher * topics as usize + (count % topics) as usize, count / topics),
         };
         let window = &mut self.lanes[lane];
-        // The number of a damaged message may be damaged: it must not make others seem late.
+        // The number of a damaged message may be damaged, too; it must not make others seem late.
         let is_likely = place - window.next().min(place) < GAP_MAX;
         if holds || is_likely { window.note(place) } else { Came::Newest }
     }
 
-    /// How many messages there are below the highest of each lane, without the warm-up's.
+    /// The number of messages up to the highest of each lane, without those of the warm-up.
     fn begun(&self, warmup_messages: u64) -> u64 {
         let begun = |(lane, window): (usize, &SequenceWindow)| {
             let topic = lane as u64 % self.topics;
@@ -232,7 +234,8 @@ impl Lanes {
     }
 }
 
-/// More messages than this are never lost in a row, as far as damaged ones are concerned.
+/// Number of messages in a row that are never lost; a damaged message with a larger gap is not
+/// trusted.
 const GAP_MAX: u64 = 1 << 20;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! When the messages of a stream are due: a pure function of rate, [`Arrivals`] and seed, so fixed
-//! before the run, and the same for every system that is run with one seed. It is computed message
+//! When the messages of a stream are due: a pure function of rate, [`Arrivals`] and seed. So it is
+//! fixed before the run, and the same for every system with the same seed. It is computed message
 //! by message and takes no memory.
 //!
 //! ```text
@@ -12,34 +12,34 @@ use crate::error::Error;
 use crate::protocol::{Arrivals, Prepare};
 
 /// Iterates over the times at which messages are due, in nanoseconds after the first message of the
-/// warm-up (with jitter: half a period after that, so that no time is negative). Missing messages
-/// are left out; the warm-up has none, nor drift. Times never fall. Of several publishers each is a
-/// part of the period behind the one before.
+/// warm-up. With jitter all times are half a period later, so that none is negative. Missing
+/// messages are left out; the warm-up has no missing messages and no drift. Times never decrease.
+/// With several publishers, each is a fraction of the period behind the previous one.
 #[derive(Clone)]
 pub struct Schedule {
     arrivals: Arrivals,
     period_ns: f64,
-    /// By so much this publisher is behind the first, so that several do not publish at once.
+    /// Delay of this publisher behind the first, so that several do not publish at once.
     phase_ns: f64,
     seed: u64,
     warmup_messages: u64,
-    /// To be sent, warm-up included.
+    /// Messages to send, including the warm-up.
     messages: u64,
-    /// Of the measured part.
+    /// Duration of the measured part.
     duration_ns: f64,
-    /// After the beginning of the measured part: from here on the period is another.
+    /// When the period changes, relative to the beginning of the measured part.
     middle_ns: f64,
-    /// Counts missing messages too.
+    /// Index of the next message, counting missing ones.
     place: u64,
     sent: u64,
-    /// When the next place is due but for its jitter, after the beginning of the measured part.
+    /// When the next message is due without jitter, relative to the beginning of the measured part.
     due_ns: f64,
-    /// The period before that.
+    /// The period before the next message.
     last_step_ns: f64,
 }
 
 impl Schedule {
-    /// `None` without a rate.
+    /// The schedule of `prepare`; `None` without a rate.
     pub fn new(prepare: &Prepare) -> Option<Self> {
         let period_ns = 1e9 / prepare.rate_hz?;
         let unlimited = |limit: u64| if limit == 0 { u64::MAX } else { limit };
@@ -61,20 +61,20 @@ impl Schedule {
         })
     }
 
-    /// When the measured part begins; the first measured message is due then, but for its jitter.
+    /// When the measured part begins; without jitter the first measured message is due then.
     pub fn begin_ns(&self) -> u64 {
         (self.warmup_messages as f64 * self.period_ns + self.room_ns() + self.phase_ns) as u64
     }
 
-    /// Jitter may move a message forward by so much.
+    /// How far jitter may move a message forward.
     fn room_ns(&self) -> f64 {
         if self.arrivals.jitter_percent > 0.0 { self.period_ns / 2.0 } else { 0.0 }
     }
 
-    /// Of a place with a period of `step_ns` behind it.
+    /// The jitter of the next message; the period after it is `step_ns`.
     fn jitter_ns(&self, step_ns: f64) -> f64 {
         let sigma_ns = self.arrivals.jitter_percent / 100.0 * step_ns;
-        // Half of the shorter period: no message overtakes the one before or behind.
+        // At most half of the shorter period, so that no message overtakes a neighbour.
         let half_ns = step_ns.min(self.last_step_ns) / 2.0;
         match sigma_ns > 0.0 {
             true => (sigma_ns * self.normal()).clamp(-half_ns, half_ns),
@@ -82,16 +82,16 @@ impl Schedule {
         }
     }
 
-    /// Of the standard normal distribution (Box and Muller).
+    /// A random number with the standard normal distribution (Box and Muller).
     fn normal(&self) -> f64 {
         let [first, second] = [0, 1].map(|which| self.draw(which));
         // 1 − [0, 1) is never 0.
         (-2.0 * (1.0 - first).ln()).sqrt() * (std::f64::consts::TAU * second).cos()
     }
 
-    /// From [0, 1); three for each place.
+    /// A random number from [0, 1); there are three for each message.
     fn draw(&self, which: u64) -> f64 {
-        // 53 bits, as many as a double holds.
+        // 53 bits, the precision of a double.
         (mix(self.seed, 3 * self.place + which) >> 11) as f64 / (1u64 << 53) as f64
     }
 
@@ -132,7 +132,7 @@ impl Iterator for Schedule {
     }
 }
 
-/// Whether `arrivals` and the rate mean anything.
+/// Whether `arrivals` and the rate are valid.
 pub fn check(prepare: &Prepare) -> Result<(), Error> {
     let arrivals = &prepare.arrivals;
     if prepare.rate_hz.is_none() && *arrivals != Arrivals::default() {
@@ -154,7 +154,7 @@ pub fn check(prepare: &Prepare) -> Result<(), Error> {
     }
 }
 
-/// SplitMix64 at place `index`: six lines that give the same numbers in every version.
+/// The number of SplitMix64 at `index`: six lines whose results never change between versions.
 pub(crate) fn mix(seed: u64, index: u64) -> u64 {
     let mut word = seed.wrapping_add((index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -162,7 +162,7 @@ pub(crate) fn mix(seed: u64, index: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// However a drift shortens the period, time goes on.
+/// Time advances even if a drift shortens the period to nothing.
 const PERIOD_NS_MIN: f64 = 1.0;
 const RATE_HZ_MAX: f64 = 1e9;
 

@@ -1,6 +1,6 @@
-//! Pong of a round trip that answers in the call of a function, where the system calls one.
+//! Pong of a round trip for systems that call a function: it answers within the call.
 //!
-//! What is timed and recorded is as in `pingpong`; there is no wait, so no `wake_ns`.
+//! Timing and records are as in `pingpong`, except that there is no wait and thus no `wake_ns`.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -15,16 +15,16 @@ use crate::protocol::{Done, Prepare};
 use crate::samples::SampleFile;
 use crate::transfer::Arrival;
 
-/// See the module.
+/// Pong's end of a round trip; see the module.
 pub(crate) struct CallbackPong {
-    /// Until the run.
+    /// Set until the run.
     ready: Option<(Box<dyn CallSource>, Responder)>,
-    /// From then on: a link closes with its last end, and who observes the process looks at it, what it has
-    /// mapped, when the run is over.
+    /// Set from the run on. A link closes with its last end, and the lab observes this process,
+    /// including its mapped memory, after the run.
     _over: Option<Box<dyn Publisher + Send>>,
 }
 
-/// What the function owns.
+/// The state that the function owns.
 struct Responder {
     publisher: Box<dyn Publisher + Send>,
     clock: Clock,
@@ -42,7 +42,8 @@ impl CallbackPong {
         CallbackPong { ready: Some((source, responder)), _over: None }
     }
 
-    /// Answers until ping says goodbye, an answer fails or `stop` is set. To be called once.
+    /// Answers until ping sends its goodbye, an answer fails or `stop` is set. May be called only
+    /// once.
     pub(crate) fn run(&mut self, stop: &AtomicBool) -> Result<Done, Error> {
         let Some((source, mut responder)) = self.ready.take() else {
             return Err(Error::new("a pong runs once"));
@@ -62,7 +63,7 @@ impl CallbackPong {
 }
 
 impl Responder {
-    /// Whether it was the last. The first thing it does is to read the clock.
+    /// Answers one message; returns whether it was the last. Reads the clock first.
     fn answer(&mut self, message: &[u8]) -> bool {
         let arrival = Arrival { message, wake_ns: 0, return_ns: self.clock.now() };
         let Responder { publisher, clock, samples, prepare, done, .. } = self;
@@ -84,5 +85,5 @@ impl Responder {
     }
 }
 
-/// How often it looks whether it should stop, unless it is woken; seldom, as for every pong.
+/// How often it checks whether to stop, unless it is woken; rarely, like every pong.
 const STOP_CHECK: Duration = Duration::from_secs(1);

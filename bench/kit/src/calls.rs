@@ -1,7 +1,7 @@
 //! Functions for systems that call, and the publish workload of a system in one process.
 //!
-//! A function owns what it writes to, so that a call takes no lock and allocates nothing; when the
-//! system has dropped it, what it owned comes back.
+//! A function owns its state, so a call takes no lock and allocates nothing. When the system drops
+//! the function, the state comes back.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -19,14 +19,14 @@ use crate::pingpong::GOODBYE;
 use crate::protocol::{Done, Prepare};
 use crate::samples::SampleFile;
 
-/// Something a function owns until it is dropped.
+/// Access to the state of a function until the function is dropped.
 pub(crate) struct Lent<T> {
     returned: Returned<T>,
     over: Arc<AtomicBool>,
 }
 
 impl Lent<Accounting> {
-    /// A function that books each message. The first thing it does is to read the clock.
+    /// A function that accounts for each message. It reads the clock first.
     pub(crate) fn listening(accounting: Accounting, clock: &Clock) -> (Call, Self) {
         let clock = clock.clone();
         Lent::new(accounting, move |accounting, message| {
@@ -37,9 +37,9 @@ impl Lent<Accounting> {
 }
 
 impl Lent<Tally> {
-    /// A function that counts.
+    /// A function that only counts.
     fn counting(expected: Expected) -> (Call, Self) {
-        // Without CPU time: it is ping's process, which counts that.
+        // Without CPU time: it runs in ping's process, and ping counts that time.
         let done = Done { cpu_ns: Some(0), ..Done::default() };
         Lent::new(Tally { done, next: 0, expected }, |tally, message| {
             fan::note(&mut tally.done, &tally.expected, message, &mut tally.next);
@@ -49,7 +49,7 @@ impl Lent<Tally> {
 }
 
 impl<T: Send + 'static> Lent<T> {
-    /// `call` says whether a message was the last.
+    /// Makes a function of `call`, which returns whether a message was the last.
     pub(crate) fn new(
         owned: T,
         mut call: impl FnMut(&mut T, &[u8]) -> bool + Send + 'static,
@@ -57,14 +57,14 @@ impl<T: Send + 'static> Lent<T> {
         let (sender, returned) = channel();
         let over = Arc::new(AtomicBool::new(false));
         let its_over = Arc::clone(&over);
-        // Whoever waits for the last message is who has asked for the function.
+        // The thread that makes the function also waits for the last message.
         let waiting = std::thread::current();
         let mut keeper = Keeper { owned: Some(owned), sender };
         let function = move |message: &[u8]| {
             if let Some(owned) = &mut keeper.owned
                 && call(owned, message)
             {
-                // ORDER: Relaxed, what was written comes back through the channel.
+                // ORDER: Relaxed, the written state comes back through the channel.
                 its_over.store(true, Ordering::Relaxed);
                 waiting.unpark();
             }
@@ -72,7 +72,7 @@ impl<T: Send + 'static> Lent<T> {
         (Box::new(function), Lent { returned, over })
     }
 
-    /// Waits until the last message has come, or long enough.
+    /// Waits until the last message has arrived, up to a limit.
     pub(crate) fn await_last(&self, clock: &Clock) {
         let until_ns = clock.now() + LAST_NS_MAX;
         while !self.is_over() && clock.now() < until_ns {
@@ -80,13 +80,13 @@ impl<T: Send + 'static> Lent<T> {
         }
     }
 
-    /// Whether the last message has come.
+    /// Whether the last message has arrived.
     pub(crate) fn is_over(&self) -> bool {
         // ORDER: Relaxed, see above.
         self.over.load(Ordering::Relaxed)
     }
 
-    /// What was lent. The system must have dropped the function, or be about to.
+    /// Returns the state. The system must have dropped the function, or do so soon.
     pub(crate) fn back(self) -> Result<T, Error> {
         self.returned.recv_timeout(BACK_MAX).map_err(|_| {
             Error::new("this driver keeps the function that it was to call")
@@ -95,7 +95,7 @@ impl<T: Send + 'static> Lent<T> {
     }
 }
 
-/// Gives back what it keeps when it is dropped.
+/// Sends the state back when it is dropped.
 struct Keeper<T> {
     owned: Option<T>,
     sender: Sender<T>,
@@ -104,7 +104,7 @@ struct Keeper<T> {
 impl<T> Drop for Keeper<T> {
     fn drop(&mut self) {
         if let Some(owned) = self.owned.take() {
-            // Nobody waits for it once the run has failed.
+            // After a failed run there may be no receiver.
             let _ = self.sender.send(owned);
         }
     }
@@ -113,14 +113,14 @@ impl<T> Drop for Keeper<T> {
 /// The counts of one subscriber.
 struct Tally {
     done: Done,
-    /// One more than the highest sequence number that came; 0 for none.
+    /// The highest sequence number so far plus one; 0 if there is none.
     next: u64,
     expected: Expected,
 }
 
 /// A publish run in one process: the publish call lasts until all subscribers have been called.
 pub(crate) struct Audience {
-    // Dropped in this order: first the calls end.
+    // Dropped in this order, so that the calls end first.
     calling: Vec<Box<dyn Any>>,
     fan: Fan,
     lent: Vec<Lent<Tally>>,
@@ -147,7 +147,7 @@ impl Audience {
         Ok(audience)
     }
 
-    /// As [`fan::ping`], with the subscribers' counts in [`Done::pong`].
+    /// Like [`fan::ping`], with the subscribers' counts in [`Done::pong`].
     pub(crate) fn run(
         &mut self,
         prepare: &Prepare,
@@ -174,8 +174,8 @@ impl Audience {
     }
 }
 
-/// How long the last message of a run may be under way.
+/// How long the last message of a run may be on its way.
 const LAST_NS_MAX: u64 = 1_000_000_000;
 const LOOK_AGAIN_NS: u64 = 200_000;
-/// How long a driver may take to let go of a function.
+/// How long a driver may take to drop a function.
 const BACK_MAX: Duration = Duration::from_secs(5);

@@ -1,9 +1,9 @@
-//! The kit for C and C++: `include/myelin_bench_kit.h`. A driver there is a table of functions; the
-//! kit's ready-made main, [`myelin_bench_main`], does the rest. So do the drivers of C libraries in
-//! this repository.
+//! The kit for C and C++: `include/myelin_bench_kit.h`. A driver in these languages is a table of
+//! functions; the kit's ready-made main, [`myelin_bench_main`], does the rest. The drivers of C
+//! libraries in this repository use it, too.
 //!
 //! ```text
-//! tables.rs   the header's structures, of whatever version of it the driver was compiled with
+//! tables.rs   the header's structures, of any supported version of the header
 //! ends.rs     publisher, subscriber and function calls of a link
 //! ```
 //! Errors cross the boundary as a negative return value and a text set by [`myelin_bench_error`].
@@ -38,11 +38,11 @@ thread_local! {
 /// Both arguments are null or NUL-terminated.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_bench_error(message: *const c_char, remedy: *const c_char) {
-    // SAFETY: the caller's promise.
+    // SAFETY: required of the caller.
     unsafe { myelin_bench_option_error(null(), message, remedy) };
 }
 
-/// As [`myelin_bench_error`], blamed on `key` of the options.
+/// Like [`myelin_bench_error`], and names `key` of the options as the cause.
 ///
 /// # Safety
 /// All arguments are null or NUL-terminated.
@@ -52,12 +52,12 @@ pub unsafe extern "C" fn myelin_bench_option_error(
     message: *const c_char,
     remedy: *const c_char,
 ) {
-    // SAFETY: the caller's promise.
+    // SAFETY: required of the caller.
     let [key, message, remedy] = [key, message, remedy].map(|pointer| unsafe { text(pointer) });
     LAST_ERROR.set(Reason { message, remedy, key });
 }
 
-/// What a driver's function that is written in Rust returns to the kit.
+/// Converts the result of a driver's function in Rust to the status that the kit expects.
 pub fn status(result: Result<(), Error>) -> c_int {
     match result {
         Ok(()) => 0,
@@ -77,13 +77,13 @@ pub extern "C" fn myelin_bench_now_ns() -> u64 {
 /// The whole `main` of a driver written in C or C++. Returns the exit status.
 ///
 /// # Safety
-/// `driver` points to a table that lives as long as the program, filled in as the header says.
+/// `driver` points to a table that is filled in as the header requires and lives as long as the
+/// program.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_bench_main(driver: *const CDriver) -> c_int {
-    // As Rust's own main: who closes the pipe is told by an error.
-    // SAFETY: no handler is called.
+    // As in Rust's main: a closed pipe becomes an error. SAFETY: no handler is called.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
-    // SAFETY: the caller's promise.
+    // SAFETY: required of the caller.
     match unsafe { self::driver(driver) } {
         Ok(driver) => c_int::from(crate::main(&driver) != ExitCode::SUCCESS),
         Err(error) => {
@@ -93,12 +93,12 @@ pub unsafe extern "C" fn myelin_bench_main(driver: *const CDriver) -> c_int {
     }
 }
 
-/// The driver that a table describes, for who calls it within their own process.
+/// The driver that a table describes, for callers within the same process.
 ///
 /// # Safety
-/// As for [`myelin_bench_main`].
+/// See [`myelin_bench_main`].
 pub unsafe fn driver(table: *const CDriver) -> Result<CDriver, Error> {
-    // SAFETY: the caller's promise.
+    // SAFETY: required of the caller.
     unsafe { CDriver::read(table) }
 }
 
@@ -207,14 +207,14 @@ impl Driver for CDriver {
 
     fn notes(&self, prepare: &Prepare) -> Vec<String> {
         match (self.notes, PrepareWithTexts::new(prepare)) {
-            // SAFETY: the header demands a text or null, valid until the next call.
+            // SAFETY: the header requires a text or null, valid until the next call.
             (Some(notes), Ok(given)) => lines(unsafe { text(notes(&*given)) }),
             _ => Vec::new(),
         }
     }
 
     fn notes_at_end(&self) -> Vec<String> {
-        // SAFETY: as for `notes`.
+        // SAFETY: see `notes`.
         self.notes_at_end.map_or(Vec::new(), |notes| lines(unsafe { text(notes()) }))
     }
 
@@ -235,7 +235,7 @@ impl Driver for CDriver {
 }
 
 impl CDriver {
-    /// The system of a run, as the driver's table has it and as the protocol has it.
+    /// The system of a run, in the form of the driver's table and of the protocol.
     fn entry(&self, prepare: &Prepare) -> Result<(CSystem, System), Error> {
         let mut systems =
             CDriver::systems(self)?.into_iter().map(|entry| (entry, entry.describe()));
@@ -243,12 +243,11 @@ impl CDriver {
         found.ok_or_else(|| Error::new(format!("no system {}", prepare.system)))
     }
 
-    /// The system of a run.
     fn system(&self, prepare: &Prepare) -> Result<System, Error> {
         self.entry(prepare).map(|(_, system)| system)
     }
 
-    /// One role of a run that makes sense.
+    /// Opens one role of a run, after checking that it is valid.
     fn opened(&self, prepare: &Prepare) -> Result<Arc<COpened>, Error> {
         Driver::check(self, prepare)?;
         let system = self.system(prepare)?;
@@ -264,7 +263,7 @@ impl CDriver {
     }
 }
 
-/// A `struct myelin_bench_prepare` with the texts that it points to.
+/// A `struct myelin_bench_prepare` and the texts that it points to.
 struct PrepareWithTexts<'a> {
     prepare: CPrepare,
     _texts: Vec<CString>,
@@ -327,7 +326,7 @@ impl<'a> PrepareWithTexts<'a> {
     }
 }
 
-/// Whether ping publishes and does not take.
+/// Whether ping publishes without taking.
 fn is_one_way(workload: Workload) -> bool {
     workload.is_one_way() || workload == Workload::Publish
 }
@@ -335,7 +334,7 @@ fn is_one_way(workload: Workload) -> bool {
 /// A daemon that the driver has started.
 struct CDaemon {
     driver: CDriver,
-    /// Null once it has been stopped.
+    /// Null after it was stopped.
     context: *mut c_void,
 }
 
@@ -369,7 +368,7 @@ impl Drop for CDaemon {
     }
 }
 
-/// What a function of a driver has returned.
+/// Checks the return value of a driver's function.
 #[inline]
 fn checked(status: c_int, call: &str) -> Result<c_int, Error> {
     if status >= 0 {
@@ -391,5 +390,5 @@ fn lines(text: String) -> Vec<String> {
     text.lines().map(str::to_owned).collect()
 }
 
-/// Processes of a daemon.
+/// Limit of a daemon's processes.
 const PIDS_MAX: usize = 64;

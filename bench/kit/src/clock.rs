@@ -1,9 +1,9 @@
 //! The one clock of a run: `CLOCK_MONOTONIC` in nanoseconds, or one of two clocks for self-tests.
 //!
-//! `CLOCK_MONOTONIC` is the same for all processes of a host, so a time stamped by one process may
-//! be subtracted from one stamped by another. The virtual clock stands still until its owner
-//! advances it; the synthetic driver uses it to inject delays that are exact by construction. The
-//! shifted clock is that of another host, as far as anybody can see who compares the two.
+//! `CLOCK_MONOTONIC` is the same for all processes of a host, so stamps of different processes can
+//! be subtracted. The virtual clock stands still until its owner advances it; the synthetic driver
+//! uses it to inject delays that are exact by construction. The shifted clock looks like that of
+//! another host.
 
 mod shift;
 
@@ -20,9 +20,9 @@ pub enum Clock {
     /// `CLOCK_MONOTONIC`.
     #[default]
     Monotonic,
-    /// Time that moves only when told to.
+    /// Time that moves only when it is set.
     Virtual(Arc<AtomicU64>),
-    /// `CLOCK_MONOTONIC` of a host that has another origin and another pace.
+    /// `CLOCK_MONOTONIC` with another origin and another rate, like that of another host.
     Shifted(Shift),
 }
 
@@ -43,8 +43,9 @@ impl Clock {
         }
     }
 
-    /// What this clock reads when `CLOCK_MONOTONIC` of this host reads `at_ns`. Of the virtual clock
-    /// `at_ns` itself: it begins at a time of `CLOCK_MONOTONIC` and has no other relation to it.
+    /// The reading of this clock when `CLOCK_MONOTONIC` of this host reads `at_ns`. For the virtual
+    /// clock this is `at_ns` itself: it begins at a time of `CLOCK_MONOTONIC` and has no other
+    /// relation to it.
     pub fn at_monotonic(&self, at_ns: u64) -> u64 {
         match self {
             Clock::Monotonic | Clock::Virtual(_) => at_ns,
@@ -64,7 +65,7 @@ impl Clock {
         }
     }
 
-    /// A virtual clock jumps to `at_ns`; the real one takes no notice.
+    /// Moves a virtual clock to `at_ns`; does nothing to the real one.
     pub(crate) fn jump_to(&self, at_ns: u64) {
         if let Clock::Virtual(_) = self {
             self.sleep_until(at_ns);
@@ -72,22 +73,22 @@ impl Clock {
     }
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds. Some 20 ns through the vDSO; see [`calibrate`].
+/// `CLOCK_MONOTONIC` in nanoseconds. Takes some 20 ns through the vDSO; see [`calibrate`].
 #[inline(always)]
 pub fn monotonic_ns() -> u64 {
     read_ns(libc::CLOCK_MONOTONIC)
 }
 
-/// A clock that always exists on Linux, in nanoseconds.
+/// Reads a clock that always exists on Linux, in nanoseconds.
 #[inline(always)]
 pub(crate) fn read_ns(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec; of a clock that does not exist it stays as it is.
+    // SAFETY: `time` is a valid timespec; it stays unchanged if the clock does not exist.
     unsafe { libc::clock_gettime(clock, &mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
-/// The CPU this thread runs on; with glibc 2.35 or newer a plain load from the rseq area.
+/// The CPU this thread runs on; with glibc 2.35 or newer just a load from the rseq area.
 #[inline(always)]
 pub fn cpu() -> u16 {
     // SAFETY: sched_getcpu has no preconditions.
@@ -115,18 +116,18 @@ fn sleep_until_monotonic(at_ns: u64) {
     }
 }
 
-/// What reading the clock costs and how finely it counts, in nanoseconds.
+/// The duration of reading the clock and its resolution, in nanoseconds.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Mean distance of two reads (the slowest 1 % left out) one after the other: the cost of a read.
+    /// Mean distance of two consecutive reads, without the slowest 1 %: the duration of a read.
     pub read_ns: f64,
-    /// Smallest non-zero distance seen between two reads: the step, as far as it can be seen.
+    /// Smallest non-zero distance between two reads: the resolution, if it is visible.
     pub step_ns: u64,
-    /// Largest distance seen: an interruption of this thread by something else.
+    /// Largest distance between two reads: an interruption of this thread.
     pub worst_ns: u64,
 }
 
-/// Reads the clock [`CALIBRATION_READS`] times and says what that cost. Takes about 2 ms.
+/// Reads the clock [`CALIBRATION_READS`] times and returns its costs. Takes about 2 ms.
 pub fn calibrate() -> Calibration {
     let mut gaps = Vec::with_capacity(CALIBRATION_READS);
     let begin = monotonic_ns();

@@ -1,5 +1,5 @@
-//! How this host's clocks are kept, by its own account: what its wall clock reads beside the clock of
-//! the run, whether the kernel holds it for synchronised, and what PTP says where linuxptp runs.
+//! How this host's clocks are synchronised, by its own account: its wall clock against the clock of
+//! the run, whether the kernel considers it synchronised, and PTP's state if linuxptp runs.
 
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 use crate::clock::{Clock, read_ns};
 use crate::protocol::{Keeping, Ptp};
 
-/// Looks now. Takes some milliseconds, up to a second where PTP runs.
+/// Reads the current state. Takes some milliseconds, up to a second if PTP runs.
 pub(crate) fn observe(clock: &Clock) -> Keeping {
     let (is_synchronised, error_max_ns) = kernel();
     let ptp = Path::new(PTP4L).exists().then(ask_ptp).flatten();
     Keeping { is_synchronised, error_max_ns, clock: identity(clock), ptp, ..read(clock) }
 }
 
-/// Which CLOCK_MONOTONIC it is: one for each boot, and for each time namespace of it
+/// Identifies a CLOCK_MONOTONIC: there is one for each boot and for each time namespace
 /// (time_namespaces(7), since Linux 5.6).
 fn identity(clock: &Clock) -> Option<String> {
     let Clock::Monotonic = clock else { return None };
@@ -24,8 +24,8 @@ fn identity(clock: &Clock) -> Option<String> {
     Some(format!("{} {}", boot.trim(), namespace.display()))
 }
 
-/// Both clocks at once: the wall clock between two reads of the other, those nearest to each other
-/// of several.
+/// Reads both clocks at once: the wall clock between two reads of the other. It makes several
+/// attempts and uses the one with the shortest distance.
 fn read(clock: &Clock) -> Keeping {
     let one = |_| {
         let before_ns = clock.now();
@@ -36,7 +36,7 @@ fn read(clock: &Clock) -> Keeping {
     (0..READS).map(one).min_by_key(|keeping| keeping.width_ns).unwrap_or_default()
 }
 
-/// adjtimex(2), which changes nothing with no modes set.
+/// adjtimex(2); with no modes set it changes nothing.
 fn kernel() -> (bool, u64) {
     // SAFETY: all-zero bytes are a valid timex.
     let mut state: libc::timex = unsafe { std::mem::zeroed() };
@@ -46,7 +46,7 @@ fn kernel() -> (bool, u64) {
     (is_synchronised, u64::try_from(state.maxerror).unwrap_or(0) * 1_000)
 }
 
-/// linuxptp's management client; `None` if it is not there or says nothing in time.
+/// Asks linuxptp's management client; `None` if it is missing or does not answer in time.
 fn ask_ptp() -> Option<Ptp> {
     let mut child = Command::new("pmc")
         .args(["-u", "-b", "0", "GET TIME_STATUS_NP"])
@@ -59,7 +59,7 @@ fn ask_ptp() -> Option<Ptp> {
     parse(&String::from_utf8_lossy(&text.stdout))
 }
 
-/// Whether a program of which little is printed has ended; it is killed if not.
+/// Whether a program with little output has ended in time; otherwise it is killed.
 fn ends_in_time(child: &mut Child) -> bool {
     let deadline = Instant::now() + PMC_LIMIT;
     while Instant::now() < deadline {
@@ -74,7 +74,7 @@ fn ends_in_time(child: &mut Child) -> bool {
     false
 }
 
-/// The answer to GET TIME_STATUS_NP, as pmc(8) prints it.
+/// Parses the answer to GET TIME_STATUS_NP, as pmc(8) prints it.
 fn parse(text: &str) -> Option<Ptp> {
     let value = |key: &str| {
         let mut lines = text.lines().map(str::split_whitespace);
@@ -87,7 +87,7 @@ fn parse(text: &str) -> Option<Ptp> {
 }
 
 const READS: u32 = 20;
-/// Where ptp4l(8) listens to its management.
+/// The management socket of ptp4l(8).
 const PTP4L: &str = "/var/run/ptp4l";
 const PMC_LIMIT: Duration = Duration::from_secs(1);
 

@@ -1,4 +1,4 @@
-//! Across hosts: what the clock of pong's host reads, asked over the path that is measured.
+//! Across hosts: reads the clock of pong's host over the measured path.
 //!
 //! ```text
 //! index 0, ping's host       asked ──────▶ heard        index 1, pong's host
@@ -8,15 +8,15 @@
 //! burst │ ···  ·  · ··   ·  ···  ·   · │ burst
 //! start   now and then, at random        stop
 //! ```
-//! Stamps are taken in user space, on the clock that messages are stamped with. A process that the
-//! scheduler runs late, or a core that wakes slowly, lengthens an exchange; it cannot shift what
-//! the exchange proves, which is that the two clocks differ by no more than answered − returned and
-//! no less than heard − asked. The lab goes by the exchanges that took least, so neither process
-//! is pinned or given priority: that would take from what is measured. Requests come in threes,
-//! each as soon as the one before is answered: the first wakes both hosts, and the last finds them
-//! awake. They come at random times, so as not to meet every message of a rate, or none. Some 30
-//! requests of 64 bytes a second, at about 15 µs of CPU each on either host, are under a thousandth
-//! of a core.
+//! Stamps are taken in user space, on the clock that also stamps messages. An exchange proves that
+//! the clocks differ by at most answered − returned and at least heard − asked. A late scheduler or
+//! a core that wakes slowly makes an exchange longer, but not wrong. The lab relies on the shortest
+//! exchanges, so neither process is pinned or gets priority, which would take resources from the
+//! measured system. Requests come in threes, each as soon as the previous one is answered: the
+//! first wakes both hosts, and the last finds them awake. They come at random times, so that they
+//! do not coincide with every message of a rate or with none. There are some 30 requests of 64
+//! bytes per second. At about 15 µs of CPU each on either host they take less than a thousandth of
+//! a core.
 
 mod request;
 
@@ -33,7 +33,7 @@ use crate::error::Error;
 use crate::network::CLOCK;
 use crate::protocol::{Done, Exchange, Network};
 
-/// The side that asks.
+/// The side that sends requests.
 pub(crate) struct Client {
     socket: UdpSocket,
     clock: Clock,
@@ -43,18 +43,18 @@ pub(crate) struct Client {
 }
 
 impl Client {
-    /// Bound to its port; asks nothing yet.
+    /// Binds to its port; sends no request yet.
     pub(crate) fn new(network: &Network, clock: Clock) -> Result<Self, Error> {
         let socket = bind(network)?;
         let peer = network.peer_at(CLOCK);
-        // From now on the kernel drops what comes from elsewhere.
+        // From here on the kernel drops packets from elsewhere.
         socket.connect(peer).map_err(|error| failed("connecting to", peer, &error))?;
-        // No secret to hide, but one that no earlier process has used.
+        // It needs not be secret, but no earlier process may have used it.
         let secret = mix(u64::from(std::process::id()), Clock::Monotonic.now());
         Ok(Client { socket, clock, secret, done: Done::default(), kept: Kept::default() })
     }
 
-    /// Asks until `stop` is set, and a little longer.
+    /// Sends requests until `stop` is set, and a last burst after that.
     pub(crate) fn run(mut self, stop: &AtomicBool) -> Done {
         self.done.begin_ns = self.clock.now();
         self.burst();
@@ -91,8 +91,8 @@ impl Client {
         }
     }
 
-    /// `None` if no answer came in time. That the network is down, or the other side is not there
-    /// yet, is no more than that.
+    /// One exchange; `None` if no answer came in time. A network that is down, or another side that
+    /// has not started yet, is no error.
     fn ask(&mut self) -> Option<Exchange> {
         let request = Request { secret: self.secret, number: self.done.sent };
         self.done.sent += 1;
@@ -117,13 +117,13 @@ impl Client {
         }
     }
 
-    /// Evenly distributed about its mean.
+    /// A random pause, uniformly distributed.
     fn spacing_ns(&self) -> u64 {
         SPACING_NS_MIN + mix(self.secret, self.done.sent) % (SPACING_NS_MAX - SPACING_NS_MIN)
     }
 }
 
-/// The side that answers; asleep in the kernel but for that.
+/// The side that answers; it sleeps in the kernel otherwise.
 pub(crate) struct Server {
     socket: UdpSocket,
     clock: Clock,
@@ -131,14 +131,14 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// Bound to its port; answers from [`run`](Self::run) on.
+    /// Binds to its port; answers from [`run`](Self::run) on.
     pub(crate) fn new(network: &Network, clock: Clock) -> Result<Self, Error> {
         let socket = bind(network)?;
         socket.set_read_timeout(Some(STOP_CHECK))?;
         Ok(Server { socket, clock, network: network.clone() })
     }
 
-    /// Answers until `stop` is set, and then until nobody has asked for [`QUIET`].
+    /// Answers until `stop` is set, and then until no request has come for [`QUIET`].
     pub(crate) fn run(self, stop: &AtomicBool) -> Done {
         let mut done = Done { begin_ns: self.clock.now(), ..Done::default() };
         let mut stopping: Option<Instant> = None;
@@ -159,7 +159,7 @@ impl Server {
         done
     }
 
-    /// Whether it was asked, within [`STOP_CHECK`].
+    /// Whether a request came within [`STOP_CHECK`].
     fn answer_one(&self, done: &mut Done) -> bool {
         let mut bytes = [0; REQUEST_BYTES + 1];
         let received = self.socket.recv_from(&mut bytes);
@@ -168,7 +168,7 @@ impl Server {
             Ok(received) => received,
             Err(error) => {
                 if !matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) {
-                    std::thread::sleep(STOP_CHECK); // and see whether the network comes back
+                    std::thread::sleep(STOP_CHECK); // then see whether the network is back
                 }
                 return false;
             }
@@ -180,7 +180,7 @@ impl Server {
         done.received += 1;
         let mut answer = request.answer(heard_ns);
         stamp(&mut answer, self.clock.now());
-        // An answer that cannot leave is one that was lost.
+        // An answer that cannot be sent counts as lost.
         done.sent += u64::from(self.socket.send_to(&answer, from).is_ok());
         true
     }
@@ -196,14 +196,14 @@ fn failed(doing: &str, address: SocketAddr, error: &io::Error) -> Error {
         .remedy("choose another port for the run, or see whether the host has this address")
 }
 
-/// The exchanges of a run, however long, evenly over its length: of each so many in a row, the one
-/// that took least. What is thrown away would not have been used.
+/// A selection of the exchanges, evenly over the length of a run: the shortest of every few in a
+/// row. The dropped ones would not have been used.
 #[derive(Default)]
 struct Kept {
     exchanges: Vec<Exchange>,
-    /// The last of `exchanges` stands for so many.
+    /// How many exchanges the last of `exchanges` represents.
     last: u32,
-    /// And may stand for 2 to the power of this.
+    /// Each entry represents up to 2 to the power of this.
     doublings: u32,
 }
 
@@ -230,24 +230,24 @@ fn quicker(one: Exchange, other: Exchange) -> Exchange {
     if other.delay_ns() < one.delay_ns() { other } else { one }
 }
 
-/// Requests one after the other.
+/// Requests of a train, one after the other.
 const TRAIN: u32 = 3;
 /// Trains of a burst: some 200 requests in a third of a second.
 const BURST_TRAINS: u32 = 64;
 const BURST_SPACING: Duration = Duration::from_millis(5);
-/// A burst over a path that loses much, or is slow, ends early.
+/// Limit of a burst over a slow path or one with much loss.
 const BURST_LIMIT: Duration = Duration::from_millis(700);
-/// Between the trains of a run: 10 a second on average.
+/// Least time between the trains of a run; there are 10 per second on average.
 const SPACING_NS_MIN: u64 = 50_000_000;
 const SPACING_NS_MAX: u64 = 150_000_000;
-/// An answer that takes longer is not waited for; it would tell little.
+/// Slower answers are ignored; they would say little.
 const ANSWER_LIMIT: Duration = Duration::from_millis(500);
-/// How many are kept, an even number: more than two minutes of them all.
+/// Limit of the stored exchanges, an even number: enough for all of more than two minutes.
 const EXCHANGES_MAX: usize = 4_096;
-/// How often a side that nobody asks looks whether it should stop.
+/// How often a side without requests checks whether to stop.
 const STOP_CHECK: Duration = Duration::from_millis(200);
-/// The other side's last burst comes after its own stop, and is over within the time of a request
-/// under way, of a burst, and of its last request: in less than two seconds.
+/// The other side sends its last burst after its own stop. Counting an open request, the burst and
+/// its last request, it is done in less than two seconds.
 const QUIET: Duration = Duration::from_millis(400);
 const LINGER_LIMIT: Duration = Duration::from_millis(1_800);
 
@@ -266,7 +266,7 @@ mod tests {
         Network { interface: "lo".into(), own, peer, port }
     }
 
-    /// Ports that nobody has now, of all of 127.0.0.0/8; the place is the clock's.
+    /// Ports that are free on all of 127.0.0.0/8; the last of them is the clock's.
     fn free_port() -> u16 {
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         socket.local_addr().unwrap().port() - CLOCK
@@ -333,7 +333,7 @@ mod tests {
         let mut kept = Kept::default();
         let count = 10 * EXCHANGES_MAX as u64 + 77;
         for number in 0..count {
-            // Every eighth is quick.
+            // Every eighth exchange is fast.
             kept.add(exchange(1000 * number, if number % 8 == 3 { 10 } else { 100 }));
         }
         let exchanges = kept.exchanges;

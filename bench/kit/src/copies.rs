@@ -1,9 +1,9 @@
-//! What the receiving end of an image run does with each frame: it copies it twice, by `memcpy` and
-//! by stores that go past the caches, each timed.
+//! The copies that the receiving end of an image run makes of each frame: one by `memcpy`, one by
+//! stores that bypass the caches, each timed.
 
 use crate::clock::Clock;
 
-/// Two buffers to copy frames to, faulted in, and which copy comes first.
+/// Two prefaulted buffers for copies of frames, and which copy comes first.
 pub struct Copies {
     by_memcpy: Buffer,
     by_streaming: Buffer,
@@ -12,7 +12,7 @@ pub struct Copies {
 }
 
 impl Copies {
-    /// For messages of up to `bytes`.
+    /// Buffers for messages of up to `bytes`.
     pub fn new(bytes: usize) -> Self {
         Copies {
             by_memcpy: Buffer::new(bytes),
@@ -22,9 +22,9 @@ impl Copies {
         }
     }
 
-    /// Copies as much of `frame` as fits, both ways; how long the `memcpy` and the streaming copy
-    /// took, in nanoseconds. Which comes first alternates: the second finds the frame in the caches
-    /// as far as it fits.
+    /// Copies as much of `frame` as fits, in both ways; returns the durations of the `memcpy` and
+    /// of the streaming copy, in nanoseconds. The order alternates, because the second copy finds
+    /// the frame in the caches as far as it fits.
     pub fn time(&mut self, frame: &[u8], clock: &Clock) -> (u32, u32) {
         let frame = &frame[..frame.len().min(self.by_memcpy.len)];
         self.memcpy_first = !self.memcpy_first;
@@ -48,33 +48,33 @@ fn timed(clock: &Clock, copy: impl FnOnce()) -> u32 {
     u32::try_from(clock.now() - before_ns).unwrap_or(u32::MAX)
 }
 
-/// A call, so that the copy is not left out although nobody reads it.
+/// Not inlined, so that the compiler keeps a copy that nobody reads.
 #[inline(never)]
 fn memcpy(to: &mut [u8], from: &[u8]) {
     to.copy_from_slice(from);
     std::hint::black_box(to);
 }
 
-/// How to copy past the caches.
+/// Ways to copy around the caches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Streaming {
-    /// x86-64 with AVX: `vmovntdq`, 32 bytes a store.
+    /// x86-64 with AVX: `vmovntdq`, 32 bytes per store.
     #[cfg(target_arch = "x86_64")]
     Avx,
-    /// Any x86-64: `movntdq`, 16 bytes a store.
+    /// Any x86-64: `movntdq`, 16 bytes per store.
     #[cfg(target_arch = "x86_64")]
     Sse2,
-    /// There are none here: `memcpy` once more.
+    /// Without such stores: a second `memcpy`.
     Memcpy,
 }
 
 impl Streaming {
-    /// The widest stores this processor has.
+    /// The widest stores of this processor.
     pub fn best() -> Self {
         Self::all()[0]
     }
 
-    /// What this processor can do, best first.
+    /// The ways that this processor supports, best first.
     pub fn all() -> &'static [Streaming] {
         #[cfg(target_arch = "x86_64")]
         return match is_x86_feature_detected!("avx") {
@@ -85,15 +85,16 @@ impl Streaming {
         return &[Streaming::Memcpy];
     }
 
-    /// Copies `from` to `to`, which is as long. When it returns, other cores see the copy in the
-    /// order of later stores, as after any copy.
+    /// Copies `from` to `to`, which have the same length. Afterwards other cores see the copy
+    /// before later stores, as after any copy.
     ///
     /// # Panics
     /// If the two differ in length.
     pub fn copy(self, to: &mut [u8], from: &[u8]) {
         assert_eq!(to.len(), from.len(), "a copy is as long as what it copies");
         match self {
-            // SAFETY: `all` offers it only where the processor has AVX; both slices are as long.
+            // SAFETY: `all` offers it only if the processor has AVX; both slices have the same
+            // length.
             #[cfg(target_arch = "x86_64")]
             Streaming::Avx => unsafe { x86::copy_avx(to, from) },
             #[cfg(target_arch = "x86_64")]
@@ -110,15 +111,15 @@ mod x86 {
         _mm256_stream_si256,
     };
 
-    /// One cache line for each turn of the loop, between the bytes before the first line of `to` and
-    /// those behind its last.
+    /// Copies one cache line per iteration. The bytes before the first whole line of `to` and after
+    /// its last are copied separately.
     #[target_feature(enable = "avx")]
     pub fn copy_avx(to: &mut [u8], from: &[u8]) {
         let (to, from) = copy_ends(to, from);
         let lines = to.chunks_exact_mut(LINE_BYTES).zip(from.chunks_exact(LINE_BYTES));
         for (to, from) in lines {
             let (to, from) = (to.as_mut_ptr().cast::<__m256i>(), from.as_ptr().cast::<__m256i>());
-            // SAFETY: both chunks have 64 bytes, and that of `to` begins at a multiple of 64.
+            // SAFETY: both chunks have 64 bytes, and that of `to` is aligned to 64.
             unsafe {
                 let halves = [_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1))];
                 _mm256_stream_si256(to, halves[0]);
@@ -128,13 +129,13 @@ mod x86 {
         _mm_sfence();
     }
 
-    /// As [`copy_avx`].
+    /// See [`copy_avx`].
     pub fn copy_sse2(to: &mut [u8], from: &[u8]) {
         let (to, from) = copy_ends(to, from);
         let lines = to.chunks_exact_mut(LINE_BYTES).zip(from.chunks_exact(LINE_BYTES));
         for (to, from) in lines {
             let (to, from) = (to.as_mut_ptr().cast::<__m128i>(), from.as_ptr().cast::<__m128i>());
-            // SAFETY: as above; the processor has SSE2, as x86-64 includes it.
+            // SAFETY: as above; every x86-64 processor has SSE2.
             unsafe {
                 let quarters = [0, 1, 2, 3].map(|at| _mm_loadu_si128(from.add(at)));
                 for (at, quarter) in quarters.into_iter().enumerate() {
@@ -146,7 +147,7 @@ mod x86 {
         unsafe { _mm_sfence() };
     }
 
-    /// Copies what is not part of a whole line of `to`; the lines are left.
+    /// Copies the ends of `to` that are not whole lines; returns the lines.
     fn copy_ends<'a>(to: &'a mut [u8], from: &'a [u8]) -> (&'a mut [u8], &'a [u8]) {
         let head = to.as_ptr().align_offset(LINE_BYTES).min(to.len());
         let (to_head, to) = to.split_at_mut(head);
@@ -162,7 +163,7 @@ mod x86 {
     const LINE_BYTES: usize = 64;
 }
 
-/// Memory that begins at a page, every page touched.
+/// Page-aligned memory of which every page was touched.
 struct Buffer {
     memory: Vec<u8>,
     at: usize,
@@ -171,7 +172,7 @@ struct Buffer {
 
 impl Buffer {
     fn new(len: usize) -> Self {
-        // Ones, as zeros would be left to the kernel to map later.
+        // Ones, because the kernel would map zeros only later.
         let memory = vec![1u8; len + PAGE_BYTES];
         let at = memory.as_ptr().align_offset(PAGE_BYTES).min(PAGE_BYTES);
         Buffer { memory, at, len }

@@ -1,24 +1,24 @@
-//! What a driver says when something failed.
+//! Errors of a driver.
 
 use std::ops::Deref;
 
 use serde::{Deserialize, Serialize};
 
-/// Why something failed, and what the user can do about it. One word wide: what a call between two
-/// stamps returns is to fit into registers.
+/// Why something failed, and what the user can do about it. One word wide, so that the results of
+/// calls between two stamps fit into registers.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("{}", self.message)]
 pub struct Error(Box<Reason>);
 
-/// What an [`Error`] says, in the protocol, too.
+/// The contents of an [`Error`], also in the protocol.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct Reason {
     /// What went wrong, in one line.
     pub message: String,
-    /// What to do about it, in one line; empty when there is nothing to say.
+    /// What to do about it, in one line; may be empty.
     #[serde(default)]
     pub remedy: String,
-    /// The key of the scenario's `[options.<driver>]` table that is to blame; empty if none is.
+    /// The key of the scenario's `[options.<driver>]` table that caused the error; may be empty.
     #[serde(default)]
     pub key: String,
 }
@@ -30,21 +30,21 @@ impl Error {
         Reason { message: message.into(), ..Reason::default() }.into()
     }
 
-    /// The same error with a remedy.
+    /// Adds a remedy.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.0.remedy = remedy.into();
         self
     }
 
-    /// The same error, blamed on a key of the scenario's `[options.<driver>]` table.
+    /// Names the key of the scenario's `[options.<driver>]` table that caused the error.
     #[must_use]
     pub fn key(mut self, key: impl Into<String>) -> Self {
         self.0.key = key.into();
         self
     }
 
-    /// What it says.
+    /// The contents of the error.
     pub fn into_reason(self) -> Reason {
         *self.0
     }

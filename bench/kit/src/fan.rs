@@ -1,9 +1,9 @@
-//! The measuring loop of a publish run: ping publishes and is not answered, pong polls all
-//! subscribers in turn and takes everything they get.
+//! The measuring loop of a publish run: ping publishes without answers, pong polls all subscribers
+//! in turn and takes everything they receive.
 //!
-//! Between the two stamps of a record stands the publish call alone, with loan and fill where the
-//! system has loans; not timed apart, so that one clock read, half of it at each end, is all the
-//! bench adds (see `docs/explanation/measurement.md`). Pong records nothing: it counts.
+//! Between the two stamps of a record there is only the publish call, including loan and fill if
+//! the system has loans. These are not timed separately, so the bench adds just one clock read,
+//! half of it at each end (see `docs/explanation/measurement.md`). Pong counts and records nothing.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -18,7 +18,7 @@ use crate::samples::SampleFile;
 use crate::transfer::{Limit, Sent, send};
 
 /// Publishes `prepare.messages` messages (or for `prepare.duration_ns`) from `start_ns` on, and
-/// records each call. Ends early when `stop` is set or when the sample file is full.
+/// records each call. Ends early if `stop` is set or the sample file is full.
 pub fn ping(
     fan: &mut Fan,
     prepare: &Prepare,
@@ -31,7 +31,7 @@ pub fn ping(
     let publisher = publisher.ok_or_else(|| Error::new("this driver opened no publisher"))?;
     let mut outgoing = Outgoing::new(prepare.payload_bytes as usize);
     clock.sleep_until(start_ns);
-    // ORDER: Relaxed, the flag carries nothing else; so in the loops below.
+    // ORDER: Relaxed, the flag carries nothing else; the same in the loops below.
     for sequence in 0..prepare.warmup_messages {
         if stop.load(Ordering::Relaxed) {
             break;
@@ -66,8 +66,8 @@ pub fn ping(
     Ok(done)
 }
 
-/// Takes what comes until `stop` is set and nothing more comes. What a subscriber misses is not an
-/// error. [`SILENT`] of the counts says how many subscribers never took anything.
+/// Takes messages until `stop` is set and no more arrive. Missing messages are not an error.
+/// [`SILENT`] of the counts is the number of subscribers that never took anything.
 pub fn pong(fan: &mut Fan, prepare: &Prepare, stop: &AtomicBool) -> Result<Done, Error> {
     let (found, asked) = (fan.subscribers.len(), prepare.subscribers as usize);
     if found != asked {
@@ -115,7 +115,7 @@ fn publish(
 /// All subscribers of a run.
 struct Subscribers<'a> {
     subscribers: &'a mut [Box<dyn Subscriber>],
-    /// By subscriber: one more than the highest sequence number taken; 0 for none.
+    /// For each subscriber, the highest sequence number taken plus one; 0 if there is none.
     next: Vec<u64>,
     expected: Expected,
     done: Done,
@@ -128,7 +128,7 @@ impl<'a> Subscribers<'a> {
         Subscribers { subscribers: &mut fan.subscribers, next, expected, done: Done::default() }
     }
 
-    /// One message of each subscriber that has one; whether any had.
+    /// Takes one message from each subscriber that has one; returns whether any had.
     #[inline(always)]
     fn take_from_each(&mut self) -> Result<bool, Error> {
         let mut any = false;
@@ -142,7 +142,7 @@ impl<'a> Subscribers<'a> {
         Ok(any)
     }
 
-    /// What was published last may still be under way.
+    /// The last messages may still be on their way.
     fn drain(&mut self, clock: &Clock) -> Result<(), Error> {
         let (mut quiet_since_ns, end_ns) = (clock.now(), clock.now() + DRAIN_NS_MAX);
         while clock.now() < end_ns && clock.now() < quiet_since_ns + QUIET_NS {
@@ -156,7 +156,7 @@ impl<'a> Subscribers<'a> {
     }
 }
 
-/// What messages must be like.
+/// The expected properties of messages.
 #[derive(Clone, Copy)]
 pub(crate) struct Expected {
     warmup_messages: u64,
@@ -174,7 +174,7 @@ impl Expected {
     }
 }
 
-/// Books a message of one subscriber, whose next expected sequence number is `next`.
+/// Accounts for a message of one subscriber, whose next expected sequence number is `next`.
 #[inline(always)]
 pub(crate) fn note(done: &mut Done, expected: &Expected, message: &[u8], next: &mut u64) {
     let payload_bytes = expected.payload_bytes;
@@ -198,11 +198,11 @@ pub(crate) fn note(done: &mut Done, expected: &Expected, message: &[u8], next: &
     done.out_of_order += u64::from(!newest && !again);
 }
 
-/// In pong's `more`: subscribers that took nothing at all, not even of the warm-up.
+/// In pong's `more`: subscribers that took nothing at all, not even in the warm-up.
 pub const SILENT: &str = "silent_subscribers";
-/// Without anything to take for so long, pong has everything.
+/// If nothing arrives for this long, pong has everything.
 pub(crate) const QUIET_NS: u64 = 2_000_000;
-/// For so long at most pong goes on taking after it was told to stop.
+/// How long pong continues to take at most after it was stopped.
 const DRAIN_NS_MAX: u64 = 1_000_000_000;
-/// How often a pong without subscribers looks whether it should stop.
+/// How often a pong without subscribers checks whether to stop.
 const STOP_CHECK: Duration = Duration::from_millis(100);

@@ -1,8 +1,9 @@
-//! Ping's end of a flood: it publishes back to back, and then searches for the highest rate of which
-//! nothing is lost.
+//! Ping's end of a flood: it publishes back to back, then searches for the highest rate without
+//! loss.
 //!
-//! How many messages pong has taken ping reads from the head of pong's sample file, memory that both
-//! have mapped: the answer takes no way that is measured. Pong's end is that of any stream.
+//! Ping reads the number of messages that pong has taken from the header of pong's sample file,
+//! which both have mapped. So that number does not use the measured path. Pong's end is the same as
+//! in any stream.
 //!
 //! ```text
 //! warm-up │ back to back, recorded │ quiet │ a rate on trial │ quiet │ another │ … │ the best, confirmed
@@ -22,12 +23,12 @@ use crate::samples::SampleFile;
 use crate::stream::keep;
 use crate::transfer::Limit;
 
-/// See the module.
+/// Ping's end of a flood; see the module.
 pub(crate) struct Flood {
     outgoing: Outgoing,
     clock: Clock,
     heard: SampleFile,
-    /// Messages of the search so far.
+    /// Messages sent in the search so far.
     probes: u64,
 }
 
@@ -42,7 +43,7 @@ impl Flood {
     }
 
     /// Publishes from `start_ns` on for `prepare.duration_ns` or `prepare.messages`, searches, and
-    /// says goodbye. Ends early when `stop` is set.
+    /// sends its goodbye. Ends early if `stop` is set.
     pub(crate) fn run(
         &mut self,
         prepare: &Prepare,
@@ -100,8 +101,8 @@ impl Flood {
         Ok(done)
     }
 
-    /// Whether the system keeps up with `rate_hz` for `seconds`: the schedule is kept, and nothing
-    /// is lost.
+    /// Whether the system sustains `rate_hz` for `seconds`: the schedule is kept, and nothing is
+    /// lost.
     fn hold(
         &mut self,
         prepare: &Prepare,
@@ -131,7 +132,7 @@ impl Flood {
         Ok(self.heard.exchanges() - taken_before >= messages)
     }
 
-    /// Waits until pong has taken all that it will take.
+    /// Waits until pong has taken everything that will arrive.
     fn quiet(&self, stop: &AtomicBool) {
         let (mut taken, mut since_ns) = (self.heard.exchanges(), self.clock.now());
         let end_ns = since_ns + QUIET_NS_MAX;
@@ -148,16 +149,17 @@ impl Flood {
     }
 }
 
-/// Finds the highest rate that holds, by bisection of its logarithm, beginning at what was taken of
-/// the flood: a system may hold less than that, or, unless it is flooded, more.
+/// Finds the highest sustained rate by bisection of its logarithm, beginning at the rate that pong
+/// took during the flood. A system may sustain less than that; some sustain more when they are not
+/// flooded.
 struct Search {
-    /// Known to hold; 0 for none.
+    /// A sustained rate; 0 if none is known.
     low_hz: f64,
-    /// Known not to; infinite for none.
+    /// A rate that is not sustained; infinite if none is known.
     high_hz: f64,
     next_hz: f64,
     trials: u32,
-    /// How often the best was tried once more, for longer.
+    /// Number of longer trials of the best rate.
     confirmations: u32,
     is_confirmed: bool,
 }
@@ -167,7 +169,7 @@ impl Search {
         Search {
             low_hz: 0.0,
             high_hz: f64::INFINITY,
-            // What was not taken of a flood at all is not worth a search.
+            // If nothing of the flood was taken, a search is pointless.
             next_hz: if first_hz > 0.0 { first_hz.max(RATE_HZ_MIN) } else { 0.0 },
             trials: 0,
             confirmations: 0,
@@ -175,7 +177,7 @@ impl Search {
         }
     }
 
-    /// The rate to try; `None` at the end.
+    /// The next rate to try; `None` at the end.
     fn next(&self) -> Option<f64> {
         let is_over = self.is_confirmed
             || self.next_hz < RATE_HZ_MIN
@@ -183,12 +185,12 @@ impl Search {
         (!is_over).then_some(self.next_hz)
     }
 
-    /// How long to try it.
+    /// Duration of the trial.
     fn seconds(&self) -> f64 {
         if self.is_narrow() { CONFIRMATION_S } else { TRIAL_S }
     }
 
-    /// Whether the last rate asked for held.
+    /// Records whether the last rate was sustained.
     fn note(&mut self, holds: bool) {
         if self.is_narrow() {
             self.confirmations += 1;
@@ -211,40 +213,41 @@ impl Search {
         };
     }
 
-    /// What is left to do is to confirm.
+    /// Whether only confirmations are left.
     fn is_narrow(&self) -> bool {
         self.low_hz > 0.0 && (self.high_hz < self.low_hz * NARROW || self.trials >= TRIALS_MAX)
     }
 
-    /// The highest rate that has held for as long as a confirmation takes; 0 for none.
+    /// The highest rate that was sustained for a confirmation; 0 if there is none.
     fn found(&self) -> f64 {
         if self.is_confirmed { self.low_hz } else { 0.0 }
     }
 }
 
-/// In ping's `more`: messages that pong has taken while ping published back to back.
+/// In ping's `more`: messages that pong took while ping published back to back.
 pub const TAKEN: &str = "taken_meanwhile";
-/// In ping's `more`: the highest rate that holds, in messages per 1000 s; 0 if none was found.
+/// In ping's `more`: the highest sustained rate, in messages per 1000 s; 0 if none was found.
 pub const LOSSLESS: &str = "lossless_per_1000_s";
 
 const TRIAL_S: f64 = 0.25;
 const CONFIRMATION_S: f64 = 0.75;
 const TRIAL_MESSAGES_MIN: u64 = 10;
-/// A trial that takes so many times as long as it should, and a moment, has failed.
+/// A trial fails if it takes longer than planned by this factor and a moment.
 const LATE_MAX: f64 = 1.01;
 const LATE_NS_MAX: u64 = 10_000_000;
 const STEP_UP: f64 = 1.5;
 const STEP_DOWN: f64 = 0.5;
-/// After a confirmation that failed.
+/// Factor for the next rate after a failed confirmation.
 const STEP_BACK: f64 = 0.9;
-/// The search ends when the highest rate that holds and the lowest that does not are so near.
+/// The search ends when the highest sustained and the lowest unsustained rate differ by at most
+/// this factor.
 const NARROW: f64 = 1.05;
 const TRIALS_MAX: u32 = 24;
 const CONFIRMATIONS_MAX: u32 = 12;
 const RATE_HZ_MIN: f64 = 0.5;
-/// Without anything taken for so long, pong has everything.
+/// If nothing is taken for this long, pong has everything.
 const QUIET_NS: u64 = 20_000_000;
-/// However much is under way.
+/// Limit of that wait, however many messages are on their way.
 const QUIET_NS_MAX: u64 = 2_000_000_000;
 
 #[cfg(test)]
@@ -252,7 +255,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What is found where every rate up to `capacity_hz` holds.
+    /// The rate found if every rate up to `capacity_hz` is sustained.
     fn found(first_hz: f64, capacity_hz: f64) -> f64 {
         let mut search = Search::new(first_hz);
         while let Some(rate_hz) = search.next() {

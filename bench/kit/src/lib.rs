@@ -1,5 +1,5 @@
-//! What every driver of `myelin bench` links: the clock, the sample file, the line protocol and the
-//! measuring loop, so that every system is timed by the same code.
+//! The library in every driver of `myelin bench`: the clock, the sample file, the line protocol and
+//! the measuring loops. So the same code times every system.
 //!
 //! A driver supplies a [`Driver`]: which systems it can run and how to open their two ends. The kit
 //! supplies the program: `fn main() -> ExitCode { myelin_bench_kit::main(&MyDriver) }`. C and C++
@@ -9,17 +9,17 @@
 //! lab ──JSON line on stdin──▶ session ─▶ a workload ─▶ Publisher / Subscriber (the adaptor)
 //! lab ◀─JSON line on stdout── session        └─▶ sample file (memory the lab has mapped too)
 //!
-//! workloads  pingpong      round trips; callback_pong: pong's end where it is called
-//!            fan           publish; calls: the same to callbacks of one process
+//! workloads  pingpong      round trips; callback_pong: pong's end if the system calls it
+//!            fan           publish; calls: the same with callbacks in one process
 //!            stream        streams and images between processes; one_process: within one
 //!              ├─ arrivals     when messages are due
 //!              ├─ outgoing     fills, stamps and publishes
-//!              ├─ pace         waits until they are
-//!              └─ accounting   what has come: numbers, sequence_window, copies
-//!            flood         as fast as it goes, and the highest rate of which nothing is lost
+//!              ├─ pace         waits until messages are due
+//!              └─ accounting   what has arrived: numbers, sequence_window, copies
+//!            flood         as fast as possible, and the highest rate without loss
 //!            startup       from nothing to the first message
-//! across hosts  clock_exchange     what the other host's clock reads
-//!               clock_discipline   how this host's is kept
+//! across hosts  clock_exchange     reads the other host's clock
+//!               clock_discipline   how this host's clock is synchronised
 //! ```
 
 #![deny(unsafe_op_in_unsafe_fn)]

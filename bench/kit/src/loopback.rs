@@ -1,12 +1,13 @@
-//! The loopback interface of a network namespace that has just been made, in which nothing else is.
+//! Sets up the loopback interface of a new, empty network namespace.
 
 use std::ffi::c_int;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Takes `lo` of the calling thread's network up, with multicast, and sends all multicast that way.
+/// Takes up `lo` in the network of the calling thread, with multicast, and routes all multicast
+/// over it.
 pub fn up() -> io::Result<()> {
-    // SAFETY: integers alone; the descriptor that comes back is nobody else's.
+    // SAFETY: the call takes only integers; the returned descriptor belongs to nobody else.
     let socket =
         match unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) } {
             -1 => return Err(io::Error::last_os_error()),

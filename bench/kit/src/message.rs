@@ -1,20 +1,19 @@
-//! What travels: an 8-byte sequence number followed by the payload.
+//! The contents of a message: an 8-byte sequence number followed by the payload.
 //!
-//! The sequence number is little-endian and counts in addition to the payload, for every system
-//! alike: a cell of 64 B moves 72 B. The payload is a fixed pattern in which every
-//! [`STAMP_BYTES`]th byte position holds a stamp of the sequence number, so that a torn, stale or
-//! overwritten sample shows at the cost of one load per KiB; the whole pattern is compared on
-//! every message of the warm-up (of a stream: on the first of them). With [`Touch::Header`], what
-//! follows the sequence number is neither written nor read after the warm-up.
+//! The sequence number is little-endian and is added to the payload, for every system alike: a cell
+//! of 64 B moves 72 B. The payload is a fixed pattern with a stamp of the sequence number every
+//! [`STAMP_BYTES`] bytes. So a torn, stale or overwritten sample is detected with one load per KiB.
+//! The whole pattern is compared for every message of the warm-up (in a stream, for the first
+//! ones). With [`Touch::Header`], the payload is neither written nor read after the warm-up.
 
 use crate::protocol::Touch;
 
 /// Bytes of the sequence number in front of the payload.
 pub const HEADER_BYTES: usize = 8;
-/// Distance of two stamps in the payload, in bytes. The first stands at the payload's start.
+/// Distance of two stamps in the payload, in bytes. The first is at the payload's start.
 pub const STAMP_BYTES: usize = 1024;
 
-/// The message a publisher sends again and again, stamped anew for each sequence number.
+/// The message that a publisher sends repeatedly, with new stamps for each sequence number.
 pub struct Outgoing {
     bytes: Vec<u64>,
     len: usize,
@@ -31,7 +30,7 @@ impl Outgoing {
         Outgoing { bytes, len }
     }
 
-    /// The message with sequence number `sequence`, as far as `touch` says.
+    /// The message with sequence number `sequence`, stamped as far as `touch` requires.
     #[inline]
     pub fn renew(&mut self, sequence: u64, touch: Touch) -> &[u8] {
         match touch {
@@ -43,7 +42,7 @@ impl Outgoing {
         }
     }
 
-    /// The message with sequence number `sequence`, stamped throughout.
+    /// The message with sequence number `sequence` and all its stamps.
     #[inline]
     pub fn stamp(&mut self, sequence: u64) -> &[u8] {
         self.bytes[0] = sequence.to_le();
@@ -69,7 +68,7 @@ pub fn sequence(message: &[u8]) -> Option<u64> {
     message.first_chunk().map(|head| u64::from_le_bytes(*head))
 }
 
-/// How many bytes of `message`, from its first, are written into a loan.
+/// Number of bytes of `message`, from the first on, that are written into a loan.
 #[inline]
 pub fn filled(message: &[u8], touch: Touch) -> usize {
     match touch {
@@ -78,8 +77,8 @@ pub fn filled(message: &[u8], touch: Touch) -> usize {
     }
 }
 
-/// Whether a message of `payload_bytes` is as sent, as far as `touch` says: by its stamps, or by its
-/// length alone.
+/// Whether a message of `payload_bytes` is undamaged, as far as `touch` requires: by its stamps, or
+/// only by its length.
 #[inline]
 pub fn holds(message: &[u8], payload_bytes: usize, touch: Touch) -> bool {
     match touch {
@@ -107,7 +106,7 @@ pub fn stamps_hold(message: &[u8], payload_bytes: usize) -> bool {
     true
 }
 
-/// [`stamps_hold`] and every byte between the stamps is as sent.
+/// Like [`stamps_hold`], and every byte between the stamps is as sent.
 pub fn pattern_holds(message: &[u8], payload_bytes: usize) -> bool {
     let between_stamps = |at: usize, chunk: &[u8]| {
         let stamped = chunk.len() == 8 && (at - HEADER_BYTES).is_multiple_of(STAMP_BYTES);
@@ -118,7 +117,7 @@ pub fn pattern_holds(message: &[u8], payload_bytes: usize) -> bool {
             .all(|(index, chunk)| between_stamps(HEADER_BYTES + index * 8, chunk))
 }
 
-/// Writes a whole message as a camera's driver writes a frame: every byte anew, with the stamps of
+/// Writes a whole message as a camera's driver writes a frame: every byte again, with the stamps of
 /// `sequence`.
 #[inline]
 pub fn fill_frame(memory: &mut [u8], sequence: u64) {
@@ -133,7 +132,7 @@ pub fn fill_frame(memory: &mut [u8], sequence: u64) {
     }
 }
 
-/// [`stamps_hold`] and every byte between the stamps is as [`fill_frame`] wrote it.
+/// Like [`stamps_hold`], and every byte between the stamps is as [`fill_frame`] wrote it.
 pub fn frame_holds(message: &[u8], payload_bytes: usize) -> bool {
     let Some(shade) = sequence(message).map(shade) else {
         return false;
@@ -143,7 +142,7 @@ pub fn frame_holds(message: &[u8], payload_bytes: usize) -> bool {
         && message[HEADER_BYTES..].chunks(STAMP_BYTES).all(between_stamps)
 }
 
-/// What a frame is filled with; 251 is prime, so no two frames of a short queue are alike.
+/// The fill value of a frame; 251 is prime, so the frames of a short queue all differ.
 fn shade(sequence: u64) -> u8 {
     (sequence % 251) as u8
 }

@@ -5,18 +5,18 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 use crate::protocol::{Network, PORTS};
 
-/// The port on which drivers meet that need one: pong listens, ping connects.
+/// The port for drivers that need a connection: pong listens, ping connects.
 pub const MEETING: u16 = 0;
-/// The port, of UDP, on which pong's host says what its clock reads.
+/// The UDP port on which pong's host answers readings of its clock.
 pub const CLOCK: u16 = PORTS - 1;
 
 impl Network {
-    /// This host's end of port `place` of the run, below [`PORTS`].
+    /// This host's address of port `place` of the run, below [`PORTS`].
     pub fn own_at(&self, place: u16) -> SocketAddr {
         self.at(self.own, place)
     }
 
-    /// The other host's end of port `place` of the run, below [`PORTS`].
+    /// The other host's address of port `place` of the run, below [`PORTS`].
     pub fn peer_at(&self, place: u16) -> SocketAddr {
         self.at(self.peer, place)
     }
@@ -25,7 +25,7 @@ impl Network {
         debug_assert!(place < PORTS);
         let port = self.port.saturating_add(place);
         match address {
-            // Without its interface a link-local address leads nowhere.
+            // A link-local address needs its interface.
             IpAddr::V6(address) if address.is_unicast_link_local() => {
                 SocketAddrV6::new(address, port, 0, self.interface_index()).into()
             }
@@ -38,7 +38,7 @@ impl Network {
         let Ok(name) = CString::new(self.interface.as_str()) else {
             return 0;
         };
-        // SAFETY: `name` is a string that ends with 0.
+        // SAFETY: `name` is a NUL-terminated string.
         unsafe { libc::if_nametoindex(name.as_ptr()) }
     }
 }

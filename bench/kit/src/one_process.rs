@@ -1,5 +1,5 @@
-//! A stream or image run with both ends in one process: what is published is either taken by a
-//! thread of ours, named [`THREAD`], or the system calls a function of ours.
+//! A stream or image run with both ends in one process. Either a thread of the kit named [`THREAD`]
+//! takes messages, or the system calls a function of the kit.
 
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,12 +14,12 @@ use crate::protocol::{Done, Prepare};
 use crate::samples::SampleFile;
 use crate::stream::{Ping, check_rate, listen, the_one};
 
-/// Both ends.
+/// Both ends of the run.
 pub(crate) struct OneProcess {
     ping: Ping,
-    /// Until the run, and if it takes, after it.
+    /// Set until the run; if it takes, set again after the run.
     receiver: Option<Receiver>,
-    /// Until the run.
+    /// Set until the run.
     accounting: Option<Accounting>,
     clock: Clock,
 }
@@ -37,7 +37,8 @@ impl OneProcess {
         Ok(OneProcess { ping, receiver: Some(receiver), accounting, clock })
     }
 
-    /// As [`Ping::run`]; the receiving end's counts are in [`Done::pong`]. To be called once.
+    /// Like [`Ping::run`]; the receiving end's counts are in [`Done::pong`]. May be called only
+    /// once.
     pub(crate) fn run(
         &mut self,
         prepare: &Prepare,
@@ -82,14 +83,14 @@ fn call(
     Ok((done, lent.back()?.close()))
 }
 
-/// What the taking thread works with.
+/// The state of the taking thread.
 struct Taking<'a> {
     taker: &'a mut (dyn Subscriber + Send),
     accounting: Accounting,
     clock: &'a Clock,
 }
 
-/// However publishing ends, the thread has ended when this returns.
+/// Publishes while another thread takes; that thread has ended in any case when this returns.
 fn take(
     taking: Taking<'_>,
     prepare: &Prepare,
@@ -100,7 +101,7 @@ fn take(
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name(THREAD.into());
         let taker = thread.spawn_scoped(scope, || {
-            // Should this thread fail, publishing is to end.
+            // If this thread fails, publishing must stop.
             let stopping = SetOnDrop(stop);
             let settled = settle(prepare);
             begun.wait();
@@ -120,7 +121,7 @@ fn take(
     })
 }
 
-/// Where and how the taking thread runs.
+/// Sets CPU and scheduling class of the taking thread.
 fn settle(prepare: &Prepare) -> Result<(), Error> {
     if let Some(cpu) = prepare.pong_cpu {
         process::pin_thread(cpu)?;
@@ -131,7 +132,7 @@ fn settle(prepare: &Prepare) -> Result<(), Error> {
     Ok(())
 }
 
-/// Says so however the scope is left, by a panic too.
+/// Sets the flag when the scope is left, even by a panic.
 struct SetOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {
@@ -141,7 +142,7 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-/// The name of the taking thread, for those who look at the threads of the process.
+/// The name of the taking thread in lists of threads.
 pub(crate) const THREAD: &str = "pong";
 
 #[cfg(test)]

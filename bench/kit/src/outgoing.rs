@@ -1,8 +1,8 @@
-//! What ping does with each message of a stream: loan, fill, stamp, publish.
+//! Ping's end of a stream: for each message loan, fill, stamp, publish.
 //!
-//! The stamp, `publish_entry_ns`, is the clock read that ends the filling: nothing stands between
-//! it and the call. So a one-way time holds the publish call and all that follows, and neither loan
-//! nor fill, which are timed by themselves.
+//! The stamp, `publish_entry_ns`, is the clock read at the end of filling, directly before the
+//! call. So a one-way time includes the publish call and everything after it. It does not include
+//! loan and fill, which are timed separately.
 
 use crate::clock::{self, Clock};
 use crate::driver::Publisher;
@@ -13,21 +13,21 @@ use crate::pingpong::GOODBYE;
 use crate::protocol::{Prepare, Touch, Workload};
 use crate::transfer::Sent;
 
-/// A publisher and what it sends.
+/// A publisher and its messages.
 pub(crate) struct Outgoing {
     publisher: Box<dyn Publisher>,
     content: Content,
     message_bytes: usize,
     has_loans: bool,
-    /// Which of the publishers this is.
+    /// Index of this publisher.
     index: u32,
     topics: u32,
 }
 
 enum Content {
-    /// One message, stamped anew.
+    /// One message, with new stamps each time.
     Pattern(message::Outgoing),
-    /// Memory of the size of a message, filled anew; empty if loans are filled.
+    /// Memory of the size of a message, filled each time; empty if loans are filled.
     Frame(Vec<u8>),
 }
 
@@ -37,7 +37,7 @@ impl Outgoing {
         let (message_bytes, has_loans) = (HEADER_BYTES + payload_bytes, publisher.has_loans());
         let content = match prepare.workload {
             Workload::Image if has_loans => Content::Frame(Vec::new()),
-            // Ones, as zeros would be left to the kernel to map later.
+            // Ones, because the kernel would map zeros only later.
             Workload::Image => Content::Frame(vec![1; message_bytes]),
             _ => Content::Pattern(message::Outgoing::new(payload_bytes)),
         };
@@ -45,7 +45,7 @@ impl Outgoing {
         Outgoing { publisher, content, message_bytes, has_loans, index, topics }
     }
 
-    /// Publishes message `count`, the warm-up's included, to the topic whose turn it is.
+    /// Publishes message `count`, counting the warm-up, to the next topic in turn.
     #[inline(always)]
     pub(crate) fn publish(
         &mut self,
@@ -105,8 +105,8 @@ impl Outgoing {
         }
     }
 
-    /// Tells the receiving end that this was all. Should it get lost, the lab's stop ends that a
-    /// little later.
+    /// Tells the receiving end that this was the last message. If it is lost, the lab's stop ends
+    /// the receiving end a little later.
     pub(crate) fn say_goodbye(&mut self) -> Result<(), Error> {
         let header = GOODBYE.to_le_bytes();
         if self.topics > 1 {

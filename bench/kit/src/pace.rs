@@ -1,33 +1,32 @@
-//! Waiting until a message is due.
+//! Waits until a message is due.
 //!
-//! A timer wakes a thread some 50 to 150 µs late, more where idle cores are slow to wake: as long as
-//! many of the latencies that are to be measured. So ping sleeps until shortly before and stays awake
-//! for the rest. What that costs is the bench's, not the system's: it is counted by the thread's CPU
-//! clock, and left out of the CPU time that ping reports. A thread that is stopped meanwhile uses
-//! none.
+//! A timer wakes a thread some 50 to 150 µs late, and later if idle cores wake slowly. That is as
+//! long as many latencies. So ping sleeps until shortly before the time and stays awake for the
+//! rest. This CPU time belongs to the bench, not to the system: the thread's CPU clock counts it,
+//! and ping leaves it out of its reported CPU time. A thread that is preempted meanwhile uses none.
 
 use crate::clock::Clock;
 use crate::process::thread_cpu_ns;
 
-/// See the module.
+/// Waits for the messages of a schedule; see the module.
 pub(crate) struct Pace {
     clock: Clock,
-    /// For so long at most it is awake before a message is due.
+    /// Longest time to stay awake before a message is due.
     lead_ns: u64,
-    /// The thread's CPU clock.
+    /// Reads the thread's CPU clock.
     cpu_ns: fn() -> u64,
     awake_cpu_ns: u64,
 }
 
 impl Pace {
-    /// For messages that are some `period_ns` apart.
+    /// For messages about `period_ns` apart.
     pub(crate) fn new(clock: Clock, period_ns: f64) -> Self {
-        // A quarter, so that ping sleeps between its messages where there is time to.
+        // At most a quarter of the period, so that ping sleeps between messages if there is time.
         let lead_ns = LEAD_NS_MAX.min((period_ns / 4.0) as u64);
         Pace { clock, lead_ns, cpu_ns: thread_cpu_ns, awake_cpu_ns: 0 }
     }
 
-    /// Returns when the clock reads `due_ns`, or at once if it is past that.
+    /// Returns when the clock reads `due_ns`, or at once after that time.
     #[inline(always)]
     pub(crate) fn wait_until(&mut self, due_ns: u64) {
         if let Clock::Virtual(_) = self.clock {
@@ -53,17 +52,17 @@ impl Pace {
         }
     }
 
-    /// The CPU time it has used to be awake. Too much by what the thread was stopped for within the
-    /// last [`CPU_READING_NS`] before a message was due, and by no more.
+    /// CPU time of staying awake. It is too high only by times within the last [`CPU_READING_NS`]
+    /// before a message during which the thread was preempted.
     pub(crate) fn awake_cpu_ns(&self) -> u64 {
         self.awake_cpu_ns
     }
 }
 
-/// Longer than most wake-ups take, timer slack included.
+/// Longer than most wake-ups take, including timer slack.
 const LEAD_NS_MAX: u64 = 250_000;
-/// Longer than reading the thread's CPU clock takes, which is a system call and must not delay a
-/// message. For so long time awake counts as CPU time.
+/// Longer than reading the thread's CPU clock, a system call that must not delay a message. In this
+/// last interval all time counts as CPU time.
 const CPU_READING_NS: u64 = 5_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What a measuring process opens and runs, by workload, role and topology.
+//! The parts of a measuring process, by workload, role and topology: what it opens and runs.
 
 use std::sync::atomic::AtomicBool;
 
@@ -14,7 +14,7 @@ use crate::samples::SampleFile;
 use crate::startup::{self, Started};
 use crate::{arrivals, fan, stream};
 
-/// Whether the kit can run `prepare`; the driver is asked apart.
+/// Checks whether the kit can run `prepare`; the driver checks separately.
 pub(crate) fn check(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     match (prepare.workload, system(driver, prepare)) {
         (workload, Some(system)) if workload.is_one_way() => stream::check(prepare, &system),
@@ -26,7 +26,7 @@ fn system(driver: &dyn Driver, prepare: &Prepare) -> Option<System> {
     driver.systems().into_iter().find(|system| system.name == prepare.system)
 }
 
-/// What the report should know of this process.
+/// Remarks for the report on this process.
 pub(crate) fn notes(prepare: &Prepare) -> Vec<String> {
     match prepare.workload == Workload::Image && Streaming::best() == Streaming::Memcpy {
         true => vec!["no streaming stores here: both copies of a frame are memcpy".into()],
@@ -34,7 +34,7 @@ pub(crate) fn notes(prepare: &Prepare) -> Vec<String> {
     }
 }
 
-/// What the driver has opened, matched.
+/// The ends that the driver has opened, matched.
 pub(crate) enum Opened {
     RoundTrip(Box<dyn RoundTrip>),
     Answerer(Answerer),
@@ -69,8 +69,8 @@ impl Opened {
     }
 }
 
-/// A part with all that it needs. Kept until the lab says stop, so that what the lab sees of this
-/// process is what ran.
+/// A part with everything it needs. It stays until the lab stops the process, so that the lab
+/// observes the state of the run.
 pub(crate) enum Part {
     RoundTrip(Box<dyn RoundTrip>, SampleFile),
     CallbackPong(Box<CallbackPong>),
@@ -115,7 +115,7 @@ impl Part {
         })
     }
 
-    /// When the first message had come, of a start-up; 0 otherwise.
+    /// When the first message of a start-up arrived; 0 for other workloads.
     pub(crate) fn first_ns(&self) -> u64 {
         match self {
             Part::Started(started) => started.first_ns,

@@ -1,13 +1,14 @@
 //! The measuring loop of a round trip: ping sends, pong answers, one message in flight.
 //!
-//! In the path of a message stand, beyond the system under test: at ping, the clock reads at
-//! `publish_entry` and `take_return`, and two more if there is a loan; at pong the read at
-//! `take_return`; and at both the read at `wake`, for systems whose wait and take are apart. Where
-//! a hop takes less than a microsecond that is a fifth of it: there most messages are lean, with
-//! the first two alone ([`Prepare::parts_every`]).
+//! Besides the system under test, the path of a message includes clock reads. At ping they are
+//! `publish_entry` and `take_return`, and two more with a loan; at pong `take_return`. Systems with
+//! separate wait and take add `wake` at both. If a hop takes less than a microsecond, all that is a
+//! fifth of it. Most messages are then lean, with only the first two reads
+//! ([`Prepare::parts_every`]).
 //!
-//! Checking happens while nothing is in flight (ping) or after the answer has gone (pong). So does
-//! recording, except that ping, without a rate, keeps it for the flight of the next message.
+//! Ping checks a message while nothing is in flight; pong checks it after the answer was sent.
+//! Recording happens at the same time. Without a rate, however, ping stores a record during the
+//! flight of the next message.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -74,14 +75,14 @@ impl<P: Publisher + ?Sized, S: Subscriber + ?Sized> RoundTrip for Link<P, S> {
     }
 }
 
-/// Whether the parts of message `sequence`, the warm-up's counted, are not to be stamped.
+/// Whether the parts of message `sequence`, counting the warm-up, are not stamped.
 #[inline(always)]
 fn is_lean(sequence: u64, prepare: &Prepare) -> bool {
     prepare.parts_every > 1
         && !(sequence / prepare.record_every).is_multiple_of(prepare.parts_every)
 }
 
-/// Answers a message and books it; `false` for [`GOODBYE`], which is not answered.
+/// Answers a message and accounts for it; `false` for [`GOODBYE`], which is not answered.
 #[inline(always)]
 pub(crate) fn answer<P: Publisher + ?Sized>(
     publisher: &mut P,
@@ -115,18 +116,18 @@ struct Ping<'a, P: ?Sized, S: ?Sized> {
     outgoing: Outgoing,
     done: Done,
     measuring: bool,
-    /// Sequence numbers that ran into their time limit and may still be answered; ascending.
+    /// Sequence numbers that exceeded their time limit and may still be answered; ascending.
     overdue: Vec<u64>,
     newest_answered: u64,
     lost_in_a_row: u32,
     written: usize,
-    /// The warm-up's included.
+    /// Number of exchanges, including the warm-up.
     exchanges: u64,
-    /// Of the message before, to be kept while the next one is under way.
+    /// The previous message's record, to be stored while the next one is on its way.
     unkept: Option<Record>,
-    /// Whether the next message is lean: found out while this one is under way.
+    /// Whether the next message is lean; decided while this one is on its way.
     is_lean: bool,
-    /// The newest stamp.
+    /// The latest stamp.
     now_ns: u64,
 }
 
@@ -150,7 +151,7 @@ impl<'a, P: Publisher + ?Sized, S: Subscriber + ?Sized> Ping<'a, P, S> {
         }
     }
 
-    /// Ends with whichever comes first, the number of messages or the time.
+    /// Ends after the number of messages or the time, whichever is first.
     fn warm_up(&mut self, stop: &AtomicBool) -> Result<(), Error> {
         let end_ns = match self.prepare.warmup_ns {
             0 => u64::MAX,
@@ -166,7 +167,7 @@ impl<'a, P: Publisher + ?Sized, S: Subscriber + ?Sized> Ping<'a, P, S> {
         Ok(())
     }
 
-    /// What the warm-up counted is forgotten, but not that it saw a damaged payload.
+    /// Resets the counts of the warm-up, except that it saw a damaged payload.
     fn begin_measuring(&mut self) {
         self.measuring = true;
         self.overdue.clear();
@@ -174,7 +175,7 @@ impl<'a, P: Publisher + ?Sized, S: Subscriber + ?Sized> Ping<'a, P, S> {
         self.is_lean = is_lean(self.prepare.warmup_messages, self.prepare);
         let warmed_up = (self.prepare.warmup_ns > 0).then_some(self.done.sent);
         let corrupt = self.done.corrupt;
-        // So far it is, to those who look on.
+        // The number of exchanges that observers see.
         self.exchanges = self.prepare.warmup_messages;
         let cpu_ns = Some(process::cpu_ns());
         let begin_ns = self.link.clock.now();
@@ -185,8 +186,8 @@ impl<'a, P: Publisher + ?Sized, S: Subscriber + ?Sized> Ping<'a, P, S> {
         self.written + usize::from(self.unkept.is_some()) >= self.samples.capacity()
     }
 
-    /// One message and its answer, or its loss. Answers to earlier messages that come in between
-    /// are accounted for.
+    /// Sends one message and waits for its answer or its loss. Answers to earlier messages that
+    /// arrive meanwhile are accounted for.
     #[inline(always)]
     fn exchange(&mut self, sequence: u64, intended_ns: Option<u64>) -> Result<(), Error> {
         let payload_bytes = self.prepare.payload_bytes as usize;
@@ -268,7 +269,7 @@ impl<'a, P: Publisher + ?Sized, S: Subscriber + ?Sized> Ping<'a, P, S> {
         .remedy("see pong's log in the results folder; reply_timeout_ms sets the limit"))
     }
 
-    /// An answer that is not the one ping waits for: late, a duplicate, or not ours.
+    /// Accounts for an answer other than the expected one: late, duplicate, or foreign.
     #[cold]
     fn account_stray(&mut self, arrived: Arrived, current: u64) {
         let Some(id) = arrived.sequence.checked_sub(self.prepare.warmup_messages) else {
@@ -307,9 +308,9 @@ impl<'a, P: Publisher + ?Sized, S: Subscriber + ?Sized> Ping<'a, P, S> {
         }
     }
 
-    /// Without a rate this waits until the next message is under way: a pause between two of them
-    /// is time for the other side to look in vain, which takes the line that is to be written next
-    /// away from this one's cache.
+    /// Stores the pending record. Without a rate this waits until the next message is on its way.
+    /// In a pause between two messages the other side would poll in vain, which moves the cache
+    /// line that is written next away from this core.
     #[inline(always)]
     fn keep_up(&mut self) {
         self.samples.beat(self.exchanges);
@@ -323,7 +324,7 @@ impl<'a, P: Publisher + ?Sized, S: Subscriber + ?Sized> Ping<'a, P, S> {
         }
     }
 
-    /// Waits for answers still under way, then closes the books.
+    /// Waits for answers on their way, then returns the counts.
     fn finish(mut self) -> Result<Done, Error> {
         self.keep_up();
         self.done.end_ns = self.link.clock.now();
@@ -352,14 +353,14 @@ impl<'a, P: Publisher + ?Sized, S: Subscriber + ?Sized> Ping<'a, P, S> {
         Ok(self.done)
     }
 
-    /// Should it get lost, the lab's stop ends pong a little later.
+    /// If this message is lost, the lab's stop ends pong a little later.
     fn say_goodbye(&mut self) -> Result<(), Error> {
         let goodbye = self.outgoing.stamp(GOODBYE);
         send(self.link.publisher.as_mut(), goodbye, goodbye.len(), None).map(drop)
     }
 }
 
-/// Books an answered message at pong. Runs after the answer has gone.
+/// Accounts for an answered message at pong. Runs after the answer was sent.
 #[inline(always)]
 fn note_answer(
     done: &mut Done,
@@ -402,14 +403,14 @@ fn note_answer(
     samples.finish(written);
 }
 
-/// After this many unanswered messages in a row ping gives up.
+/// Ping gives up after this many unanswered messages in a row.
 pub const LOST_IN_A_ROW_MAX: u32 = 5;
-/// How many unanswered messages are remembered in case an answer still comes.
+/// Number of unanswered messages to remember, in case an answer still arrives.
 const OVERDUE_MAX: usize = 4_096;
-/// The sequence number by which ping tells pong that it was the last message. It needs no answer.
+/// The sequence number of ping's last message. It needs no answer.
 pub const GOODBYE: u64 = u64::MAX;
-/// How often a pong that hears nothing looks whether it should stop; seldom, because each look
-/// wakes a core that a slow schedule has put to sleep.
+/// How often a pong without messages checks whether to stop; rarely, because each check wakes a
+/// core that sleeps in a slow schedule.
 const STOP_CHECK_NS: u64 = 1_000_000_000;
 /// How long ping listens for duplicates after its last message.
 const DRAIN_NS: u64 = 2_000_000;

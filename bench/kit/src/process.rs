@@ -1,12 +1,12 @@
-//! What a driver does to its own process before it measures. Affinity, scheduling class and timer
-//! slack are set by the lab before the driver starts, so that every thread of the middleware
-//! inherits them; locking and pre-faulting can only be done from within, and so can what concerns a
-//! thread of the kit's own.
+//! Preparation of a driver's own process before it measures. The lab sets affinity, scheduling
+//! class and timer slack before the driver starts, so that every thread of the middleware inherits
+//! them. Memory can only be locked and pre-faulted from within; the same holds for settings of the
+//! kit's own threads.
 
 use crate::clock::read_ns;
 use crate::error::Error;
 
-/// CPU time of this process, all threads, ended ones included, in nanoseconds.
+/// CPU time of all threads of this process, including ended ones, in nanoseconds.
 pub fn cpu_ns() -> u64 {
     read_ns(libc::CLOCK_PROCESS_CPUTIME_ID)
 }
@@ -17,7 +17,7 @@ pub(crate) fn thread_cpu_ns() -> u64 {
 }
 
 /// Locks all present and future memory and touches [`STACK_BYTES`] of the stack, so that no page
-/// fault falls into the measurement.
+/// fault disturbs the measurement.
 pub fn lock_memory() -> Result<(), Error> {
     // SAFETY: mlockall has no preconditions.
     if unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) } != 0 {
@@ -29,10 +29,11 @@ pub fn lock_memory() -> Result<(), Error> {
     Ok(())
 }
 
-/// Lets this process have as many open files as it may, up to 65,536: with a thousand topics a middleware that opens
-/// one for each is above the usual 1,024.
+/// Raises this process's limit of open files as far as allowed, up to 65,536. With a thousand
+/// topics a middleware that opens a file for each exceeds the usual 1,024.
 pub fn allow_open_files() {
-    // SAFETY: integers alone; the limits are valid for the calls. If it fails, the middleware meets the limit.
+    // SAFETY: the calls take integers and valid limits. If raising fails, the middleware meets the
+    // old limit.
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         if libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit) == 0 {
@@ -42,7 +43,7 @@ pub fn allow_open_files() {
     }
 }
 
-/// Has this thread run on `cpu` alone.
+/// Pins this thread to `cpu`.
 pub fn pin_thread(cpu: u32) -> Result<(), Error> {
     // SAFETY: all-zero bytes are an empty set of CPUs.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
@@ -78,10 +79,10 @@ pub fn set_thread_fifo(priority: u32) -> Result<(), Error> {
 fn touch_stack() {
     let mut stack = [0u8; STACK_BYTES];
     for page in stack.chunks_mut(4096) {
-        // SAFETY: a valid, writable byte; volatile so that the store is not left out.
+        // SAFETY: a valid, writable byte; volatile so that the store is not optimised out.
         unsafe { std::ptr::write_volatile(page.as_mut_ptr(), 1) };
     }
 }
 
-/// How much of the stack is faulted in.
+/// How much of the stack is pre-faulted.
 pub const STACK_BYTES: usize = 512 * 1024;

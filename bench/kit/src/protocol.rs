@@ -1,9 +1,9 @@
-//! The line protocol between lab and driver: one JSON object a line.
+//! The line protocol between lab and driver: one JSON object per line.
 //!
-//! `driver describe` prints a [`Description`] and ends. `driver check` reads one `prepare` and says
-//! `ready` with nothing in it, or why the scenario cannot work. `driver clean` removes what killed
-//! processes of the driver have left behind. `driver run` reads [`Command`]s from
-//! standard input and writes [`Event`]s to standard output:
+//! `driver describe` prints a [`Description`] and ends. `driver check` reads one `prepare` and
+//! answers with an empty `ready`, or with the reason why the scenario cannot work. `driver clean`
+//! removes what killed processes of the driver have left behind. `driver run` reads [`Command`]s
+//! from standard input and writes [`Event`]s to standard output:
 //!
 //! ```text
 //! lab                            driver
@@ -12,14 +12,14 @@
 //!  │ ◀──────────────── {"ready": } │
 //!  │ {"start": {"at_ns": T}}       │   ping: warm-up, then measures; pong: answers or takes
 //!  │ ────────────────────────────▶ │
-//!  │ ◀───────────────── {"done": } │   ping, when its messages are spent
+//!  │ ◀───────────────── {"done": } │   ping, after its last message
 //!  │ "stop"                        │   pong, daemon: end; ping: leave
 //!  │ ────────────────────────────▶ │
 //!  │ ◀───────────────── {"done": } │   pong, daemon
 //! ```
-//! Of a system in one process there is only ping. `{"error": {...}}` may come instead of any answer; the driver then ends with a non-zero exit
-//! status. End of input means `stop`: a driver never outlives its lab. Standard error is for
-//! people and goes into the run's log.
+//! A system in one process has only ping. `{"error": {...}}` may replace any answer; the driver
+//! then ends with a non-zero exit status. End of input means `stop`, so a driver never outlives its
+//! lab. Standard error is for people and goes into the run's log.
 
 mod clocks;
 mod system;
@@ -46,23 +46,23 @@ pub enum Workload {
     /// Ping writes, pong answers with the same payload, ping takes the answer.
     #[default]
     Roundtrip,
-    /// Ping publishes and is not answered; pong holds the subscribers and polls them. In one process
-    /// the subscribers are callbacks, and the publish call lasts until all have been called.
+    /// Ping publishes without answers; pong has the subscribers and polls them. In one process the
+    /// subscribers are callbacks, and the publish call lasts until all have been called.
     Publish,
-    /// Ping publishes by a schedule and is not answered; the other end takes each message as its
-    /// system waits, or is called with it. One way.
+    /// Ping publishes by a schedule without answers. The other end takes each message in its
+    /// system's way of waiting, or is called with it. One way.
     Stream,
-    /// As `Stream`, with frames of a camera: filled, then stamped, then published; the other end
-    /// copies each frame by `memcpy` and by streaming stores, timed apart from the way.
+    /// Like `Stream`, with camera frames: filled, then stamped, then published. The other end
+    /// copies each frame by `memcpy` and by streaming stores, which is timed separately.
     Image,
-    /// Ping publishes back to back; then it searches for the highest rate of which nothing is lost.
+    /// Ping publishes back to back; then it searches for the highest rate without loss.
     Flood,
-    /// Ping publishes as soon as its end has matched, until pong has taken something.
+    /// Ping publishes as soon as its end has matched, until pong has taken a message.
     Startup,
 }
 
 impl Workload {
-    /// As it is written in scenarios and on the wire.
+    /// The name in scenarios and in the protocol.
     pub fn name(self) -> &'static str {
         match self {
             Workload::Roundtrip => "roundtrip",
@@ -74,36 +74,38 @@ impl Workload {
         }
     }
 
-    /// Whether messages go one way, by [`Driver::open_stream`](crate::Driver::open_stream).
+    /// Whether messages go one way; such workloads use
+    /// [`Driver::open_stream`](crate::Driver::open_stream).
     pub fn is_one_way(self) -> bool {
         !matches!(self, Workload::Roundtrip | Workload::Publish)
     }
 
-    /// All that a system does whose ends are streams, besides round trips.
+    /// All workloads of a system with streams and round trips.
     pub fn streams() -> Vec<Workload> {
         vec![Workload::Stream, Workload::Image, Workload::Flood, Workload::Startup]
     }
 
-    /// What a driver can run that says nothing else.
+    /// The workloads of a driver that does not name any.
     pub fn roundtrip_only() -> Vec<Workload> {
         vec![Workload::Roundtrip]
     }
 }
 
-/// How much of a message is written before it is published, and read after it was taken.
+/// How much of a message is written before publishing and read after taking.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Touch {
-    /// All of it is written; a stamp in every KiB is renewed and checked for each message.
+    /// The whole message is written; for each message the stamps, one per KiB, are renewed and
+    /// checked.
     #[default]
     Stamps,
-    /// Into a loan only the sequence number is written, and only it and the length are checked.
-    /// The warm-up is as with `Stamps`. A system without loans copies what it always copies.
+    /// Only the sequence number is written into a loan, and only it and the length are checked. The
+    /// warm-up is as with `Stamps`. A system without loans copies the whole message as always.
     Header,
 }
 
 impl Touch {
-    /// As it is written in scenarios and on the wire.
+    /// The name in scenarios and in the protocol.
     pub fn name(self) -> &'static str {
         match self {
             Touch::Stamps => "stamps",
@@ -111,71 +113,71 @@ impl Touch {
         }
     }
 
-    /// Whether this is what a scenario means that does not say.
+    /// Whether it is the default of scenarios.
     pub fn is_default(&self) -> bool {
         *self == Touch::default()
     }
 }
 
-/// The part a process plays in a run.
+/// The role of a process in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
-    /// Publishes and measures; waits for the answer if it is to be answered.
+    /// Publishes and measures; waits for the answer if there is one.
     Ping,
-    /// Answers with the same bytes, or takes what its subscribers get.
+    /// Answers with the same bytes, or takes the messages of its subscribers.
     Pong,
     /// Supervises the daemon of the middleware.
     Daemon,
-    /// Across hosts only, one process on each: that of index 0, on ping's host, asks that of index
-    /// 1, on pong's, what its clock reads, until it is told to stop.
+    /// Across hosts only, one process on each host. Index 0, on ping's host, reads the clock of
+    /// index 1, on pong's host, until it is stopped.
     Clock,
 }
 
-/// Everything a driver needs to know for one run.
+/// The order for a driver: everything it needs to know for one run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Prepare {
     /// [`PROTOCOL`].
     pub protocol: u32,
-    /// Which of the driver's systems.
+    /// Name of the system.
     pub system: String,
-    /// Which part to play.
+    /// The role of this process.
     pub role: Role,
-    /// Name of the run, unique on this host; letters, digits and `-`. Names topics and sockets.
+    /// Name of the run, unique on this host, for topics and sockets; letters, digits and `-`.
     pub run: String,
     /// A small number that separates this run from other users of the middleware (DDS domain).
     pub domain: u32,
-    /// Bytes of payload in a message, beyond the 8 of its sequence number.
+    /// Bytes of payload in a message, in addition to the 8 of its sequence number.
     pub payload_bytes: u64,
     /// Messages to measure; 0 for no limit.
     pub messages: u64,
     /// Time to measure for, in nanoseconds; 0 for no limit.
     pub duration_ns: u64,
-    /// Messages to exchange before measuring; at most, where `warmup_ns` is given.
+    /// Messages to exchange before measuring; an upper limit if `warmup_ns` is given.
     pub warmup_messages: u64,
-    /// Of round trips: time to exchange messages for before measuring; 0 for no limit. The first
-    /// that is measured has the number `warmup_messages` in any case.
+    /// Time to exchange messages before measuring, for round trips; 0 for no limit. The first
+    /// measured message has the number `warmup_messages` in any case.
     #[serde(default)]
     pub warmup_ns: u64,
-    /// Messages a second; `None` for as fast as answers come.
+    /// Messages per second; `None` for back to back.
     pub rate_hz: Option<f64>,
-    /// How long an answer may take before its message counts as lost, in nanoseconds.
+    /// An answer that takes longer counts as lost; in nanoseconds.
     pub reply_timeout_ns: u64,
-    /// How long the two sides may take to find each other, in nanoseconds.
+    /// Time limit for the two sides to find each other, in nanoseconds.
     pub match_timeout_ns: u64,
-    /// Keeps the record of every n-th message only; 1 keeps all.
+    /// Only every n-th record is stored; 1 stores all.
     pub record_every: u64,
-    /// Of round trips: the parts of a message (loan, fill, wake, take of pong) are stamped in every
-    /// n-th record only, and the others bear [`LEAN`](crate::samples::LEAN); 1 stamps all.
+    /// For round trips: only every n-th record has stamps of the message's parts (loan, fill, wake,
+    /// take of pong); the others have the flag [`LEAN`](crate::samples::LEAN). 1 stamps all.
     #[serde(default = "all")]
     pub parts_every: u64,
-    /// The sample file, already of its full size; `None` for a daemon.
+    /// The sample file, which has its full size already; `None` for a daemon.
     pub samples: Option<PathBuf>,
-    /// A folder of this run in which configuration files may be written.
+    /// The run's folder, for configuration files.
     pub directory: PathBuf,
-    /// Locks all memory and pre-faults the stack.
+    /// Whether to lock all memory and pre-fault the stack.
     pub lock_memory: bool,
-    /// For whatever is random.
+    /// Seed of random numbers.
     pub seed: u64,
     /// What the two roles do.
     #[serde(default)]
@@ -183,49 +185,49 @@ pub struct Prepare {
     /// How much of a message is written and read.
     #[serde(default)]
     pub touch: Touch,
-    /// How the schedule of a stream departs from its rate.
+    /// How the schedule of a stream deviates from an even rate.
     #[serde(default)]
     pub arrivals: Arrivals,
     /// The frame of an image run; `payload_bytes` is its size. `None` for other workloads.
     #[serde(default)]
     pub frame: Option<Frame>,
-    /// One process only: the sample file of the receiving end, which is pong's where there are two.
+    /// Only in one process: the sample file of the receiving end.
     #[serde(default)]
     pub pong_samples: Option<PathBuf>,
-    /// One process only: the CPU on which the thread named `pong` takes; `None` leaves it where the
-    /// lab has put ping's process. The thread begins with the run.
+    /// Only in one process: the CPU of the taking thread named `pong`; `None` leaves it where the
+    /// lab has placed ping's process. The thread starts with the run.
     #[serde(default)]
     pub pong_cpu: Option<u32>,
-    /// One process only: `SCHED_FIFO` with this priority for that thread; `None` leaves its class.
+    /// Only in one process: the `SCHED_FIFO` priority of that thread; `None` leaves its class.
     #[serde(default)]
     pub pong_fifo: Option<u32>,
-    /// Subscribers of each topic that ping publishes to. For [`Workload::Publish`] 0 or more, all of
-    /// them pong's; in one process, ping's. For streams each is the pong of a process of its own:
-    /// ping waits until so many have matched.
+    /// Subscribers of each topic that ping publishes to. For [`Workload::Publish`] there may be 0
+    /// or more, all in pong's process, or in ping's if that is the only one. For streams each is
+    /// the pong of its own process, and ping waits until all have matched.
     #[serde(default = "one")]
     pub subscribers: u32,
-    /// Of streams: publishers of each topic, each the ping of a process of its own. Pong waits until
-    /// so many have matched.
+    /// Publishers of each topic, for streams. Each is the ping of its own process, and pong waits
+    /// until all have matched.
     #[serde(default = "one")]
     pub publishers: u32,
-    /// Which of the processes of this role, from 0.
+    /// Index among the processes of this role, from 0.
     #[serde(default)]
     pub index: u32,
-    /// Of streams: topics between ping and pong; messages go to them in turn.
+    /// Topics between ping and pong, for streams; messages are sent to them in turn.
     #[serde(default = "one")]
     pub topics: u32,
-    /// Of streams: what becomes of a message for which a subscriber has no room.
+    /// What happens to a message for which a subscriber has no room; for streams.
     #[serde(default)]
     pub reliability: Reliability,
-    /// Of streams: how many messages of a topic are kept for a subscriber that lags (history
-    /// depth, KEEP_LAST).
+    /// How many messages of a topic are kept for a slow subscriber, for streams (history depth,
+    /// KEEP_LAST).
     #[serde(default = "depth_default")]
     pub depth: u32,
-    /// Of [`Workload::Flood`] and [`Workload::Startup`], ping alone: the sample file of pong, whose
-    /// [`exchanges`](crate::samples::SampleFile::exchanges) are what it has taken.
+    /// For ping of [`Workload::Flood`] and [`Workload::Startup`]: the sample file of pong, whose
+    /// [`exchanges`](crate::samples::SampleFile::exchanges) are the messages that it has taken.
     #[serde(default)]
     pub heard: Option<PathBuf>,
-    /// The way to the other process where it is on another host; `None` where it is on this one.
+    /// The network to the other process, if that is on another host; `None` on one host.
     #[serde(default)]
     pub network: Option<Network>,
     /// The scenario's `[options.<driver>]` table.
@@ -234,13 +236,13 @@ pub struct Prepare {
 }
 
 impl Prepare {
-    /// Where a configuration file goes: `name` in the run's folder, of which two roles across hosts
-    /// have each their own.
+    /// The path of a configuration file `name` in the run's folder. Across hosts each of two roles
+    /// has its own.
     pub fn file(&self, name: &str) -> PathBuf {
         self.directory.join(self.file_prefix().to_owned() + name)
     }
 
-    /// What the names of such files begin with.
+    /// The prefix of such files' names.
     pub(crate) fn file_prefix(&self) -> &'static str {
         match (&self.network, self.role) {
             (None, _) => "",
@@ -250,21 +252,21 @@ impl Prepare {
     }
 }
 
-/// The way between two hosts, seen from one of them. All addresses are of one family.
+/// The network between two hosts, from the view of one. All addresses are of one family.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
     /// The interface of this host that leads to the other.
     pub interface: String,
-    /// Its address.
+    /// Address of this host.
     pub own: IpAddr,
     /// The other host's address.
     pub peer: IpAddr,
-    /// The first of [`PORTS`] ports, TCP and UDP, that are this run's on both hosts.
+    /// The first of [`PORTS`] TCP and UDP ports that belong to this run on both hosts.
     pub port: u16,
 }
 
-/// How many ports a run across hosts has.
+/// Number of ports of a run across hosts.
 pub const PORTS: u16 = 16;
 
 fn all() -> u64 {
@@ -279,10 +281,10 @@ fn depth_default() -> u32 {
     DEPTH_DEFAULT
 }
 
-/// [`Prepare::depth`] where nothing is said.
+/// The default of [`Prepare::depth`].
 pub const DEPTH_DEFAULT: u32 = 16;
 
-/// An uncompressed camera frame, rgb8: three bytes a pixel.
+/// An uncompressed camera frame, rgb8: three bytes per pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Frame {
     /// Pixels in a row.
@@ -292,30 +294,30 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// Its size.
+    /// Its size in bytes.
     pub fn bytes(self) -> u64 {
         3 * u64::from(self.width) * u64::from(self.height)
     }
 }
 
-/// How the schedule of a stream departs from its rate. Everything is drawn from the run's seed
-/// before the run, so two systems with one seed see the same schedule.
+/// How the schedule of a stream deviates from an even rate. It is derived from the run's seed
+/// beforehand, so two systems with the same seed get the same schedule.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Arrivals {
-    /// Each message is moved by a normally distributed time with this standard deviation, in per
-    /// cent of the period, cut off at half a period.
+    /// Standard deviation of a normally distributed shift of each message, in per cent of the
+    /// period, cut off at half a period.
     pub jitter_percent: f64,
-    /// The period grows by this much over a second, in parts per million of itself: a publisher
-    /// whose clock drifts.
+    /// Growth of the period per second, in parts per million of itself: a publisher whose clock
+    /// drifts.
     pub drift_ppm_per_s: f64,
-    /// One message in so many is not sent, drawn at random; 0 for none.
+    /// One in this many messages, chosen at random, is not sent; 0 for none.
     pub missing_one_in: u32,
-    /// From the middle of the run on the period is this times as long; 1 or 0 for no change.
+    /// Factor of the period from the middle of the run on; 1 or 0 for no change.
     pub period_factor: f64,
 }
 
-/// Lab to driver.
+/// Messages from lab to driver.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
@@ -323,39 +325,39 @@ pub enum Command {
     Prepare(Box<Prepare>),
     /// Begin.
     Start {
-        /// When, on `CLOCK_MONOTONIC`.
+        /// Start time on `CLOCK_MONOTONIC`.
         at_ns: u64,
     },
     /// End.
     Stop,
 }
 
-/// Driver to lab.
+/// Messages from driver to lab.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
     /// Both directions are matched (ping, pong), or the daemon answers.
     Ready(Ready),
-    /// The role has done its part.
+    /// The role has finished.
     Done(Done),
-    /// It could not.
+    /// The role has failed.
     Error(Reason),
 }
 
-/// What a driver says when it is ready.
+/// The message of a driver that is ready.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Ready {
     /// Further processes to observe (a daemon's).
     #[serde(default)]
     pub pids: Vec<u32>,
-    /// When both directions were matched, on `CLOCK_MONOTONIC`; 0 if the driver does not say.
+    /// When both directions were matched, on `CLOCK_MONOTONIC`; 0 if unknown.
     #[serde(default)]
     pub matched_ns: u64,
-    /// Of [`Workload::Startup`], pong alone: when the first message was taken, on
-    /// `CLOCK_MONOTONIC`; 0 otherwise.
+    /// When pong of [`Workload::Startup`] took the first message, on `CLOCK_MONOTONIC`; 0
+    /// otherwise.
     #[serde(default)]
     pub first_ns: u64,
-    /// The clock as this process finds it; absent for a daemon.
+    /// The clock's costs as measured by this process; absent for a daemon.
     #[serde(default)]
     pub clock: Option<Calibration>,
     /// Remarks for the report, for instance a limit that could not be raised.
@@ -363,48 +365,48 @@ pub struct Ready {
     pub notes: Vec<String>,
 }
 
-/// The counts of a run, kept by the driver for every message, recorded or not.
+/// The counts of a run. The driver counts every message, recorded or not.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Done {
-    /// Messages published, the warm-up not included.
+    /// Messages published, without the warm-up.
     pub sent: u64,
-    /// Messages of the warm-up; absent where they are as many as the lab said.
+    /// Messages of the warm-up; absent if it was the ordered number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmed_up: Option<u64>,
     /// Messages answered (ping) or taken (pong), each counted once.
     pub received: u64,
     /// Messages never answered. At the receiving end of a stream: those missing below the highest
-    /// number that came; in one process, of all that were sent.
+    /// number that arrived; in one process, those missing of all that were sent.
     pub lost: u64,
-    /// Answers beyond the first to the same message.
+    /// Additional answers to the same message.
     pub duplicates: u64,
-    /// Answers that came after the answer to a later message.
+    /// Answers that arrived after the answer to a later message.
     pub out_of_order: u64,
-    /// Messages whose payload was not as sent.
+    /// Messages whose payload was damaged.
     pub corrupt: u64,
-    /// When measuring began and ended, on the driver's clock.
+    /// When measuring began, on the driver's clock.
     pub begin_ns: u64,
-    /// See `begin_ns`.
+    /// When measuring ended.
     pub end_ns: u64,
-    /// CPU time of this process, all threads, from the first measured message to the last, in
-    /// nanoseconds; absent if the driver does not know it.
+    /// CPU time of all threads of this process from the first measured message to the last, in
+    /// nanoseconds; absent if unknown.
     #[serde(default)]
     pub cpu_ns: Option<u64>,
     /// Further counts of this driver, by name.
     #[serde(default)]
     pub more: BTreeMap<String, u64>,
-    /// Remarks for the report that are known at the end alone, for instance why messages were lost.
+    /// Remarks for the report that are only known at the end, for instance why messages were lost.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Of [`Role::Clock`] with index 0: what it has asked, in order.
+    /// For [`Role::Clock`] with index 0: its exchanges, in order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub exchanges: Vec<Exchange>,
-    /// Of [`Role::Clock`]: how the clocks of its host were kept, before it asked or answered, and
-    /// after.
+    /// For [`Role::Clock`]: how the clocks of its host were synchronised, before and after its
+    /// exchanges.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keeping: Vec<Keeping>,
-    /// One process only: the counts of the receiving end, which pong has where there are two. Its
-    /// `cpu_ns` is absent: ping's is that of the process.
+    /// Only in one process: the counts of the receiving end. Its `cpu_ns` is absent, as ping's
+    /// covers the whole process.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pong: Option<Box<Done>>,
 }

@@ -4,11 +4,11 @@
 //! offset 0      FileHeader, padded to HEADER_BYTES   `written` by the driver, the rest by the lab
 //! offset 4096   Record 0 │ Record 1 │ …              by the driver; the lab reads below `written`
 //! ```
-//! The file is memory that both map (a memfd: no name, so nothing can be left behind). The driver
-//! faults every page in before the run, so that recording never enters the kernel. Record n is
-//! that of message n × `record_every`, counted from the first after the warm-up, whether or not it
-//! was answered; a record is complete once `written` exceeds its index, except that a late answer
-//! may still fill in `wake_ns` and `take_return_ns`.
+//! The file is memory that both map (a memfd: it has no name, so nothing can be left behind). The
+//! driver faults in every page before the run, so that recording never enters the kernel. Record n
+//! belongs to message n × `record_every`, counted from the first after the warm-up, whether or not
+//! it was answered. A record is complete once `written` exceeds its index; a late answer may still
+//! fill in `wake_ns` and `take_return_ns`.
 
 use std::fs::File;
 use std::mem::offset_of;
@@ -25,23 +25,23 @@ use crate::error::Error;
 pub struct Record {
     /// Sequence number, counted from 0 after the warm-up.
     pub id: u64,
-    /// When the schedule wanted it sent; equals `publish_entry_ns` without a rate.
+    /// When the message was due by the schedule; equals `publish_entry_ns` without a rate.
     pub intended_ns: u64,
-    /// Before loan, fill and publish. For pong: before it publishes the answer, 0 as it is not
-    /// stamped apart from `take_return_ns`.
+    /// Before loan, fill and publish. For pong: before it publishes the answer, or 0 if that was
+    /// not stamped separately from `take_return_ns`.
     pub publish_entry_ns: u64,
     /// After publish.
     pub publish_return_ns: u64,
-    /// The wait returned; 0 if this system waits inside its take.
+    /// After the wait; 0 if this system waits inside its take.
     pub wake_ns: u64,
-    /// The take returned; 0 if nothing ever came.
+    /// After the take; 0 if nothing arrived.
     pub take_return_ns: u64,
-    /// From `publish_entry_ns` until the loan was there; 0 without loans. Saturates. Of streams and
-    /// images it precedes `publish_entry_ns`, which is the message's stamp. 0 at the receiving end;
-    /// that of images writes [`Taken`].
+    /// From `publish_entry_ns` to the end of the loan call; 0 without loans. Saturates. For streams
+    /// and images it precedes `publish_entry_ns`, which is the message's stamp. 0 at the receiving
+    /// end; that of images writes [`Taken`].
     pub loan_ns: u32,
-    /// From the loan until it was filled; 0 without loans, except that a frame is filled in either
-    /// case. Saturates. See `loan_ns`.
+    /// From the loan until it was filled; 0 without loans, except that a frame is always filled.
+    /// Saturates. See `loan_ns`.
     pub fill_ns: u32,
     /// CPU on which publish returned.
     pub publish_cpu: u16,
@@ -49,39 +49,39 @@ pub struct Record {
     pub take_cpu: u16,
     /// [`CORRUPT`], [`OUT_OF_ORDER`], [`LATE`], [`LEAN`].
     pub flags: u16,
-    /// Answers beyond the first. Saturates.
+    /// Additional answers. Saturates.
     pub duplicates: u16,
 }
 
-/// A [`Record`] as the receiving end of images writes it: as long, with the same fields in the same
-/// places, except that nothing was loaned, filled and published there, but the frame was copied.
+/// A [`Record`] of the receiving end of images. It has the same size and layout, but instead of
+/// loan, fill and publish it has the copies of the frame.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Taken {
-    /// As [`Record::id`].
+    /// See [`Record::id`].
     pub id: u64,
-    /// 0: nothing was published.
+    /// 0, because nothing was published.
     pub unused: [u64; 3],
-    /// As [`Record::wake_ns`].
+    /// See [`Record::wake_ns`].
     pub wake_ns: u64,
-    /// As [`Record::take_return_ns`].
+    /// See [`Record::take_return_ns`].
     pub take_return_ns: u64,
-    /// The `memcpy` of the frame. Saturates.
+    /// Duration of the frame's `memcpy`. Saturates.
     pub memcpy_ns: u32,
-    /// Its copy with streaming stores, after that. Saturates.
+    /// Duration of its copy with streaming stores. Saturates.
     pub stream_copy_ns: u32,
-    /// 0, likewise.
+    /// 0, because nothing was published.
     pub unused_cpu: u16,
-    /// As [`Record::take_cpu`].
+    /// See [`Record::take_cpu`].
     pub take_cpu: u16,
-    /// As [`Record::flags`].
+    /// See [`Record::flags`].
     pub flags: u16,
-    /// As [`Record::duplicates`].
+    /// See [`Record::duplicates`].
     pub duplicates: u16,
 }
 
 impl Record {
-    /// What the receiving end of images has written.
+    /// The record as the receiving end of images wrote it.
     pub fn as_taken(&self) -> Taken {
         // SAFETY: both are 64 bytes of integers without padding (asserted below).
         unsafe { std::mem::transmute(*self) }
@@ -105,14 +105,14 @@ const _: () = {
     assert!(offset_of!(Taken, duplicates) == offset_of!(Record, duplicates));
 };
 
-/// The payload was not as sent.
+/// The payload was damaged.
 pub const CORRUPT: u16 = 1;
-/// Answered after a later message was.
+/// Answered after a later message.
 pub const OUT_OF_ORDER: u16 = 2;
-/// Answered after its time limit had passed.
+/// Answered after its time limit.
 pub const LATE: u16 = 4;
-/// The parts of this message are not stamped: `wake_ns`, `loan_ns` and `fill_ns` are 0, and pong's
-/// `take_return_ns` is its `publish_return_ns`. So nothing of the kit stands in its path.
+/// The parts of this message were not stamped: `wake_ns`, `loan_ns` and `fill_ns` are 0, and pong's
+/// `take_return_ns` is its `publish_return_ns`. So nothing of the kit is in its path.
 pub const LEAN: u16 = 8;
 
 const _: () = assert!(size_of::<Record>() == RECORD_BYTES);
@@ -120,20 +120,21 @@ const _: () = assert!(align_of::<Record>() == 8);
 
 /// Bytes of a [`Record`].
 pub const RECORD_BYTES: usize = 64;
-/// Where the records begin.
+/// Offset of the first record.
 pub const HEADER_BYTES: usize = 4096;
 /// First word of the file: "myelinS1" in memory order.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"myelinS1");
 
-/// Start of the file. Written by the lab when it makes the file, except for `written`.
+/// Start of the file. The lab writes it when it makes the file, except for `written` and
+/// `exchanges`.
 #[repr(C)]
 struct FileHeader {
     magic: u64,
     capacity: u64,
-    /// Records complete so far. Written by the driver alone.
+    /// Number of complete records. Written only by the driver.
     written: AtomicU64,
-    /// Messages exchanged so far, recorded or not, the warm-up's included: the sign of life.
-    /// Written by the driver alone.
+    /// Messages exchanged so far, recorded or not, including the warm-up; shows that the driver is
+    /// alive. Written only by the driver.
     exchanges: AtomicU64,
 }
 
@@ -151,7 +152,7 @@ pub struct SampleFile {
 }
 
 impl SampleFile {
-    /// Gives `file` room for `capacity` records and a header. Used by the lab.
+    /// Resizes `file` for a header and `capacity` records. Used by the lab.
     pub fn create(file: &File, capacity: u64) -> Result<Self, Error> {
         file.set_len(file_bytes(capacity))?;
         let map = map(file)?;
@@ -166,14 +167,14 @@ impl SampleFile {
         Ok(this)
     }
 
-    /// Opens the file the lab has made, and faults every page in. Used by the driver.
+    /// Opens the lab's file and faults in every page. Used by the driver.
     pub fn open(path: &Path) -> Result<Self, Error> {
         let mut this = SampleFile::look(path)?;
         this.fault_in();
         Ok(this)
     }
 
-    /// Opens the file of another driver process, to see what it has done.
+    /// Opens the file of another driver process, to read its progress.
     pub fn look(path: &Path) -> Result<Self, Error> {
         let file = File::options().read(true).write(true).open(path)?;
         let map = map(&file)?;
@@ -194,19 +195,19 @@ impl SampleFile {
         Ok(SampleFile { capacity: capacity as usize, ..this })
     }
 
-    /// How many records fit.
+    /// Number of records that fit.
     pub fn capacity(&self) -> usize {
         self.capacity
     }
 
-    /// How many records are complete.
+    /// Number of complete records.
     pub fn written(&self) -> usize {
         // ORDER: acquire pairs with the release in `finish`; makes the record's bytes visible.
         let written = self.header().written.load(Ordering::Acquire) as usize;
         written.min(self.capacity)
     }
 
-    /// The record at `index`, to be written; `None` past the capacity.
+    /// The record at `index`, for writing; `None` beyond the capacity.
     #[inline(always)]
     pub fn record(&mut self, index: usize) -> Option<&mut Record> {
         if index >= self.capacity {
@@ -219,9 +220,9 @@ impl SampleFile {
         Some(unsafe { &mut *self.map.as_mut_ptr().add(at).cast::<Record>() })
     }
 
-    /// Declares all records below `written` complete, and has the line of the next one on its way:
-    /// a store that misses the cache would be waited for by the next locked instruction, and that
-    /// is one of the system under test.
+    /// Declares all records below `written` complete, and prefetches the line of the next one.
+    /// Otherwise its store might miss the cache, and the next locked instruction, which belongs to
+    /// the system under test, would wait for it.
     #[inline(always)]
     pub fn finish(&mut self, written: usize) {
         // ORDER: release pairs with the acquire in `written`.
@@ -231,34 +232,34 @@ impl SampleFile {
         }
     }
 
-    /// Shows the lab that messages are being exchanged.
+    /// Shows the lab that messages are exchanged.
     #[inline(always)]
     pub fn beat(&self, exchanges: u64) {
         // ORDER: Relaxed, it publishes nothing else.
         self.header().exchanges.store(exchanges, Ordering::Relaxed);
     }
 
-    /// How many messages have been exchanged.
+    /// Number of exchanged messages.
     pub fn exchanges(&self) -> u64 {
         // ORDER: Relaxed, as in `beat`.
         self.header().exchanges.load(Ordering::Relaxed)
     }
 
-    /// A copy of the records complete so far. Used by the lab.
+    /// A copy of the complete records. Used by the lab.
     pub fn records(&self) -> Vec<Record> {
         (0..self.written()).filter_map(|index| self.copy(index)).collect()
     }
 
-    /// A copy of the record at `index`, complete or not; `None` past the capacity.
+    /// A copy of the record at `index`, complete or not; `None` beyond the capacity.
     fn copy(&self, index: usize) -> Option<Record> {
         if index >= self.capacity {
             return None;
         }
         let at = HEADER_BYTES + index * RECORD_BYTES;
-        // SAFETY: index < capacity, and that many records fit into the map; the offset is a multiple
-        // of 64. The driver may still patch a late answer into a record; reading it torn yields
-        // numbers that are wrong, not undefined: what the lab keeps it reads after the driver has
-        // ended.
+        // SAFETY: index < capacity, and that many records fit into the map; the offset is a
+        // multiple of 64. The driver may still add a late answer to a record; a torn read gives
+        // wrong numbers, but no undefined behaviour. The lab reads the records it stores after the
+        // driver has ended.
         Some(unsafe { self.map.as_ptr().add(at).cast::<Record>().read_volatile() })
     }
 
@@ -270,13 +271,13 @@ impl SampleFile {
 
     fn fault_in(&mut self) {
         for page in self.map[HEADER_BYTES..].chunks_mut(4096) {
-            // SAFETY: a valid, writable byte; volatile so that the store is not left out.
+            // SAFETY: a valid, writable byte; volatile so that the store is not optimised out.
             unsafe { std::ptr::write_volatile(page.as_mut_ptr(), 0) };
         }
     }
 }
 
-/// A line that nobody else has comes in a state in which it can be written.
+/// Fetches a line in a state in which it can be written, if no other core has it.
 #[inline(always)]
 fn prefetch(line: *const u8) {
     #[cfg(target_arch = "x86_64")]
@@ -294,22 +295,22 @@ fn prefetch(line: *const u8) {
     let _ = line;
 }
 
-/// Records as they are in memory.
+/// The bytes of records in memory.
 pub fn bytes_of(records: &[Record]) -> &[u8] {
     // SAFETY: Record is repr(C) without padding (asserted by its size), so its bytes are all
     // initialised.
     unsafe { std::slice::from_raw_parts(records.as_ptr().cast::<u8>(), size_of_val(records)) }
 }
 
-/// What [`bytes_of`] was made from; `None` if they are not whole records.
+/// The reverse of [`bytes_of`]; `None` if the bytes are not whole records.
 pub fn records_of(bytes: &[u8]) -> Option<Vec<Record>> {
     let (records, rest) = bytes.as_chunks::<RECORD_BYTES>();
     rest.is_empty().then(|| records.iter().map(record_of).collect())
 }
 
-/// One record, from its bytes in memory.
+/// One record from its bytes in memory.
 pub fn record_of(bytes: &[u8; RECORD_BYTES]) -> Record {
-    // SAFETY: as many bytes as one Record has, and any bit pattern is a valid Record.
+    // SAFETY: the array has the size of a Record, and any bit pattern is a valid Record.
     unsafe { bytes.as_ptr().cast::<Record>().read_unaligned() }
 }
 

@@ -1,20 +1,20 @@
-//! Which sequence numbers have come: whether a message is new, late or a duplicate.
+//! Tracks sequence numbers: whether a message is new, late or a duplicate.
 
-/// Remembers the newest [`WINDOW`] numbers. What is older counts as late, not as a duplicate.
+/// Remembers the newest [`WINDOW`] numbers. An older one counts as late, not as a duplicate.
 pub(crate) struct SequenceWindow {
-    /// One more than the highest number that has come.
+    /// The highest number so far plus one.
     next: u64,
     bits: [u64; WORDS],
 }
 
-/// How a message came.
+/// How a message arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Came {
     /// Its number is the highest so far.
     Newest,
-    /// For the first time, behind one with a higher number.
+    /// For the first time, after a higher number.
     Late,
-    /// Once more.
+    /// Repeatedly.
     Again,
 }
 
@@ -39,12 +39,12 @@ impl SequenceWindow {
         if again { Came::Again } else { Came::Late }
     }
 
-    /// One more than the highest number that has come; 0 if none has.
+    /// The highest number so far plus one; 0 if there is none.
     pub(crate) fn next(&self) -> u64 {
         self.next
     }
 
-    /// Makes room for the numbers from `from` to `to`.
+    /// Clears the bits of the numbers from `from` to `to`.
     #[inline(always)]
     fn forget(&mut self, from: u64, to: u64) {
         if to - from >= WINDOW {
@@ -71,7 +71,7 @@ fn bit(number: u64) -> u64 {
 }
 
 const WORDS: usize = 16;
-/// So many numbers back a duplicate is known as one.
+/// A duplicate is recognised within this many numbers.
 const WINDOW: u64 = 64 * WORDS as u64;
 
 #[cfg(test)]

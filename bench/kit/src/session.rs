@@ -1,4 +1,4 @@
-//! The program around a driver: speaks the line protocol and runs the role it is given.
+//! The program around a driver: speaks the line protocol and runs its role.
 
 use std::io::BufRead;
 use std::process::ExitCode;
@@ -18,13 +18,13 @@ use crate::protocol::writer::{self, say};
 use crate::protocol::{Command, Description, Done, Event, PROTOCOL, Prepare, Ready, Role};
 use crate::samples::SampleFile;
 
-/// The whole `main` of a driver: `describe`, `check`, `clean` or `run`. The lab names the role after
-/// `run`, for people who look at the process list; what counts is the protocol.
+/// The whole `main` of a driver: `describe`, `check`, `clean` or `run`. The lab adds the role after
+/// `run`, but only for readers of the process list; the protocol determines the role.
 pub fn main(driver: &dyn Driver) -> ExitCode {
     act(driver, &std::env::args().nth(1).unwrap_or_default())
 }
 
-/// As [`main`], of a program whose first argument is not the verb: it runs in an interpreter.
+/// Like [`main`], for a program in an interpreter, whose first argument is not the verb.
 pub fn act(driver: &dyn Driver, verb: &str) -> ExitCode {
     writer::keep_standard_output();
     let result = match verb {
@@ -91,7 +91,7 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
         process::lock_memory()?;
     }
     process::allow_open_files();
-    // Before the lab's first look, so that the thread's stack is not part of what it sees.
+    // Started before the lab's first observation, so that the thread's stack is not counted.
     let commands = listen(prepare.role);
     let opened = Opened::new(driver, prepare)?;
     let matched_ns = clock::monotonic_ns();
@@ -108,12 +108,12 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
         return Ok(());
     };
     let stop = commands.stop;
-    // The lab knows no clock but the host's.
+    // The lab only knows the host's clock.
     let start_ns = driver.clock(prepare)?.at_monotonic(start_ns);
     let mut done = part.run(prepare, start_ns, &stop)?;
     done.notes = driver.notes_at_end();
     say(&Event::Done(done));
-    // The lab observes this process until it says stop.
+    // The lab observes this process until it sends stop.
     while !stop.load(Ordering::Relaxed) {
         std::thread::park_timeout(Duration::from_millis(5));
     }
@@ -135,7 +135,7 @@ fn run_daemon(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     Ok(())
 }
 
-/// Asks the other host's clock, or answers for this one's.
+/// Reads the other host's clock, or answers for this host's clock.
 fn run_clock(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     let network = prepare.network.as_ref().ok_or_else(|| {
         Error::new("protocol: a clock without a network: it is for runs across hosts")
@@ -155,7 +155,7 @@ fn run_clock(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     } else {
         let server = Server::new(network, clock.clone())?;
         ready();
-        // At once: the other side may be told to start a little earlier.
+        // At once, because the other side may start a little earlier.
         server.run(&commands.stop)
     };
     done.keeping = vec![before, clock_discipline::observe(&clock)];
@@ -163,16 +163,16 @@ fn run_clock(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the lab says after `prepare`.
+/// The lab's commands after `prepare`.
 struct Commands {
-    /// When to begin; closed without a word if it is to end instead.
+    /// The start time; closed without one if the process has to end instead.
     start: Receiver<u64>,
-    /// Set when it is to end.
+    /// Set when the process has to end.
     stop: Arc<AtomicBool>,
 }
 
-/// Reads standard input in a thread of its own. At its end, a measuring role ends at once: the lab
-/// is gone. A daemon's supervisor has cleaning to do and is only told to stop.
+/// Reads standard input in a separate thread. When the input ends, the lab is gone, and a measuring
+/// role ends at once. A daemon's supervisor is only stopped, because it has to clean up.
 fn listen(role: Role) -> Commands {
     let (sender, start) = channel();
     let stop = Arc::new(AtomicBool::new(false));
@@ -203,5 +203,5 @@ fn next_command() -> Result<Command, Error> {
     serde_json::from_str(&line).map_err(|error| Error::new(format!("protocol: {error}: {line}")))
 }
 
-/// How often a daemon is looked after.
+/// How often a daemon is checked.
 const DAEMON_CHECK: Duration = Duration::from_millis(20);

@@ -1,6 +1,6 @@
-//! From nothing to the first message: ping publishes from the moment its end has matched, until pong
-//! has taken something. What a middleware calls matched may be early, so that first messages are
-//! lost; that shows in the time.
+//! From nothing to the first message: ping publishes from the moment its end has matched until pong
+//! has taken a message. If a middleware reports a match too early, first messages are lost; the
+//! measured time includes that.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -16,17 +16,17 @@ use crate::samples::SampleFile;
 use crate::stream::the_one;
 use crate::transfer::{Stamps, receive};
 
-/// One end after its part; kept until the lab says stop.
+/// One end after its part; kept until the lab stops the process.
 pub(crate) struct Started {
-    /// When pong had taken the first message; 0 of ping.
+    /// When pong took the first message; 0 for ping.
     pub(crate) first_ns: u64,
-    /// How many messages ping has published, or pong taken.
+    /// Messages that ping has published or pong has taken.
     pub(crate) messages: u64,
     _kept: Box<dyn Any>,
 }
 
 impl Started {
-    /// The counts of a run that is over when it begins.
+    /// The counts of a run that is already over when it begins.
     pub(crate) fn done(&self, role: Role) -> Done {
         let now_ns = clock::monotonic_ns();
         let (sent, received) = match role {
@@ -37,7 +37,7 @@ impl Started {
     }
 }
 
-/// Plays `prepare.role`; `samples` is this role's.
+/// Runs `prepare.role`; `samples` is the file of this role.
 pub(crate) fn start(
     stream: Stream,
     prepare: &Prepare,
@@ -94,7 +94,7 @@ fn pong(
             let first = Arc::new(AtomicU64::new(0));
             let (its_first, its_clock) = (Arc::clone(&first), clock.clone());
             let calling = source.start(Box::new(move |_| {
-                // ORDER: Relaxed, the number is all there is.
+                // ORDER: Relaxed, the number carries nothing else.
                 let _ = its_first.compare_exchange(
                     0,
                     its_clock.now(),
@@ -116,7 +116,7 @@ fn pong(
     Ok(Started { first_ns, messages: 1, _kept: kept })
 }
 
-/// When the first message was taken; 0 if none came in time.
+/// When the first message was taken; 0 if none arrived in time.
 fn take(subscriber: &mut dyn Subscriber, clock: &Clock, until_ns: u64) -> Result<u64, Error> {
     let arrival = receive(subscriber, clock, until_ns, Stamps::Return)?;
     let first_ns = arrival.map_or(0, |arrival| arrival.return_ns);
@@ -129,6 +129,6 @@ fn silence(prepare: &Prepare) -> Error {
     Error::new(format!("pong took nothing for {seconds:.0} s although both ends had matched"))
 }
 
-/// How often ping publishes.
+/// Interval at which ping publishes.
 const AGAIN_NS: u64 = 200_000;
 const LOOK_AGAIN: Duration = Duration::from_micros(100);

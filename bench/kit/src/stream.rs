@@ -1,8 +1,8 @@
-//! The two ends of a stream or image run in processes of their own: ping publishes by a schedule
-//! and is not answered, pong takes, or is called.
+//! The two ends of a stream or image run in separate processes: ping publishes by a schedule
+//! without answers; pong takes messages or is called.
 //!
-//! Each end is made before the lab is told that it is ready, with all the memory it will need, and
-//! then run. For both ends in one process see `one_process`.
+//! Each end is made, with all the memory it will need, before the lab hears that it is ready; then
+//! it is run. `one_process` has both ends in one process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -22,7 +22,7 @@ use crate::protocol::{Done, Prepare, System, Topology, Wait, Workload};
 use crate::samples::SampleFile;
 use crate::transfer::{Limit, Sent, Stamps, receive};
 
-/// Whether `prepare` asks for something that `system` can do.
+/// Checks that `system` supports the stream of `prepare`.
 pub fn check(prepare: &Prepare, system: &System) -> Result<(), Error> {
     arrivals::check(prepare)?;
     if prepare.publishers > PUBLISHERS_MAX {
@@ -36,8 +36,8 @@ pub fn check(prepare: &Prepare, system: &System) -> Result<(), Error> {
     check_rate(prepare, is_called)
 }
 
-/// Back to back, a stream is bounded by what the receiving end takes; only the call of a function
-/// in the publishing thread has no such bound.
+/// Checks the rate. A stream back to back is limited only by what the receiving end takes; just a
+/// function call in the publishing thread has no such limit.
 pub(crate) fn check_rate(prepare: &Prepare, is_called: bool) -> Result<(), Error> {
     if is_called || prepare.rate_hz.is_some() {
         return Ok(());
@@ -74,8 +74,8 @@ impl Ping {
     }
 
     /// Publishes `prepare.messages` messages (or for `prepare.duration_ns`) from `start_ns` on, and
-    /// records each. Ends early when `stop` is set, when the sample file is full, or when it is so
-    /// far behind the schedule that it will not catch up: what is left of the schedule was not sent.
+    /// records each. Ends early if `stop` is set, if the sample file is full, or if it is too far
+    /// behind the schedule to catch up; the rest of the schedule is then not sent.
     pub fn run(
         &mut self,
         prepare: &Prepare,
@@ -137,7 +137,7 @@ impl Ping {
         Ok(())
     }
 
-    /// As [`Limit::next`], by the schedule if there is one.
+    /// Like [`Limit::next`], by the schedule if there is one.
     #[inline(always)]
     fn next(&mut self, origin_ns: u64, sent: u64, limit: &Limit) -> Option<Option<u64>> {
         let Some(schedule) = &mut self.schedule else {
@@ -149,7 +149,7 @@ impl Ping {
     }
 }
 
-/// Records message `id` of this publisher, if it is one that is to be kept and there is room.
+/// Records message `id` of this publisher, if `record_every` selects it and there is room.
 #[inline(always)]
 pub(crate) fn keep(
     samples: &mut SampleFile,
@@ -170,11 +170,11 @@ pub(crate) fn keep(
     }
 }
 
-/// Pong's end, in a process by itself.
+/// Pong's end, in its own process.
 pub struct Pong {
-    /// Until it is to call; one that takes stays here until the process ends.
+    /// Set until it has to call; a taking one stays here until the process ends.
     receiver: Option<Receiver>,
-    /// Until the run.
+    /// Set until the run.
     accounting: Option<Accounting>,
     clock: Clock,
 }
@@ -187,8 +187,8 @@ impl Pong {
         Ok(Pong { receiver, accounting, clock: stream.clock })
     }
 
-    /// Takes what comes, until ping says goodbye or `stop` is set, and nothing more comes. To be
-    /// called once.
+    /// Takes messages until ping sends its goodbye or `stop` is set, and no more arrive. May be
+    /// called only once.
     pub fn run(&mut self, start_ns: u64, stop: &AtomicBool) -> Result<Done, Error> {
         let Some(mut accounting) = self.accounting.take() else {
             return Err(Error::new("a receiving end runs once"));
@@ -202,7 +202,7 @@ impl Pong {
                 while !stop.load(Ordering::Relaxed) && !lent.is_over() {
                     std::thread::park_timeout(STOP_CHECK);
                 }
-                // What is under way when the lab says stop still counts.
+                // Messages that are on their way when the lab stops the process still count.
                 lent.await_last(&self.clock);
                 self.clock.sleep_until(self.clock.now() + QUIET_NS);
                 drop(calling);
@@ -231,8 +231,8 @@ pub(crate) fn the_one(mut receivers: Vec<Receiver>) -> Result<Receiver, Error> {
     }
 }
 
-/// Waits and takes until ping says goodbye, also for what is still under way when `stop` is set, and
-/// then until nothing more comes.
+/// Waits and takes until ping sends its goodbye or `stop` is set, then until no more messages
+/// arrive.
 pub(crate) fn listen(
     subscriber: &mut dyn Subscriber,
     accounting: &mut Accounting,
@@ -272,10 +272,11 @@ fn account_next(
     Ok(Some(accounted))
 }
 
-/// So far behind the end of the schedule ping gives up, a tenth of the run's length added.
+/// Ping gives up when it is this far behind the end of the schedule, plus a tenth of the run's
+/// length.
 const GRACE_NS: u64 = 100_000_000;
-/// How often a receiving end that hears nothing looks whether it should stop; seldom, because each
-/// look wakes a core that a slow schedule has put to sleep.
+/// How often a receiving end without messages checks whether to stop; rarely, because each check
+/// wakes a core that sleeps in a slow schedule.
 const STOP_CHECK: Duration = Duration::from_secs(1);
-/// For so long at most it goes on taking after the end.
+/// Limit of taking after the end.
 const DRAIN_NS_MAX: u64 = 1_000_000_000;

@@ -1,4 +1,4 @@
-//! What the workloads are made of: when to send, how a message goes out, how one comes in.
+//! Building blocks of the workloads: when to send, how to send a message, how to receive one.
 
 use crate::clock::{self, Clock};
 use crate::driver::{Publisher, Subscriber};
@@ -28,14 +28,14 @@ impl Limit {
         }
     }
 
-    /// `None` at the end; otherwise when message `sent` was meant to go, if there is a schedule,
-    /// once that time has come. A schedule that was missed is caught up with, not moved.
+    /// `None` at the end; otherwise waits until message `sent` is due and returns that time, if
+    /// there is a schedule. A schedule that was missed is caught up with, not shifted.
     #[inline(always)]
     pub(crate) fn next(&self, sent: u64, clock: &Clock) -> Option<Option<u64>> {
         self.next_after(|| clock.now(), sent, clock)
     }
 
-    /// As [`Self::next`]; what time it is without a schedule, `now_ns` says.
+    /// Like [`Self::next`]; without a schedule, `now_ns` is the current time.
     #[inline(always)]
     pub(crate) fn next_after(
         &self,
@@ -58,7 +58,7 @@ impl Limit {
     }
 }
 
-/// What a publish call left behind.
+/// The stamps of a publish call.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Sent {
     pub(crate) entry_ns: u64,
@@ -83,9 +83,8 @@ impl Sent {
     }
 }
 
-/// Publishes `message`, through a loan where the system has them, of which the first `filled` bytes
-/// are written. With `stamps`, the time before and a clock, the loan and its filling are timed
-/// apart.
+/// Publishes `message`, through a loan if the system has loans, of which the first `filled` bytes
+/// are written. With `stamps` (the time before, and a clock) loan and filling are timed separately.
 #[inline(always)]
 pub(crate) fn send<P: Publisher + ?Sized>(
     publisher: &mut P,
@@ -107,7 +106,7 @@ pub(crate) fn send<P: Publisher + ?Sized>(
     Ok(sent)
 }
 
-/// A message as it was taken; borrowed until it is released.
+/// A taken message; borrowed until it is released.
 pub(crate) struct Arrival<'a> {
     pub(crate) message: &'a [u8],
     pub(crate) wake_ns: u64,
@@ -127,7 +126,7 @@ impl Arrival<'_> {
     }
 }
 
-/// What is left of an arrival after the sample was given back.
+/// What remains of an arrival after its sample was released.
 #[derive(Clone, Copy)]
 pub(crate) struct Arrived {
     pub(crate) sequence: u64,
@@ -153,19 +152,18 @@ impl Arrived {
     }
 }
 
-/// Which clock reads there are while a message is received. Each also keeps the processor from
-/// going on with what comes next.
+/// Which clock reads to make when receiving a message. Each also prevents the processor from
+/// running ahead.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stamps {
-    /// When the wait and when the take returned.
+    /// After the wait and after the take.
     All,
-    /// When the take returned.
+    /// After the take.
     Return,
-    /// None.
     None,
 }
 
-/// The next message, or `None` if none came until `until_ns`. What is not stamped is 0.
+/// The next message, or `None` if none arrived until `until_ns`. A stamp that was not taken is 0.
 #[inline(always)]
 pub(crate) fn receive<'a, S: Subscriber + ?Sized>(
     subscriber: &'a mut S,
@@ -173,12 +171,12 @@ pub(crate) fn receive<'a, S: Subscriber + ?Sized>(
     until_ns: u64,
     stamps: Stamps,
 ) -> Result<Option<Arrival<'a>>, Error> {
-    // The loop ends with the sample's borrow, which the borrow checker cannot follow through a
+    // The loop ends with the borrow of the sample, which the borrow checker cannot track through a
     // returned reference; hence the pointer.
     let subscriber: *mut S = subscriber;
     loop {
-        // SAFETY: `subscriber` comes from a unique borrow that lives for 'a; no sample of it is
-        // held when the loop comes round, as the only path that holds one returns.
+        // SAFETY: `subscriber` comes from a unique borrow that lives for 'a. No sample of it is
+        // held when the loop repeats, as the only path that holds one returns.
         let subscriber = unsafe { &mut *subscriber };
         let wake_ns = match subscriber.wait(until_ns)? {
             Some(true) if stamps == Stamps::All => clock.now(),

@@ -1,5 +1,5 @@
-/* The smallest driver in C: a middleware that hands each message back to its sender, within one
- * process. It shows all a C driver needs, and the kit's tests run it. */
+/* The smallest driver in C: a middleware that returns each message to its sender, within one
+ * process. It shows everything that a C driver needs, and the kit's tests run it. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <stdio.h>
@@ -9,7 +9,7 @@
 
 #include "myelin_bench_kit.h"
 
-/* The kit's tests pretend to have another header's. */
+/* The kit's tests can pretend that it has another header version. */
 #ifndef ECHO_ABI
 #define ECHO_ABI MYELIN_BENCH_ABI
 #endif
@@ -33,7 +33,7 @@ static int echo_open(const struct myelin_bench_prepare *prepare, void **link) {
     myelin_bench_error("told to fail", "leave out the option `fail`");
     return -1;
   }
-  /* Goes to the run's log, as what is written to standard error. */
+  /* Goes to the run's log, like standard error. */
   printf("a middleware says what it likes\n");
   fflush(stdout);
   struct echo *echo = calloc(1, sizeof *echo);

@@ -1,6 +1,6 @@
-/* A driver in C that offers all there is besides round trips by take (see echo_driver.c): calls of a
- * function, publishing to many, a system in one process, a daemon, cleaning, notes. A message goes by
- * a datagram to the abstract socket of whoever is to get it. The kit's tests run it. */
+/* A driver in C that offers everything except round trips by take (see echo_driver.c): function
+ * calls, many subscribers, a system in one process, a daemon, cleaning, notes. A message is a
+ * datagram to the abstract socket of its receiver. The kit's tests run it. */
 #define _GNU_SOURCE
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 
 enum { MESSAGE_BYTES_MAX = 65536, SUBSCRIBERS_MAX = 8 };
 
-/* A box that messages come to, and who is called with them. */
+/* A box that receives messages, and the function to call with them. */
 struct box {
   int socket;
   size_t bytes;
@@ -31,7 +31,7 @@ struct box {
   int must_end;
 };
 
-/* A link, whose own box comes first: an end is a box, whichever it is. */
+/* A link. Its own box comes first, so that a pointer to any end is a pointer to a box. */
 struct post {
   struct box own;
   char run[64];
@@ -70,7 +70,7 @@ static void close_box(struct box *box) {
   free(box->message);
 }
 
-/* Sends until there is somebody: an empty datagram, which take() passes over. */
+/* Sends an empty datagram, which take() skips, until there is a receiver. */
 static int await(struct post *post, uint64_t until_ns) {
   for (uint32_t index = 0; index < post->to_count;) {
     const struct sockaddr *to = (const struct sockaddr *)&post->to[index];
@@ -179,7 +179,7 @@ static int post_listen(void *end, myelin_bench_call call, void *context) {
   struct box *box = end;
   box->call = call;
   box->context = context;
-  if (box->socket == 0) return 0; /* here: within publish */
+  if (box->socket == 0) return 0; /* in one process: called within publish */
   return pthread_create(&box->caller, NULL, call_with_each, box) ? fail("no thread") : 0;
 }
 
@@ -203,7 +203,7 @@ static void post_probe(struct myelin_bench_system *system) {
   if (strcmp(system->name, "post.absent") == 0) system->missing = "not here: fetch it";
 }
 
-/* A daemon that does nothing; its driver says why it has ended. */
+/* A daemon that does nothing; its driver reports how it ended. */
 static int start_daemon(const struct myelin_bench_prepare *prepare, void **daemon) {
   (void)prepare;
   pid_t *pid = malloc(sizeof *pid);

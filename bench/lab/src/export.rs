@@ -1,16 +1,15 @@
-//! `myelin bench export`: the samples of a results folder as one Parquet file, a row for each message
-//! and subscriber that took it, for pandas, polars, DuckDB and whatever else reads columns.
+//! `myelin bench export`: the samples of a results folder as one Parquet file, with a row for each
+//! message and subscriber that took it, for pandas, polars, DuckDB and other readers of columns.
 //!
-//! Parquet, and not Arrow's own file format, for three reasons. The `parquet` crate without its
-//! `arrow` feature builds in two thirds of the time that `arrow-ipc` with the crates it needs takes
-//! (76 against 117 s of CPU in a release build, zstd's C included, which is needed anyway). Strings
-//! that repeat and time stamps that grow take hardly any room, so that the file is about as large as
-//! the sample files it comes from. And every tool reads a part of the columns without the rest. Both
-//! are Apache's, with its licence.
+//! Parquet and not Arrow's own file format, for three reasons. The `parquet` crate without its
+//! `arrow` feature takes two thirds of the build time of `arrow-ipc` with its crates (76 against
+//! 117 s of CPU in a release build, including zstd's C, which is needed anyway). Repeated strings
+//! and growing time stamps take little space, so the file is about as large as the sample files.
+//! And every tool can read single columns. Both crates are from Apache, with its licence.
 //!
-//! Runs are read one after the other: the memory needed is that of the largest run and of one row
-//! group, however many there are, besides what the analysis needs, which says which runs are valid
-//! and holds one cell at a time.
+//! Runs are read one after the other, so the memory is that of the largest run and of one row
+//! group, for any number of runs. In addition the analysis holds one cell at a time; it says which
+//! runs are valid.
 
 use std::fs::File;
 use std::path::PathBuf;
@@ -46,35 +45,35 @@ pub struct ExportOptions {
     pub directory: PathBuf,
     /// The file to write; `samples.parquet` in the folder by default.
     pub out: Option<PathBuf>,
-    /// Patterns of names of cells, `quick-os.futex-default-64B`; all if there are none.
+    /// Patterns of cell names such as `quick-os.futex-default-64B`; empty for all.
     pub cells: Vec<String>,
 }
 
-/// What was exported.
+/// The result of an export.
 #[derive(Debug)]
 pub struct Exported {
     /// The file.
     pub path: PathBuf,
-    /// Of all runs, also of those that are not valid.
+    /// Rows of all runs, including invalid ones.
     pub rows: u64,
-    /// Runs that the rows come from.
+    /// Number of runs with rows.
     pub runs: u64,
-    /// What the folder holds, as a report has it.
+    /// The analysis of the folder, as for a report.
     pub analysis: Analysis,
 }
 
-/// One run, and all that its rows have in common.
+/// One run and the values that all its rows share.
 struct RunSource<'a> {
     scenario: &'a Scenario,
     cell: &'a CellPlan,
     run: &'a RunRecord,
     /// Whether the run is valid.
     valid: bool,
-    /// What the two ends' stamps have to do with each other.
+    /// How the stamps of the two ends relate.
     clocks: &'a Clocks,
 }
 
-/// Writes the file, whole or not at all.
+/// Writes the file, atomically.
 pub fn export(request: &ExportOptions) -> Result<Exported> {
     let (mut folder, plan, analysis) = session::open(&request.directory)?;
     let runs = folder.runs()?.runs;
@@ -85,7 +84,7 @@ pub fn export(request: &ExportOptions) -> Result<Exported> {
     let written: Result<()> = make_whole(&path, |file| {
         let mut writer = writer(file)?;
         for run in runs.iter().filter(is_wanted) {
-            // What cannot be read is in the analysis, with its remedy.
+            // The analysis names unreadable samples, with a remedy.
             let Ok(mut samples) = folder.samples(run) else {
                 continue;
             };
@@ -120,7 +119,7 @@ fn is_valid(analysis: &Analysis, run: &RunRecord) -> bool {
     judged.any(|point| point.order == run.plan.order && point.valid)
 }
 
-/// Which cells of the plan are wanted.
+/// Whether each cell of the plan is selected.
 fn choose(plan: &Plan, patterns: &[String]) -> Result<Vec<bool>> {
     let name = |cell: &CellPlan| cell.name(&plan.scenarios[cell.scenario].name);
     let names: Vec<String> = plan.cells.iter().map(name).collect();
@@ -133,9 +132,9 @@ fn choose(plan: &Plan, patterns: &[String]) -> Result<Vec<bool>> {
     Ok(chosen)
 }
 
-/// How a column is filled. `None` is null.
+/// How to fill a column. `None` is null.
 enum Fill {
-    // The same in all rows of a run.
+    // The same value in all rows of a run.
     Text(fn(&RunSource<'_>) -> Option<String>),
     Float(fn(&RunSource<'_>) -> Option<f64>),
     Count(fn(&RunSource<'_>) -> Option<i64>),
@@ -145,12 +144,13 @@ enum Fill {
     RowFlag(fn(&Message, &Measured) -> bool),
 }
 
-/// The other end's record, whose stamps mean nothing where its clock could not be compared.
+/// The record of the other end; `None` if its clock could not be compared, because its stamps are
+/// then meaningless.
 fn pong<'a>(row: &'a Message, of: &Measured) -> Option<&'a Record> {
     row.pong.as_ref().filter(|_| of.crosses_ends)
 }
 
-/// The record that says how the message, or of a round trip its answer, arrived.
+/// The record with the flags of arrival: that of the message or, in a round trip, of its answer.
 fn flagged<'a>(row: &'a Message, of: &Measured) -> &'a Record {
     match of.kind {
         Kind::Roundtrip => &row.ping,
@@ -162,17 +162,17 @@ fn answer(of: &Measured, at_ns: u64) -> Option<i64> {
     moment(at_ns).filter(|_| of.kind == Kind::Roundtrip)
 }
 
-/// A record that has the stamps of the message's parts.
+/// The record, if it has the stamps of the message's parts.
 fn stamped(record: &Record) -> Option<&Record> {
     Some(record).filter(|record| is_stamped(record))
 }
 
-/// A moment that was recorded: 0 is none.
+/// A recorded time; 0 means that it was not recorded.
 fn moment(at_ns: u64) -> Option<i64> {
     i64::try_from(at_ns).ok().filter(|at_ns| *at_ns != 0)
 }
 
-/// The Parquet file, to be written a row group at a time.
+/// The writer of the Parquet file, which takes one row group at a time.
 fn writer(file: &File) -> Result<SerializedFileWriter<&File>> {
     let schema = Arc::new(parse_message_type(&schema())?);
     let mut properties = WriterProperties::builder()
@@ -205,7 +205,7 @@ fn add(
     Ok(())
 }
 
-/// As `parse_message_type` reads it.
+/// The schema, in the syntax of `parse_message_type`.
 fn schema() -> String {
     let column = |(name, of): &(&str, Fill)| match of {
         Fill::Text(_) => format!("OPTIONAL BYTE_ARRAY {name} (UTF8);"),
@@ -260,8 +260,8 @@ fn write<T: DataType>(
     column.close()
 }
 
-/// `docs/reference/results.md` describes each; names that end in `_ns` without saying what they span are moments
-/// of CLOCK_MONOTONIC.
+/// `docs/reference/results.md` describes the columns. Names that end in `_ns` without naming a span
+/// are times of CLOCK_MONOTONIC.
 const COLUMNS: &[(&str, Fill)] = &[
     ("scenario", Text(|of| Some(of.scenario.name.clone()))),
     ("workload", Text(|of| Some(of.scenario.workload.kind.name().into()))),
@@ -312,9 +312,9 @@ const COLUMNS: &[(&str, Fill)] = &[
     ("lean", RowFlag(|row, _| stamped(&row.ping).is_none())),
     ("clock_error_ns", Count(|of| of.clocks.error_ns.map(|error_ns| error_ns.ceil() as i64))),
 ];
-/// At most: with the columns, some 100 MB of memory.
+/// Limit of a row group; with the columns it takes some 100 MB of memory.
 const ROWS_PER_GROUP: usize = 1 << 18;
-/// Of zstd.
+/// Level of zstd.
 const COMPRESSION: i32 = 3;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Errors in what the user gave: one line with file, line, what is wrong and what to do.
+//! Errors in the user's input: one line with file, line, problem and remedy.
 
 use std::fmt;
 use std::ops::Range;
 
 use toml::de::{DeTable, DeValue};
 
-/// A text that the user wrote, with its name.
+/// A text by the user, with its name.
 #[derive(Clone, Debug, Default)]
 pub struct Source {
     name: String,
@@ -23,14 +23,14 @@ impl Source {
         &self.text
     }
 
-    /// The text as TOML, with the place of each key and value.
+    /// The text as TOML, with the position of each key and value.
     pub fn document(&self) -> Result<DeTable<'_>, InputError> {
         let document = DeTable::parse(&self.text).map_err(|error| self.toml_error(&error))?;
         Ok(document.into_inner())
     }
 
-    /// Where the value at `path` stands, for instance of `plan.systems.0`; if it is not there, what
-    /// it would be in.
+    /// The position of the value at `path`, for instance `plan.systems.0`; if it does not exist,
+    /// that of its nearest parent.
     pub fn place(&self, path: &str) -> Range<usize> {
         let mut place = 0..0;
         let Ok(document) = self.document() else {
@@ -47,23 +47,23 @@ impl Source {
         place
     }
 
-    /// An error in the value at `path`, which is named by its last key.
+    /// An error about the value at `path`; the message names its last key.
     pub fn wrong(&self, path: &str, what: impl fmt::Display) -> InputError {
         self.wrong_at(self.place(path), path, what)
     }
 
-    /// As [`Source::wrong`], where the place is known.
+    /// Like [`Source::wrong`], at a known position.
     pub fn wrong_at(&self, place: Range<usize>, path: &str, what: impl fmt::Display) -> InputError {
         let mut keys = path.rsplit('.').filter(|key| key.parse::<usize>().is_err());
         self.error(place, format!("{}: {what}", keys.next().unwrap_or_default()))
     }
 
-    /// An error at a place of this text.
+    /// An error at a position of this text.
     pub fn error(&self, place: Range<usize>, message: impl Into<String>) -> InputError {
         InputError::new(message).at(self, place)
     }
 
-    /// A parser's error, in one line, with the nearest valid key where a key is unknown.
+    /// A parser's error in one line, with the nearest valid key if a key is unknown.
     pub fn toml_error(&self, error: &toml::de::Error) -> InputError {
         let message = error.message().replace('\n', " ");
         let place = error.span().unwrap_or(0..0);
@@ -77,7 +77,7 @@ impl Source {
     }
 }
 
-/// What is wrong with something the user gave. Exit status 2.
+/// A mistake in the user's input. Exit status 2.
 #[derive(Clone, Debug)]
 pub struct InputError {
     place: String,
@@ -86,17 +86,17 @@ pub struct InputError {
 }
 
 impl InputError {
-    /// An error that belongs to no place in a file.
+    /// An error without a position in a file.
     pub fn new(message: impl Into<String>) -> Self {
         InputError { place: String::new(), message: message.into(), remedy: String::new() }
     }
 
-    /// An unknown name of something, with the nearest known one.
+    /// An unknown name, with the nearest known one.
     pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         Self::suggest(format!("no {what} `{name}`"), name, known)
     }
 
-    /// The places of the `known` names that a pattern matches; it must match one.
+    /// The indices of the `known` names that a pattern matches; there must be at least one.
     pub(crate) fn matching(
         (what, remedy): (&str, &str),
         pattern: &str,
@@ -110,12 +110,12 @@ impl InputError {
         if found.is_empty() { Err(unknown()) } else { Ok(found) }
     }
 
-    /// An unknown key, likewise, in the words of TOML's parser.
+    /// An unknown key, worded like the errors of TOML's parser.
     pub(crate) fn unknown_field<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Self {
         Self::suggest(format!("unknown field `{name}`"), name, known)
     }
 
-    /// `message`, and the known word that is most like `word`, if one is alike at all.
+    /// `message` with the most similar known word, if one is similar enough.
     fn suggest<'a>(message: String, word: &str, known: impl Iterator<Item = &'a str>) -> Self {
         let alike = known
             .map(|candidate| (strsim::jaro_winkler(word, candidate), candidate))
@@ -127,14 +127,14 @@ impl InputError {
         })
     }
 
-    /// The same error with what to do about it.
+    /// Adds what to do about the error.
     #[must_use]
     pub fn remedy(mut self, remedy: impl Into<String>) -> Self {
         self.remedy = remedy.into();
         self
     }
 
-    /// The same error at a place of `source`.
+    /// Sets the position of the error, in `source`.
     #[must_use]
     pub fn at(mut self, source: &Source, place: Range<usize>) -> Self {
         let line = source.text[..place.start.min(source.text.len())].matches('\n').count() + 1;
@@ -155,5 +155,5 @@ impl fmt::Display for InputError {
 
 impl std::error::Error for InputError {}
 
-/// Jaro-Winkler likeness above which a word is offered.
+/// Least Jaro-Winkler similarity for a suggestion.
 const ALIKE: f64 = 0.7;

@@ -1,11 +1,12 @@
-//! The order of the modules, kept by a test: each may import those before it, so there is no circle.
+//! The order of the modules, which a test enforces: each may import only those before it, so there
+//! is no cycle.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// From left to right. The first line is for everybody; then scenario → plan → run → record →
-/// analyse → tell, with the hosts that a run needs before the plan, which names them.
+/// From left to right. The first line may be used by all; then scenario → plan → run → record →
+/// analyse → report. The hosts that a run needs come before the plan, which names them.
 const ORDER: [&str; 22] = [
     "input_error",
     "lists",
@@ -44,7 +45,7 @@ fn modules_import_leftwards_alone() {
         if name != "mod" {
             parts.push(name);
         }
-        // Names all of them; imports none, and has examples in a text.
+        // `lib` names all modules; this one imports none, but has examples in a text.
         if parts == ["lib"] || parts == ["layers"] {
             continue;
         }
@@ -77,14 +78,14 @@ fn imports_are_found_and_have_one_form() {
     }
 }
 
-/// Modules of the crate that a file names whose own module lies `depth` below the crate; they are named
-/// by `crate::`, each by itself.
+/// Modules of the crate that a file imports, if its own module is `depth` levels below the crate.
+/// Each must be imported separately by `crate::`.
 fn imports(text: &str, depth: usize) -> Result<BTreeSet<String>, String> {
     let code: String = text
         .lines()
         .map(|line| line.split_once("//").map_or(line, |(code, _)| code).to_owned() + "\n")
         .collect();
-    // What lies in a module within the file is one deeper.
+    // The tests are a module within the file and so one level deeper.
     let (outer, inner) = code.split_at(code.find("mod tests {").unwrap_or(code.len()));
     let reaches_crate = |code: &str, depth| code.contains(&"super::".repeat(depth));
     if reaches_crate(outer, depth) || reaches_crate(inner, depth + 1) || code.contains("crate::{") {
@@ -92,7 +93,7 @@ fn imports(text: &str, depth: usize) -> Result<BTreeSet<String>, String> {
     }
     let is_other = |letter: char| !letter.is_alphanumeric() && letter != '_';
     let names = code.split("crate::").skip(1).map(|rest| rest.split(is_other).next().unwrap());
-    // Types and functions of the crate itself are not modules.
+    // Capitalised names are items of the crate itself, not modules.
     Ok(names.filter(|name| name.starts_with(char::is_lowercase)).map(str::to_owned).collect())
 }
 

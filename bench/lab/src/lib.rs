@@ -1,5 +1,6 @@
-//! The laboratory behind `myelin bench`. Data flows one way:
-//! scenario → plan → run → record → analyse → tell (`layers.rs` has each module's place).
+//! The laboratory behind `myelin bench`: it reads a scenario, runs drivers in fresh processes, and reports the result.
+//! Data flows one way: scenario → plan → run → record → analyse → report. `layers.rs` lists the modules in that order,
+//! and a test checks that each imports only modules before it.
 
 #![deny(unsafe_op_in_unsafe_fn)]
 

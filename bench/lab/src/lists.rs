@@ -1,8 +1,9 @@
-//! Lists whose order means something, that of a plan or of a file: no set and no map keeps it.
+//! Helpers for lists in a meaningful order, such as that of a plan or a file, which sets and maps
+//! would lose.
 
 use std::collections::BTreeSet;
 
-/// The first of each, in order.
+/// The items without repetitions, in order.
 pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     items.into_iter().fold(Vec::new(), |mut seen, item| {
         if !seen.contains(&item) {
@@ -12,12 +13,12 @@ pub(crate) fn distinct<T: PartialEq>(items: impl IntoIterator<Item = T>) -> Vec<
     })
 }
 
-/// Each once, the least first.
+/// The items without repetitions, ascending.
 pub(crate) fn ascending<T: Ord>(items: impl IntoIterator<Item = T>) -> Vec<T> {
     BTreeSet::from_iter(items).into_iter().collect()
 }
 
-/// What has one key together, in the order of the first of each.
+/// Groups items by key, in the order of the first item of each.
 pub(crate) fn grouped<K: PartialEq, V>(
     items: impl IntoIterator<Item = (K, V)>,
 ) -> Vec<(K, Vec<V>)> {
@@ -31,7 +32,7 @@ pub(crate) fn grouped<K: PartialEq, V>(
     groups
 }
 
-/// The first of these, and how many more: `a; b; and 3 more`.
+/// The first `most` items, and the number of others: `a; b; and 3 more`.
 pub(crate) fn few(items: &[String], most: usize) -> String {
     let shown = items.iter().take(most).cloned().collect::<Vec<_>>().join("; ");
     match items.len().saturating_sub(most) {

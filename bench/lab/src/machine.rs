@@ -1,4 +1,4 @@
-//! The machine's fingerprint: everything about it that may change a latency.
+//! The machine's fingerprint: every property of it that can change a latency.
 
 use std::fmt;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use crate::tuning::LatencyGuard;
 /// What a results folder knows about its machine. Absent values could not be read.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Machine {
-    /// What tells it from other machines.
+    /// Identifies the machine.
     #[serde(flatten)]
     pub identity: Identity,
     /// Machine architecture, for instance `x86_64`.
@@ -24,15 +24,15 @@ pub struct Machine {
     pub memory_bytes: u64,
     /// Pretty name of the distribution.
     pub os: String,
-    /// Preemption model of the kernel, where it says so.
+    /// Preemption model of the kernel, if it says so.
     pub preemption: Option<String>,
-    /// `/proc/cmdline`, without what names devices or addresses.
+    /// `/proc/cmdline`, without device names and addresses.
     pub kernel_command_line: String,
-    /// Source of the kernel's clock, for instance `tsc`.
+    /// The kernel's clock source, for instance `tsc`.
     pub clocksource: String,
-    /// Cost of reading CLOCK_MONOTONIC.
+    /// Duration of reading CLOCK_MONOTONIC.
     pub clock_read_ns: f64,
-    /// Smallest step of CLOCK_MONOTONIC seen.
+    /// Smallest observed step of CLOCK_MONOTONIC.
     pub clock_step_ns: u64,
     /// Frequency governor of CPU 0.
     pub governor: Option<String>,
@@ -42,7 +42,7 @@ pub struct Machine {
     pub idle_governor: Option<String>,
     /// Idle states of CPU 0 in order: name and exit latency.
     pub idle_states: Vec<IdleState>,
-    /// Whether `/dev/cpu_dma_latency` can be held: the `awake` tuning.
+    /// Whether `/dev/cpu_dma_latency` can be opened, as the `awake` tuning needs.
     pub can_hold_awake: bool,
     /// `kernel.sched_rt_runtime_us`; -1 is no throttling.
     pub rt_runtime_us: Option<i64>,
@@ -52,15 +52,15 @@ pub struct Machine {
     pub socket_buffer_max_bytes: Option<u64>,
     /// Transparent huge pages setting.
     pub huge_pages: Option<String>,
-    /// How busy all CPUs were before the session, in per cent.
+    /// Utilisation of all CPUs before the session, in per cent.
     #[serde(default)]
     pub busy_percent: f64,
-    /// Loopback packets a second of other programs, before the session.
+    /// Loopback packets per second of other programs, before the session.
     #[serde(default)]
     pub loopback_packets_per_s: f64,
     /// Steal time while measuring, in per cent of all CPUs; absent before the first run.
     pub steal_percent: Option<f64>,
-    /// Further machines that runs across hosts were measured on.
+    /// Other machines on which runs across hosts were measured.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherHost>,
 }
@@ -68,25 +68,25 @@ pub struct Machine {
 /// A host of runs across hosts that is not the lab's machine.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct OtherHost {
-    /// Whose host it is: `ping` or `pong`.
+    /// The role that runs on it: `ping` or `pong`.
     pub role: String,
-    /// What `--hosts` calls it.
+    /// Its name in `--hosts`.
     pub name: String,
-    /// What is known of it.
+    /// Its fingerprint.
     pub host: Machine,
 }
 
 /// One idle state of a CPU.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct IdleState {
-    /// As the driver calls it.
+    /// Name given by the driver.
     pub name: String,
-    /// Exit latency as the driver states it.
+    /// Exit latency stated by the driver.
     pub latency_us: u64,
 }
 
 impl Machine {
-    /// Reads the machine this runs on, and watches what others do on it for [`AMBIENT_TIME`].
+    /// Reads the properties of this machine, and watches other activity on it for [`AMBIENT_TIME`].
     pub fn read() -> Self {
         let root = &Root::machine();
         let line = |path: &str| root.line(path);
@@ -123,7 +123,7 @@ impl Machine {
         }
     }
 
-    /// Remarks on what else this machine is doing, for the report.
+    /// Remarks for the report on other activity of this machine.
     pub fn disturbances(&self) -> Vec<String> {
         let busy = (self.busy_percent > BUSY_PERCENT_MAX).then(|| {
             let percent = self.busy_percent;
@@ -139,7 +139,7 @@ impl Machine {
     }
 }
 
-/// How busy the CPUs are, in per cent, and loopback packets a second.
+/// CPU use in per cent, and loopback packets per second.
 fn ambient() -> (f64, f64) {
     let look = || {
         let stats =
@@ -156,7 +156,7 @@ fn ambient() -> (f64, f64) {
     (100.0 * used / (used + idle).max(1.0), packets / AMBIENT_TIME.as_secs_f64())
 }
 
-/// The DMI vendor of a machine whose processor says it is a guest; `None` on bare metal.
+/// The DMI vendor of a virtual machine, as seen from its processor's flags; `None` on bare metal.
 pub fn hypervisor(root: &Root) -> Option<String> {
     let processors = root.line("/proc/cpuinfo")?;
     let flags = processors.lines().find(|line| line.starts_with("flags"))?;
@@ -177,7 +177,7 @@ pub fn idle_states(root: &Root, cpu: usize) -> Vec<IdleState> {
         .collect()
 }
 
-/// The preemption model as `uname -v` says it: `#1 SMP PREEMPT_DYNAMIC …`.
+/// The preemption model in the output of `uname -v`: `#1 SMP PREEMPT_DYNAMIC …`.
 pub fn preemption(version: &str) -> Option<String> {
     let word = version.split(' ').find(|word| word.starts_with("PREEMPT"))?;
     Some(word.to_string())
@@ -189,7 +189,7 @@ fn os_name(root: &Root) -> String {
     pretty.unwrap_or("Linux").trim_matches('"').into()
 }
 
-/// Without the init program's arguments and anything with an address or a device in it.
+/// The command line without arguments for init and without addresses and devices.
 fn kernel_command_line(root: &Root) -> String {
     let whole = root.line("/proc/cmdline").unwrap_or_default();
     let kernel = whole.split(" -- ").next().unwrap_or("");
@@ -201,7 +201,7 @@ fn kernel_command_line(root: &Root) -> String {
     kernel.split(' ').filter(telling).collect::<Vec<_>>().join(" ")
 }
 
-/// Of the machine that measured a run; in each line of `runs.jsonl`.
+/// Identity of the machine of a run; it is in each line of `runs.jsonl`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Identity {
     /// `model name` of the first processor.
@@ -210,14 +210,14 @@ pub struct Identity {
     pub cpus: u32,
     /// `uname -r`.
     pub kernel: String,
-    /// 64 bits made from `/etc/machine-id`, which itself is nobody's business, as 16 hexadecimal
-    /// digits; absent where there is none.
+    /// A 64-bit hash of `/etc/machine-id`, as 16 hexadecimal digits, so that the id itself stays
+    /// private; absent if there is no id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<String>,
 }
 
 impl Identity {
-    /// Of the machine this runs on.
+    /// Identity of this machine.
     pub fn read(root: &Root) -> Self {
         let cpu_info = procfs::CpuInfo::current().ok();
         let model = cpu_info.as_ref().and_then(|info| info.get_info(0)?.get("model name").copied());
@@ -229,8 +229,8 @@ impl Identity {
         }
     }
 
-    /// Whether figures of the two must not be pooled: another machine, or another kernel on it. Two
-    /// of one make are told apart where both have a machine id.
+    /// Whether figures of the two must not be pooled: other machines, or another kernel. Machines
+    /// of the same make are distinguished if both have a machine id.
     pub fn differs(&self, other: &Identity) -> bool {
         let both = self.machine.as_ref().zip(other.machine.as_ref());
         (&self.cpu_model, self.cpus, &self.kernel) != (&other.cpu_model, other.cpus, &other.kernel)
@@ -246,11 +246,11 @@ impl fmt::Display for Identity {
     }
 }
 
-/// FNV-1a (Fowler, Noll, Vo) of the 128 random bits with a key of ours: stable over versions of this
-/// program, and too short to lead back to the id.
+/// FNV-1a (Fowler, Noll, Vo) of the 128 random bits with a key of ours. It is stable across
+/// versions of this program, and too short to recover the id.
 fn digest(id: &str) -> Option<String> {
     let id = id.trim();
-    // Images of containers have an empty one, or a word that says it is to be made.
+    // Container images have an empty id, or a word that says that it is still to be made.
     let is_one = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     let hash = b"myelin bench"
         .iter()
@@ -262,7 +262,7 @@ fn digest(id: &str) -> Option<String> {
 
 /// How long the machine is watched before a session.
 pub const AMBIENT_TIME: Duration = Duration::from_millis(500);
-/// Loopback packets a second that may always come from others: discovery, heartbeats.
+/// Other programs may always send this many loopback packets per second: discovery, heartbeats.
 pub const BACKGROUND_PACKETS_PER_S: f64 = 500.0;
 const BUSY_PERCENT_MAX: f64 = 10.0;
 /// The kernel's CPUIDLE_STATE_MAX.

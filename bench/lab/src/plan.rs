@@ -1,8 +1,9 @@
-//! What will be run, in which order: every cell once per block, each block in an order of its own.
+//! The plan of a session: which runs it makes, in which order. Every cell runs once per block, and
+//! each block has its own order.
 //!
-//! Blocks are interleaved so that whatever drifts on the machine drifts under all cells alike; the
-//! order within a block is random so that no cell always follows the same neighbour. Cells whose
-//! scenario asks for it are repeated beyond the plan, in blocks of the same kind (`repeats`).
+//! The blocks are interleaved, so that a drift of the machine affects all cells alike. The order
+//! within a block is random, so that no cell always follows the same neighbour. Scenarios can ask
+//! for repeats beyond the plan; `repeats` makes them, in blocks of the same kind.
 
 mod cells;
 mod check;
@@ -25,7 +26,7 @@ use crate::scenario::{Kind, Scenario, Tuning};
 /// One execution of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunPlan {
-    /// Place in the order of execution, from 0.
+    /// Position in the order of execution, from 0.
     pub order: u32,
     /// Index into the plan's cells.
     pub cell: usize,
@@ -39,19 +40,19 @@ pub struct Plan {
     /// Version of the layout of the results folder.
     #[serde(default = "first_schema")]
     pub schema: u32,
-    /// What was asked for, resolved.
+    /// The requested scenarios, with defaults filled in.
     pub scenarios: Vec<Scenario>,
     /// In the order of reports.
     pub cells: Vec<CellPlan>,
     /// In the order of execution.
     pub runs: Vec<RunPlan>,
-    /// Systems asked for, the missing ones included.
+    /// Requested systems, including missing ones.
     pub systems: Vec<System>,
-    /// Of the order and of whatever drivers draw.
+    /// Seed of the order of runs and of the drivers' random numbers.
     pub seed: u64,
     /// The command that makes this plan.
     pub command: String,
-    /// Tunings left out and the like.
+    /// Remarks, for example on tunings that were left out.
     pub notes: Vec<String>,
     /// The two hosts of cells across hosts; absent where there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,8 +60,8 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Orders the runs of `scenarios` over the systems chosen for each. Systems that are missing
-    /// here are listed but not planned.
+    /// Orders the runs of `scenarios` over the systems chosen for each. Missing systems are listed
+    /// but not planned.
     pub fn new(scenarios: Vec<(Scenario, Vec<SystemDriver>)>, seed: u64, command: String) -> Self {
         let mut plan = Plan { schema: SCHEMA, seed, command, ..Plan::default() };
         let mut random = StdRng::seed_from_u64(seed);
@@ -90,13 +91,13 @@ impl Plan {
         self.scenarios.push(scenario);
     }
 
-    /// The system of one of its cells; `None` if it is unknown.
+    /// The system of a cell of this plan; `None` if it is unknown.
     pub fn system(&self, cell: &CellPlan) -> Option<&System> {
         self.systems.iter().find(|system| system.name == cell.system)
     }
 
-    /// Where nothing sleeps a hop takes less than a microsecond, and stamps within it would be a
-    /// fifth of that (docs/explanation/measurement.md).
+    /// A hop takes less than a microsecond where no thread sleeps. Time stamps within the hop would
+    /// add a fifth to that (docs/explanation/measurement.md).
     fn parts_every(&self, cell: &CellPlan) -> u64 {
         let is_polled = self.system(cell).is_some_and(|system| system.wait == Wait::Poll);
         match self.scenarios[cell.scenario].workload.kind {
@@ -105,7 +106,7 @@ impl Plan {
         }
     }
 
-    /// What the driver of a run is told; role and files are filled in by the runner.
+    /// The order that the driver of a run receives. The runner fills in role and files.
     pub fn prepare(&self, cell: &CellPlan, run: &RunPlan) -> Prepare {
         let workload = &self.scenarios[cell.scenario].workload;
         let driver = cell.system.split('.').next().unwrap_or("");
@@ -115,8 +116,8 @@ impl Plan {
             system: cell.system.clone(),
             role: Role::Ping,
             run: format!("myelin-bench-{}-{}", std::process::id(), run.order),
-            // One for the session, so that its runs are configured alike; 232 is the highest whose
-            // ports fit, and low ones are left to the user.
+            // One domain for the whole session, so that all its runs have the same configuration.
+            // 232 is the highest domain whose ports are valid; low ones are left to the user.
             domain: 100 + std::process::id() % 120,
             payload_bytes: cell.payload_bytes,
             messages: workload.messages,
@@ -153,16 +154,17 @@ impl Plan {
 }
 
 const MATCH_TIMEOUT_NS: u64 = 10_000_000_000;
-/// Seldom enough that those in between are undisturbed, often enough for percentiles of the parts.
+/// Rare enough to leave the other messages undisturbed, frequent enough for percentiles of the
+/// parts.
 const PARTS_EVERY_POLLED: u64 = 16;
 
-/// Of files written before they said it.
+/// The version of files that do not name one.
 pub(crate) fn first_schema() -> u32 {
     1
 }
 
-/// Version of the layout of the folder, in `plan.json`. Of 1 the names of two columns meant two
-/// things (`docs/reference/results.md`); the bytes are the same.
+/// Version of the layout of the folder, in `plan.json`. In version 1 the names of two columns had
+/// two meanings (`docs/reference/results.md`); the bytes are the same.
 pub(crate) const SCHEMA: u32 = 2;
 
 #[cfg(test)]

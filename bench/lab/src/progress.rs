@@ -1,8 +1,8 @@
-//! What the user sees while it runs: a live view on a terminal, plain lines elsewhere.
+//! Progress of a session: a live view on a terminal, plain lines elsewhere.
 //!
-//! The view stands below the log and is drawn anew in place, and the cursor stays visible: what was
-//! said can be scrolled back to. While a run lasts, a thread that comes last draws it ([`Viewer`]);
-//! between runs the lab draws itself.
+//! The view is below the log and is redrawn in place; the cursor stays visible, and the log can be
+//! scrolled back. During a run an idle-class thread draws it ([`Viewer`]); between runs the lab
+//! draws it itself.
 //!
 //! ```text
 //! last runs
@@ -34,7 +34,7 @@ pub struct Progress {
     eta: Eta,
     said: usize,
     now: Option<Title>,
-    /// Lines of the last runs, the latest last, and whether each may be believed.
+    /// Lines of the last runs, oldest first, and whether each run is valid.
     finished: VecDeque<(String, bool)>,
 }
 
@@ -43,15 +43,15 @@ pub struct Title {
     pub scenario: String,
     /// System, tuning and parameter point.
     pub cell: String,
-    /// Which of the cell's runs, from 1.
+    /// Number of the run within its cell, from 1.
     pub run: u32,
-    /// How many are planned.
+    /// Planned number of runs of the cell.
     pub runs: u32,
 }
 
 impl Progress {
-    /// Of runs that are still to be named, by [`made_before`](Self::made_before) and
-    /// [`add`](Self::add). `plain` are lines, even on a terminal.
+    /// Progress without runs; [`made_before`](Self::made_before) and [`add`](Self::add) add them.
+    /// `plain` prints lines even on a terminal.
     pub fn new(durations: Durations, plain: bool) -> Self {
         Progress {
             bar: if plain { None } else { bar() },
@@ -63,18 +63,18 @@ impl Progress {
         }
     }
 
-    /// Whether there is a view, to which figures of finished runs are of use.
+    /// Whether there is a view that shows the figures of finished runs.
     pub fn is_live(&self) -> bool {
         self.bar.is_some()
     }
 
-    /// A run of `cell` was made in an earlier session, and took so long.
+    /// Adds a run of `cell` from an earlier session that took `seconds`.
     pub fn made_before(&mut self, cell: usize, seconds: f64) {
         self.eta.made_before(cell, seconds);
         self.said = self.eta.tenth();
     }
 
-    /// Runs of `cells` are to come; those that were are still.
+    /// Adds runs of `cells` to those that are left.
     pub fn add(&mut self, cells: impl Iterator<Item = usize>) {
         self.eta.add(cells);
         self.said = self.eta.tenth();
@@ -86,8 +86,8 @@ impl Progress {
         self.show();
     }
 
-    /// The run in progress, of `cell`, is over and has taken so long; `alone` is what the summary
-    /// would have of it alone, unless it has failed.
+    /// Ends the run in progress, of `cell`, which took `seconds`; `alone` has its own figures,
+    /// unless it failed.
     pub fn finish_run(&mut self, cell: usize, seconds: f64, alone: Option<&Cell>) {
         self.eta.finish(cell, seconds);
         if self.is_live() {
@@ -102,7 +102,7 @@ impl Progress {
         self.show();
     }
 
-    /// Says something without tearing the view.
+    /// Prints a text without breaking the view.
     pub fn say(&mut self, text: &str) {
         match &self.bar {
             Some(bar) => bar.suspend(|| eprintln!("{text}")),
@@ -138,14 +138,14 @@ impl Watch for Progress {
     }
 }
 
-/// What stands above the bar. Where there is little room, which run it is stays longest.
+/// The lines above the bar. With little room the line of the current run stays longest.
 fn lines(
     finished: &VecDeque<(String, bool)>,
     now: Option<&Title>,
     rows: usize,
     columns: usize,
 ) -> Vec<String> {
-    // A line that fills the last column wraps on some terminals.
+    // On some terminals a line wraps if it fills the last column.
     let fit = |text: &str| truncate_str(text, columns.saturating_sub(1), "…").into_owned();
     let shown = finished.iter().rev().take(rows.saturating_sub(ROWS_BELOW)).rev();
     let mut lines: Vec<String> = shown
@@ -164,7 +164,7 @@ fn lines(
     lines
 }
 
-/// Figures first, for they are as long in every line.
+/// The figures come first, because they have the same width in every line.
 fn finished_line(title: &Title, alone: Option<&Cell>) -> String {
     let Title { cell: name, run, runs, .. } = title;
     let Some(cell) = alone else { return format!("! failed  {name} {run}/{runs}") };
@@ -184,10 +184,11 @@ fn finished_line(title: &Title, alone: Option<&Cell>) -> String {
     )
 }
 
-/// On standard error; `None` if that is no terminal, or one that cannot move its cursor.
+/// A bar on standard error; `None` if that is no terminal, or a terminal that cannot move its
+/// cursor.
 fn bar() -> Option<ProgressBar> {
     let kind = std::env::var("TERM").unwrap_or_default();
-    // It is drawn when it is told to be, and else next to never.
+    // It is drawn on request, and hardly ever otherwise.
     let target = ProgressDrawTarget::stderr_with_hz(1);
     if target.is_hidden() || matches!(kind.as_str(), "" | "dumb" | "unknown") {
         return None;
@@ -197,12 +198,13 @@ fn bar() -> Option<ProgressBar> {
     Some(ProgressBar::with_draw_target(Some(PARTS), target).with_style(style))
 }
 
-/// How far a session is, in time: runs of one cell may last a hundred times as long as another's.
+/// The progress of a session in time; a run of one cell may last a hundred times as long as that of
+/// another.
 #[derive(Clone)]
 struct Eta {
     begin: Instant,
     durations: Durations,
-    /// Cells of the runs to come, the one in progress not among them.
+    /// Cells of the runs left, without the run in progress.
     left: Vec<usize>,
     now: Option<usize>,
     done: usize,
@@ -241,12 +243,12 @@ impl Eta {
         self.done + self.left.len() + usize::from(self.now.is_some())
     }
 
-    /// Tenths of the runs that are over.
+    /// Finished part of the session in tenths.
     fn tenth(&self) -> usize {
         self.done * 10 / self.all().max(1)
     }
 
-    /// Seconds left, if the run in progress is done to `part`.
+    /// Seconds left, if `part` of the run in progress is done.
     fn left_s(&self, part: f64) -> f64 {
         let now = self.now.map_or(0.0, |cell| self.durations.of(cell) * (1.0 - part));
         now + self.left.iter().map(|cell| self.durations.of(*cell)).sum::<f64>()
@@ -257,14 +259,14 @@ impl Eta {
         format!("{}/{} runs, {done} done, {left} left", self.done, self.all())
     }
 
-    /// Draws that, with what is to be said of the run in progress.
+    /// Draws the estimate, and a text about the run in progress.
     fn show(&self, bar: &ProgressBar, part: f64, run: &str) {
         bar.set_position((PARTS as f64 * self.part_done(part)) as u64);
         bar.set_prefix(self.words(part) + run);
         bar.force_draw();
     }
 
-    /// 0 to 1.
+    /// Finished part of the session, 0 to 1.
     fn part_done(&self, part: f64) -> f64 {
         let done = self.done_s + self.now.map_or(0.0, |cell| self.durations.of(cell) * part);
         done / (done + self.left_s(part)).max(f64::MIN_POSITIVE)
@@ -273,18 +275,18 @@ impl Eta {
 
 /// The thread that refreshes the view of a run in progress.
 ///
-/// It runs under SCHED_IDLE and stays off the CPUs of real-time threads, as the one that observes
-/// (`observe::sampler`). A run that is over before its first refresh is not disturbed at all. What a
-/// refresh costs is measured: after a dear one it sleeps so much longer that all of them stay below
-/// [`COST_PERCENT_MAX`].
+/// It runs under SCHED_IDLE and avoids the CPUs of real-time threads, like the observing thread
+/// (`observe::sampler`). A run that ends before the first refresh is not disturbed at all. The cost
+/// of a refresh is measured: the thread sleeps longer after an expensive one, so that the total
+/// stays below [`COST_PERCENT_MAX`].
 struct Viewer {
     stop: Sender<()>,
     thread: JoinHandle<u64>,
 }
 
 impl Viewer {
-    /// Shows `running` in `bar`, until it is told to stop or dropped; `eta` is the session's. When it
-    /// returns, the thread is ready and asleep. `None` if there is no memory for one.
+    /// Shows `running` in `bar` until it is stopped or dropped; `eta` is the session's estimate.
+    /// The thread is ready and asleep when this returns. `None` if there is no memory for a thread.
     fn start(bar: ProgressBar, running: Running, eta: Eta) -> Option<Self> {
         let (stop, stopped) = mpsc::channel();
         let (ready, readiness) = mpsc::channel();
@@ -300,8 +302,8 @@ impl Viewer {
         Some(Viewer { stop, thread })
     }
 
-    /// The CPU time that refreshing took, in ns; `None` if it has panicked. Neither its beginning
-    /// nor its end, which is when the run is over, counts.
+    /// CPU time of refreshing, in ns; `None` if the thread panicked. Neither its start nor its end
+    /// counts, which is after the run.
     fn stop(self) -> Option<u64> {
         drop(self.stop);
         self.thread.join().ok()
@@ -325,7 +327,7 @@ fn view(bar: &ProgressBar, running: &Running, eta: &Eta, stopped: &Receiver<()>)
     spent_ns
 }
 
-/// How far the run is.
+/// The progress of the run in messages.
 fn messages(running: &Running, exchanges: u64) -> String {
     match (exchanges.checked_sub(running.warmup_messages()), running.messages()) {
         (None, _) => "  warming up".to_owned(),
@@ -334,17 +336,17 @@ fn messages(running: &Running, exchanges: u64) -> String {
     }
 }
 
-/// How finely the bar is divided.
+/// Resolution of the bar.
 const PARTS: u64 = 1000;
-/// Finished runs that are shown.
+/// Number of finished runs shown.
 const FINISHED_MAX: usize = 8;
-/// Rows for what is not a finished run, and for lines that a narrow screen breaks.
+/// Rows for all else, and for lines that a narrow screen breaks.
 const ROWS_BELOW: usize = 6;
-/// Runs shorter than this are left alone.
+/// Shorter runs are not disturbed by a refresh.
 const FIRST_REFRESH: Duration = Duration::from_millis(500);
-/// Between two of them, at least.
+/// Least time between two refreshes.
 const PAUSE: Duration = Duration::from_millis(250);
-/// What refreshing may cost, in per cent of a core; it comes on top of observing.
+/// CPU budget of refreshing, in per cent of a core, in addition to observing.
 const COST_PERCENT_MAX: f64 = 0.1;
 
 #[cfg(test)]

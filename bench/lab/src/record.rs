@@ -1,17 +1,17 @@
 //! The results folder: append-only, resumable, readable without this program.
 //!
 //! ```text
-//! DIR/plan.json        what was to be done, in which order, with which seed
+//! DIR/plan.json        the runs to make, their order and seed
 //!     host.json        the machine
 //!     runs.jsonl       one line per run, appended when the run is over
-//!     runs/0007-…/     of one run: configuration files, logs, ping.samples.zst, pong.samples.zst,
+//!     runs/0007-…/     one run's configuration files, logs, ping.samples.zst, pong.samples.zst,
 //!                      observed.json.zst, across hosts exchanges.json.zst
-//!     summary.json …   made from the above, again at any time
+//!     summary.json …   made from the above; can be made again at any time
 //! ```
-//! `observed.json.zst` is a [`Series`]; folders of earlier versions lack it. A sample file is
-//! `myelin_bench_kit::samples::Record`s, 64 bytes each, compressed with zstd. A run counts once its
-//! line is complete; a crash loses at most the run in progress. What each file holds, for those who
-//! read it with programs of their own: `docs/reference/results.md`.
+//! `observed.json.zst` is a [`Series`]; folders of earlier versions lack it. A sample file holds
+//! `myelin_bench_kit::samples::Record`s of 64 bytes each, compressed with zstd. A run counts once
+//! its line is complete, so a crash loses at most the run in progress. `docs/reference/results.md`
+//! describes each file for other programs.
 
 mod lines;
 mod samples;
@@ -42,12 +42,12 @@ pub struct Folder {
     path: PathBuf,
     runs: File,
     origin: Origin,
-    /// Whether this session holds it.
+    /// Whether this session has claimed the folder.
     is_ours: bool,
 }
 
 impl Folder {
-    /// Makes a new folder for `plan`. An existing one is refused unless it is empty.
+    /// Makes a new folder for `plan`. Fails if the folder exists and is not empty.
     pub fn create(path: &Path, plan: &Plan, host: &Machine) -> Result<Self> {
         let taken = fs::read_dir(path).is_ok_and(|mut entries| entries.next().is_some());
         if taken {
@@ -72,21 +72,21 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Opens a folder to read it or to go on with it. The machine's file may be missing or damaged
-    /// where the rest can be read.
+    /// Opens a folder to read it or to continue it. A missing or damaged `host.json` does not
+    /// prevent that.
     pub fn open(path: &Path) -> Result<(Self, Plan, Result<Machine>)> {
         let plan: Plan = read_json(path, PLAN)?;
         let host = read_json::<Machine>(path, HOST);
         let lines = path.join(LINES);
-        // To read a folder, no right to write it is needed.
+        // Reading a folder must not need permission to write it.
         let runs = File::options().append(true).read(true).open(&lines);
         let runs = runs.or_else(|_| File::open(&lines)).map_err(|error| missing(&lines, &error))?;
         let origin = Origin::new(&plan, host.as_ref().ok().map(|host| host.identity.clone()));
         Ok((Folder { path: path.into(), runs, origin, is_ours: false }, plan, host))
     }
 
-    /// Takes the folder for this session, until it ends in whatever way, and cuts off a line that
-    /// was not finished.
+    /// Locks the folder for this session and cuts off an unfinished last line. The kernel releases
+    /// the lock when the process ends, for any reason.
     pub fn claim(&mut self) -> Result<()> {
         if self.runs.try_lock().is_err() {
             let text = format!("{}: another session is using this folder", self.path.display());
@@ -103,17 +103,17 @@ impl Folder {
 
     /// Whether another session is measuring into this folder.
     pub fn in_progress(&self) -> bool {
-        // A lock of its own: one taken through `self.runs` would replace a claim.
+        // Opens the file again: a lock taken through `self.runs` would replace a claim.
         let look = || File::open(self.path.join(LINES)).ok()?.try_lock_shared().err();
         !self.is_ours && matches!(look(), Some(TryLockError::WouldBlock))
     }
 
-    /// Where it is.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes the folder of one run, or empties it if an interrupted run left one; its path
+    /// Makes the folder of one run, or empties it if an interrupted run left one. Returns its path
     /// relative to the results folder.
     pub fn run_directory(&self, run: &RunPlan, cell: &CellPlan) -> io::Result<String> {
         let relative = format!(
@@ -131,8 +131,8 @@ impl Folder {
         Ok(relative)
     }
 
-    /// Keeps a run: its samples, what was observed over time, then its line. If that fails, the line
-    /// is taken back, so that earlier runs stay readable.
+    /// Stores a run: its samples, what was observed over time, then its line. If the line cannot be
+    /// written whole, it is removed again, so that earlier runs stay readable.
     pub fn keep(&mut self, record: &RunRecord, samples: &RunSamples) -> io::Result<()> {
         let directory = self.path.join(&record.directory);
         if record.failure.is_none() {
@@ -157,16 +157,16 @@ impl Folder {
         kept
     }
 
-    /// The runs kept so far.
+    /// The runs stored so far.
     pub fn runs(&mut self) -> Result<Lines> {
         let mut bytes = Vec::new();
         self.runs.seek(SeekFrom::Start(0))?;
         self.runs.read_to_end(&mut bytes)?;
-        // Bytes that are no text make their own line unreadable, not the file.
+        // Bytes that are not UTF-8 make one line unreadable, not the whole file.
         Ok(self.origin.read(&String::from_utf8_lossy(&bytes), &self.path.join(LINES)))
     }
 
-    /// The samples of a kept run.
+    /// The samples of a stored run.
     pub fn samples(&self, record: &RunRecord) -> Result<RunSamples> {
         let directory = self.path.join(&record.directory);
         let read = |role| {
@@ -177,7 +177,7 @@ impl Folder {
         Ok(RunSamples { ping: read(Role::Ping)?, pong: read(Role::Pong)?, exchanges })
     }
 
-    /// What was observed of a kept run over time; `None` if nothing was.
+    /// The observations of a stored run over time; `None` if there are none.
     pub fn series(&self, record: &RunRecord) -> Result<Option<Series>> {
         let path = self.path.join(&record.directory).join(OBSERVED);
         let series: Option<Series> = read_packed(&path)?;
@@ -198,17 +198,17 @@ fn read_packed<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     read().map(Some).with_context(|| path.display().to_string())
 }
 
-/// Writes a file so that it is there whole or not at all.
+/// Writes a file atomically: it appears whole or not at all.
 pub fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     make_whole(path, |mut file| file.write_all(bytes))
 }
 
-/// Has `write` make a file so that it is there whole or not at all.
+/// Lets `write` make a file, atomically: it appears whole or not at all.
 pub fn make_whole<E: From<io::Error>>(
     path: &Path,
     write: impl FnOnce(&File) -> Result<(), E>,
 ) -> Result<(), E> {
-    // Two programs may make the same file at once: a session, and somebody who looks at it.
+    // Two programs may make the same file at once: a session, and a reader of its folder.
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.part", std::process::id()));
     let temporary = path.with_file_name(name);
@@ -225,7 +225,7 @@ pub fn make_whole<E: From<io::Error>>(
     made
 }
 
-/// Reads a JSON file of the folder, of this layout or an older one.
+/// Reads a JSON file of the folder, in this layout or an older one.
 fn read_json<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<T> {
     let path = folder.join(name);
     let text = fs::read_to_string(&path).map_err(|error| match error.kind() {
@@ -252,7 +252,7 @@ fn damaged(path: &Path) -> String {
     format!("{} is damaged or of another version; put back a copy of it", path.display())
 }
 
-/// What all layouts of a file have in common.
+/// The fields that all layouts of a file share.
 #[derive(Deserialize)]
 struct Versioned {
     #[serde(default = "plan::first_schema")]

@@ -1,8 +1,8 @@
-//! Which drivers there are, and which systems they can run here.
+//! Finds the drivers, and the systems that they can run here.
 //!
 //! A driver is an executable `myelin-driver-<name>` in one of the folders of `MYELIN_DRIVERS`
-//! (separated by colons), beside the `myelin` executable, or in `../libexec/myelin` from there.
-//! The first of a name wins.
+//! (separated by colons), beside the `myelin` executable, or in `../libexec/myelin` from there. If
+//! several have the same name, the first one is used.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
@@ -22,7 +22,7 @@ use crate::scenario::Scenario;
 /// A system and the executable that runs it.
 #[derive(Clone, Debug)]
 pub struct SystemDriver {
-    /// As its driver describes it.
+    /// The driver's description of the system.
     pub system: System,
     /// The driver's executable.
     pub executable: PathBuf,
@@ -35,7 +35,7 @@ impl SystemDriver {
         file.strip_prefix(PREFIX).unwrap_or(file)
     }
 
-    /// One that blocks and is nowhere.
+    /// A blocking system without a driver, for tests.
     #[cfg(test)]
     pub(crate) fn named(name: &str) -> Self {
         let text =
@@ -44,7 +44,7 @@ impl SystemDriver {
         SystemDriver { system, executable: "myelin-driver-a".into() }
     }
 
-    /// Asks the driver whether the scenario's options suit this system.
+    /// Asks the driver whether it accepts the scenario's options for this system.
     pub fn check(&self, prepare: &Prepare) -> Result<(), Reason> {
         let line = serde_json::to_string(&protocol::Command::Prepare(Box::new(prepare.clone())))
             .expect("commands serialise");
@@ -93,8 +93,8 @@ impl Registry {
         &self.entries
     }
 
-    /// The systems a scenario asks for; each pattern must match at least one. Of a scenario that
-    /// this program carries, patterns whose drivers are not here are left out, and added to `notes`.
+    /// The systems of a scenario; each pattern must match at least one. If a driver is missing, the
+    /// patterns of a built-in scenario that need it are left out, and added to `notes`.
     pub fn select(
         &self,
         scenario: &Scenario,
@@ -111,7 +111,7 @@ impl Registry {
         })
     }
 
-    /// The systems that one of `patterns` matches; each pattern must match at least one.
+    /// The systems that match one of `patterns`; each pattern must match at least one.
     pub fn matching(&self, patterns: &[String]) -> Result<Vec<SystemDriver>, InputError> {
         self.chosen(patterns, |_, _, error| Err(error))
     }
@@ -138,7 +138,7 @@ impl Registry {
     }
 }
 
-/// Has a driver remove what a killed daemon of its middleware has left on this host.
+/// Makes a driver remove what a killed daemon of its middleware left on this host.
 pub(crate) fn clean(executable: &Path) {
     if let Err(error) = ask(executable, "clean", "") {
         eprintln!("{error}");
@@ -183,8 +183,9 @@ pub(crate) fn describe(executable: &Path) -> Result<Vec<System>, String> {
     Ok(description.systems)
 }
 
-/// Runs a driver's verb with one line of input; its output. The driver gets [`ANSWER_LIMIT`] and
-/// [`ANSWER_BYTES_MAX`], and a process group of its own, out of reach of a Ctrl-C meant for the lab.
+/// Runs a subcommand of a driver with one line of input; returns its output. The limits are
+/// [`ANSWER_LIMIT`] and [`ANSWER_BYTES_MAX`]. The driver has its own process group, so that Ctrl-C
+/// reaches only the lab.
 fn ask(executable: &Path, verb: &str, line: &str) -> Result<String, String> {
     let mut child = Command::new(executable)
         .arg(verb)
@@ -201,7 +202,7 @@ fn ask(executable: &Path, verb: &str, line: &str) -> Result<String, String> {
     let _ = writeln!(input, "{line}");
     drop(input);
     let answer = answer.recv_timeout(ANSWER_LIMIT).ok();
-    // It has answered, or it never will.
+    // Either the driver has answered, or it never will.
     let limit = if answer.is_some() { ANSWER_LIMIT } else { Duration::ZERO };
     let status = wait_for(&mut child, limit);
     if status.is_none() {
@@ -214,7 +215,7 @@ fn ask(executable: &Path, verb: &str, line: &str) -> Result<String, String> {
     if !answer.is_empty() || status.is_some_and(|status| status.success()) {
         return Ok(answer);
     }
-    // For instance which library the loader misses.
+    // For instance the name of a library that the loader misses.
     let complaint = complaint.recv_timeout(ANSWER_LIMIT).unwrap_or_default();
     Err(match complaint.lines().rfind(|line| !line.trim().is_empty()) {
         Some(line) => format!("{verb}: {}{}", line.trim(), how_to_install(line)),
@@ -222,12 +223,13 @@ fn ask(executable: &Path, verb: &str, line: &str) -> Result<String, String> {
     })
 }
 
-/// The first bytes that come of `from`, to its end or so many. Whoever has more to say is not held up.
+/// The first `bytes_max` bytes of `from`. The rest is read and dropped, so that the writer is not
+/// blocked.
 fn first_of(mut from: impl Read + Send + 'static, bytes_max: u64) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
     std::thread::spawn(move || {
         let mut bytes = Vec::new();
-        // What was read before an error is all there is.
+        // After an error only the bytes before it count.
         let _ = from.by_ref().take(bytes_max).read_to_end(&mut bytes);
         let _ = sender.send(String::from_utf8_lossy(&bytes).into_owned());
         let _ = std::io::copy(&mut from, &mut std::io::sink());
@@ -235,7 +237,7 @@ fn first_of(mut from: impl Read + Send + 'static, bytes_max: u64) -> Receiver<St
     receiver
 }
 
-/// What to do about a library that the loader misses; empty if that is not what `line` says.
+/// How to install a library that the loader misses; empty if `line` says something else.
 fn how_to_install(line: &str) -> &'static str {
     if line.contains("error while loading shared libraries") {
         "; `apt-get install apt-file && apt-file search` its name says which package has it"
@@ -256,11 +258,11 @@ pub(crate) fn wait_for(process: &mut Child, limit: Duration) -> Option<ExitStatu
     }
 }
 
-/// How long a driver may take to describe, check or clean.
+/// Time limit for a driver to describe, check or clean.
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// Longer than any description.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
-/// Longer than what a loader has to say.
+/// Longer than any message of a loader.
 const COMPLAINT_BYTES_MAX: u64 = 4096;
 const PREFIX: &str = "myelin-driver-";
 

@@ -1,5 +1,5 @@
-//! Where `/proc`, `/sys` and `/dev` are read from: the machine itself, or a folder that stands for
-//! one in a test.
+//! The root of `/proc`, `/sys` and `/dev`: that of this machine, or a folder that replaces it in a
+//! test.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -15,17 +15,17 @@ impl Root {
         Root(PathBuf::from("/"))
     }
 
-    /// A folder that holds `proc`, `sys` and so on.
+    /// A folder with `proc`, `sys` and so on.
     pub fn at(folder: &Path) -> Self {
         Root(folder.to_owned())
     }
 
-    /// Where a file of the machine, such as `/proc/stat`, lies.
+    /// The path of a file of the machine, such as `/proc/stat`.
     pub fn path(&self, path: &str) -> PathBuf {
         self.0.join(path.trim_start_matches('/'))
     }
 
-    /// A file's text without white space around it. The error names the file.
+    /// A file's text without surrounding white space. The error names the file.
     pub fn text(&self, path: &str) -> io::Result<String> {
         let text = std::fs::read_to_string(self.path(path)).map_err(|error| named(path, error))?;
         Ok(text.trim().to_owned())

@@ -1,22 +1,22 @@
-//! The scorecard: systems scored by criteria that a user weighs. Pure arithmetic on figures that
-//! `report::scorecard` has taken from the cells.
+//! The scorecard: systems scored by criteria with the user's weights. This module only computes;
+//! `report::scorecard` takes the figures from the cells.
 //!
-//! A system's score by a criterion is 10 less one for each doubling of its figure over the best:
-//! 10 − log₂(figure / best), and no less than 0. Figures are such that less is better, and are used
-//! as ratios alone, so that units do not matter. Its total is the mean of its scores by weight.
+//! A system's score by a criterion is 10 less one for each doubling of its figure over the best: 10
+//! − log₂(figure / best), but at least 0. For every figure less is better. Only ratios of figures
+//! count, so units do not matter. The total of a system is the weighted mean of its scores.
 //!
-//! The logarithm, not 10 · best / figure: by it a system that comes or goes changes all scores by a
-//! criterion by the same amount, and so no order of the others, also where it is the best itself
-//! (independence of irrelevant alternatives). That holds as far as no score is cut off at 0, which
-//! takes a figure 1,024 times the best.
+//! The score uses the logarithm and not 10 · best / figure for a reason. If a system is added or
+//! removed, all other scores by a criterion change by the same amount, even if it was the best. So
+//! the order of the others stays the same (independence of irrelevant alternatives). That holds
+//! unless a score is cut off at 0, where a figure is 1,024 times the best.
 //!
-//! How far a ranking depends on the weights has two answers: how far a single weight may move, the
-//! others in proportion, before another system is first ([`swings`]); and how often each is first if
-//! nothing is known of the weights ([`first_shares`]). The latter is the rank acceptability index of the
-//! first rank in SMAA-2 (R. Lahdelma, P. Salminen, "SMAA-2: Stochastic Multicriteria Acceptability
-//! Analysis for Group Decision Making", Operations Research 49(3), 2001, 444–454): weights are drawn
-//! evenly from all that are not negative and add up to 1, which is the Dirichlet distribution with
-//! parameters of 1.
+//! Two figures show how much a ranking depends on the weights. [`swings`] is how far a single
+//! weight may move, with the others in proportion, before another system leads. [`first_shares`] is
+//! how often each system leads if nothing is known about the weights. The latter is the rank
+//! acceptability index of the first rank in SMAA-2 (R. Lahdelma, P. Salminen, "SMAA-2: Stochastic
+//! Multicriteria Acceptability Analysis for Group Decision Making", Operations Research 49(3),
+//! 2001, 444–454). It draws weights uniformly from all non-negative ones with the sum 1, which is
+//! the Dirichlet distribution with all parameters 1.
 
 use std::path::Path;
 
@@ -31,21 +31,21 @@ use crate::stats::SEED;
 /// A criterion. Its figure is measured, above 0, and less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Criterion {
-    /// Proportional memory of all processes, daemons included, in bytes.
+    /// Proportional memory of all processes including daemons, in bytes.
     Memory,
-    /// 99th percentile of the latency over its median.
+    /// Ratio of the latency's 99th percentile to its median.
     Stability,
-    /// CPU of all processes, daemons included, in µs for each message.
+    /// CPU of all processes including daemons, in µs per message.
     Cpu,
     /// The geometric mean of three counts: processes, threads, and lines of configuration plus 1.
     Simplicity,
-    /// From the start of the processes until they have found each other, in ms, with the time that
-    /// a daemon took before.
+    /// From the start of the processes until they have found each other, in ms; the start of a
+    /// daemon is added.
     StartUp,
 }
 
 impl Criterion {
-    /// All of them, in the order in which they are shown.
+    /// All criteria, in the order of display.
     pub const ALL: [Criterion; 5] = [
         Criterion::Memory,
         Criterion::Stability,
@@ -54,12 +54,12 @@ impl Criterion {
         Criterion::StartUp,
     ];
 
-    /// As a file of weights names it.
+    /// Its name in a file of weights.
     pub fn key(self) -> &'static str {
         ["memory", "latency_stability", "cpu", "simplicity", "start_up"][self as usize]
     }
 
-    /// As a report names it.
+    /// Its name in a report.
     pub fn words(self) -> &'static str {
         ["memory", "latency stability", "CPU", "simplicity", "start-up"][self as usize]
     }
@@ -69,7 +69,7 @@ impl Criterion {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights([f64; Criterion::ALL.len()]);
 
-/// A file of weights: any numbers from 0 on, of which the proportions matter.
+/// A file of weights: non-negative numbers, of which only the proportions matter.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct WeightsFile {
@@ -81,7 +81,7 @@ struct WeightsFile {
 }
 
 impl Weights {
-    /// Reads a TOML file. A criterion that it leaves out weighs nothing.
+    /// Reads a TOML file. A criterion that it leaves out has the weight 0.
     pub fn load(path: &Path) -> Result<Self, InputError> {
         let name = path.display().to_string();
         let text = std::fs::read_to_string(path).map_err(|error| {
@@ -90,7 +90,7 @@ impl Weights {
         Self::parse(&Source::new(&name, &text))
     }
 
-    /// As [`Weights::load`], of a text.
+    /// Like [`Weights::load`], from a text.
     pub fn parse(source: &Source) -> Result<Self, InputError> {
         let file: WeightsFile =
             toml::from_str(source.text()).map_err(|error| source.toml_error(&error))?;
@@ -114,14 +114,14 @@ impl Weights {
         Err(source.error(place, format!("the sum of {keys} is {sum}")).remedy(EXAMPLE))
     }
 
-    /// Of a criterion, as a part of 1.
+    /// The weight of a criterion; all weights add up to 1.
     pub fn of(&self, criterion: Criterion) -> f64 {
         self.0[criterion as usize]
     }
 }
 
 impl Default for Weights {
-    /// Those of the scorecard published with the figures of CycloneDDS on a Jetson Orin.
+    /// The weights of the scorecard published with the figures of CycloneDDS on a Jetson Orin.
     fn default() -> Self {
         Weights([0.30, 0.25, 0.20, 0.15, 0.10])
     }
@@ -130,45 +130,45 @@ impl Default for Weights {
 /// A system with its figures.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Contender {
-    /// Of the system.
+    /// Name of the system.
     pub name: String,
-    /// For each of [`Criterion::ALL`]; above 0, less is better. `None` is not known.
+    /// A figure for each of [`Criterion::ALL`]; above 0, less is better. `None` if unknown.
     pub figures: [Option<f64>; Criterion::ALL.len()],
-    /// Its figures where it would be the best that others are scored by: no more than is modest.
-    /// Whoever has a figure that is not, has no 10 by it, even if nobody has a better one.
+    /// Its figures in the role of the best one, from which others are scored: at least a modest
+    /// value. A system with a larger figure does not get 10 by it, even if no other is better.
     pub as_best: [Option<f64>; Criterion::ALL.len()],
 }
 
-/// Scores of systems, the first in the ranking first.
+/// Scores of systems, in the order of the ranking.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Card {
-    /// What is scored: criteria with a figure of at least one system.
+    /// The scored criteria: those with a figure of at least one system.
     pub criteria: Vec<Criterion>,
-    /// Of `criteria`; their sum is 1.
+    /// Weights of `criteria`; their sum is 1.
     pub weights: Vec<f64>,
-    /// Systems with all figures of `criteria`.
+    /// Systems that have the figures of all `criteria`.
     pub rows: Vec<Scored>,
-    /// Systems that have some of the figures, and what they lack: not scored.
+    /// Systems with some of the figures, and the missing ones: they are not scored.
     pub unscored: Vec<(String, Vec<Criterion>)>,
-    /// Criteria that no system has a figure of: their weights are shared out among the others.
+    /// Criteria without a figure of any system: the others share their weights.
     pub dropped: Vec<Criterion>,
 }
 
 /// A scored system.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scored {
-    /// Of the system.
+    /// Name of the system.
     pub name: String,
-    /// By [`Card::criteria`].
+    /// In the order of [`Card::criteria`].
     pub figures: Vec<f64>,
-    /// By [`Card::criteria`], 0 to 10.
+    /// In the order of [`Card::criteria`], 0 to 10.
     pub points: Vec<f64>,
-    /// The mean of the points by weight.
+    /// The weighted mean of the points.
     pub total: f64,
 }
 
 impl Card {
-    /// Scores `contenders`; `None` if none can be.
+    /// Scores `contenders`; `None` if none can be scored.
     pub fn new(contenders: &[Contender], weights: &Weights) -> Option<Self> {
         let has = |contender: &Contender, criterion: &Criterion| {
             contender.figures[*criterion as usize].is_some()
@@ -211,7 +211,7 @@ impl Card {
     }
 }
 
-/// The score of a figure: 10 for the best, one less for each doubling, no less than 0.
+/// The score of a figure: 10 for the best, one less for each doubling, at least 0.
 pub fn points(figure: f64, best: f64) -> f64 {
     (POINTS_MAX - (figure / best).log2()).clamp(0.0, POINTS_MAX)
 }
@@ -220,38 +220,39 @@ fn dot(points: &[f64], weights: &[f64]) -> f64 {
     points.iter().zip(weights).map(|(points, weight)| points * weight).sum()
 }
 
-/// Where the weight of a criterion leaves the first system first.
+/// The range of a criterion's weight in which the first system stays first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Swing {
-    /// The least weight, and who is first below it.
+    /// The least weight, and the leader below it.
     pub low: End,
-    /// The greatest weight, and who is first above it.
+    /// The greatest weight, and the leader above it.
     pub high: End,
 }
 
 /// One end of a [`Swing`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct End {
-    /// A part of 1.
+    /// A fraction of 1.
     pub weight: f64,
-    /// The place of the row that is first beyond; `None` where there is no beyond: at 0 and 1.
+    /// Index of the row that leads beyond this end; `None` at 0 and 1.
     pub beyond: Option<usize>,
 }
 
-/// Of each criterion of the card.
+/// The swing of each criterion of the card.
 pub fn swings(card: &Card) -> Vec<Swing> {
     (0..card.criteria.len()).map(|criterion| swing(card, criterion)).collect()
 }
 
-/// The total of a row is t · points + (1 − t) · rest, where t is the weight of the criterion and
-/// rest the mean by the other weights in their proportions: straight lines, which cross once.
+/// The total of a row is t · points + (1 − t) · rest. Here t is the weight of the criterion, and
+/// rest is the mean by the other weights in their proportions. Totals are thus straight lines, and
+/// two of them cross once.
 fn swing(card: &Card, criterion: usize) -> Swing {
     let weight = card.weights[criterion];
     let others: Vec<f64> = (0..card.weights.len())
         .map(|place| match place {
             place if place == criterion => 0.0,
             place if weight < 1.0 => card.weights[place] / (1.0 - weight),
-            // Nothing is known of their proportions.
+            // Their proportions are unknown.
             _ => 1.0 / (card.weights.len() - 1).max(1) as f64,
         })
         .collect();
@@ -264,8 +265,8 @@ fn swing(card: &Card, criterion: usize) -> Swing {
         Swing { low: End { weight: 0.0, beyond: None }, high: End { weight: 1.0, beyond: None } };
     for row in 1..card.rows.len() {
         let (its_start, its_slope) = line(row);
-        // The leader's lead is (start − its_start) + t · (slope − its_slope), not negative at
-        // `weight`.
+        // The leader's lead is (start − its_start) + t · (slope − its_slope), which is not negative
+        // at `weight`.
         let gain = slope - its_slope;
         let crossing = (its_start - start) / gain;
         let end = End { weight: crossing.clamp(0.0, 1.0), beyond: Some(row) };
@@ -278,7 +279,7 @@ fn swing(card: &Card, criterion: usize) -> Swing {
     swing
 }
 
-/// The share of all weights by which each row is first; who are equal share it.
+/// The share of all weights for which each row leads; equal rows share it.
 pub fn first_shares(card: &Card) -> Vec<f64> {
     let mut shares = vec![0.0; card.rows.len()];
     let mut random = StdRng::seed_from_u64(SEED);
@@ -293,7 +294,7 @@ pub fn first_shares(card: &Card) -> Vec<f64> {
     shares
 }
 
-/// Evenly from all weights: exponential numbers over their sum.
+/// Weights drawn uniformly: exponential numbers over their sum.
 fn dirichlet(number: usize, random: &mut StdRng) -> Vec<f64> {
     let drawn: Vec<f64> = (0..number).map(|_| -(1.0 - random.random::<f64>()).ln()).collect();
     let sum: f64 = drawn.iter().sum();
@@ -304,9 +305,9 @@ const EXAMPLE: &str = "for instance: memory = 30, latency_stability = 25, cpu = 
                        simplicity = 15, start_up = 10, each on a line of its own";
 const POINTS_MAX: f64 = 10.0;
 
-/// A share is off by no more than 1 per cent, 19 times of 20.
+/// A share is off by at most 1 per cent, 19 times out of 20.
 const DRAWS: usize = 10_000;
-/// Totals that differ by less are equal.
+/// Totals with a smaller difference are equal.
 const EVEN: f64 = 1e-9;
 
 #[cfg(test)]
@@ -373,7 +374,7 @@ mod tests {
 
     #[test]
     fn a_weight_swings_as_far_as_can_be_reckoned_by_hand() {
-        // Memory and CPU alone: `0` is 2 points better in memory, `1` is 1 point better in CPU.
+        // Only memory and CPU: `0` is 2 points better in memory, `1` is 1 point better in CPU.
         let weights = Weights::parse(&Source::new("w", "memory = 1\ncpu = 1\n")).unwrap();
         let card = card(&[[1.0, 1.0, 2.0, 1.0, 1.0], [4.0, 1.0, 1.0, 1.0, 1.0]], &weights);
         assert_eq!(card.rows[0].name, "0");
@@ -401,19 +402,20 @@ mod tests {
 
     #[test]
     fn shares_are_those_of_the_simplex() {
-        // Each is best by one of five criteria, and alike otherwise.
+        // Each is the best by one of five criteria, and equal to the others otherwise.
         let mut figures = [[2.0; 5]; 5];
         (0..5).for_each(|place| figures[place][place] = 1.0);
         for share in first_shares(&card(&figures, &Weights::default())) {
             assert!((share - 0.2).abs() < 0.015, "{share}");
         }
-        // Equals share.
+        // Equal rows share.
         let shares = first_shares(&card(&[[1.0; 5], [1.0; 5]], &Weights::default()));
         assert!(shares.iter().all(|share| (share - 0.5).abs() < 1e-9), "{shares:?}");
     }
 
     proptest! {
-        /// Independence of irrelevant alternatives: whoever comes, the others keep their order.
+        /// Independence of irrelevant alternatives: the others keep their order when a system is
+        /// added.
         #[test]
         fn a_newcomer_reorders_nobody(
             all in prop::collection::vec(prop::array::uniform5(1.0f64..30.0), 3..9),
@@ -435,7 +437,7 @@ mod tests {
             prop_assert_eq!(kept, order(&without));
         }
 
-        /// The first by the weights just inside a swing is the first; just outside it is not.
+        /// The first system leads just inside the ends of a swing, and not just outside of them.
         #[test]
         fn a_swing_ends_where_the_first_changes(
             figures in prop::collection::vec(prop::array::uniform5(1.0f64..500.0), 2..6),

@@ -1,4 +1,4 @@
-//! A session of `myelin bench run`: from what the user asked for to a results folder with reports.
+//! A session of `myelin bench run`: from the user's options to a results folder with reports.
 
 mod across;
 mod measure;
@@ -25,42 +25,42 @@ use crate::summary::{self, Analysis, Summary};
 use crate::tuning::{self, Cpus};
 use measure::Measuring;
 
-/// What the user asked for.
+/// The user's options.
 #[derive(Clone, Debug, Default)]
 pub struct RunOptions {
     /// Names of built-in scenarios, or files.
     pub scenarios: Vec<String>,
-    /// Patterns; replace the scenarios' systems.
+    /// Patterns that replace the scenarios' systems.
     pub systems: Vec<String>,
     /// Replaces the scenarios' tunings.
     pub tunings: Vec<Tuning>,
-    /// Replaces the scenarios' number of runs: exactly so many, however wide the intervals are.
+    /// Replaces the scenarios' number of runs: exactly this many, however wide the intervals are.
     pub runs: Option<u32>,
-    /// Cuts every scenario down.
+    /// Shortens every scenario.
     pub quick: bool,
     /// The results folder; by default one is made under `results/`.
     pub out: Option<PathBuf>,
-    /// Goes on with this folder instead of starting anew.
+    /// Continues this folder instead of making a new one.
     pub resume: Option<PathBuf>,
-    /// Of the order; drawn if absent.
+    /// Seed of the order; random if absent.
     pub seed: Option<u64>,
-    /// The two hosts of scenarios across hosts; two namespaces of this one if absent.
+    /// The two hosts of scenarios across hosts; by default two namespaces of this host.
     pub hosts: Option<HostsChoice>,
-    /// Progress in plain lines, even on a terminal.
+    /// Shows progress in plain lines, even on a terminal.
     pub plain: bool,
 }
 
-/// How a session ended.
+/// The result of a session.
 pub struct Finished {
     /// The results folder.
     pub folder: PathBuf,
-    /// What it holds.
+    /// The analysis of the folder.
     pub analysis: Analysis,
-    /// Whether the user interrupted it.
+    /// Whether the user interrupted the session.
     pub interrupted: bool,
 }
 
-/// Runs, records and analyses. Reports are the caller's to write.
+/// Makes the runs, records and analyses them. The caller writes the reports.
 pub fn run(options: &RunOptions) -> Result<Finished> {
     let interrupted = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM, SIGHUP] {
@@ -102,7 +102,7 @@ pub fn run(options: &RunOptions) -> Result<Finished> {
     })
 }
 
-/// A folder to go on with: of these machines, and of nobody else. Runs that failed are repeated.
+/// Opens a folder to continue it. It must be from these machines. Failed runs are repeated.
 fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Machine, Option<Hosts>)> {
     let (mut folder, plan, machine) = Folder::open(path)?;
     let machine = machine?;
@@ -132,12 +132,12 @@ fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Machine, Op
     Ok((folder, plan, machine, Some(hosts)))
 }
 
-/// Reads a results folder again, as far as it is whole: [`Summary::damage`] says what is not.
+/// Analyses the intact part of a results folder: [`Summary::damage`] lists the rest.
 pub fn read(path: &Path) -> Result<Analysis> {
     open(path).map(|(.., analysis)| analysis)
 }
 
-/// As [`read`], with the folder and what was planned.
+/// Like [`read`], also returns the folder and its plan.
 pub(crate) fn open(path: &Path) -> Result<(Folder, Plan, Analysis)> {
     let (mut folder, plan, machine) = Folder::open(path)?;
     let (machine, damage) = match machine {
@@ -155,8 +155,8 @@ pub(crate) fn open(path: &Path) -> Result<(Folder, Plan, Analysis)> {
     Ok((folder, plan, analysis))
 }
 
-/// The figures that were last derived from a folder, for one whose plan or list of runs is lost.
-/// There is nothing to be drawn in them.
+/// The last derived figures of a folder whose plan or list of runs is lost. They have no data for
+/// plots.
 pub fn read_earlier(path: &Path) -> Result<Analysis> {
     let file = path.join("summary.json");
     let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
@@ -194,7 +194,7 @@ fn make_plan(options: &RunOptions, registry: &Registry) -> Result<(Plan, Option<
         notes.extend(plan::leave_out_unsupported(&scenario, &mut entries));
         plan::check(&scenario, &entries)?;
         let are_real = options.hosts.as_ref().is_some_and(HostsChoice::are_real);
-        // Of other machines they are asked when those are reached.
+        // Other machines check their CPUs when they are reached.
         if !(are_real && scenario.plan.is_across_hosts()) {
             check_cpus(&scenario)?;
             let here = |tuning, choice: &TuningChoice| Ok(tuning::unavailable(tuning, choice));
@@ -216,7 +216,7 @@ fn make_plan(options: &RunOptions, registry: &Registry) -> Result<(Plan, Option<
     Ok((plan, hosts))
 }
 
-/// Whether the CPUs that a scenario names are there.
+/// Whether the CPUs that a scenario names exist.
 fn check_cpus(scenario: &Scenario) -> Result<()> {
     let choice = &scenario.tuning;
     let wants_cpus = scenario.plan.tunings.iter().any(|tuning| *tuning != Tuning::Default);
@@ -227,7 +227,7 @@ fn check_cpus(scenario: &Scenario) -> Result<()> {
     Ok(())
 }
 
-/// Tunings that there is no right to, or no machine for, are left out, and said so.
+/// Leaves out tunings that lack permission or that this machine does not support, with a note.
 fn drop_unavailable_tunings(
     scenario: &mut Scenario,
     notes: &mut Vec<String>,

@@ -1,8 +1,8 @@
-//! What an analysis yields and every report is made from.
+//! The result of an analysis, from which every report is made.
 //!
-//! [`Summary`] is the stable file `summary.json`; units are in the names, absent means not
-//! measured, null means withheld for want of samples. [`Analysis`] adds what only the plots and
-//! the per-second tables need.
+//! [`Summary`] is the stable file `summary.json`. Units are in the names; an absent value was not
+//! measured, a null was withheld because there were too few samples. [`Analysis`] adds the data
+//! that only plots and per-second tables need.
 
 mod cell;
 mod timeline;
@@ -27,18 +27,18 @@ pub use timeline::{
 pub struct Summary {
     /// Version of this layout: [`SCHEMA`].
     pub schema: u32,
-    /// The machine the figures were measured on.
+    /// The machine of the measurement.
     pub host: Machine,
     /// The command that repeats the measurement.
     pub command: String,
-    /// Every system that was asked for.
+    /// Every requested system.
     pub systems: Vec<SystemInfo>,
     /// One entry per scenario × system × tuning × parameter point, in plan order.
     pub cells: Vec<Cell>,
-    /// What a reader must know: tunings left out, limits not raised, an interrupted plan.
+    /// Remarks for the reader: tunings left out, limits not raised, an interrupted plan.
     pub notes: Vec<String>,
-    /// What of the results folder could not be read or was not its own: file, reason and remedy.
-    /// The rest of the summary is of what is whole. Absent if everything is.
+    /// Parts of the results folder that are unreadable or foreign: file, reason and remedy. The
+    /// rest of the summary covers the intact parts. Absent if everything is intact.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<String>,
 }
@@ -50,25 +50,25 @@ impl Summary {
     }
 }
 
-/// A system as it was found.
+/// A system and its properties.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct SystemInfo {
     /// For instance `cyclonedds.udp`.
     pub name: String,
-    /// In one line.
+    /// A description in one line.
     pub about: String,
-    /// Of the middleware; may be empty.
+    /// Version of the middleware; may be empty.
     pub version: String,
     /// How its subscriber waits.
     pub wait: Wait,
-    /// What its messages travel over.
+    /// How its messages travel.
     pub transport: Transport,
-    /// Where its ends live.
+    /// Where its ends run.
     #[serde(default)]
     pub topology: Topology,
-    /// Whether it writes into loaned memory.
+    /// Whether publishers write into loaned memory.
     pub loans: bool,
-    /// Whether it is a bare primitive of the operating system.
+    /// Whether it is a primitive of the operating system.
     pub floor: bool,
     /// Why it did not run, and what to install; null if it did.
     pub missing: Option<String>,
@@ -79,13 +79,13 @@ pub struct SystemInfo {
 pub struct FurtherSubscriber {
     /// (p50 here − p50 at one subscriber) / (subscribers − 1).
     pub ns: f64,
-    /// 95 % bootstrap interval over runs of the difference of the medians of the runs' own; null with
-    /// fewer than 5 runs of either.
+    /// 95 % bootstrap interval over runs, for the difference of the runs' medians; null with fewer
+    /// than 5 runs on either side.
     pub interval_ns: Option<[f64; 2]>,
 }
 
-/// A distribution in microseconds. A percentile is null with fewer than ten samples beyond it, and
-/// where one of several runs alone reaches it; a median with fewer than ten samples.
+/// A distribution in microseconds. A percentile is null if fewer than ten samples lie beyond it, or
+/// if only one of several runs reaches it; a median is null with fewer than ten samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Distribution {
     /// Smallest.
@@ -104,29 +104,29 @@ pub struct Distribution {
     pub max: f64,
 }
 
-/// Messages whose two sides ran on the same CPU, or on different ones.
+/// Messages whose two ends ran on the same CPU, or on different ones.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Placement {
-    /// Whether ping and pong took the message on the same CPU; of a stream, whether it was
-    /// published and taken on one.
+    /// Whether ping and pong took the message on the same CPU; for streams, whether it was
+    /// published and taken on the same one.
     pub same_cpu: bool,
-    /// Part of all messages, 0 to 1.
+    /// Share of all messages, 0 to 1.
     pub share: f64,
-    /// The round trips of this placement; absent of streams and images.
+    /// The round trips of this placement; absent for streams and images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip_us: Option<Distribution>,
-    /// The one-way latencies of this placement; of streams and images alone.
+    /// The one-way latencies of this placement; only for streams and images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_way_us: Option<Distribution>,
 }
 
 impl Placement {
-    /// What is compared of this placement.
+    /// The latency that comparisons use.
     pub fn latency(&self) -> Option<&Distribution> {
         self.round_trip_us.as_ref().or(self.one_way_us.as_ref())
     }
 
-    /// Its median; `None` where that was withheld.
+    /// The median of that latency; `None` if it was withheld.
     pub fn p50(&self) -> Option<f64> {
         self.latency()?.p50
     }
@@ -137,18 +137,18 @@ impl Placement {
 pub struct ProcessUse {
     /// `ping`, `pong` or the daemon's name.
     pub role: String,
-    /// All threads, while measuring; 100 is one core.
+    /// CPU of all threads while measuring; 100 is one core.
     pub cpu_percent: f64,
-    /// Part of it in user mode; the split is sampled by the kernel's tick, and null where runs were
-    /// too short for it.
+    /// The part in user mode. The kernel samples it at its tick; null if runs were too short for
+    /// that.
     pub user_percent: Option<f64>,
-    /// Resident set at the end; largest run.
+    /// Resident set at the end, of the largest run.
     pub rss_bytes: u64,
-    /// Gave up the CPU itself, all threads.
+    /// Times that its threads gave up the CPU.
     pub voluntary_switches_per_s: f64,
-    /// Was made to, all threads.
+    /// Times that its threads were preempted.
     pub involuntary_switches_per_s: f64,
-    /// How many threads; largest run. 0 in a file of an earlier version.
+    /// Number of threads, of the largest run. 0 in a file of an earlier version.
     #[serde(default)]
     pub thread_count: u32,
     /// Threads by name, busiest first: CPU in per cent of a core.
@@ -158,7 +158,7 @@ pub struct ProcessUse {
 /// CPU of one thread.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ThreadUse {
-    /// As in `/proc/PID/task/TID/comm`.
+    /// The name in `/proc/PID/task/TID/comm`.
     pub name: String,
     /// 100 is one core.
     pub cpu_percent: f64,
@@ -167,7 +167,7 @@ pub struct ThreadUse {
 /// A parameter point.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Params {
-    /// Bytes of payload, beyond the 8 of the sequence number.
+    /// Bytes of payload, in addition to the 8 of the sequence number.
     pub payload_bytes: u64,
     /// Messages a second; null for back to back.
     pub rate_hz: Option<f64>,
@@ -178,31 +178,33 @@ pub struct Params {
     /// How much of a message is written and read; absent for `stamps`, the default.
     #[serde(default, skip_serializing_if = "Touch::is_default")]
     pub touch: Touch,
-    /// Of images, in pixels, for instance `1440x1080`; three bytes each.
+    /// Size of images in pixels, for instance `1440x1080`; three bytes each. Only for images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<String>,
-    /// Of streams and images: the name of the schedule, if the scenario names any.
+    /// Name of the schedule of streams and images, if the scenario names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<String>,
-    /// Publishers of the topic, each a process; absent for 1.
+    /// Publishers of the topic, one process each; absent for 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub publishers: u32,
-    /// Topics that messages go to in turn; absent for 1.
+    /// Topics that messages are sent to in turn; absent for 1.
     #[serde(default = "one", skip_serializing_if = "is_one")]
     pub topics: u32,
-    /// Of workloads that go one way: what the system was set to, whatever the scenario asks.
+    /// The reliability that the system used, which may differ from the request; only for one-way
+    /// workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reliability: Option<Reliability>,
-    /// Of workloads that go one way: messages kept for a subscriber that lags.
+    /// Messages kept for a slow subscriber; only for one-way workloads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub depth: Option<u32>,
-    /// What a module of a robot sends so, for instance `localisation`; if the scenario names any.
+    /// Name of the module that sends these messages, for instance `localisation`; only if the
+    /// scenario names modules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
 }
 
 impl Params {
-    /// Without what only describes a system.
+    /// The parameters without the fields that only describe a system.
     pub(crate) fn point(&self) -> Self {
         Params { wait: Wait::None, reliability: None, depth: None, ..self.clone() }
     }
@@ -232,57 +234,59 @@ fn is_one(count: &u32) -> bool {
     *count == 1
 }
 
-/// How repeating a cell ended.
+/// The result of repeating a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Repeats {
-    /// The width of the median's interval asked for, in per cent of the median.
+    /// Requested width of the median's interval, in per cent of the median.
     pub asked_percent: f64,
-    /// The width reached; null where there is no interval.
+    /// The reached width; null if there is no interval.
     pub reached_percent: Option<f64>,
     /// Whether that is narrow enough; if not, the limit of runs was reached.
     pub is_narrow: bool,
 }
 
-/// How pong's clock stood to ping's, of the runs of a cell.
+/// The relation of pong's clock to ping's in the runs of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClockFigures {
-    /// What pong's clock was ahead by in the middle of the first run; within `error_us`.
+    /// Offset of pong's clock, ahead of ping's, in the middle of the first run; its error is at
+    /// most `error_us`.
     pub offset_us: f64,
-    /// When that was, on ping's `CLOCK_MONOTONIC`.
+    /// The time of that offset, on ping's `CLOCK_MONOTONIC`.
     pub at_s: f64,
-    /// What pong's clock gained on ping's, in microseconds a second, over the first run.
+    /// Drift of pong's clock against ping's over the first run, in microseconds a second.
     pub drift_ppm: f64,
-    /// How wrong `drift_ppm` may be.
+    /// Bound of the error of `drift_ppm`.
     pub drift_error_ppm: f64,
-    /// How wrong a one-way figure of any run may be because of the clocks: a bound, not a deviation.
+    /// Bound of the error that the clocks add to a one-way figure of any run; not a deviation.
     pub error_us: f64,
-    /// How often pong's clock was asked, in all runs.
+    /// Number of readings of pong's clock, in all runs.
     pub exchanges: u64,
-    /// The least time that a question and its answer were on their way.
+    /// Least round-trip time of such a reading.
     pub least_delay_us: f64,
-    /// One-way latencies below zero, which two clocks known within an error alone can yield.
+    /// One-way latencies below zero, which are possible if two clocks agree only within an error.
     pub negative: u64,
 }
 
-/// What a cut of the link between the hosts did in one run.
+/// The effect of a cut of the link between the hosts in one run.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CutFigures {
     /// When the link went down, in seconds from the first measured message.
     pub at_s: f64,
-    /// How long it was down.
+    /// Duration of the cut.
     pub for_s: f64,
-    /// The longest time without a message taken that the cut is a part of; null if nothing was taken
+    /// The longest time without a taken message that overlaps the cut; null if nothing was taken
     /// before it, or nothing after.
     pub silent_s: Option<f64>,
-    /// Messages sent while it was down.
+    /// Messages sent during the cut.
     pub sent: u64,
     /// Those of them that were never taken.
     pub lost: u64,
-    /// Those of them that were taken when it was up again.
+    /// Those of them that were taken after the cut.
     pub late: u64,
 }
 
-/// A summary with what only plots and per-second tables need; `details[i]` belongs to `cells[i]`.
+/// A summary with the data that only plots and per-second tables need; `details[i]` belongs to
+/// `cells[i]`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Analysis {
     /// The stable part.
@@ -291,52 +295,53 @@ pub struct Analysis {
     pub details: Vec<Detail>,
 }
 
-/// The distribution of a cell in full.
+/// The full distribution of a cell.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Detail {
-    /// Of the cell, for names of files: `quick-os.futex-default-64B`.
+    /// The cell's name in file names: `quick-os.futex-default-64B`.
     #[serde(default)]
     pub name: String,
-    /// The latencies of `curve`, all of them: HdrHistogram's buckets of three significant digits, as
-    /// the largest value in ns and the count, ascending.
+    /// All latencies of `curve`, in HdrHistogram's buckets of three significant digits: largest
+    /// value in ns and count, ascending.
     #[serde(default)]
     pub histogram: Vec<(u64, u64)>,
-    /// Round trip, publish call or one-way latency by quantile, pooled over runs, ascending; ends
-    /// where fewer than ten samples lie beyond, or one run alone goes on. A quantile of 0.99 is the 99th percentile.
+    /// Round trip, publish call or one-way latency by quantile, pooled over runs, ascending. It
+    /// ends where fewer than ten samples lie beyond, or where only one run continues. A quantile of
+    /// 0.99 is the 99th percentile.
     pub curve: Vec<CurvePoint>,
-    /// The same at the quantiles 1/400, 3/400, 5/400 …, in µs, ends where `curve` does: fine where
-    /// most messages are, to see modes.
+    /// The same at the quantiles 1/400, 3/400, 5/400 …, in µs; it ends where `curve` does. It is
+    /// fine where most messages are, so that modes show.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub even_us: Vec<f64>,
-    /// Each run on its own, in the order of execution.
+    /// Each single run, in the order of execution.
     pub runs: Vec<RunPoint>,
-    /// Rows of one second each, of the first valid run; empty for runs shorter than two seconds.
+    /// Rows of one second each, from the first valid run; empty for runs shorter than two seconds.
     pub seconds: Vec<Second>,
-    /// What was observed over time, of the first valid run; absent if nothing was.
+    /// Observations over time, from the first valid run; absent if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<ObservedColumns>,
-    /// Messages over time, of the run that `series` is of; absent of floods and start-ups.
+    /// Messages over time, from the run of `series`; absent for floods and start-ups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeline: Option<Timeline>,
-    /// Where the time of the messages goes; absent where it is not divided.
+    /// Where the time of the messages goes; absent if it is not divided.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stages: Option<Stages>,
-    /// The ten slowest messages of all runs that are used, the slowest first.
+    /// The ten slowest messages of all used runs, slowest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slowest: Vec<SlowMessage>,
-    /// Files with the configuration the system was given, name → text.
+    /// Configuration files of the system, name → text.
     pub configuration: BTreeMap<String, String>,
-    /// Where the tuned runs had their place; absent if they were not pinned.
+    /// CPUs and priority of the tuned runs; absent if they were not pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<Pinned>,
 }
 
-/// What tuned processes are given.
+/// CPUs and priority of tuned processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pinned {
     /// The CPUs of ping and pong.
     pub cpus: [usize; 2],
-    /// Of SCHED_FIFO, where the system's manner of waiting allows it.
+    /// Priority of SCHED_FIFO, if the system's way of waiting allows it.
     pub priority: u32,
 }
 
@@ -356,41 +361,42 @@ pub struct CurvePoint {
 /// One run of a cell.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunPoint {
-    /// Place in the order of execution of the whole plan, from 0.
+    /// Position in the order of execution of the whole plan, from 0.
     pub order: u32,
     /// Median round trip, publish call or one-way latency; null with too few samples.
     pub p50_us: Option<f64>,
     /// 99th percentile; null with too few samples.
     pub p99_us: Option<f64>,
-    /// Whether it was valid.
+    /// Whether the run was valid.
     pub valid: bool,
-    /// The latency at each of [`RUN_QUANTILES`] that has ten samples beyond it, from the first on.
+    /// The latency at each of [`RUN_QUANTILES`], from the first up to the last one with ten samples
+    /// beyond it.
     #[serde(default)]
     pub curve_us: Vec<f64>,
-    /// As `p50_us`, of the messages whose two ends were on different CPUs.
+    /// Like `p50_us`, for messages whose two ends were on different CPUs.
     #[serde(default)]
     pub cross_p50_us: Option<f64>,
-    /// As `p99_us`, of the messages whose two ends were on different CPUs.
+    /// Like `p99_us`, for messages whose two ends were on different CPUs.
     #[serde(default)]
     pub cross_p99_us: Option<f64>,
-    /// Of start-ups: until pong had taken a message.
+    /// Time until pong took a message; only for start-ups.
     #[serde(default)]
     pub first_sample_us: Option<f64>,
-    /// CPU of ping, pong and daemons for each message published; null if not observed.
+    /// CPU of ping, pong and daemons per published message; null if not observed.
     #[serde(default)]
     pub cpu_us_per_message: Option<f64>,
     /// Proportional memory of ping, pong and daemons at the end; null if not observed.
     #[serde(default)]
     pub pss_bytes: Option<u64>,
-    /// Of floods: messages taken a second, back to back.
+    /// Messages taken per second, back to back; only for floods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub taken_per_s: Option<f64>,
-    /// Of floods: the highest rate at which nothing was lost.
+    /// The highest rate without loss; only for floods.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lossless_per_s: Option<f64>,
 }
 
-/// A percentile that each run has of its own.
+/// A percentile of each single run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Percentile {
     /// The median.
@@ -400,7 +406,7 @@ pub enum Percentile {
 }
 
 impl RunPoint {
-    /// Its latency; of the messages whose two ends were on different CPUs alone, if `across`.
+    /// Its latency; with `across` only of messages whose two ends were on different CPUs.
     pub fn latency(&self, at: Percentile, across: bool) -> Option<f64> {
         match (at, across) {
             (Percentile::P50, false) => self.p50_us,
@@ -411,13 +417,14 @@ impl RunPoint {
     }
 }
 
-/// Of [`RunPoint::curve_us`]: tenths up to p90, then half a step or less of a nine at a time.
+/// Quantiles of [`RunPoint::curve_us`]: tenths up to p90, then steps of at most half a nine.
 pub const RUN_QUANTILES: [f64; 19] = [
     0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998, 0.999,
     0.9995, 0.9998, 0.9999,
 ];
 
-/// One second of a run. Whole round trips; the formats of RoundtripPing and ddsperf print halves.
+/// One second of a run, in whole round trips; the formats of RoundtripPing and ddsperf print
+/// halves.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Second {
     /// From 1.
@@ -428,9 +435,10 @@ pub struct Second {
     pub round_trip_us: Distribution,
     /// The publish call.
     pub write_us: Distribution,
-    /// The take; absent where not measured.
+    /// The take; absent if not measured.
     pub read_us: Option<Distribution>,
 }
 
-/// [`Summary::schema`]. Of 1 intervals were bootstraps, which were called 95 % and had less.
+/// Current value of [`Summary::schema`]. In version 1 intervals were bootstraps; they were called
+/// 95 % but covered less.
 pub const SCHEMA: u32 = 2;

@@ -1,5 +1,5 @@
-//! What is done for latency before a run: CPUs, scheduling class, idle states; and whether this
-//! process has the right to.
+//! The preparation for low latency before a run: CPUs, scheduling class, idle states; and whether
+//! this process has permission for it.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -17,15 +17,15 @@ use crate::scenario::{Tuning, TuningChoice};
 /// The CPUs of `tuned`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpus {
-    /// Of ping.
+    /// CPU of ping.
     pub ping: usize,
-    /// Of pong.
+    /// CPU of pong.
     pub pong: usize,
 }
 
 impl Cpus {
-    /// The user's choice, completed from the topology: two cores of one package, the highest
-    /// numbers first (interrupts tend to go to the lowest), never two threads of one core.
+    /// The user's choice, completed from the topology: two cores of one package, never two threads
+    /// of one core. The highest numbers come first, because interrupts tend to use the lowest.
     pub fn choose(choice: &TuningChoice) -> Result<Self, InputError> {
         let allowed = allowed_cpus();
         for (key, cpu) in [("ping_cpu", choice.ping_cpu), ("pong_cpu", choice.pong_cpu)] {
@@ -50,7 +50,7 @@ impl Cpus {
         pair.map(|(ping, pong)| Cpus { ping, pong }).ok_or_else(one_core)
     }
 
-    /// The CPU of a role; daemons are left alone.
+    /// The CPU of a role; daemons are not pinned.
     pub fn of(self, role: Role) -> Option<usize> {
         match role {
             Role::Ping => Some(self.ping),
@@ -60,14 +60,14 @@ impl Cpus {
     }
 }
 
-/// What one process is started with.
+/// The settings of one process at its start.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub struct Settings {
-    /// Pins to this CPU.
+    /// CPU to pin the process to.
     pub cpu: Option<usize>,
-    /// SCHED_FIFO at this priority.
+    /// Priority of SCHED_FIFO.
     pub priority: Option<u32>,
-    /// 1 ns of timer slack instead of 50 µs.
+    /// Whether to set a timer slack of 1 ns instead of 50 µs.
     pub exact_timers: bool,
 }
 
@@ -82,8 +82,8 @@ impl Settings {
         Settings { cpu, priority, exact_timers: true }
     }
 
-    /// Applies the settings between fork and exec, so that every thread of the driver, the
-    /// middleware's included, inherits them.
+    /// Applies the settings between fork and exec, so that every thread of the driver inherits
+    /// them, including the middleware's.
     pub fn apply_to(self, command: &mut Command) {
         // SAFETY: only async-signal-safe calls (raw system calls) between fork and exec.
         unsafe {
@@ -99,14 +99,14 @@ impl Settings {
             set_fifo(priority)?;
         }
         if self.exact_timers {
-            // SAFETY: prctl with integers only.
+            // SAFETY: prctl takes only integers here.
             check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) })?;
         }
         Ok(())
     }
 }
 
-/// Why SCHED_FIFO is left out for a system that waits by `wait`; `None` if it is not.
+/// Why SCHED_FIFO is left out for a system with this `wait`; `None` if it is not left out.
 pub fn fifo_remark(wait: Wait) -> Option<String> {
     let runtime = Root::machine().number("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or(-1);
     (wait == Wait::Poll && runtime >= 0).then(|| {
@@ -117,7 +117,7 @@ pub fn fifo_remark(wait: Wait) -> Option<String> {
     })
 }
 
-/// Why a tuning cannot be had here, with the capability that is missing; `None` if it can.
+/// Why a tuning is not available here, with the missing capability; `None` if it is.
 pub fn unavailable(tuning: Tuning, choice: &TuningChoice) -> Option<String> {
     if tuning == Tuning::Default {
         return None;
@@ -126,7 +126,7 @@ pub fn unavailable(tuning: Tuning, choice: &TuningChoice) -> Option<String> {
         return Some(error.to_string());
     }
     let priority = choice.priority;
-    // A thread of its own, so that the lab itself keeps its scheduling class.
+    // In a separate thread, so that the lab itself keeps its scheduling class.
     let fifo = std::thread::spawn(move || set_fifo(priority)).join();
     if !matches!(fifo, Ok(Ok(()))) {
         return Some(format!(
@@ -156,14 +156,14 @@ pub fn unavailable(tuning: Tuning, choice: &TuningChoice) -> Option<String> {
     }
 }
 
-/// Keeps idle cores from sleeping for as long as it lives; the kernel lets go when the process
-/// dies, however it dies. See Documentation/power/pm_qos_interface.rst.
+/// Keeps idle cores out of sleep states while it exists. The kernel ends that when the process
+/// ends, for any reason. See Documentation/power/pm_qos_interface.rst.
 pub struct LatencyGuard {
     _file: File,
 }
 
 impl LatencyGuard {
-    /// Asks for a wake-up latency of 0 µs.
+    /// Requests a wake-up latency of 0 µs.
     pub fn hold() -> std::io::Result<Self> {
         let mut file = File::options().write(true).open("/dev/cpu_dma_latency")?;
         file.write_all(&0i32.to_ne_bytes())?;
@@ -171,7 +171,7 @@ impl LatencyGuard {
     }
 }
 
-/// Two CPUs of different cores, of one package if possible.
+/// Two CPUs on different cores, in one package if possible.
 fn pick(cpus: &[(usize, (i64, i64))]) -> Option<(usize, usize)> {
     let mut cores: BTreeMap<(i64, i64), usize> = BTreeMap::new();
     for (cpu, core) in cpus {
@@ -209,7 +209,7 @@ fn allowed_cpus() -> Vec<usize> {
     (0..rustix::thread::CpuSet::MAX_CPU).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
-/// Binds the calling thread to a CPU.
+/// Pins the calling thread to a CPU.
 pub fn pin_this_thread(cpu: usize) -> std::io::Result<()> {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu);
@@ -233,7 +233,7 @@ fn has_capability(bit: u32) -> bool {
     status.is_ok_and(|status| status.capeff >> bit & 1 == 1)
 }
 
-/// The error of a system call that has failed.
+/// The error of a failed system call.
 pub(crate) fn check(status: libc::c_int) -> std::io::Result<()> {
     if status < 0 { Err(std::io::Error::last_os_error()) } else { Ok(()) }
 }

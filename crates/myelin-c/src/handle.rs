@@ -226,12 +226,30 @@ pub unsafe fn get<'a, T: Kind>(handle: u64) -> Result<&'a T, Failure> {
 /// # Errors
 /// As [`get`].
 pub unsafe fn remove<T: Kind>(handle: u64) -> Result<Box<T>, Failure> {
+    // SAFETY: as the caller promises.
+    unsafe { remove_after(handle, || ()) }
+}
+
+/// As [`remove`], while other threads may be in [`get`] with the handle. `others_have_left` is called when no
+/// further [`get`] finds the handle, and returns when those that have found it are done with the object. Until
+/// then the object stays in its place, and the place is not used again.
+///
+/// # Safety
+/// `others_have_left` does as it says.
+///
+/// # Errors
+/// As [`get`].
+pub unsafe fn remove_after<T: Kind>(
+    handle: u64,
+    others_have_left: impl FnOnce(),
+) -> Result<Box<T>, Failure> {
     let place = look_up::<T>(handle)?;
     assert!(handle as u32 & POOLED == 0, "its buffer is the pool's");
-    // ORDER: Acquire as in `look_up`. Who is first: of two that close it one alone gets it.
+    // ORDER: Acquire as in `look_up`. If two threads close a handle, the first one gets the object.
     let closed =
         place.word.compare_exchange(handle, uses(handle), Ordering::Acquire, Ordering::Relaxed);
     closed.map_err(|_| refused::<T>(handle))?;
+    others_have_left();
     let object = place.object.swap(std::ptr::null_mut(), Ordering::Relaxed);
     shared().free.push(handle as u32 & INDEX);
     // SAFETY: of `insert`, of this kind, and ours alone: no handle of it is valid any more.
@@ -439,8 +457,30 @@ mod tests {
         handle
     }
 
-    /// One test, as there is one table.
+    /// One test after the other, as there is one table.
     #[test]
+    fn places_come_back() {
+        places_of_a_pool_come_back();
+        a_place_is_kept_until_other_threads_have_left();
+    }
+
+    fn a_place_is_kept_until_other_threads_have_left() {
+        let insert = || insert(Box::new(Buffer::new())).expect("there are enough places");
+        let handle = insert();
+        let object = |handle| place(handle as u32 & INDEX).object.load(Ordering::Relaxed);
+        let found = object(handle);
+        let others_have_left = || {
+            assert!(!is_valid(handle), "no further call finds it");
+            assert_eq!(object(handle), found, "a call that has found it reads where it is");
+            let other = insert();
+            assert_ne!(other as u32 & INDEX, handle as u32 & INDEX, "its place is not free yet");
+            end(other);
+        };
+        // SAFETY: no other thread knows the handle.
+        unsafe { remove_after::<Buffer>(handle, others_have_left) }.expect("it is valid");
+        assert!(object(handle).is_null());
+    }
+
     fn places_of_a_pool_come_back() {
         let mut pool = Pool::default();
         let mut out = Vec::new();

@@ -113,12 +113,13 @@ pub unsafe extern "C" fn myelin_wait_set_open(
 pub unsafe extern "C" fn myelin_wait_set_close(set: *mut myelin_wait_set) -> myelin_code {
     // SAFETY: as the caller promises.
     enter(|| unsafe {
-        let set = handle::remove::<WaitSetHandle>(handle::of_pointer(set))?;
-        // ORDER: pairs with the fence in `of`: whoever has not seen that the handle is closed is counted.
-        fence(Ordering::SeqCst);
-        while ENTERING.load(Ordering::Acquire) > 0 {
-            std::hint::spin_loop();
-        }
+        let set = handle::remove_after::<WaitSetHandle>(handle::of_pointer(set), || {
+            // ORDER: pairs with the fence in `of`: a call that has not seen that the handle is closed is counted.
+            fence(Ordering::SeqCst);
+            while ENTERING.load(Ordering::Acquire) > 0 {
+                std::hint::spin_loop();
+            }
+        })?;
         set.0.handle.close();
         Ok(MYELIN_OK)
     })
@@ -337,7 +338,7 @@ fn of(set: *mut myelin_wait_set) -> Result<Arc<Shared>, Failure> {
     // the handle is closed.
     ENTERING.fetch_add(1, Ordering::Relaxed);
     fence(Ordering::SeqCst);
-    // SAFETY: who closes it waits for us before it is freed.
+    // SAFETY: `close` waits for us before it takes the object out of its place and frees it.
     let found = unsafe { handle::get::<WaitSetHandle>(handle::of_pointer(set)) };
     let found = found.map(|set| set.0.clone());
     // ORDER: Release pairs with the acquire in `close`.

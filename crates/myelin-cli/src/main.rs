@@ -1,4 +1,5 @@
-//! The command `myelin`. Thin: every verb is a call into a library.
+//! The command `myelin`. It parses arguments and calls libraries: `bench` is in `bench/lab`.
+//! Only `doctor` has its code here, in `doctor/`.
 
 mod bench;
 mod doctor;

@@ -1,4 +1,5 @@
-//! `#[derive(PlainData)]`. Take it from the crate `myelin`, which documents it beside the trait.
+//! The macro `#[derive(PlainData)]`. Use it through the crate `myelin`, which exports it and documents it beside the
+//! trait. `plain_data.rs` makes the implementation; `refuse.rs` makes the errors for types that cannot be plain data.
 
 mod plain_data;
 mod refuse;

@@ -714,7 +714,7 @@ def settled(before):
     while True:
         now = used()
         grown = {name: now[name] - before[name] for name in now if now[name] > before[name] + MARGINS[name]}
-        if not grown or time.monotonic() - begun > 5:
+        if not grown or time.monotonic() - begun > WATCHDOG / 2:
             return now, grown
         time.sleep(0.02)
 

@@ -1,14 +1,16 @@
-/* A round trip over CyberRT written straight against its API, without the kit and without the driver's
- * adaptor: what they are checked against. Settings are the driver's, and so is the message: that of
- * cyber_benchmark. Pong answers in CyberRT's callback, ping waits for what its callback has kept.
+/* A round trip over CyberRT, written directly against its API, without the kit and the driver's
+ * adaptor, which are compared with it. The settings are the driver's, and the message is that of
+ * cyber_benchmark. Pong answers in CyberRT's callback; ping waits for the message that its callback
+ * stores.
  *
- *   roundtrip pong DOMAIN RUN PAYLOAD shm|shm-multicast|arena|rtps
- *   roundtrip ping DOMAIN RUN PAYLOAD shm|shm-multicast|arena|rtps [MESSAGES [WARMUP]]
+ *     roundtrip pong DOMAIN RUN PAYLOAD shm|shm-multicast|arena|rtps
+ *     roundtrip ping DOMAIN RUN PAYLOAD shm|shm-multicast|arena|rtps [MESSAGES [WARMUP]]
  *
- * Both print `ready` when messages go both ways. Ping then waits for a line on standard input, exchanges
- * WARMUP and then MESSAGES messages, and prints p50 and p99 of the whole round trip in nanoseconds (nearest
- * rank). Pong ends when its standard input closes. DOMAIN is not used. CYBER_PATH is a folder to write to.
- * To be run with a network and System V objects of their own; an arena wants the same addresses in both.
+ * Both print `ready` when messages go both ways. Ping then waits for a line on standard input,
+ * exchanges WARMUP and then MESSAGES messages, and prints p50 and p99 of the whole round trip in
+ * nanoseconds (nearest rank). Pong ends when its standard input closes. DOMAIN is not used.
+ * CYBER_PATH is a folder to write to. Run it with its own network and System V objects; an arena
+ * needs the same addresses in both processes.
  */
 #include <algorithm>
 #include <chrono>
@@ -42,13 +44,13 @@ using Clock = std::chrono::steady_clock;
 using Message = std::shared_ptr<BenchmarkMsg>;
 using Writer = std::shared_ptr<apollo::cyber::Writer<BenchmarkMsg>>;
 
-/* What ping sends, and nothing else, until it is answered. */
+/* Ping sends only this until it is answered. */
 constexpr std::uint64_t PROBE = UINT64_MAX;
 constexpr std::chrono::milliseconds PROBE_EVERY(5);
 constexpr std::chrono::seconds ANSWER_WITHIN(2);
-/* What the driver's messages have before their bytes in an arena: their number, and one unused. */
+/* Words before the bytes of the driver's messages in an arena: their number, and an unused one. */
 constexpr int HEADER_WORDS = 2;
-/* Messages that either side keeps, of the kit where nothing is said. By RTPS each has memory of its own. */
+/* Messages that either side keeps; the kit's default. With RTPS each has its own memory. */
 constexpr int DEPTH = 16;
 
 [[noreturn]] void die(const char *what)
@@ -57,7 +59,8 @@ constexpr int DEPTH = 16;
   _exit(1);
 }
 
-/* CyberRT's own values but for the transport, and in an arena blocks of the size of a message. */
+/* CyberRT's own values except for the transport, and in an arena blocks of the size of a message.
+ */
 void configure(const std::string &run, std::size_t bytes, const std::string &mode)
 {
   const std::filesystem::path folder = std::getenv("CYBER_PATH");
@@ -85,7 +88,7 @@ void configure(const std::string &run, std::size_t bytes, const std::string &mod
   google::SetCommandLineOption("bvar_dump_file", (folder / "monitor.data").c_str());
 }
 
-/* Sends bytes; `buffer` is what a message that is serialised is filled in again and again. */
+/* Sends bytes; `buffer` is refilled for each message that is serialised. */
 void send(const Writer &writer, bool is_arena, Message &buffer, const std::uint8_t *bytes,
           std::size_t count)
 {
@@ -126,7 +129,7 @@ std::uint64_t number_of(const std::uint8_t *bytes)
   return number;
 }
 
-/* What came last. */
+/* The latest message. */
 struct Inbox {
   std::mutex mutex;
   std::condition_variable has_come;
@@ -147,8 +150,8 @@ struct Inbox {
   }
 };
 
-/* All threads get the priority that this process was started with: CyberRT does not start on one core under
- * SCHED_FIFO, as it spins until each of its threads has run. */
+/* Gives all threads the priority with which this process was started. CyberRT does not start on one
+ * core under SCHED_FIFO, because it spins until each of its threads has run. */
 void take_priority(int policy, const sched_param &priority)
 {
   for (const auto &thread : std::filesystem::directory_iterator("/proc/self/task"))
@@ -233,6 +236,6 @@ int main(int count, char **arguments)
   std::sort(took.begin(), took.end());
   const auto rank = [&](std::size_t share) { return took[(took.size() * share + 99) / 100 - 1]; };
   std::cout << "p50 " << rank(50) << " p99 " << rank(99) << std::endl;
-  /* CyberRT's own end takes up to 9 s. */
+  /* CyberRT's own shutdown takes up to 9 s. */
   _exit(0);
 }

@@ -1,12 +1,12 @@
-/* Driver of `myelin bench` for Apollo CyberRT: over its shared memory with either notifier, in its arenas,
- * by RTPS, and within one process.
+/* Driver of `myelin bench` for Apollo CyberRT: over its shared memory with either notifier, in its
+ * arenas, by RTPS, and within one process.
  *
  *     driver.c       the systems
  *     link.cpp       the adaptor against CyberRT
- *     own_space.rs   the network and the System V objects that a run has to itself
+ *     own_space.rs   the private network and System V objects of a run
  *
- * `README.md` says how CyberRT is built and what is particular to it. Without it, MISSING is why; without
- * arenas, MISSING_ARENAS.
+ * `README.md` says how to build CyberRT, and explains its peculiarities. Without CyberRT, MISSING
+ * says why; without arenas, MISSING_ARENAS does.
  */
 #define _GNU_SOURCE
 #include "link.h"
@@ -29,14 +29,14 @@ static void probe(struct myelin_bench_system *system)
     system->missing = myelin_cyberrt_missing();
 }
 
-/* An arena's messages have the publisher's pointers in them: CyberRT reads them only where all processes
- * have the same addresses. A personality holds from the next exec on. */
+/* An arena's messages contain the publisher's pointers, so CyberRT can read them only if all
+ * processes have the same addresses. A personality takes effect at the next exec. */
 static void keep_addresses(char **arguments)
 {
   int persona = personality(0xffffffff);
   if (persona == -1 || persona & ADDR_NO_RANDOMIZE)
     return;
-  /* By its path, of which the process gets its name. */
+  /* By its path, from which the process gets its name. */
   char path[PATH_MAX];
   ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
   if (length == -1 || personality(persona | ADDR_NO_RANDOMIZE) == -1)
@@ -53,9 +53,9 @@ static void keep_addresses(char **arguments)
 #define PROBE NULL
 #endif
 
-/* The largest payload that was tried; CyberRT overruns its blocks beyond 32 MiB. */
+/* The largest tested payload; CyberRT overruns its blocks beyond 32 MiB. */
 #define PAYLOAD_BYTES_MAX (16u << 20)
-/* Processes of a role that were tried. */
+/* Largest tested number of processes of a role. */
 #define PROCESSES_MAX 4
 
 #define SYSTEM(named, described, why_missing) \
@@ -76,7 +76,7 @@ static const struct myelin_bench_system systems[] = {
             "CyberRT, serialised into shared memory; a UDP multicast wakes a thread", MISSING),
      TWO_PROCESSES, .publishers_max = PROCESSES_MAX,
      .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY},
-    /* One publisher: of several each message is delivered as often as there are publishers. */
+    /* One publisher: with several, each message is delivered once for each publisher. */
     {SYSTEM(MYELIN_CYBERRT_ARENA,
             "CyberRT, message built and read in an arena in shared memory; a thread polls every 50 us",
             MISSING_ARENAS),

@@ -1,4 +1,4 @@
-//! What of the driver of CyberRT is in Rust; `link.h` declares it to `driver.c` and `link.cpp`.
+//! The Rust part of the driver of CyberRT; `link.h` declares it for `driver.c` and `link.cpp`.
 
 pub mod own_space;
 

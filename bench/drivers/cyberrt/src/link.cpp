@@ -1,10 +1,12 @@
 /* The adaptor against CyberRT.
  *
- * A message is CyberRT's own of cyber_benchmark: bytes, or in an arena numbers of 32 bits, as the bytes
- * of a message in an arena would lie in its publisher's heap. The kit's loan is that message's data.
+ * A message has the type of CyberRT's own cyber_benchmark: bytes, or in an arena numbers of 32
+ * bits, because bytes would be in the publisher's heap there. The kit's loan is that message's
+ * data.
  *
- * A message without data is a probe: a publisher sends them until every subscriber has answered one, as
- * CyberRT says who is there before messages reach them. Answers go by a channel of their own.
+ * A message without data is a probe. A publisher sends probes until every subscriber has answered
+ * one, because CyberRT reports subscribers before messages reach them. Answers use a separate
+ * channel.
  */
 #include <algorithm>
 #include <atomic>
@@ -42,15 +44,16 @@ using Reader = std::shared_ptr<apollo::cyber::Reader<BenchmarkMsg>>;
 using Writer = std::shared_ptr<apollo::cyber::Writer<BenchmarkMsg>>;
 using Message = std::shared_ptr<BenchmarkMsg>;
 
-/* In an arena: the number of bytes, a number unused, the bytes, up to 3 of no meaning. */
+/* In an arena: the number of bytes, an unused number, the bytes, up to 3 bytes of padding. */
 constexpr int HEADER_WORDS = 2;
-/* What a message in an arena takes beyond its bytes: the message, and the arena's own. */
+/* What a message in an arena needs in addition to its bytes: the message object and the arena's own
+ * data. */
 constexpr std::uint64_t ARENA_EXTRA_BYTES = 64 << 10;
-/* As CyberRT's example has it. */
+/* The value of CyberRT's example. */
 constexpr int ARENA_BLOCKS = 32;
 constexpr auto PROBE_EVERY = std::chrono::milliseconds(5);
 
-/* What a run asks for, kept beyond `open`. */
+/* The order of a run, kept after `open`. */
 struct Plan {
   explicit Plan(const myelin_bench_prepare &prepare)
       : system(prepare.system), run(prepare.run),
@@ -76,7 +79,7 @@ struct Plan {
   bool is_ping, publishes, subscribes, is_across;
 };
 
-/* The file that CyberRT reads, with its own values but for what makes a system. */
+/* The file that CyberRT reads: its own values, except for those that define a system. */
 std::string configuration(const Plan &plan)
 {
   /* The ports of a run across hosts, with domain 0. */
@@ -101,9 +104,10 @@ std::string configuration(const Plan &plan)
                 "scheduler_conf { routine_num: 100 default_proc_num: 16 }\n";
 }
 
-/* CyberRT spins until each thread that it starts has run, and a thread of Fast DDS that sends as long as a
- * writer is about to remove a sample: on one core under SCHED_FIFO that is never. So it starts, announces what
- * it has, and ends under SCHED_OTHER; in between all threads have what the caller has. */
+/* Starting and ending under SCHED_FIFO on one core would never finish. CyberRT spins until each
+ * thread that it starts has run, and a thread of Fast DDS sends as long as a writer is about to
+ * remove a sample. So CyberRT starts, announces its ends, and stops under SCHED_OTHER; in between
+ * all threads have the caller's policy. */
 class Unhurried {
 public:
   Unhurried() : policy_(sched_getscheduler(0))
@@ -129,15 +133,15 @@ private:
   sched_param priority_{};
 };
 
-/* CyberRT's own end joins 16 threads one by one, for up to 9 s. What it would remove vanishes with the
- * namespaces of the run. */
+/* CyberRT's own shutdown joins 16 threads one by one, which takes up to 9 s. All that it would
+ * remove vanishes with the namespaces of the run. */
 void leave(int status, void *)
 {
   std::fflush(nullptr);
   _exit(status);
 }
 
-/* A run is what the driver says, not what the user's environment adds. */
+/* The driver alone determines a run, not the user's environment. */
 void start(const Plan &plan)
 {
   std::filesystem::create_directories(plan.directory + "/conf");
@@ -151,9 +155,10 @@ void start(const Plan &plan)
   setenv("CYBER_IP", plan.own.c_str(), 1);
   setenv("CYBER_DOMAIN_ID", plan.is_across ? "0" : "80", 1);
   FLAGS_log_dir = plan.directory;
-  /* Not what it says of each writer, whose counters it names alike. */
+  /* Suppresses CyberRT's messages about each writer, whose counters have the same names. */
   FLAGS_stderrthreshold = google::GLOG_FATAL;
-  /* Statistics that bvar writes every 10 s, otherwise to where the driver was started. 9 has none. */
+  /* The file of the statistics that bvar writes every 10 s; by default it is in the working
+   * directory. Version 9 has none. */
   google::SetCommandLineOption("bvar_dump_file", (plan.directory + "/monitor.data").c_str());
   if (!apollo::cyber::Init("myelin-driver-cyberrt"))
     throw Failure("cyber::Init failed", "what it met is in its log in the folder of this run");
@@ -164,7 +169,7 @@ apollo::cyber::proto::RoleAttributes attributes(const Plan &plan, const std::str
   apollo::cyber::proto::RoleAttributes role;
   role.set_channel_name(channel);
   auto *qos = role.mutable_qos_profile();
-  /* CyberRT's default, but for the depth. */
+  /* CyberRT's default, except for the depth. */
   qos->set_history(apollo::cyber::proto::QosHistoryPolicy::HISTORY_KEEP_LAST);
   qos->set_depth(plan.depth);
   qos->set_reliability(apollo::cyber::proto::QosReliabilityPolicy::RELIABILITY_RELIABLE);
@@ -172,7 +177,7 @@ apollo::cyber::proto::RoleAttributes attributes(const Plan &plan, const std::str
   return role;
 }
 
-/* A reader, and what its callback does: calls the kit, or keeps messages for `take`. */
+/* A reader, and its callback, which calls the kit or keeps messages for `take`. */
 class Subscription final : public Receiver {
 public:
   Subscription(Node &node, const Plan &plan, const std::string &channel)
@@ -201,7 +206,7 @@ public:
       reader_->Shutdown();
   }
 
-  /* From how many publishers a probe has come. */
+  /* The number of publishers whose probes have arrived. */
   std::size_t heard()
   {
     const std::lock_guard<std::mutex> guard(mutex_);
@@ -241,7 +246,7 @@ public:
     context_ = context;
   }
 
-  /* A call holds the lock. */
+  /* A call holds the lock, so none is running after this. */
   void unlisten() override
   {
     const std::lock_guard<std::mutex> guard(mutex_);
@@ -266,7 +271,7 @@ private:
     }
   }
 
-  /* One number, of the publisher that probes. */
+  /* A probe has one number, that of its publisher. */
   static bool is_probe(const BenchmarkMsg &message) { return message.data_size() == 1; }
 
   void answer(std::uint32_t publisher)
@@ -288,8 +293,7 @@ private:
       bytes = message.data_bytes().size();
       return;
     }
-    /* What is torn has any number of bytes; the kit says of fewer or more that they are not those of a
-     * message. */
+    /* A torn message has any number of bytes; the kit reports a wrong number. */
     const std::size_t held = std::max(message.data_size() - HEADER_WORDS, 0);
     data = held ? message.data().data() + HEADER_WORDS : nullptr;
     bytes = held ? std::min<std::size_t>(message.data(0), held * sizeof(std::uint32_t)) : 0;
@@ -309,7 +313,7 @@ private:
   Reader reader_;
 };
 
-/* Both directions of a role, or the one of a stream. */
+/* Both directions of a role, or the single direction of a stream. */
 class Link final : public myelin_bench::Link {
 public:
   explicit Link(const myelin_bench_prepare &prepare) : plan_(prepare)
@@ -323,7 +327,8 @@ public:
     node_ = apollo::cyber::CreateNode((plan_.is_ping ? "ping" : "pong") + std::to_string(plan_.index));
     if (!node_)
       throw Failure("no node");
-    /* After CyberRT and Fast DDS have registered what they do at the end, and so instead of it. */
+    /* Registered after the exit handlers of CyberRT and Fast DDS, so that it runs first and
+     * replaces them. */
     on_exit(leave, nullptr);
     if (plan_.publishes) {
       const std::string channel = plan_.channel(plan_.is_ping);
@@ -358,7 +363,7 @@ public:
     node_.reset();
   }
 
-  /* Probes, until all are there. */
+  /* Sends probes until all subscribers have answered. */
   void match(const myelin_bench_prepare &prepare)
   {
     myelin_bench::wait_until_matched(prepare, PROBE_EVERY, [this] {
@@ -387,8 +392,8 @@ public:
       return first + HEADER_WORDS;
     }
 #endif
-    /* Who subscribes in this process gets the message itself; else it is serialised before Write
-     * returns, and may be filled again. */
+    /* A subscriber in this process gets the message itself, so each message is new. Otherwise Write
+     * serialises it before it returns, and it may be reused. */
     if (!message_)
       message_ = std::make_shared<BenchmarkMsg>();
     auto *data = message_->mutable_data_bytes();

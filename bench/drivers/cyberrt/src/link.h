@@ -1,4 +1,4 @@
-/* What of this driver is in C++ and in Rust, for the table in C. */
+/* The C++ and Rust parts of this driver, for the table in C. */
 #ifndef MYELIN_CYBERRT_LINK_H
 #define MYELIN_CYBERRT_LINK_H
 
@@ -16,9 +16,9 @@ extern "C" {
 
 /* link.cpp */
 extern const struct myelin_bench_link myelin_cyberrt_link;
-/* own_space.rs: takes the calling thread into the namespaces of the run. */
+/* own_space.rs: moves the calling thread into the namespaces of the run. */
 int myelin_cyberrt_enter(const struct myelin_bench_prepare *prepare);
-/* own_space.rs: why it may not; NULL if it may. */
+/* own_space.rs: why that is not permitted; NULL if it is. */
 const char *myelin_cyberrt_missing(void);
 
 #ifdef __cplusplus

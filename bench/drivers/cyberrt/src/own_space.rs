@@ -1,12 +1,13 @@
-//! Namespaces of a run's own: a network with nothing but `lo`, and System V objects.
+//! Private namespaces of a run: a network with only `lo`, and System V objects.
 //!
-//! CyberRT's discovery and its multicast notifier send by the default interface, also when all are on
-//! one host, and its segments stay behind when a process is killed, with the locks in them. In here they
-//! reach nobody, and vanish with the last process of the run, however that ends: there is nothing to
-//! clean up, also after `kill -9` of the lab.
+//! CyberRT's discovery and its multicast notifier use the default interface, even on a single host.
+//! When a process is killed, its segments stay behind, with the locks in them. In these namespaces
+//! they reach no other process, and vanish with the last process of the run, however that ends. So
+//! nothing needs cleaning, even after `kill -9` of the lab.
 //!
-//! The first ping makes them and says in a file of the run's folder where they are; the others join.
-//! Across hosts the network is the host's, and each process has System V objects of its own.
+//! The first ping makes the namespaces and writes into a file of the run's folder where they are;
+//! the others join. Across hosts the network is the host's, and each process has its own System V
+//! objects.
 
 use std::ffi::c_int;
 use std::fs::{self, File};
@@ -18,7 +19,8 @@ use std::time::Duration;
 use myelin_bench_kit::protocol::{Prepare, Role};
 use myelin_bench_kit::{Error, clock, loopback};
 
-/// Takes the calling thread, and those that it starts from now on, into the namespaces of the run.
+/// Moves the calling thread, and threads that it starts from now on, into the namespaces of the
+/// run.
 pub fn enter(prepare: &Prepare) -> Result<(), Error> {
     if prepare.network.is_some() {
         return unshare(libc::CLONE_NEWIPC).map_err(denied);
@@ -46,7 +48,7 @@ pub fn may_enter() -> bool {
     held & NEEDED == NEEDED
 }
 
-/// Renamed into place, so that nobody reads half of it.
+/// Renames the file into place, so that nobody reads half of it.
 fn announce(meeting: &Path) -> io::Result<()> {
     // SAFETY: no arguments.
     let thread = unsafe { libc::gettid() };
@@ -55,7 +57,7 @@ fn announce(meeting: &Path) -> io::Result<()> {
     fs::rename(unfinished, meeting)
 }
 
-/// The folder of the first ping's namespaces.
+/// The folder of the first ping's namespaces; waits for its file.
 fn await_announced(meeting: &Path, timeout_ns: u64) -> Result<PathBuf, Error> {
     let until_ns = clock::monotonic_ns().saturating_add(timeout_ns);
     loop {
@@ -86,7 +88,7 @@ fn join(spaces: &Path) -> io::Result<()> {
 }
 
 fn unshare(spaces: c_int) -> io::Result<()> {
-    // SAFETY: flags alone.
+    // SAFETY: the call takes only flags.
     check(unsafe { libc::unshare(spaces) })
 }
 
@@ -99,5 +101,5 @@ fn denied(error: io::Error) -> Error {
         .remedy("run as root, with CAP_SYS_ADMIN and CAP_NET_ADMIN")
 }
 
-/// CAP_NET_ADMIN and CAP_SYS_ADMIN, as `/proc/PID/status` counts them.
+/// Bits of CAP_NET_ADMIN and CAP_SYS_ADMIN in `/proc/PID/status`.
 const NEEDED: u64 = 1 << 12 | 1 << 21;

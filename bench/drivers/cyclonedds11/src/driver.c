@@ -1,12 +1,12 @@
-/* Driver of `myelin bench` for CycloneDDS 11, whose shared memory is a plug-in's (PSMX): over UDP, over
- * psmx_myelin, and over CycloneDDS's own plug-in for iceoryx.
+/* Driver of `myelin bench` for CycloneDDS 11, in which shared memory is a plug-in (PSMX): over UDP,
+ * over psmx_myelin, and over CycloneDDS's own plug-in for iceoryx.
  *
  *     driver.c    the systems
- *     version.c   what is 11's alone: the plug-ins, and loans at both ends
- *     main.rs     what killed processes leave on the host
+ *     version.c   specific to version 11: the plug-ins, and loans at both ends
+ *     main.rs     removes what killed processes leave on the host
  *
- * The rest is that of the driver for CycloneDDS 0.10 (`../../cyclonedds/src`). `README.md` says how it is
- * built and what each system is given. Without CycloneDDS 11, MISSING is why.
+ * The rest is shared with the driver for CycloneDDS 0.10 (`../../cyclonedds/src`). `README.md` says
+ * how to build it and which settings each system has. Without CycloneDDS 11, MISSING says why.
  */
 #include "../../cyclonedds/src/table.h"
 
@@ -14,7 +14,7 @@
   .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY, .topics_max = MYELIN_TOPICS_MAX, \
   .reliability = MYELIN_BENCH_BEST_EFFORT | MYELIN_BENCH_RELIABLE
 
-/* Topics that were tried. */
+/* Largest tested number of topics. */
 #define MYELIN_TOPICS_MAX 1000
 
 static const struct myelin_bench_system systems[] = {
@@ -33,7 +33,7 @@ static const struct myelin_bench_system systems[] = {
      ICEORYX, .loans = 1},
 };
 
-/* main.rs: removes what killed processes have left. */
+/* main.rs: removes what killed processes have left behind. */
 int myelin_cyclonedds11_clean(void);
 
 static const struct myelin_bench_driver driver = {DRIVER, .clean = myelin_cyclonedds11_clean};

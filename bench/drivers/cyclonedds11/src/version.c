@@ -1,5 +1,6 @@
-/* CycloneDDS 11: shared memory is a plug-in's, which is loaded by its path, and there are loans at both
- * ends. PSMX_IOX is the path of its own for iceoryx; that for Myelin is looked for when the driver runs. */
+/* CycloneDDS 11: shared memory is a plug-in, loaded by its path, and there are loans at both ends.
+ * PSMX_IOX is the path of CycloneDDS's own plug-in for iceoryx; that for Myelin is searched for
+ * when the driver runs. */
 #include "../../cyclonedds/src/version.h"
 
 #include <limits.h>
@@ -13,14 +14,15 @@
 const char *const myelin_cyclonedds_version = DDS_VERSION;
 const char *const myelin_cyclonedds_driver = "cyclonedds11";
 
-/* CycloneDDS's header of a sample in a chunk (its `dds_psmx_metadata`), and the padding that iceoryx
- * reserves between it and a message of alignment 8:
+/* CycloneDDS's header of a sample in a chunk (its `dds_psmx_metadata`), and the padding that
+ * iceoryx reserves between it and a message of alignment 8:
  *
  *     | iceoryx 40 B | CycloneDDS 48 B | padding 8 B | message, rounded up to 8 B |
  */
 const uint64_t myelin_cyclonedds_around_bytes = 48 + 8;
 
-/* The path of psmx_myelin: what MYELIN_PSMX says, else beside this program; NULL if it is not there. */
+/* The path of psmx_myelin: MYELIN_PSMX if that is set, else beside this program; NULL if it does
+ * not exist. */
 static const char *psmx_myelin(void)
 {
   static char path[PATH_MAX + sizeof "/libpsmx_myelin.so"];
@@ -82,7 +84,7 @@ void myelin_cyclonedds_write_interface(FILE *out, const char *system)
                 library != NULL ? library : "psmx_myelin", config);
 }
 
-/* The plug-in is all. */
+/* The plug-in is the only setting. */
 void myelin_cyclonedds_write_shared_memory(FILE *out, const char *system)
 {
   (void)out;

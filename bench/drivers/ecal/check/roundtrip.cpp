@@ -1,13 +1,13 @@
-// A round trip over eCAL written straight against its API, without the kit and without the driver's adaptor:
-// what they are checked against. Settings are the driver's. Pong answers in eCAL's callback, ping waits for
-// what its callback has copied.
+// A round trip over eCAL, written directly against its API, without the kit and the driver's
+// adaptor, which are compared with it. The settings are the driver's. Pong answers in eCAL's
+// callback; ping waits for the message that its callback has copied.
 //
-//   roundtrip pong DOMAIN RUN PAYLOAD shm|shm-zero-copy
-//   roundtrip ping DOMAIN RUN PAYLOAD shm|shm-zero-copy [MESSAGES [WARMUP]]
+//     roundtrip pong DOMAIN RUN PAYLOAD shm|shm-zero-copy
+//     roundtrip ping DOMAIN RUN PAYLOAD shm|shm-zero-copy [MESSAGES [WARMUP]]
 //
-// Both print `ready` when matched. Ping then waits for a line on standard input, exchanges WARMUP and then
-// MESSAGES messages, and prints p50 and p99 of the whole round trip in nanoseconds (nearest rank). Pong ends
-// when its standard input closes. DOMAIN is not used.
+// Both print `ready` when matched. Ping then waits for a line on standard input, exchanges WARMUP
+// and then MESSAGES messages, and prints p50 and p99 of the whole round trip in nanoseconds
+// (nearest rank). Pong ends when its standard input closes. DOMAIN is not used.
 
 #include <algorithm>
 #include <chrono>
@@ -43,7 +43,7 @@ void start() {
     settings.logging.provider.console.log_level = eCAL::Logging::log_level_error;
     settings.publisher.layer.udp.enable = settings.publisher.layer.tcp.enable = false;
     settings.subscriber.layer.udp.enable = settings.subscriber.layer.tcp.enable = false;
-    // It says there what it does, and standard output is for our own lines.
+    // It logs to standard output, which is for our own lines.
     auto *own = std::cout.rdbuf(std::cerr.rdbuf());
     eCAL::Initialize(settings, "check", eCAL::Init::Publisher | eCAL::Init::Subscriber);
     std::cout.rdbuf(own);
@@ -99,7 +99,7 @@ int main(int count, char **arguments) {
     answer.bytes.resize(bytes);
     subscriber.SetReceiveCallback([&](const auto &, const auto &, const eCAL::SReceiveCallbackData &data) {
         if (!is_ping) {
-            // As the kit does: from where eCAL has put it.
+            // Like the kit: directly from eCAL's buffer.
             publisher.Send(data.buffer, data.buffer_size);
             return;
         }

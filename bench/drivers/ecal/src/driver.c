@@ -1,11 +1,11 @@
-/* Driver of `myelin bench` for eCAL 6 (https://github.com/eclipse-ecal/ecal) between two processes: over its
- * shared memory, with the copies that it makes by default, and without.
+/* Driver of `myelin bench` for eCAL 6 (https://github.com/eclipse-ecal/ecal) between two processes:
+ * over its shared memory, with the copies that it makes by default, and without.
  *
  *     driver.c   the systems
  *     link.cpp   the adaptor against eCAL
- *     main.rs    where eCAL's files lie, and their removal
+ *     main.rs    the folder of eCAL's files, and their removal
  *
- * `README.md` says what was chosen and what is particular. Without eCAL, MISSING is why.
+ * `README.md` explains the choices and eCAL's peculiarities. Without eCAL, MISSING says why.
  */
 #include "link.h"
 
@@ -18,9 +18,9 @@
 #define PROBE NULL
 #endif
 
-/* As the floor's: comparable, and a run's samples fit into memory. */
+/* The same as the floor's, for comparison; the samples of a run fit into memory. */
 #define PAYLOAD_BYTES_MAX (64u << 20)
-/* Tried with so many. */
+/* Largest tested numbers. */
 #define PROCESSES_MAX 32
 #define TOPICS_MAX 100
 
@@ -38,7 +38,7 @@
 static const struct myelin_bench_system systems[] = {
     SYSTEM("ecal.shm", "eCAL over shared memory, copied in and out of it, callbacks",
            MYELIN_BENCH_RELIABLE),
-    /* Its handshake loses what is sent while a subscriber stands still. */
+    /* Its handshake loses messages while a subscriber stands still. */
     SYSTEM(MYELIN_ECAL_ZERO_COPY,
            "eCAL over shared memory, zero_copy_mode: read where it lies, callbacks", 0),
 };

@@ -1,8 +1,9 @@
-// The adaptor: one role of a round trip or of a stream over eCAL, in the form of the kit's table.
+// The adaptor: one role of a round trip or of a stream over eCAL, as the functions of the kit's
+// table.
 //
-// Topic n of a run is `<run>/ping<n>`, what pong answers is `<run>/pong0`. eCAL calls with each message, in a
-// thread for each publisher's memory file: pong's function is called there, and ping, who waits for its
-// answer, finds it where the call has put it.
+// Topic n of a run is `<run>/ping<n>`; pong answers on `<run>/pong0`. eCAL calls with each message,
+// in a thread for each publisher's memory file. Pong's function is called there; ping waits for its
+// answer, and the call stores it for ping.
 
 #include <algorithm>
 #include <atomic>
@@ -27,7 +28,7 @@ namespace {
 // How long a reliable publisher waits for a subscriber: longer than any test of the bench.
 constexpr unsigned ACKNOWLEDGE_TIMEOUT_MS = 60'000;
 constexpr std::chrono::milliseconds LOOK_AGAIN{1};
-// More than what eCAL puts before a message, and its own least size.
+// More than eCAL's header before a message, and more than its minimum size.
 constexpr size_t MEMORY_FILE_HEADER_BYTES = 4096;
 
 int fail(const std::string &what, const char *remedy) {
@@ -35,7 +36,8 @@ int fail(const std::string &what, const char *remedy) {
     return -1;
 }
 
-// eCAL's defaults, whatever a configuration file says, and of its ways shared memory alone: no socket is opened.
+// eCAL's defaults without a configuration file, with shared memory as the only transport: no socket
+// is opened.
 eCAL::Configuration configuration() {
     eCAL::Configuration configuration;
     configuration.communication_mode = eCAL::eCommunicationMode::local;
@@ -65,7 +67,7 @@ public:
         }
     }
 
-    // Whether all of the other side are there, on every topic.
+    // Whether all ends of the other side have matched, on every topic.
     bool is_matched(const myelin_bench_prepare &prepare) const {
         const auto others = prepare.is_ping ? prepare.subscribers : prepare.publishers;
         const size_t expected = prepare.one_way ? others : 1;
@@ -92,7 +94,7 @@ public:
             return 0;
         }
         has_arrived_ = false;
-        // The call fills the other buffer meanwhile.
+        // Meanwhile the call fills the other buffer.
         std::swap(incoming_, taken_);
         *message = taken_.data();
         *bytes = taken_.size();
@@ -112,8 +114,8 @@ private:
         auto configuration = eCAL::GetPublisherConfiguration();
         configuration.layer.shm.zero_copy_mode = prepare.system == std::string(MYELIN_ECAL_ZERO_COPY);
         configuration.layer.shm.acknowledge_timeout_ms = is_reliable_ ? ACKNOWLEDGE_TIMEOUT_MS : 0;
-        // Otherwise the first message makes the file anew, and those that follow are lost until subscribers
-        // have heard of it.
+        // Otherwise the first message makes a new file, and the following messages are lost until
+        // subscribers know it.
         configuration.layer.shm.memfile_min_size_bytes =
             static_cast<unsigned>(message_bytes_ + MEMORY_FILE_HEADER_BYTES);
         for (uint32_t topic = 0; topic < std::max(prepare.topics, 1u); topic++) {
@@ -134,7 +136,7 @@ private:
         }
     }
 
-    // The lock: each memory file has a thread of its own.
+    // Locked, because each memory file has its own thread.
     void on_message(const void *message, size_t bytes) {
         const std::lock_guard<std::mutex> lock(mutex_);
         if (call_ != nullptr) {
@@ -142,7 +144,7 @@ private:
             return;
         }
         if (bytes != message_bytes_) {
-            return; // Not of this run.
+            return; // A message of another run.
         }
         std::memcpy(incoming_.data(), message, bytes);
         has_arrived_ = true;
@@ -158,7 +160,7 @@ private:
     std::vector<uint8_t> incoming_, taken_;
     myelin_bench_call call_ = nullptr;
     void *context_ = nullptr;
-    // Last, so that nobody calls when the rest goes.
+    // Declared last, so that they are destroyed first and no calls occur after that.
     std::vector<eCAL::CPublisher> publishers_;
     std::vector<eCAL::CSubscriber> subscribers_;
 };
@@ -172,7 +174,7 @@ void close_link(void *link) {
 }
 
 int open_link(const myelin_bench_prepare *prepare, void **link) {
-    // eCAL throws what the standard library does.
+    // eCAL throws exceptions of the standard library.
     try {
         if (myelin_ecal_enter(prepare->run) != 0) {
             return -1;

@@ -1,4 +1,4 @@
-/* What driver.c, link.cpp and main.rs have of each other. */
+/* Declarations that driver.c, link.cpp and main.rs share. */
 #ifndef MYELIN_ECAL_LINK_H
 #define MYELIN_ECAL_LINK_H
 
@@ -8,14 +8,15 @@
 extern "C" {
 #endif
 
-/* The system whose messages are read where they lie. */
+/* The system whose messages are read in place. */
 #define MYELIN_ECAL_ZERO_COPY "ecal.shm-zero-copy"
 
 /* In link.cpp. */
 extern const struct myelin_bench_link myelin_ecal_link;
 void myelin_ecal_probe(struct myelin_bench_system *system);
 
-/* In main.rs: what eCAL opens by shm_open lies in the run's folder from now on, until leave. */
+/* In main.rs: from now on files that eCAL opens by shm_open are in the run's folder, until leave.
+ */
 int myelin_ecal_enter(const char *run);
 void myelin_ecal_leave(void);
 int myelin_ecal_clean(void);

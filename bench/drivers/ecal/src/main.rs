@@ -1,9 +1,9 @@
-//! Driver of `myelin bench` for eCAL, in C and C++: `driver.c` is the beginning, with `main`. Here is what of
-//! it is in Rust: where eCAL's files lie. `link.h` declares it.
+//! Driver of `myelin bench` for eCAL, in C and C++. `main` is in `driver.c`; this is the Rust part,
+//! which places eCAL's files. `link.h` declares it.
 //!
-//! eCAL makes up the names of its memory files, `ecal_<number>`, and those of a process that was killed
-//! cannot be told from another's. So this program's `shm_open` stands before the C library's: what eCAL opens
-//! lies in a folder of the run, and goes with it.
+//! eCAL makes up the names of its memory files, `ecal_<number>`, so the files of a killed process
+//! look like those of any other. Therefore this program's `shm_open` replaces the C library's:
+//! eCAL's files are in a folder of the run and are removed with it.
 #![no_main]
 
 #[path = "../../run_folder.rs"]
@@ -26,7 +26,7 @@ static FOLDER: Mutex<Option<RunFolder>> = Mutex::new(None);
 /// `run` is a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_ecal_enter(run: *const c_char) -> c_int {
-    // SAFETY: by the contract.
+    // SAFETY: required of the caller.
     let run = unsafe { CStr::from_ptr(run) }.to_string_lossy();
     status(RunFolder::enter(PREFIX, &run).map(|folder| {
         *FOLDER.lock().expect("nobody panics with it") = Some(folder);
@@ -45,25 +45,25 @@ pub extern "C" fn myelin_ecal_clean() -> c_int {
     status(run_folder::clean(PREFIX))
 }
 
-/// As the C library's, in the run's folder.
+/// Like the C library's function, in the run's folder.
 ///
 /// # Safety
 /// `name` is a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn shm_open(name: *const c_char, flags: c_int, mode: libc::mode_t) -> c_int {
-    // SAFETY: by the contract.
+    // SAFETY: required of the caller.
     let path = unsafe { path_of(name) };
     // SAFETY: a C string that outlives the call.
     unsafe { libc::open(path.as_ptr(), flags | libc::O_CLOEXEC | libc::O_NOFOLLOW, mode) }
 }
 
-/// As the C library's, in the run's folder.
+/// Like the C library's function, in the run's folder.
 ///
 /// # Safety
 /// `name` is a C string.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn shm_unlink(name: *const c_char) -> c_int {
-    // SAFETY: by the contract.
+    // SAFETY: required of the caller.
     let path = unsafe { path_of(name) };
     // SAFETY: a C string that outlives the call.
     unsafe { libc::unlink(path.as_ptr()) }
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn shm_unlink(name: *const c_char) -> c_int {
 /// # Safety
 /// `name` is a C string.
 unsafe fn path_of(name: *const c_char) -> CString {
-    // SAFETY: by the contract.
+    // SAFETY: required of the caller.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes();
     let name = std::ffi::OsStr::from_bytes(name.strip_prefix(b"/").unwrap_or(name));
     let folder = FOLDER.lock().expect("nobody panics with it");

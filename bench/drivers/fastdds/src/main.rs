@@ -1,5 +1,6 @@
-//! Driver of `myelin bench` for Fast DDS, in C and C++: `driver.c` is the beginning, with `main`. Here
-//! is what of it is in Rust; `link.h` declares it.
+//! Driver of `myelin bench` for Fast DDS, in C and C++. The program begins in `driver.c`, which has `main`
+//! and the table of systems; `link.cpp` calls Fast DDS, and `README.md` says how it is set up.
+//! This file has the parts in Rust; `link.h` declares them.
 #![cfg_attr(not(test), no_main)]
 
 mod config;

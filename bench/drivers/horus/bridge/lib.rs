@@ -1,5 +1,5 @@
-//! HORUS's topics behind a C interface, for `src/bridge.rs`. What a topic carries is an object of one Rust
-//! type, so there is a type for each size, compiled in.
+//! HORUS's topics behind a C interface, for `src/bridge.rs`. A topic carries objects of one Rust
+//! type, so there is a compiled type for each size.
 
 mod message;
 
@@ -11,16 +11,16 @@ use horus_core::communication::Topic;
 
 use message::Message;
 
-/// A topic of a size.
+/// A topic for messages of one size.
 pub trait Carrier {
     /// Sends a copy of the object at `message`.
     ///
     /// # Safety
-    /// `message` has the size that the topic was opened with.
+    /// `message` has the size with which the topic was opened.
     unsafe fn send(&self, message: *const u8);
-    /// The next object, which stays until the next call; null if there is none.
+    /// The next object, which stays valid until the next call; null if there is none.
     fn receive(&mut self) -> *const u8;
-    /// Subscribers that HORUS has registered.
+    /// Number of subscribers that HORUS has registered.
     fn subscribers(&self) -> u32;
 }
 
@@ -32,7 +32,7 @@ struct Typed<const BYTES: usize> {
 impl<const BYTES: usize> Carrier for Typed<BYTES> {
     #[inline]
     unsafe fn send(&self, message: *const u8) {
-        // SAFETY: by the contract of the trait; the bench's memory may be anywhere.
+        // SAFETY: required of the caller; the bench's memory may be unaligned.
         self.topic.send(unsafe { message.cast::<Message<BYTES>>().read_unaligned() });
     }
 
@@ -58,9 +58,9 @@ fn open<const BYTES: usize>(name: &str, capacity: u32) -> Result<Box<dyn Carrier
         _ => Topic::with_capacity(name, capacity, None),
     };
     let topic = topic.map_err(|error| error.to_string())?;
-    // On the heap from the beginning: the largest does not fit into a stack twice.
+    // Allocated on the heap at once, because the largest does not fit twice into a stack.
     let taken = Box::<Message<BYTES>>::new_uninit();
-    // SAFETY: bytes, of which any value will do; all are zero.
+    // SAFETY: bytes, for which any value is valid; all are zero.
     let taken = unsafe {
         let taken = Box::into_raw(taken).cast::<Message<BYTES>>();
         taken.write_bytes(0, 1);
@@ -82,7 +82,7 @@ macro_rules! sizes {
     };
 }
 
-// Payloads of the scenarios in bench/scenarios. One that is missing is added here, in order.
+// Payloads of the scenarios in bench/scenarios. Add a missing one here, in order.
 sizes![
     0, 5, 8, 12, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16_384, 32_768, 65_536, 70_000,
     131_072, 230_400, 262_144, 524_288, 921_600, 1_000_000, 1_048_576,
@@ -94,18 +94,19 @@ thread_local! {
     static ERROR: RefCell<CString> = RefCell::default();
 }
 
-/// The payloads for which there is a type, in order; `count` says how many.
+/// The payloads for which there is a type, in order; stores their number in `count`.
 ///
 /// # Safety
 /// `count` may be written.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_horus_sizes(count: *mut usize) -> *const u64 {
-    // SAFETY: by the contract.
+    // SAFETY: required of the caller.
     unsafe { count.write(SIZES.len()) };
     SIZES.as_ptr()
 }
 
-/// Opens a topic; `capacity` 0 is HORUS's own choice. Null if that fails: [`myelin_horus_error`] says why.
+/// Opens a topic; with `capacity` 0 HORUS chooses it. Null on failure; [`myelin_horus_error`] says
+/// why.
 ///
 /// # Safety
 /// `name` is a C string.
@@ -115,7 +116,7 @@ pub unsafe extern "C" fn myelin_horus_open(
     payload_bytes: u64,
     capacity: u32,
 ) -> *mut Box<dyn Carrier> {
-    // SAFETY: by the contract.
+    // SAFETY: required of the caller.
     let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
     match open_size(payload_bytes, &name, capacity) {
         Ok(carrier) => Box::into_raw(Box::new(carrier)),
@@ -126,39 +127,39 @@ pub unsafe extern "C" fn myelin_horus_open(
     }
 }
 
-/// Why this thread's last call to open failed; until its next.
+/// Why this thread's last call to open failed; valid until its next call.
 #[unsafe(no_mangle)]
 pub extern "C" fn myelin_horus_error() -> *const c_char {
     ERROR.with_borrow(|error| error.as_ptr())
 }
 
-/// [`Carrier::send`].
+/// See [`Carrier::send`].
 ///
 /// # Safety
-/// `topic` is open, and this its only thread; `message` as the trait says.
+/// `topic` is open and used only by this thread; `message` as the trait requires.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_horus_send(topic: *mut Box<dyn Carrier>, message: *const u8) {
-    // SAFETY: by the contract.
+    // SAFETY: required of the caller.
     unsafe { (*topic).send(message) }
 }
 
-/// [`Carrier::receive`].
+/// See [`Carrier::receive`].
 ///
 /// # Safety
-/// `topic` is open, and this its only thread.
+/// `topic` is open and used only by this thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_horus_receive(topic: *mut Box<dyn Carrier>) -> *const u8 {
-    // SAFETY: by the contract.
+    // SAFETY: required of the caller.
     unsafe { (*topic).receive() }
 }
 
-/// [`Carrier::subscribers`].
+/// See [`Carrier::subscribers`].
 ///
 /// # Safety
-/// `topic` is open, and this its only thread.
+/// `topic` is open and used only by this thread.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_horus_subscribers(topic: *const Box<dyn Carrier>) -> u32 {
-    // SAFETY: by the contract.
+    // SAFETY: required of the caller.
     unsafe { (*topic).subscribers() }
 }
 
@@ -168,6 +169,6 @@ pub unsafe extern "C" fn myelin_horus_subscribers(topic: *const Box<dyn Carrier>
 /// `topic` came from open and is not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_horus_close(topic: *mut Box<dyn Carrier>) {
-    // SAFETY: by the contract.
+    // SAFETY: required of the caller.
     drop(unsafe { Box::from_raw(topic) });
 }

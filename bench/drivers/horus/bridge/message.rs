@@ -1,14 +1,14 @@
-//! A message of HORUS: an object without destructor, which it copies as it is.
+//! A message of HORUS: an object without destructor, which HORUS copies bytewise.
 
 use serde::de::{Deserialize, Deserializer, Error as _};
 use serde::ser::{Error as _, Serialize, Serializer};
 
-/// As long as a message of the bench, its sequence number included.
+/// As long as a message of the bench, including its sequence number.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub struct Message<const BYTES: usize>(pub [u8; BYTES]);
 
-/// HORUS asks for it of every type, and uses it for those with a destructor.
+/// HORUS requires this of every type, but uses it only for types with a destructor.
 impl<const BYTES: usize> Serialize for Message<BYTES> {
     fn serialize<S: Serializer>(&self, _: S) -> Result<S::Ok, S::Error> {
         Err(S::Error::custom(PLAIN))

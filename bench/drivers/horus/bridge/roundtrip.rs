@@ -1,14 +1,15 @@
-//! A round trip over HORUS written straight against its API, without the kit and without the driver's
-//! adaptor: what they are checked against (`bench/check/fidelity.py`). As in HORUS's own benchmarks both
-//! sides poll; other than there, every message is another, of the size asked for, and is copied out.
+//! A round trip over HORUS, written directly against its API, without the kit and the driver's
+//! adaptor, which are compared with it (`bench/check/fidelity.py`). As in HORUS's own benchmarks
+//! both sides poll. Unlike there, every message is different, has the requested size, and is copied
+//! out.
 //!
 //! ```text
 //! roundtrip pong DOMAIN RUN PAYLOAD
 //! roundtrip ping DOMAIN RUN PAYLOAD [MESSAGES [WARMUP]]
 //! ```
-//! Both print `ready` when matched. Ping then waits for a line on standard input, exchanges WARMUP and then
-//! MESSAGES messages, and prints p50 and p99 of the whole round trip in nanoseconds (nearest rank). Pong
-//! ends when ping says so, or has gone. DOMAIN is not used.
+//! Both print `ready` when matched. Ping then waits for a line on standard input, exchanges WARMUP
+//! and then MESSAGES messages, and prints p50 and p99 of the whole round trip in nanoseconds
+//! (nearest rank). Pong ends when ping tells it to, or is gone. DOMAIN is not used.
 
 mod message;
 
@@ -29,7 +30,7 @@ fn main() -> Result<()> {
     let number =
         |index: usize, default| numbers.get(index).map_or(Ok(default), |text| text.parse());
     let (messages, warmup) = (number(0, 10_000)?, number(1, 1_000)?);
-    // SAFETY: no other thread is there yet.
+    // SAFETY: there is no other thread yet.
     unsafe { std::env::set_var("HORUS_NAMESPACE", format!("myelin_check_{run}")) };
     match payload.parse()? {
         0 => exchange::<8>(role, messages, warmup),
@@ -46,7 +47,7 @@ fn exchange<const BYTES: usize>(role: &str, messages: usize, warmup: usize) -> R
     let (out, back) = if role == "ping" { ("to-pong", "to-ping") } else { ("to-ping", "to-pong") };
     let out = Topic::<Message<BYTES>>::new(out)?;
     let back = Topic::<Message<BYTES>>::new(back)?;
-    // The first look registers a subscriber.
+    // The first receive registers a subscriber.
     back.recv();
     while out.sub_count() == 0 {
         std::thread::sleep(Duration::from_millis(1));
@@ -90,7 +91,7 @@ fn ping<const BYTES: usize>(
     println!("p50 {} p99 {}", rank(50), rank(99));
 }
 
-/// Without another thread: where it runs under SCHED_FIFO, nothing else runs beside a loop.
+/// Without another thread: under SCHED_FIFO nothing else would run beside a loop.
 fn pong<const BYTES: usize>(out: &Topic<Message<BYTES>>, back: &Topic<Message<BYTES>>) {
     let mut looks = 0_u32;
     loop {

@@ -1,19 +1,19 @@
-//! HORUS, as `bridge/lib.rs` shows it.
+//! HORUS, through the interface of `bridge/lib.rs`.
 
 use std::ffi::{CStr, CString, c_char};
 use std::ptr::NonNull;
 
 use myelin_bench_kit::Error;
 
-/// A topic of objects of one size. Of one thread, as HORUS wants it.
+/// A topic of objects of one size. HORUS requires that only one thread uses it.
 pub struct Topic {
     topic: NonNull<Opaque>,
     message_bytes: usize,
 }
 
 impl Topic {
-    /// Opens `name` for messages with so many bytes of payload and room for `capacity`; 0 is HORUS's own
-    /// choice.
+    /// Opens `name` for messages with this many bytes of payload and room for `capacity` messages;
+    /// with 0 HORUS chooses it.
     pub fn open(name: &str, payload_bytes: u64, capacity: u32) -> Result<Self, Error> {
         let text = CString::new(name).map_err(|_| Error::new(format!("{name:?} is no name")))?;
         // SAFETY: a C string that outlives the call.
@@ -22,35 +22,35 @@ impl Topic {
         match NonNull::new(topic) {
             Some(topic) => Ok(Topic { topic, message_bytes }),
             None => {
-                // SAFETY: a C string, until this thread's next call to open.
+                // SAFETY: a C string, valid until this thread's next call to open.
                 let error = unsafe { CStr::from_ptr(myelin_horus_error()) }.to_string_lossy();
                 Err(Error::new(format!("HORUS: topic {name}: {error}")))
             }
         }
     }
 
-    /// Sends a copy of `message`, which is as long as the topic's.
+    /// Sends a copy of `message`, which has the length of the topic's messages.
     #[inline]
     pub fn send(&mut self, message: &[u8]) {
         assert_eq!(message.len(), self.message_bytes);
-        // SAFETY: open, of this thread, and the size is the topic's.
+        // SAFETY: open, used by this thread, and of the topic's size.
         unsafe { myelin_horus_send(self.topic.as_ptr(), message.as_ptr()) }
     }
 
     /// The next message.
     #[inline]
     pub fn receive(&mut self) -> Option<&[u8]> {
-        // SAFETY: open and of this thread.
+        // SAFETY: open, and used by this thread.
         let message = unsafe { myelin_horus_receive(self.topic.as_ptr()) };
-        // SAFETY: an object of the topic's size, which the next call to receive replaces; that takes
-        // another `&mut self`.
+        // SAFETY: an object of the topic's size, which the next call to receive replaces; that call
+        // needs another `&mut self`.
         (!message.is_null())
             .then(|| unsafe { std::slice::from_raw_parts(message, self.message_bytes) })
     }
 
-    /// How many subscribers HORUS has registered.
+    /// Number of subscribers that HORUS has registered.
     pub fn subscribers(&self) -> u32 {
-        // SAFETY: open and of this thread.
+        // SAFETY: open, and used by this thread.
         unsafe { myelin_horus_subscribers(self.topic.as_ptr()) }
     }
 }
@@ -62,10 +62,10 @@ impl Drop for Topic {
     }
 }
 
-/// Refuses a size for which no type is compiled in.
+/// Fails for a size without a compiled type.
 pub fn check_size(payload_bytes: u64) -> Result<(), Error> {
     let mut count = 0;
-    // SAFETY: a table of constants, of which it says how many there are.
+    // SAFETY: a constant table, whose length the call returns.
     let sizes = unsafe { std::slice::from_raw_parts(myelin_horus_sizes(&raw mut count), count) };
     if sizes.contains(&payload_bytes) {
         return Ok(());
@@ -80,7 +80,7 @@ pub fn check_size(payload_bytes: u64) -> Result<(), Error> {
     )))
 }
 
-/// A topic of the bridge's.
+/// A topic of the bridge.
 #[repr(C)]
 struct Opaque {
     _private: [u8; 0],

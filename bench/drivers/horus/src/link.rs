@@ -1,8 +1,9 @@
-//! Opens one role: its topics in the run's namespace; returns when the other role's are there too.
+//! Opens one role: its topics in the run's namespace; returns when the other role's topics exist,
+//! too.
 //!
-//! HORUS registers a subscriber at its first look, a publisher at its first message, and counts either.
-//! So each role looks at what the other sends before it waits to be looked at; of streams pong has a topic
-//! to ping, too, on which nothing is ever sent.
+//! HORUS registers a subscriber at its first receive and a publisher at its first message, and
+//! counts both. So each role receives before it waits for the other one. In a stream pong also has
+//! a topic to ping, on which nothing is ever sent.
 
 use std::rc::Rc;
 use std::time::Duration;
@@ -14,7 +15,7 @@ use crate::FOLDER;
 use crate::bridge::Topic;
 use crate::run_folder::RunFolder;
 
-/// Opens `prepare.role` of round trips, with as much room as HORUS gives by itself.
+/// Opens `prepare.role` of round trips, with HORUS's default capacity.
 pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
     let (outbox, inbox) = open_topics(prepare, 0)?;
     Ok(Box::new(Link::new(outbox, inbox)))
@@ -24,7 +25,7 @@ pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
 pub fn open_stream(prepare: &Prepare) -> Result<Stream, Error> {
     let (outbox, inbox) = open_topics(prepare, prepare.depth)?;
     Ok(match prepare.role {
-        // The other topic stays, for whoever comes and counts.
+        // The other topic stays open, for the other side's count.
         Role::Ping => Stream::ping(Box::new(Pinging { outbox, _inbox: inbox })),
         _ => Stream::pong(Box::new(inbox)),
     })
@@ -32,13 +33,13 @@ pub fn open_stream(prepare: &Prepare) -> Result<Stream, Error> {
 
 fn open_topics(prepare: &Prepare, capacity: u32) -> Result<(Outbox, Inbox), Error> {
     let until_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
-    // What is neither letter nor digit HORUS replaces.
+    // HORUS replaces all characters except letters and digits.
     let run = prepare.run.replace('-', "_");
     let folder = Rc::new(RunFolder::enter(FOLDER, &run)?);
     let name = folder.path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let namespace = name.trim_start_matches("horus_");
-    // SAFETY: no other thread asks for the environment: the kit's one reads standard input, and HORUS has
-    // none until the first topic is opened.
+    // SAFETY: no other thread reads the environment: the kit's thread reads standard input, and
+    // HORUS has none until the first topic is opened.
     unsafe { std::env::set_var("HORUS_NAMESPACE", namespace) };
     let is_ping = prepare.role == Role::Ping;
     let (out, back) = if is_ping { (TO_PONG, TO_PING) } else { (TO_PING, TO_PONG) };
@@ -63,7 +64,7 @@ fn timeout(prepare: &Prepare, found: u32, expected: u32) -> Error {
         .remedy(format!("see {other}'s log in the results folder"))
 }
 
-/// What one role sends. When there is no room HORUS tries again for up to 200 µs, then drops the message.
+/// The sending end of a role. Without room HORUS retries for up to 200 µs, then drops the message.
 struct Outbox {
     // Dropped in this order.
     topic: Topic,
@@ -91,7 +92,7 @@ impl myelin_bench_kit::Publisher for Pinging {
     }
 }
 
-/// What one role receives. HORUS has nothing to wait with between processes: its nodes look at every tick.
+/// The receiving end of a role. HORUS has no wait between processes: its nodes check at every tick.
 struct Inbox {
     topic: Topic,
     _folder: Rc<RunFolder>,
@@ -107,10 +108,10 @@ impl myelin_bench_kit::Subscriber for Inbox {
     fn take(&mut self, until_ns: u64) -> Result<Option<&[u8]>, Error> {
         loop {
             for _ in 0..LOOKS_PER_CLOCK {
-                // The borrow checker does not see that what is returned ends the loop.
+                // The borrow checker does not see that the return ends the loop.
                 let message = self.topic.receive().map(std::ptr::from_ref);
                 if let Some(message) = message {
-                    // SAFETY: what `receive` has returned, for as long as `self` is borrowed.
+                    // SAFETY: the result of `receive`, for as long as `self` is borrowed.
                     return Ok(Some(unsafe { &*message }));
                 }
                 std::hint::spin_loop();

@@ -1,18 +1,19 @@
 //! Driver of `myelin bench` for HORUS: its topics between two processes, polled.
 //!
 //! ```text
-//! main.rs    the system and what the kit calls
-//! link.rs    the topics of one role, as the kit wants them; returns when the other role is there
-//! bridge.rs  HORUS, as `bridge/` shows it
+//! main.rs    the system, and the functions that the kit calls
+//! link.rs    the topics of one role, with the kit's interfaces; waits until both roles are there
+//! bridge.rs  HORUS, through the interface of `bridge/`
 //! ```
-//! `bridge/` is compiled against the HORUS that `HORUS_DIR` names while this is built (`build.rs`). Without
-//! one, the system is listed as missing. `README.md` says what was chosen and what is particular.
+//! `bridge/` is compiled against the HORUS that `HORUS_DIR` names at build time (`build.rs`).
+//! Without one, the system is listed as missing. `README.md` explains the choices and HORUS's
+//! peculiarities.
 
 #[cfg(has_horus)]
 mod bridge;
 #[cfg(has_horus)]
 mod link;
-// Without HORUS nobody has a run to enter.
+// Unused without HORUS.
 #[cfg_attr(not(has_horus), allow(dead_code))]
 #[path = "../../run_folder.rs"]
 mod run_folder;
@@ -106,9 +107,9 @@ fn absent() -> Error {
 }
 
 const SYSTEM: &str = "horus.shm";
-/// Of a run's folder, as HORUS names that of a namespace.
+/// Prefix of a run's folder; HORUS names the folder of a namespace so.
 const FOLDER: &str = "horus_myelin_";
-/// Objects go by value, through the stack.
+/// Objects are passed by value, on the stack.
 const PAYLOAD_BYTES_MAX: u64 = 1 << 20;
-/// HORUS registers 16 participants of a topic, the publisher among them.
+/// HORUS registers 16 participants of a topic, including the publisher.
 const SUBSCRIBERS_MAX: u32 = 15;

@@ -1,11 +1,11 @@
-/* Driver of `myelin bench` for iceoryx 2.0 ("classic"): zero copy by loans, with a subscriber that is
- * polled without limit, and with one that sleeps on a WaitSet.
+/* Driver of `myelin bench` for iceoryx 2.0 ("classic"): zero copy by loans. One system polls
+ * without limit, the other sleeps on a WaitSet.
  *
- *     driver.c   the systems, and what they need of RouDi
+ *     driver.c   the systems, and their requirements on RouDi
  *     link.cpp   the adaptor against iceoryx's C++ API
  *
- * RouDi, its pools and what it leaves behind are the crate `myelin-bench-roudi`'s. `README.md` says
- * what was chosen, why, and what limits there are. Without iceoryx, MISSING is why.
+ * The crate `myelin-bench-roudi` handles RouDi, its pools and its leftovers. `README.md` explains
+ * the choices and limits. Without iceoryx, MISSING says why.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -20,31 +20,32 @@
 #define LINK NULL
 #endif
 
-/* The largest payload that was tried. iceoryx's limit is 4 GiB, RouDi's memory comes first. */
+/* The largest tested payload. iceoryx's limit is 4 GiB, but RouDi's memory is smaller. */
 #define PAYLOAD_BYTES_MAX (64u << 20)
 /* Samples that a subscriber can keep (iceoryx's MAX_SUBSCRIBER_QUEUE_CAPACITY, compiled in). */
 #define DEPTH_MAX 256
-/* Subscribers that a WaitSet is given. */
+/* Limit of subscribers in a WaitSet. */
 #define TOPICS_MAX 128
-/* Processes of a role. iceoryx has 300 in all, and the publishers below. */
+/* Limit of processes of a role. iceoryx allows 300 in all, and the publishers below. */
 #define PROCESSES_MAX 64
-/* iceoryx's MAX_PUBLISHERS is 512, of which RouDi's introspection takes some. */
+/* iceoryx's MAX_PUBLISHERS is 512; RouDi's introspection uses some of them. */
 #define PUBLISHER_PORTS_MAX 500
-/* A direction of a round trip holds at most the 5 messages after whose loss the kit gives up, one on
- * loan, and one that iceoryx's publisher keeps for reuse: 7, twice, and two to spare. */
+/* A direction of a round trip holds at most the 5 messages after whose loss the kit gives up, one
+ * on loan, and the last one, which iceoryx's publisher keeps for reuse: 7, twice, and two spare
+ * ones. */
 #define ROUND_TRIP_CHUNKS 16
 #define CHUNKS_TO_SPARE 2
 
-/* Chunks that a stream can hold at once, on each topic: what the subscribers' queues keep, the one
- * that each subscriber has taken, and for each publisher the one on loan and the last one, kept for
- * reuse. Of one publisher each queue keeps the same last samples, more or fewer of them, so further
- * subscribers need no more chunks for their queues. */
+/* Number of chunks that a stream can hold at once, on each topic: those in the subscribers' queues,
+ * one taken by each subscriber, and for each publisher one on loan and the last one, kept for
+ * reuse. With one publisher all queues keep the same last samples, so further subscribers need no
+ * more chunks for their queues. */
 static uint32_t stream_chunks(const struct myelin_bench_prepare *prepare)
 {
   const uint64_t pings = prepare->publishers;
   const uint64_t pongs = prepare->subscribers;
   const uint64_t queues = pings < pongs ? pings : pongs;
-  /* Below 2^64: the limits below have been checked. */
+  /* Below 2^64, since the limits below have been checked. */
   const uint64_t of_a_topic = queues * prepare->depth + pongs + 2 * pings;
   const uint64_t all = prepare->topics * of_a_topic + CHUNKS_TO_SPARE;
   return all < UINT32_MAX ? (uint32_t)all : UINT32_MAX;
@@ -58,8 +59,8 @@ static struct myelin_roudi_need need(const struct myelin_bench_prepare *prepare)
   return need;
 }
 
-/* What iceoryx has a compiled-in limit for. iceoryx's publishers in a stream are each ping's, one a
- * topic, and what either side finds the other by (see `match` in link.cpp). */
+/* Checks iceoryx's compiled-in limits. The publishers of a stream are ping's, one per topic, and
+ * those by which the sides find each other (see `match` in link.cpp). */
 static int check_limits(const struct myelin_bench_prepare *prepare)
 {
   char text[256];

@@ -1,8 +1,8 @@
-// The adaptor: one role of a round trip or of a stream over iceoryx 2.0, in the form of the kit's
-// table, by iceoryx's untyped C++ API.
+// The adaptor: one role of a round trip or of a stream over iceoryx 2.0, as the functions of the
+// kit's table, using iceoryx's untyped C++ API.
 //
-// A topic is the service `myelin`, the run's name and `ping<n>` or `pong<n>`: what ping publishes
-// or pong answers. How each end knows that the others are there: see match().
+// A topic is the service `myelin` with the run's name and `ping<n>` (ping publishes) or `pong<n>`
+// (pong answers). match() explains how each end knows that the others are there.
 #include <cstdio>
 #include <cstring>
 #include <ctime>
@@ -27,24 +27,24 @@ using Publisher = std::unique_ptr<UntypedPublisher>;
 using Subscriber = std::unique_ptr<UntypedSubscriber>;
 using WaitSet = iox::popo::WaitSet<128>;
 
-// Longest name of a run: a process's name is a socket in /tmp, of at most 107 characters.
+// Limit of a run's name: the name of a process is a socket in /tmp, of at most 107 characters.
 constexpr std::size_t RUN_CHARACTERS_MAX = 72;
-// Queue of a subscriber of round trips, where one message is under way.
+// Queue of a subscriber in round trips, where one message is in flight.
 constexpr uint64_t ROUND_TRIP_DEPTH = 16;
-// Polls between two looks at the clock: some µs.
+// Polls between two reads of the clock: some µs.
 constexpr uint32_t POLLS_PER_LOOK = 64;
-// Between two questions whether somebody has come: iceoryx has no event for it.
+// Pause between two checks whether another end has come: iceoryx has no event for it.
 constexpr timespec ASK_AGAIN = {0, 50 * 1000};
 
 struct Link {
   std::string run;
   std::size_t message_bytes = 0;
-  std::vector<Publisher> publishers;   // One a topic; none for pong of a stream.
-  std::vector<Subscriber> subscribers; // One a topic; none for ping of a stream.
+  std::vector<Publisher> publishers;   // One per topic; none for pong of a stream.
+  std::vector<Subscriber> subscribers; // One per topic; none for ping of a stream.
   Subscriber here;                     // Tells the others that this end has all its ports.
   std::vector<Publisher> others;       // One for each `here` of the other side.
-  std::unique_ptr<WaitSet> waitset;    // None: the subscribers are polled.
-  // What the last wait has found: subscribers that have something, and which of them is next.
+  std::unique_ptr<WaitSet> waitset;    // None if the subscribers are polled.
+  // The result of the last wait: subscribers with samples, and the index of the next one.
   WaitSet::NotificationInfoVector found;
   uint64_t found_next = 0;
   std::size_t poll_next = 0;
@@ -90,7 +90,7 @@ Subscriber create_subscriber(const Link &link, const char *kind, uint32_t number
   return std::make_unique<UntypedSubscriber>(service(link, kind, number), options);
 }
 
-// The ports of all topics.
+// Makes the ports of all topics.
 void create_topics(Link &link, const myelin_bench_prepare &prepare)
 {
   const char *out = prepare.is_ping ? "ping" : "pong";
@@ -105,7 +105,7 @@ void create_topics(Link &link, const myelin_bench_prepare &prepare)
       link.publishers.push_back(create_publisher(link, out, topic, reliable));
 }
 
-// By state, not by event: a wait returns for as long as there is something to take.
+// Attached by state, not by event: a wait returns as long as there is something to take.
 int create_waitset(Link &link, const myelin_bench_prepare &prepare)
 {
   if (std::strcmp(prepare.system, MYELIN_ICEORYX_WAITSET) != 0 || link.subscribers.empty())
@@ -120,13 +120,13 @@ int create_waitset(Link &link, const myelin_bench_prepare &prepare)
   return 0;
 }
 
-// Who is there. iceoryx tells a publisher whether it has subscribers, but not how many, and a
-// subscriber nothing at all (as there may be several publishers, it counts as subscribed before
-// there is one). So each end, once it has all its ports, makes one subscriber more, of a topic of
-// its own (`here-<role><index>`), and for each end of the other side a publisher of that one's.
-// RouDi connects a port with all there are before it answers the process that has asked for it: a
-// publisher that has got its subscriber says that the other's ports are connected, too. No message
-// travels for it.
+// Waits for the other ends. iceoryx tells a publisher whether it has subscribers, but not how many.
+// It tells a subscriber nothing: since there may be several publishers, it counts as subscribed
+// before there is one. So each end, once it has all its ports, makes one more subscriber on its own
+// topic (`here-<role><index>`), and a publisher on that topic of each end of the other side. RouDi
+// connects a port with all existing ones before it answers the process that asked for it. So a
+// publisher with a subscriber shows that the other end's ports are connected, too. This sends no
+// messages.
 int match(Link &link, const myelin_bench_prepare &prepare, uint64_t until_ns)
 {
   const char *mine = prepare.is_ping ? "here-ping" : "here-pong";
@@ -150,7 +150,7 @@ int match(Link &link, const myelin_bench_prepare &prepare, uint64_t until_ns)
   }
 }
 
-// Whether each of our publishers has a subscriber: what match() concludes, seen at its source.
+// Whether each of our publishers has a subscriber: checks what match() concludes directly.
 int check_topics(const Link &link)
 {
   for (const Publisher &publisher : link.publishers)
@@ -186,7 +186,7 @@ int open_link(const myelin_bench_prepare *prepare, void **context)
   // iceoryx would wait for RouDi, and then abort.
   if (myelin_roudi_expect() != 0)
     return -1;
-  // This beginning is what myelin-bench-roudi cleans up after.
+  // myelin-bench-roudi cleans up after processes with this prefix.
   const std::string name = std::string("iceoryx_rt_") + prepare->run +
                            (prepare->is_ping ? "_ping" : "_pong") +
                            std::to_string(prepare->index);
@@ -267,7 +267,7 @@ int wait_for_chunk(void *context, uint64_t until_ns)
   Link &link = *static_cast<Link *>(context);
   if (link.waitset == nullptr)
     return poll_subscribers(link, until_ns);
-  // Each subscriber that the last wait has named still has what it was named for.
+  // Each subscriber found by the last wait still has its sample.
   if (link.found_next < link.found.size())
     return 1;
   const uint64_t now_ns = myelin_bench_now_ns();
@@ -277,7 +277,7 @@ int wait_for_chunk(void *context, uint64_t until_ns)
   return !link.found.empty();
 }
 
-// The subscriber whose turn it is, null if none has been found to have something.
+// The next subscriber in turn; null if none was found to have a sample.
 UntypedSubscriber *next_subscriber(Link &link)
 {
   if (link.waitset != nullptr)

@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-/* The system that sleeps on a WaitSet; the other is polled. */
+/* The system that sleeps on a WaitSet; the other one polls. */
 #define MYELIN_ICEORYX_WAITSET "iceoryx.waitset"
 
 extern const struct myelin_bench_link myelin_iceoryx_link;

@@ -1,4 +1,6 @@
-//! Driver of `myelin bench` for iceoryx, in C and C++: `driver.c` is the beginning, with `main`.
+//! Driver of `myelin bench` for iceoryx 2.0, in C and C++. The program begins in `driver.c`, which has `main`
+//! and the table of systems; `link.cpp` calls iceoryx.
+//! `../roudi` starts its daemon, RouDi.
 #![cfg_attr(not(test), no_main)]
 
 use myelin_bench_kit as _;

@@ -1,5 +1,5 @@
-//! Both systems between processes of the real executable, with RouDi, and what they leave behind:
-//! nothing, even when they are killed. Skips, with a line that says so, what is not installed.
+//! Both systems between processes of the real executable, with RouDi. They leave nothing behind,
+//! even if they are killed. Skipped, with a message, if iceoryx is not installed.
 
 #[path = "../../../kit/tests/support/many.rs"]
 mod many;
@@ -116,7 +116,7 @@ fn a_killed_daemon_leaves_nothing() {
     let prepare = within(&folder, at_rate(&system));
     let mut supervisor = start_daemon(Path::new(EXECUTABLE), &prepare).expect("it has a daemon");
     supervisor.kill();
-    // RouDi ends a moment after its supervisor; until then cleaning leaves it alone.
+    // RouDi ends a moment after its supervisor; until then cleaning does nothing.
     await_no_roudi();
     clean();
     assert_eq!(left_behind(), NOTHING);
@@ -177,7 +177,7 @@ fn what_does_not_fit_is_refused() {
     }
 }
 
-/// What `check` says against it.
+/// The error of `check`: message, remedy and key.
 fn checked(prepare: &Prepare) -> [String; 3] {
     use std::io::Write;
     let mut child = std::process::Command::new(EXECUTABLE)
@@ -198,7 +198,7 @@ fn checked(prepare: &Prepare) -> [String; 3] {
 fn started(prepare: &Prepare) -> Process {
     let samples = Samples::new(1);
     let (run, path) = (unique_run(), Some(samples.path()));
-    // The path must lead somewhere until the driver has opened it.
+    // The file must exist until the driver has opened it.
     std::mem::forget(samples);
     let prepare = Prepare { run, samples: path, match_timeout_ns: 300_000_000, ..prepare.clone() };
     Process::start(Path::new(EXECUTABLE), &prepare)
@@ -227,7 +227,7 @@ fn clean() {
     assert!(status.success());
 }
 
-/// Those that can run here.
+/// The systems that can run here.
 fn systems() -> Vec<String> {
     let systems = describe(Path::new(EXECUTABLE)).systems;
     assert_eq!(systems.iter().map(|system| &system.name).collect::<Vec<_>>(), [POLL, WAITSET]);
@@ -242,11 +242,11 @@ fn systems() -> Vec<String> {
     here.map(|system| system.name).collect()
 }
 
-/// What iceoryx has in /dev/shm and /tmp of this test: names. Of a RouDi that lives, nothing is left
-/// behind yet.
+/// Names of iceoryx's files in /dev/shm and /tmp of this test. Waits for a live RouDi, whose files
+/// are not left behind.
 fn left_behind() -> Vec<String> {
     await_no_roudi();
-    // SAFETY: no preconditions.
+    // SAFETY: the call has no preconditions.
     let group = unsafe { libc::getegid() };
     let group =
         std::fs::read_to_string("/etc/group").unwrap_or_default().lines().find_map(|line| {
@@ -265,17 +265,17 @@ fn left_behind() -> Vec<String> {
     shared.chain(temporary).collect()
 }
 
-/// A RouDi ends a moment after its supervisor.
+/// Waits for RouDi, which ends a moment after its supervisor.
 fn await_no_roudi() {
     let until = Instant::now() + WATCHDOG;
-    // A living RouDi has its lock file locked.
+    // A live RouDi holds the lock of its file.
     while File::open("/tmp/iox-unique-roudi.lock").is_ok_and(|file| file.try_lock().is_err()) {
         assert!(Instant::now() < until, "a RouDi goes on running");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
 
-/// One test at a time, each on a host, and so with a RouDi, of its own.
+/// One test at a time, each on its own host with its own RouDi.
 fn alone() -> own_host::Turn {
     let turn = own_host::alone();
     await_no_roudi();

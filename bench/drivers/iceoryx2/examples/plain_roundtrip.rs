@@ -1,7 +1,7 @@
-//! A round trip over iceoryx2 written straight against its API, without the kit and without the
-//! driver's adaptor: what they are checked against (`bench/check/fidelity.py`). As in iceoryx2's
-//! own benchmarks the subscriber polls without pause, or sleeps until an event wakes it; other
-//! than theirs, every message is written and copied. Services are the driver's.
+//! A round trip over iceoryx2, written directly against its API, without the kit and the driver's
+//! adaptor, which are compared with it (`bench/check/fidelity.py`). As in iceoryx2's own benchmarks
+//! the subscriber polls without pause, or sleeps until an event wakes it. Unlike there, every
+//! message is written and copied. The services are the driver's.
 //!
 //! ```text
 //! plain_roundtrip pong DOMAIN RUN PAYLOAD poll|event
@@ -9,7 +9,7 @@
 //! ```
 //! Both print `ready` when matched. Ping then waits for a line on standard input, exchanges WARMUP
 //! and then MESSAGES messages, and prints p50 and p99 of the whole round trip in nanoseconds
-//! (nearest rank). Pong ends when ping says so, or has gone. DOMAIN is not used.
+//! (nearest rank). Pong ends when ping tells it to, or is gone. DOMAIN is not used.
 
 use std::error::Error;
 use std::io::stdin;
@@ -45,7 +45,8 @@ fn main() -> Result<()> {
     }
 }
 
-/// Publisher and subscriber; with events, what wakes the other side and what wakes this one.
+/// Publisher and subscriber; with events, the notifier for the other side and the listener of this
+/// side.
 struct Ends {
     publisher: Publisher<ipc::Service, [u8], ()>,
     subscriber: Subscriber<ipc::Service, [u8], ()>,
@@ -75,7 +76,7 @@ impl Ends {
             let event = node.service_builder(&name).event().max_notifiers(1).max_listeners(1);
             event.event_id_max_value(0).open_or_create().map_err(Box::<dyn Error>::from)
         };
-        // Two that create the same service at the same time may get errors.
+        // Two processes that create the same service at the same time may get errors.
         let (outgoing, incoming) = (until(|| topic(out))?, until(|| topic(back))?);
         let subscriber = incoming.subscriber_builder().create()?;
         let events = has_events.then(|| -> Result<_> {
@@ -112,7 +113,7 @@ impl Ends {
         Ok(())
     }
 
-    /// `None` if nothing came within `limit`.
+    /// The next sample; `None` if nothing arrives within `limit`.
     fn read(&self, limit: Duration) -> Result<Option<Sample<ipc::Service, [u8], ()>>> {
         let begin = Instant::now();
         for look in 1_u64.. {
@@ -135,7 +136,7 @@ impl Ends {
     }
 }
 
-/// Tries again until it succeeds, or for [`MATCH_WITHIN`].
+/// Repeats the attempt until it succeeds, or for [`MATCH_WITHIN`].
 fn until<T>(attempt: impl Fn() -> Result<T>) -> Result<T> {
     let give_up = Instant::now() + MATCH_WITHIN;
     loop {
@@ -159,7 +160,7 @@ fn pong(ends: &Ends) -> Result<()> {
     Err("ping has gone".into())
 }
 
-/// Whether every stamp is that of the first, as the kit checks, too.
+/// Whether all stamps equal the first one; the kit checks the same.
 fn is_whole(message: &[u8]) -> bool {
     stamps(message).all(|stamp| *stamp == message[..SEQUENCE_BYTES])
 }
@@ -179,7 +180,7 @@ fn ping(ends: &Ends, message_bytes: usize, messages: usize, warmup: usize) -> Re
         let begin = Instant::now();
         ends.write(&message)?;
         let answer = ends.read(ANSWER_WITHIN)?.ok_or("no answer")?;
-        let answer = answer.payload(); // Its length stands in front of it, written by pong.
+        let answer = answer.payload(); // Its length precedes it, written by pong.
         let took = begin.elapsed();
         let is_ours = match number < warmup {
             true => *answer == *message,
@@ -206,6 +207,6 @@ const STAMP_BYTES: usize = 1024;
 const LOOKS_PER_CLOCK: u64 = 1024;
 const MATCH_WITHIN: Duration = Duration::from_secs(10);
 const ANSWER_WITHIN: Duration = Duration::from_secs(2);
-/// Longer than ping is told to wait.
+/// Longer than ping is asked to wait.
 const PING_MAY_REST: Duration = Duration::from_secs(20);
 const LOOK_AGAIN: Duration = Duration::from_millis(1);

@@ -1,4 +1,4 @@
-//! Opens one role: node, services, ports; returns when the other role's ports are there too.
+//! Opens one role: node, services, ports; returns when the other role's ports exist, too.
 
 use std::fmt::Debug;
 use std::rc::Rc;
@@ -17,7 +17,7 @@ use myelin_bench_kit::{Error, Link, RoundTrip, clock, message};
 use crate::place::{self, Place};
 use crate::ports::{Blocking, Inbox, Outbox, Polling};
 
-/// Opens `prepare.role`; with [`Wait::Block`] there is an event for each direction as well.
+/// Opens `prepare.role`; with [`Wait::Block`] there is also an event service for each direction.
 pub fn open(prepare: &Prepare, wait: Wait) -> Result<Box<dyn RoundTrip>, Error> {
     let until_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
     let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
@@ -32,7 +32,7 @@ pub fn open(prepare: &Prepare, wait: Wait) -> Result<Box<dyn RoundTrip>, Error> 
     Ok(opened.into_link(place, absent(prepare.role)))
 }
 
-/// Everything of one role. A direction's first service is ping's to pong.
+/// Everything of one role. The first service of a direction is that from ping to pong.
 struct Opened {
     topics: [Topic; 2],
     events: Option<[event::PortFactory<ipc::Service>; 2]>,
@@ -42,11 +42,11 @@ struct Opened {
     listener: Option<Listener<ipc::Service>>,
 }
 
-/// Messages of one direction.
+/// The publish-subscribe service of one direction.
 pub type Topic = publish_subscribe::PortFactory<ipc::Service, [u8], ()>;
 
 impl Opened {
-    /// `None` for a way to wait that is not iceoryx2's.
+    /// `None` for a wait that iceoryx2 does not have.
     fn new(
         prepare: &Prepare,
         wait: Wait,
@@ -58,8 +58,7 @@ impl Opened {
             Wait::Block => true,
             _ => return Ok(None),
         };
-        // Ping and pong one after the other: two that create the same service at the same time may
-        // get errors.
+        // One role at a time: two that create the same service at the same time may get errors.
         let _gate = place.gate()?;
         let node = new_node(place)?;
         let (outgoing, incoming) = if prepare.role == Role::Ping { (0, 1) } else { (1, 0) };
@@ -67,7 +66,8 @@ impl Opened {
         let (to_pong, to_ping) = (to_pong?, to_ping?);
         let shape = &Shape::ROUNDTRIP;
         let topics = [topic(&node, &to_pong, shape)?, topic(&node, &to_ping, shape)?];
-        // First what receives: whoever finds our publisher finds our subscriber too.
+        // The subscriber first: when the other side finds our publisher, it finds our subscriber,
+        // too.
         let subscriber = topics[incoming]
             .subscriber_builder()
             .create()
@@ -98,7 +98,7 @@ impl Opened {
             && events.all(|event| shape.has_event_ends(event))
     }
 
-    /// iceoryx2 connects ports when they are next used; here, so that no message pays for it.
+    /// iceoryx2 connects ports at their next use. This does it before the first message.
     fn connect(&self) -> Result<(), Error> {
         let connect = || -> Result<(), _> {
             self.publisher.update_connections()?;
@@ -117,7 +117,7 @@ impl Opened {
     }
 }
 
-/// A node whose files are in `place`.
+/// A node with its files in `place`.
 pub fn new_node(place: &Place) -> Result<Node<ipc::Service>, Error> {
     NodeBuilder::new()
         .config(&place.config()?)
@@ -126,7 +126,7 @@ pub fn new_node(place: &Place) -> Result<Node<ipc::Service>, Error> {
         .map_err(|error| failed("its node", error))
 }
 
-/// Waits until both ends are there, at most until the clock reads `until_ns`.
+/// Waits until both ends exist, at most until the clock reads `until_ns`.
 pub fn await_match(
     prepare: &Prepare,
     until_ns: u64,
@@ -141,7 +141,7 @@ pub fn await_match(
     Ok(())
 }
 
-/// How many ends a topic has, and how much it keeps for a subscriber that lags.
+/// The number of ends of a topic, and how much it keeps for a slow subscriber.
 #[derive(Clone, Copy, Debug)]
 pub struct Shape {
     /// Publishers of a topic.
@@ -150,16 +150,16 @@ pub struct Shape {
     pub subscribers: usize,
     /// Topics that share an event service.
     pub topics: usize,
-    /// Messages that wait for a subscriber.
+    /// Length of a subscriber's queue.
     pub depth: usize,
-    /// Whether the oldest of them goes when there is no room.
+    /// Whether the oldest message is dropped if the queue is full.
     pub overflows: bool,
 }
 
 impl Shape {
-    /// Of a direction of a round trip: one publisher, one subscriber, and the smallest numbers that
-    /// it needs. Safe overflow stays on, as iceoryx2 has it by default: with one message in flight
-    /// nothing overflows, and without it a publisher would wait for a reader that has died.
+    /// For a direction of a round trip: one publisher, one subscriber, and the smallest numbers
+    /// that suffice. Safe overflow stays on, which is iceoryx2's default. With one message in
+    /// flight nothing overflows, and without it a publisher would wait for a reader that has died.
     pub const ROUNDTRIP: Shape =
         Shape { publishers: 1, subscribers: 1, topics: 1, depth: BUFFERED, overflows: true };
 
@@ -177,13 +177,13 @@ impl Shape {
             && ports.number_of_listeners() == self.subscribers
     }
 
-    /// Messages for which iceoryx2 makes memory, for each publisher of a topic.
+    /// Number of messages for which iceoryx2 reserves memory, for each publisher of a topic.
     pub fn chunks(&self) -> u64 {
         self.subscribers as u64 * (self.depth + BORROWED) as u64 + LOANED as u64
     }
 }
 
-/// The other role did not come.
+/// The error if the other role does not come.
 fn timeout(prepare: &Prepare) -> Error {
     let who = absent(prepare.role);
     let seconds = prepare.match_timeout_ns as f64 * 1e-9;
@@ -191,7 +191,7 @@ fn timeout(prepare: &Prepare) -> Error {
         .remedy(format!("see {who}'s log in the results folder"))
 }
 
-/// A topic of that shape.
+/// A topic with this shape.
 pub fn topic(node: &Node<ipc::Service>, name: &ServiceName, shape: &Shape) -> Result<Topic, Error> {
     node.service_builder(name)
         .publish_subscribe::<[u8]>()
@@ -206,7 +206,7 @@ pub fn topic(node: &Node<ipc::Service>, name: &ServiceName, shape: &Shape) -> Re
         .map_err(|error| failed("a publish-subscribe service", error))
 }
 
-/// An event service for topics of that shape, with an event for each.
+/// An event service for topics with this shape, with an event for each.
 pub fn event(
     node: &Node<ipc::Service>,
     name: &ServiceName,
@@ -228,21 +228,21 @@ pub fn service_name(prepare: &Prepare, direction: &str) -> Result<ServiceName, E
     ServiceName::new(&name).map_err(|error| failed("a service's name", error))
 }
 
-/// The other role.
+/// The name of the other role.
 pub fn absent(role: Role) -> &'static str {
     if role == Role::Ping { "pong" } else { "ping" }
 }
 
-/// What iceoryx2 refused.
+/// The error if iceoryx2 refuses a call.
 pub fn failed(what: &str, error: impl Debug) -> Error {
     Error::new(format!("iceoryx2 could not make {what}: {error:?}"))
         .remedy("two runs of one name? see also the space left in /tmp and /dev/shm")
 }
 
-/// Ping's to pong first.
+/// From ping to pong first.
 pub const DIRECTION_NAMES: [&str; 2] = ["ping-to-pong", "pong-to-ping"];
 const DIRECTIONS: u64 = 2;
-/// Messages that wait for a subscriber.
+/// Length of a subscriber's queue.
 const BUFFERED: usize = 2;
 /// Messages that a subscriber holds: the kit releases one before it takes the next.
 const BORROWED: usize = 1;
@@ -250,5 +250,5 @@ const BORROWED: usize = 1;
 pub const LOANED: usize = 1;
 /// More than iceoryx2's header and alignment take.
 pub const CHUNK_OVERHEAD_BYTES: u64 = 256;
-/// Between two looks whether the other role has come.
+/// Pause between two checks whether the other role has come.
 const LOOK_AGAIN: Duration = Duration::from_micros(200);

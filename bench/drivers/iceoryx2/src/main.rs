@@ -1,12 +1,12 @@
-//! Driver of `myelin bench` for iceoryx2: zero-copy publish-subscribe between two processes, once
-//! polled, once woken by its events.
+//! Driver of `myelin bench` for iceoryx2: zero-copy publish-subscribe between two processes, either
+//! polled or woken by its events.
 //!
 //! ```text
-//! main.rs   the systems and what the kit calls
+//! main.rs   the systems, and the functions that the kit calls
 //! link.rs   node, services and ports of one role; waits until both roles are there
-//! stream.rs the same of streams, which have one direction
-//! ports.rs  publisher and subscribers as the kit wants them
-//! place.rs  where a run's files lie, and their removal
+//! stream.rs the same for streams, which have one direction
+//! ports.rs  publisher and subscribers with the kit's interfaces
+//! place.rs  the files of a run, and their removal
 //! ```
 //! iceoryx2 has no daemon and starts no threads.
 
@@ -25,8 +25,8 @@ use myelin_bench_kit::protocol::{
 use myelin_bench_kit::{Driver, Error, RoundTrip, Stream};
 
 fn main() -> ExitCode {
-    // What matters comes back as an error; iceoryx2 would tell it a second time, and the expected
-    // (a peer that has gone) as well.
+    // Errors are returned anyway; iceoryx2 would print them again, and also expected ones, such as
+    // a peer that is gone.
     set_log_level(LogLevel::Fatal);
     myelin_bench_kit::main(&Iceoryx2)
 }
@@ -68,7 +68,7 @@ impl Driver for Iceoryx2 {
     }
 }
 
-/// A way to use the middleware that is a system of its own.
+/// A way to use the middleware that is its own system.
 struct Variant {
     name: &'static str,
     about: &'static str,
@@ -119,10 +119,11 @@ impl Variant {
     }
 }
 
-/// As the floor's: comparable, and a run's chunks fit into memory.
+/// The same as the floor's, for comparison; the chunks of a run fit into memory.
 const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// Tried with so many.
+/// Tested with this number.
 const PEERS_MAX: u32 = 32;
-/// Tried with so many. A service takes some milliseconds to make, and both roles wait for the last:
-/// 1,000 need a `match_timeout_ms` of more than 10 s, 44 s in a debug build on a busy machine.
+/// Tested with this number. A service takes some milliseconds to make, and both roles wait for the
+/// last: 1,000 need a `match_timeout_ms` of more than 10 s; in a debug build on a busy machine they
+/// took 44 s.
 const TOPICS_MAX: u32 = 1000;

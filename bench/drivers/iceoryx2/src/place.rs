@@ -1,4 +1,4 @@
-//! Where a run's files lie, and their removal.
+//! The files of a run, and their removal.
 //!
 //! ```text
 //! /tmp/myelin-iceoryx2-<tag>/        root of the run: iceoryx2's folders and event sockets
@@ -6,10 +6,10 @@
 //!   gate                             held by the role that opens its ports
 //! /dev/shm/mlx2-<tag>_…              its shared memory
 //! ```
-//! `<tag>` stands for the run's name, so runs do not see each other. iceoryx2 removes what its ports
-//! leave when they are dropped; the last role of a run to go removes the folder, and whatever a
-//! killed one has left. The kernel drops the lock of a process with the process, so the lock tells
-//! whether a run still lives; [`clean`] removes the runs of which nobody does.
+//! `<tag>` is derived from the run's name, so runs do not see each other. iceoryx2 removes the
+//! files of its ports when they are dropped. The last role of a run to end removes the folder and
+//! all that a killed role has left. The kernel releases the lock of a process when it ends, so the
+//! lock shows whether a run is alive; [`clean`] removes runs without a live role.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::ErrorKind::{NotFound, PermissionDenied};
@@ -20,13 +20,14 @@ use std::sync::Mutex;
 use iceoryx2::prelude::{Config, FileName, Path as RootPath, SemanticString};
 use myelin_bench_kit::Error;
 
-/// A role's stay at its run's place; ends with the value, or with the process unless it is killed.
+/// A role's use of its run's place. It ends with the value, or with the process unless that is
+/// killed.
 pub struct Place {
     tag: String,
 }
 
 impl Place {
-    /// Takes part in `run`. What dead runs have left is removed before.
+    /// Joins `run`. Removes what dead runs have left first.
     pub fn enter(run: &str) -> Result<Self, Error> {
         clean()?;
         let tag = format!("{:016x}", hash(run));
@@ -38,7 +39,7 @@ impl Place {
         Ok(Place { tag })
     }
 
-    /// iceoryx2's defaults, whatever the user's configuration file says, at this place.
+    /// iceoryx2's defaults at this place, without the user's configuration file.
     pub fn config(&self) -> Result<Config, Error> {
         let root = root_of(&self.tag);
         let invalid = |error| Error::new(format!("{}: {error:?}", root.display()));
@@ -49,7 +50,7 @@ impl Place {
         Ok(config)
     }
 
-    /// Held by one role at a time.
+    /// A lock that one role holds at a time.
     pub fn gate(&self) -> Result<File, Error> {
         let gate = open_or_make(&root_of(&self.tag).join(GATE))?;
         gate.lock()?;
@@ -63,7 +64,7 @@ impl Drop for Place {
     }
 }
 
-/// The stay of this process, for the end of the process: a lab that hangs up ends it in mid-air.
+/// The place of this process, for cleaning at its end: a lab that hangs up ends it at any moment.
 static HERE: Mutex<Option<(String, File)>> = Mutex::new(None);
 
 extern "C" fn at_exit() {
@@ -74,26 +75,27 @@ fn leave() {
     let Some((tag, alive)) = HERE.try_lock().ok().and_then(|mut here| here.take()) else {
         return;
     };
-    // Of two roles that leave at once, the one that unlocks later gets the lock.
+    // If two roles leave at once, the last one to unlock gets the lock.
     if alive.unlock().is_ok() && alive.try_lock().is_ok() {
-        // What does not go now goes with the next cleaning.
+        // A later cleaning removes what is left now.
         let _ = remove_run(&tag);
     }
 }
 
-/// Removes what runs have left of which no role lives.
+/// Removes the files of runs without a live role.
 pub fn clean() -> Result<(), Error> {
     for tag in names(Path::new(ROOTS)).iter().filter_map(|name| name.strip_prefix(ROOT)) {
         match File::open(root_of(tag).join(ALIVE)) {
             Ok(alive) if alive.try_lock().is_ok() => remove_run(tag)?,
-            // Somebody lives, or it is another user's.
+            // A role is alive, or the files belong to another user.
             Ok(_) => {}
-            // Just made by somebody who has not come to make the lock, or half removed.
+            // Half removed, or just made by a role that has not made the lock yet.
             Err(error) if error.kind() == NotFound => drop(fs::remove_dir(root_of(tag))),
             Err(_) => {}
         }
     }
-    // The folder comes before the memory and goes after it: memory without one is nobody's.
+    // The folder is made before the memory and removed after it, so memory without a folder belongs
+    // to nobody.
     let memory = names(Path::new(MEMORY));
     for name in memory.iter().filter_map(|name| name.strip_prefix(PREFIX)) {
         let tag = name.split('_').next().unwrap_or(name);
@@ -110,8 +112,8 @@ pub fn missing() -> Option<String> {
     (!memory.is_dir()).then(|| format!("no {MEMORY}: mount -t tmpfs tmpfs {MEMORY}"))
 }
 
-/// Refuses if `bytes` do not fit into shared memory. iceoryx2 reserves without allocating: memory
-/// that runs out later ends the process with SIGBUS.
+/// Fails if `bytes` do not fit into shared memory. iceoryx2 reserves memory without allocating it:
+/// if it runs out later, SIGBUS ends the process.
 pub fn check_room(bytes: u64) -> Result<(), Error> {
     let room = rustix::fs::statvfs(MEMORY).map_err(std::io::Error::from)?;
     let free = room.f_bavail.saturating_mul(room.f_frsize);
@@ -122,7 +124,7 @@ pub fn check_room(bytes: u64) -> Result<(), Error> {
         .remedy(format!("mount -o remount,size=… {MEMORY}; in a container: --shm-size")))
 }
 
-/// Makes the folder if need be and takes the shared lock in it.
+/// Makes the folder if necessary and takes the shared lock in it.
 fn join(root: &Path) -> Result<File, Error> {
     loop {
         let made = fs::DirBuilder::new().mode(0o700).recursive(true).create(root);
@@ -149,7 +151,7 @@ fn open_or_make(path: &Path) -> std::io::Result<File> {
     OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)
 }
 
-/// The lock goes last: an interrupted removal is repeated.
+/// The lock is removed last, so that an interrupted removal is repeated.
 fn remove_run(tag: &str) -> Result<(), Error> {
     let prefix = prefix_of(tag);
     for name in names(Path::new(MEMORY)).iter().filter(|name| name.starts_with(&prefix)) {
@@ -165,7 +167,7 @@ fn remove_run(tag: &str) -> Result<(), Error> {
         }
     }
     remove(&root.join(ALIVE))?;
-    // Not empty: somebody has just come.
+    // Not empty: another role has just joined.
     let _ = fs::remove_dir(&root);
     Ok(())
 }
@@ -174,7 +176,7 @@ fn remove(path: &Path) -> Result<(), Error> {
     tolerate(path, fs::remove_file(path))
 }
 
-/// What is not there, or is another user's, is not our business.
+/// Ignores files that do not exist or belong to another user.
 fn tolerate(path: &Path, result: std::io::Result<()>) -> Result<(), Error> {
     match result {
         Err(error) if !matches!(error.kind(), NotFound | PermissionDenied) => {
@@ -197,16 +199,16 @@ fn prefix_of(tag: &str) -> String {
     format!("{PREFIX}{tag}_")
 }
 
-/// FNV-1a. A run's name is longer than the path of a socket allows.
+/// FNV-1a. The name of a run would make the path of a socket too long.
 fn hash(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)
 }
 
-/// As iceoryx2 has it; the path of a socket may have 107 bytes.
+/// iceoryx2's own default; the path of a socket may have 107 bytes.
 const ROOTS: &str = "/tmp";
 const ROOT: &str = "myelin-iceoryx2-";
-/// The folder behind `shm_open`.
+/// The folder of `shm_open`.
 const MEMORY: &str = "/dev/shm";
 const PREFIX: &str = "mlx2-";
 const ALIVE: &str = "alive";

@@ -1,4 +1,4 @@
-//! iceoryx2's ports as the kit wants them.
+//! iceoryx2's ports with the kit's interfaces.
 
 use std::collections::VecDeque;
 use std::mem::MaybeUninit;
@@ -19,21 +19,21 @@ use crate::place::Place;
 
 type Port = Publisher<ipc::Service, [u8], ()>;
 
-/// Publishes, and notifies if the other side sleeps.
+/// Publishes, and notifies the other side if it sleeps.
 pub struct Outbox {
-    // Dropped in this order; the place when nothing of iceoryx2 is left.
+    // Dropped in this order; the place is dropped after everything of iceoryx2.
     loan: Option<SampleMutUninit<ipc::Service, [MaybeUninit<u8>], ()>>,
     /// One for each topic.
     publishers: Vec<Port>,
     notifier: Option<Notifier<ipc::Service>>,
-    /// The topic that the next loan is for; also the number of its event.
+    /// The topic of the next loan; also the number of its event.
     topic: usize,
     other: &'static str,
     _place: Rc<Place>,
 }
 
 impl Outbox {
-    /// `other` is the role that receives.
+    /// An outbox; `other` is the role that receives.
     pub fn new(
         publishers: Vec<Port>,
         notifier: Option<Notifier<ipc::Service>>,
@@ -43,11 +43,11 @@ impl Outbox {
         Outbox { loan: None, publishers, notifier, topic: 0, other, _place: place }
     }
 
-    /// Takes a message through the steps that `pass` names.
+    /// Takes a message through the steps of `pass`.
     ///
-    /// The only place from where iceoryx2's loan and send are called, and itself not inlined: they
-    /// are long, and a compiler inlines a long function where it is called from one place alone, as
-    /// in a plain program. Called, each moves its sample through memory.
+    /// Only this function calls iceoryx2's loan and send, and it is not inlined. They are long, and
+    /// a compiler inlines a long function only if it is called from a single place, as in a plain
+    /// program. Without inlining, each moves its sample through memory.
     #[inline(never)]
     fn pass(&mut self, pass: Pass<'_>) -> Result<(), Error> {
         let len = match pass {
@@ -58,7 +58,7 @@ impl Outbox {
         let mut sample = match len {
             None => self.loan.take().ok_or_else(|| Error::new("nothing is on loan"))?,
             Some(len) => {
-                // One that was never published goes back first: only one is ours at a time.
+                // A loan that was never published is returned first: there can be only one.
                 if self.loan.is_some() {
                     self.loan = None;
                 }
@@ -78,8 +78,8 @@ impl Outbox {
             }
             Pass::OnLoan => {}
         }
-        // SAFETY: the bytes are shared memory, mapped and thus of some value each, the kit's or that
-        // of an earlier message; any is a valid u8.
+        // SAFETY: the bytes are mapped shared memory, so each has some value, from the kit or from
+        // an earlier message; any value is a valid u8.
         match unsafe { sample.assume_init() }.send() {
             Ok(0) => return Err(self.gone()),
             Ok(_) => {}
@@ -119,7 +119,8 @@ impl myelin_bench_kit::Publisher for Outbox {
     fn loan(&mut self, len: usize) -> Result<&mut [u8], Error> {
         self.pass(Pass::Loan(len))?;
         let memory = self.loan.as_mut().map_or(&mut [] as &mut [_], |loan| loan.payload_mut());
-        // SAFETY: as in `pass`: every byte has a value. The borrow is that of the slice it replaces.
+        // SAFETY: as in `pass`, every byte has a value. The borrow is that of the slice it
+        // replaces.
         Ok(unsafe { &mut *(std::ptr::from_mut(memory) as *mut [u8]) })
     }
 
@@ -143,18 +144,18 @@ impl myelin_bench_kit::Publisher for Outbox {
     }
 }
 
-/// From where to where a message is taken.
+/// The steps through which to take a message.
 #[derive(Clone, Copy)]
 enum Pass<'a> {
-    /// Until there is memory for so many bytes on loan.
+    /// Loans memory for this many bytes.
     Loan(usize),
-    /// From the loan until it is published.
+    /// Publishes the loan.
     OnLoan,
-    /// From nothing until it is published, and of its bytes so many written.
+    /// Loans and publishes a message of which this many bytes are written.
     Whole(&'a [u8], usize),
 }
 
-/// What both ways to wait have in common: samples are read where they lie.
+/// What both ways to wait have in common: samples are read in place.
 pub struct Inbox {
     // Dropped in this order.
     sample: Option<Sample<ipc::Service, [u8], ()>>,
@@ -166,7 +167,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Around `subscribers`.
+    /// An inbox of these subscribers.
     pub fn new(subscribers: Vec<Subscriber<ipc::Service, [u8], ()>>, place: &Rc<Place>) -> Self {
         Inbox { sample: None, subscribers, topic: 0, _place: Rc::clone(place) }
     }
@@ -177,12 +178,12 @@ impl Inbox {
         has.map_err(|error| Error::new(format!("iceoryx2: has_samples: {error:?}")))
     }
 
-    /// Whether [`Self::topic`] had a sample, which is kept now. Not inlined for the reason that
-    /// [`Outbox::pass`] is not.
+    /// Whether [`Self::topic`] had a sample, which is then kept. Not inlined, for the reason given
+    /// at [`Outbox::pass`].
     #[inline(never)]
     fn receive(&mut self) -> Result<bool, Error> {
         match self.subscribers[self.topic].receive() {
-            // Most often, so nothing is moved.
+            // The most frequent case, in which nothing is moved.
             Ok(None) => Ok(false),
             Ok(Some(sample)) => {
                 self.sample = Some(sample);
@@ -192,8 +193,8 @@ impl Inbox {
         }
     }
 
-    /// As [`Self::receive`], from the first topic that has one, beginning behind the one taken from
-    /// last: they take turns.
+    /// Like [`Self::receive`], for the first topic with a sample, beginning after the last used
+    /// topic, so that they take turns.
     #[inline(always)]
     fn receive_any(&mut self) -> Result<bool, Error> {
         for _ in 0..self.subscribers.len() {
@@ -216,14 +217,14 @@ impl Inbox {
     }
 }
 
-/// `iceoryx2.poll`: receives without pause, from one topic after the other, as iceoryx2's own
-/// benchmark does.
+/// `iceoryx2.poll`: receives without pause, from one topic after the other, like iceoryx2's own
+/// benchmark.
 pub struct Polling {
     inbox: Inbox,
 }
 
 impl Polling {
-    /// Around `inbox`.
+    /// A polling subscriber of `inbox`.
     pub fn new(inbox: Inbox) -> Self {
         Polling { inbox }
     }
@@ -258,31 +259,32 @@ impl myelin_bench_kit::Subscriber for Polling {
 
 /// `iceoryx2.event`: sleeps in a listener.
 ///
-/// A hop by the listener's own timed wait makes 8 system calls (the socket's mode and time limit are
-/// set each time), by a wait set 4, by `poll` on the listener's socket 3. With cores awake timed wait
-/// and wait set took 10.5 and 11.7 µs; `poll` was not measured quietly enough to rank. The simplest
-/// is used here.
+/// A hop takes 8 system calls with the listener's own timed wait (which sets the socket's mode and
+/// time limit each time), 4 with a wait set, 3 with `poll` on the listener's socket. With cores
+/// awake timed wait and wait set took 10.5 and 11.7 µs; the measurement of `poll` was too noisy to
+/// rank it. This uses the simplest one.
 ///
-/// All topics of a stream share one event service, with an event for each topic: a listener for
-/// each would take a socket for each, and a wait set over them a look at each for every wake-up.
+/// All topics of a stream share one event service, with an event for each topic. A listener for
+/// each topic would need a socket for each, and a wait set would check all of them at every
+/// wake-up.
 pub struct Blocking {
     // Dropped in this order.
     listener: Listener<ipc::Service>,
     inbox: Inbox,
-    /// Topics that were notified of and that may have more samples.
+    /// Topics with notifications, which may have more samples.
     pending: VecDeque<usize>,
     is_pending: Vec<bool>,
 }
 
 impl Blocking {
-    /// Around `inbox`, woken through `listener`.
+    /// A blocking subscriber of `inbox`, woken through `listener`.
     pub fn new(inbox: Inbox, listener: Listener<ipc::Service>) -> Self {
         let topics = inbox.subscribers.len();
         let pending = VecDeque::with_capacity(topics);
         Blocking { listener, inbox, pending, is_pending: vec![false; topics] }
     }
 
-    /// Whether a topic that was notified of has a sample; it is the one to take from.
+    /// Whether a topic with a notification has a sample; that topic is then the one to take from.
     #[inline(always)]
     fn look(&mut self) -> Result<bool, Error> {
         while let Some(topic) = self.pending.pop_front() {
@@ -314,9 +316,10 @@ impl Blocking {
 }
 
 impl myelin_bench_kit::Subscriber for Blocking {
-    /// Notifications do not count messages: iceoryx2 merges those that nobody has collected. So what
-    /// is already there is found before the sleep. What a notification promises is not asked for
-    /// again: if its message has been taken, there is nothing to take, and the next wait sleeps.
+    /// The number of notifications is not the number of messages: iceoryx2 merges uncollected ones.
+    /// So existing samples are found before the sleep. A notification is not checked against its
+    /// message: if the message was taken before, there is nothing to take, and the next wait
+    /// sleeps.
     #[inline]
     fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
         while !self.look()? {
@@ -344,7 +347,7 @@ impl myelin_bench_kit::Subscriber for Blocking {
     }
 }
 
-/// Looks between two looks at the clock.
+/// Polls between two reads of the clock.
 const LOOKS_PER_CLOCK: u32 = 1024;
-/// A socket's time limit counts microseconds, and none would be no limit.
+/// A socket's time limit counts microseconds, and 0 would be no limit.
 const SLEEP_NS_MIN: u64 = 10_000;

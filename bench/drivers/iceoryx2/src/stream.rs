@@ -1,7 +1,7 @@
 //! Opens one role of a stream: a service for each topic from ping to pong, and ping's or pong's
-//! ports. Best effort is iceoryx2's safe overflow: the oldest sample of a full queue goes. Reliable
-//! is a queue that does not overflow and a publisher that retries until there is room; it gives up
-//! when a subscriber has taken nothing for as long as an answer may take.
+//! ports. Best effort is iceoryx2's safe overflow: the oldest sample of a full queue is dropped.
+//! Reliable is a queue that does not overflow and a publisher that retries until there is room. It
+//! gives up if a subscriber takes nothing for the reply timeout.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ use crate::link::{
 use crate::place::{self, Place};
 use crate::ports::{Blocking, Inbox, Outbox, Polling};
 
-/// Opens `prepare.role`; unless it polls, there is an event service as well.
+/// Opens `prepare.role`; unless it polls, there is also an event service.
 pub fn open(prepare: &Prepare, wait: Wait) -> Result<Stream, Error> {
     let until_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
     let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
@@ -78,7 +78,7 @@ fn new_publisher(
         .publisher_builder()
         .initial_max_slice_len(message_bytes)
         .max_loaned_samples(LOANED)
-        // Both concern a service without safe overflow alone.
+        // Both only affect a service without safe overflow.
         .backpressure_strategy(BackpressureStrategy::RetryUntilDelivered)
         .set_backpressure_handler(move |full| match full.elapsed_time < patience {
             true => BackpressureAction::Retry,
@@ -113,7 +113,7 @@ fn open_pong(
     })
 }
 
-/// What both roles open.
+/// The services that both roles open.
 struct Services {
     topics: Vec<Topic>,
     event: Option<event::PortFactory<ipc::Service>>,
@@ -140,7 +140,7 @@ impl Services {
 
     /// Waits until the services count all ends.
     fn await_match(&self, prepare: &Prepare, until_ns: u64) -> Result<(), Error> {
-        // Those before have theirs and are not asked again.
+        // Earlier services are complete and not checked again.
         let next = Cell::new(0);
         await_match(prepare, until_ns, || {
             while self.topics.get(next.get()).is_some_and(|topic| self.shape.has_ends(topic)) {

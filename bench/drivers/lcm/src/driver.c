@@ -4,7 +4,7 @@
  *     link.c       the adaptor against liblcm, and how both sides find each other
  *     loopback.c   keeps LCM's sockets on the loopback interface
  *
- * `README.md` says what was chosen, why, and what limits there are. Without liblcm, MISSING is why.
+ * `README.md` explains the choices and limits. Without liblcm, MISSING says why.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -23,13 +23,13 @@ extern void myelin_lcm_probe(struct myelin_bench_system *system);
 #define PROBE NULL
 #endif
 
-/* LCM keeps 16 MiB of messages that are not complete (its MAX_FRAG_BUF_TOTAL_SIZE), so a larger one
- * is dropped as it comes; 64 KiB of that for whatever else is under way. */
+/* LCM keeps 16 MiB of incomplete messages (its MAX_FRAG_BUF_TOTAL_SIZE), so it drops a larger
+ * message while it arrives. 64 KiB of that is reserved for other messages. */
 #define PAYLOAD_BYTES_MAX ((16u << 20) - 65536u)
-/* Processes of a role: they know each other by a bit (see `match` in link.c). */
+/* Limit of processes of a role: each is identified by a bit (see `match` in link.c). */
 #define PROCESSES_MAX 64
-/* Channels that were tried; LCM sets no limit, but looks through all of them for each packet that
- * names one for the first time. */
+/* Largest tested number of channels. LCM has no limit, but searches all of them for each packet
+ * that names one for the first time. */
 #define TOPICS_MAX 1024
 
 static int check(const struct myelin_bench_prepare *prepare)
@@ -37,7 +37,7 @@ static int check(const struct myelin_bench_prepare *prepare)
   char text[64];
   if (!prepare->one_way || (prepare->depth > 0 && prepare->depth <= INT_MAX))
     return 0;
-  /* To LCM, 0 is no limit. */
+  /* For LCM, 0 means no limit. */
   (void)snprintf(text, sizeof text, "lcm.udpm: a depth of %u cannot be", prepare->depth);
   myelin_bench_error(text, "workload.depth: at least 1");
   return -1;

@@ -1,9 +1,9 @@
-/* The adaptor: one role of a round trip or of a stream over LCM's UDP multicast, in the form of the
- * kit's table.
+/* The adaptor: one role of a round trip or of a stream over LCM's UDP multicast, as the functions
+ * of the kit's table.
  *
- * Topic n is the channel `<run>_ping<n>`, what pong answers is `<run>_pong0`. The data's LCM object
- * of a ping that only publishes has no receiving socket and no thread; who is there is found out
- * over another, see match().
+ * Topic n is the channel `<run>_ping<n>`; pong answers on `<run>_pong0`. A ping that only publishes
+ * has a data object of LCM without receiving socket and thread. The ends find each other through
+ * another object, see match().
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -23,51 +23,50 @@
 #include "loopback.h"
 #include "myelin_bench_kit.h"
 
-/* LCM's own group. */
+/* LCM's default group. */
 #define GROUP "239.255.76.67"
 
 enum {
-  /* LCM's limit is 63, of which `_ping` and a number take some. */
+  /* LCM's limit is 63, including `_ping` and a number. */
   RUN_CHARACTERS_MAX = 48,
   CHANNEL_BYTES = 64,
   URL_BYTES = 128,
-  /* LCM's own port; the domain is added to it. */
+  /* LCM's default port; the domain is added to it. */
   PORT = 7667,
-  /* Between two calls into the dark. Who hears one answers at once. */
+  /* Interval of calls. An end that hears a call answers at once. */
   CALL_EVERY_MS = 10,
-  /* The last call says that all have been heard; should it get lost, nobody asks again. */
+  /* The last call says that all have been heard. It is repeated because it may be lost. */
   LAST_CALLS = 3,
-  /* Of many that call at once more calls get lost: there each end stays until nobody has asked for
-   * so long. */
+  /* Among many ends more calls are lost, so each end stays until no call has come for this long. */
   LINGER_MS = 300
 };
 
-/* What an end says of itself while they look for each other; both are processes of one host. */
+/* What an end reports while the ends look for each other; both are processes of one host. */
 struct hello {
   uint32_t is_ping;
   uint32_t index;
-  uint64_t heard; /* Of the other side: bit n for index n. */
+  uint64_t heard; /* ends of the other side: bit n for index n */
 };
 
 struct matching {
   lcm_t *lcm;
   char channel[CHANNEL_BYTES];
   struct hello mine;
-  uint64_t expected; /* Bits of all of the other side. */
-  uint64_t heard_by; /* Those that have heard this end. */
+  uint64_t expected; /* bits of all ends of the other side */
+  uint64_t heard_by; /* ends that have heard this one */
   bool news;
 };
 
 struct link {
   lcm_t *lcm;
-  int ready_fd; /* Readable when there is something to take; -1 for ping of a stream. */
+  int ready_fd; /* readable if there is a message; -1 for ping of a stream */
   bool is_ready;
-  char (*channels)[CHANNEL_BYTES]; /* What this end publishes to, by topic. */
+  char (*channels)[CHANNEL_BYTES]; /* the channels that this end publishes to, by topic */
   uint32_t selected;
   size_t message_bytes;
   void *received;
   bool has_received;
-  bool is_foreign; /* A message of another size has come. */
+  bool is_foreign; /* a message of another size has arrived */
 };
 
 static int fail(const char *what, const char *remedy)
@@ -90,7 +89,7 @@ static void close_link(void *context)
   free(link);
 }
 
-/* The most that the kernel lets any process have as a receive buffer; 0 if it does not say. */
+/* The largest receive buffer that the kernel allows; 0 if it does not say. */
 static unsigned long receive_buffer_max(void)
 {
   unsigned long bytes = 0;
@@ -124,8 +123,8 @@ static lcm_t *create_lcm(uint32_t domain)
   return lcm;
 }
 
-/* A message lives as long as this call does, hence the copy. A decoder by lcm-gen makes one as
- * well. */
+/* Copies the message, which is only valid during this call. A decoder of lcm-gen makes a copy, too.
+ */
 static void on_message(const lcm_recv_buf_t *buffer, const char *channel, void *context)
 {
   struct link *link = context;
@@ -210,7 +209,8 @@ static int timed_out(const struct matching *matching)
   return fail(text, "see the other side's log; match_timeout_ms sets the limit");
 }
 
-/* Calls until each of the other side has been heard, and has said that it hears this end. */
+/* Calls until each end of the other side has been heard, and has reported that it hears this end.
+ */
 static int call(struct matching *matching, uint64_t until_ns)
 {
   struct pollfd ready = {.fd = lcm_get_fileno(matching->lcm), .events = POLLIN};
@@ -229,7 +229,7 @@ static int call(struct matching *matching, uint64_t until_ns)
   return status;
 }
 
-/* Answers those that have not heard this end yet, until there are none. */
+/* Answers ends that have not heard this one yet, until there are none. */
 static int linger(struct matching *matching, uint64_t until_ns)
 {
   struct pollfd ready = {.fd = lcm_get_fileno(matching->lcm), .events = POLLIN};
@@ -251,9 +251,9 @@ static int linger(struct matching *matching, uint64_t until_ns)
   return status;
 }
 
-/* LCM has no discovery: its publishers know of no subscribers. So each end, once it has subscribed
- * to its topics, calls over a channel of the run's that none of the data goes over, until all of
- * the other side have answered. The object that does so is gone before anything is measured. */
+/* LCM has no discovery: its publishers know no subscribers. So each end, once it has subscribed to
+ * its topics, calls over a channel of the run that carries no data, until all ends of the other
+ * side have answered. The object for this is destroyed before anything is measured. */
 static int match(const struct myelin_bench_prepare *prepare, uint64_t until_ns)
 {
   const uint32_t count =
@@ -316,7 +316,7 @@ static int publish(void *context, const void *message, size_t bytes)
   return status == 0 ? 0 : fail("publishing", strerror(errno));
 }
 
-/* What lcm_handle_timeout does before it handles, with nanoseconds. */
+/* Like lcm_handle_timeout before it handles a message, but with nanoseconds. */
 static int wait_for_message(void *context, uint64_t until_ns)
 {
   struct link *link = context;
@@ -336,7 +336,7 @@ static int take(void *context, uint64_t until_ns, const void **message, size_t *
 {
   struct link *link = context;
   (void)until_ns;
-  if (!link->is_ready) /* lcm_handle would wait. */
+  if (!link->is_ready) /* lcm_handle would wait */
     return 0;
   link->is_ready = false;
   link->has_received = false;
@@ -349,11 +349,12 @@ static int take(void *context, uint64_t until_ns, const void **message, size_t *
   return link->has_received;
 }
 
-/* LCM refuses to start on a host that has no route to its group, be it one that it will not take. */
+/* LCM refuses to start on a host without a route to its group, even if it would not use the route.
+ */
 void myelin_lcm_probe(struct myelin_bench_system *system)
 {
   const struct sockaddr_in group = {.sin_family = AF_INET,
-                                    .sin_port = htons(PORT), /* which one does not matter */
+                                    .sin_port = htons(PORT), /* any port */
                                     .sin_addr.s_addr = inet_addr(GROUP)};
   const int asking = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
   if (asking < 0)

@@ -1,11 +1,11 @@
 /* Keeps LCM's multicast on the loopback interface.
  *
- * LCM joins its group on "any" interface, which to the kernel is that of the route to the group:
- * most often a network card, where packets of 64 KiB are cut to its MTU. LCM has no option for it;
- * its manual has the host's routing table changed. This program changes its own sockets instead:
- * its setsockopt stands before the C library's, and where somebody joins a group on any interface
- * it is the loopback interface that is joined, and sent to. LCM joins with both of its sockets, the
- * one that sends and the one that receives.
+ * LCM joins its group on "any" interface. The kernel then chooses that of the route to the group:
+ * usually a network card, where packets of 64 KiB are split to its MTU. LCM has no option for it,
+ * and its manual recommends to change the host's routing table. This program changes only its own
+ * sockets: its setsockopt replaces the C library's. When a socket joins a group on any interface,
+ * it joins on the loopback interface instead, and also sends there. LCM joins with both of its
+ * sockets, the sending one and the receiving one.
  */
 #include <netinet/in.h>
 #include <string.h>

@@ -1,13 +1,14 @@
-/* Driver of `myelin bench` for the topics of LibXR (https://github.com/Jiu-xiao/libxr), in one process:
- * by callback, and by a subscriber that waits in a thread of its own.
+/* Driver of `myelin bench` for the topics of LibXR (https://github.com/Jiu-xiao/libxr), in one
+ * process: by callback, and by a subscriber that waits in its own thread.
  *
  *     driver.c   the systems
  *     link.cpp   the adaptor against LibXR
  *
- * What a LibXR topic carries is an object of one C++ type, so a message is one, with a type for each
- * size. Its users have such an object, fill it and publish it, and LibXR hands on a reference: therefore
- * the publisher's loan is that object, and there is no copy that they would not have either. `README.md`
- * says how to build LibXR and what else is particular to it. Without it, MISSING is why.
+ * A LibXR topic carries objects of one C++ type, so a message is such an object, with a type for
+ * each size. LibXR's users fill their own object and publish it, and LibXR passes on a reference.
+ * Therefore the publisher's loan is that object, and there is no copy that users would not have,
+ * too. `README.md` says how to build LibXR and explains its other peculiarities. Without LibXR,
+ * MISSING says why.
  */
 #include "link.h"
 
@@ -47,7 +48,7 @@ const struct myelin_bench_driver myelin_libxr_driver = {
     .check = CHECK,
 };
 
-/* Weak: the tests, which call the driver within their own process, have a main of theirs. */
+/* Weak, because the tests, which call the driver within their process, have their own main. */
 __attribute__((weak)) int main(void)
 {
   return myelin_bench_main(&myelin_libxr_driver);

@@ -1,4 +1,4 @@
-//! The driver of `driver.c` for who calls it within their own process, as its tests do.
+//! The driver of `driver.c` for callers within the same process, such as its tests.
 
 use myelin_bench_kit::Driver;
 use myelin_bench_kit::capi::{self, CDriver};
@@ -9,6 +9,6 @@ unsafe extern "C" {
 
 /// The driver of LibXR's topics.
 pub fn driver() -> impl Driver {
-    // SAFETY: a constant of driver.c, filled in as the kit's header says.
+    // SAFETY: a constant of driver.c, filled in as the kit's header requires.
     unsafe { capi::driver(&raw const myelin_libxr_driver) }.expect("it has this kit's header")
 }

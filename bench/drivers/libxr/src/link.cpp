@@ -1,12 +1,12 @@
-// The adaptor: topics of LibXR within one process, in the form of the kit's table; below that a table of
-// functions for each size of message.
+// The adaptor: topics of LibXR within one process, as the functions of the kit's table; below that
+// a table of functions for each size of message.
 //
-// The payload of a topic is an object of a C++ type that is known when the topic is made. Hence a
-// type for each size, and a list of sizes. All pointers that leave this file are to objects of the
-// size whose table made them.
+// The payload of a topic is an object of a C++ type that is known when the topic is made. Hence
+// there is a type for each size, and a list of sizes. All pointers that leave this file point to
+// objects of the size whose table made them.
 //
 // LibXR never removes a topic or a subscriber: both stay until the process ends. PlatformInit() is
-// not called, as it reads standard input and sets up the terminal; topics do not need it.
+// not called, because it reads standard input and sets up the terminal; topics do not need it.
 
 #include <algorithm>
 #include <atomic>
@@ -28,7 +28,7 @@ using LibXR::Topic;
 
 namespace {
 
-// In front of each payload stands the 8-byte sequence number of the bench.
+// The 8-byte sequence number of the bench precedes each payload.
 constexpr size_t HEADER_BYTES = 8;
 
 struct Listener {
@@ -38,18 +38,18 @@ struct Listener {
 
 struct Table {
     size_t payload_bytes;
-    // A frame of zeros, or null if there is no memory for it. Its bytes start where it starts.
+    // A frame of zeros; null if there is no memory for it. Its bytes begin at its address.
     void *(*new_frame)();
     void (*delete_frame)(void *frame);
-    // Null if there is a topic of this name, or of another with the same CRC32, already.
+    // Null if a topic with this name, or with the same CRC32, exists already.
     void *(*create)(const char *name);
-    // Returns when every callback has, and when every subscriber that waits has a copy.
+    // Returns when every callback has returned and every waiting subscriber has a copy.
     void (*publish)(void *topic, void *frame);
-    // Has `call` called with each frame, in the thread that publishes it, for ever.
+    // Calls `call` with each frame, in the thread that publishes it, for ever.
     void (*listen)(void *topic, myelin_bench_call call, void *context);
-    // A subscriber that has the frames it waits for copied into `frame`.
+    // A subscriber; frames for which it waits are copied into `frame`.
     void *(*subscribe)(void *topic, void *frame);
-    // 1 if a frame has come, 0 if none has in so many milliseconds, -1 if waiting failed.
+    // 1 if a frame has arrived, 0 if none has within the timeout, -1 if waiting failed.
     int (*wait)(void *subscriber, uint32_t timeout_ms);
     void (*unsubscribe)(void *subscriber);
 };
@@ -117,7 +117,7 @@ struct Carriers {
 
 constexpr size_t KIB = 1024, MIB = 1024 * KIB;
 
-// Payloads of the scenarios in bench/scenarios. One that is missing is added here, in order.
+// Payloads of the scenarios in bench/scenarios. Add a missing one here, in order.
 using Sizes = Carriers<
     0, 8, 12, 16, 32, 64, 128, 256, 512, 1 * KIB, 2 * KIB, 4 * KIB, 8 * KIB, 16 * KIB, 32 * KIB,
     64 * KIB, 128 * KIB, 320 * 240 * 3, 256 * KIB, 512 * KIB, 640 * 480 * 3, 1000000, 1 * MIB,
@@ -127,26 +127,26 @@ using Sizes = Carriers<
 static_assert(Sizes::TABLES[std::size(Sizes::TABLES) - 1].payload_bytes ==
               MYELIN_LIBXR_PAYLOAD_BYTES_MAX);
 
-// A topic with its one publisher. What a publish call needs stands together: after a period's sleep each
-// further cache line is a miss, and would be measured.
+// A topic with its one publisher. The data of a publish call is contiguous: after the sleep of a
+// period, each further cache line would be a miss, and would be measured.
 struct Link {
     void (*publish)(void *topic, void *frame);
     void *topic;
-    // The publisher's object. A loan is that: what a user of LibXR would fill.
+    // The publisher's object, which a user of LibXR would fill. It serves as the loan.
     void *frame;
     size_t bytes;
     const Table *table;
     bool is_called;
 };
 
-// What LibXR is given to call; for ever, as it cannot unregister.
+// The function and context for LibXR's calls; it lives for ever, because LibXR cannot unregister.
 struct Slot {
     std::atomic<bool> live{true};
     myelin_bench_call call;
     void *context;
 };
 
-// A receiving end: a slot that is called, or a subscriber that waits with a frame for its copies.
+// A receiving end: a slot that is called, or a waiting subscriber with a frame for its copies.
 struct Receiver {
     Link *link;
     Slot *slot;
@@ -206,7 +206,7 @@ int open_link(const myelin_bench_prepare *prepare, void **context) {
     return 0;
 }
 
-// Apart, so that a loan does not make room for its texts.
+// In a separate function, so that a loan does not reserve stack for its texts.
 [[gnu::cold, gnu::noinline]] int fail_to_fit(const Link &link, size_t bytes) {
     return fail("messages here are of " + std::to_string(link.bytes) + " B; " +
                 std::to_string(bytes) + " B do not fit");
@@ -252,8 +252,8 @@ int subscribe(void *context, uint32_t, void **subscriber) {
     return 0;
 }
 
-// What is left of a subscriber in the topic's list points to our frame, but LibXR writes there only
-// while somebody waits, and nobody will again.
+// The subscriber stays in the topic's list with a pointer to our frame. But LibXR writes there only
+// while a thread waits, and none will again.
 void unsubscribe(void *context) {
     Receiver *receiver = static_cast<Receiver *>(context);
     if (receiver->subscriber != nullptr) {
@@ -263,7 +263,7 @@ void unsubscribe(void *context) {
     delete receiver;
 }
 
-// Waits here. LibXR drops, and does not count, what is published while nobody waits.
+// Waits here. LibXR drops messages that are published while no thread waits, without counting them.
 int take(void *context, uint64_t until_ns, const void **message, size_t *bytes) {
     constexpr uint64_t NS_PER_MS = 1'000'000;
     // One more would mean for ever.
@@ -296,16 +296,16 @@ int listen(void *context, myelin_bench_call call, void *call_context) {
     return 0;
 }
 
-// Whether a publish call is under way: LibXR's own lock of the topic. Totally ordered with the taking of
-// that lock.
+// Whether a publish call is in progress: reads LibXR's own lock of the topic. Totally ordered with
+// taking that lock.
 bool is_publishing(void *topic) {
     return static_cast<uint32_t>(static_cast<Topic::TopicHandle>(topic)->data_.busy.load()) != 0;
 }
 
-// ORDER: SeqCst, all four of: the store here, the look at the topic's lock below, the taking of that lock
-// in a publish call, and the load of `live` in `enter` after it. If we find the lock free, a publish call
-// either takes it later, and then finds `live` false; or has released it, and then its calls are over
-// (its release pairs with our load).
+// ORDER: SeqCst for all four: this store, the read of the topic's lock below, taking that lock in a
+// publish call, and the load of `live` in `enter` after it. If we find the lock free, there are two
+// cases. Either a publish call takes it later, and then finds `live` false. Or it has released the
+// lock, and its calls are over (its release pairs with our load).
 void unlisten(void *context) {
     Receiver *receiver = static_cast<Receiver *>(context);
     receiver->slot->live.store(false);
@@ -318,7 +318,7 @@ void unlisten(void *context) {
 
 extern "C" {
 
-// A topic carries one C++ type, so that the sizes are those compiled in here.
+// A topic carries one C++ type, so only compiled sizes are possible.
 int myelin_libxr_check(const myelin_bench_prepare *prepare) {
     if (table_for(prepare->payload_bytes) != nullptr) {
         return 0;

@@ -8,13 +8,13 @@
 extern "C" {
 #endif
 
-/* The system whose subscribers are called; those of the other wait. */
+/* The system whose subscribers are called; those of the other one wait. */
 #define MYELIN_LIBXR_CALLBACK "libxr.callback"
-/* Of the largest type that is compiled in. */
+/* Payload of the largest compiled type. */
 #define MYELIN_LIBXR_PAYLOAD_BYTES_MAX (16u << 20)
 
 extern const struct myelin_bench_link myelin_libxr_link;
-/* Whether there is a type for the size of a run's messages. */
+/* Checks that there is a type for the size of a run's messages. */
 int myelin_libxr_check(const struct myelin_bench_prepare *prepare);
 
 #ifdef __cplusplus

@@ -1,5 +1,5 @@
-//! Both systems end to end, without the kit's loops. Says so and skips what needs LibXR where it is
-//! not built in; what the driver says then is tested too.
+//! Both systems end to end, without the kit's loops. Tests that need LibXR are skipped, with a
+//! message, if it is not built in; then the driver's own message is tested.
 
 use std::any::Any;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -136,7 +136,7 @@ fn who_waits_gets_intact_messages_in_order() {
                 let sequence = message::sequence(message).unwrap();
                 assert!(sequence >= next, "{sequence} after {next}");
                 assert!(pattern_holds(message, payload_bytes as usize), "{payload_bytes} B");
-                // Published meanwhile, or not: what has been taken stays as it is.
+                // A taken message does not change, whether or not others are published meanwhile.
                 std::thread::yield_now();
                 assert_eq!(message::sequence(message), Some(sequence));
                 (next, count) = (sequence + 1, count + 1);
@@ -145,7 +145,7 @@ fn who_waits_gets_intact_messages_in_order() {
             flag.store(true, Ordering::Relaxed);
         });
         let mut sequence = 0;
-        // What is published while nobody waits is lost, so more is sent than is taken.
+        // Messages are lost while no thread waits, so more are sent than taken.
         while !over.load(Ordering::Relaxed) && !taking.is_finished() {
             send(&mut *publisher, payload_bytes, sequence);
             sequence += 1;
@@ -221,15 +221,15 @@ fn a_name_with_the_crc32_of_another_is_refused() {
     drop(first);
 }
 
-/// How far a callback has come.
+/// The progress of a callback.
 struct Heard {
-    /// One more than the sequence number it was last called with.
+    /// The sequence number of its last call plus one.
     next: Arc<AtomicU64>,
     _handle: Box<dyn Any>,
 }
 
 impl Heard {
-    /// Registers a callback that insists on the next message, as sent.
+    /// Registers a callback that expects the next message, undamaged.
     fn by(source: Box<dyn CallSource>, payload_bytes: u64) -> Self {
         let next = Arc::new(AtomicU64::new(0));
         let heard = Arc::clone(&next);
@@ -262,7 +262,7 @@ fn callbacks(stream: Stream) -> (Box<dyn Publisher>, Vec<Box<dyn CallSource>>) {
 /// Sources for another thread.
 struct Elsewhere(Vec<Box<dyn CallSource>>);
 
-// SAFETY: they are LibXR's, which are of no thread's own; the trait alone leaves that open.
+// SAFETY: LibXR's sources are not tied to a thread; only the trait does not promise that.
 unsafe impl Send for Elsewhere {}
 
 impl Elsewhere {
@@ -315,7 +315,7 @@ fn missing() -> Option<String> {
     driver().systems().remove(0).missing
 }
 
-/// Fewer of those that take long to check.
+/// Fewer messages if they take long to check.
 fn messages(payload_bytes: u64) -> u64 {
     if payload_bytes > 1 << 20 { 2 } else { 20 }
 }

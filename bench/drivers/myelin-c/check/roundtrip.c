@@ -1,12 +1,12 @@
-/* A round trip over libmyelin, written straight against myelin.h, without the kit and without the driver's
- * adaptor: what they are checked against.
+/* A round trip over libmyelin, written directly against myelin.h, without the kit and the driver's
+ * adaptor, which are compared with it.
  *
- *   roundtrip pong DOMAIN RUN PAYLOAD poll|block
- *   roundtrip ping DOMAIN RUN PAYLOAD poll|block [MESSAGES [WARMUP]]
+ *     roundtrip pong DOMAIN RUN PAYLOAD poll|block
+ *     roundtrip ping DOMAIN RUN PAYLOAD poll|block [MESSAGES [WARMUP]]
  *
- * Both print `ready` when matched. Ping then waits for a line on standard input, exchanges WARMUP and then
- * MESSAGES messages, and prints p50 and p99 of the whole round trip in nanoseconds (nearest rank). Pong ends
- * when ping says so, or when its standard input closes.
+ * Both print `ready` when matched. Ping then waits for a line on standard input, exchanges WARMUP
+ * and then MESSAGES messages, and prints p50 and p99 of the whole round trip in nanoseconds
+ * (nearest rank). Pong ends when ping tells it to, or when its standard input closes.
  */
 #include <inttypes.h>
 #include <poll.h>
@@ -113,7 +113,7 @@ static uint64_t nearest_rank(const uint64_t *sorted, size_t count, size_t percen
   return sorted[(count * percent + 99) / 100 - 1];
 }
 
-/* One message and its answer, of which the first `compared` bytes are compared. */
+/* Exchanges one message and its answer, and compares the first `compared` bytes. */
 static uint64_t exchange(const struct ends *ends, uint64_t *message, uint64_t number,
                          size_t compared)
 {

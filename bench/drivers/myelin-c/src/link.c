@@ -1,4 +1,5 @@
-/* The adaptor: one role of a round trip or of a stream, in C, in the form of the kit's table. */
+/* The adaptor: one role of a round trip or of a stream, in C, as the functions of the kit's table.
+ */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +17,7 @@ struct link {
   struct myelin_sample sample;
 };
 
-/* The library's messages say what to do themselves. */
+/* The library's messages already say what to do. */
 static int fail(void)
 {
   myelin_bench_error(myelin_error_message(), NULL);
@@ -89,7 +90,7 @@ static int open_ends(struct link *link, const struct myelin_bench_prepare *prepa
     status = open_publisher(link, node, prepare);
   if (status == 0 && (!prepare->one_way || !prepare->is_ping))
     status = open_subscriber(link, node, prepare);
-  (void)myelin_node_close(node); /* What was made of it goes on. */
+  (void)myelin_node_close(node); /* Its publishers and subscribers continue to work. */
   return status;
 }
 
@@ -151,8 +152,8 @@ static int publish(void *context, const void *message, size_t bytes)
   return 0;
 }
 
-/* As users do it: one call that waits and takes. Who polls is awake anyway, and is asked again until
- * until_ns: it reads no clock, as the driver in Rust does not. */
+/* As in user code, one call waits and takes. A polling end is awake anyway, and the kit calls again
+ * until until_ns. So it reads no clock, like the driver in Rust. */
 static int receive(void *context, uint64_t until_ns, const void **message, size_t *bytes)
 {
   struct link *link = context;

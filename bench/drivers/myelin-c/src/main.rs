@@ -1,4 +1,6 @@
-//! Driver of `myelin bench` for Myelin from C: `driver.c` is the beginning, with `main`.
+//! Driver of `myelin bench` for Myelin from C, in C. The program begins in `driver.c`, which has `main`
+//! and the table of systems; it uses `myelin.h` as an installed program does.
+//! Beside the driver `myelin` it shows the cost of the C binding.
 #![cfg_attr(not(test), no_main)]
 
 use myelin_bench_kit as _;

@@ -1,6 +1,6 @@
-/* The systems of Myelin from C and from C++: those of `bench/drivers/myelin` between processes, set as a
- * user has them who changes nothing. Loans of run-time size on a topic of bytes, best effort; copies of up
- * to 104 B, which are copied in any case.
+/* The systems of Myelin from C and from C++: those of `bench/drivers/myelin` between processes,
+ * with default settings. Loans of run-time size on a topic of bytes, best effort; messages of up to
+ * 104 B are published by copy, because the library copies them in any case.
  */
 #ifndef MYELIN_DRIVER_SYSTEMS_H
 #define MYELIN_DRIVER_SYSTEMS_H

@@ -20,7 +20,8 @@ fn messages_arrive_as_sent_from_c() {
     messages_arrive_as_sent(Path::new(EXECUTABLE), "c");
 }
 
-/// As in Rust: what is copied in any case is written into no loan, unless loans are what is measured.
+/// As in Rust: messages that are copied in any case are not written into loans, unless loans are
+/// measured.
 #[test]
 fn small_messages_are_published_by_copy() {
     let _alone = own_host::alone();

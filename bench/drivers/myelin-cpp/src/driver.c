@@ -1,10 +1,10 @@
-/* Driver of `myelin bench` for Myelin from C++, over `libmyelin.so` as an installed program has it: beside
- * `myelin.shm-*`, which is in Rust, it shows what this binding costs.
+/* Driver of `myelin bench` for Myelin from C++, over `libmyelin.so` like an installed program.
+ * Compared with `myelin.shm-*`, which is in Rust, it shows the cost of this binding.
  *
  *     driver.c   the systems
  *     link.cpp   the adaptor
  *
- * Without the library, MISSING is why.
+ * Without the library, MISSING says why.
  */
 #include "../../myelin-c/src/systems.h"
 

@@ -1,4 +1,5 @@
-// The adaptor: one role of a round trip or of a stream, in C++17, in the form of the kit's table.
+// The adaptor: one role of a round trip or of a stream, in C++17, as the functions of the kit's
+// table.
 #include <chrono>
 #include <memory>
 #include <new>
@@ -14,7 +15,7 @@ namespace {
 using Bytes = myelin::Bytes;
 using std::chrono::nanoseconds;
 
-/// What a call returned, where it stays, as on a user's stack: what is moved is copied.
+/// Keeps the result of a call, as on a user's stack: moving it copies it.
 template <class T> class Returned {
 public:
   Returned() = default;
@@ -37,8 +38,8 @@ private:
 };
 
 struct Link {
-  std::optional<myelin::Publisher<Bytes>> publisher;   // not of pong of a stream
-  std::optional<myelin::Subscriber<Bytes>> subscriber; // not of ping of a stream
+  std::optional<myelin::Publisher<Bytes>> publisher;   // none for pong of a stream
+  std::optional<myelin::Subscriber<Bytes>> subscriber; // none for ping of a stream
   Returned<myelin::Result<myelin::Loan<Bytes>>> loan;
   Returned<myelin::Result<std::optional<myelin::Sample<Bytes>>>> taken;
   bool polls = false;
@@ -46,7 +47,7 @@ struct Link {
 
 Link &of(void *context) { return *static_cast<Link *>(context); }
 
-// The library's messages say what to do themselves.
+// The library's messages already say what to do.
 int fail(const std::exception &error) {
   myelin_bench_error(error.what(), nullptr);
   return -1;
@@ -124,8 +125,8 @@ int publish(void *context, const void *message, std::size_t bytes) {
   return published ? 0 : fail(published.error());
 }
 
-// As users do it: one call that waits and takes. Who polls is awake anyway, and is asked again until
-// until_ns: it reads no clock, as the driver in Rust does not.
+// As in user code, one call waits and takes. A polling end is awake anyway, and the kit calls again
+// until until_ns. So it reads no clock, like the driver in Rust.
 int receive(void *context, std::uint64_t until_ns, const void **message, std::size_t *bytes) {
   Link &link = of(context);
   nanoseconds left = std::chrono::milliseconds(1);

@@ -1,5 +1,5 @@
-"""Driver of `myelin bench` for Myelin from Python: what `myelin.shm-*` is in Rust, with the means of the
-module `myelin`. `main.rs` runs it."""
+"""Driver of `myelin bench` for Myelin from Python: the systems of `myelin.shm-*`, implemented with
+the module `myelin`. `main.rs` runs it."""
 
 import json
 import os
@@ -13,7 +13,7 @@ class Link:
     """One role of a round trip, or of a stream."""
 
     def __init__(self, prepare):
-        # Ping and pong in lower case; a stream goes from ping to pong alone.
+        # The kit names the roles in lower case. A stream only goes from ping to pong.
         self.prepare, self.is_ping = prepare, prepare["role"] == "ping"
         self.is_one_way = prepare.get("workload", "roundtrip") != "roundtrip"
         self.publisher = self.subscriber = None
@@ -52,7 +52,7 @@ class Link:
         self.lent.publish()
 
     def take(self, until_ns):
-        # As users do it: one call that waits and takes.
+        # As in user code, one call waits and takes.
         sample = self.subscriber.receive(max(until_ns - myelin.now(), 0) * 1e-9)
         return None if sample is None else memoryview(sample)
 

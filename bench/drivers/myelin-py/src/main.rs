@@ -1,9 +1,9 @@
-//! Driver of `myelin bench` for Myelin from Python: `driver.py`, which this program has within it and runs.
-//! Without Python or its modules it says what to do.
+//! Driver of `myelin bench` for Myelin from Python: contains `driver.py` and runs it. Without
+//! Python or its modules it says what to do.
 //!
-//! The interpreter is `python3`, or what `MYELIN_PYTHON` names. The modules `myelin` and `myelin_bench_kit`
-//! are those that `scripts/python driver` has put into the folder `python` beside this program; without it,
-//! those that are installed.
+//! The interpreter is `python3`, unless `MYELIN_PYTHON` names another. The modules `myelin` and
+//! `myelin_bench_kit` come from the folder `python` beside this program, where
+//! `scripts/python driver` puts them; without that folder the installed ones are used.
 
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use myelin_bench_kit::protocol::{Prepare, System};
 use myelin_bench_kit::{Driver, Error, RoundTrip};
 
 fn main() -> ExitCode {
-    // A process that measures need not look first.
+    // A measuring process need not check this.
     let describes = std::env::args_os().nth(1).is_some_and(|verb| verb == "describe");
     if let Some(missing) = describes.then(missing).flatten() {
         return myelin_bench_kit::main(&Missing(missing));
@@ -62,7 +62,7 @@ fn missing() -> Option<String> {
     Some(format!("{}: {said}: scripts/python driver{release} installs it", interpreter.display()))
 }
 
-/// The driver where it cannot run.
+/// The driver if it cannot run.
 struct Missing(String);
 
 impl Driver for Missing {

@@ -1,5 +1,5 @@
-/* Preloaded into a program, counts the bytes of its large copies, whoever asks for them, and writes their sum
- * into the file that COPIES names when the program ends. */
+/* Preloaded into a program, counts the bytes of its large copies, from any caller. When the program
+ * ends, it writes their sum into the file named by COPIES. */
 #define _GNU_SOURCE
 #include <stdatomic.h>
 #include <stdio.h>

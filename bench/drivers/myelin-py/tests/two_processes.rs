@@ -22,8 +22,9 @@ fn messages_arrive_as_sent_from_python() {
     messages_arrive_as_sent(Path::new(EXECUTABLE), "py");
 }
 
-/// Frames go from Python to C++ and back. Ping writes each into a loan, and pong what it has taken into
-/// another: so each copies as many bytes as there are in the frames, and nobody copies more.
+/// Frames go from Python to C++ and back. Ping writes each frame into a loan, and pong copies what
+/// it has taken into another loan. So each copies the bytes of the frames once, and nothing else
+/// copies any.
 #[test]
 fn frames_from_python_to_cpp_and_back_are_copied_by_their_users_alone() {
     let _alone = own_host::alone();
@@ -69,7 +70,7 @@ fn frames_from_python_to_cpp_and_back_are_copied_by_their_users_alone() {
     }
 }
 
-/// The library that counts; `None`, with a line that says so, without a C compiler.
+/// The counting library; `None`, with a message, without a C compiler.
 fn count_of_copies(folder: &Path) -> Option<PathBuf> {
     let library = folder.join("copies.so");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/copies.c");
@@ -94,7 +95,7 @@ fn without_python_or_its_modules_it_says_what_to_do() {
             "/nowhere/python3",
             "no /nowhere/python3 (No such file or directory (os error 2)): apt-get install",
         ),
-        // One without modules.
+        // An interpreter without modules.
         ("false", "false: ended without a word: scripts/python driver installs it"),
     ] {
         let output = Command::new(EXECUTABLE).arg("describe").env("MYELIN_PYTHON", python).output();

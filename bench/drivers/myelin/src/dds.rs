@@ -1,8 +1,8 @@
-//! `myelin.dds`: the route to other hosts. On one host each process
-//! keeps its sockets in a folder of its own, so that they are two hosts to the library.
+//! `myelin.dds`: the route to other hosts. On one host each process keeps its sockets in its own
+//! folder, so that the library sees two hosts.
 //!
-//! Round trips are reliable, as those of the other systems over UDP are: of a best-effort sample of
-//! several megabytes some fragment is always lost. Streams are as their scenario says.
+//! Round trips are reliable, like those of the other systems over UDP: a best-effort sample of
+//! several megabytes always loses some fragment. Streams follow their scenario.
 
 use std::os::fd::IntoRawFd;
 use std::path::PathBuf;
@@ -20,7 +20,7 @@ use crate::{loans, stream, topic, unmatched};
 /// The system's name.
 pub const NAME: &str = "myelin.dds";
 
-/// What it is.
+/// Its description.
 pub fn system() -> System {
     System {
         name: NAME.into(),
@@ -45,14 +45,14 @@ pub fn system() -> System {
     }
 }
 
-/// Why CycloneDDS cannot be used. A process that measures asks for the systems too: it does not load
-/// what it may not need.
+/// Why CycloneDDS cannot be used. A measuring process asks for the systems, too; it does not load a
+/// library that it may not need.
 fn missing() -> Option<String> {
     let describes = std::env::args().nth(1).is_some_and(|verb| verb == "describe");
     describes.then(myelin_dds::load)?.err().map(|error| error.to_string())
 }
 
-/// One side of a round trip.
+/// Opens one side of a round trip.
 pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
     let (ours, theirs) = match prepare.role {
         Role::Ping => ("ping", "pong"),
@@ -71,7 +71,7 @@ pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
     Ok(Box::new(Link::new(publisher, Taker::new(subscriber, Wait::Block))))
 }
 
-/// One role of a stream.
+/// Opens one role of a stream.
 pub fn open_stream(prepare: &Prepare) -> Result<Stream, Error> {
     let limit = Duration::from_nanos(prepare.match_timeout_ns);
     let node = node(prepare)?;
@@ -99,11 +99,11 @@ fn node(prepare: &Prepare) -> Result<Node, Error> {
     node.network(true).lease(LEASE).threads(threads()).open().map_err(said)
 }
 
-/// A tuned process has a realtime policy, which CycloneDDS's own threads inherit where it is used directly.
-/// Of a node's one says so.
+/// Settings of the node's threads. A tuned process has a realtime policy. CycloneDDS's own threads
+/// inherit it if CycloneDDS is used directly, but a node must request it for its threads.
 fn threads() -> Threads {
     let mut parameters = libc::sched_param { sched_priority: 0 };
-    // SAFETY: 0 is this thread; the kernel writes where it is told to.
+    // SAFETY: 0 is this thread; the kernel writes to valid parameters.
     let (policy, read) =
         unsafe { (libc::sched_getscheduler(0), libc::sched_getparam(0, &mut parameters)) };
     let policy = match policy & !libc::SCHED_RESET_ON_FORK {
@@ -113,21 +113,21 @@ fn threads() -> Threads {
     Threads { policy, ..Threads::default() }
 }
 
-/// A folder of this process's own in the run's folder, by a name short enough for a socket in it:
-/// nobody else has to find that.
+/// A private folder of this process in the run's folder, with a name short enough for a socket in
+/// it. No other process needs to find it.
 fn own_folder(prepare: &Prepare) -> Result<PathBuf, Error> {
     let path = prepare.directory.join(format!("{:?}-{}", prepare.role, prepare.index));
     let opened = std::fs::create_dir_all(&path).and_then(|()| std::fs::File::open(&path));
     let folder = opened.map_err(|error| Error::new(format!("{}: {error}", path.display())))?;
-    // Open until the process ends.
+    // Stays open until the process ends.
     Ok(PathBuf::from(format!("/proc/self/fd/{}", folder.into_raw_fd())))
 }
 
-/// DDS's messages are of less than 4 GiB; a link carries this in some seconds.
+/// Messages of DDS have less than 4 GiB; a link carries this much in a few seconds.
 const PAYLOAD_BYTES_MAX: u64 = 1 << 30;
-/// CycloneDDS's: longer than the cuts of scenarios, as that of the other systems over DDS.
+/// CycloneDDS's lease: longer than the cuts of scenarios, like that of the other systems over DDS.
 const LEASE: Duration = Duration::from_secs(10);
-/// Samples that a reliable round trip keeps, as the other systems over DDS.
+/// Samples kept in a reliable round trip, as in the other systems over DDS.
 const ROUNDTRIP_DEPTH: u32 = 16;
-/// Without multicast that many processes of a host find each other (`myelin-dds`).
+/// Without multicast this many processes of a host find each other (`myelin-dds`).
 const PEERS_MAX: u32 = 15;

@@ -1,4 +1,4 @@
-//! A topic's ends as the kit wants them, over the API that users have.
+//! A topic's ends with the kit's interfaces, over the public API.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ pub struct LoanPublisher {
 }
 
 impl LoanPublisher {
-    /// Around a publisher; `loans`: as long as messages are written into loans.
+    /// A publisher; with `loans` messages are written into loans.
     pub fn new(publisher: myelin::Publisher<[u8]>, loans: bool) -> Self {
         LoanPublisher { loan: None, publisher: Box::new(publisher), loans }
     }
@@ -27,8 +27,8 @@ impl Publisher for LoanPublisher {
 
     #[inline]
     fn loan(&mut self, len: usize) -> Result<&mut [u8], Error> {
-        // SAFETY: the publisher lives in a box of its own that is neither moved out of nor dropped
-        // before the loan: `publish_loan` takes it, and fields are dropped in order.
+        // SAFETY: the publisher lives in its own box, which is neither moved out of nor dropped
+        // before the loan: `publish_loan` takes the loan, and fields are dropped in order.
         let publisher = unsafe { &*std::ptr::from_ref(&*self.publisher) };
         let loan = self.loan.insert(publisher.loan(len).map_err(said)?);
         Ok(&mut loan[..])
@@ -54,7 +54,7 @@ pub struct Taker {
 }
 
 impl Taker {
-    /// Around a subscriber, which waits so from now on.
+    /// A subscriber, set to this way of waiting.
     pub fn new(mut subscriber: myelin::Subscriber<[u8]>, wait: Wait) -> Self {
         subscriber.set_wait(wait);
         Taker { subscriber, sample: SampleBuffer::new(), polls: wait == Wait::Poll }
@@ -65,13 +65,13 @@ impl Taker {
         &self.subscriber
     }
 
-    /// Takes the next sample, if there is one, and holds it.
+    /// Takes the next sample, if there is one, and keeps it.
     #[inline]
     pub fn take_and_hold(&mut self) -> Result<bool, Error> {
         self.subscriber.take_into(&mut self.sample).map(|sample| sample.is_some()).map_err(said)
     }
 
-    /// The sample it holds.
+    /// The kept sample.
     #[inline]
     pub fn held(&self) -> Option<&[u8]> {
         self.sample.sample().map(|sample| &sample[..])
@@ -81,7 +81,7 @@ impl Taker {
 impl Subscriber for Taker {
     #[inline]
     fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
-        // Who polls reads no clock as long as the sample comes soon.
+        // A polling end reads no clock if the sample arrives soon.
         if self.polls && self.subscriber.wait(SOON).map_err(said)? {
             return Ok(Some(true));
         }
@@ -100,12 +100,12 @@ impl Subscriber for Taker {
     }
 }
 
-/// The time until then.
+/// The time until `until_ns`.
 pub fn left(until_ns: u64) -> Duration {
     Duration::from_nanos(until_ns.saturating_sub(clock::monotonic_ns()))
 }
 
-/// The library's errors say what to do themselves.
+/// Converts an error of the library, whose messages already say what to do.
 #[cold]
 pub fn said(error: myelin::Error) -> Error {
     Error::new(error.to_string())

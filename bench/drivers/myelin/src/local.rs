@@ -1,4 +1,5 @@
-//! `myelin.local-callback`: publisher and subscribers in one process. All that this driver knows of callbacks is here.
+//! `myelin.local-callback`: publisher and subscribers in one process. All code of this driver for
+//! callbacks is here.
 
 use std::any::Any;
 use std::time::Duration;
@@ -13,7 +14,7 @@ use crate::{loans, node, topic, unmatched};
 /// The system's name.
 pub const NAME: &str = "myelin.local-callback";
 
-/// What it is.
+/// Its description.
 pub fn system() -> System {
     System {
         name: NAME.into(),
@@ -33,7 +34,7 @@ pub fn system() -> System {
     }
 }
 
-/// A publisher and `prepare.subscribers` subscribers to be given functions.
+/// A publisher, and `prepare.subscribers` subscribers for functions.
 pub fn open(prepare: &Prepare) -> Result<Stream, Error> {
     let limit = Duration::from_nanos(prepare.match_timeout_ns);
     let topic = topic(&node(prepare)?, prepare, "local");

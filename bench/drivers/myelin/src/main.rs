@@ -1,15 +1,15 @@
-//! `myelin-driver-myelin`: Myelin's shared-memory route, waiting in several ways, within one process
-//! by callback and by a waiting thread, and the route to other hosts.
+//! `myelin-driver-myelin`: Myelin's shared-memory route with several ways to wait, callbacks and a
+//! waiting thread within one process, and the route to other hosts.
 //!
-//! Everything is as a user has it who changes nothing, over the API that users have: loans of run-time
-//! size on a topic of bytes, best effort; copies for messages of up to 104 B, which are copied in any
-//! case. Streams have the depth and the reliability of their scenario; a reliable publisher gives up when
-//! a subscriber has taken nothing for as long as an answer may take (`block_max`).
+//! The driver uses the public API with default settings: loans of run-time size on a topic of
+//! bytes, best effort. Messages of up to 104 B are published by copy, because the library copies
+//! them in any case. Streams have the depth and the reliability of their scenario; a reliable
+//! publisher gives up if a subscriber takes nothing for the reply timeout (`block_max`).
 //!
-//! Limits: a subscriber is matched with up to 256 publishers, a publisher with up to 1,024
-//! subscribers. The library waits for one topic at a time, or by a file descriptor for each; so
-//! several topics are for the systems that sleep (by epoll) and that poll (one after the other).
-//! `docs/explanation/shared-memory.md` says what happens inside.
+//! Limits: a subscriber matches up to 256 publishers, a publisher up to 1,024 subscribers. The
+//! library waits for one topic at a time, or by a file descriptor for each. So only the systems
+//! that sleep (by epoll) and that poll (one after the other) support several topics.
+//! `docs/explanation/shared-memory.md` explains the internals.
 //!
 //! ```text
 //! main.rs     the systems between processes; round trips and publish
@@ -17,7 +17,7 @@
 //! topics.rs   the ends of streams of several topics
 //! local.rs    callbacks in one process
 //! dds.rs      to another host
-//! link.rs     publisher and subscriber as the kit wants them
+//! link.rs     publisher and subscriber with the kit's interfaces
 //! ```
 
 mod dds;
@@ -44,7 +44,7 @@ fn main() -> ExitCode {
 
 struct Myelin;
 
-/// A system: its name, how its subscriber waits, and what that is.
+/// A system: its name, how its subscriber waits, and its description.
 struct Kind {
     name: &'static str,
     about: &'static str,
@@ -215,12 +215,13 @@ fn node(prepare: &Prepare) -> Result<Node, Error> {
     node.open().map_err(said)
 }
 
-/// One topic a direction, of this run alone.
+/// The topic of one direction; only this run uses it.
 fn topic(node: &Node, prepare: &Prepare, direction: &str) -> Topic<[u8]> {
     node.topic(&format!("bench/{}/{direction}", prepare.run))
 }
 
-/// Whether to write into loans: not what is copied in any case, unless loans are what is measured.
+/// Whether to write into loans. Messages that are copied in any case are not written into loans,
+/// unless loans are measured.
 fn loans(prepare: &Prepare) -> bool {
     let bytes = message::HEADER_BYTES as u64 + prepare.payload_bytes;
     bytes > INLINE_BYTES_MAX as u64 || prepare.touch == Touch::Header

@@ -13,7 +13,7 @@ use crate::link::{LoanPublisher, Taker, said};
 use crate::topics::{PublishedTopics, TakenTopics};
 use crate::{loans, node, topic, unmatched};
 
-/// What streams can be.
+/// What streams support.
 pub fn offered(topology: Topology) -> Streams {
     let reliability = vec![Reliability::BestEffort, Reliability::Reliable];
     let alone = Streams { reliability, ..Streams::default() };
@@ -37,7 +37,8 @@ pub fn open(prepare: &Prepare, wait: Wait) -> Result<Stream, Error> {
     if prepare.role == Role::Ping {
         let open = |topic: Topic<[u8]>| topic.publisher().map_err(said);
         let publishers = topics.map(open).collect::<Result<Vec<_>, _>>()?;
-        // In a thousand topics each has its turn once a second: the warm-up alone does not do it.
+        // A publisher of a thousand topics is used once a second, so the warm-up does not reach all
+        // of them.
         let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
         for publisher in &publishers {
             publisher.reserve(RESERVED, message_bytes).map_err(said)?;
@@ -88,7 +89,7 @@ fn topic_of(node: &Node, prepare: &Prepare, index: u32) -> Topic<[u8]> {
     with_qos(topic, prepare)
 }
 
-/// The depth and the reliability of the scenario.
+/// A topic with the depth and the reliability of the scenario.
 pub fn with_qos(topic: Topic<[u8]>, prepare: &Prepare) -> Topic<[u8]> {
     let topic = topic.depth(prepare.depth);
     match prepare.reliability {
@@ -99,7 +100,7 @@ pub fn with_qos(topic: Topic<[u8]>, prepare: &Prepare) -> Topic<[u8]> {
     }
 }
 
-/// For as many publishers as there are.
+/// A subscriber for the run's number of publishers.
 pub fn subscriber(
     topic: &Topic<[u8]>,
     prepare: &Prepare,
@@ -109,8 +110,8 @@ pub fn subscriber(
     builder.open().map_err(said)
 }
 
-/// One that is written, one that is read, one that has just been read.
+/// One sample being written, one being read, one just read.
 const RESERVED: u32 = 3;
-/// Tried with so many. The time to match grows with the square: 0.2 s for 100, 8 s for 1,000 in a
-/// debug build on a busy machine.
+/// Tested with this number. The time to match grows with the square: 0.2 s for 100, 8 s for 1,000
+/// in a debug build on a busy machine.
 const TOPICS_MAX: u32 = 1000;

@@ -14,7 +14,7 @@ pub struct PublishedTopics {
 }
 
 impl PublishedTopics {
-    /// Topic n is that of publisher n.
+    /// Publisher n belongs to topic n.
     pub fn new(publishers: Vec<LoanPublisher>) -> Self {
         PublishedTopics { publishers, selected: 0 }
     }
@@ -52,12 +52,12 @@ pub struct TakenTopics {
     set: WaitSet,
     /// Topics that may have samples.
     pending: VecDeque<usize>,
-    /// The one taken from last.
+    /// The topic of the last take.
     at: usize,
 }
 
 impl TakenTopics {
-    /// Around one taker for each topic.
+    /// Subscribers of all topics, one taker for each.
     pub fn new(node: &Node, takers: Vec<Taker>, wait: Wait) -> Result<Self, Error> {
         let set = node.wait_set().map_err(said)?;
         set.set_wait(wait);
@@ -74,7 +74,7 @@ impl Subscriber for TakenTopics {
     fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
         if self.pending.is_empty() {
             let ready = self.set.wait(left(until_ns)).map_err(said)?;
-            // Topic n was added n-th.
+            // Keys are in the order of adding, so key n is topic n.
             self.pending.extend(ready.iter().map(|key| key.index()));
         }
         Ok(Some(!self.pending.is_empty()))

@@ -1,5 +1,5 @@
-//! The floor of every callback: publishing is a call of the receivers' functions, one after the
-//! other, in the publishing thread. Nothing is copied, queued or locked.
+//! The floor of all callbacks: publishing calls the receivers' functions, one after the other, in
+//! the publishing thread. Nothing is copied, queued or locked.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use myelin_bench_kit::{Call, CallSource, Error, Publisher, Receiver, Stream};
 
-/// A publisher and `receivers` functions to be set.
+/// A publisher, and `receivers` subscribers for functions.
 pub fn open(receivers: u32) -> Stream {
     let slots: Vec<Slot> = (0..receivers).map(|_| Slot::default()).collect();
     let source = |slot: &Slot| Receiver::Calls(Box::new(Source(Rc::clone(slot))));
@@ -15,7 +15,7 @@ pub fn open(receivers: u32) -> Stream {
     Stream::one_process(Box::new(Caller(slots)), sources)
 }
 
-/// A receiver's function once it is set; everything is in one thread.
+/// A receiver's function, once it is set; all of it is in one thread.
 type Slot = Rc<RefCell<Option<Call>>>;
 
 struct Caller(Vec<Slot>);

@@ -1,17 +1,17 @@
 //! UNIX datagram sockets and UDP, over the loopback interface or to another host. Each direction
-//! has a pair of sockets of its own, so that what flows back (credits) never meets messages.
+//! has its own pair of sockets, so that credits, which flow back, never mix with messages.
 //!
 //! ```text
 //! small message   message                               up to FRAGMENT_BYTES: the bare datagram
 //! large message   number(4) index(4) part │ number …    parts of FRAGMENT_BYTES, the last shorter
 //! credit          number(4) index(4)                    `index` parts of message `number` are read
 //! ```
-//! A UNIX socket blocks its writer while the reader's queue is full. UDP drops instead, so after
-//! each *burst* of parts, as many as surely fit into the socket's buffer, the writer waits for a
-//! credit. A message of one burst or less needs none. Numbers tell the parts of a message that was
-//! given up from those of the next.
+//! A UNIX socket blocks its writer while the reader's queue is full. UDP drops datagrams instead.
+//! So after each *burst* of parts (as many as certainly fit into the socket's buffer) the writer
+//! waits for a credit. A message of one burst or less needs none. The number distinguishes the
+//! parts of an abandoned message from those of the next one.
 //!
-//! While the way to the other host is interrupted, what is sent is lost like any datagram.
+//! While the network to the other host is interrupted, messages are lost like any datagram.
 //!
 //! Happens-before: the kernel orders a send before the receive that returns its bytes.
 
@@ -49,9 +49,9 @@ pub fn udp() -> Result<[Ends; 2], Error> {
     })
 }
 
-/// As [`udp`], to the other host: this side's ends.
+/// Like [`udp`], to the other host: this side's ends.
 pub fn udp_across(way: &Way<'_>) -> Result<Ends, Error> {
-    // Each socket has a port of its own, also where both sides are one host.
+    // Each socket has a different port, even if both sides are on one host.
     let (ours, theirs) = match way.role {
         Role::Ping => ([1, 2], [3, 4]),
         _ => ([3, 4], [1, 2]),
@@ -85,7 +85,7 @@ fn prepare_socket(socket: &OwnedFd) -> Result<(), Error> {
     limit::limit_reads(socket, limit::SLICE_NS_MAX)
 }
 
-/// As far as this process may; the burst adapts to what was granted.
+/// Enlarges the buffers as far as this process may; the burst adapts to the actual size.
 fn enlarge_buffers(socket: &OwnedFd) -> Result<(), Error> {
     if sockopt::set_socket_recv_buffer_size_force(socket, BUFFER_BYTES).is_err() {
         sockopt::set_socket_recv_buffer_size(socket, BUFFER_BYTES).map_err(std::io::Error::from)?;
@@ -96,20 +96,20 @@ fn enlarge_buffers(socket: &OwnedFd) -> Result<(), Error> {
     Ok(())
 }
 
-/// Parts that this side's `socket` allows to be under way at once.
+/// Number of parts that may be on their way at once, for this side's `socket`.
 pub fn burst(socket: impl AsFd, is_across: bool) -> Result<u32, Error> {
     let unix = rustix::net::AddressFamily::UNIX;
     if sockopt::socket_domain(&socket).map_err(std::io::Error::from)? == unix {
         return Ok(u32::MAX);
     }
     let granted = sockopt::socket_recv_buffer_size(socket).map_err(std::io::Error::from)?;
-    // The kernel counts its own overhead against the buffer: on one host at most as much again, of
-    // a part that comes in packets up to a page for each.
+    // The kernel counts its overhead against the buffer. On one host that is at most the same size
+    // again; a part that arrives in packets takes up to a page for each packet.
     let (times, max) = if is_across { (4, BURST_ACROSS_MAX) } else { (2, u32::MAX) };
     Ok(u32::try_from(granted / (times * FRAGMENT_BYTES)).unwrap_or(u32::MAX).clamp(1, max))
 }
 
-/// Which part of which message.
+/// Identifies a part of a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Part {
     number: u32,
@@ -142,13 +142,13 @@ pub struct DatagramPublisher {
 }
 
 impl DatagramPublisher {
-    /// Sends to `fd`, `burst` parts at a time; gives a message up when the other side has not read
+    /// Sends to `fd`, `burst` parts at a time; abandons a message if the other side does not read
     /// for `patience_ns`.
     pub fn new(fd: OwnedFd, peer: &Rc<Peer>, patience_ns: u64, burst: u32) -> Self {
         DatagramPublisher { fd, peer: Rc::clone(peer), patience_ns, burst, number: 0 }
     }
 
-    /// False if the part was given up.
+    /// Sends a part; false if it was abandoned.
     fn send(&self, part: Part, heading_bytes: usize, bytes: &[u8]) -> Result<bool, Error> {
         let heading = part.to_bytes();
         let datagram = [IoSlice::new(&heading[..heading_bytes]), IoSlice::new(bytes)];
@@ -164,14 +164,14 @@ impl DatagramPublisher {
         }
     }
 
-    /// Waits until the reader has read what comes before `part`; false if it does not.
+    /// Waits until the reader has read the parts before `part`; false if it does not.
     fn await_credit(&self, part: Part) -> Result<bool, Error> {
         let mut patience = Patience::new(self.patience_ns);
         let mut credit = [0; PART_BYTES];
         loop {
             match rustix::io::read(&self.fd, &mut credit) {
                 Ok(PART_BYTES) if Part::from_bytes(credit) == part => return Ok(true),
-                Ok(_) => {} // for a message that was given up
+                Ok(_) => {} // for an abandoned message
                 Err(Errno::INTR | Errno::AGAIN) if patience.has_run_out() => return Ok(false),
                 Err(Errno::INTR | Errno::AGAIN) => {}
                 Err(error) if is_interrupted(error) => return Ok(false),
@@ -215,9 +215,9 @@ pub struct DatagramSubscriber {
     peer: Rc<Peer>,
     limit: TimeLimit,
     burst: u32,
-    /// The message being put together, and one byte to find out that a datagram is too long.
+    /// The message being assembled, plus one byte, which detects a datagram that is too long.
     buffer: Vec<u8>,
-    /// The part that comes next.
+    /// The next expected part.
     next: Part,
 }
 
@@ -239,7 +239,7 @@ impl DatagramSubscriber {
         at..self.message_bytes().min(at + FRAGMENT_BYTES)
     }
 
-    /// Reads one datagram to where the next part belongs; says which part it was.
+    /// Reads one datagram to the position of the next part; returns which part it was.
     fn read(&mut self) -> rustix::io::Result<Option<Part>> {
         let heading_bytes = heading_bytes(self.message_bytes());
         let place = self.place(self.next.index);
@@ -256,7 +256,7 @@ impl DatagramSubscriber {
         let follows = part == self.next;
         let belongs = if first { self.place(0) } else { place.clone() };
         if !(first || follows) || read != heading_bytes + belongs.len() {
-            self.next.index = 0; // what has come so far belongs to a message given up
+            self.next.index = 0; // the earlier parts belong to an abandoned message
             return Ok(None);
         }
         if first && !follows {
@@ -265,13 +265,13 @@ impl DatagramSubscriber {
         Ok(Some(part))
     }
 
-    /// Gives credit if the writer waits for it; true if the message is complete.
+    /// Sends a credit if the writer waits for it; true if the message is complete.
     fn advance(&mut self, part: Part) -> bool {
         let complete = self.place(part.index).end == self.message_bytes();
         let index = if complete { 0 } else { part.index + 1 };
         self.next = Part { number: part.number, index };
         if !complete && index.is_multiple_of(self.burst) {
-            // A credit that cannot be sent ends the message, which the writer will notice.
+            // Without the credit the writer abandons the message.
             let _ = rustix::io::write(&self.fd, &self.next.to_bytes());
         }
         complete
@@ -307,7 +307,7 @@ impl Subscriber for DatagramSubscriber {
     }
 }
 
-/// Whether there is no way to the other host now.
+/// Whether the other host is unreachable at the moment.
 fn is_interrupted(error: Errno) -> bool {
     matches!(error, Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN)
 }
@@ -315,10 +315,10 @@ fn is_interrupted(error: Errno) -> bool {
 /// Bytes of a message in one datagram: below the 65 507 that UDP over IPv4 can carry.
 pub const FRAGMENT_BYTES: usize = 65_000;
 const PART_BYTES: usize = 8;
-/// The queue in front of a network interface holds 1000 packets; a part is 44 of 1500 B.
+/// The queue in front of a network interface holds 1000 packets; a part is 44 packets of 1500 B.
 const BURST_ACROSS_MAX: u32 = 16;
-/// Across hosts parts get lost, and with them credits: a message is given up after so long, 0.13 s.
-/// At 100 Mbit/s a burst takes 0.09 s.
+/// Across hosts parts can be lost, and credits with them: a message is abandoned after this time,
+/// 0.13 s. At 100 Mbit/s a burst takes 0.09 s.
 const CREDIT_ACROSS_NS: u64 = 1 << 27;
 const BUFFER_BYTES: usize = 4 * 1024 * 1024;
 
@@ -327,7 +327,7 @@ mod tests {
     use super::*;
     use std::os::unix::net::UnixStream;
 
-    /// As with a buffer for one part.
+    /// The burst for a buffer of one part.
     const TINY: u32 = 1;
 
     #[test]
@@ -337,7 +337,7 @@ mod tests {
         let (ping, pong) = UnixStream::pair().unwrap();
         let ping = Rc::new(Peer::of_ping(ping));
         let mut publisher = DatagramPublisher::new(pings.remove(1), &ping, 0, TINY);
-        // Nobody gives credit for the first part, so the others are never sent.
+        // Nobody sends a credit for the first part, so the others are never sent.
         publisher.publish(&vec![1; bytes]).unwrap();
         publisher.patience_ns = u64::MAX;
         let reading = std::thread::spawn(move || {

@@ -1,8 +1,8 @@
-//! Waits in `read(2)` on an eventfd that counts the messages passed.
+//! Waits in `read(2)` on an eventfd that counts the passed messages.
 //!
 //! Happens-before: the release that passes the turn pairs with the acquire that sees it. The turn
-//! is passed before the eventfd is written, and the write happens before the read that it ends, so
-//! a reader that comes back from its read always finds its message.
+//! is passed before the eventfd is written, and the write happens before the read that it wakes. So
+//! a reader whose read returns always finds its message.
 
 use std::os::fd::OwnedFd;
 
@@ -38,9 +38,9 @@ impl Wake for Ring {
 
 /// Takes one from the eventfd for each message.
 pub struct Listen {
-    /// Rung by the other side.
+    /// Written by the other side.
     pub eventfd: OwnedFd,
-    /// Ends the read in time.
+    /// Limits the time of the read.
     pub limit: TimeLimit,
 }
 

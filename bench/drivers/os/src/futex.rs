@@ -15,7 +15,7 @@ use crate::handover::Turn;
 use crate::slots::{Wait, Wake};
 use crate::spin;
 
-/// One system call for each message on either side, whether or not it is needed.
+/// Makes one system call for each message on either side, whether or not it is needed.
 pub struct Futex;
 
 impl Wake for Futex {
@@ -39,7 +39,7 @@ impl Wait for Futex {
     }
 }
 
-/// Spins for [`SPIN_NS`], then sleeps; wakes only a reader that sleeps.
+/// Spins for [`SPIN_NS`], then sleeps; wakes only a sleeping reader.
 pub struct SpinFutex;
 
 impl Wake for SpinFutex {
@@ -75,7 +75,7 @@ fn wait_asleep(turn: &Turn, count: u32, until_ns: u64) -> Result<bool, Error> {
     Ok(true)
 }
 
-/// Sleeps while the word in memory is `word`; false once `CLOCK_MONOTONIC` reads `until_ns`.
+/// Sleeps while the futex contains `word`; false once `CLOCK_MONOTONIC` reads `until_ns`.
 fn sleep(futex: &AtomicU32, word: u32, until_ns: u64) -> Result<bool, Error> {
     let until = Timespec {
         tv_sec: (until_ns / 1_000_000_000) as i64,
@@ -95,6 +95,6 @@ fn wake(futex: &AtomicU32) -> Result<(), Error> {
     }
 }
 
-/// How long [`SpinFutex`] spins: about what it costs to sleep and be woken where cores halt.
+/// How long [`SpinFutex`] spins: about the time to sleep and be woken on cores that halt.
 const SPIN_NS: u64 = 50_000;
 const LOOKS_PER_CLOCK_READ: u32 = 128;

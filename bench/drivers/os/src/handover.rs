@@ -1,25 +1,25 @@
-//! The word with which a slot of shared memory changes hands, model-checked with loom.
+//! The word that hands over a slot of shared memory, model-checked with loom.
 //!
 //! ```text
-//! Turn: count(31) │ asleep(1)      the writer passes message `count`; the reader alone sets asleep
+//! Turn: count(31) │ asleep(1)      the writer passes message `count`; only the reader sets asleep
 //! ```
-//! The writer fills the slot and passes it; the reader sees the count it waits for and owns the
-//! bytes until it says that it has released them, which travels elsewhere (see `slots`). Before it
-//! sleeps the reader sets `asleep` in the very word the writer is about to change: either the
-//! writer's swap finds the bit and wakes, or the reader's compare-exchange finds the message and
-//! stays up. There is no third order, hence no wake-up to lose and no fence to pay for.
+//! The writer fills the slot and passes it. The reader sees the expected count and owns the bytes
+//! until it reports that it has released them, by other means (see `slots`). Before it sleeps, the
+//! reader sets `asleep` in the word that the writer is about to change. So either the writer's swap
+//! finds the bit and wakes the reader, or the reader's compare-exchange finds the message and the
+//! reader stays awake. There is no third order, so no wake-up is lost and no fence is needed.
 
 #[cfg(loom)]
 use loom::sync::atomic::{AtomicU32, Ordering};
 #[cfg(not(loom))]
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// See the module. All zero before the first message, whose count is 1.
+/// The turn of a slot; see the module. All zero before the first message, whose count is 1.
 #[repr(transparent)]
 pub struct Turn(AtomicU32);
 
 impl Turn {
-    /// Whether message `count` has been passed; if so, its bytes are the reader's.
+    /// Whether message `count` has been passed; if so, its bytes belong to the reader.
     #[inline(always)]
     pub fn has_come(&self, count: u32) -> bool {
         // ORDER: acquire pairs with the release in `pass` and `pass_and_look`; makes the message's
@@ -27,7 +27,7 @@ impl Turn {
         is_passed(self.0.load(Ordering::Acquire), count)
     }
 
-    /// Passes message `count` to a reader that never sleeps, or that is woken every time.
+    /// Passes message `count` to a reader that never sleeps, or that is always woken.
     #[cfg(not(loom))]
     #[inline(always)]
     pub fn pass(&self, count: u32) {
@@ -38,16 +38,16 @@ impl Turn {
     /// Passes message `count`; true if the reader sleeps, or is about to, and must be woken.
     #[inline(always)]
     pub fn pass_and_look(&self, count: u32) -> bool {
-        // ORDER: release as in `pass`. Seeing `asleep` orders nothing else, so nothing to acquire;
-        // that it is seen at all follows from both sides modifying one word.
+        // ORDER: release as in `pass`. Seeing `asleep` orders nothing else, so no acquire is
+        // needed; it is seen for certain because both sides modify one word.
         self.0.swap(count << 1, Ordering::Release) & ASLEEP != 0
     }
 
-    /// The reader says that it will sleep. The word to sleep on, which changes when message `count`
-    /// comes; `None` if it has come already.
+    /// Announces that the reader will sleep. Returns the word to sleep on, which changes when
+    /// message `count` arrives; `None` if it has arrived already.
     pub fn fall_asleep(&self, count: u32) -> Option<u32> {
-        // ORDER: Acquire as in `has_come`, here and in both cases of the exchange, for when the
-        // message has come. Setting the bit publishes nothing.
+        // ORDER: Acquire as in `has_come`, here and in both cases of the exchange, for the case
+        // that the message has arrived. Setting the bit publishes nothing.
         let seen = self.0.load(Ordering::Acquire);
         if is_passed(seen, count) {
             return None;
@@ -55,13 +55,13 @@ impl Turn {
         let asleep = seen | ASLEEP;
         let found = self.0.compare_exchange(seen, asleep, Ordering::Acquire, Ordering::Acquire);
         let (Ok(word) | Err(word)) = found;
-        // Had the word changed to anything but the message, the kernel would refuse to sleep on
-        // `asleep` and the caller would come round again.
+        // If the word changes otherwise, the kernel refuses to sleep on `asleep`, and the caller
+        // tries again.
         (!is_passed(word, count)).then_some(asleep)
     }
 
-    /// A word that is in memory as long as message `count` has not come, and surely not once it
-    /// has: what to ask the kernel to sleep on without having looked.
+    /// A word to sleep on without having looked: it is in memory as long as message `count` has not
+    /// arrived, and never once it has.
     #[cfg(not(loom))]
     pub fn word_before(&self, count: u32) -> u32 {
         // ORDER: Relaxed, the kernel compares again.
@@ -69,7 +69,7 @@ impl Turn {
         if is_passed(seen, count) { !seen } else { seen }
     }
 
-    /// What the kernel sleeps on.
+    /// The futex for the kernel.
     #[cfg(not(loom))]
     pub fn futex(&self) -> &AtomicU32 {
         &self.0
@@ -80,7 +80,7 @@ fn is_passed(word: u32, count: u32) -> bool {
     word >> 1 == (count << 1) >> 1
 }
 
-/// The reader sleeps, or will have asked the kernel to before it does anything else.
+/// The reader sleeps, or will ask the kernel for that before it does anything else.
 const ASLEEP: u32 = 1;
 
 #[cfg(all(test, loom))]
@@ -108,23 +108,22 @@ mod tests {
             }
         }
 
-        /// FUTEX_WAIT: the comparison and falling asleep are one step against FUTEX_WAKE.
+        /// FUTEX_WAIT: comparing and falling asleep are one step with respect to FUTEX_WAKE.
         fn futex_wait(&self, word: u32) {
             let held = self.kernel.lock().unwrap();
-            // ORDER: SeqCst, as the kernel's comparison follows a full barrier.
+            // ORDER: SeqCst, because the kernel's comparison follows a full barrier.
             if self.turn.0.load(Ordering::SeqCst) == word {
                 drop(self.wake.wait(held).unwrap());
             }
         }
 
-        /// FUTEX_WAKE.
         fn futex_wake(&self) {
             drop(self.kernel.lock().unwrap());
             self.wake.notify_one();
         }
 
         fn publish(&self, count: u32, value: u32) {
-            // SAFETY: the slot is the writer's; loom checks that nobody else accesses it.
+            // SAFETY: the slot belongs to the writer; loom checks that nobody else accesses it.
             self.bytes.with_mut(|bytes| unsafe { *bytes = value });
             if self.turn.pass_and_look(count) {
                 self.futex_wake();
@@ -141,11 +140,11 @@ mod tests {
         }
     }
 
-    /// Switches of threads that neither side asked for, per execution: enough to find each mutant
-    /// (no release, no `asleep` in the exchange, a store for the swap) within a second.
+    /// Involuntary thread switches per execution: enough to find each mutant (no release, no
+    /// `asleep` in the exchange, a store instead of the swap) within a second.
     const PREEMPTIONS: usize = 3;
 
-    /// Each slot is written twice; what allows the second time is the answer to the first.
+    /// Each slot is written twice; the answer to the first message allows the second.
     #[test]
     fn every_message_is_seen_whole_and_no_wake_up_is_lost() {
         static EXECUTIONS: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);

@@ -1,14 +1,14 @@
-//! Ends a blocking read or write in time, at no system call per message.
+//! Limits the time of a blocking read or write without a system call per message.
 //!
-//! A time limit for one call would cost a second call each time (`poll` before, `setsockopt`
-//! before). Instead a blocking call ends after a *slice* of time by itself, and the caller looks at
-//! the clock and goes back in. The slice is set again only when the time that remains falls into
-//! another power of two, which a run without losses never sees.
+//! A time limit for one call would need a second call each time (`poll` or `setsockopt` before it).
+//! Instead a blocking call returns after a *slice* of time by itself; the caller reads the clock
+//! and calls again. The slice is set again only if the remaining time falls into another power of
+//! two, which never happens in a run without losses.
 //!
-//! Sockets have their own timer (`SO_RCVTIMEO`). Pipes and eventfds have none: there a periodic
-//! timer sends this thread a signal whose handler does nothing, and the call ends with `EINTR`.
-//! Two such signals a second, some microseconds each, are what that costs; a `poll` would add to
-//! each message. A signal that comes just before the call is no loss: another follows.
+//! Sockets have their own timer (`SO_RCVTIMEO`). Pipes and eventfds have none. For them a periodic
+//! timer sends this thread a signal with an empty handler, and the call returns `EINTR`. That costs
+//! two signals per second, of some microseconds each; a `poll` would add to each message. A signal
+//! that comes just before the call is harmless, because another one follows.
 
 use std::os::fd::AsFd;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use myelin_bench_kit::{Error, clock};
 use rustix::net::sockopt::{self, Timeout};
 
-/// See the module.
+/// The time limit of blocking calls; see the module.
 pub struct TimeLimit {
     slice_ns: u64,
     timer: Option<Timer>,
@@ -35,8 +35,8 @@ impl TimeLimit {
         Ok(TimeLimit { slice_ns: SLICE_NS_MAX, timer: Some(timer) })
     }
 
-    /// Sees to it that a read from `fd` that begins now ends before the clock reads `until_ns`, or
-    /// shortly after: by [`SLICE_NS_MIN`] at most.
+    /// Ensures that a read from `fd` that begins now ends before the clock reads `until_ns`, or at
+    /// most [`SLICE_NS_MIN`] later.
     #[inline]
     pub fn arm(&mut self, fd: impl AsFd, until_ns: u64) -> Result<(), Error> {
         let slice_ns = slice_ns(until_ns.saturating_sub(clock::monotonic_ns()));
@@ -51,12 +51,12 @@ impl TimeLimit {
     }
 }
 
-/// Has every write to socket `fd` end after a slice of time.
+/// Makes every write to socket `fd` return after a slice of time.
 pub fn limit_writes(fd: impl AsFd) -> Result<(), Error> {
     set_timeout(fd, Timeout::Send, SLICE_NS_MAX)
 }
 
-/// Has every read from socket `fd` end after a slice of time.
+/// Makes every read from socket `fd` return after a slice of time.
 pub fn limit_reads(fd: impl AsFd, slice_ns: u64) -> Result<(), Error> {
     set_timeout(fd, Timeout::Recv, slice_ns)
 }
@@ -66,7 +66,7 @@ fn set_timeout(fd: impl AsFd, id: Timeout, slice_ns: u64) -> Result<(), Error> {
     Ok(sockopt::set_socket_timeout(fd, id, Some(slice)).map_err(std::io::Error::from)?)
 }
 
-/// How long the other side may keep a writer waiting; its clock runs from the first look on.
+/// How long the other side may block a writer; the time starts with the first check.
 pub struct Patience {
     limit_ns: u64,
     until_ns: Option<u64>,
@@ -78,7 +78,7 @@ impl Patience {
         Patience { limit_ns, until_ns: None }
     }
 
-    /// Whether it has run out. Asked only after a slice has passed in vain.
+    /// Whether the time is over. Called only after a slice has passed without success.
     #[cold]
     pub fn has_run_out(&mut self) -> bool {
         let now_ns = clock::monotonic_ns();
@@ -127,7 +127,7 @@ impl Drop for Timer {
     }
 }
 
-/// Without SA_RESTART, so that the signal ends what it interrupts.
+/// Without SA_RESTART, so that the signal interrupts system calls.
 fn install_handler() -> Result<(), Error> {
     extern "C" fn nothing(_signal: libc::c_int) {}
     // SAFETY: all-zero bytes are a valid sigaction.
@@ -141,7 +141,7 @@ fn check(status: libc::c_int) -> Result<(), Error> {
     if status == 0 { Ok(()) } else { Err(std::io::Error::last_os_error().into()) }
 }
 
-/// About half a second; each slice wakes a core that a slow schedule has put to sleep.
+/// About half a second; each slice wakes a core that sleeps in a slow schedule.
 pub const SLICE_NS_MAX: u64 = 1 << 29;
 /// About 1 ms.
 const SLICE_NS_MIN: u64 = 1 << 20;

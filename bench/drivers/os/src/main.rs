@@ -1,4 +1,5 @@
-//! `myelin-driver-os`: the floor that every middleware stands on. See [`myelin_driver_os`].
+//! `myelin-driver-os`: the program around the library [`myelin_driver_os`], which measures bare primitives of the
+//! operating system. They are the floor of every report.
 
 #[cfg(not(loom))]
 fn main() -> std::process::ExitCode {

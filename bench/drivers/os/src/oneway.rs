@@ -1,8 +1,8 @@
-//! Slots for streams. As nobody answers, what the reader has released cannot travel in answers: it
-//! stands in the first slot of the lane that leads back, which carries no messages, and the writer
-//! looks there when it knows of no free slot. A best-effort writer that finds none drops its
-//! message: the newest is lost. A reliable one looks again, without pause or after a nap, until
-//! there is one.
+//! Slots for streams. Streams have no answers that could carry the reader's released count. So the
+//! count is in the first slot of the returning lane, which carries no messages, and the writer
+//! reads it if it knows of no free slot. Without a free slot a best-effort writer drops its
+//! message: the newest is lost. A reliable one checks again, without pause or after a nap, until
+//! there is a free slot.
 //!
 //! Happens-before: the reader reads, then stores the count it has released (release); the writer
 //! loads the count (acquire) and only then writes the slot again. The rest is as in `slots`.
@@ -23,13 +23,13 @@ pub struct OneWayPublisher<W> {
     books: Rc<Books>,
     back: Lane,
     peer: Rc<Peer>,
-    /// How long to wait for a reader that lags; `None` if it loses messages instead.
+    /// How long to wait for a slow reader; `None` to drop messages instead.
     patience_ns: Option<u64>,
 }
 
 impl<W: Wake> OneWayPublisher<W> {
-    /// Writes into `lane`; the reader's count comes through `back`. With `patience_ns` a message
-    /// waits for a free slot, at most for so long.
+    /// Writes into `lane`; reads the reader's count from `back`. With `patience_ns` a message waits
+    /// at most this long for a free slot.
     pub fn new(lane: Lane, back: Lane, wake: W, peer: &Rc<Peer>, patience_ns: Option<u64>) -> Self {
         let books = Rc::new(Books::default());
         let publisher = SlotPublisher::new(lane, wake, &books);
@@ -39,8 +39,8 @@ impl<W: Wake> OneWayPublisher<W> {
     /// Whether, by the reader's count, there is no free slot.
     #[inline]
     fn is_full(&self) -> bool {
-        // ORDER: acquire pairs with the release in `release`: the reader has read. Nonsense makes
-        // every slot look occupied and nothing worse.
+        // ORDER: acquire pairs with the release in `release`: the reader has read. Invalid values
+        // only make every slot look occupied.
         let released = self.back.header(0).released.load(Ordering::Acquire);
         self.books.acknowledged.set(released);
         self.publisher.is_full()
@@ -88,7 +88,7 @@ pub struct OneWaySubscriber<W> {
 }
 
 impl<W: Wait> OneWaySubscriber<W> {
-    /// Reads from `lane`; says through `back` what it has released.
+    /// Reads from `lane`; stores its released count in `back`.
     pub fn new(lane: Lane, back: Lane, wait: W, peer: &Rc<Peer>) -> Self {
         let books = Rc::new(Books::default());
         OneWaySubscriber { subscriber: SlotSubscriber::new(lane, wait, &books, peer), books, back }
@@ -109,12 +109,12 @@ impl<W: Wait> Subscriber for OneWaySubscriber<W> {
     #[inline]
     fn release(&mut self) {
         self.subscriber.release();
-        // ORDER: release pairs with the acquire in `publish`: what was read comes before.
+        // ORDER: release pairs with the acquire in `publish`: reading comes before.
         self.back.header(0).released.store(self.books.released.get(), Ordering::Release);
     }
 }
 
-/// Looks of a writer that waits, between two looks at the clock.
+/// Checks of a waiting writer between two reads of the clock.
 const LOOKS: u32 = 1024;
-/// Between the looks of one that does not spin.
+/// Pause between the checks of a writer that does not spin.
 const NAP_NS: u64 = 50_000;

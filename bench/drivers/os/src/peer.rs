@@ -1,4 +1,4 @@
-//! How the two sides find each other, and how one notices that the other has died.
+//! How the two sides find each other, and how each notices the death of the other.
 //!
 //! ```text
 //! pong                                             ping
@@ -7,14 +7,14 @@
 //!  │ ◀──────────── a number: what both can, or that all is mapped ────────────▶ │
 //!  ┆ the socket stays open; when it ends, the other side has                                    ┆
 //! ```
-//! The name is in the abstract namespace: it goes with the process. Such names have no permissions,
-//! so each side checks that the other belongs to the same user.
+//! The name is in the abstract namespace and vanishes with its process. Such names have no
+//! permissions, so each side checks that the other belongs to the same user.
 //!
 //! Across hosts the socket is a TCP connection (see [`way`](crate::way)), no descriptors follow the
 //! greeting, and each side makes its own ends.
 //!
-//! Happens-before: what pong does to its memory before it sends the descriptors happens before
-//! ping receives them.
+//! Happens-before: pong's changes to its memory before it sends the descriptors happen before ping
+//! receives them.
 
 use std::io::{ErrorKind, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -32,7 +32,7 @@ use rustix::net::{self, RecvFlags, SendFlags};
 
 use crate::way::Way;
 
-/// The file descriptors of one side; their order is the mechanism's.
+/// The file descriptors of one side, in an order that the mechanism defines.
 pub type Ends = Vec<OwnedFd>;
 
 /// The other side.
@@ -42,13 +42,13 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// Ping's view of whoever holds the other end of `socket`.
+    /// Ping's view of the process that holds the other end of `socket`.
     #[cfg(test)]
     pub fn of_ping(socket: UnixStream) -> Self {
         Peer { role: Role::Ping, socket: socket.into() }
     }
 
-    /// Meets the other side: pong makes both sides' ends and gives ping its own.
+    /// Connects to the other side: pong makes both sides' ends and sends ping its own.
     pub fn meet(
         prepare: &Prepare,
         make: impl FnOnce() -> Result<[Ends; 2], Error>,
@@ -67,7 +67,7 @@ impl Peer {
         Ok((Peer { role, socket }, ends))
     }
 
-    /// Meets the side on the other host; both make their own ends.
+    /// Connects to the side on the other host; each side makes its own ends.
     pub fn meet_across(
         prepare: &Prepare,
         way: &Way<'_>,
@@ -85,18 +85,18 @@ impl Peer {
         Ok((Peer { role: way.role, socket }, ends))
     }
 
-    /// Says that this side is ready and waits for the other to say so.
+    /// Reports that this side is ready and waits for the other side's report.
     pub fn both_ready(&self, prepare: &Prepare) -> Result<(), Error> {
         self.agree(prepare, READY).map(drop)
     }
 
-    /// The lesser of this side's number and the other's.
+    /// The smaller one of this side's number and the other's.
     pub fn agree(&self, prepare: &Prepare, ours: u32) -> Result<u32, Error> {
         limit_reads(&self.socket, Duration::from_nanos(prepare.match_timeout_ns.max(1)))?;
         let mut theirs = [0; 4];
         let exchanged =
             net::send(&self.socket, &ours.to_le_bytes(), SendFlags::NOSIGNAL).and_then(|_| {
-                // A process that is stopped and goes on is interrupted here.
+                // A process that is stopped and continued is interrupted here.
                 retry_on_intr(|| net::recv(&self.socket, &mut theirs[..], RecvFlags::WAITALL))
             });
         let what = match exchanged {
@@ -109,15 +109,15 @@ impl Peer {
             .remedy(format!("see {other}'s log in the results folder")))
     }
 
-    /// To be asked when nothing came in time: at ping an error if pong has died. Pong need not
-    /// know: it answers whoever asks until it is told to stop.
+    /// Called if nothing arrived in time; for ping an error if pong has died. Pong need not know:
+    /// it answers until it is stopped.
     #[cold]
     pub fn check_alive(&self) -> Result<(), Error> {
         if self.role == Role::Ping && self.has_ended() { Err(self.closed()) } else { Ok(()) }
     }
 
-    /// To be told when reading found the connection closed. Ping fails; for pong the run is over
-    /// but for the word to stop, so it waits until the clock reads `until_ns` as if nothing came.
+    /// Called when reading finds the connection closed. Ping fails. For pong the run is over except
+    /// for the stop, so it waits until the clock reads `until_ns` as if nothing arrived.
     #[cold]
     pub fn reading_ended(&self, until_ns: u64) -> Result<(), Error> {
         if self.role == Role::Ping {
@@ -127,13 +127,13 @@ impl Peer {
         Ok(())
     }
 
-    /// To be told when writing found the connection closed. An answer to nobody is no error.
+    /// Called when writing finds the connection closed. An answer without a receiver is no error.
     #[cold]
     pub fn writing_ended(&self) -> Result<(), Error> {
         if self.role == Role::Ping { Err(self.closed()) } else { Ok(()) }
     }
 
-    /// What to say when the other side has kept a writer waiting for too long.
+    /// The error if the other side has blocked a writer for too long.
     #[cold]
     pub fn stuck(&self) -> Error {
         Error::new(format!("{} does not read what is sent to it", self.other()))
@@ -167,7 +167,7 @@ fn accept(prepare: &Prepare, deadline: &Deadline) -> Result<UnixStream, Error> {
                 socket.set_nonblocking(false)?;
                 return Ok(socket);
             }
-            Ok(_) => {} // somebody else's; closed by being dropped
+            Ok(_) => {} // a foreign connection; closed by dropping it
             Err(error) if error.kind() == ErrorKind::WouldBlock => deadline.nap("ping")?,
             Err(error) => return Err(error.into()),
         }
@@ -202,13 +202,13 @@ fn is_ours(socket: &UnixStream) -> Result<bool, Error> {
     Ok(theirs.uid == rustix::process::geteuid())
 }
 
-/// Both sides must be about to do the same.
+/// The greeting; both sides must have the same plans.
 fn greeting(prepare: &Prepare) -> String {
     let message_bytes = message::HEADER_BYTES as u64 + prepare.payload_bytes;
     format!("myelin-driver-os {VERSION}, {}, messages of {message_bytes} B", prepare.system)
 }
 
-/// Of a read that is limited in time.
+/// The text for an error of a read with a time limit.
 fn in_words(error: Errno) -> String {
     match error {
         Errno::AGAIN => "nothing came in time".to_owned(),
@@ -254,29 +254,29 @@ fn receive_ends(socket: &OwnedFd, expected: &str) -> Result<Ends, Error> {
     Ok(ends)
 }
 
-/// The end of the time for finding each other.
+/// The time limit for finding each other.
 pub struct Deadline {
     at_ns: u64,
     seconds: f64,
-    /// What to look at when nobody comes, besides the other's log.
+    /// Advice if nobody comes, besides the other's log.
     remedy: String,
 }
 
 impl Deadline {
-    /// From now on as long as `prepare` says.
+    /// Starts the time limit of `prepare`.
     pub fn new(prepare: &Prepare, remedy: impl Into<String>) -> Self {
         let at_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
         let seconds = prepare.match_timeout_ns as f64 * 1e-9;
         Deadline { at_ns, seconds, remedy: remedy.into() }
     }
 
-    /// At least a millisecond.
+    /// The remaining time, at least a millisecond.
     pub fn remaining(&self) -> Duration {
         let remaining_ns = self.at_ns.saturating_sub(clock::monotonic_ns());
         Duration::from_nanos(remaining_ns.max(1_000_000))
     }
 
-    /// Sleeps a little; an error that says who did not come when there is no time left.
+    /// Sleeps a little; if the time is over, an error that says who is missing.
     pub fn nap(&self, who: &str) -> Result<(), Error> {
         let now_ns = clock::monotonic_ns();
         if now_ns >= self.at_ns {
@@ -291,9 +291,9 @@ impl Deadline {
     }
 }
 
-/// Of the greeting and of all that is shared.
+/// Version of the greeting and of everything shared.
 const VERSION: u32 = 2;
-/// Most file descriptors a mechanism needs on one side.
+/// The largest number of file descriptors of one side.
 const ENDS_MAX: usize = 3;
 const READY: u32 = 1;
 const NAP_NS: u64 = 1_000_000;

@@ -1,6 +1,6 @@
-//! The shared memory of one run: two lanes, one for each direction. Those of a round trip have
-//! [`SLOTS`] slots each; of a stream the first has room for its depth, and the second carries no
-//! messages and has one.
+//! The shared memory of one run: two lanes, one for each direction. The lanes of a round trip have
+//! [`SLOTS`] slots each. In a stream the first lane has room for its depth; the second one carries
+//! no messages and has one slot.
 //!
 //! ```text
 //! segment  lane 0: ping ─▶ pong                │ lane 1: pong ─▶ ping
@@ -8,12 +8,12 @@
 //! slot     turn(4) released(4) message           a message of up to 56 B shares the cache line
 //!          turn(4) released(4) pad(56) message   a larger one begins on its own
 //! ```
-//! A slot is written by the lane's writer alone, except that the reader sets one bit of `turn`
-//! before it sleeps. `released` speaks of the other lane: how many messages the writer of this slot
-//! has released there. So the right to overwrite travels inside the answers and costs no cache line
-//! of its own.
+//! Only the lane's writer writes a slot, except that the reader sets one bit of `turn` before it
+//! sleeps. `released` refers to the other lane: how many messages the writer of this slot has
+//! released there. So the right to overwrite travels inside the answers and needs no additional
+//! cache line.
 //!
-//! The memory is a memfd, sealed against changes of size, faulted in before the run.
+//! The memory is a memfd, sealed against changes of size, and faulted in before the run.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
@@ -29,7 +29,7 @@ use crate::handover::Turn;
 /// Start of a slot.
 #[repr(C)]
 pub struct Header {
-    /// Who owns the slot. Written by the lane's writer; `asleep` also by its reader.
+    /// The owner of the slot. Written by the lane's writer; `asleep` also by its reader.
     pub turn: Turn,
     /// Count up to which the writer has released the other lane's messages. Published by `turn`.
     pub released: AtomicU32,
@@ -37,21 +37,21 @@ pub struct Header {
 
 const _: () = assert!(size_of::<Header>() == 8 && align_of::<Header>() == 4);
 
-/// Where things are in a segment for messages of one size. Computed by both sides for themselves,
-/// so no size is ever taken from the other.
+/// The layout of a segment for messages of one size. Each side computes it for itself, so no size
+/// from the other side is ever trusted.
 #[derive(Clone, Copy)]
 pub struct Layout {
     message_bytes: usize,
     message_at: usize,
     slot_bytes: usize,
-    /// Messages that may be under way.
+    /// Number of messages that may be on their way.
     capacity: u32,
-    /// Slots, less one: their number is a power of two, so that counts may wrap.
+    /// Number of slots minus one. It is a power of two minus one, so that counts may wrap.
     mask: u32,
 }
 
 impl Layout {
-    /// For messages of exactly `message_bytes`, of which `capacity` may be under way.
+    /// For messages of exactly `message_bytes`, of which `capacity` may be on their way.
     pub fn new(message_bytes: usize, capacity: u32) -> Self {
         let shares_line = size_of::<Header>() + message_bytes <= LINE_BYTES;
         let message_at = if shares_line { size_of::<Header>() } else { LINE_BYTES };
@@ -60,7 +60,7 @@ impl Layout {
         Layout { message_bytes, message_at, slot_bytes, capacity, mask }
     }
 
-    /// Of both lanes of a run whose messages have `message_bytes`.
+    /// The layouts of both lanes of a run whose messages have `message_bytes`.
     pub fn both(prepare: &Prepare, message_bytes: usize) -> [Layout; 2] {
         match prepare.workload.is_one_way() {
             true => [Layout::new(message_bytes, prepare.depth), Layout::new(0, 1)],
@@ -93,7 +93,7 @@ pub struct Lane {
 }
 
 impl Lane {
-    /// Maps the memory that [`create`] made; both lanes, ping's outgoing one first.
+    /// Maps the memory that [`create`] made; returns both lanes, ping's outgoing one first.
     pub fn map(file: impl AsFd, layouts: &[Layout; 2]) -> Result<[Self; 2], Error> {
         let status = rustix::fs::fstat(&file).map_err(std::io::Error::from)?;
         let seals = rustix::fs::fcntl_get_seals(&file).map_err(std::io::Error::from)?;
@@ -118,7 +118,7 @@ impl Lane {
         self.layout.message_bytes
     }
 
-    /// Messages that may be under way at once.
+    /// Number of messages that may be on their way at once.
     #[inline(always)]
     pub fn capacity(&self) -> u32 {
         self.layout.capacity
@@ -133,7 +133,8 @@ impl Lane {
         unsafe { &*self.slot(count).cast::<Header>() }
     }
 
-    /// Where the bytes of message `count` are; `message_bytes` of them, mapped as long as the lane.
+    /// The address of the bytes of message `count`; `message_bytes` of them, mapped as long as the
+    /// lane.
     #[inline(always)]
     pub fn message(&self, count: u32) -> *mut u8 {
         self.slot(count).wrapping_add(self.layout.message_at)
@@ -145,11 +146,12 @@ impl Lane {
     }
 }
 
-/// Messages of a round trip that may be under way at once, which is one unless answers are late.
+/// Number of messages of a round trip that may be on their way at once; more than one only if
+/// answers are late.
 const SLOTS: u32 = 4;
 
 const LINE_BYTES: usize = 64;
-/// Two lines: the neighbouring line is fetched along.
+/// Two cache lines, because the processor prefetches the neighbouring line.
 const SLOT_ALIGN_BYTES: usize = 128;
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
 

@@ -1,11 +1,11 @@
-//! Publisher and subscriber over a [`Lane`]; how the reader learns of a message is up to a
-//! [`Wake`] and its [`Wait`].
+//! Publisher and subscriber over a [`Lane`]; a [`Wake`] and its [`Wait`] define how the reader
+//! notices a message.
 //!
 //! Happens-before: the writer fills the slot, then passes its turn (release); the reader sees the
-//! turn (acquire), then reads. The way back: the reader reads, counts the message as released, and
-//! that count goes out with its next message in the other lane (release); the writer takes that
-//! message (acquire) and only then writes the slot again. A writer that has not been told of a free
-//! slot drops its message, as any full queue would; in a ping-pong that takes four answers overdue.
+//! turn (acquire), then reads. On the way back, the reader reads, counts the message as released,
+//! and sends that count with its next message in the other lane (release). The writer takes that
+//! message (acquire) and only then writes the slot again. A writer that knows of no free slot drops
+//! its message, like any full queue; in a round trip that takes four overdue answers.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -19,10 +19,10 @@ use crate::segment::Lane;
 
 /// The writer's half of a mechanism.
 pub trait Wake {
-    /// Whether a writer that waits for a free slot spins; it naps otherwise.
+    /// Whether a writer that waits for a free slot spins; otherwise it naps.
     const SPINS: bool = false;
 
-    /// Passes message `count` and sees to it that the reader notices.
+    /// Passes message `count` and ensures that the reader notices it.
     fn pass(&mut self, turn: &Turn, count: u32) -> Result<(), Error>;
 }
 
@@ -32,12 +32,12 @@ pub trait Wait {
     fn wait(&mut self, turn: &Turn, count: u32, until_ns: u64) -> Result<bool, Error>;
 }
 
-/// How far this side's two lanes have come. The lanes of one side belong to one thread.
+/// The progress of this side's two lanes. The lanes of one side belong to one thread.
 #[derive(Default)]
 pub struct Books {
-    /// Count of the last incoming message this side has released.
+    /// Count of the last incoming message that this side has released.
     pub(crate) released: Cell<u32>,
-    /// Count of the last outgoing message the other side says it has released.
+    /// Count of the last outgoing message that the other side has reported as released.
     pub(crate) acknowledged: Cell<u32>,
 }
 
@@ -51,7 +51,7 @@ pub struct SlotPublisher<W> {
 }
 
 impl<W: Wake> SlotPublisher<W> {
-    /// Writes into `lane`; `books` are shared with this side's subscriber.
+    /// Writes into `lane`; this side's subscriber shares `books`.
     pub fn new(lane: Lane, wake: W, books: &Rc<Books>) -> Self {
         SlotPublisher { lane, wake, books: Rc::clone(books), count: 0 }
     }
@@ -67,10 +67,10 @@ impl<W: Wake> Publisher for SlotPublisher<W> {
             return Ok(()); // every slot may still be read: this message is lost
         }
         let count = self.count.wrapping_add(1);
-        // SAFETY: both sides are `message_bytes` long. The slot's last message, `count - slots`,
-        // has been released by the reader, which happened before we took its answer; it looks at
-        // the slot again only after the turn is passed. `message` may lie in the other lane, never
-        // in this one.
+        // SAFETY: both sides are `message_bytes` long. The reader has released the slot's last
+        // message, `count - slots`, which happened before we took its answer; it reads the slot
+        // again only after the turn is passed. `message` may lie in the other lane, never in this
+        // one.
         unsafe {
             let slot = self.lane.message(count);
             std::ptr::copy_nonoverlapping(message.as_ptr(), slot, expected);
@@ -84,7 +84,7 @@ impl<W: Wake> Publisher for SlotPublisher<W> {
 }
 
 impl<W> SlotPublisher<W> {
-    /// Whether the slot of the next message may still be read, as far as is known.
+    /// Whether the slot of the next message may still be read, as far as this side knows.
     #[inline(always)]
     pub fn is_full(&self) -> bool {
         self.count.wrapping_add(1).wrapping_sub(self.books.acknowledged.get())
@@ -98,13 +98,13 @@ pub struct SlotSubscriber<W> {
     wait: W,
     books: Rc<Books>,
     peer: Rc<Peer>,
-    /// Count of the message that comes next, or is held.
+    /// Count of the next or the current message.
     count: u32,
     holds: bool,
 }
 
 impl<W: Wait> SlotSubscriber<W> {
-    /// Reads from `lane`; `books` are shared with this side's publisher.
+    /// Reads from `lane`; this side's publisher shares `books`.
     pub fn new(lane: Lane, wait: W, books: &Rc<Books>, peer: &Rc<Peer>) -> Self {
         let (books, peer) = (Rc::clone(books), Rc::clone(peer));
         SlotSubscriber { lane, wait, books, peer, count: 1, holds: false }
@@ -126,13 +126,13 @@ impl<W: Wait> Subscriber for SlotSubscriber<W> {
         if !header.turn.has_come(self.count) {
             return Ok(None);
         }
-        // ORDER: Relaxed, made visible by the acquire in `has_come`. Nonsense from the other side
-        // makes every slot look occupied and nothing worse.
+        // ORDER: Relaxed, made visible by the acquire in `has_come`. Invalid values from the other
+        // side only make every slot look occupied.
         self.books.acknowledged.set(header.released.load(Ordering::Relaxed));
         self.holds = true;
         // SAFETY: `message_bytes` mapped and initialised bytes, written before the turn was passed.
-        // The writer does not touch them until it has learnt of `release`, and the borrow ends
-        // before that is called.
+        // The writer does not touch them until it knows of `release`, and the borrow ends before
+        // that is called.
         let message = unsafe {
             std::slice::from_raw_parts(self.lane.message(self.count), self.lane.message_bytes())
         };

@@ -1,5 +1,5 @@
-//! Waits by looking at the turn, without limit: the cache line goes back and forth and the kernel
-//! takes no part. The lowest latency two cores can have, at the price of both.
+//! Waits by polling the turn without limit: the cache line moves back and forth without the kernel.
+//! This is the lowest latency between two cores, and it uses both of them fully.
 
 use myelin_bench_kit::{Error, clock};
 
@@ -31,7 +31,7 @@ impl Wait for Spin {
     }
 }
 
-/// Looks up to `times` times whether message `count` has come.
+/// Polls up to `times` times whether message `count` has arrived.
 #[inline(always)]
 pub fn looks(turn: &Turn, count: u32, times: u32) -> bool {
     for _ in 0..times {

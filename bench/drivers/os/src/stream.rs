@@ -1,10 +1,10 @@
 //! Pipes, UNIX stream sockets and TCP: bytes in order through the kernel. All messages of a run
-//! have one size, so the stream needs no frames.
+//! have one size, so the stream needs no framing.
 //!
 //! Happens-before: the kernel orders a write before the read that returns its bytes.
 //!
-//! A writer blocks while the kernel's buffer is full. In a ping-pong only one direction fills at a
-//! time; after a lost answer both might, and then neither side reads: hence [`Patience`].
+//! A writer blocks while the kernel's buffer is full. In a round trip only one direction fills at a
+//! time. After a lost answer both might fill, and then neither side reads: hence [`Patience`].
 
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
@@ -27,7 +27,7 @@ pub fn pipes() -> Result<[Ends; 2], Error> {
 
 fn pipe() -> Result<(OwnedFd, OwnedFd), Error> {
     let ends = rustix::pipe::pipe_with(PipeFlags::CLOEXEC).map_err(std::io::Error::from)?;
-    // As large as an unprivileged process may have it; without it the pipe works, at 64 KiB.
+    // The largest size for an unprivileged process. If it is refused, the pipe works with 64 KiB.
     let _ = rustix::pipe::fcntl_setpipe_size(&ends.1, PIPE_BYTES);
     Ok(ends)
 }
@@ -52,7 +52,7 @@ pub fn tcp() -> Result<[Ends; 2], Error> {
     both_ways([ping.into(), pong.into()])
 }
 
-/// As [`tcp`], to the other host: this side's ends.
+/// Like [`tcp`], to the other host: this side's ends.
 pub fn tcp_across(way: &Way<'_>) -> Result<Ends, Error> {
     both_of(way.connection()?)
 }
@@ -62,7 +62,7 @@ fn both_ways(sockets: [OwnedFd; 2]) -> Result<[Ends; 2], Error> {
     Ok([both_of(ping)?, both_of(pong)?])
 }
 
-/// Reading, writing.
+/// The reading and the writing end of a socket.
 fn both_of(socket: OwnedFd) -> Result<Ends, Error> {
     limit::limit_writes(&socket)?;
     Ok(vec![socket.try_clone()?, socket])
@@ -76,7 +76,7 @@ pub struct StreamPublisher {
 }
 
 impl StreamPublisher {
-    /// Writes to `fd`; gives up when the other side has not read for `patience_ns`.
+    /// Writes to `fd`; gives up if the other side does not read for `patience_ns`.
     pub fn new(fd: OwnedFd, peer: &Rc<Peer>, patience_ns: u64) -> Self {
         StreamPublisher { fd, peer: Rc::clone(peer), patience_ns }
     }

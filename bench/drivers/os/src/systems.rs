@@ -1,4 +1,4 @@
-//! The systems of this driver and how each is put together.
+//! The systems of this driver and how each is assembled.
 
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
@@ -21,7 +21,7 @@ use crate::spin::Spin;
 use crate::stream::{self, StreamPublisher, StreamSubscriber};
 use crate::way::Way;
 
-/// The driver of bare primitives.
+/// The driver of the operating system's primitives.
 pub struct Os;
 
 impl Driver for Os {
@@ -87,7 +87,7 @@ impl Driver for Os {
     }
 }
 
-/// `os.call`, which has no other side to meet.
+/// `os.call`, which has no other side to connect to.
 fn callback(kernel_release: &str) -> System {
     System {
         name: CALLBACK.into(),
@@ -107,7 +107,7 @@ fn callback(kernel_release: &str) -> System {
     }
 }
 
-/// One system: what it is called and how it is put together.
+/// One system: its name, and how it is assembled.
 struct Mechanism {
     name: &'static str,
     about: &'static str,
@@ -115,13 +115,14 @@ struct Mechanism {
     transport: Transport,
     /// Makes both sides' ends, ping's first, with memory for these lanes. Runs in pong.
     make: fn(&[Layout; 2]) -> Result<[Ends; 2], Error>,
-    /// Makes this side's ends where the other side is on another host, for what reaches there.
+    /// Makes this side's ends with the other side on another host; only for systems that support
+    /// it.
     across: Option<MakeOwn>,
     /// Opens one side on its ends.
     open: Open,
-    /// As `open`, for streams from ping to pong.
+    /// Like `open`, for streams from ping to pong.
     one_way: fn(&Side<'_>, Ends) -> Result<Stream, Error>,
-    /// Slots can be either; what has a queue of its own is what the kernel makes of that.
+    /// Slots support both; for queues of the kernel, the kernel determines it.
     reliability: &'static [Reliability],
 }
 
@@ -129,7 +130,7 @@ const EITHER: &[Reliability] = &[Reliability::BestEffort, Reliability::Reliable]
 const BEST_EFFORT: &[Reliability] = &[Reliability::BestEffort];
 const RELIABLE: &[Reliability] = &[Reliability::Reliable];
 
-/// What this process needs to know to open its side.
+/// Everything that this process needs to open its side.
 struct Side<'a> {
     prepare: &'a Prepare,
     message_bytes: usize,
@@ -253,7 +254,7 @@ impl Mechanism {
         found.ok_or_else(|| Error::new(format!("os has no system `{}`", prepare.system)))
     }
 
-    /// This side, met with the other, and its ends.
+    /// Connects this side to the other; returns it with its ends.
     fn meet<'a>(&self, prepare: &'a Prepare) -> Result<(Side<'a>, Ends), Error> {
         let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
         let (peer, ends) = match (&prepare.network, self.across) {
@@ -322,7 +323,7 @@ fn over_slots(
     )))
 }
 
-/// Ping's outgoing lane carries the messages; in the other, pong says what it has released.
+/// Ping's outgoing lane carries the messages; in the other one, pong reports what it has released.
 fn one_way_over_slots(
     side: &Side<'_>,
     memory: &[OwnedFd],
@@ -393,7 +394,7 @@ fn over_datagrams(
     ))
 }
 
-/// The half of a link that `side` has of a stream.
+/// The half of a link that `side` has in a stream.
 fn one_way_of(
     side: &Side<'_>,
     link: Link<impl Publisher + 'static, impl Subscriber + 'static>,
@@ -413,11 +414,11 @@ fn too_few_ends() -> Error {
         .remedy("raise `ulimit -n` if it is low")
 }
 
-/// For so long a writer waits for a connection to another host that takes nothing: a network comes
-/// back, and TCP tries again at intervals that double.
+/// How long a writer waits for a connection to another host that takes nothing: a network may come
+/// back, and TCP retries at doubling intervals.
 const INTERRUPTED_NS_MAX: u64 = 60_000_000_000;
 const CALLBACK: &str = "os.call";
-/// Of the messages that a stream's depth keeps: memory that is faulted in before the run.
+/// Limit for the messages of a stream's depth, whose memory is faulted in before the run.
 const LANE_BYTES_MAX: u64 = 4 << 30;
-/// Sizes stay far below what a message's offsets can hold, and eight messages fit into memory.
+/// Far below what a message's offsets can hold; eight messages of this size fit into memory.
 const PAYLOAD_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -1,7 +1,7 @@
-//! TCP connections between two hosts: how the sides meet there, and what `os.tcp` writes into.
+//! TCP connections between two hosts: how the sides connect, and what `os.tcp` writes to.
 //!
-//! Pong listens at the first port of the run on its own address and takes none but the other host's
-//! connections; ping connects from its own address, again and again until it can.
+//! Pong listens on the first port of the run on its own address and accepts only connections from
+//! the other host; ping connects from its own address, again and again until it succeeds.
 
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,20 +16,20 @@ use rustix::net::{self, AddressFamily, SocketFlags, SocketType};
 
 use crate::peer::Deadline;
 
-/// One side's view of the way to the other host.
+/// The network to the other host, seen from one side.
 pub struct Way<'a> {
     /// Addresses and ports.
     pub network: &'a Network,
     /// This side.
     pub role: Role,
-    /// The end of the time for finding each other.
+    /// The time limit for finding each other.
     pub deadline: Deadline,
-    /// Pong's.
+    /// Pong's listener.
     listener: Option<TcpListener>,
 }
 
 impl<'a> Way<'a> {
-    /// Pong listens from now on.
+    /// From now on pong listens.
     pub fn new(prepare: &Prepare, network: &'a Network) -> Result<Self, Error> {
         let (role, peer) = (prepare.role, network.peer);
         let listener = (role == Role::Pong).then(|| listen(network.own_at(MEETING))).transpose()?;
@@ -37,7 +37,7 @@ impl<'a> Way<'a> {
         Ok(Way { network, role, deadline, listener })
     }
 
-    /// The next connection. Both sides ask for as many, in the same order.
+    /// The next connection. Both sides ask for the same number, in the same order.
     pub fn connection(&self) -> Result<OwnedFd, Error> {
         let socket = match &self.listener {
             Some(listener) => self.accept(listener)?,
@@ -54,7 +54,7 @@ impl<'a> Way<'a> {
                     socket.set_nonblocking(false)?;
                     return Ok(socket.into());
                 }
-                Ok(_) => {} // somebody else's; closed by being dropped
+                Ok(_) => {} // a foreign connection; closed by dropping it
                 Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
                     self.deadline.nap("ping")?;
                 }
@@ -71,7 +71,7 @@ impl<'a> Way<'a> {
             let socket = net::socket_with(family, SocketType::STREAM, flags, None)
                 .map_err(std::io::Error::from)?;
             net::bind(&socket, &own).map_err(|error| cannot_bind(own, error.into()))?;
-            // `connect` ends in time with EINPROGRESS.
+            // After the limit `connect` returns EINPROGRESS.
             let limit = Some(self.deadline.remaining());
             sockopt::set_socket_timeout(&socket, Timeout::Send, limit)
                 .map_err(std::io::Error::from)?;
@@ -89,8 +89,8 @@ impl<'a> Way<'a> {
         }
     }
 
-    /// Has a connection end by itself some time after the other host has vanished, but not when the
-    /// network is away for a few seconds.
+    /// Makes a connection end some time after the other host has vanished, but not if the network
+    /// is down for a few seconds.
     pub fn notice_death(socket: impl AsFd) -> Result<(), Error> {
         let set = sockopt::set_socket_keepalive(&socket, true)
             .and_then(|()| sockopt::set_tcp_keepidle(&socket, PROBE_EVERY))
@@ -117,6 +117,6 @@ pub fn cannot_bind(at: SocketAddr, error: std::io::Error) -> Error {
     Error::new(format!("cannot use {at}: {error}")).remedy(remedy)
 }
 
-/// A connection that is dead for four probes has ended: after 20 s.
+/// A connection ends after four unanswered probes: after 20 s.
 const PROBE_EVERY: Duration = Duration::from_secs(4);
 const PROBES: u32 = 4;

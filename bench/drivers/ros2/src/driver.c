@@ -1,14 +1,14 @@
 /* Driver of `myelin bench` for ROS 2, by rcl, the library below rclcpp and rclpy, and by rclcpp.
  *
  *     driver.c      the systems
- *     link.cpp      the adaptor in the form of the kit's table; link.hpp: what each of the two supplies
+ *     link.cpp      the functions of the kit's table; link.hpp: what both libraries implement
  *     rcl.cpp       a node, publishers, subscriptions, a wait set
  *     rclcpp.cpp    the same by rclcpp, with callbacks and its executor
- *     library.cpp   loads rcl, and the middleware that a system asks for
- *     main.rs       what killed processes leave on the host
+ *     library.cpp   loads rcl, and the middleware of a system
+ *     main.rs       removes what killed processes leave on the host
  *
- * `README.md` says what each system is given and why, and what its limits are. Without ROS 2, MISSING
- * is why; without rclcpp, MISSING_RCLCPP.
+ * `README.md` explains the settings and limits of each system. Without ROS 2, MISSING says why;
+ * without rclcpp, MISSING_RCLCPP does.
  */
 #include "link.h"
 
@@ -31,11 +31,11 @@ static void probe(struct myelin_bench_system *system)
 }
 #endif
 
-/* The largest payload that was tried. */
+/* The largest tested payload. */
 #define PAYLOAD_BYTES_MAX (16u << 20)
-/* Processes of a role that were tried. */
+/* Largest tested number of processes of a role. */
 #define PROCESSES_MAX 4
-/* Topics that were tried. */
+/* Largest tested number of topics. */
 #define TOPICS_MAX 100
 
 #define SYSTEM(named, described, absent) \
@@ -62,7 +62,7 @@ static void probe(struct myelin_bench_system *system)
 static const struct myelin_bench_system systems[] = {
     RCL("ros2.rcl-fastrtps", MYELIN_BENCH_WAIT_BLOCK,
         "ROS 2 by rcl, without rclcpp's executor, on rmw_fastrtps as installed"),
-    /* rmw_myelin's default: it spins for as long as that has been paying, then sleeps. */
+    /* rmw_myelin's default: it spins as long as that pays off, then sleeps. */
     RCL("ros2.rcl-myelin", MYELIN_BENCH_WAIT_ADAPTIVE,
         "ROS 2 by rcl, without rclcpp's executor, on rmw_myelin"),
     RCLCPP("ros2.rclcpp", "ROS 2 by rclcpp, callbacks in its executor, on rmw_fastrtps as installed"),

@@ -1,8 +1,8 @@
-/* The loading of ROS 2.
+/* Loads ROS 2.
  *
- * librcl of an installation calls its middleware through librmw_implementation, which loads what
- * RMW_IMPLEMENTATION says; librcl of the wheels is linked with rmw_fastrtps_cpp. Both find the
- * functions of a middleware that was loaded before them, for all to see: so that is what is done.
+ * librcl of an installation calls its middleware through librmw_implementation, which loads the one
+ * of RMW_IMPLEMENTATION. librcl of the wheels is linked with rmw_fastrtps_cpp. Both find the
+ * functions of a middleware that was loaded globally before them, so that is what this file does.
  */
 #include "library.hpp"
 
@@ -35,7 +35,7 @@ constexpr Middleware MYELIN = {
     "rmw_myelin", "librmw_myelin.so",
     "no librmw_myelin.so: scripts/rmw builds it; one elsewhere is found by its path in MYELIN_RMW"};
 
-/* `ros2.rcl-myelin` and `ros2.rclcpp-myelin` say so. */
+/* The middleware of a system: the names `ros2.rcl-myelin` and `ros2.rclcpp-myelin` contain it. */
 const Middleware &middleware_of(std::string_view system)
 {
   return system.find("-myelin") == std::string_view::npos ? FASTRTPS : MYELIN;
@@ -63,7 +63,7 @@ std::string own_folder()
   return std::string(text.substr(0, text.rfind('/')));
 }
 
-/* Where the library of a middleware is; empty if nowhere. */
+/* The path of a middleware's library; empty if there is none. */
 std::string path_of(const Middleware &middleware)
 {
   const char *path = std::getenv("MYELIN_RMW");
@@ -82,7 +82,7 @@ std::string path_of(const Middleware &middleware)
   return "";
 }
 
-/* `libpython3.11.so.1.0` if the libraries are those of wheels, which need it; else empty. */
+/* `libpython3.11.so.1.0` if the libraries are those of wheels, which need it; empty otherwise. */
 std::string python()
 {
   const std::string_view folders = ROS2_LIBRARIES;

@@ -1,4 +1,4 @@
-/* ROS 2's middlewares, and the functions and types of messages of rcl, loaded when a run begins. */
+/* ROS 2's middlewares, and rcl's functions and message types, loaded when a run begins. */
 #ifndef MYELIN_ROS2_LIBRARY_HPP
 #define MYELIN_ROS2_LIBRARY_HPP
 
@@ -8,8 +8,8 @@
 
 namespace myelin {
 
-/* Loads the middleware of `system`; check_middleware asks ROS 2, once it is loaded, whether it has that.
- * Both throw a Failure. */
+/* Loads the middleware of `system`; check_middleware asks ROS 2, once it is loaded, whether it uses
+ * that one. Both throw a Failure. */
 void use_middleware(const char *system);
 void check_middleware(const char *system);
 
@@ -27,7 +27,7 @@ void check_middleware(const char *system);
   F(rcl_wait_set_fini) F(rcutils_get_default_allocator) F(rcutils_get_error_string) \
   F(rcutils_reset_error)
 
-/* What is loaded; it stays until the process ends. */
+/* The loaded functions; they stay until the process ends. */
 struct Library {
 #define MYELIN_ROS2_MEMBER(name) decltype(&::name) name;
   MYELIN_ROS2_FUNCTIONS(MYELIN_ROS2_MEMBER)
@@ -35,10 +35,10 @@ struct Library {
   const rosidl_message_type_support_t *octets; /* std_msgs/msg/UInt8MultiArray, C++ */
   const rosidl_message_type_support_t *image;  /* sensor_msgs/msg/Image, C++ */
 
-  /* On the middleware of `system`; throws a Failure. */
+  /* Uses the middleware of `system`; throws a Failure. */
   explicit Library(const char *system);
 
-  /* Throws what rcl says of itself, unless `code` is RCL_RET_OK. */
+  /* Throws rcl's error text, unless `code` is RCL_RET_OK. */
   void check(rcl_ret_t code, const char *what) const;
 };
 

@@ -1,4 +1,4 @@
-/* The adaptor in the form of the kit's table. */
+/* The adaptor as the functions of the kit's table. */
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -12,7 +12,7 @@ using myelin::Link;
 
 constexpr std::chrono::milliseconds LOOK_AGAIN{1};
 
-/* A run is what the driver says, not what the user's environment adds: on this host alone. */
+/* The driver alone determines a run, not the user's environment: only on this host. */
 void set_environment()
 {
   for (const char *variable : {"FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE",
@@ -20,7 +20,7 @@ void set_environment()
                                "ROS_STATIC_PEERS", "ROS_DISCOVERY_SERVER", "ROS_NAMESPACE"})
     unsetenv(variable);
   setenv("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST", 1);
-  /* The same to Humble. */
+  /* The same for Humble. */
   setenv("ROS_LOCALHOST_ONLY", "1", 1);
 }
 
@@ -40,7 +40,7 @@ struct Ros2 {
   {
     set_environment();
     auto link = open_by_client_library(prepare);
-    /* By ROS 2's own counts. In one process the subscribers are still to come. */
+    /* Uses ROS 2's own counts. In one process the subscribers are opened later. */
     if (std::strcmp(prepare.system, MYELIN_ROS2_INTRA) != 0)
       myelin_bench::wait_until_matched(prepare, LOOK_AGAIN, [&] {
         return link->matched() >= myelin_bench::others(prepare);

@@ -1,4 +1,4 @@
-/* What of this driver is in C++ and in Rust, for the table in C. */
+/* The C++ and Rust parts of this driver, for the table in C. */
 #ifndef MYELIN_ROS2_LINK_H
 #define MYELIN_ROS2_LINK_H
 
@@ -8,17 +8,17 @@
 extern "C" {
 #endif
 
-/* How the names of those begin that are written with rcl; the others are with rclcpp. */
+/* Prefix of the systems written with rcl; the others use rclcpp. */
 #define MYELIN_ROS2_RCL "ros2.rcl-"
 /* Within one process. */
 #define MYELIN_ROS2_INTRA "ros2.rclcpp-intra"
 
 /* link.cpp */
 extern const struct myelin_bench_link myelin_ros2_link;
-/* library.cpp: why the middleware of a system cannot be had here, and what to do; NULL if it can. Lives
- * as long as the program. */
+/* library.cpp: why the middleware of a system is not available here, and what to do; NULL if it is.
+ * Lives as long as the program. */
 const char *myelin_ros2_missing(const char *system);
-/* main.rs: removes what killed processes have left. */
+/* main.rs: removes what killed processes have left behind. */
 int myelin_ros2_clean(void);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-/* One role of a run, whichever of ROS 2's client libraries it is written with. */
+/* One role of a run, with either of ROS 2's client libraries. */
 #ifndef MYELIN_ROS2_LINK_HPP
 #define MYELIN_ROS2_LINK_HPP
 
@@ -21,22 +21,23 @@ using myelin_bench::subscribes;
 
 class Link : public myelin_bench::Link {
 public:
-  /* How many are matched on the topic that has fewest. */
+  /* The smallest number of matched ends of a topic. */
   virtual std::size_t matched() = 0;
 };
 
-/* Opened, and not matched yet. */
+/* Opened, but not matched yet. */
 std::unique_ptr<Link> open_rcl(const myelin_bench_prepare &prepare);
 std::unique_ptr<Link> open_rclcpp(const myelin_bench_prepare &prepare);
 
-/* Ping publishes on `ping_<run>`, pong on `pong_<run>`; several topics have their number behind that. */
+/* Ping publishes on `ping_<run>`, pong on `pong_<run>`; with several topics their number follows.
+ */
 std::string topic_of(const myelin_bench_prepare &prepare, bool is_of_ping, std::uint32_t number);
 
-/* Round trips have ROS 2's default, as rclcpp::QoS(10); streams are as rclcpp::SensorDataQoS() with
- * keep_last(depth). */
+/* Round trips have ROS 2's default, like rclcpp::QoS(10); streams are like rclcpp::SensorDataQoS()
+ * with keep_last(depth). */
 rmw_qos_profile_t qos_of(const myelin_bench_prepare &prepare);
 
-/* Nanoseconds from now; not more than ROS 2 takes. */
+/* Nanoseconds until then, at most what ROS 2 accepts. */
 std::int64_t left_ns(std::uint64_t until_ns);
 
 } // namespace myelin

@@ -1,5 +1,6 @@
-//! Driver of `myelin bench` for ROS 2, in C and C++: `driver.c` is the beginning, with `main`. Here is
-//! what of it is in Rust; `link.h` declares it.
+//! Driver of `myelin bench` for ROS 2, in C and C++. The program begins in `driver.c`, which has `main`
+//! and the table of systems; other files call rcl and rclcpp, and `README.md` says how they are set up.
+//! This file has the parts in Rust; `link.h` declares them.
 #![no_main]
 
 #[path = "../../fastdds/src/leftovers.rs"]
@@ -9,7 +10,7 @@ use std::ffi::c_int;
 
 use myelin_bench_kit::capi::status;
 
-/// See `link.h`. rmw_fastrtps leaves what Fast DDS does, rmw_myelin nothing.
+/// See `link.h`. rmw_fastrtps leaves the files of Fast DDS behind, rmw_myelin nothing.
 #[unsafe(no_mangle)]
 pub extern "C" fn myelin_ros2_clean() -> c_int {
     status(leftovers::clean())

@@ -1,4 +1,4 @@
-/* The two types of messages, alike. */
+/* The two types of messages, behind one interface. */
 #ifndef MYELIN_ROS2_MESSAGE_HPP
 #define MYELIN_ROS2_MESSAGE_HPP
 
@@ -13,7 +13,7 @@ namespace myelin {
 
 /* For frames. */
 using Image = sensor_msgs::msg::Image;
-/* For all else. */
+/* For all others. */
 using Octets = std_msgs::msg::UInt8MultiArray;
 
 inline bool is_image(const myelin_bench_prepare &prepare)

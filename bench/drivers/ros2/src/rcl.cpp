@@ -1,6 +1,6 @@
-/* By rcl: a node, publishers, subscriptions and a wait set.
+/* With rcl: a node, publishers, subscriptions and a wait set.
  *
- * The kit's loan is the data of the publisher's own message: what a user fills before he calls publish.
+ * The kit's loan is the data of the publisher's own message, which a user fills before publishing.
  */
 #include <algorithm>
 #include <vector>
@@ -14,7 +14,7 @@ namespace {
 using myelin::Failure;
 using myelin::Library;
 
-/* Whichever of the two types. */
+/* A message of either type. */
 class Message {
 public:
   Message(bool is_image, std::size_t bytes) : is_image_(is_image)
@@ -31,7 +31,7 @@ private:
   myelin::Octets octets_;
 };
 
-/* At the end nothing can be done about it. */
+/* At the end nothing can be done about an error. */
 void ignore(rcl_ret_t) {}
 
 class RclLink : public myelin::Link {
@@ -56,14 +56,14 @@ private:
   Message sent_, taken_;
   Library rcl_;
   const rosidl_message_type_support_t *type_;
-  /* What rcl initialises: finished in the end, the last first. */
+  /* Objects that rcl initialises; finished at the end, in reverse order. */
   rcl_context_t context_ = rcl_.rcl_get_zero_initialized_context();
   rcl_node_t node_ = rcl_.rcl_get_zero_initialized_node();
   rcl_wait_set_t wait_set_ = rcl_.rcl_get_zero_initialized_wait_set();
-  /* Not moved any more once they are initialised. */
+  /* Not moved after they are initialised. */
   std::vector<std::unique_ptr<rcl_publisher_t>> publishers_;
   std::vector<std::unique_ptr<rcl_subscription_t>> subscriptions_;
-  std::vector<rcl_subscription_t *> ready_; /* by the last wait, and not taken from in vain since */
+  std::vector<rcl_subscription_t *> ready_; /* found by the last wait, and not empty since */
 };
 
 RclLink::RclLink(const myelin_bench_prepare &prepare)
@@ -91,7 +91,7 @@ void RclLink::open(const myelin_bench_prepare &prepare)
   rcl_.check(code, "rcl_init");
 
   rcl_node_options_t of_node = rcl_.rcl_node_get_default_options();
-  /* A publisher for the texts of a log, of which there are none. */
+  /* A publisher for log texts, of which there are none. */
   of_node.enable_rosout = false;
   const char *name = prepare.is_ping ? "ping" : "pong";
   rcl_.check(rcl_.rcl_node_init(&node_, name, "", &context_, &of_node), "node");
@@ -170,7 +170,7 @@ void RclLink::publish()
   rcl_.check(rcl_.rcl_publish(publishers_[selected].get(), sent_.object(), nullptr), "publish");
 }
 
-/* As an executor does: all subscriptions into the wait set, each time. */
+/* Like an executor: puts all subscriptions into the wait set, each time. */
 bool RclLink::wait(std::uint64_t until_ns)
 {
   rcl_.check(rcl_.rcl_wait_set_clear(&wait_set_), "wait set");

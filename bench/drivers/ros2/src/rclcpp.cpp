@@ -1,9 +1,9 @@
-/* By rclcpp: a node with all that a node has, subscriptions with callbacks, a SingleThreadedExecutor in
- * a thread of its own.
+/* With rclcpp: a complete node, subscriptions with callbacks, and a SingleThreadedExecutor in its
+ * own thread.
  *
- * The kit's loan is the data of a new message, which is published as a std::unique_ptr: within one
- * process with use_intra_process_comms it is handed over as it is. Ping of a round trip takes by a
- * rclcpp::WaitSet, as the bench wants its answer in the thread that asked.
+ * The kit's loan is the data of a new message, which is published as a std::unique_ptr. Within one
+ * process, with use_intra_process_comms, it is passed on without a copy. Ping of a round trip takes
+ * by a rclcpp::WaitSet, because the bench needs the answer in the thread that sent the message.
  */
 #include <algorithm>
 #include <atomic>
@@ -21,7 +21,7 @@
 
 namespace {
 
-/* The topics of one direction, and the quality of service of all. */
+/* The topics of one direction, and their common quality of service. */
 struct Topics {
   Topics(const myelin_bench_prepare &prepare, bool is_of_ping) : qos(of(myelin::qos_of(prepare)))
   {
@@ -38,7 +38,7 @@ struct Topics {
   rclcpp::QoS qos;
 };
 
-/* Subscriptions in a callback group and, once it listens, an executor of their own. */
+/* Subscriptions in a callback group and, once it listens, in an executor of their own. */
 template <typename Message> class RclcppReceiver : public myelin::Receiver {
 public:
   RclcppReceiver(rclcpp::Node::SharedPtr node, const Topics &topics)
@@ -67,7 +67,7 @@ public:
 
   bool wait(std::uint64_t until_ns) override
   {
-    /* Not before: a subscription that an executor has may be in no wait set. */
+    /* Not earlier: a subscription in an executor must not be in a wait set. */
     if (!wait_set_) {
       wait_set_.emplace();
       for (const auto &subscription : subscriptions_)
@@ -93,7 +93,7 @@ public:
     call_ = call;
     context_ = context;
     executor_.add_callback_group(group_, node_->get_node_base_interface());
-    /* What spin() does, but that it also ends if it is cancelled before it has begun. */
+    /* Like spin(), but also ends if it is cancelled before it has begun. */
     thread_ = std::thread([this] {
       while (!is_over_)
         executor_.spin_once(std::chrono::milliseconds(100));
@@ -122,7 +122,7 @@ private:
   std::thread thread_;
 };
 
-/* rclcpp's own context, which goes when all that is made with it has gone. */
+/* A private rclcpp context, which ends when everything made with it is destroyed. */
 struct Initialised {
   explicit Initialised(const myelin_bench_prepare &prepare)
   {

@@ -1,4 +1,4 @@
-//! What `include/myelin_roudi.h` declares, for drivers in C and C++.
+//! Implements `include/myelin_roudi.h`, for drivers in C and C++.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::sync::OnceLock;
@@ -19,9 +19,9 @@ pub struct CNeed {
 
 impl CNeed {
     /// # Safety
-    /// Its text is one, and lives as long as the program.
+    /// `driver` is a C string that lives as long as the program.
     unsafe fn read(&self) -> Need {
-        // SAFETY: the caller's promise.
+        // SAFETY: required of the caller.
         let driver = unsafe { CStr::from_ptr::<'static>(self.driver) };
         Need {
             driver: driver.to_str().unwrap_or_default(),
@@ -49,7 +49,7 @@ pub extern "C" fn myelin_roudi_probe(system: &mut CSystem) {
 /// `need` has a text that lives as long as the program.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_roudi_check(prepare: &CPrepare, need: &CNeed) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: required of the caller.
     let need = unsafe { need.read() };
     status(need.pools(prepare.of_kit()).map(drop))
 }
@@ -73,7 +73,7 @@ pub unsafe extern "C" fn myelin_roudi_start_daemon(
     need: &CNeed,
     daemon: &mut *mut c_void,
 ) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: required of the caller.
     let need = unsafe { need.read() };
     let prepare = prepare.of_kit();
     let roudi = need.pools(prepare).and_then(|pools| RouDi::start(prepare, &pools));
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn myelin_roudi_daemon_pids(
     pids: *mut u32,
     pids_max: usize,
 ) -> usize {
-    // SAFETY: the caller's promise.
+    // SAFETY: required of the caller.
     let (roudi, room) =
         unsafe { (&*daemon.cast::<RouDi>(), std::slice::from_raw_parts_mut(pids, pids_max)) };
     let own = roudi.pids();
@@ -103,7 +103,7 @@ pub unsafe extern "C" fn myelin_roudi_daemon_pids(
 /// `daemon` comes from [`myelin_roudi_start_daemon`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_roudi_check_daemon(daemon: *mut c_void) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: required of the caller.
     status(unsafe { &mut *daemon.cast::<RouDi>() }.check())
 }
 
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn myelin_roudi_check_daemon(daemon: *mut c_void) -> c_int
 /// `daemon` comes from [`myelin_roudi_start_daemon`], and is not used again.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_roudi_stop_daemon(daemon: *mut c_void) -> c_int {
-    // SAFETY: the caller's promise.
+    // SAFETY: required of the caller.
     let mut roudi = unsafe { Box::from_raw(daemon.cast::<RouDi>()) };
     status(roudi.stop())
 }

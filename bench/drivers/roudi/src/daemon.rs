@@ -1,8 +1,8 @@
-//! RouDi, the daemon of iceoryx: start, watch, stop.
+//! Starts, watches and stops RouDi, the daemon of iceoryx.
 //!
-//! It is ready after 43 ms, nearly all of it spent on touching its 63 MiB of bookkeeping (which no
-//! flag or configuration makes smaller) and 1 ms more for each 1.5 MiB of pools; it stops in
-//! 120 ms, two periods of its threads.
+//! RouDi is ready after 43 ms. It spends nearly all of that on touching its 63 MiB of bookkeeping
+//! (which no flag or configuration makes smaller), and 1 ms more for each 1.5 MiB of pools. It
+//! stops in 120 ms, two periods of its threads.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -21,7 +21,7 @@ use myelin_bench_kit::{Daemon, Error};
 use crate::leftovers;
 use crate::pools::{self, Pool};
 
-/// Version of the installed RouDi as it reports it; otherwise what is missing.
+/// Version of the installed RouDi as it reports it; an error says what is missing.
 pub fn version() -> Result<String, String> {
     let program = program().ok_or(NOT_INSTALLED)?;
     let output = Command::new(&program).arg("--version").stdin(Stdio::null()).output();
@@ -31,22 +31,22 @@ pub fn version() -> Result<String, String> {
     Ok(version.unwrap_or("of unknown version").trim().to_owned())
 }
 
-/// A RouDi that answers.
+/// A RouDi that is ready.
 pub struct RouDi {
     child: Child,
-    /// Reads its output and ends with it.
+    /// Reads RouDi's output and ends with it.
     reader: Option<JoinHandle<()>>,
     last_words: LastWords,
 }
 
 impl RouDi {
-    /// Starts it with `pools` and returns when it says that it is ready. Its configuration and its
-    /// output go into the run's folder.
+    /// Starts RouDi with `pools` and returns when it reports that it is ready. Its configuration
+    /// and its output are stored in the run's folder.
     pub fn start(prepare: &Prepare, pools: &[Pool]) -> Result<RouDi, Error> {
         let until = Instant::now() + Duration::from_nanos(prepare.match_timeout_ns);
         pools::check_room(pools)?;
         let program = program().ok_or_else(|| Error::new(format!("iox-roudi: {NOT_INSTALLED}")))?;
-        // That of a session which was killed takes a moment to end.
+        // The RouDi of a killed session takes a moment to end.
         let patience = Instant::now() + STOPS_WITHIN;
         while let Some(pid) = leftovers::living_daemon() {
             if Instant::now() >= patience {
@@ -149,17 +149,17 @@ impl Drop for RouDi {
     }
 }
 
-/// Starts RouDi; standard output and standard error go into the pipe returned.
+/// Starts RouDi; its standard output and standard error go into the returned pipe.
 fn spawn(program: &Path, configuration: &Path) -> Result<(PipeReader, Child), Error> {
     let (output, input) = std::io::pipe()?;
     let mut command = Command::new(program);
     command.arg("-c").arg(configuration).args(FLAGS);
     command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
-    // Out of reach of a Ctrl-C at the terminal: it has to outlive ping and pong.
+    // Not reached by Ctrl-C at the terminal, because it must outlive ping and pong.
     command.process_group(0);
     let parent = std::process::id() as libc::pid_t;
     let die_with_us = move || {
-        // SAFETY: both calls are async-signal-safe and touch no memory of ours.
+        // SAFETY: both calls are async-signal-safe and access no memory of ours.
         let (set, orphan) = unsafe {
             (libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM), libc::getppid() != parent)
         };
@@ -172,11 +172,11 @@ fn spawn(program: &Path, configuration: &Path) -> Result<(PipeReader, Child), Er
     unsafe { command.pre_exec(die_with_us) };
     let child = command.spawn();
     let child = child.map_err(|error| Error::new(format!("{}: {error}", program.display())))?;
-    // `command` goes out of scope here and with it our ends for writing: the pipe ends with RouDi.
+    // `command` is dropped here, and with it our ends for writing: the pipe ends with RouDi.
     Ok((output, child))
 }
 
-/// Copies RouDi's output into the log and says when it is ready.
+/// Copies RouDi's output into the log and reports when it is ready.
 fn follow(output: PipeReader, mut log: File, last_words: &LastWords, ready: &Sender<()>) {
     for line in BufReader::new(output).split(b'\n').map_while(Result::ok) {
         let _ = log.write_all(&line).and_then(|()| log.write_all(b"\n"));
@@ -227,7 +227,7 @@ fn another_lives(pid: u32) -> Error {
     Error::new(format!("{who} is running; iceoryx allows one on a host")).remedy(remedy)
 }
 
-/// Where RouDi is.
+/// The path of RouDi.
 fn program() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH")?;
     std::env::split_paths(&folders)
@@ -236,15 +236,15 @@ fn program() -> Option<PathBuf> {
 }
 
 const NOT_INSTALLED: &str = "not installed: apt-get install iceoryx";
-/// `-m on`: RouDi takes back what a killed process held, 1.5 s later; switched off it never would.
-/// It costs neither side anything measurable: start, matching and exit take as long without, and
-/// processes send their signs of life in either case. `-k 1`: at its end RouDi sends SIGTERM to
-/// every process still registered (which it was if it has died a moment ago and is not yet waited
-/// for) and waits for them, by default for 45 s.
+/// `-m on`: RouDi takes back what a killed process held, 1.5 s later; without it, it never would.
+/// That has no measurable cost: start, matching and exit take as long without it, and processes
+/// send signs of life in either case. `-k 1`: when RouDi ends, it sends SIGTERM to every process
+/// still registered and waits for them; the default is 45 s. A process that has just died and is
+/// not yet waited for is still registered.
 const FLAGS: [&str; 4] = ["-m", "on", "-k", "1"];
-/// What RouDi prints, and flushes, when it takes registrations.
+/// RouDi's output, which it flushes, when it accepts registrations.
 const READY: &str = "RouDi is ready for clients";
-/// What RouDi prints when it is not the only one.
+/// RouDi's output if another one is running.
 const LOCKED: &str = "Could not acquire lock, is RouDi still running?";
 const LAST_LINES: usize = 8;
 const STOPS_WITHIN: Duration = Duration::from_secs(3);

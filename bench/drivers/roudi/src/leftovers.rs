@@ -1,16 +1,17 @@
-//! What iceoryx leaves on the host when one of its processes is killed, and whether its daemon
-//! lives.
+//! Files that iceoryx leaves on the host when one of its processes is killed, and whether its
+//! daemon is running.
 //!
 //! ```text
-//! /tmp/iox-unique-roudi.lock   locked (flock) as long as a RouDi lives; one per host
+//! /tmp/iox-unique-roudi.lock   locked (flock) as long as a RouDi runs; one per host
 //! /tmp/roudi, /tmp/roudi.lock  its socket, and the lock of it
 //! /dev/shm/iceoryx_mgmt        its 63 MiB of bookkeeping
 //! /dev/shm/<group>             the pools, named after the group of its user
 //! /tmp/iceoryx_rt_<name>, ….lock   socket of one of its processes, and the lock of it
 //! ```
-//! RouDi and its processes remove these when they end by themselves. A lock dies with its process,
-//! so it tells the dead from the living. The sockets are named by their processes: CycloneDDS calls
-//! its own so, and whoever uses [`APPLICATION`] is cleaned up after, too.
+//! RouDi and its processes remove these files when they end normally. A lock is released when its
+//! process dies, so it shows which processes are alive. Processes choose the names of their
+//! sockets: CycloneDDS uses the prefix [`APPLICATION`], and sockets of any other process with this
+//! prefix are cleaned up, too.
 
 use std::ffi::CStr;
 use std::fs::{self, File, TryLockError};
@@ -19,14 +20,14 @@ use std::path::Path;
 
 use myelin_bench_kit::Error;
 
-/// What the runtime names of processes begin with that [`clean`] cleans up after.
+/// Prefix of the runtime names of processes that [`clean`] cleans up after.
 pub const APPLICATION: &str = "iceoryx_rt_";
 
-/// The RouDi that lives on this host, ours or another's: its process id, 0 if it cannot be seen
-/// from here.
+/// The RouDi that runs on this host, ours or another: its process id, 0 if it is not visible from
+/// here.
 pub fn living_daemon() -> Option<u32> {
     let file = File::open(DAEMON_LOCK).ok()?;
-    // The lock decides; who holds it is only looked up to be named.
+    // The lock decides; its owner is only looked up for the message.
     matches!(file.try_lock(), Err(TryLockError::WouldBlock)).then(|| {
         let inode = file.metadata().map(|data| data.ino()).unwrap_or(0);
         let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
@@ -39,18 +40,19 @@ fn is_roudi(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.contains("roudi"))
 }
 
-/// Removes what dead processes of iceoryx have left, if no RouDi lives.
+/// Removes what dead processes of iceoryx have left, if no RouDi is running.
 pub fn clean() -> Result<(), Error> {
     if living_daemon().is_some() {
         return Ok(());
     }
     match File::open(DAEMON_LOCK) {
-        // Its owner has removed it, and with it all else.
+        // Its owner has removed it, and with it all other files.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
         Err(error) => return Err(Error::new(format!("{DAEMON_LOCK}: {error}"))),
         Ok(lock) => {
-            // Held while we remove, so that a RouDi that starts now fails instead of losing the
-            // ground under its feet. The file goes last: an interrupted cleaning is repeated.
+            // Held while we remove files, so that a RouDi that starts now fails instead of losing
+            // its files. The lock file is removed last, so that an interrupted cleaning is
+            // repeated.
             if lock.try_lock().is_err() {
                 return Ok(());
             }
@@ -71,14 +73,14 @@ fn remove_daemon() -> Result<(), Error> {
     }
 }
 
-/// Removes the sockets of RouDi's processes that have died.
+/// Removes the sockets of RouDi's dead processes.
 fn remove_dead_applications(folder: &Path) -> Result<(), Error> {
     let entries = fs::read_dir(folder)?.filter_map(Result::ok);
     let names = entries.filter_map(|entry| entry.file_name().into_string().ok());
     let ours = names.filter(|name| name.starts_with(APPLICATION) && !name.ends_with(LOCK));
     for name in ours {
         let lock = folder.join(format!("{name}{LOCK}"));
-        // The lock is taken before the socket is made: no lock, no owner.
+        // The lock is taken before the socket is made: without a lock there is no owner.
         let held = File::open(&lock).ok().map(|file| (file.try_lock(), file));
         if matches!(held, Some((Err(_), _))) {
             continue;
@@ -89,7 +91,7 @@ fn remove_dead_applications(folder: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Removes a file; one that is not there, or is another user's, is not our business.
+/// Removes a file; ignores files that do not exist or belong to another user.
 fn remove(path: &Path) -> Result<(), Error> {
     use std::io::ErrorKind::{NotFound, PermissionDenied};
     match fs::remove_file(path) {
@@ -99,7 +101,7 @@ fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// The process that holds the flock of the file with `inode`, by the text of `/proc/locks`.
+/// The process that holds the flock of the file with `inode`, from the text of `/proc/locks`.
 fn flock_owner(locks: &str, inode: u64) -> Option<u32> {
     // 1: FLOCK  ADVISORY  WRITE 4711 00:1a:39 0 EOF
     let suffix = format!(":{inode}");

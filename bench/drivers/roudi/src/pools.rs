@@ -1,7 +1,7 @@
-//! RouDi's memory pools: which ones a run needs, whether its message fits, and the TOML.
+//! RouDi's memory pools: which pools a run needs, whether its message fits, and the TOML file.
 //!
-//! A chunk carries, around a message, iceoryx's header and what the driver's middleware adds. A
-//! pool's `size` counts all of it except iceoryx's own header, which RouDi adds itself:
+//! A chunk contains a message, iceoryx's header and what the driver's middleware adds. A pool's
+//! `size` counts all of that except iceoryx's own header, which RouDi adds itself:
 //!
 //! ```text
 //! │ iceoryx 40 B │ the middleware's own │ message, rounded up to 8 B │
@@ -20,11 +20,11 @@ use serde::Deserialize;
 pub struct Pool {
     /// RouDi's `size`: bytes of a chunk without iceoryx's own header.
     pub bytes: u32,
-    /// How many chunks.
+    /// Number of chunks.
     pub count: u32,
 }
 
-/// The scenario's `[options.<driver>]`.
+/// The scenario's `[options.<driver>]` table.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Options {
@@ -32,22 +32,22 @@ struct Options {
     pools: Option<Vec<Pool>>,
 }
 
-/// What a run needs of RouDi's pools.
+/// A run's requirements on RouDi's pools.
 #[derive(Clone, Copy, Debug)]
 pub struct Need {
-    /// The driver's name, which is that of its table of options.
+    /// Name of the driver and of its table of options.
     pub driver: &'static str,
     /// Bytes that its middleware adds to a message.
     pub around_bytes: u64,
-    /// Chunks that a run can hold at once.
+    /// Number of chunks that a run can hold at once.
     pub chunks: u32,
-    /// Whether the run's messages go into pools at all; the options are checked in any case.
+    /// Whether the run's messages use pools at all; the options are checked in any case.
     pub shared_memory: bool,
 }
 
 impl Need {
-    /// The pools of a run: those the scenario states (`pools` in the driver's options), or one that
-    /// fits.
+    /// The pools of a run: those of the scenario (`pools` in the driver's options), or a single
+    /// pool that fits.
     pub fn pools(&self, prepare: &Prepare) -> Result<Vec<Pool>, Error> {
         let options = serde_json::Value::Object(prepare.options.clone());
         let options: Options = serde_json::from_value(options).map_err(|error| {
@@ -67,7 +67,7 @@ impl Need {
         Ok(pools)
     }
 
-    /// Whether one of `pools` takes chunks of `needed` bytes.
+    /// Checks that one of `pools` takes chunks of `needed` bytes.
     fn check_fit(&self, pools: &[Pool], needed: u32, payload_bytes: u64) -> Result<(), Error> {
         let largest = pools.iter().max_by_key(|pool| pool.bytes).expect("checked: there is a pool");
         if needed <= largest.bytes {
@@ -93,13 +93,13 @@ impl Need {
     }
 }
 
-/// The key that a failure to read the options is about: one we do not know, else the only one.
+/// The key that caused an error in the options: an unknown one, else the only known one.
 fn blamed(prepare: &Prepare) -> String {
     let unknown = prepare.options.keys().find(|key| *key != "pools");
     unknown.map_or("pools", |key| key).to_owned()
 }
 
-/// Whether RouDi can make `pools`.
+/// Checks that RouDi can make `pools`.
 fn check(pools: &[Pool]) -> Result<(), Error> {
     for Pool { bytes, count } in pools {
         if *bytes == 0 || !bytes.is_multiple_of(8) || *count == 0 {
@@ -114,7 +114,7 @@ fn check(pools: &[Pool]) -> Result<(), Error> {
     }
 }
 
-/// Whether /dev/shm has room for `pools`. RouDi does not ask: it would die of a bus error.
+/// Checks that /dev/shm has room for `pools`. RouDi does not check; a bus error would end it.
 pub(crate) fn check_room(pools: &[Pool]) -> Result<(), Error> {
     let bytes = |pool: &Pool| {
         (u64::from(pool.bytes) + CHUNK_HEADER_BYTES).saturating_mul(u64::from(pool.count))
@@ -133,9 +133,9 @@ pub(crate) fn check_room(pools: &[Pool]) -> Result<(), Error> {
 
 /// Bytes that this process may still use on the file system of `path`.
 fn free_bytes(path: &CStr) -> Option<u64> {
-    // SAFETY: all of statvfs is numbers, for which zeros are valid.
+    // SAFETY: all members of statvfs are numbers, for which zeros are valid.
     let mut found: libc::statvfs = unsafe { std::mem::zeroed() };
-    // SAFETY: the path is NUL-terminated and `found` is this call's to write.
+    // SAFETY: the path is NUL-terminated and this call may write `found`.
     let status = unsafe { libc::statvfs(path.as_ptr(), &mut found) };
     (status == 0).then(|| found.f_bavail * found.f_frsize)
 }
@@ -151,7 +151,7 @@ pub fn toml(pools: &[Pool]) -> String {
     text
 }
 
-/// Most pools in a segment (iceoryx's MAX_NUMBER_OF_MEMPOOLS).
+/// Limit of pools in a segment (iceoryx's MAX_NUMBER_OF_MEMPOOLS).
 const POOLS_MAX: usize = 32;
 /// The sequence number in front of the payload.
 const SEQUENCE_BYTES: u64 = 8;
@@ -166,7 +166,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    /// As CycloneDDS needs it.
+    /// The requirements of CycloneDDS.
     const NEED: Need =
         Need { driver: "cyclonedds", around_bytes: 56 + 8, chunks: 16, shared_memory: true };
 
@@ -181,7 +181,7 @@ mod tests {
         .unwrap()
     }
 
-    /// Found by trying with iceoryx 2.0.3: each of these is enough, and 8 less is not.
+    /// Found by experiment with iceoryx 2.0.3: each of these sizes suffices, and 8 less does not.
     #[test]
     fn a_pool_is_as_large_as_iceoryx_needs_it() {
         let sizes = [0, 13, 1024].map(|payload_bytes| NEED.pool_bytes(payload_bytes).unwrap());

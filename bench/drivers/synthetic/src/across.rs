@@ -1,11 +1,11 @@
-//! Across hosts: messages really travel, over TCP, and what was injected is added at the end that
-//! takes them, by real time.
+//! Across hosts: messages really travel, over TCP, and the receiving end adds the injected delays,
+//! in real time.
 //!
-//! A round trip lasts until its delay has passed since it was published, or a little longer where
-//! the way there and back did. A message of a stream is held for its delay from when it came, and
-//! its fate is decided then; one way it takes the delay and the way itself. Pong's host has the clock
-//! that `clock_offset_us` and `clock_drift_ppm` say, so what a comparison of the two finds can be
-//! compared with what is known to be true.
+//! A round trip lasts until its delay has passed since it was published, or slightly longer if the
+//! actual round trip took longer. A message of a stream is held for its delay after it arrived, and
+//! its fate is decided then; its one-way time is the delay plus the actual way. Pong's host has the
+//! clock of `clock_offset_us` and `clock_drift_ppm`, so the result of comparing the two clocks can
+//! be checked against the truth.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -23,7 +23,7 @@ use crate::route::{Delivery, Route};
 use crate::simulate::{corrupt, pass_until};
 use crate::wire::{self, Inbox};
 
-/// Whether the options and the run mean anything across hosts.
+/// Checks that the options and the run are valid across hosts.
 pub fn check(options: &Options, prepare: &Prepare) -> Result<(), Error> {
     let faults = [
         (options.lose_every, "lose_every"),
@@ -104,12 +104,12 @@ fn inbox(stream: &TcpStream, prepare: &Prepare) -> Result<Inbox, Error> {
     Ok(Inbox::new(stream.try_clone()?, message_bytes))
 }
 
-/// Ping's: sends, and takes as long as it is told.
+/// Ping's end: sends, and takes the injected time.
 struct Sender {
     stream: TcpStream,
     clock: Clock,
     delays: Delays,
-    /// Of round trips: which message was sent last, and when its answer may be taken.
+    /// For round trips: the last sent message, and when its answer may be taken.
     due: Rc<Cell<(u64, u64)>>,
     call_ns: u64,
     warmup_messages: u64,
@@ -129,7 +129,7 @@ impl Publisher for Sender {
     }
 }
 
-/// Pong's, of a round trip.
+/// Pong's publisher of a round trip.
 struct Answers {
     stream: TcpStream,
 }
@@ -140,17 +140,17 @@ impl Publisher for Answers {
     }
 }
 
-/// When a message that has come may be taken.
+/// When an arrived message may be taken.
 enum Hold {
     /// At once.
     Not,
-    /// The answer to the message named, then; others at once.
+    /// The answer to this message at that time; others at once.
     Until(Rc<Cell<(u64, u64)>>),
-    /// After its delay, if at all.
+    /// After its delay, unless it is lost.
     Routed(Box<Route>),
 }
 
-/// Takes what has come when it is due.
+/// Takes arrived messages when they are due.
 struct Held {
     inbox: Inbox,
     clock: Clock,
@@ -158,7 +158,7 @@ struct Held {
     hold: Hold,
     /// In the order of delivery.
     arriving: VecDeque<Delivery>,
-    /// What has come, by number, as long as it may still be delivered.
+    /// Arrived messages by number, as long as they may still be delivered.
     bodies: BTreeMap<u64, Vec<u8>>,
     taken: Vec<u8>,
 }
@@ -202,7 +202,7 @@ impl Subscriber for Held {
             if now_ns >= until_ns {
                 return Ok(Some(false));
             }
-            // What comes meanwhile has its time counted from when it came.
+            // The delay of a message that arrives meanwhile counts from its arrival.
             let awake_ns = due_ns.map_or(until_ns, |due_ns| until_ns.min(due_ns - SPIN_NS));
             if let Some(bytes) = self.inbox.next(&self.clock, awake_ns)? {
                 self.hear(bytes);
@@ -216,7 +216,8 @@ impl Subscriber for Held {
         };
         let body = self.bodies.get(&delivery.sequence);
         self.taken.clone_from(body.ok_or_else(|| Error::new("delivered, but never come"))?);
-        // It may be delivered once more, right behind itself; what was lost goes with it.
+        // A duplicate may be delivered right after it. Older messages are dropped, including lost
+        // ones.
         let before = delivery.sequence.saturating_sub(BODIES_MAX);
         self.bodies = self.bodies.split_off(&before);
         if delivery.damaged {
@@ -227,7 +228,7 @@ impl Subscriber for Held {
     }
 }
 
-/// So long before a message is due its wait is spun, as a sleep ends late.
+/// The last part of a wait is spun, because a sleep ends late.
 const SPIN_NS: u64 = 100_000;
 /// A message is reordered by fewer places.
 const BODIES_MAX: u64 = 16;

@@ -1,16 +1,16 @@
-//! How long each message takes: the quantile function, stratified or drawn.
+//! The delay of each message: from the quantile function, stratified or drawn.
 
 use crate::options::Options;
 
 /// The delays of a run's messages, fixed by its seed.
 pub struct Delays {
     seed: u64,
-    /// Which stratum each message takes its delay from; empty if delays are drawn independently.
+    /// The stratum of each message's delay; empty if delays are drawn independently.
     strata: Vec<u32>,
 }
 
 impl Delays {
-    /// For `messages` measured messages; 0 if it is not known how many.
+    /// For `messages` measured messages; 0 if their number is unknown.
     pub fn new(messages: u64, seed: u64) -> Self {
         let count = u32::try_from(messages).unwrap_or(0);
         let mut strata: Vec<u32> = (0..count).collect();
@@ -25,12 +25,12 @@ impl Delays {
     pub fn quantile(&self, id: u64) -> f64 {
         match self.strata.get(id as usize) {
             Some(stratum) => (f64::from(*stratum) + 0.5) / self.strata.len() as f64,
-            // 53 bits, as many as a double holds.
+            // 53 bits, the precision of a double.
             None => (mix(self.seed, id) >> 11) as f64 / (1u64 << 53) as f64,
         }
     }
 
-    /// The delay of measured message `id`, or of one of the warm-up.
+    /// The delay of measured message `id`, or of a message of the warm-up.
     pub fn ns(&self, id: Option<u64>, options: &Options) -> u64 {
         let Some(id) = id else {
             return options.delay_ns_at(MEDIAN);
@@ -40,7 +40,7 @@ impl Delays {
     }
 }
 
-/// SplitMix64 at place `index`: six lines that give the same numbers in every version.
+/// The number of SplitMix64 at `index`: six lines whose results never change between versions.
 fn mix(seed: u64, index: u64) -> u64 {
     let mut word = seed.wrapping_add((index + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     word = (word ^ (word >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

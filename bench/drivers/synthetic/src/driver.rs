@@ -9,7 +9,7 @@ use crate::options::Options;
 use crate::simulate::{self, Mute, Silence};
 use crate::{across, fan, stream};
 
-/// The driver of the middleware that does not exist.
+/// The driver of the simulated middleware.
 pub struct Synthetic;
 
 impl Driver for Synthetic {
@@ -33,8 +33,8 @@ impl Driver for Synthetic {
                 Workload::Stream,
                 Workload::Image,
             ],
-            // Pong knows one publisher's schedule; each pong by itself, whatever the topics. Nothing
-            // is lost but what is to be, and no publisher waits but where it is to.
+            // Pong knows one publisher's schedule; each pong works by itself, with any number of
+            // topics. Nothing is lost or blocked unless the options ask for it.
             streams: Streams {
                 reliability: vec![Reliability::BestEffort, Reliability::Reliable],
                 subscribers_max: 0,

@@ -1,5 +1,5 @@
-//! Publish runs: publishing takes as long as it is told, and every subscriber takes what was
-//! published, by knowing it, but for what is to be lost.
+//! Publish runs: publishing takes the injected time. Each subscriber knows what was published and
+//! takes it, except for the messages to lose.
 
 use myelin_bench_kit::message::Outgoing;
 use myelin_bench_kit::protocol::{Prepare, Role};
@@ -9,7 +9,7 @@ use crate::fate::{self, Fate};
 use crate::options::Options;
 use crate::simulate::pass_until;
 
-/// Whether the options mean anything for a publish run.
+/// Checks that the options are valid for a publish run.
 pub fn check(options: &Options, prepare: &Prepare) -> Result<(), Error> {
     let answered = [
         (options.reorder_every, "reorder_every"),
@@ -41,7 +41,7 @@ pub fn open(options: &Options, prepare: &Prepare) -> Fan {
     Fan::pong((0..prepare.subscribers).map(listener).collect())
 }
 
-/// Publishes to nobody, and takes its time; a stalled message longer.
+/// Publishes without a receiver, and takes the injected time; longer for a stalled message.
 pub(crate) struct Speaker {
     clock: Clock,
     call_ns: u64,
@@ -68,7 +68,7 @@ impl Publisher for Speaker {
 
 struct Listener {
     next: u64,
-    /// Whether `next` has been taken and is to be taken again.
+    /// Whether `next` is a duplicate, to be taken once more.
     again: bool,
     warmup_messages: u64,
     end: u64,

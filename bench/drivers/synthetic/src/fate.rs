@@ -1,10 +1,10 @@
-//! What becomes of each message, and the counts the bench must report for it.
+//! The fate of each message, and the counts that the bench must report for it.
 
 use myelin_bench_kit::pingpong::LOST_IN_A_ROW_MAX;
 
 use crate::options::Options;
 
-/// What becomes of a message; in the order of precedence.
+/// The fate of a message; in the order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// Never answered.
@@ -13,7 +13,7 @@ pub enum Fate {
     Reordered,
     /// Answered twice, in time.
     Duplicated,
-    /// Answered in time, with something else.
+    /// Answered in time, with damaged contents.
     Corrupted,
     /// Answered in time.
     Whole,
@@ -52,7 +52,7 @@ fn is_named(id: u64, every: u64) -> bool {
     every > 0 && (id + 1).is_multiple_of(every)
 }
 
-/// The counts of a run; see `Done` of the kit.
+/// The expected counts of a run; see `Done` of the kit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Expected {
     /// Messages published.
@@ -63,20 +63,20 @@ pub struct Expected {
     pub lost: u64,
     /// Second answers.
     pub duplicates: u64,
-    /// Answers behind the answer to a later message. All of them are late.
+    /// Answers after the answer to a later message. All of them are late.
     pub out_of_order: u64,
     /// Answers after the time limit.
     pub late: u64,
-    /// Messages answered with something else.
+    /// Messages answered with damaged contents.
     pub corrupt: u64,
-    /// Messages that took longer by the stall.
+    /// Messages that a stall made slower.
     pub stalled: u64,
-    /// Ping gives up, as too many messages in a row get no answer: the run fails and the counts
-    /// are those until then.
+    /// Whether ping gives up because too many messages in a row get no answer: the run fails with
+    /// the counts up to then.
     pub gives_up: bool,
 }
 
-/// What a run of `messages` measured messages must report.
+/// The expected counts of a run of `messages` measured messages.
 pub fn expected(messages: u64, options: &Options) -> Expected {
     let mut counts = Expected::default();
     let mut unanswered_in_a_row = 0;
@@ -90,7 +90,7 @@ pub fn expected(messages: u64, options: &Options) -> Expected {
         counts.corrupt += u64::from(fate == Fate::Corrupted);
         counts.late += u64::from(fate == Fate::Reordered);
         counts.stalled += u64::from(is_stalled(id, options));
-        // Behind the answer to this message, if there is one in time; else during the wait for it.
+        // After the answer to this message, if it is in time; otherwise during the wait for it.
         counts.out_of_order += u64::from(follows_reordered && fate.is_in_time());
         if fate.is_in_time() || follows_reordered {
             unanswered_in_a_row = 0;
@@ -103,8 +103,8 @@ pub fn expected(messages: u64, options: &Options) -> Expected {
     counts
 }
 
-/// What a stream of `messages` measured messages must report. A reordered message arrives behind
-/// the next that arrives by itself.
+/// The expected counts of a stream of `messages` measured messages. A reordered message arrives
+/// after the next undisturbed one.
 pub fn expected_of_stream(messages: u64, options: &Options) -> Expected {
     let mut counts = Expected { sent: messages, ..Expected::default() };
     let mut held = false;

@@ -1,19 +1,20 @@
-//! A middleware that does not exist: it delivers with the delays, stalls, loss, duplicates,
-//! reordering and corruption that the scenario asks for ([`Options`]). What the bench then reports
-//! can be compared with what is known to be true ([`expected`], [`Options::delay_ns_at`]).
+//! A simulated middleware: it delivers with the delays, stalls, loss, duplicates, reordering and
+//! corruption of the scenario ([`Options`]). So the bench's results can be compared with the truth
+//! ([`expected`], [`Options::delay_ns_at`]).
 //!
 //! Ping simulates the whole round trip inside its own process. Pong is a real process that opens,
-//! idles until it is told to stop, and answers nothing: its sample file stays empty and its counts
-//! are zero.
+//! idles until it is stopped, and answers nothing: its sample file stays empty and its counts are
+//! zero.
 //!
 //! ```text
-//! options ─▶ fate      what becomes of each message, and the counts that follow from it
-//!        └─▶ delay     how long each takes
+//! options ─▶ fate      the fate of each message, and the counts that follow from it
+//!        └─▶ delay     the delay of each message
 //!              └─▶ simulate      publisher and subscriber on a virtual or the real clock
 //! ```
-//! Of publish runs, ping simulates the publish call, and pong's subscribers take what they know to have
-//! been published. Of streams likewise, when it is due; in one process, ping calls the receivers.
-//! Across hosts messages do travel (`across`, over a `wire`), between clocks that are known to differ.
+//! In publish runs ping simulates the publish call, and pong's subscribers know what was published
+//! and take it. Streams work in the same way, at the time when a message is due; in one process,
+//! ping calls the receivers. Across hosts messages do travel (`across`, over a `wire`), between
+//! clocks with a known difference.
 
 mod across;
 mod delay;

@@ -6,59 +6,61 @@ use myelin_bench_kit::{Clock, Error, clock};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// Which clock time passes on.
+/// The clock of the simulation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Time {
-    /// A clock that jumps: delays are exact and a run takes no time.
+    /// A clock that jumps: delays are exact and a run takes no real time.
     #[default]
     Virtual,
-    /// `CLOCK_MONOTONIC`: delays are spun through, and only ever longer than asked for.
+    /// `CLOCK_MONOTONIC`: delays are spun through, and only ever longer than requested.
     Real,
 }
 
-/// What to inject. `…_every = n` names every n-th measured message, 0 none; the warm-up is spared.
+/// The faults to inject. `…_every = n` selects every n-th measured message, 0 none; the warm-up has
+/// no faults.
 ///
 /// Each message has one [`Fate`](crate::Fate): the first of `lose`, `reorder`, `duplicate` and
-/// `corrupt` that names it. A stall lengthens the delay of any message that is answered in time.
+/// `corrupt` that selects it. A stall makes any message that is answered in time slower.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Options {
-    /// Which clock time passes on; across hosts always the real one.
+    /// The clock of the simulation; across hosts always the real one.
     pub clock: Time,
-    /// Across hosts: how far the clock of pong's host was ahead of `CLOCK_MONOTONIC` when that began,
-    /// in microseconds; negative for behind.
+    /// Across hosts: how far the clock of pong's host was ahead of `CLOCK_MONOTONIC` when the
+    /// latter began, in microseconds; negative for behind.
     pub clock_offset_us: f64,
-    /// Across hosts: what it has gained since, in microseconds a second. Both are the same for all
-    /// processes of pong's host, and need no time of their own to be known.
+    /// Across hosts: the drift of that clock since then, in microseconds a second. Both values are
+    /// the same for all processes of pong's host, and known without communication.
     pub clock_drift_ppm: f64,
-    /// The round trip's quantile function (a stream's: of the way from the stamp until the take has
-    /// returned) as `[quantile, microseconds]` points from 0 to 1, both
-    /// ascending, linear in between. With a given number of messages n, the delays injected are
-    /// its values at (i + 0.5) / n in random order, so their distribution is exact; without, they
-    /// are drawn independently. Messages of the warm-up take the median.
+    /// The quantile function of the round trip as `[quantile, microseconds]` points from 0 to 1,
+    /// both ascending, linear in between. In a stream it describes the time from the stamp until
+    /// the take has returned. With a given number of messages n, the injected delays are its values
+    /// at (i + 0.5) / n in random order, so their distribution is exact. Otherwise they are drawn
+    /// independently. Messages of the warm-up take the median.
     pub delay_us: Vec<[f64; 2]>,
-    /// How much longer the last message takes than the first, in per cent, growing evenly: a run
-    /// that never settles. Needs a given number of messages; the warm-up is spared.
+    /// How much longer the last message takes than the first, in per cent, with an even increase: a
+    /// run that never settles. Needs a given number of messages; the warm-up is not affected.
     pub drift_percent: f64,
-    /// Messages that take `stall_ms` longer. Of a stream it is the publish call that does, so that
-    /// the messages behind are sent late.
+    /// Messages that take `stall_ms` longer. In a stream the publish call takes longer, so that the
+    /// following messages are sent late.
     pub stall_every: u64,
-    /// How much longer, in milliseconds.
+    /// The additional time, in milliseconds.
     pub stall_ms: f64,
     /// Messages that are never answered.
     pub lose_every: u64,
-    /// Messages whose answer misses ping's time limit. It comes right behind the answer to the
-    /// next message if that one is in time, else half a time limit late.
+    /// Messages whose answer misses ping's time limit. It arrives right after the answer to the
+    /// next message if that one is in time, otherwise half a time limit late.
     pub reorder_every: u64,
     /// Messages that are answered twice.
     pub duplicate_every: u64,
-    /// Messages whose answer is not what was sent: a bit is flipped, or if the payload is too
-    /// short to hold a stamp, a byte is added.
+    /// Messages with a damaged answer: a bit is flipped; if the payload is too short for a stamp, a
+    /// byte is added.
     pub corrupt_every: u64,
     /// The part of the delay that the publish call takes, in nanoseconds.
     pub write_ns: u64,
-    /// Of publish runs: what each subscriber adds to the publish call, in nanoseconds.
+    /// The time that each subscriber adds to the publish call, in nanoseconds; only for publish
+    /// runs.
     pub write_per_subscriber_ns: u64,
     /// The part of the delay that the take takes, in nanoseconds.
     pub read_ns: u64,
@@ -86,9 +88,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Reads the options of a run. An error names the key that is to blame.
+    /// Reads the options of a run. An error names the key that causes it.
     pub fn of(prepare: &Prepare) -> Result<Self, Error> {
-        // One at a time, as a type error does not say in which key it is.
+        // One key at a time, because a type error does not name its key.
         for (key, value) in &prepare.options {
             let alone = Map::from_iter([(key.clone(), value.clone())]);
             parse(alone).map_err(|text| Error::new(format!("{key}: {text}")).key(key))?;
@@ -111,7 +113,7 @@ impl Options {
         ((low_us + share * (high_us - low_us)) * 1e3).round() as u64
     }
 
-    /// The clock that time passes on, from now.
+    /// The clock of the simulation, starting now.
     pub fn clock(&self) -> Clock {
         match self.clock {
             Time::Virtual => Clock::virtual_at(clock::monotonic_ns()),
@@ -119,7 +121,7 @@ impl Options {
         }
     }
 
-    /// How the clock of pong's host stands to `CLOCK_MONOTONIC`, across hosts.
+    /// The difference of the clock of pong's host from `CLOCK_MONOTONIC`, across hosts.
     pub fn shift(&self) -> Result<Shift, Error> {
         let (offset_us, drift_ppm) = (self.clock_offset_us, self.clock_drift_ppm);
         if !(-OFFSET_US_MAX..=OFFSET_US_MAX).contains(&offset_us) {
@@ -146,12 +148,12 @@ impl Options {
         Ok(if is_pongs { Clock::Shifted(self.shift()?) } else { Clock::Monotonic })
     }
 
-    /// How long a publish call takes that nobody answers.
+    /// Duration of a publish call without answers.
     pub fn call_ns(&self, prepare: &Prepare) -> u64 {
         self.write_ns + self.write_per_subscriber_ns * u64::from(prepare.subscribers)
     }
 
-    /// How many times as long a message takes when `part` of the run is done, 0 to 1.
+    /// The factor of a message's delay when `part` of the run is done, 0 to 1.
     pub fn drift_at(&self, part: f64) -> f64 {
         1.0 + self.drift_percent / 100.0 * part
     }
@@ -216,7 +218,7 @@ fn is_quantile_function(points: &[[f64; 2]]) -> bool {
 const DRIFT_PERCENT_MAX: f64 = 1_000.0;
 /// Four days.
 const OFFSET_US_MAX: f64 = 4.0 * 86_400e6;
-/// The default: a body of some ten microseconds and a tail.
+/// The default: most delays are about ten microseconds, with a tail.
 const DELAY_US: [[f64; 2]; 6] =
     [[0.0, 10.0], [0.5, 20.0], [0.9, 40.0], [0.99, 80.0], [0.999, 200.0], [1.0, 500.0]];
 

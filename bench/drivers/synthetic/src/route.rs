@@ -1,4 +1,4 @@
-//! What becomes of a stream's messages: which are delivered, when, and in which order.
+//! The messages of a stream on their way: which are delivered, when, and in which order.
 
 use std::collections::VecDeque;
 
@@ -10,14 +10,14 @@ use crate::fate::{self, Fate};
 use crate::options::Options;
 use crate::simulate::corrupt;
 
-/// A message about to arrive.
+/// A message that is about to arrive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Delivery {
     /// Its sequence number.
     pub sequence: u64,
     /// When its take returns, or the call begins.
     pub due_ns: u64,
-    /// It arrives other than it was sent.
+    /// Whether it arrives damaged.
     pub damaged: bool,
 }
 
@@ -27,12 +27,13 @@ pub struct Route {
     /// `None` if messages take no time.
     delays: Option<Delays>,
     warmup_messages: u64,
-    /// A reordered message, until another has overtaken it.
+    /// A reordered message, until another one has overtaken it.
     held: Option<Delivery>,
 }
 
 impl Route {
-    /// With the delays of the options, but for publish runs, of which the call alone is simulated.
+    /// With the delays of the options; without delays for publish runs, which simulate only the
+    /// call.
     pub fn new(options: &Options, prepare: &Prepare) -> Self {
         let is_stream = prepare.workload != Workload::Publish;
         let delays = is_stream.then(|| Delays::new(prepare.messages, prepare.seed));
@@ -40,7 +41,7 @@ impl Route {
         Route { options: options.clone(), delays, warmup_messages, held: None }
     }
 
-    /// Message `sequence` leaves at `entry_ns`; what arrives because of that goes to `to`.
+    /// Sends message `sequence` at `entry_ns`; adds the resulting deliveries to `to`.
     pub fn send(&mut self, sequence: u64, entry_ns: u64, to: &mut VecDeque<Delivery>) {
         let id = sequence.checked_sub(self.warmup_messages);
         let fate = id.map_or(Fate::Whole, |id| Fate::of(id, &self.options));
@@ -61,19 +62,19 @@ impl Route {
         to.extend(self.held.take().map(|held| Delivery { due_ns, ..held }));
     }
 
-    /// How much longer the publish call of message `sequence` lasts.
+    /// How much longer the publish call of message `sequence` takes.
     pub fn stall_ns(&self, sequence: u64) -> u64 {
         let id = sequence.checked_sub(self.warmup_messages);
         id.map_or(0, |id| fate::stall_ns(id, &self.options))
     }
 
-    /// After the last message.
+    /// Ends the stream after the last message.
     pub fn end(&mut self, to: &mut VecDeque<Delivery>) {
         to.extend(self.held.take());
     }
 }
 
-/// Makes a message from what is known of it.
+/// Makes a message from its known contents.
 pub struct Forge {
     pattern: Option<Outgoing>,
     bytes: Vec<u8>,

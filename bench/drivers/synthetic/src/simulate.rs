@@ -1,4 +1,4 @@
-//! Ping's two ends: what is published comes back to the same process, later, or not at all.
+//! Ping's two ends: a published message returns to the same process, later or never.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -28,12 +28,12 @@ pub fn open(options: Options, prepare: &Prepare) -> Link {
     Link { publisher: Box::new(publisher), subscriber: Box::new(subscriber), clock }
 }
 
-/// Answers under way.
+/// Answers on their way.
 #[derive(Default)]
 struct Way {
     /// In the order in which they are delivered.
     answers: VecDeque<Answer>,
-    /// The answer to the newest reordered message, as long as nothing overtook it.
+    /// The answer to the newest reordered message, until another one has overtaken it.
     held: Option<Answer>,
 }
 
@@ -67,7 +67,7 @@ impl Publisher for Sender {
         let entry_ns = self.clock.now();
         let sequence = message::sequence(message).ok_or_else(|| Error::new("no sequence"))?;
         if sequence == GOODBYE {
-            return Ok(()); // meant for pong, which hears nothing
+            return Ok(()); // meant for pong, which receives nothing
         }
         let id = sequence.checked_sub(self.warmup_messages);
         let fate = id.map_or(Fate::Whole, |id| Fate::of(id, &self.options));
@@ -85,7 +85,7 @@ impl Sender {
         match fate {
             Fate::Lost => return,
             Fate::Reordered => {
-                // Beyond the time limit of this message, within that of the next or of the end.
+                // After the time limit of this message, within that of the next or of the end.
                 answer.due_ns = entry_ns + self.reply_timeout_ns + self.reply_timeout_ns / 2;
                 let earlier = way.held.replace(answer);
                 way.answers.extend(earlier);
@@ -102,7 +102,7 @@ impl Sender {
     }
 }
 
-/// So that it shows: in the payload's first stamp, or if there is none, in the length.
+/// Damages a message detectably: in the payload's first stamp or, without one, in the length.
 pub(crate) fn corrupt(message: &mut Vec<u8>) {
     match message.get_mut(message::HEADER_BYTES..message::HEADER_BYTES + 8) {
         Some(stamp) => stamp[0] ^= 1,
@@ -140,7 +140,7 @@ impl Subscriber for Receiver {
     }
 }
 
-/// To the nanosecond: the virtual clock jumps, the real one is watched.
+/// Lets time pass exactly: the virtual clock jumps, the real one is polled.
 pub(crate) fn pass_until(clock: &Clock, at_ns: u64) {
     match clock {
         Clock::Virtual(_) => clock.sleep_until(at_ns),
@@ -152,10 +152,10 @@ pub(crate) fn pass_until(clock: &Clock, at_ns: u64) {
     }
 }
 
-/// How often pong, which no last message reaches, looks whether it should stop.
+/// How often pong, which receives no goodbye, checks whether to stop.
 const STOP_CHECK_NS: u64 = 5_000_000;
 
-/// Pong's subscriber: nothing ever comes, and waiting for it costs nothing.
+/// Pong's subscriber: nothing ever arrives, and waiting costs nothing.
 pub struct Silence;
 
 impl Subscriber for Silence {
@@ -169,7 +169,7 @@ impl Subscriber for Silence {
     }
 }
 
-/// Pong's publisher: as nothing comes, nothing is answered.
+/// Pong's publisher: without messages there are no answers.
 pub struct Mute;
 
 impl Publisher for Mute {

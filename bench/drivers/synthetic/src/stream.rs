@@ -1,7 +1,8 @@
-//! Streams on the virtual clock: publishing takes as long as it is told. In two processes pong
-//! computes when each message left, by the schedule and from the same start, and takes it when it
-//! is due; in one process the publisher calls the receivers when it is due, on the real clock as
-//! well. A stall holds up the publisher, as a middleware does that blocks, and so the messages behind.
+//! Streams on the virtual clock: publishing takes the injected time. In two processes pong knows
+//! the schedule and its start; it computes when each message was sent and takes it when it is due.
+//! In one process the publisher calls the receivers at that time, on the real clock as well. A
+//! stall blocks the publisher, as in a middleware that blocks, and so delays the following
+//! messages.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -21,7 +22,7 @@ use crate::options::{Options, Time};
 use crate::route::{Delivery, Forge, Route};
 use crate::simulate::pass_until;
 
-/// Whether the options mean anything for a stream between two processes.
+/// Checks that the options are valid for a stream between two processes.
 pub fn check(options: &Options) -> Result<(), Error> {
     match options.clock {
         Time::Virtual => Ok(()),
@@ -63,13 +64,13 @@ pub fn open_calls(options: &Options, prepare: &Prepare) -> Stream {
     Stream { clock, ..Stream::one_process(Box::new(caller), sources) }
 }
 
-/// Takes what it knows to have been published.
+/// Takes the messages that it knows were published.
 struct Listener {
     clock: Clock,
     schedule: Option<Schedule>,
-    /// When the schedule began: known once the run has.
+    /// When the schedule began; known once the run has begun.
     origin_ns: Option<u64>,
-    /// When publishing has returned from the message before.
+    /// When the publish call of the previous message returned.
     free_ns: u64,
     call_ns: u64,
     read_ns: u64,
@@ -120,7 +121,7 @@ impl Listener {
 impl Subscriber for Listener {
     fn wait(&mut self, until_ns: u64) -> Result<Option<bool>, Error> {
         let Some(next) = self.next() else {
-            // All is said; the real clock must go on as well, for the word to stop.
+            // After all messages; the real clock must advance, too, for the stop to arrive.
             std::thread::sleep(NAP);
             self.clock.sleep_until(until_ns);
             return Ok(Some(false));
@@ -139,7 +140,7 @@ impl Subscriber for Listener {
     }
 }
 
-/// Publishes by calling.
+/// Publishes by calling the receivers.
 struct Caller {
     clock: Clock,
     route: Route,
@@ -149,7 +150,7 @@ struct Caller {
     slots: Vec<Slot>,
 }
 
-/// A receiver's function once it is set; everything is in one thread.
+/// A receiver's function, once it is set; all of it is in one thread.
 type Slot = Rc<RefCell<Option<Call>>>;
 
 impl Publisher for Caller {
@@ -200,7 +201,7 @@ impl Drop for Calling {
     }
 }
 
-/// What systems that call can run.
+/// The workloads of systems that call.
 pub const CALL_WORKLOADS: [Workload; 3] = [Workload::Stream, Workload::Image, Workload::Publish];
-/// Between two looks, once all messages are spent.
+/// Pause between two checks after all messages.
 const NAP: Duration = Duration::from_millis(1);

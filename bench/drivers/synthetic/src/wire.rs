@@ -1,4 +1,4 @@
-//! The way between two hosts: one TCP connection, messages with their length in front.
+//! The connection between two hosts: one TCP connection, messages preceded by their length.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};
@@ -10,7 +10,7 @@ use myelin_bench_kit::protocol::{Network, Prepare, Role};
 use myelin_bench_kit::{Clock, Error};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Both ends connected: pong listens, ping calls until it is heard.
+/// Connects both ends: pong listens, ping connects until it succeeds.
 pub fn meet(prepare: &Prepare, network: &Network) -> Result<TcpStream, Error> {
     let deadline = Instant::now() + Duration::from_nanos(prepare.match_timeout_ns);
     let stream = match prepare.role {
@@ -46,7 +46,7 @@ fn listen(network: &Network, deadline: Instant) -> Result<TcpStream, Error> {
         match listener.accept() {
             Ok((stream, from)) if from.ip() == network.peer => return Ok(stream),
             Err(error) if error.kind() != ErrorKind::WouldBlock => return Err(error.into()),
-            // Somebody else, or nobody yet.
+            // A foreign connection, or none yet.
             _ if Instant::now() < deadline => std::thread::sleep(NAP),
             _ => {
                 return Err(Error::new(format!("nobody has called {own}/tcp"))
@@ -56,14 +56,14 @@ fn listen(network: &Network, deadline: Instant) -> Result<TcpStream, Error> {
     }
 }
 
-/// Sends a message, which may wait for room.
+/// Sends a message; may wait for room.
 pub fn send(mut stream: &TcpStream, message: &[u8]) -> Result<(), Error> {
     let length = (message.len() as u64).to_le_bytes();
     let both = stream.write_all(&length).and_then(|()| stream.write_all(message));
     both.map_err(|error| Error::new(format!("the other side has gone: {error}")))
 }
 
-/// Messages that arrive, whole.
+/// Receives whole messages.
 pub struct Inbox {
     stream: TcpStream,
     bytes: VecDeque<u8>,
@@ -119,7 +119,7 @@ impl Inbox {
         }
     }
 
-    /// The message at the front, if all of it is there.
+    /// The first message, if it is complete.
     fn cut(&mut self) -> Result<Option<Vec<u8>>, Error> {
         if self.bytes.len() < LENGTH_BYTES {
             return Ok(None);
@@ -139,5 +139,5 @@ impl Inbox {
 }
 
 const LENGTH_BYTES: usize = 8;
-/// Between two tries to meet.
+/// Pause between two attempts to connect.
 const NAP: Duration = Duration::from_millis(5);

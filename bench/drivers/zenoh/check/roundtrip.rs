@@ -1,8 +1,7 @@
-//! A round trip over Zenoh written straight against its API, without the kit and without the
-//! driver's adaptor: what they are checked against. As Zenoh's own `z_ping` and `z_pong`, ping
-//! waits in a channel and pong answers in its callback; other than theirs, every message is
-//! another, and pong copies it, as the kit does. The configuration is the file that ZENOH_CONFIG
-//! names.
+//! A round trip over Zenoh, written directly against its API, without the kit and the driver's
+//! adaptor, which are compared with it. As in Zenoh's own `z_ping` and `z_pong`, ping waits on a
+//! channel and pong answers in its callback. Unlike there, every message is different, and pong
+//! copies it, like the kit. ZENOH_CONFIG names the configuration file.
 //!
 //! ```text
 //! roundtrip pong DOMAIN RUN PAYLOAD tcp|shm
@@ -55,7 +54,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// A publisher, and shared memory to write into if it has that.
+/// A publisher, with shared memory to write into if it uses that.
 struct Writer {
     publisher: Publisher<'static>,
     provider: Option<ShmProvider<PosixShmProviderBackend>>,
@@ -112,7 +111,7 @@ fn ping(
         let begin = Instant::now();
         writer.write(&message)?;
         let answer = answers.recv_timeout(ANSWER_WITHIN)?.ok_or("no answer")?;
-        // In one piece, as the kit takes it.
+        // In one piece, like the kit.
         let answer = answer.payload().to_bytes();
         let took = begin.elapsed();
         let all = number < warmup;

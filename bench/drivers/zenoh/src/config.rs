@@ -1,5 +1,5 @@
-//! Zenoh's configuration of one process: made here, handed to the library, and left in the run's
-//! folder, so that anyone can repeat the run by `Config::from_file`.
+//! Zenoh's configuration of one process. It is made here, passed to the library, and stored in the
+//! run's folder, so that anyone can repeat the run with `Config::from_file`.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use myelin_bench_kit::Error;
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Workload};
 use serde_json::{Value, json};
 
-/// Where a process listens (pong) and whereto it connects (ping).
+/// Endpoints at which a process listens (pong) and to which it connects (ping).
 #[derive(Clone, Debug, Default)]
 pub struct Endpoints {
     /// Endpoints to listen at.
@@ -52,16 +52,16 @@ pub fn of(prepare: &Prepare, shared_memory: bool, endpoints: &Endpoints) -> Valu
     })
 }
 
-/// Zenoh's low-latency transport writes to the socket in the publishing thread instead of handing
-/// over to another. It knows neither fragments nor dropping: for messages of one batch, where
-/// publishing may wait.
+/// Whether to use Zenoh's low-latency transport, which writes to the socket in the publishing
+/// thread instead of passing the message to another one. It has neither fragmentation nor dropping,
+/// so it is for messages of one batch, if publishing may wait.
 pub fn is_low_latency(prepare: &Prepare, shared_memory: bool) -> bool {
     let may_wait =
         prepare.workload == Workload::Roundtrip || prepare.reliability == Reliability::Reliable;
     may_wait && (shared_memory || prepare.payload_bytes <= WHOLE_BYTES_MAX)
 }
 
-/// What Zenoh makes of `value`.
+/// Zenoh's configuration from `value`.
 pub fn parse(value: &Value) -> Result<zenoh::Config, Error> {
     zenoh::Config::from_json5(&value.to_string())
         .map_err(|error| Error::new(format!("Zenoh refuses its configuration: {error}")))
@@ -84,17 +84,17 @@ fn path(prepare: &Prepare) -> PathBuf {
     prepare.directory.join(name)
 }
 
-/// Batches that a queue may have, Zenoh's limit. An express message fills one by itself.
+/// Zenoh's limit of batches in a queue. An express message fills one by itself.
 const QUEUE_MAX: u32 = 16;
-/// For so long a reliable publisher waits for a subscriber that takes nothing, in microseconds;
-/// Zenoh's own 5 s would end the connection of one that only slept.
+/// How long a reliable publisher waits for a subscriber that takes nothing, in microseconds. With
+/// Zenoh's default, 5 s, the connection of a subscriber that only slept would end.
 const BLOCKED_US_MAX: u64 = 60_000_000;
-/// Surely goes into a batch with all that Zenoh adds: a batch has up to 65,535 B, of which TCP uses
-/// a multiple of half its segment size. 60,000 B did not go.
+/// Certainly fits into a batch with Zenoh's additions. A batch has up to 65,535 B, of which TCP
+/// uses a multiple of half its segment size; 60,000 B did not fit.
 const WHOLE_BYTES_MAX: u64 = 32_000;
-/// From here on a payload is many batches …
+/// Such a payload takes many batches …
 const LARGE_BYTES: u64 = 256 * 1024;
-/// … and the receive buffer takes several at once, as Zenoh's documentation advises.
+/// … so the receive buffer takes several at once, as Zenoh's documentation recommends.
 const RECEIVED_BYTES: u64 = 1 << 20;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Zenoh's subscribers as the kit wants them: a channel for the answers that ping waits for, a
-//! callback for what pong gets.
+//! Zenoh's subscribers with the kit's interfaces: a channel for the answers that ping waits for, a
+//! callback for pong's messages.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use zenoh::{Session, Wait};
 
 use crate::peer::{Presence, failed};
 
-/// A subscriber that waits in a channel, as Zenoh's own `z_ping` does.
+/// A subscriber that waits on a channel, like Zenoh's own `z_ping`.
 pub struct Inbox {
     // Dropped in this order.
     taken: Option<ZBytes>,
@@ -27,7 +27,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// Around `subscriber`.
+    /// An inbox of `subscriber`.
     pub fn new(session: &Session, subscriber: Subscriber<FifoChannelHandler<Sample>>) -> Self {
         Inbox { taken: None, joined: Vec::new(), subscriber, _session: session.clone() }
     }
@@ -55,7 +55,7 @@ impl myelin_bench_kit::Subscriber for Inbox {
     }
 }
 
-/// False for shared memory that Zenoh has taken back, which is counted.
+/// Whether the memory is valid; if Zenoh has taken shared memory back, that is counted.
 #[inline]
 fn is_valid(payload: &ZBytes) -> bool {
     use zenoh::shm::ShmBuf;
@@ -67,7 +67,7 @@ fn is_valid(payload: &ZBytes) -> bool {
     is_valid
 }
 
-/// Why messages were lost that Zenoh had delivered, if any were.
+/// A remark on messages that Zenoh delivered but that were lost, if there are any.
 pub fn taken_back() -> Option<String> {
     match TAKEN_BACK.load(Ordering::Relaxed) {
         0 => None,
@@ -78,10 +78,10 @@ pub fn taken_back() -> Option<String> {
     }
 }
 
-/// Messages of this process whose memory came back invalid.
+/// Messages of this process whose memory Zenoh had taken back.
 static TAKEN_BACK: AtomicU64 = AtomicU64::new(0);
 
-/// The payload in one piece: as it lies, or, if it came in fragments, put together in `joined`.
+/// The payload in one piece: in place, or, if it arrived in fragments, assembled in `joined`.
 #[inline]
 fn whole<'a>(payload: &'a ZBytes, joined: &'a mut Vec<u8>) -> &'a [u8] {
     let mut slices = payload.slices();
@@ -96,7 +96,7 @@ fn whole<'a>(payload: &'a ZBytes, joined: &'a mut Vec<u8>) -> &'a [u8] {
     }
 }
 
-/// Subscribers that call, from a thread of Zenoh.
+/// Subscribers that call a function, from a thread of Zenoh.
 pub struct Source {
     // Dropped in this order.
     _subscribers: Vec<Subscriber<()>>,
@@ -105,13 +105,13 @@ pub struct Source {
     _session: Session,
 }
 
-/// Where all subscribers of a process call; one at a time.
+/// Where all subscribers of a process call; one call at a time.
 pub struct Dispatcher {
     state: Mutex<State>,
 }
 
 enum State {
-    /// Nobody is called yet: the newest messages are kept, or all of them.
+    /// There is no function yet: the newest messages are kept, or all of them.
     Early {
         kept: VecDeque<ZBytes>,
         kept_max: usize,
@@ -167,7 +167,8 @@ impl Dispatcher {
 }
 
 impl Source {
-    /// Of `subscribers`, declared by `dispatcher`; `presence` is elsewhere if there is a publisher.
+    /// From `subscribers`, declared by `dispatcher`; `presence` is kept elsewhere if there is a
+    /// publisher.
     pub fn new(
         session: &Session,
         subscribers: Vec<Subscriber<()>>,
@@ -194,14 +195,14 @@ impl CallSource for Source {
     }
 }
 
-/// Subscribers that are calling.
+/// Subscribers with a function.
 struct Calling {
     source: Source,
 }
 
 impl Drop for Calling {
     fn drop(&mut self) {
-        // Out of the lock before the function is dropped.
+        // Takes the function out of the lock before dropping it.
         let state = mem::replace(&mut *self.source.dispatcher.lock(), State::Over);
         drop(state);
     }

@@ -12,7 +12,7 @@ use crate::inbox::{Dispatcher, Inbox, Source};
 use crate::outbox::{Outbox, Pool};
 use crate::peer::{Peer, failed, key};
 
-/// Ping of a round trip.
+/// Opens ping of a round trip.
 pub fn open(prepare: &Prepare, variant: &Variant) -> Result<Box<dyn RoundTrip>, Error> {
     let peer = Peer::open(prepare, variant)?;
     let answers = peer
@@ -25,7 +25,7 @@ pub fn open(prepare: &Prepare, variant: &Variant) -> Result<Box<dyn RoundTrip>, 
     Ok(Box::new(Link::new(outbox(&peer, prepare, variant, TO_PONG)?, inbox)))
 }
 
-/// Pong of a round trip: answers in Zenoh's callback, as Zenoh's own `z_pong` does.
+/// Pong of a round trip: answers in Zenoh's callback, like Zenoh's own `z_pong`.
 pub fn open_answerer(prepare: &Prepare, variant: &Variant) -> Result<Answerer, Error> {
     let peer = Peer::open(prepare, variant)?;
     let dispatcher = Dispatcher::new(usize::MAX);
@@ -35,7 +35,7 @@ pub fn open_answerer(prepare: &Prepare, variant: &Variant) -> Result<Answerer, E
     Ok(Answerer { publisher, source: Box::new(source), clock: Clock::Monotonic })
 }
 
-/// Either end of a stream.
+/// Opens either end of a stream.
 pub fn open_stream(prepare: &Prepare, variant: &Variant) -> Result<Stream, Error> {
     let peer = Peer::open(prepare, variant)?;
     if prepare.role == Role::Ping {

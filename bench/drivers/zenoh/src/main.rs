@@ -2,17 +2,17 @@
 //! another host, and over shared memory.
 //!
 //! ```text
-//! main.rs      the systems and what the kit calls
+//! main.rs      the systems, and the functions that the kit calls
 //! config.rs    Zenoh's configuration (JSON)
-//! meet.rs      how pings learn where pongs listen; the removal of what killed ones leave
-//! peer.rs      a session, and the count of those that have matched
+//! meet.rs      how pings find pongs' endpoints; removes what killed processes leave
+//! peer.rs      a session, and the number of matched processes
 //! link.rs      the ends of round trips and of streams
 //! outbox.rs    publisher, with loans from shared memory
 //! inbox.rs     subscribers: a channel for ping, a callback for pong
 //! ```
-//! `check/` holds a round trip written without the kit; `README.md` says what was chosen and why.
-//! Streams have several publishers, subscribers and topics, best effort and reliable, without
-//! limits of ours.
+//! `check/` has a round trip written without the kit; `README.md` explains the choices. Streams
+//! have several publishers, subscribers and topics, best effort and reliable, without limits of our
+//! own.
 
 mod config;
 mod inbox;
@@ -29,7 +29,7 @@ use myelin_bench_kit::protocol::{
 use myelin_bench_kit::{Answerer, Driver, Error, RoundTrip, Stream};
 
 fn main() -> ExitCode {
-    // What matters comes back as an error; what Zenoh itself finds worth an error goes to the log.
+    // Errors of our calls are returned; Zenoh's other errors go to the log.
     zenoh::init_log_from_env_or("error");
     myelin_bench_kit::main(&Zenoh)
 }
@@ -89,11 +89,11 @@ impl Driver for Zenoh {
     }
 }
 
-/// A way to use the middleware that is a system of its own.
+/// A way to use the middleware that is its own system.
 struct Variant {
     name: &'static str,
     about: &'static str,
-    /// Payloads lie in shared memory and what announces them goes through UNIX sockets.
+    /// Whether payloads are in shared memory; they are then announced through UNIX sockets.
     shared_memory: bool,
 }
 
@@ -145,9 +145,9 @@ impl Variant {
     }
 }
 
-/// As Cargo.toml has it, exactly; the crate does not tell.
+/// The exact version in Cargo.toml; the crate does not report it.
 const ZENOH_VERSION: &str = "1.10.2";
-/// As the floor's: comparable, and a run's samples fit into memory.
+/// The same as the floor's, for comparison; the samples of a run fit into memory.
 const PAYLOAD_BYTES_MAX: u64 = 64 << 20;
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! How pings learn where pongs listen, and the removal of what killed ones leave.
+//! How pings find the endpoints of pongs, and the removal of what killed processes leave.
 //!
-//! A pong lets Zenoh choose a free port, so that runs side by side do not collide, and tells it to
-//! each ping through an abstract socket, which ends with the process. Across hosts it listens at the
-//! port of its index among the run's, so there is nothing to tell. Over shared memory it listens
-//! at a socket with a path:
+//! A pong lets Zenoh choose a free port, so that simultaneous runs do not collide. It tells the
+//! port to each ping through an abstract socket, which vanishes with the process. Across hosts it
+//! listens on the run's port with its index, so there is nothing to tell. Over shared memory it
+//! listens on a socket with a path:
 //!
 //! ```text
 //! @myelin-zenoh-<tag>-<index>                  where pong <index> of a run tells its endpoint
@@ -21,14 +21,14 @@ use std::time::Duration;
 use myelin_bench_kit::protocol::Prepare;
 use myelin_bench_kit::{Error, clock};
 
-/// Tells `endpoint` to as many pings as pong `prepare.index` has, from a thread that then ends.
+/// Sends `endpoint` to all pings of pong `prepare.index`, from a thread that then ends.
 pub fn tell(prepare: &Prepare, endpoint: String) -> Result<(), Error> {
     let listener = UnixListener::bind_addr(&address(prepare, prepare.index)?)
         .map_err(|error| Error::new(format!("two pongs of run {}? {error}", prepare.run)))?;
     let pings = prepare.publishers;
     let serve = move || {
         for _ in 0..pings {
-            // A ping that has gone meanwhile is missed when matching.
+            // If a ping has ended meanwhile, matching will miss it.
             let told = listener.accept().map(|(mut ping, _)| ping.write_all(endpoint.as_bytes()));
             drop(told);
         }
@@ -37,7 +37,8 @@ pub fn tell(prepare: &Prepare, endpoint: String) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where pong `index` listens; asked until the clock reads `until_ns`. `None` if it does not come.
+/// The endpoint of pong `index`; retries until the clock reads `until_ns`. `None` if the pong does
+/// not come.
 pub fn ask(prepare: &Prepare, index: u32, until_ns: u64) -> Result<Option<String>, Error> {
     let address = address(prepare, index)?;
     while clock::monotonic_ns() < until_ns {
@@ -60,19 +61,19 @@ fn address(prepare: &Prepare, index: u32) -> Result<SocketAddr, Error> {
     Ok(SocketAddr::from_abstract_name(format!("{PREFIX}{}-{index}", tag(prepare)))?)
 }
 
-/// The socket of this process, of which Zenoh makes two files.
+/// The socket of this process; Zenoh makes two files for it.
 pub fn socket_path(prepare: &Prepare) -> PathBuf {
     Path::new(SOCKETS).join(format!("{PREFIX}{}-{}{SOCKET}", std::process::id(), tag(prepare)))
 }
 
-/// Nobody comes any more: nothing with a name need stay.
+/// Removes the named files; nobody connects any more.
 pub fn remove_socket(path: &Path) -> Result<(), Error> {
     remove(path)?;
     remove(&lock_of(path))
 }
 
-/// From now on this process leaves no shared memory behind when it ends, unless it is killed. Zenoh
-/// itself leaves what two that end at the same time have both locked.
+/// Ensures that this process leaves no shared memory behind when it ends, unless it is killed.
+/// Zenoh itself leaves segments that two processes had locked when they ended at the same time.
 pub fn leave_nothing() {
     // SAFETY: the handler is a function of this program and has no preconditions.
     unsafe { libc::atexit(at_exit) };
@@ -85,27 +86,27 @@ extern "C" fn at_exit() {
         });
         let descriptor = entry.file_name().to_str().and_then(|name| name.parse().ok());
         if let (true, Some(descriptor)) = (is_memory, descriptor) {
-            // SAFETY: only the lock is given up; whatever the number stands for now, no memory
-            // depends on it.
+            // SAFETY: this only releases a lock. The number may refer to another file now, but no
+            // memory depends on that.
             unsafe { libc::flock(descriptor, libc::LOCK_UN) };
         }
     }
-    // Of several that end at once, the one that unlocks last finds no lock.
+    // If several processes end at once, the last one to unlock finds no lock.
     let _gate = gate();
     zenoh::shm::cleanup_orphaned_shm_segments();
 }
 
-/// Has the driver's processes go through one after the other, for as long as it is kept. Zenoh makes
-/// a segment and then locks it, and each process that begins or ends removes segments without a lock:
-/// in between one would go that is just coming into being. Then the two ends do not agree on shared
-/// memory, or a subscriber gets nothing of a publisher, in silence.
+/// Lets the driver's processes pass one at a time, until the returned file is dropped. Zenoh makes
+/// a segment and then locks it, and each process that begins or ends removes segments without a
+/// lock. It could remove a segment that is just being made. The two ends would then not agree on
+/// shared memory, or a subscriber would silently receive nothing from a publisher.
 pub fn gate() -> Result<File, Error> {
     let gate = File::open(MEMORY)?;
     gate.lock()?;
     Ok(gate)
 }
 
-/// Removes what processes have left that no longer live.
+/// Removes what dead processes have left.
 pub fn clean() -> Result<(), Error> {
     let gate = gate()?;
     zenoh::shm::cleanup_orphaned_shm_segments();
@@ -121,7 +122,7 @@ pub fn clean() -> Result<(), Error> {
         },
     );
     for (path, pid) in names.filter_map(|name| socket(&name)) {
-        // The lock tells of owners that are not to be seen from here (containers with one /tmp).
+        // The lock covers owners that are not visible from here (containers with a common /tmp).
         let is_held = File::open(lock_of(&path)).is_ok_and(|lock| lock.try_lock().is_err());
         if is_gone(pid) && !is_held {
             remove_socket(&path)?;
@@ -147,7 +148,7 @@ fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-/// FNV-1a of system and run: a run's name is longer than an address allows.
+/// FNV-1a of system and run, because a run's name is longer than an address allows.
 fn tag(prepare: &Prepare) -> String {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     let name = prepare.system.bytes().chain([b'/']).chain(prepare.run.bytes());
@@ -156,9 +157,9 @@ fn tag(prepare: &Prepare) -> String {
 
 const PREFIX: &str = "myelin-zenoh-";
 const SOCKETS: &str = "/tmp";
-/// Where segments are.
+/// The folder of segments.
 const MEMORY: &str = "/dev/shm";
 const SOCKET: &str = ".sock";
-/// As Zenoh names it.
+/// Zenoh's suffix of lock files.
 const LOCK: &str = ".lock";
 const LOOK_AGAIN: Duration = Duration::from_micros(200);

@@ -1,4 +1,4 @@
-//! Zenoh's publishers as the kit wants them, with loans where payloads lie in shared memory.
+//! Zenoh's publishers with the kit's interfaces, with loans if payloads are in shared memory.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    /// With `pool`, messages are written into shared memory.
+    /// An outbox; with `pool`, messages are written into shared memory.
     pub fn new(
         session: &Session,
         publishers: Vec<Publisher<'static>>,
@@ -75,10 +75,10 @@ impl myelin_bench_kit::Publisher for Outbox {
     }
 }
 
-/// Shared memory for what is on loan, under way, or kept by subscribers.
+/// Shared memory for messages on loan, on their way, or kept by subscribers.
 pub struct Pool {
     loan: Option<Loan>,
-    /// Where a message goes for which there is no room.
+    /// Buffer for a message without room.
     lost: Vec<u8>,
     provider: ShmProvider<PosixShmProviderBackend>,
     waits: bool,
@@ -86,12 +86,12 @@ pub struct Pool {
 
 enum Loan {
     Shared(ZShmMut),
-    /// All memory is with subscribers that lag: what is written into [`Pool::lost`] is lost.
+    /// Slow subscribers hold all memory: the message in [`Pool::lost`] is lost.
     Lost,
 }
 
 impl Pool {
-    /// Memory for the messages of `prepare`. Zenoh locks it, so it is no more than needed.
+    /// Memory for the messages of `prepare`. Zenoh locks it, so it is no larger than necessary.
     pub fn new(prepare: &Prepare) -> Result<Self, Error> {
         let is_round_trip = prepare.workload == Workload::Roundtrip;
         let kept = match is_round_trip {
@@ -105,7 +105,8 @@ impl Pool {
             failed(&format!("have {bytes} B of locked shared memory"), error)
                 .remedy("room in /dev/shm? ulimit -l? smaller payload_bytes or depth?")
         })?;
-        // The first loan takes further segments: here, where nobody removes them.
+        // The first loan makes further segments. This is done here, where no other process removes
+        // them.
         drop(provider.alloc(message_bytes).wait());
         let waits = is_round_trip || prepare.reliability == Reliability::Reliable;
         Ok(Pool { loan: None, lost: vec![0; message_bytes], provider, waits })
@@ -113,7 +114,7 @@ impl Pool {
 
     #[inline]
     fn loan(&mut self, len: usize) -> Result<&mut [u8], Error> {
-        // One that was never published goes back first.
+        // A loan that was never published is returned first.
         self.loan = None;
         self.loan = Some(match self.provider.alloc(len).with_policy::<GarbageCollect>().wait() {
             Ok(memory) => Loan::Shared(memory),
@@ -128,7 +129,7 @@ impl Pool {
         }
     }
 
-    /// Reliable publishers wait, as Zenoh's `BlockOn` does, but not forever.
+    /// Reliable publishers wait, like Zenoh's `BlockOn`, but not forever.
     #[cold]
     fn when_empty(&self, len: usize) -> Result<Loan, Error> {
         if !self.waits {
@@ -147,14 +148,14 @@ impl Pool {
     }
 }
 
-/// Messages on loan, in a socket, or in the hands of a subscriber.
+/// Messages on loan, in a socket, or taken by a subscriber.
 const UNDER_WAY: usize = 8;
 /// More than Zenoh's allocator takes for each.
 const CHUNK_OVERHEAD_BYTES: usize = 256;
 const BYTES_MIN: usize = 1 << 20;
-/// With deep queues of large messages memory is less than would be kept: best effort loses then
-/// what reliable waits for.
+/// With deep queues of large messages, memory is smaller than the queues could keep: best effort
+/// then loses messages, and reliable waits.
 const BYTES_MAX: usize = 512 << 20;
 const LOOK_AGAIN: Duration = Duration::from_micros(50);
-/// As long as a connection may be blocked.
+/// The time for which a connection may be blocked.
 const WAIT_NS_MAX: u64 = 60_000_000_000;

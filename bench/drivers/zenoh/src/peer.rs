@@ -1,8 +1,9 @@
-//! A session with Zenoh, and the count of the processes at the other end.
+//! A session with Zenoh, and the number of processes at the other end.
 //!
-//! A publisher's matching status says whether there is a subscriber, not how many, and a subscriber
-//! is told of no publishers. So each process declares a liveliness token after all else that it
-//! declares; Zenoh delivers declarations in order, so whoever sees the token has seen the rest.
+//! A publisher's matching status says whether there is a subscriber, but not how many, and a
+//! subscriber gets no information about publishers. So each process declares a liveliness token
+//! after everything else. Zenoh delivers declarations in order, so a process that sees the token
+//! has seen the rest.
 
 use std::cell::Cell;
 use std::collections::BTreeSet;
@@ -23,16 +24,16 @@ use crate::{Variant, meet};
 
 /// A session that has not matched yet.
 pub struct Peer<'a> {
-    /// To be kept as long as anything that was declared on it.
+    /// Must be kept as long as anything declared on it.
     pub session: Session,
     prepare: &'a Prepare,
     variant: &'a Variant,
     until_ns: u64,
-    /// Of shared memory, until all that this process takes is there.
+    /// The gate for shared memory, held until all of this process's segments exist.
     gate: Cell<Option<File>>,
 }
 
-/// Keeps this process visible to those at the other end.
+/// Keeps this process visible to the other end.
 pub struct Presence {
     _token: LivelinessToken,
     _others: Subscriber<()>,
@@ -80,8 +81,8 @@ impl<'a> Peer<'a> {
         Ok(Peer { session, prepare, variant, until_ns, gate })
     }
 
-    /// Declares the token and returns when all others have declared theirs. Comes after all else that
-    /// takes shared memory.
+    /// Declares the token and returns when all others have declared theirs. Must come after
+    /// everything that uses shared memory.
     pub fn matched(&self, publishers: &[Publisher<'_>]) -> Result<Presence, Error> {
         drop(self.gate.take());
         let prepare = self.prepare;
@@ -125,13 +126,14 @@ impl<'a> Peer<'a> {
         Ok(Presence { _token: token, _others: others })
     }
 
-    /// Zenoh falls back to the socket in silence if the two do not agree on shared memory.
+    /// Checks the transport: Zenoh silently falls back to the socket if the two do not agree on
+    /// shared memory.
     fn check_transport(&self) -> Result<(), Error> {
         if !self.variant.shared_memory {
             return Ok(());
         }
         meet::remove_socket(&meet::socket_path(self.prepare))?;
-        // Asked outside of Tokio, Zenoh 1.10 panics when its transport is the low-latency one.
+        // Outside of Tokio, Zenoh 1.10 panics here with the low-latency transport.
         let tokio = tokio::runtime::Builder::new_multi_thread().worker_threads(1).build()?;
         let _inside = tokio.enter();
         match self.session.info().transports().wait().all(|transport| transport.is_shm()) {
@@ -142,17 +144,17 @@ impl<'a> Peer<'a> {
     }
 }
 
-/// An endpoint of Zenoh's.
+/// A TCP endpoint of Zenoh.
 fn tcp(address: SocketAddr) -> String {
     format!("tcp/{address}")
 }
 
-/// The key expression of `what`, this run's.
+/// The key expression of `what` in this run.
 pub fn key(prepare: &Prepare, what: &str, index: impl std::fmt::Display) -> String {
     format!("myelin/{}/{}/{what}/{index}", prepare.system, prepare.run)
 }
 
-/// By Zenoh's matching status, unless there are to be none.
+/// Whether all publishers have subscribers, by Zenoh's matching status; true if none are expected.
 fn have_subscribers(publishers: &[Publisher<'_>], expected: usize) -> Result<bool, Error> {
     for publisher in publishers {
         let status = publisher.matching_status().wait();
@@ -164,7 +166,7 @@ fn have_subscribers(publishers: &[Publisher<'_>], expected: usize) -> Result<boo
     Ok(true)
 }
 
-/// Fewer have come than should.
+/// The error if too few processes have come.
 fn absent(prepare: &Prepare, found: usize) -> Error {
     let (who, expected) = match prepare.role {
         Role::Ping => (PONG, prepare.subscribers),
@@ -178,12 +180,12 @@ fn absent(prepare: &Prepare, found: usize) -> Error {
     Error::new(text).remedy(format!("see {who}'s log in the results folder"))
 }
 
-/// What Zenoh could not do.
+/// The error of a call of Zenoh.
 pub fn failed(what: &str, error: impl std::fmt::Display) -> Error {
     Error::new(format!("Zenoh could not {what}: {error}"))
 }
 
 const PING: &str = "ping";
 const PONG: &str = "pong";
-/// A change wakes; this only bounds what a missed one costs.
+/// A change wakes the thread; this only limits the cost of a missed one.
 const LOOK_AGAIN: Duration = Duration::from_millis(1);

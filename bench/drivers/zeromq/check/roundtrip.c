@@ -1,14 +1,13 @@
-/* A round trip over ZeroMQ's PUB and SUB, written straight against libzmq, without the kit and
- * without the driver's adaptor: what they are checked against. Sockets, options and waiting are the
- * driver's.
+/* A round trip over ZeroMQ's PUB and SUB, written directly against libzmq, without the kit and the
+ * driver's adaptor, which are compared with it. Sockets, options and waiting are the driver's.
  *
- *   roundtrip pong DOMAIN RUN PAYLOAD
- *   roundtrip ping DOMAIN RUN PAYLOAD [MESSAGES [WARMUP]]
+ *     roundtrip pong DOMAIN RUN PAYLOAD
+ *     roundtrip ping DOMAIN RUN PAYLOAD [MESSAGES [WARMUP]]
  *
  * Both print `ready` when matched. Ping then waits for a line on standard input, exchanges WARMUP
  * and then MESSAGES messages, and prints p50 and p99 of the whole round trip in nanoseconds
- * (nearest rank). Pong ends when ping says so, or when its standard input closes. DOMAIN is not
- * used: an ipc endpoint is RUN's alone.
+ * (nearest rank). Pong ends when ping tells it to, or when its standard input closes. DOMAIN is not
+ * used, because an ipc endpoint belongs only to RUN.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -82,7 +81,7 @@ static void open_ends(struct ends *ends, const char *run, bool is_ping)
   endpoint(text, run, !is_ping);
   if (zmq_connect(ends->subscriber, text) != 0)
     die("zmq_connect");
-  /* Matched: the other side has subscribed here, and we are connected there. */
+  /* Matched: the other side has subscribed here, and we are connected to it. */
   char frame[64];
   set(ends->publisher, ZMQ_RCVTIMEO, MATCH_WITHIN_MS);
   set(monitor, ZMQ_RCVTIMEO, MATCH_WITHIN_MS);
@@ -152,7 +151,7 @@ static uint64_t nearest_rank(const uint64_t *sorted, size_t count, size_t percen
   return sorted[(count * percent + 99) / 100 - 1];
 }
 
-/* One message and its answer, of which the first `compared` bytes are compared. */
+/* Exchanges one message and its answer, and compares the first `compared` bytes. */
 static uint64_t exchange(const struct ends *ends, uint64_t *message, uint64_t number,
                          size_t compared)
 {

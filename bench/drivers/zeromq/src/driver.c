@@ -3,8 +3,8 @@
  *     driver.c   the system
  *     link.c     the adaptor against libzmq
  *
- * `README.md` says what was chosen, why, and what limits there are. `check/` holds a round trip
- * written without the kit. Without libzmq, MISSING is why.
+ * `README.md` explains the choices and limits. `check/` has a round trip written without the kit.
+ * Without libzmq, MISSING says why.
  */
 #include <limits.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static int check(const struct myelin_bench_prepare *prepare)
   char text[64];
   if (!prepare->one_way || (prepare->depth > 0 && prepare->depth <= INT_MAX))
     return 0;
-  /* To ZeroMQ, 0 is no limit. */
+  /* For ZeroMQ, 0 means no limit. */
   (void)snprintf(text, sizeof text, "zeromq.ipc: a depth of %u cannot be", prepare->depth);
   myelin_bench_error(text, "workload.depth: at least 1");
   return -1;

@@ -1,10 +1,10 @@
-/* The adaptor: one role of a round trip or of a stream over ZeroMQ's PUB and SUB, in the form of
- * the kit's table.
+/* The adaptor: one role of a round trip or of a stream over ZeroMQ's PUB and SUB, as the functions
+ * of the kit's table.
  *
- * Each end that publishes binds a socket of its own, each that takes connects to those of all the
- * others. The endpoints have abstract names (`ipc://@…`), so that nothing is left in the file
- * system. With one topic a message is one frame; with several it is preceded by a frame that holds
- * the topic's number, by which ZeroMQ filters.
+ * Each publishing end binds its own socket, each taking end connects to those of all others. The
+ * endpoints have abstract names (`ipc://@…`), so that nothing is left in the file system. With one
+ * topic a message is one frame. With several, a frame with the topic's number precedes it, by which
+ * ZeroMQ filters.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -22,15 +22,15 @@ enum {
   /* An abstract name has at most 107 characters. */
   RUN_CHARACTERS_MAX = 72,
   TOPIC_BYTES = 4,
-  /* ZeroMQ's own, for round trips. It must not be as small as one message under way would allow: a
-   * PUB looks once in some 3 million cycles (1 ms) whether its queue has been read, and drops what
-   * is sent meanwhile to one that it takes for full. */
+  /* ZeroMQ's default, for round trips. One message in flight would allow a smaller value, but a PUB
+   * checks only about every 3 million cycles (1 ms) whether its queue has been read. Until then it
+   * drops messages to a subscriber whose queue it considers full. */
   ROUND_TRIP_HWM = 1000,
-  /* Until a connection that was refused is tried anew; by default 100. */
+  /* Interval until a refused connection is retried; by default 100. */
   RECONNECT_MS = 1,
-  /* What is still to be sent when the publisher is closed has so long; by default for ever. */
+  /* Time limit for sending the rest when the publisher is closed; by default for ever. */
   LINGER_MS = 5000,
-  /* Longest wait in one call, so that the time limit of a socket need not be set for each. */
+  /* Longest wait in one call, so that the time limit of a socket need not be set for each call. */
   RECEIVE_MS_MAX = 1000
 };
 
@@ -43,7 +43,7 @@ struct link {
   size_t message_bytes;
   uint32_t topics;
   uint32_t selected;
-  int receive_ms; /* The subscriber's time limit as it is set. */
+  int receive_ms; /* the current time limit of the subscriber */
   zmq_msg_t outgoing;
   bool has_loan;
   zmq_msg_t incoming;
@@ -57,7 +57,7 @@ static int fail(const char *what, const char *remedy)
   return -1;
 }
 
-/* As fail, with what ZeroMQ says of its last error. */
+/* Like fail, with ZeroMQ's text of its last error. */
 static int fail_by(const char *what)
 {
   char text[200];
@@ -110,7 +110,8 @@ static int high_water_mark(const struct myelin_bench_prepare *prepare)
   return prepare->one_way ? (int)prepare->depth : ROUND_TRIP_HWM;
 }
 
-/* An XPUB: a PUB that shows who subscribes. VERBOSE: also who is not the first of a topic. */
+/* An XPUB: a PUB that reports who subscribes. VERBOSE: also if it is not the first subscriber of a
+ * topic. */
 static int create_publisher(struct link *link, const struct myelin_bench_prepare *prepare)
 {
   char address[ENDPOINT_BYTES];
@@ -143,7 +144,7 @@ static int subscribe(struct link *link)
   return status;
 }
 
-/* Subscribed before it is connected: the publisher hears of all topics at once. */
+/* Subscribes before it connects, so that the publisher learns all topics at once. */
 static int create_subscriber(struct link *link, const struct myelin_bench_prepare *prepare,
                              void **monitor)
 {
@@ -171,7 +172,7 @@ static int create_subscriber(struct link *link, const struct myelin_bench_prepar
   return 0;
 }
 
-/* The next message of a socket that is waited for while matching: 1, or 0 after until_ns. */
+/* The next message of a socket, while matching: 1, or 0 after until_ns. */
 static int receive_until(void *socket, zmq_msg_t *message, uint64_t until_ns)
 {
   for (;;) {
@@ -188,7 +189,7 @@ static int receive_until(void *socket, zmq_msg_t *message, uint64_t until_ns)
   }
 }
 
-/* What the matching of one end has counted, for the error if it does not come about. */
+/* The error if matching takes too long, with the counts so far. */
 static int timed_out(const char *what, uint64_t found, uint64_t expected)
 {
   char text[160];
@@ -206,7 +207,7 @@ static int await_subscriptions(struct link *link, uint32_t others, uint64_t unti
     (void)zmq_msg_init(&message);
     const int status = receive_until(link->publisher, &message, until_ns);
     const uint8_t *bytes = zmq_msg_data(&message);
-    /* 1: subscribed, 0: no longer. */
+    /* 1: subscribed, 0: unsubscribed. */
     const bool is_one = status > 0 && zmq_msg_size(&message) > 0 && bytes[0] <= 1;
     if (is_one)
       found = bytes[0] == 1 ? found + 1 : found - (found > 0);
@@ -226,7 +227,7 @@ static int await_connections(void *monitor, uint32_t others, uint64_t until_ns)
     zmq_msg_t message;
     (void)zmq_msg_init(&message);
     const int status = receive_until(monitor, &message, until_ns);
-    /* An event has two frames, of which the other is the endpoint. */
+    /* An event has two frames; the second is the endpoint. */
     if (status > 0 && zmq_msg_more(&message))
       found++;
     (void)zmq_msg_close(&message);
@@ -271,7 +272,7 @@ static int open_link(const struct myelin_bench_prepare *prepare, void **context)
   (void)zmq_msg_init(&link->incoming);
   void *monitor = NULL;
   const int status = open_ends(link, prepare, until_ns, &monitor);
-  /* The measured path is to be as it would be without it. */
+  /* Removes the monitor, so that it does not change the measured path. */
   if (link->subscriber != NULL)
     (void)zmq_socket_monitor(link->subscriber, NULL, 0);
   if (monitor != NULL) {
@@ -294,7 +295,7 @@ static void select_topic(void *context, uint32_t topic)
   link->selected = topic;
 }
 
-/* A message of ZeroMQ's, to be filled in place and handed over. */
+/* A message of ZeroMQ, to be filled in place and sent. */
 static int loan(void *context, size_t bytes, void **memory)
 {
   struct link *link = context;
@@ -361,7 +362,7 @@ static int take(void *context, uint64_t until_ns, const void **message, size_t *
                           read_topic(zmq_msg_data(&link->incoming)) < link->topics;
     if (!is_topic || !zmq_msg_more(&link->incoming))
       return fail("a message without a topic", NULL);
-    status = receive(link, until_ns); /* All frames of a message come at once. */
+    status = receive(link, until_ns); /* All frames of a message arrive at once. */
   }
   if (status <= 0)
     return status;
@@ -370,7 +371,7 @@ static int take(void *context, uint64_t until_ns, const void **message, size_t *
   return 1;
 }
 
-/* Gives the memory back now, not within the next take. */
+/* Frees the memory now, not within the next take. */
 static void release(void *context)
 {
   struct link *link = context;

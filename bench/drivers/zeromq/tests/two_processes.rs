@@ -1,5 +1,5 @@
-//! ZeroMQ between processes of the real executable, and what they leave behind: nothing, even when
-//! they are killed. Skips, with a line that says so, if it is not installed.
+//! ZeroMQ between processes of the real executable. They leave nothing behind, even if they are
+//! killed. Skipped, with a message, if ZeroMQ is not installed.
 
 #[path = "../../../kit/tests/support/many.rs"]
 mod many;
@@ -98,7 +98,7 @@ fn a_publisher_survives_the_end_of_its_subscriber() {
     if !is_installed() {
         return;
     }
-    // A queue that is full for ever must not hold a reliable publisher that has nobody left.
+    // A queue that stays full must not block a reliable publisher without subscribers.
     let reliability = Reliability::Reliable;
     let prepare = Prepare { reliability, depth: 1, messages: 300, ..at_rate(IPC) };
     let mut many = Many::open(Path::new(EXECUTABLE), &prepare);
@@ -161,7 +161,7 @@ fn is_installed() -> bool {
     system.missing.is_none()
 }
 
-/// The abstract names of this test's runs: sockets that somebody still has open.
+/// The abstract names of this test's runs: sockets that a process still has open.
 fn sockets() -> Vec<String> {
     let all = std::fs::read_to_string(format!("{}/unix", own_host::NET)).unwrap();
     let ours = format!("@myelin-zeromq-test-{}-", std::process::id());

@@ -1,5 +1,6 @@
-//! Memory that Python and the kit both see. The stable interface has the buffer protocol from Python 3.11 on
-//! alone; its struct has been the same since 3.0, though, and its functions have always been exported.
+//! Memory that Python and the kit share. The stable interface has the buffer protocol only since
+//! Python 3.11. Its struct, however, has been the same since 3.0, and its functions have always
+//! been exported.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -7,19 +8,19 @@ use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
 
-/// A view of an object's bytes, which holds it.
+/// A view of an object's bytes; it keeps the object alive.
 pub struct View(Box<PyBuffer>);
 
 impl View {
-    /// Of bytes that lie one after the other.
+    /// A view of contiguous bytes.
     pub fn of(object: &Bound<'_, PyAny>, is_writable: bool) -> PyResult<Self> {
         let mut buffer = Box::<PyBuffer>::new_uninit();
         let flags = c_int::from(is_writable) * WRITABLE;
-        // SAFETY: an object, and memory for a view.
+        // SAFETY: a valid object, and memory for a view.
         if unsafe { PyObject_GetBuffer(object.as_ptr(), buffer.as_mut_ptr(), flags) } != 0 {
             return Err(PyErr::fetch(object.py()));
         }
-        // SAFETY: it has been filled in.
+        // SAFETY: the call has filled it in.
         let view = View(unsafe { buffer.assume_init() });
         match is_writable && view.0.readonly != 0 {
             true => Err(PyBufferError::new_err("a loan that cannot be written to")),
@@ -29,33 +30,34 @@ impl View {
 
     #[inline]
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: so many bytes lie there while the view is held; without strides they are one block.
+        // SAFETY: this many bytes are readable while the view exists; without strides they are one
+        // block.
         unsafe { std::slice::from_raw_parts(self.0.buf.cast(), self.0.len as usize) }
     }
 
-    /// Of one that is writable.
+    /// The bytes of a writable view.
     #[inline]
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         assert!(self.0.readonly == 0);
-        // SAFETY: as `bytes`; the driver promises that nobody else writes to a loan.
+        // SAFETY: see `bytes`; the driver guarantees that nobody else writes to a loan.
         unsafe { std::slice::from_raw_parts_mut(self.0.buf.cast(), self.0.len as usize) }
     }
 }
 
 impl Drop for View {
     fn drop(&mut self) {
-        // SAFETY: it is one, and released once.
+        // SAFETY: a valid view, released once.
         Python::attach(|_| unsafe { PyBuffer_Release(&raw mut *self.0) });
     }
 }
 
-/// Bytes of the kit's that Python sees during a call.
+/// Bytes of the kit that Python sees during a call.
 pub struct Lent<'py>(Bound<'py, PyAny>);
 
 impl<'py> Lent<'py> {
     pub fn new(py: Python<'py>, bytes: &[u8]) -> PyResult<Self> {
         let (from, length) = (bytes.as_ptr().cast_mut().cast(), bytes.len() as ffi::Py_ssize_t);
-        // SAFETY: so many bytes, to be read alone, until `end` or the drop.
+        // SAFETY: the bytes are readable, and only read, until `end` or the drop.
         let object = unsafe { PyMemoryView_FromMemory(from, length, READ) };
         // SAFETY: a new reference, or NULL with an error.
         unsafe { Bound::from_owned_ptr_or_err(py, object) }.map(Lent)
@@ -68,7 +70,7 @@ impl<'py> Lent<'py> {
 
 impl Drop for Lent<'_> {
     fn drop(&mut self) {
-        // From now on Python cannot read them. Who has kept a part would read what is no longer there.
+        // From now on Python cannot read them. A kept part would refer to memory that is gone.
         if self.0.call_method0("release").is_err() {
             eprintln!("a link's publish has kept a part of the message that it was lent");
             std::process::abort();
@@ -76,7 +78,7 @@ impl Drop for Lent<'_> {
     }
 }
 
-/// As Python declares it.
+/// The layout that Python declares.
 #[repr(C)]
 struct PyBuffer {
     buf: *mut c_void,

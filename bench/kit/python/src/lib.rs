@@ -1,13 +1,14 @@
-//! The kit for drivers in Python: the module `myelin_bench_kit`, as `docs/how-to/drivers.md` describes it. A driver
-//! opens links, which publish and take; the kit's own loops call them, so that clock, pacing and recording
-//! are those of every other system.
+//! The kit for drivers in Python: the module `myelin_bench_kit`, which `docs/how-to/drivers.md`
+//! describes. A driver opens links that publish and take. The kit's own loops call them, so clock,
+//! pacing and recording are the same as for every other system.
 //!
 //! ```text
 //! lib.rs     the function that is the whole driver
-//! link.rs    publisher and subscriber of a link that consists of functions of Python's
-//! buffer.rs  memory that Python and the kit both see
+//! link.rs    publisher and subscriber of a link that consists of Python functions
+//! buffer.rs  memory that Python and the kit share
 //! ```
-//! All of it runs in the thread that calls `main`, with the GIL, which a link lets go of where it waits.
+//! All of it runs in the thread that calls `main`, with the GIL, which a link should release while
+//! it waits.
 #![cfg(feature = "module")]
 
 mod buffer;
@@ -28,9 +29,9 @@ fn make(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(main, module)?)
 }
 
-/// The whole of a driver; what it returns is for `sys.exit`. `systems` are dicts as in the protocol's
-/// description; `open` is given the protocol's `prepare`, a dict, and returns a link that is matched with the
-/// other side.
+/// The whole of a driver; its result is for `sys.exit`. `systems` are dicts as in the protocol's
+/// description. `open` gets the protocol's `prepare` as a dict, and returns a link that is matched
+/// with the other side.
 #[pyfunction]
 fn main(py: Python<'_>, systems: &Bound<'_, PyAny>, open: Py<PyAny>) -> PyResult<i32> {
     let text: String = py.import("json")?.call_method1("dumps", (systems,))?.extract()?;
@@ -104,7 +105,7 @@ impl PythonDriver {
     }
 }
 
-/// What Python has raised; where, it prints into the run's log.
+/// Converts a Python exception; prints its traceback into the run's log.
 #[cold]
 fn raised(error: PyErr) -> Error {
     Python::attach(|py| {

@@ -1,4 +1,4 @@
-//! The ends of a link that consists of functions of Python's. Each is looked up once.
+//! The ends of a link that consists of Python functions. Each function is looked up once.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::buffer::{Lent, View};
 use crate::raised;
 
-/// What a driver has opened; closed with the last of its ends.
+/// A link that a driver has opened; closed with the last of its ends.
 #[derive(Clone)]
 pub struct Opened(Arc<Whole>);
 
@@ -19,7 +19,7 @@ impl Opened {
         Opened(Arc::new(Whole(link)))
     }
 
-    /// A function that the link has to have.
+    /// A function that the link must have.
     fn function(&self, name: &str) -> Result<Py<PyAny>, Error> {
         let owes = || {
             Error::new(format!("this driver's link has no function `{name}`"))
@@ -28,7 +28,7 @@ impl Opened {
         self.optional(name).ok_or_else(owes)
     }
 
-    /// One that it may have.
+    /// A function that the link may have.
     fn optional(&self, name: &str) -> Option<Py<PyAny>> {
         Python::attach(|py| self.0.0.getattr(py, name).ok())
     }
@@ -43,7 +43,8 @@ impl Drop for Whole {
     }
 }
 
-/// Publishes by `publish(message)`, or writes into what `loan(bytes)` lends and then `publish_loan()`.
+/// Publishes by `publish(message)`, or writes into the result of `loan(bytes)` and calls
+/// `publish_loan()`.
 pub struct PythonPublisher {
     publish: Option<Py<PyAny>>,
     loans: Option<(Py<PyAny>, Py<PyAny>)>,
@@ -79,7 +80,7 @@ impl Publisher for PythonPublisher {
     }
 
     fn publish_loan(&mut self) -> Result<(), Error> {
-        // Before the call: what is published has no views any more.
+        // Before the call, because a published loan must have no views.
         self.loan = None;
         let (_, publish) =
             self.loans.as_ref().ok_or_else(|| Error::new("this system has no loans"))?;
@@ -97,8 +98,8 @@ impl Publisher for PythonPublisher {
     }
 }
 
-/// Waits by `wait(until_ns)`, if there is one, and takes by `take(until_ns)`, which returns None or a buffer;
-/// `release()`, if there is one, when that has been read.
+/// Waits by `wait(until_ns)`, if it exists; takes by `take(until_ns)`, which returns None or a
+/// buffer; calls `release()`, if it exists, after reading the buffer.
 pub struct PythonSubscriber {
     wait: Option<Py<PyAny>>,
     take: Py<PyAny>,

@@ -14,7 +14,7 @@ fn prepare(rate_hz: Option<f64>, messages: u64, arrivals: Arrivals, seed: u64) -
     Prepare { rate_hz, arrivals, ..plain }
 }
 
-/// The measured part, after its beginning.
+/// Times of the measured part, relative to its beginning.
 fn times(prepare: &Prepare) -> Vec<f64> {
     let schedule = Schedule::new(prepare).unwrap();
     let begin_ns = schedule.begin_ns() as f64;
@@ -132,7 +132,7 @@ proptest! {
         let arrivals = Arrivals { jitter_percent, drift_ppm_per_s, missing_one_in, period_factor };
         let of = |seed| {
             let prepare = prepare(Some(rate_hz), 200, arrivals, seed);
-            // With every message missing there would be no end of it.
+            // If every message is missing, the iterator never ends.
             let enough = if missing_one_in == 1 { 10 } else { 210 };
             Schedule::new(&prepare).unwrap().take(enough).collect::<Vec<u64>>()
         };

@@ -1,7 +1,7 @@
 //! The ends of a link that consists of C functions.
 //!
-//! What a call between two stamps needs, its function and its context, stands together in the end
-//! itself: after a period's sleep each further cache line is a miss, and would be measured.
+//! An end itself holds the function and the context of a call between two stamps. After the sleep
+//! of a period, each further cache line would be a miss, and would be measured.
 
 use std::any::Any;
 use std::ffi::{c_int, c_void};
@@ -12,17 +12,17 @@ use super::tables::{CLink, CPrepare};
 use crate::driver::{Call, CallSource, Publisher, Subscriber};
 use crate::error::Error;
 
-/// What a driver has opened; closed with the last of its ends.
+/// The context that a driver has opened; closed with the last of its ends.
 pub(super) struct COpened {
     functions: CLink,
     close: extern "C" fn(*mut c_void),
     context: *mut c_void,
 }
 
-// SAFETY: closing is all that is done with it from another thread, once, when nobody uses it; a
-// publisher that goes to another thread is used by one at a time (`&mut`), as the header says.
+// SAFETY: another thread only closes it, once, when nobody uses it. A publisher that moves to
+// another thread is used by one thread at a time (`&mut`), as the header says.
 unsafe impl Send for COpened {}
-// SAFETY: as above; a shared reference gives no more than copies of the functions.
+// SAFETY: as above; a shared reference only gives copies of the functions.
 unsafe impl Sync for COpened {}
 
 impl Drop for COpened {
@@ -40,7 +40,7 @@ impl COpened {
         Ok(Arc::new(COpened { functions, close, context }))
     }
 
-    /// `loans` says whether this system writes into loaned memory.
+    /// The publisher; `loans` says whether this system writes into loaned memory.
     pub(super) fn publisher(self: &Arc<Self>, loans: bool) -> Result<CPublisher, Error> {
         let CLink { loan, publish_loan, publish, select, .. } = self.functions;
         let loans = match loans {
@@ -51,12 +51,12 @@ impl COpened {
         Ok(CPublisher { context: self.context, loans, publish, select, _opened: Arc::clone(self) })
     }
 
-    /// The link's own receiving end.
+    /// The receiving end of the link itself.
     pub(super) fn subscriber(self: &Arc<Self>) -> Result<CSubscriber, Error> {
         CSubscriber::new(self.receiver())
     }
 
-    /// One more, of its own.
+    /// An additional receiving end, opened separately.
     pub(super) fn subscribe(self: &Arc<Self>, index: u32) -> Result<CReceiver, Error> {
         let subscribe = self.functions.subscribe.ok_or_else(|| owes("subscribe"))?;
         let mut context = std::ptr::null_mut();
@@ -64,7 +64,7 @@ impl COpened {
         Ok(CReceiver { context, apart: true, opened: Arc::clone(self) })
     }
 
-    /// The link's own receiving end, to be listened to.
+    /// The receiving end of the link itself, for a function to be called.
     pub(super) fn receiver(self: &Arc<Self>) -> CReceiver {
         CReceiver { context: self.context, apart: false, opened: Arc::clone(self) }
     }
@@ -81,8 +81,8 @@ pub(super) struct CPublisher {
     _opened: Arc<COpened>,
 }
 
-// SAFETY: used by one thread at a time (`&mut`); the header says that of a system that calls it is
-// whatever thread that does.
+// SAFETY: used by one thread at a time (`&mut`); the header says that in a system that calls this
+// may be any thread.
 unsafe impl Send for CPublisher {}
 
 impl Publisher for CPublisher {
@@ -96,8 +96,8 @@ impl Publisher for CPublisher {
         let (loan, _) = self.loans.ok_or_else(|| owes("loan"))?;
         let mut memory = std::ptr::null_mut();
         checked(loan(self.context, len, &mut memory), "loan")?;
-        // SAFETY: the header demands `len` writable bytes, the caller's until publish_loan; the
-        // kit writes into them and reads none.
+        // SAFETY: the header requires `len` writable bytes that belong to the caller until
+        // publish_loan; the kit writes to them and never reads them.
         Ok(unsafe { std::slice::from_raw_parts_mut(memory.cast(), len) })
     }
 
@@ -120,15 +120,15 @@ impl Publisher for CPublisher {
     }
 }
 
-/// A receiving end: the link's own, or one `apart` that `subscribe` has opened.
+/// A receiving end: that of the link itself, or an additional one (`apart`) opened by `subscribe`.
 pub(super) struct CReceiver {
     context: *mut c_void,
     apart: bool,
     opened: Arc<COpened>,
 }
 
-// SAFETY: the header allows each subscriber of one process a thread of its own, which is one at a
-// time (`&mut` of what has it).
+// SAFETY: the header allows each subscriber of one process its own thread; it is used by one thread
+// at a time (`&mut` of its owner).
 unsafe impl Send for CReceiver {}
 
 impl Drop for CReceiver {
@@ -152,11 +152,11 @@ impl CallSource for CReceiver {
     }
 }
 
-/// Keeps a function being called.
+/// Keeps a function registered with the driver.
 struct Listening {
     call: *mut Call,
     receiver: CReceiver,
-    /// Once it listens.
+    /// Set once the driver listens.
     unlisten: Option<extern "C" fn(*mut c_void)>,
 }
 
@@ -165,21 +165,21 @@ impl Drop for Listening {
         if let Some(unlisten) = self.unlisten {
             unlisten(self.receiver.context);
         }
-        // SAFETY: from `Box::into_raw`; the driver does not call any more, or has never begun to.
+        // SAFETY: from `Box::into_raw`; the driver no longer calls it, or never did.
         drop(unsafe { Box::from_raw(self.call) });
     }
 }
 
-/// What the driver calls.
+/// The function that the driver calls.
 unsafe extern "C" fn enter(call: *mut c_void, bytes: *const c_void, len: usize) {
-    // SAFETY: `listen` was given this function together with this call, which lives until `unlisten`
-    // has returned; the header demands that it is never called twice at once.
+    // SAFETY: `listen` got this function together with this call, which lives until `unlisten` has
+    // returned; the header requires that calls never overlap.
     let call = unsafe { &mut *call.cast::<Call>() };
-    // SAFETY: the header demands `len` readable bytes that are valid during this call.
+    // SAFETY: the header requires `len` readable bytes that are valid during this call.
     call(unsafe { std::slice::from_raw_parts(bytes.cast(), len) });
 }
 
-/// Waits, takes and releases.
+/// A subscriber that waits, takes and releases.
 pub(super) struct CSubscriber {
     context: *mut c_void,
     wait: Option<extern "C" fn(*mut c_void, u64) -> c_int>,
@@ -188,7 +188,7 @@ pub(super) struct CSubscriber {
     _receiver: CReceiver,
 }
 
-// SAFETY: as its receiver.
+// SAFETY: see its receiver.
 unsafe impl Send for CSubscriber {}
 
 impl CSubscriber {
@@ -215,7 +215,7 @@ impl Subscriber for CSubscriber {
         if checked(taken, "take")? == 0 {
             return Ok(None);
         }
-        // SAFETY: the header demands `len` readable bytes that stay valid until release.
+        // SAFETY: the header requires `len` readable bytes that stay valid until release.
         Ok(Some(unsafe { std::slice::from_raw_parts(bytes.cast(), len) }))
     }
 

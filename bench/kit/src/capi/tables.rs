@@ -1,5 +1,5 @@
-//! The structures of `include/myelin_bench_kit.h`, which says what each member means, and how those
-//! of a driver compiled with an older header are read.
+//! The structures of `include/myelin_bench_kit.h`, and how to read those of a driver that was
+//! compiled with an older header. The header explains each member.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 
@@ -64,9 +64,9 @@ pub struct CPrepare {
 }
 
 impl CPrepare {
-    /// What it has been made of, for those functions of a driver that are in Rust.
+    /// The order that it was made from, for functions of a driver in Rust.
     pub fn of_kit(&self) -> &Prepare {
-        // SAFETY: the kit alone makes such a structure, of what outlives it.
+        // SAFETY: only the kit makes such a structure, from data that outlives it.
         unsafe { &*self.kit }
     }
 }
@@ -116,43 +116,44 @@ pub struct CDriver {
     pub(super) clean: Option<extern "C" fn() -> c_int>,
 }
 
-// SAFETY: the tables are constant for the life of the program, as the header demands.
+// SAFETY: the header requires tables to be constant for the life of the program.
 unsafe impl Sync for CDriver {}
 // SAFETY: as above.
 unsafe impl Sync for CLink {}
 
-/// A structure of the header: numbers, pointers and optional functions, all of them valid as zeros.
+/// A structure of the header: numbers, pointers and optional functions, for which all zeros are
+/// valid.
 ///
 /// # Safety
-/// As it says.
+/// The type must be such a structure.
 unsafe trait Table: Copy {
     const NAME: &str;
-    /// Bytes of it in the first header of this series.
+    /// Its size in the first header of this series.
     const BYTES_MIN: usize;
 }
 
-// SAFETY: as `Table` asks.
+// SAFETY: as `Table` requires.
 unsafe impl Table for CSystem {
     const NAME: &str = "system";
     const BYTES_MIN: usize = std::mem::offset_of!(CSystem, one_process);
 }
 
-// SAFETY: as `Table` asks.
+// SAFETY: as `Table` requires.
 unsafe impl Table for CLink {
     const NAME: &str = "link";
     const BYTES_MIN: usize = std::mem::offset_of!(CLink, subscribe);
 }
 
-// SAFETY: as `Table` asks.
+// SAFETY: as `Table` requires.
 unsafe impl Table for CDriver {
     const NAME: &str = "driver";
     const BYTES_MIN: usize = std::mem::offset_of!(CDriver, check);
 }
 
-/// A copy of `table`, of which there are `bytes`. What an older header has not is 0.
+/// A copy of `table`, which has `bytes` bytes. Members that an older header lacks are 0.
 ///
 /// # Safety
-/// `table` points to as many bytes as it says.
+/// `table` points to `bytes` readable bytes.
 unsafe fn copy<T: Table>(table: *const T, bytes: usize) -> Result<T, Error> {
     let name = T::NAME;
     if bytes < T::BYTES_MIN {
@@ -163,7 +164,7 @@ unsafe fn copy<T: Table>(table: *const T, bytes: usize) -> Result<T, Error> {
     // SAFETY: zeros are a valid `T`, see `Table`.
     let mut own: T = unsafe { std::mem::zeroed() };
     let bytes = bytes.min(size_of::<T>());
-    // SAFETY: the caller's promise; `own` is as large, and apart.
+    // SAFETY: required of the caller; `own` is as large, and does not overlap.
     unsafe {
         std::ptr::copy_nonoverlapping(table.cast::<u8>(), (&raw mut own).cast::<u8>(), bytes)
     };
@@ -171,20 +172,20 @@ unsafe fn copy<T: Table>(table: *const T, bytes: usize) -> Result<T, Error> {
 }
 
 impl CDriver {
-    /// A copy of the driver's own table, whatever header of this series it was compiled with.
+    /// A copy of the driver's table, for any header of this series.
     ///
     /// # Safety
-    /// `driver` is a table as the header demands it.
+    /// `driver` points to a table as the header requires it.
     pub(super) unsafe fn read(driver: *const CDriver) -> Result<CDriver, Error> {
-        // SAFETY: of every version this is the first member.
+        // SAFETY: this is the first member in every version.
         let abi = unsafe { driver.cast::<u32>().read() };
         if !(ABI_MIN..=ABI).contains(&abi) {
             let text = format!("driver built for kit ABI {abi}, this kit has {ABI_MIN} to {ABI}");
             return Err(Error::new(text).remedy("rebuild the driver with this kit's header"));
         }
-        // SAFETY: of this series this is the second.
+        // SAFETY: this is the second member in every version of this series.
         let bytes = unsafe { (&raw const (*driver).struct_size).read() };
-        // SAFETY: the caller's promise.
+        // SAFETY: required of the caller.
         unsafe { copy(driver, bytes) }
     }
 
@@ -192,10 +193,11 @@ impl CDriver {
         let Some(first) = std::ptr::NonNull::new(self.systems.cast_mut()) else {
             return Ok(Vec::new());
         };
-        // SAFETY: the header demands `system_count` valid entries; this is the first's first member.
+        // SAFETY: the header requires `system_count` valid entries; this is the first member of the
+        // first one.
         let stride = unsafe { first.as_ptr().cast::<usize>().read() };
         let entry = |index| {
-            // SAFETY: entries of one size follow each other, as many as there are.
+            // SAFETY: `system_count` entries of the same size follow each other.
             let entry = unsafe { first.as_ptr().byte_add(index * stride) };
             // SAFETY: as above.
             unsafe { copy(entry, entry.cast::<usize>().read()) }
@@ -203,45 +205,45 @@ impl CDriver {
         (0..self.system_count).map(entry).collect()
     }
 
-    /// The functions of its links.
+    /// The functions of the driver's links.
     pub(super) fn link(&self) -> Result<CLink, Error> {
         if self.link.is_null() {
             return Err(Error::new("this driver has no functions: its middleware is missing"));
         }
-        // SAFETY: the header demands a table, whose first member is its size.
+        // SAFETY: the header requires a table whose first member is its size.
         unsafe { copy(self.link, self.link.cast::<usize>().read()) }
     }
 
-    /// Whether it knows an option of that name.
+    /// Whether the driver knows an option with this name.
     pub(super) fn has_option(&self, key: &str) -> bool {
-        // SAFETY: the header demands a text or null.
+        // SAFETY: the header requires a text or null.
         unsafe { text(self.options) }.split_whitespace().any(|option| option == key)
     }
 }
 
 impl CSystem {
-    /// Whether messages of a run are written into loans: not those that are copied in any case, unless
-    /// loans are what is measured.
+    /// Whether messages of a run are written into loans. If they are copied in any case, that is so
+    /// only if loans are measured.
     pub(super) fn writes_into_loans(&self, prepare: &Prepare) -> bool {
         let bytes = (HEADER_BYTES as u64).saturating_add(prepare.payload_bytes);
         self.loans != 0 && (bytes >= self.loan_bytes_min || prepare.touch == Touch::Header)
     }
 
-    /// For a probe: what it is the version of is there.
+    /// For a probe: the middleware was found, in this version.
     pub fn found(&mut self, version: &'static CStr) {
         self.version = version.as_ptr();
     }
 
-    /// For a probe: why it cannot run, unless there is a reason already.
+    /// For a probe: sets why the system cannot run, unless a reason is set already.
     pub fn lacks(&mut self, missing: &'static CStr) {
         if self.missing.is_null() {
             self.missing = missing.as_ptr();
         }
     }
 
-    /// As the protocol says it.
+    /// The system in the form of the protocol.
     pub(super) fn describe(&self) -> System {
-        // SAFETY: the header demands NUL-terminated or null texts.
+        // SAFETY: the header requires NUL-terminated or null texts.
         let read = |pointer| unsafe { text(pointer) };
         let kinds = |all: &[(u32, Workload)]| {
             let named = all.iter().filter(|(bit, _)| self.workloads & bit != 0);
@@ -298,7 +300,7 @@ pub(super) fn bit(workload: Workload) -> u32 {
     found.map_or(0, |(bit, _)| *bit)
 }
 
-/// A limit as the header has it, as the protocol has it.
+/// Converts a limit of the header to one of the protocol.
 fn most(limit: u32) -> u32 {
     match limit {
         0 => 1,
@@ -315,13 +317,13 @@ pub(super) unsafe fn text(pointer: *const c_char) -> String {
     if pointer.is_null() {
         return String::new();
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: required of the caller.
     unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
 }
 
 /// Version of the tables; `MYELIN_BENCH_ABI` in the header.
 const ABI: u32 = 7;
-/// The first of this series.
+/// The first version of this series.
 const ABI_MIN: u32 = 5;
 /// `MYELIN_BENCH_ROUNDTRIP` and so on.
 const WORKLOADS: [(u32, Workload); 6] = [

@@ -1,47 +1,48 @@
-//! A clock that stands apart from `CLOCK_MONOTONIC` by a known offset and drifts from it at a known
-//! rate: what tests of two hosts' clocks must recover.
+//! A clock with a known offset from `CLOCK_MONOTONIC` and a known drift. Tests of two hosts' clocks
+//! must recover these.
 
-/// What is added to `CLOCK_MONOTONIC`. All processes of a host that have the same `Shift` read the
-/// same clock, as it depends on nothing else.
+/// The offset from `CLOCK_MONOTONIC`. It depends on nothing else, so all processes of a host with
+/// the same `Shift` read the same clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Shift {
     offset_ns: i64,
-    /// Seconds gained a second.
+    /// Gain in seconds per second.
     rate: f64,
 }
 
 impl Shift {
-    /// The clock that reads `offset_ns` when `CLOCK_MONOTONIC` reads 0, which was when the host
-    /// started, and gains `drift_ppm` microseconds on it every second: at time t it reads
-    /// t + `offset_ns` + t × `drift_ppm` / 1 000 000. `None` if |`drift_ppm`| exceeds
-    /// [`DRIFT_PPM_MAX`] or is not finite.
+    /// The clock that reads `offset_ns` when `CLOCK_MONOTONIC` reads 0 (at the start of the host)
+    /// and gains `drift_ppm` microseconds on it every second. At time t it reads t + `offset_ns` +
+    /// t × `drift_ppm` / 1 000 000. `None` if |`drift_ppm`| exceeds [`DRIFT_PPM_MAX`] or is not
+    /// finite.
     pub fn new(offset_ns: i64, drift_ppm: f64) -> Option<Self> {
         (drift_ppm.abs() <= DRIFT_PPM_MAX).then_some(Shift { offset_ns, rate: drift_ppm * 1e-6 })
     }
 
-    /// How far this clock is ahead when `CLOCK_MONOTONIC` reads `at_ns`; to the nanosecond.
+    /// The offset of this clock when `CLOCK_MONOTONIC` reads `at_ns`; exact to the nanosecond.
     #[inline]
     pub fn offset_at(&self, at_ns: u64) -> i64 {
         self.offset_ns + (at_ns as f64 * self.rate).round() as i64
     }
 
-    /// What this clock reads when `CLOCK_MONOTONIC` reads `at_ns`; never below 0.
+    /// The reading of this clock when `CLOCK_MONOTONIC` reads `at_ns`; never below 0.
     #[inline]
     pub fn apply(&self, at_ns: u64) -> u64 {
         at_ns.saturating_add_signed(self.offset_at(at_ns))
     }
 
-    /// When this clock reads `at_ns` at least, on `CLOCK_MONOTONIC`: at most 2 ns late, never early.
+    /// The time on `CLOCK_MONOTONIC` when this clock reads at least `at_ns`: at most 2 ns late,
+    /// never early.
     pub fn invert(&self, at_ns: u64) -> u64 {
         let since_ns = at_ns as i64 - self.offset_ns;
-        // The quotient less 1, so that a double carries the small difference alone.
+        // Written so that the double holds only the small difference.
         let gained_ns = since_ns as f64 * (self.rate / (1.0 + self.rate));
         (since_ns - gained_ns.round() as i64 + 1).max(0) as u64
     }
 }
 
-/// A clock that drifts more is broken: quartz errs by tens of parts per million, and the kernel
-/// slews by 500 at most.
+/// A clock that drifts more is broken: quartz is off by tens of parts per million, and the kernel
+/// slews by at most 500.
 pub const DRIFT_PPM_MAX: f64 = 1_000.0;
 
 #[cfg(test)]

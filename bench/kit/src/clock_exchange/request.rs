@@ -1,5 +1,5 @@
-//! What travels when one host asks another what its clock reads: a datagram and its answer, of one
-//! size, so that both take the same time on the wire.
+//! The datagrams with which one host reads another's clock: a request and its answer. Both have the
+//! same size, so that they take the same time on the wire.
 //!
 //! ```text
 //! 0        8        16       24       32                              64
@@ -7,16 +7,16 @@
 //! │ magic  │ secret │ number │ heard  │ answered            then zeros │   little-endian
 //! └────────┴────────┴────────┴────────┴────────────────────────────────┘
 //! ```
-//! `magic` tells requests from answers, and both from whatever else comes to the port. `secret` is
-//! the asking process's, `number` the request's; an answer repeats both. A request has zeros for
-//! the two stamps.
+//! `magic` distinguishes requests, answers, and other packets that come to the port. `secret`
+//! identifies the requesting process and `number` the request; an answer repeats both. A request
+//! has zeros for the two stamps.
 
 /// Bytes of a request and of an answer.
 pub(crate) const REQUEST_BYTES: usize = 64;
 
 pub(crate) type Bytes = [u8; REQUEST_BYTES];
 
-/// Which request of which process.
+/// Identifies a request and its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Request {
     pub secret: u64,
@@ -28,17 +28,17 @@ impl Request {
         self.with(REQUEST, [0, 0])
     }
 
-    /// `None` if `bytes` are no request.
+    /// `None` if `bytes` are not a request.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         parse(bytes, REQUEST).map(|(request, _)| request)
     }
 
-    /// The answer, but for when it is sent: that is stamped last.
+    /// The answer, without the time when it is sent: that is stamped last.
     pub(crate) fn answer(self, heard_ns: u64) -> Bytes {
         self.with(ANSWER, [heard_ns, 0])
     }
 
-    /// The stamps in the answer to this request; `None` if `bytes` are not that.
+    /// The stamps in the answer to this request; `None` if `bytes` are not its answer.
     pub(crate) fn stamps(self, bytes: &[u8]) -> Option<[u64; 2]> {
         let (request, stamps) = parse(bytes, ANSWER)?;
         (request == self).then_some(stamps)
@@ -54,7 +54,7 @@ impl Request {
     }
 }
 
-/// Enters when an answer is sent.
+/// Sets the time when an answer is sent.
 pub(crate) fn stamp(answer: &mut Bytes, answered_ns: u64) {
     answer[32..40].copy_from_slice(&answered_ns.to_le_bytes());
 }

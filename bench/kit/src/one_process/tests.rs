@@ -1,5 +1,5 @@
-//! Both ends in one process, over a channel: what is counted, and that no thread is left however a
-//! run ends.
+//! Both ends in one process, over a channel: checks the counts, and that no thread is left however
+//! a run ends.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,7 +14,7 @@ use crate::fan::SILENT;
 use crate::message;
 use crate::protocol::{Prepare, Role, Workload};
 
-/// What is to go wrong, at the message with this number.
+/// A fault at the message with this number.
 #[derive(Clone, Copy, PartialEq)]
 enum Mishap {
     None,
@@ -47,7 +47,7 @@ impl Publisher for Into {
             Mishap::Stops(at) if at == number => self.stop.store(true, Ordering::Relaxed),
             _ => {}
         }
-        // Should the taking end be gone already, it is as if the message were lost.
+        // If the taking end is gone already, the message counts as lost.
         let _ = self.queue.send(bytes);
         Ok(())
     }
@@ -81,7 +81,7 @@ impl Subscriber for From {
     }
 }
 
-/// Calls from a thread of its own.
+/// Calls from a separate thread.
 struct Threaded(From);
 
 impl CallSource for Threaded {
@@ -104,7 +104,7 @@ impl Drop for Joined {
     }
 }
 
-/// The result of a run of 50 messages with payloads of 64 B, and the stop flag's end.
+/// The result of a run of 50 messages with payloads of 64 B, and the final state of the stop flag.
 struct Trial {
     result: std::thread::Result<Result<Done, Error>>,
     stopped: bool,
@@ -143,8 +143,8 @@ fn prepare(workload: Workload, pong_samples: PathBuf) -> Prepare {
     Prepare { workload, pong_samples: Some(pong_samples), ..plain }
 }
 
-/// That a thread has ended is known to those who join it before the kernel has taken it off its
-/// list, and to a scope earlier still; one that is left would stay.
+/// Waits, because a join returns before the kernel removes a thread from its list, and a scope
+/// returns even earlier. A thread that is left would stay in the list.
 fn no_thread_is_left() {
     let limit = Instant::now() + Duration::from_secs(10);
     while is_there(THREAD) {
@@ -155,12 +155,12 @@ fn no_thread_is_left() {
 
 fn is_there(thread: &str) -> bool {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap().map_while(Result::ok);
-    // Of one that ends while it is looked at there is no name.
+    // A thread that ends meanwhile has no name.
     let mut names = tasks.filter_map(|task| std::fs::read_to_string(task.path().join("comm")).ok());
     names.any(|name| name.trim() == thread)
 }
 
-/// The threads of this process are counted: one test at a time.
+/// The test counts threads of this process, so only one test may run at a time.
 fn alone() -> MutexGuard<'static, ()> {
     static TURN: Mutex<()> = Mutex::new(());
     TURN.lock().unwrap_or_else(PoisonError::into_inner)
@@ -187,8 +187,8 @@ fn all_arrives_whether_taken_or_called_in_a_thread() {
 #[test]
 fn damage_loss_and_duplicates_are_counted() {
     for called in [false, true] {
-        // In the warm-up all of a message is compared, later the stamps; of 64 B the last byte is
-        // not one.
+        // In the warm-up the whole message is compared, later only the stamps; with 64 B the last
+        // byte is no stamp.
         let damaged = counts(Mishap::Damaged(3), Workload::Stream, called).1;
         assert_eq!((damaged.received, damaged.corrupt), (50, 1));
         let frame = counts(Mishap::Damaged(3), Workload::Image, called).1;

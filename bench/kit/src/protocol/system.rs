@@ -1,4 +1,4 @@
-//! What a driver says of its systems.
+//! A driver's description of its systems.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,7 +6,7 @@ use super::Workload;
 #[cfg(doc)]
 use super::{PROTOCOL, Prepare, Role};
 
-/// How a subscriber of a system comes to its next message.
+/// How a subscriber of a system waits for its next message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wait {
@@ -25,7 +25,7 @@ pub enum Wait {
     None,
 }
 
-/// Over what the messages of a system are supposed to travel; the lab proves it.
+/// How the messages of a system are supposed to travel; the lab checks it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Transport {
@@ -35,28 +35,28 @@ pub enum Transport {
     SharedMemory,
     /// Buffers of the kernel (pipes, UNIX sockets).
     Kernel,
-    /// Memory of one process: a function call, or a hand-over between its threads.
+    /// Memory of one process: a function call, or a hand-over between threads.
     Process,
     /// Simulated.
     None,
 }
 
-/// Where the ends of a system live.
+/// Where the ends of a system run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Topology {
-    /// Ping and pong are processes of their own.
+    /// Ping and pong are separate processes.
     #[default]
     TwoProcesses,
-    /// There is no pong: ping's process has both ends.
+    /// Ping's process has both ends; there is no pong process.
     OneProcess,
-    /// Ping and pong are processes on two hosts. No system lives so by itself: those of two
-    /// processes that are [`across_hosts`](System::across_hosts) can be run so.
+    /// Ping and pong are processes on two hosts. No system names this topology; systems of two
+    /// processes can be run so if they are [`across_hosts`](System::across_hosts).
     TwoHosts,
 }
 
 impl Topology {
-    /// As it is written in reports and on the wire.
+    /// The name in reports and in the protocol.
     pub fn name(self) -> &'static str {
         match self {
             Topology::TwoProcesses => "two-processes",
@@ -66,7 +66,7 @@ impl Topology {
     }
 }
 
-/// What becomes of a message for which a subscriber has no room.
+/// What happens to a message for which a subscriber has no room.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reliability {
@@ -78,7 +78,7 @@ pub enum Reliability {
 }
 
 impl Reliability {
-    /// As it is written in scenarios and on the wire.
+    /// The name in scenarios and in the protocol.
     pub fn name(self) -> &'static str {
         match self {
             Reliability::BestEffort => "best-effort",
@@ -91,19 +91,19 @@ impl Reliability {
     }
 }
 
-/// What the streams of a system can be, beyond one publisher, one subscriber and one topic at best
-/// effort.
+/// What the streams of a system support, beyond one publisher, one subscriber and one topic with
+/// best effort.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Streams {
-    /// What it offers; a scenario that asks for something else gets the first of these, and the
-    /// report says so.
+    /// The supported ones. A scenario that asks for another one gets the first, and the report says
+    /// so.
     pub reliability: Vec<Reliability>,
-    /// Most publishers of a topic, each a process; 0 for no limit.
+    /// Limit of publishers of a topic, one process each; 0 for no limit.
     pub publishers_max: u32,
-    /// Most subscribers of a topic, each a process; 0 for no limit.
+    /// Limit of subscribers of a topic, one process each; 0 for no limit.
     pub subscribers_max: u32,
-    /// Most topics between two processes; 0 for no limit.
+    /// Limit of topics between two processes; 0 for no limit.
     pub topics_max: u32,
 }
 
@@ -124,16 +124,16 @@ impl Default for Streams {
 pub struct System {
     /// `driver.configuration`, for instance `cyclonedds.udp`.
     pub name: String,
-    /// What it is, in one line.
+    /// A description in one line.
     pub about: String,
     /// Version of the middleware, as it reports it.
     #[serde(default)]
     pub version: String,
     /// How its subscriber waits.
     pub wait: Wait,
-    /// What its messages travel over.
+    /// How its messages travel.
     pub transport: Transport,
-    /// Where its ends live.
+    /// Where its ends run.
     #[serde(default)]
     pub topology: Topology,
     /// Whether its two processes may be on two hosts ([`Prepare::network`]).
@@ -151,13 +151,13 @@ pub struct System {
     /// Largest payload it can carry here, in bytes; 0 if unlimited.
     #[serde(default)]
     pub payload_bytes_max: u64,
-    /// A bare primitive of the operating system: part of the floor.
+    /// Whether it is a primitive of the operating system, and part of the floor.
     #[serde(default)]
     pub floor: bool,
-    /// The workloads it can run; round trips alone if the driver does not say.
+    /// The workloads it can run; only round trips if the driver does not say.
     #[serde(default = "Workload::roundtrip_only")]
     pub workloads: Vec<Workload>,
-    /// What its streams can be.
+    /// What its streams support.
     #[serde(default)]
     pub streams: Streams,
 }

@@ -1,6 +1,6 @@
-//! What ping counts and records, against a model, with time that stands still unless told.
+//! Ping's counts and records, compared with a model. Time stands still unless the test advances it.
 //!
-//! A fake wire in this process deals each message its fate; nothing here takes real time.
+//! A fake wire in this process decides the fate of each message; nothing here takes real time.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -14,7 +14,7 @@ use myelin_bench_kit::samples::{CORRUPT, LATE, LEAN, OUT_OF_ORDER, Record, Sampl
 use myelin_bench_kit::{Clock, Error, Link, Publisher, RoundTrip, Subscriber};
 use proptest::prelude::*;
 
-/// What becomes of a message of the script.
+/// The fate of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fate {
     Answered {
@@ -24,7 +24,7 @@ enum Fate {
     Corrupt,
     /// Answered just after the time limit.
     Late,
-    /// Answered right behind the answer to the next message that gets one in time.
+    /// Answered right after the answer to the next message that is answered in time.
     Overtaken,
     Lost,
 }
@@ -39,7 +39,7 @@ impl Fate {
     }
 }
 
-/// Ping's two ends at once: deals fates on publish and delivers what is due on take.
+/// Both ends of ping: decides fates on publish and delivers due answers on take.
 struct Wire {
     clock: Clock,
     warmup_messages: u64,
@@ -113,7 +113,7 @@ struct Outcome {
     published: u64,
 }
 
-/// Runs ping over the fake wire with as many messages as the script has.
+/// Runs ping over the fake wire with one message for each fate.
 fn ping(script: &[Fate], prepare: Prepare, capacity: u64) -> Outcome {
     let messages = if prepare.duration_ns > 0 { 0 } else { script.len() as u64 };
     let prepare = Prepare { messages, reply_timeout_ns: TIMEOUT_NS, ..prepare };
@@ -142,7 +142,7 @@ fn no_warmup() -> Prepare {
     Prepare { warmup_messages: 0, ..prepare("fake", Role::Ping) }
 }
 
-/// What ping must count and record for a script: written down fate by fate, not replayed.
+/// What ping must count and record, written down for each fate, not simulated.
 #[derive(Debug, Default, PartialEq)]
 struct Model {
     done: Done,
@@ -200,9 +200,9 @@ impl Model {
     }
 }
 
-/// A record as far as the model knows it: when a late answer came it leaves open.
+/// A record with the fields that the model predicts: it leaves open when a late answer arrived.
 fn as_modelled(record: &Record, parts_every: u64) -> Record {
-    // A late answer is stamped as the message is that ping waited for.
+    // A late answer is stamped like the message for which ping waits at that time.
     let may_be_lean = record.flags & (LEAN | LATE) != 0 && parts_every > 1;
     let is_woken = record.wake_ns == record.take_return_ns;
     assert!(is_woken || (may_be_lean && record.wake_ns == 0), "the fake wakes and takes at once");
@@ -246,14 +246,14 @@ proptest! {
         let prepare =
             Prepare { record_every, rate_hz, warmup_messages, parts_every, ..no_warmup() };
         let outcome = ping(&script, prepare, capacity);
-        // The run ends with the message that takes the last place in the file.
+        // The run ends with the message whose record fills the file.
         let sent = script.len().min(((capacity - 1) * record_every + 1) as usize);
         let begin_ns = BEGIN_NS + warmup_messages * DELAY_NS;
         let model = Model::new(&script[..sent], rate_hz, begin_ns);
         match outcome.result {
             Ok(done) => {
                 prop_assert!(!model.gives_up);
-                // CPU time alone is not simulated.
+                // Only CPU time is not simulated.
                 prop_assert_eq!(Done { cpu_ns: None, ..done }, model.done);
                 let kept: Vec<Record> =
                     model.records.into_iter().step_by(record_every as usize).collect();
@@ -280,7 +280,7 @@ fn ping_gives_up_after_so_many_losses_in_a_row() {
     assert!(error.message.contains("5 messages in a row"), "{error}");
     assert!(error.remedy.contains("pong's log"));
     assert_eq!(outcome.published, u64::from(LOST_IN_A_ROW_MAX));
-    // One answer in between, even late, and it goes on.
+    // One answer in between, even a late one, and ping continues.
     script[in_a_row - 2] = Fate::Twice;
     script[2 * in_a_row - 3] = Fate::Late;
     script[3 * in_a_row - 4] = Fate::Corrupt;
@@ -298,7 +298,7 @@ fn a_missed_schedule_is_caught_up_with_not_moved() {
         assert_eq!(record.intended_ns, BEGIN_NS + index * period_ns);
         let behind_ns = record.publish_entry_ns - record.intended_ns;
         let expected_ns = match index {
-            // Sent one after the other as answers come, each after the backlog before it.
+            // Sent as soon as answers arrive, each after the backlog before it.
             3..=7 => (8 - index) * period_ns - period_ns / 2 + (index - 3) * DELAY_NS,
             _ => 0,
         };
@@ -329,7 +329,7 @@ fn a_warm_up_by_time_ends_in_time_and_measuring_begins_at_its_number() {
     assert_eq!(ids, [0, 1, 2, 3, 4]);
     let lean = outcome.records.iter().map(|record| record.flags & LEAN != 0);
     assert!(lean.eq((1000u64..1005).map(|sequence| !sequence.is_multiple_of(3))));
-    // Of one that is faster than that the number decides.
+    // If the time limit is longer, the number of messages decides.
     let fast = Prepare { warmup_messages: 4, ..prepare };
     assert_eq!(ping(&[Fate::Lost; 1], fast, 100).result.unwrap().warmed_up, Some(4));
 }
@@ -337,5 +337,5 @@ fn a_warm_up_by_time_ends_in_time_and_measuring_begins_at_its_number() {
 const BEGIN_NS: u64 = 1_000_000_000;
 const DELAY_NS: u64 = 10_000;
 const TIMEOUT_NS: u64 = 20_000_000;
-/// Stands for the time of a late answer.
+/// Represents the time of a late answer.
 const LATER: u64 = 1;

@@ -1,5 +1,5 @@
 //! The C interface: drivers written in C, built against the static library and run through the
-//! protocol, one of them with an earlier header, too; and the header by itself, as C and as C++.
+//! protocol, one of them also with an older header; and the header by itself, as C and as C++.
 
 use std::path::{Path, PathBuf};
 use std::process::Command as Program;
@@ -44,7 +44,7 @@ fn exchange(executable: &Path) {
     assert!(ping.expect_end().success());
 }
 
-/// Its pong hears nothing, as the messages do not leave ping's process.
+/// Pong receives nothing, because the messages do not leave ping's process.
 #[test]
 fn a_stream_of_a_driver_in_c_has_two_ends() {
     let Some(executable) = echo_driver() else { return };
@@ -111,7 +111,7 @@ fn the_header_stands_alone_in_c_and_cpp() {
     }
 }
 
-/// The driver that offers what the header has since its ABI 6.
+/// Uses the driver that offers everything that the header has added since ABI 6.
 #[test]
 fn what_else_a_driver_in_c_offers_is_described() {
     let Some(executable) = post_driver() else { return };
@@ -160,7 +160,7 @@ fn a_driver_in_c_publishes_to_many() {
     };
     let (ping, pong) = Pair::open(executable, &of("post.take"), 100).finish();
     assert_eq!((ping.sent, ping.corrupt, pong.corrupt), (100, 0, 0));
-    // A full socket loses some.
+    // A full socket loses some messages.
     assert!(pong.received > 0 && pong.received <= 300, "{}", pong.received);
     let (ping, pong) = Solo::open(executable, &of("post.here"), 100).finish();
     assert_eq!((ping.sent, pong.received, pong.corrupt), (100, 300, 0));
@@ -184,7 +184,7 @@ fn a_daemon_in_c_is_started_watched_and_stopped() {
     assert!(!is_there(pid));
 
     let (mut daemon, pid) = start();
-    // SAFETY: the process that this test's driver has started.
+    // SAFETY: the process was started by this test's driver.
     unsafe { libc::kill(pid as libc::pid_t, libc::SIGKILL) };
     let [message, ..] = daemon.expect_error();
     assert_eq!(message, "the daemon has ended");
@@ -201,7 +201,7 @@ fn a_driver_in_c_notes_and_cleans() {
     let ping = Process::start(executable, &Prepare { pong_samples, workload, rate_hz, ..prepare });
     let Some(Event::Ready(ready)) = ping.event() else { panic!("ready") };
     assert_eq!(ready.notes, ["a note on post.here", "and another"]);
-    // What it prints is kept from the protocol.
+    // Its prints do not reach the protocol.
     let cleaned = Program::new(executable).arg("clean").output().unwrap();
     assert!(cleaned.status.success() && cleaned.stdout.is_empty());
     assert_eq!(String::from_utf8_lossy(&cleaned.stderr), "cleaned\n");
@@ -231,7 +231,7 @@ fn what_a_system_in_c_does_not_have_is_refused() {
     }
 }
 
-/// A driver compiled with the first header of this series, whose structures are shorter.
+/// Compiles a driver with the first header of this series, whose structures are shorter.
 #[test]
 fn a_driver_with_an_earlier_header_works() {
     static EXECUTABLE: OnceLock<Option<PathBuf>> = OnceLock::new();
@@ -267,7 +267,7 @@ fn echo_driver() -> Option<&'static Path> {
     EXECUTABLE.get_or_init(build).as_deref()
 }
 
-/// The one that offers all the rest.
+/// The driver in C that offers everything else.
 fn post_driver() -> Option<&'static Path> {
     static EXECUTABLE: OnceLock<Option<PathBuf>> = OnceLock::new();
     let build = || build_driver("post_driver.c", "include", "myelin-driver-post");
@@ -286,7 +286,7 @@ fn build_with(mut program: Program, file: &str, headers: &str, name: &str) -> Op
     Some(executable)
 }
 
-/// Builds `libmyelin_bench_kit.a`; nothing to do for cargo if it is there and new.
+/// Builds `libmyelin_bench_kit.a`; cargo does nothing if it is up to date.
 fn static_library() -> PathBuf {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder above");
     let status = Program::new(env!("CARGO"))
@@ -299,7 +299,7 @@ fn static_library() -> PathBuf {
     target.join("debug/libmyelin_bench_kit.a")
 }
 
-/// A compiler that takes warnings for errors; `None`, after saying so, if it is not installed.
+/// A compiler that treats warnings as errors; `None`, with a message, if it is not installed.
 fn compiler_named(name: &str) -> Option<Program> {
     if Program::new(name).arg("--version").output().is_err() {
         eprintln!("skipped: there is no `{name}` here");

@@ -1,4 +1,5 @@
-//! A payload damaged between the stamps: only the warm-up compares every byte, and must not forget.
+//! A payload damaged between the stamps: only the warm-up compares every byte, and its result must
+//! not be lost.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,7 +10,7 @@ use myelin_bench_kit::protocol::{Prepare, Role};
 use myelin_bench_kit::samples::SampleFile;
 use myelin_bench_kit::{Clock, Error, Link, Publisher, RoundTrip, Subscriber};
 
-/// Hands back what is published, with a hole in it.
+/// Returns what is published, with one damaged byte.
 struct Damaging(Rc<RefCell<Option<Vec<u8>>>>);
 
 impl Publisher for Damaging {

@@ -1,4 +1,5 @@
-//! What the two roles of a publish run count and record, with time that stands still unless told.
+//! The counts and records of the two roles of a publish run. Time stands still unless the test
+//! advances it.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -63,7 +64,7 @@ fn of_a_loan_no_more_is_written_than_is_to_be_touched() {
 
 #[test]
 fn what_each_subscriber_takes_is_counted() {
-    // Two of the warm-up; then 1 missed, 2 twice, 3 late, after 4.
+    // Two messages of the warm-up; then 1 is missed, 2 comes twice, and 3 comes late, after 4.
     let done = pong(&[&[0, 1, 2, 4, 4, 6, 5], &[2, 3, 4, 5, 6], &[1], &[]]).unwrap();
     assert_eq!(done.received, 4 + 5);
     assert_eq!((done.duplicates, done.out_of_order, done.corrupt), (1, 1, 0));
@@ -123,7 +124,7 @@ fn a_driver_that_says_nothing_of_it_cannot_publish() {
     assert!(error.message.contains("not supported by this driver"), "{error}");
 }
 
-/// Keeps what is published, and takes [`WRITE_NS`] for it.
+/// A publisher that keeps its messages and takes [`WRITE_NS`] for each.
 struct Mouth {
     clock: Clock,
     loans: bool,
@@ -153,7 +154,7 @@ impl Publisher for Mouth {
     }
 }
 
-/// Hears what it is given, last first, and stops the run when that is spent.
+/// A subscriber with scripted messages, last first; it stops the run after the last one.
 struct Ear {
     messages: Vec<Vec<u8>>,
     stop: Arc<AtomicBool>,
@@ -191,7 +192,7 @@ fn ping(prepare: &Prepare, capacity: u64, loans: bool) -> (Done, Vec<Record>, Ve
     (done, samples.records(), sent)
 }
 
-/// Pong with a subscriber for each list of sequence numbers.
+/// Runs pong with a subscriber for each list of sequence numbers.
 fn pong(lists: &[&[u64]]) -> Result<Done, Error> {
     let clock = Clock::virtual_at(BEGIN_NS);
     let stop = Arc::new(AtomicBool::new(false));
@@ -207,5 +208,5 @@ fn pong(lists: &[&[u64]]) -> Result<Done, Error> {
 
 const BEGIN_NS: u64 = 1_000_000;
 const WRITE_NS: u64 = 300;
-/// What a loan holds before anything is written.
+/// The contents of a loan before anything is written.
 const STALE: u8 = 0xEE;

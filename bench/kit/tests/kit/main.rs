@@ -1,4 +1,5 @@
-//! The kit by its interfaces. One program: each that is linked costs a second.
+//! Tests of the kit through its public interfaces. One program, because each one takes a second to
+//! link.
 
 mod accounting;
 mod c_driver;

@@ -1,5 +1,5 @@
-//! Messages that nobody waits for: of the warm-up, never sent, sent twice, after the last. What comes
-//! in is scripted by sequence number; time stands still.
+//! Unexpected messages: of the warm-up, never sent, sent twice, after the last. Incoming messages
+//! are scripted by sequence number; time stands still.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -28,7 +28,7 @@ fn an_answer_to_what_was_never_sent_is_corrupt_at_the_end_too() {
     assert_eq!((done.received, done.duplicates, done.corrupt), (2, 0, 2));
 }
 
-/// Delivers lists of sequence numbers: one list for each message published, or all at once.
+/// Delivers lists of sequence numbers: one list for each published message, or all at once.
 struct Scripted {
     lists: Vec<Vec<u8>>,
     way: Rc<RefCell<Vec<u8>>>,
@@ -65,7 +65,7 @@ impl Subscriber for Scripted {
     }
 }
 
-/// A link whose incoming messages follow a script, and what is set when it is through.
+/// A link with scripted incoming messages, and the flag that is set after the last one.
 fn scripted(clock: &Clock, at_once: &[u8], lists: &[Vec<u8>]) -> (Link, Arc<AtomicBool>) {
     let way = Rc::new(RefCell::new(at_once.to_vec()));
     let stop = Arc::new(AtomicBool::new(false));
@@ -96,7 +96,7 @@ fn ping_scripted(
 #[test]
 fn pong_answers_all_and_counts_each_once() {
     let clock = Clock::virtual_at(BEGIN_NS);
-    // Two of the warm-up; then 0, 1 twice, 3 before 2, and 6 beyond the file.
+    // Two messages of the warm-up; then 0, 1 twice, 3 before 2, and 6 beyond the file.
     let (mut link, stop) = scripted(&clock, &[0, 1, 2, 3, 3, 5, 4, 8], &[]);
     let prepare = Prepare { warmup_messages: 2, ..prepare("fake", Role::Pong) };
     let samples = Samples::new(5);
@@ -135,6 +135,6 @@ fn ping_says_goodbye_and_pong_ends_without_an_answer() {
     assert!(!stop.load(Ordering::Relaxed), "it was not told to stop");
 }
 
-/// Stands for [`GOODBYE`] in a script.
+/// Represents [`GOODBYE`] in a script.
 const LAST: u8 = u8::MAX;
 const BEGIN_NS: u64 = 1_000_000_000;

@@ -1,5 +1,5 @@
-//! `touch = "header"`: of a loan, ping and pong write the sequence number alone once the warm-up is
-//! over. Nothing here takes real time.
+//! `touch = "header"`: after the warm-up, ping and pong write only the sequence number into a loan.
+//! Nothing here takes real time.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -54,7 +54,7 @@ fn touch_header(role: Role) -> Prepare {
     Prepare { touch: Touch::Header, warmup_messages: 2, messages: 3, ..prepare("fake", role) }
 }
 
-/// What was published, and what is to be taken: the same, unless the test says otherwise.
+/// Published messages, and messages to take: the same, unless the test changes them.
 #[derive(Clone, Default)]
 struct Way {
     sent: Rc<RefCell<Vec<Vec<u8>>>>,

@@ -1,4 +1,4 @@
-//! A driver across two hosts, which are [`Namespaces`].
+//! A driver on two hosts, which are [`Namespaces`].
 
 use std::path::Path;
 use std::process::Command as Program;
@@ -18,12 +18,12 @@ pub use super::namespaces::ADDRESSES;
 /// Ping's host and pong's.
 pub struct Hosts {
     spaces: Namespaces,
-    /// Of the runs, here.
+    /// Folder of the runs, on this host.
     folder: TempDir,
 }
 
 impl Hosts {
-    /// As [`Namespaces::new`].
+    /// See [`Namespaces::new`].
     pub fn new(addresses: [&str; 2]) -> Option<Self> {
         let spaces = Namespaces::new(addresses)?;
         Some(Hosts { spaces, folder: tempfile::tempdir().expect("a temporary folder") })
@@ -34,33 +34,33 @@ impl Hosts {
         self.spaces.run(side(role), command);
     }
 
-    /// Waits until a process listens at the first port of a run on the host of `role`.
+    /// Waits until a process listens on the first port of a run on the host of `role`.
     pub fn await_listener(&self, role: Role) {
         self.spaces.await_listener(side(role), PORT);
     }
 
-    /// `executable` on the host of `role`.
+    /// The command that runs `executable` on the host of `role`.
     pub fn program(&self, role: Role, executable: &Path) -> Program {
         self.spaces.program(side(role), executable)
     }
 
-    /// The way of `role` to the other host.
+    /// The network from the host of `role` to the other one.
     pub fn network(&self, role: Role) -> Network {
         let [own, peer] = [side(role), 1 - side(role)].map(|host| self.spaces.address(host));
         Network { interface: INTERFACE.into(), own, peer, port: PORT }
     }
 
-    /// Packets that the host of `role` has sent to the other.
+    /// Packets that the host of `role` has sent to the other one.
     fn sent_packets(&self, role: Role) -> u64 {
         let counters = self.spaces.run(side(role), &["cat", "/proc/net/dev"]);
         let own = counters.lines().find_map(|line| line.trim().strip_prefix(INTERFACE));
         let fields =
             own.and_then(|line| line.strip_prefix(':')).expect("counters of the interface");
-        // After eight of what was received, the bytes sent.
+        // The number of sent bytes comes after eight numbers of received packets.
         fields.split_whitespace().nth(9).and_then(|it| it.parse().ok()).expect("a number")
     }
 
-    /// Starts both roles of `prepare`, each on its host, with the ways that `network` says.
+    /// Starts both roles of `prepare`, each on its host, with the network that `network` returns.
     pub fn start(
         &self,
         executable: &Path,
@@ -74,7 +74,7 @@ impl Hosts {
         })
     }
 
-    /// As [`Pair::open`].
+    /// See [`Pair::open`].
     pub fn open(&self, executable: &Path, prepare: &Prepare) -> Pair {
         let pair = self.start(executable, prepare, |role| self.network(role));
         pair.ping.expect_ready();
@@ -90,14 +90,14 @@ pub fn systems_across(executable: &Path) -> Vec<System> {
     systems
 }
 
-/// All of the below.
+/// All of the tests below.
 pub fn another_host_is_reached(executable: &Path, system: &System) {
     messages_are_answered(executable, system);
     streams_arrive(executable, system);
     a_cut_is_survived(executable, system);
 }
 
-/// Round trips of all sizes come back, between addresses of either family.
+/// Round trips of all sizes are answered, between addresses of either family.
 pub fn messages_are_answered(executable: &Path, system: &System) {
     answered(executable, system, ADDRESSES, &[(64, 200), (70_000, 50), (10 << 20, 3)]);
     answered(executable, system, ["fd00:9:8::1/64", "fd00:9:8::2/64"], &[(70_000, 20)]);
@@ -114,7 +114,7 @@ fn answered(executable: &Path, system: &System, addresses: [&str; 2], sizes: &[(
     }
 }
 
-/// Small messages arrive by each reliability; of a reliable stream all do, 10 MiB each.
+/// Small messages arrive with each reliability; a reliable stream of 10 MiB messages is complete.
 pub fn streams_arrive(executable: &Path, system: &System) {
     let Some(hosts) = Hosts::new(ADDRESSES) else { return };
     for &reliability in &system.streams.reliability {
@@ -129,7 +129,7 @@ pub fn streams_arrive(executable: &Path, system: &System) {
     }
 }
 
-/// The network may go away for a while: then the stream goes on, and a reliable one is complete.
+/// The network goes down for a while: the stream continues, and a reliable one is complete.
 pub fn a_cut_is_survived(executable: &Path, system: &System) {
     let Some(hosts) = Hosts::new(ADDRESSES) else { return };
     for &reliability in &system.streams.reliability {
@@ -154,16 +154,16 @@ pub fn a_cut_is_survived(executable: &Path, system: &System) {
     }
 }
 
-/// Between processes of one host nothing goes by its default interface, not even a question who is there:
-/// of every system without a daemon.
+/// Processes of one host send nothing over its default interface, not even for discovery. Checks
+/// every system without a daemon.
 pub fn nothing_leaves_the_host(executable: &Path) {
     let Some(hosts) = Hosts::new(ADDRESSES) else { return };
-    // The kernel's own packets would be counted, too.
+    // Packets of the kernel itself would be counted, too.
     let no_ipv6 = "at=/proc/sys/net/ipv6/conf/$0/disable_ipv6; [ ! -e $at ] || echo 1 >$at";
     for command in [
         &["sh", "-c", no_ipv6, INTERFACE][..],
         &["ip", "route", "add", "default", "dev", INTERFACE],
-        // LCM asks for this one.
+        // LCM needs this route.
         &["ip", "route", "add", "239.255.76.67", "dev", "lo"],
     ] {
         hosts.run(Role::Ping, command);
@@ -196,9 +196,9 @@ pub fn nothing_leaves_the_host(executable: &Path) {
     }
 }
 
-/// Both roles fail when the other host cannot be reached; what they say.
+/// Both roles fail if the other host is unreachable; returns their errors.
 pub fn nobody_is_reached(executable: &Path, system: &System) -> Option<[[String; 3]; 2]> {
-    // Each host's way to the other leads nowhere: another subnet, no router.
+    // Neither host can reach the other: another subnet, no router.
     let hosts = Hosts::new(["10.1.1.1/24", "10.2.2.2/24"])?;
     let prepare = Prepare { match_timeout_ns: 1_000_000_000, ..prepare(&system.name, Role::Ping) };
     let mut pair = hosts.start(executable, &prepare, |role| hosts.network(role));
@@ -212,6 +212,6 @@ fn side(role: Role) -> usize {
 }
 
 const CUT: Duration = Duration::from_millis(1500);
-/// Discovery of some takes seconds, and the machine may be busy.
+/// Discovery can take seconds, and the machine may be busy.
 const MATCH_TIMEOUT_NS: u64 = 30_000_000_000;
 const PORT: u16 = 47_000;

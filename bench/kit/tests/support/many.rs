@@ -1,5 +1,5 @@
-//! Streams between several processes: the pings and pongs of one run, and the daemon if its system
-//! has one. Included beside the rest (`#[path] mod many;`) by the tests that need it.
+//! Streams between several processes: the pings and pongs of one run, and the daemon if the system
+//! has one. Tests that need it include it (`#[path] mod many;`).
 
 use std::path::Path;
 
@@ -7,11 +7,11 @@ use myelin_bench_kit::protocol::{Command, Done, Prepare, Reliability, Role};
 
 use crate::support::{Process, Samples, describe, unique_run};
 
-/// All of them ready.
+/// All processes of a run, ready.
 pub struct Many {
     pub pings: Vec<Process>,
     pub pongs: Vec<Process>,
-    /// Of the pings, then of the pongs.
+    /// Sample files of the pings, then of the pongs.
     pub samples: Vec<Samples>,
     daemon: Option<Process>,
 }
@@ -37,7 +37,7 @@ impl Many {
         Many { pings, pongs, samples, daemon }
     }
 
-    /// Runs to the end: the counts of the pings and of the pongs.
+    /// Runs to the end; returns the counts of the pings and of the pongs.
     pub fn finish(mut self) -> (Vec<Done>, Vec<Done>) {
         self.pongs.iter_mut().chain(&mut self.pings).for_each(Process::go);
         let (pings, pongs) = (self.end_pings(), self.end_pongs());
@@ -50,7 +50,7 @@ impl Many {
         end(&mut self.pings, |ping| ping.expect_done())
     }
 
-    /// Tells the pongs to stop, and waits until they have.
+    /// Stops the pongs, and waits for their end.
     pub fn end_pongs(&mut self) -> Vec<Done> {
         self.pongs.iter_mut().for_each(|pong| pong.say(&Command::Stop));
         end(&mut self.pongs, |pong| pong.expect_done())
@@ -88,7 +88,8 @@ pub fn start_daemon(executable: &Path, prepare: &Prepare) -> Option<Process> {
     })
 }
 
-/// One ping and several pongs, each of which gets all; reliable where the system is.
+/// One ping and several pongs, each of which receives everything; reliable if the system supports
+/// that.
 pub fn reach_every_subscriber(executable: &Path, prepare: &Prepare) {
     let prepare = Prepare { subscribers: 3, ..prepare.clone() };
     let (pings, pongs) = Many::open(executable, &prepare).finish();
@@ -97,7 +98,7 @@ pub fn reach_every_subscriber(executable: &Path, prepare: &Prepare) {
     pongs.iter().for_each(|pong| check_taken(&prepare, pong));
 }
 
-/// Two pings, and a pong that hears both.
+/// Two pings, and a pong that receives from both.
 pub fn hear_every_publisher(executable: &Path, prepare: &Prepare) {
     let prepare = Prepare { publishers: 2, ..prepare.clone() };
     let (pings, pongs) = Many::open(executable, &prepare).finish();
@@ -105,7 +106,7 @@ pub fn hear_every_publisher(executable: &Path, prepare: &Prepare) {
     check_taken(&prepare, &pongs[0]);
 }
 
-/// So many topics between one ping and one pong.
+/// `topics` topics between one ping and one pong.
 pub fn serve_every_topic(executable: &Path, prepare: &Prepare, topics: u32) {
     let prepare = Prepare { topics, ..prepare.clone() };
     let (_, pongs) = Many::open(executable, &prepare).finish();
@@ -113,7 +114,7 @@ pub fn serve_every_topic(executable: &Path, prepare: &Prepare, topics: u32) {
 }
 
 /// A pong that begins to take only after ping has begun to publish far more than is kept for it.
-/// Reliable: nothing is lost. Best effort: ping does not wait for it, and some is lost.
+/// Reliable: nothing is lost. Best effort: ping does not wait for it, and some messages are lost.
 pub fn face_a_slow_subscriber(executable: &Path, prepare: &Prepare) {
     let (payload_bytes, messages, depth) = (65_536, 1500, 4);
     let prepare = Prepare { payload_bytes, messages, depth, ..prepare.clone() };
@@ -144,7 +145,8 @@ pub fn face_a_slow_subscriber(executable: &Path, prepare: &Prepare) {
     }
 }
 
-/// Nothing damaged, doubled or, within a topic, out of order, and of a reliable stream nothing lost.
+/// Checks that no message is damaged, duplicated or, within a topic, out of order, and that a
+/// reliable stream lost none.
 fn check_taken(prepare: &Prepare, pong: &Done) {
     let what = format!("{} {:?}: {pong:?}", prepare.system, prepare.reliability);
     let messages = u64::from(prepare.publishers) * prepare.messages;

@@ -1,5 +1,5 @@
-//! Streams of several publishers, subscribers and topics, and subscribers that lag. What a run with
-//! nothing lost must be like, whatever the system.
+//! Streams of several publishers, subscribers and topics, and slow subscribers: what must hold for
+//! every system.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ pub struct Processes {
     pub pings: Vec<Process>,
     pub pongs: Vec<Process>,
     pub ping_samples: Vec<Samples>,
-    /// Kept while pongs write into them.
+    /// Kept, because pongs write into them.
     pub pong_samples: Vec<Samples>,
 }
 
@@ -41,12 +41,12 @@ impl Processes {
     }
 
     pub fn go(&mut self) {
-        // Whoever takes is there before anything is sent.
+        // Receiving ends start before anything is sent.
         self.pongs.iter_mut().chain(&mut self.pings).for_each(Process::go);
     }
 
-    /// Waits for all pings, then stops everybody as the lab does, publishers last. The counts of both
-    /// sides.
+    /// Waits for all pings, then stops all processes as the lab does, publishers last. Returns the
+    /// counts of both sides.
     pub fn finish(&mut self) -> (Vec<Done>, Vec<Done>) {
         let pings = self.pings.iter().map(Process::expect_done).collect();
         let pongs = self.pongs.iter_mut().map(Process::stop_at_goodbye).collect();
@@ -59,7 +59,7 @@ impl Processes {
     }
 }
 
-/// Until a ping publishes no more.
+/// Waits until a ping publishes no more.
 pub fn await_standstill(samples: &Samples) {
     let (mut written, mut since) = (samples.written(), Instant::now());
     let give_up = Instant::now() + WATCHDOG;
@@ -81,7 +81,7 @@ pub fn every_message_arrives(executable: &Path, prepare: &Prepare) {
     assert_complete(prepare, &pings, &pongs);
 }
 
-/// All have begun, and the first subscriber stands still.
+/// All processes have started, and the first subscriber is paused.
 fn with_a_paused_subscriber(executable: &Path, prepare: &Prepare) -> Processes {
     let mut processes = Processes::open(executable, prepare);
     processes.pongs.iter_mut().for_each(Process::go);
@@ -90,7 +90,7 @@ fn with_a_paused_subscriber(executable: &Path, prepare: &Prepare) -> Processes {
     processes
 }
 
-/// A subscriber that stands still keeps a reliable publisher from publishing, and loses nothing.
+/// A paused subscriber blocks a reliable publisher, and loses nothing.
 pub fn a_reliable_publisher_waits(executable: &Path, prepare: &Prepare) {
     let prepare = Prepare { reliability: Reliability::Reliable, ..prepare.clone() };
     let mut processes = with_a_paused_subscriber(executable, &prepare);
@@ -103,7 +103,7 @@ pub fn a_reliable_publisher_waits(executable: &Path, prepare: &Prepare) {
     assert!(published < messages, "{name}: published {published} of {messages} to nobody");
 }
 
-/// A subscriber that stands still does not keep a best-effort publisher from publishing.
+/// A paused subscriber does not block a best-effort publisher.
 pub fn a_best_effort_publisher_goes_on(executable: &Path, prepare: &Prepare) {
     let prepare = Prepare { reliability: Reliability::BestEffort, ..prepare.clone() };
     let mut processes = with_a_paused_subscriber(executable, &prepare);
@@ -113,7 +113,8 @@ pub fn a_best_effort_publisher_goes_on(executable: &Path, prepare: &Prepare) {
     processes.pongs[0].resume();
     processes.stop_pings();
     for pong in &mut processes.pongs {
-        // Told at once, for the publishers' goodbye may be lost; it takes what is there all the same.
+        // Stopped at once, because the publishers' goodbye may be lost; it still takes the messages
+        // that are there.
         pong.say(&Command::Stop);
         let done = pong.expect_done();
         assert_eq!(done.corrupt, 0, "{}: {done:?}", prepare.system);
@@ -134,6 +135,6 @@ fn assert_complete(prepare: &Prepare, pings: &[Done], pongs: &[Done]) {
     }
 }
 
-/// Ping has not published for so long: it waits, or is not run by a busy machine, which then only
-/// makes the test weaker.
+/// After this time without publishing, ping is waiting. If instead the busy machine does not run
+/// it, the test only becomes weaker.
 const STANDSTILL: Duration = Duration::from_millis(500);

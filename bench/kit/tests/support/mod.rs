@@ -1,7 +1,7 @@
 //! A small lab for tests: starts a driver's executable and speaks the line protocol with it.
 //!
-//! Shared by the tests of the kit and of the drivers (`#[path]`); not every test uses all of it.
-//! Every wait ends: what does not come within [`WATCHDOG`] fails the test.
+//! The tests of the kit and of the drivers share it (`#[path]`); not every test uses all of it.
+//! Every wait is limited: it fails the test after [`WATCHDOG`].
 
 #![allow(dead_code)]
 
@@ -27,9 +27,9 @@ use myelin_bench_kit::protocol::{
 use myelin_bench_kit::samples::{Record, SampleFile};
 use myelin_bench_kit::{Reason, clock};
 
-/// How long anything may take that is waited for.
+/// Limit of every wait.
 pub const WATCHDOG: Duration = Duration::from_secs(60);
-/// As long as the lab waits for a goodbye where nothing may be lost.
+/// The lab's limit for a goodbye in a reliable stream.
 const GOODBYE: Duration = Duration::from_secs(10);
 
 /// A run's `prepare` with values that suit most tests.
@@ -73,21 +73,21 @@ pub fn prepare(system: &str, role: Role) -> Prepare {
     }
 }
 
-/// A name that no other test of this host uses now.
+/// A name that no other current test on this host uses.
 pub fn unique_run() -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
     format!("test-{}-{number}", std::process::id())
 }
 
-/// The systems an executable says it has.
+/// The systems that an executable describes.
 pub fn describe(executable: &Path) -> Description {
     let output = Program::new(executable).arg("describe").output().expect("the driver starts");
     assert!(output.status.success());
     serde_json::from_slice(&output.stdout).expect("a description")
 }
 
-/// Whether the middleware is there, as a driver's first system has it; says so if it is not.
+/// Whether the first system of a driver has its middleware; prints a message if not.
 pub fn is_built_in(executable: &Path) -> bool {
     let missing = describe(executable).systems.swap_remove(0).missing;
     if let Some(missing) = &missing {
@@ -96,13 +96,13 @@ pub fn is_built_in(executable: &Path) -> bool {
     missing.is_none()
 }
 
-/// Has a driver remove what killed processes have left.
+/// Makes a driver remove what killed processes have left behind.
 pub fn clean(executable: &Path) {
     let status = Program::new(executable).arg("clean").status().expect("the driver starts");
     assert!(status.success());
 }
 
-/// A sample file without a name, as the lab makes them.
+/// A sample file without a name, like the lab's.
 pub struct Samples {
     file: File,
     map: SampleFile,
@@ -115,7 +115,7 @@ impl Samples {
         Samples { file, map }
     }
 
-    /// Where another process finds it while this one lives.
+    /// Its path for another process, while this one lives.
     pub fn path(&self) -> PathBuf {
         format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into()
     }
@@ -124,12 +124,12 @@ impl Samples {
         self.map.records()
     }
 
-    /// How many records are there.
+    /// Number of complete records.
     pub fn written(&self) -> u64 {
         self.map.written() as u64
     }
 
-    /// Waits until at least one record is there: messages go back and forth.
+    /// Waits until there is at least one record: messages are exchanged.
     pub fn await_first(&self) {
         let give_up = Instant::now() + WATCHDOG;
         while self.map.written() == 0 {
@@ -152,7 +152,7 @@ impl Process {
         Process::start_by(Program::new(executable), prepare)
     }
 
-    /// Starts one role for which there is no other side. The samples are to be there until it has ended.
+    /// Starts one role without another side. The samples must exist until it has ended.
     pub fn alone(executable: &Path, prepare: &Prepare) -> (Self, Samples) {
         let samples = Samples::new(1);
         let prepare = Prepare {
@@ -164,7 +164,7 @@ impl Process {
         (Process::start(executable, &prepare), samples)
     }
 
-    /// As `start`, by a program that becomes the executable.
+    /// Like `start`, with a program that executes the executable.
     pub fn start_by(mut program: Program, prepare: &Prepare) -> Self {
         let mut child = program
             .arg("run")
@@ -194,7 +194,7 @@ impl Process {
     pub fn say(&mut self, command: &Command) {
         let line = serde_json::to_string(command).expect("commands serialise");
         let commands = self.commands.as_mut().expect("not hung up");
-        // A driver that has ended says why by its last event.
+        // The last event of a driver that has ended says why.
         let _ = writeln!(commands, "{line}").and_then(|()| commands.flush());
     }
 
@@ -221,7 +221,7 @@ impl Process {
         }
     }
 
-    /// Message, remedy and key of the error that must come now.
+    /// Message, remedy and key of the next event, which must be an error.
     pub fn expect_error(&self) -> [String; 3] {
         match self.event() {
             Some(Event::Error(Reason { message, remedy, key })) => [message, remedy, key],
@@ -233,12 +233,12 @@ impl Process {
         self.say(&Command::Start { at_ns: clock::monotonic_ns() });
     }
 
-    /// Closes the driver's standard input, as the end of the lab would.
+    /// Closes the driver's standard input, as the end of the lab does.
     pub fn hang_up(&mut self) {
         self.commands = None;
     }
 
-    /// The names of its threads.
+    /// The names of the process's threads.
     pub fn threads(&self) -> Vec<String> {
         let tasks = std::fs::read_dir(format!("/proc/{}/task", self.child.id())).expect("it runs");
         let name = |task: std::fs::DirEntry| std::fs::read_to_string(task.path().join("comm"));
@@ -246,7 +246,7 @@ impl Process {
         names.map(|name| name.trim().to_owned()).collect()
     }
 
-    /// SIGSTOP: it stands still until it is resumed.
+    /// SIGSTOP: the process stands still until it is resumed.
     pub fn pause(&self) {
         self.signal("STOP");
     }
@@ -268,9 +268,9 @@ impl Process {
         assert!(self.expect_end().success());
     }
 
-    /// Pong's end in a stream, while the publishers are still there: one that has gone takes with it
-    /// what a busy pong has not looked at. It is done when all of them have said goodbye to it, which
-    /// may be lost; then it is told to stop.
+    /// Ends a pong of a stream while the publishers still exist: if one ended, messages that a busy
+    /// pong has not read would be lost. Waits until all publishers have sent their goodbye, which
+    /// may be lost, then stops pong.
     pub fn stop_at_goodbye(&mut self) -> Done {
         let done = match self.events.recv_timeout(GOODBYE) {
             Ok(Event::Done(done)) => Some(done),
@@ -326,7 +326,7 @@ impl Pair {
         pair
     }
 
-    /// Starts both roles of `prepare`, which have not said anything yet.
+    /// Starts both roles of `prepare` without waiting for their first event.
     pub fn start(prepare: &Prepare, capacity: u64, start: impl Fn(&Prepare) -> Process) -> Self {
         let (ping_samples, pong_samples) = (Samples::new(capacity), Samples::new(capacity));
         let run = unique_run();
@@ -339,7 +339,8 @@ impl Pair {
         Pair { ping, pong, ping_samples, pong_samples }
     }
 
-    /// Round trips of `prepare` from begin to end, each message of which comes back once and as it was sent.
+    /// Runs the round trips of `prepare`, and checks that each message is answered once and
+    /// undamaged.
     pub fn exchange(executable: &Path, prepare: &Prepare) -> Self {
         let messages = prepare.messages;
         let what = format!("{} with {} B", prepare.system, prepare.payload_bytes);
@@ -353,7 +354,7 @@ impl Pair {
         pair
     }
 
-    /// Both roles of `prepare` exchanging messages until somebody ends them.
+    /// Both roles of `prepare`, exchanging messages until the test ends them.
     pub fn endless(executable: &Path, prepare: &Prepare) -> Self {
         let prepare = Prepare {
             messages: 0,
@@ -367,7 +368,7 @@ impl Pair {
         pair
     }
 
-    /// Both roles end because their lab does, like at Ctrl-C.
+    /// Ends both roles in the way their lab's end does, as at Ctrl-C.
     pub fn hang_up(&mut self) {
         for role in [&mut self.ping, &mut self.pong] {
             role.hang_up();
@@ -375,21 +376,21 @@ impl Pair {
         }
     }
 
-    /// Has both begin.
+    /// Starts both.
     pub fn go(&mut self) {
         self.pong.go();
         self.ping.go();
     }
 
-    /// Runs to the end and stops both in the lab's order: what pong has not read yet may go with
-    /// ping.
+    /// Runs to the end and stops both in the lab's order, since messages that pong has not read may
+    /// vanish with ping.
     pub fn finish(&mut self) -> (Done, Done) {
         self.go();
         self.end(Reliability::BestEffort)
     }
 
-    /// Waits for the end and stops both. Of a reliable stream pong has heard of it before it is told
-    /// to stop, so that nothing is under way any more.
+    /// Waits for the end and stops both. In a reliable stream pong has received the goodbye before
+    /// it is stopped, so that no message is on its way any more.
     pub fn end(&mut self, reliability: Reliability) -> (Done, Done) {
         let ping_done = self.ping.expect_done();
         let heard = (reliability == Reliability::Reliable).then(|| self.pong.expect_done());
@@ -417,7 +418,7 @@ impl Solo {
         solo
     }
 
-    /// As `open`, but whatever it says first is still to be heard.
+    /// Like `open`, without waiting for the first event.
     pub fn start(executable: &Path, prepare: &Prepare, capacity: u64) -> Self {
         let (ping_samples, pong_samples) = (Samples::new(capacity), Samples::new(capacity));
         let prepare = Prepare {
@@ -430,7 +431,7 @@ impl Solo {
         Solo { ping, ping_samples, pong_samples }
     }
 
-    /// Runs to the end; the counts of both ends.
+    /// Runs to the end; returns the counts of both ends.
     pub fn finish(&mut self) -> (Done, Done) {
         self.ping.go();
         let mut done = self.ping.expect_done();

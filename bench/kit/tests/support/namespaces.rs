@@ -1,5 +1,5 @@
-//! Two hosts in namespaces, joined by a veth pair. All namespaces are anonymous and go with the last
-//! process in them. Making them takes root.
+//! Two hosts in namespaces, joined by a veth pair. All namespaces are anonymous and vanish with
+//! their last process. Making them requires root.
 
 use std::fs;
 use std::io::Read;
@@ -8,15 +8,15 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Host 0 and host 1. When it is dropped, whatever runs in their networks is killed.
+/// Host 0 and host 1. Dropping it kills everything that runs in their networks.
 pub struct Namespaces {
     holders: [Child; 2],
     addresses: [IpAddr; 2],
 }
 
 impl Namespaces {
-    /// Two hosts with these addresses (and the lengths of their prefixes); `None`, after saying so,
-    /// where this process may not make them.
+    /// Two hosts with these addresses (with prefix lengths); `None`, with a message, if this
+    /// process may not make them.
     pub fn new(addresses: [&str; 2]) -> Option<Self> {
         let may = Command::new("unshare").args(["--net", "--mount", "true"]).output();
         let may = may.expect("util-linux is installed");
@@ -38,8 +38,8 @@ impl Namespaces {
         Some(hosts)
     }
 
-    /// Waits until both links are in operation, which the kernel may say up to a second after it has
-    /// taken them up; Fast DDS passes over an interface that is not.
+    /// Waits until both links are operational. The kernel may report that up to a second after they
+    /// were taken up, and Fast DDS skips an interface before that.
     fn await_links(&self) {
         let give_up = Instant::now() + LIMIT;
         for host in 0..2 {
@@ -55,13 +55,13 @@ impl Namespaces {
         self.addresses[host]
     }
 
-    /// Runs a command on `host`; what it prints.
+    /// Runs a command on `host`; returns its output.
     pub fn run(&self, host: usize, command: &[&str]) -> String {
         let said = output(self.program(host, Path::new(command[0])).args(&command[1..]));
         String::from_utf8_lossy(&said).into_owned()
     }
 
-    /// Waits until a process listens at TCP `port` on `host`.
+    /// Waits until a process listens on TCP `port` on `host`.
     pub fn await_listener(&self, host: usize, port: u16) {
         let give_up = Instant::now() + LIMIT;
         let filter = format!("sport = :{port}");
@@ -70,7 +70,7 @@ impl Namespaces {
         }
     }
 
-    /// `executable` on `host`.
+    /// The command that runs `executable` on `host`.
     pub fn program(&self, host: usize, executable: &Path) -> Command {
         let mut program = Command::new("nsenter");
         let holder = self.holders[host].id().to_string();
@@ -79,7 +79,7 @@ impl Namespaces {
         program
     }
 
-    /// The processes on `host`, but for the one that keeps it.
+    /// The processes on `host`, except the holder of its namespaces.
     pub fn processes(&self, host: usize) -> Vec<u32> {
         let holder = self.holders[host].id();
         let network = |pid| fs::read_link(format!("/proc/{pid}/ns/net")).ok();
@@ -94,7 +94,7 @@ impl Drop for Namespaces {
     fn drop(&mut self) {
         for host in 0..2 {
             for pid in self.processes(host) {
-                // It may have ended meanwhile.
+                // The process may have ended already.
                 let _ = Command::new("kill").args(["-KILL", &pid.to_string()]).output();
             }
         }
@@ -105,7 +105,7 @@ impl Drop for Namespaces {
     }
 }
 
-/// A process that keeps the namespaces of a host, until it is killed or this process ends.
+/// A process that holds the namespaces of a host until it is killed or this process ends.
 fn hold() -> Child {
     let script = "mount -t tmpfs tmpfs /dev/shm && ip link set lo up && echo && exec cat";
     let mut holder = Command::new("unshare")
@@ -120,7 +120,7 @@ fn hold() -> Child {
     holder
 }
 
-/// What a program prints that succeeds.
+/// The output of a program, which must succeed.
 fn output(program: &mut Command) -> Vec<u8> {
     let output = program.output().expect("iproute2 and util-linux are installed");
     let said = String::from_utf8_lossy(&output.stderr);
@@ -132,8 +132,8 @@ fn without_prefix(address: &str) -> IpAddr {
     address.split('/').next().and_then(|it| it.parse().ok()).expect("an address")
 }
 
-/// Of hosts that reach each other.
+/// Addresses of two hosts that reach each other.
 pub const ADDRESSES: [&str; 2] = ["10.9.8.1/24", "10.9.8.2/24"];
-/// Of either host: leads to the other.
+/// The interface of each host that leads to the other.
 pub const INTERFACE: &str = "veth";
 const LIMIT: Duration = Duration::from_secs(60);

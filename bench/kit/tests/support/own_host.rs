@@ -1,6 +1,5 @@
-//! A host that this test and the processes it starts have to themselves: `/dev/shm`, `/tmp` and a
-//! network. What lies or is sent there is theirs, whatever else runs on the machine, and there is a
-//! RouDi of their own.
+//! A private host for a test and the processes it starts: `/dev/shm`, `/tmp`, a network and its own
+//! RouDi. Other programs on the machine do not interfere with files and messages there.
 
 #![allow(dead_code)]
 
@@ -15,13 +14,13 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use myelin_bench_kit::loopback;
 
-/// Gives the calling thread, and what it starts from now on, empty folders and a network of which
-/// there is only `lo`, in namespaces that go with the last of them. Files made before in `/tmp` are
-/// out of sight, and what says how the network is lies in [`NET`]. Until what is returned is dropped, no
-/// test of this program runs that is to be [`alone`].
+/// Gives the calling thread, and the processes it starts from now on, empty folders and a network
+/// with only `lo`. These namespaces vanish with their last process. Older files in `/tmp` are
+/// hidden; the state of the network is in [`NET`]. While the returned value exists, no test of this
+/// program runs that calls [`alone`].
 ///
-/// Where this process may not make namespaces, says so: then a test sees what other programs leave and
-/// send, too, and is alone itself.
+/// If this process may not make namespaces, it prints a message. The test then also sees what other
+/// programs leave and send, and runs alone itself.
 pub fn enter() -> Turn {
     match isolate() {
         true => Turn::Beside(TURN.read().unwrap_or_else(PoisonError::into_inner)),
@@ -29,20 +28,20 @@ pub fn enter() -> Turn {
     }
 }
 
-/// As [`enter`], while no other test of this program runs that calls either: for one that measures, or
-/// whose pairs spin and each take a core.
+/// Like [`enter`], while no other test of this program runs that calls either. For tests that
+/// measure, or whose pairs spin and each take a core.
 pub fn alone() -> Turn {
     let turn = TURN.write().unwrap_or_else(PoisonError::into_inner);
     isolate();
     Turn::Alone(turn)
 }
 
-/// Of a test.
+/// The turn of a test.
 #[must_use = "it ends when this is dropped"]
 pub enum Turn {
-    /// Beside others.
+    /// Together with others.
     Beside(RwLockReadGuard<'static, ()>),
-    /// And nobody else's.
+    /// Alone.
     Alone(RwLockWriteGuard<'static, ()>),
 }
 
@@ -50,7 +49,7 @@ static TURN: RwLock<()> = RwLock::new(());
 
 /// Whether this process may make namespaces.
 fn isolate() -> bool {
-    // SAFETY: flags alone. The other threads stay where they are.
+    // SAFETY: the call takes only flags. The other threads stay in their namespaces.
     if unsafe { libc::unshare(libc::CLONE_NEWNS | libc::CLONE_NEWNET) } != 0 {
         static SAID: std::sync::Once = std::sync::Once::new();
         let error = io::Error::last_os_error();
@@ -68,7 +67,7 @@ fn isolate() -> bool {
 }
 
 fn hide() -> io::Result<()> {
-    // What is mounted from here on stays in here.
+    // Mounts from here on are visible only in the new namespace.
     mount(Path::new("none"), Path::new("/"), None, libc::MS_REC | libc::MS_PRIVATE)?;
     let flags = libc::MS_NOSUID | libc::MS_NODEV;
     mount(Path::new("tmpfs"), Path::new("/dev/shm"), Some(c"tmpfs"), flags)?;
@@ -84,8 +83,8 @@ fn hide() -> io::Result<()> {
     Ok(())
 }
 
-/// The folders of `/tmp` that hold this executable, or that the environment points to: the clone,
-/// what is built, caches.
+/// The folders of `/tmp` that contain this executable, or that the environment names: the clone,
+/// build results, caches.
 fn kept() -> BTreeSet<PathBuf> {
     let values: Vec<_> = std::env::vars_os().map(|(_, value)| value).collect();
     let named = values.iter().flat_map(std::env::split_paths);
@@ -113,5 +112,5 @@ fn check(result: libc::c_int) -> io::Result<()> {
 }
 
 const TEMPORARY: &str = "/tmp";
-/// The tables of the calling thread's network; `/proc/net` has those of the main thread's.
+/// The tables of the calling thread's network; `/proc/net` has those of the main thread.
 pub const NET: &str = "/proc/thread-self/net";

@@ -1,5 +1,6 @@
-//! What becomes of the files of a middleware that leaves some in `/dev/shm`, where its driver puts them into a
-//! folder of the run (`run_folder.rs`): nothing stays, even when roles are killed. Each test is to be alone.
+//! The files of a middleware that leaves some in `/dev/shm`, where its driver puts them into a
+//! folder of the run (`run_folder.rs`): nothing stays, even if roles are killed. Each of these
+//! tests must run alone.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -8,7 +9,7 @@ use myelin_bench_kit::protocol::Prepare;
 
 use super::{Pair, clean};
 
-/// A driver, and how the names of its runs' folders begin.
+/// A driver, and the prefix of its runs' folders.
 pub struct RunFolders {
     pub executable: &'static str,
     pub prefix: &'static str,
@@ -36,8 +37,8 @@ impl RunFolders {
         self.expect_none();
     }
 
-    /// Also where the middleware is not: `file` is what it leaves in a folder, `others` a file that is
-    /// somebody's own.
+    /// Works without the middleware, too: `file` is a file that it leaves in a folder, `others` a
+    /// file of another program.
     pub fn of_a_fake_are_removed_when_nobody_lives(&self, file: &str, others: &str) {
         let runs = ["dead", "living"].map(|run| Path::new(MEMORY).join(self.name(run)));
         let files = runs.each_ref().map(|run| run.join(file));

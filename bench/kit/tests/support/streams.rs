@@ -1,5 +1,5 @@
-//! What every driver's streams and frames must be like, whatever the system. On a machine that is
-//! busy a system may lose messages; none may be damaged, or come twice, or before it was sent.
+//! Requirements on the streams and frames of every driver. On a busy machine a system may lose
+//! messages, but none may be damaged, come twice, or come before it was sent.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use myelin_bench_kit::samples::Record;
 
 use super::{Pair, Solo, describe, prepare};
 
-/// Both ends' counts, and the records of what arrived.
+/// The counts of both ends, and the records of the received messages.
 pub struct Ran {
     pub ping: Done,
     pub pong: Done,
@@ -30,7 +30,7 @@ pub fn frames(system: &str) -> Prepare {
     Prepare { workload, frame, payload_bytes, rate_hz, messages, ..at_rate(system) }
 }
 
-/// The systems that can run here and have both workloads; whoever has one has the other.
+/// The systems that can run here and have both workloads; a system has both or neither.
 pub fn one_way_systems(executable: &Path, topology: Topology) -> Vec<System> {
     let has = |system: &System| {
         let streams = system.workloads.contains(&Workload::Stream);

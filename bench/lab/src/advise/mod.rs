@@ -1,73 +1,74 @@
-//! Advice: which configuration to use, and the files ([`files`]) to use it.
-//! Pure: of figures and configuration that `report::advice` has taken from the cells.
+//! Advice: which configuration to use, and the files ([`files`]) to use it. It only computes;
+//! `report::advice` takes figures and configuration from the cells.
 
 pub mod files;
 
 use crate::summary::Percentile;
 
-/// What a configuration may cost.
+/// Limits on the cost of a configuration.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Budget {
-    /// CPU of all processes, daemons included; 100 is one core. `None` is any.
+    /// CPU of all processes including daemons; 100 is one core. `None` is no limit.
     pub cpu_percent: Option<f64>,
-    /// Proportional memory of all processes, daemons included. `None` is any.
+    /// Proportional memory of all processes including daemons. `None` is no limit.
     pub memory_bytes: Option<u64>,
 }
 
-/// A configuration with figures that may be used: valid, and its rate was kept.
+/// A configuration with usable figures: its cell is valid and kept its rate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Candidate {
     /// Median latency.
     pub p50: f64,
-    /// 99th percentile; `None` where it was withheld.
+    /// 99th percentile; `None` if it was withheld.
     pub p99: Option<f64>,
-    /// As of [`Budget`].
+    /// See [`Budget`].
     pub cpu_percent: f64,
-    /// As of [`Budget`].
+    /// See [`Budget`].
     pub memory_bytes: u64,
-    /// Messages that were to be taken and were not.
+    /// Due messages that were not taken.
     pub lost: u64,
 }
 
-/// What was decided, by places in the candidates.
+/// The result of a choice, as indices of the candidates.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// The one to use.
+    /// The configuration to use.
     pub best: usize,
-    /// What it was told from the others by.
+    /// What distinguishes it from the others.
     pub by: Told,
-    /// Those that cannot be told from it, in the order given.
+    /// Candidates that cannot be distinguished from it, in the given order.
     pub ties: Vec<usize>,
 }
 
-/// By what the best was told from the others.
+/// What distinguishes the best from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
-    /// No other could be chosen.
+    /// There was no other candidate.
     Alone,
     /// Its 99th percentile is below all others.
     P99,
-    /// Its median, among those whose 99th percentile cannot be told from the lowest.
+    /// Its median, among the candidates whose 99th percentile cannot be distinguished from the
+    /// lowest.
     P50,
-    /// Nothing: its median is the lowest of those that cannot be told apart.
+    /// Nothing: its median is the lowest of several that cannot be distinguished.
     Nothing,
 }
 
-/// Why there is none to choose.
+/// Why no configuration can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NoChoice {
-    /// Nothing that may be used was measured.
+    /// No usable candidate was measured.
     NothingValid,
-    /// All lost messages.
+    /// All candidates lost messages.
     AllLost,
-    /// What lost nothing costs more than the budget.
+    /// All candidates without loss exceed the budget.
     OverBudget,
 }
 
-/// Chooses among `candidates`. The lowest p99 decides. Where others cannot be told from it by their runs,
-/// the lowest p50 among these decides; and whoever cannot be told from that either is named beside it.
-/// `is_higher` says whether a percentile of the first place can be told to
-/// be higher than that of the second.
+/// Chooses among `candidates`. The lowest p99 wins. If the runs of others cannot be distinguished
+/// from it, the lowest p50 among these wins; any that cannot be distinguished from that either are
+/// its ties. `is_higher` says whether a percentile of the first index is higher than that of the
+/// second, beyond noise.
 pub fn choose(
     candidates: &[Candidate],
     budget: &Budget,
@@ -89,7 +90,7 @@ pub fn choose(
         let keeps = |place| place == lowest || !is_higher(at, place, lowest);
         filter(places.iter().copied(), keeps)
     };
-    // Withheld of one, it decides nothing.
+    // If the p99 of one candidate was withheld, p99 decides nothing.
     let by_p99 = match within.iter().all(|place| p99(*place).is_some()) {
         true => not_told(&within, Percentile::P99, &p99),
         false => within.clone(),
@@ -106,7 +107,7 @@ pub fn choose(
 }
 
 impl Budget {
-    /// Whether a configuration costs no more.
+    /// Whether a configuration is within the budget.
     pub fn allows(&self, candidate: &Candidate) -> bool {
         self.cpu_percent.is_none_or(|most| candidate.cpu_percent <= most)
             && self.memory_bytes.is_none_or(|most| candidate.memory_bytes <= most)
@@ -131,7 +132,7 @@ mod tests {
         Candidate { p50, p99: Some(p99), cpu_percent: 50.0, memory_bytes: 10 << 20, lost: 0 }
     }
 
-    /// A p99 is told from a fifth more on, a median from a fiftieth.
+    /// Here a p99 is higher from a fifth more on, a median from a fiftieth.
     fn choose(all: &[Candidate], budget: &Budget) -> Result<Choice, NoChoice> {
         super::choose(all, budget, |at, place, than| match at {
             Percentile::P50 => all[place].p50 > 1.02 * all[than].p50,
@@ -150,10 +151,10 @@ mod tests {
         let [a, b, c] = [candidate(12.0, 40.0), candidate(9.0, 42.0), candidate(9.05, 41.0)];
         for (all, budget, expected) in [
             (vec![candidate(10.0, 90.0), a, candidate(9.0, 70.0)], any, found(1, Told::P99, &[])),
-            // The p99 of the last cannot be told from the lowest.
+            // The p99 of the last cannot be distinguished from the lowest.
             (vec![candidate(5.0, 90.0), a, b], any, found(2, Told::P50, &[])),
             (vec![b, c, candidate(20.0, 43.0)], any, found(0, Told::Nothing, &[1])),
-            // Withheld of one, it decides nothing.
+            // If the p99 of one candidate was withheld, p99 decides nothing.
             (vec![b, withheld, candidate(30.0, 10.0)], any, found(1, Told::P50, &[])),
             (vec![lossy, large, candidate(40.0, 60.0)], small, found(2, Told::Alone, &[])),
             (vec![lossy, large], small, Err(NoChoice::OverBudget)),

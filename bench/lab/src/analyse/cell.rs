@@ -1,4 +1,4 @@
-//! One cell of the summary: its runs pooled.
+//! One cell of the summary: the pooled figures of its runs.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use crate::scenario::{Kind, frame_name};
 use crate::stats::{level_percent, median};
 use crate::summary::{Cell, CurvePoint, Detail, Distribution, Params, Pinned, Placement};
 
-/// Pools the runs of a cell. Figures come from the valid runs, or, if there are none, from the
-/// others, and the cell is marked.
+/// Pools the runs of a cell. Figures come from the valid runs. If there are none, they come from
+/// the others and the cell is marked.
 pub(super) fn pool(case: Case<'_>, runs: &[JudgedRun]) -> Cell {
     let used = used(runs);
     let warmup_messages = case.warmup_messages();
@@ -44,7 +44,7 @@ pub(super) fn pool(case: Case<'_>, runs: &[JudgedRun]) -> Cell {
     observed::with_figures(cell, &used, warmup_messages)
 }
 
-/// What was asked for.
+/// The requested values of the cell, without results.
 fn planned(case: Case<'_>) -> Cell {
     let (plan, workload, kind) = (case.plan, &case.scenario.workload, case.kind());
     Cell {
@@ -73,7 +73,7 @@ fn planned(case: Case<'_>) -> Cell {
     }
 }
 
-/// The distributions over all messages of all runs, and how those of the runs lie.
+/// Adds the distributions over all messages of all runs, and the spread of the runs.
 fn with_latencies(cell: Cell, case: Case<'_>, runs: &[&JudgedRun]) -> Cell {
     let kind = case.kind();
     let latencies: Vec<&Sorted> = runs.iter().map(|run| &run.latency).collect();
@@ -104,7 +104,7 @@ fn with_latencies(cell: Cell, case: Case<'_>, runs: &[&JudgedRun]) -> Cell {
         memcpy_us: taken(Message::memcpy),
         stream_copy_us: taken(Message::stream_copy),
         placements: match case.system.transport {
-            // Where nothing travels it does not matter where the ends are.
+            // A publish call without subscribers does not depend on placement.
             Transport::None => Vec::new(),
             _ if case.plan.topology == Topology::TwoHosts => Vec::new(),
             _ => placements(runs, is_one_way),
@@ -113,7 +113,7 @@ fn with_latencies(cell: Cell, case: Case<'_>, runs: &[&JudgedRun]) -> Cell {
     }
 }
 
-/// What the runs did and took altogether.
+/// Adds the sums over the runs, and their costs.
 fn with_costs(cell: Cell, case: Case<'_>, runs: &[&JudgedRun], total: &Totals<'_>) -> Cell {
     let (plan, kind) = (case.plan, case.kind());
     // The last message ends a run one period early.
@@ -159,7 +159,7 @@ fn with_costs(cell: Cell, case: Case<'_>, runs: &[&JudgedRun], total: &Totals<'_
     }
 }
 
-/// What only plots and rows by second need of the cell.
+/// The part of the cell that only plots and rows per second need.
 pub(super) fn detail(
     case: Case<'_>,
     runs: &[JudgedRun],
@@ -238,7 +238,7 @@ fn notes(runs: &[JudgedRun], used: &[&JudgedRun], kind: Kind, steal_percent: f64
     notes
 }
 
-/// The two placements, if either occurred; the order is same CPU first.
+/// The two placements, if either occurred; same CPU first.
 fn placements(runs: &[&JudgedRun], is_one_way: bool) -> Vec<Placement> {
     let gather = |of: Quantity| pooled(runs, |messages| messages.taken(of));
     let sides = [(true, gather(Message::same_cpu)), (false, gather(Message::cross_cpu))];
@@ -253,7 +253,7 @@ fn placements(runs: &[&JudgedRun], is_one_way: bool) -> Vec<Placement> {
     sides.into_iter().filter_map(placement).collect()
 }
 
-/// Points evenly spaced in −log10(1 − quantile), the axis they are drawn on.
+/// Points evenly spaced in −log10(1 − quantile), the axis of the plot.
 fn curve(pooled: &Sorted, runs: &[&Sorted]) -> Vec<CurvePoint> {
     (0..=CURVE_NINES_MAX * CURVE_POINTS_PER_NINE)
         .map(|step| 1.0 - 10f64.powf(-f64::from(step) / f64::from(CURVE_POINTS_PER_NINE)))
@@ -272,10 +272,10 @@ fn even(pooled: &Sorted) -> Vec<f64> {
     quantiles.map_while(|quantile| pooled.supported(quantile).map(us)).collect()
 }
 
-/// Sending later than this is remarked.
+/// If a message is sent later than this, the cell gets a remark.
 const LATE_NS_MAX: i64 = 1_000_000;
 const CURVE_NINES_MAX: u32 = 6;
 const CURVE_POINTS_PER_NINE: u32 = 20;
 const EVEN_POINTS: u32 = 200;
-/// More stolen time than this is remarked; one tick of the kernel in a short run is 2 %.
+/// More stolen time than this gets a remark; one tick of the kernel in a short run is 2 %.
 const STEAL_PERCENT_MAX: f64 = 5.0;

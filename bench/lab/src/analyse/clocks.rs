@@ -1,30 +1,30 @@
-//! The clocks of two hosts: from what was asked of pong's to a map from pong's clock to ping's, and
-//! a bound of its error.
+//! The clocks of two hosts: a map from pong's clock to ping's, with a bound of its error, estimated
+//! from exchanges of time stamps.
 //!
-//! What pong's clock is ahead of ping's by, θ, is a function of time. An exchange says of it, whatever
-//! the way cost, there and back, and for clocks that never go back:
+//! The offset θ of pong's clock, ahead of ping's, is a function of time. One exchange bounds it,
+//! however long each way took, provided that neither clock goes back:
 //!
 //! ```text
 //! asked (ping's) ──▶ heard (pong's)            θ(asked)    ≤ heard − asked
 //! returned (ping's) ◀── answered (pong's)      θ(returned) ≥ answered − returned
 //! ```
-//! So the truth lies between, never further from the middle than half of the time on the way; the
-//! exchange with the least delay says most (the clock filter of NTP, RFC 5905 section 10; Paxson,
-//! "On Calibrating Measurements of Packet Transit Times", 1998).
+//! The true offset lies between the two, so the middle is wrong by at most half of the time on the
+//! way. The exchange with the least delay says most (the clock filter of NTP, RFC 5905 section 10;
+//! Paxson, "On Calibrating Measurements of Packet Transit Times", 1998).
 //!
-//! How θ goes on between exchanges is bounded by its slope. Lines that lie below all upper bounds and
-//! above all lower ones have slopes from β₋ to β₊ (Duda, Harrus, Haddad and Bernard, "Estimating
-//! Global Time in Distributed Systems", 1987; Moon, Skelly and Towsley, "Estimation and Removal of
-//! Clock Skew from Network Delay Measurements", 1999, of one direction). A real oscillator wanders:
-//! its rate may differ from a constant by [`WANDER`]. With β their middle, θ − βt then changes by at
-//! most s = (β₊ − β₋) / 2 + 2 [`WANDER`] a second, so that each exchange bounds it at all times:
+//! The slope of θ bounds it between exchanges. Lines below all upper bounds and above all lower
+//! ones have slopes from β₋ to β₊ (Duda, Harrus, Haddad and Bernard, "Estimating Global Time in
+//! Distributed Systems", 1987; Moon, Skelly and Towsley, "Estimation and Removal of Clock Skew from
+//! Network Delay Measurements", 1999, for one direction). A real oscillator wanders: its rate may
+//! differ from a constant by [`WANDER`]. With β in the middle of the slopes, θ − βt changes by at
+//! most s = (β₊ − β₋) / 2 + 2 [`WANDER`] a second. So each exchange bounds it at all times:
 //!
 //! ```text
 //! max (lower − s |t − returned|)  ≤  θ(t) − βt  ≤  min (upper + s |t − asked|)      over exchanges
 //! ```
-//! The middle is what is taken from pong's stamps, and half of the width is the error: a bound, not a
-//! deviation. Where no slope, or no such function, fits all exchanges, a clock has stepped or changed
-//! its pace; the exchanges are then divided where that shows.
+//! The middle is subtracted from pong's stamps, and half of the width is the error: a bound, not a
+//! deviation. If no such slope or function fits all exchanges, a clock has stepped or changed its
+//! pace. The exchanges are then divided at that point.
 
 mod apply;
 mod fit;
@@ -37,35 +37,35 @@ pub(crate) use apply::{Clocks, apply};
 pub(super) use apply::{figures, remarks};
 use fit::Fit;
 
-/// How pong's clock stands to ping's during a run.
+/// Maps pong's clock to ping's during a run.
 #[derive(Clone, Debug)]
 pub struct ClockMap {
-    /// In the order of time; one, unless a clock has stepped or changed its pace.
+    /// In order of time; only one unless a clock has stepped or changed its pace.
     fits: Vec<Fit>,
-    /// How many exchanges it comes from.
+    /// Number of exchanges that it was estimated from.
     pub exchanges: usize,
-    /// The least time an exchange was on its way, there and back, in ns.
+    /// Least round-trip time of an exchange, in ns.
     pub least_delay_ns: i64,
 }
 
-/// A clock that was not steady.
+/// A step or a change of pace of a clock.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// When, on ping's clock: between two exchanges, this being the middle.
+    /// Time on ping's clock: the middle between two exchanges, between which the change lies.
     pub at_ns: u64,
-    /// What θ became more by, in ns; within `error_ns`.
+    /// Increase of θ, in ns, with an error of at most `error_ns`.
     pub step_ns: f64,
     pub error_ns: f64,
 }
 
 impl Change {
-    /// Whether a clock has been set; else its pace has changed, or it was set by too little to tell:
-    /// until a new pace has led out of the bounds, θ has gone as far as they are wide.
+    /// Whether a clock was set. Otherwise its pace changed, or it was set by too little to tell: a
+    /// new pace shows only when θ has moved as far as its bounds are wide.
     pub fn is_step(&self) -> bool {
         self.step_ns.abs() > 3.0 * self.error_ns
     }
 
-    /// What was seen `begin_ns` being the beginning of the run.
+    /// A sentence for the report; `begin_ns` is the beginning of the run.
     pub(super) fn words(&self, begin_ns: u64) -> String {
         let at_s = (self.at_ns as i64 - begin_ns as i64) as f64 * 1e-9;
         match self.is_step() {
@@ -84,7 +84,8 @@ impl Change {
 }
 
 impl ClockMap {
-    /// Of the exchanges of a run, in whatever order; or why nothing can be said.
+    /// Estimates the map from the exchanges of a run, in any order; an error says why that is
+    /// impossible.
     pub fn of(exchanges: &[Exchange]) -> Result<Self, String> {
         let mut sound: Vec<Exchange> = exchanges.iter().copied().filter(is_sound).collect();
         if sound.len() < EXCHANGES_MIN {
@@ -99,7 +100,7 @@ impl ClockMap {
         let mut rest = sound.as_slice();
         while !rest.is_empty() {
             if fits.len() > CHANGES_MAX {
-                // It is no change but unrest.
+                // So many changes mean that a clock is unstable.
                 return Err(format!(
                     "the clocks changed their pace against each other more than {CHANGES_MAX} times"
                 ));
@@ -112,17 +113,17 @@ impl ClockMap {
         Ok(ClockMap { fits, exchanges: sound.len(), least_delay_ns })
     }
 
-    /// What pong's clock is ahead of ping's by when ping's reads `at_ns`, and the bound of the error,
-    /// both in ns.
+    /// The offset of pong's clock, ahead of ping's, when ping's reads `at_ns`, and the bound of its
+    /// error, both in ns.
     pub fn offset_at(&self, at_ns: u64) -> (i64, f64) {
         self.fit_at(at_ns).offset_at(at_ns)
     }
 
-    /// What ping's clock read when pong's read `pong_ns`, and the bound of the error, in ns.
+    /// The reading of ping's clock when pong's read `pong_ns`, and the bound of the error, in ns.
     pub fn to_ping(&self, pong_ns: u64) -> (u64, f64) {
         let to_ping = |offset_ns: i64| pong_ns.saturating_add_signed(-offset_ns);
-        // θ is asked for at a time that is a little wrong; as its slope is some parts per million,
-        // each step makes the mistake so much smaller.
+        // The offset is evaluated at a slightly wrong time. As its slope is some parts per million,
+        // each step reduces the error by that factor.
         let mut at_ns = to_ping(self.fits[0].offset_about(pong_ns));
         let mut error_ns = 0.0;
         for _ in 0..INVERSE_STEPS {
@@ -132,14 +133,14 @@ impl ClockMap {
         (at_ns, error_ns)
     }
 
-    /// What pong's clock gains on ping's, in parts per million, and the bound of the error; over the
-    /// first part where it has changed.
+    /// The drift of pong's clock against ping's in parts per million, and the bound of its error;
+    /// from the first part if the drift changed.
     pub fn drift_ppm(&self) -> (f64, f64) {
         let Fit { slope, slope_error, .. } = self.fits[0];
         (slope * 1e6, slope_error * 1e6)
     }
 
-    /// The middle of the exchanges, on ping's clock.
+    /// The middle of the time of the exchanges, on ping's clock.
     pub fn middle_ns(&self) -> u64 {
         let (begin_ns, end_ns) = (self.fits[0].begin_ns, self.fits[self.fits.len() - 1].end_ns);
         begin_ns + (end_ns - begin_ns) / 2
@@ -160,18 +161,18 @@ impl ClockMap {
     }
 }
 
-/// In the middle between the last exchange of one and the first of the next.
+/// The middle between the last exchange of `before` and the first of `after`.
 fn boundary_ns(before: &Fit, after: &Fit) -> u64 {
     let (end_ns, begin_ns) = (before.end_ns, after.begin_ns);
     end_ns.min(begin_ns) + end_ns.abs_diff(begin_ns) / 2
 }
 
-/// As many exchanges, from the first, as one clock can have answered; their number.
+/// Fits as many exchanges as possible, from the first on; returns the fit and their number.
 fn longest(exchanges: &[Exchange]) -> (Fit, usize) {
     if let Some(fit) = Fit::of(exchanges) {
         return (fit, exchanges.len());
     }
-    // One always fits; all do not.
+    // One exchange always fits; all of them do not.
     let (mut fits, mut fails) = (1, exchanges.len());
     while fails - fits > 1 {
         let middle = fits + (fails - fits) / 2;
@@ -184,7 +185,7 @@ fn longest(exchanges: &[Exchange]) -> (Fit, usize) {
     (fit, fits)
 }
 
-/// Whether its stamps are in order on each clock, as those of clocks that never go back are.
+/// Whether the stamps of each clock are in order, as they must be if no clock goes back.
 fn is_sound(exchange: &Exchange) -> bool {
     let in_order = exchange.asked_ns <= exchange.returned_ns
         && exchange.heard_ns <= exchange.answered_ns
@@ -192,22 +193,23 @@ fn is_sound(exchange: &Exchange) -> bool {
     in_order && exchange.returned_ns.max(exchange.answered_ns) <= i64::MAX as u64
 }
 
-/// θ at `asked_ns` is no more than this.
+/// Upper bound of θ at `asked_ns`.
 fn upper_ns(exchange: &Exchange) -> i64 {
     exchange.heard_ns.wrapping_sub(exchange.asked_ns) as i64
 }
 
-/// θ at `returned_ns` is no less than this.
+/// Lower bound of θ at `returned_ns`.
 fn lower_ns(exchange: &Exchange) -> i64 {
     exchange.answered_ns.wrapping_sub(exchange.returned_ns) as i64
 }
 
-/// Fewer exchanges are chance.
+/// Fewer exchanges could agree by chance.
 pub const EXCHANGES_MIN: usize = 10;
-/// More changes in a run are unrest.
+/// More changes in a run mean that a clock is unstable.
 const CHANGES_MAX: usize = 8;
-/// By how much the rate of a clock may differ from a constant during a run: a quartz oscillator's
-/// does by some tenths of a part per million for each degree.
+/// Largest deviation of a clock's rate from a constant during a run. The rate of a quartz
+/// oscillator changes by some tenths of a part per million per degree.
 pub const WANDER: f64 = 1e-6;
-/// The first guess may be wrong by seconds where θ has stepped or has another slope.
+/// More than one, because the first guess is wrong by seconds if θ has stepped or changed its
+/// slope.
 const INVERSE_STEPS: u32 = 3;

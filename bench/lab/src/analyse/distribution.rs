@@ -1,4 +1,4 @@
-//! Percentiles that are exact, and withheld where the samples do not bear them.
+//! Exact percentiles, withheld where there are too few samples to support them.
 
 use hdrhistogram::Histogram;
 
@@ -9,7 +9,7 @@ use crate::summary::Distribution;
 #[derive(Clone, Debug, Default)]
 pub struct Sorted {
     values: Vec<i64>,
-    /// What all runs but one stay at or below; `None` of a single run.
+    /// The second largest of the runs' maxima; `None` for a single run.
     second_largest: Option<i64>,
 }
 
@@ -19,12 +19,12 @@ impl Sorted {
         Sorted { values, second_largest: None }
     }
 
-    /// All values of all of `runs`: distributions are merged, percentiles never.
+    /// All values of all `runs`. Distributions are merged; percentiles never are.
     pub fn pooled<'a>(runs: impl Iterator<Item = &'a Sorted>) -> Self {
         Sorted::of_runs(runs.map(|run| run.values.as_slice()))
     }
 
-    /// As [`Sorted::pooled`], of runs that are in no order.
+    /// Like [`Sorted::pooled`], for unsorted runs.
     pub fn of_runs<'a>(runs: impl Iterator<Item = &'a [i64]>) -> Self {
         let (mut values, mut largest) = (Vec::new(), Vec::new());
         for run in runs {
@@ -44,24 +44,25 @@ impl Sorted {
         Some((*self.values.first()?, *self.values.last()?))
     }
 
-    /// The quantile by nearest rank (the smallest value with at least `quantile` of all values at
-    /// or below it), whatever the number of values; `None` if there are none.
+    /// The quantile by nearest rank: the smallest value with at least `quantile` of all values at
+    /// or below it. `None` only if there are no values.
     pub fn quantile(&self, quantile: f64) -> Option<i64> {
         self.values.get(rank(self.len(), quantile) - 1).copied()
     }
 
-    /// The quantile, unless too few values bear it ([`is_supported`]), or, beyond the median, one of
-    /// several runs alone reaches it: a single stall may be many messages.
+    /// The quantile, if enough values support it ([`is_supported`]). Beyond the median, at least
+    /// two runs must reach it, because one stall can delay many messages.
     pub fn supported(&self, quantile: f64) -> Option<i64> {
         let found = self.quantile(quantile).filter(|_| is_supported(self.len(), quantile))?;
         let is_shared = self.second_largest.is_none_or(|largest| found <= largest);
         (quantile <= 0.5 || is_shared).then_some(found)
     }
 
-    /// The interval of the quantile over the `runs` that these values are of, in microseconds: that
-    /// of the median of the runs' own quantiles, at the level of [`stats::level_percent`], and, where
-    /// it lies beyond, the quantile of all runs together, as one run may have most of a tail. `None`
-    /// where that is withheld, with too few runs, and where one has nothing beyond its quantile.
+    /// The confidence interval of the quantile over `runs`, whose values these are, in
+    /// microseconds. It is the interval of the median of the runs' own quantiles, at the level of
+    /// [`stats::level_percent`]. It is widened to include the quantile of all runs together, as one
+    /// run may have most of a tail. `None` if the quantile is withheld, if there are too few runs,
+    /// or if a run has no values beyond its own quantile.
     pub fn interval(&self, runs: &[&Sorted], quantile: f64) -> Option<[f64; 2]> {
         let pooled = self.supported(quantile).map(us)?;
         let own = |run: &&Sorted| {
@@ -73,9 +74,9 @@ impl Sorted {
         Some([low.min(pooled), high.max(pooled)])
     }
 
-    /// As an HdrHistogram of three significant digits: the largest value of each bucket in use, and
-    /// how many values it has. It holds no negative values: they count as 0, and whoever shows it
-    /// says how many there are ([`ClockFigures::negative`](crate::summary::ClockFigures)).
+    /// An HdrHistogram of three significant digits: the largest value of each bucket in use, and
+    /// its number of values. It cannot hold negative values: they count as 0, and reports say how
+    /// many there are ([`ClockFigures::negative`](crate::summary::ClockFigures)).
     pub fn histogram(&self) -> Vec<(u64, u64)> {
         let mut histogram = Histogram::<u64>::new(3).expect("3 digits are within 0 to 5");
         for equal in self.values.chunk_by(|one, other| one == other) {
@@ -87,7 +88,7 @@ impl Sorted {
         buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).collect()
     }
 
-    /// In microseconds, as reports show it; `None` if there are no values.
+    /// The distribution in microseconds, for reports; `None` if there are no values.
     pub fn distribution(&self) -> Option<Distribution> {
         let (min, max) = self.range()?;
         let mean =
@@ -105,8 +106,8 @@ impl Sorted {
     }
 }
 
-/// Whether at least [`BEYOND_MIN`] of `count` values lie beyond the quantile; of a median, or less,
-/// whether there are so many.
+/// Whether at least [`BEYOND_MIN`] of `count` values lie beyond the quantile; for the median and
+/// below, whether there are at least that many values.
 pub fn is_supported(count: usize, quantile: f64) -> bool {
     match quantile <= 0.5 {
         true => count >= BEYOND_MIN,
@@ -118,7 +119,7 @@ pub fn us(ns: i64) -> f64 {
     ns as f64 / 1e3
 }
 
-/// A percentile with fewer values beyond it is not printed.
+/// A percentile with fewer values beyond it is not shown.
 pub const BEYOND_MIN: usize = 10;
 
 #[cfg(test)]
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_stall_of_one_run_is_no_percentile_of_all() {
-        // Twenty messages of one run wait for the end of a stall.
+        // Twenty messages of one run wait out one stall.
         let stalled =
             Sorted::new((0..500).map(|at| if at < 480 { at } else { 90_000 + at }).collect());
         let even = || Sorted::new((0..500).collect());
@@ -157,12 +158,12 @@ mod tests {
         );
         let slow = Sorted::new(vec![90_000; 500]);
         assert_eq!(pooled(&[even(), slow]).p50, Some(0.499), "half of all are no stall");
-        // Where the clock is coarse, runs end with the same value.
+        // With a coarse clock, runs end with the same value.
         let coarse = || Sorted::new(vec![15; 1000]);
         assert_eq!(pooled(&[coarse(), coarse()]).p99, Some(0.015));
     }
 
-    /// A run of skewed latencies around 20 µs; runs differ by some per cent.
+    /// A run of skewed latencies around 20 µs; runs differ by a few per cent.
     fn run(random: &mut StdRng) -> Sorted {
         let scale_ns =
             20_000.0 * (0..12).map(|_| random.random_range(-0.05..0.05)).sum::<f64>().exp();
@@ -183,7 +184,7 @@ mod tests {
                 let [low, high] = pooled.interval(&runs, quantile).unwrap();
                 (low..=high).contains(&truth)
             });
-            // 937 are expected; three deviations of chance are 23.
+            // 937 are expected; three standard deviations are 23.
             let covered = covered.count();
             assert!((914..=961).contains(&covered), "{covered} of 1000 at {quantile}");
         }
@@ -193,7 +194,7 @@ mod tests {
     fn an_interval_holds_the_figure_it_stands_beside() {
         let even = || Sorted::new((0..1000).collect());
         let mut runs: Vec<Sorted> = (0..8).map(|_| even()).collect();
-        // Nearly all of the tail is of one run, and one message of another.
+        // Nearly all of the tail comes from one run, and one message from another.
         runs[7].values[999] = 1_000_000;
         runs.push(Sorted::new((0..1000).map(|at| at * if at < 700 { 1 } else { 100 }).collect()));
         let pooled = Sorted::pooled(runs.iter());

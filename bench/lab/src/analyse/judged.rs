@@ -1,4 +1,4 @@
-//! One run of a cell, judged: its messages, what is wrong with it, and what it is by itself.
+//! One judged run of a cell: its messages, its faults, and its own figures.
 
 use std::borrow::Cow;
 
@@ -17,7 +17,7 @@ use crate::run::RunSamples;
 use crate::scenario::{Kind, Scenario};
 use crate::summary::{CutFigures, RUN_QUANTILES, Repeats, RunPoint};
 
-/// A planned cell with all that its runs are judged by.
+/// A planned cell with everything that its runs are judged by.
 #[derive(Clone, Copy)]
 pub(super) struct Case<'a> {
     pub plan: &'a CellPlan,
@@ -27,7 +27,7 @@ pub(super) struct Case<'a> {
 }
 
 impl<'a> Case<'a> {
-    /// Of the cell at this place; `None` if its system is unknown.
+    /// The case of the cell with this index; `None` if its system is unknown.
     pub(super) fn of(plan: &'a Plan, cell: usize, host: &'a Machine) -> Option<Self> {
         let cell = &plan.cells[cell];
         let (scenario, system) = (&plan.scenarios[cell.scenario], plan.system(cell)?);
@@ -38,12 +38,12 @@ impl<'a> Case<'a> {
         self.scenario.workload.kind
     }
 
-    /// How the schedule departs from the rate.
+    /// The deviation of the schedule from the even rate.
     pub(super) fn arrivals(&self) -> Arrivals {
         self.plan.arrivals.as_ref().map(|case| case.arrivals).unwrap_or_default()
     }
 
-    /// Messages of a warm-up, of each publisher.
+    /// Messages in the warm-up of each publisher.
     pub(super) fn warmup_messages(&self) -> u64 {
         self.scenario.workload.warmup_at(self.plan.rate_hz)
     }
@@ -52,12 +52,12 @@ impl<'a> Case<'a> {
 pub(super) struct JudgedRun {
     pub record: RunRecord,
     pub messages: Messages,
-    /// What percentiles are of: round trips, publish calls, or one-way latencies.
+    /// The latencies that percentiles describe: round trips, publish calls, or one-way latencies.
     pub latency: Sorted,
     pub faults: Vec<String>,
-    /// That a stream fell short of its rate.
+    /// Remark that a stream did not reach its rate.
     pub saturation: Option<String>,
-    /// Ping's; of what is not answered, ping's and pong's together.
+    /// Ping's counts; for one-way workloads, those of ping and pong combined.
     pub counts: Done,
     pub drift: Option<steady::Drift>,
     pub clocks: Clocks,
@@ -65,8 +65,8 @@ pub(super) struct JudgedRun {
 }
 
 impl JudgedRun {
-    /// Brings pong's stamps to ping's clock, derives and judges. Of a run that failed `samples` are
-    /// empty.
+    /// Converts pong's stamps to ping's clock, then derives and judges the messages. `samples` of a
+    /// failed run are empty.
     pub(super) fn new(record: RunRecord, mut samples: Cow<'_, RunSamples>, case: Case<'_>) -> Self {
         let Case { plan, scenario, system, host } = case;
         let (record_every, kind) = (scenario.workload.record_every, case.kind());
@@ -83,7 +83,7 @@ impl JudgedRun {
         if kind.is_one_way() && kind != Kind::Startup {
             faults.extend(clocks.trouble.iter().cloned());
         }
-        // What is marked as invalid may be shown, but nothing that nobody knows.
+        // Latencies of an invalid run may be shown, but not latencies that could not be measured.
         let is_unknown = kind == Kind::Roundtrip || clocks.figures.is_none();
         let measured = Measured {
             crosses_ends: clocks.trouble.is_empty() || !is_unknown,
@@ -91,7 +91,7 @@ impl JudgedRun {
             ..Measured::new(kind, plan.rate_hz.is_some(), system.loans)
         };
         let messages = Messages::of(&samples, measured);
-        // When a message that went one way was taken, is not known then either.
+        // The time at which a one-way message was taken is not known then either.
         let is_known = kind == Kind::Roundtrip || measured.crosses_ends;
         let cut = record.cut.filter(|_| is_known);
         JudgedRun {
@@ -114,12 +114,12 @@ impl JudgedRun {
         self.faults.is_empty()
     }
 
-    /// Its number within the cell, from 1.
+    /// Number of the run within its cell, from 1.
     pub(super) fn number(&self) -> u32 {
         self.record.plan.repeat + 1
     }
 
-    /// By itself.
+    /// The figures of this run alone.
     pub(super) fn point(&self) -> RunPoint {
         let at = |quantile| self.latency.supported(quantile).map(us);
         let across = Sorted::new(self.messages.taken(Message::cross_cpu));
@@ -143,14 +143,15 @@ impl JudgedRun {
     }
 }
 
-/// The runs that figures come from: the valid ones, or, if there are none, those that came to an end.
+/// The runs that figures come from: the valid ones; if there are none, those that did not fail.
 pub(super) fn used(runs: &[JudgedRun]) -> Vec<&JudgedRun> {
     let any_valid = runs.iter().any(JudgedRun::is_valid);
     let counts = |run: &&JudgedRun| run.is_valid() == any_valid && run.record.failure.is_none();
     runs.iter().filter(counts).collect()
 }
 
-/// How far the valid runs of a cell determine its median; `None` if the scenario does not ask.
+/// How precisely the valid runs of a cell determine its median; `None` if the scenario does not ask
+/// for it.
 pub(super) fn repeats(runs: &[JudgedRun], scenario: &Scenario) -> Option<Repeats> {
     let asked_percent = scenario.plan.precision?.interval_percent;
     let valid = runs.iter().filter(|run| run.is_valid());
@@ -160,8 +161,8 @@ pub(super) fn repeats(runs: &[JudgedRun], scenario: &Scenario) -> Option<Repeats
     Some(Repeats { asked_percent, reached_percent, is_narrow })
 }
 
-/// The interval of the median over `runs`, in per cent of that of all their messages; `None` where there
-/// is no interval, or the median has too few samples.
+/// Width of the median's interval over `runs`, in per cent of the median of all their messages;
+/// `None` if there is no interval or too few samples for the median.
 fn width_percent(runs: &[&Sorted]) -> Option<f64> {
     let pooled = Sorted::pooled(runs.iter().copied());
     let median = us(pooled.supported(0.5)?);

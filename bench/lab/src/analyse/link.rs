@@ -1,5 +1,5 @@
-//! What a link between two hosts did: how long nothing was taken when it was cut, what became of the
-//! messages that were sent meanwhile, and whether it is too slow for what was sent over it.
+//! The link between two hosts: the time without messages when it was cut, the fate of the messages
+//! sent meanwhile, and whether it is too slow for the load.
 
 use super::judged::JudgedRun;
 use super::messages::{Message, Messages};
@@ -8,7 +8,7 @@ use crate::plan::CellPlan;
 use crate::scenario::Scenario;
 use crate::summary::CutFigures;
 
-/// Of a cut in one run; `None` where no message was sent.
+/// Figures of a cut in one run; `None` if no message was sent.
 pub(super) fn figures(
     cut: CutRecord,
     messages: &Messages,
@@ -19,12 +19,12 @@ pub(super) fn figures(
     let end_ns = |message: &Message| message.end_ns(&messages.measured);
     let mut times: Vec<u64> = messages.all.iter().filter_map(end_ns).collect();
     times.sort_unstable();
-    // The longest silence of those that the cut is a part of.
+    // The longest silence that overlaps the cut.
     let touches = |pair: &&[u64]| pair[0] < back_ns && pair[1] > cut.at_ns;
     let silence = times.windows(2).filter(touches).map(|pair| pair[1] - pair[0]).max();
     let is_meanwhile =
         |message: &Message| (cut.at_ns..back_ns).contains(&message.ping.publish_entry_ns);
-    // Of several that took a message the first counts.
+    // If several subscribers took a message, the first one counts.
     let sent = messages.all.chunk_by(|one, other| one.ping.id == other.ping.id);
     let sent: Vec<Option<u64>> = sent
         .filter(|them| is_meanwhile(&them[0]))
@@ -42,7 +42,7 @@ pub(super) fn figures(
     })
 }
 
-/// What a reader must know of the runs that are used, of whose messages `lost` were lost.
+/// Remarks on the used runs, which lost `lost` messages.
 pub(super) fn remarks(
     runs: &[&JudgedRun],
     lost: u64,
@@ -71,8 +71,8 @@ fn remark(run: &JudgedRun) -> Option<String> {
     ))
 }
 
-/// Whether the messages, without what the protocols add, are more than the link is made to carry, or
-/// some were lost and they are nearly that.
+/// Says so if the messages alone exceed the rate of the link; also if they come near to it and some
+/// were lost. The overhead of the protocols is not counted.
 fn too_much(lost: u64, plan: &CellPlan, scenario: &Scenario) -> Option<String> {
     let rate_mbit = scenario.network.as_ref()?.rate_mbit;
     let bits = 8.0 * (plan.payload_bytes + 8) as f64;
@@ -89,8 +89,8 @@ fn too_much(lost: u64, plan: &CellPlan, scenario: &Scenario) -> Option<String> {
     })
 }
 
-/// Ethernet, IP and UDP headers take 5 % of a link with packets of 1500 bytes, and a protocol of its own
-/// takes more.
+/// The headers of Ethernet, IP and UDP take 5 % of a link with packets of 1500 bytes; a
+/// middleware's protocol adds to that.
 const NEARLY_ALL: f64 = 0.9;
 
 #[cfg(test)]
@@ -101,7 +101,8 @@ mod tests {
     use crate::scenario::Kind;
     use myelin_bench_kit::samples::Record;
 
-    /// Sent every millisecond; taken 100 ns later, but for those of the cut, from 3 to 6 ms.
+    /// Messages sent every millisecond and taken 100 ns later, except during the cut from 3 to 6
+    /// ms.
     fn samples(kept: impl Fn(u64) -> Option<u64>) -> RunSamples {
         let sent =
             |id: u64| Record { id, publish_entry_ns: 1_000_000 * (id + 1), ..Record::default() };

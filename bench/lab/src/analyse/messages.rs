@@ -1,4 +1,4 @@
-//! Each message of a run at both its ends, and whatever a report has of it.
+//! Each message of a run at both its ends, and the quantities that reports derive from it.
 //!
 //! ```text
 //!  ping                                                   the end that takes it
@@ -12,14 +12,16 @@
 //!  stream        lateness ─ loan ─ fill ─ publish ─ wake ─ take
 //!  image        [lateness ─ loan ─ fill]  publish ─ wake ─ take
 //! ```
-//! One way of a stream counts from when the message was due, so that a stall counts for every message
-//! that had to wait for its end, not for the one alone that met it (the coordinated omission of closed
-//! loops; Tene, "How NOT to Measure Latency", 2013). A frame is not due before it is filled.
+//! The one-way latency of a stream counts from when the message was due. So a stall counts for
+//! every message that it delayed, not only for the message during which it began (the coordinated
+//! omission of closed loops; Tene, "How NOT to Measure Latency", 2013). A frame is not due before
+//! it is filled.
 //!
-//! What stands in brackets passes before the latency begins. The other parts add up to it: stamps that
-//! overlap (a receiver may be awake before publish returns) are cut where the next part begins. Lean
-//! messages have no parts. Of two hosts' clocks, which agree within an error alone, a receiver may
-//! seem to be awake before anything was sent: its wake is then negative, and so may the latency be.
+//! Parts in brackets come before the latency begins. The other parts add up to the latency. Stamps
+//! can overlap, as a receiver may be awake before publish returns; a part then ends where the next
+//! begins. Lean messages have no parts. The clocks of two hosts agree only within an error, so a
+//! receiver may seem to be awake before the message was sent. Its wake is then negative, and the
+//! latency may be, too.
 
 use myelin_bench_kit::samples::{LEAN, Record};
 
@@ -28,35 +30,35 @@ use crate::run::RunSamples;
 use crate::scenario::Kind;
 use crate::summary::{Second, Stage};
 
-/// A message, and its taking by one subscriber: of several, each has one.
+/// A message and its taking by one subscriber; with several subscribers, one for each.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Message {
-    /// Of the publisher; of round trips with the taking of the answer.
+    /// Record of the publisher; for round trips it includes the taking of the answer.
     pub ping: Record,
-    /// Of the end that took it; `None` if nobody did.
+    /// Record of the end that took it; `None` if no subscriber did.
     pub pong: Option<Record>,
-    /// Whether latencies are of its kind: where most have no stamps in their path, those alone.
+    /// Whether its latency counts. If most messages have no stamps in their path, only those count.
     pub is_counted: bool,
-    /// Whether it is the first of those that share a publishing.
+    /// Whether it is the first of the messages that share a publish call.
     is_first: bool,
 }
 
-/// What is measured of the messages of a run.
+/// Which quantities the messages of a run have.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Measured {
     pub kind: Kind,
     /// Whether there is a schedule.
     pub has_rate: bool,
-    /// Whether messages are written into loans, and whether they are filled apart.
+    /// Whether messages are written into loans, and whether filling is timed separately.
     pub has_loans: bool,
     pub has_fills: bool,
-    /// Whether what was stamped at the two ends may be compared.
+    /// Whether stamps of the two ends can be compared.
     pub crosses_ends: bool,
-    /// Whether numbers of CPUs at the two ends are those of one machine.
+    /// Whether CPU numbers of the two ends belong to one machine.
     pub is_one_machine: bool,
 }
 
-/// The messages of one run, in the order of their numbers.
+/// The messages of one run, in the order of their ids.
 #[derive(Clone, Debug)]
 pub(crate) struct Messages {
     pub all: Vec<Message>,
@@ -66,7 +68,7 @@ pub(crate) struct Messages {
 /// A quantity of a message in ns; `None` where it is not measured.
 pub(crate) type Quantity = fn(&Message, &Measured) -> Option<i64>;
 
-/// Kinds of parts.
+/// Number of parts.
 pub(super) const STAGES: usize = Stage::ALL.len();
 
 impl Messages {
@@ -82,7 +84,7 @@ impl Messages {
             Kind::Publish => [false; 2],
             // A system with loans may do without them for small messages.
             Kind::Roundtrip => [measured.has_loans && (any_loan || any_fill); 2],
-            // A frame is filled in either case.
+            // A frame is always filled.
             _ => [any_loan, any_fill],
         };
         Messages { all, measured: Measured { has_loans, has_fills, ..measured } }
@@ -93,19 +95,19 @@ impl Messages {
         self.counting().iter().filter_map(|message| of(message, &self.measured)).collect()
     }
 
-    /// None of start-ups, which have one figure a run.
+    /// The messages whose quantities count; none for start-ups, which have one figure per run.
     fn counting(&self) -> &[Message] {
         if self.measured.kind == Kind::Startup { &[] } else { &self.all }
     }
 
-    /// A quantity of every message at the end that publishes it: once, however many take it.
+    /// A quantity of every published message; once, even if several subscribers take it.
     pub(super) fn sent(&self, of: Quantity) -> Vec<i64> {
         let sent = self.counting().iter().filter(|message| message.is_first);
         sent.filter_map(|message| of(message, &self.measured)).collect()
     }
 
-    /// Those that came to their end, with their latencies, whether these count or not. None of floods,
-    /// whose latency is the depth of a queue.
+    /// The messages that arrived, with their latencies, including those that do not count. Empty
+    /// for floods, whose latency is the depth of a queue.
     pub(super) fn ended(&self) -> impl Iterator<Item = (&Message, i64)> {
         let all = if self.measured.kind == Kind::Flood { &[] } else { self.all.as_slice() };
         all.iter().filter_map(|it| Some((it, it.whole_ns(&self.measured)?)))
@@ -120,9 +122,9 @@ impl Messages {
         found.into_iter().map(|(_, latency_ns)| latency_ns).collect()
     }
 
-    /// Of each part that is measured, by [`Stage::ALL`], whether it passes before the latency begins;
-    /// `None` where the time is not divided. What no message has any of was not measured, except what
-    /// every message goes through.
+    /// For each part of [`Stage::ALL`]: `None` if it was not measured, otherwise whether it comes
+    /// before the latency begins. The whole is `None` if the time is not divided. A part that is 0
+    /// for all messages was not measured, unless every message passes through it.
     pub(super) fn parts(&self) -> Option<[Option<bool>; STAGES]> {
         let Measured { kind, has_rate, has_loans, has_fills, .. } = self.measured;
         if !self.measured.is_divided() {
@@ -180,13 +182,13 @@ impl Messages {
 }
 
 impl Measured {
-    /// At two ends of one machine; `has_loans` says whether the system offers them.
+    /// For two ends on one machine; `has_loans` says whether the system offers loans.
     pub(crate) fn new(kind: Kind, has_rate: bool, has_loans: bool) -> Self {
         let (crosses_ends, is_one_machine) = (true, true);
         Measured { kind, has_rate, has_loans, has_fills: has_loans, crosses_ends, is_one_machine }
     }
 
-    /// Whether a latency counts from when the message was due.
+    /// Whether latencies count from when the message was due.
     fn is_from_due(&self) -> bool {
         self.has_rate && matches!(self.kind, Kind::Stream | Kind::Flood)
     }
@@ -198,12 +200,12 @@ impl Measured {
 }
 
 impl Message {
-    /// On the clock of the run.
+    /// When the message began, on the clock of the run.
     pub(super) fn begin_ns(&self, of: &Measured) -> u64 {
         if of.is_from_due() { self.ping.intended_ns } else { self.ping.publish_entry_ns }
     }
 
-    /// When its latency ends.
+    /// When its latency ends; `None` if it did not arrive.
     pub(super) fn end_ns(&self, of: &Measured) -> Option<u64> {
         match of.kind {
             Kind::Roundtrip => Some(self.ping.take_return_ns).filter(|_| is_taken(&self.ping)),
@@ -217,31 +219,31 @@ impl Message {
         Some(span(self.begin_ns(of), self.end_ns(of)?))
     }
 
-    /// What percentiles are of: the round trip, the publish call, or one way.
+    /// The latency that percentiles describe: round trip, publish call, or one way.
     pub(crate) fn latency(&self, of: &Measured) -> Option<i64> {
         self.whole_ns(of).filter(|_| self.is_counted)
     }
 
-    /// From the stamp, or from when it was due, until its payload is in hand.
+    /// From the stamp, or from when the message was due, until its payload is in hand.
     pub(crate) fn one_way(&self, of: &Measured) -> Option<i64> {
         let is_known = of.crosses_ends && (of.kind != Kind::Roundtrip || is_taken(&self.ping));
         let pong = self.pong.filter(|pong| is_known && is_stamped(pong))?;
         Some(span(self.begin_ns(of), pong.take_return_ns))
     }
 
-    /// As [`Message::one_way`], from the stamp, whenever it was due.
+    /// Like [`Message::one_way`], but always from the stamp.
     pub(crate) fn service(&self, of: &Measured) -> Option<i64> {
         let pong = self.pong.filter(|_| of.crosses_ends && of.kind.is_one_way())?;
         Some(span(self.ping.publish_entry_ns, pong.take_return_ns))
     }
 
-    /// The publish call.
+    /// Duration of the publish call.
     pub(crate) fn write(&self, _: &Measured) -> Option<i64> {
         let call_ns = span(self.ping.publish_entry_ns, self.ping.publish_return_ns);
         Some(call_ns).filter(|_| self.is_counted)
     }
 
-    /// The record of who waited for it, or, of round trips, for its answer.
+    /// The record of the end that waited for the message, or for the answer of a round trip.
     fn awaited(&self, of: &Measured) -> Option<&Record> {
         let ended = match of.kind {
             Kind::Roundtrip => Some(&self.ping).filter(|ping| is_taken(ping)),
@@ -250,21 +252,21 @@ impl Message {
         ended.filter(|record| waits_apart(record))
     }
 
-    /// The take, apart from the wait.
+    /// Duration of the take, without the wait.
     pub(crate) fn read(&self, of: &Measured) -> Option<i64> {
         let awaited = self.awaited(of)?;
         Some(span(awaited.wake_ns, awaited.take_return_ns))
     }
 
-    /// From the end of publish until the wait returns; negative where that was faster.
+    /// From the end of publish until the wait returns; negative if the wait returned earlier.
     pub(crate) fn wake(&self, of: &Measured) -> Option<i64> {
         let awaited = self.awaited(of).filter(|_| of.crosses_ends)?;
         let published = if of.kind == Kind::Roundtrip { self.pong.as_ref()? } else { &self.ping };
         Some(span(published.publish_return_ns, awaited.wake_ns))
     }
 
-    /// Behind the schedule. The stamp of what goes one way is taken after loan and fill, which are no
-    /// lateness of the schedule's.
+    /// Delay behind the schedule. Stamps of one-way messages come after loan and fill, which do not
+    /// count as lateness.
     pub(crate) fn lateness(&self, of: &Measured) -> Option<i64> {
         let Record { loan_ns, fill_ns, .. } = self.ping;
         let before_ns = if of.kind.is_one_way() { loan_ns as i64 + fill_ns as i64 } else { 0 };
@@ -272,23 +274,23 @@ impl Message {
         of.has_rate.then_some(late_ns)
     }
 
-    /// Getting a loan.
+    /// Duration of getting a loan.
     pub(crate) fn loan(&self, of: &Measured) -> Option<i64> {
         (of.has_loans && is_stamped(&self.ping)).then_some(self.ping.loan_ns.into())
     }
 
-    /// Filling it.
+    /// Duration of filling the loan.
     pub(crate) fn fill(&self, of: &Measured) -> Option<i64> {
         (of.has_fills && is_stamped(&self.ping)).then_some(self.ping.fill_ns.into())
     }
 
-    /// Of a frame: its `memcpy` by the one who took it.
+    /// Duration of the taker's `memcpy` of a frame.
     pub(crate) fn memcpy(&self, of: &Measured) -> Option<i64> {
         let taken = self.pong.filter(|_| of.kind == Kind::Image)?.as_taken();
         Some(taken.memcpy_ns.into())
     }
 
-    /// Of a frame: its copy with streaming stores.
+    /// Duration of the taker's copy of a frame with streaming stores.
     pub(crate) fn stream_copy(&self, of: &Measured) -> Option<i64> {
         let taken = self.pong.filter(|_| of.kind == Kind::Image)?.as_taken();
         Some(taken.stream_copy_ns.into())
@@ -309,14 +311,15 @@ impl Message {
         self.latency(of).filter(|_| self.is_same_cpu(of) == Some(false))
     }
 
-    /// Where publish returned, where it was taken, and, of a round trip, where the answer was.
+    /// CPUs on which publish returned, on which the message was taken and, for a round trip, on
+    /// which the answer was taken.
     pub(super) fn cpus(&self, of: &Measured) -> Vec<u16> {
         let answer = (of.kind == Kind::Roundtrip).then_some(self.ping.take_cpu);
         let taken = self.pong.map(|pong| pong.take_cpu);
         [Some(self.ping.publish_cpu), taken, answer].into_iter().flatten().collect()
     }
 
-    /// Its parts, by [`Stage::ALL`]; `None` where stamps are missing.
+    /// Its parts, in the order of [`Stage::ALL`]; `None` if stamps are missing.
     pub(super) fn parts(&self, of: &Measured) -> Option<[i64; STAGES]> {
         let (ping, pong) = (&self.ping, self.pong.as_ref().filter(|_| of.is_divided())?);
         if of.kind != Kind::Roundtrip {
@@ -358,7 +361,7 @@ impl Message {
     }
 }
 
-/// Round trips: record i of either end is of one message.
+/// Joins round trips: record i of both ends is of the same message.
 fn by_index(samples: &RunSamples) -> Vec<Message> {
     let any_lean = samples.ping.iter().any(|ping| !is_stamped(ping));
     let pong = samples.pong.iter().copied().map(Some).chain(std::iter::repeat(None));
@@ -371,8 +374,8 @@ fn by_index(samples: &RunSamples) -> Vec<Message> {
     samples.ping.iter().zip(pong).map(message).collect()
 }
 
-/// What goes one way: the ends are joined by the message's number, and either may lack records that
-/// the other has. What was taken without having been sent, which no valid run has, is left out.
+/// Joins one-way messages by id; either end may lack records that the other has. Messages that were
+/// taken without having been sent are dropped; no valid run has any.
 fn by_id(samples: &RunSamples) -> Vec<Message> {
     let mut taken: Vec<Record> = samples.pong.iter().copied().filter(is_taken).collect();
     taken.sort_by_key(|pong| pong.id);
@@ -390,12 +393,12 @@ fn by_id(samples: &RunSamples) -> Vec<Message> {
     all
 }
 
-/// Whether a record is of something that came.
+/// Whether the record is of a message that arrived.
 pub(super) fn is_taken(record: &Record) -> bool {
     record.take_return_ns != 0
 }
 
-/// Whether the parts of a message were stamped, at this end.
+/// Whether this end stamped the parts of the message.
 pub(crate) fn is_stamped(record: &Record) -> bool {
     record.flags & LEAN == 0
 }
@@ -405,7 +408,7 @@ fn waits_apart(record: &Record) -> bool {
     record.wake_ns != 0
 }
 
-/// Divides the time from one stamp to another.
+/// Divides the time between two stamps.
 struct Way {
     at_ns: u64,
     parts: [i64; STAGES],
@@ -420,18 +423,18 @@ impl Way {
         self.parts[stage as usize] = span(from_ns, until_ns).max(0);
     }
 
-    /// Of stamps of one clock, which may overlap.
+    /// Adds a part between stamps of one clock, which may overlap.
     fn until(&mut self, stage: Stage, until_ns: u64) {
         self.across(stage, until_ns.max(self.at_ns));
     }
 
-    /// Of stamps of two clocks: nothing is cut off.
+    /// Adds a part between stamps of two clocks; nothing is cut off.
     fn across(&mut self, stage: Stage, until_ns: u64) {
         self.parts[stage as usize] = span(self.at_ns, until_ns);
         self.at_ns = until_ns;
     }
 
-    /// Publish call, wake and take of one direction.
+    /// Adds publish call, wake and take of one direction.
     fn travel(&mut self, published_ns: u64, taken: &Record, [publish, wake, take]: [Stage; 3]) {
         let awake_ns = if waits_apart(taken) { taken.wake_ns } else { taken.take_return_ns };
         self.until(publish, published_ns.min(awake_ns));

@@ -84,8 +84,8 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Machine) -> Result<Analys
     Ok(Analysis { summary, details })
 }
 
-/// Whether the runs of a cell made so far determine its median as narrowly as its scenario asks;
-/// true if it does not ask.
+/// Whether the runs of a cell so far determine its median as narrowly as its scenario asks; true if
+/// it does not ask.
 pub fn is_narrow(
     folder: &Folder,
     plan: &Plan,
@@ -101,13 +101,13 @@ pub fn is_narrow(
     judged::repeats(&runs, case.scenario).is_none_or(|repeats| repeats.is_narrow)
 }
 
-/// What a report would show of one run by itself; `None` if its system is unknown.
+/// The report's view of a single run; `None` if its system is unknown.
 pub fn alone(plan: &Plan, record: RunRecord, samples: &RunSamples, host: &Machine) -> Option<Cell> {
     let case = Case::of(plan, record.plan.cell, host)?;
     Some(cell::pool(case, &[JudgedRun::new(record, Cow::Borrowed(samples), case)]))
 }
 
-/// The runs of a cell, judged; what cannot be read is added to `damage`.
+/// Judges the runs of a cell; unreadable files are added to `damage`.
 fn judge(
     folder: &Folder,
     case: Case<'_>,
@@ -130,7 +130,7 @@ fn judge(
     records.into_iter().map(one).collect()
 }
 
-/// What a scenario leaves unwritten and unchecked, so that nobody takes its figures for more.
+/// Remark on what a scenario leaves unwritten and unchecked, so that its figures are not overrated.
 fn touch_remark(scenario: &Scenario) -> Option<String> {
     (scenario.workload.touch == Touch::Header).then(|| {
         format!(

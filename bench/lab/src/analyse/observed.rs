@@ -1,12 +1,12 @@
-//! From what was observed over time to figures of a cell and columns of a run.
+//! Turns observations over time into figures of a cell and columns of a run.
 
 use super::judged::JudgedRun;
 use crate::observe::series::{Counted, Hardware, Moment, ProcessMoment, Series};
 use crate::record::{Folder, RunRecord};
 use crate::summary::{Cell, ObservedColumns};
 
-/// Adds to the record of a run what is kept of it over time. What cannot be read is remarked, and
-/// said.
+/// Reads a run's observations over time into its record. If they are unreadable, the record gets a
+/// remark and the error text is returned.
 pub(super) fn attach(record: &mut RunRecord, folder: &Folder) -> Option<String> {
     let mut damage = None;
     let series = folder.series(record).unwrap_or_else(|error| {
@@ -29,8 +29,9 @@ pub(super) fn attach(record: &mut RunRecord, folder: &Folder) -> Option<String> 
     damage
 }
 
-/// The cell with the figures of ping, pong and daemons together, warm-up included, of the runs that
-/// are used. Absent where no run was observed over time, or the kernel or the processor does not tell.
+/// The cell with the observed figures of ping, pong and daemons together, over the used runs and
+/// including the warm-up. A figure is absent if no run was observed over time, or if kernel or
+/// processor do not provide it.
 pub(super) fn with_figures(cell: Cell, runs: &[&JudgedRun], warmup_messages: u64) -> Cell {
     let observed: Vec<(&Series, f64)> = runs
         .iter()
@@ -47,7 +48,7 @@ fn series_of(run: &JudgedRun) -> Option<&Series> {
     series.moments.last().is_some().then_some(series)
 }
 
-/// Of series with the messages published meanwhile.
+/// Figures from pairs of a series and the number of messages published meanwhile.
 fn figures_of(cell: Cell, runs: &[(&Series, f64)]) -> Cell {
     if runs.is_empty() {
         return cell;
@@ -79,7 +80,7 @@ fn wait_ns(seen: &ProcessMoment) -> u64 {
     seen.threads.iter().map(|thread| thread.wait_ns).sum()
 }
 
-/// The sum of a count over that of `base`, of the runs in which it is known.
+/// Sum of a count over the sum of `base`, for the runs in which the count is known.
 fn ratio(
     runs: &[(&Series, f64)],
     count: impl Fn(&ProcessMoment) -> Option<u64>,
@@ -125,7 +126,8 @@ fn columns_of(series: &Series) -> ObservedColumns {
     }
 }
 
-/// All moments, but for a last one so soon after the one before that its rates mean nothing.
+/// Number of rows. A last moment too close to the one before is dropped, as its rates would be
+/// meaningless.
 fn rows(series: &Series) -> usize {
     match series.moments.as_slice() {
         [others @ .., before, last] if last.at_ns - before.at_ns < SPAN_MIN_NS => others.len() + 1,
@@ -133,8 +135,8 @@ fn rows(series: &Series) -> usize {
     }
 }
 
-/// For each moment the sum over processes of what was last read of each; nothing until something of
-/// all that are alive has been read, and with nobody alive.
+/// For each moment, the sum over processes of the latest reading of each. Unknown until every live
+/// process has been read, and when none is alive.
 fn pss_bytes(series: &Series) -> Vec<Option<u64>> {
     let mut last: Vec<Option<u64>> = vec![None; series.processes.len()];
     let sum = |moment: &Moment| {
@@ -148,7 +150,7 @@ fn pss_bytes(series: &Series) -> Vec<Option<u64>> {
     series.moments.iter().map(sum).collect()
 }
 
-/// For each moment the mean rate between the readings around it, a second.
+/// For each moment, the mean rate per second between the readings around it.
 fn rates(series: &Series, of: impl Fn(&Moment) -> Option<f64>) -> Vec<Option<f64>> {
     let mut rates = Vec::with_capacity(series.moments.len());
     let mut before_ns = 0;
@@ -178,13 +180,14 @@ fn migrations_per_s(series: &Series) -> Vec<Option<f64>> {
     sum
 }
 
-/// Empty if nothing is known.
+/// The column, or an empty one if it has no known value.
 fn known<T>(rows: usize, mut column: Vec<Option<T>>) -> Vec<Option<T>> {
     column.truncate(if column.iter().all(Option::is_none) { 0 } else { rows });
     column
 }
 
-/// The last look comes whenever the run ends; a shorter span than this before it says nothing.
+/// The last moment comes when the run ends; after a shorter interval than this its rates are
+/// meaningless.
 const SPAN_MIN_NS: u64 = 20_000_000;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! The slowest messages of a cell, with what was seen around them.
+//! The slowest messages of a cell, with the observations around them.
 
 use super::distribution::us;
 use super::judged::JudgedRun;
@@ -7,7 +7,7 @@ use super::observed;
 use super::timeline::Span;
 use crate::summary::{Around, ObservedColumns, SlowMessage, Stage};
 
-/// The slowest of all runs, the slowest first.
+/// The slowest messages of all runs, slowest first.
 pub(super) fn of(runs: &[&JudgedRun]) -> Vec<SlowMessage> {
     let slowest = slowest(runs.iter().map(|run| &run.messages));
     let known = |place: usize| {
@@ -18,13 +18,13 @@ pub(super) fn of(runs: &[&JudgedRun]) -> Vec<SlowMessage> {
     slowest.iter().filter_map(|(place, message)| known[*place].as_ref()?.slow(message)).collect()
 }
 
-/// What is known of a run with some of the slowest messages.
+/// Details of a run that has some of the slowest messages.
 struct Known<'a> {
     number: u32,
     measured: &'a Measured,
     span: Span,
     parts: [Option<bool>; STAGES],
-    /// When observing began, and what was observed from then on.
+    /// When observing began, and the observations from then on.
     observed: Option<(u64, ObservedColumns)>,
 }
 
@@ -63,7 +63,7 @@ impl<'a> Known<'a> {
     }
 }
 
-/// Of the kind that percentiles are of, with the place of its run.
+/// The slowest messages whose latencies count, each with the index of its run.
 fn slowest<'a>(runs: impl Iterator<Item = &'a Messages>) -> Vec<(usize, &'a Message)> {
     let mut found: Vec<(usize, &Message, i64)> = Vec::new();
     for (place, run) in runs.enumerate() {
@@ -75,8 +75,8 @@ fn slowest<'a>(runs: impl Iterator<Item = &'a Messages>) -> Vec<(usize, &'a Mess
     found.into_iter().map(|(place, message, _)| (place, message)).collect()
 }
 
-/// The row in which a time lies, in seconds from the beginning of the columns; the last may have
-/// been left out.
+/// The row that contains a time, in seconds from the beginning of the columns. The last row may
+/// have been dropped.
 fn row_at(columns: &ObservedColumns, at_s: f64) -> Option<Around> {
     let place = columns.t_s.partition_point(|end_s| *end_s < at_s);
     let end_s = columns.t_s.get(place).filter(|_| at_s >= 0.0)?;
@@ -93,7 +93,7 @@ fn row_at(columns: &ObservedColumns, at_s: f64) -> Option<Around> {
     })
 }
 
-/// As many as a person looks through.
+/// As many as a person will look through.
 const NUMBER: usize = 10;
 
 #[cfg(test)]

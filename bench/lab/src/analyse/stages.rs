@@ -1,12 +1,12 @@
-//! Where the time of a cell's messages goes: of all, and of those that make its tail.
+//! Where the time of a cell's messages goes: for all messages, and for those in the tail.
 
 use super::distribution::Sorted;
 use super::messages::{Messages, STAGES};
 use crate::summary::{Stage, StageMean, Stages};
 
-/// Means of the parts over all runs that are used, and over those of their messages that are above
-/// the 99th percentile. `None` where the time of no message is divided. Stamping takes time, so the
-/// percentile is that of the messages that were stamped, too.
+/// Means of the parts over all used runs, and over their messages above the 99th percentile. `None`
+/// if no message's time is divided. The percentile is that of stamped messages only, because
+/// stamping takes time.
 pub(super) fn of<'a>(runs: impl Iterator<Item = &'a Messages> + Clone) -> Option<Stages> {
     let stamped = |run: &'a Messages| {
         run.ended().filter_map(|(it, latency_ns)| Some((latency_ns, it.parts(&run.measured)?)))
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_slow_ones_are_the_slowest_of_those_that_were_stamped() {
-        // Each 16th is stamped, which makes it slower by a fifth than any that is not.
+        // Every 16th message is stamped, which makes it a fifth slower than all others.
         let ends = |id: u64| {
             let is_stamped = id.is_multiple_of(16);
             let latency_ns = if is_stamped { 1_200 } else { 900 } + id * 7919 % 1009 / 10;

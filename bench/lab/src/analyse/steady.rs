@@ -1,47 +1,47 @@
 //! Whether a run had settled: a test of stationarity on its latencies in the order of sending.
 //!
-//! The warm-up is fixed before a run, so somebody must ask afterwards whether it was long enough.
-//! The run is cut into [`PARTS`] equal parts and the median of each is taken, which makes of
-//! skewed, dependent latencies a short series without outliers. Two rank tests look at that
-//! series, each at 0.5 %, so that a run of independent latencies is accused in one
-//! case of a hundred at most:
+//! The warm-up is fixed before a run, so its length must be checked afterwards. The run is cut into
+//! [`PARTS`] equal parts, and each part gives its median. That turns skewed, dependent latencies
+//! into a short series without outliers. Two rank tests look at that series, each at 0.5 %, so at
+//! most one in a hundred runs of independent latencies is accused:
 //!
 //! - Mann-Kendall with the correction for ties (Mann, "Nonparametric tests against trend",
-//!   Econometrica 13, 1945; Kendall, "Rank Correlation Methods", 1975): a drift one way;
-//! - Pettitt ("A non-parametric approach to the change-point problem", Applied Statistics 28,
-//!   1979): a step, as when a clock, a placement or a size of pool changes in the middle of a run.
-//!   Of a clean step Mann-Kendall sees only that many pairs are ordered and as many are not.
+//!   Econometrica 13, 1945; Kendall, "Rank Correlation Methods", 1975) finds a drift in one
+//!   direction;
+//! - Pettitt ("A non-parametric approach to the change-point problem", Applied Statistics 28, 1979)
+//!   finds a step, as when a clock, a placement or the size of a pool changes in the middle of a
+//!   run. Mann-Kendall is weak against a clean step, in which half of the pairs are unordered.
 //!
-//! Either must be joined by an effect that matters: the medians of the first and of the last third
-//! of the run differ by more than 10 %, and by more than a step of the clock.
+//! In addition, the effect must matter: the medians of the first and the last third of the run
+//! differ by more than 10 %, and by more than a step of the clock.
 //!
-//! Barrett et al. ("Virtual machine warmup blows hot and cold", OOPSLA 2017) segment the whole
-//! series by change points (PELT) and call a program steady if its last 500 iterations are one
-//! segment. Their question is where the steady state begins, so that a person can choose the
-//! warm-up; penalties are tuned to their machines. Here the question is only whether this warm-up
-//! will do, asked of every run by a program that nobody watches. That wants a stated rate of false
-//! alarms, which rank tests have whatever the distribution. What is given up: a run that departs
-//! and comes back within the middle third is not accused (its median hardly moves, and the spread
-//! over runs shows it), nor one whose first sixth alone differs.
+//! Barrett et al. ("Virtual machine warmup blows hot and cold", OOPSLA 2017) divide the whole
+//! series at change points (PELT) and call a program steady if its last 500 iterations are one
+//! segment. They ask where the steady state begins, so that a person can choose the warm-up; their
+//! penalties are tuned to their machines. Here a program asks of every run, without supervision,
+//! only whether this warm-up suffices. That needs a known rate of false alarms, which rank tests
+//! have for any distribution. The price: the test misses a run that deviates and returns within the
+//! middle third (its median hardly moves, and the spread over runs shows it), and a run of which
+//! only the first sixth differs.
 //!
-//! Noise that remembers counts as independent as long as its memory is short against a part. With
-//! first-order autoregressive noise whose memory is a tenth of a part, false alarms stay below 1 %;
-//! with a whole part some 8 % are accused, with a third of the run half: one run cannot tell
-//! such a wander from a drift, and its median is as little to be relied on.
+//! Correlated noise counts as independent as long as its memory is short against a part. With
+//! first-order autoregressive noise whose memory is a tenth of a part, false alarms stay below 1 %.
+//! With a memory of one part some 8 % of runs are accused, with a third of the run half of them.
+//! One run cannot tell such a wander from a drift, and its median is just as unreliable.
 
 use super::judged::JudgedRun;
 use crate::scenario::Kind;
 use crate::stats;
 
-/// The medians of the first and of the last third of a run that never settled, in nanoseconds.
+/// The medians of the first and the last third of a run that never settled, in nanoseconds.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Drift {
     from_ns: f64,
     to_ns: f64,
 }
 
-/// Judges latencies in the order of sending, in nanoseconds; `step_ns` is the clock's. `None` of those
-/// that have settled, and of fewer than [`PARTS`] × [`PART_SAMPLES_MIN`].
+/// Tests latencies in the order of sending, in nanoseconds; `step_ns` is the resolution of the
+/// clock. `None` if they have settled, or if there are fewer than [`PARTS`] × [`PART_SAMPLES_MIN`].
 pub fn drift(latencies_ns: &[i64], step_ns: u64) -> Option<Drift> {
     if latencies_ns.len() < PARTS * PART_SAMPLES_MIN {
         return None;
@@ -51,13 +51,13 @@ pub fn drift(latencies_ns: &[i64], step_ns: u64) -> Option<Drift> {
     let to_ns = median(&latencies_ns[latencies_ns.len() - third..]);
     let (change_ns, least_ns) = ((to_ns - from_ns).abs(), from_ns.abs().min(to_ns.abs()));
     let matters = change_ns > CHANGE_MIN * least_ns && change_ns > step_ns as f64;
-    // Either test may refuse to call them stationary.
+    // One test suffices to reject stationarity.
     let is_unsteady =
         |series: &[f64]| mann_kendall_z(series).abs() > Z_MAX || pettitt_p(series) < EACH_TEST;
     (matters && is_unsteady(&part_medians(latencies_ns))).then_some(Drift { from_ns, to_ns })
 }
 
-/// Whether runs of a workload with so many latencies have a verdict.
+/// Whether a run of this workload with so many latencies can be judged.
 pub fn can_tell(kind: Kind, latencies: u64) -> bool {
     let varies = matches!(kind, Kind::Flood | Kind::Startup);
     !varies && latencies >= (PARTS * PART_SAMPLES_MIN) as u64
@@ -72,7 +72,7 @@ pub(super) fn remarks(runs: &[&JudgedRun]) -> Vec<String> {
     runs.iter().filter_map(remark).collect()
 }
 
-/// Whether a remark on a cell is that one of its runs had not settled.
+/// Whether a remark on a cell says that one of its runs had not settled.
 pub fn is_remark(note: &str) -> bool {
     note.contains(NEVER_SETTLED)
 }
@@ -87,8 +87,8 @@ fn median(values: &[i64]) -> f64 {
     stats::median(values).expect("a part has latencies")
 }
 
-/// Mann-Kendall's S divided by its deviation under no trend, less one for continuity; positive for
-/// a rise. 0 if all values are equal.
+/// Mann-Kendall's S, less one for continuity, divided by its standard deviation without a trend;
+/// positive for a rise. 0 if all values are equal.
 fn mann_kendall_z(series: &[f64]) -> f64 {
     let spread = |n: f64| n * (n - 1.0) * (2.0 * n + 5.0);
     let mut sorted = series.to_vec();
@@ -103,8 +103,8 @@ fn mann_kendall_z(series: &[f64]) -> f64 {
     }
 }
 
-/// The probability, as Pettitt approximates it from above, that a series without a step has one as
-/// clear as the clearest of this one.
+/// Pettitt's upper approximation of the probability that a series without a step shows one as clear
+/// as the clearest here.
 fn pettitt_p(series: &[f64]) -> f64 {
     let across = |at: usize| -> i64 {
         let (before, after) = series.split_at(at);
@@ -115,22 +115,22 @@ fn pettitt_p(series: &[f64]) -> f64 {
     (2.0 * (-6.0 * clearest.powi(2) / (n.powi(3) + n.powi(2))).exp()).min(1.0)
 }
 
-/// 1 if the later value is the greater.
+/// 1 if the later value is greater, -1 if it is less, 0 if they are equal.
 fn sign(earlier: f64, later: f64) -> i64 {
     later.total_cmp(&earlier) as i64
 }
 
 const NEVER_SETTLED: &str = " never settled: median drifted from ";
-/// Parts of a run. Of ten, a clean step in the middle would not reach 1 % in either test; of thirty
-/// it does from a quarter of the run to three quarters.
+/// Parts of a run. With ten, neither test would reach 1 % for a clean step in the middle. With
+/// thirty they do from a quarter of the run to three quarters.
 pub const PARTS: usize = 30;
-/// Latencies in a part.
+/// Least number of latencies in a part.
 pub const PART_SAMPLES_MIN: usize = 10;
-/// Part of the smaller median by which the thirds must differ.
+/// Least difference of the thirds, as a fraction of the smaller median.
 const CHANGE_MIN: f64 = 0.1;
-/// False alarms of either test.
+/// Rate of false alarms of each test.
 const EACH_TEST: f64 = 0.005;
-/// What a normal deviate exceeds in magnitude with that probability.
+/// A normal deviate exceeds this magnitude with that probability.
 const Z_MAX: f64 = 2.807;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! A run over time: windows with their percentiles, and a map of time and latency.
+//! A run over time: windows with their percentiles, and a heat map of time and latency.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use super::judged::JudgedRun;
 use super::messages::{Message, Messages};
 use crate::summary::{Bin, HeatMap, Timeline, Window};
 
-/// Of one run; `record_every` says how many messages a record stands for. `None` without messages.
+/// The timeline of one run; a record stands for `record_every` messages. `None` without messages.
 pub(super) fn of(run: &JudgedRun, record_every: u64) -> Option<Timeline> {
     let moments = moments(&run.messages);
     let span = Span::of(&moments)?;
@@ -25,7 +25,7 @@ pub(super) fn of(run: &JudgedRun, record_every: u64) -> Option<Timeline> {
     })
 }
 
-/// When a message began, and its latency in ns if percentiles are of its kind.
+/// When a message began, and its latency in ns if it counts for percentiles.
 type Moment = (u64, Option<i64>);
 
 fn moments(messages: &Messages) -> Vec<Moment> {
@@ -35,7 +35,7 @@ fn moments(messages: &Messages) -> Vec<Moment> {
     messages.ended().map(moment).collect()
 }
 
-/// From the first message's begin to the last one's.
+/// From the beginning of the first message to that of the last.
 #[derive(Clone, Copy)]
 pub(super) struct Span {
     begin_ns: u64,
@@ -43,7 +43,7 @@ pub(super) struct Span {
 }
 
 impl Span {
-    /// Of a run; `None` of one without messages.
+    /// The span of a run; `None` without messages.
     pub(super) fn of_run(messages: &Messages) -> Option<Self> {
         Span::of(&moments(messages))
     }
@@ -54,12 +54,12 @@ impl Span {
         Some(Span { begin_ns, duration_ns: begins().max()?.saturating_sub(begin_ns).max(1) })
     }
 
-    /// A time of the run's clock, in seconds from the first message's begin.
+    /// Converts a time of the run's clock to seconds from the beginning of the first message.
     pub(super) fn seconds_at(self, at_ns: u64) -> f64 {
         (at_ns as i64 - self.begin_ns as i64) as f64 * 1e-9
     }
 
-    /// Of `parts` of equal length, the one a message began in.
+    /// The index of the part, of `parts` equal ones, in which a message began.
     fn part(self, begin_ns: u64, parts: usize) -> usize {
         let share = (begin_ns - self.begin_ns) as f64 / self.duration_ns as f64;
         ((share * parts as f64) as usize).min(parts - 1)
@@ -68,7 +68,7 @@ impl Span {
 
 fn windows(moments: &[Moment], span: Span, record_every: u64) -> Vec<Window> {
     let number = (moments.len() / WINDOW_MESSAGES_MIN).clamp(1, PARTS);
-    // All messages of a window, and the latencies of those that percentiles are of.
+    // For each window, the number of all messages and the latencies that count for percentiles.
     let mut parts: Vec<(u64, Vec<i64>)> = vec![(0, Vec::new()); number];
     for &(begin_ns, latency_ns) in moments {
         let (all, latencies) = &mut parts[span.part(begin_ns, number)];
@@ -98,16 +98,16 @@ fn map(moments: &[Moment], span: Span) -> HeatMap {
     HeatMap { columns: PARTS as u32, fields: counts.into_iter().map(field).collect() }
 }
 
-/// What is not above 1 ns is in row 0.
+/// The row of a latency; row 0 has everything up to 1 ns.
 fn row(latency_ns: i64) -> u16 {
     let rows = f64::from(HeatMap::ROWS_PER_DECADE) * (latency_ns.max(1) as f64).log10();
-    // An exact power of ten may fall short of its row by rounding.
+    // Rounding may put an exact power of ten just below its row.
     (rows + 1e-9) as u16
 }
 
-/// So many parts of a run can be told apart on a page.
+/// A page can show this many parts of a run separately.
 const PARTS: usize = 60;
-/// In the mean: messages do not come evenly, and a 99th percentile needs a thousand.
+/// On average: messages do not come evenly, and a 99th percentile needs a thousand.
 const WINDOW_MESSAGES_MIN: usize = 40;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the runs of a cell add up to: counts, CPU, memory, switches, traffic.
+//! Sums over the runs of a cell: counts, CPU, memory, switches, traffic.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::run::processes::add;
 use crate::scenario::Kind;
 use crate::summary::{ProcessUse, ThreadUse};
 
-/// Sums over the runs that are used.
+/// Sums over the used runs.
 #[derive(Default)]
 pub(super) struct Totals<'a> {
     pub(super) counts: Done,
@@ -23,7 +23,7 @@ pub(super) struct Totals<'a> {
     pub(super) cpu_us: f64,
     /// From the first measured message to the last, without the bench's own start and end.
     pub(super) exchange_cpu_us: f64,
-    /// Pong's CPU and the time it is of, over the runs in which it is known.
+    /// CPU time of pong and its time span, over the runs in which it is known.
     receiver_cpu_ns: f64,
     receiver_ns: f64,
     pub(super) loopback_bytes: f64,
@@ -55,7 +55,8 @@ impl<'a> Totals<'a> {
         total
     }
 
-    /// What the rate counts: messages answered, or published. Of `publishers` each has the rate.
+    /// Messages that the rate counts: answered or published ones. Each of `publishers` has the
+    /// rate.
     pub(super) fn exchanges(&self, kind: Kind, publishers: u32) -> f64 {
         match kind {
             Kind::Roundtrip => self.counts.received as f64,
@@ -63,7 +64,8 @@ impl<'a> Totals<'a> {
         }
     }
 
-    /// CPU of pong alone, in per cent of a core; `None` if it keeps no account, as in one process.
+    /// CPU of pong alone, in per cent of a core; `None` if pong does not measure it, as in one
+    /// process.
     pub(super) fn receiver_cpu_percent(&self) -> Option<f64> {
         (self.receiver_ns > 0.0).then(|| 100.0 * self.receiver_cpu_ns / self.receiver_ns)
     }
@@ -92,7 +94,7 @@ impl<'a> Totals<'a> {
         self.observations.iter().map(|observed| observed.steal_percent).sum::<f64>() / self.runs()
     }
 
-    /// CPU by process and thread name, added up over runs; threads that share a name are one.
+    /// CPU time by process and thread name, summed over runs; threads of the same name are one.
     pub(super) fn processes(&self) -> Vec<ProcessUse> {
         let all = self.observations.iter().flat_map(|observed| &observed.processes);
         let names = distinct(all.map(|process| process.name.as_str()));
@@ -132,10 +134,11 @@ impl<'a> Totals<'a> {
     }
 }
 
-/// CPU of the exchange alone: by ping's and pong's own account, where they keep one; the rest, daemons
-/// and drivers that do not, by the observation's.
+/// CPU time of the exchange alone. Ping and pong may measure their own; for daemons and other
+/// drivers the observation counts.
 pub(super) fn exchange_cpu_ns(record: &RunRecord, observed: &Observation) -> f64 {
-    // Of several that play a role, the first is named as the role, and its account is of all.
+    // The first of several processes of a role has the name of the role, and its account covers
+    // all.
     let own = |name: &str| match name.split_once('-').unwrap_or((name, "")) {
         ("ping", "") => record.ping.as_ref()?.cpu_ns,
         ("pong", "") => record.pong.as_ref()?.cpu_ns,

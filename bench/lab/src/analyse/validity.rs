@@ -1,4 +1,4 @@
-//! Whether a run may be believed, and why not.
+//! Whether a run is valid, and if not, why.
 
 use myelin_bench_kit::fan::SILENT;
 use myelin_bench_kit::protocol::{Arrivals, Done, System, Topology, Transport, Wait, Workload};
@@ -10,24 +10,24 @@ use crate::observe::Observation;
 use crate::record::RunRecord;
 use crate::run::RunSamples;
 
-/// Everything a run is judged by.
+/// Everything that a run is judged by.
 pub(super) struct Evidence<'a> {
     pub case: Case<'a>,
     pub record: &'a RunRecord,
     pub samples: &'a RunSamples,
-    /// By how much stamps of the two ends may disagree: 0 of one clock; `None` if nobody knows.
+    /// Largest disagreement between stamps of the two ends: 0 for one clock, `None` if unknown.
     pub clock_error_ns: Option<u64>,
 }
 
 impl Evidence<'_> {
-    /// Whether every message that was counted has a record. A flood's are cut off where its sample
-    /// file ends.
+    /// Whether every counted message has a record. A flood's records end where its sample file is
+    /// full.
     fn keeps_all(&self) -> bool {
         self.case.scenario.workload.record_every == 1 && self.case.kind() != Workload::Flood
     }
 }
 
-/// Everything that is wrong with a run; empty if it is valid.
+/// Everything wrong with a run; empty if it is valid.
 pub(super) fn faults(evidence: &Evidence<'_>) -> Vec<String> {
     if let Some(failure) = &evidence.record.failure {
         return vec![failure.clone()];
@@ -63,8 +63,8 @@ pub(super) fn faults(evidence: &Evidence<'_>) -> Vec<String> {
     faults
 }
 
-/// Of a stream: that it fell short of its rate. Its latencies count from when messages were due, so
-/// they tell the truth, and what a system cannot carry is a result.
+/// Remark that a stream did not reach its rate. The run stays valid: its latencies count from when
+/// messages were due, and the rate that a system cannot carry is a result.
 pub(super) fn saturation(evidence: &Evidence<'_>) -> Option<String> {
     let ping = evidence.record.ping.as_ref()?;
     let is_stream = evidence.case.kind() == Workload::Stream;
@@ -84,7 +84,7 @@ fn rate_missed(ping: &Done, evidence: &Evidence<'_>) -> Option<String> {
         .then(|| format!("reached {reached:.1} of {asked} messages a second"))
 }
 
-/// Of an uneven schedule: whether its messages took longer than they were to.
+/// Remark that the messages of an uneven schedule took longer than planned.
 fn schedule_missed(records: &[Record]) -> Option<String> {
     let (first, last) = (records.first()?, records.last()?);
     let asked_ns = last.intended_ns.saturating_sub(first.intended_ns) as f64;
@@ -105,7 +105,7 @@ fn left_its_cpu(evidence: &Evidence<'_>) -> Option<String> {
     };
     let is_round_trip = evidence.case.kind() == Workload::Roundtrip;
     let of_ping: CpuOf<'_> = if is_round_trip { &taken } else { &published };
-    // A callback runs in whatever thread the system calls it in, most often the publisher's.
+    // A callback runs in whichever thread the system calls it in, most often the publisher's.
     let pongs: &[usize] = match evidence.case.system.wait {
         Wait::Callback => &[pong, ping],
         _ => &[pong],
@@ -119,11 +119,11 @@ fn left_its_cpu(evidence: &Evidence<'_>) -> Option<String> {
     })
 }
 
-/// Where a record says that its process was.
+/// The CPU of the process, according to a record.
 type CpuOf<'a> = &'a dyn Fn(&Record) -> Option<u16>;
 
-/// Loopback traffic must be there for a system that uses it and absent for one that does not; a
-/// system over shared memory must have a segment that both processes have mapped. Across hosts all
+/// Loopback traffic must exist for a system that uses it and be absent otherwise. A system over
+/// shared memory must have a segment that both processes have mapped. Across hosts every system
 /// must have used the link.
 fn wrong_transport(
     evidence: &Evidence<'_>,
@@ -134,12 +134,13 @@ fn wrong_transport(
     let warmup_messages = ping.warmed_up.unwrap_or(evidence.case.warmup_messages());
     let messages = match evidence.case.kind() {
         Workload::Roundtrip => 2 * (ping.sent + warmup_messages),
-        // Without a subscriber nothing need travel, and pong has nothing open.
+        // Without a subscriber nothing needs to travel, and pong has nothing open.
         Workload::Publish if evidence.case.plan.subscribers == 0 => return None,
         Workload::Publish => ping.sent + warmup_messages,
-        // All of it was over when observing began.
+        // All messages came before observing began.
         Workload::Startup => 0,
-        // What is not taken need not have left; one that leaves once may be taken by several.
+        // A message that nobody takes need not be sent; several subscribers may take a message that
+        // is sent once.
         _ => taken / u64::from(evidence.case.plan.subscribers.max(1)),
     };
     let bytes = messages * (evidence.case.plan.payload_bytes + 8);
@@ -153,13 +154,13 @@ fn wrong_transport(
     let seconds = observation.wall_ns as f64 * 1e-9;
     let others = BACKGROUND_PACKETS_PER_S.max(2.0 * evidence.case.host.loopback_packets_per_s);
     let background = (others * seconds) as u64;
-    // The interface takes packets of up to 64 KiB whole.
+    // The loopback interface carries packets of up to 64 KiB whole.
     match evidence.case.system.transport {
         Transport::None => None,
-        // After a cut many messages travel in a packet.
+        // After a cut, one packet carries many messages.
         _ if observation.link.is_some() => (observation.loopback_bytes < bytes / 2)
             .then(|| format!("did not use the link between the hosts: {seen}")),
-        // Where nothing sets a pace, small messages travel several in a packet.
+        // Back to back, one packet carries several small messages.
         Transport::Loopback
             if evidence.case.kind() == Workload::Flood
                 && observation.loopback_bytes >= bytes / 2 =>
@@ -172,8 +173,8 @@ fn wrong_transport(
             Some("no segment of shared memory is mapped by both ping and pong".into())
         }
         Transport::SharedMemory | Transport::Kernel | Transport::Process => {
-            // Discovery, heartbeats and other programs of this host use it too, at a low rate.
-            // Word that there is a message may, too, where it is less than the message.
+            // Discovery, heartbeats and other programs use the interface, too, at a low rate. So
+            // may a notification of a message, if it is smaller than the message.
             let went_over = match evidence.case.plan.payload_bytes >= 1024 {
                 true => observation.loopback_bytes > bytes / 2 + background * 65_536,
                 false => packets > messages / 2 + background && observation.loopback_bytes >= bytes,
@@ -216,9 +217,9 @@ fn counts_disagree(ping: &Done, pong: &Done, evidence: &Evidence<'_>) -> Option<
     None
 }
 
-/// A message is taken by pong after ping has begun to publish it, and answered before ping takes the
-/// answer. All times are of one clock, or of two as far as they are known to agree, so a violation
-/// proves that ping took something else.
+/// Pong takes a message after ping has begun to publish it, and answers before ping takes the
+/// answer. All times are of one clock, or of two within their known error. So a violation proves
+/// that ping took something else.
 fn answered_by_another(evidence: &Evidence<'_>) -> Option<String> {
     if evidence.case.system.transport == Transport::None {
         return None;
@@ -227,7 +228,7 @@ fn answered_by_another(evidence: &Evidence<'_>) -> Option<String> {
     let pairs = evidence.samples.ping.iter().zip(&evidence.samples.pong);
     let both = pairs.filter(|(ping, pong)| ping.take_return_ns != 0 && pong.take_return_ns != 0);
     let wrong = both.filter(|(ping, pong)| {
-        // Without stamps in its path a message was taken some time before its answer had gone.
+        // A message without stamps in its path was taken some time before its answer was sent.
         let is_stamped = pong.flags & LEAN == 0;
         pong.take_return_ns + error_ns < ping.publish_entry_ns
             || (is_stamped && ping.take_return_ns + error_ns < pong.take_return_ns)
@@ -236,8 +237,8 @@ fn answered_by_another(evidence: &Evidence<'_>) -> Option<String> {
     (count > 0).then(|| format!("{count} answers came before pong had the message: not its own"))
 }
 
-/// Loss is a result, but a subscriber that took nothing at all was none, and one that took more than
-/// was published heard something else.
+/// Loss is a result. But a subscriber that took nothing was not connected, and a subscriber that
+/// took more than was published received something else.
 fn not_what_was_published(ping: &Done, pong: &Done, evidence: &Evidence<'_>) -> Option<String> {
     if ping.sent == 0 {
         return Some("nothing was published".into());
@@ -257,9 +258,8 @@ fn not_what_was_published(ping: &Done, pong: &Done, evidence: &Evidence<'_>) -> 
         .then(|| format!("{silent} of {} subscribers took nothing", evidence.case.plan.subscribers))
 }
 
-/// A message of a stream is taken after it was stamped, and has a number that was sent. All times are
-/// of one clock, or of two as far as they are known to agree, so a violation proves that something
-/// else was taken.
+/// A message of a stream is taken after its stamp, and its id was sent. All times are of one clock,
+/// or of two within their known error. So a violation proves that something else was taken.
 fn not_the_stream(pong: &Done, evidence: &Evidence<'_>) -> Option<String> {
     if pong.received == 0 {
         return Some("no message was taken".into());
@@ -288,7 +288,7 @@ fn payload_damaged(ping: &Done, pong: &Done) -> Option<String> {
     (damaged > 0).then(|| format!("{damaged} payloads were not as sent"))
 }
 
-/// Part of the rate asked for that must be reached.
+/// Fraction of the requested rate that must be reached.
 const RATE_REACHED: f64 = 0.99;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! What only some workloads have: counts of two sides that do not answer each other, the cost of each
-//! further subscriber, what a flood gets through, how long a start-up takes.
+//! Figures of single workloads: counts of one-way workloads, the cost of each further subscriber,
+//! the throughput of a flood, the duration of a start-up.
 
 use myelin_bench_kit::flood::{LOSSLESS, TAKEN};
 use myelin_bench_kit::protocol::Done;
@@ -11,8 +11,8 @@ use crate::scenario::Kind;
 use crate::stats::of_medians;
 use crate::summary::{Cell, FurtherSubscriber, Params};
 
-/// The counts of a run. Of what is not answered ping knows what was sent, and pong what was taken; of
-/// the messages that a start-up sent until one was taken, none is lost.
+/// The counts of a run. In one-way workloads ping counts the sent messages and pong the taken ones.
+/// A start-up sends messages until one is taken; none of them counts as lost.
 pub(super) fn counts(record: &RunRecord, kind: Kind, subscribers: u32) -> Done {
     let ping = record.ping.clone().unwrap_or_default();
     let pong = record.pong.clone().unwrap_or_default();
@@ -33,19 +33,19 @@ pub(super) fn counts(record: &RunRecord, kind: Kind, subscribers: u32) -> Done {
     }
 }
 
-/// Of floods: messages taken a second while ping published back to back.
+/// Messages that a flood took per second while ping published back to back.
 pub(super) fn taken_per_s(run: &RunRecord) -> Option<f64> {
     let ping = run.ping.as_ref()?;
     let seconds = ping.end_ns.saturating_sub(ping.begin_ns) as f64 * 1e-9;
     Some(*ping.more.get(TAKEN)? as f64 / seconds).filter(|rate| rate.is_finite())
 }
 
-/// Of floods: the highest rate at which nothing was lost.
+/// Highest rate of a flood without loss.
 pub(super) fn lossless_per_s(run: &RunRecord) -> Option<f64> {
     Some(*run.ping.as_ref()?.more.get(LOSSLESS)? as f64 / 1e3)
 }
 
-/// Of start-ups: times of runs, of which each has one.
+/// Start-up times, one for each run.
 pub(super) fn starts<'a>(
     runs: impl IntoIterator<Item = &'a RunRecord>,
     ms_of: fn(&RunRecord) -> Option<f64>,
@@ -54,8 +54,8 @@ pub(super) fn starts<'a>(
     Sorted::new(runs.into_iter().filter_map(ms_of).map(ns).collect())
 }
 
-/// Fills in what each subscriber beyond the first adds. `writes[i]` are the [`medians`] of the runs
-/// that `cells[i]` comes from.
+/// Fills in the cost of each subscriber beyond the first. `writes[i]` are the [`medians`] of the
+/// runs of `cells[i]`.
 pub(super) fn compare_subscribers(cells: &mut [Cell], writes: &[Vec<f64>]) {
     let slopes: Vec<_> = (0..cells.len())
         .map(|index| {
@@ -68,7 +68,7 @@ pub(super) fn compare_subscribers(cells: &mut [Cell], writes: &[Vec<f64>]) {
     }
 }
 
-/// Whether `base` is the same but for its one subscriber, and `cell` has more.
+/// Whether `base` differs from `cell` only by having one subscriber, and `cell` has more.
 fn is_base(base: &Cell, cell: &Cell) -> bool {
     let alone = Params { subscribers: 1, ..cell.params.clone() };
     cell.workload == Kind::Publish
@@ -88,7 +88,7 @@ fn slope(cell: &Cell, base: &Cell, runs: &[f64], base_runs: &[f64]) -> Option<Fu
     })
 }
 
-/// Of the publish call, of each run.
+/// Median of the publish call of each run.
 pub(super) fn medians(runs: &[&JudgedRun]) -> Vec<f64> {
     runs.iter().filter_map(|run| run.latency.quantile(0.5)).map(us).collect()
 }

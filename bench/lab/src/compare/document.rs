@@ -1,4 +1,4 @@
-//! What a comparison says, without a format: `terminal` and `html` print it.
+//! The content of a comparison, without a format: `terminal` and `html` print it.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use super::{CellComparison, CellName, Comparison};
 use crate::report::format;
 use crate::stats::verdict::Kind;
 
-/// A figure of a cell in words; empty where there is none.
+/// A figure of a cell as text; fields are empty if there is no value.
 #[derive(Serialize)]
 pub(super) struct FigureText {
     pub cell: String,
@@ -20,7 +20,7 @@ pub(super) struct FigureText {
     pub interval: String,
     pub p: String,
     pub verdict: &'static str,
-    /// What must be borne in mind.
+    /// A remark for the reader.
     pub note: String,
     #[serde(skip)]
     pub kind: Option<Kind>,
@@ -30,7 +30,7 @@ pub(super) struct FigureText {
 pub type Found<'a> = (&'a CellComparison, &'a FigureComparison);
 
 impl Comparison {
-    /// What is promised, and over how many comparisons.
+    /// The guaranteed error rate, and the number of comparisons it covers.
     pub(super) fn rate_in_words(&self) -> String {
         let asked = self.runs_to_tell_any;
         if self.comparisons == 0 {
@@ -41,7 +41,7 @@ impl Comparison {
         format::error_rate("folders that do not differ", self.comparisons, immaterial, runs)
     }
 
-    /// How bare primitives of the operating system differ, if they do.
+    /// How primitives of the operating system differ, if they do.
     pub(super) fn floor_in_words(&self) -> Option<String> {
         let (worse, better) = (self.floor.worse, self.floor.better);
         (worse + better > 0).then(|| {
@@ -52,7 +52,7 @@ impl Comparison {
         })
     }
 
-    /// The figures that are wanted, those that are the most higher first.
+    /// The figures with a wanted verdict; the largest increase first.
     pub fn figures(&self, wanted: impl Fn(Option<Kind>) -> bool) -> Vec<Found<'_>> {
         let all = self.cells.iter().flat_map(|cell| cell.figures.iter().map(move |it| (cell, it)));
         let mut found: Vec<_> = all.filter(|(_, it)| wanted(it.verdict)).collect();
@@ -60,19 +60,20 @@ impl Comparison {
         found
     }
 
-    /// The circumstances that all cells share, if they do: said once, not in each name.
+    /// The circumstances that all cells share, if they do; they are shown once instead of in each
+    /// name.
     pub(super) fn common(&self) -> Option<&str> {
         let first = &self.cells.first()?.name.circumstances;
         let is_same = |cell: &CellComparison| cell.name.circumstances == *first;
         self.cells.iter().all(is_same).then_some(first)
     }
 
-    /// What tells a cell from the others.
+    /// The part of a cell's name that distinguishes it from the others.
     pub(super) fn label(&self, cell: &CellComparison) -> String {
         if self.common().is_some() { cell.name.name.clone() } else { full(&cell.name) }
     }
 
-    /// What lasts of the environment and differs, and what differs between any two sessions.
+    /// Lasting differences of the environment, and texts for differences between any two sessions.
     pub(super) fn environment(&self) -> (Vec<&Difference>, Vec<String>) {
         let (session, lasting): (Vec<_>, Vec<_>) =
             self.environment.iter().partition(|it| it.of == Aspect::Session);
@@ -80,7 +81,7 @@ impl Comparison {
         (lasting, session.collect())
     }
 
-    /// As [`figures`](Self::figures), in words.
+    /// Like [`figures`](Self::figures), as text.
     pub(super) fn rows(&self, wanted: impl Fn(Option<Kind>) -> bool) -> Vec<FigureText> {
         self.figures(wanted).into_iter().map(|(cell, it)| self.row(cell, it)).collect()
     }

@@ -1,4 +1,4 @@
-//! What else differs between two results folders than what was measured: read this first.
+//! Differences between two results folders other than the results. Read them first.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,16 @@ use super::{Side, entry};
 use crate::report::format::{WITHHELD, plural};
 use crate::report::html::host_rows;
 
-/// Something that is not the same in both folders.
+/// Something that differs between the folders.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What it belongs to.
+    /// The part of the environment.
     pub of: Aspect,
     /// For instance `kernel`, `cyclonedds.udp, version`, `quick, workload.messages`.
     pub what: String,
-    /// In A.
+    /// The value in A.
     pub a: String,
-    /// In B.
+    /// The value in B.
     pub b: String,
 }
 
@@ -26,19 +26,20 @@ pub struct Difference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Aspect {
-    /// The machine and what is set on it.
+    /// The machine and its settings.
     Host,
     /// Versions and traits of systems.
     System,
-    /// What was asked for.
+    /// The requested measurement.
     Scenario,
-    /// What a driver wrote for its system, line by line.
+    /// The configuration that a driver wrote for its system, line by line.
     Configuration,
-    /// Never quite the same in two sessions: the seed, what was measured of the machine before.
+    /// Values that differ between any two sessions: the seed, measurements of the machine before
+    /// the runs.
     Session,
 }
 
-/// Every difference, those that matter first; `both` are the places of cells that both have.
+/// Every difference, the most important first; `both` has the indices of the common cells.
 pub(super) fn differences(a: &Side, b: &Side, both: &[[usize; 2]]) -> Vec<Difference> {
     let mut found = of_hosts(a, b);
     let [systems_a, systems_b] = [a, b].map(|side| &side.analysis.summary.systems);
@@ -52,7 +53,7 @@ pub(super) fn differences(a: &Side, b: &Side, both: &[[usize; 2]]) -> Vec<Differ
     found
 }
 
-/// How many things are known of either machine.
+/// Number of known facts about either machine.
 pub(super) fn host_facts(side: &Side) -> usize {
     host_rows(&side.analysis.summary.host).len()
 }
@@ -71,7 +72,7 @@ fn of_hosts(a: &Side, b: &Side) -> Vec<Difference> {
     differing.collect()
 }
 
-/// What differs between those of one name that both have; lists are compared as a whole.
+/// Differences between entries of the same name on both sides; lists are compared as a whole.
 fn of_named<T: Serialize>(of: Aspect, a: &[T], b: &[T], name: fn(&T) -> &str) -> Vec<Difference> {
     let mut found = Vec::new();
     for one in a {
@@ -90,12 +91,12 @@ fn of_named<T: Serialize>(of: Aspect, a: &[T], b: &[T], name: fn(&T) -> &str) ->
             found.extend(difference(of, what, [fact(&in_a), fact(&in_b)]));
         }
     }
-    // What a system says of itself changes with its driver, and is no difference in what it does.
+    // The description of a system may change with its driver, without a change in what it does.
     found.retain(|difference| !difference.what.ends_with(", about"));
     found
 }
 
-/// What is not an object in a document, by its path.
+/// The leaves of a JSON document, by path.
 fn leaves(path: String, value: Value, found: &mut BTreeMap<String, String>) {
     match value {
         Value::Object(members) => {
@@ -110,7 +111,7 @@ fn leaves(path: String, value: Value, found: &mut BTreeMap<String, String>) {
     }
 }
 
-/// Lines that one side's configuration has and the other's has not, by system and file.
+/// Configuration lines that only one side has, by system and file.
 fn of_configurations(a: &Side, b: &Side, both: &[[usize; 2]]) -> Vec<Difference> {
     let mut found: Vec<Difference> = Vec::new();
     for &[in_a, in_b] in both {
@@ -126,9 +127,9 @@ fn of_configurations(a: &Side, b: &Side, both: &[[usize; 2]]) -> Vec<Difference>
     found
 }
 
-/// The lines of `text` that `other` lacks; of many, the first ones.
+/// The lines of `text` that `other` lacks; only the first ones if there are many.
 fn unlike(text: &str, other: &str) -> String {
-    // A session's own: it takes a domain that nobody else is in, and names its sockets.
+    // Lines of a single session, which uses a domain of its own and its own socket names.
     let is_own = |line: &str| line.contains("<Domain Id=") || line.contains("/myelin-");
     let known: Vec<&str> = other.lines().map(str::trim).collect();
     let lines = text.lines().map(str::trim).filter(|line| !is_own(line) && !known.contains(line));
@@ -140,7 +141,7 @@ fn unlike(text: &str, other: &str) -> String {
     }
 }
 
-/// Rows of the host that were measured, and that no two sessions have in common.
+/// Measured rows of the host, which differ between any two sessions.
 const PASSING: [&str; 5] = [
     "clock reading",
     "smallest clock step",

@@ -1,5 +1,5 @@
-//! The difference page: one file that needs nothing else, by the template `assets/compare.html`.
-//! Its tables can be read without scripts; `assets/compare.js` draws the plots from the JSON inside
+//! The comparison page: one file that needs no other, from the template `assets/compare.html`. Its
+//! tables are readable without scripts; `assets/compare.js` draws the plots from the JSON inside
 //! it.
 
 use minijinja::context;
@@ -12,7 +12,7 @@ use crate::report::metrics::COMPARED;
 use crate::report::plots::embedded;
 use crate::stats::verdict::Kind;
 
-/// The whole file.
+/// The whole page.
 pub fn page(comparison: &Comparison) -> String {
     let (lasting, session) = comparison.environment();
     let is_different = |kind: Option<Kind>| kind.is_some_and(Kind::is_significant);
@@ -44,7 +44,7 @@ pub fn page(comparison: &Comparison) -> String {
     rendered("compare.html", include_str!("assets/compare.html"), context)
 }
 
-/// What the plots are drawn from.
+/// The data of the plots.
 fn data(comparison: &Comparison) -> Value {
     let figures = COMPARED
         .iter()

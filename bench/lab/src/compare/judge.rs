@@ -1,6 +1,6 @@
 //! The figures of one cell side by side, and the verdicts on all of them.
 //!
-//! Verdicts are `stats::verdict`'s, of all figures together: one family.
+//! `stats::verdict` makes the verdicts; all figures are one family of tests.
 
 use serde::Serialize;
 
@@ -13,30 +13,30 @@ use crate::stats::verdict::{Kind, Pair, RATIO_EQUAL, chances};
 use crate::stats::{RUNS_MIN, median, of_medians};
 use crate::summary::{Cell, RUN_QUANTILES, RunPoint};
 
-/// A figure of a cell in both folders. Its name has the unit.
+/// A figure of a cell in both folders. Its name ends in the unit.
 #[derive(Clone, Debug, Serialize)]
 pub struct FigureComparison {
-    /// Which.
+    /// The compared figure.
     pub figure: &'static Compared,
-    /// Median of the runs of A; null where none has it.
+    /// Median of the runs of A; null if no run has the figure.
     pub a: Option<f64>,
     /// Median of the runs of B.
     pub b: Option<f64>,
-    /// B over A: above 1, B is worse.
+    /// The ratio B / A: above 1, B is worse.
     pub ratio: Option<f64>,
-    /// 95 % bootstrap interval of the ratio over runs, of this comparison alone; null with fewer
-    /// than five runs of either.
+    /// 95 % bootstrap interval of the ratio over runs, for this comparison alone; null with fewer
+    /// than five runs on either side.
     pub interval: Option<[f64; 2]>,
-    /// By permutation of the runs, of this comparison alone; null where nothing was tested.
+    /// Permutation test over runs, for this comparison alone; null if nothing was tested.
     pub p: Option<f64>,
-    /// As `p`, of all comparisons together.
+    /// Like `p`, adjusted for all comparisons together.
     pub p_adjusted: Option<f64>,
-    /// Null where nothing was tested.
+    /// Null if nothing was tested.
     pub verdict: Option<Kind>,
-    /// Why there is no verdict, or none that decides.
+    /// Why there is no verdict, or no definite one.
     pub reason: Option<String>,
-    /// Of one-way latencies across hosts: a difference up to this may be the clocks', those of A and
-    /// of B together; in the figure's unit. Absent of one clock.
+    /// Only for one-way latencies across hosts, in the figure's unit: a difference up to this may
+    /// come from the clocks, those of A and of B together. Absent with one clock.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clock_error: Option<f64>,
     /// The figure of each valid run of A.
@@ -45,7 +45,7 @@ pub struct FigureComparison {
     pub runs_b: Vec<f64>,
 }
 
-/// Puts the figures of a cell side by side; [`family`] gives the verdicts.
+/// Puts the figures of a cell side by side; [`family`] adds the verdicts.
 pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
     let (across, remark) = placing(&a, &b);
     let figures = COMPARED.iter().filter(|figure| (figure.is_of)(&a));
@@ -88,8 +88,8 @@ pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
     }
 }
 
-/// Tests everything that can be tested and gives the verdicts; how many were tested.
-/// `clock_step_ns` is the coarser clock's of the two hosts.
+/// Tests all figures that can be tested and adds the verdicts; returns the number of tests.
+/// `clock_step_ns` is the coarser resolution of the two hosts' clocks.
 pub(super) fn family(cells: &mut [CellComparison], clock_step_ns: u64) -> usize {
     let figures = cells.iter().flat_map(|cell| &cell.figures);
     let figures = figures.filter(|it| it.reason.is_none());
@@ -126,19 +126,19 @@ fn pair(figure: &FigureComparison, clock_step_ns: u64) -> Pair {
     }
 }
 
-/// The runs that a user is told to make: enough for every figure of these cells.
+/// The number of runs to recommend: enough for every figure of these cells.
 pub(super) fn runs_asked(cells: &[CellComparison]) -> usize {
     let figures: usize = cells.iter().map(|cell| cell.figures.len()).sum();
     runs_to_tell_any(figures.max(1)).max(RUNS_MIN)
 }
 
-/// The least number of runs behind anything that was tested; 0 if nothing was.
+/// The least number of runs behind a tested figure; 0 if nothing was tested.
 pub(super) fn runs_least(cells: &[CellComparison]) -> usize {
     let tested = cells.iter().flat_map(|cell| &cell.figures).filter(|it| it.p.is_some());
     tested.map(|it| it.runs_a.len().min(it.runs_b.len())).min().unwrap_or(0)
 }
 
-/// Says so where runs are apart, and yet too few among so many comparisons.
+/// Adds a reason if the runs do not overlap, but are too few for so many comparisons.
 fn explain(figure: &mut FigureComparison, number: usize, asked: usize) {
     if figure.verdict != Some(Kind::TooNoisy) || !are_apart(&figure.runs_a, &figure.runs_b) {
         return;
@@ -150,7 +150,7 @@ fn explain(figure: &mut FigureComparison, number: usize, asked: usize) {
     ));
 }
 
-/// Whether no run of one side lies within those of the other.
+/// Whether all runs of one side lie outside the range of the other.
 fn are_apart(a: &[f64], b: &[f64]) -> bool {
     let ends = |runs: &[f64]| {
         let low = runs.iter().copied().fold(f64::INFINITY, f64::min);
@@ -179,7 +179,7 @@ fn values(entry: &Entry, figure: &'static Compared, across: bool) -> Vec<f64> {
     runs(entry).iter().filter_map(|run| (figure.of)(run, across)).collect()
 }
 
-/// Why a figure may not be compared, whatever its runs are.
+/// Why a figure must not be compared, independently of its runs.
 fn unusable(a: &Entry, b: &Entry, figure: &Compared) -> Option<String> {
     let sides = [("A", a), ("B", b)];
     let invalid: Vec<_> = sides.iter().filter(|(_, it)| !it.cell.valid).map(|it| it.0).collect();
@@ -204,9 +204,9 @@ fn unusable(a: &Entry, b: &Entry, figure: &Compared) -> Option<String> {
     })
 }
 
-/// Where the two ends of messages ran: whether latencies are those across cores alone, and a remark. A
-/// median over messages on one core and messages across cores says how many were which; a shift of
-/// that share is no change of either.
+/// The placement of the messages' ends: whether to compare latencies across cores only, and a
+/// remark. A median over messages on one core and across cores depends on their shares. A shift of
+/// the shares changes neither of the two latencies.
 fn placing(a: &Entry, b: &Entry) -> (bool, Option<String>) {
     let shares = [a, b].map(|entry| share_on_one_core(entry.cell));
     let [Some(in_a), Some(in_b)] = shares else { return (false, None) };
@@ -223,14 +223,14 @@ fn placing(a: &Entry, b: &Entry) -> (bool, Option<String>) {
     (across, shown.then(text))
 }
 
-/// `None` where messages have no places.
+/// Share of the messages on one core; `None` without data on placements.
 fn share_on_one_core(cell: &Cell) -> Option<f64> {
     let of_one_core = cell.placements.iter().find(|placement| placement.same_cpu);
     (!cell.placements.is_empty()).then(|| of_one_core.map_or(0.0, |placement| placement.share))
 }
 
-/// Whether messages of the two placements take unlike times. Where one of them is absent or rare,
-/// nobody knows.
+/// Whether the two placements have different latencies; true if that is unknown because one is
+/// absent or rare.
 fn unlike_placements(cell: &Cell) -> bool {
     let medians: Vec<f64> = cell.placements.iter().filter_map(|it| it.p50()).collect();
     match medians[..] {
@@ -239,23 +239,23 @@ fn unlike_placements(cell: &Cell) -> bool {
     }
 }
 
-/// One quantile.
+/// One quantile of the shift function.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ShiftPoint {
     /// 0 to 1.
     pub quantile: f64,
-    /// Median over the runs of A, of the run's own quantile.
+    /// Median over the runs of A of each run's own quantile.
     pub a_us: f64,
-    /// B less A.
+    /// B minus A.
     pub difference_us: f64,
-    /// 95 % bootstrap interval over runs, of this quantile alone; null with fewer than five runs.
+    /// 95 % bootstrap interval over runs, for this quantile alone; null with fewer than five runs.
     pub interval_us: Option<[f64; 2]>,
 }
 
-/// The shift function: by how much each part of the distribution has moved (Doksum, "Empirical
+/// The shift function: how far each part of the distribution has moved (Doksum, "Empirical
 /// probability plots and statistical inference for nonlinear models", Annals of Statistics 2, 1974;
-/// over repeats as by Rousselet and Wilcox, 2019).
-/// At the quantiles that every run of both sides bears.
+/// over repeats as by Rousselet and Wilcox, 2019). It ends with the last quantile that every run of
+/// both sides supports.
 fn shift(a: &[&RunPoint], b: &[&RunPoint]) -> Vec<ShiftPoint> {
     let at = |place: usize| {
         let of = |runs: &[&RunPoint]| -> Option<Vec<f64>> {
@@ -273,9 +273,9 @@ fn shift(a: &[&RunPoint], b: &[&RunPoint]) -> Vec<ShiftPoint> {
     (0..RUN_QUANTILES.len()).map_while(at).collect()
 }
 
-/// Stands for a reason that is put in words when the number of comparisons is known.
+/// Placeholder for a reason that is worded when the number of comparisons is known.
 const TOO_FEW: &str = "too few runs";
-/// From this on a share of placements is another mixture: 10 of 100 messages.
+/// A larger shift of the shares is another mixture: 10 of 100 messages.
 const SHARE_SHIFTED: f64 = 0.1;
-/// From this on it is remarked: where p99 lies, one of 100 messages decides.
+/// A larger shift gets a remark: one of 100 messages determines p99.
 const SHARE_REMARKED: f64 = 0.005;

@@ -1,9 +1,9 @@
-//! Two results folders: another day, another machine, another version of a peer. What differs
-//! around them, then what differs in each cell, and whether that is more than chance.
+//! Compares two results folders: another day, another machine, another version of a peer. It shows
+//! what differs around them, what differs in each cell, and whether that is more than chance.
 //!
-//! `judge` compares, of the cells that both have, what `report::metrics` lists and asks
-//! `stats::verdict`, `environment` says what else differs, `document` puts it in words; `terminal`
-//! and `html` print. docs/how-to/compare.md says how to read it.
+//! For the cells in both folders `judge` compares the figures listed in `report::metrics`, with
+//! verdicts from `stats::verdict`. `environment` finds other differences, `document` puts all into
+//! words; `terminal` and `html` print. docs/how-to/compare.md explains how to read a comparison.
 
 mod document;
 mod environment;
@@ -37,57 +37,56 @@ use crate::stats::verdict::Kind;
 
 /// One of the two folders.
 pub struct Side {
-    /// As the user named it.
+    /// Its name as the user gave it.
     pub name: String,
-    /// What was planned.
+    /// The plan of its runs.
     pub plan: Plan,
-    /// What came of it.
+    /// The results.
     pub analysis: Analysis,
 }
 
-/// All that can be said of two folders. `compare --json` prints it.
+/// The result of a comparison. `compare --json` prints it.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     /// Version of this layout: [`SCHEMA`].
     pub schema: u32,
-    /// What B is compared with.
+    /// The reference folder.
     pub a: FolderInfo,
-    /// What is compared.
+    /// The folder that is compared with A.
     pub b: FolderInfo,
-    /// What else differs.
+    /// Other differences between the folders.
     pub environment: Vec<Difference>,
-    /// How many facts of the host are known, and compared.
+    /// Number of known facts about the hosts, all of which are compared.
     pub host_facts: usize,
-    /// The probability that one or more of `comparisons` is called better or worse if nothing
-    /// differs: the family-wise error rate.
+    /// The family-wise error rate: the probability that at least one of `comparisons` is called
+    /// better or worse although nothing differs.
     pub error_rate: f64,
-    /// Figures of cells that were tested.
+    /// Number of tested figures.
     pub comparisons: usize,
-    /// Runs of each cell, in either folder, that let any of them be told.
+    /// Runs of each cell in each folder from which on every comparison can show a difference.
     pub runs_to_tell_any: usize,
-    /// The least number of runs that one of them had.
+    /// The least number of runs behind a comparison.
     pub runs_least: usize,
     /// How often each verdict was given.
     pub verdicts: Counts,
-    /// Bare primitives of the operating system: what becomes of them is the machine's doing.
+    /// Verdicts on primitives of the operating system, which change only with the machine.
     pub floor: Counts,
-    /// Cells of both folders, in the order of A.
+    /// Cells in both folders, in the order of A.
     pub cells: Vec<CellComparison>,
-    /// Cells that B has not.
+    /// Cells that are missing in B.
     pub only_in_a: Vec<CellName>,
-    /// Cells that A has not.
+    /// Cells that are missing in A.
     pub only_in_b: Vec<CellName>,
 }
 
 /// One of the folders.
 #[derive(Clone, Debug, Serialize)]
 pub struct FolderInfo {
-    /// As the user named it.
+    /// Its name as the user gave it.
     pub folder: String,
     /// The command that repeats it.
     pub command: String,
-    /// What of its records is damaged or missing, and what its report remarks on the whole where the
-    /// other's does not.
+    /// Damaged or missing records, and remarks of its report that the other report does not make.
     pub notes: Vec<String>,
 }
 
@@ -99,22 +98,22 @@ pub struct Counts {
     pub worse: usize,
     /// B is lower.
     pub better: usize,
-    /// Alike, as far as anyone need care.
+    /// Equal, as far as it matters.
     pub no_difference: usize,
-    /// The runs spread too much, or are too few among so many comparisons, to say.
+    /// The runs vary too much, or are too few for so many comparisons.
     pub too_noisy: usize,
-    /// There was nothing to test, for a reason that is given.
+    /// Nothing could be tested; the figure says why.
     pub no_verdict: usize,
 }
 
-/// What a cell is.
+/// The identity of a cell.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct CellName {
     /// Name of the scenario.
     pub scenario: String,
     /// Name of the system.
     pub system: String,
-    /// What was done for latency.
+    /// The preparation for low latency.
     pub tuning: Tuning,
     /// `two-processes` or `one-process`.
     pub topology: String,
@@ -126,25 +125,25 @@ pub struct CellName {
     pub circumstances: String,
 }
 
-/// A cell of both folders.
+/// A cell in both folders.
 #[derive(Clone, Debug, Serialize)]
 pub struct CellComparison {
-    /// Which.
+    /// Its identity.
     #[serde(flatten)]
     pub name: CellName,
-    /// Whether the system is a bare primitive of the operating system.
+    /// Whether the system is a primitive of the operating system.
     pub floor: bool,
     /// Whether it was valid in A and has no valid run in B.
     pub no_longer_valid: bool,
-    /// What to bear in mind: mixtures of placements that shifted.
+    /// Remarks: mixtures of placements that shifted.
     pub remarks: Vec<String>,
-    /// In the order of [`COMPARED`], those that the cell has.
+    /// The figures of the cell, in the order of [`COMPARED`].
     pub figures: Vec<FigureComparison>,
-    /// The latency of B less that of A by quantile.
+    /// The difference of the latencies, B minus A, by quantile.
     pub shift: Vec<ShiftPoint>,
 }
 
-/// Reads and analyses both folders and compares B with A. Whatever is wrong with either is an
+/// Reads and analyses both folders and compares B with A. A problem with either is an
 /// [`InputError`] that names it.
 pub fn read(a: &Path, b: &Path) -> Result<Comparison> {
     if let (Ok(a), Ok(b)) = (fs::canonicalize(a), fs::canonicalize(b))
@@ -156,9 +155,9 @@ pub fn read(a: &Path, b: &Path) -> Result<Comparison> {
     compare(&side(a)?, &side(b)?)
 }
 
-/// Compares B with A; an [`InputError`] if they have no cell in common.
+/// Compares B with A; an [`InputError`] if they have no common cell.
 pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
-    // Places of the cells that both have, in the order of A, and of those that one has.
+    // Indices of the common cells, in the order of A, then those of cells on one side only.
     let [cells_a, cells_b] = [a, b].map(|side| &side.analysis.summary.cells);
     let is_same = |a: &Cell, b: &Cell| a.key() == b.key() && a.params == b.params;
     let (mut both, mut only_in_a, mut only_in_b) =
@@ -215,7 +214,7 @@ impl Side {
     }
 }
 
-/// A folder as the reports see it.
+/// A folder, analysed as for its report.
 fn side(path: &Path) -> Result<Side> {
     let read = || -> Result<Side> {
         let (_, plan, analysis) = session::open(path)?;
@@ -235,8 +234,8 @@ fn entry(analysis: &Analysis, place: usize) -> Entry<'_> {
 }
 
 impl Comparison {
-    /// Whether anything is worse in B: a figure by its verdict, or a cell that has no valid run any
-    /// more.
+    /// Whether anything is worse in B: a figure by its verdict, or a cell that no longer has a
+    /// valid run.
     pub fn is_worse(&self) -> bool {
         self.verdicts.worse > 0 || self.no_longer_valid().next().is_some()
     }

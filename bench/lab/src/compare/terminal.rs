@@ -1,5 +1,5 @@
-//! A comparison as sections: what else differs, how many verdicts of each kind, then what is worse
-//! and what is better.
+//! A comparison as sections for a terminal: other differences, the number of verdicts of each kind,
+//! worse figures, better figures.
 
 use super::document::{FigureText, Found, full};
 use super::{Comparison, FolderInfo};
@@ -91,7 +91,7 @@ fn verdicts(comparison: &Comparison, all: bool) -> Section {
     Section { id: "verdicts", title: "Verdicts", remark: String::new(), parts }
 }
 
-/// What differs; `all` adds the rest.
+/// The tables of differing figures; with `all`, also of the others.
 fn tables(comparison: &Comparison, all: bool) -> Vec<Table> {
     let worse = comparison.rows(|verdict| verdict == Some(Kind::Worse));
     let mut better = comparison.rows(|verdict| verdict == Some(Kind::Better));
@@ -109,7 +109,8 @@ fn tables(comparison: &Comparison, all: bool) -> Vec<Table> {
     filled.map(|(caption, rows)| table(caption, comparison, &rows)).collect()
 }
 
-/// The reasons why figures have no verdict, or none that decides, each once; how many there are.
+/// The reasons why figures have no verdict or no definite one, each once, with the number of
+/// figures.
 fn reasons(figures: &[Found]) -> Vec<String> {
     let reasons = figures.iter().filter_map(|(_, it)| Some((it.reason.as_deref()?, ())));
     let mut counted = grouped(reasons);
@@ -136,7 +137,7 @@ fn table(caption: &str, comparison: &Comparison, rows: &[FigureText]) -> Table {
     Table { notes, ..table }
 }
 
-/// The place of a note, from 1; none of an empty one.
+/// The number of a note, from 1; none for an empty note.
 fn mark(notes: &mut Vec<String>, note: &str) -> Option<usize> {
     if !note.is_empty() && !notes.iter().any(|known| known == note) {
         notes.push(note.to_owned());
@@ -157,7 +158,7 @@ fn cells(row: &FigureText, mark: Option<usize>) -> [TableCell; 5] {
     [sign, plain(&row.a), plain(&row.b), ratio, plain(&row.p)]
 }
 
-/// Cells that one folder lacks.
+/// Cells that only one folder has.
 fn alone(comparison: &Comparison) -> impl Iterator<Item = Part> {
     let sides = [("A", &comparison.only_in_a), ("B", &comparison.only_in_b)];
     let filled = sides.into_iter().filter(|(_, cells)| !cells.is_empty());

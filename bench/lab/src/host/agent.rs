@@ -1,10 +1,10 @@
 //! The agent: serves the requests of a lab on another host, until its input ends.
 //!
-//! It holds the processes of a run and the memory of their samples, as the lab does on its own host
-//! ([`LocalHost`]). The lab that dies closes the agent's input; the agent then kills what it has started,
-//! removes its folder and ends. So it does when nothing comes from the lab for a while. An agent that
-//! is killed takes its processes along (they ask the kernel for it), and daemons' supervisors see the
-//! end of their input.
+//! The agent holds the processes of a run and their sample memory, as the lab does on its own host
+//! ([`LocalHost`]). When the lab dies, the agent's input closes. The agent then kills the processes
+//! that it started, removes its folder and ends. It does the same if it hears nothing from the lab
+//! for a while. If the agent is killed, the kernel kills its processes as they requested, and the
+//! supervisors of daemons see the end of their input.
 
 use std::fs;
 use std::io::{self, BufReader, Read, Write};
@@ -27,15 +27,16 @@ use crate::observe::sampler::come_last;
 use crate::registry;
 use crate::tuning::{self, Cpus};
 
-/// Serves a lab over standard input and output. `folder`, made when it is first needed and removed at
-/// the end, is where drivers write; by default one in the folder for temporary files.
+/// Serves a lab over standard input and output. Drivers write into `folder`, which is made when it
+/// is first needed and removed at the end; by default it is in the folder for temporary files.
 pub fn run(folder: Option<PathBuf>) -> io::Result<()> {
     let own = || std::env::temp_dir().join(format!("myelin-agent-{}", std::process::id()));
     let input = fs::File::from(io::stdin().as_fd().try_clone_to_owned()?);
     serve(Patient(input), io::stdout(), folder.unwrap_or_else(own))
 }
 
-/// Reads for as long as the lab is heard of. A connection may break without a word.
+/// A reader that gives up when the lab is silent for too long. A connection can break without
+/// notice.
 struct Patient(fs::File);
 
 impl Read for Patient {
@@ -76,20 +77,20 @@ struct Agent {
     output: Writer,
 }
 
-/// The files of a run's processes, to be looked at while it lasts.
+/// The sample files of a run's processes, which the progress thread reads.
 type Files = Arc<Mutex<Vec<(ProcessId, Arc<SampleFile>)>>>;
 
 struct AgentRun {
     directory: PathBuf,
     files: Files,
-    /// Dropped at the end, for the thread that reports progress.
+    /// Dropped at the end, which stops the thread that reports progress.
     _going: mpsc::Sender<()>,
 }
 
 impl Drop for Agent {
     fn drop(&mut self) {
         self.host.end();
-        // It need not have been made.
+        // The folder may not exist.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -142,7 +143,7 @@ impl Agent {
         let output = self.output.clone();
         std::thread::spawn(move || {
             for message in messages {
-                // A lab that no longer listens has closed the agent's input, too.
+                // If the lab no longer listens, the agent's input is closed, too.
                 let _ = output.send(&Reply::Message(number, message));
             }
         });
@@ -174,7 +175,8 @@ impl Agent {
     }
 }
 
-/// Tells the lab now and then how far the run is, which is the agent's sign of life as well.
+/// Reports the progress of the run to the lab at intervals, which also shows that the agent is
+/// alive.
 fn report_progress(output: &Writer, files: &Files, ended: &mpsc::Receiver<()>) {
     come_last();
     while ended.recv_timeout(PROGRESS_PERIOD) == Err(RecvTimeoutError::Timeout) {
@@ -188,20 +190,20 @@ fn files_below(folder: &Path, deep: u32, found: &mut Vec<PathBuf>) {
         match entry.file_type() {
             Ok(kind) if kind.is_file() => found.push(entry.path()),
             Ok(kind) if kind.is_dir() && deep > 0 => files_below(&entry.path(), deep - 1, found),
-            // Sockets, and links that lead elsewhere.
+            // Skip sockets, and links, which may lead elsewhere.
             _ => {}
         }
     }
 }
 
-/// This host's address as whoever logged in by ssh has reached it; `None` if nobody did. See
-/// `SSH_CONNECTION` in ssh(1): the client's address and port, then the server's.
+/// This host's address in the user's ssh login; `None` without ssh. See `SSH_CONNECTION` in ssh(1):
+/// the client's address and port, then the server's.
 fn of_login() -> Option<IpAddr> {
     std::env::var("SSH_CONNECTION").ok()?.split(' ').nth(2)?.parse().ok()
 }
 
-/// The interface that leads to `peer`, and the address of this host there, as the kernel's table of
-/// routes has it: a datagram socket is connected, and nothing is sent.
+/// The interface that leads to `peer`, and this host's address there, from the kernel's routing
+/// table. Connects a datagram socket, which sends nothing.
 fn route_to(peer: IpAddr) -> Result<(String, IpAddr), String> {
     let any: IpAddr = match peer {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
@@ -222,14 +224,14 @@ fn interface_of(address: IpAddr) -> Option<String> {
     all.find(|interface| interface.ip() == address).map(|interface| interface.name)
 }
 
-/// Without a request or a sign of life for so long, the lab is gone.
+/// After this time without a request or a sign of life the lab counts as gone.
 const LAB_SILENCE_S_MAX: i64 = 30;
-/// As often as the lab looks around while a run lasts.
+/// The interval at which the lab checks a run.
 const PROGRESS_PERIOD: Duration = Duration::from_millis(250);
-/// Of all files of a run; logs of a driver that has run wild are left where they are.
+/// Limit for all files of a run; oversized logs of a broken driver are not sent.
 const FILES_BYTES_MAX: u64 = 64 << 20;
 const FOLDERS_DEEP: u32 = 8;
-/// Any port will do.
+/// Nothing is sent to it, so any port will do.
 const DISCARD_PORT: u16 = 9;
 
 #[cfg(test)]

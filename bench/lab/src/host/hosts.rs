@@ -1,4 +1,4 @@
-//! The two hosts of a session: an agent on each, and what leads from one to the other.
+//! The two hosts of a session: an agent on each, and the network between them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -18,8 +18,8 @@ use crate::machine::OtherHost;
 use crate::scenario::{Link, Tuning, TuningChoice};
 use crate::tuning::Cpus;
 
-/// Which two hosts, ping's first: `--hosts`. By default two network namespaces of this host, made for
-/// the session.
+/// The two hosts of `--hosts`, ping's first. By default two network namespaces of this host, made
+/// for the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostsChoice([Address; 2]);
@@ -27,11 +27,11 @@ pub struct HostsChoice([Address; 2]);
 /// One host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// A namespace with this name.
+    /// A network namespace with this name.
     Namespace(&'static str),
-    /// The one the lab runs on.
+    /// The host of the lab.
     Local,
-    /// As ssh(1) is told its destination.
+    /// A destination of ssh(1).
     Ssh(String),
 }
 
@@ -59,7 +59,7 @@ impl FromStr for HostsChoice {
         }
         let hosts = text.split(',').map(|word| match word.split_once(':') {
             None if word == "local" => Ok(Address::Local),
-            // What begins with a dash ssh would take for an option.
+            // ssh would take a leading dash for an option.
             Some(("ssh", host)) if !host.is_empty() && !host.starts_with('-') => {
                 Ok(Address::Ssh(host.into()))
             }
@@ -106,10 +106,10 @@ impl fmt::Display for Address {
     }
 }
 
-/// The two hosts. When it is dropped, nothing of it is left on either.
+/// The two hosts. Dropping it leaves nothing behind on either.
 pub(crate) struct Hosts {
     choice: HostsChoice,
-    /// The drivers that may be asked for: paths on this host.
+    /// The drivers that may be needed: paths on this host.
     drivers: Vec<PathBuf>,
     up: Option<Up>,
 }
@@ -117,13 +117,13 @@ pub(crate) struct Hosts {
 struct Up {
     hosts: Vec<RemoteHost>,
     across: Across,
-    /// How the link is shaped; `None` before it is.
+    /// How the link is shaped; `None` before that.
     link: Option<Link>,
 }
 
 impl Up {
-    /// Whether the run before has left fragments in one of two namespaces, which the next one's datagrams would
-    /// not get past.
+    /// Whether the previous run left fragments in a namespace; they would block the datagrams of
+    /// the next run.
     fn holds_fragments(&self) -> bool {
         let mut pids = self.hosts.iter().filter_map(RemoteHost::pid);
         self.across.link.is_some() && pids.any(namespace::holds_fragments)
@@ -131,15 +131,15 @@ impl Up {
 }
 
 impl Hosts {
-    /// Reaches both, or says why one cannot be reached, and what to do.
+    /// Connects to both hosts; an error says why one cannot be reached, and what to do.
     pub(crate) fn reach(choice: HostsChoice, drivers: Vec<PathBuf>) -> Result<Self, String> {
         let mut hosts = Hosts { choice, drivers, up: None };
         hosts.up()?;
         Ok(hosts)
     }
 
-    /// The hosts of the run with this number, ping's first, and what is between them: a link of this
-    /// kind.
+    /// The hosts for the run with this number, ping's first, and their network, with the link
+    /// shaped as `link`.
     pub(crate) fn ready(
         &mut self,
         link: &Link,
@@ -157,7 +157,7 @@ impl Hosts {
         Ok((hosts, across))
     }
 
-    /// Has the link be of this kind. That of real hosts is what it is.
+    /// Shapes the link. The link of real hosts cannot be shaped.
     pub(crate) fn shape(&mut self, link: &Link) -> Result<(), LinkError> {
         let up = self.up().map_err(LinkError::from)?;
         let link = Link { cut: None, ..link.clone() };
@@ -175,7 +175,7 @@ impl Hosts {
         &self.choice
     }
 
-    /// The systems that a driver has on each host, by the host's name.
+    /// A driver's systems on each host, by the host's name.
     pub(crate) fn describe(&mut self, driver: &Path) -> Result<Vec<(String, Vec<System>)>, String> {
         let up = self.up()?;
         let describe = |host: &mut RemoteHost| {
@@ -185,7 +185,7 @@ impl Hosts {
         up.hosts.iter_mut().map(describe).collect()
     }
 
-    /// Why a tuning cannot be had on one of them; `None` if it can on both.
+    /// Why a tuning is not available on one of them; `None` if it is available on both.
     pub(crate) fn unavailable(
         &mut self,
         tuning: Tuning,
@@ -200,14 +200,14 @@ impl Hosts {
         Ok(None)
     }
 
-    /// The CPUs of `tuned`, each on its host.
+    /// The CPUs of `tuned`, each chosen on its host.
     pub(crate) fn cpus(&mut self, choice: &TuningChoice) -> Result<Cpus, String> {
         let asked = Request::Cpus(choice.clone());
         let mut cpus = |at: usize| -> Result<Cpus, String> { self.up()?.hosts[at].ask(&asked) };
         Ok(Cpus { ping: cpus(0)?.ping, pong: cpus(1)?.pong })
     }
 
-    /// Those that are other machines than the lab's, or were started at another time.
+    /// The hosts on other machines than the lab's.
     pub(crate) fn others(&mut self) -> Result<Vec<OtherHost>, String> {
         let up = self.up()?;
         let boot = boot_id();
@@ -220,11 +220,11 @@ impl Hosts {
         others.map(read).collect()
     }
 
-    /// Both, within reach: one that has gone since is reached anew, and the other one with it.
+    /// Both hosts, connected. If one is gone, both are connected anew.
     fn up(&mut self) -> Result<&mut Up, String> {
         let is_up = |up: &Up| up.hosts.iter().all(|host| host.check().is_ok());
         if !self.up.as_ref().is_some_and(is_up) {
-            // First the old ones end.
+            // The old agents end first.
             self.up = None;
             self.up = Some(self.bring_up()?);
         }
@@ -237,7 +237,7 @@ impl Hosts {
             let host = self.connect(address).and_then(RemoteHost::new);
             let mut host = host.map_err(|error| format!("{error:#}"))?;
             if are_real {
-                // A session that was killed may have left something there.
+                // A killed session may have left something there.
                 self.drivers.iter().for_each(|driver| host.clean(driver));
             }
             hosts.push(host);
@@ -263,9 +263,10 @@ impl Hosts {
     }
 }
 
-/// The way from each of two hosts to the other, as their kernels have it.
+/// The network from each host to the other, from their routing tables.
 fn ways(hosts: &mut [RemoteHost]) -> Result<[Network; 2], String> {
-    // Whoever was logged into by ssh knows an address of its own; that of the other follows.
+    // A host reached by ssh knows its address; the address of the other follows from the route to
+    // it.
     let far = if hosts[1].address().is_some() { 1 } else { 0 };
     let near = 1 - far;
     let Some(address) = hosts[far].address() else {
@@ -282,15 +283,15 @@ fn ways(hosts: &mut [RemoteHost]) -> Result<[Network; 2], String> {
     Ok(networks)
 }
 
-/// The first of the ports of the run with this number: those of few runs in a row are its own, as a
-/// port may stay taken for a minute after its use (TIME_WAIT of TCP).
+/// The first port of the run with this number. Consecutive runs have different ports, because TCP
+/// may keep a port for a minute after use (TIME_WAIT).
 pub(crate) fn port_of(run: u32) -> u16 {
     let session = std::process::id() % 1000;
     FIRST_PORT + PORTS * ((session + run) % RUNS_OF_PORTS) as u16
 }
 
 /// Between the ports of services and those that kernels (from 32768) and DDS domains from 100 on
-/// (from 32400) give away.
+/// (from 32400) assign.
 const FIRST_PORT: u16 = 21_000;
 const RUNS_OF_PORTS: u32 = 700;
 

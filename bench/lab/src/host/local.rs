@@ -1,4 +1,4 @@
-//! Processes on this host: started by this process, their sample memory mapped by both.
+//! Processes on this host: this process starts them, and both sides map their sample memory.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -23,14 +23,14 @@ use crate::registry;
 use crate::registry::wait_for;
 use crate::tuning::{LatencyGuard, Settings, check};
 
-/// This host. When it is dropped, no process of a run is left.
+/// This host. Dropping it ends all processes of a run.
 #[derive(Default)]
 pub(crate) struct LocalHost {
     run: Option<LocalRun>,
 }
 
 struct LocalRun {
-    // Dropped from the last to the first: the daemon goes last.
+    // Dropped from the last to the first, so that the daemon ends last.
     processes: Vec<Process>,
     samples: BTreeMap<ProcessId, (OwnedFd, Arc<SampleFile>)>,
     messages: Sender<ProcessMessage>,
@@ -53,7 +53,7 @@ impl Drop for LocalRun {
 }
 
 impl LocalRun {
-    /// The memory that `id` writes its records to, made when it is first asked for.
+    /// The path of the memory for the records of `id`, which is made on first use.
     fn memory(&mut self, id: ProcessId, capacity: u64) -> Result<PathBuf, String> {
         if let Some((memory, _)) = self.samples.get(&id) {
             return Ok(path_of(memory));
@@ -75,7 +75,7 @@ impl LocalRun {
         let measuring = self.processes.iter().filter(measures);
         let mut all: Vec<(String, u32)> =
             measuring.map(|process| (process.id.to_string(), process.pid())).collect();
-        // Pings first, as reports have them.
+        // Pings first, as in reports.
         all.sort_by_key(|(name, _)| !name.starts_with("ping"));
         all
     }
@@ -199,7 +199,7 @@ impl Host for LocalHost {
     }
 }
 
-/// As a process that keeps the memory open names it.
+/// The path of the memory for other processes, through the file descriptor of this one.
 fn path_of(memory: &OwnedFd) -> PathBuf {
     format!("/proc/self/fd/{}", memory.as_raw_fd()).into()
 }
@@ -209,15 +209,15 @@ fn daemon_name(pid: u32) -> String {
         .map_or_else(|_| "daemon".into(), |name| name.trim().into())
 }
 
-/// One driver process: started, spoken to, and gone for certain when dropped.
+/// One driver process: starts it, sends it commands, and kills it when dropped.
 struct Process {
     process: Child,
     pub id: ProcessId,
 }
 
 impl Process {
-    /// Starts `executable` for `id`. What it says goes to `messages`, its standard error to `log`.
-    /// Each of `samples` stays open in the child.
+    /// Starts `executable` for `id`. Its output lines go to `messages`, its standard error to
+    /// `log`. The child keeps each of `samples` open.
     fn start(
         executable: &Path,
         id: ProcessId,
@@ -231,7 +231,8 @@ impl Process {
         command.stderr(File::create(log)?).process_group(0);
         settings.apply_to(&mut command);
         let inherited: Vec<_> = samples.iter().map(|samples| samples.as_raw_fd()).collect();
-        // A daemon's supervisor has cleaning to do when the lab dies; the end of its input tells it.
+        // A daemon's supervisor must clean up when the lab dies, which it notices by the end of its
+        // input.
         let dies_with_lab = id.role != Role::Daemon;
         // SAFETY: only async-signal-safe system calls between fork and exec.
         unsafe {
@@ -262,7 +263,7 @@ impl Process {
         self.process.id()
     }
 
-    /// Sends a command. A process that is gone shows by its closed output, not here.
+    /// Sends a command. A dead process is noticed by its closed output, not here.
     fn send(&mut self, command: &Command) {
         let line = serde_json::to_string(command).expect("commands serialise");
         if let Some(input) = self.process.stdin.as_mut() {
@@ -286,14 +287,14 @@ impl Drop for Process {
             return;
         }
         if let Some(group) = i32::try_from(self.pid()).ok().and_then(Pid::from_raw) {
-            // The group may be gone by now.
+            // The group may have ended already.
             let _ = rustix::process::kill_process_group(group, Signal::KILL);
         }
         let _ = self.process.wait();
     }
 }
 
-/// Anonymous memory for samples: no name, nothing to leave behind.
+/// Anonymous memory for samples: without a name nothing can be left behind.
 pub(super) fn sample_memory() -> std::io::Result<OwnedFd> {
     Ok(rustix::fs::memfd_create(SAMPLES_NAME, MemfdFlags::CLOEXEC)?)
 }

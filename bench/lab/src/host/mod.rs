@@ -1,13 +1,13 @@
-//! Where the processes of a run live: this host, or another one that an agent stands for.
+//! The hosts of a run's processes: this host, or another one by way of an agent.
 //!
 //! ```text
 //! lab ── LocalHost                                 one host: the lab starts drivers itself
 //!  ├── RemoteHost ── bytes ── agent ── LocalHost   host of ping
 //!  └── RemoteHost ── bytes ── agent ── LocalHost   host of pong
 //! ```
-//! An agent is the same program (`myelin bench agent`) and serves the requests of its lab with what
-//! the lab itself uses on its own host. The bytes between them are those of two pipes, whatever
-//! carries them: to a process in a namespace, to ssh. Nothing else is shared.
+//! An agent is the same program (`myelin bench agent`). It serves its lab's requests with the code
+//! that the lab uses on its own host. The two exchange bytes through two pipes, which lead to a
+//! process in a namespace or to ssh. They share nothing else.
 
 pub mod agent;
 pub(crate) mod hosts;
@@ -35,11 +35,11 @@ use remote::{Connection, RemoteHost};
 pub(crate) use local::LocalHost;
 pub(crate) use namespace::{LinkCut, LinkError, VethPair};
 
-/// A process of a run. Several may have one role.
+/// A process of a run. Several processes can have the same role.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) struct ProcessId {
     pub role: Role,
-    /// Which of those that have it, from 0.
+    /// Index among the processes of its role, from 0.
     pub index: u32,
 }
 
@@ -58,7 +58,7 @@ impl fmt::Display for ProcessId {
     }
 }
 
-/// As messages and process lists show a role.
+/// The name of a role in messages and process lists.
 fn role_name(role: Role) -> &'static str {
     match role {
         Role::Ping => "ping",
@@ -68,27 +68,27 @@ fn role_name(role: Role) -> &'static str {
     }
 }
 
-/// What comes from the processes of a run.
+/// A message from the processes of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ProcessMessage {
-    /// A line of the protocol.
+    /// An event of the line protocol.
     Event(ProcessId, Event),
-    /// Something else.
+    /// A line that is no event.
     Nonsense(ProcessId, String),
-    /// Its output ended.
+    /// The process closed its output.
     Closed(ProcessId),
-    /// The host is out of reach, and all that ran on it: which, and why.
+    /// The host and all its processes are unreachable: which host, and why.
     Gone(String),
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RunOnHost {
-    /// Name of the run, as [`Prepare::run`].
+    /// Name of the run; see [`Prepare::run`].
     pub run: String,
-    /// The run's folder on the lab's host, absolute: what drivers write ends up there.
+    /// The run's folder on the lab's host, absolute; the files of drivers end up there.
     pub directory: PathBuf,
-    /// Idle cores are kept from sleeping while the run lasts.
+    /// Whether to keep idle cores awake during the run.
     pub awake: bool,
     /// The interface whose traffic is observed.
     pub interface: String,
@@ -97,16 +97,16 @@ pub(crate) struct RunOnHost {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ProcessSpec {
     pub id: ProcessId,
-    /// The driver, a path on the lab's host.
+    /// The driver; a path on the lab's host.
     pub executable: PathBuf,
     pub settings: Settings,
-    /// Records that it has room for; `None` if it writes none.
+    /// Number of records to make room for; `None` if it writes none.
     pub capacity: Option<u64>,
-    /// Ping in one process: as `capacity`, of the receiving end, whose records are its to write.
+    /// For ping in one process: the same for the receiving end, whose records it writes.
     pub pong_capacity: Option<u64>,
-    /// Whether it looks at what the first pong has taken ([`Prepare::heard`]).
+    /// Whether it reads what the first pong has taken ([`Prepare::heard`]).
     pub hears: bool,
-    /// What it is told; the host fills in its files and its folder.
+    /// The driver's order; the host fills in files and folder.
     pub prepare: Prepare,
 }
 
@@ -114,63 +114,63 @@ pub(crate) struct ProcessSpec {
 #[derive(Clone, Debug)]
 pub(crate) struct Across {
     pub names: [String; 2],
-    /// The way to the other, seen from each.
+    /// The network to the other host, from each side.
     pub network: [Network; 2],
-    /// Whether both are one machine, whose counters are the same then.
+    /// Whether both are one machine, with the same counters.
     pub one_machine: bool,
-    /// The link between them, if it is ours.
+    /// The link between them, if this session made it.
     pub link: Option<Arc<VethPair>>,
-    /// When it goes down in a run, if it does.
+    /// When it goes down during a run, if it does.
     pub cut: Option<Cut>,
 }
 
-/// A host, as the lab sees it. What fails is said in words, and the run with it; a remote host that
-/// has gone says so in each answer from then on.
+/// A host from the lab's view. An error is a text, and makes the run fail. A remote host that is
+/// gone returns an error for every call from then on.
 ///
 /// One run at a time: from [`begin`](Host::begin) to [`end`](Host::end).
 pub(crate) trait Host: Send {
-    /// A run begins. What its processes say goes to `messages`.
+    /// Begins a run. The messages of its processes go to `messages`.
     fn begin(&mut self, run: &RunOnHost, messages: Sender<ProcessMessage>) -> Result<(), String>;
 
-    /// Starts a process and tells it what to prepare; yields when, in ns of this host's
+    /// Starts a process and sends it its order. Returns the time of the start, in ns of this host's
     /// CLOCK_MONOTONIC.
     fn start(&mut self, spec: ProcessSpec) -> Result<u64, String>;
 
-    /// Sends `command` to all of `role`. Of [`Command::Start`] the time is on this host's clock; see
-    /// [`go`](Host::go).
+    /// Sends `command` to all processes of `role`. The time of [`Command::Start`] is on this host's
+    /// clock; see [`go`](Host::go).
     fn send(&mut self, role: Role, command: &Command) -> Result<(), String>;
 
-    /// Tells all of `roles`, one role after the other, to start after `delay`; yields when that is,
-    /// in ns of this host's CLOCK_MONOTONIC.
+    /// Tells all processes of `roles`, one role after the other, to start after `delay`. Returns
+    /// that time, in ns of this host's CLOCK_MONOTONIC.
     fn go(&mut self, roles: &[Role], delay: Duration) -> Result<u64, String>;
 
-    /// Waits until the process of `id` has ended, at most `limit`; yields how it came to its end.
+    /// Waits until the process `id` has ended, at most `limit`; returns how it ended.
     fn ended(&mut self, id: ProcessId, limit: Duration) -> Result<Option<String>, String>;
 
-    /// What the processes write. Of a remote host the number of exchanges alone is up to date, to a
-    /// part of a second, and there are no records in it.
+    /// The sample files of the processes. For a remote host they only have the number of exchanges,
+    /// a fraction of a second old, and no records.
     fn files(&self) -> Vec<(ProcessId, Arc<SampleFile>)>;
 
-    /// Names and ids of the measuring processes and those of daemons; none of a remote host.
+    /// Names and ids of the measuring processes and the daemons; empty for a remote host.
     fn processes(&self, _daemons: &[u32]) -> Vec<(String, u32)> {
         Vec::new()
     }
 
-    /// Begins to observe the measuring processes and those of daemons: a first snapshot is taken
+    /// Begins to observe the measuring processes and the daemons. The first snapshot has been taken
     /// when it returns.
     fn observe(&mut self, daemons: &[u32]) -> Result<(), String>;
 
-    /// What has happened since, and over time.
+    /// What was observed since, in total and over time.
     fn observed(&mut self) -> Result<Observation, String>;
 
-    /// All that `id` has recorded.
+    /// All records of `id`.
     fn records(&mut self, id: ProcessId) -> Result<Vec<Record>, String>;
 
-    /// Ends the run: when this returns no process of it is left, and what drivers wrote into the
-    /// run's folder is in the lab's.
+    /// Ends the run. After this no process of it is left, and the files that drivers wrote are in
+    /// the run's folder of the lab.
     fn end(&mut self);
 
-    /// Has the driver remove what killed processes of it have left behind on this host.
+    /// Makes the driver remove what killed processes of it left behind on this host.
     fn clean(&mut self, executable: &Path);
 
     /// Fails if the host is out of reach.
@@ -179,12 +179,13 @@ pub(crate) trait Host: Send {
     }
 }
 
-/// Tells one start of one machine from all others, whatever namespace it is read in.
+/// Identifies a boot of a machine, across its namespaces.
 fn boot_id() -> String {
     std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default()
 }
 
-/// Whoever has panicked under it has left nothing half done.
+/// Locks a mutex. No code leaves the data half changed when it panics, so a poisoned lock is
+/// usable.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -1,12 +1,13 @@
 //! Two hosts in namespaces of this one, joined by a veth pair.
 //!
 //! ```text
-//! agent, namespaces of its own ── link0 ─────────── link0 ── agent, namespaces of its own
-//!                          198.18.0.1/30  veth  198.18.0.2/30
+//! agent, own namespaces ── link0 ─────────── link0 ── agent, own namespaces
+//!                   198.18.0.1/30  veth  198.18.0.2/30
 //! ```
-//! Each has its own network, mounts (`/dev/shm` and `/sys`), host name and System V objects. Nothing
-//! has a name outside: the namespaces vanish with the agents, the link with the namespaces. The
-//! addresses are of the range for benchmarks (RFC 2544, RFC 6890) and are seen in there alone.
+//! Each has its own network, mounts (`/dev/shm` and `/sys`), host name and System V objects.
+//! Nothing has a name outside, so the namespaces vanish with the agents, and the link with the
+//! namespaces. The addresses are from the range for benchmarks (RFC 2544, RFC 6890) and visible
+//! only inside.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -35,7 +36,7 @@ pub(super) const NAMES: [&str; 2] = ["myelin-a", "myelin-b"];
 /// Starts an agent in namespaces of its own.
 pub(super) fn connect(name: &'static str) -> Anyhow<Connection> {
     let mut command = agent()?;
-    // On the file system that vanishes with the namespace.
+    // The folder is on the file system that vanishes with the namespace.
     command.arg("--folder").arg(format!("/dev/shm/{name}"));
     // SAFETY: only async-signal-safe calls (raw system calls) between fork and exec.
     unsafe {
@@ -55,15 +56,15 @@ pub(super) fn connect(name: &'static str) -> Anyhow<Connection> {
     })
 }
 
-/// Leaves the namespaces of this host.
+/// Moves this process into new namespaces.
 fn unshare(name: &str) -> io::Result<()> {
     let spaces = libc::CLONE_NEWNET | libc::CLONE_NEWNS | libc::CLONE_NEWUTS | libc::CLONE_NEWIPC;
-    // SAFETY: flags alone.
+    // SAFETY: the call takes only flags.
     check(unsafe { libc::unshare(spaces) })?;
-    // What is mounted from here on stays in here.
+    // Mounts from here on are visible only in the new namespace.
     mount(c"none", c"/", None, libc::MS_REC | libc::MS_PRIVATE)?;
     mount(c"tmpfs", c"/dev/shm", Some(c"tmpfs"), libc::MS_NOSUID | libc::MS_NODEV)?;
-    // Of the new network; where it may not be mounted, the old one is seen.
+    // The /sys of the new network. If it cannot be mounted, the old one stays visible.
     let flags = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
     let _ = mount(c"sysfs", c"/sys", Some(c"sysfs"), flags);
     // SAFETY: the name is valid for its length.
@@ -76,21 +77,21 @@ fn mount(what: &CStr, place: &CStr, kind: Option<&CStr>, flags: libc::c_ulong) -
     check(unsafe { libc::mount(what.as_ptr(), place.as_ptr(), kind, flags, std::ptr::null()) })
 }
 
-/// The way from each to the other.
+/// The network from each host to the other.
 pub(super) fn networks() -> [Network; 2] {
     let [ping, pong] = ADDRESSES.map(IpAddr::from);
     let network = |own, peer| Network { interface: LINK.into(), own, peer, port: 0 };
     [network(ping, pong), network(pong, ping)]
 }
 
-/// Whether datagrams are not complete, in the network of this process. A kernel waits 30 s for the rest of one
-/// whose fragments were lost, and puts no other together while those that wait take 4 MiB.
+/// Whether the network of this process has incomplete datagrams. If fragments are lost, a kernel
+/// waits 30 s for them; when waiting datagrams take 4 MiB, it does not assemble new ones.
 pub(super) fn holds_fragments(pid: u32) -> bool {
     let statistics = std::fs::read_to_string(format!("/proc/{pid}/net/sockstat"));
     statistics.is_ok_and(|text| incomplete_datagrams(&text) > 0)
 }
 
-/// Of /proc/net/sockstat.
+/// Reads the number from the text of /proc/net/sockstat.
 fn incomplete_datagrams(statistics: &str) -> u64 {
     let line = statistics.lines().find_map(|line| line.strip_prefix("FRAG: inuse "));
     line.and_then(|rest| rest.split(' ').next()?.parse().ok()).unwrap_or(0)
@@ -102,7 +103,8 @@ pub(crate) struct VethPair {
 }
 
 impl VethPair {
-    /// Lays it between the network namespaces of two processes, and gives both ends their addresses.
+    /// Makes the pair between the network namespaces of two processes, and sets the addresses of
+    /// both ends.
     pub(super) fn join(pids: &[u32]) -> Result<Self, String> {
         let &[ping, pong] = pids else {
             return Err("two hosts have two agents".into());
@@ -111,13 +113,13 @@ impl VethPair {
             File::open(format!("/proc/{pid}/ns/net")).map_err(|error| format!("namespace: {error}"))
         };
         let pair = VethPair { spaces: [space(ping)?, space(pong)?] };
-        // Both ends are made where they belong: nobody can be killed in between.
+        // Makes both ends in their namespaces at once, so that a killed lab leaves nothing behind.
         let [end, other] = [ping, pong].map(|pid| format!("name {LINK} netns {pid}"));
         run_in(None, &format!("ip link add {end} type veth peer {other}"))?;
         for (host, address) in ADDRESSES.iter().enumerate() {
             pair.run(host, "ip link set lo up")?;
             pair.run(host, &format!("ip address add {address}/30 dev {LINK}"))?;
-            // Of IPv6 there is nothing but its own chatter.
+            // Without this the link carries only IPv6's own traffic.
             pair.run(host, &format!("ip link set {LINK} addrgenmode none"))?;
         }
         for host in 0..2 {
@@ -126,11 +128,11 @@ impl VethPair {
         Ok(pair)
     }
 
-    /// Makes the link what a scenario asks for, each way.
+    /// Shapes the link as a scenario asks, each way.
     pub(crate) fn shape(&self, link: &Link) -> Result<(), LinkError> {
         for host in 0..2 {
             self.run(host, &format!("ip link set {LINK} mtu {}", link.mtu))?;
-            // There is none to begin with, and then deleting it fails.
+            // At first there is no queueing discipline, and deleting it fails.
             let _ = self.run(host, &format!("tc qdisc del dev {LINK} root"));
             let add = |discipline: String| {
                 self.run(host, &format!("tc qdisc add dev {LINK} root {discipline}"))
@@ -148,7 +150,7 @@ impl VethPair {
         Ok(())
     }
 
-    /// Has the link go down `cut.at_s` after `start_ns` of CLOCK_MONOTONIC, and come back.
+    /// Takes the link down `cut.at_s` after `start_ns` of CLOCK_MONOTONIC, and up again.
     pub(crate) fn cut(self: &Arc<Self>, start_ns: u64, cut: Cut) -> LinkCut {
         let (stop, stopped) = mpsc::channel();
         let pair = Arc::clone(self);
@@ -169,8 +171,8 @@ impl VethPair {
         LinkCut { stop: Some(stop), thread: Some(thread) }
     }
 
-    /// Takes one end up, and has everything that is not local go over it, as on a host with one
-    /// network card: what is sent to groups finds its way.
+    /// Takes one end up, and routes all traffic that is not local over it, as on a host with one
+    /// network card. So packets to multicast groups use it, too.
     fn raise(&self, host: usize) -> Result<(), String> {
         self.run(host, &format!("ip link set {LINK} up"))?;
         self.run(host, &format!("ip route replace default dev {LINK}"))
@@ -181,10 +183,10 @@ impl VethPair {
     }
 }
 
-/// Why a link is not what it was to be.
+/// Why a link cannot be as requested.
 #[derive(Debug)]
 pub(crate) struct LinkError {
-    /// The key of `[network]` that is to blame, if it is one.
+    /// The key of `[network]` that causes the error, if there is one.
     pub key: Option<&'static str>,
     pub reason: String,
 }
@@ -195,14 +197,15 @@ impl From<String> for LinkError {
     }
 }
 
-/// A link that goes down and comes back. When it is dropped, the link is up.
+/// A link that goes down and up again. Dropping it takes the link up.
 pub(crate) struct LinkCut {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<JoinHandle<Result<Option<CutRecord>, String>>>,
 }
 
 impl LinkCut {
-    /// What has become of it. One in progress is over now; one to come never was.
+    /// Ends the cut and returns its times. A cut in progress ends now; one in the future never
+    /// happens.
     pub(crate) fn end(mut self) -> Result<Option<CutRecord>, String> {
         self.join().expect("joined here and when dropped alone")
     }
@@ -220,9 +223,9 @@ impl Drop for LinkCut {
     }
 }
 
-/// Bits a second alone: a token bucket (tc-tbf(8)), in which a frame takes 24 bytes more than the
-/// kernel counts, as on Ethernet (preamble, check sequence, gap). What does not leave at once waits, as
-/// in the queue of a network card, 1000 packets.
+/// The parameters for a limited rate: a token bucket (tc-tbf(8)). A frame takes 24 bytes more than
+/// the kernel counts, as on Ethernet (preamble, check sequence, gap). Up to 1000 packets wait in
+/// the queue, as in that of a network card.
 fn tbf(link: &Link) -> String {
     let frame = link.mtu + ETHERNET_BYTES;
     let bits_per_s = link.rate_mbit * 1e6;
@@ -231,7 +234,8 @@ fn tbf(link: &Link) -> String {
     format!("tbf rate {bits_per_s}bit burst {burst} limit {limit} overhead 24 linklayer ethernet")
 }
 
-/// Whatever else a link does to packets (tc-netem(8)). The queue holds what is on its way as well.
+/// The parameters for other effects on packets (tc-netem(8)). Its queue also holds the delayed
+/// packets.
 fn netem(link: &Link) -> String {
     let Link { rate_mbit, delay_ms, jitter_ms, loss_percent, mtu, .. } = link;
     let mut words = String::from("netem");
@@ -277,17 +281,17 @@ fn run_in(space: Option<&File>, words: &str) -> Result<(), String> {
     Err(format!("{words}: {complaint}"))
 }
 
-/// Pong's end goes down in a cut: ping's sees its carrier gone, as when a cable is pulled.
+/// A cut takes pong's end down. Ping's end then loses its carrier, as when a cable is unplugged.
 const PONG: usize = 1;
-/// Header of a frame, as the kernel counts it.
+/// Bytes of a frame's header, as the kernel counts it.
 const ETHERNET_BYTES: u32 = 14;
-/// What the bucket holds, in time. A timer that comes later than this costs rate: on a busy guest with
-/// two CPUs a stream over 1 Gbit/s reached 320 to 840 Mbit/s with 0.1 ms, 560 to 620 with 0.5 ms, and
-/// 944 to 956, all there is, with 1 ms.
+/// Size of the bucket, as a time. If timers are later than this, the rate drops. On a busy guest
+/// with two CPUs a stream over 1 Gbit/s reached 320 to 840 Mbit/s with 0.1 ms, 560 to 620 with 0.5
+/// ms, and 944 to 956 with 1 ms, which is the maximum.
 const BURST_S: f64 = 1e-3;
 /// The kernel's default for a network card (`txqueuelen`).
 const QUEUE_PACKETS: u64 = 1000;
-/// For the queue's sake alone.
+/// A rate that does not limit anything; only the queue is needed.
 const UNLIMITED_BITS_PER_S: f64 = 10e9;
 const LINK: &str = "link0";
 const ADDRESSES: [Ipv4Addr; 2] = [Ipv4Addr::new(198, 18, 0, 1), Ipv4Addr::new(198, 18, 0, 2)];

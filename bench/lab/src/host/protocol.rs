@@ -1,5 +1,5 @@
-//! What the lab asks an agent, and what an agent replies: one MessagePack value after the other, over two
-//! streams of bytes. Both are of one build: nothing here is kept.
+//! The lab's requests to an agent and the agent's replies, as MessagePack values over two streams
+//! of bytes. Both sides are the same build, so the protocol needs no compatibility.
 
 use std::io::{self, BufRead, BufWriter, Write};
 use std::net::IpAddr;
@@ -16,64 +16,64 @@ use serde_bytes::ByteBuf;
 use super::{ProcessId, ProcessMessage, ProcessSpec, RunOnHost, lock};
 use crate::scenario::{Tuning, TuningChoice};
 
-/// Lab to agent. Each is answered, in order, with the value named here.
+/// Messages from lab to agent. Each request is answered, in order, with the value named here.
+/// Requests without a comment are methods of [`Host`](super::Host) and return what those do.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Request {
-    /// [`Host::begin`](super::Host::begin), of the run with this number; the folder is the agent's.
+    /// [`Host::begin`](super::Host::begin) for the run with this number; the folder is the agent's.
     Begin(u64, RunOnHost),
-    /// Yields a u64, when it was. This one and those without a word are methods of
-    /// [`Host`](super::Host), and yield what those do.
+    /// Returns the time of the start as a u64.
     Start(Box<ProcessSpec>),
     Send(Role, Command),
     Go(Vec<Role>, std::time::Duration),
     Ended(ProcessId, std::time::Duration),
     Observe(Vec<u32>),
-    /// Yields an `Observation` and its `Series`, which is no part of it in a file.
+    /// Returns an `Observation` and its `Series`, which are separate in a file.
     Observed,
-    /// The answer is records, as they lie in memory.
+    /// Returns records, as their bytes in memory.
     Records(ProcessId),
-    /// Yields names and bytes of what is in the run's folder.
+    /// Returns names and contents of the files in the run's folder.
     Files,
     End,
     Clean(PathBuf),
-    /// Yields the systems that a driver has there.
+    /// Returns the systems that a driver has on this host.
     Describe(PathBuf),
-    /// Yields why a tuning cannot be had there; `None` if it can.
+    /// Returns why a tuning is not available on this host; `None` if it is.
     Unavailable(Tuning, TuningChoice),
-    /// Yields the CPUs of `tuned` there.
+    /// Returns the CPUs of `tuned` on this host.
     Cpus(TuningChoice),
-    /// Yields the machine that it is, after having watched it for a moment.
+    /// Returns the description of this machine, after watching it for a moment.
     Machine,
-    /// The lab is there: said now and then, and not answered.
+    /// Shows at intervals that the lab is alive; has no answer.
     Alive,
-    /// Yields the interface that leads to an address, and the address of this host there.
+    /// Returns the interface that leads to an address, and this host's address there.
     Route(IpAddr),
 }
 
-/// Agent to lab.
+/// Messages from agent to lab.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Reply {
     Hello(Hello),
-    /// To the oldest request that has none yet: its value, as [`pack`] writes it.
+    /// Answers the oldest open request: its value, as [`pack`] writes it.
     Answer(Result<ByteBuf, String>),
-    /// From a process of the run with this number.
+    /// A message from a process of the run with this number.
     Message(u64, ProcessMessage),
-    /// While a run lasts, a few times a second: the exchanges of each process that counts them.
+    /// A few times a second during a run: the number of exchanges of each process that counts them.
     Progress(Vec<(ProcessId, u64)>),
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Hello {
-    /// Of the program; the lab's must be the same.
+    /// Version of the program; must be the same as the lab's.
     pub version: String,
     pub boot: String,
-    /// This host's address as whoever logged in by ssh has reached it.
+    /// This host's address in the user's ssh login.
     pub address: Option<IpAddr>,
 }
 
-/// One end's output. It is closed for all that have a clone of it.
+/// The output of one side, shared by its clones; closing it closes it for all of them.
 #[derive(Clone)]
 pub(super) struct Writer(Arc<Mutex<Option<Box<dyn Write + Send>>>>);
 
@@ -82,8 +82,8 @@ impl Writer {
         Writer(Arc::new(Mutex::new(Some(Box::new(BufWriter::new(output))))))
     }
 
-    /// Sends a message and has it leave at once, unless it is closed. That the other end is gone shows
-    /// by its closed output, too.
+    /// Sends a message at once, unless the output is closed. If the other side is gone, its closed
+    /// output shows that, too.
     pub(super) fn send(&self, message: &impl Serialize) -> io::Result<()> {
         let mut output = lock(&self.0);
         let Some(output) = output.as_mut() else {
@@ -93,13 +93,13 @@ impl Writer {
         output.flush()
     }
 
-    /// The end of the other's input, which is its word to end.
+    /// Closes the other side's input, which tells it to end.
     pub(super) fn close(&self) {
         *lock(&self.0) = None;
     }
 
-    /// Has a thread say now and then that the lab is there: an agent whose connection has broken
-    /// without a word could not know otherwise.
+    /// Starts a thread that sends a sign of life at intervals. Otherwise the agent would not notice
+    /// a connection that broke silently.
     pub(super) fn keep_alive(&self) {
         let writer = self.clone();
         std::thread::spawn(move || {
@@ -111,8 +111,9 @@ impl Writer {
     }
 }
 
-/// Reads one message; `None` where the stream ends between two. One that is cut off
-/// ([`io::ErrorKind::UnexpectedEof`]) or not understood is an error, and nothing after it can be read.
+/// Reads one message; `None` if the stream ends between two messages. A truncated
+/// ([`io::ErrorKind::UnexpectedEof`]) or invalid message is an error, and nothing can be read after
+/// it.
 pub(super) fn read<T: DeserializeOwned>(input: &mut impl BufRead) -> io::Result<Option<T>> {
     if input.fill_buf()?.is_empty() {
         return Ok(None);
@@ -123,12 +124,12 @@ pub(super) fn read<T: DeserializeOwned>(input: &mut impl BufRead) -> io::Result<
     })
 }
 
-/// An answer's value.
+/// Encodes the value of an answer.
 pub(super) fn pack(value: &impl Serialize) -> Result<Vec<u8>, String> {
     encode::to_vec_named(value).map_err(|error| error.to_string())
 }
 
-/// Often enough for an agent, which waits for 30 s.
+/// Frequent enough for an agent, which waits for 30 s.
 const ALIVE: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
@@ -149,7 +150,7 @@ mod tests {
             let error = read::<Reply>(&mut &whole[..kept]).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::UnexpectedEof, "{kept} bytes");
         }
-        // What a login script prints before the agent speaks, and an answer that is none.
+        // The output of a login script before the agent's, and an invalid answer.
         for babble in [b"Welcome to Ubuntu, for robots".as_slice(), b"\x81\xa6answer\xff"] {
             assert_eq!(
                 read::<Reply>(&mut &*babble).unwrap_err().kind(),

@@ -1,4 +1,4 @@
-//! A host that an agent stands for, and the way to it.
+//! A remote host, represented by its agent, and the connection to it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ use super::{Host, ProcessId, ProcessMessage, ProcessSpec, RunOnHost, lock};
 use crate::observe::Observation;
 use crate::registry::wait_for;
 
-/// The lab's end of the connection to an agent. When it is dropped, the agent ends.
+/// The lab's end of the connection to an agent. Dropping it ends the agent.
 pub(crate) struct RemoteHost {
     drivers: Option<PathBuf>,
     writer: Writer,
@@ -34,7 +34,7 @@ pub(crate) struct RemoteHost {
 }
 
 impl RemoteHost {
-    /// Waits for the agent's first word.
+    /// Waits for the agent's first message.
     pub(crate) fn new(connection: Connection) -> Result<Self> {
         let Connection { name, mut process, drivers } = connection;
         let input = process.stdin.take().expect("piped");
@@ -76,7 +76,7 @@ impl RemoteHost {
         let (greeted, greeting) = mpsc::channel();
         let reader = Reader { shared: Arc::clone(&shared), greeted, answered, complained };
         std::thread::spawn(move || reader.read(output));
-        // Logging in may take its time, and ask for nothing: there is no terminal.
+        // The login may take a while, but cannot ask for input: there is no terminal.
         let hello = match greeting.recv_timeout(HELLO_LIMIT) {
             Ok(hello) => hello,
             Err(error) => {
@@ -97,7 +97,7 @@ impl RemoteHost {
         Ok(RemoteHost { drivers, writer, answers, shared, hello, begun: 0, directory })
     }
 
-    /// As messages name it.
+    /// The host's name in messages.
     pub(crate) fn name(&self) -> &str {
         &self.shared.name
     }
@@ -106,12 +106,12 @@ impl RemoteHost {
         &self.hello.boot
     }
 
-    /// Its address as the lab has reached it.
+    /// The host's address as the lab reached it.
     pub(crate) fn address(&self) -> Option<std::net::IpAddr> {
         self.hello.address
     }
 
-    /// Id of the process that is the agent, or that carries its bytes.
+    /// Id of the agent's process, or of the process that carries its bytes.
     pub(crate) fn pid(&self) -> Option<u32> {
         lock(&self.shared.process).as_ref().map(Child::id)
     }
@@ -120,7 +120,7 @@ impl RemoteHost {
         lock(&self.shared.state).gone.is_none()
     }
 
-    /// Asks, and waits for the answer for as long as the agent is heard of.
+    /// Sends a request and waits for the answer, as long as the agent shows signs of life.
     pub(super) fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, String> {
         let answer = self.ask_bytes(request)?;
         rmp_serde::from_slice(&answer).map_err(|error| {
@@ -130,7 +130,7 @@ impl RemoteHost {
 
     fn ask_bytes(&mut self, request: &Request) -> Result<ByteBuf, String> {
         let begin = Instant::now();
-        // If it is gone, that shows by its closed output.
+        // If the agent is gone, its closed output shows that.
         let _ = self.writer.send(request);
         let answer = loop {
             match self.answers.recv_timeout(LOOK) {
@@ -142,7 +142,7 @@ impl RemoteHost {
         answer.map_err(|reason| format!("host {}: {reason}", self.shared.name))
     }
 
-    /// Fails if nothing has been heard for too long, or since `begin` if that is later.
+    /// Fails if nothing was received for too long, counted from `begin` at the earliest.
     fn check_since(&self, begin: Instant) -> Result<(), String> {
         let heard = lock(&self.shared.state).heard.max(begin);
         if heard.elapsed() > SILENCE_LIMIT {
@@ -152,7 +152,7 @@ impl RemoteHost {
         Ok(())
     }
 
-    /// A driver, where it is on that host.
+    /// The path of a driver on that host.
     pub(super) fn there(&self, executable: &Path) -> PathBuf {
         match (&self.drivers, executable.file_name()) {
             (Some(folder), Some(name)) => folder.join(name),
@@ -160,12 +160,12 @@ impl RemoteHost {
         }
     }
 
-    /// Copies what drivers have written into the run's folder into that of the lab. Where both hosts
-    /// have a file of one name, the second bears its host's.
+    /// Copies the files that drivers wrote into the run's folder into the lab's folder. If both
+    /// hosts have a file of the same name, the second one's name gets its host's name in front.
     fn fetch(&mut self, directory: &Path) -> Result<(), String> {
         let files: Vec<(PathBuf, ByteBuf)> = self.ask(&Request::Files)?;
         for (name, bytes) in files {
-            // Whatever the other side says, nothing is written elsewhere.
+            // Only relative paths: the other side must not choose where to write.
             if !name.components().all(|part| matches!(part, Component::Normal(_))) {
                 continue;
             }
@@ -184,7 +184,7 @@ impl RemoteHost {
 
 impl Drop for RemoteHost {
     fn drop(&mut self) {
-        // The end of its input is the agent's word to end.
+        // The end of its input tells the agent to end.
         self.writer.close();
         let mut process = lock(&self.shared.process);
         if let Some(process) = process.as_mut() {
@@ -258,7 +258,7 @@ impl Host for RemoteHost {
         {
             eprintln!("{reason}");
         }
-        // Whoever has gone has taken its processes along.
+        // If the agent is gone, its processes are gone, too.
         let _ = self.ask::<()>(&Request::End);
         lock(&self.shared.state).run = None;
     }
@@ -276,32 +276,32 @@ impl Host for RemoteHost {
         if !self.is_there() {
             return Err(self.shared.why_gone());
         }
-        // Between two runs it has nothing to say.
+        // Between two runs the agent sends nothing.
         if is_running { self.check_since(heard) } else { Ok(()) }
     }
 }
 
-/// Shows what a process on another host counts; without room for records.
+/// A local copy of the counters of a process on another host, without room for records.
 fn mirror() -> Result<SampleFile, myelin_bench_kit::Error> {
     SampleFile::create(&fs::File::from(sample_memory()?), 0)
 }
 
-/// What the thread that reads what an agent replies has in common with the lab.
+/// What the reading thread and the lab share.
 struct Shared {
-    /// Of the host.
+    /// Name of the host.
     name: String,
     state: Mutex<State>,
-    /// What carries the bytes, and the last it has said on standard error.
+    /// The process that carries the bytes, and its last line on standard error.
     process: Mutex<Option<Child>>,
     complaint: Mutex<String>,
 }
 
 struct State {
-    /// The run in progress: its number, and where its messages go.
+    /// The run in progress: its number, and the receiver of its messages.
     run: Option<(u64, Sender<ProcessMessage>)>,
     files: BTreeMap<ProcessId, Arc<SampleFile>>,
     heard: Instant,
-    /// Why nothing more will come.
+    /// Why the host is gone.
     gone: Option<String>,
 }
 
@@ -310,7 +310,7 @@ impl Shared {
         lock(&self.state).gone.clone().unwrap_or_default()
     }
 
-    /// From now on the host is gone, because of `reason`, or for what its process has come to.
+    /// Marks the host as gone, with `reason` or with the exit of its process.
     fn give_up(&self, reason: &str) {
         let mut why = if reason.is_empty() { self.ending() } else { reason.to_owned() };
         let complaint = lock(&self.complaint).clone();
@@ -318,7 +318,7 @@ impl Shared {
             why = format!("{why} ({complaint})");
         }
         if let Some(process) = lock(&self.process).as_mut() {
-            // It may have ended.
+            // It may have ended already.
             let _ = process.kill();
         }
         let mut state = lock(&self.state);
@@ -340,7 +340,7 @@ impl Shared {
     }
 }
 
-/// The thread that reads.
+/// The thread that reads the agent's output.
 struct Reader {
     shared: Arc<Shared>,
     greeted: Sender<Hello>,
@@ -350,7 +350,8 @@ struct Reader {
 }
 
 impl Reader {
-    /// Until its output ends or makes no sense; why is known before whoever waits is let go.
+    /// Reads until the output ends or is invalid. It stores the reason before it wakes waiting
+    /// callers.
     fn read(self, output: impl Read) {
         let mut output = BufReader::new(Heard { input: output, shared: Arc::clone(&self.shared) });
         let ending = loop {
@@ -401,23 +402,23 @@ impl<R: Read> Read for Heard<R> {
     }
 }
 
-/// A process whose standard input and output are those of an agent. Standard input, output and
-/// error must be pipes. Whatever carries the bytes ends when its input does.
+/// A process whose standard input and output are those of an agent, and whose standard input,
+/// output and error are pipes. It ends when its input does.
 pub(crate) struct Connection {
-    /// The host, as messages name it.
+    /// The host's name in messages.
     pub name: String,
-    /// The agent itself, or what connects it (ssh).
+    /// The agent itself, or the ssh process that leads to it.
     pub process: Child,
-    /// The folder on that host in which drivers are, by the names of their files; `None` where the
-    /// paths of the lab's host hold.
+    /// The folder of the drivers on that host, by file name; `None` if the paths of the lab's host
+    /// are valid there.
     pub drivers: Option<PathBuf>,
 }
 
 impl Connection {
-    /// Starts `command`, which is or leads to an agent.
+    /// Starts `command`, which is an agent or leads to one.
     pub(crate) fn open(name: &str, command: &mut process::Command) -> Result<Self> {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Out of reach of a Ctrl-C that is meant for the lab.
+        // A new process group, so that Ctrl-C reaches only the lab.
         let process = command
             .process_group(0)
             .spawn()
@@ -426,18 +427,18 @@ impl Connection {
     }
 }
 
-/// The command that is an agent on this host.
+/// The command for an agent on this host.
 pub(crate) fn agent() -> Result<process::Command> {
     let mut command = process::Command::new(std::env::current_exe()?);
     command.args(["bench", "agent"]);
     Ok(command)
 }
 
-/// How long the process may take to end once its output has.
+/// How long the process may run after its output has ended.
 const END_LIMIT: Duration = Duration::from_secs(2);
 const HELLO_LIMIT: Duration = Duration::from_secs(30);
-/// An agent whose run lasts is heard of four times a second; the longest it takes over anything else
-/// is the stop of a daemon.
+/// During a run an agent sends something four times a second. Its longest other pause is the stop
+/// of a daemon.
 const SILENCE_LIMIT: Duration = Duration::from_secs(15);
 const LOOK: Duration = Duration::from_millis(250);
 

@@ -1,5 +1,5 @@
-//! Agents on real hosts, reached by OpenSSH: the user's own ssh, so that configuration, keys, known
-//! hosts and jump hosts are theirs.
+//! Agents on real hosts, reached by OpenSSH. It is the user's own ssh, with the user's
+//! configuration, keys, known hosts and jump hosts.
 //!
 //! ```text
 //! lab                        ssh ── sshd ── sh                         host
@@ -7,8 +7,8 @@
 //!  │ ── program, drivers, in blocks ───────▶ │  writes them there
 //!  │ ◀─────────────── frames ──────────────▶ │  runs the program as an agent; removes the folder
 //! ```
-//! One connection lasts as long as the agent. When it breaks, the agent's input ends or says nothing
-//! any more; the agent ends, and the shell, which waits for that, removes the folder.
+//! One connection lasts as long as the agent. If it breaks, the agent's input ends or stays silent.
+//! The agent then ends, and the shell that waits for it removes the folder.
 
 use std::fs::File;
 use std::io::{self, ErrorKind, Read, Write};
@@ -21,7 +21,7 @@ use anyhow::{Result, anyhow, bail, ensure};
 
 use super::Connection;
 
-/// Starts an agent on `host`, with `drivers` at hand there.
+/// Starts an agent on `host`, with copies of `drivers`.
 pub(super) fn connect(host: &str, drivers: &[PathBuf]) -> Result<Connection> {
     let program = std::env::current_exe()?;
     let mut parcels = vec![Parcel::of(&program, PROGRAM)?];
@@ -46,7 +46,7 @@ pub(super) fn connect(host: &str, drivers: &[PathBuf]) -> Result<Connection> {
     }
 }
 
-/// ssh(1) with what is asked of every connection.
+/// The ssh(1) command with the options of every connection.
 fn ssh(host: &str) -> Command {
     let words = std::env::var(COMMAND).unwrap_or_default();
     let mut words = words.split_whitespace();
@@ -63,8 +63,8 @@ fn ssh(host: &str) -> Command {
     command
 }
 
-/// Splits `host:port`, which ssh itself knows in its URIs alone. What is left may be anything that
-/// ssh takes.
+/// Splits `host:port`, which ssh itself accepts only in URIs. The host part may be anything that
+/// ssh accepts.
 fn destination(host: &str) -> (&str, Option<&str>) {
     match host.rsplit_once(':') {
         Some((name, port))
@@ -80,7 +80,7 @@ fn destination(host: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A file on its way to a host.
+/// A file to send to a host.
 struct Parcel {
     name: String,
     file: File,
@@ -108,7 +108,8 @@ impl Parcel {
         self.bytes.div_ceil(BLOCK_BYTES)
     }
 
-    /// In whole blocks: the last is filled up with zeros, which an executable does not mind.
+    /// Sends whole blocks. The last one is padded with zeros, which do no harm at the end of an
+    /// executable.
     fn send(self, to: &mut impl Write) -> io::Result<()> {
         let whole_bytes = self.blocks() * BLOCK_BYTES;
         let bytes = self.file.take(self.bytes).chain(io::repeat(0));
@@ -116,8 +117,9 @@ impl Parcel {
     }
 }
 
-/// What the login shell there, whichever it is, is told: a single line for sh(1), without quotation
-/// marks of its own kind. `dd` takes exactly what is the file's and leaves the rest to the agent.
+/// A command for the login shell there, which may be any shell: a single line for sh(1), without
+/// its own quotation marks inside. `dd` reads exactly the blocks of the file and leaves the rest to
+/// the agent.
 fn shell_command(parcels: &[Parcel]) -> String {
     let mut script = String::from(
         "umask 077; d=$(mktemp -d \"${TMPDIR:-/tmp}/myelin.XXXXXX\") || exit 1; \
@@ -136,7 +138,8 @@ fn shell_command(parcels: &[Parcel]) -> String {
     format!("exec sh -c '{script}'")
 }
 
-/// Waits for the shell there, compares machines, and sends the program; yields the folder there.
+/// Waits for the shell there, compares the machine, and sends the program; returns the folder
+/// there.
 fn bootstrap(host: &str, process: &mut Child, parcels: Vec<Parcel>) -> Result<PathBuf> {
     let mut output = process.stdout.take().expect("piped");
     let (sender, receiver) = mpsc::channel();
@@ -168,8 +171,8 @@ fn bootstrap(host: &str, process: &mut Child, parcels: Vec<Parcel>) -> Result<Pa
     Ok(folder.into())
 }
 
-/// The machine and the folder that the shell says. What a start-up file of its user prints before is
-/// passed over. Not a byte more is read: what follows is the agent's.
+/// The machine and the folder from the shell's greeting. Skips output of the user's start-up files
+/// before it. Reads not a byte more, because what follows is the agent's.
 fn greeting(output: &mut ChildStdout) -> Option<(String, String)> {
     let (mut line, mut byte) = (Vec::new(), [0]);
     for _ in 0..GREETING_BYTES_MAX {
@@ -216,7 +219,7 @@ fn why_closed(host: &str, process: &mut Child) -> String {
     }
 }
 
-/// The line of ssh's that says why, and the remedy.
+/// The line of ssh's output with the reason, and the remedy.
 fn explain(host: &str, said: &str) -> (Option<String>, String) {
     let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let last = lines.clone().next_back().map(str::to_owned);
@@ -229,10 +232,10 @@ fn explain(host: &str, said: &str) -> (Option<String>, String) {
     (last, format!("`ssh {host} true` has to work without a question"))
 }
 
-/// What stands for ssh, with options of its own, for instance `ssh -F FILE`.
+/// Replacement for the ssh command, with options, for instance `ssh -F FILE`.
 const COMMAND: &str = "MYELIN_SSH";
-/// Nobody is there to answer questions; a host that does not answer within seconds is gone; nothing
-/// of the user's session is carried along.
+/// ssh must not ask questions, must give up a silent host within seconds, and must not forward
+/// anything of the user's session.
 const OPTIONS: [&str; 9] = [
     "BatchMode=yes",
     "ConnectTimeout=10",
@@ -244,7 +247,7 @@ const OPTIONS: [&str; 9] = [
     "ClearAllForwardings=yes",
     "RemoteCommand=none",
 ];
-/// Words of ssh's, the more particular first, and what to do.
+/// Parts of ssh's messages, the more specific ones first, and what to do.
 const REMEDIES: [(&str, &str); 11] = [
     ("Could not resolve hostname", "is the name right? `ssh HOST` has to work"),
     (
@@ -263,10 +266,10 @@ const REMEDIES: [(&str, &str); 11] = [
 ];
 const PROGRAM: &str = "myelin";
 const GREETING: &str = "myelin-agent ";
-/// As the script says it to `dd`.
+/// The block size of `dd` in the script.
 const BLOCK_BYTES: u64 = 64 * 1024;
 const GREETING_LIMIT: Duration = Duration::from_secs(30);
-/// Of what comes before it.
+/// Limit of the output before the greeting.
 const GREETING_BYTES_MAX: usize = 64 * 1024;
 const SAID_BYTES_MAX: u64 = 64 * 1024;
 

@@ -1,11 +1,11 @@
-//! How often what is costly to read may be read, so that observing costs no more than it may.
+//! Decides how often to read expensive values, so that observing stays within its CPU budget.
 //!
-//! Each reading has a cost, measured when it was made last, and may be due at every tick or at every
-//! n-th. What a tick may cost is shared out evenly; readings that need less than their share leave
-//! the rest to the others, so that nothing starves.
+//! The cost of each reading is measured when it is made. A reading may be due at every tick or at
+//! every n-th. The budget of a tick is divided evenly; readings that cost less than their share
+//! leave the rest to the others, so that none starves.
 
-/// How long to leave a reading alone after it has been made, in ticks: for each cost in ns, when a
-/// tick may cost `allowance_ns` in all. `u64::MAX` where there is nothing to spend.
+/// The number of ticks between two readings with this cost, if each tick may spend `share_ns` on
+/// it. `u64::MAX` if there is no budget.
 pub(super) fn period_ticks(cost_ns: u64, share_ns: u64) -> u64 {
     match share_ns {
         0 => u64::MAX,
@@ -13,8 +13,8 @@ pub(super) fn period_ticks(cost_ns: u64, share_ns: u64) -> u64 {
     }
 }
 
-/// What each reading may cost for each tick: the level up to which all can be served, if those that
-/// need less take only what they need. `u64::MAX` if there is enough for all.
+/// The share of each reading in a tick's budget: the level at which the budget is used up, when
+/// cheaper readings take only what they need. `u64::MAX` if the budget suffices for all.
 pub(super) fn share_ns(costs: impl Iterator<Item = u64>, allowance_ns: u64) -> u64 {
     let mut costs: Vec<u64> = costs.collect();
     costs.sort_unstable();

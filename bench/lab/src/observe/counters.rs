@@ -1,8 +1,8 @@
-//! What the processor counts for the threads of a process: cycles, instructions, cache misses.
+//! Hardware counters for the threads of a process: cycles, instructions, cache misses.
 //!
-//! The kernel keeps the counts apart for each task: each context switch of a task that is counted
-//! costs it some 0.3 to 0.5 µs more. So nothing is counted here that `/proc` tells as well: faults,
-//! switches, migrations. Threads begun later are counted with the one that began them.
+//! The kernel counts separately for each task, which adds some 0.3 to 0.5 µs to each context switch
+//! of a counted task. So counters are not used for values that `/proc` also has: faults, switches,
+//! migrations. Threads that start later are counted with the thread that started them.
 
 use std::io;
 use std::time::Duration;
@@ -18,8 +18,8 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    /// Counts for the threads `tids` of one process. `None` where there is nothing to count with: a
-    /// virtual machine without counters, no right to, or more threads than there is room for.
+    /// Opens counters for the threads `tids` of one process. `None` if counting is impossible: on a
+    /// virtual machine without counters, without permission, or with too many threads.
     pub(super) fn open(tids: &[u32]) -> Option<Self> {
         const EVENTS: [events::Hardware; EVENT_COUNT] = [
             events::Hardware::CPU_CYCLES,
@@ -32,7 +32,7 @@ impl Counters {
     fn of<E: Event + Copy>(tids: &[u32], events: [E; EVENT_COUNT]) -> Option<Self> {
         let open = |counted| -> io::Result<Vec<CounterGroup>> {
             let opened = tids.iter().map(|tid| CounterGroup::open(*tid, events, counted));
-            // A thread may have ended since.
+            // A thread may have ended in between.
             opened.filter(|group| !group.as_ref().is_err_and(is_gone)).collect()
         };
         let groups = |counted| open(counted).ok().filter(|groups| !groups.is_empty());
@@ -48,7 +48,7 @@ impl Counters {
         self.counted
     }
 
-    /// The counts since they were opened, threads that have ended included.
+    /// The counts since opening, including those of ended threads.
     pub(super) fn read(&mut self) -> Option<Hardware> {
         let mut sum = [Some(0); EVENT_COUNT];
         for group in &mut self.groups {
@@ -62,8 +62,8 @@ impl Counters {
     }
 }
 
-/// The counters of one thread and of those it begins, scheduled together; of the events beyond the
-/// first those that the processor counts.
+/// The counters of one thread and of the threads it starts, scheduled together: the first event,
+/// and those of the others that the processor supports.
 struct CounterGroup {
     leader: Counter,
     others: [Option<Counter>; EVENT_COUNT - 1],
@@ -89,7 +89,7 @@ impl CounterGroup {
         Ok(CounterGroup { leader, others })
     }
 
-    /// The counts, extrapolated if the counters had to be shared with others in time.
+    /// The counts, extrapolated if the counters were time-shared with others.
     fn read(&mut self) -> Option<[Option<u64>; EVENT_COUNT]> {
         let counts = self.leader.read_group().ok()?;
         let (enabled, running) = (counts.time_enabled()?, counts.time_running()?);
@@ -113,7 +113,7 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 const EVENT_COUNT: usize = 3;
-/// Each takes three descriptors.
+/// Each thread takes three descriptors.
 const COUNTED_THREADS_MAX: usize = 64;
 
 #[cfg(test)]
@@ -121,7 +121,7 @@ mod tests {
     use super::super::sampler::thread_cpu_ns;
     use super::*;
 
-    /// Events of the kernel stand in for those of the processor, which a virtual machine lacks.
+    /// Kernel events replace those of the processor, which a virtual machine lacks.
     const SOFTWARE: [events::Software; EVENT_COUNT] = [
         events::Software::TASK_CLOCK,
         events::Software::PAGE_FAULTS,
@@ -140,7 +140,7 @@ mod tests {
         let before = counters.read().unwrap();
         std::thread::spawn(|| while thread_cpu_ns() < BURNT_NS {}).join().unwrap();
         let after = counters.read().unwrap();
-        // The task clock, in ns, stands where cycles do; this thread only waits meanwhile.
+        // The task clock, in ns, is in the place of the cycles; meanwhile this thread only waits.
         assert!(after.cycles - before.cycles >= BURNT_NS, "{before:?} {after:?}");
     }
 

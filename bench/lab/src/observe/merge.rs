@@ -1,11 +1,11 @@
-//! What two hosts have seen of one run, put together.
+//! Combines the observations of one run on two hosts.
 
 use super::series::{Counted, Loopback, Moment, Series};
 use super::{Observation, sampler::TICK_NS};
 
 impl Observation {
-    /// What was seen on ping's host, and `pong` on pong's, which `link` of ping's leads to. Daemons of
-    /// one name bear their host's.
+    /// Combines the observation of ping's host with `pong` of pong's host; `link` is ping's
+    /// interface to it. Daemons of the same name get their host's name appended.
     pub(crate) fn and_on(
         self,
         pong: Observation,
@@ -46,8 +46,8 @@ impl Observation {
 }
 
 impl Series {
-    /// The moments of both hosts by tick: both samplers began within a fraction of one. Times are
-    /// those of this one's clock.
+    /// Combines the moments of both hosts tick by tick; both samplers began within a fraction of a
+    /// tick. Times stay on this series' clock.
     fn and_on(self, mut other: Series, one_machine: bool) -> Series {
         let mut this = self;
         let first = this.processes.len() as u32;
@@ -60,7 +60,8 @@ impl Series {
         } else {
             this.cpus += other.cpus;
         }
-        // The last, taken when the run was over, belong together whenever that was.
+        // The last moments of both belong together even at different ticks: they were taken after
+        // the run.
         let (last, other_last) = (this.moments.pop(), other.moments.pop());
         let mut theirs = other.moments.into_iter().peekable();
         let mut moments = Vec::with_capacity(this.moments.len() + 1);
@@ -106,7 +107,7 @@ impl Moment {
     }
 }
 
-/// What either has, or the two put together.
+/// The value that exists, or the combination of both.
 fn both<T>(one: Option<T>, two: Option<T>, sum: impl FnOnce(T, T) -> T) -> Option<T> {
     match (one, two) {
         (Some(one), Some(two)) => Some(sum(one, two)),

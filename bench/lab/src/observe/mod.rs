@@ -1,9 +1,9 @@
-//! What the machine and the processes of a run did while it lasted, seen from outside.
+//! Activity of the machine and of a run's processes during the run, observed from outside.
 //!
-//! Two snapshots of the processes are taken, before the start and when ping is done: the sums. CPU
-//! times are the scheduler's own (the CPU clock of a process, `schedstat` of a thread), in ns; the
-//! split into user and system time is the kernel's, sampled by its tick. In between a [`Sampler`] looks
-//! ten times a second: the course of things, and what the machine did in sum.
+//! Two snapshots of the processes give the sums: one before the start, one when ping is done. CPU
+//! times come from the scheduler (the CPU clock of a process, `schedstat` of a thread), in ns; the
+//! split into user and system time is sampled by the kernel's tick. Between the snapshots a
+//! [`Sampler`] reads values over time, ten times a second, and the sums of the machine.
 
 mod budget;
 mod counters;
@@ -31,7 +31,7 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Looks at `processes`, given by name and id. Those that are gone are left out.
+    /// Takes a snapshot of `processes`, given by name and id. Ended ones are left out.
     pub fn take(processes: &[(String, u32)]) -> Self {
         let seen = |(name, pid): &(String, u32)| {
             Some(((name.clone(), *pid), ProcessSnapshot::take(*pid)?))
@@ -40,10 +40,10 @@ impl Snapshot {
         Snapshot { at_ns: clock::monotonic_ns(), processes }
     }
 
-    /// What happened from `self` until `later`, while `series` was taken.
+    /// The changes from `self` to `later`; `series` was taken meanwhile.
     pub fn until(&self, later: &Snapshot, series: Series) -> Observation {
         let none = ProcessSnapshot::default();
-        // Of one that is gone there is none.
+        // An ended process has no memory.
         let memory = |pid: u32| Memory::of(pid).unwrap_or_default();
         let memory: Vec<Memory> = later.processes.keys().map(|(_, pid)| memory(*pid)).collect();
         let all = || later.processes.iter().zip(&memory);
@@ -77,27 +77,27 @@ pub struct Observation {
     pub wall_ns: u64,
     /// Ping, pong and daemons.
     pub processes: Vec<ProcessObservation>,
-    /// Shared segments that they have mapped, each counted once, at the end.
+    /// Bytes of shared segments that they have mapped, each counted once, at the end.
     pub shared_bytes: u64,
-    /// Whether ping and pong have a segment in common.
+    /// Whether ping and pong have mapped a common segment.
     pub ping_and_pong_share_memory: bool,
-    /// Bytes received on the loopback interface, of the whole machine; across hosts at both ends of
+    /// Bytes received on the loopback interface by the whole machine; across hosts, at both ends of
     /// the link instead.
     pub loopback_bytes: u64,
     pub loopback_packets: u64,
-    /// Across hosts: ping's interface to the link, whose traffic that is.
+    /// Across hosts: ping's interface to the link, to which `loopback_bytes` refers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<String>,
-    /// Time the hypervisor gave to others, in per cent of all CPUs.
+    /// Time that the hypervisor gave to others, in per cent of all CPUs.
     pub steal_percent: f64,
-    /// The same over time; kept in a file of its own, absent from runs that have none.
+    /// The same over time; stored in a file of its own, absent for runs without one.
     #[serde(skip)]
     pub series: Option<Series>,
 }
 
 impl Observation {
-    /// What a series has of the machine in sum: traffic of the network that ping is in, which need not
-    /// be the lab's, and stolen time.
+    /// The machine's sums in a series: stolen time, and traffic of ping's network, which need not
+    /// be the lab's.
     fn of_machine(series: Series) -> Self {
         let loopback = || series.moments.iter().filter_map(|moment| moment.loopback);
         let steal_ticks: u64 = series.moments.iter().filter_map(|moment| moment.steal_ticks).sum();
@@ -116,17 +116,17 @@ impl Observation {
 pub struct ProcessObservation {
     /// `ping`, `pong` or the daemon's name.
     pub name: String,
-    /// All threads, ended ones included.
+    /// CPU time of all threads, including ended ones.
     pub cpu_ns: u64,
-    /// Part of it in user mode, 0 to 1; absent with too few ticks to say.
+    /// The fraction in user mode, 0 to 1; absent if there were too few ticks to tell.
     pub user_share: Option<f64>,
     pub voluntary_switches: u64,
     pub involuntary_switches: u64,
-    /// Minor and major.
+    /// Minor and major page faults.
     pub page_faults: u64,
-    /// Resident at the end, without the sample file.
+    /// Resident memory at the end, without the sample file.
     pub rss_bytes: u64,
-    /// Proportional at the end, without the sample file.
+    /// Proportional memory at the end, without the sample file.
     pub pss_bytes: u64,
     /// Name and CPU of each thread.
     pub threads: Vec<(String, u64)>,
@@ -134,7 +134,7 @@ pub struct ProcessObservation {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CutRecord {
-    /// From then on: CLOCK_MONOTONIC of ping's host, in ns, the clock of the samples.
+    /// Time of the snapshot on CLOCK_MONOTONIC of ping's host, in ns, the clock of the samples.
     pub at_ns: u64,
     pub for_ns: u64,
 }

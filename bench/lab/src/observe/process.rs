@@ -19,7 +19,7 @@ pub(super) struct ProcessSnapshot {
 }
 
 impl ProcessSnapshot {
-    /// `None` if the process is gone.
+    /// A snapshot of a process; `None` if it has ended.
     pub(super) fn take(pid: u32) -> Option<Self> {
         let process = Process::new(i32::try_from(pid).ok()?).ok()?;
         let stat = process.stat().ok()?;
@@ -31,8 +31,8 @@ impl ProcessSnapshot {
             ..Self::default()
         };
         for task in process.tasks().ok()?.flatten() {
-            // A thread may end at any moment; it then counts for nothing. Without CONFIG_SCHED_INFO
-            // the kernel does not say what each thread used.
+            // A thread may end at any moment and is then not counted. Without CONFIG_SCHED_INFO the
+            // kernel has no CPU times of threads.
             if let (Ok(schedule), Ok(stat)) = (task.schedstat(), task.stat()) {
                 snapshot.threads.insert(task.tid, (stat.comm, schedule.sum_exec_runtime));
             }
@@ -67,12 +67,12 @@ impl ProcessSnapshot {
     }
 }
 
-/// CPU time of all threads of a process, ended ones included, in nanoseconds. The clock's id is made
-/// as clock_getcpuclockid(3) of glibc makes it.
+/// CPU time of all threads of a process, including ended ones, in nanoseconds. The id of the clock
+/// is made as in glibc's clock_getcpuclockid(3).
 pub(super) fn cpu_ns(pid: u32) -> Option<u64> {
     let clock = (!(pid as libc::clockid_t)) << 3 | CPUCLOCK_SCHED;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid timespec; an unknown clock is an error.
+    // SAFETY: `time` is a valid timespec; an unknown clock returns an error.
     let status = unsafe { libc::clock_gettime(clock, &mut time) };
     (status == 0).then(|| time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
@@ -80,18 +80,18 @@ pub(super) fn cpu_ns(pid: u32) -> Option<u64> {
 /// The memory of a process.
 #[derive(Default)]
 pub struct Memory {
-    /// Without the bench's own samples, as `pss_bytes`.
+    /// Resident bytes without the bench's own samples.
     pub rss_bytes: u64,
     pub pss_bytes: u64,
-    /// Resident and proportional bytes of the bench's own samples: the driver has touched every page
-    /// of them before it is ready.
+    /// Resident and proportional bytes of the bench's own samples. The driver touches all of their
+    /// pages before it is ready.
     pub samples: (u64, u64),
     /// Mapped bytes of shared segments (`/dev/shm`, memfd, System V), by device and inode.
     pub shared: BTreeMap<(u64, u64), u64>,
 }
 
 impl Memory {
-    /// `None` if the process is gone.
+    /// `None` if the process has ended.
     pub fn of(pid: u32) -> Option<Self> {
         let maps =
             Process::new(i32::try_from(pid).ok()?).and_then(|process| process.smaps()).ok()?;
@@ -132,11 +132,11 @@ fn is_sample_file(map: &MemoryMap) -> bool {
     matches!(&map.pathname, MMapPath::Path(path) if path.to_string_lossy().contains(SAMPLES_NAME))
 }
 
-/// Name of the memfd that holds the samples of a run.
+/// Name of the memfd with the samples of a run.
 pub const SAMPLES_NAME: &str = "myelin-bench-samples";
-/// The kernel's name for "by the scheduler's account".
+/// The kernel's number for a clock of the scheduler's CPU times.
 const CPUCLOCK_SCHED: libc::clockid_t = 2;
-/// Fewer ticks than this do not tell user from system time.
+/// With fewer ticks than this user and system time cannot be distinguished.
 const TICKS_MIN: u64 = 10;
 
 #[cfg(test)]
@@ -168,7 +168,7 @@ mod tests {
         let name = c"myelin-observe-test";
         let file = rustix::fs::memfd_create(name, rustix::fs::MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&file, 1 << 20).unwrap();
-        // SAFETY: a fresh mapping of a file nobody else has; unmapped below.
+        // SAFETY: a fresh mapping of a file that nobody else has; unmapped below.
         let map = unsafe {
             use rustix::mm::{MapFlags, ProtFlags, mmap};
             let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -177,7 +177,7 @@ mod tests {
         let memory = Memory::of(std::process::id()).unwrap();
         assert!(memory.shared.values().any(|bytes| *bytes == 1 << 20));
         assert!(memory.rss_bytes >= memory.pss_bytes && memory.pss_bytes > 0);
-        // SAFETY: mapped above with this size, not used any more.
+        // SAFETY: mapped above with this size; not used from here on.
         unsafe { rustix::mm::munmap(map, 1 << 20).unwrap() };
     }
 }

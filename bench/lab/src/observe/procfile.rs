@@ -1,23 +1,23 @@
-//! Files of `/proc` that are kept open and read again and again, into memory that is there already.
+//! Files of `/proc` that stay open and are read repeatedly into existing memory.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
-/// Room for what is read of one file: a page of text, and more than any of these needs. The kernel
-/// composes the text anew at each reading from the beginning.
+/// Buffer for one file: a page of text, which is more than any of these needs. The kernel composes
+/// the text anew for each reading from the beginning.
 pub(super) type Page = [u8; 4096];
 
-/// An open file of `/proc`. It belongs to the task it was opened for: once that is gone it yields
-/// nothing, also if another takes its number.
+/// An open file of `/proc`. It belongs to the task for which it was opened: after that task has
+/// ended it cannot be read, even if another task gets the same id.
 pub(super) struct ProcFile(File);
 
 impl ProcFile {
-    /// `None` if there is no such file, no right to read it, or no room for another open file.
+    /// `None` if the file does not exist or must not be read, or if too many files are open.
     pub(super) fn open(path: &str) -> Option<Self> {
         File::open(path).ok().map(ProcFile)
     }
 
-    /// The text as it is now, up to a page; `None` once the task is gone.
+    /// The current text, up to a page; `None` after the task has ended.
     pub(super) fn read<'a>(&self, page: &'a mut Page) -> Option<&'a [u8]> {
         let length = self.0.read_at(page, 0).ok().filter(|length| *length > 0)?;
         Some(&page[..length])
@@ -34,12 +34,12 @@ pub(super) fn numbers<const N: usize>(text: &[u8]) -> Option<[u64; N]> {
     Some(found)
 }
 
-/// The first number in the line that begins with `key`, blanks before it aside.
+/// The first number in the line that begins with `key`, after leading blanks.
 pub(super) fn value(text: &[u8], key: &[u8]) -> Option<u64> {
     number_at(rest_of_line(text, key)?)
 }
 
-/// What follows `key` in the line that begins with it, without blanks and colons in front.
+/// The rest of the line that begins with `key`, without leading blanks and colons.
 pub(super) fn rest_of_line<'a>(text: &'a [u8], key: &[u8]) -> Option<&'a [u8]> {
     let mut lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_start);
     let rest = lines.find_map(|line| line.strip_prefix(key))?;

@@ -1,9 +1,9 @@
-//! The thread of the lab that observes a run: wakes up ten times a second, looks, sleeps.
+//! The lab's thread that observes a run: it wakes up ten times a second, reads, and sleeps.
 //!
-//! It runs under SCHED_IDLE, so whoever is observed takes the CPU from it at once when he wakes up;
-//! and it stays off the CPUs that real-time threads are pinned to, if there are others. What it costs
-//! is its own CPU time, which it measures around each costly reading and over all, and keeps below
-//! [`COST_PERCENT_MAX`].
+//! The thread runs under SCHED_IDLE, so an observed process takes the CPU from it as soon as it
+//! wakes up. It also avoids CPUs to which real-time threads are pinned, if there are others. Its
+//! cost is its own CPU time. It measures that around each expensive reading and in total, and keeps
+//! it below [`COST_PERCENT_MAX`].
 
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -17,15 +17,15 @@ use super::procfile::{Page, ProcFile, numbers, rest_of_line};
 use super::series::{Loopback, Moment, ObservedProcess, Series};
 use super::watched::Watched;
 
-/// A run under observation. Dropped without [`Sampler::stop`], it ends by itself.
+/// A run under observation. If dropped without [`Sampler::stop`], it ends by itself.
 pub struct Sampler {
     stop: Sender<()>,
     thread: Option<JoinHandle<Observer>>,
 }
 
 impl Sampler {
-    /// Begins to observe `processes`, given by name and id, and a network interface. When it returns,
-    /// the first reading has been done: what follows counts.
+    /// Begins to observe `processes`, given by name and id, and a network interface. The first
+    /// reading is complete when it returns; counts start from there.
     pub fn start(processes: Vec<(String, u32)>, interface: &str) -> Self {
         let interface = format!("{interface}:");
         let (stop, stopped) = mpsc::channel();
@@ -37,22 +37,22 @@ impl Sampler {
             observer
         };
         let thread = std::thread::Builder::new().name("observer".into()).spawn(observe).ok();
-        // Fails at once if there is no thread.
+        // Fails at once if the thread could not be started.
         let _ = beginning.recv();
         Sampler { stop, thread }
     }
 
-    /// Looks a last time at everything, and yields what was seen. Without moments if there is no
-    /// memory for a thread.
+    /// Reads everything a last time, and returns all observations. Without memory for a thread
+    /// there are no moments.
     pub fn stop(self) -> Series {
         drop(self.stop);
-        // The last look is the caller's: nobody waits for a thread that comes last.
+        // The caller makes the last reading, so that it need not wait for an idle-class thread.
         let observer = self.thread.and_then(|thread| thread.join().ok());
         observer.map(Observer::end).unwrap_or_default()
     }
 }
 
-/// What is costly to read, and read as often as the budget allows.
+/// The expensive readings, made as often as the budget allows.
 #[derive(Clone, Copy)]
 enum What {
     Memory(usize),
@@ -64,27 +64,27 @@ enum What {
 
 struct Costly {
     what: What,
-    /// Of the last reading.
+    /// Cost of the last reading.
     cost_ns: u64,
-    /// When that was, in ticks.
+    /// Tick of the last reading.
     tick: u64,
 }
 
 struct Observer {
     page: Page,
     processes: Vec<Watched>,
-    /// How many more threads there is room for.
+    /// How many more threads can be observed.
     room: usize,
     costly: Vec<Costly>,
     loopback: Option<ProcFile>,
-    /// As the file has it: the name and a colon.
+    /// The start of its line in the file: the name and a colon.
     interface: String,
     last_loopback: [u64; 2],
     stat: Option<ProcFile>,
     last_steal: u64,
-    /// CPU time of the observing thread when it began to watch.
+    /// CPU time of the observing thread when it began.
     cpu_begin_ns: u64,
-    /// Of the last look at all that is read at every tick.
+    /// Cost of the last reading of all values that are read at every tick.
     base_cost_ns: u64,
     series: Series,
 }
@@ -115,7 +115,7 @@ impl Observer {
             page,
             room,
             costly,
-            // Of the network namespace that ping is in, which need not be the lab's.
+            // The network namespace of ping, which need not be the lab's.
             loopback: ping.and_then(|(_, pid)| ProcFile::open(&format!("/proc/{pid}/net/dev"))),
             interface,
             last_loopback: [0; 2],
@@ -132,7 +132,7 @@ impl Observer {
             },
             processes: watched,
         };
-        // Sets what later readings are compared with, and tells what they cost.
+        // Sets the base for later readings, and measures their costs.
         let mut first = Moment::default();
         for index in 0..this.costly.len() {
             this.read_costly(index, 0, &mut first);
@@ -143,10 +143,10 @@ impl Observer {
         this
     }
 
-    /// Until it is told to stop, or nobody is left to tell it.
+    /// Observes until it is stopped or the receiver is gone.
     fn watch(&mut self, stopped: &Receiver<()>) {
         let mut tick = 1;
-        // Until the last look: the wake-up by which the run's end is told comes behind it.
+        // Up to the last reading: waking up for the end of the run comes later.
         let mut spent_ns = 0;
         loop {
             let due_ns = self.series.begin_ns + tick * TICK_NS;
@@ -158,7 +158,7 @@ impl Observer {
             }
             self.look(tick);
             spent_ns = self.spent_ns();
-            // What was missed is not made up for.
+            // Missed ticks are not made up for.
             let passed = (clock::monotonic_ns() - self.series.begin_ns) / TICK_NS;
             tick = passed.max(tick) + 1;
         }
@@ -170,7 +170,7 @@ impl Observer {
         }
     }
 
-    /// The last look, which is not part of the run any more, nor of its cost.
+    /// The last reading, which is neither part of the run nor of its cost.
     fn end(mut self) -> Series {
         self.read(0, true);
         for (seen, process) in self.series.processes.iter_mut().zip(&mut self.processes) {
@@ -212,7 +212,7 @@ impl Observer {
                 let watched = &mut self.processes[process];
                 let seen =
                     moment.processes.iter_mut().find(|seen| seen.process as usize == process);
-                // Of the first reading, before all moments, nothing is kept.
+                // The first reading is before all moments and is not stored.
                 let mut unseen = Default::default();
                 let seen = seen.unwrap_or(&mut unseen);
                 match what {
@@ -248,7 +248,7 @@ impl Observer {
     }
 }
 
-/// What may be spent until a tick.
+/// Budget up to a tick.
 fn limit_ns(tick: u64) -> u64 {
     tick * (TICK_NS as f64 * COST_PERCENT_MAX / 100.0) as u64
 }
@@ -259,27 +259,27 @@ pub(crate) fn thread_cpu_ns() -> u64 {
 }
 
 fn cpus() -> u32 {
-    // SAFETY: a call without pointers.
+    // SAFETY: the call takes no pointers.
     let online = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) };
     u32::try_from(online).unwrap_or(1).max(1)
 }
 
-/// Has this thread run only where nobody else wants to. There is no way back without privileges.
+/// Lowers this thread's priority so that it runs only on idle CPUs. Undoing that needs privileges.
 pub(crate) fn come_last() {
     let parameter = libc::sched_param { sched_priority: 0 };
     // SAFETY: the parameter is valid for the call. If it fails, the thread stays an ordinary one.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_IDLE, &parameter) };
 }
 
-/// Leaves the CPUs alone to which one of `threads` is pinned under SCHED_FIFO, unless no other is
-/// left.
+/// Moves this thread away from CPUs to which one of `threads` is pinned under SCHED_FIFO, unless no
+/// other CPU is left.
 pub(crate) fn stay_off_real_time_cpus(threads: impl Iterator<Item = u32>) {
     let Ok(mut own) = rustix::thread::sched_getaffinity(None) else {
         return;
     };
     for tid in threads {
         let task = i32::try_from(tid).ok().and_then(Pid::from_raw);
-        // SAFETY: a call without pointers; an unknown thread is an error.
+        // SAFETY: the call takes no pointers; an unknown thread returns an error.
         let policy = unsafe { libc::sched_getscheduler(tid as libc::pid_t) };
         if policy & !libc::SCHED_RESET_ON_FORK != libc::SCHED_FIFO || task.is_none() {
             continue;
@@ -296,15 +296,15 @@ pub(crate) fn stay_off_real_time_cpus(threads: impl Iterator<Item = u32>) {
 }
 
 pub const TICK_NS: u64 = 100_000_000;
-/// What observing may cost, in per cent of a core. With the live view (`progress::viewer`) it stays
-/// below 0.5, also where a reading of a short run turns out costlier than the one before.
+/// CPU budget of observing, in per cent of a core. Together with the live view (`progress::viewer`)
+/// it stays below 0.5, even if a reading in a short run costs more than the one before.
 pub const COST_PERCENT_MAX: f64 = 0.32;
-/// What a tick is planned to cost: less than the most, as costs vary.
+/// Planned cost of a tick: below the limit, as costs vary.
 const AIM_NS: u64 = TICK_NS / 10_000 * 28;
-/// Of a wake-up, until the first reading and after the last.
+/// Cost of a wake-up, up to the first reading and after the last.
 const WAKE_COST_NS: u64 = 10_000;
 const TICKS_PER_RESCAN: u64 = 10;
-/// Each thread takes two descriptors, of the 1024 that a process has as a rule.
+/// Each thread takes two descriptors, and a process usually has 1024.
 const THREADS_MAX: usize = 200;
 
 #[cfg(test)]

@@ -1,43 +1,43 @@
-//! What a run did over time: the types that are stored, and nothing else.
+//! Observations of a run over time: only the stored types.
 //!
-//! Counts are those since the reading before, not since the beginning. What is costly to read is not
-//! read at every moment (see `budget`): it is absent then, and the next reading covers the whole
-//! time since the last.
+//! Counts are relative to the previous reading, not to the beginning. An expensive value is not
+//! read at every moment (see `budget`). It is then absent, and the next reading covers the whole
+//! time since the last one.
 
 use serde::{Deserialize, Serialize};
 
 /// The moments of one run, ten a second.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Series {
-    /// When the first reading was done, which no moment shows: CLOCK_MONOTONIC, in ns, the clock of
+    /// Time of the first reading, which belongs to no moment: CLOCK_MONOTONIC, in ns, the clock of
     /// the samples.
     pub begin_ns: u64,
-    /// The observed, in the order of [`ProcessMoment::process`].
+    /// The observed processes, in the order of [`ProcessMoment::process`].
     pub processes: Vec<ObservedProcess>,
     pub cpus: u32,
     /// Unit of [`Moment::steal_ticks`].
     pub ticks_per_s: u64,
-    /// In order of time. The last was taken after the run had ended and has everything that can be
-    /// read.
+    /// In order of time. The last one was taken after the run had ended and has all readable
+    /// values.
     pub moments: Vec<Moment>,
-    /// CPU time that observing took, from `begin_ns` until the run had ended; 100 is one core.
+    /// CPU time of observing, from `begin_ns` to the end of the run; 100 is one core.
     pub cost_percent: f64,
-    /// What [`ProcessMoment::hardware`] counts; absent where nothing could be counted.
+    /// What [`ProcessMoment::hardware`] counts; absent if nothing could be counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub counted: Option<Counted>,
-    /// Threads beyond the room there is for them; their CPU is in the sum of their process alone.
+    /// Threads beyond the limit; only the sum of their process includes their CPU time.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub threads_left_out: u32,
 }
 
 impl Series {
-    /// From the beginning until the last moment, in seconds.
+    /// Seconds from the beginning to the last moment.
     pub fn duration_s(&self) -> f64 {
         self.moments.last().map_or(0.0, |last| last.at_ns as f64 * 1e-9)
     }
 
-    /// Whether time goes on from moment to moment and every process is one of the series. One that
-    /// was stored may be damaged.
+    /// Whether time increases from moment to moment and every process belongs to the series. A
+    /// stored series may be damaged.
     pub fn is_sound(&self) -> bool {
         let known = |seen: &ProcessMoment| (seen.process as usize) < self.processes.len();
         self.moments.is_sorted_by_key(|moment| moment.at_ns)
@@ -53,31 +53,30 @@ fn is_zero(count: &u32) -> bool {
 pub struct ObservedProcess {
     /// `ping`, `pong` or the daemon's name.
     pub name: String,
-    /// Names of its threads, those that came and went included, in the order of
-    /// [`ThreadMoment::thread`].
+    /// Names of its threads, including short-lived ones, in the order of [`ThreadMoment::thread`].
     pub threads: Vec<String>,
 }
 
-/// In which mode of the processor the hardware counts.
+/// The processor modes in which hardware events are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Counted {
     UserAndKernel,
-    /// Without the kernel, for want of the right to (`kernel.perf_event_paranoid`).
+    /// Only user mode, without permission for more (`kernel.perf_event_paranoid`).
     User,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Moment {
-    /// Since [`Series::begin_ns`].
+    /// Time since [`Series::begin_ns`].
     pub at_ns: u64,
-    /// Those that were alive.
+    /// The live processes.
     pub processes: Vec<ProcessMoment>,
-    /// What the loopback interface of ping's network has received, or both ends of the link across
-    /// hosts; absent where not read.
+    /// Bytes and packets received on the loopback interface of ping's network, or at both ends of
+    /// the link across hosts; absent if not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loopback: Option<Loopback>,
-    /// Time the hypervisor gave to others, summed over CPUs; absent where not read.
+    /// Time that the hypervisor gave to others, summed over CPUs; absent if not read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steal_ticks: Option<u64>,
 }
@@ -93,20 +92,20 @@ pub struct Loopback {
 pub struct ProcessMoment {
     /// Index in [`Series::processes`].
     pub process: u32,
-    /// All threads, ended ones included.
+    /// CPU time of all threads, including ended ones.
     pub cpu_ns: u64,
-    /// The threads that ran or waited.
+    /// The threads that ran or waited for a CPU.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<ThreadMoment>,
     /// Page faults, minor and major.
     pub faults: u64,
-    /// Resident now, without the bench's own samples.
+    /// Resident memory, without the bench's own samples.
     pub rss_bytes: u64,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory: Option<ProportionalMemory>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switches: Option<Switches>,
-    /// Absent where not read, and where there is nothing to read.
+    /// Absent if not read, or if nothing can be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hardware: Option<Hardware>,
 }
@@ -118,9 +117,9 @@ pub struct ThreadMoment {
     /// Index in [`ObservedProcess::threads`].
     pub thread: u32,
     pub cpu_ns: u64,
-    /// Could have run, and waited in a run queue for a CPU.
+    /// Time in a run queue, waiting for a CPU.
     pub wait_ns: u64,
-    /// How often it was given a CPU: context switches of either kind.
+    /// How often it got a CPU: context switches of either kind.
     pub slices: u64,
 }
 
@@ -136,33 +135,34 @@ impl From<ThreadMoment> for (u32, u64, u64, u64) {
     }
 }
 
-/// Memory now, shared pages divided among those that map them, without the bench's own samples.
+/// Memory at this moment, without the bench's own samples; shared pages are divided among the
+/// processes that map them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProportionalMemory {
     pub pss_bytes: u64,
-    /// Pages of shared memory in it (`/dev/shm`, memfd, System V); absent before Linux 5.3.
+    /// Bytes of shared memory in it (`/dev/shm`, memfd, System V); absent before Linux 5.3.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared_bytes: Option<u64>,
 }
 
-/// Context switches and migrations of all living threads.
+/// Context switches and migrations of all live threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Switches {
     pub voluntary: u64,
     pub involuntary: u64,
-    /// Went on on another CPU; absent where the kernel does not say.
+    /// Continued on another CPU; absent if the kernel does not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub migrations: Option<u64>,
 }
 
-/// Counts of the processor, of all threads.
+/// Counts of the processor, for all threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hardware {
     pub cycles: u64,
-    /// Retired; absent where the processor does not count it.
+    /// Retired instructions; absent if the processor does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub instructions: Option<u64>,
-    /// Of the last level, as a rule; absent where the processor does not count it.
+    /// Usually of the last level; absent if the processor does not count them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_misses: Option<u64>,
 }

@@ -1,5 +1,5 @@
-//! One process that is observed: what is cheap to read of it, and what is costly; and its threads, by
-//! their accounts with the scheduler.
+//! One observed process: its cheap and its expensive values, and its threads with their scheduler
+//! accounts.
 
 use procfs::FromRead as _;
 use procfs::process::Stat;
@@ -9,7 +9,7 @@ use super::process::{Memory, cpu_ns};
 use super::procfile::{Page, ProcFile, numbers, value};
 use super::series::{Counted, Hardware, ProcessMoment, ProportionalMemory, Switches, ThreadMoment};
 
-/// A process, with what was read of it last.
+/// A process, with its last readings.
 pub(super) struct Watched {
     pid: u32,
     /// Index in [`super::series::Series::processes`].
@@ -18,10 +18,10 @@ pub(super) struct Watched {
     rollup: Option<ProcFile>,
     counters: Option<Counters>,
     threads: Vec<Thread>,
-    /// Of all threads that were seen, by [`super::series::ThreadMoment::thread`].
+    /// Names of all threads seen, by [`super::series::ThreadMoment::thread`].
     names: Vec<String>,
     threads_at_scan: i64,
-    /// Resident and proportional bytes of the bench's own samples: all there from the beginning.
+    /// Resident and proportional bytes of the bench's own samples, which are constant.
     samples: (u64, u64),
     page_bytes: u64,
     last_cpu_ns: u64,
@@ -31,8 +31,8 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Opens everything and takes note of where all counts stand. `room` is for how many threads
-    /// there is room, and what is left of it after.
+    /// Opens all files and reads the initial counts. `room` is the number of threads that can be
+    /// observed; it is reduced by those of this process.
     pub(super) fn begin(pid: u32, index: u32, room: &mut usize, page: &mut Page) -> Self {
         let mut this = Watched {
             pid,
@@ -60,8 +60,8 @@ impl Watched {
         this
     }
 
-    /// What can be read at every moment; `None` once it has ended. `rescan` looks for new threads in
-    /// any case, not only if their number has changed.
+    /// The values that are read at every moment; `None` after the process has ended. `rescan`
+    /// searches for new threads even if their number has not changed.
     pub(super) fn read(
         &mut self,
         page: &mut Page,
@@ -69,7 +69,7 @@ impl Watched {
         rescan: bool,
     ) -> Option<ProcessMoment> {
         let stat = self.stat.as_ref().and_then(|file| Stat::from_read(file.read(page)?).ok());
-        // One that has ended may still have to be waited for.
+        // An ended process may be a zombie until it is waited for.
         let Some(stat) = stat.filter(|stat| !matches!(stat.state, 'Z' | 'X')) else {
             self.end(room);
             return None;
@@ -103,14 +103,14 @@ impl Watched {
         Some(moment)
     }
 
-    /// Costly: a walk through all page tables, under the read lock of the memory map.
+    /// Expensive: walks all page tables, under the read lock of the memory map.
     pub(super) fn memory(&self, page: &mut Page) -> Option<ProportionalMemory> {
         let text = self.rollup.as_ref()?.read(page)?;
         let bytes = |key: &[u8]| Some((value(text, key)? * 1024).saturating_sub(self.samples.1));
         Some(ProportionalMemory { pss_bytes: bytes(b"Pss:")?, shared_bytes: bytes(b"Pss_Shmem:") })
     }
 
-    /// Costly: the kernel composes a page of text for each thread.
+    /// Expensive: the kernel composes a page of text for each thread.
     pub(super) fn switches(&mut self, page: &mut Page) -> Option<Switches> {
         let mut sum = None;
         for thread in &mut self.threads {
@@ -119,7 +119,7 @@ impl Watched {
         sum
     }
 
-    /// Costly: interrupts each CPU that runs one of the threads.
+    /// Expensive: interrupts each CPU that runs one of the threads.
     pub(super) fn hardware(&mut self) -> Option<Hardware> {
         let now = self.counters.as_mut()?.read()?;
         let last = std::mem::replace(&mut self.last_hardware, now);
@@ -141,7 +141,7 @@ impl Watched {
         self.stat.is_none()
     }
 
-    /// Threads there was no room for.
+    /// Number of threads beyond the limit.
     pub(super) fn left_out(&self) -> u32 {
         self.left_out
     }
@@ -150,7 +150,8 @@ impl Watched {
         self.threads.iter().map(|thread| thread.tid)
     }
 
-    /// The names of all threads seen. Many name themselves after they were first seen.
+    /// The names of all threads seen. Read late, since many threads set their name after their
+    /// start.
     pub(super) fn take_names(&mut self) -> Vec<String> {
         for thread in &self.threads {
             if let Some(name) = name_of(self.pid, thread.tid) {
@@ -167,7 +168,7 @@ impl Watched {
         self.rollup = None;
     }
 
-    /// Opens the files of threads that are new. Those that have ended are noticed when they are read.
+    /// Opens the files of new threads. Ended threads are noticed when they are read.
     fn scan(&mut self, room: &mut usize) {
         let entries = std::fs::read_dir(format!("/proc/{}/task", self.pid));
         self.threads_at_scan = 0;
@@ -199,21 +200,22 @@ fn name_of(pid: u32, tid: u32) -> Option<String> {
     Some(String::from_utf8_lossy(&name).trim_end().to_owned())
 }
 
-/// A thread, with what was read of it last.
+/// A thread, with its last readings.
 struct Thread {
     tid: u32,
     /// Index in [`super::series::ObservedProcess::threads`].
     index: u32,
-    /// Nanoseconds run, nanoseconds waited in a run queue, times it was given a CPU.
+    /// Nanoseconds run, nanoseconds waited in a run queue, number of times it got a CPU.
     schedstat: ProcFile,
     last: [u64; 3],
-    /// `sched`, or, of kernels before 6.15 without CONFIG_SCHED_DEBUG, `status`.
+    /// `sched`; on kernels before 6.15 without CONFIG_SCHED_DEBUG, `status`.
     switches: Option<ProcFile>,
     last_switches: Switches,
 }
 
 impl Thread {
-    /// Counts from the thread's birth. `None` if it is gone, or no more files can be opened.
+    /// Its counts start at the thread's birth. `None` if it has ended, or if too many files are
+    /// open.
     fn open(pid: u32, tid: u32, index: u32) -> Option<Self> {
         let open = |name| ProcFile::open(&format!("/proc/{pid}/task/{tid}/{name}"));
         Some(Thread {
@@ -226,7 +228,7 @@ impl Thread {
         })
     }
 
-    /// What happened since the last time; `None` once it has ended.
+    /// Changes since the last reading; `None` after it has ended.
     fn read(&mut self, page: &mut Page) -> Option<ThreadMoment> {
         let now: [u64; 3] = numbers(self.schedstat.read(page)?)?;
         let [cpu_ns, wait_ns, slices] = [0, 1, 2].map(|at| now[at].saturating_sub(self.last[at]));
@@ -234,7 +236,7 @@ impl Thread {
         Some(ThreadMoment { thread: self.index, cpu_ns, wait_ns, slices })
     }
 
-    /// Adds to `sum` what happened since the last time. Nothing once it has ended.
+    /// Adds the changes since the last reading to `sum`; nothing after it has ended.
     fn add_switches(&mut self, page: &mut Page, sum: &mut Option<Switches>) {
         let text = self.switches.as_ref().and_then(|file| file.read(page));
         let Some(now) = text.and_then(switches_of) else { return };
@@ -252,7 +254,8 @@ impl Thread {
     }
 }
 
-/// Of the text of `sched` or `status`, which name them differently; the first alone has migrations.
+/// The counts in the text of `sched` or `status`, which have different names for them; only `sched`
+/// has migrations.
 fn switches_of(text: &[u8]) -> Option<Switches> {
     let either = |names: [&str; 2]| names.iter().find_map(|name| value(text, name.as_bytes()));
     Some(Switches {
@@ -262,8 +265,8 @@ fn switches_of(text: &[u8]) -> Option<Switches> {
     })
 }
 
-/// Threads of a process that a series tells apart: one that begins a thread for each message would
-/// fill the memory with their names.
+/// Limit of a process's named threads in a series: a process that starts a thread for each message
+/// would fill the memory with names.
 const NAMES_MAX: usize = 4096;
 
 #[cfg(test)]

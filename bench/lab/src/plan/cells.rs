@@ -14,9 +14,9 @@ pub struct CellPlan {
     pub scenario: usize,
     /// Name of the system.
     pub system: String,
-    /// What is done for latency.
+    /// The preparation for low latency.
     pub tuning: Tuning,
-    /// Where the processes live.
+    /// Where the processes run.
     pub topology: Topology,
     /// Bytes of payload.
     pub payload_bytes: u64,
@@ -25,38 +25,39 @@ pub struct CellPlan {
     /// Subscribers of the topic that ping publishes to; 1 for round trips.
     #[serde(default = "one")]
     pub subscribers: u32,
-    /// Of images; `payload_bytes` is its size.
+    /// Size of the image; `payload_bytes` is its number of bytes. Only for images.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub frame: Option<Frame>,
-    /// Of streams and images: the schedule, if the scenario names any.
+    /// The schedule of a stream or of images, if the scenario names one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arrivals: Option<ArrivalsCase>,
-    /// Of streams: publishers of each topic, each a process.
+    /// Publishers of each topic, one process each. Only for streams.
     #[serde(default = "one")]
     pub publishers: u32,
-    /// Of streams and start-ups: topics that messages go to in turn.
+    /// Topics that messages are sent to in turn. Only for streams and start-ups.
     #[serde(default = "one")]
     pub topics: u32,
-    /// Of what goes one way: what the system gives, of what the scenario asks.
+    /// The reliability that the system offers for the request of the scenario. Only for one-way
+    /// workloads.
     #[serde(default)]
     pub reliability: Reliability,
-    /// Of streams: the name of the module that sends so, if the scenario names any.
+    /// The name of the module that sends this stream, if the scenario names modules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
 }
 
 impl CellPlan {
-    /// System, tuning and parameter point, for messages.
+    /// System, tuning and parameter point, as messages show them.
     pub fn title(&self) -> String {
         format!("{} {} {}", self.system, self.tuning.name(), self.point())
     }
 
-    /// For names of files, with that of its scenario: `quick-os.futex-default-64B`.
+    /// The cell's name in file names, with the name of its scenario: `quick-os.futex-default-64B`.
     pub fn name(&self, scenario: &str) -> String {
         format!("{scenario}-{}-{}-{}", self.system, self.tuning.name(), self.point())
     }
 
-    /// What sets the cell apart within its scenario, for messages and names of folders.
+    /// The values that set the cell apart within its scenario, for messages and folder names.
     pub fn point(&self) -> String {
         let mut parts = vec![match self.frame {
             Some(frame) => frame_name(frame),
@@ -75,12 +76,12 @@ impl CellPlan {
     }
 }
 
-/// What a count is that goes without saying.
+/// Default of a count that a file leaves out.
 pub(crate) fn one() -> u32 {
     1
 }
 
-/// Every combination of what the scenario names, but for what the system does not offer.
+/// Every combination of the scenario's values, except those that the system does not offer.
 pub(super) fn cells_of(scenario: &Scenario, index: usize, system: &System) -> Vec<CellPlan> {
     let workload = &scenario.workload;
     let is_across = scenario.plan.is_across_hosts();
@@ -111,12 +112,12 @@ pub(super) fn cells_of(scenario: &Scenario, index: usize, system: &System) -> Ve
             }
         }
     }
-    // What a system does not offer is left out, and `leave_out_unsupported` has said so.
+    // `leave_out_unsupported` has already reported the combinations that are dropped here.
     cells.retain(|cell| !workload.kind.is_one_way() || offers(system, cell));
     cells
 }
 
-/// What is sent: each size, by its index, at each rate, or what modules send.
+/// The payloads and rates: each size, by its index, at each rate; or those of the modules.
 fn sends(workload: &Workload) -> Vec<(usize, Option<f64>)> {
     if !workload.modules.is_empty() {
         return workload.rate_hz.iter().copied().enumerate().collect();
@@ -125,7 +126,7 @@ fn sends(workload: &Workload) -> Vec<(usize, Option<f64>)> {
     sizes.flat_map(|size| workload.rate_hz.iter().map(move |rate_hz| (size, *rate_hz))).collect()
 }
 
-/// Publishers, subscribers, topics.
+/// All combinations of numbers of publishers, subscribers and topics.
 fn ends(workload: &Workload) -> impl Iterator<Item = [u32; 3]> {
     workload.publishers.iter().flat_map(move |&publishers| {
         workload.subscribers.iter().flat_map(move |&subscribers| {
@@ -134,14 +135,14 @@ fn ends(workload: &Workload) -> impl Iterator<Item = [u32; 3]> {
     })
 }
 
-/// The reliability that `system` gives where the scenario asks for one.
+/// The reliability that `system` offers for the request of the scenario.
 pub(super) fn given(workload: &Workload, system: &System) -> Reliability {
     let asked = workload.reliability;
     let offered = &system.streams.reliability;
     if offered.contains(&asked) { asked } else { offered.first().copied().unwrap_or(asked) }
 }
 
-/// Whether `system` can have as many ends as `cell` asks for.
+/// Whether `system` supports the numbers of publishers, subscribers and topics of `cell`.
 fn offers(system: &System, cell: &CellPlan) -> bool {
     let within = |asked: u32, most: u32| most == 0 || asked <= most;
     let streams = &system.streams;

@@ -1,5 +1,5 @@
-//! What only the drivers can find wrong with a scenario, and what their systems cannot do of what it
-//! asks: the report says so.
+//! Checks of a scenario that need its drivers: mistakes that only they can see, and requests that
+//! their systems do not support. The report names the latter.
 
 use std::collections::BTreeMap;
 
@@ -12,8 +12,8 @@ use crate::input_error::InputError;
 use crate::registry::SystemDriver;
 use crate::scenario::Scenario;
 
-/// Finds the mistakes in a scenario that only its drivers can see: payloads a system cannot carry,
-/// options it does not know.
+/// Finds mistakes in a scenario that only its drivers can see: payloads that a system cannot carry,
+/// unknown options.
 pub fn check(scenario: &Scenario, entries: &[SystemDriver]) -> Result<(), InputError> {
     for driver in scenario.options.keys() {
         if !entries.iter().any(|entry| entry.driver() == driver) {
@@ -65,8 +65,9 @@ fn check_options(scenario: &Scenario, entry: &SystemDriver, size: u64) -> Result
     Err(scenario.source.error(place, format!("{}: {message}", entry.system.name)).remedy(remedy))
 }
 
-/// Takes out of `entries` the systems that cannot run the scenario's workload, or live otherwise
-/// than it wants; which, and why, for the report. Systems that are missing stay, to be listed.
+/// Removes the systems from `entries` that cannot run the scenario's workload or topology. Returns
+/// one line for the report for each system removed, with the reason. Missing systems stay, so that
+/// they are listed.
 pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<SystemDriver>) -> Vec<String> {
     let kind = scenario.workload.kind;
     let topologies = &scenario.plan.topology;
@@ -89,7 +90,7 @@ pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<SystemDriver
     able.into_iter().chain(placed).chain(limited).collect()
 }
 
-/// What systems that stay cannot do of what the scenario asks of streams.
+/// One line for each request about streams that a remaining system does not support.
 fn limits_remarks(scenario: &Scenario, entries: &[SystemDriver]) -> Vec<String> {
     let workload = &scenario.workload;
     if !workload.kind.is_one_way() {
@@ -123,7 +124,8 @@ fn limits_remarks(scenario: &Scenario, entries: &[SystemDriver]) -> Vec<String> 
     remarks.into_iter().map(say).collect()
 }
 
-/// `a.x, b.y left out of `scenario``, of those present that are not to stay.
+/// Removes the present systems that `stays` refuses; returns the line
+/// `a.x, b.y left out of `scenario`` for them.
 fn leave_out(
     scenario: &Scenario,
     entries: &mut Vec<SystemDriver>,

@@ -1,8 +1,8 @@
-//! Further blocks, beyond the plan: which cells are repeated again, in which order.
+//! Blocks beyond the plan: which cells are repeated again, in which order.
 //!
-//! The plan is written once, at the start. What comes after it follows from the plan and the runs
-//! made so far alone, so a session that was cut off anywhere, in the middle of a block too, goes on
-//! with the run that would have come next.
+//! The plan is written once, at the start. The further blocks follow only from the plan and the
+//! runs made so far. So an interrupted session continues with the run that would have come next,
+//! even in the middle of a block.
 
 use rand::seq::SliceRandom;
 use rand::{SeedableRng, rngs::StdRng};
@@ -10,9 +10,10 @@ use rand::{SeedableRng, rngs::StdRng};
 use super::{Plan, RunPlan};
 
 impl Plan {
-    /// What is left of the block in progress, or the next block: a run of every cell whose interval
-    /// is wider than its scenario asks and that has not had its limit of runs. Empty if there is no
-    /// such cell. `made` are the runs so far, failed ones included, and all of the plan's.
+    /// The rest of the block in progress, or the next block. A block has one run of every cell
+    /// whose interval is wider than its scenario asks for and that has not reached its limit of
+    /// runs; it is empty if there is no such cell. `made` are the runs so far: all of the plan's,
+    /// and failed ones too.
     pub fn further(&self, made: &[RunPlan], is_narrow: impl Fn(usize) -> bool) -> Vec<RunPlan> {
         let mut runs = vec![0; self.cells.len()];
         for run in made {
@@ -22,7 +23,7 @@ impl Plan {
             let precision = self.scenarios[self.cells[*cell].scenario].plan.precision;
             precision.is_some_and(|asked| runs[*cell] < asked.runs_max) && !is_narrow(*cell)
         };
-        // How many further blocks a cell has been in.
+        // How many further blocks have included the cell.
         let blocks = |cell: usize| {
             let least = self.scenarios[self.cells[cell].scenario].plan.runs;
             u32::saturating_sub(runs[cell], least)
@@ -39,7 +40,7 @@ impl Plan {
         (first..).zip(ordered).map(run).collect()
     }
 
-    /// Runs there may be at most.
+    /// The largest number of runs of each cell.
     pub fn runs_at_most(&self) -> impl Iterator<Item = (usize, u32)> {
         self.cells.iter().enumerate().map(|(index, cell)| {
             let plan = &self.scenarios[cell.scenario].plan;
@@ -47,7 +48,7 @@ impl Plan {
         })
     }
 
-    /// All cells, in the order that the seed gives them in a further block.
+    /// All cells in the order of one further block, which the seed determines.
     fn order_of_block(&self, block: u32) -> Vec<usize> {
         let mut key = [0; 32];
         key[..8].copy_from_slice(&self.seed.to_le_bytes());
@@ -74,7 +75,7 @@ mod tests {
         Plan::new(vec![(scenario, vec![entry.clone()]), (steady, vec![entry])], seed, String::new())
     }
 
-    /// Goes on until nothing is left; a cell is narrow once it has as many runs as `enough` says.
+    /// Runs blocks until nothing is left; a cell is narrow once it has `enough(cell)` runs.
     fn session(plan: &Plan, enough: impl Fn(usize) -> u32) -> Vec<RunPlan> {
         let mut made = plan.runs.clone();
         loop {

@@ -1,10 +1,10 @@
-//! How long a plan takes: said before it starts, and made better with every run.
+//! The duration of a plan: estimated before it starts, improved with every run.
 
 use super::{CellPlan, Plan};
 use crate::scenario::Kind;
 
 impl Plan {
-    /// How many runs, and how long they take, as far as that is known beforehand.
+    /// The number of runs and their duration, as far as known beforehand.
     pub fn size(&self) -> String {
         let durations = Durations::new(self);
         let planned: f64 = self.runs.iter().map(|run| durations.of(run.cell)).sum();
@@ -19,7 +19,7 @@ impl Plan {
         format!("{size}; up to {most} runs, {}, if intervals stay wide", words(longest))
     }
 
-    /// The warm-up of each scenario, fixed before it starts.
+    /// The warm-up of each scenario; it is fixed before the scenario starts.
     pub fn warm_ups(&self) -> Vec<String> {
         let of = |scenario: &crate::scenario::Scenario| {
             let (name, messages) = (&scenario.name, scenario.workload.warmup_messages);
@@ -42,8 +42,8 @@ impl Plan {
         self.scenarios.iter().map(of).collect()
     }
 
-    /// What a run of `cell` lasts, in seconds: from the rate where there is one, from a guess where
-    /// messages go back to back.
+    /// Expected seconds of a run of `cell`: from its rate, or from a guess where messages go back
+    /// to back.
     fn seconds_expected(&self, cell: &CellPlan) -> f64 {
         let workload = &self.scenarios[cell.scenario].workload;
         let guess = 1.0 / (MESSAGE_S + BYTE_S * cell.payload_bytes as f64);
@@ -54,31 +54,31 @@ impl Plan {
     }
 }
 
-/// How long the runs of each cell take: as expected, until some were made.
+/// How long the runs of each cell take: an estimate until the first run is made.
 #[derive(Clone, Debug, Default)]
 pub struct Durations {
     expected_s: Vec<f64>,
-    /// In sum, and how many.
+    /// Total seconds of the runs made, and their number.
     made: Vec<(f64, u32)>,
 }
 
 impl Durations {
-    /// What is known beforehand.
+    /// Starts with the estimates alone.
     pub fn new(plan: &Plan) -> Self {
         let expected_s: Vec<f64> =
             plan.cells.iter().map(|cell| plan.seconds_expected(cell)).collect();
         Durations { made: vec![(0.0, 0); expected_s.len()], expected_s }
     }
 
-    /// A run of `cell` has taken so long, in seconds.
+    /// Records that a run of `cell` took `seconds`.
     pub fn learn(&mut self, cell: usize, seconds: f64) {
         let (sum, count) = &mut self.made[cell];
         *sum += seconds;
         *count += 1;
     }
 
-    /// What a run of `cell` takes, in seconds: the mean of those made; if there are none, what was
-    /// expected, corrected by what the others have shown.
+    /// Seconds of a run of `cell`: the mean of its runs so far. A cell without runs has its
+    /// estimate, corrected by the runs of the other cells.
     pub fn of(&self, cell: usize) -> f64 {
         match self.made[cell] {
             (_, 0) => self.expected_s[cell] * self.correction(),
@@ -96,7 +96,7 @@ impl Durations {
     }
 }
 
-/// `40 s`, `12 min`, `2.5 h`.
+/// A duration as text: `40 s`, `12 min`, `2.5 h`.
 pub(crate) fn words(seconds: f64) -> String {
     match seconds {
         s if s < 90.0 => format!("{s:.0} s"),
@@ -105,20 +105,20 @@ pub(crate) fn words(seconds: f64) -> String {
     }
 }
 
-/// As [`words`], to three digits below ten seconds.
+/// Like [`words`], with three digits below ten seconds.
 fn short(seconds: f64) -> String {
     if seconds < 9.5 { format!("{} s", (seconds * 1e3).round() / 1e3) } else { words(seconds) }
 }
 
-/// Starting, matching and stopping, keeping the samples.
+/// Time to start, match and stop the processes and to store the samples.
 const RUN_OVERHEAD_S: f64 = 0.4;
-/// Starting a daemon, waiting for its answer and stopping it.
+/// Time to start a daemon, wait for its answer and stop it.
 const DAEMON_S: f64 = 0.5;
-/// What a flood searches for, beyond what it measures.
+/// Time in which a flood searches for its rate, in addition to the measured time.
 const SEARCH_S: f64 = 5.0;
-/// A message back to back, where nobody spins: there and back by way of the scheduler.
+/// A round trip back to back, by way of the scheduler (no side polls).
 const MESSAGE_S: f64 = 50e-6;
-/// A byte of it: written, copied in and out, and checked, at either end.
+/// One byte of such a message: written, copied in and out, and checked, at both ends.
 const BYTE_S: f64 = 2e-9;
 
 #[cfg(test)]
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn runs_warm_up_start_and_repeats_all_take_their_time() {
-        // 106 messages at 10 Hz and 0.4 s, six times.
+        // 106 messages at 10 Hz plus 0.4 s, six times.
         assert_eq!(plan(|_, _| ()).size(), "6 runs, some 66 s");
         let daemon = plan(|_, entry| entry.system.daemon = true);
         assert_eq!(daemon.size(), "6 runs, some 69 s");

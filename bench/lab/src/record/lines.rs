@@ -1,5 +1,5 @@
-//! `runs.jsonl`, one line per run. A line that cannot be used is left out and said: the others are as
-//! good as they were.
+//! `runs.jsonl`, one line per run. An unusable line is left out and reported; the other lines stay
+//! valid.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,21 +9,21 @@ use crate::lists::grouped;
 use crate::machine::Identity;
 use crate::plan::Plan;
 
-/// What `runs.jsonl` holds.
+/// The contents of `runs.jsonl`.
 #[derive(Debug, Default)]
 pub struct Lines {
-    /// The runs kept so far, in the order of execution; of a run that was repeated, the last.
+    /// The runs stored so far, in the order of execution; the last one of a repeated run.
     pub runs: Vec<RunRecord>,
-    /// What was left out, where, why, and what to do about it.
+    /// One message for each line left out: where, why, and what to do about it.
     pub damage: Vec<String>,
 }
 
-/// What tells the lines of a folder from those of others.
+/// What identifies the lines of this folder.
 #[derive(Debug)]
 pub(super) struct Origin {
     /// The machine; `None` if `host.json` is lost.
     host: Option<Identity>,
-    /// The cell of each run of the plan.
+    /// The cell of each planned run.
     cell_of: Vec<usize>,
     cells: usize,
 }
@@ -34,8 +34,8 @@ impl Origin {
         Origin { host, cell_of, cells: plan.cells.len() }
     }
 
-    /// Reads the text of the file at `place`. A last line that is not finished is ignored: that run
-    /// is in progress, or was when the session died.
+    /// Parses `text`, read from the file at `place`. An unfinished last line is ignored: its run is
+    /// in progress, or was when the session ended.
     pub(super) fn read(&self, text: &str, place: &Path) -> Lines {
         let complete = text.rfind('\n').map_or(0, |at| at + 1);
         let mut runs = BTreeMap::new();

@@ -20,7 +20,7 @@ pub(super) fn write(path: &Path, records: &[Record]) -> io::Result<()> {
     write_whole(path, &pack(bytes_of(records))?)
 }
 
-/// Compressed, with a checksum: a bit that has turned over is found when it is read.
+/// Compresses `bytes` with a checksum, which finds flipped bits when the file is read.
 pub(super) fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
     let mut packer = zstd::Encoder::new(Vec::new(), COMPRESSION)?;
     packer.include_checksum(true)?;
@@ -28,7 +28,7 @@ pub(super) fn pack(bytes: &[u8]) -> io::Result<Vec<u8>> {
     packer.finish()
 }
 
-/// Needs memory for the records and a little more, not for their bytes twice.
+/// Decompresses while reading, so the records are in memory once.
 pub(super) fn read(path: &Path) -> io::Result<Vec<Record>> {
     let mut bytes = BufReader::new(zstd::Decoder::new(File::open(path)?)?);
     let mut records = Vec::new();
@@ -46,13 +46,13 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<Record>> {
     Ok(records)
 }
 
-/// `None` at the end of a file that is whole.
+/// The next byte; `None` at the end of an undamaged file.
 fn next_byte(from: &mut impl Read) -> io::Result<Option<u8>> {
     let mut byte = [0];
     Ok((from.read(&mut byte)? == 1).then_some(byte[0]))
 }
 
-/// Of zstd; 1 is fast enough to stay out of the way between two runs.
+/// Level of zstd; 1 is fast enough not to delay the next run.
 const COMPRESSION: i32 = 1;
 
 #[cfg(test)]

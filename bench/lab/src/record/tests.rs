@@ -8,7 +8,7 @@ fn folder() -> (tempfile::TempDir, Folder) {
     (place, folder)
 }
 
-/// Of one cell, and no run but those beyond the plan.
+/// A plan of one cell without planned runs, so that all runs are beyond the plan.
 fn plan() -> Plan {
     let cell = r#"{"scenario": 0, "system": "a.x", "tuning": "default", "payload_bytes": 8,
         "topology": "two-processes", "rate_hz": null}"#;

@@ -1,6 +1,6 @@
-//! Advice: for each payload, rate and topology the best configuration within the budget, the size
-//! from which shared memory pays, what tuning gains, and the files to use it. What is chosen is
-//! `advise`'s to say; here cells become its candidates, and its answers tables.
+//! Advice: the best configuration within the budget for each payload, rate and topology, the size
+//! from which shared memory pays, the gains of tuning, and the files to use it. `advise` makes the
+//! choice; this module turns cells into its candidates and its answers into tables.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::scenario::Tuning;
 use crate::stats::verdict::{Kind, Verdict};
 use crate::summary::Percentile;
 
-/// Of everything that has a steady latency.
+/// The section about all cells with a steady latency.
 pub(super) fn section(view: &View) -> Section {
     let mut parts = Vec::new();
     let places = places(view);
@@ -36,12 +36,12 @@ struct Place<'v, 'a> {
     group: &'v Group<'a>,
     topology: &'a str,
     payload: u64,
-    /// Systems under test, at any tuning.
+    /// Systems under test, at every tuning.
     entries: Vec<&'v Entry<'a>>,
 }
 
 impl<'v, 'a> Place<'v, 'a> {
-    /// `64 KiB, 100 Hz`, with what else sets it apart.
+    /// `64 KiB, 100 Hz`, and the values that set it apart from other places.
     fn name(&self) -> String {
         let size = self.group.size(self.payload);
         match self.group.point.is_empty() {
@@ -50,7 +50,8 @@ impl<'v, 'a> Place<'v, 'a> {
         }
     }
 
-    /// The best of those that `accepts` lets compete, and those that cannot be told from it.
+    /// The best of the entries that `accepts` admits, and those that cannot be distinguished from
+    /// it.
     fn choose(
         &self,
         budget: &Budget,
@@ -100,7 +101,7 @@ fn remark(budget: &Budget) -> String {
     format!("{budget}. {REMARK}")
 }
 
-/// `None` of what is invalid or fell short of its rate.
+/// The candidate for an entry; `None` if it is invalid or fell short of its rate.
 fn candidate(entry: &Entry) -> Option<Candidate> {
     entry.fault().is_none().then_some(())?;
     Some(Candidate {
@@ -143,8 +144,7 @@ fn file_list(view: &View, places: &[Place]) -> Part {
     }
 }
 
-/// Writes the files; of those there, whatever an earlier report has written and this does not is
-/// removed.
+/// Writes the files; removes files of earlier reports that this report does not write.
 pub(super) fn write(view: &View, directory: &Path) -> anyhow::Result<()> {
     let (files, _) = files(&advised(view, &places(view)), &view.analysis.summary.host);
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
@@ -164,7 +164,7 @@ pub(super) fn write(view: &View, directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The best configuration for each payload and rate, of all middleware.
+/// The best configuration of all middleware for each payload and rate.
 fn best(view: &View, places: &[Place]) -> Vec<Part> {
     let heads = ["best", "p50, µs", "p99, µs", "CPU", "memory", "cannot be told from"];
     let cells = |place: &Place| match place.choose(&view.options.budget, |_| true) {
@@ -214,7 +214,7 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
     ]
 }
 
-/// Whoever is bound to a middleware chooses among its configurations alone.
+/// The best configuration of each middleware, for users who cannot change theirs.
 fn families(view: &View, places: &[Place]) -> Vec<Part> {
     let budget = &view.options.budget;
     parts(places, |scenario, topology, places| {
@@ -260,7 +260,7 @@ fn parts<'v, 'a>(
     grouped(places).into_iter().map(part).collect()
 }
 
-/// Stands where there is no configuration to choose.
+/// Cell of a table where no configuration can be chosen.
 fn none(why: NoChoice) -> TableCell {
     let main = match why {
         NoChoice::NothingValid => "none kept its rate validly",
@@ -271,7 +271,7 @@ fn none(why: NoChoice) -> TableCell {
 }
 
 /// The size from which shared memory pays against the network stack of the same middleware: the
-/// smallest that was measured from which on its median is told to be the lower at every size.
+/// smallest measured size from which on its median is lower at every size, beyond noise.
 fn crossovers(view: &View) -> Vec<Part> {
     let part = |group: &Group| {
         let row = |(shared, network): (Traits, Traits)| {
@@ -297,8 +297,8 @@ fn crossovers(view: &View) -> Vec<Part> {
     view.groups.iter().filter(|group| group.is_steady()).filter_map(part).collect()
 }
 
-/// Systems over shared memory with those of the same middleware over the network stack that live and
-/// wait alike. Where they promise unlike things, the label says so.
+/// Pairs of a system over shared memory and one of the same middleware over the network stack, with
+/// the same topology and wait. The label says where their reliability differs.
 fn pairs<'a>(group: &Group<'a>) -> Vec<(Traits<'a>, Traits<'a>)> {
     let over = |transport| group.peers().filter(move |peer| peer.transport == transport);
     let alike = |a: Traits, b: Traits| {
@@ -323,8 +323,7 @@ fn label((shared, network): (Traits, Traits)) -> String {
     format!("{}: {} over {}", shared.family(), name(shared), name(network))
 }
 
-/// What is told of the median of the one beside that of the other, at the sizes at which they may be
-/// compared.
+/// The verdicts on the medians of the two, at the sizes at which they can be compared.
 fn told_by_size(group: &Group, [shared, network]: [&str; 2], tuning: Tuning) -> Vec<(u64, Kind)> {
     let told = |&payload: &u64| {
         let entry = |system: &str| group.entry(system, tuning, payload);
@@ -355,7 +354,7 @@ fn begin(group: &Group, sizes: &[(u64, Kind)]) -> TableCell {
     TableCell::plain(main).small(small)
 }
 
-/// p50 and p99 of each tuning over those before it.
+/// p50 and p99 of each tuning against the earlier ones.
 fn gains(view: &View) -> Vec<Part> {
     let groups = view.groups.iter().filter(|group| group.is_steady() && group.tunings.len() > 1);
     let part = |group: &Group| {
@@ -387,7 +386,7 @@ fn gains(view: &View) -> Vec<Part> {
     groups.filter_map(part).collect()
 }
 
-/// From each tuning to those after it: default → tuned, tuned → awake, default → awake.
+/// From each tuning to the later ones: default → tuned, tuned → awake, default → awake.
 fn steps(tunings: &[Tuning]) -> Vec<[Tuning; 2]> {
     let to = |(place, to): (usize, &Tuning)| {
         let to = *to;

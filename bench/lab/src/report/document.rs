@@ -1,17 +1,17 @@
-//! What a report says, without a format: `terminal` and the templates of page and Markdown each print
-//! it.
+//! The content of a report without a format: `terminal` and the templates of page and Markdown
+//! print it.
 
 use serde::{Serialize, Serializer};
 
 use super::format;
 use crate::stats::verdict::{Kind, Verdict};
 
-/// A section; the page gives each an id of its own.
+/// A section; the page gives each an HTML id.
 #[derive(Serialize)]
 pub(crate) struct Section {
     pub id: &'static str,
     pub title: &'static str,
-    /// What the reader has to know to read it.
+    /// What the reader needs to know to read the section.
     pub remark: String,
     pub parts: Vec<Part>,
 }
@@ -22,22 +22,22 @@ pub(crate) struct Part {
     /// May be empty.
     pub title: String,
     pub findings: Vec<Finding>,
-    /// What holds of all findings; may be empty.
+    /// A remark that holds for all findings; may be empty.
     pub remark: String,
     pub lines: Vec<String>,
     pub tables: Vec<Table>,
-    /// Left to the page and the Markdown: a terminal would scroll away what matters. The page folds
-    /// it.
+    /// Whether to show it only on the page, folded, and in Markdown. On a terminal it would scroll
+    /// away the main results.
     pub is_detail: bool,
 }
 
-/// What has come of looking at something: a verdict on a cell, or a check of the records.
+/// The result of an examination: a verdict on a cell, or a check of the records.
 #[derive(Serialize)]
 pub(crate) struct Finding {
     pub standing: Standing,
     pub subject: String,
     pub text: String,
-    /// One line each.
+    /// Details, one line each.
     pub particulars: Vec<String>,
 }
 
@@ -47,7 +47,7 @@ impl Finding {
     }
 }
 
-/// How good a finding is; of checks the gravest is the highest.
+/// How good a finding is; the most serious check has the highest value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Standing {
@@ -63,7 +63,7 @@ pub(crate) enum Standing {
 }
 
 impl Standing {
-    /// Of a figure that is the worse the higher it is.
+    /// The standing of a figure that is worse the higher it is.
     pub(super) fn of(value: f64, caution: f64, bad: f64) -> Self {
         match value {
             v if v >= bad => Self::Bad,
@@ -86,19 +86,19 @@ impl From<Option<Verdict>> for Standing {
     }
 }
 
-/// A table with one heading above several columns.
+/// A table in which one heading can cover several columns.
 #[derive(Serialize)]
 pub(crate) struct Table {
     pub caption: String,
     #[serde(serialize_with = "spanned")]
     pub columns: Vec<Column>,
     pub rows: Vec<Row>,
-    /// Footnotes; a cell's mark is the place of its note, from 1.
+    /// Footnotes; a cell refers to its note by the number of the note, from 1.
     pub notes: Vec<String>,
 }
 
 impl Table {
-    /// With what `cell` says of each row and column.
+    /// A table with the cell that `cell` returns for each row and column.
     pub(crate) fn new<R, C>(
         caption: impl Into<String>,
         columns: Vec<(Column, C)>,
@@ -112,7 +112,7 @@ impl Table {
     }
 }
 
-/// A column and the heading it shares with its neighbours.
+/// A column, and the heading that it shares with its neighbours.
 pub(crate) struct Column {
     pub group: String,
     pub head: String,
@@ -133,7 +133,7 @@ pub(crate) struct Row {
 
 #[derive(Clone, Default, Serialize)]
 pub(crate) struct TableCell {
-    /// The figure: the median, where nothing else is said.
+    /// The figure; the median unless the heading says otherwise.
     pub main: String,
     /// A second figure, smaller: the 99th percentile.
     pub side: String,
@@ -141,7 +141,7 @@ pub(crate) struct TableCell {
     pub small: String,
     pub tone: Tone,
     pub mark: Option<usize>,
-    /// The long form, for those who ask.
+    /// A longer text, shown on request.
     pub title: String,
 }
 
@@ -150,13 +150,13 @@ impl TableCell {
         Self { main: main.into(), ..Self::default() }
     }
 
-    /// A latency, and its interval over runs below it, where they are known.
+    /// A latency with its interval over runs below it, if they are known.
     pub(super) fn us(us: Option<f64>, interval: Option<[f64; 2]>) -> Self {
         let interval = interval.map(format::interval_us).unwrap_or_default();
         Self::plain(format::us_or_dash(us)).small(interval)
     }
 
-    /// Stands where nothing was measured.
+    /// A cell without a measurement.
     pub(super) fn absent() -> Self {
         Self::default().title("not measured")
     }
@@ -177,13 +177,13 @@ impl TableCell {
         Self { title: title.into(), ..self }
     }
 
-    /// Struck out if it is of a cell that is not valid.
+    /// Strikes the cell out unless `is_valid`.
     pub(super) fn valid(self, is_valid: bool) -> Self {
         if is_valid { self } else { self.tone(Tone::Invalid) }
     }
 }
 
-/// How a cell is set off.
+/// How a cell stands out.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Tone {
@@ -192,9 +192,9 @@ pub(crate) enum Tone {
     Better,
     Worse,
     Invalid,
-    /// Context, not a result: the floor, or the reason why something is not there.
+    /// Context, not a result: the floor, or the reason why something is missing.
     Faint,
-    /// A figure beside the one that matters.
+    /// A figure beside the main one.
     Minor,
 }
 
@@ -208,7 +208,8 @@ impl From<Option<Kind>> for Tone {
     }
 }
 
-/// Columns as heading, columns below it (0 but for the first of them), and head.
+/// Serialises columns as heading, number of columns below it (0 except for the first of them), and
+/// head.
 fn spanned<S: Serializer>(columns: &[Column], serializer: S) -> Result<S::Ok, S::Error> {
     let runs = columns.chunk_by(|one, next| one.group == next.group);
     let spanned = runs.flat_map(|run| {

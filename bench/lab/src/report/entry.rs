@@ -1,4 +1,4 @@
-//! A cell with all that belongs to it, and what may be said of it and compared.
+//! A cell with its system and details, and how it may be described and compared.
 
 use std::sync::LazyLock;
 
@@ -11,10 +11,10 @@ use crate::summary::{
     Analysis, Cell, Detail, Distribution, Params, Percentile, Placement, RunPoint, SystemInfo,
 };
 
-/// A cell with all that belongs to it.
+/// A cell of the summary with its system and details.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry<'a> {
-    /// Place in the summary.
+    /// Index in the summary.
     pub index: usize,
     pub cell: &'a Cell,
     pub detail: &'a Detail,
@@ -23,7 +23,7 @@ pub(crate) struct Entry<'a> {
     clock_step_us: f64,
 }
 
-/// What comparisons need to know of a system.
+/// What comparisons need to know about a system.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Traits<'a> {
     pub name: &'a str,
@@ -31,15 +31,15 @@ pub(crate) struct Traits<'a> {
     pub transport: Transport,
     pub topology: Topology,
     pub floor: bool,
-    /// What it was set to; of what goes one way.
+    /// The requested reliability; only for one-way workloads.
     pub reliability: Option<Reliability>,
 }
 
-/// What a column is of: a system at a tuning.
+/// A system at a tuning: the subject of a table's column.
 pub(super) type Configuration<'a> = (Traits<'a>, Tuning);
 
-/// Systems that are compared with each other: those that live alike, keep a core busy or not, or
-/// are called, and promise the same to a subscriber that lags.
+/// Key of systems that are compared with each other. They have the same topology and reliability,
+/// and wait in the same way: keeping a core busy, sleeping, or being called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Kin {
     pub topology: Topology,
@@ -47,7 +47,7 @@ pub(super) struct Kin {
     pub reliability: Option<Reliability>,
 }
 
-/// In what way a receiving end comes to its messages.
+/// How a receiving end gets its messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
     Sleeps,
@@ -55,13 +55,13 @@ pub(super) enum Manner {
     IsCalled,
 }
 
-/// What the latency columns of a group hold.
+/// The latency in the columns of a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Latency {
     RoundTrip,
     OneWay,
     Publish,
-    /// Of start-ups.
+    /// Time to the first sample of a start-up.
     FirstSample,
 }
 
@@ -88,7 +88,7 @@ impl<'a> Entry<'a> {
         self.latency()?.p50
     }
 
-    /// The intervals over runs of p50, p99 and p99.9, where they are known.
+    /// The intervals over runs of p50, p99 and p99.9, if they are known.
     pub(super) fn intervals(&self) -> [Option<[f64; 2]>; 3] {
         let cell = self.cell;
         match self.metric {
@@ -115,7 +115,7 @@ impl<'a> Entry<'a> {
         self.intervals()[1]
     }
 
-    /// Why its latency may not be compared; `None` if it may.
+    /// Why its latency must not be compared; `None` if it may be.
     pub(super) fn fault(&self) -> Option<&'static str> {
         match () {
             () if !self.cell.valid => Some("invalid"),
@@ -125,10 +125,10 @@ impl<'a> Entry<'a> {
         }
     }
 
-    /// Its runs beside those of a reference; `None` if either may not be compared. Nor is any
-    /// difference real that the clocks of two hosts may have made, or other shares of two unlike
-    /// placements: the next run may be either. Floods are compared by their rates, which one clock
-    /// measures.
+    /// Its runs and those of a reference; `None` if either must not be compared. It is also `None`
+    /// if the difference could come from the clocks of two hosts, or from different shares of two
+    /// unlike placements: the next run could have either. Floods are compared by their rates, which
+    /// a single clock measures.
     pub(super) fn pair(&self, reference: &Entry, at: Percentile) -> Option<Pair> {
         let is_flood = self.cell.workload == Workload::Flood;
         let may = |entry: &Entry| entry.fault().is_none() && (!is_flood || at == Percentile::P50);
@@ -143,11 +143,11 @@ impl<'a> Entry<'a> {
         })
     }
 
-    /// A latency of each valid run; of messages across cores, where two unlike placements are mixed.
-    /// Of floods the time for each message at the rate that they are ranked by.
+    /// One latency for each valid run. Where two unlike placements are mixed, only messages across
+    /// cores count. For floods it is the time per message at the rate that ranks them.
     fn runs(&self, at: Percentile) -> Vec<f64> {
         let (is_mixed, is_lossless) = (self.is_mixed(), self.cell.lossless_per_s.is_some());
-        // No rate held, or nothing was taken: no better than one a second.
+        // No lossless rate was found, or nothing was taken: treated as one message a second.
         let each = |rate: f64| 1e6 / rate.max(1.0);
         let latency = |run: &RunPoint| match (self.cell.workload, at) {
             (Workload::Flood, _) if is_lossless => run.lossless_per_s.map(each),
@@ -163,29 +163,29 @@ impl<'a> Entry<'a> {
         if self.is_mixed() { (high - low).max(0.0) } else { 0.0 }
     }
 
-    /// How wrong the latency may be because its ends were stamped by two hosts' clocks; `None` of
-    /// one clock, which whole round trips have.
+    /// Error of a latency whose ends were stamped by the clocks of two hosts; `None` for one clock,
+    /// as in a whole round trip.
     pub(crate) fn clock_error_us(&self) -> Option<f64> {
         let crosses = self.metric == Latency::OneWay;
         self.cell.clock.as_ref().filter(|_| crosses).map(|clock| clock.error_us)
     }
 
-    /// The interval of the median over runs, and the error of the clocks: `[88.1, 95.0] ± 31.2`;
-    /// empty of neither.
+    /// The interval of the median over runs and the error of the clocks: `[88.1, 95.0] ± 31.2`;
+    /// empty without both.
     pub(super) fn spread(&self) -> String {
         let interval = self.p50_interval().map(format::interval_us);
         let error = self.clock_error_us().map(format::plus_minus_us);
         interval.into_iter().chain(error).collect::<Vec<_>>().join(" ")
     }
 
-    /// Whether its latency says something of the system: not that of a flood, which is the depth of
-    /// a queue, nor of a start-up.
+    /// Whether its latency describes the system. The latency of a flood does not: it is the depth
+    /// of a queue. Neither does that of a start-up.
     pub(crate) fn is_steady(&self) -> bool {
         !matches!(self.cell.workload, Workload::Flood | Workload::Startup)
     }
 
-    /// The rate reached and the rate asked for, of a stream that fell behind: its latency grows for
-    /// as long as it lasts. A schedule with a name may depart from its rate.
+    /// The reached and the requested rate of a stream that fell behind: its latency grows as long
+    /// as it runs. A named schedule may deviate from its rate.
     pub(crate) fn short_of_rate(&self) -> Option<(f64, f64)> {
         let params = &self.cell.params;
         let is_even = self.cell.workload == Workload::Stream && params.arrivals.is_none();
@@ -194,20 +194,20 @@ impl<'a> Entry<'a> {
         (reached < asked * (1.0 - RATE_TOLERANCE)).then_some((reached, asked))
     }
 
-    /// Of messages that were to be taken, those that were not, in per cent; `None` if none were.
+    /// Share of the due messages that were not taken, in per cent; `None` if none were due.
     pub(super) fn loss_percent(&self) -> Option<f64> {
         let expected = self.cell.lost + self.cell.received;
         (expected > 0).then(|| 100.0 * self.cell.lost as f64 / expected as f64)
     }
 
-    /// Whether there are round trips of both placements, on one core and across cores.
+    /// Whether there are round trips in both placements: on one core and across cores.
     pub(super) fn is_bimodal(&self) -> bool {
         let counts = |placement: &&Placement| placement.share >= SHARE_COUNTS;
         self.cell.placements.iter().filter(counts).count() > 1
     }
 
-    /// Whether the median is an accident of the shares of two unlike placements. If one placement
-    /// dominates, the median is the dominant one's, not far from its own median.
+    /// Whether the median depends on the shares of two unlike placements. If one placement
+    /// dominates, the median is close to the median of that placement.
     pub(crate) fn is_mixed(&self) -> bool {
         let mut placements = self.cell.placements.iter();
         let dominated = placements.any(|placement| placement.share >= SHARE_DOMINATES);
@@ -215,7 +215,7 @@ impl<'a> Entry<'a> {
         self.is_bimodal() && !dominated && high > low * RATIO_EQUAL
     }
 
-    /// The lowest and the highest of the placements.
+    /// The lowest and the highest value of the placements.
     fn placement_ends(&self, at: Percentile) -> [f64; 2] {
         let latencies = self.cell.placements.iter().filter_map(Placement::latency);
         let found = latencies.filter_map(|latency| match at {
@@ -225,7 +225,7 @@ impl<'a> Entry<'a> {
         found.fold([f64::INFINITY, 0.0], |[low, high], us| [low.min(us), high.max(us)])
     }
 
-    /// The latency; of the messages across cores, if placements are mixed.
+    /// The latency; if placements are mixed, that of the messages across cores.
     fn typical(&self) -> Option<&'a Distribution> {
         let mut placements = self.cell.placements.iter();
         match self.is_mixed() {
@@ -242,13 +242,13 @@ impl<'a> Entry<'a> {
         self.typical()?.p99
     }
 
-    /// The name, with the placement that a floor is taken of.
+    /// The name, with the placement that the floor is measured in.
     pub(super) fn floor_name(&self) -> String {
         let note = if self.is_mixed() { ", cross" } else { "" };
         format!("{}{note}", self.system.name)
     }
 
-    /// Scenario and rate, and what is not touched.
+    /// Scenario and rate, and which parts of a message are not touched.
     pub(crate) fn circumstances(&self) -> String {
         let (params, workload) = (&self.cell.params, self.cell.workload);
         let plain = Params::default();
@@ -260,7 +260,7 @@ impl<'a> Entry<'a> {
         words.chain(touch).collect::<Vec<_>>().join(", ")
     }
 
-    /// `64 KiB`, or `1440x1080 rgb8` of a frame.
+    /// `64 KiB`, or `1440x1080 rgb8` for a frame.
     pub(super) fn size(&self) -> String {
         format::size(&self.cell.params)
     }
@@ -274,7 +274,7 @@ impl<'a> Entry<'a> {
         format!("{} {}", self.system.name, self.cell.tuning)
     }
 
-    /// `cyclonedds.udp, 64 KiB, tuned`, and how it waits unless it simply sleeps.
+    /// `cyclonedds.udp, 64 KiB, tuned`, and how it waits unless it sleeps.
     pub(crate) fn name(&self) -> String {
         let payload = self.size();
         let fan = match self.metric {
@@ -297,7 +297,7 @@ impl Traits<'_> {
         Kin { topology: self.topology, manner, reliability: self.reliability }
     }
 
-    /// The name without that of the driver, if the driver is common to all that are shown.
+    /// The name without that of the driver, if all shown systems share the driver.
     pub(super) fn short(&self, peers: &[Self]) -> &str {
         let common = peers.iter().all(|peer| peer.family() == self.family());
         if common { self.variant() } else { self.name }
@@ -308,7 +308,7 @@ impl Traits<'_> {
         self.name.split_once('.').map_or(self.name, |(_, rest)| rest)
     }
 
-    /// The name, and how it waits unless it simply sleeps.
+    /// The name, and how it waits unless it sleeps.
     pub(super) fn label(self) -> String {
         match format::wait_remark(self.wait) {
             "" => self.name.to_owned(),
@@ -316,7 +316,7 @@ impl Traits<'_> {
         }
     }
 
-    /// How it waits and where it lives, where that sets it apart.
+    /// How it waits and where its ends run, if that sets it apart.
     pub(super) fn note(self) -> &'static str {
         match (self.topology, self.wait) {
             (Topology::OneProcess, Wait::Callback) => "is called, one process",
@@ -331,7 +331,7 @@ impl Traits<'_> {
 }
 
 impl Latency {
-    /// What is compared of cells of this workload; `one_way` says that they have no round trips.
+    /// The latency to compare for this workload; `one_way` says that the cells have no round trips.
     pub(crate) fn of(workload: Workload, one_way: bool) -> Self {
         match workload {
             Workload::Startup => Latency::FirstSample,
@@ -350,7 +350,7 @@ impl Latency {
         }
     }
 
-    /// What it is a figure of, in the plural.
+    /// The measured events, in the plural.
     pub(super) fn noun(self) -> &'static str {
         match self {
             Latency::RoundTrip => "round trips",
@@ -361,14 +361,14 @@ impl Latency {
     }
 }
 
-/// What comparisons need to know of the system of a cell.
+/// The traits of the system of a cell.
 pub(super) fn traits<'a>(systems: &'a [SystemInfo], cell: &'a Cell) -> Traits<'a> {
     let known = systems.iter().find(|system| system.name == cell.system);
     Traits {
         name: &cell.system,
         wait: known.map_or(Wait::None, |system| system.wait),
         transport: known.map_or(Transport::None, |system| system.transport),
-        // Two hosts are a matter of the cell, and no system's own.
+        // Two hosts are a property of the cell, not of the system.
         topology: match cell.topology {
             Topology::TwoHosts => Topology::TwoHosts,
             _ => known.map(|system| system.topology).unwrap_or_default(),
@@ -380,12 +380,13 @@ pub(super) fn traits<'a>(systems: &'a [SystemInfo], cell: &'a Cell) -> Traits<'a
 
 static NO_DETAIL: LazyLock<Detail> = LazyLock::new(Detail::default);
 
-/// A stream that misses its rate by more is short of it; a run of another kind is then invalid.
+/// A stream is short of its rate if it misses it by more than this; a run of another kind is then
+/// invalid.
 const RATE_TOLERANCE: f64 = 0.01;
 
-/// A placement below this part of the round trips does not make a cell bimodal.
+/// A placement with a smaller share of the round trips does not make a cell bimodal.
 const SHARE_COUNTS: f64 = 0.05;
 
-/// From this part on, a placement determines the median: it is then the placement's own 17th to
-/// 67th percentile at worst, inside its body.
+/// A placement with at least this share determines the median. The median then lies between the
+/// 17th and the 67th percentile of the placement, in the bulk of its distribution.
 const SHARE_DOMINATES: f64 = 0.75;

@@ -1,7 +1,7 @@
-//! What goes one way as a reader meets it: for each size a row for every configuration. Of streams and
-//! images what the transport does stands apart from what a user does with the payload, and the
-//! schedules stand beside each other; of a flood it is read how much goes through, for the latency of
-//! its messages is the depth of a queue; of start-ups how long until the first message.
+//! Tables of one-way workloads: for each size one row for every configuration. Streams and images
+//! show the transport apart from what a user does with the payload, and the schedules side by side.
+//! Floods show throughput, because their latency is the depth of a queue. Start-ups show the time
+//! to the first message.
 
 use myelin_bench_kit::protocol::{Topology, Workload};
 
@@ -14,7 +14,7 @@ use super::view::{Group, View};
 use crate::lists::distinct;
 use crate::summary::{Cell, Distribution, Metric};
 
-/// One table for each size; none of what does not go one way.
+/// One table for each size; none for other workloads.
 pub(super) fn tables(group: &Group) -> Vec<Table> {
     let figures = match group.workload {
         Workload::Stream | Workload::Image => FLOW,
@@ -33,7 +33,7 @@ fn table(group: &Group, payload: u64, figures: &[Figure]) -> Table {
         (Column::new(figure.0, figure.1), cells.collect())
     };
     let mut columns: Vec<(Column, Vec<TableCell>)> = figures.iter().map(column).collect();
-    // A table is not the poorer without what nobody has.
+    // Drop columns that are empty for all rows.
     columns.retain(|(_, cells)| cells.iter().any(|cell| !cell.main.is_empty()));
     for (cell, entry) in columns.iter_mut().take(1).flat_map(|it| &mut it.1).zip(&entries) {
         cell.mark = cell.mark.or_else(|| notes.invalid(entry));
@@ -65,12 +65,13 @@ fn caption(group: &Group, entries: &[&Entry]) -> String {
     }
 }
 
-/// Whether latencies count from the schedule: a publisher that falls behind is then late to all.
+/// Whether latencies count from the schedule. A publisher that falls behind is then late for all
+/// subscribers.
 fn is_from_due(group: &Group) -> bool {
     group.workload == Workload::Stream && group.params().rate_hz.is_some()
 }
 
-/// `myelin.shm-block tuned`, and where it lives if that differs.
+/// `myelin.shm-block tuned`, and the topology if the entries differ in it.
 fn label(entry: &Entry, entries: &[&Entry]) -> String {
     let is_mixed = distinct(entries.iter().map(|entry| entry.system.topology)).len() > 1;
     let place = match entry.system.topology {
@@ -81,7 +82,7 @@ fn label(entry: &Entry, entries: &[&Entry]) -> String {
     format!("{}{place}", entry.configuration())
 }
 
-/// The systems under test as the summary lists them, then the floor.
+/// The systems under test in the order of the summary, then the floor.
 fn ordered<'v, 'a>(group: &'v Group<'a>, payload: u64) -> Vec<&'v Entry<'a>> {
     let here = |entry: &&Entry| entry.cell.params.payload_bytes == payload;
     let mut entries: Vec<&Entry> = group.entries.iter().filter(here).collect();
@@ -93,11 +94,12 @@ fn ordered<'v, 'a>(group: &'v Group<'a>, payload: u64) -> Vec<&'v Entry<'a>> {
     entries
 }
 
-/// A column: the heading it shares, its own, and what stands below; empty where it is not measured.
+/// A column: the shared heading, its own heading, and its cells; a cell is empty if it was not
+/// measured.
 struct Figure(&'static str, &'static str, fn(&Group, &Entry, &mut Notes) -> TableCell);
 
 impl Figure {
-    /// Whether it is of a stamp of either end: wrong by as much as the clocks of two hosts.
+    /// Whether it uses stamps of both ends, so that the clocks of two hosts add their error.
     fn crosses_clocks(&self) -> bool {
         matches!(self.0, ONE_WAY | NAIVE) && self.1 != OVER_FLOOR
     }
@@ -118,7 +120,7 @@ impl Figure {
     }
 }
 
-/// A metric by its name; of a distribution the median.
+/// The metric with this name; for a distribution its median.
 fn metric(name: &str, entry: &Entry) -> TableCell {
     let metric = Metric::named(name);
     let Some(text) = metric.text(entry.cell) else { return TableCell::absent() };
@@ -136,7 +138,7 @@ fn p99(name: &str, entry: &Entry) -> String {
     format::us_or_dash(Metric::named(name).p99(entry.cell))
 }
 
-/// Of a scenario with several rates, schedules or sizes: p50 and p99 of each beside the others.
+/// For a scenario with several rates, schedules or sizes: p50 and p99 of all of them side by side.
 pub(super) fn overviews(view: &View) -> Vec<Table> {
     let flows: Vec<&Group> = view.groups.iter().filter(|group| group.is_flow()).collect();
     let scenarios = distinct(flows.iter().map(|group| group.scenario));
@@ -182,7 +184,7 @@ fn overview(scenario: &str, groups: &[&Group]) -> Table {
     })
 }
 
-/// `30 Hz, jitter`, with the payload where there are several.
+/// `30 Hz, jitter`, with the payload if there are several.
 fn point(group: &Group, payload: u64, groups: &[&Group]) -> String {
     let has_sizes = distinct(groups.iter().flat_map(|group| &group.payloads)).len() > 1;
     let size = has_sizes.then(|| group.size(payload));
@@ -190,13 +192,13 @@ fn point(group: &Group, payload: u64, groups: &[&Group]) -> String {
     size.into_iter().chain(point).collect::<Vec<_>>().join(", ")
 }
 
-/// `, 8 200/s` where that is less than was asked for.
+/// `, 8 200/s` if the rate fell short.
 fn short(entry: &Entry) -> String {
     let reached = entry.short_of_rate().map(|(reached, _)| format::amount(reached));
     reached.map_or_else(String::new, |reached| format!(", {reached}/s"))
 }
 
-/// CPU of the receiving end where it is a process of its own, else of the one that there is.
+/// CPU of the receiving end if it is a separate process, else of the single process.
 fn cpu(cell: &Cell) -> f64 {
     cell.receiver_cpu_percent.unwrap_or(cell.cpu_percent)
 }
@@ -210,7 +212,7 @@ fn over_floor(group: &Group, entry: &Entry) -> TableCell {
     })
 }
 
-/// Names what `÷ floor` is over, once.
+/// Names the systems that `÷ floor` refers to, once.
 fn floors(group: &Group, entries: &[&Entry]) -> String {
     let over = entries.iter().filter_map(|entry| group.over_floor(entry));
     match distinct(over.map(|over| over.floor.floor_name())).join(", ") {
@@ -223,12 +225,12 @@ fn rarest(distribution: Option<&Distribution>) -> TableCell {
     written(distribution, |it| format::us_or_dash(it.p999))
 }
 
-/// From the stamp, where latencies count from the schedule.
+/// Latency from the stamp, where the main latency counts from the schedule.
 fn naive(group: &Group, entry: &Entry) -> TableCell {
     rarest(entry.cell.service_us.as_ref().filter(|_| is_from_due(group)))
 }
 
-/// Of the messages that were to be taken, those that were not.
+/// Share of the due messages that were not taken.
 fn lost(entry: &Entry) -> TableCell {
     let cell = entry.cell;
     let [sent, taken, lost] = [cell.sent, cell.received, cell.lost].map(format::count);
@@ -236,12 +238,12 @@ fn lost(entry: &Entry) -> TableCell {
     written(entry.loss_percent(), format::percent).title(title)
 }
 
-/// A figure beside those that matter.
+/// A figure beside the main ones.
 fn plain(main: String) -> TableCell {
     TableCell::plain(main).tone(Tone::Minor)
 }
 
-/// As [`plain`], of what may not have been measured.
+/// Like [`plain`], for a figure that may not have been measured.
 fn written<T>(figure: Option<T>, write: impl FnOnce(T) -> String) -> TableCell {
     figure.map_or_else(TableCell::absent, |figure| plain(write(figure)))
 }
@@ -274,7 +276,7 @@ fn no_loss(entry: &Entry) -> TableCell {
     entry.cell.lossless_per_s.map(format::amount).map_or_else(unknown, TableCell::plain)
 }
 
-/// Part of a distribution over runs, in ms.
+/// One value of a distribution over runs, in ms.
 fn ms(of: Option<Distribution>, part: fn(Distribution) -> Option<f64>) -> TableCell {
     written(of, |of| format::us_or_dash(part(of).map(|us| us / 1e3)))
 }
@@ -299,7 +301,7 @@ const CPU: &str = "CPU, % of a core";
 const MATCHED: &str = "both ends matched";
 const FIRST: &str = "first sample taken";
 
-/// What the transport does, what is done before and after it, and what all of it costs.
+/// The transport, the work before and after it, and the cost of all of it.
 const FLOW: &[Figure] = &[
     Figure(ONE_WAY, "p50 p99", latency),
     Figure(ONE_WAY, "p99.9", |_, it, _| rarest(it.latency())),

@@ -1,4 +1,4 @@
-//! How quantities are written, the same in every format.
+//! Text forms of quantities, the same in every output format.
 
 use myelin_bench_kit::protocol::{Reliability, Touch, Wait, Workload};
 
@@ -11,13 +11,13 @@ pub(crate) fn us(value: f64) -> String {
     rounded(value, 0, &[99.95, 9.995, 0.0995])
 }
 
-/// With `digits` behind the point, and one more below each of the limits.
+/// `value` with `digits` decimals, and one fewer from each of the limits on.
 fn rounded(value: f64, digits: usize, limits: &[f64]) -> String {
     let more = limits.iter().filter(|limit| value.abs() < **limit).count();
     format!("{value:.*}", digits + more)
 }
 
-/// Microseconds in six places at most: `0.54`, `116`, `3144`, and with their unit `91 ms`, `1.2 s`.
+/// Microseconds in at most six characters: `0.54`, `116`, `3144`, or with a unit `91 ms`, `1.2 s`.
 pub(super) fn brief_us(value: f64) -> String {
     match value {
         v if v >= 1e6 => format!("{:.1} s", v / 1e6),
@@ -26,17 +26,17 @@ pub(super) fn brief_us(value: f64) -> String {
     }
 }
 
-/// As [`us`]; a dash for a percentile that was withheld.
+/// Like [`us`]; a dash for a withheld percentile.
 pub(crate) fn us_or_dash(value: Option<f64>) -> String {
     value.map_or_else(|| WITHHELD.to_owned(), us)
 }
 
-/// Microseconds as whole nanoseconds; a dash for what was withheld.
+/// Microseconds as whole nanoseconds; a dash for a withheld value.
 pub(super) fn ns_or_dash(us: Option<f64>) -> String {
     us.map_or_else(|| WITHHELD.to_owned(), |us| format!("{:.0}", us * 1e3))
 }
 
-/// Microseconds as nanoseconds: `[88, 95]`.
+/// An interval in microseconds, as nanoseconds: `[88, 95]`.
 pub(super) fn interval_ns([low, high]: [f64; 2]) -> String {
     format!("[{:.0}, {:.0}]", low * 1e3, high * 1e3)
 }
@@ -53,7 +53,7 @@ pub(super) fn interval_us([low, high]: [f64; 2]) -> String {
     format!("[{}, {}]", us(low), us(high))
 }
 
-/// `± 31.2`: how wrong the clocks may make a figure.
+/// `± 31.2`: the error that clocks may add to a figure.
 pub(super) fn plus_minus_us(us: f64) -> String {
     format!("± {}", self::us(us))
 }
@@ -63,7 +63,7 @@ pub(crate) fn factor(value: f64) -> String {
     format!("{}×", factor_digits(value))
 }
 
-/// A factor with its bounds, where they are known: `1.42× [1.31, 1.52]`.
+/// A factor with its interval, if known: `1.42× [1.31, 1.52]`.
 pub(super) fn ratio(ratio: Ratio) -> String {
     let bounds = ratio.interval.map(|ends| format!(" {}", factor_interval(ends)));
     factor(ratio.value) + &bounds.unwrap_or_default()
@@ -86,7 +86,7 @@ pub(super) fn change_percent(fraction: f64) -> String {
     format!("{sign}{digits} %")
 }
 
-/// A share of one: `62 %`.
+/// A fraction of one: `62 %`.
 pub(crate) fn share_percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share)
 }
@@ -118,7 +118,7 @@ pub(super) fn amount(value: f64) -> String {
     }
 }
 
-/// Digits in groups of three from 10 000 on, divided by a no-break space.
+/// An integer with digits in groups of three from 10 000 on, separated by a no-break space.
 pub(crate) fn count(value: u64) -> String {
     let digits = value.to_string();
     if digits.len() < 5 {
@@ -156,7 +156,7 @@ pub(super) fn wait(wait: Wait) -> &'static str {
     }
 }
 
-/// As [`wait`], of those that do not simply sleep.
+/// Like [`wait`]; empty for systems that sleep.
 pub(super) fn wait_remark(manner: Wait) -> &'static str {
     match manner {
         Wait::Poll | Wait::Adaptive | Wait::Predictive => wait(manner),
@@ -164,8 +164,7 @@ pub(super) fn wait_remark(manner: Wait) -> &'static str {
     }
 }
 
-/// What of the two placements a bimodal cell consists of:
-/// `1.90 same core 62 % | 60.1 cross 38 %`.
+/// The two placements of a bimodal cell: `1.90 same core 62 % | 60.1 cross 38 %`.
 pub(super) fn placements(cell: &Cell) -> String {
     let one = |placement: &crate::summary::Placement| {
         format!(
@@ -178,7 +177,7 @@ pub(super) fn placements(cell: &Cell) -> String {
     cell.placements.iter().map(one).collect::<Vec<_>>().join(" | ")
 }
 
-/// A payload, or the frame that it is.
+/// A payload, or the frame that it holds.
 pub(super) fn size(params: &Params) -> String {
     match &params.frame {
         Some(frame) => format!("{frame} rgb8"),
@@ -186,13 +185,13 @@ pub(super) fn size(params: &Params) -> String {
     }
 }
 
-/// CPU in per cent of a core: two digits behind the point below ten, where most of the differences
-/// between manners of waiting lie.
+/// CPU in per cent of a core; below ten with two decimals, because most differences between ways of
+/// waiting are small.
 pub(crate) fn cpu_percent(value: f64) -> String {
     rounded(value, 1, &[9.995])
 }
 
-/// A share in per cent without its sign: `0`, `<0.01`, `0.25`, `12.5`.
+/// A percentage without its sign: `0`, `<0.01`, `0.25`, `12.5`.
 pub(super) fn percent(value: f64) -> String {
     match value {
         0.0 => "0".to_owned(),
@@ -201,19 +200,19 @@ pub(super) fn percent(value: f64) -> String {
     }
 }
 
-/// Memory in MB, which are millions of bytes: `6.6`, `262`.
+/// Memory in millions of bytes: `6.6`, `262`.
 pub(crate) fn megabytes(bytes: u64) -> String {
     rounded(bytes as f64 / 1e6, 0, &[99.95])
 }
 
-/// What a system was set to: `best effort, 16`; empty where that is not known.
+/// The QoS of a system: `best effort, 16`; empty if it is not known.
 pub(super) fn qos(params: &Params) -> String {
     let reliability = params.reliability.map(|it| reliability(it).to_owned());
     let depth = params.depth.map(|depth| depth.to_string());
     reliability.into_iter().chain(depth).collect::<Vec<_>>().join(", ")
 }
 
-/// What a publisher promises.
+/// A reliability in words.
 pub(super) fn reliability(reliability: Reliability) -> &'static str {
     match reliability {
         Reliability::BestEffort => "best effort",
@@ -226,7 +225,7 @@ pub(crate) fn reached(reached: f64, asked: f64) -> String {
     format!("reached {} of {} messages a second", amount(reached), amount(asked))
 }
 
-/// The parameters a table cannot show as a column.
+/// The parameters that a table cannot show as a column.
 pub(super) fn circumstances(topology: &str, workload: Workload, params: &Params) -> String {
     let is_rated = workload != Workload::Startup;
     let words = std::iter::once(topology.replace('-', " "));
@@ -234,8 +233,8 @@ pub(super) fn circumstances(topology: &str, workload: Workload, params: &Params)
     words.chain(touch(params.touch).map(str::to_owned)).collect::<Vec<_>>().join(" · ")
 }
 
-/// A parameter point in words: what has a name, size and rate if they are wanted, and of publishers,
-/// subscribers and topics those numbers in which another point differs.
+/// A parameter point in words. Names come first; size and rate only if they are wanted; numbers of
+/// publishers, subscribers and topics only where points differ in them.
 pub(super) fn point<'p>(
     params: &Params,
     [is_sized, is_rated]: [bool; 2],
@@ -250,18 +249,18 @@ pub(super) fn point<'p>(
     named.chain(counts.map(|(_, (number, noun))| plural(number as usize, noun))).collect()
 }
 
-/// How many of each take part, and what they are.
+/// The numbers of publishers, subscribers and topics, with their nouns.
 pub(super) fn counts(params: &Params) -> [(u32, &'static str); 3] {
     [(params.publishers, "publisher"), (params.subscribers, "subscriber"), (params.topics, "topic")]
 }
 
-/// What is left out of a message's way, unless it is the default.
+/// What is not done with a message, unless it is the default.
 pub(super) fn touch(touch: Touch) -> Option<&'static str> {
     (touch == Touch::Header).then_some("header only: payload neither written nor checked")
 }
 
-/// What all verdicts of `what` promise together, with the least number of runs behind them and the
-/// one that lets any difference be told.
+/// The error rate of all verdicts of `what` together, with the least number of runs behind them and
+/// the number of runs from which on a difference can be shown.
 pub(crate) fn error_rate(
     what: &str,
     comparisons: usize,
@@ -289,7 +288,7 @@ fn factor_digits(value: f64) -> String {
     rounded(value, 0, &[99.5, 9.95])
 }
 
-/// Stands for a percentile with fewer than ten samples beyond it.
+/// Replaces a percentile with fewer than ten samples beyond it.
 pub(crate) const WITHHELD: &str = "–";
 
 #[cfg(test)]
@@ -299,7 +298,7 @@ mod tests {
     #[test]
     fn figures_are_as_short_as_they_can_be() {
         for (written, expected) in [
-            // Three figures of microseconds; nanoseconds are whole.
+            // Microseconds have three figures; nanoseconds are whole.
             (
                 [0.0421, 1.9, 9.996, 60.07, 99.96, 1204.4].map(us).join(" "),
                 "0.042 1.90 10.0 60.1 100 1204",
@@ -312,13 +311,13 @@ mod tests {
                 "0 B, 1000 B, 1 KiB, 64 KiB, 4.8 MiB, 3 GiB",
             ),
             ([6_600_000, 99_960_000, 262_144_000].map(megabytes).join(" "), "6.6 100 262"),
-            // A change has its sign.
+            // A change has a sign.
             (
                 [-0.471, 0.031, 0.0, -0.0001].map(change_percent).join(", "),
                 "−47 %, +3.1 %, ±0.0 %, ±0.0 %",
             ),
             ([0.0, 0.004, 0.25, 12.54, 100.0].map(percent).join(" "), "0 <0.01 0.25 12.5 100.0"),
-            // Digits are in groups.
+            // Digits are grouped.
             ([9999, 1_189_497].map(count).join(" "), "9999 1\u{a0}189\u{a0}497"),
             (amount(12_345.4), "12\u{a0}345"),
             (

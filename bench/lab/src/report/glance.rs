@@ -1,8 +1,8 @@
-//! The answer at a glance: what was asked, whether it may be believed, one picture of each scenario,
-//! and at most [`SENTENCES_MAX`] sentences. Page, terminal and Markdown open with it.
+//! The answer at a glance: what was measured, whether it is valid, one picture of each scenario,
+//! and at most [`SENTENCES_MAX`] sentences. Page, terminal and Markdown begin with it.
 //!
-//! This module, `picture` and `sentences` know no format; `terminal` and the templates of page and
-//! Markdown print.
+//! This module, `picture` and `sentences` know no output format; `terminal` and the templates of
+//! page and Markdown print it.
 
 mod axis;
 mod picture;
@@ -26,24 +26,24 @@ pub(super) use terminal::render;
 pub(super) struct Glance<'a> {
     /// `Round trips of 18 systems`.
     pub title: String,
-    /// Scenarios, where the processes ran, and the machine.
+    /// Scenarios, hosts of the processes, and the machine.
     pub circumstances: String,
     pub trust: Trust,
-    /// Of each scenario, in plan order.
+    /// One for each scenario, in plan order.
     pub pictures: Vec<Picture<'a>>,
     pub sentences: Vec<Sentence>,
 }
 
-/// Whether the figures may be believed.
+/// Whether the figures are valid.
 #[derive(Serialize)]
 pub(super) struct Trust {
     pub level: Standing,
     pub sign: &'static str,
-    /// In a few words.
+    /// The verdict in a few words.
     pub verdict: &'static str,
     /// `112 of 112 cells valid; 2 483 100 sent: all answered once, in order, unaltered`.
     pub finding: String,
-    /// What a reader has to know, the gravest first.
+    /// What a reader needs to know, most serious first.
     pub to_know: Vec<String>,
 }
 
@@ -95,7 +95,7 @@ impl Trust {
     }
 }
 
-/// A finding with the names that matter most.
+/// A finding with its most important names.
 fn doubt(check: &Finding) -> String {
     match &*check.subject {
         MISSING | REMARKS | RECORDS | CELLS if !check.particulars.is_empty() => {
@@ -109,14 +109,14 @@ fn doubt(check: &Finding) -> String {
 fn machine(host: &Machine) -> String {
     let kind = if host.hypervisor.is_some() { "virtual CPUs" } else { "CPUs" };
     let processors = format!("{}, {} {kind}", host.identity.cpu_model, host.identity.cpus);
-    // Without the name that a distribution gives its number.
+    // Without the code name of the distribution.
     let os = host.os.split(" (").next().unwrap_or_default().to_owned();
     let kernel = host.identity.kernel.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
     let parts = [processors, os, format!("Linux {kernel}")];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
 }
 
-/// How many systems were under test.
+/// Number of systems under test.
 fn systems(view: &View) -> usize {
     let number = |is_floor: bool| {
         let entries = view.entries().filter(move |entry| entry.system.floor == is_floor);
@@ -128,14 +128,14 @@ fn systems(view: &View) -> usize {
     }
 }
 
-/// Checks whose findings say what was measured, good or bad.
+/// Checks whose findings are shown first, good or bad.
 const OPENING: [&str; 2] = [CELLS, MESSAGES];
 
-/// Checks that, if bad, say that figures are missing or wrong.
+/// Checks that, if bad, mean that figures are missing or wrong.
 const BREAKING: [&str; 2] = [CELLS, RECORDS];
 
-/// Of one kind of doubt.
+/// For one kind of doubt.
 const PARTICULARS_MAX: usize = 2;
 
-/// More is not read.
+/// Nobody reads more.
 pub(super) const SENTENCES_MAX: usize = 5;

@@ -1,9 +1,9 @@
 //! `hgrm/*.hgrm`: each cell's latencies as HdrHistogram's percentile distribution, for its plotter
-//! and for whoever reads the output of wrk2.
+//! and for readers of wrk2's output.
 //!
-//! Columns and footer are those of `HistogramLogProcessor` and of wrk2, in microseconds; lines that
-//! begin with `#` are no data to any reader. Values have three significant digits, as HdrHistogram
-//! is set most often; `summary.json` has the exact ones.
+//! Columns and footer are those of `HistogramLogProcessor` and of wrk2, in microseconds. All
+//! readers skip lines that begin with `#`. Values have three significant digits, HdrHistogram's
+//! usual precision; `summary.json` has the exact ones.
 
 use std::collections::BTreeMap;
 
@@ -12,13 +12,13 @@ use hdrhistogram::Histogram;
 use super::entry::Latency;
 use crate::summary::{Analysis, Cell, Detail};
 
-/// Name, without its folder, and text of each file; cells without a latency have none.
+/// File name (without folder) and text of each file; cells without a latency have none.
 pub(super) fn files(analysis: &Analysis) -> Vec<(String, String)> {
     let mut files = BTreeMap::new();
     let cells = analysis.summary.cells.iter().zip(&analysis.details);
     for (cell, detail) in cells.filter(|(_, detail)| !detail.histogram.is_empty()) {
         let mut name = detail.name.clone();
-        // Two scenarios of a session may have one name.
+        // Two scenarios of a session may have the same name.
         while files.contains_key(&name) {
             name += "-again";
         }
@@ -68,9 +68,9 @@ fn us(ns: f64) -> f64 {
     ns / 1e3
 }
 
-/// As HdrHistogram's own tools and wrk2 have it.
+/// The value of HdrHistogram's own tools and of wrk2.
 const TICKS_PER_HALF_DISTANCE: u32 = 5;
-/// Significant digits.
+/// Significant digits of a value.
 const DIGITS: u8 = 3;
-/// Of so many digits.
+/// Sub-buckets that this number of digits needs.
 const SUB_BUCKETS: u32 = 2048;

@@ -1,7 +1,7 @@
-//! The files that are made by templates: `report.md` and `report.html`, which needs nothing else.
+//! The files made from templates: `report.md` and `report.html`, which needs no other file.
 //!
-//! Tables are HTML already and can be read without scripts; plots are drawn by `assets/report.js`
-//! from the JSON of `plots`. A content security policy forbids the page every request.
+//! Tables are plain HTML and readable without scripts; `assets/report.js` draws plots from the JSON
+//! of `plots`. A content security policy forbids the page all requests.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ use super::{format, plots, published, rows, sweep, verdicts};
 use crate::lists::grouped;
 use crate::machine::Machine;
 
-/// The whole file, with as much as there is room for.
+/// The whole page, with as much detail as its size limit allows.
 pub(super) fn render(view: &View) -> String {
     let mut page = String::new();
     for downsampling in Downsampling::ALL {
@@ -72,13 +72,13 @@ fn with(view: &View, downsampling: Downsampling) -> String {
     rendered("report.html", TEMPLATE, context)
 }
 
-/// `report.md`: the report as a code host renders it.
+/// `report.md`: the report as code hosts render it.
 pub(super) fn markdown(view: &View) -> String {
     let context = context! { figures => figures(view), ..told(view) };
     rendered("report.md", include_str!("assets/report.md.jinja"), context)
 }
 
-/// What page and Markdown have in common.
+/// What page and Markdown share.
 fn told(view: &View) -> Value {
     let summary = &view.analysis.summary;
     let verdicts = verdicts::section(view);
@@ -95,7 +95,7 @@ fn told(view: &View) -> Value {
     }
 }
 
-/// What every page of plots needs.
+/// What every page with plots needs.
 pub(crate) fn essentials() -> Value {
     context! {
         version => env!("CARGO_PKG_VERSION"),
@@ -107,7 +107,7 @@ pub(crate) fn essentials() -> Value {
     }
 }
 
-/// A text by its template, which is part of this program; names ending in `.html` escape.
+/// Renders a template of this program; names that end in `.html` escape their values.
 pub(crate) fn rendered(name: &str, template: &str, context: Value) -> String {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -126,7 +126,7 @@ pub(crate) fn rendered(name: &str, template: &str, context: Value) -> String {
     page.expect("the template is part of the program, and a test renders it")
 }
 
-/// Everything known of the machine: what, value.
+/// Everything known about the machine: name and value.
 pub(crate) fn host_rows(host: &Machine) -> Vec<(String, String)> {
     let text = rendered("host", include_str!("assets/host.jinja"), context! { host });
     let row =
@@ -134,7 +134,7 @@ pub(crate) fn host_rows(host: &Machine) -> Vec<(String, String)> {
     text.lines().filter_map(row).collect()
 }
 
-/// Keeps text from being taken for markup.
+/// Keeps text from being read as markup.
 fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -150,13 +150,13 @@ fn escape(text: &str) -> String {
     escaped
 }
 
-/// The small tables of groups, each with its title, and whether a reader has to open it.
+/// The small tables of groups, each with its title and whether it is folded.
 fn glances(view: &View, are_wanted: fn(&Group) -> bool) -> Vec<Value> {
     let wanted: Vec<_> = view.groups.iter().filter(|group| are_wanted(group)).collect();
     let glance = |group: &&Group| {
         let kin: Vec<_> = wanted.iter().filter(|it| it.scenario == group.scenario).collect();
         let place = kin.iter().position(|it| it.id == group.id).unwrap_or_default();
-        // Of many that differ in one parameter, all but the first and the last.
+        // Fold all but the first and the last of many tables that differ in one parameter.
         let is_inner = kin.len() > MANY && place > 0 && place + 1 < kin.len();
         let is_folded = group.is_flow() && is_inner;
         context! { title => group.title(), is_folded, tables => tables(group) }
@@ -164,7 +164,7 @@ fn glances(view: &View, are_wanted: fn(&Group) -> bool) -> Vec<Value> {
     wanted.iter().map(glance).collect()
 }
 
-/// Configuration files, each text once, with the cells that were given it.
+/// Configuration files, each text once, with the cells that used it.
 fn configurations(view: &View) -> Vec<Value> {
     let files = grouped(view.entries().flat_map(|entry| {
         let files = entry.detail.configuration.iter();
@@ -174,15 +174,15 @@ fn configurations(view: &View) -> Vec<Value> {
     files.map(|([system, file, text], cells)| context! { system, file, text, cells }).collect()
 }
 
-/// So many tables of one kind are read one below the other.
+/// Up to this many tables of one kind can be read one below the other.
 const MANY: usize = 4;
 
-/// A page above this is slow to send and to open.
+/// A larger page is slow to send and to open.
 const PAGE_BYTES_MAX: usize = 5_000_000;
 
 const TEMPLATE: &str = include_str!("assets/report.html");
 
-/// What the templates include, by the names it has there.
+/// The files that the templates include, by the names they use there.
 const INCLUDED: [(&str, &str); 6] = [
     ("groups.html", include_str!("assets/groups.html")),
     ("glance.html", include_str!("assets/glance.html")),
@@ -192,7 +192,7 @@ const INCLUDED: [(&str, &str); 6] = [
     ("end.html", include_str!("assets/end.html")),
 ];
 
-/// In this order: the last one draws, with what the others define.
+/// In this order: the last script draws with the definitions of the others.
 const SCRIPTS: [&str; 14] = [
     include_str!("assets/scales.js"),
     include_str!("assets/packed.js"),

@@ -1,4 +1,4 @@
-//! How the figures of [`METRICS`] are written, and which of them stand in comparisons of folders
+//! How reports write the figures of [`METRICS`], and which of them appear in comparisons of folders
 //! ([`COMPARED`]) and in plots ([`PLOTTED`]).
 
 use myelin_bench_kit::protocol::Workload;
@@ -9,13 +9,14 @@ use super::format;
 use crate::summary::{Cell, Distribution, METRICS, Metric, Percentile, RunPoint, Summary, Value};
 
 impl Metric {
-    /// By its name; one that does not exist is a mistake in a table of this file.
+    /// The metric with this name. The names are constants of the reports, so a missing one is a
+    /// bug.
     pub(super) fn named(name: &str) -> &'static Metric {
         let found = METRICS.iter().find(|metric| metric.name == name);
         found.unwrap_or_else(|| panic!("no metric {name}"))
     }
 
-    /// Its columns in `summary.csv`, and what stands in them of a cell; empty is not measured, or
+    /// The metric's columns in `summary.csv` with a cell's values; empty for not measured or
     /// withheld.
     fn columns(&self, cell: &Cell) -> Vec<(String, String)> {
         let optional = |value: Option<f64>| value.map(|it| it.to_string()).unwrap_or_default();
@@ -32,12 +33,13 @@ impl Metric {
         }
     }
 
-    /// Whether any of these cells has it.
+    /// Whether any of these cells has the metric.
     fn is_of(&self, cells: &[Cell]) -> bool {
         self.of_some.is_none_or(|has| cells.iter().any(has))
     }
 
-    /// As a table writes it, the median of a distribution; `None` if it was not measured.
+    /// The metric as a table shows it, for a distribution its median; `None` if it was not
+    /// measured.
     pub(super) fn text(&self, cell: &Cell) -> Option<String> {
         match (self.of)(cell) {
             Value::Text(text) => Some(text),
@@ -47,7 +49,7 @@ impl Metric {
         }
     }
 
-    /// Whether it has percentiles.
+    /// Whether the metric has percentiles.
     pub(super) fn is_distribution(&self) -> bool {
         matches!((self.of)(&Cell::default()), Value::Distribution(_))
     }
@@ -60,7 +62,7 @@ impl Metric {
         }
     }
 
-    /// By the unit that its name ends in.
+    /// The value in the form of the unit at the end of the metric's name.
     fn written(&self, value: f64) -> String {
         let ends = |end: &str| self.name.ends_with(end);
         match () {
@@ -85,8 +87,8 @@ const PERCENTILES: [(&str, Part); 7] = [
     ("max", |distribution| Some(distribution.max)),
 ];
 
-/// `summary.csv`: one row for each cell, one flat column for each figure, units in the names.
-/// Empty means not measured or withheld; `summary.json` tells the two apart.
+/// `summary.csv`: one row for each cell, one flat column for each figure, units in the names. Empty
+/// means not measured or withheld; `summary.json` distinguishes the two.
 pub(super) fn csv(summary: &Summary) -> String {
     let mut writer = csv::Writer::from_writer(Vec::new());
     let written = write(summary, &mut writer);
@@ -95,7 +97,7 @@ pub(super) fn csv(summary: &Summary) -> String {
     String::from_utf8(bytes).expect("every field was text")
 }
 
-/// Columns that would say the same of every cell are left out.
+/// Leaves out columns that are the same for every cell.
 fn write(summary: &Summary, writer: &mut csv::Writer<Vec<u8>>) -> Result<(), csv::Error> {
     let metrics: Vec<&Metric> = METRICS.iter().filter(|it| it.is_of(&summary.cells)).collect();
     let columns = |cell: &Cell| metrics.iter().flat_map(|it| it.columns(cell)).unzip();
@@ -108,28 +110,28 @@ fn write(summary: &Summary, writer: &mut csv::Writer<Vec<u8>>) -> Result<(), csv
     Ok(())
 }
 
-/// A figure that each run has of its own, by which folders are compared. Lower is better.
+/// A figure of each single run, by which folders are compared. Lower is better.
 #[derive(Debug)]
 pub struct Compared {
-    /// As JSON names it, with its unit.
+    /// Its name in JSON, with its unit.
     pub name: &'static str,
-    /// As a heading.
+    /// Its heading.
     pub words: &'static str,
-    /// The unit of what [`Compared::text`] writes.
+    /// The unit of [`Compared::text`].
     pub unit: &'static str,
-    /// Whether it is a latency of messages, which depends on where the two ends ran.
+    /// Whether it is a latency of messages, which depends on the placement of the two ends.
     pub(crate) is_latency: bool,
-    /// Of one run; of messages across cores alone, if the flag says so.
+    /// The figure of one run; if the flag is set, only of messages across cores.
     pub(crate) of: fn(&RunPoint, bool) -> Option<f64>,
-    /// Whether cells of this kind have it.
+    /// Whether such a cell has the figure.
     pub(crate) is_of: fn(&Entry) -> bool,
-    /// A difference up to this is none, whatever part of the whole it is; of latencies a step of the
-    /// clock instead.
+    /// A smaller difference does not matter, however large its fraction of the whole is; for
+    /// latencies the resolution of the clock counts instead.
     immaterial: f64,
 }
 
 impl Compared {
-    /// A value without its unit.
+    /// The value as text, without its unit.
     pub fn text(&self, value: f64) -> String {
         match self.name {
             "pss_bytes" => format::megabytes(value as u64),
@@ -137,7 +139,7 @@ impl Compared {
         }
     }
 
-    /// A difference up to this is none, whatever part of the whole it is.
+    /// A smaller difference does not matter, however large its fraction of the whole is.
     pub(crate) fn immaterial(&self, clock_step_ns: u64) -> f64 {
         if self.is_latency { clock_step_ns as f64 / 1e3 } else { self.immaterial }
     }
@@ -160,8 +162,9 @@ pub static COMPARED: [Compared; 5] = [
         is_of: is_startup,
         ..ANY
     },
-    // Not per cent of a core: that is as much as there is back to back, however much is done with
-    // it, and falls where a rate is not reached. It means nothing where only the first message counts.
+    // Per message, not per cent of a core: back to back a system uses a whole core however much it
+    // does, and CPU use falls if a rate is not reached. Meaningless if only the first message
+    // counts.
     Compared {
         name: "cpu_us_per_message",
         words: "CPU",
@@ -170,9 +173,9 @@ pub static COMPARED: [Compared; 5] = [
         is_of: |entry| !is_startup(entry),
         ..ANY
     },
-    // Proportional memory shares out the pages of the C library and the like among all who map them,
-    // so it moves when other programs start and end: by 0.13 MB between ten sessions of two small
-    // processes on a busy machine.
+    // Proportional memory divides shared pages, such as those of the C library, among all processes
+    // that map them. So it changes when other programs start and end: by 0.13 MB between ten
+    // sessions of two small processes on a busy machine.
     Compared {
         name: "pss_bytes",
         words: "memory",
@@ -197,7 +200,8 @@ const ANY: Compared = Compared {
     immaterial: 0.0,
 };
 
-/// Of cells whose latency says something; that of a flood is the depth of a queue.
+/// A latency, for cells whose latency describes the system; that of a flood is the depth of a
+/// queue.
 const fn latency(
     name: &'static str,
     words: &'static str,
@@ -206,8 +210,8 @@ const fn latency(
     Compared { name, words, is_latency: true, of, is_of: |entry| entry.is_steady(), ..ANY }
 }
 
-/// A figure that plots draw against a parameter: as the page's scripts name it, as published reports do
-/// if they have it, and what it is.
+/// A figure that plots draw against a parameter: its name in the page's scripts, its name in
+/// published reports (if they have it), and its value.
 pub(super) type Plotted = (&'static str, &'static str, fn(&Entry) -> Option<f64>);
 
 /// In the order of the page's document.
@@ -235,12 +239,12 @@ fn flood<'a>(entry: &Entry<'a>) -> Option<&'a Cell> {
     Some(entry.cell).filter(|cell| is_flood(cell))
 }
 
-/// The latency; of a flood it is the depth of a queue.
+/// The latency; none for a flood, whose latency is the depth of a queue.
 fn plotted<'a>(entry: &Entry<'a>) -> Option<&'a Distribution> {
     entry.latency().filter(|_| !is_flood(entry.cell))
 }
 
-/// No process is without memory: at zero nobody has looked.
+/// Every process has memory, so zero means that it was not read.
 pub(super) fn memory_mb(entry: &Entry) -> Option<f64> {
     (entry.cell.pss_bytes > 0).then(|| entry.cell.pss_bytes as f64 / 1e6)
 }
@@ -250,7 +254,7 @@ mod tests {
     use super::*;
     use crate::summary::{Better, OverRuns};
 
-    /// The table of figures as `docs/reference/results.md` has it.
+    /// The table of figures in `docs/reference/results.md`.
     fn markdown() -> String {
         let row = |metric: &Metric| {
             let columns = match (metric.of)(&Cell::default()) {

@@ -1,9 +1,10 @@
-//! Everything a person sees of a results folder.
+//! Everything that people see of a results folder.
 //!
-//! A [`Report`] makes the files `report.html`, `report.md`, `summary.csv`, `summary.json`,
-//! `details.json.zst` and `hgrm/*.hgrm`, and a text for a terminal. All of them show the same tables,
-//! verdicts and doubts: `view` sorts the cells, `verdicts` compares them, and with `validity` and
-//! `table` puts it in words as `document` has them, and one module for each format prints.
+//! A [`Report`] writes the files `report.html`, `report.md`, `summary.csv`, `summary.json`,
+//! `details.json.zst` and `hgrm/*.hgrm`, and a text for a terminal. All of them show the same
+//! tables, verdicts and doubts: `view` sorts the cells, and `verdicts` compares them. `verdicts`,
+//! `validity` and `table` put that into words as parts of a `document`, and one module for each
+//! format prints it.
 
 mod advice;
 pub(crate) mod document;
@@ -42,40 +43,40 @@ use crate::score::Weights;
 use crate::summary::Analysis;
 use view::View;
 
-/// How figures are printed on a terminal.
+/// A format of figures on a terminal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
-    /// One screen: a picture of each scenario, what to make of it, whether to believe it.
+    /// One screen: a picture of each scenario, its result in words, and whether it is valid.
     #[default]
     Glance,
     /// Tables of sizes by system and tuning, verdicts and doubts; whole round trips.
     Table,
-    /// As CycloneDDS's RoundtripPing prints; half round trips.
+    /// The format of CycloneDDS's RoundtripPing; half round trips.
     Roundtrip,
-    /// As ddsperf of CycloneDDS 0.10.2 prints; half round trips.
+    /// The format of ddsperf of CycloneDDS 0.10.2; half round trips.
     Ddsperf,
 }
 
-/// What the reader of a report holds to be worth how much, and can spend.
+/// The reader's priorities and limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Options {
-    /// Of the scorecard's criteria.
+    /// Weights of the scorecard's criteria.
     pub weights: Weights,
-    /// Of the configurations that are advised.
+    /// Limits for the advised configurations.
     pub budget: Budget,
 }
 
-/// The report of an analysis: cells sorted and compared with each other once, for all formats.
+/// The report of an analysis: its cells are sorted and compared once, for all formats.
 pub struct Report<'a>(View<'a>);
 
 impl<'a> Report<'a> {
-    /// With a reader's options.
+    /// A report with a reader's options.
     pub fn new(analysis: &'a Analysis, options: &Options) -> Self {
         Report(View::new(analysis, *options))
     }
 
-    /// Writes every report file into the folder, each at once or not at all; the files to use what
-    /// is advised go into the folder's `advice`.
+    /// Writes every report file into the folder, each atomically. The files to use the advised
+    /// configurations go into its folder `advice`.
     pub fn write(&self, directory: &Path) -> Result<()> {
         let Report(view) = self;
         let json = serde_json::to_string_pretty(&view.analysis.summary)
@@ -101,7 +102,7 @@ impl<'a> Report<'a> {
         advice::write(view, &directory.join("advice"))
     }
 
-    /// The figures as a text for a terminal.
+    /// The figures as text for a terminal.
     pub fn terminal(&self, format: Format, screen: Screen) -> String {
         let Report(view) = self;
         match format {
@@ -113,12 +114,12 @@ impl<'a> Report<'a> {
     }
 }
 
-/// Writes a file of a report at once or not at all: its former version, if any, is then untouched.
+/// Writes a file of a report atomically; if that fails, its former version stays.
 fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     written(path, write_whole(path, bytes))
 }
 
-/// That something could not be written comes with what to do.
+/// Adds a remedy to an error of writing `path`.
 fn written(path: &Path, done: io::Result<()>) -> Result<()> {
     let (path, remedy) = (path.display(), "make sure the folder exists and has room");
     done.map_err(|error| anyhow::anyhow!("cannot write {path}: {error}; {remedy}"))
@@ -134,12 +135,12 @@ fn blocks(view: &View, template: &str) -> String {
     html::rendered("blocks", template, context! { blocks => blocks.collect::<Vec<_>>() })
 }
 
-/// [`Report::write`] without options.
+/// [`Report::write`] with default options.
 pub fn write_all(analysis: &Analysis, directory: &Path) -> Result<()> {
     Report::new(analysis, &Options::default()).write(directory)
 }
 
-/// [`Report::terminal`] without options.
+/// [`Report::terminal`] with default options.
 pub fn terminal(analysis: &Analysis, format: Format, screen: Screen) -> String {
     Report::new(analysis, &Options::default()).terminal(format, screen)
 }

@@ -1,11 +1,11 @@
 //! Columns of numbers as short texts, which `assets/packed.js` reads.
 //!
-//! An integer is written as the difference to the one before it, its sign in the lowest bit, five
-//! bits a character from the lowest, a sixth saying that more follow: the variable-length
-//! quantities of source maps, which need neither separators nor, for what changes little, more
-//! than a character.
+//! An integer is written as the difference to the previous one, with its sign in the lowest bit.
+//! Each character has five bits, lowest first, and a sixth bit that says whether more follow. These
+//! are the variable-length quantities of source maps. They need no separators, and a slowly
+//! changing column needs little more than one character per number.
 
-/// Integers, one after the other.
+/// Packs integers.
 pub(super) fn integers(values: impl IntoIterator<Item = i64>) -> String {
     let mut text = String::new();
     let mut before = 0;
@@ -16,8 +16,8 @@ pub(super) fn integers(values: impl IntoIterator<Item = i64>) -> String {
     text
 }
 
-/// Positive figures to within 0.05 %, their logarithms; 0 and what is not known have codes of
-/// their own.
+/// Packs positive figures to within 0.05 %, as logarithms; 0 and unknown values have their own
+/// codes.
 pub(super) fn logarithms(values: impl IntoIterator<Item = Option<f64>>) -> String {
     integers(values.into_iter().map(|value| match value {
         None => UNKNOWN,
@@ -26,7 +26,7 @@ pub(super) fn logarithms(values: impl IntoIterator<Item = Option<f64>>) -> Strin
     }))
 }
 
-/// Figures to within half of `step`, none below zero.
+/// Packs figures to within half of `step`; negative ones become 0.
 pub(super) fn multiples(values: impl IntoIterator<Item = Option<f64>>, step: f64) -> String {
     integers(values.into_iter().map(|value| match value {
         None => UNKNOWN,
@@ -46,11 +46,11 @@ fn put(text: &mut String, value: i64) {
     }
 }
 
-/// No character of them has a meaning in JSON or HTML.
+/// None of these characters has a meaning in JSON or HTML.
 const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-/// Steps of a logarithm: a factor of e has so many.
+/// Steps of a logarithm per factor of e.
 const STEPS: f64 = 1000.0;
-/// Below every logarithm of a double: 1000 × ln(1e-308) is −709,196.
+/// Below the logarithm of every double: 1000 × ln(1e-308) is −709,196.
 const UNKNOWN: i64 = -1_000_000;
 const ZERO: i64 = -999_999;
 

@@ -1,8 +1,8 @@
-//! The one style of each system, the same on every page: a hue for its family, and a sign, a dash
-//! and a shade for the variant.
+//! The style of each system, the same on every page: the family gives a hue; the variant a sign, a
+//! dash and a shade.
 //!
-//! Eyes that confuse hues have the signs and dashes; no two systems of the tables share hue, sign
-//! and dash. What the tables do not list comes after them: variants in the order of the page,
+//! Signs and dashes help readers who confuse hues; no two systems of the tables share hue, sign and
+//! dash. Systems that are not in the tables come after them: variants in the order of the page,
 //! families all in the last hue.
 
 use serde::Serialize;
@@ -11,26 +11,26 @@ use super::format;
 use super::view::{Traits, View};
 use crate::lists::distinct;
 
-/// How one system is drawn, as every plot shows it.
+/// How every plot draws one system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Style {
     pub name: String,
     pub floor: bool,
-    /// Up to the first dot.
+    /// The name up to the first dot.
     pub family: String,
-    /// How it waits, unless it simply sleeps.
+    /// How it waits, unless it sleeps.
     pub wait: &'static str,
-    /// A CSS colour that suits light and dark.
+    /// A CSS colour for light and dark pages.
     pub colour: String,
-    /// A symbol by the name that Plot gives it.
+    /// Plot's name of the symbol.
     pub symbol: &'static str,
-    /// The same symbol as a character; of no use to the floor, which is drawn as dashed lines.
+    /// The symbol as a character; not used for the floor, which is drawn as dashed lines.
     pub sign: &'static str,
     /// A dash pattern; empty for a solid line.
     pub dash: &'static str,
 }
 
-/// The styles of all systems that were measured, in the order of the summary.
+/// The styles of all measured systems, in the order of the summary.
 pub(super) fn palette(view: &View) -> Vec<Style> {
     let listed = view.analysis.summary.systems.iter().map(|system| system.name.as_str());
     let names = distinct(listed.chain(view.entries().map(|entry| entry.system.name)));
@@ -48,7 +48,7 @@ pub(super) fn palette(view: &View) -> Vec<Style> {
 fn styles(names: &[(&str, bool)]) -> Vec<Style> {
     let style = |(at, &(name, floor)): (usize, &(&str, bool))| {
         let (hue, listed) = place(name, floor);
-        // What the tables do not list comes after it, in order.
+        // Variants that are not in the table follow it, in order.
         let place = listed.unwrap_or_else(|| {
             let before = names[..at].iter().filter(|other| place(other.0, other.1) == (hue, None));
             FAMILIES.get(hue).map_or(0, |(_, all)| all.split(' ').count()) + before.count()
@@ -71,8 +71,8 @@ fn styles(names: &[(&str, bool)]) -> Vec<Style> {
     names.iter().enumerate().map(style).collect()
 }
 
-/// The hue of a system, which all floors share, and its place among the variants of its family;
-/// `None` if the tables do not list it.
+/// The hue of a system, and its position among the variants of its family; `None` if it is not in
+/// the tables. All floors share a hue.
 fn place(name: &str, floor: bool) -> (usize, Option<usize>) {
     let (family, variant) = name.split_once('.').unwrap_or((name, ""));
     let known = FAMILIES.iter().position(|(known, _)| *known == family);
@@ -90,11 +90,12 @@ fn shade(hue: usize, place: usize) -> String {
 }
 
 const FLOOR: &str = "var(--floor)";
-/// The family of the floor, first of [`FAMILIES`].
+/// The family of the floor, the first of [`FAMILIES`].
 const FLOORS: &str = "os";
 
-/// Families with their variants; the style sheet has the hue of the first after the floor as
-/// `--system-0`, and one more for all that are not listed. Append, never insert: a place is a style.
+/// Families with their variants. The style sheet has the hue of the first one after the floor as
+/// `--system-0`, and one more hue for families that are not listed. Append, never insert: a
+/// position determines a style.
 const FAMILIES: [(&str, &str); 15] = [
     (FLOORS, "futex spin pipe udp tcp unix-stream unix-dgram eventfd spin-futex call"),
     (
@@ -116,7 +117,7 @@ const FAMILIES: [(&str, &str); 15] = [
     ("ecal", "shm shm-zero-copy"),
 ];
 
-/// Names in Plot, and the same as characters.
+/// Names in Plot, and the same symbols as characters.
 const SYMBOLS: [(&str, &str); 7] = [
     ("circle", "●"),
     ("square", "■"),

@@ -1,5 +1,4 @@
-//! What the plots of the page are drawn from: one JSON document inside it. What is not known is
-//! left out.
+//! The data of the page's plots: one JSON document inside the page. Unknown values are left out.
 
 use serde_json::{Value, json};
 
@@ -12,12 +11,12 @@ use super::view::{Entry, Group, View};
 use crate::lists::grouped;
 use crate::summary::{CurvePoint, Placement, RunPoint};
 
-/// Every system that was measured, by family, in the order of the first of each.
+/// Every measured system by family; families are in the order of their first systems.
 pub(super) fn families(styles: &[Style]) -> Vec<(&str, Vec<&Style>)> {
     grouped(styles.iter().map(|style| (style.family.as_str(), style)))
 }
 
-/// The document as text that may stand inside a `<script>` element.
+/// The document as text for a `<script>` element.
 pub(super) fn json(view: &View, styles: &[Style], downsampling: Downsampling) -> String {
     let sweeps = sweep::sweeps(view);
     let groups = view.groups.iter().enumerate().filter(|(_, group)| group.is_steady());
@@ -28,21 +27,21 @@ pub(super) fn json(view: &View, styles: &[Style], downsampling: Downsampling) ->
         "groups": groups,
         "fans": fans,
         "sweeps": sweeps.iter().map(|sweep| &sweep.drawing).collect::<Vec<_>>(),
-        // By the index of the cell.
+        // By index of the cell.
         "timelines": timeline::timelines(view, downsampling),
     });
     tidy(&mut data);
     embedded(&data)
 }
 
-/// A document to stand inside a page.
+/// A document as text inside a page.
 pub(crate) fn embedded(data: &Value) -> String {
-    // Inside JSON, `<` stands in strings alone; escaped, nothing can end the element early.
+    // Inside JSON, `<` occurs only in strings; escaped, it cannot end the element early.
     data.to_string().replace('<', "\\u003c")
 }
 
-/// Without nulls, of objects alone, as in a list a place has a meaning; and with five significant figures
-/// of what is no whole number, finer than a pixel, and half the bytes.
+/// Removes nulls from objects (in a list the position has a meaning), and rounds fractions to five
+/// significant figures. That is finer than a pixel and halves the size.
 fn tidy(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -60,7 +59,8 @@ fn tidy(value: &mut Value) {
     }
 }
 
-/// Latencies are in µs, also of publish calls, which have no `place` among the groups.
+/// Data of one group. Latencies are in µs, also for publish calls; those have no `place` among the
+/// groups.
 fn group(group: &Group, place: Option<usize>, sweeps: &[Sweep]) -> Value {
     let is_among = |of: fn(&Sweep) -> &[usize]| {
         place.is_some_and(|place| sweeps.iter().any(|sweep| of(sweep).contains(&place)))
@@ -69,13 +69,13 @@ fn group(group: &Group, place: Option<usize>, sweeps: &[Sweep]) -> Value {
         "id": group.id,
         "title": group.title(),
         "metric": group.metric.words(),
-        // What percentiles are of, in the plural.
+        // The measured events, in the plural.
         "noun": group.metric.noun(),
         "is_flow": group.is_flow(),
         "scenario": group.scenario,
-        // What sets it apart from the others of its scenario.
+        // The values that set it apart from the other groups of its scenario.
         "point": group.point,
-        // Whether it is one value of a sweep: the first and the last are drawn at first.
+        // Whether it is one value of a sweep; then only the first and the last are drawn at first.
         "is_swept": is_among(|sweep| &sweep.groups),
         // Whether it has a plot against size.
         "has_sizes": group.payloads.len() > 1 && !is_among(|sweep| &sweep.sized),
@@ -92,7 +92,7 @@ fn cell(entry: &Entry) -> Value {
     let cell = entry.cell;
     let bimodal = cell.placements.iter().filter(|_| entry.is_bimodal());
     json!({
-        // In the summary.
+        // Index in the summary.
         "index": entry.index,
         "system": entry.system.name,
         "tuning": cell.tuning,
@@ -100,19 +100,19 @@ fn cell(entry: &Entry) -> Value {
         "subscribers": cell.params.subscribers,
         "topology": cell.topology.name(),
         "valid": cell.valid,
-        // Of all processes, and of the receiving end alone, in per cent of a core.
+        // CPU of all processes and of the receiving end, in per cent of a core.
         "cpu": cell.cpu_percent,
         "receiver_cpu": cell.receiver_cpu_percent,
-        // Of all processes for each message, µs.
+        // CPU of all processes per message, in µs.
         "cpu_us": cell.cpu_us_per_message,
-        // Whether it fell short of its rate, so that its latency says how long the run was.
+        // Whether it fell short of its rate, so that its latency depends on the length of the run.
         "short": entry.short_of_rate().is_some(),
-        // Whether the median is an accident of two placements.
+        // Whether the median depends on the shares of two placements.
         "mixed": entry.is_mixed(),
         "p50": entry.p50(),
         "p99": entry.latency().and_then(|latency| latency.p99),
         "p50_interval": entry.p50_interval(),
-        // Quantile as a number of nines × 10,000, µs, lowest and highest run: packed columns.
+        // Packed columns: quantile as a number of nines × 10,000, µs, lowest and highest run.
         "curve": packed(&thin(&entry.detail.curve)),
         // The quantiles 1/400, 3/400 … in µs, packed.
         "even": logarithms(entry.detail.even_us.iter().copied().map(Some)),
@@ -139,8 +139,8 @@ fn placement(placement: &Placement) -> Value {
     })
 }
 
-/// Leaves out points that would lie within a fraction of a pixel of the one before, along both
-/// axes; first and last stay.
+/// Drops points that would lie within a fraction of a pixel of the point before, along both axes;
+/// first and last stay.
 fn thin(curve: &[CurvePoint]) -> Vec<[f64; 4]> {
     let mut kept: Vec<[f64; 4]> = Vec::new();
     let last = curve.len().saturating_sub(1);

@@ -1,4 +1,4 @@
-//! The summary table of the page: one row for each cell, every figure of it.
+//! The summary table of the page: one row for each cell, with all its figures.
 
 use minijinja::{Value, context};
 use myelin_bench_kit::protocol::Workload;
@@ -9,7 +9,8 @@ use super::validity;
 use super::view::{Entry, Group, Point, View};
 use crate::summary::{Cell, Distribution, Metric, Placement};
 
-/// Headings and explanations of the first figures of a row, which those of its placements have, too.
+/// Headings and explanations of the first figures of a row; the rows of its placements have them,
+/// too.
 const LATENCY_HEADS: [(&str, &str); 5] = [
     ("p50 µs", "median, and its interval over runs, of at least 93.75 %"),
     ("p90 µs", "90th percentile"),
@@ -18,8 +19,8 @@ const LATENCY_HEADS: [(&str, &str); 5] = [
     ("max µs", "largest"),
 ];
 
-/// Further headings, each with the metric below it. What goes one way alone has further figures in the
-/// tables of `flow`.
+/// Further headings, each with its metric. The tables of `flow` show the figures that only one-way
+/// workloads have.
 const METRICS: [(&str, &str); 11] = [
     ("write µs", "write_us"),
     ("read µs", "read_us"),
@@ -34,7 +35,7 @@ const METRICS: [(&str, &str); 11] = [
     ("start ms", "startup_ms"),
 ];
 
-/// All headings, each with what it says to those who ask.
+/// All headings, each with its explanation.
 pub(super) fn heads() -> Vec<(&'static str, String)> {
     let metric = |(head, name)| {
         let metric = Metric::named(name);
@@ -48,8 +49,8 @@ pub(super) fn heads() -> Vec<(&'static str, String)> {
 
 pub(super) const LATENCIES: usize = LATENCY_HEADS.len();
 
-/// The rows of each group, by payload, and by number of subscribers where nobody answers; the floor
-/// first.
+/// The rows of each group, the floor first: by payload and, for publish runs, by number of
+/// subscribers.
 pub(super) fn sections(view: &View) -> Vec<Value> {
     let section = |group: &Group| {
         let body = |point: Point| {
@@ -66,7 +67,7 @@ pub(super) fn sections(view: &View) -> Vec<Value> {
         context! {
             id => group.id,
             title => group.title(),
-            // What p50 to max are percentiles of.
+            // The events that p50 to max describe.
             metric => match group.workload {
                 Workload::Flood => "one-way latency, which is the depth of a queue",
                 _ => group.metric.words(),
@@ -77,7 +78,7 @@ pub(super) fn sections(view: &View) -> Vec<Value> {
     view.all().map(section).collect()
 }
 
-/// One cell, and the same by placement if it is bimodal.
+/// One cell, followed by its placements if it is bimodal.
 fn row(entry: &Entry) -> Value {
     let placement = |placement: &Placement| {
         let place = if placement.same_cpu { "same core" } else { "across cores" };
@@ -112,13 +113,13 @@ fn figures(entry: &Entry) -> Vec<TableCell> {
 
 fn figure(name: &str, cell: &Cell) -> TableCell {
     let Some(text) = Metric::named(name).text(cell) else { return TableCell::default() };
-    // It ends at the other end than it begins, also of round trips.
+    // It begins at one end and finishes at the other, even in round trips.
     let clock = cell.clock.as_ref().filter(|_| name == "wake_us");
     let clock = clock.map(|clock| format::plus_minus_us(clock.error_us)).unwrap_or_default();
     TableCell::plain(text).small(clock).title(more(name, cell).unwrap_or_default())
 }
 
-/// What else a reader may ask of a figure.
+/// Further details of a figure.
 fn more(name: &str, cell: &Cell) -> Option<String> {
     Some(match name {
         "lost" => format!(

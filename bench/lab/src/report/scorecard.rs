@@ -1,5 +1,5 @@
-//! The scorecard: for each scenario, topology and tuning, the systems scored by criteria with
-//! weights, and how far the order depends on these. Arithmetic is `score`'s.
+//! The scorecard: for each scenario, topology and tuning, systems scored by weighted criteria, and
+//! how much the order depends on the weights. `score` has the arithmetic.
 
 use super::document::{Column, Part, Section, Table, TableCell};
 use super::format;
@@ -8,19 +8,19 @@ use crate::lists::{distinct, few, grouped};
 use crate::scenario::Tuning;
 use crate::score::{Card, Contender, Criterion, End, Swing, first_shares, swings};
 
-/// Systems of one scenario that live alike, at one tuning.
+/// Systems of one scenario with the same topology, at one tuning.
 pub(super) struct Field<'a> {
     scenario: &'a str,
     topology: &'a str,
     tuning: Tuning,
     contenders: Vec<Contender>,
-    /// Systems that have not all cells of the others, and why.
+    /// Systems that lack some of the cells of the others, and why.
     left_out: Vec<String>,
-    /// What to bear in mind of those that are scored.
+    /// Remarks on scored systems.
     cautions: Vec<String>,
 }
 
-/// Of everything that has a steady latency.
+/// The section about all cells with a steady latency.
 pub(super) fn section(view: &View) -> Section {
     let weights = &view.options.weights;
     let mut parts: Vec<Part> = Vec::new();
@@ -32,14 +32,14 @@ pub(super) fn section(view: &View) -> Section {
     Section { id: "scorecard", title: "Scorecard", remark: REMARK.to_owned(), parts }
 }
 
-/// The card of a scenario at a tuning; `None` where nothing is scored.
+/// The card of a scenario at a tuning; `None` if nothing is scored.
 pub(super) fn card(view: &View, scenario: &str, tuning: Tuning) -> Option<Card> {
     let fields = fields(view);
     let field = fields.iter().find(|it| it.scenario == scenario && it.tuning == tuning)?;
     Card::new(&field.contenders, &view.options.weights)
 }
 
-/// The score that stands beside a published one, of `criterion` as it was published, or `total`.
+/// Our score for a published one; `criterion` is its published name, or `total`.
 pub(super) fn beside(card: &Card, system: &str, criterion: &str) -> Option<f64> {
     let row = card.rows.iter().find(|row| row.name == system)?;
     if criterion == "total" {
@@ -70,7 +70,7 @@ fn fields<'a>(view: &View<'a>) -> Vec<Field<'a>> {
 }
 
 impl<'a> Field<'a> {
-    /// Of `cells`: one for each parameter point, with the entries of all systems.
+    /// Collects the entries of all systems, for each parameter point of `cells`.
     fn new(
         scenario: &'a str,
         topology: &'a str,
@@ -105,7 +105,7 @@ impl<'a> Field<'a> {
         field
     }
 
-    /// Without a card, that nobody can be scored.
+    /// The part of the report; without a card it says that no system can be scored.
     fn part(&self, card: Option<&Card>, is_detail: bool) -> Part {
         let topology = self.topology.replace('-', " ");
         let mut part = Part {
@@ -142,7 +142,7 @@ fn of<'v, 'a>(entries: &[&'v Entry<'a>], system: &str) -> Option<&'v Entry<'a>> 
     entries.iter().copied().find(|entry| entry.system.name == system)
 }
 
-/// Why a cell may not be used.
+/// Why a cell must not be used.
 fn fault(entry: Option<&Entry>, any: &Entry) -> Option<String> {
     let point = format!("{}, {}", any.size(), format::rate(any.cell.params.rate_hz));
     match entry {
@@ -159,7 +159,7 @@ fn caution(system: &str, cells: &[&Entry]) -> Option<String> {
     })
 }
 
-/// Over all cells: a ratio between two systems is then the same in whichever unit.
+/// The mean over all cells. With it, ratios between two systems do not depend on the unit.
 fn geometric_mean(figures: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let figures: Option<Vec<f64>> = figures.collect();
     let figures = figures.filter(|them| !them.is_empty())?;
@@ -183,8 +183,8 @@ fn figure(entry: &Entry, criterion: Criterion) -> Option<f64> {
     (value.is_finite() && value > 0.0).then_some(value)
 }
 
-/// The figure where others are scored by it. At a rate nobody needs a core that polls: without
-/// this the best of systems that all poll would have 10 of 10 for CPU.
+/// The reference figure from which other systems are scored. At low rates nobody needs a core that
+/// polls; without this limit the best of several polling systems would get 10 of 10 for CPU.
 fn figure_as_best(entry: &Entry, criterion: Criterion) -> Option<f64> {
     let figure = figure(entry, criterion)?;
     let percent = entry.cell.cpu_percent;
@@ -195,7 +195,7 @@ fn figure_as_best(entry: &Entry, criterion: Criterion) -> Option<f64> {
     }
 }
 
-/// Lines of the files that a run was given, without blank ones and comments.
+/// Lines of the run's configuration files, without blank lines and comments.
 fn configuration_lines(entry: &Entry) -> usize {
     let of = |text: &String| {
         let mut parts = text.split("<!--");
@@ -208,7 +208,7 @@ fn configuration_lines(entry: &Entry) -> usize {
     entry.detail.configuration.values().map(of).sum()
 }
 
-/// Who is first, and how surely.
+/// The leader, and how certain that is.
 fn verdict(card: &Card, shares: &[f64]) -> String {
     let first = &card.rows[0];
     let lead = card
@@ -295,7 +295,7 @@ const PUBLISHED: [(&str, Criterion); 5] = [
 ];
 
 const FEW: usize = 3;
-/// Of a core, all processes together.
+/// Per cent of a core, all processes together.
 const CPU_PERCENT_MODEST: f64 = 10.0;
 
 const REMARK: &str = "Each score is 10 less one for each doubling of the system’s figure over the \

@@ -1,6 +1,6 @@
-//! Figures against a parameter: of each scenario in which payload, rate, or the number of
-//! publishers, subscribers or topics takes three values or more, small multiples of latency, CPU,
-//! memory and loss. The page draws them by `assets/sweep.js`.
+//! Figures against a parameter: small multiples of latency, CPU, memory and loss for each scenario
+//! in which payload, rate, or the number of publishers, subscribers or topics takes at least three
+//! values. `assets/sweep.js` draws them on the page.
 
 use std::ops::RangeInclusive;
 
@@ -14,18 +14,18 @@ use super::view::{Entry, View};
 use crate::lists::{ascending, grouped};
 use crate::summary::{Cell, Params};
 
-/// One row of panels: cells that differ in system, tuning and one parameter alone.
+/// One row of panels: cells that differ only in system, tuning and one parameter.
 pub(super) struct Sweep {
     /// For the page's script.
     pub drawing: Value,
-    /// Groups of the view whose other plots show one value each; empty where the parameter is the
-    /// payload, by which those plots are chosen already.
+    /// Groups of the view whose other plots show one value each; empty if the parameter is the
+    /// payload, which already selects those plots.
     pub groups: Vec<usize>,
-    /// Groups that have no need of a plot of their own against size.
+    /// Groups that need no own plot against size.
     pub sized: Vec<usize>,
 }
 
-/// What is known of the figures of [`PLOTTED`], with what else a script has to know of them.
+/// The known figures of [`PLOTTED`], with the additional fields for a script.
 fn figures(of: impl Fn(&Plotted) -> Option<f64>, more: Value) -> Value {
     let known = PLOTTED.iter().filter_map(|it| Some((it.0.to_owned(), of(it)?.into())));
     let Value::Object(mut members) = more else { return more };
@@ -33,7 +33,7 @@ fn figures(of: impl Fn(&Plotted) -> Option<f64>, more: Value) -> Value {
     Value::Object(members)
 }
 
-/// What a sweep goes along.
+/// The parameter of a sweep.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Parameter {
     Payload,
@@ -62,7 +62,7 @@ impl Parameter {
         }
     }
 
-    /// `None` for back to back, which lies on no axis.
+    /// Its value; `None` for back to back, which has no position on an axis.
     pub(super) fn of(self, params: &Params) -> Option<f64> {
         match self {
             Parameter::Payload => Some(params.payload_bytes as f64),
@@ -73,7 +73,7 @@ impl Parameter {
         }
     }
 
-    /// The parameters without this one, and without what only describes a system.
+    /// The parameters without this one, and without fields that only describe a system.
     pub(super) fn rest(self, params: &Params) -> Params {
         let mut rest = params.point();
         match self {
@@ -86,7 +86,7 @@ impl Parameter {
         rest
     }
 
-    /// What it is in these cells, ascending, each with its label.
+    /// The values in these cells, ascending, each with its label.
     pub(super) fn values<'e, 'a: 'e>(
         self,
         entries: impl IntoIterator<Item = &'e Entry<'a>>,
@@ -117,7 +117,7 @@ pub(super) fn sweeps<'a>(view: &View<'a>) -> Vec<Sweep> {
     let mut found = Vec::new();
     for scenario in view.scenarios() {
         for parameter in Parameter::ALL {
-            // A module is a pair of payload and rate: neither goes alone.
+            // A module is a pair of payload and rate, which cannot be swept separately.
             let is_swept = |entry: &&Entry<'a>| {
                 entry.cell.scenario == scenario
                     && panels(parameter, entry.cell.workload).is_some()
@@ -149,7 +149,7 @@ fn sweep<'a>(view: &View<'a>, parameter: Parameter, entries: &[Entry<'a>]) -> Op
         .collect();
     let panels = panels(parameter, first.cell.workload)?;
     let (groups, sized) = match parameter {
-        // Without a latency of theirs.
+        // These have no plot of latency of their own.
         Parameter::Payload if panels != ONE_WAY => (vec![], vec![]),
         Parameter::Payload => (vec![], groups),
         _ => (groups, vec![]),
@@ -159,10 +159,10 @@ fn sweep<'a>(view: &View<'a>, parameter: Parameter, entries: &[Entry<'a>]) -> Op
     let drawing = json!({
         "id": format!("sweep-{}-{}", parameter.name(), first.index),
         "title": title(parameter, first),
-        // As the axis names it.
+        // Its name on the axis.
         "parameter": parameter.name(),
-        // Whether the values span more than a decade. Payloads of 0 B stand apart on a logarithmic
-        // axis, as in the other plots.
+        // Whether the values span more than a decade. As in the other plots, payloads of 0 B stand
+        // apart on a logarithmic axis.
         "log": high > 10.0 * low,
         "values": values,
         "labels": labels,
@@ -189,14 +189,14 @@ fn point(x: f64, entry: &Entry) -> Value {
         "system": entry.system.name,
         "tuning": entry.cell.tuning,
         "valid": entry.cell.valid,
-        // Rate reached and rate asked for, of a stream that fell short.
+        // The reached and the requested rate of a stream that fell short.
         "short": entry.short_of_rate(),
     });
     figures(|plotted| plotted.2(entry), what)
 }
 
-/// What CyberRT published of this payload or rate, between two processes, one to one; its latency is
-/// a mean.
+/// CyberRT's published figures for this payload or rate, between two processes, one to one; its
+/// latency is a mean.
 fn published(parameter: Parameter, cell: &Cell, shown: RangeInclusive<f64>) -> Vec<Value> {
     let params = &cell.params;
     let is_plain = cell.workload == Workload::Stream
@@ -210,7 +210,7 @@ fn published(parameter: Parameter, cell: &Cell, shown: RangeInclusive<f64>) -> V
             _ => return None,
         };
         let label = format!("CyberRT 10.0, published: {}", row.text("module")?);
-        // The name stands beside its sign.
+        // The sign has the name beside it.
         let what = json!({ "x": x, "name": "CyberRT", "label": label });
         let is_shown = is_plain && shown.contains(&x);
         is_shown.then(|| figures(|plotted| row.number(plotted.1), what))
@@ -218,8 +218,8 @@ fn published(parameter: Parameter, cell: &Cell, shown: RangeInclusive<f64>) -> V
     points.collect()
 }
 
-/// What is drawn of a workload, by the name that `assets/sweep.js` has for it; nothing of those that
-/// have figures of their own.
+/// The panels for a workload, by their name in `assets/sweep.js`; none for workloads with plots of
+/// their own.
 fn panels(parameter: Parameter, workload: Workload) -> Option<&'static str> {
     match workload {
         Workload::Stream | Workload::Image if parameter == Parameter::Rate => Some(RATE),
@@ -234,5 +234,5 @@ fn panels(parameter: Parameter, workload: Workload) -> Option<&'static str> {
 const ONE_WAY: &str = "one_way";
 const RATE: &str = "rate";
 
-/// Fewer values than these are seen in the tables.
+/// The tables suffice for fewer values.
 const VALUES_MIN: usize = 3;

@@ -1,7 +1,6 @@
-//! The tables of sizes, free of any format: terminal, Markdown and page print the same ones.
+//! The tables of sizes, independent of any format: terminal, Markdown and page print the same ones.
 //!
-//! Rows are payloads, columns are systems × tunings: the layout in which users of RoundtripPing
-//! write down their results.
+//! Rows are payloads, columns are systems × tunings: the usual layout for results of RoundtripPing.
 
 use myelin_bench_kit::protocol::{Transport, Wait, Workload};
 
@@ -12,7 +11,7 @@ use crate::lists::distinct;
 use crate::scenario::Tuning;
 use crate::stats::verdict::{Kind, Verdict};
 
-/// The tables of every group, of scenarios with several of them, and of publish runs.
+/// The tables of every group, of scenarios with several groups, and of publish runs.
 pub(super) fn figures(view: &View) -> Vec<Part> {
     let part = |title, tables| Part { title, tables, ..Part::default() };
     let of = |group: &Group| part(group.title(), tables(group));
@@ -20,7 +19,7 @@ pub(super) fn figures(view: &View) -> Vec<Part> {
     view.groups.iter().map(of).chain([overviews]).chain(view.fans.iter().map(of)).collect()
 }
 
-/// Every table of a group that has something to show.
+/// Every table of a group that has content.
 pub(super) fn tables(group: &Group) -> Vec<Table> {
     match group.workload {
         Workload::Publish => fans(group),
@@ -32,7 +31,7 @@ pub(super) fn tables(group: &Group) -> Vec<Table> {
     }
 }
 
-/// Medians and 99th percentiles of every configuration, the floor last; then how they grow.
+/// Medians and 99th percentiles of every configuration, the floor last, followed by their growth.
 fn latencies(group: &Group) -> Table {
     let peers: Vec<_> = group.peers().collect();
     let shown = if peers.is_empty() { &group.systems } else { &peers };
@@ -89,7 +88,7 @@ fn caption(group: &Group) -> String {
     )
 }
 
-/// The median of the largest payload over that of the smallest.
+/// The ratio of the medians of the largest and the smallest payload.
 fn growth(group: &Group, (system, tuning): Configuration) -> Option<f64> {
     let [small, large] = group.ends()[..] else { return None };
     let entry = |payload| group.entry(system.name, tuning, payload);
@@ -133,7 +132,8 @@ fn changes(group: &Group) -> Table {
     })
 }
 
-/// The configuration with the lowest median for each payload, among those that wait alike.
+/// The configuration with the lowest median for each payload, among systems with the same way of
+/// waiting.
 fn best(group: &Group) -> Table {
     let contenders = |kin: &Kin| {
         let ours = |entry: &&Entry| !entry.system.floor && entry.system.kin() == *kin;
@@ -176,7 +176,8 @@ fn best_cell(group: &Group, best: &[&Entry]) -> TableCell {
         .title(if names.is_empty() { names } else { format!("not told from {names}") })
 }
 
-/// What cannot be told from the best, by name if there is one; empty if nothing.
+/// The entries that cannot be distinguished from the best: a single one by name; empty if there are
+/// none.
 pub(super) fn not_told_from(ties: &[&Entry], name: impl Fn(&Entry) -> String) -> String {
     match ties {
         [] => String::new(),
@@ -225,7 +226,7 @@ pub(super) fn change(verdict: Verdict) -> TableCell {
     TableCell::plain(told(verdict.kind, change)).tone(Some(verdict.kind)).title(verdict.words())
 }
 
-/// A figure that is compared, with what sets it off where nothing is told to differ.
+/// A compared figure, marked if no difference can be shown.
 pub(super) fn told(kind: Kind, figure: String) -> String {
     match kind {
         Kind::Better | Kind::Worse => figure,
@@ -234,7 +235,7 @@ pub(super) fn told(kind: Kind, figure: String) -> String {
     }
 }
 
-/// Stands where a comparison would, and says why there is none.
+/// A cell in place of a comparison, with the reason why there is none.
 fn void(why: &str) -> TableCell {
     TableCell::plain(why).tone(Tone::Faint).title(format!("not compared: {why}"))
 }
@@ -249,7 +250,7 @@ impl Notes {
         self.0.len()
     }
 
-    /// Of a cell that is not valid, why.
+    /// The footnote with the reasons why a cell is invalid.
     pub(super) fn invalid(&mut self, entry: &Entry) -> Option<usize> {
         let note = || format!("invalid: {}: {}", entry.name(), validity::reasons(entry));
         (!entry.cell.valid).then(|| self.add(note()))
@@ -259,8 +260,9 @@ impl Notes {
 /// Subject and reference, each a system and a tuning.
 type Pair<'a> = [(&'a str, Tuning); 2];
 
-/// Publish runs as a reader meets them: the publish call against the number of subscribers, in ns. The
-/// call itself, and what remains of it beyond the clock, with what a subscriber adds.
+/// Tables of publish runs: the publish call against the number of subscribers, in ns. One table has
+/// the call itself, another the call without reading the clock and the cost of a further
+/// subscriber.
 fn fans(group: &Group) -> Vec<Table> {
     let sizes: Vec<_> = group.payloads.iter().map(|&size| format::bytes(size)).collect();
     let of_call = format!(
@@ -301,7 +303,7 @@ fn call(entry: &Entry, notes: &mut Notes) -> TableCell {
 }
 
 fn beyond(group: &Group, entry: &Entry) -> TableCell {
-    // A simulated clock is read in no time.
+    // Reading a simulated clock takes no time.
     let is_known = group.clock_read_ns > 0.0 && entry.system.transport != Transport::None;
     let rest = is_known.then(|| Some(entry.p50()? - group.clock_read_ns / 1e3));
     let further = entry.cell.further_subscriber.map(format::further_subscriber);

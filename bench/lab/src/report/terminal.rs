@@ -1,4 +1,4 @@
-//! Tables for a terminal, of a given width, with or without colour.
+//! Tables for a terminal of a given width, with or without colour.
 
 use std::ops::Range;
 
@@ -7,12 +7,12 @@ use super::table::figures;
 use super::view::View;
 use super::{validity, verdicts};
 
-/// What the terminal is able to show.
+/// What the terminal can show.
 #[derive(Clone, Copy, Debug)]
 pub struct Screen {
-    /// Columns; tables are broken into blocks that fit.
+    /// Columns; wider tables are broken into blocks that fit.
     pub width: usize,
-    /// Whether escape sequences may be used for colour, bold, faint and struck-out text.
+    /// Whether to use escape sequences for colour, bold, faint and struck-out text.
     pub colour: bool,
 }
 
@@ -31,7 +31,7 @@ pub(super) fn render(view: &View, screen: Screen) -> String {
     (figures + &sections).trim_end().to_owned() + "\n"
 }
 
-/// Nothing without parts.
+/// A section; empty if it has no parts.
 pub(crate) fn section(section: &Section, screen: Screen) -> String {
     if section.parts.is_empty() {
         return String::new();
@@ -45,7 +45,7 @@ pub(crate) fn section(section: &Section, screen: Screen) -> String {
     text
 }
 
-/// With an empty line below it, and below each of its tables.
+/// A part, with an empty line below it and below each of its tables.
 fn part(part: &Part, screen: Screen) -> String {
     let mut text = screen.wrap(&part.title, BOLD) + &findings(&part.findings, screen);
     text += &screen.wrap(&part.remark, DIM);
@@ -69,7 +69,7 @@ fn findings(findings: &[Finding], screen: Screen) -> String {
     text
 }
 
-/// A table in as many blocks as the width demands; columns under one heading stay together.
+/// A table in as many blocks as the width requires; columns under one heading stay together.
 pub(crate) fn print(table: &Table, screen: Screen) -> String {
     let grid = Grid::new(table, screen);
     let blocks = grid.blocks().into_iter().map(|block| grid.block(block));
@@ -80,13 +80,13 @@ pub(crate) fn print(table: &Table, screen: Screen) -> String {
     text
 }
 
-/// A table, with the widths of its columns on a screen.
+/// A table with the widths of its columns on a screen.
 struct Grid<'t> {
     table: &'t Table,
     screen: Screen,
     label_width: usize,
     widths: Vec<usize>,
-    /// Of the second figures.
+    /// Widths of the second figures.
     side_widths: Vec<usize>,
     /// Neighbouring columns under one heading.
     spans: Vec<Range<usize>>,
@@ -119,7 +119,8 @@ impl<'t> Grid<'t> {
         &self.table.columns[span.start].group
     }
 
-    /// A heading too wide for the screen is repeated over several spans.
+    /// If the columns under a heading are too wide for the screen, the heading is repeated over
+    /// several spans.
     fn span(&mut self) {
         for at in 0..self.widths.len() {
             let joined = self.spans.last().map(|last| last.start..at + 1).filter(|joined| {
@@ -220,15 +221,15 @@ impl Screen {
         }
     }
 
-    /// Breaks text at spaces; what follows the first line is indented like it, and by two more.
-    /// Nothing of an empty text.
+    /// Breaks text at spaces; further lines are indented like the first, plus two columns. An empty
+    /// text gives no lines.
     pub(crate) fn wrap(self, text: &str, style: &str) -> String {
         if text.is_empty() {
             return String::new();
         }
         let indent = text.len() - text.trim_start().len();
         let mut lines = vec![" ".repeat(indent)];
-        // Not at a no-break space.
+        // A no-break space does not break a line.
         for word in text.split([' ', '\n']).filter(|word| !word.is_empty()) {
             let line = lines.last_mut().expect("there is always a line");
             let blank = line.trim().is_empty();
@@ -243,7 +244,7 @@ impl Screen {
     }
 }
 
-/// The sign of a finding, and its style; words of checks are as long as the longest.
+/// The sign of a finding, and its style; the words of checks have the same width.
 fn look(standing: Standing) -> (&'static str, &'static str) {
     match standing {
         Standing::Good => ("good   ", GREEN),
@@ -257,12 +258,12 @@ fn look(standing: Standing) -> (&'static str, &'static str) {
     }
 }
 
-/// Columns a text takes; everything printed here is one column wide per character.
+/// Width of a text in columns; every character printed here is one column wide.
 fn width(text: &str) -> usize {
     text.chars().count()
 }
 
-/// Lines of detail under one item of validity; the page has them all.
+/// Lines of detail below one check; the page shows all of them.
 const PARTICULARS_MAX: usize = 6;
 
 const GAP: &str = "   ";

@@ -1,5 +1,5 @@
-//! What the page has of each cell over time, and of its slowest messages; drawn by
-//! `assets/timeline.js`, `assets/slowest.js`. Columns are packed; see `packed`.
+//! The page's data on each cell over time, and on its slowest messages; `assets/timeline.js` and
+//! `assets/slowest.js` draw them. Columns are packed; see `packed`.
 
 use std::collections::BTreeMap;
 
@@ -9,12 +9,12 @@ use super::packed::{integers, logarithms, multiples};
 use super::view::{Entry, Group, View};
 use crate::summary::{HeatMap, ObservedColumns, Timeline};
 
-/// What a page leaves out to stay below its size, in the order in which it is given up.
+/// What a page leaves out to stay below its size limit, in the order in which it is dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Downsampling {
     Nothing,
     Configurations,
-    /// Every second column and row.
+    /// Every second column and row of the maps.
     FineMaps,
     Maps,
     Everything,
@@ -24,7 +24,7 @@ impl Downsampling {
     pub(super) const ALL: [Self; 5] =
         [Self::Nothing, Self::Configurations, Self::FineMaps, Self::Maps, Self::Everything];
 
-    /// What was left out of the plots over time, for the reader; empty if nothing was.
+    /// Tells the reader what the plots over time leave out; empty if nothing.
     pub(super) fn remark(self) -> String {
         let fewer = ": a results folder with fewer cells has them";
         let (lost, remedy) = match self {
@@ -39,7 +39,7 @@ impl Downsampling {
     }
 }
 
-/// Of every cell that has one, by its index.
+/// The timelines of all cells that have one, by index of the cell.
 pub(super) fn timelines(view: &View, downsampling: Downsampling) -> BTreeMap<usize, Value> {
     if downsampling == Downsampling::Everything {
         return BTreeMap::new();
@@ -54,22 +54,22 @@ pub(super) fn timelines(view: &View, downsampling: Downsampling) -> BTreeMap<usi
     all.filter_map(timeline).collect()
 }
 
-/// `floor` is the index of the floor's cell.
+/// One timeline; `floor` is the index of the floor's cell.
 fn timeline(entry: &Entry, floor: Option<usize>, downsampling: Downsampling) -> Option<Value> {
     let timeline = entry.detail.timeline.as_ref()?;
     let windows = || timeline.windows.iter();
     Some(json!({
         "run": timeline.run,
         "duration_s": timeline.duration_s,
-        // Seconds, negative.
+        // In seconds, negative.
         "observed_from_s": timeline.observed_from_s,
-        // Number of windows, and their columns: logarithms of messages a second and µs.
+        // Number of windows, and their columns: messages a second and µs, as logarithms.
         "windows": timeline.windows.len(),
         "rate": logarithms(windows().map(|window| Some(window.rate_per_s))),
         "p50": logarithms(windows().map(|window| window.p50_us)),
         "p99": logarithms(windows().map(|window| window.p99_us)),
         "max": logarithms(windows().map(|window| window.max_us)),
-        // While the link was down, in seconds.
+        // Seconds for which the link was down.
         "cut_s": timeline.cut_s,
         "map": map(timeline, downsampling),
         "observed": entry.detail.series.as_ref().filter(|it| !it.t_s.is_empty()).map(observed),
@@ -86,16 +86,16 @@ fn map(timeline: &Timeline, downsampling: Downsampling) -> Option<Value> {
         json!({
             "columns": map.columns,
             "rows_per_decade": HeatMap::ROWS_PER_DECADE,
-            // Rows of a field: more where the map was made coarser.
+            // Height of a field in rows: more if the map was made coarser.
             "height": if coarse.is_some() { 2 } else { 1 },
-            // Of each field: column × 1000 + row.
+            // Position of each field: column × 1000 + row.
             "places": integers(fields().map(|it| i64::from(it.column) * 1000 + i64::from(it.row))),
             "counts": integers(fields().map(|field| i64::from(field.count))),
         })
     })
 }
 
-/// Rows in sequence are joined where there are more than a plot can show.
+/// Joins neighbouring rows if there are more than a plot can show.
 fn observed(columns: &ObservedColumns) -> Value {
     let joined = columns.t_s.len().div_ceil(ROWS_MAX).max(1);
     let rows: Vec<std::ops::Range<usize>> = (0..columns.t_s.len())
@@ -112,8 +112,8 @@ fn observed(columns: &ObservedColumns) -> Value {
         let seen = row.clone().filter_map(|at| columns.pss_bytes.get(at).copied().flatten());
         seen.max().map(|bytes| bytes as f64)
     };
-    // Rows end at `t_ms`, counted from the beginning of observing; the first begins there. Figures
-    // are tenths of a per cent of a core or of the time, and KiB.
+    // Rows end at `t_ms`, counted from the beginning of observing, where the first one begins.
+    // Figures are tenths of a per cent of a core or of the time, and KiB.
     json!({
         "t_ms": multiples(rows.iter().map(|row| Some(columns.t_s[row.end - 1])), 1e-3),
         "cpu": multiples(rows.iter().map(|row| mean(&columns.cpu_percent, row)), 0.1),
@@ -122,7 +122,7 @@ fn observed(columns: &ObservedColumns) -> Value {
     })
 }
 
-/// As many as there are windows.
+/// The number of windows.
 const ROWS_MAX: usize = 60;
 
 #[cfg(test)]

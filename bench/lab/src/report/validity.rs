@@ -1,4 +1,4 @@
-//! What a reader must know before believing a figure: one item for each doubt, good or bad.
+//! Doubts about the figures: one item for each possible doubt, with a good or bad result.
 
 use myelin_bench_kit::protocol::Topology;
 
@@ -11,13 +11,13 @@ use crate::scenario::Tuning;
 use crate::stats::{LEVEL_PERCENT_MIN, RUNS_MIN, level_percent, median};
 use crate::summary::{ClockFigures, Distribution};
 
-/// The validity strip.
+/// The section on validity.
 pub(super) fn section(view: &View) -> Section {
     let part = Part { findings: checks(view), ..Part::default() };
     Section { id: "validity", title: "Validity", remark: String::new(), parts: vec![part] }
 }
 
-/// What was examined, what was found in one line, and particulars, one line each.
+/// An examination, its result in one line, and details, one line each.
 fn check(standing: Standing, title: &str, text: String, particulars: Vec<String>) -> Finding {
     Finding { standing, subject: title.to_owned(), text, particulars }
 }
@@ -26,7 +26,7 @@ fn caution_if(is_doubtful: bool) -> Standing {
     if is_doubtful { Standing::Caution } else { Standing::Good }
 }
 
-/// All items, in the order they are shown.
+/// All checks, in the order of display.
 pub(super) fn checks(view: &View) -> Vec<Finding> {
     let mut checks: Vec<Finding> = damage(view).into_iter().collect();
     checks.push(cells(view));
@@ -50,7 +50,7 @@ fn damage(view: &View) -> Option<Finding> {
 }
 
 fn cells(view: &View) -> Finding {
-    // A valid cell with reasons had invalid runs.
+    // A valid cell with reasons has invalid runs.
     let is_amiss = |entry: &&Entry| !entry.cell.valid || !entry.cell.invalid_reasons.is_empty();
     let mut amiss: Vec<_> = view.entries().filter(is_amiss).collect();
     amiss.sort_by_key(|entry| entry.cell.valid);
@@ -62,7 +62,8 @@ fn cells(view: &View) -> Finding {
     check(level, CELLS, finding, amiss.iter().map(line).collect())
 }
 
-/// Floods, which are to lose, and start-ups, in which most is sent to nobody, are left out.
+/// Leaves out floods, which lose messages on purpose, and start-ups, which mostly send without a
+/// subscriber.
 fn delivery(view: &View) -> Option<Finding> {
     view.entries().find(|entry| entry.is_steady())?;
     let steady = || view.entries().filter(|entry| entry.is_steady());
@@ -74,7 +75,7 @@ fn delivery(view: &View) -> Option<Finding> {
         ("out of order", sum(|entry| entry.cell.out_of_order)),
     ];
     let sent = sum(|entry| entry.cell.sent);
-    // Each subscriber is to take each message.
+    // Each subscriber should take each message.
     let due = sum(|entry| entry.cell.received + entry.cell.lost);
     let amiss: Vec<_> = kinds.iter().filter(|(_, number)| *number > 0).collect();
     let words = match amiss.is_empty() {
@@ -93,10 +94,10 @@ fn delivery(view: &View) -> Option<Finding> {
     Some(check(caution_if(!amiss.is_empty()), MESSAGES, finding, vec![]))
 }
 
-/// How far the medians of the floor spread over its runs. Bimodal cells spread for a known reason
-/// and are left out.
+/// The spread of the floor's medians over its runs. Bimodal cells are left out, because their
+/// spread has a known cause.
 fn floor_stability(view: &View) -> Option<Finding> {
-    // Where the kernel is free to move processes, runs differ by where it has put them, not by the
+    // If the kernel may move processes, runs differ by placement, which says nothing about the
     // machine's state.
     let is_pinned = |entry: &Entry| entry.cell.tuning != Tuning::Default;
     let any_pinned = view.entries().any(is_pinned);
@@ -185,13 +186,13 @@ fn clock(view: &View) -> Finding {
     check(Standing::of(host.clock_read_ns, 200.0, 2000.0), "Clock", finding, vec![])
 }
 
-/// How the clocks of two hosts were compared; nothing where there is one.
+/// How the clocks of two hosts were compared; nothing on one host.
 fn clocks(view: &View) -> Option<Finding> {
     let is_across = |entry: &Entry| entry.system.topology == Topology::TwoHosts;
     let across: Vec<_> = view.entries().filter(|entry| is_across(entry)).collect();
     let known: Vec<_> =
         across.iter().filter_map(|entry| Some((entry, entry.cell.clock.as_ref()?))).collect();
-    // Where nothing is known of another's clock, there are no one-way figures.
+    // Without an estimate of the other clock there are no one-way figures.
     let is_one = |entry: &&&Entry| entry.cell.clock.is_none() && entry.cell.one_way_us.is_some();
     let of_one_clock = across.iter().filter(is_one).count();
     let unknown = across.len() - known.len() - of_one_clock;
@@ -229,8 +230,8 @@ fn clocks(view: &View) -> Option<Finding> {
     Some(check(caution_if(unknown > 0), "Clocks of two hosts", finding, particulars))
 }
 
-/// Notes of the analysis and of its cells, each once; of many that differ in numbers alone the
-/// first. Which runs never settled has a check of its own.
+/// Notes of the analysis and of its cells, each once. If many differ only in numbers, the first is
+/// shown. Runs that never settled have their own check.
 fn remarks(view: &View) -> Option<Finding> {
     let of_entry = |entry: &Entry| {
         let notes = entry.cell.notes.iter().filter(|note| !steady::is_remark(note));
@@ -243,9 +244,9 @@ fn remarks(view: &View) -> Option<Finding> {
     (!particulars.is_empty()).then(|| check(Standing::Caution, REMARKS, finding, particulars))
 }
 
-/// The lines, but of more than [`ALIKE_MAX`] of a kind the first and how many there are more.
+/// The lines; if more than [`ALIKE_MAX`] are alike, only the first, with the number of the others.
 fn one_of_a_kind(lines: &[String]) -> Vec<String> {
-    // Whose it is stands in front; what it is, numbers apart, tells its kind.
+    // The text before the colon says whose note it is; the rest, without numbers, is its kind.
     let note =
         |line: &String| line.split_once(": ").map_or(line.clone(), |(_, note)| note.to_owned());
     let kind = |line| note(line).replace(|c: char| c.is_ascii_digit(), "");
@@ -274,7 +275,7 @@ pub(super) fn reasons(entry: &Entry) -> String {
     }
 }
 
-/// A cell by name, with its scenario where there are several.
+/// A cell by name, with its scenario if there are several.
 fn name(view: &View, entry: &Entry) -> String {
     match view.all().count() {
         1 => entry.name(),
@@ -282,8 +283,8 @@ fn name(view: &View, entry: &Entry) -> String {
     }
 }
 
-/// A line for each number of runs after which cells of `entries` had to be left with an interval of
-/// the median that is wider than asked.
+/// A line for each number of runs after which cells of `entries` still had a wider interval of the
+/// median than requested.
 fn wide(entries: &[Entry]) -> Vec<String> {
     let cell = |entry: &Entry| {
         let repeats = entry.cell.repeats.filter(|repeats| !repeats.is_narrow)?;
@@ -292,7 +293,7 @@ fn wide(entries: &[Entry]) -> Vec<String> {
             Some(reached) => format!("{reached:.1} % (asked: {asked} %)"),
             None => format!("has none (asked: {asked} %)"),
         };
-        // Runs made, invalid ones included, as the limit counts them.
+        // Number of runs made, including invalid ones, as the limit counts them.
         Some((entry.detail.runs.len(), format!("{} {width}", entry.name())))
     };
     let mut wide: Vec<(usize, String)> = entries.iter().filter_map(cell).collect();
@@ -305,7 +306,7 @@ fn wide(entries: &[Entry]) -> Vec<String> {
     wide.chunk_by(|one, next| one.0 == next.0).map(line).collect()
 }
 
-/// How many runs there were, and whether they were enough.
+/// The number of runs, and whether there were enough.
 fn repeats(view: &View) -> Finding {
     let runs = || view.entries().filter(|entry| entry.cell.valid).map(|entry| entry.cell.runs);
     let (least, most) = (runs().min().unwrap_or(0), runs().max().unwrap_or(0));
@@ -336,7 +337,7 @@ fn repeats(view: &View) -> Finding {
     check(level, "Repeats", finding, particulars)
 }
 
-/// In how many of a hundred cases the intervals cover, of these numbers of runs and between.
+/// The coverage of the intervals in per cent, for these numbers of runs and those between.
 fn levels(runs: [u32; 2]) -> String {
     let [least, most] = runs.map(|runs| level_percent(runs as usize).unwrap_or(LEVEL_PERCENT_MIN));
     match least == most {
@@ -345,8 +346,8 @@ fn levels(runs: [u32; 2]) -> String {
     }
 }
 
-/// Whether runs went on drifting until their end. On some machines one in six does whatever it
-/// runs; that is a doubt where a cell's median rests on such runs, half of its own or more.
+/// Whether runs drifted until their end. On some machines one run in six does, with every system.
+/// It is a doubt only if such runs are at least half of a cell's runs.
 fn steadiness(view: &View) -> Finding {
     let mut drifting: Vec<&Entry> =
         view.entries().filter(|entry| entry.cell.unsettled_runs > 0).collect();
@@ -383,7 +384,7 @@ fn steadiness(view: &View) -> Finding {
     check(level, "Steady state", finding, particulars)
 }
 
-/// Of the runs of a cell.
+/// The share of unsettled runs of a cell.
 fn unsettled_share(entry: &Entry) -> f64 {
     f64::from(entry.cell.unsettled_runs) / f64::from(entry.cell.runs.max(1))
 }
@@ -396,22 +397,22 @@ fn unsettled(entry: &Entry) -> String {
     format!("{} ({}): {number} of {all} runs{first}", entry.name(), entry.circumstances())
 }
 
-/// Whether its runs are long enough to tell; those of a cell are about as long as each other.
+/// Whether its runs are long enough for the test; the runs of a cell have about the same length.
 fn is_tested(entry: &Entry) -> bool {
     let samples = entry.cell.samples / u64::from(entry.cell.runs).max(1);
     steady::can_tell(entry.cell.workload, samples)
 }
 
-/// Titles of items that the first screen knows.
+/// Titles of checks that the first screen uses.
 pub(super) const RECORDS: &str = "Records";
 pub(super) const CELLS: &str = "Cells";
 pub(super) const MESSAGES: &str = "Messages";
 pub(super) const REMARKS: &str = "Remarks";
 pub(super) const MISSING: &str = "Missing";
 const WHY_WITHHELD: &str = ": fewer than ten samples, or one run alone, lie beyond";
-/// Remarks that differ in numbers alone, all of which are shown.
+/// Limit of remarks that differ only in numbers and are all shown.
 const ALIKE_MAX: usize = 3;
-/// Cells with unsettled runs that are named.
+/// Number of cells with unsettled runs that are named.
 const CELLS_SHOWN: usize = 5;
 
 #[cfg(test)]

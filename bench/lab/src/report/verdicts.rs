@@ -1,6 +1,7 @@
-//! The one family of comparisons of a report: every pair of cells that a sentence, a ranking or an
-//! advice may compare is tested with all others, so that what is said of one heeds their number; and the
-//! sentences, one for each comparison that a reader may want to quote.
+//! All comparisons of a report. Every pair of cells that a sentence, a ranking or an advice may
+//! compare is tested together with all others, so that a statement about one pair takes their
+//! number into account. Also the sentences, one for each comparison that a reader may want to
+//! quote.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,20 +15,20 @@ use crate::stats::permutation::{Chance, runs_to_tell_any};
 use crate::stats::verdict::{Kind, Pair, Verdict, chances};
 use crate::summary::Percentile;
 
-/// What was found of each pair.
+/// The result for each pair.
 #[derive(Default)]
 pub(super) struct Verdicts {
-    /// By the places of both in the summary: the first as the subject of the second.
+    /// By the indices of both cells in the summary: subject, then reference.
     chances: HashMap<(usize, usize, Percentile), Chance>,
     /// The least number of runs behind any of them.
     runs_least: usize,
-    /// What was asked before: each takes a bootstrap.
+    /// Cache of earlier answers: each needs a bootstrap.
     told: RefCell<HashMap<(usize, usize, Percentile), Option<Verdict>>>,
 }
 
 impl Verdicts {
-    /// Tests all pairs that differ in system and tuning alone, group by group; bare primitives among
-    /// themselves where there is nothing else.
+    /// Tests all pairs that differ only in system and tuning, group by group; primitives are
+    /// compared with each other only if there is nothing else.
     pub(super) fn new<'e, 'a: 'e>(groups: impl Iterator<Item = &'e [Entry<'a>]>) -> Self {
         let (mut keys, mut family) = (Vec::new(), Vec::new());
         for entries in groups {
@@ -52,7 +53,7 @@ impl Verdicts {
         Self { chances: chances.collect(), runs_least, told: RefCell::default() }
     }
 
-    /// What may be said of a cell beside another; `None` if they may not be compared.
+    /// The verdict on a cell against another; `None` if they must not be compared.
     pub(super) fn of(&self, subject: &Entry, reference: &Entry, at: Percentile) -> Option<Verdict> {
         let asked = (subject.index, reference.index, at);
         let known = self.told.borrow().get(&asked).copied();
@@ -70,7 +71,7 @@ impl Verdicts {
         subject.pair(reference, at)?.verdict(chance)
     }
 
-    /// What is promised of all verdicts together.
+    /// What is guaranteed for all verdicts together.
     pub(super) fn promise(&self) -> String {
         let comparisons = self.chances.len();
         if comparisons == 0 {
@@ -87,7 +88,7 @@ impl Verdicts {
     }
 }
 
-/// Whether two cells of a group differ in system and tuning alone.
+/// Whether two cells of a group differ only in system and tuning.
 fn are_beside(a: &Entry, b: &Entry) -> bool {
     let [of_a, of_b] = [a, b].map(|entry| &entry.cell.params);
     of_a.payload_bytes == of_b.payload_bytes
@@ -95,13 +96,14 @@ fn are_beside(a: &Entry, b: &Entry) -> bool {
         && a.system.topology == b.system.topology
 }
 
-/// Every sentence the analysis supports: the few that open a report, then the others as details.
+/// Every sentence that the analysis supports: first the few that open a report, then the others as
+/// details.
 pub(super) fn section(view: &View) -> Section {
     let mut headlines = Part { remark: view.verdicts.promise(), ..Part::default() };
     let mut further = Part { is_detail: true, ..Part::default() };
-    // A flood's latency is the depth of a queue: which is lower says nothing.
+    // A flood's latency is the depth of a queue, so a lower one means nothing.
     for group in view.groups.iter().filter(|group| group.is_steady()) {
-        // Of schedules, the first speaks for its scenario.
+        // The first of several schedules represents its scenario.
         let leads = !group.is_flow() || view.leads(group);
         for (is_headline, finding) in of_group(group) {
             let part = if is_headline && leads { &mut headlines } else { &mut further };
@@ -163,7 +165,7 @@ fn finding(group: &Group, subject: &Entry, reference: Option<&Entry>) -> Option<
     Some(Finding { standing: verdict.into(), subject, text, particulars: Vec::new() })
 }
 
-/// Names the reference by what tells it from the subject.
+/// Names the reference by its difference from the subject.
 fn rival(subject: &Entry, reference: &Entry) -> String {
     match subject.system.name == reference.system.name {
         true => reference.cell.tuning.to_string(),
@@ -183,7 +185,7 @@ fn caution(subject: &Entry, reference: Option<&Entry>) -> Option<String> {
     Some(format!("not compared with {}, which is {why} here", rival(subject, reference)))
 }
 
-/// The verdict up to the name of the reference.
+/// The verdict, up to the name of the reference.
 pub(super) fn outcome(verdict: Verdict) -> String {
     let (ratio, direction) = match verdict.ratio.value > 1.0 {
         true => (verdict.ratio, "higher"),

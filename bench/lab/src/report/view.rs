@@ -1,5 +1,5 @@
-//! The analysis as a reader meets it: cells sorted into groups that may be compared, with the
-//! floor, the references and the payload sizes of each.
+//! The analysis as a reader sees it: cells sorted into groups that can be compared, each with its
+//! floor, references and payload sizes.
 
 use std::cell::OnceCell;
 use std::rc::Rc;
@@ -17,30 +17,30 @@ use crate::scenario::Tuning;
 use crate::stats::verdict::{Ratio, Verdict};
 use crate::summary::{Analysis, Cell, Params, Percentile, SystemInfo};
 
-/// An analysis, sorted.
+/// A sorted analysis.
 pub(super) struct View<'a> {
     pub analysis: &'a Analysis,
     pub options: Options,
     pub groups: Vec<Group<'a>>,
-    /// What was published without an answer.
+    /// Publish runs.
     pub fans: Vec<Group<'a>>,
-    /// Of all groups and fans.
+    /// Shared by all groups and fans.
     pub verdicts: Rc<Verdicts>,
     scorecard: OnceCell<Section>,
     advice: OnceCell<Section>,
 }
 
-/// Cells that differ in system, tuning and payload alone; of streams and images on one host in
-/// topology, too, which is each system's own; of what is published without an answer in the number of
+/// Cells that differ only in system, tuning and payload. Streams and images on one host may also
+/// differ in topology, which is a property of the system; publish runs in the number of
 /// subscribers.
 pub(super) struct Group<'a> {
-    /// Unique within the report, fit for an HTML id.
+    /// Unique within the report, usable as an HTML id.
     pub id: String,
     pub scenario: &'a str,
-    /// Topology, rate, subscribers in words.
+    /// Topology, rate and subscribers in words.
     pub circumstances: String,
-    /// What sets it apart from the other groups of its scenario: rate, schedule, module, numbers of
-    /// publishers, subscribers and topics; empty if it is the only one.
+    /// The values that set it apart from the other groups of its scenario: rate, schedule, module,
+    /// numbers of publishers, subscribers and topics; empty if it is the only one.
     pub point: String,
     pub workload: Workload,
     pub metric: Latency,
@@ -48,15 +48,15 @@ pub(super) struct Group<'a> {
     pub entries: Vec<Entry<'a>>,
     /// Ascending.
     pub payloads: Vec<u64>,
-    /// Ascending; one number, unless nobody answers.
+    /// Ascending; a single number except for publish runs.
     pub subscribers: Vec<u32>,
-    /// What a clock read costs; 0 if that is not known.
+    /// Duration of reading the clock; 0 if unknown.
     pub clock_read_ns: f64,
     /// Ascending.
     pub tunings: Vec<Tuning>,
-    /// Floor first, then as listed in the summary.
+    /// Floor first, then in the order of the summary.
     pub systems: Vec<Traits<'a>>,
-    /// Of all groups.
+    /// Shared by all groups.
     pub verdicts: Rc<Verdicts>,
 }
 
@@ -94,12 +94,12 @@ impl<'a> View<'a> {
         self.advice.get_or_init(|| advice::section(self))
     }
 
-    /// Whether anything goes one way: streams, images, floods, start-ups.
+    /// Whether there are one-way workloads: streams, images, floods, start-ups.
     pub(super) fn has_one_way(&self) -> bool {
         self.groups.iter().any(|group| group.workload.is_one_way())
     }
 
-    /// Whether this group is the first of its scenario: the one whose verdicts open a report.
+    /// Whether this group is the first of its scenario, whose verdicts open a report.
     pub(super) fn leads(&self, group: &Group) -> bool {
         let first = self.groups.iter().find(|other| other.scenario == group.scenario);
         first.is_some_and(|first| first.id == group.id)
@@ -158,7 +158,7 @@ impl<'a> Group<'a> {
         });
         let topologies = distinct(cells().map(|cell| cell.topology.name())).join(" and ");
         let (kind, params) = match first.workload {
-            // Subscribers are rows.
+            // The rows of the table are numbers of subscribers.
             Workload::Publish => ("fan", &Params { subscribers: 1, ..first.params.clone() }),
             _ => ("group", &first.params),
         };
@@ -179,7 +179,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// What may be said of the median of a cell beside another; `None` if they may not be compared.
+    /// The verdict on the median of a cell against another; `None` if they must not be compared.
     pub(super) fn verdict(&self, subject: &Entry, reference: &Entry) -> Option<Verdict> {
         self.verdicts.of(subject, reference, Percentile::P50)
     }
@@ -189,17 +189,17 @@ impl<'a> Group<'a> {
         &self.entries.first().expect("a group is made of at least one cell").cell.params
     }
 
-    /// Whether nobody answers, so that there may be any number of subscribers.
+    /// Whether it is a publish run, which allows any number of subscribers.
     pub(super) fn is_fan(&self) -> bool {
         self.workload == Workload::Publish
     }
 
-    /// Whether it is of streams or images: one way, in one process and in two.
+    /// Whether it is about streams or images, whose ends may be in one process or in two.
     pub(super) fn is_flow(&self) -> bool {
         matches!(self.workload, Workload::Stream | Workload::Image)
     }
 
-    /// Whether its latencies may be compared and drawn.
+    /// Whether its latencies can be compared and drawn.
     pub(super) fn is_steady(&self) -> bool {
         self.entries.iter().all(Entry::is_steady)
     }
@@ -209,7 +209,7 @@ impl<'a> Group<'a> {
         format!("{} · {}", self.scenario, self.circumstances)
     }
 
-    /// What the rows of its tables are of.
+    /// The points that are rows of its tables.
     pub(super) fn points(&self) -> impl Iterator<Item = Point> {
         let of_payload = |&payload| self.subscribers.iter().map(move |&number| (payload, number));
         self.payloads.iter().flat_map(of_payload)
@@ -221,7 +221,7 @@ impl<'a> Group<'a> {
         })
     }
 
-    /// What a row is called: a size, or `8 subscribers`, with the payload where there are several.
+    /// The label of a row: a size, or `8 subscribers`, with the payload if there are several.
     pub(super) fn label(&self, (payload, number): Point) -> String {
         match (self.is_fan(), self.payloads.len()) {
             (false, _) => self.size(payload),
@@ -232,7 +232,7 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// What the columns of its tables are of: these systems at every tuning.
+    /// The columns of its tables: these systems at every tuning.
     pub(super) fn configurations<'s>(
         &self,
         systems: &'s [Traits<'a>],
@@ -248,14 +248,14 @@ impl<'a> Group<'a> {
         })
     }
 
-    /// The systems under test: all but the floor.
+    /// The systems under test: all except the floor.
     pub(super) fn peers(&self) -> impl Iterator<Item = Traits<'a>> {
         self.systems.iter().copied().filter(|system| !system.floor)
     }
 
-    /// What a system's gain is measured against: the system of the same driver that goes through
-    /// the network stack, else the first of all that does, else the first of all; never one that
-    /// waits in another manner, or lives elsewhere.
+    /// The system against which a system's gain is measured: the one of the same driver over the
+    /// network stack, else the first one over the network stack, else the first one. It has the
+    /// same way of waiting and the same topology.
     pub(super) fn reference(&self, system: Traits) -> Option<Traits<'a>> {
         let equals: Vec<_> = self.peers().filter(|peer| peer.kin() == system.kin()).collect();
         let networked = || equals.iter().filter(|peer| peer.transport == Transport::Loopback);
@@ -267,11 +267,11 @@ impl<'a> Group<'a> {
         (reference.name != system.name).then_some(*reference)
     }
 
-    /// A primitive of the operating system at this tuning and payload: of those that wait in the very
-    /// same manner the first in the driver's list, whichever is the fastest here, for the least of
-    /// several is less than any of them; if its cell is of use. A system that spins before it sleeps
-    /// is measured by one that sleeps if no primitive does as it does, and one that predicts, which
-    /// spins when its message comes, by one that polls.
+    /// The floor at this tuning and payload: the first primitive in the driver's list that waits in
+    /// exactly the same way, if its cell is valid. It need not be the fastest, since the least of
+    /// several results is biased towards low values. If no primitive spins before it sleeps, a
+    /// sleeping one is the floor of such a system. If none predicts, a polling one is, since a
+    /// predicting system spins when its message comes.
     pub(super) fn floor(&self, tuning: Tuning, payload: u64, wait: Wait) -> Option<&Entry<'a>> {
         let first = |wait: Wait| self.systems.iter().find(|it| it.floor && it.wait == wait);
         let likest = match wait {
@@ -283,7 +283,7 @@ impl<'a> Group<'a> {
         self.entry(name, tuning, payload).filter(|entry| entry.cell.valid)
     }
 
-    /// How many times the floor's median the entry's is, and the floor; `None` of the floor itself.
+    /// The ratio of the entry's median to the floor's, and the floor; `None` for the floor itself.
     pub(super) fn over_floor(&self, entry: &Entry) -> Option<OverFloor<'_, 'a>> {
         let cell = entry.cell;
         let floor = self.floor(cell.tuning, cell.params.payload_bytes, entry.system.wait)?;
@@ -291,8 +291,8 @@ impl<'a> Group<'a> {
         Some(OverFloor { ratio: verdict.ratio, floor })
     }
 
-    /// The configurations under test with the lowest median at this payload, among those that wait
-    /// alike: the lowest, and all that cannot be told from it.
+    /// The tested configurations with the lowest median at this payload, among systems with the
+    /// same way of waiting: the lowest one, and all that cannot be distinguished from it.
     pub(super) fn best(&self, payload: u64, kin: Kin) -> Vec<&Entry<'a>> {
         let contenders = || {
             let eligible = self.entries.iter().filter(|entry| {
@@ -330,11 +330,11 @@ impl<'a> Group<'a> {
 /// What the cells of a group have in common.
 fn group_key(cell: &Cell) -> GroupKey<'_> {
     let mut params = Parameter::Payload.rest(&cell.params);
-    // Of what is published without an answer they are the rows of one table.
+    // Numbers of subscribers of publish runs are the rows of one table.
     if cell.workload == Workload::Publish {
         params.subscribers = 1;
     }
-    // What goes one way is compared wherever its ends live, but not two hosts with one.
+    // One-way workloads are compared across topologies, but two hosts not with one.
     let topology = match cell.topology {
         Topology::OneProcess if cell.workload.is_one_way() => Topology::TwoProcesses,
         topology => topology,
@@ -354,5 +354,5 @@ fn point(group: &Group, all: &[Group]) -> String {
     format::point(group.params(), [false, is_rated], kin).join(", ")
 }
 
-/// What a row of tables is of: a payload and a number of subscribers.
+/// A row of a table: a payload and a number of subscribers.
 pub(super) type Point = (u64, u32);

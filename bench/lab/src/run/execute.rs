@@ -1,4 +1,5 @@
-//! One run: daemons, clocks, pongs, pings; ready, start, done, stop; two snapshots; the samples.
+//! One run: starts daemons, clocks, pongs and pings, waits until they are ready, starts and stops
+//! the measurement, takes two snapshots, collects the samples.
 
 use std::time::{Duration, Instant};
 
@@ -12,13 +13,13 @@ use crate::host::{Host, LinkCut, ProcessId};
 
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// Ctrl-C or SIGTERM: the run is forgotten.
+    /// The user pressed Ctrl-C, or SIGTERM came: the run is discarded.
     #[error("interrupted")]
     Interrupted,
     /// The run is kept as failed.
     #[error("{0}")]
     Run(String),
-    /// So it is, because a host went out of reach, which explains whatever else went wrong.
+    /// Like `Run`: a host became unreachable. That explains all other errors.
     #[error("{0}")]
     Gone(String),
 }
@@ -29,9 +30,9 @@ impl From<String> for Failure {
     }
 }
 
-/// Executes one run, for `watch` to see, on this host or on those of ping and of pong: its samples.
-/// What was measured is added to `record`; if it fails, how long its start took, perhaps. When it
-/// returns, no process of the run is left.
+/// Executes one run on this host, or on ping's host and pong's; `watch` looks at it meanwhile.
+/// Returns the samples and adds the other results to `record`. A failed run may have set how long
+/// its start took. No process of the run is left when this returns.
 pub(crate) fn execute(
     spec: &RunSpec<'_>,
     record: &mut RunRecord,
@@ -66,13 +67,13 @@ fn go(
     wait_done(spec, processes)?;
     let mut observation = processes.observed()?;
     let cut = link_cut.map_or(Ok(None), LinkCut::end)?;
-    // Whoever watches is part of what observing costs.
+    // The CPU time of the observers is part of the cost of observing.
     let watching_ns = watch.end();
     if let Some(series) = &mut observation.series {
         series.cost_percent += 100.0 * watching_ns as f64 / observation.wall_ns.max(1) as f64;
     }
 
-    // Where nobody plays a role there is nobody to wait for.
+    // A workload without roles has no processes to wait for.
     await_goodbye(spec, processes)?;
     processes.stop(Role::Pong, DONE_LIMIT)?;
     processes.send(Role::Ping, &Command::Stop)?;
@@ -101,7 +102,7 @@ fn go(
     Ok(samples)
 }
 
-/// Starts everybody and waits until all are ready; the record has how long that took.
+/// Starts all processes and waits until they are ready; stores in `record` how long that took.
 fn start(
     spec: &RunSpec<'_>,
     record: &mut RunRecord,
@@ -115,7 +116,7 @@ fn start(
         processes.wait_ready(Role::Daemon)?;
         record.daemon_ms = Some(begin.elapsed().as_secs_f64() * 1e3);
     }
-    // Asked before the run, while it lasts, and after it.
+    // The clocks answer before, during and after the run.
     for id in spec.processes_of(Role::Clock) {
         processes.start(id)?;
     }
@@ -130,7 +131,7 @@ fn start(
     processes.wait_ready(Role::Pong)?;
     processes.wait_ready(Role::Ping)?;
     let since_ms = |at_ns: u64| at_ns.saturating_sub(later_start_ns) as f64 * 1e-6;
-    // Across hosts ping's clock says it, whose process is the later one.
+    // Across hosts the clock is that of ping's host, whose process starts later.
     let is_on_clock = |id: &ProcessId| spec.across.is_none() || id.role == Role::Ping;
     let latest = |at_ns: fn(&Ready) -> u64| {
         let ready = processes.ready().iter().filter(|(id, _)| is_on_clock(id));
@@ -143,12 +144,12 @@ fn start(
     Ok(())
 }
 
-/// Until all pings are done; pings that exchange nothing for too long are given up.
+/// Waits until all pings are done; gives up if they exchange nothing for too long.
 fn wait_done(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<(), Failure> {
     let prepare = &spec.prepare;
     let period = Duration::from_secs_f64(prepare.rate_hz.map_or(0.0, |rate| 1.0 / rate));
     let answers = Duration::from_nanos(prepare.reply_timeout_ns);
-    // A cut that was announced is no stall.
+    // An announced cut of the link is not a stall.
     let cut = spec.across.as_ref().and_then(|across| across.cut);
     let cut = Duration::from_secs_f64(cut.map_or(0.0, |cut| cut.for_s));
     let patience = STALL_LIMIT + period * 2 + answers * LOST_LIMIT + cut;
@@ -166,9 +167,9 @@ fn wait_done(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<()
     Ok(())
 }
 
-/// The last thing ping publishes in a stream tells pong that it was the last. Until pong has
-/// heard it, what is on its way is not lost; but it may have been lost itself, unless the stream is
-/// reliable.
+/// Waits until pong has received the last message of a stream, which marks the end. Until then the
+/// missing messages are still on their way, not lost. The wait is limited: without reliability the
+/// last message can be lost, too.
 fn await_goodbye(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<(), Failure> {
     let is_stream = spec.prepare.workload.is_one_way();
     let limit = match spec.prepare.reliability {
@@ -182,15 +183,15 @@ fn await_goodbye(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Resul
     Ok(())
 }
 
-/// Between the command and the first message, so that all have read theirs.
+/// From the command to the first message, so that all processes have read the command.
 const START_DELAY: Duration = Duration::from_millis(2);
-/// Without an exchange for so long, beyond what lost answers take, ping is given up.
+/// Without an exchange for this long, in addition to the time of lost answers, ping is given up.
 const STALL_LIMIT: Duration = Duration::from_secs(10);
-/// As many answers in a row may be lost before ping gives up itself.
+/// Ping gives up by itself when it loses this many answers in a row.
 const LOST_LIMIT: u32 = myelin_bench_kit::pingpong::LOST_IN_A_ROW_MAX + 1;
-/// How long a stream's last message may take to be heard.
+/// How long the last message of a stream may take to arrive.
 const GOODBYE_LIMIT: Duration = Duration::from_secs(1);
-/// Likewise, of a reliable stream: as long as a slow link may take for a full history.
+/// The same for a reliable stream: a slow link may have to carry a full history.
 const RELIABLE_GOODBYE_LIMIT: Duration = Duration::from_secs(10);
 const DONE_LIMIT: Duration = Duration::from_secs(2);
 const DAEMON_LIMIT: Duration = Duration::from_secs(10);

@@ -1,4 +1,4 @@
-//! Executing a plan: fresh processes for every run, watched, and never left behind.
+//! Executes a plan: each run has fresh processes, which are watched and never left behind.
 
 pub mod execute;
 pub(crate) mod processes;
@@ -25,42 +25,43 @@ use crate::tuning::{self, Cpus, Settings};
 /// A line of `runs.jsonl`: the facts of one run, nothing derived.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// Which run of the plan.
+    /// The run's entry in the plan.
     #[serde(flatten)]
     pub plan: RunPlan,
-    /// Why it did not come to its end; absent if it did.
+    /// Why the run failed; absent if it ended well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
-    /// Remarks: what a driver or the tuning left out.
+    /// Remarks, for example on what a driver or the tuning left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// Counts of ping; absent if it failed.
+    /// Counts of ping; absent if the run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ping: Option<Done>,
-    /// Counts of pong; absent if it failed.
+    /// Counts of pong; absent if the run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pong: Option<Done>,
-    /// From the start of the later process until both directions matched.
+    /// From the start of the later process until both directions had matched.
     pub startup_ms: f64,
-    /// From the start of the later process until pong had taken a message; of start-ups alone.
+    /// From the start of the later process until pong took a message; only for start-ups.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_sample_ms: Option<f64>,
-    /// From the daemon's start until it answered; of systems with a daemon.
+    /// From the daemon's start until it answered; only for systems with a daemon.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub daemon_ms: Option<f64>,
-    /// The time for which the link between the hosts was down; absent if it never was.
+    /// When the link between the hosts was down; absent if it never was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cut: Option<CutRecord>,
-    /// Across hosts: how the clocks of ping's host and of pong's were kept, before and after.
+    /// Across hosts: how the clocks of ping's host and pong's host were synchronised, before and
+    /// after.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub keeping: Vec<[Keeping; 2]>,
-    /// CPUs that ping and pong were pinned to.
+    /// CPUs to which ping and pong were pinned.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pinned: Option<[usize; 2]>,
-    /// What happened from start to done; absent if it failed.
+    /// What the lab observed from start to done; absent if the run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observation: Option<Observation>,
-    /// The machine that measured it; absent in folders of earlier versions.
+    /// The machine of the run; absent in folders of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<Identity>,
     /// Folder of the run, relative to the results folder.
@@ -71,16 +72,17 @@ pub struct RunRecord {
 pub struct RunSamples {
     /// Ping's records: whole round trips, or publish calls.
     pub ping: Vec<Record>,
-    /// Pong's records: of round trips at the index of ping's, all zero where pong took nothing; of
-    /// streams and images by id, in the order of taking. None of a publish run.
+    /// Pong's records. For round trips the index is that of ping's record, and a record is all zero
+    /// if pong took nothing. For streams and images they are by id, in the order of taking. A
+    /// publish run has none.
     pub pong: Vec<Record>,
-    /// Across hosts: what pong's clock read, asked from ping's host before, during and after.
+    /// Across hosts: readings of pong's clock from ping's host, before, during and after the run.
     pub exchanges: Vec<Exchange>,
 }
 
 pub struct RunSpec<'a> {
     pub entry: &'a SystemDriver,
-    /// What the driver is told; role and files are filled in here.
+    /// The driver's order; role and files are filled in here.
     pub prepare: Prepare,
     pub tuning: Tuning,
     /// The CPUs of `tuned`; absent for `default`.
@@ -89,16 +91,16 @@ pub struct RunSpec<'a> {
     pub priority: u32,
     /// Folder of the run, absolute.
     pub directory: PathBuf,
-    /// Records to make room for, of each publisher.
+    /// Records to make room for, for each publisher.
     pub capacity: u64,
-    /// The two hosts; absent for one.
+    /// The two hosts; absent on one host.
     pub(crate) across: Option<Across>,
-    /// Set when the user has had enough.
+    /// Set when the user interrupts the session.
     pub interrupted: &'a AtomicBool,
 }
 
 impl RunSpec<'_> {
-    /// The processes of `role`. Where there is one process, it is ping's.
+    /// The processes of `role`. A run in one process has only ping's.
     pub(super) fn processes_of(&self, role: Role) -> impl Iterator<Item = ProcessId> + use<> {
         let one_way = self.prepare.workload.is_one_way() && !self.is_one_process();
         let count = match role {
@@ -114,24 +116,24 @@ impl RunSpec<'_> {
     /// Records that one process of `role` has room for.
     pub(super) fn capacity_of(&self, role: Role) -> u64 {
         match (role, self.prepare.workload) {
-            // Who polls subscribers counts, and records nothing.
+            // The subscribers of a publish run poll and count, but record nothing.
             (Role::Pong, Workload::Publish) => 0,
             (Role::Pong, _) => self.capacity * u64::from(self.prepare.publishers),
             _ => self.capacity,
         }
     }
 
-    /// Whether ping's process has both ends, and there is no pong.
+    /// Whether both ends are in ping's process, without a pong process.
     pub(super) fn is_one_process(&self) -> bool {
         self.entry.system.topology == Topology::OneProcess
     }
 
-    /// The way from a host to the other, if there is one.
+    /// The network from `host` to the other one, if there is one.
     pub(super) fn network(&self, host: usize) -> Option<Network> {
         self.across.as_ref().map(|across| across.network[host].clone())
     }
 
-    /// The interface of a host over which messages travel that do not stay in memory.
+    /// The interface of `host` that carries messages outside of shared memory.
     pub(super) fn interface(&self, host: usize) -> &str {
         self.across.as_ref().map_or("lo", |across| &across.network[host].interface)
     }
@@ -145,8 +147,8 @@ impl RunSpec<'_> {
     }
 }
 
-/// How the receiving end of `system` comes to its messages: in a publish run it polls, whatever the
-/// system would do; in one process it is called then.
+/// How the receiving end of `system` waits. In a publish run subscribers of another process poll,
+/// and those of the same process are called.
 pub fn waits(system: &System, workload: Workload) -> Wait {
     match (workload, system.topology) {
         (Workload::Publish, Topology::TwoProcesses | Topology::TwoHosts) => Wait::Poll,
@@ -155,32 +157,32 @@ pub fn waits(system: &System, workload: Workload) -> Wait {
     }
 }
 
-/// The remarks a tuning makes on a system, for the report.
+/// Remarks of a tuning about a system, for the report.
 pub fn tuning_notes(spec: &RunSpec<'_>) -> Vec<String> {
     let tuned = spec.tuning != Tuning::Default;
     let remark = tuned.then(|| tuning::fifo_remark(spec.wait())).flatten();
     remark.into_iter().collect()
 }
 
-/// Someone who looks at runs while they last, in a thread of his own.
+/// Observer of a run in progress, in its own thread.
 pub trait Watch {
-    /// A run begins: its processes are ready, and told to start next.
+    /// A run begins: its processes are ready and will be started next.
     fn begin(&mut self, running: Running);
 
-    /// It is over, or was never begun. When this returns nobody looks any more. Yields the CPU time
-    /// that looking took, in ns.
+    /// The run is over, or never began. After this call nothing observes it any more. Returns the
+    /// CPU time of observing, in ns.
     fn end(&mut self) -> u64;
 }
 
 pub struct Running {
-    /// What its drivers were told, ping's of those that differ.
+    /// The drivers' order; where orders differ, ping's.
     pub prepare: Prepare,
     pub pings: Vec<Arc<SampleFile>>,
     pub processes: Vec<(String, u32)>,
 }
 
 impl Running {
-    /// Messages that the pings have exchanged so far, those of the warm-up included.
+    /// Messages that the pings have exchanged so far, including the warm-up.
     pub fn exchanges(&self) -> u64 {
         self.pings.iter().map(|ping| ping.exchanges()).sum()
     }
@@ -190,12 +192,12 @@ impl Running {
         self.prepare.warmup_messages * u64::from(self.prepare.publishers)
     }
 
-    /// Messages that are to be measured, of all pings; 0 for no limit.
+    /// Messages to measure, of all pings; 0 for no limit.
     pub fn messages(&self) -> u64 {
         self.prepare.messages * u64::from(self.prepare.publishers)
     }
 
-    /// How much of it is done after so many `exchanges` and so long, 0 to 1.
+    /// The finished part of the run, 0 to 1, after `exchanges` messages and `elapsed` time.
     pub fn part(&self, exchanges: u64, elapsed: Duration) -> f64 {
         let all = self.messages() + self.warmup_messages();
         let by_count = if self.messages() == 0 { 0.0 } else { exchanges as f64 / all as f64 };

@@ -1,4 +1,4 @@
-//! The processes of a run and what they have said: daemons, clocks, pongs, pings, on one host or two.
+//! The processes of a run and their messages: daemons, clocks, pongs, pings, on one host or two.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,12 +21,12 @@ use crate::observe::Observation;
 use crate::scenario::Tuning;
 use crate::tuning::Settings;
 
-/// All processes of a run. When it is dropped, none is left.
+/// All processes of a run. Dropping it ends them all.
 pub(super) struct Processes<'a, 'h> {
     spec: &'a RunSpec<'a>,
-    /// The host of all; or that of ping, then that of pong.
+    /// One host for all processes; or ping's host, then pong's.
     hosts: &'a mut [&'h mut dyn Host],
-    /// In the order in which they were started.
+    /// In the order of their start.
     started: Vec<ProcessId>,
     messages: Receiver<ProcessMessage>,
     ready: BTreeMap<ProcessId, Ready>,
@@ -67,12 +67,12 @@ impl<'a, 'h> Processes<'a, 'h> {
         }
     }
 
-    /// Starts the process of `id` and tells it what to prepare; yields when, in ns of its host's
-    /// CLOCK_MONOTONIC.
+    /// Starts the process `id` and sends it its order. Returns the time of the start, in ns of its
+    /// host's CLOCK_MONOTONIC.
     pub(super) fn start(&mut self, id: ProcessId) -> Result<u64, Failure> {
         let spec = self.spec;
         let side = self.side_of(id);
-        // Where there is no pong, its records are ping's to write and its thread ping's to place.
+        // Without a pong process, ping writes pong's records and places pong's thread.
         let (pong_capacity, pong) = if spec.is_one_process() {
             (Some(spec.capacity_of(Role::Pong)), spec.settings(Role::Pong))
         } else {
@@ -101,14 +101,14 @@ impl<'a, 'h> Processes<'a, 'h> {
         Ok(begin_ns)
     }
 
-    /// Begins to observe all processes that measure, and those of daemons.
+    /// Begins to observe the measuring processes and the daemons.
     pub(super) fn observe(&mut self) -> Result<(), Failure> {
         let daemons = (0..self.hosts.len()).map(|side| self.daemons(side)).collect::<Vec<_>>();
         for_all(self.hosts, |side, host| host.observe(&daemons[side]))?;
         Ok(())
     }
 
-    /// What has happened since, on all hosts.
+    /// What was observed since, on all hosts.
     pub(super) fn observed(&mut self) -> Result<Observation, Failure> {
         let mut seen = for_all(self.hosts, |_, host| host.observed())?;
         let pong = (seen.len() > 1).then(|| seen.pop()).flatten();
@@ -131,7 +131,7 @@ impl<'a, 'h> Processes<'a, 'h> {
         &self.ready
     }
 
-    /// The counts of all of `role`, put together; none said is no count.
+    /// Sum of the counts of all processes of `role`; a missing count is 0.
     pub(super) fn counts(&self, role: Role) -> Done {
         let mut all = Done::default();
         for (_, done) in self.done.iter().filter(|(id, _)| id.role == role) {
@@ -145,7 +145,7 @@ impl<'a, 'h> Processes<'a, 'h> {
         clocks.flat_map(|(_, done)| &done.exchanges).copied().collect()
     }
 
-    /// How the clocks of ping's host and of pong's were kept.
+    /// How the clocks of ping's host and pong's host were synchronised.
     pub(super) fn keeping(&self) -> Vec<[Keeping; 2]> {
         let of = |id: &ProcessId| id.role == Role::Clock;
         let mut sides = self.done.iter().filter(|(id, _)| of(id)).map(|(_, done)| done);
@@ -156,7 +156,7 @@ impl<'a, 'h> Processes<'a, 'h> {
         both.map(|(ping, pong)| [ping.clone(), pong.clone()]).collect()
     }
 
-    /// What the processes have to say to the report, each remark once.
+    /// The remarks of the processes for the report, without repetitions.
     pub(super) fn notes(&self) -> Vec<String> {
         let at_start = self.ready.values().flat_map(|ready| &ready.notes);
         let at_end = self.done.values().flat_map(|done| &done.notes);
@@ -168,7 +168,7 @@ impl<'a, 'h> Processes<'a, 'h> {
         files.filter(move |(id, _)| id.role == role).map(|(_, file)| file)
     }
 
-    /// What all of `role` have recorded, one process after the other.
+    /// The records of all processes of `role`, one process after the other.
     pub(super) fn records(&mut self, role: Role) -> Result<Vec<Record>, Failure> {
         let mut records = Vec::new();
         for id in self.spec.processes_of(role) {
@@ -183,7 +183,7 @@ impl<'a, 'h> Processes<'a, 'h> {
         self.files(Role::Ping).map(|file| file.exchanges()).sum()
     }
 
-    /// What can be seen of the run while it lasts.
+    /// The view of the run for an observer.
     pub(super) fn running(&self) -> Running {
         let processes = (self.hosts.iter().enumerate())
             .flat_map(|(side, host)| host.processes(&self.daemons(side)))
@@ -199,8 +199,8 @@ impl<'a, 'h> Processes<'a, 'h> {
         Ok(self.hosts.iter_mut().try_for_each(|host| host.send(role, command))?)
     }
 
-    /// Tells all of `roles` to start after `delay`; yields when that is, on the first host's clock.
-    /// Pong's host comes first: when ping is told, pong has been.
+    /// Tells all processes of `roles` to start after `delay`. Returns that time on the first host's
+    /// clock. Pong's host comes first, so that pong knows before ping starts.
     pub(super) fn go(&mut self, roles: &[Role], delay: Duration) -> Result<u64, Failure> {
         let mut at_ns = 0;
         for host in self.hosts.iter_mut().rev() {
@@ -216,7 +216,7 @@ impl<'a, 'h> Processes<'a, 'h> {
         Ok(())
     }
 
-    /// Waits until all of `role` that were started are ready.
+    /// Waits until all started processes of `role` are ready.
     pub(super) fn wait_ready(&mut self, role: Role) -> Result<(), Failure> {
         let limit = Duration::from_nanos(self.spec.prepare.match_timeout_ns) + READY_SLACK;
         let complaint = format!("was not ready after {} s", limit.as_secs());
@@ -254,7 +254,7 @@ impl<'a, 'h> Processes<'a, 'h> {
         started.find(|id| id.role == role && !said.contains_key(id))
     }
 
-    /// Takes in what a process says next, or returns after a while.
+    /// Handles the next message of a process, or returns after a while.
     pub(super) fn receive(&mut self) -> Result<(), Failure> {
         if self.spec.interrupted.load(Ordering::Relaxed) {
             return Err(Failure::Interrupted);
@@ -293,8 +293,8 @@ impl<'a, 'h> Processes<'a, 'h> {
         Ok(())
     }
 
-    /// Adds to a failure what the other processes say in the next moment: a dead daemon takes its
-    /// clients with it, and the first to complain need not be the first to die.
+    /// Adds the messages of the other processes in the next moment to a failure. A daemon that ends
+    /// takes its clients along, and a client may complain first.
     pub(super) fn explain(&mut self, failure: Failure) -> Failure {
         let mut reasons = match failure {
             Failure::Run(first) => vec![first],
@@ -308,7 +308,7 @@ impl<'a, 'h> Processes<'a, 'h> {
             };
             match self.handle(message) {
                 Err(Failure::Run(reason)) if !reasons.contains(&reason) => reasons.push(reason),
-                // Whatever else went wrong is because of it.
+                // It explains all other errors.
                 Err(Failure::Gone(reason)) => return Failure::Run(reason),
                 _ => {}
             }
@@ -318,7 +318,7 @@ impl<'a, 'h> Processes<'a, 'h> {
     }
 }
 
-/// Adds the counts of one process, or of one run, to those of its like; times span all of them.
+/// Adds the counts of one process or run to `all`; the time span covers all of them.
 pub(crate) fn add(all: &mut Done, one: &Done) {
     let is_first = all.begin_ns == 0 && all.end_ns == 0;
     all.sent += one.sent;
@@ -340,7 +340,7 @@ pub(crate) fn add(all: &mut Done, one: &Done) {
     }
 }
 
-/// Has `ask` done for all hosts at the same time, and yields the answers in order.
+/// Calls `ask` for all hosts at the same time; returns the answers in order.
 fn for_all<T: Send>(
     hosts: &mut [&mut dyn Host],
     ask: impl Fn(usize, &mut dyn Host) -> Result<T, String> + Sync,
@@ -361,11 +361,11 @@ fn for_all<T: Send>(
     })
 }
 
-/// How often the lab looks around while a run lasts. Each look costs the run a wake-up.
+/// Interval at which the lab checks a run. Each check costs the run a wake-up.
 const TICK: Duration = Duration::from_millis(250);
-/// What opening may take beyond the time limit for matching.
+/// Time that opening may take beyond the time limit for matching.
 const READY_SLACK: Duration = Duration::from_secs(5);
-/// How long a process whose output has ended may take to end itself.
+/// How long a process may run after its output has ended.
 const END_LIMIT: Duration = Duration::from_millis(500);
 const EXPLAIN_TIME: Duration = Duration::from_millis(300);
 

@@ -6,7 +6,7 @@ use super::Scenario;
 use crate::input_error::{InputError, Source};
 
 impl Scenario {
-    /// Reads a scenario by the name of a built-in one, or from a file.
+    /// Reads a built-in scenario by its name, or a scenario file by its path.
     pub fn load(name: &str) -> Result<Self, InputError> {
         if let Some((_, text)) = BUILT_IN.iter().find(|(built_in, _)| *built_in == name) {
             let scenario = Self::parse(Source::new(&format!("{name}.toml"), text))?;
@@ -24,19 +24,19 @@ impl Scenario {
         Self::parse(Source::new(name, &text))
     }
 
-    /// Names and texts of the scenarios this binary carries.
+    /// The scenarios that this binary carries.
     pub fn built_in() -> impl Iterator<Item = Scenario> {
         BUILT_IN.iter().map(|(name, text)| {
             Self::parse(Source::new(&format!("{name}.toml"), text)).expect("tested")
         })
     }
 
-    /// The same scenario, cut down to give a first impression: fewer runs, less time.
+    /// Shortens the scenario for a first impression: fewer runs, less time.
     pub fn hasten(&mut self) {
         self.plan.runs = self.plan.runs.min(QUICK_RUNS);
         self.plan.precision = None;
         if self.network.as_ref().is_some_and(|link| link.cut.is_some()) {
-            return; // the cut has its time within the run
+            return; // the time of the cut is within the run
         }
         let messages = &mut self.workload.messages;
         *messages = if *messages == 0 { QUICK_MESSAGES } else { (*messages).min(QUICK_MESSAGES) };
@@ -51,7 +51,7 @@ macro_rules! texts {
     };
 }
 
-/// In the order in which they are listed.
+/// In the order of the list.
 const BUILT_IN: &[(&str, &str)] = texts! {
     "quick" "sanity" "sanity-discovery" "roundtrip-60s" "roundtrip-sizes" "shm-roundtrip"
     "shm-untouched" "publish" "image-30hz" "periodic" "callback" "callback-sizes"

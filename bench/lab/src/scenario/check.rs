@@ -1,4 +1,5 @@
-//! A scenario from its text: keys and limits, then defaults, then what holds between values.
+//! Reads a scenario from its text: checks keys and limits, fills in defaults, then checks values
+//! against each other.
 
 use myelin_bench_kit::pingpong::LOST_IN_A_ROW_MAX;
 use serde::Deserialize;
@@ -43,7 +44,7 @@ impl Scenario {
 }
 
 impl Workload {
-    /// Gives what `table` leaves out its default, which may depend on the kind.
+    /// Fills in the defaults of keys that `table` leaves out. They may depend on the kind.
     fn complete(&mut self, source: &Source, table: &DeTable<'_>) -> Checked {
         let names = KINDS.map(|kind| format!("{:?}", kind.name())).join(", ");
         let remedy = format!("use one of {names}");
@@ -54,21 +55,21 @@ impl Workload {
                 return Err(error.remedy("leave one out"));
             }
             _ if table.contains_key("warmup_messages") || table.contains_key("warmup_s") => {}
-            // A number of messages is long at the rate of a sensor: 500 are 17 s at 30 Hz.
+            // At a sensor's rate a number of messages takes long: 500 take 17 s at 30 Hz.
             Kind::Stream | Kind::Image => self.warmup_s = 1.0,
             Kind::Roundtrip | Kind::Publish if self.is_slow_to_warm_up() => self.warmup_s = 1.0,
-            // Is measured cold.
+            // Start-ups are measured cold.
             Kind::Startup => self.warmup_messages = 0,
             Kind::Roundtrip | Kind::Publish | Kind::Flood => {}
         }
         if self.rate_hz.is_empty() {
             self.rate_hz.push(match self.kind {
                 Kind::Roundtrip | Kind::Flood | Kind::Startup => None,
-                // As fast as a sensor is read, and slow enough to be kept.
+                // As fast as the fastest sensors, and slow enough to keep up.
                 Kind::Publish => Some(20_000.0),
-                // A control loop's.
+                // The rate of a control loop.
                 Kind::Stream => Some(100.0),
-                // A camera's.
+                // The rate of a camera.
                 Kind::Image => Some(30.0),
             });
         }
@@ -209,7 +210,7 @@ impl Selection {
                 let remedy = "write a scenario of its own for what is on one host";
                 return Err(wrong("\"two-hosts\" stands alone".into()).remedy(remedy));
             }
-            // Its ping looks into memory that pong writes.
+            // Flood and start-up: ping reads memory that pong writes.
             if matches!(kind, Kind::Flood | Kind::Startup) {
                 let text = format!("kind {:?} cannot be run across hosts", kind.name());
                 let remedy = "use \"two-processes\", or kind = \"stream\" or \"roundtrip\"";
@@ -245,7 +246,7 @@ impl TuningChoice {
 }
 
 impl Link {
-    /// Sets the rate that the link's name stands for.
+    /// Fills in the rate of a named link.
     fn complete(&mut self, source: &Source, table: &DeTable<'_>) -> Checked {
         let Some(link) = table.get("link") else {
             return Ok(());
@@ -277,7 +278,7 @@ impl Link {
         let Some(cut) = self.cut else {
             return Ok(());
         };
-        // Of several rates the run is shortest at the highest.
+        // With several rates, the highest has the shortest run.
         let shortest = (workload.rate_hz.iter())
             .filter_map(|rate| workload.seconds_at_most(*rate))
             .fold(f64::INFINITY, f64::min);
@@ -287,7 +288,7 @@ impl Link {
             let remedy = "have the run last longer: what a system does afterwards belongs to it";
             return Err(source.wrong("network.cut", text).remedy(remedy));
         }
-        // Ping gives up when so many answers in a row are lost.
+        // Ping gives up after this many lost answers in a row.
         let patience_s = workload.reply_timeout_ms as f64 * 1e-3 * f64::from(LOST_IN_A_ROW_MAX);
         if workload.kind == Kind::Roundtrip && cut.for_s >= patience_s {
             let least = (cut.for_s * 1e3 / f64::from(LOST_IN_A_ROW_MAX)) as u64 + 1;
@@ -307,7 +308,7 @@ fn given(source: &Source, path: &str, is_given: bool, remedy: &str) -> Checked {
     if is_given { Ok(()) } else { Err(missing()) }
 }
 
-/// A parameter point named twice is one.
+/// Drops repeated parameter points.
 fn each_once<T: PartialEq>(values: &mut Vec<T>) {
     *values = distinct(std::mem::take(values));
 }

@@ -1,5 +1,5 @@
-//! The keys of a scenario file: which there are, of which kinds of workload, and within what limits.
-//! A key of another kind is a mistake, not to be passed over.
+//! The keys of a scenario file: their names, the workloads that have them, and their limits. A key
+//! of another workload is an error; it is not ignored.
 
 use std::ops::Range;
 
@@ -11,30 +11,29 @@ use toml::de::{DeTable, DeValue};
 use super::{Kind, SIDE_MAX, frame_of};
 use crate::input_error::{InputError, Source};
 
-/// A key, by its path from the top; the entries of a list of tables have one path.
+/// A key, by its path from the top. All entries of a list of tables have the same path.
 struct Key {
     path: &'static str,
     of: Owners,
     rule: Rule,
 }
 
-/// The kinds of workload that have a key, and why others have not, where that does not go without
-/// saying.
+/// The workloads that have a key, and the reason why others lack it, where that is not obvious.
 #[derive(Clone, Copy)]
 struct Owners(&'static [Kind], &'static str);
 
-/// What a value may be, or each of a list. Whatever else it is, its type says.
+/// The limits of a value, or of each value of a list; its type is checked elsewhere.
 #[derive(Clone, Copy)]
 enum Rule {
     Any,
     Number(f64, f64),
-    /// More than none, at most a day.
+    /// More than zero, at most a day.
     Seconds,
-    /// Messages a second, or a word for back to back.
+    /// Messages per second, or the word for back to back.
     Rate,
     /// Width and height in pixels.
     Frame,
-    /// Letters, digits, `-` and `_`, up to so many.
+    /// Letters, digits, `-` and `_`, up to this many.
     Word(usize),
 }
 
@@ -56,7 +55,7 @@ const KEYS: &[Key] = &[
     key("workload.arrivals", STREAMS, Any),
     key("workload.arrivals.name", STREAMS, Word(32)),
     key("workload.arrivals.jitter_percent", STREAMS, Number(0.0, 50.0)),
-    // A tenth of the period more in each second.
+    // At most a tenth of the period more in each second.
     key("workload.arrivals.drift_ppm_per_s", STREAMS, Number(0.0, 1e5)),
     key("workload.arrivals.missing_one_in", STREAMS, Number(2.0, 1e6)),
     key("workload.arrivals.period_factor", STREAMS, Number(0.1, 10.0)),
@@ -94,7 +93,7 @@ const KEYS: &[Key] = &[
     key("network.delay_ms", ALL, Number(0.0, 1e4)),
     key("network.jitter_ms", ALL, Number(0.0, 1e4)),
     key("network.loss_percent", ALL, Number(0.0, 100.0)),
-    // What every IPv4 host must take in parts (RFC 791), and as much as a packet may hold.
+    // Between the size that every IPv4 host must accept (RFC 791) and the largest packet.
     key("network.mtu", ALL, Number(576.0, 65_535.0)),
     key("network.cut", ALL, Any),
     key("network.cut.at_s", ALL, Seconds),
@@ -129,11 +128,11 @@ const PAYLOAD_BYTES: Rule = Number(0.0, (1 << 30) as f64);
 const MESSAGES: Rule = Number(0.0, 1e9);
 const RUNS: Rule = Number(1.0, 1e3);
 const CPU: Rule = Number(0.0, 4_095.0);
-/// Publishers or subscribers, each a process.
+/// Number of publishers or subscribers; each is a process.
 const PROCESSES: Rule = Number(1.0, 256.0);
 const SECONDS_MAX: f64 = 86_400.0;
 
-/// Checks all keys and their values. Of several mistakes an unknown key is told first.
+/// Checks all keys and their values. An unknown key is reported before other mistakes.
 pub(super) fn check(source: &Source, document: &DeTable<'_>) -> Result<(), InputError> {
     let written =
         document.get("workload").and_then(|it| it.get_ref().get("kind")?.get_ref().as_str());
@@ -168,8 +167,8 @@ pub(super) fn check(source: &Source, document: &DeTable<'_>) -> Result<(), Input
     })
 }
 
-/// Shows `see` every key below `table`, but for what is below a key of another kind: its path, its
-/// place, its value.
+/// Calls `see` with path, position and value of every key below `table`, except those below a key
+/// of another workload.
 fn walk<'a>(
     table: &'a DeTable<'_>,
     above: &str,
@@ -208,14 +207,14 @@ fn unknown(path: &str, kind: Option<Kind>) -> InputError {
 }
 
 impl Key {
-    /// While the kind is not known, every key may be one of it.
+    /// While the kind is unknown, every key may belong to it.
     fn is_of(&self, kind: Option<Kind>) -> bool {
         kind.is_none_or(|kind| self.of.0.contains(&kind))
     }
 }
 
 impl Rule {
-    /// What is wrong with `value`, if anything is, and what to do about it.
+    /// What is wrong with `value`, if anything, and what to do about it.
     fn check(self, value: &Spanned<DeValue<'_>>) -> Result<(), (&'static str, String)> {
         let text = value.get_ref().as_str();
         let number = f64::deserialize(value.clone().into_deserializer()).ok();

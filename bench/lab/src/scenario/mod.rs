@@ -1,8 +1,9 @@
-//! A scenario is a TOML file: which workload, over which systems, with which tunings, how often.
+//! A scenario is a TOML file: which workload, on which systems, with which tunings, how often.
 //!
-//! Reading one checks everything that can be checked without running; each error names file, line,
-//! key and remedy. `docs/how-to/scenarios.md` describes the keys. The types are those of the file and of
-//! `plan.json` alike; `keys` has the limits of their values, `check` what holds between them.
+//! Reading a scenario checks everything that can be checked without running it; each error names
+//! file, line, key and remedy. `docs/how-to/scenarios.md` describes the keys. The same types serve
+//! the file and `plan.json`. `keys` has the limits of single values, `check` the conditions between
+//! values.
 
 mod built_in;
 mod check;
@@ -24,22 +25,22 @@ use serde::{Deserialize, Serialize};
 use crate::input_error::Source;
 pub use network::{Cut, Link};
 
-/// A scenario.
+/// The contents of a scenario file, checked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Scenario {
-    /// Names it in reports.
+    /// Its name in reports.
     pub name: String,
-    /// In one line.
+    /// A description in one line.
     #[serde(default)]
     pub about: String,
     /// What the processes do.
     pub workload: Workload,
-    /// Over what, and how often.
+    /// The systems, and how often they run.
     pub plan: Selection,
-    /// What `tuned` means.
+    /// The meaning of `tuned` on this host.
     #[serde(default)]
     pub tuning: TuningChoice,
-    /// The link between two hosts, where it is to be a particular one.
+    /// The properties of the link between two hosts, if the scenario sets them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub network: Option<Link>,
     /// Tables for drivers, by the driver's name.
@@ -48,7 +49,8 @@ pub struct Scenario {
     /// Where the scenario was read from, for errors found later.
     #[serde(skip)]
     pub source: Source,
-    /// Whether this program carries it: it may then name systems whose drivers are not here.
+    /// Whether this program carries the scenario. A built-in scenario may name systems whose
+    /// drivers are not installed.
     #[serde(skip)]
     pub is_built_in: bool,
 }
@@ -61,28 +63,29 @@ pub struct Workload {
     pub kind: Kind,
     /// How much of a message is written and read.
     pub touch: Touch,
-    /// Each is a parameter point; those of `frames`, if there are any.
+    /// Bytes of a message; each is a parameter point. Follows from `frames` if that is given.
     pub payload_bytes: Vec<u64>,
-    /// Of images: each is a parameter point.
+    /// Sizes of images; each is a parameter point.
     #[serde(skip_serializing_if = "Vec::is_empty", deserialize_with = "frames")]
     pub frames: Vec<Frame>,
-    /// Of streams and images: each is a parameter point; none is an even schedule without a name.
+    /// Schedules of streams and images; each is a parameter point. Empty: one even schedule without
+    /// a name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub arrivals: Vec<ArrivalsCase>,
-    /// Of streams: named pairs of a size and a rate, which are the parameter points then.
+    /// Named pairs of size and rate for streams; they replace sizes and rates as parameter points.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<Module>,
-    /// Each is a parameter point; 1 alone for round trips.
+    /// Subscribers of a topic; each number is a parameter point. Always 1 for round trips.
     pub subscribers: Vec<u32>,
-    /// Of streams: each is a parameter point.
+    /// Publishers of a topic, for streams; each number is a parameter point.
     pub publishers: Vec<u32>,
-    /// Of streams and start-ups: each is a parameter point.
+    /// Topics, for streams and start-ups; each number is a parameter point.
     pub topics: Vec<u32>,
-    /// Of what goes one way: what is asked of systems that have the choice.
+    /// Reliability to request from systems that offer the choice. Only for one-way workloads.
     pub reliability: Reliability,
-    /// Of what goes one way: messages kept for a subscriber that lags.
+    /// Messages kept for a slow subscriber. Only for one-way workloads.
     pub depth: u32,
-    /// Each is a parameter point; `None` is back to back.
+    /// Messages per second; each is a parameter point. `None` is back to back.
     #[serde(deserialize_with = "rates")]
     pub rate_hz: Vec<Option<f64>>,
     /// Messages to measure in a run; 0 for no limit.
@@ -91,16 +94,16 @@ pub struct Workload {
     pub duration_s: f64,
     /// Messages before measuring.
     pub warmup_messages: u64,
-    /// Of streams, images and round trips: time before measuring; 0 for `warmup_messages`.
+    /// Time before measuring, for streams, images and round trips; 0 for `warmup_messages`.
     pub warmup_s: f64,
-    /// After which an answer counts as lost.
+    /// An answer that takes longer counts as lost.
     pub reply_timeout_ms: u64,
-    /// Keeps every n-th record.
+    /// Every n-th record is kept.
     pub record_every: u64,
 }
 
 impl Default for Workload {
-    /// Of a file that says nothing.
+    /// The values of an empty file.
     fn default() -> Self {
         let (kind, touch, payload_bytes, frames, arrivals, modules) = Default::default();
         let (reliability, rate_hz, messages, duration_s, warmup_s) = Default::default();
@@ -129,7 +132,7 @@ impl Default for Workload {
 }
 
 impl Workload {
-    /// Messages before measuring at `rate_hz`; at most, where there is [`Workload::warmup_ns`].
+    /// Messages before measuring at `rate_hz`; an upper limit if [`Workload::warmup_ns`] is not 0.
     pub fn warmup_at(&self, rate_hz: Option<f64>) -> u64 {
         match rate_hz {
             Some(rate_hz) if self.warmup_s > 0.0 => (self.warmup_s * rate_hz).ceil() as u64,
@@ -138,8 +141,8 @@ impl Workload {
         }
     }
 
-    /// Time before measuring, of round trips back to back, whose number nobody knows beforehand; 0
-    /// where [`Workload::warmup_at`] says all.
+    /// Time before measuring, for round trips back to back, whose number is unknown beforehand; 0
+    /// if [`Workload::warmup_at`] is the exact number.
     pub fn warmup_ns(&self, rate_hz: Option<f64>) -> u64 {
         match (self.kind, rate_hz) {
             (Kind::Roundtrip, None) => (self.warmup_s * 1e9) as u64,
@@ -147,7 +150,7 @@ impl Workload {
         }
     }
 
-    /// More records than this a run cannot yield.
+    /// An upper limit of the records of a run.
     pub fn records_at_most(&self, rate_hz: Option<f64>) -> u64 {
         if self.kind == Kind::Startup {
             return 1;
@@ -161,7 +164,7 @@ impl Workload {
         (by_count.min(by_time) / self.record_every).saturating_add(2)
     }
 
-    /// How long a run lasts at most, warm-up included; `None` if nothing given says so.
+    /// An upper limit of the duration of a run, including its warm-up; `None` if nothing limits it.
     pub fn seconds_at_most(&self, rate_hz: Option<f64>) -> Option<f64> {
         let longest = self.arrivals.iter().map(|case| case.arrivals.period_factor);
         let longest = longest.fold(1.0, f64::max);
@@ -177,18 +180,18 @@ impl Workload {
     }
 }
 
-/// A schedule of a stream, with the name that reports give it.
+/// A named schedule of a stream.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ArrivalsCase {
-    /// A plain word.
+    /// Its name in reports: a plain word.
     pub name: String,
-    /// How it departs from the rate.
+    /// How it deviates from the even rate.
     #[serde(flatten)]
     pub arrivals: Arrivals,
 }
 
 impl ArrivalsCase {
-    /// How many times as many messages there may be as at an even rate.
+    /// The factor by which it may send more messages than an even rate.
     fn density(&self) -> f64 {
         match self.arrivals.period_factor {
             factor if factor > 0.0 => (1.0 / factor).max(1.0),
@@ -197,35 +200,35 @@ impl ArrivalsCase {
     }
 }
 
-/// What a module of a robot sends.
+/// What one module of a robot sends.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Module {
-    /// A plain word.
+    /// Its name in reports: a plain word.
     pub name: String,
-    /// Of each message.
+    /// Bytes of each message.
     pub payload_bytes: u64,
     /// Messages a second.
     pub rate_hz: f64,
 }
 
-/// Over what, and how often.
+/// The systems, and how often they run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Selection {
     /// Names of systems, or patterns with `*`.
     #[serde(default)]
     pub systems: Vec<String>,
-    /// The columns of the experiment.
+    /// The tunings to compare.
     #[serde(default)]
     pub tunings: Vec<Tuning>,
-    /// Systems that live otherwise are left out; each has one topology, which is its cells'.
-    /// [`Topology::TwoHosts`] stands alone, and its systems are those of two processes that can be
-    /// run so.
+    /// Topologies; other systems are left out. A system has one topology, and its cells have the
+    /// same. [`Topology::TwoHosts`] stands alone and selects the systems of two processes that can
+    /// run on two hosts.
     #[serde(default = "two_processes", deserialize_with = "topologies")]
     pub topology: Vec<Topology>,
-    /// Repeats of each cell in fresh processes; with `precision`, at least.
+    /// Repeats of each cell, in fresh processes; with `precision` a minimum.
     #[serde(default)]
     pub runs: u32,
-    /// When further repeats are made; absent: never. Its keys are `plan`'s in a file.
+    /// When to make further repeats; absent: never. In a file its keys are those of `plan`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub precision: Option<Precision>,
 }
@@ -237,21 +240,21 @@ impl Selection {
     }
 }
 
-/// What is done for latency before a run.
+/// The preparation for low latency before a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tuning {
-    /// Nothing.
+    /// None.
     #[default]
     Default,
     /// CPU affinity, SCHED_FIFO, locked memory, 1 ns timer slack.
     Tuned,
-    /// `tuned`, and idle cores do not sleep.
+    /// `tuned`, and idle cores do not enter sleep states.
     Awake,
 }
 
 impl Tuning {
-    /// As it is written in scenarios and reports.
+    /// The name in scenarios and reports.
     pub fn name(self) -> &'static str {
         match self {
             Tuning::Default => "default",
@@ -267,16 +270,16 @@ impl fmt::Display for Tuning {
     }
 }
 
-/// Cells are repeated beyond `runs` until their median is known as well as this, or often enough.
+/// Cells are repeated beyond `runs` until their median is known this well, or up to a limit.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Precision {
-    /// The width of the median's interval asked for, in per cent of the median.
+    /// Requested width of the median's interval, in per cent of the median.
     pub interval_percent: f64,
-    /// Runs of a cell at most, those that failed or are invalid included.
+    /// Limit of the runs of a cell, including failed and invalid ones.
     pub runs_max: u32,
 }
 
-/// What `tuned` means on this host.
+/// The meaning of `tuned` on this host.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TuningChoice {
@@ -294,7 +297,7 @@ impl Default for TuningChoice {
     }
 }
 
-/// Rates as they are written: a number, or "max" for none, which is null in JSON.
+/// Reads rates: a number, or "max" for none, which is null in JSON.
 fn rates<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Option<f64>>, D::Error> {
     #[derive(Deserialize)]
     enum Word {
@@ -311,7 +314,7 @@ fn rates<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Option<f64>>, D::Err
     Ok(rates.map(|rate| if let Rate::Hertz(hertz) = rate { hertz } else { None }).collect())
 }
 
-/// Frames as they are written: in a word, in JSON by width and height.
+/// Reads frames: a word in scenarios, width and height in JSON.
 fn frames<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Frame>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "frames: not a word such as \"1440x1080\"")]
@@ -330,7 +333,7 @@ fn two_processes() -> Vec<Topology> {
     vec![Topology::TwoProcesses]
 }
 
-/// One topology, several, or "any" of one host.
+/// Reads one topology, several, or "any" for all of one host.
 fn topologies<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Topology>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "topology: neither a word nor a list of words")]
@@ -352,7 +355,7 @@ fn topologies<'de, D: Deserializer<'de>>(input: D) -> Result<Vec<Topology>, D::E
     words.into_iter().map(topology).collect()
 }
 
-/// `1440x1080`, as scenarios have it.
+/// A frame as scenarios write it: `1440x1080`.
 pub fn frame_name(frame: Frame) -> String {
     format!("{}x{}", frame.width, frame.height)
 }
@@ -365,8 +368,8 @@ fn frame_of(name: &str) -> Option<Frame> {
 
 const TOPOLOGIES: &str =
     "use \"two-processes\", \"one-process\", a list of them, \"any\", or \"two-hosts\"";
-/// A frame of both sides at most is 805 MB.
+/// The largest frame, with both sides at the limit, has 805 MB.
 const SIDE_MAX: u32 = 16_384;
-/// A cache line crosses between two cores and back in no less than 100 ns; a publish run that is
-/// faster ends when its records are full.
+/// A cache line takes at least 100 ns from core to core and back. A faster publish run ends when
+/// its records are full.
 const MESSAGES_PER_S_MAX: f64 = 1e7;

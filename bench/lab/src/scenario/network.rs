@@ -1,24 +1,24 @@
-//! `[network]`: what the link between two hosts is made to be.
+//! `[network]`: the properties of the link between two hosts.
 
 use serde::{Deserialize, Serialize};
 
 use crate::input_error::InputError;
 
-/// The link between the two namespaces of a session, in both directions alike.
+/// The link between the two namespaces of a session; the same in both directions.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Link {
-    /// Bits a second at which frames leave, in millions; 0 for as fast as the kernel is.
+    /// Millions of bits per second at which frames leave; 0 for no limit.
     pub rate_mbit: f64,
-    /// What a packet takes longer, each way.
+    /// Added delay of a packet, each way.
     pub delay_ms: f64,
-    /// How far that varies.
+    /// Variation of that delay.
     pub jitter_ms: f64,
-    /// Packets that are lost, each way.
+    /// Share of packets lost, each way.
     pub loss_percent: f64,
-    /// Bytes of an IP packet that is not cut up.
+    /// Largest IP packet that is not fragmented, in bytes.
     pub mtu: u32,
-    /// Once in a run it is down.
+    /// An interruption of the link, once in a run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cut: Option<Cut>,
 }
@@ -31,7 +31,7 @@ impl Default for Link {
 }
 
 impl Link {
-    /// The keys that are given and need the kernel's netem.
+    /// The given keys that need the kernel's netem.
     pub(crate) fn netem_keys(&self) -> impl Iterator<Item = &'static str> {
         let keys = [
             ("delay_ms", self.delay_ms),
@@ -42,16 +42,16 @@ impl Link {
     }
 }
 
-/// The link is down for a while.
+/// An interruption of the link.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Cut {
-    /// From the start of a run, its warm-up included.
+    /// Seconds from the start of a run, including its warm-up.
     pub at_s: f64,
-    /// How long.
+    /// Duration in seconds.
     pub for_s: f64,
 }
 
-/// Bits a second of a link with this name, in millions; 0 for as fast as the kernel is.
+/// Millions of bits per second of the link with this name; 0 for no limit.
 pub(super) fn rate_of(name: &str) -> Result<f64, InputError> {
     let known = LINKS.iter().find(|(known, _)| *known == name);
     known.map(|(_, rate)| *rate).ok_or_else(|| {
@@ -64,8 +64,8 @@ pub(super) fn names() -> String {
     LINKS.map(|(name, _)| name).join(", ")
 }
 
-/// Names of links and their rates.
+/// Named links and their rates.
 const LINKS: [(&str, f64); 4] =
     [("unlimited", 0.0), ("10gbit", 10_000.0), ("1gbit", 1_000.0), ("100mbit", 100.0)];
-/// Of Ethernet.
+/// The MTU of Ethernet.
 const MTU: u32 = 1_500;

@@ -35,7 +35,7 @@ fn error_of(text: &str) -> String {
     parse(text).unwrap_err()
 }
 
-/// Each of `cases` has what is replaced in `text`, by what, and how the error begins.
+/// Each case names a text to replace, its replacement, and the start of the expected error.
 fn refused(text: &str, cases: &[(&str, &str, &str)]) {
     for (good, bad, expected) in cases {
         assert!(text.contains(good), "{good}");
@@ -57,11 +57,11 @@ fn every_built_in_scenario_parses() {
 fn a_first_answer_gives_all_systems_the_same_time() {
     let workload = Scenario::load("quick").unwrap().workload;
     assert!(workload.warmup_ns(None) > 0 && workload.duration_s > 0.0);
-    // A round trip of a microsecond still fills the time.
+    // A round trip of one microsecond still fills the time.
     assert!(workload.messages as f64 >= workload.duration_s * 1e6);
     let slow = workload.seconds_at_most(Some(4_000.0)).unwrap();
     assert_eq!(slow, workload.seconds_at_most(Some(1e6)).unwrap());
-    // Neither memory nor disk need more than a few megabytes a run.
+    // A run needs only a few megabytes of memory and disk.
     assert!(workload.records_at_most(None) * 64 < 8 << 20);
 }
 

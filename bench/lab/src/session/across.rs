@@ -1,4 +1,5 @@
-//! The two hosts of a session: reached before anything runs, so that what cannot be had is said then.
+//! The two hosts of a session. They are reached before anything runs, so that problems are reported
+//! early.
 
 use std::path::PathBuf;
 
@@ -15,8 +16,8 @@ use crate::scenario::{Link, Scenario, TuningChoice};
 /// A scenario and the systems chosen for it.
 pub(super) type Chosen = (Scenario, Vec<SystemDriver>);
 
-/// Reaches the two hosts if one of `chosen` needs them, and takes out what cannot be had there, with a
-/// note; `None` where nobody needs them.
+/// Reaches the two hosts if one of `chosen` needs them, and removes what they do not support, with
+/// a note; `None` if no scenario needs them.
 pub(super) fn reach(
     choice: Option<&HostsChoice>,
     chosen: &mut Vec<Chosen>,
@@ -69,13 +70,13 @@ pub(super) fn reach(
     Ok(Some(hosts))
 }
 
-/// The executables of the systems that are here.
+/// The executables of the systems that are installed here.
 pub(super) fn drivers_of<'a>(entries: impl Iterator<Item = &'a SystemDriver>) -> Vec<PathBuf> {
     let here = entries.filter(|entry| entry.system.missing.is_none());
     ascending(here.map(|entry| entry.executable.clone()))
 }
 
-/// Has the link be what a scenario asks for, once, to see whether it can be had.
+/// Shapes the link once as a scenario asks, to see whether that works.
 fn shape(hosts: &mut Hosts, link: &Link, scenario: &Scenario) -> Result<()> {
     let Err(LinkError { key, reason }) = hosts.shape(link) else {
         return Ok(());
@@ -90,7 +91,7 @@ fn shape(hosts: &mut Hosts, link: &Link, scenario: &Scenario) -> Result<()> {
     Err(scenario.source.wrong(&path, reason).remedy(remedy).into())
 }
 
-/// Systems that are here and not there are left out, and said so.
+/// Leaves out systems that are installed here but not on both hosts, with a note.
 fn leave_out_missing(
     hosts: &mut Hosts,
     scenario: &Scenario,

@@ -1,5 +1,5 @@
-//! The runs of a session: those of the plan that are not finished, then further blocks for as long
-//! as intervals are wide.
+//! The runs of a session: unfinished ones of the plan, then further blocks as long as intervals are
+//! too wide.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,23 +25,24 @@ use crate::scenario::{Topology, Tuning};
 use crate::summary::Cell;
 use crate::tuning::Cpus;
 
-/// What measuring needs, for as long as it lasts.
+/// The state of measuring.
 pub(super) struct Measuring<'a> {
     folder: &'a mut Folder,
     plan: &'a Plan,
     systems: &'a [SystemDriver],
     machine: Machine,
-    /// This host, for runs that do not go across hosts.
+    /// This host, for runs on one host.
     here: Box<dyn Host>,
     hosts: Option<Hosts>,
     interrupted: &'a AtomicBool,
     progress: Progress,
-    /// Cells whose interval is as narrow as asked: without further runs it stays so.
+    /// Cells whose interval is narrow enough; it does not change without further runs.
     narrow: BTreeSet<usize>,
 }
 
 impl<'a> Measuring<'a> {
-    /// Goes on from what `folder` holds. `plain` is progress in lines, even on a terminal.
+    /// Continues from the contents of `folder`. `plain` shows progress in lines, even on a
+    /// terminal.
     pub(super) fn new(
         folder: &'a mut Folder,
         plan: &'a Plan,
@@ -51,7 +52,7 @@ impl<'a> Measuring<'a> {
         interrupted: &'a AtomicBool,
         plain: bool,
     ) -> Self {
-        // A session that was killed may have left segments and daemons' files behind.
+        // A killed session may have left segments and daemons' files behind.
         let planned =
             |entry: &&SystemDriver| plan.cells.iter().any(|cell| cell.system == entry.system.name);
         let drivers = drivers_of(systems.iter().filter(planned));
@@ -61,7 +62,7 @@ impl<'a> Measuring<'a> {
         Measuring { folder, plan, systems, machine, here, hosts, interrupted, progress, narrow }
     }
 
-    /// Measures until nothing is left to be done or the user has had enough.
+    /// Measures until nothing is left to do or the user interrupts.
     pub(super) fn finish(mut self) -> Result<Machine> {
         let mut block = self.unfinished()?;
         while self.make(&block)? {
@@ -79,8 +80,8 @@ impl<'a> Measuring<'a> {
         Ok(self.machine)
     }
 
-    /// The runs of the plan, and of further blocks, that have failed, have lost their samples or
-    /// were never made.
+    /// The runs of the plan and of further blocks that failed, lost their samples, or were never
+    /// made.
     fn unfinished(&mut self) -> Result<Vec<RunPlan>> {
         let records = self.folder.runs()?.runs;
         let folder = &*self.folder;
@@ -115,7 +116,7 @@ impl<'a> Measuring<'a> {
         Ok(self.plan.further(&made, |cell| self.narrow.contains(&cell)))
     }
 
-    /// Makes the runs, one after the other; false if the user has interrupted.
+    /// Makes the runs, one after the other; false if the user interrupted.
     fn make(&mut self, runs: &[RunPlan]) -> Result<bool> {
         for run in runs {
             if self.interrupted.load(Ordering::Relaxed) {
@@ -145,11 +146,12 @@ impl<'a> Measuring<'a> {
         Ok(true)
     }
 
-    /// What a run has yielded, for the live view; says why it is not valid. `None` if it failed.
+    /// The figures of a run for the live view; prints why it is invalid, if it is. `None` if it
+    /// failed.
     fn alone(&mut self, record: RunRecord, samples: &RunSamples) -> Option<Cell> {
         let (run, has_failed) = (record.plan, record.failure.is_some());
         let cell = alone(self.plan, record, samples, &self.machine)?;
-        // Why a run has failed has been said.
+        // The reason of a failure was printed before.
         if !cell.valid && !has_failed {
             let what = self.plan.cells[run.cell].title();
             let reasons = cell.invalid_reasons.iter().map(|reason| {
@@ -193,7 +195,7 @@ impl<'a> Measuring<'a> {
             scenario: scenario.name.clone(),
             cell: cell.title(),
             run: run.repeat + 1,
-            // Further blocks go beyond the plan.
+            // Further blocks exceed the planned number.
             runs: scenario.plan.runs.max(run.repeat + 1),
         };
         self.progress.begin_run(run.cell, title);
@@ -213,7 +215,7 @@ impl<'a> Measuring<'a> {
                 let are_real = hosts.choice().are_real();
                 let ready = hosts.ready(&link, run.order);
                 if let (true, Err(reason)) = (are_real, &ready) {
-                    // Every further run would try in vain, too.
+                    // All further runs would fail in the same way.
                     let path = self.folder.path().display();
                     anyhow::bail!(
                         "{reason}; earlier runs are intact: go on with `myelin bench run --resume \
@@ -244,7 +246,7 @@ impl<'a> Measuring<'a> {
     }
 }
 
-/// What a run has taken, as far as its record says.
+/// Duration of a run, as far as its record says.
 fn seconds_of(record: &RunRecord) -> f64 {
     let observed_ns = record.observation.as_ref().map_or(0, |observed| observed.wall_ns);
     record.startup_ms * 1e-3 + observed_ns as f64 * 1e-9 + KEEPING_S
@@ -256,9 +258,9 @@ fn entry_of<'a>(systems: &'a [SystemDriver], name: &str) -> Result<&'a SystemDri
     found.with_context(|| format!("{name} was there when the plan was made and is gone"))
 }
 
-/// Stopping processes and keeping samples, which records do not time.
+/// Time to stop processes and store samples, which records do not include.
 const KEEPING_S: f64 = 0.2;
-/// Room for records in one run: 256 MB at each side.
+/// Limit of the records in one run: 256 MB on each side.
 const RECORDS_MAX: u64 = 4_000_000;
 
 #[cfg(test)]

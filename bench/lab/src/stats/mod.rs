@@ -1,5 +1,5 @@
-//! The arithmetic that every figure of a report is made by: quantile, median, interval; and what may
-//! be said of two figures.
+//! The statistics behind every figure of a report: quantile, median, interval, and the comparison
+//! of two figures.
 
 pub mod permutation;
 pub mod verdict;
@@ -11,7 +11,7 @@ use std::rc::Rc;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// The value in the middle, or the midpoint of the two in the middle; `None` of no values.
+/// The middle value, or the mean of the two middle ones; `None` without values.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
     if values.is_empty() {
         return None;
@@ -25,38 +25,39 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
     }
 }
 
-/// How many of `count` values are at or below the quantile; at least 1.
+/// The number of values, of `count`, at or below the quantile; at least 1.
 pub fn rank(count: usize, quantile: f64) -> usize {
     ((quantile * count as f64).ceil() as usize).max(1)
 }
 
-/// The interval of the median of `values`: the narrowest pair of values, as far from either end,
-/// that covers it in [`LEVEL_PERCENT_MIN`] of cases; `None` of fewer than [`RUNS_MIN`].
+/// The confidence interval of the median of `values`: the narrowest pair of values, equally far
+/// from both ends, that covers it in at least [`LEVEL_PERCENT_MIN`] of cases; `None` with fewer
+/// than [`RUNS_MIN`] values.
 ///
 /// Samples within a run depend on each other (one placement, one state of the machine), so a run
-/// counts once, by its own percentile. Runs are as likely to fall short of their median as to exceed
-/// it, so that of n runs fewer than k lie below it, or above, with the probability of fewer than k
-/// heads in n throws of a coin. The k-th smallest and the k-th largest of them then enclose the
-/// median in all other cases (Thompson, "On Confidence Ranges for the Median", Annals of
-/// Mathematical Statistics 7, 1936): the least and the greatest of five runs in 93.75 %.
+/// counts once, by its own percentile. A run is as likely to be below the true median as above it.
+/// So the probability that fewer than k of n runs lie below it (or above) is that of fewer than k
+/// heads in n throws of a coin. In all other cases the k-th smallest and the k-th largest run
+/// enclose the median (Thompson, "On Confidence Ranges for the Median", Annals of Mathematical
+/// Statistics 7, 1936). The least and the greatest of five runs do so in 93.75 % of cases.
 pub fn interval(mut values: Vec<f64>) -> Option<[f64; 2]> {
     let cut = cut(values.len())?;
     values.sort_unstable_by(f64::total_cmp);
     Some([values[cut], values[values.len() - 1 - cut]])
 }
 
-/// In how many of a hundred cases the interval of so many runs covers their median.
+/// The coverage of the interval with this number of runs, in per cent.
 pub fn level_percent(runs: usize) -> Option<f64> {
     cut(runs).map(|cut| 100.0 * level(runs, cut))
 }
 
-/// How many values may be cut off at either end.
+/// How many values may be cut off at each end.
 fn cut(runs: usize) -> Option<usize> {
     let covers = |cut: &usize| level(runs, *cut) >= LEVEL_PERCENT_MIN / 100.0;
     (0..runs.div_ceil(2)).take_while(covers).last()
 }
 
-/// The probability that more than `cut` of so many runs lie on either side of the median.
+/// The probability that more than `cut` of the runs lie on each side of the median.
 fn level(runs: usize, cut: usize) -> f64 {
     let mut ways = 0.5f64.powi(runs as i32);
     let mut missed = ways;
@@ -67,10 +68,10 @@ fn level(runs: usize, cut: usize) -> f64 {
     1.0 - 2.0 * missed
 }
 
-/// 95 % interval of what `of` makes of the medians of `a` and of `b`, one figure a run; `None` with
-/// fewer than [`RUNS_MIN`] runs of either. The median of five runs has few values to take, which
-/// makes this interval a little too wide (95 to 97 % of them cover the truth), where that of a mean
-/// would be too narrow (87 %): see the tests.
+/// 95 % interval of `of` applied to the medians of `a` and `b`, which have one figure per run;
+/// `None` with fewer than [`RUNS_MIN`] runs on either side. The median of five runs can take few
+/// values, so this interval is a little too wide (95 to 97 % of them cover the truth). That of a
+/// mean would be too narrow (87 %); see the tests.
 ///
 /// A bootstrap over runs (Davison and Hinkley, "Bootstrap Methods and their Application", 1997,
 /// section 3.8), with the percentile interval.
@@ -87,8 +88,8 @@ pub fn of_medians(a: &[f64], b: &[f64], of: fn(f64, f64) -> f64) -> Option<[f64;
     Some(middle(|| of(median_of(a), median_of(b))))
 }
 
-/// Which runs of either side are drawn, [`RESAMPLES`] times: the same for all with so many runs, and
-/// drawn once.
+/// The indices of the drawn runs of both sides, [`RESAMPLES`] times: drawn once and shared by all
+/// comparisons with the same numbers of runs.
 fn draws(lengths: [usize; 2]) -> Rc<[usize]> {
     thread_local! {
         static DRAWN: RefCell<HashMap<[usize; 2], Rc<[usize]>>> = RefCell::default();
@@ -102,19 +103,19 @@ fn draws(lengths: [usize; 2]) -> Rc<[usize]> {
     DRAWN.with_borrow_mut(|drawn| drawn.entry(lengths).or_insert_with(draw).clone())
 }
 
-/// What 95 % of [`RESAMPLES`] drawn values lie between.
+/// The range of the middle 95 % of [`RESAMPLES`] drawn values.
 fn middle(draw: impl FnMut() -> f64) -> [f64; 2] {
     let mut found: Vec<f64> = std::iter::repeat_with(draw).take(RESAMPLES).collect();
     found.sort_unstable_by(f64::total_cmp);
     [0.025, 0.975].map(|part| found[((RESAMPLES - 1) as f64 * part).round() as usize])
 }
 
-/// What the least and the greatest of [`RUNS_MIN`] runs reach; no interval has less.
+/// The coverage of the least and the greatest of [`RUNS_MIN`] runs; no interval has less.
 pub const LEVEL_PERCENT_MIN: f64 = 93.75;
-/// The least and the greatest of four runs cover their median in 87.5 % of cases.
+/// With four runs the least and the greatest would cover the median in only 87.5 % of cases.
 pub const RUNS_MIN: usize = 5;
 const RESAMPLES: usize = 400;
-/// Fixed, so that a report made again says the same.
+/// Fixed, so that a repeated report is the same.
 pub(crate) const SEED: u64 = 0x6d79_656c_696e;
 
 #[cfg(test)]

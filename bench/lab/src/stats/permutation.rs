@@ -1,54 +1,55 @@
 //! Which of many differences between two sets of runs are more than chance: a permutation test with
-//! a correction for their number. `verdict` makes words of it.
+//! a correction for their number. `verdict` turns the result into words.
 //!
-//! If nothing differs between A and B, the runs of a cell would be as likely in any other division
-//! into so many of A and so many of B. So the statistic of a comparison, Welch's t of the logarithms
-//! of its runs, is compared with those of all divisions (of [`DIVISIONS_MAX`] random ones at most, where
-//! there are more): exact for any distribution of runs, with any outliers, and robust where A and B
-//! differ in spread alone (Chung and Romano, "Exact and asymptotically robust permutation tests",
-//! Annals of Statistics 41, 2013). With [`RUNS_TRIMMED`] runs of each or more, the fastest and the
+//! If A and B do not differ, every other division of a cell's runs into as many of A and of B is
+//! equally likely. The statistic of a comparison is Welch's t of the logarithms of its runs. It is
+//! compared with that of all divisions, or of [`DIVISIONS_MAX`] random ones if there are more. The
+//! test is exact for any distribution of runs, with any outliers, and robust if A and B differ only
+//! in spread (Chung and Romano, "Exact and asymptotically robust permutation tests", Annals of
+//! Statistics 41, 2013). With at least [`RUNS_TRIMMED`] runs on each side, the fastest and the
 //! slowest fifth are trimmed (Yuen, "The two-sample trimmed t for unequal population variances",
-//! Biometrika 61, 1974), so that single disturbed runs hide no difference; fewer cannot spare them.
+//! Biometrika 61, 1974), so that single disturbed runs do not hide a difference. With fewer runs
+//! that would lose too much.
 //!
-//! The p of one such test is never below 2 / 252 with five runs and five, so Holm's and
-//! Benjamini-Hochberg's corrections, which multiply p by the number of comparisons, would find
-//! nothing among more than six. Instead the largest statistic is compared with those that *any*
-//! of the comparisons has in its own divisions, the second largest with those of all but the first, and so on:
-//! the step-down procedure of Westfall and Young ("Resampling-Based Multiple Testing", 1993),
-//! with the probabilities of the single comparisons added up, which needs no
-//! assumption on how they depend on each other (Westfall and Wolfinger, "Multiple tests with
-//! discrete distributions", The American Statistician 51, 1997). It holds the family-wise error
-//! rate: the probability that one or more of the true equalities is called a difference.
+//! The p of one such test is never below 2 / 252 with five runs on each side. Holm's and
+//! Benjamini-Hochberg's corrections multiply p by the number of comparisons, so they would find
+//! nothing among more than six. Instead the step-down procedure of Westfall and Young is used
+//! ("Resampling-Based Multiple Testing", 1993). It compares the largest statistic with those of
+//! *any* comparison in its own divisions, the second largest with those of all but the first, and
+//! so on. The probabilities of the single comparisons are added up, which needs no assumption about
+//! their dependence (Westfall and Wolfinger, "Multiple tests with discrete distributions", The
+//! American Statistician 51, 1997). This limits the family-wise error rate: the probability that at
+//! least one true equality is called a difference.
 //!
-//! What it presumes is that runs are exchangeable: that a run of B could have been one of A. Between
-//! two sessions that is what is in question: the machine may differ as well as what was measured
-//! on it, and no test on the runs of two sessions can tell these apart. Within a session, what disturbs
-//! a block disturbs a run of either side, which makes the test more careful; one by pairs of a block
-//! would never have a p below 2 / 32 with five.
+//! The test assumes that runs are exchangeable: a run of B could have been one of A. Between two
+//! sessions just that is in question: the machine may have changed as well as the measured system,
+//! and no test on the runs of two sessions can tell these apart. Within a session, a disturbance of
+//! a block affects runs on both sides, which makes the test more conservative. A test by pairs of a
+//! block would never have a p below 2 / 32 with five.
 
 use rand::SeedableRng;
 use rand::rngs::StdRng;
 use rand::seq::SliceRandom;
 
-/// The logarithms of one figure of each run, of A and of B; at least two of each.
+/// The logarithms of one figure of each run of A and of B; at least two on each side.
 #[derive(Clone, Debug)]
 pub struct Sides {
-    /// Of A.
+    /// Runs of A.
     pub a: Vec<f64>,
-    /// Of B.
+    /// Runs of B.
     pub b: Vec<f64>,
 }
 
-/// What a comparison came to.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Chance {
-    /// Positive where B is larger.
+    /// Positive if B is larger.
     pub statistic: f64,
-    /// The probability of a statistic as large in either direction if nothing differs, of this
-    /// comparison alone.
+    /// The probability of a statistic at least as large in either direction if nothing differs, for
+    /// this comparison alone.
     pub p: f64,
-    /// As `p`, of all comparisons together: differences below a limit are called wrongly, one or
-    /// more of them, with at most the probability of that limit.
+    /// Like `p`, for all comparisons together: if differences below a limit are accepted, the
+    /// probability of at least one wrong one is at most that limit.
     pub p_adjusted: f64,
 }
 
@@ -61,8 +62,8 @@ pub fn test(family: &[Sides]) -> Vec<Chance> {
     let limit = |index: &usize| scaled(*index) * (1.0 - ROUNDING);
     let limits: Vec<f32> = order.iter().map(limit).collect();
     let most = (STATISTICS_MAX / family.len().max(1)).clamp(DIVISIONS_MIN, DIVISIONS_MAX);
-    // By place: by how much the sum of probabilities grows from the place before. A comparison
-    // counts up to its own place, from the first whose statistic a division of it reaches.
+    // Sum of probabilities at each rank, as increments from the rank before. A comparison counts up
+    // to its own rank, from the first rank whose statistic one of its divisions reaches.
     let mut growth = vec![0.0; family.len() + 1];
     let mut alone = Vec::with_capacity(family.len());
     for (place, &index) in order.iter().enumerate() {
@@ -82,7 +83,7 @@ pub fn test(family: &[Sides]) -> Vec<Chance> {
     let (mut sum, mut adjusted) = (0.0, 0.0f64);
     for (place, &index) in order.iter().enumerate() {
         sum += growth[place];
-        // An easier one is not refused after a harder one was.
+        // The adjusted p never decreases from rank to rank.
         adjusted = adjusted.max(sum).min(1.0);
         let (statistic, p) = (statistics[index], alone[place]);
         chances[index] = Chance { statistic, p, p_adjusted: adjusted };
@@ -90,14 +91,14 @@ pub fn test(family: &[Sides]) -> Vec<Chance> {
     chances
 }
 
-/// Up to 2 % by the place in the family, which leaves the rate what it is. Of equal statistics, as of
-/// runs that agree to the last digit, each would otherwise count against all.
+/// A factor of up to 2 % by index in the family, which does not change the error rate. Without it
+/// equal statistics, as of runs that agree to the last digit, would all count against each other.
 fn scale(index: usize) -> f32 {
     1.0 + 0.02 * (index as f64 * 0.618_034).fract() as f32
 }
 
-/// How many runs of each side let any one of so many comparisons be told, however many of the
-/// others divide as clearly by chance.
+/// The number of runs on each side with which any of `comparisons` can be found different, however
+/// many of the others divide as clearly by chance.
 pub fn runs_to_tell_any(comparisons: usize) -> usize {
     let suffice = |runs: &usize| comparisons as f64 * 2.0 <= RATE * divisions(2 * runs, *runs);
     (2..).find(suffice).expect("divisions grow without bound")
@@ -109,8 +110,8 @@ impl Sides {
         division.statistic(&is_a)
     }
 
-    /// The statistic of every division, of more than `most` of its own and random ones, without the
-    /// sign.
+    /// Calls `note` with the absolute statistic of the observed and all other divisions; if there
+    /// are more than `most`, of random ones.
     fn each_statistic(&self, most: usize, mut note: impl FnMut(f32)) {
         let (mut division, mut is_a) = Division::of(self);
         let mut note = |is_a: &[bool]| note(division.statistic(is_a).abs() as f32);
@@ -127,31 +128,31 @@ impl Sides {
     }
 }
 
-/// Values in ascending order that are divided in many ways.
+/// Ascending values, to be divided in many ways.
 struct Division {
     values: Vec<f64>,
-    /// Room for those of A and those of B.
+    /// Buffers for the values of A and of B.
     sides: [Vec<f64>; 2],
-    /// Whether ends are cut off.
+    /// Whether to trim the ends.
     is_trimmed: bool,
 }
 
 impl Division {
-    /// The values of both sides, and which of them are of A.
+    /// The values of both sides, and which of them belong to A.
     fn of(sides: &Sides) -> (Self, Vec<bool>) {
         let of_a = sides.a.iter().map(|value| (*value, true));
         let mut all: Vec<(f64, bool)> =
             of_a.chain(sides.b.iter().map(|value| (*value, false))).collect();
         all.sort_by(|one, other| one.0.total_cmp(&other.0));
         let is_trimmed = sides.a.len().min(sides.b.len()) >= RUNS_TRIMMED;
-        // Less their mean, so that sums of squares stay exact.
+        // Their mean is subtracted, which keeps sums of squares exact.
         let mean = all.iter().map(|(value, _)| value).sum::<f64>() / all.len() as f64;
         let (values, is_a) = all.into_iter().map(|(value, is_a)| (value - mean, is_a)).unzip();
         (Self { values, sides: [vec![], vec![]], is_trimmed }, is_a)
     }
 
-    /// Welch's or Yuen's t of B less A. [`SPREAD_MIN`] is added to the standard error, so that runs
-    /// that agree to the last digit do not make a difference of nothing infinitely clear (Tusher,
+    /// Welch's or Yuen's t of B minus A. [`SPREAD_MIN`] is added to the standard error, so that a
+    /// tiny difference between runs that agree to the last digit is not infinitely clear (Tusher,
     /// Tibshirani and Chu, PNAS 98, 2001).
     fn statistic(&mut self, is_a: &[bool]) -> f64 {
         self.sides.iter_mut().for_each(Vec::clear);
@@ -164,8 +165,8 @@ impl Division {
     }
 }
 
-/// The mean of ascending values without so many at either end, and the square of its standard
-/// error: by the variance of all values, those that are cut off counting as the last that is kept.
+/// The mean of ascending values without `cut` at each end, and the square of its standard error.
+/// The error uses the variance of all values; those cut off count as the last value kept.
 fn trimmed(values: &[f64], cut: usize) -> (f64, f64) {
     let kept = &values[cut..values.len() - cut];
     let (mut sum, mut squares) = (0.0, 0.0);
@@ -180,7 +181,7 @@ fn trimmed(values: &[f64], cut: usize) -> (f64, f64) {
     (sum / kept, deviations.max(0.0) / (kept * (kept - 1.0)))
 }
 
-/// Every choice of `wanted` of `total`, the first ones first.
+/// Every choice of `wanted` out of `total`, beginning with the first ones.
 fn each_division(total: usize, wanted: usize, note: &mut impl FnMut(&[bool])) {
     let mut chosen: Vec<usize> = (0..wanted).collect();
     let mut is_chosen = vec![false; total];
@@ -197,26 +198,27 @@ fn each_division(total: usize, wanted: usize, note: &mut impl FnMut(&[bool])) {
     }
 }
 
-/// In how many ways so many can be chosen.
+/// Number of ways to choose `wanted` out of `total`.
 fn divisions(total: usize, wanted: usize) -> f64 {
     (0..wanted).map(|at| (total - at) as f64 / (at + 1) as f64).product()
 }
 
-/// The family-wise error rate that verdicts hold.
+/// The family-wise error rate of verdicts.
 pub const RATE: f64 = 0.05;
 /// More than all divisions of seven runs and seven.
 const DIVISIONS_MAX: usize = 5_000;
-/// More than all of six and six.
+/// More than all divisions of six runs and six.
 const DIVISIONS_MIN: usize = 1_000;
-/// Of a family: some seconds. Large ones have fewer divisions of each.
+/// Limit for a family, which takes some seconds. In a large family each comparison has fewer
+/// divisions.
 const STATISTICS_MAX: usize = 10_000_000;
-/// From so many runs on either side, a fifth at either end is trimmed.
+/// From this number of runs on each side, a fifth is trimmed at each end.
 const RUNS_TRIMMED: usize = 8;
-/// A tenth of the ratio that matters, 2 %, as a logarithm.
+/// A tenth of the material ratio, 2 %, as a logarithm.
 const SPREAD_MIN: f64 = 0.002;
-/// Statistics that differ by less are equal: they are sums in another order.
+/// Statistics with a smaller difference are equal: they are the same sum in another order.
 const ROUNDING: f32 = 1e-5;
-/// Fixed, so that a comparison made again says the same.
+/// Fixed, so that a repeated comparison is the same.
 const SEED: u64 = 0x0063_6f6d_7061_7265;
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
-//! Better, worse, or not told: what is said of two sets of runs, in reports, advice and comparisons
-//! of folders alike.
+//! Better, worse, or not decided: the verdict on two sets of runs, the same in reports, advice and
+//! comparisons of folders.
 //!
-//! A difference counts if the permutation test, corrected for the number of comparisons, calls it
-//! more than chance ([`permutation`]), *and* it is beyond [`RATIO_MATERIAL`], *and* it is more than a
-//! step of the clock or whatever else may have moved all runs of a side. Where it does not count, "no
-//! difference" is said only if the bootstrap interval of the ratio leaves no room for one beyond
-//! [`RATIO_EQUAL`]; otherwise nothing is told.
+//! A difference counts under three conditions. The permutation test, corrected for the number of
+//! comparisons, calls it more than chance ([`permutation`]). It is beyond [`RATIO_MATERIAL`]. And
+//! it is larger than the resolution of the clock and any other error that all runs of a side share.
+//! If it does not count, the verdict is "no difference" only if the bootstrap interval of the ratio
+//! excludes one beyond [`RATIO_EQUAL`]; otherwise it stays undecided.
 
 use serde::Serialize;
 
@@ -13,20 +13,20 @@ use super::of_medians;
 use super::permutation::{self, Chance, RATE, Sides};
 use super::{RUNS_MIN, median};
 
-/// Two sets of runs by one figure of each, in one unit. Lower is better.
+/// Two sets of runs, by one figure of each, in the same unit. Lower is better.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pair {
-    /// What is judged.
+    /// The runs to judge.
     pub subject: Vec<f64>,
-    /// What it is compared with.
+    /// The runs to compare with.
     pub reference: Vec<f64>,
-    /// A difference up to this is none, whatever part of the whole it is.
+    /// A smaller difference does not matter, however large its fraction of the whole is.
     pub immaterial: f64,
-    /// By so much all runs of a side may be wrong together, whatever the runs say.
+    /// An error that all runs of a side may share, so that the runs do not show it.
     pub error: f64,
 }
 
-/// The four things a comparison can end in.
+/// The four results of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -34,36 +34,36 @@ pub enum Kind {
     Better,
     /// Significantly higher.
     Worse,
-    /// The same, as far as anyone need care.
+    /// Equal, as far as it matters.
     NoDifference,
-    /// The runs spread too much, or are too few, to say.
+    /// The runs vary too much, or are too few, to decide.
     TooNoisy,
 }
 
-/// What a comparison ended in.
+/// The result of a comparison.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Verdict {
-    /// The word for it.
+    /// Which of the four results it is.
     pub kind: Kind,
-    /// Subject over reference, and its bounds.
+    /// Ratio of subject to reference, with its interval.
     pub ratio: Ratio,
-    /// Whether it is for want of runs that nothing is told: too few to test, or too few among so many
-    /// comparisons where the bounds by themselves leave no room for 1.
+    /// Whether it is undecided for lack of runs: too few to test, or too few for so many
+    /// comparisons although the interval alone excludes 1.
     pub lacks_runs: bool,
 }
 
-/// By the medians of the runs: below 1 the subject is better.
+/// Ratio of the medians of the runs: below 1 the subject is better.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ratio {
-    /// Subject over reference.
+    /// Subject divided by reference.
     pub value: f64,
-    /// 95 % bootstrap interval over runs, wider by [`Pair::error`]; absent with too few runs, or
-    /// where it would reach below 0.
+    /// 95 % bootstrap interval over runs, widened by [`Pair::error`]; absent with too few runs, or
+    /// if it would reach below 0.
     pub interval: Option<[f64; 2]>,
 }
 
 impl Kind {
-    /// In words.
+    /// The result in words.
     pub fn words(self) -> &'static str {
         match self {
             Kind::Better => "better",
@@ -73,14 +73,14 @@ impl Kind {
         }
     }
 
-    /// Whether a difference was shown, which alone may be coloured.
+    /// Whether a difference was shown; only then is it coloured.
     pub fn is_significant(self) -> bool {
         matches!(self, Kind::Better | Kind::Worse)
     }
 }
 
 impl Ratio {
-    /// Reference over subject.
+    /// Reference divided by subject.
     pub fn inverse(self) -> Self {
         let interval = self.interval.map(|[low, high]| [1.0 / high, 1.0 / low]);
         Self { value: 1.0 / self.value, interval }
@@ -88,7 +88,7 @@ impl Ratio {
 }
 
 impl Verdict {
-    /// In words.
+    /// The verdict in words.
     pub fn words(&self) -> &'static str {
         match self.kind {
             Kind::TooNoisy if self.lacks_runs => "too few runs",
@@ -98,12 +98,13 @@ impl Verdict {
 }
 
 impl Pair {
-    /// The verdict, by what [`chances`] made of the pair; `None` where a ratio makes no sense.
+    /// The verdict from the result of [`chances`] for the pair; `None` if a ratio has no meaning.
     pub fn verdict(&self, chance: Option<Chance>) -> Option<Verdict> {
         self.judged(chance, || of_medians(&self.reference, &self.subject, |a, b| b / a))
     }
 
-    /// As [`Pair::verdict`], with the 95 % bootstrap interval of the ratio, that of the runs alone.
+    /// Like [`Pair::verdict`], with the given 95 % bootstrap interval of the ratio, from the runs
+    /// alone.
     pub fn judged(
         &self,
         chance: Option<Chance>,
@@ -149,7 +150,7 @@ impl Pair {
     }
 }
 
-/// Tests all pairs of a family together; `None` of those that cannot be tested.
+/// Tests all pairs of a family together; `None` for pairs that cannot be tested.
 pub fn chances(family: &[Pair]) -> Vec<Option<Chance>> {
     let logarithms = |runs: &[f64]| runs.iter().map(|value| value.ln()).collect();
     let sides =
@@ -159,10 +160,10 @@ pub fn chances(family: &[Pair]) -> Vec<Option<Chance>> {
     family.iter().map(|pair| pair.is_testable().then(|| found.next()).flatten()).collect()
 }
 
-/// Differences below this ratio are not called differences, however certain.
+/// A smaller ratio is not called a difference, however certain it is.
 pub const RATIO_MATERIAL: f64 = 1.02;
 
-/// "No difference" is claimed only if the interval of the ratio lies within this and its inverse.
+/// "No difference" requires that the interval of the ratio lies within this value and its inverse.
 pub const RATIO_EQUAL: f64 = 1.10;
 
 #[cfg(test)]

@@ -1,11 +1,12 @@
-//! A cell of the summary, and the table of all its figures: each is listed once, with its type, how
-//! the runs make it, which way is better, which cells have it and what it is.
+//! A cell of the summary, and the table of all its figures. The table lists each figure once, with
+//! its type, how it follows from the runs, which direction is better, which cells have it, and its
+//! meaning.
 //!
-//! From the table follow the fields of [`Cell`] and so the keys of `summary.json`, the columns of
-//! `summary.csv`, and the table of `docs/reference/results.md`, which a test keeps. To add a figure: list it
-//! here, compute it in `analyse/cell.rs`, and copy its row into `docs/reference/results.md`. Which of them
-//! stand in the page's summary table, in comparisons of folders and in plots, is listed by name in
-//! `report/metrics.rs`.
+//! The table determines the fields of [`Cell`] and thus the keys of `summary.json`, the columns of
+//! `summary.csv`, and the table of `docs/reference/results.md`, which a test compares. To add a
+//! figure: list it here, compute it in `analyse/cell.rs`, and copy its row into
+//! `docs/reference/results.md`. `report/metrics.rs` lists by name which figures appear in the
+//! page's summary table, in comparisons of folders and in plots.
 
 use myelin_bench_kit::protocol::{Topology, Workload};
 use serde::{Deserialize, Serialize};
@@ -16,48 +17,49 @@ use super::{
 };
 use crate::scenario::Tuning;
 
-/// A figure of a cell, or what tells it from others.
+/// A figure of a cell, or a value that distinguishes the cell from others.
 pub(crate) struct Metric {
-    /// Column of `summary.csv`, and key in `summary.json` where that has it as such. The unit is in it.
+    /// Column of `summary.csv`, and key in `summary.json` if the latter has it as such. It ends in
+    /// the unit.
     pub name: &'static str,
-    /// For the page and `docs/reference/results.md`.
+    /// Its meaning, for the page and `docs/reference/results.md`.
     pub about: &'static str,
-    /// For `docs/reference/results.md`, which has more of it than reports need.
+    /// Only for `docs/reference/results.md`, which says more about it than reports do.
     #[cfg_attr(not(test), allow(dead_code))]
     pub over_runs: OverRuns,
     #[cfg_attr(not(test), allow(dead_code))]
     pub better: Better,
-    /// Which cells have it, if not all. If none has, `summary.csv` has no such column.
+    /// Which cells have it, if not all. `summary.csv` has no column for it if no cell has it.
     pub of_some: Option<fn(&Cell) -> bool>,
     pub of: fn(&Cell) -> Value,
 }
 
-/// How the valid runs of a cell make a figure.
+/// How the valid runs of a cell determine a figure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum OverRuns {
-    /// It is the cell's, whatever the runs.
+    /// A property of the cell, independent of its runs.
     Cell,
-    /// Of all messages of all runs together.
+    /// From all messages of all runs together.
     Pooled,
-    /// What all runs add up to, or that over the time of all.
+    /// The sum over all runs, or that sum over their total time.
     Sum,
     Mean,
     Median,
     Largest,
-    /// How the runs' own percentiles lie.
+    /// The spread of the runs' own percentiles.
     Spread,
 }
 
-/// Which of two figures is the better one.
+/// Which of two values is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Better {
     Lower,
     Higher,
-    /// It depends, or there is none.
+    /// It depends, or neither is.
     Neither,
 }
 
-/// `None` is not measured, or withheld.
+/// A value; `None` if it was not measured or was withheld.
 pub(crate) enum Value {
     Text(String),
     Number(Option<f64>),
@@ -112,7 +114,7 @@ macro_rules! cell {
             $($(#[$attribute])* pub $other: $other_type,)*
         }
 
-        /// In the order of `summary.csv`, where new ones come last.
+        /// In the order of the columns of `summary.csv`; new ones come last.
         pub(crate) static METRICS: &[Metric] = &[$(Metric {
             name: cell!(@name $name $($column)?),
             about: $about,
@@ -128,8 +130,8 @@ macro_rules! cell {
     (@of $name:ident |$cell:ident| $of:expr) => { |$cell| Value::from($of) };
 }
 
-// Name and, of what is a field, its type; how the runs make it, which way is better, which cells have
-// it, what it is, and where it is to be had if not under its name.
+// For each figure: name and, for a field, its type; how it follows from the runs, which direction
+// is better, which cells have it, its meaning, and where to find it if not under its name.
 cell! {
     figures {
         scenario: String => Cell Neither ALL "the scenario";
@@ -138,197 +140,214 @@ cell! {
         topology: Topology => Cell Neither ALL "`two-processes`, `one-process` or `two-hosts`"
             = |cell| word(cell.topology);
         payload_bytes => Cell Neither ALL "payload of a message" = |cell| cell.params.payload_bytes;
-        rate_hz => Cell Neither ALL "messages a second; none is back to back"
+        rate_hz => Cell Neither ALL "messages a second; empty: back to back"
             = |cell| cell.params.rate_hz;
         wait => Cell Neither ALL "how a subscriber waits" = |cell| word(cell.params.wait);
         subscribers => Cell Neither ALL "subscribers of a topic" = |cell| cell.params.subscribers;
-        runs: u32 => Cell Neither ALL "runs that the figures come from";
-        samples: u64 => Cell Neither ALL "samples that the figures come from";
+        runs: u32 => Cell Neither ALL "runs behind the figures";
+        samples: u64 => Cell Neither ALL "samples behind the figures";
         valid: bool => Cell Neither ALL
-            "whether a run was valid; if not, the figures are of invalid ones";
-        invalid_reasons: Vec<String> => Cell Neither ALL "what was wrong with runs that were not";
+            "whether a run was valid; if none was, the figures come from invalid runs";
+        invalid_reasons: Vec<String> => Cell Neither ALL "why runs were not valid";
         round_trip_p50_interval_us: Option<[f64; 2]> as "round_trip_us_p50" => Spread Neither ALL
-            "interval over runs of this percentile";
+            "interval of this percentile over the runs";
         round_trip_p99_interval_us: Option<[f64; 2]> as "round_trip_us_p99" => Spread Neither ALL
-            "interval over runs of this percentile";
-        same_cpu_share => Pooled Neither ALL "messages whose two sides ran on one CPU"
+            "interval of this percentile over the runs";
+        same_cpu_share => Pooled Neither ALL "share of messages whose two ends ran on the same CPU"
             = |cell| same_cpu_share(cell);
-        throughput_per_s: f64 => Sum Higher ALL "round trips, or messages published, back to back; \
-             at a rate, the rate reached by each publisher";
-        cpu_us_per_message: f64 => Sum Lower ALL "CPU of ping, pong and daemons for each message \
-             published, from the first measured to the last";
-        cpu_percent: f64 => Sum Lower ALL "CPU of ping, pong and daemons; 100 is one core. Of what \
-             goes one way from the first measured message to the last";
-        rss_bytes: u64 => Largest Lower ALL "memory of ping, pong and daemons at the end";
-        pss_bytes: u64 => Largest Lower ALL "memory of ping, pong and daemons at the end, shared \
-             pages divided among their users; tuned locks all of it";
-        shared_bytes: u64 => Largest Lower ALL "shared segments mapped, each counted once";
+        throughput_per_s: f64 => Sum Higher ALL
+            "round trips or published messages a second, back to back; with a rate: the rate \
+             that each publisher reached";
+        cpu_us_per_message: f64 => Sum Lower ALL
+            "CPU of ping, pong and daemons for each published message, from the first measured \
+             message to the last";
+        cpu_percent: f64 => Sum Lower ALL
+            "CPU of ping, pong and daemons; 100 is one core. In one-way workloads from the first \
+             measured message to the last";
+        rss_bytes: u64 => Largest Lower ALL "resident memory of ping, pong and daemons at the end";
+        pss_bytes: u64 => Largest Lower ALL
+            "memory of ping, pong and daemons at the end, with shared pages divided among their \
+             users; `tuned` locks all memory";
+        shared_bytes: u64 => Largest Lower ALL "mapped shared segments, each counted once";
         voluntary_switches_per_s: f64 => Sum Lower ALL "voluntary context switches of all threads";
-        involuntary_switches_per_s: f64 => Sum Lower ALL "involuntary ones";
-        page_faults: f64 => Mean Lower ALL "page faults of a run, minor and major";
+        involuntary_switches_per_s: f64 => Sum Lower ALL
+            "involuntary context switches of all threads";
+        page_faults: f64 => Mean Lower ALL "minor and major page faults of a run";
         startup_ms: f64 => Median Lower ALL
-            "from the start of the later process until both ends had matched";
+            "from the start of the later process until both ends have matched";
         sent: u64 => Sum Neither ALL "messages published";
-        received: u64 => Sum Neither ALL "messages answered, or taken";
-        lost: u64 => Sum Lower ALL "messages never answered, or never taken";
-        duplicates: u64 => Sum Lower ALL "answers beyond the first, or messages taken again";
-        out_of_order: u64 => Sum Lower ALL "answers, or messages, that came after a later one";
-        corrupt: u64 => Sum Lower ALL "messages whose payload was not as sent";
+        received: u64 => Sum Neither ALL "messages answered or taken";
+        lost: u64 => Sum Lower ALL "messages never answered or never taken";
+        duplicates: u64 => Sum Lower ALL "answers after the first one, or messages taken twice";
+        out_of_order: u64 => Sum Lower ALL "answers or messages that arrived after a later one";
+        corrupt: u64 => Sum Lower ALL "messages whose payload differed from the sent one";
         loopback_bytes_per_byte: f64 => Sum Neither ALL
-            "bytes over the loopback interface for each byte of a message: the transport’s proof";
+            "bytes over the loopback interface for each byte of a message; proves the transport";
         loopback_packets_per_message: f64 => Sum Neither ALL
             "packets over the loopback interface for each message";
         touch => Cell Neither TOUCHED "how much of a message is written and read"
             = |cell| word(cell.params.touch);
         workload: Workload => Cell Neither NOT_ROUND_TRIP
-            "what the processes do; none where all are round trips" = |cell| word(cell.workload);
+            "what the processes do; absent if all cells are round trips"
+            = |cell| word(cell.workload);
         write_p50_interval_us: Option<[f64; 2]> as "write_us_p50" => Spread Neither PUBLISH
-            "interval over runs of this percentile";
-        further_subscriber_ns => Pooled Lower PUBLISH "what each subscriber beyond the first adds \
-             to the median publish call"
+            "interval of this percentile over the runs";
+        further_subscriber_ns => Pooled Lower PUBLISH
+            "time that each subscriber after the first adds to the median publish call"
             = |cell| cell.further_subscriber.map(|it| it.ns);
-        further_subscriber_ns => Spread Neither PUBLISH "95 % bootstrap interval of it"
+        further_subscriber_ns => Spread Neither PUBLISH "95 % bootstrap interval of that time"
             = |cell| cell.further_subscriber.and_then(|it| it.interval_ns);
         publishers => Cell Neither ONE_WAY "publishers of a topic" = |cell| cell.params.publishers;
-        topics => Cell Neither ONE_WAY "topics that messages go to in turn"
+        topics => Cell Neither ONE_WAY "topics; messages go to each in turn"
             = |cell| cell.params.topics;
-        reliability => Cell Neither ONE_WAY "what the system was set to"
+        reliability => Cell Neither ONE_WAY "reliability that the system was set to"
             = |cell| cell.params.reliability.map(word);
-        depth => Cell Neither ONE_WAY "messages kept for a subscriber that lags"
+        depth => Cell Neither ONE_WAY "messages kept for a slow subscriber"
             = |cell| cell.params.depth.map(f64::from);
-        module => Cell Neither ONE_WAY "the module of a robot that sends so"
+        module => Cell Neither ONE_WAY "module of a robot that this stream stands for"
             = |cell| cell.params.module.clone();
-        frame => Cell Neither ONE_WAY "of images, in pixels" = |cell| cell.params.frame.clone();
-        arrivals => Cell Neither ONE_WAY "the schedule by name"
+        frame => Cell Neither ONE_WAY "frame of an image stream, in pixels"
+            = |cell| cell.params.frame.clone();
+        arrivals => Cell Neither ONE_WAY "name of the schedule"
             = |cell| cell.params.arrivals.clone();
         receiver_cpu_percent: Option<f64> => Sum Lower ONE_WAY
-            "CPU of the receiving process alone, its copies included; 100 is one core";
+            "CPU of the receiving process alone, with its copies; 100 is one core";
         one_way_p50_interval_us: Option<[f64; 2]> as "one_way_us_p50" => Spread Neither ONE_WAY
-            "interval over runs of this percentile";
+            "interval of this percentile over the runs";
         one_way_p99_interval_us: Option<[f64; 2]> as "one_way_us_p99" => Spread Neither ONE_WAY
-            "interval over runs of this percentile";
+            "interval of this percentile over the runs";
         one_way_p999_interval_us: Option<[f64; 2]> as "one_way_us_p999" => Spread Neither ONE_WAY
-            "interval over runs of this percentile";
-        taken_per_s: Option<f64> => Median Higher FLOOD "of floods: messages taken, back to back";
+            "interval of this percentile over the runs";
+        taken_per_s: Option<f64> => Median Higher FLOOD
+            "floods: messages taken a second, back to back";
         lossless_per_s: Option<f64> => Median Higher FLOOD
-            "of floods: the highest rate at which nothing was lost and the schedule was kept";
+            "floods: the highest rate that kept its schedule and lost nothing";
         daemon_ms: Option<f64> => Median Lower WITH_DAEMON
             "from the start of the daemon until it answers";
         round_trip_us: Option<Distribution> => Pooled Lower ALL "a whole round trip";
-        one_way_us: Option<Distribution> => Pooled Lower ALL "from the publish call until the take \
-             returns; of streams with a rate from the time the message was due";
+        one_way_us: Option<Distribution> => Pooled Lower ALL
+            "from the publish call until the take returns; for streams with a rate, from the \
+             time the message was due";
         write_us: Option<Distribution> => Pooled Lower ALL
-            "the publish call, with loan and fill; of streams and images without them";
+            "the publish call with loan and fill; for streams and images without them";
         read_us: Option<Distribution> => Pooled Lower ALL
-            "the take; none of systems that wait inside it";
+            "the take; absent for systems that wait inside it";
         wake_us: Option<Distribution> => Pooled Lower ALL
-            "from the end of publish until the one who waits for it runs";
+            "from the end of publish until the waiting receiver runs";
         loan_us: Option<Distribution> => Pooled Lower ALL "getting the loan";
         fill_us: Option<Distribution> => Pooled Lower ALL "filling the loan";
         lateness_us: Option<Distribution> => Pooled Lower ALL
-            "behind the schedule; of streams and images until the loan is asked for";
-        service_us: Option<Distribution> => Pooled Lower ONE_WAY "one way from the message’s \
-             stamp, after loan and fill: what a publisher that is held up does not show";
+            "delay behind the schedule; for streams and images until the loan is requested";
+        service_us: Option<Distribution> => Pooled Lower ONE_WAY
+            "one way from the message’s stamp, after loan and fill; hides the delay of a \
+             publisher that is held up";
         memcpy_us: Option<Distribution> => Pooled Lower ONE_WAY
-            "of images: copying the frame, after it was taken";
+            "images: copying the frame after the take";
         stream_copy_us: Option<Distribution> => Pooled Lower ONE_WAY
-            "of images: copying it again, with streaming stores";
+            "images: copying the frame again with streaming stores";
         matched_us: Option<Distribution> => Pooled Lower STARTUP
-            "of start-ups: until both ends had matched";
+            "start-ups: until both ends have matched";
         first_sample_us: Option<Distribution> => Pooled Lower STARTUP
-            "of start-ups: until pong had taken a message";
-        messages_asked: u64 => Cell Neither ALL "messages of a run; 0 is no limit";
-        duration_asked_s: f64 => Cell Neither ALL "time of a run; 0 is no limit";
-        same_cpu_p50_us => Pooled Lower ALL "median of messages on one CPU"
+            "start-ups: until pong has taken a message";
+        messages_asked: u64 => Cell Neither ALL "requested messages of a run; 0: no limit";
+        duration_asked_s: f64 => Cell Neither ALL "requested time of a run; 0: no limit";
+        same_cpu_p50_us => Pooled Lower ALL "median of messages whose two ends ran on the same CPU"
             = |cell| placement_p50(cell, true);
         cross_cpu_p50_us => Pooled Lower ALL "median of messages across CPUs"
             = |cell| placement_p50(cell, false);
-        ping_cpu_percent => Sum Lower ALL "as `cpu_percent`, of the processes of this role"
+        ping_cpu_percent => Sum Lower ALL "as `cpu_percent`, for the processes of this role"
             = |cell| of_role(cell, PING, |it| Some(it.cpu_percent));
-        ping_user_percent => Sum Lower ALL "the part of it in user mode"
+        ping_user_percent => Sum Lower ALL "the part of this CPU time in user mode"
             = |cell| of_role(cell, PING, |it| it.user_percent);
-        ping_rss_bytes => Largest Lower ALL "their memory at the end"
+        ping_rss_bytes => Largest Lower ALL
+            "resident memory of the processes of this role at the end"
             = |cell| of_role(cell, PING, |it| Some(it.rss_bytes as f64));
-        pong_cpu_percent => Sum Lower ALL "as `cpu_percent`, of the processes of this role"
+        pong_cpu_percent => Sum Lower ALL "as `cpu_percent`, for the processes of this role"
             = |cell| of_role(cell, PONG, |it| Some(it.cpu_percent));
-        pong_user_percent => Sum Lower ALL "the part of it in user mode"
+        pong_user_percent => Sum Lower ALL "the part of this CPU time in user mode"
             = |cell| of_role(cell, PONG, |it| it.user_percent);
-        pong_rss_bytes => Largest Lower ALL "their memory at the end"
+        pong_rss_bytes => Largest Lower ALL
+            "resident memory of the processes of this role at the end"
             = |cell| of_role(cell, PONG, |it| Some(it.rss_bytes as f64));
-        daemon_cpu_percent => Sum Lower ALL "as `cpu_percent`, of the processes of this role"
+        daemon_cpu_percent => Sum Lower ALL "as `cpu_percent`, for the processes of this role"
             = |cell| of_role(cell, DAEMON, |it| Some(it.cpu_percent));
-        daemon_user_percent => Sum Lower ALL "the part of it in user mode"
+        daemon_user_percent => Sum Lower ALL "the part of this CPU time in user mode"
             = |cell| of_role(cell, DAEMON, |it| it.user_percent);
-        daemon_rss_bytes => Largest Lower ALL "their memory at the end"
+        daemon_rss_bytes => Largest Lower ALL
+            "resident memory of the processes of this role at the end"
             = |cell| of_role(cell, DAEMON, |it| Some(it.rss_bytes as f64));
         round_trip_p999_interval_us: Option<[f64; 2]> as "round_trip_us_p999" => Spread Neither ALL
-            "interval over runs of this percentile";
-        interval_level_percent: Option<f64> => Cell Neither ALL "in how many of a hundred cases \
-             these intervals cover the median of the runs’ own: 93.75 with five runs";
+            "interval of this percentile over the runs";
+        interval_level_percent: Option<f64> => Cell Neither ALL
+            "in how many of a hundred cases these intervals cover the median of all such runs: \
+             93.75 with five runs";
         notes: Vec<String> => Cell Neither ALL "remarks on the cell";
         runqueue_wait_percent: Option<f64> => Sum Lower OBSERVED
-            "threads waited for a CPU; 100 is one that always does";
-        migrations_per_s: Option<f64> => Sum Lower OBSERVED "threads went on on another CPU";
-        pss_peak_bytes: Option<u64> => Largest Lower OBSERVED "the most memory that was seen";
-        cycles_per_message: Option<f64> => Sum Lower OBSERVED "core cycles";
-        instructions_per_message: Option<f64> => Sum Lower OBSERVED "instructions";
-        cache_misses_per_message: Option<f64> => Sum Lower OBSERVED "cache misses";
-        observation_cpu_percent: Option<f64> => Mean Lower OBSERVED "CPU that observing took";
-        interval_asked_percent => Cell Neither REPEATED "width of the median’s interval asked for"
+            "time that threads waited for a CPU; 100: one thread waited all the time";
+        migrations_per_s: Option<f64> => Sum Lower OBSERVED "times a thread moved to another CPU";
+        pss_peak_bytes: Option<u64> => Largest Lower OBSERVED "the highest PSS that was observed";
+        cycles_per_message: Option<f64> => Sum Lower OBSERVED "CPU cycles for each message";
+        instructions_per_message: Option<f64> => Sum Lower OBSERVED "instructions for each message";
+        cache_misses_per_message: Option<f64> => Sum Lower OBSERVED "cache misses for each message";
+        observation_cpu_percent: Option<f64> => Mean Lower OBSERVED
+            "CPU that the observation itself used";
+        interval_asked_percent => Cell Neither REPEATED "requested width of the median’s interval"
             = |cell| cell.repeats.map(|it| it.asked_percent);
-        interval_reached_percent => Cell Neither REPEATED "width reached"
+        interval_reached_percent => Cell Neither REPEATED "reached width of the median’s interval"
             = |cell| cell.repeats.and_then(|it| it.reached_percent);
-        interval_is_narrow => Cell Neither REPEATED "whether that is narrow enough"
+        interval_is_narrow => Cell Neither REPEATED "whether the reached width is narrow enough"
             = |cell| cell.repeats.map(|it| it.is_narrow.to_string());
-        clock_offset_us => Cell Neither TWO_CLOCKS "what pong’s clock was ahead by"
+        clock_offset_us => Cell Neither TWO_CLOCKS "how far pong’s clock was ahead of ping’s"
             = |cell| clock(cell, |it| it.offset_us);
-        clock_drift_ppm => Cell Neither TWO_CLOCKS "what it gained"
+        clock_drift_ppm => Cell Neither TWO_CLOCKS "how fast pong’s clock gained on ping’s"
             = |cell| clock(cell, |it| it.drift_ppm);
-        clock_error_us => Cell Neither TWO_CLOCKS "how wrong one-way figures may be for it"
+        clock_error_us => Cell Neither TWO_CLOCKS
+            "bound of the error of one-way figures because of the clocks"
             = |cell| clock(cell, |it| it.error_us);
-        clock_exchanges => Cell Neither TWO_CLOCKS "how often it was asked"
+        clock_exchanges => Cell Neither TWO_CLOCKS "answered clock exchanges"
             = |cell| clock(cell, |it| it.exchanges as f64);
         clock_negative => Cell Neither TWO_CLOCKS "one-way latencies below zero"
             = |cell| clock(cell, |it| it.negative as f64);
-        unsettled_runs: u32 => Sum Lower UNSETTLED "runs that never settled";
+        unsettled_runs: u32 => Sum Lower UNSETTLED "runs that never reached a steady state";
     }
     others {
         /// The parameter point.
         params: Params;
-        /// Whether the repeats have made the interval of the median as narrow as the scenario asks;
-        /// absent if it does not ask.
+        /// Whether the repeats reached the interval of the median that the scenario asks for;
+        /// absent if it does not ask for one.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         repeats: Option<Repeats>;
-        /// What each subscriber beyond the first adds to the median publish call; of publish runs with
-        /// two subscribers or more, if one alone was measured too.
+        /// What each subscriber beyond the first adds to the median publish call; only for publish
+        /// runs with at least two subscribers, and if one subscriber was measured, too.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         further_subscriber: Option<FurtherSubscriber>;
-        /// The same latencies apart by where the two sides ran. More than one entry with a share above
-        /// a few per cent means that `round_trip_us`, or `one_way_us` of a stream, mixes unlike things.
+        /// The same latencies by placement of the two ends. If more than one entry has a share
+        /// above a few per cent, `round_trip_us` (or `one_way_us` of a stream) mixes different
+        /// distributions.
         placements: Vec<Placement>;
         /// CPU by process and thread; mean of the runs.
         processes: Vec<ProcessUse>;
-        /// Across hosts: how pong's clock stood to ping's, and how wrong `one_way_us`, `service_us` and
-        /// `wake_us` may be because of it; absent where the ends share a clock, as namespaces of one
-        /// machine do, and where theirs could not be compared.
+        /// Across hosts: the relation of pong's clock to ping's, and the error that it adds to
+        /// `one_way_us`, `service_us` and `wake_us`. Absent if the ends share a clock, as
+        /// namespaces of one machine do, or if their clocks could not be compared.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clock: Option<ClockFigures>;
-        /// What a cut of the link did, in each run that had one; absent where none had.
+        /// The effect of a cut of the link, for each run that had one; absent if none had.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         cuts: Vec<CutFigures>;
     }
 }
 
 impl Cell {
-    /// What tells a cell, with its parameters, from all others of its folder and of another one.
+    /// The values that, with its parameters, identify a cell within its folder and across folders.
     pub(crate) fn key(&self) -> (&str, Workload, &str, Tuning, Topology) {
         (&self.scenario, self.workload, &self.system, self.tuning, self.topology)
     }
 }
 
-/// What may be a field of a cell.
+/// The types of a cell's fields.
 trait Figure {
-    /// Whether it was not measured, or goes without saying.
+    /// Whether it was not measured, or has its default value.
     fn is_absent(&self) -> bool {
         false
     }
@@ -390,20 +409,21 @@ fn placement_p50(cell: &Cell, same_cpu: bool) -> Option<f64> {
     placement.and_then(Placement::p50)
 }
 
-/// The sum over the processes of a role; `None` if there is none or one does not know.
+/// The sum over the processes of a role; `None` if there is none, or if the value of one is
+/// unknown.
 fn of_role(cell: &Cell, role: Role, of: fn(&ProcessUse) -> Option<f64>) -> Option<f64> {
     let own: Vec<_> = cell.processes.iter().filter(|process| role(&process.role)).collect();
     let sum = own.iter().map(|process| of(process)).sum::<Option<f64>>();
     sum.filter(|_| !own.is_empty())
 }
 
-/// Of several that play a role the others are called `ping-1`, `ping-2` and so on.
+/// Further processes of a role are called `ping-1`, `ping-2` and so on.
 type Role = fn(&str) -> bool;
 const PING: Role = |name| name.split('-').next() == Some("ping");
 const PONG: Role = |name| name.split('-').next() == Some("pong");
 const DAEMON: Role = |name| !PING(name) && !PONG(name);
 
-/// The name of an enum as JSON has it.
+/// The JSON name of an enum value.
 fn word(value: impl Serialize) -> String {
     let word = serde_json::to_value(value).ok();
     word.and_then(|word| word.as_str().map(str::to_owned)).unwrap_or_default()

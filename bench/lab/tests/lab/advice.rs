@@ -1,4 +1,4 @@
-//! The advice of a report: what it chooses, within what budget, and the files it writes.
+//! The advice of a report: its choice, its budget, and the files it writes.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn report(analysis: &Analysis, budget: Budget) -> String {
     write(analysis, tempfile::tempdir().unwrap().path(), budget)
 }
 
-/// A row below a heading, its cells without markup; the first is its label.
+/// The cells of a row below a heading, without markup; the first is the label.
 fn row(text: &str, heading: &str, label: &str) -> Vec<String> {
     let (_, part) = text.split_once(&format!("### {heading}")).unwrap_or_else(|| panic!("{text}"));
     let part = &part[..part.find("\n#").unwrap_or(part.len())];
@@ -57,7 +57,7 @@ const ALL: Budget = Budget { cpu_percent: None, memory_bytes: None };
 #[test]
 fn the_best_is_the_lowest_that_can_be_told_and_within_the_budget() {
     let mut analysis = fixture::analysis();
-    // Fast and dear.
+    // Fast, but it uses more CPU.
     edit(
         &mut analysis,
         |cell| cell.system == "cyclonedds.iceoryx-loan",
@@ -109,7 +109,7 @@ fn loss_rules_out_and_few_runs_tell_nothing() {
 #[test]
 fn the_size_from_which_shared_memory_pays_is_what_can_be_told() {
     let mut analysis = fixture::analysis();
-    // 64 µs more, and less for each byte: it begins to pay where the lines cross.
+    // 64 µs more, but less for each byte: faster from where the lines cross.
     for (cell, detail) in analysis.summary.cells.iter().zip(&mut analysis.details) {
         if cell.system == "cyclonedds.iceoryx-loan" && cell.tuning == Tuning::Tuned {
             let runs = detail.runs.iter_mut().filter_map(|run| run.p50_us.as_mut());
@@ -120,7 +120,8 @@ fn the_size_from_which_shared_memory_pays_is_what_can_be_told() {
     let heading =
         "Where shared memory begins to pay: roundtrip-sizes · two processes · back to back";
     let late = row(&text, heading, "cyclonedds: iceoryx-loan over udp");
-    // 48.2 + 1.25 x = 88.1 + 0.012 x, x in KiB: 32, between the two largest sizes.
+    // 48.2 + 1.25 x = 88.1 + 0.012 x, with x in KiB, gives 32, which is between the two largest
+    // sizes.
     assert_eq!(late[2], "from 64 KiB; slower up to 16 KiB", "{late:?}");
     let early = row(&text, heading, "cyclonedds: iceoryx over udp");
     assert_eq!(early[2], "at all sizes", "{early:?}");
@@ -131,7 +132,7 @@ fn the_gain_of_tuning_has_an_interval_and_a_verdict() {
     let text = report(&fixture::analysis(), ALL);
     let heading = "What tuning gains: roundtrip-sizes · two processes · back to back";
     let gain = row(&text, heading, "cyclonedds.iceoryx-loan, 0 B");
-    // 77.2 over 24.1 µs.
+    // 77.2 µs over 24.1 µs.
     let factor: f64 = gain[1].trim_matches('*').split('×').next().unwrap().parse().unwrap();
     assert!((factor - 77.2 / 24.1).abs() < 0.05, "{gain:?}");
     assert!(gain[1].starts_with("**") && gain[1].contains("; ["), "significant: {gain:?}");
@@ -152,7 +153,7 @@ const CYCLONEDDS: &str = r#"<?xml version="1.0" encoding="utf-8"?>
 const FASTDDS: &str = "<dds><receiveBufferSize>212992</receiveBufferSize>\
     <initialAnnouncements><count>20</count></initialAnnouncements></dds>";
 
-/// Systems of each kind of file, at two sizes.
+/// Systems with each kind of configuration file, at two sizes.
 fn with_configuration() -> Analysis {
     let mut analysis = fixture::analysis();
     let Analysis { summary, details } = &mut analysis;
@@ -240,8 +241,8 @@ fn pools_are_of_all_sizes_and_common_to_those_that_need_almost_the_same() {
     let number = |pool: &toml::Value, key: &str| pool[key].as_integer().unwrap();
     let found: Vec<(i64, i64)> =
         pools.iter().map(|pool| (number(pool, "size"), number(pool, "count"))).collect();
-    // Of iceoryx 8 more than the payload, of CycloneDDS below it 72 more; up to 136 each is within
-    // 64 of the next.
+    // A chunk of iceoryx has 8 bytes more than the payload, one of CycloneDDS below it 72 more.
+    // Sizes up to 136 are within 64 bytes of the next one.
     let counts = [136, 328, 1096, 4168, 16456, 65608].map(|size| (size, 19));
     assert_eq!(found, counts, "the larger of both counts");
 }

@@ -1,5 +1,5 @@
-//! What is said of two folders: what else differs, which cells are alike, what has no verdict and
-//! why.
+//! Comparisons of two folders: differences around them, common cells, and the reasons for a missing
+//! verdict.
 
 use myelin_bench_lab::compare::{
     Aspect, CellComparison, Comparison, FigureComparison, Side, compare, terminal,
@@ -110,7 +110,7 @@ fn cells_of_one_folder_are_listed_and_folders_without_a_common_cell_refused() {
 #[test]
 fn a_shift_of_the_mixture_is_no_regression_and_is_said() {
     let (mut a, mut b) = sides();
-    // Nine of ten messages of A ran on one core, hardly any of B: the median is another one.
+    // Nine of ten messages of A stayed on one core, but hardly any of B, so the median changes.
     for (side, share, p50) in [(&mut a, 0.9, 3.0), (&mut b, 0.02, 50.0)] {
         sides::change(side, "os.futex", Tuning::Default, |run| run.p50_us = Some(p50));
         let cells = side.analysis.summary.cells.iter_mut();
@@ -139,7 +139,7 @@ fn a_shift_of_the_mixture_is_no_regression_and_is_said() {
     let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(said.contains("on one core ran 90 % of the messages of A, 2 % of B"), "{text}");
 
-    // With no messages across cores in A there is nothing to compare them with.
+    // Without messages across cores in A there is nothing to compare.
     sides::change(&mut a, "os.futex", Tuning::Default, |run| run.cross_p50_us = None);
     let comparison = compare(&a, &b).unwrap();
     let p50 = figure(self::cell(&comparison, "os.futex", "default"), "p50_us");
@@ -191,7 +191,7 @@ fn with_too_few_runs_everywhere_nothing_is_claimed() {
 #[test]
 fn differences_that_matter_to_nobody_are_none() {
     let (a, mut b) = sides();
-    // A twentieth more of 20 MB is more than half a megabyte; of 4 MB it is not.
+    // A twentieth of 20 MB is more than half a megabyte; a twentieth of 4 MB is less.
     let (mut small_a, mut small_b) = sides();
     sides::change(&mut b, "os.pipe", Tuning::Tuned, |run| {
         run.pss_bytes = run.pss_bytes.map(|bytes| bytes * 105 / 100);

@@ -1,5 +1,5 @@
-//! The difference page as a browser draws it: places of signs are read back and compared with the
-//! figures.
+//! The comparison page as a browser draws it: positions of signs are read back and compared with
+//! the figures.
 
 use myelin_bench_lab::compare::{Comparison, compare, page};
 use myelin_bench_lab::scenario::Tuning;
@@ -29,7 +29,7 @@ fn written(comparison: &Comparison) -> Page {
     (folder, path, text)
 }
 
-/// The signs of a figure of the page, by the place of their cell.
+/// The signs of a figure of the page, by index of their cell.
 fn signs(dom: &str, figure: &str) -> Vec<Mark> {
     let wanted = format!("data-figure=\"{figure}\"");
     let drawn = marks::figures(dom).find(|it| it.contains(&wanted));

@@ -1,4 +1,4 @@
-//! How often folders of like with like are called different, and whether unlike ones are.
+//! How often comparisons call equal folders different, and whether they find real differences.
 
 use myelin_bench_lab::compare::{Comparison, Side, compare};
 use myelin_bench_lab::scenario::Tuning;
@@ -31,7 +31,7 @@ fn ten_equal_folders_raise_no_more_false_alarms_than_stated() {
     println!("{alarms} of 45 pairs raised an alarm, at most {stated} stated");
     assert!(alarms as f64 <= stated, "{alarms} alarms, {stated} stated");
 
-    // The same folders with each comparison looked at alone: there is something to be held back.
+    // Without the correction the same folders would raise alarms.
     let alone = |it: &&Comparison| {
         let figures = it.cells.iter().flat_map(|cell| &cell.figures);
         figures.filter_map(|it| it.p).any(|p| p <= 0.05)
@@ -41,7 +41,7 @@ fn ten_equal_folders_raise_no_more_false_alarms_than_stated() {
     assert!(alarms > 30, "{alarms} of 45 without the correction");
 }
 
-/// In how many of so many pairs the tenth more that B takes is found, and nothing else.
+/// In how many of `pairs` pairs only the 10 % increase of B is found.
 fn found(pairs: u64, runs: u32) -> usize {
     let pair = |seed: u64| {
         let usual = sides::side("usual", seed, runs, 64);
@@ -61,7 +61,7 @@ fn found(pairs: u64, runs: u32) -> usize {
     (0..pairs).map(pair).filter(is_found).count()
 }
 
-/// One run of twenty is disturbed. With five runs it hides much; of ten it is trimmed.
+/// One run in twenty is disturbed. With five runs that hides much; with ten it is trimmed.
 #[test]
 fn ten_per_cent_more_is_worse_and_nothing_else_is() {
     let (five, ten) = (found(10, 5), found(4, 10));

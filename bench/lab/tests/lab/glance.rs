@@ -1,6 +1,6 @@
-//! What a reader sees first: on the page without scrolling, on a terminal without a pager.
+//! The first screen of a report: on the page without scrolling, on a terminal without a pager.
 //!
-//! `MYELIN_KEEP_REPORT=FOLDER` leaves the page in that folder, to look at.
+//! `MYELIN_KEEP_REPORT=FOLDER` leaves the page in that folder for inspection.
 
 use std::path::Path;
 
@@ -13,7 +13,8 @@ use ask::ask;
 use browser::write_folded;
 use summary::{Analysis, Cell, Distribution, RunPoint};
 
-/// Systems beside those of the fixture, by their latency over that of `cyclonedds.iceoryx`.
+/// Systems in addition to those of the fixture; the factor is their latency over that of
+/// `cyclonedds.iceoryx`.
 const PEERS: &[(&str, Wait, Transport, f64)] = &[
     ("myelin.shm-block", Wait::Block, Transport::SharedMemory, 0.8),
     ("zenoh.shm", Wait::Block, Transport::SharedMemory, 0.9),
@@ -33,7 +34,7 @@ const PEERS: &[(&str, Wait, Transport, f64)] = &[
     ("iceoryx.poll", Wait::Poll, Transport::SharedMemory, 0.08),
 ];
 
-/// What `quick` yields: two sizes, two tunings, nineteen systems and the floor.
+/// Results of `quick`: two sizes, two tunings, nineteen systems and the floor.
 fn quick() -> Analysis {
     let mut made = fixture::analysis();
     keep(&mut made, |cell| {
@@ -58,7 +59,7 @@ fn quick() -> Analysis {
             cell.round_trip_p99_interval_us = ends.map(|ends| ends.map(|end| end * factor));
             let mut detail = made.details[at].clone();
             for run in &mut detail.runs {
-                // No two cells wander alike.
+                // The runs of each cell vary differently.
                 let wander = 1.0 + 0.005 * (f64::from(run.order) * factor * 9.7).sin();
                 let of_all = cell.round_trip_us.map(|it| [it.p50, it.p99]).unwrap_or_default();
                 [run.p50_us, run.p99_us] = of_all.map(|us| us.map(|us| us * wander));
@@ -127,7 +128,8 @@ fn the_answer_fits_the_first_screen() {
         write_all(&analysis, Path::new(&folder)).unwrap();
     }
     let page = write_folded(&analysis);
-    // Right and lower end of each, then what the page opens with, and how many are unfolded.
+    // The right and the lower end of each, the first words of the page, and the number of unfolded
+    // parts.
     let look = "
         const end = (selector) => Math.ceil(Math.max(...[...document.querySelectorAll(selector)].map((node) => node.getBoundingClientRect().bottom)));
         const rows = [...document.querySelectorAll('.panel:first-child .rank')].length;
@@ -151,7 +153,7 @@ fn the_answer_fits_the_first_screen() {
 
 #[test]
 fn marks_lie_where_the_axis_says() {
-    // Ticks, then the dots of the tuning that ranks with the figures beside them.
+    // Ticks, then the dots of the ranking tuning with the figures beside them.
     let look = "
         const panel = document.querySelector('.panel');
         const ticks = [...panel.querySelectorAll('.heads small')].map((tick) => [tick.textContent, tick.style.left]);
@@ -195,7 +197,7 @@ fn the_terminal_shows_one_screen() {
     }
     assert!(row("sleep until woken").contains("floor os.futex"), "{text}");
     assert!(row("poll (costs a core)").contains("floor os.cacheline"), "{text}");
-    // Ranked: whoever is faster stands above.
+    // Faster systems stand above slower ones.
     let place = |system: &str| text.find(&format!(" {system} ")).unwrap();
     assert!(place("myelin.shm-block") < place("zenoh.shm"), "{text}");
     assert!(place("zenoh.shm") < place("fastdds.udp"), "{text}");
@@ -314,7 +316,7 @@ fn sentences_say_what_the_figures_bear() {
     assert!(text.contains("Shared memory instead of the network stack saves"), "{text}");
     assert!(text.contains("; cyclonedds 50\u{a0}%, 81\u{a0}%;"), "{text}");
     assert!(text.contains("Polling is ") && text.contains("costs a core"), "{text}");
-    // Told apart from noise no more, neither is first.
+    // If noise hides the difference, neither is first.
     for (system, first) in [("myelin.shm-block", 19.0), ("zenoh.shm", 21.0)] {
         for run in runs(&mut analysis, system, "tuned", 64) {
             run.p50_us = Some(first + 0.7 * f64::from(run.order % 5));
@@ -322,7 +324,7 @@ fn sentences_say_what_the_figures_bear() {
     }
     let text = printed(&analysis).replace("\n  ", " ");
     assert!(text.contains("myelin.shm-block and zenoh.shm lead the systems that sleep"), "{text}");
-    // A tail that the medians hide.
+    // A tail that the medians do not show.
     let stalls = cell(&mut analysis, "myelin.dds", "tuned", 64);
     stalls.round_trip_us.as_mut().unwrap().p99 = Some(31_440.0);
     let text = printed(&analysis).replace("\n  ", " ");

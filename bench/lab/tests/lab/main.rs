@@ -1,7 +1,7 @@
-//! The laboratory as its users meet it: reports, comparisons, advice. One program, so that it is linked
-//! once; those that open a page look for Chromium, and say so where there is none.
+//! The laboratory from its users' view: reports, comparisons, advice. One program, so that it is
+//! linked once. Tests that open a page need Chromium, and say so if it is missing.
 
-/// Analyses that were never measured, and pages opened in a browser.
+/// Made-up analyses, and pages opened in a browser.
 mod page {
     pub mod ask;
     pub mod browser;

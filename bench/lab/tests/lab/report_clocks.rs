@@ -1,4 +1,4 @@
-//! What reports say of figures that cross the clocks of two hosts.
+//! Figures across the clocks of two hosts in reports.
 
 use myelin_bench_kit::protocol::{Topology, Wait, Workload};
 use myelin_bench_lab::compare::compare;
@@ -31,7 +31,7 @@ fn clock(error_us: f64, negative: u64) -> ClockFigures {
     }
 }
 
-/// Two systems, 100 and 150 µs one way, both known to ± `error_us`.
+/// Two systems, with 100 and 150 µs one way, both with an error of ± `error_us`.
 fn analysis(error_us: f64) -> Analysis {
     let mut maker = Maker::new("modules", &[UDP, TCP]);
     for model in [UDP, TCP] {

@@ -18,7 +18,7 @@ fn section<'a>(dom: &'a str, id: &str) -> &'a str {
     rest.split_once("</section>").unwrap().0
 }
 
-/// The tuned cells of `roundtrip-sizes` of a system, by ascending payload.
+/// The tuned cells of a system in `roundtrip-sizes`, by ascending payload.
 fn tuned<'a>(analysis: &'a Analysis, system: &str) -> Vec<(&'a Cell, &'a Detail)> {
     let cells = analysis.summary.cells.iter().zip(&analysis.details);
     let ours = cells.filter(|(cell, _)| {

@@ -1,4 +1,4 @@
-//! What a report says of streams and images, in every format.
+//! Streams and images in reports, in every format.
 
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
 use myelin_bench_lab::summary;
@@ -30,8 +30,8 @@ fn frames_have_the_way_apart_from_what_is_done_with_them() {
     ] {
         assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
     }
-    // p50 p99, p99.9, max, over the floor of os.futex, late p50 p99, loan, fill, publish, memcpy,
-    // streaming, CPU of all and of the receiver, PSS, lost, a second.
+    // p50 p99, p99.9, max, ratio to the floor os.futex, late p50 p99, loan, fill, publish, memcpy,
+    // streaming, CPU of all processes and of the receiver, PSS, lost, per second.
     let block = row(&text, "myelin.shm-block tuned");
     let words: Vec<&str> = block.split_whitespace().skip(2).collect();
     let expected = [

@@ -27,7 +27,7 @@ fn one_cell() -> Analysis {
         p999: None,
         max,
     };
-    // One in four was recorded.
+    // One message in four was recorded.
     cell.samples = 11_728;
     cell.received = 46_911;
     cell.round_trip_us = Some(distribution(45.9, 149.7, Some(273.2), 1267.0));
@@ -144,7 +144,7 @@ fn polling_systems_are_compared_with_their_like_alone() {
         }
     }
     let whole = terminal(&analysis, Format::Table, Screen { width: 400, colour: false });
-    // What is advised may wait in any manner: what that costs is in the CPU.
+    // The advice may name a system that waits in any way, as its cost shows in the CPU.
     let text = whole.split("\nScorecard\n").next().unwrap();
     assert!(text.contains("cyclonedds.iceoryx-loan (polls)"), "{text}");
     assert!(text.contains("floor that polls") && text.contains("os.cacheline"), "{text}");
@@ -214,7 +214,7 @@ fn every_figure_of_a_cell_has_a_column() {
     let column = |name: &str| &first[heads.iter().position(|head| head == name).expect(name)];
     let whole = serde_json::to_value(&analysis.summary.cells[0]).unwrap();
     for (name, value) in whole.as_object().unwrap() {
-        // An interval's ends stand behind the name of its percentile; lists are told apart.
+        // The ends of an interval follow the name of their percentile; lists get a column each.
         let stem = name.replace("_interval_us", "");
         let has = |head: &String| head == name || head.starts_with(&format!("{stem}_"));
         let interval = name.replace("_p50_interval_us", "_us_p50_low");

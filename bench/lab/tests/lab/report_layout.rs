@@ -1,7 +1,8 @@
-//! How the page lies in wide and narrow windows, and on paper: nothing overlaps, nothing passes the
+//! The layout of the page in wide and narrow windows and on paper: nothing overlaps or exceeds the
 //! edge, everything is drawn and has a name.
 //!
-//! `MYELIN_KEEP_REPORT=FOLDER` leaves large pages in that folder, to time their opening.
+//! `MYELIN_KEEP_REPORT=FOLDER` leaves large pages in that folder, to measure how long they take to
+//! open.
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use ask::ask;
 use browser::write;
 use summary::Analysis;
 
-/// Complaints, one a line; then how many texts were looked at.
+/// Problems, one per line, then the number of checked texts.
 const LOOK: &str = "
 const wrong = [];
 const box = (node) => node.getBoundingClientRect();
@@ -75,7 +76,7 @@ fn streams_fit() {
 fn on_paper_everything_is_drawn_and_open() {
     let mut analysis = fixture::analysis();
     timeline::enrich(&mut analysis);
-    // Asked at once, before there was time to draw.
+    // Read at once, before there was time to draw.
     let early = "
         const count = () => document.querySelectorAll('#plots svg[role=img]').length;
         dispatchEvent(new Event('beforeprint'));
@@ -118,7 +119,7 @@ fn a_thousand_cells_stay_below_five_megabytes() {
     }
 }
 
-/// As many cells as there were to be, in ever new scenarios.
+/// The analysis with its cells repeated in further scenarios, up to `cells` cells.
 fn repeated(analysis: &Analysis, cells: usize) -> Analysis {
     let mut large = analysis.clone();
     for place in analysis.summary.cells.len()..cells {

@@ -1,6 +1,7 @@
-//! The page as a browser shows it: every script run, every plot drawn, nothing asked of a network.
+//! The page in a browser: every script runs, every plot is drawn, and nothing is requested over a
+//! network.
 //!
-//! `MYELIN_KEEP_REPORT=FOLDER` leaves the page of the fixture in that folder, to look at.
+//! `MYELIN_KEEP_REPORT=FOLDER` leaves the page of the fixture in that folder for inspection.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -25,7 +26,7 @@ fn dump(hash: &str) -> Option<String> {
     dump_of(page(), hash)
 }
 
-/// Points of every curve with this label.
+/// The number of points of every curve with this label.
 fn curves(dom: &str, label: &str) -> Vec<usize> {
     let ours = |tag: &&str| attribute(tag, "aria-label") == Some(label);
     let points = |tag: &str| {

@@ -1,7 +1,7 @@
-//! CPU against latency as a browser draws it: the places of the marks are read back and compared
+//! CPU against latency as a browser draws it: the positions of the marks are read back and compared
 //! with the summary.
 //!
-//! `MYELIN_KEEP_REPORT=FOLDER` leaves the page of the fixture in that folder, to look at.
+//! `MYELIN_KEEP_REPORT=FOLDER` leaves the page of the fixture in that folder for inspection.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn figures(dom: &str) -> Vec<Vec<Mark>> {
     figures.filter(|marks| !marks.is_empty()).collect()
 }
 
-/// What the figures of a page show, of the cells that belong to each: CPU and latency by place.
+/// Asserts that each figure of the page shows CPU and latency of its group of cells, by position.
 fn assert_drawn(dom: &str, groups: &[Vec<&Cell>], figures_of: fn(&Cell) -> Option<(f64, f64)>) {
     let drawn = figures(dom);
     assert_eq!(drawn.len(), groups.len());
@@ -28,7 +28,7 @@ fn assert_drawn(dom: &str, groups: &[Vec<&Cell>], figures_of: fn(&Cell) -> Optio
         let shown: Vec<_> = cells.iter().filter(|cell| figures_of(cell).is_some()).collect();
         assert_eq!(marks.len(), shown.iter().filter(|cell| cell.valid).count());
         let (mut across, mut up) = (Vec::new(), Vec::new());
-        // Tunings stand side by side, on scales of their own place.
+        // Tunings stand side by side, each with its own position of the scale.
         for tuning in ["default", "tuned"] {
             let (mut xs, mut ys) = (Vec::new(), Vec::new());
             for cell in shown.iter().filter(|cell| cell.valid && cell.tuning.name() == tuning) {
@@ -96,8 +96,8 @@ fn each_schedule_has_a_figure_of_its_own() {
 fn the_front_leaves_out_what_is_beaten() {
     let Some(dom) = dump_of(&write(&flow::images()), "") else { return };
     let ours = |tag: &&str| attribute(tag, "aria-label") == Some("front two-processes, tuned");
-    // From shm-block (cheapest) to shm-predictive to shm-poll (fastest): two steps, each a point
-    // across and one down.
+    // From shm-block (cheapest) over shm-predictive to shm-poll (fastest): two steps, each one
+    // point across and one down.
     let steps = |tag: &str| {
         let path = attribute(tag, "d").unwrap();
         path.matches(['M', 'L', 'H', 'V']).count()

@@ -1,4 +1,4 @@
-//! What a report says of publish runs, in every format.
+//! Publish runs in reports, in every format.
 
 use myelin_bench_kit::protocol::Touch;
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
@@ -31,7 +31,7 @@ fn the_table_has_subscribers_by_system_in_nanoseconds() {
         assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
     }
     assert!(!text.contains("whole round trip") && !text.contains("lowest p50"), "{text}");
-    // 136 ns less a reading of 18.2.
+    // 136 ns minus 18.2 for reading the clock.
     let row =
         text.lines().filter(|line| line.trim_start().starts_with("8 subscribers")).nth(1).unwrap();
     assert!(row.contains(" 118"), "{text}");

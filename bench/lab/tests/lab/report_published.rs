@@ -1,7 +1,7 @@
-//! The tables of the published reports: every published row has its place in the page and in
-//! `report.md`, and what is derived follows from the rows.
+//! The tables of the published reports: every published row appears on the page and in `report.md`,
+//! and derived figures follow from the rows.
 //!
-//! `MYELIN_KEEP_REPORT=FOLDER` leaves the reports of the fixture in that folder, to look at.
+//! `MYELIN_KEEP_REPORT=FOLDER` leaves the reports of the fixture in that folder for inspection.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -19,7 +19,7 @@ use tables::{markdown_rows, page_rows};
 const ORIN: &str = include_str!("../../../published/cyclonedds-orin.toml");
 const IMAGES: &str = include_str!("../../../published/image-ros2-libxr.toml");
 
-/// Every scenario that stands beside published figures.
+/// Every scenario with published counterparts.
 fn all() -> Analysis {
     let mut all = fixture::analysis();
     again(&mut all, "roundtrip-sizes", |cell| {
@@ -51,7 +51,7 @@ fn all() -> Analysis {
     all
 }
 
-/// Adds the cells of a scenario once more, as `change` has them, if it says so.
+/// Adds copies of a scenario's cells, changed by `change`; a copy is dropped if it returns false.
 fn again(analysis: &mut Analysis, scenario: &str, change: impl Fn(&mut Cell) -> bool) {
     for index in 0..analysis.summary.cells.len() {
         let mut cell = analysis.summary.cells[index].clone();
@@ -84,7 +84,7 @@ fn file(analysis: &Analysis, name: &str) -> String {
     std::fs::read_to_string(directory.path().join(name)).unwrap()
 }
 
-/// What identifies a row, as the report words it.
+/// The text that identifies a row in the report.
 fn key(column: &str, value: &Value) -> String {
     match (column, value) {
         ("payload_B", Value::Integer(bytes)) if *bytes >= 1024 => format!("{} KiB", bytes / 1024),
@@ -97,8 +97,8 @@ fn key(column: &str, value: &Value) -> String {
     }
 }
 
-/// Whether a figure of the report is the published one, rounded as reports do; halves of round trips
-/// twice.
+/// Whether a figure of the report is the published one, rounded as reports do, with half round
+/// trips doubled.
 fn is_shown(shown: &str, is_half: bool, value: &Value) -> bool {
     let Some(expected) = number(value) else { return value.as_str() == Some(shown) };
     let expected = expected * if is_half { 2.0 } else { 1.0 };
@@ -121,7 +121,7 @@ fn every_published_row_has_its_place() {
     }
 }
 
-/// That all published rows of a table are among those that are shown, with all their figures.
+/// Asserts that all published rows of a table are among the shown ones, with all their figures.
 fn assert_rows(table: &Table, shown: &[Vec<String>]) {
     let columns = texts(&table["columns"]);
     let labels = texts(&table["labels"]).iter().filter(|label| **label != "here").count();
@@ -191,7 +191,8 @@ fn gains_growth_and_tiers_follow_from_the_rows() {
         let row = rows.iter().find(|row| row.iter().zip(labels).all(|(a, b)| a == b)).unwrap();
         row.iter().filter_map(|it| Some(it.split_once(" → ")?.0.to_owned())).collect()
     };
-    // 39 of 74, 12 of 24, 24 of 74, 12 of 39; of 64 KiB over UDP untuned nothing was published.
+    // 39 of 74, 12 of 24, 24 of 74, 12 of 39; nothing was published for 64 KiB over UDP without
+    // tuning.
     let gains = theirs("Gains in per cent by size", &["0 B"]);
     assert_eq!(gains, ["−47 %", "−50 %", "−68 %", "−69 %"]);
     let gains = theirs("Gains in per cent by size", &["64 KiB"]);
@@ -208,7 +209,7 @@ fn gains_growth_and_tiers_follow_from_the_rows() {
 #[test]
 fn ours_go_through_the_same_formulas() {
     let mut analysis = all();
-    // 100 and 50, 40 and 38: the last two cannot be told apart.
+    // 100 and 50, 40 and 38: the last two cannot be distinguished.
     for (system, tuning, p50, ends) in [
         ("cyclonedds.udp", "default", 100.0, [98.0, 102.0]),
         ("cyclonedds.udp", "tuned", 40.0, [38.5, 42.0]),
@@ -242,7 +243,8 @@ fn ours_go_through_the_same_formulas() {
     let ours: Vec<&str> = tiers[1..].iter().map(|it| it.split_once(" → ").unwrap().1).collect();
     let expected = ["shm tuned 38.0", "shm tuned, udp tuned", "shm default", "udp default", "–"];
     assert_eq!(ours, expected);
-    // Invalid in the fixture: named in the table of latencies, struck, and out of the tiers.
+    // A cell that is invalid in the fixture is named in the table of latencies, struck out, and
+    // left out of the tiers.
     let rows = markdown_rows(&text, "Round trips by size, write and read access");
     let invalid = rows
         .iter()

@@ -1,5 +1,5 @@
-//! What the reports say of cells that were repeated until their medians were known, or the limit
-//! was reached, and of runs that never settled.
+//! Cells in reports that were repeated until their medians were known or the limit was reached, and
+//! runs that never settled.
 
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
 use myelin_bench_lab::summary;

@@ -1,4 +1,4 @@
-//! What a report says of streams at a robot's rates, of floods and of start-ups, as text.
+//! Streams at a robot's rates, floods and start-ups in reports, as text.
 
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
 use myelin_bench_lab::summary;
@@ -16,7 +16,7 @@ fn file(analysis: &Analysis, name: &str) -> String {
     std::fs::read_to_string(directory.path().join(name)).unwrap()
 }
 
-/// The words after a label, of the first row that has it.
+/// The words after a label, in the first row that has it.
 fn row<'t>(text: &'t str, label: &str) -> Vec<&'t str> {
     let found = text.lines().find_map(|line| line.trim_start().strip_prefix(label));
     found.unwrap_or_else(|| panic!("no row {label:?} in\n{text}")).split_whitespace().collect()
@@ -49,8 +49,8 @@ fn streams_have_both_latencies_the_cost_and_the_promise() {
     ] {
         assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
     }
-    // p50 p99, p99.9, max, over the floor, naive p99.9, late p50 p99, publish, CPU of all and of
-    // the receiver, PSS, lost, a second, QoS.
+    // p50 p99, p99.9, max, ratio to the floor, naive p99.9, late p50 p99, publish, CPU of all
+    // processes and of the receiver, PSS, lost, per second, QoS.
     let words = row(&text, "myelin.shm-block tuned");
     let expected = [
         "52.0", "156", "260", "468", "1.06×", "130", "60.0", "180", "0.30", "1.50", "0.60", "9.0",
@@ -98,7 +98,7 @@ fn what_falls_short_is_not_compared() {
     let of = |system: &str| *lines.iter().find(|line| line.contains(system)).unwrap();
     let why = "not compared with cyclonedds.udp, which is short of its rate here";
     assert!(of("myelin.shm-block").contains(why), "{lines:?}");
-    // At a rate that both keep they are compared, and the rate is named.
+    // They are compared at a rate that both reach, and the rate is named.
     assert!(markdown.contains("myelin.shm-block, 64 KiB, tuned, 1000 Hz: p50 52.0 µs"));
     let own = of("cyclonedds.udp, 64 KiB");
     assert!(own.ends_with("reached 8200 of 100\u{a0}000 messages a second"), "{own}");
@@ -116,7 +116,8 @@ fn a_schedule_with_a_name_may_depart_from_its_rate() {
 #[test]
 fn floods_are_of_what_goes_through() {
     let text = table(&robot::extremes(), 250);
-    // Taken a second and MB/s, published a second, lost, without loss, publish, CPU, PSS, QoS.
+    // Taken per second and in MB/s, published per second, lost, rate without loss, publish, CPU,
+    // PSS, QoS.
     let words = row(&text, "myelin.shm-block default");
     let expected = [
         "300\u{a0}000",
@@ -148,7 +149,7 @@ fn floods_are_of_what_goes_through() {
 fn start_ups_are_counted_with_the_daemon() {
     let text = table(&robot::extremes(), 250);
     let startups = text.split("sanity-discovery · two processes\n").nth(1).unwrap();
-    // The daemon; matched and first sample, each min, mean, p50, max; altogether; runs.
+    // The daemon; matched and first sample, each with min, mean, p50, max; total; runs.
     let words = row(startups, "iceoryx2.event default");
     let expected = ["12.5", "2.40", "3.30", "–", "27.0", "2.72", "3.74", "–", "30.6", "16.2", "5"];
     assert_eq!(words, expected, "{startups}");

@@ -1,7 +1,7 @@
-//! Streams at a robot's rates on the page: the small multiples against one parameter, as a browser
-//! draws them, read back and compared with the summary.
+//! Streams at a robot's rates on the page: the small multiples against one parameter in a browser,
+//! read back and compared with the summary.
 //!
-//! `MYELIN_KEEP_REPORT=FOLDER` leaves the pages of the fixtures in that folder, to look at.
+//! `MYELIN_KEEP_REPORT=FOLDER` leaves the pages of the fixtures in that folder for inspection.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -17,7 +17,7 @@ use lines::lines;
 use marks::{assert_scale, figures, signs};
 use summary::{Analysis, Cell};
 
-/// The page of an analysis, kept if somebody wants to look at it.
+/// The page of an analysis, kept if the user asked for that.
 fn page_of(name: &str, analysis: &Analysis) -> Page {
     if let Some(folder) = std::env::var_os("MYELIN_KEEP_REPORT") {
         let folder = Path::new(&folder).join(name);
@@ -32,7 +32,7 @@ fn without_errors(dom: &str) {
     assert_eq!(attribute(root, "data-errors"), Some("0"), "{root}");
 }
 
-/// A panel as the test expects it.
+/// The expected panel.
 struct Panel {
     key: &'static str,
     of: fn(&Cell) -> Option<f64>,
@@ -47,8 +47,8 @@ fn loss(cell: &Cell) -> Option<f64> {
     Some(100.0 * cell.lost as f64 / (cell.lost + cell.received) as f64)
 }
 
-/// That the panels of a key, row by row, show the cells given for that row, and nothing else, at
-/// places that follow from the values along both axes.
+/// Asserts that the panels of a key show, row by row, exactly the given cells, at positions that
+/// follow from the values along both axes.
 fn assert_panels(dom: &str, panel: &Panel, rows: &[Vec<&Cell>], x_of: fn(&Cell) -> f64) {
     let prefix = format!("sweep {} ", panel.key);
     let drawn = figures(dom).map(|figure| signs(figure, &prefix));
@@ -178,7 +178,7 @@ fn rates_show_where_a_system_falls_behind() {
     for panel in [LATENCY, CPU, LOST] {
         assert_panels(&dom, &panel, &rows, |cell| cell.params.rate_hz.unwrap());
     }
-    // A stroke of this width is that of hollow signs alone.
+    // Only hollow signs have strokes of this width.
     let groups = dom.split("<g ").filter(|group| {
         let tag = group.split('>').next().unwrap();
         tag.contains("stroke-width=\"1.6\"") && tag.contains("fill=\"var(--paper)\"")
@@ -188,7 +188,7 @@ fn rates_show_where_a_system_falls_behind() {
         .collect();
     hollow.sort();
     assert_eq!(hollow, ["cyclonedds.udp, tuned, 10 kHz", "cyclonedds.udp, tuned, 100 kHz"]);
-    // p99 from 100 Hz on, p99.9 from 1 kHz on: too few messages before.
+    // p99 from 100 Hz on, p99.9 from 1 kHz on: lower rates have too few messages.
     let pieces = |label: &str| lines(&dom, label).iter().map(Vec::len).collect::<Vec<_>>();
     assert_eq!(pieces("sweep p99 myelin.shm-block, tuned"), [4]);
     assert_eq!(pieces("sweep p999 myelin.shm-block, tuned"), [3]);
@@ -264,7 +264,7 @@ fn modules_are_pairs_of_payload_and_rate_and_go_along_neither() {
     assert_eq!(drawn.count(), robot::MODULES.len());
 }
 
-/// Text of the ticks of one plot along x, with their places.
+/// The ticks of one plot along x, with text and position.
 fn ticks(figure: &str) -> Vec<(f64, String)> {
     let Some((_, axis)) = figure.split_once("aria-label=\"x-axis tick label\"") else {
         return vec![];
@@ -283,7 +283,7 @@ fn panels_fit_the_window_and_labels_do_not_touch() {
     for (name, analysis) in [("sizes", robot::sizes()), ("rates", robot::rates())] {
         let page = page_of(name, &analysis);
         let mut widths = Vec::new();
-        // A window of Chromium is no narrower.
+        // A window of Chromium cannot be narrower.
         for window in [500, 1440] {
             let Some(dom) = dump_at(&page, "", window) else { return };
             let panels: Vec<_> =
@@ -302,7 +302,7 @@ fn panels_fit_the_window_and_labels_do_not_touch() {
                 }
             }
         }
-        // One below the other in a narrow window, four beside each other in a wide one.
+        // One below the other in a narrow window, four side by side in a wide one.
         for (window, width) in widths {
             let columns = (f64::from(window) / width).floor();
             assert_eq!(columns, if window == 500 { 1.0 } else { 4.0 }, "{window}: {width}");

@@ -1,7 +1,7 @@
-//! What the page shows of messages, read back from a browser and compared with the analysis: the
+//! Messages over time on the page, read back from a browser and compared with the analysis: the
 //! ECDF, a cell over time, heat maps, stage bars and the slowest messages.
 //!
-//! `MYELIN_KEEP_REPORT=FOLDER` leaves the page in that folder, to look at.
+//! `MYELIN_KEEP_REPORT=FOLDER` leaves the page in that folder for inspection.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -33,7 +33,7 @@ fn page() -> &'static Page {
     })
 }
 
-/// The place of a cell in the summary.
+/// The index of a cell in the summary.
 fn index(analysis: &Analysis, system: &str, tuning: &str, payload: u64) -> usize {
     let here = |cell: &Cell| {
         cell.system == system
@@ -128,14 +128,14 @@ fn a_cell_over_time_is_where_the_analysis_has_it() {
     assert_observed(plots, "wait", &series.runqueue_wait_percent);
     let pss: Vec<f64> = series.pss_bytes.iter().flatten().map(|bytes| *bytes as f64).collect();
     assert_observed(plots, "pss", &pss);
-    // The link was down from 2.5 to 3.75 of 6 s.
+    // The link was down from 2.5 s to 3.75 s of 6 s.
     assert!(plots.contains("the link was down from 2.5 s to 3.75 s"), "in words");
     let cuts = labelled(plots, "rect", "link down");
     assert_eq!(cuts.len(), 7, "five timelines and two maps");
     let [x, width] = numbers(cuts[0], ["x", "width"]);
     let at = |s: f64| medians[0][0].0 + s / 6.0 * (medians[1].last().unwrap().0 - medians[0][0].0);
     assert!((x - at(2.5)).abs() < 0.6 && (x + width - at(3.75)).abs() < 0.6, "{x} {width}");
-    // Warm-up: from the first look until the first message, in every plot above the maps.
+    // Warm-up: from the first observation to the first message, in every plot above the maps.
     let shades = labelled(plots, "rect", "warm-up");
     assert_eq!(shades.len(), 7, "five timelines and two maps");
     let [x, width] = numbers(shades[0], ["x", "width"]);
@@ -175,7 +175,7 @@ fn heat_maps_have_every_message_and_the_floors_beneath() {
         }
         assert_scale(&columns, false);
     }
-    // Both on one axis of latency.
+    // Both are on one axis of latency.
     assert_scale(&rows, true);
 }
 

@@ -1,5 +1,5 @@
-//! The scorecard of a report: that it is what can be reckoned from the cells, says what it leaves
-//! out, and follows the reader's weights.
+//! The scorecard of a report: its figures follow from the cells, it names what it leaves out, and
+//! it uses the reader's weights.
 
 use myelin_bench_lab::input_error::Source;
 use myelin_bench_lab::report::{Format, Options, Report, Screen};
@@ -9,7 +9,7 @@ use myelin_bench_lab::summary;
 use crate::page::fixture;
 use summary::{Analysis, Cell};
 
-/// `report.md` by some weights.
+/// `report.md` with the given weights.
 fn markdown(analysis: &Analysis, weights: &str) -> String {
     let weights = match weights {
         "" => Weights::default(),
@@ -36,7 +36,7 @@ fn row(part: &str, label: &str) -> Vec<String> {
     line.trim_matches('|').split('|').map(plain).collect()
 }
 
-/// Scored systems, the best first.
+/// Scored systems, best first.
 fn ranking(part: &str) -> Vec<String> {
     let table =
         part.split("scores of 10").nth(1).unwrap().split("how far one weight").next().unwrap();
@@ -47,7 +47,7 @@ fn ranking(part: &str) -> Vec<String> {
 const TUNED: &str = "roundtrip-sizes, two processes, tuned";
 const SYSTEMS: [&str; 3] = ["cyclonedds.udp", "cyclonedds.iceoryx", "cyclonedds.iceoryx-loan"];
 
-/// The fixture's systems differ in latency and CPU alone; here in all.
+/// The systems of the fixture differ only in latency and CPU; here they differ in everything.
 fn unlike() -> Analysis {
     let mut analysis = fixture::analysis();
     for cell in &mut analysis.summary.cells {
@@ -66,7 +66,7 @@ fn unlike() -> Analysis {
     analysis
 }
 
-/// As the report says it is reckoned, written down anew.
+/// The totals, computed as the report describes it.
 fn totals(analysis: &Analysis, lines: [f64; 3]) -> [f64; 3] {
     let of = |name: &str, figure: &dyn Fn(&Cell) -> f64| {
         let ours = |cell: &&Cell| {
@@ -103,13 +103,13 @@ fn totals_are_what_can_be_reckoned_from_the_cells() {
     let analysis = unlike();
     let text = markdown(&analysis, "");
     let part = part(&text, TUNED);
-    // Each has a line of XML; iceoryx has two of TOML besides a comment.
+    // Each has one line of XML; iceoryx has two lines of TOML besides a comment.
     for (system, total) in SYSTEMS.iter().zip(totals(&analysis, [1.0, 3.0, 1.0])) {
         assert_eq!(row(part, system)[1], format!("{total:.2}"), "{system} in {part}");
     }
     assert_eq!(ranking(part)[0], "cyclonedds.udp", "{part}");
     assert!(part.contains("- cyclonedds.udp is first with "), "{part}");
-    // Of `| cyclonedds.udp | 8.79; 60 % | …`.
+    // Lines such as `| cyclonedds.udp | 8.79; 60 % | …`.
     let rows = part.lines().filter(|line| line.starts_with("| cyclonedds"));
     let totals = rows.filter_map(|line| line.split('|').nth(2)?.trim().strip_suffix(" %"));
     let first_by: Vec<&str> = totals.filter_map(|total| Some(total.split_once("; ")?.1)).collect();
@@ -157,12 +157,12 @@ fn what_cannot_be_scored_is_said_and_is_no_zero() {
     assert!(default.contains("- not scored: cyclonedds.udp: invalid at 64 KiB"), "{default}");
     assert!(!ranking(default).contains(&"cyclonedds.udp".to_owned()), "{default}");
 
-    // 1 Hz: too few samples for a 99th percentile, of any.
+    // At 1 Hz every system has too few samples for a 99th percentile.
     let sanity = part(&text, "sanity, two processes, default");
     assert!(sanity.contains("latency stability is not scored"), "{sanity}");
     assert_eq!(row(sanity, "memory")[1], "40 %", "30 of the 75 that are left");
 
-    // Folders of earlier versions have no count of threads.
+    // Folders of earlier versions have no number of threads.
     let processes = analysis.summary.cells.iter_mut().flat_map(|cell| &mut cell.processes);
     processes.for_each(|process| process.thread_count = 0);
     let text = markdown(&analysis, "");
@@ -198,7 +198,7 @@ fn the_published_scores_stand_beside_ours() {
         let found = published.lines().find(|line| line.starts_with(&format!("| {criterion} |")));
         found.unwrap_or_else(|| panic!("no {criterion} in {published}")).to_owned()
     };
-    // The fixture's sanity has udp and iceoryx alone: 9 MiB and 71 MiB, 3 doublings.
+    // The fixture's sanity has only udp and iceoryx: 9 MiB and 71 MiB, 3 doublings.
     let points = 10.0 - ((71 << 20) as f64 + 12.0).log2() + ((9 << 20) as f64 + 12.0).log2();
     let expected = format!("| memory efficiency | 0.30 | 6.0 → {points:.1} | 9.5 → 10.0 |");
     assert_eq!(line("memory efficiency"), expected);

@@ -1,5 +1,6 @@
-//! One meaning of better and worse: what a report says of two cells is what its advice goes by and
-//! what a comparison of folders says of the same runs; and of like with like none says anything.
+//! Better and worse mean the same everywhere: the sentence of a report about two cells agrees with
+//! its advice and with a comparison of folders over the same runs. No report finds a difference
+//! between equal cells.
 
 use myelin_bench_lab::compare::{Side, compare};
 use myelin_bench_lab::report::write_all;
@@ -16,12 +17,13 @@ fn report(analysis: &Analysis) -> String {
     std::fs::read_to_string(folder.path().join("report.md")).unwrap()
 }
 
-/// Sentences that say better or worse.
+/// Number of sentences that say better or worse.
 fn claims(text: &str) -> usize {
     text.matches("- 🟢 ").count() + text.matches("- 🔴 ").count()
 }
 
-/// The cells that are wanted, of one system with no placement apart, with medians alone.
+/// The cells with one of the `tunings`, of one system, without separate placements, with medians
+/// only.
 fn only(mut side: Side, tunings: &[&str], p50_us: impl Fn(&str, usize) -> f64) -> Side {
     let cells = std::mem::take(&mut side.analysis.summary.cells).into_iter();
     let pairs = cells.zip(std::mem::take(&mut side.analysis.details));

@@ -468,7 +468,10 @@ static void *act(void *of) {
         descriptors = entries("/proc/self/fd");
         threads = entries("/proc/self/task");
       }
-      EXPECT(entries("/proc/self/fd") <= descriptors + SLACK && entries("/proc/self/task") <= threads + SLACK);
+      /* The node's thread closes its ends of connections after the program has closed an endpoint; a leak stays. */
+      const uint64_t begun = myelin_now();
+      while (entries("/proc/self/fd") > descriptors + SLACK || entries("/proc/self/task") > threads + SLACK)
+        EXPECT(myelin_now() - begun < WATCHDOG_NS && usleep(1000) <= 0);
       stops = rounds > 1 && myelin_now() > until;
     }
     pthread_barrier_wait(&barrier); /* all read what this one has decided */

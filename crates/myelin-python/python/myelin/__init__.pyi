@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import ctypes
 import os
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence

@@ -10,3 +10,4 @@ mod node;
 mod programs;
 mod soak;
 mod talk;
+mod tutorial;

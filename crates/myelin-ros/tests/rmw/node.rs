@@ -33,9 +33,14 @@ impl Node {
 
     /// The same, started by a command, such as [`ANYWHERE`].
     pub fn start_by(host: &Host, rmw: Rmw, by: &[&str], words: &[&str]) -> Node {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rmw/node.py");
+        Node::start_script(host, rmw, by, &script, words)
+    }
+
+    /// The same of another program in Python.
+    pub fn start_script(host: &Host, rmw: Rmw, by: &[&str], script: &Path, words: &[&str]) -> Node {
         let (venv, library) = library().expect("asked for before");
         let python = venv.join("bin/python");
-        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rmw/node.py");
         let program = by.first().map_or(python.as_path(), Path::new);
         let mut command = host.command(program);
         command.args(by.iter().skip(1));

@@ -1,10 +1,11 @@
-//! The driver of CyberRT between processes of the real executable, where CyberRT is built in; and without it
-//! what it says, and that a run leaves nothing behind. One program: each that is linked costs a second.
+//! The driver of CyberRT between processes of the real executable, if CyberRT is built in; without
+//! it, the driver's message, and that a run leaves nothing behind. One program, because each one
+//! takes a second to link.
 
 use std::path::Path;
 
 #[path = "../../../../kit/tests/support/many.rs"]
-#[allow(dead_code)] // It has one topic, and waits for nobody.
+#[allow(dead_code)] // It has one topic, and publishers do not wait.
 mod many;
 #[path = "../../../../kit/tests/support/own_host.rs"]
 mod own_host;

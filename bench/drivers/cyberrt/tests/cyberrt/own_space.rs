@@ -1,5 +1,5 @@
-//! What lies in the namespaces of a run, by processes that leave what CyberRT leaves: a segment that none
-//! has removed. They take root, and not CyberRT.
+//! The namespaces of a run, tested with processes that leave behind what CyberRT leaves: a segment
+//! that nobody removes. These tests require root, but not CyberRT.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -23,15 +23,15 @@ fn killed_processes_leave_no_segment_and_send_nothing() {
     for (theirs, ours) in ping.iter().zip(spaces_of("self")) {
         assert_ne!(theirs, &ours);
     }
-    // Nobody has taken it away, and here there is none of that key.
+    // The segment still exists, but in this namespace no segment has that key.
     assert_eq!(fs::read_to_string(folder.path().join("pong.found")).unwrap(), SEGMENT_TEXT);
-    // SAFETY: integers alone.
+    // SAFETY: the call takes only integers.
     assert_eq!(unsafe { libc::shmget(key_of(folder.path()), 0, 0) }, -1);
     for fake in &mut fakes {
         fake.child.kill().unwrap();
         fake.child.wait().unwrap();
     }
-    // System V objects go with their namespace, that with the last process in it.
+    // System V objects vanish with their namespace, and that with its last process.
     let [_, ipc] = ping;
     let is_inside = |entry: &fs::DirEntry| {
         fs::read_link(entry.path().join("ns/ipc")).is_ok_and(|space| space == ipc)
@@ -59,17 +59,18 @@ fn a_ping_that_has_ended_is_named() {
     assert!(error.remedy.contains("has ended"), "{}", error.remedy);
 }
 
-/// Not a test: what the first starts as ping and as pong.
+/// Not a test: the first test starts it as ping and as pong.
 #[test]
 #[ignore = "started by killed_processes_leave_no_segment_and_send_nothing"]
 fn fake_role() {
     let Ok(folder) = std::env::var(FOLDER) else { return };
     let (folder, is_ping) = (Path::new(&folder), std::env::var(ROLE).unwrap() == "ping");
     own_space::enter(&run(if is_ping { Role::Ping } else { Role::Pong }, folder)).unwrap();
-    // SAFETY: integers alone, and a segment that is attached for good and long enough for the text.
+    // SAFETY: the calls take integers, and the attached segment is never detached and large enough
+    // for the text.
     let segment = unsafe {
         let create = if is_ping { libc::IPC_CREAT | libc::IPC_EXCL } else { 0 };
-        // Ping's is there once it has said so.
+        // Ping's segment exists once ping has written that it is ready.
         until(|| is_ping || folder.join("ping.ready").exists());
         let id = libc::shmget(key_of(folder), 1 << 20, 0o600 | create);
         assert!(id >= 0, "{}", std::io::Error::last_os_error());
@@ -104,8 +105,8 @@ impl Fake {
         Fake { child, ready: folder.join(format!("{role}.ready")) }
     }
 
-    /// Its network and System V objects, once it has the segment. A test runs in a thread of its own,
-    /// which alone has entered.
+    /// Its network and System V objects, once it has the segment. A test runs in its own thread,
+    /// and only that thread has entered.
     fn spaces(&mut self) -> [PathBuf; 2] {
         until(|| {
             assert!(self.child.try_wait().unwrap().is_none(), "it has ended");
@@ -137,7 +138,7 @@ fn run(role: Role, folder: &Path) -> Prepare {
     Prepare { directory: folder.into(), ..prepare("cyberrt.shm", role) }
 }
 
-/// A key that no other test of this host has: of the folder, which has a random name.
+/// A key that no other test on this host uses, derived from the folder, which has a random name.
 fn key_of(folder: &Path) -> libc::key_t {
     let name = folder.as_os_str().as_encoded_bytes();
     name.iter().fold(17, |key: i32, byte| key.wrapping_mul(31).wrapping_add(i32::from(*byte)))

@@ -1,5 +1,5 @@
-//! Ping and pong of every system through the real executable and CyberRT. Skips, with a line that says
-//! so, where it is not built in; what the driver says then is tested too.
+//! Ping and pong of every system through the real executable and CyberRT. Skipped, with a message,
+//! if CyberRT is not built in; then the driver's own message is tested.
 
 use std::fs;
 use std::process::Command;
@@ -29,7 +29,7 @@ fn the_systems_say_what_they_are() {
         assert_eq!(system.across_hosts, system.name == "cyberrt.rtps");
         assert_eq!(system.topology == Topology::OneProcess, system.name == "cyberrt.intra");
         assert_eq!(system.streams.reliability, [Reliability::BestEffort]);
-        // Each message of several would come several times in an arena.
+        // With several publishers each message would arrive several times in an arena.
         let is_one = ["cyberrt.arena", "cyberrt.intra"].contains(&system.name.as_str());
         assert_eq!(system.streams.publishers_max == 1, is_one, "{}", system.name);
         match &system.missing {
@@ -72,7 +72,7 @@ fn streams_and_frames_arrive_as_sent() {
     for system in systems(Topology::TwoProcesses) {
         for prepare in [at_rate(&system.name), frames(&system.name)] {
             let (run, _folder) = ours(&system, Role::Ping);
-            // At 2 kHz its pool of 32 messages is overtaken by a reader that lags 16 ms.
+            // At 2 kHz a reader that lags 16 ms would be overtaken, as the pool has 32 messages.
             let rate_hz = if system.name == "cyberrt.arena" { Some(50.0) } else { prepare.rate_hz };
             let depth = prepare.messages as u32 + AROUND_MESSAGES;
             let Prepare { directory, match_timeout_ns, run, .. } = run;
@@ -146,7 +146,7 @@ fn killed_roles_leave_nothing() {
     }
 }
 
-/// Its statistics go into the folder of the run.
+/// Its statistics must go into the folder of the run.
 #[test]
 fn nothing_is_left_where_the_driver_was_started() {
     let _host = Host::enter();
@@ -203,7 +203,8 @@ fn a_host_that_is_not_reached_is_missed_and_ipv6_refused() {
     }
 }
 
-/// What a test's processes begin on: nobody else sends on its interface or has segments.
+/// The state before a test's processes start: a private host, where nobody else sends or has
+/// segments.
 struct Host {
     _turn: own_host::Turn,
     interfaces: String,
@@ -212,12 +213,12 @@ struct Host {
 impl Host {
     fn enter() -> Self {
         let turn = own_host::alone();
-        // SAFETY: flags alone. Where it may not be made there is no system to run, either.
+        // SAFETY: the call takes only flags. If it is not permitted, no system can run anyway.
         unsafe { libc::unshare(libc::CLONE_NEWIPC) };
         Host { _turn: turn, interfaces: interfaces() }
     }
 
-    /// No packet on any interface, and no System V segment.
+    /// Asserts that no interface has new packets and that there is no System V segment.
     fn expect_untouched(&self, system: &str) {
         assert_eq!(interfaces(), self.interfaces, "{system}");
         let segments = fs::read_to_string("/proc/sysvipc/shm").unwrap();
@@ -244,7 +245,7 @@ fn ours(system: &System, role: Role) -> (Prepare, TempDir) {
     (prepare, folder)
 }
 
-/// The systems that can run here; says which cannot.
+/// The systems that can run here; prints which cannot.
 fn systems(topology: Topology) -> Vec<System> {
     let systems = describe(executable()).systems.into_iter();
     let (there, absent): (Vec<_>, Vec<_>) = systems
@@ -258,5 +259,5 @@ fn systems(topology: Topology) -> Vec<System> {
 
 /// Its processes have 34 threads each, and the machine may be busy.
 const MATCH_TIMEOUT_NS: u64 = 30_000_000_000;
-/// Beyond those that are measured: warm-up and goodbye.
+/// Unmeasured messages: warm-up and goodbye.
 const AROUND_MESSAGES: u32 = 16;

@@ -1,4 +1,4 @@
-//! CycloneDDS 11 between processes of the real executable; what holds for 0.10 holds for it, too.
+//! CycloneDDS 11 between processes of the real executable; requirements on 0.10 hold for it, too.
 
 #[path = "../../../cyclonedds/tests/cyclonedds/across_hosts.rs"]
 mod across_hosts;

@@ -1,5 +1,5 @@
-//! Round trips of every system through the line protocol, the configuration that they lead to, and what
-//! killed roles leave behind. Skips, with a line that says so, what is not there.
+//! Round trips of every system through the line protocol, the resulting configuration, and what
+//! killed roles leave behind. Skips missing systems, with a message.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -70,7 +70,7 @@ fn who_misses_the_daemon_says_so() {
     }
 }
 
-/// What is asked of RouDi for a message is enough for it.
+/// The chunks requested from RouDi are large enough for a message.
 #[test]
 fn a_message_fits_into_the_pool_that_is_made_for_it() {
     let _host = own_host::enter();
@@ -93,7 +93,7 @@ fn a_message_fits_into_the_pool_that_is_made_for_it() {
     }
 }
 
-/// Those that can run here and are wanted.
+/// The wanted systems that can run here.
 fn systems(wanted: impl Fn(&System) -> bool) -> Vec<System> {
     let (there, absent): (Vec<_>, Vec<_>) = describe(Path::new(EXECUTABLE))
         .systems
@@ -106,7 +106,7 @@ fn systems(wanted: impl Fn(&System) -> bool) -> Vec<System> {
     there
 }
 
-/// Whatever is below this test's own /dev/shm, but for folders: Myelin's stays, empty.
+/// All files below this test's own /dev/shm. Folders do not count, as Myelin's stays, empty.
 fn shared_memory() -> Vec<PathBuf> {
     let (mut folders, mut files) = (vec![PathBuf::from("/dev/shm")], Vec::new());
     while let Some(folder) = folders.pop() {

@@ -1,6 +1,7 @@
-//! eCAL between processes of the real executable, and what they leave behind: nothing, even when they are
-//! killed. Says so and skips what needs eCAL where it is not built in; what the driver says then is tested
-//! too, and so is the removal, of a fake that leaves what eCAL leaves.
+//! eCAL between processes of the real executable. They leave nothing behind, even if they are
+//! killed. Tests that need eCAL are skipped, with a message, if it is not built in; then the
+//! driver's own message is tested. The removal is also tested with a fake that leaves what eCAL
+//! leaves.
 
 #[path = "../../../../kit/tests/support/own_host.rs"]
 mod own_host;
@@ -62,7 +63,8 @@ fn streams_and_frames_arrive_as_sent() {
     let _alone = alone();
     for system in SYSTEMS {
         for payload_bytes in [0, 70_000] {
-            // Enough that a busy machine, which loses what comes while its one buffer is read, gets some.
+            // Enough for a busy machine to receive some: messages that arrive while the single
+            // buffer is read are lost.
             let stream = Prepare { messages: 1000, ..at_rate(system) };
             across(executable(), &Prepare { payload_bytes, ..stream });
         }
@@ -145,7 +147,7 @@ fn alone_in(role: Role, system: &str) -> (Process, Samples) {
     Process::alone(executable(), &prepare(system, role))
 }
 
-/// Of this thread's network, on every interface, in and out.
+/// Packets in this thread's network, on every interface, in and out.
 fn packets() -> String {
     fs::read_to_string("/proc/thread-self/net/dev").unwrap()
 }

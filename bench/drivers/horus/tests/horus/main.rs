@@ -1,6 +1,7 @@
-//! HORUS between processes of the real executable, and what they leave behind: nothing, even when they are
-//! killed. Says so and skips what needs HORUS where it is not built in; what the driver says then is tested
-//! too, and so is the removal, of a fake that leaves what HORUS leaves.
+//! HORUS between processes of the real executable. They leave nothing behind, even if they are
+//! killed. Tests that need HORUS are skipped, with a message, if it is not built in; then the
+//! driver's own message is tested. The removal is also tested with a fake that leaves what HORUS
+//! leaves.
 
 #[path = "../../../../kit/tests/support/own_host.rs"]
 mod own_host;
@@ -66,7 +67,7 @@ fn several_subscribers_are_all_heard() {
     }
     let _alone = alone();
     for subscribers in [2, 5] {
-        // As deep as the stream is long, so that a busy machine loses nothing either.
+        // The depth is the length of the stream, so that a busy machine loses nothing, either.
         let stream = Prepare { messages: 100, depth: 128, subscribers, ..at_rate(SYSTEM) };
         every_message_arrives(executable(), &stream);
     }

@@ -1,4 +1,5 @@
-//! iceoryx2 between processes of the real executable. One program: each that is linked costs a second.
+//! iceoryx2 between processes of the real executable. One program, because each one takes a second
+//! to link.
 
 #[path = "../../../../kit/tests/support/own_host.rs"]
 mod own_host;

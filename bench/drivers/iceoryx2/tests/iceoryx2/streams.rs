@@ -1,5 +1,5 @@
-//! Streams of several publishers, subscribers and topics, reliable and best effort, of both systems
-//! through the real executable, and what they leave behind.
+//! Streams of several publishers, subscribers and topics, reliable and best effort, with both
+//! systems through the real executable; and what they leave behind.
 
 use std::path::Path;
 
@@ -16,7 +16,7 @@ const SYSTEMS: [&str; 2] = ["iceoryx2.poll", "iceoryx2.event"];
 fn several_publishers_subscribers_and_topics_are_all_heard() {
     let _alone = alone();
     for system in SYSTEMS {
-        // As deep as the stream is long, so that a busy machine loses nothing either.
+        // The depth is the length of the stream, so that a busy machine loses nothing, either.
         let plain = Prepare { messages: 100, depth: 128, ..at_rate(system) };
         for (publishers, subscribers, topics) in [(1, 3, 1), (3, 1, 1), (2, 2, 5)] {
             let prepare = Prepare { publishers, subscribers, topics, ..plain.clone() };
@@ -25,13 +25,13 @@ fn several_publishers_subscribers_and_topics_are_all_heard() {
     }
 }
 
-/// Not a thousand, which take 40 s to make in a debug build on a busy machine.
+/// Not a thousand topics, which take 40 s to make in a debug build on a busy machine.
 #[test]
 fn many_topics_are_all_heard() {
     let _alone = alone();
     for system in SYSTEMS {
-        // As deep as a topic gets messages, the warm-up's and the last word included: best effort would
-        // overwrite what a busy machine has not taken.
+        // The depth is the number of messages of a topic, including warm-up and goodbye: best
+        // effort would overwrite what a busy machine has not taken.
         let (topics, messages, depth) = (60, 120, 4);
         let match_timeout_ns = 50_000_000_000;
         let plain = at_rate(system);

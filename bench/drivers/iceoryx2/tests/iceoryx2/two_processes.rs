@@ -1,5 +1,5 @@
-//! Both systems between two processes of the real executable, and what they leave behind: nothing,
-//! even when they are killed.
+//! Both systems between two processes of the real executable. They leave nothing behind, even if
+//! they are killed.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ fn streams_and_frames_arrive_as_sent() {
     for name in systems.into_iter().map(|system| system.name) {
         for payload_bytes in [0, 64, 70_000] {
             let ran = across(Path::new(EXECUTABLE), &Prepare { payload_bytes, ..at_rate(&name) });
-            // What polls receives at once.
+            // A polling subscriber receives at once, without a wait.
             let waits_apart = name == "iceoryx2.event";
             assert!(ran.pongs.iter().all(|pong| (pong.wake_ns > 0) == waits_apart), "{name}");
         }
@@ -51,8 +51,8 @@ fn exchange(system: &str, payload_bytes: u64, messages: u64) {
     }
 }
 
-/// Times in the order in which the events must have happened, across both processes. A wake-up may
-/// be for the notification of an earlier sample, which had been taken without it.
+/// Times are in the order in which the events must have happened, across both processes. A wake-up
+/// may come from the notification of an earlier sample that was taken without it.
 fn is_plausible(ping: &Record, pong: &Record) -> bool {
     let there_and_back = [ping.publish_entry_ns, pong.take_return_ns, ping.take_return_ns];
     there_and_back.is_sorted()
@@ -192,7 +192,7 @@ fn systems() -> Vec<String> {
     names
 }
 
-/// What of ours lies where iceoryx2 puts its files.
+/// Our files in the folders that iceoryx2 uses.
 fn left_behind() -> Vec<String> {
     let names = |folder: &str| {
         let entries = std::fs::read_dir(folder).into_iter().flatten().map_while(Result::ok);

@@ -1,4 +1,5 @@
-//! LCM between processes of the real executable, and what is said where it is not. One program: each that is linked costs a second.
+//! LCM between processes of the real executable, and the driver's message without LCM. One program,
+//! because each one takes a second to link.
 
 #[path = "../../../../kit/tests/support/many.rs"]
 mod many;

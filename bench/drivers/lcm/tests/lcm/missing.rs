@@ -1,15 +1,16 @@
-//! What is said of a library that pkg-config does not find, by what the installed one says.
+//! The message about a library that pkg-config does not find, based on the output of the installed
+//! pkg-config.
 
 use std::process::Command;
 
 use crate::probe;
 
-/// As Debian's liblcm-dev brings it.
+/// The file in Debian's liblcm-dev.
 const LCM: &str = "Name: lcm\nDescription: LCM\nVersion: 1.3.1\nRequires: glib-2.0 gthread-2.0\n\
     Libs: -llcm\n";
 const PACKAGES: &str = "liblcm-dev libglib2.0-dev";
 
-/// What pkg-config says of LCM where `files` are all there is.
+/// pkg-config's output about LCM if only `files` exist.
 fn said(files: &[(&str, &str)]) -> Option<String> {
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in files {

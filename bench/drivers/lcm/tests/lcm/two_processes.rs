@@ -1,5 +1,5 @@
-//! LCM between processes of the real executable: what arrives, over what, and what is left behind:
-//! nothing. Skips, with a line that says so, if it is not installed or has no route.
+//! LCM between processes of the real executable: messages arrive, over the loopback interface, and
+//! nothing is left behind. Skipped, with a message, if LCM is not installed or has no route.
 
 use std::path::Path;
 
@@ -35,7 +35,7 @@ fn every_payload_comes_back_as_sent() {
     }
 }
 
-/// Of the fragments of a large message the receive buffer may not hold enough: then it is lost,
+/// The receive buffer may be too small for the fragments of a large message: then it is lost, but
 /// never damaged.
 #[test]
 fn large_messages_come_whole_or_not_at_all() {
@@ -56,7 +56,7 @@ fn large_messages_come_whole_or_not_at_all() {
     }
 }
 
-/// What the host lets a socket have.
+/// The receive buffer that the host allows for a socket.
 fn receive_buffer_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap();
     text.trim().parse().unwrap()

@@ -1,4 +1,4 @@
-//! Myelin's route to other hosts between two network namespaces. These tests take root.
+//! Myelin's route to other hosts between two network namespaces. These tests require root.
 
 use std::path::Path;
 

@@ -31,7 +31,7 @@ fn streams_and_frames_between_two_processes_arrive_as_sent() {
 fn several_publishers_subscribers_and_topics_are_all_heard() {
     let _alone = alone();
     for system in one_way_systems(executable(), Topology::TwoProcesses) {
-        // As deep as the stream is long, so that a busy machine loses nothing either.
+        // The depth is the length of the stream, so that a busy machine loses nothing, either.
         let plain = Prepare { messages: 100, depth: 128, ..at_rate(&system.name) };
         for (publishers, subscribers, topics) in [(1, 3, 1), (3, 1, 1), (2, 2, 5)] {
             if topics <= system.streams.topics_max {

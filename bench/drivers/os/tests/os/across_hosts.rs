@@ -1,4 +1,4 @@
-//! The systems that reach another host, between two network namespaces. These tests take root.
+//! The systems that reach another host, between two network namespaces. These tests require root.
 
 use std::path::Path;
 

@@ -43,7 +43,7 @@ fn exchange(system: &System, payload_bytes: u64, messages: u64) {
     }
 }
 
-/// Times in the order in which the events must have happened, across both processes.
+/// Times are in the order in which the events must have happened, across both processes.
 fn is_plausible(ping: &Record, pong: &Record) -> bool {
     let wake_of = |record: &Record| match record.wake_ns {
         0 => record.take_return_ns,
@@ -141,7 +141,7 @@ fn systems() -> Vec<System> {
     description.systems.into_iter().filter(of_two).collect()
 }
 
-/// What lies in this test's folder of POSIX shared memory that could be of a run.
+/// Files in this test's folder of POSIX shared memory that could belong to a run.
 fn shared_memory_left() -> Vec<String> {
     let Ok(folder) = std::fs::read_dir("/dev/shm") else { return Vec::new() };
     let names = folder.map_while(Result::ok).map(|entry| entry.file_name());

@@ -1,4 +1,5 @@
-//! ROS 2 between processes of the real executable. One program: each that is linked costs a second.
+//! ROS 2 between processes of the real executable. One program, because each one takes a second to
+//! link.
 
 #[path = "../../../../kit/tests/support/many.rs"]
 mod many;

@@ -1,4 +1,4 @@
-//! What the driver says of itself, and of what is not there.
+//! The driver's description of itself, and its messages about what is missing.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! What rclcpp hands over within one process. Skips, with a line that says so, if it is not there.
+//! rclcpp within one process. Skipped, with a message, if rclcpp is not installed.
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Ping and pong of every system through the real executable and the real middleware, and what is left
-//! on the host afterwards. Skips, with a line that says so, what is not there.
+//! Ping and pong of every system through the real executable and the real middleware, and what is
+//! left on the host afterwards. Skips missing systems, with a message.
 
 use std::path::Path;
 use std::process::Command;
@@ -69,7 +69,7 @@ fn a_side_that_stays_alone_says_so() {
 fn killed_processes_leave_nothing_that_is_not_cleaned() {
     let _host = own_host::enter();
     for system in systems() {
-        // `clean` knows files by their paths: those of other tests' processes are named otherwise.
+        // `clean` finds files by their paths; those of other tests' processes have other names.
         let (messages, rate_hz, domain) = (0, Some(500.0), DOMAIN + 1);
         let prepare = Prepare { messages, rate_hz, domain, ..ours(&system, Role::Ping) };
         let mut pair = Pair::open(Path::new(EXECUTABLE), &prepare, 1_000_000);
@@ -108,7 +108,7 @@ fn lone(role: Role, system: &str) -> (Process, (Samples, TempDir)) {
     (Process::start(Path::new(EXECUTABLE), &prepare), (samples, folder))
 }
 
-/// The systems of two processes that can run here; says of the others why not.
+/// The systems of two processes that can run here; prints why the others cannot.
 fn systems() -> Vec<String> {
     let mut there = Vec::new();
     for system in describe(Path::new(EXECUTABLE)).systems {
@@ -125,7 +125,8 @@ fn clean() {
     assert!(Command::new(EXECUTABLE).arg("clean").status().unwrap().success());
 }
 
-/// What is in this test's /dev/shm, but for what the wheels' tracing keeps of a user and never removes.
+/// Files in this test's /dev/shm, except those that the tracing in the wheels keeps per user and
+/// never removes.
 fn left_behind() -> Vec<String> {
     let entries = std::fs::read_dir("/dev/shm").unwrap().map_while(Result::ok);
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
@@ -133,7 +134,7 @@ fn left_behind() -> Vec<String> {
 }
 
 const NOTHING: Vec<String> = Vec::new();
-/// Apart from the domains of other tests.
+/// Different from the domains of other tests.
 const DOMAIN: u32 = 93;
 /// Generous: a busy machine may need several rounds of discovery.
 const MATCH_TIMEOUT_NS: u64 = 50_000_000_000;

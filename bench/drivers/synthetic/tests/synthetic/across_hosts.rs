@@ -1,5 +1,5 @@
-//! Between two network namespaces messages really travel, the clocks differ by what was injected or
-//! by what the kernel makes of it, and what is asked of pong's clock says so.
+//! Between two network namespaces messages really travel. The clocks differ by an offset that the
+//! driver injects or the kernel makes, and readings of pong's clock show that.
 
 use std::path::Path;
 use std::process::Command as Program;
@@ -15,7 +15,7 @@ const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-synthetic");
 const OFFSET_NS: i64 = 1_500_000_000;
 const DRIFT_PPM: f64 = 80.0;
 
-/// What a run has yielded.
+/// The result of a run.
 struct Ran {
     ping: Done,
     pong: Done,
@@ -24,7 +24,7 @@ struct Ran {
     exchanges: Vec<Exchange>,
 }
 
-/// A run in the lab's order, `program` starting what runs on the host of a role.
+/// A run in the lab's order; `program` starts the processes on the host of a role.
 fn run(hosts: &Hosts, prepare: &Prepare, program: impl Fn(Role) -> Program) -> Ran {
     let (ping_samples, pong_samples) = (Samples::new(1000), Samples::new(1000));
     let start = |host, role, samples: Option<&Samples>| {
@@ -37,7 +37,7 @@ fn run(hosts: &Hosts, prepare: &Prepare, program: impl Fn(Role) -> Program) -> R
     let mut clocks = [Role::Ping, Role::Pong].map(|host| start(host, Role::Clock, None));
     for clock in &mut clocks {
         clock.expect_ready();
-        // Past on any clock.
+        // In the past on any clock.
         clock.say(&Command::Start { at_ns: 0 });
     }
     let mut pong = start(Role::Pong, Role::Pong, Some(&pong_samples));
@@ -74,7 +74,7 @@ fn with(table: Value, workload: Workload) -> Prepare {
     Prepare { options, workload, rate_hz, messages: 100, payload_bytes: 3000, ..plain }
 }
 
-/// With `shift` as the difference of the clocks, no exchange is answered before it was asked.
+/// With `shift` as the difference of the clocks, no request is answered before it was sent.
 fn assert_possible(exchanges: &[Exchange], shift: Shift) {
     assert!(exchanges.len() > 100, "{} exchanges", exchanges.len());
     for exchange in exchanges {
@@ -112,7 +112,7 @@ fn a_message_of_a_stream_takes_its_delay_on_top_of_the_way() {
     });
     let program = |host| hosts.program(host, Path::new(EXECUTABLE));
     let ran = run(&hosts, &with(table, Workload::Stream), program);
-    // The last is among the lost: nothing shows that it was sent.
+    // The last message is lost: nothing shows that it was sent.
     assert_eq!((ran.ping.sent, ran.pong.received, ran.pong.lost), (100, 96, 3));
     assert_eq!((ran.pong.duplicates, ran.pong.corrupt), (8, 0));
     let shift = Shift::new(-OFFSET_NS, -DRIFT_PPM).unwrap();
@@ -123,7 +123,7 @@ fn a_message_of_a_stream_takes_its_delay_on_top_of_the_way() {
     }
 }
 
-/// A true `CLOCK_MONOTONIC` of another origin, as another host has it.
+/// A real `CLOCK_MONOTONIC` with another origin, as another host has it.
 #[test]
 fn the_kernels_own_offset_between_two_hosts_is_told() {
     let Some(hosts) = Hosts::new(ADDRESSES) else { return };

@@ -1,4 +1,5 @@
-//! The synthetic driver's processes, whose faults are known. One program: each that is linked costs a second.
+//! The synthetic driver's processes, whose faults are known. One program, because each one takes a
+//! second to link.
 
 mod across_hosts;
 mod recovered;

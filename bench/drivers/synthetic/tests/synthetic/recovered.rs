@@ -1,5 +1,5 @@
-//! What was injected is what the kit reports: through the real executable, and for random options
-//! in one process.
+//! The kit reports what was injected: through the real executable, and for random options in one
+//! process.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -87,7 +87,7 @@ fn a_wrong_option_is_named() {
     }
 }
 
-/// The executable, through the protocol.
+/// Runs the executable through the protocol.
 fn run(prepare: &Prepare) -> (Done, Vec<Record>) {
     let mut pair = Pair::open(Path::new(EXECUTABLE), prepare, prepare.messages);
     let (ping, pong) = pair.finish();
@@ -111,7 +111,7 @@ fn assert_counts(done: &Done, counts: &Expected) {
     assert_eq!(done.corrupt, counts.corrupt);
 }
 
-/// Each record says of its message what its fate was.
+/// Asserts that each record shows the fate of its message.
 fn assert_records(records: &[Record], counts: &Expected, options: &Options) {
     assert_eq!(records.len() as u64, counts.sent);
     let flagged = |flag| records.iter().filter(|record| record.flags & flag != 0).count() as u64;
@@ -173,7 +173,7 @@ proptest! {
     }
 }
 
-/// In this process.
+/// A run in this process.
 fn run_here(prepare: &Prepare) -> Result<(Done, Vec<Record>), Error> {
     let samples = Samples::new(prepare.messages);
     let mut file = SampleFile::open(&samples.path()).unwrap();

@@ -1,4 +1,4 @@
-//! What was injected into a stream is what both ends report, in two processes and in one.
+//! Both ends of a stream report what was injected, in two processes and in one.
 
 use std::path::Path;
 
@@ -122,14 +122,14 @@ fn assert_records(ran: &Ran, counts: &Expected, options: &Options) {
     }
 }
 
-/// A publisher that is held up sends what is behind late: what a benchmark without coordinated
-/// omission must show, known to the nanosecond.
+/// A blocked publisher sends the following messages late. A benchmark without coordinated omission
+/// must show that, and here the delay is known to the nanosecond.
 #[test]
 fn a_stall_holds_up_the_publisher_and_delays_what_is_behind() {
     let delay_us = json!([[0.0, 10.0], [1.0, 10.0]]);
     let table = json!({"stall_every": 500, "stall_ms": 50.0, "delay_us": delay_us});
     let prepare = with(table, 2000);
-    // In one process the call lasts until it has been delivered.
+    // In one process the call lasts until the message has been delivered.
     for (ran, call_ns) in [(in_two_processes(&prepare), 0), (in_one_process(&prepare), DELAY_NS)] {
         assert_eq!((ran.pings.len(), ran.pongs.len()), (2000, 2000));
         for (id, late_ns) in (0..).zip(lateness(2000, 500, 50_000_000, call_ns)) {
@@ -142,7 +142,7 @@ fn a_stall_holds_up_the_publisher_and_delays_what_is_behind() {
     }
 }
 
-/// On the real clock nothing comes earlier than it must.
+/// On the real clock nothing arrives early.
 #[test]
 fn a_stall_on_the_real_clock_delays_what_is_behind_at_least_as_much() {
     let delay_us = json!([[0.0, 10.0], [1.0, 10.0]]);
@@ -157,8 +157,8 @@ fn a_stall_on_the_real_clock_delays_what_is_behind_at_least_as_much() {
     }
 }
 
-/// How late each message of a stream at 1 kHz is sent, of which every `every`-th holds the publisher
-/// up for `stall_ns`.
+/// How late each message of a stream at 1 kHz is sent, if every `every`-th blocks the publisher for
+/// `stall_ns`.
 fn lateness(messages: u64, every: u64, stall_ns: u64, call_ns: u64) -> Vec<u64> {
     let mut free_ns = 0;
     let send = |id: u64| {

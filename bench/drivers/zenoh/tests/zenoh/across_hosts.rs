@@ -1,4 +1,4 @@
-//! Zenoh over TCP between two network namespaces. These tests take root.
+//! Zenoh over TCP between two network namespaces. These tests require root.
 
 use std::path::Path;
 

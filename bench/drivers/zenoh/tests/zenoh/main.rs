@@ -1,4 +1,5 @@
-//! Zenoh between processes of the real executable. One program: each that is linked costs a second.
+//! Zenoh between processes of the real executable. One program, because each one takes a second to
+//! link.
 
 mod across_hosts;
 #[path = "../../../../kit/tests/support/own_host.rs"]

@@ -35,7 +35,7 @@ fn streams_and_frames_arrive_as_sent() {
 fn a_reliable_publisher_waits_and_nothing_is_lost() {
     for system in SYSTEMS {
         for (payload_bytes, messages) in [(64, 20_000), (100_000, 2_000)] {
-            // Faster than anything can go: the publisher is held back.
+            // Faster than possible, so the publisher is blocked.
             let run = Prepare {
                 reliability: Reliability::Reliable,
                 rate_hz: Some(1e6),
@@ -88,8 +88,8 @@ fn several_publishers_reach_several_subscribers() {
 
 #[test]
 fn what_zenoh_takes_back_is_lost_and_said() {
-    // Zenoh's watchdog looks every 100 ms, and takes back at the second look; later where the machine is
-    // busy.
+    // Zenoh's watchdog checks every 100 ms, and takes memory back at the second check; later on a
+    // busy machine.
     let mut held = Duration::from_millis(250);
     while held_up_for(held) == 0 {
         held *= 2;
@@ -97,7 +97,8 @@ fn what_zenoh_takes_back_is_lost_and_said() {
     }
 }
 
-/// What Zenoh takes back from a pong that stands still for so long with all messages in its hands.
+/// The number of messages that Zenoh takes back from a pong that stands still for this long while
+/// it holds all messages.
 fn held_up_for(held: Duration) -> u64 {
     let folder = tempfile::tempdir().unwrap();
     let run = Prepare {
@@ -107,7 +108,7 @@ fn held_up_for(held: Duration) -> u64 {
         ..at_rate("zenoh.shm")
     };
     let mut pair = Pair::open(Path::new(EXECUTABLE), &run, run.messages);
-    // They come to a pong that keeps them, as it may not count yet.
+    // Pong keeps them when they arrive, because it may not count yet.
     pair.ping.go();
     assert_eq!(pair.ping.expect_done().sent, run.messages);
     pair.pong.pause();
@@ -116,14 +117,15 @@ fn held_up_for(held: Duration) -> u64 {
     pair.pong.go();
     pair.pong.say(&Command::Stop);
     let pong = pair.pong.expect_done();
-    // The warm-up and the last word come on top.
+    // Warm-up and goodbye are counted in addition.
     assert!(pong.received + taken_back(&pong) >= run.messages, "{pong:?}");
     assert!(pair.pong.expect_end().success());
     pair.ping.stop_and_expect_end();
     taken_back(&pong)
 }
 
-/// What pong says that Zenoh has taken back from it: 0 unless it was held up for 100 ms.
+/// The number of messages that Zenoh has taken back, according to pong: 0 unless it stood still for
+/// 100 ms.
 fn taken_back(pong: &Done) -> u64 {
     let number = |note: &String| note.split(' ').next()?.parse::<u64>().ok();
     pong.notes.iter().filter_map(number).sum()
@@ -151,7 +153,7 @@ fn a_publisher_says_how_many_came() {
     drop(pong);
 }
 
-/// All processes of `prepare`, run to the end: the counts of pings and pongs.
+/// Runs all processes of `prepare` to the end; returns the counts of pings and pongs.
 fn group(prepare: &Prepare) -> (Vec<Done>, Vec<Done>) {
     let folder = tempfile::tempdir().unwrap();
     let run = support::unique_run();
@@ -173,7 +175,7 @@ fn group(prepare: &Prepare) -> (Vec<Done>, Vec<Done>) {
         pongs.iter_mut().for_each(|(pong, _)| pong.say(&Command::Stop));
     }
     let pong_counts = pongs.iter().map(|(process, _)| process.expect_done()).collect();
-    // Pongs first: a publisher that leaves takes the shared memory of unread messages with it.
+    // Pongs first: the shared memory of unread messages vanishes with its publisher.
     for (process, _) in pongs.iter_mut().chain(&mut pings) {
         process.say(&Command::Stop);
         assert!(process.expect_end().success());

@@ -1,5 +1,5 @@
-//! Round trips of both systems between two processes of the real executable, and what they leave
-//! behind: nothing, even when they are killed.
+//! Round trips of both systems between two processes of the real executable. They leave nothing
+//! behind, even if they are killed.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -43,7 +43,7 @@ fn exchange(prepare: &Prepare) {
     }
 }
 
-/// Times in the order in which the events must have happened, across both processes.
+/// Times are in the order in which the events must have happened, across both processes.
 fn is_plausible(ping: &Record, pong: &Record) -> bool {
     let there_and_back = [ping.publish_entry_ns, pong.take_return_ns, ping.take_return_ns];
     there_and_back.is_sorted()
@@ -176,7 +176,7 @@ fn in_folder(folder: &Path, system: &str, payload_bytes: u64, messages: u64) -> 
     Prepare { directory, payload_bytes, messages, ..prepare(system, Role::Ping) }
 }
 
-/// Ping and pong exchanging messages until somebody ends them.
+/// Ping and pong, exchanging messages until the test ends them.
 fn endless(folder: &Path, system: &str) -> Pair {
     let prepare = Prepare {
         record_every: 1000,
@@ -200,7 +200,7 @@ fn alone_in(folder: &Path, role: Role, system: &str, payload_bytes: u64, wait_ms
         ..in_folder(folder, system, payload_bytes, 1)
     };
     let process = Process::start(Path::new(EXECUTABLE), &prepare);
-    // The path must lead somewhere until the driver has opened it.
+    // The file must exist until the driver has opened it.
     std::mem::forget(samples);
     process
 }

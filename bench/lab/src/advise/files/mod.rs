@@ -1,7 +1,7 @@
-//! The files to use what is advised, made of the configuration that the measured runs were given.
+//! The files to use an advised configuration, made from the configuration of the measured runs.
 //!
-//! Of peers it is their drivers' own, which is recorded with every run: what was measured is what
-//! is handed over, but for what concerns the run alone. What differs is said in each file.
+//! Every run records the configuration that its driver wrote. A file contains just that, except for
+//! settings that only concern the run. Each file says what differs.
 
 mod myelin;
 mod peers;
@@ -21,36 +21,36 @@ use crate::summary::{Params, Pinned};
 /// A cell whose configuration is advised.
 #[derive(Clone, Debug)]
 pub struct Advised<'a> {
-    /// Of the system.
+    /// Name of the system.
     pub system: &'a str,
-    /// What was done for latency.
+    /// The preparation for low latency.
     pub tuning: Tuning,
-    /// What its messages travel over.
+    /// How its messages travel.
     pub transport: Transport,
     /// Its parameter point.
     pub params: &'a Params,
-    /// For what, in words: `64 KiB, 100 Hz`.
+    /// The use it is advised for: `64 KiB, 100 Hz`.
     pub point: String,
-    /// Files that its runs were given, name → text.
+    /// Configuration files of its runs, name → text.
     pub configuration: &'a BTreeMap<String, String>,
-    /// Where its runs had their place.
+    /// CPUs and priority of its runs.
     pub pinned: Option<Pinned>,
 }
 
-/// A file to use.
+/// A file for the user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Within the folder of advice.
+    /// Its path within the folder of advice.
     pub name: String,
-    /// What it is for.
+    /// Its purpose.
     pub about: String,
-    /// How it is used.
+    /// How to use it.
     pub usage: String,
-    /// What is in it.
+    /// Its contents.
     pub text: String,
 }
 
-/// Every file that `advised` needs, and why others could not be made.
+/// All files that `advised` needs, and the reasons why others could not be made.
 pub fn files(advised: &[Advised], host: &Machine) -> (Vec<File>, Vec<String>) {
     let (mut files, mut failures) = peers::files(advised);
     match roudi::file(advised) {
@@ -74,13 +74,13 @@ impl Advised<'_> {
         self.params.wait
     }
 
-    /// Whether its messages are datagrams in socket buffers of the kernel.
+    /// Whether its messages are UDP datagrams, which pass through the kernel's socket buffers.
     fn is_udp(&self) -> bool {
         self.transport == Transport::Loopback && !self.system.ends_with(".tcp")
     }
 }
 
-/// The text of a file by its template.
+/// Renders a file from its template.
 fn rendered(template: &str, values: minijinja::Value) -> String {
     let mut environment = Environment::new();
     environment.set_trim_blocks(true);
@@ -89,13 +89,13 @@ fn rendered(template: &str, values: minijinja::Value) -> String {
     environment.render_str(template, values).expect("templates name values that are there")
 }
 
-/// The points of several, each once, as far as a line has room for.
+/// The points of several configurations, each once, as far as a line has room.
 fn points<'a>(advised: impl Iterator<Item = &'a Advised<'a>>) -> String {
     few(&distinct(advised.map(Advised::circumstances)), POINTS_MAX)
 }
 
-/// More are counted.
+/// Further points are only counted.
 const POINTS_MAX: usize = 3;
 
-/// In every file, so that a report made again knows its own.
+/// Marks every file, so that a later report recognises its own files.
 pub const MARK: &str = "Written by `myelin bench report`";

@@ -1,4 +1,4 @@
-//! Myelin needs no file of configuration: the lines that a program has to have.
+//! Lines of code for Myelin, which needs no configuration file.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use myelin_bench_kit::protocol::{Reliability, Wait};
 use super::{Advised, File, points, rendered};
 use crate::scenario::Tuning;
 
-/// How a topic behaves and how its subscriber waits.
+/// Quality of service of a topic, and the wait of its subscriber.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Qos {
-    /// Place in [`WAITS`].
+    /// Index in [`WAITS`].
     wait: usize,
     depth: Option<u32>,
     is_reliable: bool,
 }
 
-/// A manner of waiting, its name in a function's name, and what is written for it.
+/// A way of waiting, its name in a function's name, and the code for it.
 const WAITS: [(Wait, &str, &str); 4] = [
     (Wait::Poll, "polls", "Wait::Poll"),
     (Wait::Block, "sleeps", "Wait::Block"),
@@ -25,7 +25,7 @@ const WAITS: [(Wait, &str, &str); 4] = [
     (Wait::Predictive, "predicts", "Wait::Predictive"),
 ];
 
-/// The file; `None` if nothing of Myelin's is advised.
+/// The file; `None` if no system of Myelin is advised.
 pub(super) fn file(advised: &[Advised]) -> Option<File> {
     let ours = || advised.iter().filter(|one| one.system.starts_with("myelin."));
     let mut kinds: BTreeMap<Option<Qos>, Vec<&Advised>> = BTreeMap::new();
@@ -55,7 +55,7 @@ pub(super) fn file(advised: &[Advised]) -> Option<File> {
 }
 
 impl Qos {
-    /// `None` of what is called.
+    /// `None` for a callback.
     fn of(advised: &Advised) -> Option<Self> {
         let wait = WAITS.iter().position(|(wait, ..)| *wait == advised.wait())?;
         let params = advised.params;
@@ -64,7 +64,7 @@ impl Qos {
     }
 }
 
-/// A topic as the template has it.
+/// The values of the template for a topic.
 fn topic(qos: Option<Qos>, points: String) -> Value {
     let Some(Qos { wait, depth, is_reliable }) = qos else {
         return context! { points, is_called => true };
@@ -79,7 +79,7 @@ fn topic(qos: Option<Qos>, points: String) -> Value {
     context! {
         points,
         is_called => false,
-        // In a function's name.
+        // The name is part of a function's name.
         name => format!("{manner}_{kind}{number}"),
         topic => format!("node.topic::<[u8]>(topic){kept}{promise}"),
         wait,

@@ -1,4 +1,4 @@
-//! CycloneDDS's and Fast DDS's XML.
+//! XML files for CycloneDDS and Fast DDS.
 
 use std::ops::Range;
 
@@ -8,12 +8,12 @@ use super::system::wanted_bytes;
 use super::{Advised, File, MARK, points};
 use crate::lists::ascending;
 
-/// A kind of configuration that a driver leaves in a run's folder.
+/// A configuration file that a driver leaves in a run's folder.
 struct PeerFile {
-    /// As the driver calls it.
+    /// Its name.
     file: &'static str,
     usage: &'static str,
-    /// What a user has to know who takes it over.
+    /// What a user of the file needs to know.
     remark: &'static str,
     edit: fn(&mut Edits, &Advised),
 }
@@ -36,14 +36,14 @@ const KINDS: [PeerFile; 2] = [
     },
 ];
 
-/// One file for each system; and what could not be made, and why.
+/// One file for each system; also the reasons why others could not be made.
 pub(super) fn files(advised: &[Advised]) -> (Vec<File>, Vec<String>) {
     let (mut files, mut failures) = (Vec::new(), Vec::new());
     for system in ascending(advised.iter().map(|one| one.system)) {
         for kind in &KINDS {
             let ours = || advised.iter().filter(|one| one.system == system);
             let given = ours().filter(|one| one.configuration.contains_key(kind.file));
-            // What is made for a size does for smaller ones.
+            // A configuration for one size works for smaller sizes, too.
             let Some(largest) = given.max_by_key(|one| one.params.payload_bytes) else { continue };
             match kind.make(largest, &points(ours())) {
                 Ok(file) => files.push(file),
@@ -76,7 +76,7 @@ impl PeerFile {
 
 fn edit_cyclonedds(edits: &mut Edits, advised: &Advised) {
     edits.set_attribute("Domain", "Id", "any");
-    // They shorten a run; a program that ends has to wait until what it wrote has arrived.
+    // These shorten a run; a program must wait at its end until its messages have arrived.
     edits.remove("PreEmptiveAckDelay");
     edits.remove("WriterLingerDuration");
     if let Some(measured) = edits.attribute_number("SocketReceiveBufferSize", "max") {
@@ -86,7 +86,7 @@ fn edit_cyclonedds(edits: &mut Edits, advised: &Advised) {
 }
 
 fn edit_fastdds(edits: &mut Edits, advised: &Advised) {
-    // It says itself that a run is short.
+    // The comment next to it says that it suits a short run.
     edits.remove("initialAnnouncements");
     for element in SOCKET_BUFFERS {
         if let Some(measured) = edits.text_number(element) {
@@ -96,8 +96,8 @@ fn edit_fastdds(edits: &mut Edits, advised: &Advised) {
     }
 }
 
-/// A text of XML and what is to become of parts of it; the rest stays as it is, comments and indentation
-/// included.
+/// An XML text and edits of parts of it; the rest, including comments and indentation, does not
+/// change.
 struct Edits<'a> {
     text: &'a str,
     document: Document<'a>,
@@ -105,7 +105,7 @@ struct Edits<'a> {
 }
 
 impl<'a> Edits<'a> {
-    /// Of a text that has to be XML.
+    /// Parses `text`, which must be XML.
     fn of(text: &'a str) -> Result<Self, roxmltree::Error> {
         let document = Document::parse(text)?;
         Ok(Edits { text, document, edits: Vec::new() })
@@ -117,17 +117,17 @@ impl<'a> Edits<'a> {
         self.edits.push((start..start, format!("<!-- {comment} -->\n")));
     }
 
-    /// Gives an attribute of every element of this name another value.
+    /// Sets an attribute of every element with this name.
     fn set_attribute(&mut self, element: &str, name: &str, value: &str) {
         self.replace(element, value, |node| Some(node.attribute_node(name)?.range_value()));
     }
 
-    /// Gives every element of this name another text.
+    /// Sets the text of every element with this name.
     fn set_text(&mut self, element: &str, text: &str) {
         self.replace(element, text, |node| Some(node.first_child()?.range()));
     }
 
-    /// Removes the elements of this name, each with the comment right before it.
+    /// Removes the elements with this name, each with the comment right before it.
     fn remove(&mut self, element: &str) {
         let text = self.text;
         self.replace(element, "", |node| {
@@ -174,7 +174,7 @@ impl<'a> Edits<'a> {
     }
 }
 
-/// Where the comment right before an element begins.
+/// Start of the comment right before an element.
 fn before(node: Node) -> Option<usize> {
     let mut earlier = node.prev_siblings().skip(1);
     let first = earlier.find(|it| !it.is_text() || it.text().is_some_and(|text| !blank(text)))?;

@@ -1,4 +1,4 @@
-//! RouDi's pools: those that the measured runs had, of all sizes in one file, for a host has one
+//! RouDi's pools: those of the measured runs, with all sizes in one file, because a host has one
 //! RouDi.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use super::{Advised, File, points, rendered};
 use crate::lists::ascending;
 
-/// What a run's `roudi.toml` says.
+/// The parts of a run's `roudi.toml` that are used here.
 #[derive(Deserialize)]
 struct Recorded {
     segment: Vec<Segment>,
@@ -22,19 +22,19 @@ struct Segment {
 
 #[derive(Deserialize)]
 struct Pool {
-    /// Bytes of a chunk without iceoryx's own header, the middleware's header included.
+    /// Bytes of a chunk without iceoryx's header, but with the middleware's header.
     size: u32,
     count: u32,
 }
 
-/// Chunks of one size, and what they are for.
+/// Number of chunks of one size, and their purpose.
 #[derive(Default)]
 struct Pooled<'a> {
     count: u32,
     of: Vec<&'a Advised<'a>>,
 }
 
-/// The file; `None` if nothing that is advised has been given pools.
+/// The file; `None` if no advised system had pools.
 pub(super) fn file(advised: &[Advised]) -> Result<Option<File>, String> {
     let mut pools: BTreeMap<u32, Pooled> = BTreeMap::new();
     for one in advised {
@@ -70,9 +70,9 @@ pub(super) fn file(advised: &[Advised]) -> Result<Option<File>, String> {
     }))
 }
 
-/// Pools whose sizes differ by no more than what CycloneDDS adds are one, for programs use iceoryx
-/// by themselves or below CycloneDDS; and iceoryx takes so many, beyond which the smallest become
-/// part of the next.
+/// Merges pools whose sizes differ by at most CycloneDDS's header, as programs use iceoryx directly
+/// or below CycloneDDS. If there are still more pools than iceoryx allows, the smallest become part
+/// of the next.
 fn merged(pools: BTreeMap<u32, Pooled>) -> BTreeMap<u32, Pooled> {
     let mut kept: BTreeMap<u32, Pooled> = BTreeMap::new();
     for (size, mut pooled) in pools {
@@ -94,9 +94,9 @@ fn merged(pools: BTreeMap<u32, Pooled>) -> BTreeMap<u32, Pooled> {
 }
 
 const RECORDED: &str = "roudi.toml";
-/// iceoryx's own header, which RouDi adds to a pool's `size`.
+/// Bytes of iceoryx's header; RouDi adds it to a pool's `size`.
 const CHUNK_HEADER_BYTES: u64 = 40;
-/// CycloneDDS's header in a chunk, with its padding.
+/// Bytes of CycloneDDS's header in a chunk, with its padding.
 const AROUND_BYTES: u32 = 64;
-/// iceoryx's MAX_NUMBER_OF_MEMPOOLS.
+/// iceoryx's limit MAX_NUMBER_OF_MEMPOOLS.
 const POOLS_MAX: usize = 32;

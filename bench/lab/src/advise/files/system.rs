@@ -1,4 +1,4 @@
-//! What the bench does for `tuned` and `awake`, as systemd does it for a service; and the kernel's
+//! The bench's settings for `tuned` and `awake` as systemd units for a service, and the kernel's
 //! limits on socket buffers.
 
 use minijinja::context;
@@ -8,14 +8,14 @@ use super::{Advised, File, points, rendered};
 use crate::machine::Machine;
 use crate::scenario::Tuning;
 
-/// What a peer over UDP wants of a socket's buffer: room for two messages, so that one can come
+/// The socket buffer that a system over UDP needs: room for two messages, so that one can arrive
 /// while the other is taken.
 pub(super) fn wanted_bytes(payload_bytes: u64) -> u64 {
     let two = 2 * (payload_bytes + HEADERS_BYTES_MAX);
     two.clamp(BYTES_MIN, BYTES_MAX).next_multiple_of(1 << 20)
 }
 
-/// The limits that what goes over UDP needs; `None` if nothing does.
+/// The limits that advised systems over UDP need; `None` if there are none.
 pub(super) fn sysctl(advised: &[Advised], host: &Machine) -> Option<File> {
     let over_udp = || advised.iter().filter(|one| one.is_udp());
     let largest = over_udp().map(|one| one.params.payload_bytes).max()?;
@@ -39,12 +39,13 @@ pub(super) fn sysctl(advised: &[Advised], host: &Machine) -> Option<File> {
     })
 }
 
-/// For a publisher's and a subscriber's service; none for what was measured as installed.
+/// Drop-ins for the service of a publisher and of a subscriber; none for configurations without
+/// tuning.
 pub(super) fn drop_ins(advised: &[Advised], host: &Machine) -> Vec<File> {
     let pinned = || advised.iter().filter(|one| one.pinned.is_some());
     let Some(place) = pinned().find_map(|one| one.pinned) else { return Vec::new() };
     let spins = |one: &Advised| one.wait() == Wait::Poll;
-    // As the bench itself leaves SCHED_FIFO out.
+    // The bench itself does not set SCHED_FIFO then, either.
     let is_throttled = host.rt_runtime_us.is_some_and(|runtime_us| runtime_us >= 0);
     let file = |(role, cpu): (&str, usize)| {
         let name = format!("realtime-{role}.conf");
@@ -71,7 +72,7 @@ pub(super) fn drop_ins(advised: &[Advised], host: &Machine) -> Vec<File> {
     [("publisher", publisher), ("subscriber", subscriber)].map(file).into()
 }
 
-/// A service that holds the kernel's latency request for as long as it runs.
+/// A service that keeps the kernel's latency request open while it runs.
 pub(super) fn awake(advised: &[Advised]) -> Option<File> {
     let awake = || advised.iter().filter(|one| one.tuning == Tuning::Awake);
     awake().next()?;
@@ -84,9 +85,9 @@ pub(super) fn awake(advised: &[Advised]) -> Option<File> {
     })
 }
 
-/// Of RTPS and of the bench, with room.
+/// Headers of RTPS and of the bench, with some room.
 const HEADERS_BYTES_MAX: u64 = 512;
-/// What CycloneDDS and Fast DDS's driver ask for by themselves.
+/// The size that the drivers of CycloneDDS and Fast DDS request at least.
 const BYTES_MIN: u64 = 1 << 20;
-/// As much as the driver of CycloneDDS ever asks for.
+/// The size that the driver of CycloneDDS requests at most.
 const BYTES_MAX: u64 = 64 << 20;

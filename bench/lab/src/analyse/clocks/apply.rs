@@ -1,5 +1,5 @@
-//! Pong's stamps, brought to ping's clock before anything else looks at them, and what a report says of
-//! the clocks.
+//! Converts pong's stamps to ping's clock before anything else reads them, and words what a report
+//! says about the clocks.
 
 use myelin_bench_kit::protocol::Keeping;
 use myelin_bench_kit::samples::Record;
@@ -11,29 +11,29 @@ use crate::run::RunSamples;
 use crate::scenario::Kind;
 use crate::summary::ClockFigures;
 
-/// How the clocks of a run's two ends stand to each other. By default they are one, on one host or in
-/// namespaces of it.
+/// The relation of the clocks at the two ends of a run. By default both ends read one clock, on one
+/// host or in its namespaces.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Clocks {
-    /// Whether the ends had clocks of their own.
+    /// Whether each end had its own clock.
     pub are_two: bool,
-    /// Of two that could be compared: the largest bound of the error of a stamp.
+    /// Largest error bound of a stamp, if two clocks could be compared.
     pub error_ns: Option<f64>,
-    /// As `error_ns`.
+    /// Present when `error_ns` is.
     pub figures: Option<ClockFigures>,
-    /// Why figures that cross the two clocks cannot be believed.
+    /// Reasons why figures from both clocks are not valid.
     pub trouble: Vec<String>,
 }
 
-/// Whether both ends read the clock of one machine, before and after: hosts that are namespaces of
-/// it share its clock, and nothing need be estimated.
+/// Whether both ends read the clock of one machine, before and after. Hosts that are namespaces of
+/// one machine share its clock, so nothing needs estimating.
 fn are_one(keeping: &[[Keeping; 2]]) -> bool {
     let same = |[ping, pong]: &[Keeping; 2]| ping.clock.is_some() && ping.clock == pong.clock;
     !keeping.is_empty() && keeping.iter().all(same)
 }
 
-/// Of a run across hosts: brings pong's stamps to ping's clock, if theirs was another's. Where nothing
-/// is known of it they are left as they are, and must not be compared with ping's.
+/// Converts pong's stamps of a run across hosts to ping's clock, if pong had another one. Without
+/// an estimate they stay unchanged and must not be compared with ping's.
 pub(crate) fn apply(samples: &mut RunSamples, keeping: &[[Keeping; 2]]) -> Clocks {
     if are_one(keeping) {
         return Clocks::default();
@@ -67,7 +67,7 @@ fn translate(record: &mut Record, map: &ClockMap, largest_ns: &mut f64) {
         &mut record.wake_ns,
         &mut record.take_return_ns,
     ];
-    // 0 says that it was not taken.
+    // A stamp of 0 was not taken.
     for stamp in stamps.into_iter().filter(|stamp| **stamp != 0) {
         let (at_ns, error_ns) = map.to_ping(*stamp);
         *stamp = at_ns.max(1);
@@ -90,7 +90,7 @@ fn figures_of(map: &ClockMap, error_ns: f64) -> ClockFigures {
     }
 }
 
-/// Of the runs together: the error of the worst, offset and drift of the first.
+/// Figures of several runs: the largest error, offset and drift of the first run.
 pub(in crate::analyse) fn figures(runs: &[&JudgedRun]) -> Option<ClockFigures> {
     let all = || runs.iter().filter_map(|run| run.clocks.figures.as_ref());
     let largest = all().map(|figures| figures.error_us).reduce(f64::max)?;
@@ -105,10 +105,10 @@ pub(in crate::analyse) fn figures(runs: &[&JudgedRun]) -> Option<ClockFigures> {
     })
 }
 
-/// What a reader of a cell's figures must know.
+/// Remarks on the clocks for the reader of a cell's figures.
 pub(in crate::analyse) fn remarks(runs: &[&JudgedRun], kind: Kind) -> Vec<String> {
     let mut remarks = Vec::new();
-    // Of what goes one way it is why the run is not valid.
+    // Trouble makes a run of a one-way workload invalid, which says the same.
     for run in runs.iter().filter(|_| kind == Kind::Roundtrip) {
         let number = run.number();
         let one = |trouble: &String| {

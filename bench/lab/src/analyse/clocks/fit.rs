@@ -4,23 +4,24 @@ use myelin_bench_kit::protocol::Exchange;
 
 use super::{WANDER, lower_ns, upper_ns};
 
-/// See the module above. Times are ns after the first exchange was asked, and θ is ns beyond
-/// `base_ns`: small numbers, which a double holds exactly enough.
+/// One piece of the estimate; the parent module explains it. Times are ns after the first exchange
+/// was asked, θ is ns beyond `base_ns`. A double represents such small numbers exactly enough.
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
     pub(super) begin_ns: u64,
     pub(super) end_ns: u64,
     base_ns: i64,
-    /// β and how wrong it may be.
+    /// β, and the bound of its error.
     pub(super) slope: f64,
     pub(super) slope_error: f64,
     upper: Envelope,
-    /// Of the negative.
+    /// Lower bounds, negated.
     lower: Envelope,
 }
 
 impl Fit {
-    /// `None` if no such function fits, or there are no exchanges. They are in the order of asking.
+    /// Fits `exchanges`, which are in the order of asking. `None` if no such function fits or there
+    /// are none.
     pub(super) fn of(exchanges: &[Exchange]) -> Option<Self> {
         let first = exchanges.first()?;
         let begin_ns = first.asked_ns;
@@ -46,7 +47,7 @@ impl Fit {
         fit.is_consistent().then_some(fit)
     }
 
-    /// As [`ClockMap::offset_at`](super::ClockMap::offset_at).
+    /// See [`ClockMap::offset_at`](super::ClockMap::offset_at).
     pub(super) fn offset_at(&self, at_ns: u64) -> (i64, f64) {
         let at = (at_ns as i64 - self.begin_ns as i64) as f64;
         let (high, low) = (self.upper.at(at), -self.lower.at(at));
@@ -55,30 +56,31 @@ impl Fit {
         (self.base_ns + beyond_ns.round() as i64, error_ns)
     }
 
-    /// θ when pong's clock reads `pong_ns`, by β alone.
+    /// θ when pong's clock reads `pong_ns`, from β alone.
     pub(super) fn offset_about(&self, pong_ns: u64) -> i64 {
         let since_ns = pong_ns as i64 - self.base_ns - self.begin_ns as i64;
         let gained_ns = since_ns as f64 * (self.slope / (1.0 + self.slope));
         self.base_ns + gained_ns.round() as i64
     }
 
-    /// Between two bounds' times the one envelope is concave and the other convex, so that they are
-    /// nearest at one of them.
+    /// Whether the upper bound is nowhere below the lower one. Between the times of two bounds one
+    /// envelope is concave and the other convex, so they are nearest to each other at one of these
+    /// times.
     fn is_consistent(&self) -> bool {
         let times = self.upper.points.iter().chain(&self.lower.points);
         times.map(|point| point.at).all(|at| self.upper.at(at) + self.lower.at(at) >= -ROUNDING_NS)
     }
 }
 
-/// The least and the greatest slope that a line may have which lies below all upper bounds and above
-/// all lower ones; `None` if there is none. No less wide than twice [`WANDER`].
+/// The least and the greatest slope of a line that lies below all upper bounds and above all lower
+/// ones; `None` if there is no such line. They differ by at least twice [`WANDER`].
 fn slopes(exchanges: &[Exchange]) -> Option<(f64, f64)> {
     let best = best_of_windows(exchanges);
     let (mut least, mut most) = (-SLOPE_MAX, SLOPE_MAX);
     for upper in &best {
         for lower in &best {
-            // From the one bound to the other θ has risen by so much at least; or, back in time,
-            // by so much at most.
+            // From the one bound to the other θ has risen by at least this; or, back in time, by at
+            // most this.
             let rise = (lower_ns(lower) - upper_ns(upper)) as f64;
             if lower.returned_ns > upper.asked_ns {
                 least = least.max(rise / (lower.returned_ns - upper.asked_ns) as f64);
@@ -91,7 +93,7 @@ fn slopes(exchanges: &[Exchange]) -> Option<(f64, f64)> {
     (least <= most).then_some((least, most))
 }
 
-/// Of each part of the time, the exchange that was least on its way.
+/// The exchange with the least delay in each window of time.
 fn best_of_windows(exchanges: &[Exchange]) -> Vec<Exchange> {
     let (Some(first), Some(last)) = (exchanges.first(), exchanges.last()) else {
         return Vec::new();
@@ -102,18 +104,18 @@ fn best_of_windows(exchanges: &[Exchange]) -> Vec<Exchange> {
     windows.filter_map(|window| window.iter().copied().min_by_key(Exchange::delay_ns)).collect()
 }
 
-/// The greatest function of a slope within ±`steepness` that exceeds none of its points.
+/// The greatest function with slopes within ±`steepness` that exceeds none of its points.
 #[derive(Clone, Debug)]
 struct Envelope {
     steepness: f64,
-    /// By time.
+    /// In order of time.
     points: Vec<Point>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Point {
     at: f64,
-    /// By this point and those before, and by this and those behind.
+    /// The minimum over this point and the earlier ones, and over this point and the later ones.
     forward: f64,
     backward: f64,
 }
@@ -148,8 +150,8 @@ impl Envelope {
 
 /// Stamps are whole nanoseconds, of a clock that may count in steps of one or two.
 const ROUNDING_NS: f64 = 2.0;
-/// All pairs of them are looked at.
+/// A small number, because all pairs of windows are compared.
 const WINDOWS: u64 = 128;
-/// No two clocks differ more: the kernel slews each by 500 parts per million at most, and quartz errs
-/// by some tens.
+/// No two clocks differ by more: the kernel slews each by at most 500 parts per million, and quartz
+/// is off by some tens.
 const SLOPE_MAX: f64 = 1.2e-3;

@@ -6,10 +6,10 @@ use proptest::prelude::*;
 use super::*;
 use crate::run::RunSamples;
 
-/// What a clock reads, as a function of ping's.
+/// The reading of a clock, as a function of ping's.
 type Truth<'a> = &'a dyn Fn(u64) -> u64;
 
-/// One that was asked at `at_ns` and answered at once, so long on its way there and back.
+/// An exchange asked at `at_ns` and answered at once, with the given delays.
 fn exchange(at_ns: u64, away_ns: u64, back_ns: u64, truth: Truth<'_>) -> Exchange {
     let there_ns = at_ns + away_ns;
     let left_ns = there_ns + 300;
@@ -21,7 +21,7 @@ fn exchange(at_ns: u64, away_ns: u64, back_ns: u64, truth: Truth<'_>) -> Exchang
     }
 }
 
-/// As [`exchange`], every 100 ms, 30 to 90 µs each way.
+/// Calls [`exchange`] every 100 ms, with 30 to 90 µs each way.
 fn asked(seconds: u64, truth: Truth<'_>) -> Vec<Exchange> {
     let way_ns = |number: u64, salt: u64| 30_000 + (number * 7919 + salt) % 101 * 600;
     let one = |number| {
@@ -173,7 +173,7 @@ proptest! {
         let map = ClockMap::of(&exchanges).unwrap();
         prop_assert_eq!(map.changes(), vec![]);
         let (found_ppm, error_ppm) = map.drift_ppm();
-        // Of pong's against ping's, as injected.
+        // Drift of pong's clock against ping's, as injected.
         prop_assert!((found_ppm - drift_ppm).abs() <= error_ppm, "{} ± {}", found_ppm, error_ppm);
         for part in looked {
             let at_ns = BEGIN_NS.saturating_add_signed((part * (at_ns - BEGIN_NS) as f64) as i64);
@@ -186,7 +186,7 @@ proptest! {
         }
     }
 
-    /// However the pace wanders within what is allowed.
+    /// The test holds for every wander of the pace within the limit.
     #[test]
     fn a_wandering_oscillator_is_within_the_stated_error(
         drift_ppm in -100.0f64..100.0,
@@ -194,7 +194,7 @@ proptest! {
         period_s in 1.0f64..60.0,
         ways in prop::collection::vec((20_000u64..80_000, 20_000u64..80_000), 100..300),
     ) {
-        // The derivative of amplitude × sin (t × w) is amplitude × w at most.
+        // The derivative of amplitude × sin (t × w) is at most amplitude × w.
         let w = std::f64::consts::TAU / (period_s * 1e9);
         let amplitude_ns = 0.99 * WANDER / w;
         let truth = |at_ns: u64| {

@@ -1,4 +1,4 @@
-//! Messages made by hand, and what is to be had of them.
+//! Messages made by hand, and the quantities derived from them.
 
 use myelin_bench_kit::samples::Taken;
 use proptest::prelude::*;
@@ -21,7 +21,7 @@ fn ping(stamps: [u64; 5]) -> Record {
     }
 }
 
-/// Of a stream, 100 ns after it was due.
+/// A message of a stream, sent 100 ns after it was due.
 fn sent(id: u64, entry_ns: u64) -> Record {
     Record { id, ..ping([entry_ns - 100, entry_ns, entry_ns + 10, 0, 0]) }
 }
@@ -96,7 +96,7 @@ fn latencies_are_of_lean_messages_and_parts_of_the_others() {
     let pong = [
         sent(0, 1050, 1500, 0),
         lean(sent(1, 2050, 2060, 0)),
-        // One that was lost made the two ends disagree on which are lean.
+        // A lost message made the two ends disagree about which messages are lean.
         sent(2, 3050, 3055, 0),
     ];
     let found = of(Kind::Roundtrip, false, &ping, &pong);
@@ -218,7 +218,7 @@ fn who_is_awake_before_publish_returns_cuts_it_short() {
     assert_eq!(measured[Stage::Wake as usize], Some(false));
 }
 
-/// Seen from clocks that agree within an error alone.
+/// As two clocks show it that agree only within an error.
 #[test]
 fn what_came_before_it_was_sent_is_shown_so() {
     let pong = Record { wake_ns: 980, take_return_ns: 990, ..Record::default() };

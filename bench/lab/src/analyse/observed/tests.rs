@@ -1,4 +1,4 @@
-//! A series made by hand, and what is to come of it.
+//! A series made by hand, and the expected figures.
 
 use super::*;
 use crate::observe::series::{ObservedProcess, ProportionalMemory, Switches, ThreadMoment};
@@ -23,7 +23,8 @@ fn series(moments: Vec<Moment>) -> Series {
     }
 }
 
-/// Three looks at two processes; what is dear was read of ping at the second, of pong at the third.
+/// Three moments of two processes. The expensive values of ping were read at the second, those of
+/// pong at the third.
 fn example() -> Series {
     let looks = [(10, 50), (20, 60), (30, 70)];
     let mut moments: Vec<Moment> = (1..)
@@ -61,11 +62,11 @@ fn columns_are_rates_between_looks_and_between_readings() {
     assert_eq!(rounded(&found.cpu_percent), [60, 80, 100]);
     assert_eq!(rounded(&found.runqueue_wait_percent), [10, 10, 10]);
     assert_eq!(rounded(&found.switches_per_s), [140, 140, 140]);
-    // Nothing is known of ping's memory at first.
+    // Ping's memory is unknown at first.
     assert_eq!(found.pss_bytes, [None, Some(12 << 20), Some(9 << 20)]);
-    // Ping's 6 in 0.2 s, pong's 30 in 0.3 s.
+    // Ping has 6 in 0.2 s, pong 30 in 0.3 s.
     assert_eq!(rounded_or_none(&found.migrations_per_s), [Some(130), Some(130), Some(100)]);
-    // 40 ms of 2 CPUs in 0.2 s; after that it was not read.
+    // 40 ms of 2 CPUs in 0.2 s; not read after that.
     assert_eq!(rounded_or_none(&found.steal_percent), [Some(10), Some(10), None]);
 }
 
@@ -81,7 +82,7 @@ fn figures_are_sums_over_runs_and_peaks_of_runs() {
     assert_eq!(found.runqueue_wait_percent.map(f64::round), Some(10.0));
     assert_eq!(found.migrations_per_s.map(f64::round), Some(120.0));
     assert_eq!(found.pss_peak_bytes, Some(98 << 20));
-    // Only the run that was counted counts.
+    // Only the run with counters counts.
     assert_eq!(found.cycles_per_message, Some(5.0));
     assert_eq!(found.instructions_per_message, None);
     assert_eq!(found.observation_cpu_percent.map(|cost| (cost * 10.0).round()), Some(2.0));

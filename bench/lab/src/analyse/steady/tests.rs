@@ -5,7 +5,7 @@ use rand::{RngExt, SeedableRng};
 
 use super::*;
 
-/// What a latency is multiplied by, from the part of the run done.
+/// Factor on a latency, as a function of the finished fraction of the run.
 type Shape = fn(f64) -> f64;
 
 /// A run of skewed latencies around 20 µs. `memory` is the correlation of neighbours.
@@ -38,8 +38,8 @@ fn steady(_: f64) -> f64 {
 
 #[test]
 fn independent_noise_is_accused_in_one_case_of_a_hundred_at_most() {
-    // Ten latencies a part and a deviation of e: a change of 10 % between the thirds is then
-    // common, so it is the tests that must hold.
+    // With ten latencies a part and a deviation of e, a change of 10 % between the thirds is
+    // common. So the rank tests alone must hold.
     let judge = |seed| drift(&run(seed, 300, 1.0, 0.0, steady), 1);
     let false_alarms = accused(2000, judge);
     assert!((1..=20).contains(&false_alarms), "{false_alarms} of 2000");
@@ -56,7 +56,7 @@ fn each_test_alone_keeps_its_half_of_the_false_alarms() {
 
 #[test]
 fn noise_that_remembers_less_than_a_part_is_accused_as_rarely() {
-    // The memory is 10 latencies, a part 100.
+    // The memory is 10 latencies, a part is 100.
     let judge = |seed| drift(&run(seed, 3000, 1.0, 0.9, steady), 1);
     let false_alarms = accused(300, judge);
     assert!(false_alarms <= 6, "{false_alarms} of 300, 2 expected");
@@ -86,7 +86,7 @@ fn a_drift_a_decay_and_a_step_are_found() {
 
 #[test]
 fn a_step_in_the_middle_needs_pettitt_and_a_drift_does_not() {
-    // Two levels, each ordered against the trend: half of all pairs speak against it.
+    // Two levels, each with a falling trend: half of all pairs contradict the rise.
     let at = |part: usize| part as f64;
     let step: Vec<f64> =
         (0..PARTS).map(|part| if part < 15 { -at(part) } else { 90.0 - at(part) }).collect();
@@ -99,7 +99,7 @@ fn a_step_in_the_middle_needs_pettitt_and_a_drift_does_not() {
 fn what_is_too_small_to_matter_is_settled() {
     let small = |at: f64| 1.0 + 0.05 * at;
     assert_eq!(accused(50, |seed| drift(&run(seed, 3000, 0.3, 0.0, small), 1)), 0);
-    // 10 ns to 20 ns on a clock of 15 ns steps is one step.
+    // On a clock with steps of 15 ns, 10 ns to 20 ns is one step.
     let ticks: Vec<i64> = (0..3000).map(|at| if at < 1500 { 10 } else { 20 }).collect();
     assert_eq!(drift(&ticks, 15), None);
     assert_eq!(drift(&ticks, 1), Some(Drift { from_ns: 10.0, to_ns: 20.0 }));
@@ -113,7 +113,7 @@ fn a_pulse_that_passes_is_no_drift() {
 
 #[test]
 fn ties_take_from_the_variance_as_kendall_has_it() {
-    // Ten values, two groups of five ties in order: S = 25, Var = (2250 - 2 * 300) / 18.
+    // Ten values in two ordered groups of five ties: S = 25, Var = (2250 - 2 * 300) / 18.
     let series = [1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0];
     let expected = 24.0 / (1650.0f64 / 18.0).sqrt();
     assert!((mann_kendall_z(&series) - expected).abs() < 1e-12);

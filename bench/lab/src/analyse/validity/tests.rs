@@ -1,4 +1,4 @@
-//! Runs that are right, spoiled in one way each.
+//! Valid runs, each spoiled in one way.
 
 use myelin_bench_kit::fan::SILENT;
 
@@ -80,7 +80,7 @@ fn judge(run: &Judgeable) -> String {
     run.with(faults).join("; ")
 }
 
-/// Each of `cases` has what is found, nothing where the run stays good, and what is done to a good one.
+/// Each case has the expected finding, empty if the run stays valid, and the change to a valid run.
 fn spoiled(good: fn() -> Judgeable, cases: &[(&str, Spoil)]) {
     assert_eq!(judge(&good()), "");
     for (expected, spoil) in cases {
@@ -118,7 +118,7 @@ fn each_fault_is_found_and_named() {
     );
 }
 
-/// A thousand messages to two subscribers, of which one missed a hundred.
+/// A thousand messages to two subscribers; one of them missed a hundred.
 fn good_publish() -> Judgeable {
     let mut run = good();
     (run.scenario.workload.kind, run.plan.subscribers) = (Workload::Publish, 2);
@@ -147,7 +147,7 @@ fn loss_is_a_result_of_a_publish_run_and_what_cannot_be_is_a_fault() {
     );
 }
 
-/// 2,200 messages of 72 bytes; a datagram of 24 with its headers has 52.
+/// 2,200 messages of 72 bytes. A datagram of 24 bytes has 52 with its headers.
 #[test]
 fn heartbeats_and_word_of_a_message_may_go_over_the_network_and_the_message_may_not() {
     let over = |run: &mut Judgeable, packets, bytes| {
@@ -166,7 +166,7 @@ fn heartbeats_and_word_of_a_message_may_go_over_the_network_and_the_message_may_
     );
 }
 
-/// Ten messages at 10 Hz, of which the last was lost.
+/// Ten messages at 10 Hz; the last one was lost.
 fn good_stream() -> Judgeable {
     let mut run = good();
     run.scenario.workload.kind = Workload::Stream;
@@ -261,7 +261,7 @@ fn a_system_in_one_process_needs_no_segment_and_no_network() {
                 run.system.transport = Transport::SharedMemory;
                 run.observation().shared_bytes = 4096;
             }),
-            // That of one process is none between two.
+            // A segment that one process has mapped does not connect two.
             ("no segment", &|run| {
                 run.system.transport = Transport::SharedMemory;
                 run.system.topology = Topology::TwoProcesses;

@@ -1,10 +1,11 @@
-// Draws the difference page from the JSON inside it, and keeps what is shown in the URL's hash:
+// Draws the comparison page from the JSON inside it, and keeps the state of the view in the URL's
+// hash:
 // #show=all&cell=3&as=percent
 "use strict";
 (() => {
-  /** More cells than this are shown at first only if they differ. */
+  /** With more cells than this, only those that differ are shown at first. */
   const CELLS_MANY = 30;
-  /** Ratios beyond this are drawn at the edge. */
+  /** Larger ratios are drawn at the edge. */
   const EXTENT_MAX = 12;
   const LOOKS = {
     worse: { fill: "var(--bad)", symbol: "triangle", r: 5, differs: true },
@@ -20,7 +21,7 @@
 
   const state = { show: "all", cell: null, as: "us" };
 
-  /** The cell whose distribution has most to show: the first that differs, else the first. */
+  /** The cell whose distribution is shown first: the first that differs, else the first. */
   const atFirst = () => (shiftable.find(isDifferent) || shiftable[0])?.place ?? null;
 
   function readHash() {
@@ -42,7 +43,7 @@
 
   const factor = (ratio) => (ratio < 1 ? `÷${+(1 / ratio).toPrecision(3)}` : `×${+ratio.toPrecision(3)}`);
 
-  /** A domain around 1 that holds all signs, and nine of ten lines; the rest reach its edge. */
+  /** A domain around 1 that holds all signs, and nine of ten lines; other lines end at its edge. */
   function extentOf(points) {
     const far = (values) => values.map((value) => Math.max(value, 1 / value)).sort((a, b) => a - b);
     const lines = far(points.flatMap((point) => point.interval || []));
@@ -59,7 +60,7 @@
 
   function dots(holder, group, points, extent) {
     const width = Math.min(holder.clientWidth || 900, 1100);
-    // Names stand above their line where there is no room beside it.
+    // Names stand above their line if there is no room beside it.
     const narrow = width < 620;
     const longest = Math.max(...points.map((point) => point.name.length));
     const left = narrow ? 10 : Math.min(12 + longest * 6.3, width * 0.5);

@@ -46,7 +46,7 @@ fn start(executable: &Path) -> ProcessSpec {
     }
 }
 
-/// A driver that writes a file into its run's folder, is ready, and lasts until it is told to stop.
+/// A driver that writes a file into its run's folder, reports ready, and runs until it is stopped.
 fn script(folder: &Path) -> PathBuf {
     let path = folder.join("driver");
     let text = "#!/bin/sh\nread -r prepare\n\

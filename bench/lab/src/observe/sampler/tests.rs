@@ -1,5 +1,5 @@
-//! Processes that do what they are told, seen from outside. They are this very executable, started
-//! again with one test that is no test.
+//! Observes processes that follow the test's orders. They run this same executable, started with a
+//! test that only obeys orders.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
@@ -8,7 +8,7 @@ use super::*;
 use crate::observe::SAMPLES_NAME;
 use crate::observe::series::ProcessMoment;
 
-/// A process to be observed. Killed when dropped.
+/// A process to observe. Killed when dropped.
 struct Puppet {
     child: Child,
     answers: BufReader<std::process::ChildStdout>,
@@ -29,7 +29,7 @@ impl Puppet {
         this
     }
 
-    /// Returns when it has been done.
+    /// Sends an order; returns when it has been carried out.
     fn tell(&mut self, order: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{order}").unwrap();
         self.await_answer();
@@ -129,7 +129,7 @@ fn touch(name: Option<&str>, mib: usize) {
             use rustix::mm::{MapFlags, ProtFlags, mmap};
             file.set_len(bytes as u64).unwrap();
             let access = ProtFlags::READ | ProtFlags::WRITE;
-            // SAFETY: a fresh mapping of `bytes` bytes that nobody else knows, never unmapped.
+            // SAFETY: a fresh mapping of `bytes` bytes that nobody else uses; never unmapped.
             unsafe {
                 let map = mmap(std::ptr::null_mut(), bytes, access, MapFlags::SHARED, file, 0);
                 std::slice::from_raw_parts_mut(map.unwrap().cast::<u8>(), bytes)
@@ -151,8 +151,8 @@ fn pss(series: &Series) -> u64 {
     of(series, 0).last().unwrap().1.memory.unwrap().pss_bytes
 }
 
-/// What `observer` sees that is told when to look; on a thread of its own, which comes last from then
-/// on.
+/// The observations of an `observer` whose ticks `looks` triggers. It runs in its own thread, which
+/// has idle priority from then on.
 fn look_by_hand(observed: Vec<(String, u32)>, looks: impl FnOnce(&mut Observer) + Send) -> Series {
     let observe = || {
         let mut observer = Observer::begin(&observed, "lo:".into());
@@ -182,7 +182,7 @@ fn a_thread_that_burns_is_seen_when_it_burns() {
     let [before, burning, after, last] = used.collect::<Vec<_>>()[..] else { panic!() };
     assert_eq!(before, 0);
     assert!((290_000_000..400_000_000).contains(&burning), "{burning}");
-    // What comes after is going to sleep.
+    // After that it only goes to sleep.
     assert!(after + last < 20_000_000, "{after} ns and {last} ns while it did not burn");
     assert!(series.moments.is_sorted_by_key(|moment| moment.at_ns));
     assert!(series.cpus > 0 && series.ticks_per_s > 0);
@@ -222,7 +222,7 @@ fn threads_come_and_go() {
     };
     assert!(used("late").unwrap() >= 29_000_000, "{names:?}");
     assert!(used("later").unwrap() >= 29_000_000, "{names:?}");
-    // Those of the beginning, and those of the end.
+    // Threads at the beginning and threads at the end.
     assert!(names.iter().filter(|name| *name == "idle-1").count() >= 2, "{names:?}");
     assert_eq!(series.threads_left_out, 0);
 }
@@ -268,7 +268,7 @@ fn observing_a_hundred_threads_keeps_to_its_budget() {
     let series = look_by_hand(observed, |observer| {
         (1..=TICKS).for_each(|tick| observer.look(tick));
         let cost_percent = 100.0 * observer.spent_ns() as f64 / (TICKS * TICK_NS) as f64;
-        // One look may turn out costlier than foreseen; the next ones make up for it.
+        // One reading may cost more than expected; the next ones make up for it.
         assert!(cost_percent > 0.0 && cost_percent < 1.5 * COST_PERCENT_MAX, "{cost_percent} %");
         eprintln!("{} moments, {cost_percent:.3} % of a core", observer.series.moments.len());
     });
@@ -278,6 +278,6 @@ fn observing_a_hundred_threads_keeps_to_its_budget() {
     assert!(last.processes.iter().all(|seen| seen.memory.is_some() && seen.switches.is_some()));
 }
 
-/// A tick at which threads are looked for, with ample budget until then.
+/// A tick at which new threads are searched for, with ample budget until then.
 const RESCAN: u64 = 10 * TICKS_PER_RESCAN;
 const TICKS: u64 = 20;

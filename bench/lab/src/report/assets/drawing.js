@@ -1,8 +1,9 @@
-// When and how plots are drawn: those in sight at once, others when they come near or when there is
+// When and how plots are drawn: visible ones at once, others when they come near or when there is
 // time, all of them before printing.
 "use strict";
 
-/** What is to be drawn: `add` a part of the page and how it is drawn; `renew` draws all again. */
+/** The queue of drawings: `add` registers a part of the page and its function; `renew` draws all
+    again. */
 function makeQueue() {
   const jobs = [];
   const near = new Set();
@@ -18,13 +19,13 @@ function makeQueue() {
     }
     for (const job of jobs) if (job.due && near.has(job.part)) draw(job);
   }, { rootMargin: "400px" });
-  // What is folded has no width to be drawn to.
+  // A folded part has no width to draw into.
   const isOpen = (part) => !part.closest("details:not([open])");
   let waiting = false;
   function later() {
     if (waiting) return;
     waiting = true;
-    // In slices, so that the page answers in between.
+    // In slices, so that the page stays responsive.
     setTimeout(() => {
       waiting = false;
       for (const until = performance.now() + 12; performance.now() < until;) {
@@ -67,7 +68,7 @@ function element(tag, properties, ...children) {
 
 const remark = (text) => element("p", { className: "remark", textContent: text });
 
-/** A plot with a sentence for those who hear it. `made` are options for Plot, or null. */
+/** A plot with a sentence for screen readers. `made` are options for Plot, or null. */
 function fillPlot(holder, sentence, made) {
   holder.replaceChildren();
   if (made === null) {
@@ -76,7 +77,7 @@ function fillPlot(holder, sentence, made) {
   }
   const facets = made.fx?.domain || [];
   const room = holder.clientWidth || 1100;
-  // Side by side they would be too narrow to read.
+  // Side by side the facets would be too narrow to read.
   const rows = facets.length > 1 && room < 300 * facets.length ? facets.map((facet) => [facet]) : [facets];
   for (const row of rows) {
     const svg = Plot.plot({
@@ -89,13 +90,14 @@ function fillPlot(holder, sentence, made) {
   }
 }
 
-/** One image to a screen reader: what is inside it has labels for tests and style alone. */
+/** Presents the plot to screen readers as one image: the labels inside are only for tests and
+    styles. */
 function describe(svg, sentence) {
   svg.setAttribute("role", "img");
   svg.setAttribute("aria-label", sentence);
 }
 
-/** Lowest and highest of what a plot shows, as a sentence; `points` have a name and a value. */
+/** The lowest and the highest value of a plot as a sentence; `points` have a name and a value. */
 function extremes(points, text) {
   const known = points.filter(({ value }) => value != null && Number.isFinite(value));
   if (known.length === 0) return "no figures";
@@ -103,7 +105,8 @@ function extremes(points, text) {
   return low === high ? `${low.name}, ${text(low.value)}` : `lowest ${low.name}, ${text(low.value)}; highest ${high.name}, ${text(high.value)}`;
 }
 
-/** Moves names beside their signs to where they hide nothing; those without a place are left out. */
+/** Moves names to positions beside their signs where they hide nothing; hides names without such
+    a position. */
 function placeNames(svg) {
   const names = [...svg.querySelectorAll("text[aria-label^='name ']")];
   if (names.length === 0) return;

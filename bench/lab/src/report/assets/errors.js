@@ -1,4 +1,4 @@
-// Counts whatever goes wrong in the page, where a test can see it: data-errors of the root.
+// Counts all errors in the page in data-errors of the root, where a test can see them.
 "use strict";
 (() => {
   const root = document.documentElement;

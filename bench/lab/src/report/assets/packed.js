@@ -4,7 +4,7 @@
 const PACKED_DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 const PACKED_UNKNOWN = -1000000, PACKED_ZERO = -999999, PACKED_STEPS = 1000;
 
-/** Integers; each was written as its difference to the one before. */
+/** Unpacks integers; each was written as its difference to the previous one. */
 function integers(text) {
   const values = [];
   let before = 0, rest = 0, scale = 1;
@@ -22,9 +22,9 @@ function integers(text) {
   return values;
 }
 
-/** Figures whose logarithms were written; null where nothing was known. */
+/** Unpacks figures that were written as logarithms; null for unknown values. */
 const logarithms = (text) => integers(text).map((value) =>
   value === PACKED_UNKNOWN ? null : value === PACKED_ZERO ? 0 : Math.exp(value / PACKED_STEPS));
 
-/** Multiples of a step; null where nothing was known. */
+/** Unpacks multiples of a step; null for unknown values. */
 const multiples = (text, step) => integers(text).map((value) => (value === PACKED_UNKNOWN ? null : value * step));

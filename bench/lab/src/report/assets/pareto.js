@@ -1,7 +1,8 @@
-// CPU against latency, of one payload: a mark for each system, and the front of those under test.
+// CPU against latency, for one payload: a mark for each system, and the Pareto front of the tested
+// ones.
 "use strict";
 
-/** What is drawn of a cell; `cpu` is "all" or "receiver", and only streams and images have both. */
+/** The point of a cell; `cpu` is "all" or "receiver", and only streams and images have both. */
 function paretoPoint(group, cell, cpu) {
   const x = group.is_flow ? (cpu === "receiver" ? cell.receiver_cpu : cell.cpu) : cell.cpu_us;
   const y = group.is_flow ? cell.p50 : cell.p99;
@@ -9,7 +10,7 @@ function paretoPoint(group, cell, cpu) {
   return { x, y, top: group.is_flow ? cell.p99 : null, cell, tuning: cell.tuning };
 }
 
-/** Those that none of the others beats in both, from cheap to fast. */
+/** The points that no other beats in both figures, from cheap to fast. */
 function paretoFront(points) {
   const sorted = [...points].sort((a, b) => a.x - b.x || a.y - b.y);
   let lowest = Infinity;
@@ -20,7 +21,8 @@ function paretoFront(points) {
   });
 }
 
-/** Options for Plot, or null if nothing is shown. `page` is what the page has for all plots. */
+/** Options for Plot, or null if nothing is shown. `page` is the interface of the page to its
+    plots. */
 function paretoPlot(group, payload, page) {
   const cells = group.cells.filter((cell) => cell.payload === payload && page.isShown(cell));
   const points = cells.map((cell) => paretoPoint(group, cell, page.cpu())).filter((point) => point !== null);
@@ -58,7 +60,7 @@ function paretoPlot(group, payload, page) {
   }));
   const x = logDomain(points.map((point) => point.x));
   const y = latencyAxis(points.flatMap((point) => [point.y, point.top ?? point.y]), page.scale(), `↑ ${group.is_flow ? "p50 to p99" : "p99"} of ${group.metric}`);
-  // Room for the names of the outermost, of the floor at the left, of others at the right.
+  // Room for the outermost names: left for floors, right for others.
   const room = x[1] / x[0];
   x[0] /= points.some((point) => isFloor.has(point.cell.system)) ? room ** 0.14 : 1;
   x[1] *= room ** 0.22;

@@ -3,19 +3,19 @@
 
 const NINES = [[0, "0"], [-Math.log10(0.5), "50"], [1, "90"], [2, "99"], [3, "99.9"], [4, "99.99"], [5, "99.999"], [6, "99.9999"]];
 
-/** What all payloads of a group have in common: their axes. */
+/** The axes that all payloads of a group share. */
 function percentileDomains(group, page) {
   const curves = group.cells.filter((cell) => page.isShown(cell) && cell.curve.length > 1 && page.shownSizes(group).includes(cell.payload));
   const points = curves.flatMap((cell) => cell.curve);
   return {
     x: [0, Math.max(1, ...points.map((point) => point[0])) * 1.02],
-    // From the 10th percentile: the luckiest few would take half the height.
+    // From the 10th percentile on: the fastest few would take half the height.
     us: points.filter((point) => point[0] > 0.045).flatMap((point) => [point[1], point[3]]),
     even: curves.flatMap((cell) => { const values = evenOf(cell); return [values[0], values.at(-1)]; }).filter((value) => value != null),
   };
 }
 
-/** Reads the columns of a cell's curve into points. */
+/** Turns the columns of a cell's curve into points. */
 function unpackCurve(cell) {
   const [nines, ...columns] = cell.curve;
   const values = columns.map(logarithms);
@@ -24,7 +24,7 @@ function unpackCurve(cell) {
 
 const evenOf = (cell) => (cell.evenly ??= logarithms(cell.even));
 
-/** How a system's lines look over facets of tunings; `invalid` ones are dotted. */
+/** The look of a system's lines over facets of tunings; invalid cells are dotted. */
 const lineLook = (page, system, isValid) => ({ ...page.lineOf(system), ...(isValid ? {} : { strokeOpacity: 0.45, strokeDasharray: "1 4" }) });
 
 function percentilePlot(group, size, domains, page) {
@@ -34,7 +34,7 @@ function percentilePlot(group, size, domains, page) {
   const marks = [];
   const everything = [];
   const shown = page.shownSystems();
-  // Many bands, one upon the other, are a fog.
+  // Many overlapping bands need to be fainter.
   const fillOpacity = shown.filter((system) => !system.floor).length > 8 ? 0.06 : 0.14;
   for (const system of shown) {
     const own = cells.filter((cell) => cell.system === system.name);
@@ -89,7 +89,7 @@ function ecdfPlot(group, size, domains, page) {
       marks.push(Plot.line(drawn, { x: "x", y: "y", fx: "tuning", z: "tuning", clip: true, ...lineLook(page, system, isValid), ariaLabel: (d) => `${kind} ${system.name}, ${d.tuning}` }));
       everything.push(...drawn);
     }
-    // Signs lie apart, so that lines of one hue can be told.
+    // Signs lie apart, so that lines of one hue can be distinguished.
     const place = 20 + ((7 * page.shownSystems().indexOf(system)) % 50);
     const signs = own.flatMap((cell) => points(cell).filter((point) => Math.abs(point.y - place) < 0.26).slice(0, 1));
     if (!system.floor) marks.push(Plot.dot(signs, { x: "x", y: "y", fx: "tuning", r: 3.2, symbol: system.symbol, fill: system.colour, ariaLabel: () => `sign ${system.name}` }));

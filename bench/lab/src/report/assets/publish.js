@@ -1,12 +1,13 @@
-// The publish call against the number of subscribers, of one payload.
+// The publish call against the number of subscribers, for one payload.
 "use strict";
 
-/** Options for Plot, or null if nothing is shown. `page` is what the page has for all plots. */
+/** Options for Plot, or null if nothing is shown. `page` is the interface of the page to its
+    plots. */
 function publishPlot(fan, payload, page) {
   const ns = (us) => 1000 * us;
   const cells = fan.cells.filter((cell) => cell.payload === payload && page.isShown(cell) && cell.p50 != null);
   if (cells.length === 0) return null;
-  // No subscriber at all stands apart at the left of a logarithmic axis.
+  // 0 subscribers stand apart at the left of the logarithmic axis.
   const axis = numberAxis(fan.subscribers, 1.5, "subscribers →", String);
   const points = cells.map((cell) => ({
     x: axis.at(cell.subscribers), y: ns(cell.p50), p99: cell.p99 == null ? null : ns(cell.p99),

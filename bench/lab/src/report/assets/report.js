@@ -1,4 +1,5 @@
-// Draws the plots of a report from the JSON inside it: builds their places, and follows the controls.
+// Draws the plots of a report from the JSON inside it: makes their elements and reacts to the
+// controls.
 "use strict";
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
@@ -14,14 +15,14 @@
   });
   const tip = (points, options) => Plot.tip(points, Plot.pointer({ maxRadius: 36, fontSize: 12, ...options }));
 
-  /** What every plot needs of the page. */
+  /** The interface of the page to its plots. */
   const page = {
     ...view, lineOf, tip,
     systems: new Map(data.systems.map((system) => [system.name, system])),
     ...Object.fromEntries(Object.keys(CHOICES).map((key) => [key, () => state[key]])),
   };
 
-  // ------------------------------------------------------------------ places of the plots
+  // ------------------------------------------------------------------ elements of the plots
 
   function holder(section, group, extra = {}) {
     const plot = element("div", { className: "plot" });
@@ -32,7 +33,7 @@
 
   const heading = (title, number) => (number > 1 ? [element("h3", { textContent: title })] : []);
 
-  /** Something that is hidden while `isWanted` says no. */
+  /** Elements that are hidden while `isWanted` returns false. */
   const hideable = [];
   const job = (plot, isWanted, run) => {
     const figure = plot.parentElement;
@@ -40,7 +41,7 @@
     queue.add(plot, () => { if (!figure.hidden) run(); });
   };
 
-  /** A plot for each payload; `what` says what it shows. */
+  /** A plot for each payload; `what` is its description. */
   function sized(id, group, what, options) {
     const section = byId(id);
     if (!section) return;
@@ -152,7 +153,7 @@
     return field;
   }
 
-  // ------------------------------------------------------------------ what is shown
+  // ------------------------------------------------------------------ the state of the view
 
   function showControls() {
     for (const box of all("input[name=system]")) box.checked = !state.hide.has(box.value);
@@ -200,7 +201,7 @@
       const field = event.target.closest("fieldset");
       state.sizes = new Set(all("input:checked", field).map((box) => Number(box.value)));
     } else if (name === "point") {
-      // What other scenarios show stays as it is.
+      // Plots of other scenarios do not change.
       const others = data.groups.filter((group) => group.is_swept && group.id !== value && view.isPointShown(group)).map((group) => group.id);
       state.points = new Set(checked ? [...others, value] : others);
     } else return;
@@ -221,7 +222,7 @@
   function press(event) {
     const button = event.target.closest("button"), link = event.target.closest("a[href^='#']");
     if (link) {
-      // The hash has what is shown; a link within the page leaves it alone.
+      // The hash holds the state of the view; a link within the page must not change it.
       event.preventDefault();
       goTo(byId(link.getAttribute("href").slice(1)));
     } else if (button?.dataset.step) {
@@ -244,7 +245,7 @@
     }
   }
 
-  /** The section of plots that the reader has reached. */
+  /** The section of plots at the top of the window. */
   function sectionInSight() {
     const sections = all("#plots > section").filter((section) => !section.closest("details:not([open])") && section.getBoundingClientRect().top < innerHeight / 2);
     return sections.at(-1)?.id;
@@ -253,12 +254,12 @@
   build();
   const at = view.read();
   show();
-  // A link may name a section of plots to begin at.
+  // A link may name a section of plots to start at.
   if (at && all("#plots > section").some((section) => section.id === at)) {
     unfold(byId(at));
     byId(at).scrollIntoView();
   }
-  // Events of details do not rise.
+  // Toggle events of details elements do not bubble.
   document.addEventListener("toggle", queue.later, true);
   document.addEventListener("change", readControls);
   document.addEventListener("click", press);
@@ -272,14 +273,14 @@
   addEventListener("hashchange", () => { view.read(); show(); });
   let resizing = 0, width = innerWidth;
   addEventListener("resize", () => {
-    // Scrolling on a telephone changes the height alone.
+    // Scrolling on a phone changes only the height.
     if (innerWidth === width) return;
     width = innerWidth;
     clearTimeout(resizing);
     resizing = setTimeout(show, 150);
   });
   addEventListener("beforeprint", () => {
-    // Files would fill a hundred sheets.
+    // Configuration files would fill a hundred sheets.
     for (const details of all("details:not(.file)")) details.open = true;
     queue.all();
   });

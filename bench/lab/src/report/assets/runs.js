@@ -1,4 +1,4 @@
-// Run by run: the median of each over the median of its cell's.
+// Run by run: the ratio of each run's median to its cell's median.
 "use strict";
 
 const middle = (values) => {
@@ -40,5 +40,5 @@ function runPlot(group, page) {
   };
 }
 
-/** Ticks of a scale of ratios, by how far it extends. */
+/** Ticks for a scale of ratios, by its extent. */
 const RATIOS = [[1, 1.05, 1.1], [1, 1.1, 1.2], [1, 1.25, 1.5], [1, 1.5, 2, 3], [1, 2, 5], [1, 3, 10, 30], [1, 10, 100]];

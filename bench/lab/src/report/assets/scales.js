@@ -4,10 +4,10 @@
 const us = (value) =>
   value == null ? "–" : value < 9.995 ? value.toFixed(2) : value < 99.95 ? value.toFixed(1) : value.toFixed(0);
 
-/** Percentile of a number of nines, with as many digits as it deserves. */
+/** The percentile for a number of nines, with as many digits as it needs. */
 const percentile = (nines) => (100 * (1 - 10 ** -nines)).toFixed(Math.max(0, Math.ceil(nines) - 1));
 
-/** 1, 2, 5, 10, 20 … within a domain; finer steps where these would be few. */
+/** 1, 2, 5, 10, 20 … within a domain; finer steps if these are too few. */
 function logTicks([low, high]) {
   const within = (digits) => {
     const ticks = [];
@@ -20,7 +20,7 @@ function logTicks([low, high]) {
   return steps.find((ticks) => ticks.length > 4) || d3.ticks(low, high, 5);
 }
 
-/** A logarithmic domain with a little air, wide enough for at least two ticks. */
+/** A logarithmic domain with a small margin, wide enough for at least two ticks. */
 function logDomain(values) {
   const good = values.filter((value) => value > 0);
   if (good.length === 0) return [1, 10];
@@ -29,13 +29,13 @@ function logDomain(values) {
   return [low / air, high * air];
 }
 
-/** Grid and axis at given places of a logarithmic scale: Plot itself would drop some labels. */
+/** Grid and axis at given ticks of a logarithmic scale; Plot itself would drop some labels. */
 const logMarks = (ticks, label, text) => [
   Plot.gridY(ticks),
   Plot.axisY(ticks, { label, text, tickSize: 4 }),
 ];
 
-/** A vertical axis of latencies in µs, logarithmic or linear from zero: its scale, grid and ticks. */
+/** A vertical axis of latencies in µs, logarithmic or linear from zero: scale, grid and ticks. */
 function latencyAxis(values, scale, label, unit = "us") {
   const text = (value) => quantity(value, unit);
   if (scale === "log") {
@@ -46,13 +46,13 @@ function latencyAxis(values, scale, label, unit = "us") {
   return { options: { type: "linear", domain, label: null }, marks: logMarks(d3.ticks(...domain, 5), label, text) };
 }
 
-/** Ticks whose labels have room beside each other: of many decades only whole ones. */
+/** Ticks whose labels do not overlap: only powers of ten if there are many decades. */
 function roomy(ticks, isLog) {
   const decades = ticks.filter((tick) => Number.isInteger(+Math.log10(tick).toFixed(9)));
   return isLog && ticks.length > 7 && decades.length > 1 ? decades : ticks;
 }
 
-/** A quantity with its unit, as a tick or a tip has it. */
+/** A quantity with its unit, for ticks and tips. */
 function quantity(value, unit) {
   const short = (scaled) => String(+scaled.toPrecision(3));
   const steps = {
@@ -69,7 +69,7 @@ function quantity(value, unit) {
   return `${short(value / scale)} ${name}`;
 }
 
-/** Ticks of a linear scale, as many as have room for their labels on so many pixels. */
+/** Ticks of a linear scale, as many as have room for their labels on this many pixels. */
 function roomyLinear(domain, pixels, text) {
   const half = (tick) => 3.5 * text(tick).length + 4;
   const at = (tick) => ((tick - domain[0]) / (domain[1] - domain[0])) * pixels;
@@ -77,7 +77,8 @@ function roomyLinear(domain, pixels, text) {
   return [9, 7, 5, 4, 3, 2].map((number) => d3.ticks(...domain, number)).find(fits) || [domain[0]];
 }
 
-/** An axis of numbers by doublings, with 0 apart at its left; `label` is given a number and its place. */
+/** An axis of numbers by doublings, with 0 apart at its left; `label` gets a number and its
+    index. */
 function numberAxis(numbers, gap, title, label) {
   const positive = numbers.filter((number) => number > 0);
   const zero = (positive.length ? Math.log2(positive[0]) : 0) - gap;
@@ -92,7 +93,7 @@ function numberAxis(numbers, gap, title, label) {
   };
 }
 
-/** The cells of a system on such an axis, with intervals and single runs; × are invalid. */
+/** The cells of a system on such an axis, with intervals and single runs; × marks invalid ones. */
 function cellMarks(system, sound, unsound, runs) {
   const common = { x: "x", fx: "tuning" };
   const ranged = sound.filter((point) => point.interval);

@@ -1,13 +1,15 @@
-// Latency against size, of one group.
+// Latency against size, for one group.
 "use strict";
 
-/** The median of a mixture is an accident: a line has a gap there, a floor its part across cores. */
+/** The median of a mixture depends on its shares: a line has a gap there, a floor uses the
+    messages across cores. */
 function apart(cell, key, isFloor) {
   const across = cell.placements.find((part) => !part.same_cpu);
   return isFloor(cell.system) ? (across?.[key] ?? NaN) : NaN;
 }
 
-/** Options for Plot, or null if nothing is shown. `page` is what the page has for all plots. */
+/** Options for Plot, or null if nothing is shown. `page` is the interface of the page to its
+    plots. */
 function sizePlot(group, page) {
   const key = page.statistic();
   const isFloor = (name) => page.systems.get(name).floor;

@@ -1,7 +1,7 @@
-// The slowest messages of the chosen cell: what their time went to, and what happened around them.
+// The slowest messages of the chosen cell: where their time went, and what happened around them.
 "use strict";
 
-/** Headings and units of what was observed, by the names of `Around` in the analysis. */
+/** Headings and units of observations, by the names of `Around` in the analysis. */
 const AROUND = {
   cpu_percent: ["CPU", "percent"], runqueue_wait_percent: ["run-queue wait", "percent"],
   switches_per_s: ["switches", "per_s"], faults_per_s: ["faults", "per_s"],
@@ -52,7 +52,7 @@ const isBefore = (cell, stage) => cell.stages?.parts.some((part) => part.stage =
 
 const cellOf = (text, className = "") => element("td", { textContent: text, className });
 
-/** A small bar of the parts. */
+/** A small bar of a message's parts. */
 function partsOf(parts, total) {
   const words = parts.map(([stage, value]) => `${STAGES[stage].name} ${us(value)} µs`).join(", ");
   const bar = element("span", { className: "parts-bar", title: words });
@@ -74,7 +74,7 @@ function mostOf(parts, total) {
   return `${STAGES[stage].name}, ${Math.round((100 * value) / total)} %`;
 }
 
-/** Whether the floor had as slow ones: then the machine is suspect, not the system. */
+/** A remark if the floor had equally slow messages: then the machine is suspect, not the system. */
 function floorRemark({ cell }, slowest, data, page) {
   const index = data.timelines[cell.index].floor;
   const theirs = index == null ? null : data.timelines[index]?.slowest;

@@ -1,7 +1,9 @@
-// Where the time of messages goes: stacked bars of all, and of those above p99, for each system.
+// Where the time of messages goes: stacked bars for all messages and for those above p99, for each
+// system.
 "use strict";
 
-/** By the names of `Stage` in the analysis. Parts of the way back have the colour of the way there. */
+/** By the names of `Stage` in the analysis. A part of the way back has the colour of the same
+    part of the way there. */
 const STAGES = {
   lateness: { name: "lateness", colour: 0 }, loan: { name: "loan", colour: 1 }, fill: { name: "fill", colour: 2 },
   publish: { name: "publish", colour: 3 }, wake: { name: "wake", colour: 4 }, take: { name: "take", colour: 5 },
@@ -14,7 +16,8 @@ const stageOpacity = (stage) => (STAGES[stage].pale ? 0.55 : 1);
 
 const ALL_MESSAGES = "all messages", SLOW_MESSAGES = "messages above p99";
 
-/** The parts of a cell's bar: what passes before the latency leftwards of zero, the rest rightwards. */
+/** The parts of a cell's bar: those before the latency to the left of zero, the others to the
+    right. */
 function stageBar(cell, which, isShare) {
   const column = which === ALL_MESSAGES ? "mean_us" : "slow_us";
   const parts = cell.stages.parts.filter((part) => part[column] != null);
@@ -33,7 +36,7 @@ function stageBar(cell, which, isShare) {
   return { total, end: within.length ? total * scale : null, bars: bars.map((bar) => ({ ...bar, cell, which, total, share: total > 0 ? bar.us / total : 0 })) };
 }
 
-/** Options for Plot of the bars of `cells`, in their order; `room` is what they have in pixels. */
+/** Options for Plot of the bars of `cells`, in their order; `room` is their width in pixels. */
 function stagePlot(cells, which, page, room) {
   const isShare = page.bars() === "share";
   const made = cells.map((cell) => ({ cell, ...stageBar(cell, which, isShare) }));
@@ -41,7 +44,7 @@ function stagePlot(cells, which, page, room) {
   const longest = Math.max(...made.map((one) => one.end ?? 0)) || 1, first = Math.min(0, ...bars.map((bar) => bar.x1));
   const names = cells.map((cell) => cell.system);
   const marginLeft = 14 + 6.3 * Math.max(...names.map((name) => name.length)), marginRight = 82;
-  // What is before zero takes a third at most.
+  // The part before zero takes at most a third.
   const domain = [Math.max(first, -longest / 2), longest];
   const pixels = (bar) => ((bar.x2 - bar.x1) / (domain[1] - domain[0])) * (room - marginLeft - marginRight);
   const y = (d) => d.cell.system;
@@ -63,7 +66,7 @@ function stagePlot(cells, which, page, room) {
   };
 }
 
-/** What the bars of some cells do not show, and why. */
+/** What the bars of some cells leave out, and why. */
 function stageRemarks(cells) {
   const has = (cell, stage) => cell.stages.parts.some((part) => part.stage === stage);
   const names = (wanted) => [...new Set(cells.filter(wanted).map((cell) => cell.system))];

@@ -1,8 +1,8 @@
 // Small multiples against one parameter: a row of panels for each tuning, a line for each system.
 "use strict";
 
-/** What is drawn of each kind of sweep. Of the keys of a panel the first is drawn with signs, the others
-    are lighter lines; the unit says how ticks are written. */
+/** The panels of each kind of sweep. The first key of a panel is drawn with signs, the others as
+    lighter lines; the unit determines the text of ticks. */
 const SWEEP_PANELS = (() => {
   const cpu = { title: "CPU of all processes (100 %: a core)", unit: "percent", keys: ["cpu"] };
   const memory = { title: "memory (PSS)", unit: "MB", keys: ["memory"] };
@@ -20,14 +20,14 @@ const SWEEP_PANELS = (() => {
   };
 })();
 
-/** Where the values of the parameter lie; on a logarithmic axis nothing at all stands apart. */
+/** Positions of the parameter's values; on a logarithmic axis 0 stands apart. */
 function sweepPlaces(sweep) {
   if (!sweep.log) return (value) => value;
   const first = Math.log10(sweep.values.find((value) => value > 0));
   return (value) => (value > 0 ? Math.log10(value) : first - 0.6);
 }
 
-/** Values whose labels have room, from the first and the last inwards. */
+/** Values with room for their labels, from the first and the last inwards. */
 function roomyTicks(sweep, at, width) {
   const places = sweep.values.map(at);
   const scale = width / (places.at(-1) - places[0]);
@@ -40,7 +40,7 @@ function roomyTicks(sweep, at, width) {
   return kept.sort((a, b) => a - b);
 }
 
-/** Scale of a panel: all its tunings share it. Logarithmic above a decade, else from zero. */
+/** Scale of a panel, shared by all its tunings. Logarithmic above a decade, else from zero. */
 function sweepScale(sweep, panel, page) {
   const shown = [...sweep.cells.filter((cell) => page.isShown(cell)), ...sweep.published];
   const values = shown.flatMap((cell) => panel.keys.map((key) => cell[key])).filter((value) => value != null);
@@ -63,7 +63,7 @@ function sweepMarks(sweep, panel, tuning, at, page) {
   for (const system of page.shownSystems()) {
     const own = sweep.cells.filter((cell) => cell.system === system.name && cell.tuning === tuning);
     if (own.length === 0) continue;
-    // A place for every value: what is missing there interrupts the line.
+    // A point for every value: a missing one interrupts the line.
     const line = (key) => sweep.values.map((value) => {
       const cell = own.find((cell) => cell.x === value && cell.valid);
       return { x: at(value), y: cell?.[key] ?? NaN };
@@ -100,8 +100,8 @@ function sweepTip(sweep, panel, tuning, point) {
   ].join("\n");
 }
 
-/** Fills `rows` with the panels of every tuning that is shown. `page` is what the page has for all
-    plots. */
+/** Fills `rows` with the panels of every shown tuning. `page` is the interface of the page to
+    its plots. */
 function drawSweep(rows, sweep, page) {
   rows.replaceChildren();
   const at = sweepPlaces(sweep);

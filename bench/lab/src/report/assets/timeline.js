@@ -1,4 +1,4 @@
-// One cell over time: windows, what was observed, and a heat map with the floor's beneath.
+// One cell over time: windows, observations, and a heat map with the floor's below it.
 "use strict";
 
 /** The columns of a timeline, read once. */
@@ -32,7 +32,7 @@ function timelineOf(data, index) {
   return timeline;
 }
 
-/** Heat maps are on the same axis of time, unless one of the runs would shrink to a stroke on it. */
+/** Both heat maps use the same time axis, unless one of the runs would be too narrow on it. */
 const SHORTEST_SHARE = 0.2;
 
 const cellName = ({ group, cell }) => `${cell.system}, ${group.payload_labels[group.payloads.indexOf(cell.payload)]}, ${cell.tuning}`;
@@ -48,7 +48,7 @@ function drawTimeline(holder, data, page) {
   const timeline = timelineOf(data, cell.index), system = page.systems.get(cell.system);
   const metric = group.metric || "publish call";
   const room = Math.min(holder.clientWidth || 1100, 1280);
-  // What came long before the first message is not of interest.
+  // Omit what happened long before the first message.
   const begin = Math.max(timeline.observed_from_s ?? 0, -timeline.duration_s / 2, -5);
   const domain = [Math.min(0, begin), timeline.duration_s];
   const cut = timeline.cut_s ? ` · the link was down from ${quantity(timeline.cut_s[0], "s")} to ${quantity(timeline.cut_s[1], "s")} (shaded)` : "";
@@ -73,7 +73,7 @@ function drawTimeline(holder, data, page) {
     plot.append(svg);
   };
   const colour = system.colour;
-  // What is not known interrupts the line.
+  // Unknown values interrupt the line.
   const steps = (rows, key) => rows.flatMap((row) => [{ x: row.x1, y: row[key] ?? NaN }, { x: row.x2, y: row[key] ?? NaN }]);
   const line = (rows, key, look) => Plot.line(steps(rows, key), { x: "x", y: "y", clip: true, stroke: colour, strokeWidth: 1.7, ariaLabel: () => `timeline ${key}`, ...look });
   const tell = (rows, key, text) => page.tip(rows.filter((row) => row[key] != null).map((row) => ({ ...row, x: (row.x1 + row.x2) / 2, y: row[key] })), { x: "x", y: "y", title: (d) => `${quantity(Math.max(d.x1, domain[0]), "s")} to ${quantity(d.x2, "s")}\n${text(d)}` });

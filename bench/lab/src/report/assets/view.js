@@ -1,10 +1,10 @@
-// What the page shows, kept in the URL's hash, so that a link reproduces it:
+// The state of the view, kept in the URL's hash, so that a link reproduces it:
 // #hide=os.pipe,os.tcp&without=awake&sizes=0,65536&points=group-8&statistic=p99&cpu=receiver
 // &axis=ecdf&scale=linear&bars=share&cell=12&at=stages for the plots,
 // &group=group-0&tuning=tuned&payload=64 for the table.
 "use strict";
 
-/** One of a few words each; the first is what is shown at first. */
+/** Choices between a few words; the first one is the default. */
 const CHOICES = { statistic: ["p50", "p99"], cpu: ["all", "receiver"], axis: ["nines", "ecdf"], scale: ["log", "linear"], bars: ["time", "share"] };
 const FILTERS = ["group", "tuning", "payload"];
 
@@ -34,7 +34,7 @@ function makeView(data) {
     return given.get("at");
   }
 
-  /** The hash of what is shown; `at` names the section to begin at. */
+  /** The hash of the current view; `at` names the section to start at. */
   function hash(at) {
     const parts = [];
     const put = (key, value) => parts.push(`${key}=${encodeURIComponent(value).replaceAll("%2C", ",")}`);
@@ -67,7 +67,8 @@ function makeView(data) {
       return group.payloads.filter((size) => (state.sizes ? state.sizes.has(size) : ends.includes(size)));
     },
 
-    /** Of a swept parameter, the first and the last value at first: all of them would fill pages. */
+    /** At first only the first and the last value of a swept parameter are shown: all of them
+        would fill pages. */
     isPointShown(group) {
       if (!group.is_swept) return true;
       const kin = siblings(group);
@@ -78,7 +79,7 @@ function makeView(data) {
     /** The chosen cell with its group. */
     chosen: () => withTimeline.find(({ cell }) => cell.index === state.cell),
 
-    /** Goes to a cell before or after the chosen one. */
+    /** Selects a cell before or after the chosen one. */
     step(number) {
       const place = withTimeline.findIndex(({ cell }) => cell.index === state.cell);
       const next = withTimeline[Math.max(0, Math.min(withTimeline.length - 1, place + number))];
@@ -87,7 +88,7 @@ function makeView(data) {
   };
 }
 
-/** Copies a text, also from a page that was opened as a file; false if the browser refuses. */
+/** Copies a text, even on a page opened as a file; false if the browser refuses. */
 async function copyText(text) {
   try {
     await navigator.clipboard.writeText(text);

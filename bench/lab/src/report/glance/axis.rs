@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::picture::Quantity;
 
-/// A value on an axis, where it lies, in per cent, and what stands there.
+/// A value on an axis, its position in per cent, and its label.
 #[derive(Clone, Serialize)]
 pub(in crate::report) struct Tick {
     pub value: f64,
@@ -12,7 +12,7 @@ pub(in crate::report) struct Tick {
     pub label: String,
 }
 
-/// From its lowest value to its highest.
+/// The range from the lowest to the highest value.
 #[derive(Deserialize, Serialize)]
 pub(in crate::report) struct Axis {
     pub low: f64,
@@ -20,7 +20,7 @@ pub(in crate::report) struct Axis {
 }
 
 impl Axis {
-    /// As long as these values need; what lies on no such axis is left out.
+    /// An axis that spans these values; values that are not positive are left out.
     pub(super) fn new(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = values
             .filter(|value| *value > 0.0 && value.is_finite())
@@ -28,31 +28,31 @@ impl Axis {
         if low <= high { Self { low, high } } else { Self { low: 1.0, high: 10.0 } }
     }
 
-    /// With some room at both ends.
+    /// Adds some room at both ends.
     pub(super) fn with_room(self) -> Self {
         let room = (self.high / self.low).powf(ROOM).max(1.1);
         Self { low: self.low / room, high: self.high * room }
     }
 
-    /// Where a value lies, from 0 to 1.
+    /// The position of a value, from 0 to 1.
     pub(super) fn share(&self, value: f64) -> f64 {
         let length = (self.high / self.low).ln().max(1e-9);
         ((value.max(f64::MIN_POSITIVE) / self.low).ln() / length).clamp(0.0, 1.0)
     }
 
-    /// The same in per cent.
+    /// The position of a value, in per cent.
     pub(in crate::report) fn at(&self, value: f64) -> f64 {
         tidy(100.0 * self.share(value))
     }
 
-    /// Where a way from one value to another begins, and how long it is, in per cent.
+    /// The start and the length of a line between the given values, in per cent.
     pub(in crate::report) fn span(&self, ends: &[f64]) -> Vec<f64> {
         let [one, other] = [ends[0], ends[1]].map(|end| self.at(end));
         vec![one.min(other), tidy((other - one).abs())]
     }
 
-    /// Powers of ten; of little more than a decade, 1, 2 and 5 of each; of less, whatever it takes for
-    /// one at least to lie inside.
+    /// Powers of ten; for little more than a decade 1, 2 and 5 of each; for less, finer steps until
+    /// at least one tick lies inside.
     pub(super) fn ticks(&self, quantity: Quantity) -> Vec<Tick> {
         let decades = (self.low.log10().floor() as i32)..=(self.high.log10().ceil() as i32);
         let steps: &[f64] = match self.high / self.low {
@@ -68,15 +68,15 @@ impl Axis {
     }
 }
 
-/// Hundredths are finer than a pixel.
+/// Rounds to hundredths of a per cent, which are finer than a pixel.
 pub(super) fn tidy(value: f64) -> f64 {
     (value * 100.0).round() / 100.0
 }
 
-/// None is more than 1.2 times the one before.
+/// No step is more than 1.2 times the one before.
 const FINE: [f64; 17] =
     [1.0, 1.2, 1.4, 1.6, 1.8, 2.0, 2.2, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0];
-/// Of the axis, at either end.
+/// Fraction of the axis, at either end.
 const ROOM: f64 = 0.04;
 
 #[cfg(test)]

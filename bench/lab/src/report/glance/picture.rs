@@ -1,5 +1,5 @@
-//! The one picture of a scenario: systems ranked, or, where a parameter takes many values, latency
-//! against it. Places are per cent of an axis, so that it fits any width.
+//! The picture of a scenario: a ranking of systems or, if a parameter takes many values, latency
+//! against it. Positions are per cent of an axis, so the picture fits any width.
 
 use std::cmp::Ordering;
 
@@ -18,25 +18,25 @@ use crate::summary::Params;
 #[derive(Serialize)]
 pub(in crate::report) struct Picture<'a> {
     pub scenario: &'a str,
-    /// `Round trips`.
+    /// The workload, for example `Round trips`.
     pub what: &'static str,
-    /// Topology and rate, where they are the same for all.
+    /// Topology and rate, as far as all cells share them.
     pub circumstances: String,
     pub quantity: Quantity,
-    /// In the order in which they are shown.
+    /// In the order in which they are drawn.
     pub tunings: Vec<Tuning>,
     #[serde(flatten)]
     pub drawing: Drawing<'a>,
 }
 
-/// What is drawn, on a logarithmic axis.
+/// The quantity drawn on the logarithmic axis.
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 pub(in crate::report) struct Quantity {
-    /// The ends of a line.
+    /// Names of the ends of a line.
     pub low: &'static str,
     pub high: &'static str,
     pub unit: &'static str,
-    /// Whether the largest comes first.
+    /// Whether the largest value comes first.
     pub is_rate: bool,
 }
 
@@ -47,87 +47,89 @@ pub(in crate::report) enum Drawing<'a> {
     Curves(Vec<Curves<'a>>),
 }
 
-/// Systems ranked by what they do at the first point.
+/// Systems ranked by their results at the first point.
 #[derive(Serialize)]
 pub(in crate::report) struct Ranking<'a> {
     /// Labels of the points: a payload, a rate, a module.
     pub panels: Vec<String>,
-    /// Points for which there is no panel.
+    /// Number of points without a panel.
     pub further: usize,
     pub sections: Vec<WaitClass<'a>>,
-    /// Of whose messages some ran on one core: what is drawn is of those across cores.
+    /// Systems whose messages partly stayed on one core; the picture shows only messages across
+    /// cores.
     pub across_cores: Vec<String>,
-    /// All panels share it, so that they can be compared.
+    /// Shared by all panels, so that they can be compared.
     axis: Axis,
     ticks: Vec<Tick>,
 }
 
-/// Systems that wait alike.
+/// Systems with the same way of waiting.
 #[derive(Serialize)]
 pub(in crate::report) struct WaitClass<'a> {
     pub title: String,
-    /// The same in a sentence: `systems that sleep`.
+    /// The title as part of a sentence: `systems that sleep`.
     pub who: &'static str,
     pub wait: Wait,
-    /// Of each panel: what the primitive that waits alike takes, at the tuning that ranks, and the
-    /// same in words.
+    /// For each panel, the result of the primitive that waits in this way, at the ranking tuning,
+    /// and the same as text.
     pub floors: Vec<Option<(f64, String)>>,
-    /// Its name; the same in all panels.
+    /// Name of the floor; the same in all panels.
     pub floor: Option<String>,
     pub rows: Vec<RankedSystem<'a>>,
 }
 
-/// A system.
+/// A system of the ranking.
 #[derive(Serialize)]
 pub(in crate::report) struct RankedSystem<'a> {
     #[serde(serialize_with = "by_name")]
     pub system: Traits<'a>,
-    /// The one that ranks.
+    /// The tuning that ranks.
     tuning: Tuning,
-    /// Of each panel, in the order of the tunings.
+    /// For each panel, a mark per tuning.
     pub marks: Vec<Vec<Mark<'a>>>,
 }
 
-/// What a cell has come to.
+/// The result of one cell.
 #[derive(Serialize)]
 pub(in crate::report) struct Mark<'a> {
     #[serde(skip)]
     pub entry: &'a Entry<'a>,
     pub tuning: Tuning,
     pub low: f64,
-    /// From the low end to the high one; twice the low one where that was withheld.
+    /// From the low end to the high one; both are the low one if the high one was withheld.
     pub ends: [f64; 2],
-    /// Both in six places at most; a dash for what was withheld.
+    /// Both ends in at most six characters; a dash for a withheld value.
     pub figures: [String; 2],
-    /// CPU of all processes for each message, µs; a dash where there is no such thing.
+    /// CPU of all processes per message, in µs; a dash if that has no meaning.
     pub cpu: String,
-    /// Memory of all processes, MB; empty where it is not known.
+    /// Memory of all processes, in MB; empty if unknown.
     pub memory: String,
     /// `tuned: p50 54.0 µs [53.1, 55.2], p99 81.9 µs [80.1, 90.3]`.
     title: String,
-    /// That messages were lost, or the rate was not reached.
+    /// Remarks that messages were lost or that the rate was not reached.
     doubts: Vec<String>,
-    /// Of either end; none of a mixed cell, whose interval is not that of the dot.
+    /// Interval of each end; none for a mixed cell, whose interval does not belong to the drawn
+    /// value.
     intervals: Vec<[f64; 2]>,
 }
 
-/// Lines of systems against one parameter, at one tuning.
+/// Curves of systems against one parameter, at one tuning.
 #[derive(Serialize)]
 pub(in crate::report) struct Curves<'a> {
-    /// What sets the panel apart, and the tuning.
+    /// The values that set the panel apart, and the tuning.
     pub title: String,
     pub parameter: &'static str,
     /// Ascending.
     pub values: Vec<Tick>,
-    /// The lowest in the mean first; of rates the highest.
+    /// The lowest on average first; for rates the highest.
     pub curves: Vec<Curve<'a>>,
     axis: Axis,
     ticks: Vec<Tick>,
-    /// As many values as there is room for.
+    /// The values that have room for a label.
     across: Vec<Tick>,
 }
 
-/// One system; a mark for each value at which it was measured, ascending.
+/// One system, with a mark for each measured value, ascending.
 #[derive(Serialize)]
 pub(in crate::report) struct Curve<'a> {
     pub system: &'a str,
@@ -216,7 +218,7 @@ impl Quantity {
             low,
             ends: [low, high.unwrap_or(low)],
             figures: [self.brief(low), brief_high.unwrap_or_else(|| format::WITHHELD.to_owned())],
-            // Of a start-up the only message has none.
+            // The only message of a start-up has no such figure.
             cpu: match cell.workload {
                 Workload::Startup => format::WITHHELD.to_owned(),
                 _ => format::brief_us(cell.cpu_us_per_message),
@@ -241,7 +243,7 @@ impl Quantity {
         format!("{}: {}", entry.cell.tuning, ends.join(", "))
     }
 
-    /// In six places at most: as [`format::brief_us`], of rates `12 k` or `1.2 M`.
+    /// A value in at most six characters: like [`format::brief_us`], for rates `12 k` or `1.2 M`.
     pub(super) fn brief(self, value: f64) -> String {
         match value {
             v if !self.is_rate => format::brief_us(v),
@@ -251,12 +253,12 @@ impl Quantity {
         }
     }
 
-    /// With all figures that are known.
+    /// A value with all known digits.
     pub(super) fn exact(self, value: f64) -> String {
         if self.is_rate { format::amount(value) } else { format::us(value) }
     }
 
-    /// On an axis: `0.1 µs`, `100 µs`, `10 ms`, `2 s`; `100 k` of rates.
+    /// A value on an axis: `0.1 µs`, `100 µs`, `10 ms`, `2 s`; `100 k` for rates.
     pub(super) fn round(self, value: f64) -> String {
         let (value, unit) = match value {
             v if self.is_rate && v >= 1e6 => (v / 1e6, " M"),
@@ -270,14 +272,14 @@ impl Quantity {
         format!("{}{unit}", tidy(value))
     }
 
-    /// The better of two first.
+    /// Orders the better of two values first.
     pub(super) fn order(self, a: f64, b: f64) -> Ordering {
         if self.is_rate { b.total_cmp(&a) } else { a.total_cmp(&b) }
     }
 }
 
 impl Mark<'_> {
-    /// Whether messages were lost that were not to be.
+    /// Whether messages were lost although the workload should lose none.
     pub(super) fn is_lossy(&self) -> bool {
         is_lossy(self.entry)
     }
@@ -305,7 +307,7 @@ fn what(workload: Workload) -> &'static str {
     }
 }
 
-/// What all groups of a scenario have in common, in words.
+/// What all groups of a scenario share, in words.
 fn common(view: &View, scenario: &str) -> String {
     let groups = view.all().filter(|group| group.scenario == scenario);
     let all: Vec<&str> = groups.map(|group| group.circumstances.as_str()).collect();
@@ -314,26 +316,26 @@ fn common(view: &View, scenario: &str) -> String {
     first.filter(is_common).collect::<Vec<_>>().join(" · ")
 }
 
-/// Parameter points in plan order, without what only describes a system.
+/// Parameter points in plan order, without the fields that only describe a system.
 fn points(entries: &[&Entry]) -> Vec<Params> {
     distinct(entries.iter().map(|entry| entry.cell.params.point()))
 }
 
-/// What sets a point apart from the others.
+/// The values that set a point apart from the others.
 fn label(params: &Params, all: &[Params]) -> String {
     let differs = |of: fn(&Params) -> String| distinct(all.iter().map(of)).len() > 1;
     let is_rated = differs(|params| format::rate(params.rate_hz));
     format::point(params, [!is_rated || differs(format::size), is_rated], all).join(", ")
 }
 
-/// The cells of a scenario that are ranked, with the tuning by which they are.
+/// The ranked cells of a scenario, with the tuning that ranks.
 struct Ranked<'v, 'a> {
     view: &'a View<'a>,
     quantity: Quantity,
     entries: &'v [&'a Entry<'a>],
     points: &'v [Params],
     tuning: Tuning,
-    /// Whether there is anything but floors, which then are drawn and not ranked.
+    /// Whether there are other systems than floors. If not, the floors are ranked themselves.
     has_peers: bool,
 }
 
@@ -395,7 +397,7 @@ impl<'a> Ranked<'_, 'a> {
         RankedSystem { system, tuning: self.tuning, marks: self.points.iter().map(at).collect() }
     }
 
-    /// What the primitive that waits alike takes at a point.
+    /// The result at a point of the primitive that waits in this way.
     fn floor(&self, wanted: &Params, wait: Wait) -> Option<&'a Entry<'a>> {
         let scenario = self.entries.first()?.cell.scenario.as_str();
         let is_here = |group: &&Group| {
@@ -416,18 +418,18 @@ impl WaitClass<'_> {
 }
 
 impl<'a> RankedSystem<'a> {
-    /// What it is ranked by: the first panel in which it has anything.
+    /// The value for ranking: from the first panel in which the system has one.
     fn rank(&self) -> Option<f64> {
         (0..self.marks.len()).find_map(|panel| self.mark(panel)).map(|mark| mark.low)
     }
 
-    /// What it has in a panel at the tuning that ranks.
+    /// The mark in a panel, at the ranking tuning.
     pub(in crate::report) fn mark(&self, panel: usize) -> Option<&Mark<'a>> {
         self.marks.get(panel)?.iter().find(|mark| mark.tuning == self.tuning)
     }
 }
 
-/// So many values at most: of more than that every second, third and so on; the last always.
+/// At most `most` values: every second, third and so on if there are more; always the last one.
 pub(super) fn thinned(values: &[Tick], most: usize) -> impl Iterator<Item = &Tick> {
     let step = values.len().div_ceil(most.max(1)).max(1);
     let last = values.len().saturating_sub(1);
@@ -435,8 +437,8 @@ pub(super) fn thinned(values: &[Tick], most: usize) -> impl Iterator<Item = &Tic
     values.iter().enumerate().filter(move |(at, _)| is_shown(*at)).map(|(_, it)| it)
 }
 
-/// Lines against the parameter with the most values; `None` if no parameter has three, or no panel a line: a
-/// session may have ended early.
+/// Curves against the parameter with the most values. `None` if no parameter has three, or if no
+/// panel has a curve, as when a session ended early.
 fn curves<'a>(
     quantity: Quantity,
     entries: &[&'a Entry<'a>],
@@ -451,7 +453,7 @@ fn curves<'a>(
     }
     let rest = |entry: &Entry| parameter.rest(&entry.cell.params);
     let rests = distinct(entries.iter().map(|entry| rest(entry)));
-    // Of many, the first and the last: the others are in the plots.
+    // Of many panels only the first and the last; the plots show the others.
     let ends = distinct([rests.first(), rests.last()].into_iter().flatten());
     let at = |wanted: &Params, tuning: Tuning| {
         let is_here = |entry: &&&Entry| entry.cell.tuning == tuning && rest(entry) == *wanted;
@@ -488,16 +490,16 @@ fn panel<'a>(
     }
 }
 
-/// What the parameter is in these cells, ascending.
+/// The values of the parameter in these cells, ascending.
 fn values(parameter: Parameter, own: &[&Entry]) -> Vec<Tick> {
     let values = parameter.values(own.iter().copied());
-    // There is no zero on a logarithmic axis.
+    // A logarithmic axis has no zero.
     let axis = Axis::new(values.iter().map(|(value, _)| value.max(LEAST))).with_room();
     let tick = |(value, label): (f64, String)| Tick { value, at: axis.at(value.max(LEAST)), label };
     values.into_iter().map(tick).collect()
 }
 
-/// A curve for each system that was measured, the best in the mean first.
+/// A curve for each measured system, the best on average first.
 fn lines<'a>(
     quantity: Quantity,
     parameter: Parameter,
@@ -531,7 +533,8 @@ fn systems<'a>(own: &[&'a Entry<'a>]) -> impl Iterator<Item = Traits<'a>> {
     names.filter_map(|name| own.iter().map(|it| it.system).find(|system| system.name == name))
 }
 
-/// Of a section its place, what leaves cores to others first, its title, and the same in a sentence.
+/// Position, title and words of the section for a way of waiting. Sections that leave cores to
+/// others come first.
 fn manner(wait: Wait) -> (u8, &'static str, &'static str) {
     match wait {
         Wait::None => (0, "simulated", "simulated systems"),
@@ -543,9 +546,9 @@ fn manner(wait: Wait) -> (u8, &'static str, &'static str) {
     }
 }
 
-/// Points that stand side by side; of more a curve is drawn.
+/// Number of points side by side; with more, a curve is drawn.
 const PANELS_MAX: usize = 4;
-/// Stands for 0 on a logarithmic axis.
+/// Represents 0 on a logarithmic axis.
 const LEAST: f64 = 1.0;
-/// Of an axis.
+/// Labels of an axis.
 const LABELS_MAX: usize = 8;

@@ -1,7 +1,7 @@
-//! What a person would say of the first picture, in at most five sentences.
+//! The result of the first picture in at most five sentences.
 //!
-//! Each is left out where there is nothing to say. A difference is one where the verdict is; of
-//! others it is said that they cannot be told from noise.
+//! A sentence is left out if it has nothing to say. It states a difference only where the verdict
+//! does; otherwise it says that the systems cannot be distinguished.
 
 use myelin_bench_kit::protocol::{Transport, Wait};
 
@@ -15,7 +15,7 @@ use crate::scenario::Tuning;
 use crate::stats::verdict::{Kind, Verdict};
 use crate::summary::Percentile;
 
-/// The words that a sentence begins with, set off, and the rest.
+/// The highlighted first words of a sentence, and the rest.
 pub(super) type Sentence = (String, String);
 
 pub(super) fn of(view: &View, picture: &Picture) -> Vec<Sentence> {
@@ -39,8 +39,8 @@ pub(super) fn of(view: &View, picture: &Picture) -> Vec<Sentence> {
     sentences
 }
 
-/// Who leads the largest section, the first of several, and how far the best of the other families are
-/// behind.
+/// The leader of the largest section, or of the first of several, and how far behind the best of
+/// each other family is.
 fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> {
     let sections = ranking.sections.iter().rev();
     let section = sections.max_by_key(|section| families(section, 0).len())?;
@@ -87,7 +87,8 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
     Some((lead, rest))
 }
 
-/// Of other families those that wait in another way, and leave the cores to others, as the leader does.
+/// The best of the other families that wait in another way, but like the leader leave the cores to
+/// others.
 fn of_other_kinds(
     picture: &Picture,
     ranking: &Ranking,
@@ -122,8 +123,8 @@ fn beside(view: &View, mark: &Mark, other: &Mark) -> Option<Verdict> {
     view.verdicts.of(mark.entry, other.entry, Percentile::P50)
 }
 
-/// What families gain by shared memory over their own way through the network stack, at the first
-/// point and at the last.
+/// What families gain by shared memory over their own network stack, at the first and the last
+/// point.
 fn shared_memory(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let ends = distinct([0, ranking.panels.len() - 1]);
     let mut gains: Vec<String> = Vec::new();
@@ -159,7 +160,7 @@ fn gain_of_family(
     Some(format!("{family} {}", distinct(parts?).join(", ")))
 }
 
-/// What became of the tuned cells beside those as installed.
+/// The tuned cells compared with those at default settings.
 fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let mut verdicts: Vec<(Verdict, &Mark)> = Vec::new();
     for row in ranking.sections.iter().flat_map(|section| &section.rows) {
@@ -197,7 +198,7 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
     Some(("Pinning and real-time priority".to_owned(), rest))
 }
 
-/// What polling gains over sleeping, and what it costs.
+/// What polling gains over sleeping, and its cost.
 fn polling(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> {
     let of = |wait: Wait| ranking.sections.iter().find(|section| section.wait == wait);
     let (sleeping, polling) = (of(Wait::Block)?, of(Wait::Poll)?);
@@ -211,7 +212,7 @@ fn polling(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence
     (verdict.kind == Kind::Better).then(|| (lead, format!("{listed}.")))
 }
 
-/// Of curves: who leads at the ends.
+/// For curves: the leaders at both ends.
 fn along(picture: &Picture, panel: &Curves) -> Option<Sentence> {
     let at = |value: f64| {
         let here = panel.curves.iter().filter(|curve| !curve.is_floor).filter_map(move |curve| {
@@ -232,14 +233,14 @@ fn along(picture: &Picture, panel: &Curves) -> Option<Sentence> {
         let listed = listed(picture, &at(*value), LISTED_ALONG);
         (!listed.is_empty()).then(|| format!("at {label} {listed}"))
     };
-    // Where there is somebody to name: a rate may be more than any system can do.
+    // Only if there is a leader: a rate may be too high for all systems.
     let parts: Vec<String> = panel.values.iter().filter_map(side).collect();
     let parts = distinct([parts.first(), parts.last()].into_iter().flatten().cloned());
     let lead = if picture.quantity.is_rate { "Most goes through" } else { "First are" };
     (!parts.is_empty()).then(|| (lead.to_owned(), format!("{} ({unit}).", parts.join("; "))))
 }
 
-/// Of curves against size: whose latency does not grow.
+/// For curves against size: systems whose latency does not grow.
 fn growth(panel: &Curves) -> Option<Sentence> {
     if panel.parameter != "payload" || panel.curves.len() < 2 {
         return None;
@@ -264,7 +265,7 @@ fn growth(panel: &Curves) -> Option<Sentence> {
     (factors.len() > 1).then_some((lead, rest))
 }
 
-/// The gravest thing that a ranking of medians does not show.
+/// The most serious problem that a ranking of medians does not show.
 fn beware(view: &View, picture: &Picture) -> Option<Sentence> {
     let entries = || {
         let own = view.entries().filter(|entry| entry.cell.scenario == picture.scenario);
@@ -307,7 +308,7 @@ fn beware(view: &View, picture: &Picture) -> Option<Sentence> {
     (!parts.is_empty()).then(|| ("Beware:".to_owned(), format!("{}.", parts.join("; "))))
 }
 
-/// `; 3 other cells lose some, too`, if there are more than one.
+/// `; 3 other cells lose some, too`, if there are other cells.
 fn and_others(all: usize, what: &str) -> String {
     match all {
         ..=1 => String::new(),
@@ -315,7 +316,7 @@ fn and_others(all: usize, what: &str) -> String {
     }
 }
 
-/// With its rate, where it has one.
+/// The name with the rate, if there is one.
 fn full_name(entry: &Entry) -> String {
     match entry.cell.params.rate_hz {
         Some(_) => format!("{}, {}", entry.name(), format::rate(entry.cell.params.rate_hz)),
@@ -329,7 +330,7 @@ fn with_unit(us: f64) -> String {
     if figure.ends_with('s') { figure } else { format!("{figure} µs") }
 }
 
-/// The part of its time that is saved: `5.0 %`, `3.1 % more`, or that there is nothing to tell.
+/// The saved part of the time: `5.0 %`, `3.1 % more`, or that no difference can be shown.
 fn change(verdict: Verdict) -> String {
     match verdict.kind {
         Kind::Better => percent_less(verdict),
@@ -349,7 +350,7 @@ fn percent_of(fraction: f64) -> String {
     signed.trim_start_matches(['+', '−', '±']).replace(' ', "\u{a0}")
 }
 
-/// The first of these, with their figures: `os.pipe 9.41, os.udp 12.0`.
+/// The first of these marks, with their figures: `os.pipe 9.41, os.udp 12.0`.
 fn listed(picture: &Picture, marks: &[&Mark], most: usize) -> String {
     let one =
         |mark: &&Mark| format!("{} {}", mark.entry.system.name, picture.quantity.exact(mark.low));
@@ -364,12 +365,12 @@ fn enumerated(names: &[String]) -> String {
     }
 }
 
-/// Systems named in one sentence beside the first.
+/// Number of systems that one sentence names beside the first.
 const OTHERS_MAX: usize = 4;
 const BEHIND_MAX: usize = 3;
 const TIED_MAX: usize = 3;
 const LISTED_ALONG: usize = 3;
 
-/// A tail that is worth a warning: so many times the median, and so many µs.
+/// A tail deserves a warning if it is this many times the median, and this many µs.
 const STALL_RATIO: f64 = 20.0;
 const STALL_US: f64 = 1000.0;

@@ -17,7 +17,7 @@ pub(in crate::report) fn render(glance: &Glance, screen: Screen) -> String {
     }
 }
 
-/// Without so many rows of the largest section.
+/// The text, without `left_out` rows of the largest section.
 fn printed(glance: &Glance, screen: Screen, left_out: usize) -> String {
     let mut text = screen.wrap(&glance.title, BOLD);
     text += &screen.wrap(&glance.circumstances, DIM);
@@ -32,7 +32,7 @@ fn printed(glance: &Glance, screen: Screen, left_out: usize) -> String {
                 panels.iter().map(|panel| curves(picture, panel, screen)).collect()
             }
         };
-        // Of the first they are.
+        // The signs are explained once, below the first picture.
         if place == 0 {
             text.push('\n');
             text.extend(
@@ -62,7 +62,7 @@ fn trust(glance: &Glance, screen: Screen) -> String {
     text
 }
 
-/// As a sentence, without the words beyond [`DOUBT_MAX`].
+/// The text as a sentence, without the words beyond [`DOUBT_MAX`].
 fn cut(text: &str) -> String {
     match text.char_indices().nth(DOUBT_MAX) {
         Some((end, _)) => {
@@ -73,7 +73,8 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// A ranking in columns: names, a line for the first panel, figures of all, cost of the first.
+/// A ranking in columns: names, a line for the first panel, figures of all panels, costs of the
+/// first.
 fn ranked(picture: &Picture, ranking: &Ranking, screen: Screen, left_out: usize) -> String {
     let layout = Layout::new(ranking, screen);
     let mut text = screen.paint(&layout.heads(picture), BOLD) + "\n";
@@ -99,11 +100,11 @@ fn ranked(picture: &Picture, ranking: &Ranking, screen: Screen, left_out: usize)
 
 struct Layout {
     label_width: usize,
-    /// Columns of the line; 0 if there is no room for one.
+    /// Width of the line in columns; 0 if there is no room for a line.
     line_width: usize,
-    /// Labels of the panels, each in as many lines as it takes.
+    /// Labels of the panels, each in as many lines as it needs.
     heads: Vec<Vec<String>>,
-    /// Of two figures and what stands above them.
+    /// Width of two figures and their heading.
     panel_width: usize,
     axis: Axis,
 }
@@ -159,7 +160,7 @@ impl Layout {
         let taken = title.chars().count().saturating_sub(self.label_width);
         let line = self.line(section, None).chars().skip(taken).collect::<String>();
         let left = pad(&title, self.label_width) + &line;
-        // Where there is no line, the title takes of the columns.
+        // Without a line, the title uses the width of the columns.
         let widths = self.label_width + self.line(section, None).chars().count();
         let mut excess = left.chars().count().saturating_sub(widths);
         let floors = section.floors.iter().flat_map(|floor| {
@@ -187,7 +188,7 @@ impl Layout {
         aligned(label + &self.line(section, row.mark(0)), cells)
     }
 
-    /// One place wider than the line: a space comes first. Empty if there is no room for it.
+    /// The line, one column wider for a space in front. Empty if there is no room.
     fn line(&self, section: &WaitClass, mark: Option<&Mark>) -> String {
         let Some(last) = self.line_width.checked_sub(1) else { return String::new() };
         let mut line = vec![' '; self.line_width];
@@ -230,7 +231,7 @@ fn curves(picture: &Picture, panel: &Curves, screen: Screen) -> String {
     text + &screen.wrap(&legend.join(" · "), DIM)
 }
 
-/// Of a cell whose latency is not all there is to know; see [`SIGNS`].
+/// The sign of a cell whose latency is not the whole result; see [`SIGNS`].
 fn sign(mark: &Mark) -> &'static str {
     match (mark.entry.short_of_rate().is_some(), mark.is_lossy()) {
         (true, _) => SIGNS[0].0,
@@ -239,7 +240,7 @@ fn sign(mark: &Mark) -> &'static str {
     }
 }
 
-/// What stands at the left, and texts at the right of columns of their widths.
+/// A text at the left, and right-aligned texts in columns of the given widths.
 fn aligned<T: Display>(left: String, cells: impl IntoIterator<Item = (T, usize)>) -> String {
     let line =
         cells.into_iter().fold(left, |line, (text, width)| line + &format!("{text:>width$}"));
@@ -254,9 +255,9 @@ fn pad(text: &str, width: usize) -> String {
     format!("{text:<width$}")
 }
 
-/// What signs stand for.
+/// The signs and their meaning.
 const SIGNS: [(&str, &str); 2] = [("*", "short of its rate"), ("†", "some messages lost")];
-/// A screen.
+/// Width of a screen.
 const WIDTH_MAX: usize = 100;
 const FIGURE_WIDTH: usize = 7;
 /// Two figures.
@@ -265,12 +266,12 @@ const MEMORY_WIDTH: usize = 6;
 const COST_WIDTH: usize = FIGURE_WIDTH + MEMORY_WIDTH;
 const COLUMN_WIDTH: usize = 9;
 const GAP: usize = 1;
-/// A line that is shorter says nothing.
+/// A shorter line shows nothing.
 const LINE_MIN: usize = 16;
 const TO_KNOW_MAX: usize = 2;
 /// Characters of one doubt.
 const DOUBT_MAX: usize = 80;
-/// One screen, with the path of the report below it.
+/// One screen, with room for the path of the report below.
 const LINES_MAX: usize = 39;
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! What CycloneDDS's rows by size come to: gains, growth, the best configurations; and what its round trips
-//! cost.
+//! Figures derived from CycloneDDS's rows by size (gains, growth, the best configurations), and the
+//! resources that round trips use.
 //!
-//! Of published figures there are no runs, hence neither intervals nor verdicts: they go by their values.
+//! Published figures come without runs, so they have neither intervals nor verdicts: only their
+//! values are compared.
 
 use super::super::format;
 use super::super::table;
@@ -19,7 +20,7 @@ pub(super) struct Shape<'v, 'a> {
 }
 
 impl<'a> Shape<'_, 'a> {
-    /// The median of the whole round trip, in µs.
+    /// The published median of the whole round trip, in µs.
     fn theirs(&self, of: Configuration, payload: u64) -> Option<f64> {
         let is_it = |row: &super::data::PublishedRow| {
             (row.text("system"), row.text("tuning")) == (Some(of.0), Some(of.1.name()))
@@ -34,7 +35,7 @@ impl<'a> Shape<'_, 'a> {
         entry.filter(|entry| entry.fault().is_none())
     }
 
-    /// One median over another, published and here.
+    /// The ratio of two medians, published and here.
     fn ratio(&self, of: [(Configuration, u64); 2]) -> (Option<f64>, Option<Verdict>) {
         let [subject, reference] = of.map(|(it, payload)| self.theirs(it, payload));
         let theirs = subject.zip(reference).map(|(subject, reference)| subject / reference);
@@ -43,7 +44,7 @@ impl<'a> Shape<'_, 'a> {
         (theirs, ours)
     }
 
-    /// Of shared memory over UDP, and of tuned over default.
+    /// Gains of shared memory over UDP, and of tuned over default.
     pub(super) fn gains(&self, payloads: &[u64]) -> Vec<RowBeside> {
         let [udp, udp_tuned, shm, shm_tuned] = CONFIGURATIONS;
         let columns = [(shm, udp), (shm_tuned, udp_tuned), (udp_tuned, udp), (shm_tuned, shm)];
@@ -103,7 +104,7 @@ fn change(ratio: f64) -> String {
     format::change_percent(ratio - 1.0)
 }
 
-/// As [`change`], with what may be said of it: `−47 % [−50 %, −44 %]`.
+/// Like [`change`], with the interval: `−47 % [−50 %, −44 %]`.
 fn gain(verdict: Verdict) -> String {
     let bounds = verdict.ratio.interval.map(|ends| {
         let [most, least] = ends.map(change);
@@ -112,8 +113,8 @@ fn gain(verdict: Verdict) -> String {
     table::change(verdict).main + &bounds.unwrap_or_default()
 }
 
-/// Memory by process, CPU by thread, context switches of each configuration that was measured, at each
-/// size. Of this, memory and voluntary switches were published, at one ping a second alone; those stand
+/// Memory by process, CPU by thread, and context switches, for each measured configuration and
+/// size. Only memory and voluntary switches were published, and only at one ping a second; they are
 /// in ddsperf's table.
 pub(super) fn resources(group: &Group) -> Vec<RowBeside> {
     let entries = CONFIGURATIONS.into_iter().flat_map(|(system, tuning)| {
@@ -148,13 +149,14 @@ fn is_of(process: &ProcessUse, role: &str) -> bool {
     }
 }
 
-/// `recvUC 18.2`, `main 7.02`: those that use a hundredth of a core.
+/// `recvUC 18.2`, `main 7.02`: threads that use at least a hundredth of a core.
 fn threads(process: &ProcessUse) -> impl Iterator<Item = String> {
     let busy = process.threads.iter().filter(|thread| thread.cpu_percent >= BUSY_PERCENT);
     busy.map(|it| format!("{} {}", it.name, format::cpu_percent(it.cpu_percent)))
 }
 
-/// From the fastest to the slowest, those together that are not slower than the fastest of them.
+/// From the fastest to the slowest; a tier holds all that are not slower than its fastest, beyond
+/// noise.
 fn tiers(
     mut contenders: Vec<Contender>,
     is_slower: impl Fn(&Contender, &Contender) -> bool,
@@ -183,11 +185,11 @@ fn names(tiers: &[Tier], place: usize) -> String {
 /// System and tuning.
 type Configuration = (&'static str, Tuning);
 
-/// With its median.
+/// A configuration with its median.
 type Contender = (Configuration, f64);
 type Tier = Vec<Contender>;
 
-/// Those that were published by size.
+/// Configurations that were published by size.
 const CONFIGURATIONS: [Configuration; 4] = [
     ("cyclonedds.udp", Tuning::Default),
     ("cyclonedds.udp", Tuning::Tuned),
@@ -195,14 +197,14 @@ const CONFIGURATIONS: [Configuration; 4] = [
     ("cyclonedds.iceoryx", Tuning::Tuned),
 ];
 
-/// Growth is from nothing, from the smallest message that is something, and from 1 KiB.
+/// Growth is relative to an empty message, the smallest non-empty one, and 1 KiB.
 const SMALLER: [u64; 3] = [0, 64, 1 << 10];
 const LARGEST: u64 = 64 << 10;
 
-/// Stands for every role that is neither of the two ends.
+/// Stands for all roles other than the two ends.
 const DAEMON: &str = "daemon";
 
-/// A thread below it is not named.
+/// Threads below this are not named.
 const BUSY_PERCENT: f64 = 1.0;
 
 #[cfg(test)]
@@ -219,7 +221,8 @@ mod tests {
     fn a_tier_is_what_cannot_be_told_from_its_fastest() {
         let found = in_tiers([90.0, 52.0, 94.0, 48.0], 4.0);
         assert_eq!(found, [["shm tuned", "udp tuned"], ["udp default", "shm default"]]);
-        // The second is not told from the first, nor the third from the second, but from the first.
+        // The second cannot be distinguished from the first, nor the third from the second; but the
+        // third can be distinguished from the first.
         let found = in_tiers([10.0, 11.5, 13.0, 14.5], 2.0);
         assert_eq!(found, [["udp default", "udp tuned"], ["shm default", "shm tuned"]]);
     }

@@ -1,5 +1,5 @@
-//! A published report as `bench/published/*.toml` has it: rows of figures, and what they are figures
-//! of. A row stands beside those of our cells that its key columns name.
+//! A published report, read from `bench/published/*.toml`: rows of figures, and what they describe.
+//! A row is compared with our cells that its key columns name.
 
 use std::sync::LazyLock;
 
@@ -13,28 +13,28 @@ use super::super::view::{Entry, Group, Latency, View};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct PublishedReport {
-    /// What was measured, and on what.
+    /// What was measured, on which machine.
     pub(super) title: String,
-    /// What we found on reading or repeating the experiment.
+    /// Doubts from reading or repeating the experiment.
     pub(super) doubts: Vec<String>,
     pub(super) notes: String,
     pub(super) experiments: Vec<Experiment>,
 }
 
-/// What one of our scenarios repeats.
+/// A published experiment that one of our scenarios repeats.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Experiment {
     pub of: Of,
-    /// Ours, the best counterpart first.
+    /// Our scenarios, the best counterpart first.
     pub scenarios: Vec<String>,
-    /// What is missing where none of them was measured.
+    /// What is missing if none of them was measured.
     pub what: String,
-    /// The first one has the figures that others are made of.
+    /// The first one has the figures from which others are derived.
     pub tables: Vec<PublishedTable>,
 }
 
-/// Which of our groups repeat an [`Experiment`].
+/// How to find our groups that repeat an [`Experiment`].
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Of {
@@ -45,36 +45,37 @@ pub(super) enum Of {
     Sweep,
 }
 
-/// A table of published figures, or one that is made of such.
+/// A table of published figures, or a table derived from one.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::report) struct PublishedTable {
-    /// `{scenario}` and `{rate}` stand for ours.
+    /// `{scenario}` and `{rate}` are replaced by ours.
     pub caption: String,
-    /// What the figures are, and what they are made of.
+    /// What the figures are, and how they are derived.
     pub remark: String,
-    /// Headings of the first columns, which identify a row; `here` is ours, and no column.
+    /// Headings of the first columns, which identify a row. `here` names our counterpart and is no
+    /// column.
     pub labels: Vec<String>,
-    /// Headings of the figures, each published and measured here.
+    /// Headings of figures with two columns: published and measured here.
     #[serde(default)]
     pub pairs: Vec<String>,
-    /// Headings of what nobody has published.
+    /// Headings of unpublished figures.
     #[serde(default)]
     pub alone: Vec<String>,
-    /// How its rows are made, if they are not published ones beside ours.
+    /// How its rows are derived, unless they are published rows beside ours.
     pub made_of: Option<MadeOf>,
-    /// Whether it is of two hosts; of either where it is not said.
+    /// Whether it is about two hosts; absent: about either.
     pub across_hosts: Option<bool>,
-    /// Of these systems the first that was measured stands beside every row.
+    /// The first measured system of these is shown beside every row.
     pub first_of: Option<Vec<String>>,
-    /// Names of labels, keys and metrics; of systems where each row is another metric.
+    /// Names of labels, keys and metrics; of systems, if each row is another metric.
     #[serde(default)]
     columns: Vec<String>,
     #[serde(default)]
     rows: Vec<Vec<PublishedValue>>,
 }
 
-/// What stands in a row; a text in the place of a figure says that there is none.
+/// A value of a row; a text in place of a figure says that there is none.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(untagged)]
 pub(in crate::report) enum PublishedValue {
@@ -83,7 +84,7 @@ pub(in crate::report) enum PublishedValue {
     Names(Vec<String>),
 }
 
-/// Tables that follow from the figures of others, or from ours.
+/// Tables derived from the figures of others, or from ours.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(in crate::report) enum MadeOf {
@@ -103,7 +104,7 @@ pub(in crate::report) struct PublishedRow<'t> {
 }
 
 impl Experiment {
-    /// Ours that repeat it: the first, or all of those that lie on two hosts, too.
+    /// Our groups that repeat it: all of them for modules and sweeps, otherwise the first.
     pub(super) fn groups<'v, 'a>(&self, view: &'v View<'a>) -> Vec<&'v Group<'a>> {
         let all = || view.groups.iter().filter(|group| self.is_of(group));
         let named = |name| all().filter(move |group| group.scenario == name);
@@ -134,7 +135,7 @@ impl PublishedTable {
         self.rows.iter().map(|values| PublishedRow { table: self, values })
     }
 
-    /// Whether a row says which of ours it stands beside.
+    /// Whether a row names our counterpart.
     pub(super) fn says_here(&self) -> bool {
         self.labels.last().is_some_and(|label| label == "here")
     }
@@ -163,7 +164,7 @@ impl<'t> PublishedRow<'t> {
         self.number("payload_B").map(|bytes| bytes as u64)
     }
 
-    /// Our systems that it stands beside; all of them if it names none.
+    /// Our systems to show beside the row; all of them if it names none.
     pub(super) fn systems(&self) -> Option<Vec<&'t str>> {
         let names = match (&self.table.first_of, self.get("system")) {
             (Some(names), _) | (None, Some(PublishedValue::Names(names))) => names,
@@ -172,7 +173,7 @@ impl<'t> PublishedRow<'t> {
         Some(names.iter().map(String::as_str).collect())
     }
 
-    /// What identifies it, as it is shown.
+    /// The values that identify the row, as text.
     pub(super) fn labels(&self) -> Vec<String> {
         let label = |(column, value): (&String, &PublishedValue)| match (column.as_str(), value) {
             ("payload_B", PublishedValue::Number(bytes)) => format::bytes(*bytes as u64),
@@ -190,7 +191,7 @@ impl<'t> PublishedRow<'t> {
         named.skip(self.table.labelled()).filter(|(column, _)| !KEYS.contains(column))
     }
 
-    /// Whether a cell is what the row is of, whatever its system.
+    /// Whether a cell matches the row, with any system.
     pub(super) fn is_of(&self, entry: &Entry) -> bool {
         let (cell, params) = (entry.cell, &entry.cell.params);
         let is_across = entry.system.topology == Topology::TwoHosts;
@@ -202,13 +203,13 @@ impl<'t> PublishedRow<'t> {
     }
 }
 
-/// What CyberRT published of one host and of two; a row is what a module of a car sends.
+/// CyberRT's published figures for one host and for two; each row is a module of a car.
 pub(in crate::report) fn modules() -> impl Iterator<Item = &'static PublishedTable> {
     let experiments = REPORTS.iter().flat_map(|report| &report.experiments);
     experiments.filter(|it| it.of == Of::Modules).flat_map(|it| &it.tables)
 }
 
-/// The reports this program was built with.
+/// The reports built into this program.
 pub(super) static REPORTS: LazyLock<[PublishedReport; 5]> = LazyLock::new(|| {
     [
         include_str!("../../../../published/cyclonedds-orin.toml"),
@@ -220,5 +221,5 @@ pub(super) static REPORTS: LazyLock<[PublishedReport; 5]> = LazyLock::new(|| {
     .map(|text| toml::from_str(text).expect("a test reads the published figures"))
 });
 
-/// Columns that choose among our cells, and what of a cell; they are no figures.
+/// Columns that select our cells, and the part of a cell to show; they are no figures.
 const KEYS: [&str; 6] = ["system", "tuning", "payload_B", "rate_Hz", "frame", "copied_by"];

@@ -1,9 +1,10 @@
-//! Published figures beside the measured ones: for each published report its tables, in its shape,
-//! from our records.
+//! Published figures beside the measured ones: for each published report its tables, in its form,
+//! filled in from our records.
 //!
-//! They come from other machines: shapes and ratios may be compared, values not. What can be derived
-//! of published rows (gains, growth, the best configuration) is derived by the very arithmetic that
-//! ours is. What this folder has not measured is named, with the command that measures it.
+//! Published figures come from other machines, so shapes and ratios can be compared, but not
+//! values. Figures derived from published rows (gains, growth, the best configuration) use the same
+//! arithmetic as ours. If this folder lacks a measurement, the report names it with the command
+//! that makes it.
 
 mod cyclonedds;
 mod data;
@@ -23,16 +24,16 @@ use crate::summary::Distribution;
 pub use data::PublishedReport;
 pub(super) use data::modules;
 
-/// A row of a table: by its published headings, published figures and ours.
+/// A row of a table: published headings, published figures and ours.
 #[derive(Serialize)]
 pub(super) struct RowBeside {
     pub labels: Vec<String>,
-    /// Published, measured here.
+    /// Published value, and value measured here.
     pub pairs: Vec<(String, String)>,
     pub alone: Vec<String>,
 }
 
-/// Every published report, with those of its tables that were measured; none if nothing was.
+/// Every published report with at least one measured table; none if nothing was measured.
 pub(super) fn comparisons(view: &View) -> Vec<Value> {
     if view.entries().next().is_none() {
         return Vec::new();
@@ -40,17 +41,17 @@ pub(super) fn comparisons(view: &View) -> Vec<Value> {
     data::REPORTS.iter().map(|report| beside(report, view)).collect()
 }
 
-/// Strikes the figure of a cell that may not be used.
+/// Strikes out the figure of a cell that must not be used.
 fn struck(entry: &Entry, text: String) -> String {
     if entry.cell.valid || text == dash() { text } else { format!("✗ {text}") }
 }
 
-/// Not published, not measured, or withheld.
+/// A value that was not published, not measured, or withheld.
 fn dash() -> String {
     format::WITHHELD.to_owned()
 }
 
-/// A report: its tables, doubts, which are shown with any of them, and what stands beside it in vain.
+/// A report: its tables, its doubts, and what is missing here.
 fn beside(report: &'static PublishedReport, view: &View) -> Value {
     let doubts: Vec<_> = report.doubts.iter().chain([&report.notes]).collect();
     let (mut tables, mut gaps) = (Vec::new(), Vec::new());
@@ -75,7 +76,7 @@ fn beside(report: &'static PublishedReport, view: &View) -> Value {
     context! { title => report.title, tables, doubts, gaps }
 }
 
-/// An experiment, and ours that repeat it, at least one.
+/// An experiment, with at least one group of ours that repeats it.
 struct Join<'v, 'a> {
     view: &'v View<'a>,
     experiment: &'v Experiment,
@@ -83,7 +84,7 @@ struct Join<'v, 'a> {
 }
 
 impl<'v, 'a> Join<'v, 'a> {
-    /// Rows, or tables with a row for what was published and one for each system.
+    /// A table: joined rows, or a row for the published figures and one for each system.
     fn table(&self, table: &PublishedTable) -> Value {
         let group = self.groups[0];
         let shape = Shape { published: &self.experiment.tables[0], group };
@@ -103,8 +104,8 @@ impl<'v, 'a> Join<'v, 'a> {
         context! { caption, published => table, rows, tables }
     }
 
-    /// One for each cell that a row stands beside; of sizes that were not measured only where it
-    /// says so.
+    /// One row for each cell that matches; rows for unmeasured sizes only if the table names our
+    /// counterpart.
     fn rows(&self, row: PublishedRow) -> Vec<RowBeside> {
         if row.payload().is_some_and(|size| self.is_left_out(row.table, size)) {
             return vec![];
@@ -140,7 +141,7 @@ impl<'v, 'a> Join<'v, 'a> {
         RowBeside { labels, pairs: pairs.collect(), alone: vec![] }
     }
 
-    /// Published scores beside those of the first tuning's card.
+    /// Published scores beside the scores of the first tuning.
     fn scores(&self, table: &PublishedTable) -> Vec<RowBeside> {
         let group = self.groups[0];
         let card = scorecard::card(self.view, group.scenario, group.tunings[0]);
@@ -157,7 +158,7 @@ impl<'v, 'a> Join<'v, 'a> {
         table.rows().map(row).collect()
     }
 
-    /// Each of these systems at the first tuning at which it was measured; of all, the floor last.
+    /// Each of these systems at its first measured tuning; if all are wanted, the floor comes last.
     fn entries(&self, row: PublishedRow, systems: Option<&[&str]>) -> Vec<&'v Entry<'a>> {
         let rank = |system: &Traits| match systems {
             Some(names) => names.iter().position(|name| *name == system.name),
@@ -179,8 +180,8 @@ impl<'v, 'a> Join<'v, 'a> {
         self.groups.iter().flat_map(of_group).collect()
     }
 
-    /// Sizes of the published rows that were measured here, and those that were not; none of those
-    /// that say so in their rows.
+    /// Published sizes that were measured here, and those that were not; without rows that name
+    /// their counterpart themselves.
     fn sizes(&self) -> (Vec<u64>, Vec<u64>) {
         let table = &self.experiment.tables[0];
         let sizes = distinct(table.rows().filter_map(|row| row.payload()));
@@ -191,7 +192,7 @@ impl<'v, 'a> Join<'v, 'a> {
         !table.says_here() && self.groups.iter().all(|group| !group.payloads.contains(&size))
     }
 
-    /// Of the systems and tunings that stand beside published ones, those that were not measured.
+    /// Published systems and tunings that were not measured here.
     fn configurations_missing(&self) -> Vec<Value> {
         let group = self.groups[0];
         let wanted = distinct(self.experiment.tables[0].rows().flat_map(|row| {
@@ -222,7 +223,7 @@ impl<'v, 'a> Join<'v, 'a> {
     }
 }
 
-/// A published figure; of half a round trip, that of the whole one.
+/// A published figure as text; half a round trip is doubled to a whole one.
 pub(super) fn published(metric: &str, value: &PublishedValue) -> String {
     let PublishedValue::Number(value) = value else { return dash() };
     let whole = if metric.starts_with("half_") { 2.0 * value } else { *value };
@@ -231,14 +232,15 @@ pub(super) fn published(metric: &str, value: &PublishedValue) -> String {
         "loss_percent" => format::percent(whole),
         "cpu_percent" => format::cpu_percent(whole),
         "mean_us" | "min_us" | "max_us" => format::us(whole),
-        // With the digits it was published with.
+        // Keeps the published digits.
         "half_min_us" | "half_median_us" | "half_p99_us" | "half_max_us" | "write_median_us"
         | "read_median_us" | "latency_us" | "memory_MB" | "arena_MB" => whole.to_string(),
         _ => format::amount(whole),
     }
 }
 
-/// Ours that stands beside it. `copy` is one of those that a user makes of a frame.
+/// Our counterpart of the figure as text. `copy` names one of the copies that a user makes of a
+/// frame.
 pub(super) fn ours(metric: &str, entry: &Entry, copy: Option<&str>) -> Option<String> {
     let cell = entry.cell;
     let latency = match copy {
@@ -268,7 +270,7 @@ pub(super) fn ours(metric: &str, entry: &Entry, copy: Option<&str>) -> Option<St
     }
 }
 
-/// What ddsperf prints at one ping a second.
+/// The figures that ddsperf prints at one ping a second.
 fn sanity(metric: &str, entry: &Entry) -> Option<f64> {
     let process = |role: &str| entry.cell.processes.iter().find(|process| process.role == role);
     let resident = |role| Some(process(role)?.rss_bytes as f64 / f64::from(1 << 20));
@@ -285,7 +287,7 @@ fn sanity(metric: &str, entry: &Entry) -> Option<f64> {
     }
 }
 
-/// What every reader of published tables must be told.
+/// A warning for every reader of published tables.
 pub(super) const REMARK: &str = "Measured on other machines: compare shapes and ratios, not \
 values. Microseconds. “–”: not published, not measured here, or too few samples lie beyond; \
 ✗: invalid here.";

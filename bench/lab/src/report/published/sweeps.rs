@@ -1,5 +1,5 @@
-//! CyberRT's sweeps against size and against rate. It published the sweeps as pictures; the modules
-//! that lie on them are known as figures, and stand above ours.
+//! CyberRT's sweeps against size and against rate. CyberRT published them only as pictures; the
+//! modules that lie on the curves have figures, which are shown above ours.
 
 use myelin_bench_kit::protocol::Topology;
 
@@ -10,8 +10,8 @@ use super::data::{self, PublishedValue};
 use super::{ours, published, struck};
 use crate::lists::distinct;
 
-/// Latency, CPU, memory and loss of every system at every payload and rate, the floor last; above
-/// them, under these labels, the modules of one host and of two.
+/// Latency, CPU, memory and loss of every system at every payload and rate, the floor last. The
+/// modules on one host and on two come first, under the given labels.
 pub(super) fn tables(groups: &[&Group], labels: &[String]) -> Vec<Table> {
     let tuning = groups[0].tunings.first().copied().unwrap_or_default();
     let entries = groups.iter().flat_map(|group| &group.entries);
@@ -43,7 +43,7 @@ pub(super) fn tables(groups: &[&Group], labels: &[String]) -> Vec<Table> {
     METRICS.map(table).into()
 }
 
-/// The module that sends so much so often.
+/// The figure of the module with this size and rate.
 fn module(modules: &data::PublishedTable, (payload, rate): Point, metric: &str) -> TableCell {
     let is_it = |row: &data::PublishedRow| {
         row.payload() == Some(payload) && row.number("rate_Hz") == Some(rate)

@@ -1,5 +1,5 @@
-//! Sessions on a host that is made up: in which order they measure, when they go on for another
-//! block, and what is left to be done after an end at any point.
+//! Sessions on a simulated host: in which order they measure, when they add another block, and what
+//! is left to do after an end at any point.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -21,14 +21,14 @@ use crate::observe::Observation;
 use crate::scenario::Scenario;
 use crate::summary::Summary;
 
-/// A host whose processes do at once what they are told, and have been delayed as the seed of their run
-/// and its size say.
+/// A host whose processes carry out commands at once. Their delays depend on the seed and the
+/// message size of their run.
 struct MadeUp {
     messages: Option<Sender<ProcessMessage>>,
     started: BTreeMap<ProcessId, ProcessSpec>,
-    /// By so much delays of one run differ from those of another.
+    /// Relative spread of delays between runs.
     spread: f64,
-    /// What happens when a run begins, given how many have begun before.
+    /// Called when a run begins, with the number of runs begun before.
     at_run: Box<dyn FnMut(usize) + Send>,
     begun: usize,
 }
@@ -48,7 +48,7 @@ impl MadeUp {
         self.started[&ProcessId::first(Role::Ping)].prepare.messages
     }
 
-    /// What a process has done at its end.
+    /// The counts of a process at its end.
     fn done(&self) -> Done {
         let messages = self.message_count();
         Done { sent: messages, received: messages, end_ns: messages * PERIOD_NS, ..Done::default() }
@@ -106,7 +106,7 @@ impl Host for MadeUp {
         let of_run: f64 = StdRng::seed_from_u64(seed).random_range(1.0..1.0 + self.spread);
         let record = |number: u64| {
             let entry_ns = number * PERIOD_NS;
-            // Messages of a run differ, so that it has percentiles.
+            // Messages of a run differ, so that there are percentiles.
             let delay_ns = (20_000.0 * of_run) as u64 + number % 100;
             let there_ns = entry_ns + delay_ns / 2;
             let ping = Record {
@@ -136,7 +136,7 @@ impl Host for MadeUp {
     fn clean(&mut self, _: &Path) {}
 }
 
-/// Three cells of a scenario that asks for as many runs as `repeats` says.
+/// Three cells of a scenario with the keys `repeats`.
 fn plan(repeats: &str, seed: u64) -> (Plan, Vec<SystemDriver>) {
     let text = format!(
         "name = \"test\"\nabout = \"a test\"\n\n[workload]\nkind = \"roundtrip\"\n\
@@ -150,13 +150,13 @@ fn plan(repeats: &str, seed: u64) -> (Plan, Vec<SystemDriver>) {
     (Plan::new(vec![(scenario, entries.clone())], seed, "test".into()), entries)
 }
 
-/// The machine that we are on: runs of another one are not counted.
+/// This machine: runs of another one are not counted.
 fn machine() -> Machine {
     static MACHINE: LazyLock<Machine> = LazyLock::new(Machine::read);
     MACHINE.clone()
 }
 
-/// A session in a folder of its own.
+/// A session in its own folder.
 struct Session {
     place: tempfile::TempDir,
     plan: Plan,
@@ -175,7 +175,7 @@ impl Session {
         self.place.path().join("out/runs.jsonl")
     }
 
-    /// Begins or goes on, until its end or another that `here` brings about.
+    /// Starts or continues, until the end or until `here` or `interrupted` ends it.
     fn measure(&self, here: Box<MadeUp>, interrupted: &AtomicBool) {
         let (mut folder, ..) = Folder::open(&self.place.path().join("out")).unwrap();
         folder.claim().unwrap();
@@ -189,7 +189,7 @@ impl Session {
         self.measure(MadeUp::new(SPREAD, |_| {}), &AtomicBool::new(false));
     }
 
-    /// RunSpec, cell and repeat of each run kept.
+    /// Order, cell and repeat of each stored run.
     fn made(&self) -> Vec<[u32; 3]> {
         let (mut folder, ..) = Folder::open(&self.place.path().join("out")).unwrap();
         let runs = folder.runs().unwrap().runs;
@@ -197,7 +197,7 @@ impl Session {
         runs.iter().map(|run| [run.plan.order, run.plan.cell as u32, run.plan.repeat]).collect()
     }
 
-    /// What its folder holds.
+    /// The summary of its folder.
     fn summary(&self) -> Summary {
         crate::session::read(&self.place.path().join("out")).unwrap().summary
     }
@@ -206,7 +206,7 @@ impl Session {
         [0, 1, 2].map(|cell| self.made().iter().filter(|run| run[1] == cell).count())
     }
 
-    /// With what it has measured so far, as far as `bytes` of its list go.
+    /// A copy of the session, with only `bytes` as its list of runs.
     fn cut_off_at(&self, bytes: &[u8]) -> Self {
         let other = Session::new(ADAPTIVE, SEED);
         for run in fs::read_dir(self.place.path().join("out/runs")).unwrap() {
@@ -223,7 +223,7 @@ impl Session {
     }
 }
 
-/// One that is never cut off; some of its cells want more blocks than others.
+/// A session that is never interrupted; some of its cells need more blocks than others.
 fn whole() -> Session {
     let session = Session::new(ADAPTIVE, SEED);
     session.finish();
@@ -244,12 +244,12 @@ fn equal_runs_stop_at_the_least_number() {
     assert_eq!(narrow, [(true, Some(0.0)); 3]);
 }
 
-/// A process that is killed leaves its folder as it is at that moment.
+/// A killed process leaves its folder in the state of that moment.
 #[test]
 fn a_session_that_dies_in_any_run_measures_none_twice() {
     let made = whole().made();
     let session = Session::new(ADAPTIVE, SEED);
-    // One run more each time, until none is left.
+    // One more run each time, until none is left.
     for _ in 0..made.len() {
         let dying = MadeUp::new(SPREAD, |begun| assert!(begun < 1, "as the test wants it"));
         let never = AtomicBool::new(false);
@@ -266,7 +266,7 @@ fn a_list_cut_off_at_any_byte_is_completed() {
     let whole = whole();
     let (made, lines) = (whole.made(), fs::read(whole.lines()).unwrap());
     let ends: Vec<usize> = (0..lines.len()).filter(|at| lines[*at] == b'\n').collect();
-    // Before, within and after the first line, one of a further block, and the last.
+    // Before, within and after the first line, a line of a further block, and the last line.
     for end in [ends[0], ends[16], ends[ends.len() - 1]] {
         for at in [end.saturating_sub(40), end, end + 1] {
             let session = whole.cut_off_at(&lines[..at]);

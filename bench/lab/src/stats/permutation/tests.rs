@@ -1,4 +1,5 @@
-//! The rate that is stated, counted; and that the test still finds what is there.
+//! Counts the false alarms against the stated rate, and checks that true differences are still
+//! found.
 
 use rand::RngExt;
 
@@ -8,27 +9,28 @@ fn normal(random: &mut StdRng) -> f64 {
     (0..12).map(|_| random.random_range(-0.5..0.5)).sum()
 }
 
-/// How the runs of a cell spread.
+/// Distributions of the runs of a cell.
 const LAWS: [fn(&mut StdRng) -> f64; 8] = [
     |random| 0.005 * normal(random),
     |random| 0.02 * normal(random),
     |random| 0.1 * normal(random),
     // Skewed, with a long tail.
     |random| 0.02 * normal(random).exp(),
-    // Every second run, at random, takes half as long again.
+    // A random half of the runs takes much longer.
     |random| if random.random_bool(0.5) { 0.4 } else { 0.0 } + 0.005 * normal(random),
-    // One run of ten is disturbed.
+    // One in ten runs is disturbed.
     |random| {
         let disturbed = if random.random_bool(0.1) { random.random_range(0.0..1.0) } else { 0.0 };
         disturbed + 0.01 * normal(random)
     },
-    // Whole steps, as of memory in pages.
+    // Whole steps, like memory in pages.
     |random| 0.002 * f64::from(random.random_range(0..4)),
-    // All runs alike, as of memory that is allocated at the start.
+    // All runs equal, like memory that is allocated at the start.
     |_| 3.0,
 ];
 
-/// Comparisons of like with like; `shared` is the deviation of what disturbs all cells of a run.
+/// Comparisons without a difference; `shared` is the standard deviation of a disturbance that all
+/// cells of a run share.
 fn family(random: &mut StdRng, size: usize, runs: [usize; 2], shared: f64) -> Vec<Sides> {
     let blocks: Vec<f64> = (0..runs[0] + runs[1]).map(|_| shared * normal(random)).collect();
     let cell = |at: usize| {
@@ -49,14 +51,15 @@ fn alarms(trials: usize, size: usize, runs: [usize; 2], shared: f64) -> usize {
 
 #[test]
 fn equals_are_called_different_no_more_often_than_stated() {
-    // 200 trials at 5 %: 10 expected at most; 21 or more would be a chance of two in a thousand.
+    // 200 trials at 5 %: at most 10 are expected; 21 or more would have a probability of two in a
+    // thousand.
     for (size, runs, shared) in
         [(4, [5, 5], 0.0), (40, [5, 5], 0.0), (40, [5, 5], 0.03), (24, [5, 6], 0.0)]
     {
         let found = alarms(200, size, runs, shared);
         assert!(found <= 20, "{found} of 200 with {size} comparisons of {runs:?} runs");
     }
-    // Drawn divisions in place of all of them.
+    // With random divisions instead of all.
     let found = alarms(40, 8, [9, 9], 0.0);
     assert!(found <= 8, "{found} of 40 with nine runs");
 }
@@ -98,7 +101,7 @@ fn equal_differences_do_not_count_against_each_other() {
     let side = |value: f64| vec![value; 5];
     let family = vec![Sides { a: side(0.0), b: side(0.2) }; 100];
     assert!(test(&family).iter().all(|chance| chance.p_adjusted < 0.01));
-    // Where others have divisions that reach as far, it may be chance but of the first few.
+    // If divisions of other comparisons reach as far, all but the first few may be chance.
     let mixed = Sides { a: vec![0.0, 0.0, 0.0, 0.2, 0.2], b: vec![0.2, 0.2, 0.2, 0.0, 0.0] };
     let found = test(&[family, vec![mixed; 100]].concat());
     let told = found.iter().filter(|chance| chance.p_adjusted <= RATE).count();
@@ -110,7 +113,7 @@ fn a_mean_is_trimmed_at_both_ends_and_its_error_is_of_what_is_drawn_in() {
     let values: Vec<f64> = [-90.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 900.0].into();
     let (mean, error) = trimmed(&values, 2);
     assert_eq!(mean, 4.5);
-    // 2, 2, 2, 3, 4, 5, 6, 7, 7, 7: squares about 4.5 over 6 × 5.
+    // 2, 2, 2, 3, 4, 5, 6, 7, 7, 7: squared deviations from 4.5 over 6 × 5.
     assert!((error - 42.5 / 30.0).abs() < 1e-12, "{error}");
     let (mean, error) = trimmed(&[1.0, 2.0, 3.0], 0);
     assert_eq!((mean, error), (2.0, 2.0 / 6.0));

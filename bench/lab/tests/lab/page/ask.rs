@@ -1,9 +1,9 @@
-//! A page, opened and asked by a script of the test's.
+//! Opens a page and runs a script of the test in it.
 
 use super::browser::{Page, open};
 
-/// What `script` says of the page by `answer(text)`, in a frame of this width; everything is drawn
-/// before `script` runs. A window of Chromium is not as narrow as a telephone, but a frame is.
+/// The text that `script` passes to `answer(text)`, in a frame of this width. Everything is drawn
+/// before `script` runs. A frame can be as narrow as a phone; a window of Chromium cannot.
 pub fn ask(page: &Page, hash: &str, width: u32, script: &str) -> Option<String> {
     let asking =
         page.2.replacen("</body>", &format!("<script>{ASK}{script}}})</script></body>"), 1);
@@ -22,7 +22,7 @@ pub fn ask(page: &Page, hash: &str, width: u32, script: &str) -> Option<String> 
     Some(answer.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&"))
 }
 
-/// Waits until all is drawn; what follows is the script, and the end of the call.
+/// Waits until everything is drawn; the script and the end of the call follow.
 const ASK: &str = "
 const answer = (text) => parent.postMessage(text, '*');
 new Promise((resolve) => {

@@ -1,4 +1,4 @@
-//! A page, written and opened.
+//! Writes a page and opens it.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use tempfile::TempDir;
 
 use myelin_bench_lab::summary::Analysis;
 
-/// The folder it stands in, the page, and its text as it was written.
+/// The page's folder, its path, and its text.
 pub type Page = (TempDir, PathBuf, String);
 
-/// Writes the page of an analysis, all of it unfolded.
+/// Writes the page of an analysis, with all parts unfolded.
 pub fn write(analysis: &Analysis) -> Page {
     let (directory, path, source) = write_folded(analysis);
     let source = source.replace("<details class=\"fold\"", "<details open class=\"fold\"");
@@ -30,17 +30,17 @@ pub fn write_folded(analysis: &Analysis) -> Page {
     (directory, path, source)
 }
 
-/// The document after its scripts have run; `None`, and loudly so, without a browser.
+/// The document after its scripts have run; `None`, with a message, if there is no browser.
 pub fn dump_of(page: &Page, hash: &str) -> Option<String> {
     dump_at(page, hash, 1400)
 }
 
-/// As [`dump_of`], in a window of this width, in pixels.
+/// Like [`dump_of`], in a window of this width in pixels.
 pub fn dump_at(page: &Page, hash: &str, width: u32) -> Option<String> {
     open(&page.1, hash, width)
 }
 
-/// As [`dump_at`], of any file.
+/// Like [`dump_at`], for any file.
 pub fn open(path: &Path, hash: &str, width: u32) -> Option<String> {
     if !is_to_open() {
         return None;
@@ -79,7 +79,7 @@ pub fn open(path: &Path, hash: &str, width: u32) -> Option<String> {
     Some(dom)
 }
 
-/// `make test` opens one page, to see that it runs, and the long tests open all of them.
+/// `make test` opens only one page, to see that it works; the long tests open all of them.
 fn is_to_open() -> bool {
     let is_short = std::env::var_os("MYELIN_TESTS").is_some_and(|part| part == "short");
     !is_short || std::thread::current().name() == Some(SMOKE)
@@ -91,5 +91,5 @@ fn exists(browser: &&str) -> bool {
     version.status().is_ok_and(|status| status.success())
 }
 
-/// The test that opens a page in any case; a test's thread has its name.
+/// The test that always opens a page; a test's thread has the name of the test.
 const SMOKE: &str = "report_page::scripts_run_without_error";

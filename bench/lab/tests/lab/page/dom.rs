@@ -10,7 +10,7 @@ pub fn elements<'a>(html: &'a str, name: &'a str) -> impl Iterator<Item = &'a st
     })
 }
 
-/// The value of an attribute, as it is written.
+/// The value of an attribute, without unescaping.
 pub fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     let (_, rest) = tag.split_once(&format!(" {name}=\""))?;
     rest.split('"').next()

@@ -1,4 +1,4 @@
-//! Publish runs that were never made, out of the cells of the fixture beside this file.
+//! Made-up publish runs, derived from the cells of the fixture beside this file.
 
 use myelin_bench_kit::protocol::{Wait, Workload};
 
@@ -6,10 +6,10 @@ use super::fixture;
 use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::summary::{Analysis, Cell, Detail, FurtherSubscriber, RunPoint};
 
-/// Subscribers of the cells.
+/// Numbers of subscribers of the cells.
 pub const SUBSCRIBERS: [u32; 4] = [0, 1, 8, 64];
 
-/// `publish` with 64 B over two systems, default and tuned; one cell is invalid.
+/// `publish` with 64 B on two systems, default and tuned; one cell is invalid.
 pub fn analysis() -> Analysis {
     let Analysis { mut summary, details } = fixture::analysis();
     let pairs: Vec<(Cell, Detail)> = std::mem::take(&mut summary.cells)
@@ -32,7 +32,7 @@ fn is_publisher(system: &str) -> bool {
     ["cyclonedds.udp", "cyclonedds.iceoryx-loan"].contains(&system)
 }
 
-/// 120 ns and 2 ns for each subscriber; half as much when tuned.
+/// 120 ns plus 2 ns for each subscriber; half as much when tuned.
 fn publish(cell: &Cell, detail: &Detail, subscribers: u32) -> (Cell, Detail) {
     let scale = if cell.tuning == Tuning::Tuned { 0.5 } else { 1.0 };
     let p50 = scale * (0.120 + 0.002 * f64::from(subscribers));

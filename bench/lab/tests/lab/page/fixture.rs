@@ -1,5 +1,4 @@
-//! A results folder that was never measured: plausible, deterministic, with everything in it that
-//! a report must cope with.
+//! A made-up results folder: plausible, deterministic, with every case that a report must handle.
 
 use myelin_bench_kit::protocol::{Topology, Transport, Wait, Workload};
 
@@ -9,7 +8,7 @@ use myelin_bench_lab::summary::*;
 /// Sizes of the scenario `roundtrip-sizes`.
 pub const PAYLOADS: [u64; 7] = [0, 64, 256, 1024, 4096, 16384, 65536];
 
-/// Text that breaks what fails to escape it.
+/// Text that breaks a page unless it is escaped.
 pub const HOSTILE: &str = r#"</script><img src="x" onerror="alert(1)"> & "quoted" | 'it'"#;
 
 /// Four floor primitives, three systems, two tunings, seven sizes; and `sanity` at 1 Hz.
@@ -37,7 +36,7 @@ pub fn analysis() -> Analysis {
     Analysis { summary, details: made.details }
 }
 
-/// A system and its medians at 0 B, default and tuned, with what each KiB adds.
+/// A system with its medians at 0 B, default and tuned, and the increase per KiB.
 struct Model {
     name: &'static str,
     medians: [f64; 2],
@@ -155,7 +154,7 @@ impl Maker {
             interval_level_percent: (points.len() == 5).then_some(93.75),
             placements: law.placements(samples),
             processes: processes(model),
-            // The floor is as an older version left it: not observed over time.
+            // The floor is as in a folder of an older version: not observed over time.
             runqueue_wait_percent: (!model.floor).then_some(2.25),
             migrations_per_s: (!model.floor).then_some(0.5),
             pss_peak_bytes: (!model.floor).then_some(18 << 20),
@@ -183,7 +182,7 @@ impl Maker {
         });
     }
 
-    /// Runs of a cell wander by some per cent, those of `awkward` cells by more.
+    /// Runs of a cell vary by a few per cent, those of `awkward` cells by more.
     fn runs(&mut self, runs: u32, law: &Law, per_run: u64, invalid: bool) -> Vec<RunPoint> {
         (0..runs)
             .map(|run| {

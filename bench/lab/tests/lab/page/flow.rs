@@ -1,4 +1,4 @@
-//! Streams and images that were never measured.
+//! Made-up streams and images.
 
 use myelin_bench_kit::protocol::{Topology, Wait, Workload};
 
@@ -21,7 +21,7 @@ const MODELS: [Model; 6] = [
     Model::two("myelin.shm-predictive", Wait::Predictive, 0.8, [2.0, 1.1]),
 ];
 
-/// One that lives in one process.
+/// A system in one process.
 const fn one(name: &'static str, wait: Wait, p50: f64, cpu: f64) -> Model {
     let topology = Topology::OneProcess;
     Model { name, wait, topology, floor: false, p50, cpu, receiver: None }
@@ -58,7 +58,7 @@ pub fn images() -> Analysis {
     made.finish()
 }
 
-/// `periodic`: 64 KiB at 100 Hz by three schedules, in two processes, tuned.
+/// `periodic`: 64 KiB at 100 Hz with three schedules, in two processes, tuned.
 pub fn streams() -> Analysis {
     let mut made = Maker::new("periodic", &MODELS);
     for (place, arrivals) in ARRIVALS.into_iter().enumerate() {

@@ -1,8 +1,8 @@
-//! Where a browser has drawn lines, read back from the document.
+//! Positions of the lines that a browser has drawn, read back from the document.
 
 use super::dom::{attribute, elements};
 
-/// Points of every line with this label, each piece of it apart.
+/// The points of every line with this label, one list for each piece.
 pub fn lines(html: &str, label: &str) -> Vec<Vec<(f64, f64)>> {
     let ours = |tag: &&str| attribute(tag, "aria-label") == Some(label);
     let paths = elements(html, "path").filter(ours);

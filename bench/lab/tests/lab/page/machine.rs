@@ -1,4 +1,4 @@
-//! A machine that is nowhere.
+//! A made-up machine.
 
 use myelin_bench_lab::machine::{Identity, IdleState, Machine};
 

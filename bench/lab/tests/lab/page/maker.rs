@@ -1,4 +1,4 @@
-//! Makes cells of what goes one way, out of one that a fixture has.
+//! Makes cells of one-way workloads from a cell of a fixture.
 
 use myelin_bench_kit::protocol::{Topology, Transport, Wait};
 
@@ -6,7 +6,8 @@ use super::fixture;
 use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::summary::*;
 
-/// A system, its median one way when tuned, and its CPU: of all, and of the receiver.
+/// A system with its median one-way latency when tuned, and its CPU: of all processes, and of the
+/// receiver.
 #[derive(Clone, Copy)]
 pub struct Model {
     pub name: &'static str,
@@ -65,7 +66,7 @@ impl Maker {
         Self { pattern, summary, details: Vec::new() }
     }
 
-    /// Twice as slow when not tuned; medians wander by a hundredth over the runs.
+    /// Without tuning the latency is doubled; medians vary by a hundredth over the runs.
     pub fn cell(&mut self, model: &Model, tuning: Tuning, finish: impl FnOnce(&mut Cell)) {
         let (mut cell, mut detail) = self.pattern.clone();
         let p50 = model.p50 * if tuning == Tuning::Tuned { 1.0 } else { 2.0 };
@@ -85,7 +86,7 @@ impl Maker {
         cell.throughput_per_s = 30.0;
         (cell.cpu_percent, cell.receiver_cpu_percent) = (model.cpu, model.receiver);
         finish(&mut cell);
-        // No two cells by the same.
+        // Each cell has a different spread.
         let spread = 0.004 + 0.001 * (self.summary.cells.len() as f64 * 0.618).fract();
         for (place, run) in detail.runs.iter_mut().enumerate() {
             let wander = 1.0 + spread * (place as f64 - 2.0);

@@ -1,8 +1,8 @@
-//! Where a browser has drawn signs and lines, read back from the document.
+//! Positions of the signs and lines that a browser has drawn, read back from the document.
 
 use super::dom::{attribute, elements};
 
-/// A mark by its label, and where it is drawn.
+/// A mark by its label, and its position.
 #[derive(Debug)]
 pub struct Mark {
     pub label: String,
@@ -10,7 +10,7 @@ pub struct Mark {
     pub y: f64,
 }
 
-/// Every sign whose label begins so; the rest of the label is its name.
+/// Every sign whose label begins with `prefix`; its name is the rest of the label.
 pub fn signs(html: &str, prefix: &str) -> Vec<Mark> {
     let signs = ["circle", "path"].into_iter().flat_map(|name| elements(html, name));
     signs.filter_map(|tag| mark(tag, prefix)).collect()
@@ -30,8 +30,8 @@ pub fn figures(dom: &str) -> impl Iterator<Item = &str> {
     dom.split("<figure").skip(1).map(|figure| figure.split("</figure>").next().unwrap())
 }
 
-/// That all places lie on one line over the values, or over their logarithms, and that it rises or
-/// falls.
+/// Asserts that all positions are a linear and monotonic function of the values, or of their
+/// logarithms.
 pub fn assert_scale(pairs: &[(f64, f64)], is_log: bool) {
     let of = |value: f64| if is_log { value.ln() } else { value };
     let by_value = |a: &&(f64, f64), b: &&(f64, f64)| a.0.total_cmp(&b.0);

@@ -1,5 +1,5 @@
-//! Published figures as their files have them. TOML is read here once more, so that
-//! what a report shows is not compared with what it has read.
+//! Published figures, read from their files. The tests read the TOML themselves, so that a report's
+//! figures are not compared with its own reading.
 
 use toml::{Table, Value};
 
@@ -20,7 +20,7 @@ pub fn texts(value: &Value) -> Vec<&str> {
     value.as_array().unwrap().iter().map(|it| it.as_str().unwrap()).collect()
 }
 
-/// A number that may be written without a point.
+/// A number, with or without a decimal point.
 pub fn number(value: &Value) -> Option<f64> {
     value.as_float().or_else(|| value.as_integer().map(|it| it as f64))
 }

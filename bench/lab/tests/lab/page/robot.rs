@@ -1,4 +1,4 @@
-//! Streams at a robot's rates that were never measured, floods and start-ups.
+//! Made-up streams at a robot's rates, floods and start-ups.
 
 use myelin_bench_kit::protocol::{Reliability, Wait, Workload};
 
@@ -6,13 +6,13 @@ use super::maker::{Maker, Model, around};
 use myelin_bench_lab::scenario::Tuning;
 use myelin_bench_lab::summary::*;
 
-/// Bytes of `sizes-100hz`.
+/// Payloads of `sizes-100hz`, in bytes.
 pub const SIZES: [u64; 8] = [16, 1 << 10, 64 << 10, 256 << 10, 1 << 20, 2 << 20, 5 << 20, 10 << 20];
-/// Messages a second of `rate-curve`.
+/// Rates of `rate-curve`, in messages per second.
 pub const RATES: [f64; 6] = [1.0, 10.0, 100.0, 1e3, 1e4, 1e5];
-/// Numbers of `fan-out`, of 64 B and of 8 MiB.
+/// Numbers of subscribers of `fan-out`, for 64 B and for 8 MiB.
 pub const SUBSCRIBERS: [u32; 6] = [1, 2, 4, 8, 16, 32];
-/// What modules send: name, bytes, messages a second.
+/// Modules: name, bytes, messages per second.
 pub const MODULES: [(&str, u64, f64); 4] = [
     ("functional", 64 << 10, 10.0),
     ("localisation", 64 << 10, 100.0),
@@ -20,7 +20,7 @@ pub const MODULES: [(&str, u64, f64); 4] = [
     ("high-end-sensor", 10 << 20, 10.0),
 ];
 
-/// Systems, with what a MiB adds to the latency of each.
+/// Systems, each with the latency that a MiB adds.
 const MODELS: [(Model, f64); 5] = [
     (Model::two("os.unix", Wait::Block, 49.0, [1.3, 0.5]).bare(), 610.0),
     (Model::two("cyclonedds.udp", Wait::Block, 140.0, [3.2, 1.9]), 1400.0),
@@ -28,9 +28,9 @@ const MODELS: [(Model, f64); 5] = [
     (Model::two("myelin.shm-block", Wait::Block, 52.0, [1.5, 0.6]), 0.0),
     (Model::two("myelin.shm-poll", Wait::Poll, 0.6, [101.0, 99.9]), 0.0),
 ];
-/// The one that is reliable; all others do their best.
+/// The only reliable system; all others are best effort.
 pub const RELIABLE: &str = "iceoryx2.event";
-/// What `cyclonedds.udp` publishes at most a second.
+/// The highest rate of `cyclonedds.udp`, in messages per second.
 pub const SATURATED_AT: f64 = 8200.0;
 
 /// `sizes-100hz`: the floor cannot carry 10 MiB, one cell is invalid, one has no p99.
@@ -76,7 +76,7 @@ pub fn rates() -> Analysis {
                 if is_behind {
                     cell.throughput_per_s = SATURATED_AT;
                 }
-                // Too few for rare percentiles.
+                // Too few messages for high percentiles.
                 let way = cell.one_way_us.as_mut().unwrap();
                 way.p99 = way.p99.filter(|_| rate > 50.0);
                 way.p999 = way.p999.filter(|_| rate > 500.0);
@@ -105,7 +105,7 @@ pub fn fan_out() -> Analysis {
     made.finish()
 }
 
-/// `modules`, default and tuned, as the car has them.
+/// `modules`, default and tuned, with the modules of the car.
 pub fn modules() -> Analysis {
     let mut made = maker("modules");
     for (module, bytes, rate) in MODULES {
@@ -122,7 +122,7 @@ pub fn modules() -> Analysis {
     made.finish()
 }
 
-/// `flood` of three sizes and `sanity-discovery`, default.
+/// `flood` with three sizes and `sanity-discovery`, default.
 pub fn extremes() -> Analysis {
     let mut made = maker("flood sanity-discovery");
     for bytes in [64u64, 4096, 65_536] {

@@ -1,4 +1,4 @@
-//! Results folders that were never measured, with runs that spread as told.
+//! Made-up results folders whose runs vary as specified.
 
 use myelin_bench_lab::compare::Side;
 use myelin_bench_lab::plan::Plan;
@@ -9,9 +9,9 @@ use rand::{RngExt, SeedableRng};
 use super::fixture;
 use myelin_bench_lab::summary::{Cell, RUN_QUANTILES, RunPoint};
 
-/// The cells of the fixture with this payload, of `runs` runs each, that differ between seeds by
-/// chance alone: by a tenth of a per cent in one cell, by ten per cent in another, with whole
-/// blocks and single runs disturbed.
+/// The fixture's cells with this payload, with `runs` runs each. Between seeds they differ only by
+/// chance: by a tenth of a per cent in one cell, by ten per cent in another, with disturbed blocks
+/// and single runs.
 pub fn side(name: &str, seed: u64, runs: u32, payload: u64) -> Side {
     let mut random = StdRng::seed_from_u64(seed);
     let mut analysis = fixture::analysis();
@@ -38,7 +38,7 @@ pub fn side(name: &str, seed: u64, runs: u32, payload: u64) -> Side {
                 cross_p50_us: Some(p50),
                 cross_p99_us: Some(around(130.0, 2.0 * spread)),
                 cpu_us_per_message: Some(around(20.0, spread)),
-                // Pages, and no more than a few of them.
+                // Whole pages, with small differences.
                 pss_bytes: Some((5120 + random.random_range(0..40)) * 4096),
                 ..RunPoint::default()
             }
@@ -67,7 +67,7 @@ pub fn change(side: &mut Side, system: &str, tuning: Tuning, how: impl Fn(&mut R
     assert!(runs.map(how).count() > 0, "{system}, {tuning}");
 }
 
-/// Nearly normal, with a deviation of 1.
+/// A nearly normal random number with a standard deviation of 1.
 fn normal(random: &mut StdRng) -> f64 {
     (0..12).map(|_| random.random_range(-0.5..0.5)).sum()
 }

@@ -1,6 +1,6 @@
-//! Reads tables back out of reports.
+//! Reads tables from reports.
 
-/// The rows of the table that follows this caption in `report.md`: what stands between the bars.
+/// The rows of the table after this caption in `report.md`: the texts between the bars.
 pub fn markdown_rows(text: &str, caption: &str) -> Vec<Vec<String>> {
     let (_, rest) = text.split_once(caption).unwrap_or_else(|| panic!("no {caption:?} in\n{text}"));
     let lines = rest.lines().skip_while(|line| !line.starts_with('|'));
@@ -12,7 +12,7 @@ pub fn markdown_rows(text: &str, caption: &str) -> Vec<Vec<String>> {
     lines.map(cells).collect()
 }
 
-/// As [`markdown_rows`], on the page; a published figure ends in an arrow, as there.
+/// Like [`markdown_rows`], from the page; a published figure ends in an arrow there, too.
 pub fn page_rows(text: &str, caption: &str) -> Vec<Vec<String>> {
     let (_, section) = text.split_once("<section id=\"published\">").unwrap();
     let caption = caption.replace('\'', "&#x27;");

@@ -1,8 +1,9 @@
-//! What the messages of a fixture's cells did, made from its figures: time, parts, the slowest.
+//! Timelines of a fixture's cells, derived from their figures: messages over time, parts, the
+//! slowest messages.
 
 use myelin_bench_lab::summary::*;
 
-/// Adds all of it to every cell.
+/// Adds all of these to every cell.
 pub fn enrich(analysis: &mut Analysis) {
     let Analysis { summary, details } = analysis;
     for (place, (cell, detail)) in summary.cells.iter().zip(details).enumerate() {
@@ -19,7 +20,7 @@ fn even(step: u32) -> f64 {
     0.5 + f64::from(step) / 150.0 + if step > 120 { 0.8 } else { 0.0 }
 }
 
-/// Six seconds, of which one window has no p50, a stall in the middle, and a cut of the link.
+/// Six seconds, with one window without p50, a stall in the middle, and a cut of the link.
 fn timeline(mean: f64, place: usize) -> Timeline {
     let windows = (0..WINDOWS).map(|at| {
         let level = mean * (1.0 + 0.02 * f64::from((at + place as u32) % 9));
@@ -45,10 +46,10 @@ fn timeline(mean: f64, place: usize) -> Timeline {
     }
 }
 
-/// Windows of a timeline.
+/// Number of windows in a timeline.
 pub const WINDOWS: u32 = 30;
 
-/// Forty looks, from before the first message on.
+/// Forty observations, beginning before the first message.
 fn series(place: usize) -> ObservedColumns {
     let column = |of: fn(u32) -> f64| (0..40).map(of).collect::<Vec<_>>();
     let wanted = place as f64 % 7.0;
@@ -63,8 +64,8 @@ fn series(place: usize) -> ObservedColumns {
     }
 }
 
-/// Of a system without loans there is neither loan nor fill; one that has no wake of its own takes
-/// at once. Back to back there is no lateness.
+/// A system without loans has neither loan nor fill; one without a separate wake has a combined
+/// wake and take. Back to back there is no lateness.
 fn stages(cell: &Cell, mean: f64) -> Stages {
     let is_way = cell.round_trip_us.is_none();
     let within = |stage, share: f64, slow: f64| StageMean {

@@ -1,16 +1,17 @@
-//! The programs of C and C++ in README.md: each hears both.
+//! The programs in C and C++ of docs/tutorials/first-topic.md: each receives both greetings.
 
 mod support;
 
 use support::{Place, crate_folder, end, said};
 
 #[test]
-fn the_programs_of_the_readme_hear_each_other() {
-    let readme = std::fs::read_to_string(crate_folder().join("../../README.md")).unwrap();
+fn each_program_receives_both_greetings() {
+    let tutorial = crate_folder().join("../../docs/tutorials/first-topic.md");
+    let tutorial = std::fs::read_to_string(tutorial).unwrap();
     let place = Place::new();
     let sources = tempfile::tempdir().unwrap();
     let programs = ["c", "cpp"].map(|language| {
-        let (_, rest) = readme.split_once(&format!("\n```{language}\n")).expect("a program");
+        let (_, rest) = tutorial.split_once(&format!("\n```{language}\n")).expect("a program");
         let (program, _) = rest.split_once("\n```").unwrap();
         let source = sources.path().join(format!("hello_{language}.{language}"));
         std::fs::write(&source, program).unwrap();
