@@ -23,6 +23,8 @@
  * THREADS   Any thread may use any handle; "one thread at a time" where it says so.
  * TEXT      UTF-8, ended by a zero. What the library is passed, it copies.
  * TIMES     Nanoseconds, of CLOCK_MONOTONIC; MYELIN_FOREVER is no limit.
+ * EXIT      A process that ends without closing its node has died, for its peers: also if it returns from `main`
+ *           or calls `exit`. The library closes nothing then, as other threads may still use it.
  * FORK      A child's inherited handles are MYELIN_ERROR_FORKED; open a node of its own.
  *
  * Made by cbindgen from crates/myelin-c; do not edit. */
@@ -142,11 +144,13 @@ enum myelin_event_kind
   MYELIN_EVENT_CAUGHT_UP = 6,
   // It cannot be matched: `text` says why.
   MYELIN_EVENT_INCOMPATIBLE = 7,
-  // A publisher was silent for longer than its deadline.
+  // A publisher was silent for longer than `deadline_ns`: once for each silence, a quarter of it late at
+  // most. The next sample ends it, without an event. At a publisher, `endpoint` is its own.
   MYELIN_EVENT_DEADLINE_MISSED = 8,
-  // A publisher gave no sign of life.
+  // A publisher gave no sign of life for longer than the subscriber's `liveliness_ns`: it neither
+  // published nor called `myelin_publisher_assert_liveliness`. Once for each silence.
   MYELIN_EVENT_LIVELINESS_LOST = 9,
-  // It does again.
+  // It gives one again.
   MYELIN_EVENT_LIVELINESS_REGAINED = 10,
   // A sample of another host of `number` bytes found no room: `text` says what to do.
   MYELIN_EVENT_BUFFER_TOO_SMALL = 11,
@@ -385,7 +389,7 @@ typedef struct myelin_event {
   size_t size;
   // What has happened.
   myelin_event_kind kind;
-  // The other side's process; 0 on another host.
+  // The other side's process; 0 on another host, and of kinds that do not speak of it.
   uint32_t pid;
   // The other side.
   uint64_t endpoint;
@@ -394,7 +398,7 @@ typedef struct myelin_event {
   // Why, and what to do; or NULL. Valid until the next event is taken of the same handle, or that is
   // closed.
   const char *text;
-  // Whether the other side's process has ended.
+  // Whether the other side's process has ended without closing its node: also by a return from `main`.
   bool died;
 } myelin_event;
 
@@ -601,6 +605,7 @@ typedef struct myelin_subscriber_options {
   // Whether it has a descriptor for an epoll loop: `myelin_subscriber_descriptor`.
   bool descriptor;
   // A publisher that neither publishes nor asserts its liveliness for so many ns is an event; 0: none.
+  // Publishers set nothing for it.
   uint64_t liveliness_ns;
   // Bytes of what comes from other hosts; 0: half the machine's memory.
   uint64_t memory_max;
@@ -624,7 +629,9 @@ typedef struct myelin_topic_options {
   uint64_t reliable_ns;
   // How many samples who comes later gets; at most the depth.
   uint32_t history;
-  // A publisher means to publish once in so many ns; 0: it does not promise.
+  // The longest time between two samples of a publisher, in ns; 0: none. Each side that sets it gets an
+  // event for a longer silence; the two sides are not compared. A subscriber watches each publisher from the
+  // match on: a publisher that never came misses no deadline. A publisher watches itself.
   uint64_t deadline_ns;
   // The name of an IDL type whose CDR is the payload, for other DDS programs; NULL: Myelin's alone.
   const char *dds_type;
@@ -1112,6 +1119,14 @@ myelin_code myelin_wait_set_set_wait(struct myelin_wait_set *set, int32_t wait);
 #define MYELIN_PAYLOAD_STRUCTS(header_, element_) \
   {.size = sizeof(struct myelin_payload), .form = MYELIN_HEADER_SLICE, \
    .type = {MYELIN_STRUCT, element_, {0}}, .header = {MYELIN_STRUCT, header_, {0}}}
+
+/* A header that is a struct, and elements of any type: the address of the header's description, then the type.
+ * An image: MYELIN_PAYLOAD_HEADER(&frame, MYELIN_TYPE(MYELIN_U8, 0)). */
+#define MYELIN_PAYLOAD_HEADER(header_, ...) \
+  {.size = sizeof(struct myelin_payload), .form = MYELIN_HEADER_SLICE, .type = __VA_ARGS__, \
+   .header = {MYELIN_STRUCT, header_, {0}}}
+/* Where the elements E begin behind a header H, in bytes. */
+#define MYELIN_SLICE_OFFSET(H, E) ((sizeof(H) + _Alignof(E) - 1) / _Alignof(E) * _Alignof(E))
 
 /* Describes a struct T from an array of its fields:
  *

@@ -93,6 +93,7 @@ pub struct myelin_subscriber_options {
     /// Whether it has a descriptor for an epoll loop: `myelin_subscriber_descriptor`.
     pub descriptor: bool,
     /// A publisher that neither publishes nor asserts its liveliness for so many ns is an event; 0: none.
+    /// Publishers set nothing for it.
     pub liveliness_ns: u64,
     /// Bytes of what comes from other hosts; 0: half the machine's memory.
     pub memory_max: u64,

@@ -50,7 +50,9 @@ pub struct myelin_topic_options {
     pub reliable_ns: u64,
     /// How many samples who comes later gets; at most the depth.
     pub history: u32,
-    /// A publisher means to publish once in so many ns; 0: it does not promise.
+    /// The longest time between two samples of a publisher, in ns; 0: none. Each side that sets it gets an
+    /// event for a longer silence; the two sides are not compared. A subscriber watches each publisher from the
+    /// match on: a publisher that never came misses no deadline. A publisher watches itself.
     pub deadline_ns: u64,
     /// The name of an IDL type whose CDR is the payload, for other DDS programs; NULL: Myelin's alone.
     pub dds_type: *const c_char,

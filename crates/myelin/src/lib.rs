@@ -90,7 +90,7 @@ pub use bounded_vec::BoundedVec;
 pub use callback::Callback;
 pub use clock::now;
 pub use dynamic::{DynamicType, Layout};
-pub use executor::{Executor, ExecutorHandle};
+pub use executor::{Executor, ExecutorHandle, Order};
 pub use fixed_string::FixedString;
 #[cfg(feature = "bytemuck")]
 pub use foreign::Pod;

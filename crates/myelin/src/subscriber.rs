@@ -97,6 +97,11 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(self.fill(buffer, Reader::take_into)?.then(|| buffer.held()))
     }
 
+    /// Has the next take take the sample that has been there longest; since when, in ns.
+    pub(crate) fn turn_to_oldest(&mut self) -> Option<u64> {
+        self.inner.reader.turn_to_oldest()
+    }
+
     /// Whether there is one now.
     #[inline(always)]
     fn fill(

@@ -126,16 +126,21 @@ impl WaitSet {
         self.inner.has_been_told()
     }
 
-    /// Whether there are timers.
+    /// Whether a timer is due. The clock is read only if there are timers.
     #[inline]
-    pub(crate) fn has_timers(&self) -> bool {
-        self.inner.has_timers()
+    pub(crate) fn has_due_timer(&self) -> bool {
+        self.inner.has_due_timer()
     }
 
     /// The timers that are due.
     #[inline]
     pub(crate) fn due_timers(&mut self) -> &[Key] {
         self.inner.due_timers()
+    }
+
+    /// When a timer was due that was reported last, in ns.
+    pub(crate) fn due_ns(&self, key: Key) -> Option<u64> {
+        self.inner.due_ns(key)
     }
 
     /// Somebody works on it: not reported before what is returned is dropped.

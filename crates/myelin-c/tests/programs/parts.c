@@ -619,7 +619,7 @@ static void nonsense(void) {
   const struct myelin_field gap_fields[] = {MYELIN_FIELD(struct gap, a), MYELIN_FIELD(struct gap, b)};
   const struct myelin_struct gap = MYELIN_STRUCT_OF(struct gap, "Gap", gap_fields);
   const struct myelin_payload of_gap = MYELIN_PAYLOAD(MYELIN_VALUE, MYELIN_TYPE_STRUCT(&gap, 0));
-  FAILS(myelin_topic_open(node, "x", &of_gap, NULL, &topic), MYELIN_ERROR_SETTING, "padding");
+  FAILS(myelin_topic_open(node, "x", &of_gap, NULL, &topic), MYELIN_ERROR_SETTING, "7 B of padding before");
   struct myelin_payload of_form = of_imu;
   of_form.form = 9;
   FAILS(myelin_topic_open(node, "x", &of_form, NULL, &topic), MYELIN_ERROR_SETTING, "form is 9");

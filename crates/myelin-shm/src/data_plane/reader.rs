@@ -169,6 +169,23 @@ impl Reader {
         if self.is_ready(false) || self.look_on() { self.take_now(into) } else { Ok(false) }
     }
 
+    /// Has the next take take the sample that has been there longest, of all publishers, and says since when,
+    /// by `CLOCK_MONOTONIC` in ns: since it was published, or since the first look at it if its publisher does
+    /// not say when. `None` if there is none. It looks at each publisher that has something.
+    pub fn turn_to_oldest(&mut self) -> Option<u64> {
+        if self.shared.is_forked() {
+            return None;
+        }
+        self.keep_up();
+        if self.many.is_some() {
+            return self.turn_to_oldest_of_many();
+        }
+        let since_ns = |(at, publisher): (usize, &mut Incoming)| Some((publisher.since_ns()?, at));
+        let (since_ns, at) = self.connections.iter_mut().enumerate().filter_map(since_ns).min()?;
+        self.turn = at;
+        Some(since_ns)
+    }
+
     #[inline(always)]
     fn take_now(&mut self, into: &mut Taken) -> Result<bool, Error> {
         if self.shared.is_forked() {
