@@ -1,4 +1,7 @@
 // Waits, callbacks and publishes that other threads must not be held up by; by the functions of rmw.h.
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -294,6 +297,77 @@ void a_reply_is_not_crowded_out(Side &talker, Side &listener) {
   OK(rmw_destroy_service(talker.node, server.service));
 }
 
+/// A guard condition may be destroyed as soon as a wait has reported it, though who triggers it has yet to return.
+void a_guard_condition_ends_while_it_is_triggered(Side &side) {
+  rmw_wait_set_t *set = rmw_create_wait_set(&side.context, 0);
+  std::atomic<rmw_guard_condition_t *> next{nullptr};
+  std::atomic<bool> is_over{false};
+  std::thread other([&] {
+    while (!is_over) {
+      if (rmw_guard_condition_t *condition = next.exchange(nullptr)) OK(rmw_trigger_guard_condition(condition));
+    }
+  });
+  const rmw_time_t at_once{0, 0};
+  for (int round = 0; round < 20'000; ++round) {
+    rmw_guard_condition_t *condition = rmw_create_guard_condition(&side.context);
+    // rcl's own handle goes on until the triggering one returns.
+    rmw_guard_condition_t own = *condition;
+    next = &own;
+    const auto end = std::chrono::steady_clock::now() + 60s;
+    for (void *ready = nullptr; ready == nullptr;) {
+      ready = condition->data;
+      rmw_guard_conditions_t conditions{1, &ready};
+      const rmw_ret_t waited = rmw_wait(nullptr, &conditions, nullptr, nullptr, nullptr, set, &at_once);
+      check(waited == RMW_RET_OK || waited == RMW_RET_TIMEOUT, "a wait");
+      check(std::chrono::steady_clock::now() < end, "it is triggered");
+    }
+    OK(rmw_destroy_guard_condition(condition));
+  }
+  is_over = true;
+  other.join();
+  OK(rmw_destroy_wait_set(set));
+}
+
+/// Whether a thread of this process sleeps.
+bool is_asleep(int thread) {
+  const std::string path = "/proc/self/task/" + std::to_string(thread) + "/stat";
+  std::FILE *stat = std::fopen(path.c_str(), "r");
+  char state = 0;
+  const bool is_read = stat != nullptr && std::fscanf(stat, "%*d (%*[^)]) %c", &state) == 1;
+  if (stat != nullptr) std::fclose(stat);
+  return is_read && state == 'S';
+}
+
+/// What is destroyed while a thread waits for it is not ready.
+void what_is_destroyed_is_not_ready(Side &side) {
+  rmw_subscription_t *in = subscription(side, "/gone", rmw_qos_profile_default);
+  // From now on the context's thread takes its samples.
+  OK(rmw_subscription_set_on_new_message_callback(in, [](const void *, size_t) {}, nullptr));
+  rmw_guard_condition_t *gone = rmw_create_guard_condition(&side.context);
+  rmw_guard_condition_t *stays = rmw_create_guard_condition(&side.context);
+  rmw_wait_set_t *set = rmw_create_wait_set(&side.context, 0);
+  void *readers[] = {in->data};
+  void *triggers[] = {gone->data, stays->data};
+  rmw_subscriptions_t subscriptions{1, readers};
+  rmw_guard_conditions_t conditions{2, triggers};
+  std::atomic<bool> is_over{false};
+  std::atomic<int> thread{0};
+  std::thread waiter([&] {
+    thread = static_cast<int>(syscall(SYS_gettid));
+    OK(rmw_wait(&subscriptions, &conditions, nullptr, nullptr, nullptr, set, nullptr));
+    is_over = true;
+  });
+  wait_until("the thread waits", [&] { return thread != 0 && is_asleep(thread); });
+  OK(rmw_destroy_subscription(side.node, in));
+  OK(rmw_destroy_guard_condition(gone));
+  CHECK(!is_over);
+  OK(rmw_trigger_guard_condition(stays));
+  waiter.join();
+  CHECK(readers[0] == nullptr && triggers[0] == nullptr && triggers[1] != nullptr);
+  OK(rmw_destroy_guard_condition(stays));
+  OK(rmw_destroy_wait_set(set));
+}
+
 }  // namespace
 
 int main() {
@@ -305,6 +379,8 @@ int main() {
     unset_waits_for_a_callback_that_runs(talker, listener);
     a_publish_that_waits_holds_nobody_up(talker, listener);
     a_reply_is_not_crowded_out(talker, listener);
+    a_guard_condition_ends_while_it_is_triggered(listener);
+    what_is_destroyed_is_not_ready(listener);
   }
   Side listener("listener");
   two_wait_sets_wait_for_one_subscription(talker, listener);
