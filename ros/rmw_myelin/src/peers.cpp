@@ -1,6 +1,7 @@
 #include "peers.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "graph.hpp"
 #include "qos.hpp"
@@ -11,6 +12,8 @@ namespace {
 
 /// A program that is no ROS 2 node (it speaks Myelin itself) is not in the graph: it is waited for as long.
 constexpr uint64_t undecided_ns = 100'000'000;
+/// Warnings that wait to be logged.
+constexpr size_t warnings_max = 64;
 
 }  // namespace
 
@@ -52,10 +55,7 @@ void Peers::happened(const myelin_event &event, const std::string &text) {
       return;
     case MYELIN_EVENT_BUFFER_TOO_SMALL:
     case MYELIN_EVENT_CORRUPT:
-      RCUTILS_LOG_WARN_NAMED(
-          identifier, "%s: %s", own_.topic.c_str(),
-          text.empty() ? "a peer wrote what cannot be, and was disconnected" : text.c_str());
-      return;
+      return warn(text.empty() ? "a peer wrote what cannot be, and was disconnected" : text);
     default:
       return;
   }
@@ -133,6 +133,22 @@ bool Peers::has(uint64_t id) {
   return peers_.count(id) > 0;
 }
 
+void Peers::log() {
+  std::vector<std::string> warnings;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (warnings_.empty()) return;
+    warnings.swap(warnings_);
+  }
+  for (const std::string &text : warnings) {
+    RCUTILS_LOG_WARN_NAMED(identifier, "%s: %s", own_.topic.c_str(), text.c_str());
+  }
+}
+
+void Peers::warn(std::string text) {
+  if (warnings_.size() < warnings_max) warnings_.push_back(std::move(text));
+}
+
 void Peers::count_matched(int64_t change) {
   events_.count(own_.is_publisher ? publication_matched : subscription_matched,
                 [change](EventState &state) {
@@ -152,9 +168,8 @@ void Peers::count_alive(int64_t living, int64_t silent) {
 }
 
 void Peers::count_incompatible(rmw_qos_policy_kind_t policy) {
-  RCUTILS_LOG_WARN_NAMED(identifier, "%s: %s asks for more than is offered (%s); nothing is exchanged",
-                         own_.topic.c_str(), own_.is_publisher ? "a subscription" : "this subscription",
-                         rmw_qos_policy_kind_to_str(policy));
+  warn(std::string(own_.is_publisher ? "a subscription" : "this subscription") + " asks for more than is offered (" +
+       rmw_qos_policy_kind_to_str(policy) + "); nothing is exchanged");
   events_.count(own_.is_publisher ? RMW_EVENT_OFFERED_QOS_INCOMPATIBLE
                                   : RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE,
                 [policy](EventState &state) {

@@ -6,6 +6,7 @@
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "endpoint.hpp"
 #include "event.hpp"
@@ -32,6 +33,8 @@ class Peers {
   /// Whether this one fits; whether it is there at all.
   bool fits(uint64_t peer);
   bool has(uint64_t peer);
+  /// Logs what has been found out meanwhile. No lock is held: a log handler may use everything.
+  void log();
 
  private:
   enum class State { undecided, fits, refused };
@@ -50,12 +53,14 @@ class Peers {
   void count_matched(int64_t change);
   void count_alive(int64_t living, int64_t silent);
   void count_incompatible(rmw_qos_policy_kind_t policy);
+  void warn(std::string text);
 
   const Endpoint &own_;
   Graph &graph_;
   Events &events_;
   std::mutex mutex_;
   std::map<uint64_t, Peer> peers_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace rmw_myelin

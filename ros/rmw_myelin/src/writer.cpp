@@ -186,6 +186,12 @@ void Writer::hear() {
 }
 
 uint64_t Writer::poll_events() {
+  const uint64_t next_ns = take_events();
+  peers_.log();
+  return next_ns;
+}
+
+uint64_t Writer::take_events() {
   const std::lock_guard<std::mutex> in_order(events_mutex_);
   uint64_t next_ns = MYELIN_FOREVER;
   if (const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock); lock) {
@@ -195,7 +201,6 @@ uint64_t Writer::poll_events() {
     is_event_wanted_ = true;
     next_ns = myelin_now() + event_retry_ns;
   }
-  // Counted without the other locks: a message in the log may be published.
   std::vector<std::pair<myelin_event, std::string>> heard;
   {
     const std::lock_guard<std::mutex> lock(heard_mutex_);

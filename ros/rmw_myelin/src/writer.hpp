@@ -59,6 +59,7 @@ class Writer : public EventSource {
   template <typename Call>
   rmw_ret_t use(Call call);
   bool take_loan(void *message, myelin_loan &loan);
+  uint64_t take_events();
   /// Takes what events there are. Under the lock.
   void hear();
   /// What has been published or asserted just now is no missed deadline, and a sign of life.

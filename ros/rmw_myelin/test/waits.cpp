@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "rcutils/logging.h"
 #include "rosidl_typesupport_cpp/message_type_support.hpp"
 #include "rosidl_typesupport_cpp/service_type_support.hpp"
 #include "side.hpp"
@@ -297,6 +298,35 @@ void a_reply_is_not_crowded_out(Side &talker, Side &listener) {
   OK(rmw_destroy_service(talker.node, server.service));
 }
 
+/// A subscription that keeps all, and whose user is called back, loses nothing however much is taken ahead for it.
+void what_keeps_all_keeps_all_that_is_taken_ahead(Side &talker, Side &listener) {
+  rmw_qos_profile_t qos = rmw_qos_profile_default;
+  qos.history = RMW_QOS_POLICY_HISTORY_KEEP_ALL;
+  rmw_publisher_t *out = publisher(talker, "/ahead", qos);
+  rmw_subscription_t *in = subscription(listener, "/ahead", qos);
+  wait_until("they match", [&] { return matched(out) == 1; });
+  static std::atomic<int> called{0};
+  const auto count = [](const void *, size_t times) { called += static_cast<int>(times); };
+  OK(rmw_subscription_set_on_new_message_callback(in, count, nullptr));
+  const int published = 8000;
+  Message message;
+  for (int number = 0; number < published; ++number) {
+    message.int32_value = number;
+    OK(rmw_publish(out, &message, nullptr));
+    // Before the publisher's own queue is full.
+    if (number == 4000) wait_until("so many are told of", [] { return called > 4000; });
+  }
+  std::this_thread::sleep_for(20ms);  // what takes more than it can keep has taken it
+  // As an executor does: it takes as many as it is told of.
+  for (int next = 0; next < published; ++next) {
+    wait_until("it is told of the next", [&] { return called > next; });
+    CHECK(take(in, message) && message.int32_value == next);
+  }
+  CHECK(!take(in, message) && called == published);
+  OK(rmw_destroy_subscription(listener.node, in));
+  OK(rmw_destroy_publisher(talker.node, out));
+}
+
 /// A guard condition may be destroyed as soon as a wait has reported it, though who triggers it has yet to return.
 void a_guard_condition_ends_while_it_is_triggered(Side &side) {
   rmw_wait_set_t *set = rmw_create_wait_set(&side.context, 0);
@@ -368,6 +398,38 @@ void what_is_destroyed_is_not_ready(Side &side) {
   OK(rmw_destroy_wait_set(set));
 }
 
+/// A log handler uses what the message is about: no lock is held.
+void a_log_handler_uses_everything(Side &talker, Side &listener) {
+  rmw_qos_profile_t less = rmw_qos_profile_default;
+  less.reliability = RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
+  static std::atomic<rmw_publisher_t *> about{nullptr};
+  static std::atomic<rmw_subscription_t *> other{nullptr};
+  static std::atomic<int> logged{0};
+  const auto handler = [](const rcutils_log_location_t *, int, const char *, rcutils_time_point_value_t,
+                          const char *, va_list *) {
+    if (about == nullptr || other == nullptr) return;
+    CHECK(matched(about) == 0);
+    size_t count = 1;
+    OK(rmw_subscription_count_matched_publishers(other, &count));
+    CHECK(count == 0);
+    ++logged;
+  };
+  rcutils_logging_output_handler_t before = rcutils_logging_get_output_handler();
+  rcutils_logging_set_output_handler(handler);
+  about = publisher(talker, "/logged", less);
+  other = subscription(listener, "/logged", rmw_qos_profile_default);
+  // Another pair: both have a handler to use from the beginning.
+  rmw_subscription_t *second = subscription(listener, "/logged", rmw_qos_profile_default);
+  wait_until("it is logged", [&] {
+    matched(about);
+    return logged >= 1;
+  });
+  rcutils_logging_set_output_handler(before);
+  OK(rmw_destroy_subscription(listener.node, second));
+  OK(rmw_destroy_subscription(listener.node, other));
+  OK(rmw_destroy_publisher(talker.node, about));
+}
+
 }  // namespace
 
 int main() {
@@ -379,8 +441,10 @@ int main() {
     unset_waits_for_a_callback_that_runs(talker, listener);
     a_publish_that_waits_holds_nobody_up(talker, listener);
     a_reply_is_not_crowded_out(talker, listener);
+    what_keeps_all_keeps_all_that_is_taken_ahead(talker, listener);
     a_guard_condition_ends_while_it_is_triggered(listener);
     what_is_destroyed_is_not_ready(listener);
+    a_log_handler_uses_everything(talker, listener);
   }
   Side listener("listener");
   two_wait_sets_wait_for_one_subscription(talker, listener);
