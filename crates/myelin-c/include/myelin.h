@@ -538,6 +538,8 @@ typedef struct myelin_publisher_options {
   uint64_t payload_bytes_max;
   // Bytes of its payloads; 0: half the machine's memory.
   uint64_t memory_max;
+  // Whether it publishes to subscribers on this host alone, whatever the node's network.
+  bool this_host_only;
 } myelin_publisher_options;
 
 // What became of a sample.

@@ -44,6 +44,8 @@ pub struct Topic<T: Payload + ?Sized> {
     dds: Dds,
     /// What it carries, if that is told at run time.
     dynamic: Option<Arc<DynamicType>>,
+    /// A publisher of it is for this host alone.
+    this_host_only: bool,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
@@ -52,7 +54,8 @@ impl<T: Payload + ?Sized> Topic<T> {
         let publisher = PublisherQos { memory_max: memory_max(), ..PublisherQos::default() };
         let subscriber = SubscriberQos::default();
         let (name, dds) = (name.to_string(), Dds::default());
-        Topic { node, name, publisher, subscriber, dds, dynamic: None, payload: PhantomData }
+        let (dynamic, this_host_only, payload) = (None, false, PhantomData);
+        Topic { node, name, publisher, subscriber, dds, dynamic, this_host_only, payload }
     }
 
     /// Carries what is told here; `T` is what its bytes are seen as.
@@ -171,7 +174,7 @@ impl<T: Payload + ?Sized> Topic<T> {
     pub fn publisher(&self) -> Result<Publisher<T>, Error> {
         self.describe()?;
         let inner = self.node.inner.publisher(self.wire_topic(), self.publisher)?;
-        let network = self.node.network.as_ref();
+        let network = self.node.network.as_ref().filter(|_| !self.this_host_only);
         let outlet = network.map(|network| network.outlet(&self.spec(), &inner)).transpose()?;
         Ok(Publisher::new(inner, outlet))
     }
@@ -301,6 +304,13 @@ impl<T: Payload + ?Sized> PublisherBuilder<T> {
     /// reading of the clock in each publish.
     pub fn timestamps(mut self, tell: bool) -> Self {
         self.0.publisher.timestamps = tell;
+        self
+    }
+
+    /// Whether it publishes to subscribers on this host alone, on a node with a
+    /// [`network`](crate::NodeBuilder::network) too. By default it does not.
+    pub fn this_host_only(mut self, only: bool) -> Self {
+        self.0.this_host_only = only;
         self
     }
 

@@ -288,6 +288,7 @@ class Topic(Generic[T]):
         payload_bytes_max: int | None = None,
         memory_max: int | None = None,
         timestamps: bool = False,
+        this_host_only: bool = False,
     ) -> Publisher[T]: ...
     def subscriber(
         self,

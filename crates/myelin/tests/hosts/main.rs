@@ -42,6 +42,8 @@ fn the_other_side() {
         "publish_shown" => matching::publish_shown(),
         "take_shown" => matching::take_shown(),
         "meet_nobody" => matching::meet_nobody(),
+        "publish_on_its_host" => matching::publish_on_its_host(),
+        "miss_what_stays_there" => matching::miss_what_stays_there(),
         "publish_through_a_cut" => failures::publish_through_a_cut(),
         "take_through_a_cut" => failures::take_through_a_cut(),
         "publish_until_killed" => failures::publish_until_killed(),
