@@ -411,7 +411,8 @@ impl<T: Payload + ?Sized> std::fmt::Debug for FdSubscriber<T> {
 }
 
 /// `limit` from now on the monotonic clock; [`wait::NEVER`] if that is centuries away.
-pub(crate) fn until_ns(limit: Duration) -> u64 {
+#[doc(hidden)]
+pub fn until_ns(limit: Duration) -> u64 {
     match u64::try_from(limit.as_nanos()) {
         Ok(limit_ns) => wait::now_ns().saturating_add(limit_ns),
         Err(_) => wait::NEVER,
