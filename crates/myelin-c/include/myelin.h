@@ -1004,6 +1004,12 @@ myelin_code myelin_subscriber_interrupt(struct myelin_subscriber *subscriber);
 myelin_code myelin_subscriber_descriptor(struct myelin_subscriber *subscriber,
                                          int *descriptor);
 
+// MYELIN_OK if publishers have published what has not been taken, MYELIN_NOTHING if they have not. A sample in
+// new memory cannot be taken before a thread of the node has mapped that memory; until then
+// `myelin_subscriber_take` returns MYELIN_NOTHING, a wait goes on, and this is MYELIN_OK. If something other
+// than an event tells that a publisher has ended, as the end of its process, take until nothing is unread.
+myelin_code myelin_subscriber_has_unread(struct myelin_subscriber *subscriber);
+
 // Samples lost so far because it was further behind than its depth.
 myelin_code myelin_subscriber_lost(struct myelin_subscriber *subscriber, uint64_t *samples);
 

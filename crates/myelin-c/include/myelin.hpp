@@ -670,6 +670,8 @@ public:
   template <class F> void on_sample(F) const & {
     static_assert(detail::never<F>, "a callback uses the subscriber up: std::move(subscriber).on_sample(...)");
   }
+  /// Whether publishers have published what has not been taken; see myelin_subscriber_has_unread.
+  bool has_unread() const { return myelin_subscriber_has_unread(get()) == MYELIN_OK; }
   std::uint64_t lost() const { return detail::counted(get(), myelin_subscriber_lost); }
   std::size_t matched() const { return detail::counted(get(), myelin_subscriber_matched); }
   Result<bool> wait_for_match(std::size_t publishers, std::chrono::nanoseconds limit) {

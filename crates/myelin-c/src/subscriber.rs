@@ -262,6 +262,24 @@ pub unsafe extern "C" fn myelin_subscriber_descriptor(
     })
 }
 
+/// MYELIN_OK if publishers have published what has not been taken, MYELIN_NOTHING if they have not. A sample in
+/// new memory cannot be taken before a thread of the node has mapped that memory; until then
+/// `myelin_subscriber_take` returns MYELIN_NOTHING, a wait goes on, and this is MYELIN_OK. If something other
+/// than an event tells that a publisher has ended, as the end of its process, take until nothing is unread.
+///
+/// # Safety
+/// As `myelin_subscriber_take`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_has_unread(
+    subscriber: *mut myelin_subscriber,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        let has_unread = of(subscriber)?.subscriber().has_unread();
+        Ok(if has_unread { MYELIN_OK } else { MYELIN_NOTHING })
+    })
+}
+
 /// Samples lost so far because it was further behind than its depth.
 ///
 /// # Safety

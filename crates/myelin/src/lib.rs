@@ -127,6 +127,8 @@ pub use service::{
 pub use shared_publisher::{SharedLoan, SharedPublisher};
 #[cfg(feature = "stream")]
 pub use stream::SampleStream;
+#[doc(hidden)]
+pub use subscriber::until_ns;
 pub use subscriber::{FdSubscriber, Interrupter, Subscriber};
 pub use topic::{PublisherBuilder, SubscriberBuilder, Topic};
 #[doc(hidden)]

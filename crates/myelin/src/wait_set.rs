@@ -110,9 +110,19 @@ impl WaitSet {
     /// [`Error::Closed`] once it is closed, also by another thread meanwhile. [`Error::Forked`].
     #[inline]
     pub fn wait(&mut self, limit: Duration) -> Result<&[Key], Error> {
+        self.wait_until(until_ns(limit))
+    }
+
+    /// The same until [`now`](crate::now) is `until_ns`: for who waits again after a wait of no use.
+    ///
+    /// # Errors
+    /// As [`wait`](WaitSet::wait).
+    #[doc(hidden)]
+    #[inline]
+    pub fn wait_until(&mut self, until_ns: u64) -> Result<&[Key], Error> {
         let how = &self.handle.wait;
         // ORDER: Relaxed: the number is all there is.
-        self.inner.wait_by(|| wait_of(how.load(Ordering::Relaxed)), until_ns(limit))
+        self.inner.wait_by(|| wait_of(how.load(Ordering::Relaxed)), until_ns)
     }
 
     /// What the last wait has reported.

@@ -69,7 +69,9 @@ static void copies_and_loans(void) {
   struct myelin_sample other = MYELIN_INIT(myelin_sample), copy = sample;
   struct imu later = {.stamp_ns = 8};
   OK(myelin_publisher_publish_copy(pair.publisher, &later, sizeof later, NULL));
+  OK(myelin_subscriber_has_unread(pair.subscriber));
   OK(myelin_subscriber_take(pair.subscriber, &other));
+  CHECK(myelin_subscriber_has_unread(pair.subscriber) == MYELIN_NOTHING);
   CHECK(((const struct imu *)other.data)->stamp_ns == 8);
   CHECK(memcmp(sample.data, &sent, sizeof sent) == 0);
   OK(myelin_sample_release(&other));
@@ -484,6 +486,7 @@ static void none_is_refused(void) {
       myelin_subscriber_wait(NULL, 0),
       myelin_subscriber_interrupt(NULL),
       myelin_subscriber_descriptor(NULL, &descriptor),
+      myelin_subscriber_has_unread(NULL),
       myelin_subscriber_lost(NULL, &number),
       myelin_subscriber_matched(NULL, &count),
       myelin_subscriber_wait_for_match(NULL, 1, 0),

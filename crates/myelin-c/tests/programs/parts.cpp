@@ -52,11 +52,13 @@ static void values(const myelin::Node &node) {
   auto twice = std::move(moved).publish();
   CHECK(!twice && twice.error().code() == MYELIN_ERROR_LOAN);
   { auto discarded = publisher.loan().value(); }
+  CHECK(subscriber.has_unread());
   auto second = subscriber.take().value();
   auto kept = second->clone().value();
   second.reset();
   CHECK(kept->stamp_ns == 8 && kept->temperature == 1);
-  CHECK(!subscriber.take().value() && subscriber.lost() == 0 && subscriber.matched() == 1);
+  CHECK(!subscriber.take().value() && !subscriber.has_unread());
+  CHECK(subscriber.lost() == 0 && subscriber.matched() == 1);
   CHECK(publisher.reserve(2) && publisher.matched() == 1);
   auto events = subscriber.events().value();
   CHECK(!events.empty() && events[0].kind == MYELIN_EVENT_MATCHED);

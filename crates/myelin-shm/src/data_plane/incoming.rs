@@ -132,6 +132,22 @@ impl Incoming {
         Some(since_ns)
     }
 
+    /// Whether it has published what has not been taken, be it that a take does not find it yet.
+    pub(crate) fn has_unread(&mut self) -> bool {
+        // A sample is in its cell before it is counted.
+        self.is_ready(false) || self.unread() > 0
+    }
+
+    /// Samples that are counted as published and have not been taken.
+    fn unread(&self) -> u64 {
+        load_acquire(&self.source.head().published).min(SEQUENCE_MAX).saturating_sub(self.next)
+    }
+
+    /// Samples that nobody will take, as nothing more is read.
+    pub(crate) fn abandoned(&self) -> u64 {
+        self.lost + self.unread()
+    }
+
     /// Takes the next sample into `into`, which holds none. False if there is none.
     #[inline(always)]
     pub(crate) fn take(
