@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <vector>
 
 #include "endpoint.hpp"
 #include "peers.hpp"
@@ -39,8 +40,8 @@ class Reader : public EventSource {
   /// Has the listener's thread call `callback` for each sample that comes, or for none any more.
   rmw_ret_t set_callback(rmw_event_callback_t callback, const void *user_data);
 
-  /// A sample is to come among many that are not for it. Until it has, what comes is taken often enough, also while
-  /// nobody waits for it: what is not for it must not crowd it out.
+  /// A sample is to come; from another host among many that are not for it. Until it has, what comes is taken often
+  /// enough, also while nobody waits for it: what is not for it must not crowd it out.
   void expect();
 
   const Endpoint &endpoint() const { return endpoint_; }
@@ -53,6 +54,9 @@ class Reader : public EventSource {
     poll_events();
     return peers_.has(publisher);
   }
+  /// Its publishers on this host, in order; and a number that is another one when they are others.
+  std::vector<uint64_t> publishers_here() { return peers_.publishers_here(); }
+  uint64_t peers_version() const { return peers_.version(); }
 
  private:
   friend class Listener;

@@ -256,45 +256,129 @@ struct Answering {
   }
 };
 
-/// A client that does not wait for its reply has it among those to another one; and a service's name may be as
-/// long as ROS 2 allows.
-void a_reply_is_not_crowded_out(Side &talker, Side &listener) {
+/// A service whose queues hold all that is asked at once here.
+rmw_qos_profile_t deep() {
+  rmw_qos_profile_t qos = rmw_qos_profile_services_default;
+  qos.depth = 500;
+  return qos;
+}
+
+rmw_client_t *client(Side &side, const char *name) {
   const auto *type = rosidl_typesupport_cpp::get_service_type_support_handle<Call>();
+  const rmw_qos_profile_t qos = deep();
+  rmw_client_t *made = rmw_create_client(side.node, type, name, &qos);
+  CHECK(made != nullptr);
+  return made;
+}
+
+Answering service(Side &side, const char *name) {
+  const auto *type = rosidl_typesupport_cpp::get_service_type_support_handle<Call>();
+  const rmw_qos_profile_t qos = deep();
+  Answering made{rmw_create_service(side.node, type, name, &qos)};
+  CHECK(made.service != nullptr);
+  return made;
+}
+
+bool is_available(Side &side, rmw_client_t *client) {
+  bool is_available = false;
+  OK(rmw_service_server_is_available(side.node, client, &is_available));
+  return is_available;
+}
+
+void ask(rmw_client_t *client, int number) {
+  Call::Request request;
+  request.int32_value = number;
+  int64_t sequence;
+  OK(rmw_send_request(client, &request, &sequence));
+}
+
+/// The next reply; -1 if there is none.
+int reply(rmw_client_t *client) {
+  rmw_service_info_t info;
+  Call::Response response;
+  bool is_taken = false;
+  OK(rmw_take_response(client, &info, &response, &is_taken));
+  return is_taken ? response.int32_value : -1;
+}
+
+/// A client that does not wait for its reply has it, whatever others are replied meanwhile; and a service's name may
+/// be as long as ROS 2 allows.
+void a_reply_is_not_crowded_out(Side &talker, Side &listener) {
   const std::string longest = "/" + std::string(246, 'n');
-  const rmw_qos_profile_t &qos = rmw_qos_profile_services_default;
-  Answering server{rmw_create_service(talker.node, type, longest.c_str(), &qos)};
-  rmw_client_t *slow = rmw_create_client(listener.node, type, longest.c_str(), &qos);
-  rmw_client_t *quick = rmw_create_client(listener.node, type, longest.c_str(), &qos);
-  CHECK(server.service != nullptr && slow != nullptr && quick != nullptr);
-  for (rmw_client_t *client : {slow, quick}) {
-    wait_until("the service is available", [&] {
-      bool is_available = false;
-      OK(rmw_service_server_is_available(listener.node, client, &is_available));
-      return is_available;
-    });
-  }
-  const auto ask = [&](rmw_client_t *client, int number) {
-    Call::Request request;
-    request.int32_value = number;
-    int64_t sequence;
-    OK(rmw_send_request(client, &request, &sequence));
-    wait_until("it is answered", [&] { return server.answer() == 1; });
-  };
-  const auto taken = [](rmw_client_t *client) {
-    rmw_service_info_t info;
-    Call::Response response;
-    bool is_taken = false;
-    OK(rmw_take_response(client, &info, &response, &is_taken));
-    return is_taken ? response.int32_value : -1;
-  };
+  Answering server = service(talker, longest.c_str());
+  rmw_client_t *slow = client(listener, longest.c_str());
+  rmw_client_t *quick[3];
+  for (rmw_client_t *&each : quick) each = client(listener, longest.c_str());
+  wait_until("the service is available", [&] { return is_available(listener, slow); });
   ask(slow, 7);
-  for (int number = 0; number < 400; ++number) {
-    ask(quick, number);
-    wait_until("the reply comes", [&] { return taken(quick) == number; });
+  for (rmw_client_t *each : quick) {
+    wait_until("the service is available", [&] { return is_available(listener, each); });
+    for (int number = 0; number < 400; ++number) ask(each, number);
   }
-  CHECK(taken(slow) == 7);
+  // All at once: nobody takes anything meanwhile.
+  int answered = 0;
+  wait_until("all are answered", [&] { return (answered += server.answer()) == 1 + 3 * 400; });
+  wait_until("its reply comes", [&] { return reply(slow) == 7; });
+  CHECK(reply(slow) == -1);
+  for (rmw_client_t *each : quick) {
+    for (int number = 0; number < 400; ++number) {
+      wait_until("theirs come", [&] { return reply(each) == number; });
+    }
+    CHECK(reply(each) == -1);
+    OK(rmw_destroy_client(listener.node, each));
+  }
   OK(rmw_destroy_client(listener.node, slow));
-  OK(rmw_destroy_client(listener.node, quick));
+  OK(rmw_destroy_service(talker.node, server.service));
+}
+
+/// A client has its way back as soon as the service is available, also to a server that comes anew; and one that has
+/// gone holds up no reply.
+void clients_and_servers_come_and_go(Side &talker, Side &listener) {
+  Answering server = service(talker, "/anew");
+  rmw_client_t *stays = client(listener, "/anew");
+  for (int round = 0; round < 20; ++round) {
+    rmw_client_t *goes = client(listener, "/anew");
+    for (rmw_client_t *each : {stays, goes}) {
+      wait_until("the service is available", [&] { return is_available(listener, each); });
+      ask(each, round);
+      wait_until("it is answered", [&] { return server.answer() == 1; });
+      wait_until("the reply comes", [&] { return reply(each) == round; });
+    }
+    // The other one goes with a request unanswered.
+    ask(goes, -2);
+    ask(stays, round);
+    OK(rmw_destroy_client(listener.node, goes));
+    int answered = 0;
+    wait_until("both are answered", [&] { return (answered += server.answer()) == 2; });
+    wait_until("the reply comes", [&] { return reply(stays) == round; });
+    OK(rmw_destroy_service(talker.node, server.service));
+    wait_until("the server is missed", [&] { return !is_available(listener, stays); });
+    server = service(talker, "/anew");
+  }
+  // Asked before the server has noticed the client at all.
+  for (int round = 0; round < 20; ++round) {
+    rmw_client_t *at_once = client(listener, "/anew");
+    ask(at_once, round);
+    wait_until("it is answered", [&] { return server.answer() == 1; });
+    wait_until("the reply comes", [&] { return reply(at_once) == round; });
+    OK(rmw_destroy_client(listener.node, at_once));
+  }
+  OK(rmw_destroy_client(listener.node, stays));
+  OK(rmw_destroy_service(talker.node, server.service));
+}
+
+/// A client that wants replies to be reliable is not served by a server whose are not, and says so.
+void a_server_that_offers_less_is_not_available(Side &talker, Side &listener) {
+  const auto *type = rosidl_typesupport_cpp::get_service_type_support_handle<Call>();
+  rmw_qos_profile_t less = deep();
+  less.reliability = RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
+  Answering server{rmw_create_service(talker.node, type, "/less", &less)};
+  rmw_client_t *reliable = client(listener, "/less");
+  rmw_client_t *other = rmw_create_client(listener.node, type, "/less", &less);
+  wait_until("the service is available to the other", [&] { return is_available(listener, other); });
+  CHECK(!is_available(listener, reliable));
+  OK(rmw_destroy_client(listener.node, reliable));
+  OK(rmw_destroy_client(listener.node, other));
   OK(rmw_destroy_service(talker.node, server.service));
 }
 
@@ -441,6 +525,8 @@ int main() {
     unset_waits_for_a_callback_that_runs(talker, listener);
     a_publish_that_waits_holds_nobody_up(talker, listener);
     a_reply_is_not_crowded_out(talker, listener);
+    clients_and_servers_come_and_go(talker, listener);
+    a_server_that_offers_less_is_not_available(talker, listener);
     what_keeps_all_keeps_all_that_is_taken_ahead(talker, listener);
     a_guard_condition_ends_while_it_is_triggered(listener);
     what_is_destroyed_is_not_ready(listener);
