@@ -41,9 +41,10 @@ std::shared_ptr<Writer> ReplyWriters::open(uint64_t client) const {
   }
   Endpoint own = replies_;
   own.client = client;
-  // As deep as the client's own queue, which counts.
-  const bool keeps_last = asked && asked->history == RMW_QOS_POLICY_HISTORY_KEEP_LAST;
-  own.qos.depth = std::max(own.qos.depth, keeps_last ? asked->depth : keep_all_depth);
+  // As deep as the client's own queue.
+  if (asked && asked->history == RMW_QOS_POLICY_HISTORY_KEEP_LAST) {
+    own.qos.depth = std::max(own.qos.depth, asked->depth);
+  }
   return std::make_shared<Writer>(context_, std::move(own));
 }
 

@@ -10,7 +10,10 @@
 namespace rmw_myelin {
 
 Service::Service(Node &node, Endpoint requests, Endpoint shared, std::string given)
-    : reader(node, std::move(requests), {}), writer(node, std::move(shared)), replies(reader, writer.endpoint()), name(std::move(given)) {}
+    : reader(node, std::move(requests), {}),
+      writer(node, std::move(shared)),
+      replies(reader, writer.endpoint()),
+      name(std::move(given)) {}
 
 bool service_endpoints(const rosidl_service_type_support_t &type_support, const char *name,
                        const rmw_qos_profile_t &asked, Endpoint &requests, Endpoint &replies) {

@@ -167,7 +167,9 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
     return it != nullptr && it->is_pending();
   };
   bool any = false;
-  if (subscriptions != nullptr) any |= keep_ready(subscriptions->subscribers, subscriptions->subscriber_count, has_taken);
+  if (subscriptions != nullptr) {
+    any |= keep_ready(subscriptions->subscribers, subscriptions->subscriber_count, has_taken);
+  }
   if (services != nullptr) any |= keep_ready(services->services, services->service_count, has_taken);
   if (clients != nullptr) any |= keep_ready(clients->clients, clients->client_count, has_taken);
   if (guard_conditions != nullptr) {

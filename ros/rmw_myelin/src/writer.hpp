@@ -16,8 +16,8 @@ namespace rmw_myelin {
 
 struct Node;
 
-/// A publisher of the library. Any thread may use it. Of one that is a client's way back nobody takes the events but who
-/// asks for its matches.
+/// A publisher of the library. Any thread may use it. The events of a client's way back are taken when somebody asks for
+/// its matches.
 class Writer : public EventSource {
  public:
   /// Throws a std::runtime_error. A client's way back is no node's: `rmw_destroy_node` may leave its service behind.
