@@ -62,29 +62,25 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// was published then.
     #[inline]
     pub fn publish_copy(&self, payload: &T::View) -> Result<Published, Error> {
+        self.publish_copy_by(payload, Outlet::make_room)
+    }
+
+    /// The same; `make_room` sees to room on the way to other hosts.
+    #[inline(always)]
+    pub(crate) fn publish_copy_by(
+        &self,
+        payload: &T::View,
+        make_room: impl FnOnce(&Outlet) -> Result<u32, Error>,
+    ) -> Result<Published, Error> {
         let payload = T::as_bytes(payload);
         match &self.outlet {
             None => self.with_writer(|writer| writer.publish_copy(payload)),
             Some(outlet) => self.with_writer(|writer| {
-                let late = outlet.make_room()?;
+                let late = make_room(outlet)?;
                 let published = writer.publish_copy(payload)?;
                 outlet.write(payload).map(|()| with_late(published, late))
             }),
         }
-    }
-
-    /// The same, once there is room on the way to other hosts: beside `late` subscribers that are not waited for.
-    pub(crate) fn publish_copy_with_room(
-        &self,
-        payload: &T::View,
-        late: u32,
-    ) -> Result<Published, Error> {
-        let payload = T::as_bytes(payload);
-        self.with_writer(|writer| {
-            let published = writer.publish_copy(payload)?;
-            let Some(outlet) = &self.outlet else { return Ok(published) };
-            outlet.write(payload).map(|()| with_late(published, late))
-        })
     }
 
     /// Publishes a loan of this publisher, here and on other hosts.

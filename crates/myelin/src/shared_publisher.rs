@@ -69,7 +69,7 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
     pub fn publish_copy(&self, payload: &T::View) -> Result<Published, Error> {
         let (publisher, late) = self.lock_with_room()?;
         publish(publisher, Some(T::as_bytes(payload)), |publisher| {
-            publisher.publish_copy_with_room(payload, late)
+            publisher.publish_copy_by(payload, |_| Ok(late))
         })
     }
 
