@@ -23,8 +23,6 @@ constexpr uint32_t publisher_depth_min = 256;
 constexpr uint32_t large_depth_min = 16;
 /// As deep as the queues of ROS 2's parameter services.
 constexpr uint32_t service_depth_min = 1000;
-/// Replies to one client; a service may have thousands.
-constexpr uint32_t way_back_depth_min = 64;
 /// As long as DDS blocks by default: rclpy holds the interpreter meanwhile.
 constexpr uint64_t keep_all_block_ns = 100'000'000;
 
@@ -141,7 +139,7 @@ bool resolve_service(rmw_qos_profile_t asked, rmw_qos_profile_t &actual) {
 
 myelin_topic_options publisher_options(const Endpoint &endpoint) {
   uint32_t depth_min = endpoint.type.plan->may_be_large ? large_depth_min : publisher_depth_min;
-  if (endpoint.is_of_service) depth_min = endpoint.is_way_back() ? way_back_depth_min : service_depth_min;
+  if (endpoint.is_of_service) depth_min = service_depth_min;
   return options(endpoint.qos, std::max(depth_of(endpoint.qos), depth_min));
 }
 
