@@ -114,7 +114,7 @@ fn limits_remarks(scenario: &Scenario, entries: &[SystemDriver]) -> Vec<String> 
         if given != workload.reliability {
             let (asked, given) = (workload.reliability.name(), given.name());
             let text =
-                format!("reliability \"{asked}\" is asked for; \"{given}\" is all there is of");
+                format!("reliability \"{asked}\" was requested; only \"{given}\" is offered by");
             remarks.entry(text).or_default().push(&system.name);
         }
     }

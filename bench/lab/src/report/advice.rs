@@ -166,7 +166,7 @@ pub(super) fn write(view: &View, directory: &Path) -> anyhow::Result<()> {
 
 /// The best configuration of all middleware for each payload and rate.
 fn best(view: &View, places: &[Place]) -> Vec<Part> {
-    let heads = ["best", "p50, µs", "p99, µs", "CPU", "memory", "cannot be told from"];
+    let heads = ["best", "p50, µs", "p99, µs", "CPU", "memory", "no significant difference to"];
     let cells = |place: &Place| match place.choose(&view.options.budget, |_| true) {
         Ok((entry, choice, ties)) => chosen(entry, &choice, &ties),
         Err(why) => vec![none(why)],
@@ -190,7 +190,7 @@ fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
         Told::Alone => "the only one",
         Told::P99 => "by p99",
         Told::P50 => "by p50",
-        Told::Nothing => "lowest p50, not told",
+        Told::Nothing => "lowest p50, tied",
     };
     let qos = format::qos(&entry.cell.params);
     let small = [told.to_owned(), qos].into_iter().filter(|part| !part.is_empty());
@@ -284,8 +284,8 @@ fn crossovers(view: &View) -> Vec<Part> {
         let columns = group.tunings.iter().enumerate();
         let columns =
             columns.map(|(place, tuning)| (Column::new(tuning.name(), ""), place)).collect();
-        let caption = "the smallest payload measured from which on its p50 is told to be the \
-                       lower; and up to which it is told to be the higher";
+        let caption = "the smallest measured payload from which on its p50 is significantly \
+                       lower; below it, the largest at which its p50 is significantly higher";
         (!rows.is_empty()).then(|| Part {
             title: format!("Where shared memory begins to pay: {}", group.title()),
             tables: vec![Table::new(caption, columns, rows, |told, place| {
@@ -344,11 +344,11 @@ fn begin(group: &Group, sizes: &[(u64, Kind)]) -> TableCell {
         (Some(_), None) => "at all sizes".to_owned(),
         (Some((payload, _)), _) => format!("from {}", group.size(*payload)),
         (None, Some((_, Kind::Worse))) => "not at the largest".to_owned(),
-        (None, _) => "cannot be told".to_owned(),
+        (None, _) => "no clear result".to_owned(),
     };
     let small = match last_worse {
         Some((payload, _)) => format!("slower up to {}", group.size(*payload)),
-        None if pays > 0 && !before.is_empty() => "below it not told".to_owned(),
+        None if pays > 0 && !before.is_empty() => "below it no clear result".to_owned(),
         None => String::new(),
     };
     TableCell::plain(main).small(small)
@@ -402,9 +402,9 @@ fn gain(verdict: Verdict) -> TableCell {
     TableCell::plain(told(verdict.kind, factor)).tone(Some(verdict.kind)).small(small)
 }
 
-const REMARK: &str = "Of what lost nothing, was valid and kept its rate, the lowest p99 is advised; \
-where others cannot be told from it by their runs, the lowest p50 of these. \
-Systems that sleep, poll or are called compete: what polling costs is in the CPU. Systems in one \
-process and in two do not. Of what goes back to back, the CPU is that of an endless loop: ask a \
-budget of scenarios with a rate. All of it is of this host. Another budget: myelin bench report DIR \
---cpu-budget PERCENT --memory-budget MIB.";
+const REMARK: &str = "The advice takes the lowest p99 of the configurations that were valid, kept their rate and \
+lost nothing. If others have no significant difference to it, it takes the lowest p50 of these. \
+Systems that sleep, poll or call a callback compete, because the CPU contains the cost of polling. \
+One process and two processes do not compete. Back to back, the CPU is that of an endless loop: use \
+a budget with scenarios that have a rate. All of it is for this host. Another budget: myelin bench \
+report DIR --cpu-budget PERCENT --memory-budget MIB.";

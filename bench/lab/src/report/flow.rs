@@ -168,7 +168,7 @@ fn overview(scenario: &str, groups: &[&Group]) -> Table {
     let caption = format!(
         "{scenario}: one way p50 and p99, µs; CPU {whose}, % of a core{}",
         match all().any(|entry| entry.short_of_rate().is_some()) {
-            true => "; the rate reached where it was less than asked for",
+            true => "; the reached rate where it is below the requested one",
             false => "",
         }
     );

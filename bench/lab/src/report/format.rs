@@ -269,8 +269,8 @@ pub(crate) fn error_rate(
 ) -> String {
     let scarce = match least < asked {
         true => format!(
-            " With {} only the clearest differences can be told from chance among so many; --runs \
-             {asked} lets any of them be told.",
+            " With {} only the largest differences are significant among so many comparisons; \
+             --runs {asked} is enough for any of them.",
             plural(least, "run")
         ),
         false => String::new(),

@@ -155,7 +155,10 @@ fn caution(system: &str, cells: &[&Entry]) -> Option<String> {
     let lost: Vec<String> =
         cells.iter().filter(|entry| entry.cell.lost > 0).map(|entry| entry.size()).collect();
     (!lost.is_empty()).then(|| {
-        format!("{system} lost messages at {}: its scores are of those that came", few(&lost, FEW))
+        format!(
+            "{system} lost messages at {}: its scores use only the messages that arrived",
+            few(&lost, FEW)
+        )
     })
 }
 

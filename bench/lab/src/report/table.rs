@@ -173,7 +173,7 @@ fn best_cell(group: &Group, best: &[&Entry]) -> TableCell {
     TableCell::plain(first.configuration())
         .side(format::us_or_dash(first.typical_p50()))
         .small(small.collect::<Vec<_>>().join("; "))
-        .title(if names.is_empty() { names } else { format!("not told from {names}") })
+        .title(if names.is_empty() { names } else { format!("tied with {names}") })
 }
 
 /// The entries that cannot be distinguished from the best: a single one by name; empty if there are
@@ -181,8 +181,8 @@ fn best_cell(group: &Group, best: &[&Entry]) -> TableCell {
 pub(super) fn not_told_from(ties: &[&Entry], name: impl Fn(&Entry) -> String) -> String {
     match ties {
         [] => String::new(),
-        [one] => format!("not told from {}", name(one)),
-        _ => format!("not told from {} others", ties.len()),
+        [one] => format!("tied with {}", name(one)),
+        _ => format!("tied with {} others", ties.len()),
     }
 }
 

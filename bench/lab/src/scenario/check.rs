@@ -125,7 +125,7 @@ impl Workload {
                 let (name, twin) = (frame_name(*frame), frame_name(*twin));
                 let text = format!("{name} has as many bytes as {twin}");
                 let error = source.wrong(&format!("workload.frames.{place}"), text);
-                return Err(error.remedy("leave one out: cells are told apart by size"));
+                return Err(error.remedy("leave one out: the size identifies a cell"));
             }
         }
         self.check_modules(source)?;

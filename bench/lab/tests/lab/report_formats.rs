@@ -112,7 +112,7 @@ fn table_shows_what_a_reader_asks_for() {
         "os.futex, cross",
         "bimodal: cyclonedds.iceoryx, 64 B, default: 2.51 same core 62 % | 78.5 cross 38 %",
         "✗229²",
-        "not told from cyclonedds.iceoryx tuned",
+        "tied with cyclonedds.iceoryx tuned",
         "iceoryx2.poll: not installed; cargo install iceoryx2-driver",
     ] {
         assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");

@@ -84,7 +84,7 @@ fn what_falls_short_of_its_rate_says_so() {
     let text = table(&robot::rates(), 250);
     for wanted in [
         "cyclonedds.udp, 64 KiB, tuned: reached 8200 of 100\u{a0}000 messages a second",
-        "; the rate reached where it was less than asked for",
+        "; the reached rate where it is below the requested one",
         "1.90 %, 8200/s",
     ] {
         assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");

@@ -61,13 +61,13 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
     let label = &ranking.panels[0];
     let lacks_runs = tied.iter().any(|(_, verdict)| verdict.is_some_and(|it| it.lacks_runs));
     let lead = match (tied.is_empty(), rate) {
-        _ if section.rows.len() == 1 => format!("Of {}, {whom} alone was measured.", section.who),
+        _ if section.rows.len() == 1 => format!("Of {}, only {whom} was measured.", section.who),
         (true, false) => format!("{whom} is the fastest of {}.", section.who),
-        (true, true) => format!("{whom} lets most through of {}.", section.who),
+        (true, true) => format!("{whom} has the highest rate of {}.", section.who),
         (false, _) if lacks_runs => {
-            format!("{whom} lead the {}; too few runs to tell them apart.", section.who)
+            format!("{whom} lead the {}; too few runs for an order.", section.who)
         }
-        (false, _) => format!("{whom} lead the {}, and cannot be told apart.", section.who),
+        (false, _) => format!("{whom} lead the {}, with no significant difference.", section.who),
     };
     let floor = section.first_floor().zip(section.floor.as_ref());
     let floor = floor.map(|(floor, name)| {
@@ -105,7 +105,7 @@ fn of_other_kinds(
     });
     marks.sort_by(|a, b| picture.quantity.order(a.low, b.low));
     let listed = listed(picture, &marks, BEHIND_MAX);
-    if listed.is_empty() { listed } else { format!("of those that wait otherwise {listed}") }
+    if listed.is_empty() { listed } else { format!("systems that wait in another way: {listed}") }
 }
 
 /// The best of each family in a panel, in the order of the section's rows.
@@ -177,9 +177,9 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let label = &ranking.panels[0];
     let rest = match best {
         _ if total == 0 => return None,
-        None if worse == 0 => format!(
-            "change the median of none of {total} systems at {label} by what can be told from noise."
-        ),
+        None if worse == 0 => {
+            format!("change the median of none of {total} systems at {label} significantly.")
+        }
         best => {
             let most = best.map(|(verdict, mark)| {
                 format!(" (at most {}: {})", percent_less(*verdict), mark.entry.system.name)
@@ -236,7 +236,7 @@ fn along(picture: &Picture, panel: &Curves) -> Option<Sentence> {
     // Only if there is a leader: a rate may be too high for all systems.
     let parts: Vec<String> = panel.values.iter().filter_map(side).collect();
     let parts = distinct([parts.first(), parts.last()].into_iter().flatten().cloned());
-    let lead = if picture.quantity.is_rate { "Most goes through" } else { "First are" };
+    let lead = if picture.quantity.is_rate { "The highest rates are" } else { "The fastest are" };
     (!parts.is_empty()).then(|| (lead.to_owned(), format!("{} ({unit}).", parts.join("; "))))
 }
 
