@@ -1,4 +1,4 @@
-//! `scripts/setup` with programs that only note how they were called: nothing is
+//! `scripts/setup` and the Makefile with programs that only note how they were called: nothing is
 //! installed and nothing is built.
 
 use std::fs;
@@ -221,4 +221,80 @@ fn python_that_is_too_old_is_said() {
     let line = "left out, because Python is 3.9 and 3.10 is needed: Myelin's Python module\n";
     assert!(said(&output).ends_with(line), "{}", said(&output));
     assert!(machine.called("python3 -m venv").is_empty());
+}
+
+/// The Makefile and its scripts in a folder of this name below the machine's; those that build only
+/// note that they were called.
+fn clone_to(machine: &Machine, name: &str) -> PathBuf {
+    let clone = machine.path(name);
+    fs::create_dir_all(clone.join("scripts")).unwrap();
+    for file in ["Makefile", "Cargo.toml", "rust-toolchain.toml"] {
+        fs::copy(Path::new(REPOSITORY).join(file), clone.join(file)).unwrap();
+    }
+    for file in ["setup", "packages.tsv", "build-first"] {
+        let path = format!("scripts/{file}");
+        fs::copy(Path::new(REPOSITORY).join(&path), clone.join(&path)).unwrap();
+    }
+    for script in ["c-library", "python", "build-zenoh", "rmw", "cyclonedds11", "test"] {
+        machine.program(script, "exit 0");
+        fs::rename(machine.path("bin").join(script), clone.join("scripts").join(script)).unwrap();
+    }
+    clone
+}
+
+#[test]
+fn make_works_in_a_folder_with_a_space_and_an_umlaut() {
+    let machine = Machine::new(DEBIAN_12);
+    let clone = clone_to(&machine, "my robot/m\u{ff}elin");
+    let home = machine.path("ho me");
+    for folder in ["ros2", "cyclonedds11"] {
+        fs::create_dir_all(home.join(".cache/myelin").join(folder)).unwrap();
+    }
+    // Its first half, which a Makefile that splits at spaces takes for the home.
+    fs::create_dir_all(machine.path("ho/.cache/myelin/ros2")).unwrap();
+    let called = machine.path("called");
+    let build = format!(
+        "mkdir -p \"$CARGO_TARGET_DIR/release\"\n\
+         printf '#!/bin/sh\\necho \"myelin $*\" \"$ROS2_PREFIX\" \"$CYCLONEDDS11_PREFIX\" >>\"{}\"\\n' \
+         >\"$CARGO_TARGET_DIR/release/myelin\"\nchmod +x \"$CARGO_TARGET_DIR/release/myelin\"",
+        called.display()
+    );
+    machine.program("cargo", &build);
+    machine.program("cmake", "exit 0");
+    for goal in ["bench", "bench-all", "shm", "test"] {
+        let _ = fs::remove_file(&called);
+        let mut make = machine.command(Path::new("make"));
+        let output = make.current_dir(&clone).arg(goal).env("HOME", &home).output().unwrap();
+        assert!(output.status.success(), "{goal}: {}", said(&output));
+        if goal == "test" {
+            assert_eq!(machine.called("test "), ["test short"]);
+            continue;
+        }
+        let runs = machine.called("myelin bench run ");
+        let prefixes = ["ros2", "cyclonedds11"]
+            .map(|it| home.join(".cache/myelin").join(it).display().to_string());
+        assert_eq!(runs.len(), 1, "{goal}: {}", said(&output));
+        assert!(runs[0].ends_with(&prefixes.join(" ")), "{goal}: {runs:?}");
+        assert_eq!(machine.called("rmw").len(), 1, "{goal}");
+        assert!(clone.join("target/release/myelin").exists(), "{goal}");
+    }
+}
+
+#[test]
+fn a_prefix_that_is_given_empty_stays_empty() {
+    let machine = Machine::new(DEBIAN_12);
+    let clone = clone_to(&machine, "clone");
+    fs::create_dir_all(machine.path(".cache/myelin/ros2")).unwrap();
+    let dry = |prefix: Option<&str>| {
+        let mut make = machine.command(Path::new("make"));
+        make.current_dir(&clone).args(["-s", "-f", "Makefile", "-f", "-", "show"]);
+        make.envs(prefix.map(|prefix| ("ROS2_PREFIX", prefix)));
+        make.stdin(fs::File::open(clone.join("show.mk")).unwrap());
+        String::from_utf8(make.output().unwrap().stdout).unwrap()
+    };
+    fs::write(clone.join("show.mk"), "show:\n\t@echo \"[$$ROS2_PREFIX]\"\n").unwrap();
+    let found = machine.path(".cache/myelin/ros2");
+    assert_eq!(dry(None), format!("[{}]\n", found.display()));
+    assert_eq!(dry(Some("")), "[]\n");
+    assert_eq!(dry(Some("/opt/ros/jazzy")), "[/opt/ros/jazzy]\n");
 }
