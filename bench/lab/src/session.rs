@@ -21,6 +21,7 @@ use crate::record::Folder;
 use crate::registry::{Registry, SystemDriver};
 use crate::root::Root;
 use crate::scenario::{Scenario, Tuning, TuningChoice};
+use crate::shell;
 use crate::summary::{self, Analysis, Summary};
 use crate::tuning::{self, Cpus};
 use measure::Measuring;
@@ -253,7 +254,7 @@ fn drop_unavailable_tunings(
 
 fn command(options: &RunOptions, seed: u64) -> String {
     let mut words = vec!["myelin bench run".to_string()];
-    words.extend(options.scenarios.iter().cloned());
+    words.extend(options.scenarios.iter().map(|scenario| shell::quoted(scenario).into_owned()));
     words.extend(options.systems.iter().map(|system| format!("--system '{system}'")));
     words.extend(options.tunings.iter().map(|tuning| format!("--tuning {}", tuning.name())));
     words.extend(options.runs.map(|runs| format!("--runs {runs}")));
