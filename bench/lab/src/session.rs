@@ -15,6 +15,7 @@ use crate::host::LocalHost;
 use crate::host::hosts::Hosts;
 pub use crate::host::hosts::HostsChoice;
 use crate::input_error::InputError;
+use crate::lists::unmeasured;
 use crate::machine::{Identity, Machine};
 use crate::plan::{self, Plan};
 use crate::record::Folder;
@@ -86,6 +87,10 @@ pub fn run(options: &RunOptions) -> Result<Finished> {
     eprintln!("{}", plan.size());
     for warm_up in plan.warm_ups() {
         eprintln!("{warm_up}");
+    }
+    let unmeasured = unmeasured(plan.systems.iter().map(|it| (&*it.name, it.missing.as_deref())));
+    for (systems, reason) in unmeasured {
+        eprintln!("note: {systems} cannot be measured: {reason}");
     }
     for note in plan.notes.iter().chain(&machine.disturbances()) {
         eprintln!("note: {note}");
