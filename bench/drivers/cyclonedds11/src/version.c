@@ -1,5 +1,7 @@
 /* CycloneDDS 11: shared memory is a plug-in's, which is loaded by its path, and there are loans at both
  * ends. PSMX_IOX is the path of its own for iceoryx; that for Myelin is looked for when the driver runs. */
+#define _GNU_SOURCE
+#include "../../library_version.h"
 #include "../../cyclonedds/src/version.h"
 
 #include <limits.h>
@@ -10,7 +12,11 @@
 #include "../../cyclonedds/src/config.h"
 #include "dds/version.h"
 
-const char *const myelin_cyclonedds_version = DDS_VERSION;
+const char *myelin_cyclonedds_version(void)
+{
+  return library_version((const void *)(uintptr_t)dds_create_participant, DDS_VERSION);
+}
+
 const char *const myelin_cyclonedds_driver = "cyclonedds11";
 
 /* CycloneDDS's header of a sample in a chunk (its `dds_psmx_metadata`), and the padding that iceoryx
