@@ -3,13 +3,20 @@
 
 CARGO_TARGET_DIR ?= $(CURDIR)/target
 export CARGO_TARGET_DIR
+# A folder of the cache, if it is there. Make's own functions split names at spaces.
+in_cache = $(shell cache="$${MYELIN_CACHE:-$${XDG_CACHE_HOME:-$$HOME/.cache}/myelin}"; [ ! -d "$$cache/$(1)" ] || echo "$$cache/$(1)")
 # The ROS 2 that its driver is built with: what `scripts/setup ros2` has installed, if it has.
-ROS2_PREFIX ?= $(wildcard $(or $(MYELIN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/myelin)/ros2)
+ifeq ($(origin ROS2_PREFIX),undefined)
+ROS2_PREFIX := $(call in_cache,ros2)
+endif
 export ROS2_PREFIX
 # The CycloneDDS 11 that its driver is built with: what `make cyclonedds11` has made, if it has.
-CYCLONEDDS11_PREFIX ?= $(wildcard $(or $(MYELIN_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/myelin)/cyclonedds11)
+ifeq ($(origin CYCLONEDDS11_PREFIX),undefined)
+CYCLONEDDS11_PREFIX := $(call in_cache,cyclonedds11)
+endif
 export CYCLONEDDS11_PREFIX
-MYELIN := $(CARGO_TARGET_DIR)/release/myelin
+# By the shell, which takes any name of a folder.
+MYELIN := "$$CARGO_TARGET_DIR/release/myelin"
 
 .PHONY: bench bench-all build cyclonedds11 test test-long test-all lint dist dist-check setup-check docs counts overhead fidelity shm sanitize
 
@@ -68,7 +75,7 @@ dist:
 dist-check:
 	@scripts/dist-check
 
-## What `make bench` installs, in a bare Debian: whether it is all that drivers need; as root, with debootstrap.
+## What `make bench` installs and builds in a bare Debian 11, 12 and 13; as root, with debootstrap.
 setup-check:
 	@scripts/setup-check
 

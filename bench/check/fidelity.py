@@ -64,7 +64,9 @@ class System:
 
 
 CYCLONEDDS = {"CYCLONEDDS_URI": "file://{directory}/cyclonedds.xml"}
-FASTDDS = {"FASTRTPS_DEFAULT_PROFILES_FILE": "{directory}/fastdds.xml"}
+# Fast DDS 2 reads the one, 3 the other.
+FASTDDS = {"FASTRTPS_DEFAULT_PROFILES_FILE": "{directory}/fastdds.xml",
+           "FASTDDS_DEFAULT_PROFILES_FILE": "{directory}/fastdds.xml"}
 CYBERRT = functools.partial(System, "cyberrt", "check-cyberrt/roundtrip",
                             environment={"CYBER_PATH": "{directory}/plain-{role}"},
                             own_space=True, before=("setarch", "-R"))

@@ -7,6 +7,8 @@ use std::process::Command;
 
 use pkg_config::{Config, Error, Library};
 
+use crate::packages;
+
 /// Finds a library without telling cargo to link it: our own must come first.
 pub fn config() -> Config {
     let mut config = Config::new();
@@ -40,24 +42,28 @@ pub fn await_packages() {
     }
 }
 
-/// The message for a user without `name`, which the Debian packages `packages` contain.
-pub fn missing(name: &str, packages: &str, error: &Error) -> String {
+/// The message for a user without `name`. The packages that contain it are those of `need` in the table of
+/// packages.
+pub fn missing(name: &str, need: &str, error: &Error) -> String {
+    let remedy = packages::not_installed(need);
     match error {
-        Error::Command { .. } => format!("not installed: apt-get install pkg-config {packages}"),
+        Error::Command { .. } => remedy.replace("apt-get install", "apt-get install pkg-config"),
         Error::Failure { output, .. } | Error::ProbeFailure { output, .. } => {
-            not_found(name, packages, &String::from_utf8_lossy(&output.stderr))
+            not_found(name, &remedy, &String::from_utf8_lossy(&output.stderr))
         }
-        _ => not_found(name, packages, ""),
+        _ => remedy,
     }
 }
 
 /// The same for the message that pkg-config `said`: a library may be installed without its
 /// dependencies.
-pub fn not_found(name: &str, packages: &str, said: &str) -> String {
+pub fn not_found(name: &str, remedy: &str, said: &str) -> String {
     let mut absent = said.lines().filter_map(|line| {
         let (absent, _) = line.strip_prefix("Package ")?.split_once(" was not found")?;
         (absent != name).then_some(absent)
     });
-    let which = absent.next().map(|absent| format!("{absent}, which {name} requires; "));
-    format!("not installed: {}apt-get install {packages}", which.unwrap_or_default())
+    match absent.next() {
+        Some(absent) => remedy.replacen(": ", &format!(": {absent}, which {name} requires; "), 1),
+        None => remedy.to_owned(),
+    }
 }

@@ -2,6 +2,9 @@
 //! builds all the same, and opening a participant says what to install. Nothing is linked: the
 //! library is loaded when it is asked for.
 
+#[path = "src/package.rs"]
+mod package;
+
 use std::path::Path;
 
 use pkg_config::{Config, Library};
@@ -9,6 +12,7 @@ use pkg_config::{Config, Library};
 fn main() {
     println!("cargo:rustc-check-cfg=cfg(have_cyclonedds)");
     println!("cargo:rerun-if-changed=build.rs");
+    println!("cargo:rerun-if-changed=src/package.rs");
     match config().range_version("0.10".."0.11").probe("CycloneDDS") {
         Ok(library) => compile(&library),
         Err(_) => {
@@ -64,9 +68,11 @@ fn missing() -> String {
             "this program was built without it: it needs 0.10, and there was {}",
             library.version
         ),
-        Err(_) => "this program was built without it: apt-get install pkg-config cyclonedds-dev, \
-                   and build again"
-            .to_owned(),
+        Err(_) => {
+            let packages = "pkg-config cyclonedds-dev";
+            let install = package::install(&package::os_release(), packages, packages);
+            format!("this program was built without it: {install}, and build again")
+        }
     }
 }
 

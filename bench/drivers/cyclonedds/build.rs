@@ -1,6 +1,8 @@
 //! Compiles the adaptor against CycloneDDS if its development package is installed. Without it the
 //! driver builds all the same and says what to install.
 
+#[path = "../packages.rs"]
+mod packages;
 #[path = "../probe.rs"]
 mod probe;
 #[path = "../table.rs"]
@@ -46,7 +48,7 @@ fn missing(error: &Error) -> String {
     match probe::config().probe("CycloneDDS") {
         // From 11 on, shared memory is no longer iceoryx built in but a plug-in (PSMX).
         Ok(library) => format!("needs CycloneDDS 0.10, found {}", library.version),
-        Err(_) => probe::missing("CycloneDDS", "cyclonedds-dev", error),
+        Err(_) => probe::missing("CycloneDDS", "CycloneDDS", error),
     }
 }
 

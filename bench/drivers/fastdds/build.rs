@@ -1,40 +1,56 @@
 //! Compiles the adaptor against Fast DDS if its development package is installed. Without it the
 //! driver builds all the same and says what to install.
 
+#[path = "../adaptor.rs"]
+mod adaptor;
+#[path = "../packages.rs"]
+mod packages;
 #[path = "../table.rs"]
 mod table;
+
+use std::path::Path;
 
 fn main() {
     // Where it does not exist, cargo runs this script again at every build, until it does.
     println!("cargo:rerun-if-changed={HEADER}");
+    if let Err(reason) = find().and_then(|found| compile(&found)) {
+        table::compile_missing(&reason);
+    }
+}
+
+/// The version that is installed, if this driver knows its series; otherwise why it is of no use.
+fn find() -> Result<Vec<u32>, String> {
     match version() {
-        Some(version) if version.starts_with(SERIES) => compile(),
+        Some(version) if (OLDEST..BEYOND).contains(&version.as_slice()) => Ok(version),
         Some(version) => {
-            table::compile_missing(&format!("needs Fast DDS {SERIES}x, found {version}"));
+            Err(format!("needs Fast DDS 2.5 or later, below 4, found {}", dotted(&version)))
         }
-        None => {
-            let packages = "g++ libfastrtps-dev libfastcdr-dev";
-            table::compile_missing(&format!("not installed: apt-get install {packages}"));
-        }
+        None if Path::new(HEADER).exists() => Err(format!(
+            "not built in: {HEADER} is there, but no C++ compiler: apt-get install g++"
+        )),
+        None => Err(packages::not_installed("Fast DDS")),
     }
 }
 
 /// The version that Fast DDS's own header says; `None` if there is no such header or no C++
 /// compiler. There is no pkg-config file to ask.
-fn version() -> Option<String> {
+fn version() -> Option<Vec<u32>> {
     let text = cc::Build::new().cpp(true).file("src/probe.cpp").cargo_warnings(false).try_expand();
     let text = String::from_utf8(text.ok()?).ok()?;
     // The preprocessor puts line markers, which begin with a `#`, wherever it likes.
     let text: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
     let text = text.join(" ");
     let (_, numbers) = text.split_once("found_fastdds ")?;
-    let numbers: Vec<&str> = numbers.split_whitespace().collect();
-    Some(numbers.join("."))
+    numbers.split_whitespace().map(|number| number.parse().ok()).collect()
 }
 
-fn compile() {
-    table::compile(&[]);
-    cc::Build::new()
+fn dotted(version: &[u32]) -> String {
+    version.iter().map(u32::to_string).collect::<Vec<_>>().join(".")
+}
+
+fn compile(version: &[u32]) -> Result<(), String> {
+    let mut build = cc::Build::new();
+    build
         .cpp(true)
         .files(["src/link.cpp", "src/endpoints.cpp"])
         .include(table::include())
@@ -46,12 +62,21 @@ fn compile() {
         .flag("-Wno-unused-parameter")
         .flag("-Wno-deprecated-declarations")
         .warnings_into_errors(true)
-        .compile("myelin_fastdds_link");
-    for name in ["fastrtps", "fastcdr"] {
+        .cargo_metadata(false);
+    adaptor::compile(&build, ADAPTOR)
+        .map_err(|reason| format!("not built in: Fast DDS {}: {reason}", dotted(version)))?;
+    // In the order in which they need each other.
+    table::compile(&[]);
+    adaptor::link(ADAPTOR);
+    let library = if version[0] < 3 { "fastrtps" } else { "fastdds" };
+    for name in [library, "fastcdr", "stdc++"] {
         println!("cargo:rustc-link-lib={name}");
     }
+    Ok(())
 }
 
-/// The series whose API and whose leftovers this driver knows.
-const SERIES: &str = "2.9.";
+const ADAPTOR: &str = "myelin_fastdds_link";
+/// The series whose API this driver knows: from this version on, and none from that on.
+const OLDEST: &[u32] = &[2, 5];
+const BEYOND: &[u32] = &[4];
 const HEADER: &str = "/usr/include/fastdds/dds/domain/DomainParticipantFactory.hpp";

@@ -1,6 +1,8 @@
 //! Compiles the adaptor against iceoryx if its development package is installed. Without it the
 //! driver is built without iceoryx and says what to install.
 
+#[path = "../packages.rs"]
+mod packages;
 #[path = "../table.rs"]
 mod table;
 
@@ -30,11 +32,11 @@ fn find() -> Result<PathBuf, String> {
             let folder = Path::new(ROOT).join(version);
             match folder.join(HEADER).is_file() {
                 true => Ok(folder),
-                false => Err(NOT_INSTALLED.to_owned()),
+                false => Err(packages::not_installed("iceoryx")),
             }
         }
         (None, Some(other)) => Err(format!("needs iceoryx {}0, found {other}", &VERSION[1..])),
-        (None, None) => Err(NOT_INSTALLED.to_owned()),
+        (None, None) => Err(packages::not_installed("iceoryx")),
     }
 }
 
@@ -63,4 +65,3 @@ fn compile(headers: &Path) {
 const ROOT: &str = "/usr/include/iceoryx";
 const VERSION: &str = "v2.0.";
 const HEADER: &str = "iceoryx_posh/runtime/posh_runtime.hpp";
-const NOT_INSTALLED: &str = "not installed: apt-get install iceoryx libiceoryx-posh-dev";

@@ -1,6 +1,8 @@
 //! Compiles the adaptor against LCM if its development package is installed. Without it the driver
 //! is built without LCM and says what to install.
 
+#[path = "../packages.rs"]
+mod packages;
 #[path = "../probe.rs"]
 mod probe;
 #[path = "../table.rs"]
@@ -12,7 +14,7 @@ fn main() {
     match probe::config().probe("lcm") {
         Ok(library) => compile(&library),
         Err(error) => {
-            table::compile_missing(&probe::missing("lcm", PACKAGES, &error));
+            table::compile_missing(&probe::missing("lcm", "LCM", &error));
             probe::await_packages();
         }
     }
@@ -41,6 +43,4 @@ fn compile(library: &Library) {
     probe::link(library);
 }
 
-/// LCM's pkg-config file requires GLib's, but its package does not depend on that.
-const PACKAGES: &str = "liblcm-dev libglib2.0-dev";
 const HEADER: &str = "/usr/include/lcm/lcm.h";

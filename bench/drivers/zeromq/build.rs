@@ -1,6 +1,8 @@
 //! Compiles the adaptor against ZeroMQ if its development package is installed. Without it the
 //! driver is built without ZeroMQ and says what to install.
 
+#[path = "../packages.rs"]
+mod packages;
 #[path = "../probe.rs"]
 mod probe;
 #[path = "../table.rs"]
@@ -38,7 +40,7 @@ fn compile(library: &Library) {
 fn missing(error: &Error) -> String {
     match probe::config().probe("libzmq") {
         Ok(library) => format!("needs libzmq 4.3.3 or later, found {}", library.version),
-        Err(_) => probe::missing("libzmq", "libzmq3-dev", error),
+        Err(_) => probe::missing("libzmq", "ZeroMQ", error),
     }
 }
 

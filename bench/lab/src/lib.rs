@@ -25,6 +25,7 @@ mod run;
 pub mod scenario;
 pub mod score;
 pub mod session;
+pub mod shell;
 pub mod stats;
 pub mod summary;
 pub mod tuning;

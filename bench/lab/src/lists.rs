@@ -40,3 +40,47 @@ pub(crate) fn few(items: &[String], most: usize) -> String {
         more => format!("{shown}; and {more} more"),
     }
 }
+
+/// Systems that cannot be measured, given all of them by name and with what is missing: those of one
+/// driver with the same reason together, as `fastdds.*` if they are all that the driver has there.
+pub(crate) fn unmeasured<'a>(
+    systems: impl Iterator<Item = (&'a str, Option<&'a str>)> + Clone,
+) -> Vec<(String, &'a str)> {
+    let driver = |name: &'a str| name.split('.').next().unwrap_or(name);
+    let missing = systems.clone().filter_map(|(name, reason)| Some((name, reason?)));
+    let groups = grouped(missing.map(|(name, reason)| ((driver(name), reason), name)));
+    let label = |((of, reason), names): ((&'a str, &'a str), Vec<&str>)| {
+        let all = systems.clone().filter(|(name, _)| driver(name) == of).count();
+        let is_all = names.len() > 1 && names.len() == all;
+        (if is_all { format!("{of}.*") } else { names.join(", ") }, reason)
+    };
+    groups.into_iter().map(label).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn systems_that_miss_the_same_are_named_together() {
+        let (fastdds, roudi) = (Some("needs Fast DDS"), Some("needs iceoryx"));
+        let systems = [
+            ("os.futex", None),
+            ("cyclonedds.udp", None),
+            ("cyclonedds.iceoryx", roudi),
+            ("cyclonedds.iceoryx-copy", roudi),
+            ("fastdds.udp", fastdds),
+            ("fastdds.shm", fastdds),
+            ("lcm.udpm", Some("needs LCM")),
+        ];
+        let groups = unmeasured(systems.into_iter());
+        let names: Vec<&str> = groups.iter().map(|(names, _)| &**names).collect();
+        assert_eq!(names, ["cyclonedds.iceoryx, cyclonedds.iceoryx-copy", "fastdds.*", "lcm.udpm"]);
+        assert_eq!(groups[1].1, "needs Fast DDS");
+    }
+
+    #[test]
+    fn where_all_can_be_measured_none_is_named() {
+        assert!(unmeasured([("os.futex", None)].into_iter()).is_empty());
+    }
+}

@@ -15,12 +15,14 @@ use crate::host::LocalHost;
 use crate::host::hosts::Hosts;
 pub use crate::host::hosts::HostsChoice;
 use crate::input_error::InputError;
+use crate::lists::unmeasured;
 use crate::machine::{Identity, Machine};
 use crate::plan::{self, Plan};
 use crate::record::Folder;
 use crate::registry::{Registry, SystemDriver};
 use crate::root::Root;
 use crate::scenario::{Scenario, Tuning, TuningChoice};
+use crate::shell;
 use crate::summary::{self, Analysis, Summary};
 use crate::tuning::{self, Cpus};
 use measure::Measuring;
@@ -85,6 +87,10 @@ pub fn run(options: &RunOptions) -> Result<Finished> {
     eprintln!("{}", plan.size());
     for warm_up in plan.warm_ups() {
         eprintln!("{warm_up}");
+    }
+    let unmeasured = unmeasured(plan.systems.iter().map(|it| (&*it.name, it.missing.as_deref())));
+    for (systems, reason) in unmeasured {
+        eprintln!("note: {systems} cannot be measured: {reason}");
     }
     for note in plan.notes.iter().chain(&machine.disturbances()) {
         eprintln!("note: {note}");
@@ -253,7 +259,7 @@ fn drop_unavailable_tunings(
 
 fn command(options: &RunOptions, seed: u64) -> String {
     let mut words = vec!["myelin bench run".to_string()];
-    words.extend(options.scenarios.iter().cloned());
+    words.extend(options.scenarios.iter().map(|scenario| shell::quoted(scenario).into_owned()));
     words.extend(options.systems.iter().map(|system| format!("--system '{system}'")));
     words.extend(options.tunings.iter().map(|tuning| format!("--tuning {}", tuning.name())));
     words.extend(options.runs.map(|runs| format!("--runs {runs}")));

@@ -14,6 +14,7 @@ use myelin_bench_lab::registry::Registry;
 use myelin_bench_lab::report::{self, Format, Report, Screen};
 use myelin_bench_lab::scenario::{Scenario, Tuning};
 use myelin_bench_lab::session::{self, RunOptions};
+use myelin_bench_lab::shell;
 use myelin_bench_lab::summary::Analysis;
 
 use crate::options::Options;
@@ -277,8 +278,7 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
     })?;
     report(&finished.analysis, &finished.folder, arguments.printing.format(), &options)?;
     if finished.interrupted {
-        let folder = finished.folder.display();
-        eprintln!("interrupted; go on with: myelin bench run --resume {folder}");
+        eprintln!("interrupted; go on with: {}", shell::resume(&finished.folder));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(status(&finished.analysis))

@@ -35,6 +35,7 @@ mod error;
 mod ffi;
 mod library;
 mod message;
+mod package;
 mod participant;
 
 pub use config::{Config, LEASE, socket_buffer_bytes};

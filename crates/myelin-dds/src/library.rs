@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::Error;
-use crate::ffi;
+use crate::{ffi, package};
 
 /// Loads CycloneDDS, unless it is loaded: the library that the environment variable
 /// `MYELIN_CYCLONEDDS` names, or the one of the version that this was built for, where the loader
@@ -30,8 +30,8 @@ fn find(named: Option<OsString>) -> Result<(), String> {
     let remedy = match named {
         Some(_) => format!("set {VARIABLE} to the path of CycloneDDS 0.10's library, or unset it"),
         None => format!(
-            "apt-get install libddsc0debian, or put it where the loader looks (LD_LIBRARY_PATH), or \
-             set {VARIABLE} to its path"
+            "{}, or put it where the loader looks (LD_LIBRARY_PATH), or set {VARIABLE} to its path",
+            package::install(&package::os_release(), "libddsc0debian", "libddsc0t64")
         ),
     };
     let library = named.unwrap_or_else(|| name.into()).into_vec();

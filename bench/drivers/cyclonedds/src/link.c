@@ -226,8 +226,8 @@ static int prove_transport(const struct link *link, const char *system)
   const uint32_t ends = (link->writers != NULL) + (link->readers != NULL);
   if (sharing < ends * link->topics)
     return fail("a reader or writer does not use shared memory", 0,
-                "needs a libddsc with shared memory: apt-get install --reinstall libddsc0debian; "
-                "of several topics, fewer");
+                "needs a libddsc with shared memory, as Debian's packages have; of several topics, "
+                "fewer");
   return 0;
 }
 

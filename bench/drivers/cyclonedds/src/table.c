@@ -65,12 +65,12 @@ void myelin_cyclonedds_probe(struct myelin_bench_system *system)
   if (system->missing == NULL)
     system->missing = myelin_cyclonedds_missing(system->name);
   if (!myelin_cyclonedds_is_iceoryx(system->name)) {
-    system->version = myelin_cyclonedds_version;
+    system->version = myelin_cyclonedds_version();
     return;
   }
   myelin_roudi_probe(system);
   if (system->version != NULL) {
-    (void)snprintf(text, sizeof text, "%s with iceoryx %s", myelin_cyclonedds_version,
+    (void)snprintf(text, sizeof text, "%s with iceoryx %s", myelin_cyclonedds_version(),
                    system->version);
     system->version = text;
   }

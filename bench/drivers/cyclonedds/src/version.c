@@ -1,11 +1,17 @@
 /* CycloneDDS 0.10: iceoryx is built into the library, loans are a writer's alone. */
+#define _GNU_SOURCE
+#include "../../library_version.h"
 #include "version.h"
 
 #include "config.h"
 #include "dds/ddsc/dds_loan_api.h"
 #include "dds/version.h"
 
-const char *const myelin_cyclonedds_version = DDS_VERSION;
+const char *myelin_cyclonedds_version(void)
+{
+  return library_version((const void *)(uintptr_t)dds_create_participant, DDS_VERSION);
+}
+
 const char *const myelin_cyclonedds_driver = "cyclonedds";
 
 /* CycloneDDS's header in a chunk (its `iceoryx_header`), and the padding that iceoryx reserves between

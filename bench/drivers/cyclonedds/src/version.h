@@ -9,8 +9,8 @@
 #include "dds/dds.h"
 #include "myelin_bench_kit.h"
 
-/* Of the library. */
-extern const char *const myelin_cyclonedds_version;
+/* Of the library that runs. */
+const char *myelin_cyclonedds_version(void);
 
 /* The driver's name, which is that of its table of options. */
 extern const char *const myelin_cyclonedds_driver;

@@ -1,6 +1,8 @@
 /* CycloneDDS 11: shared memory is a plug-in, loaded by its path, and there are loans at both ends.
  * PSMX_IOX is the path of CycloneDDS's own plug-in for iceoryx; that for Myelin is searched for
  * when the driver runs. */
+#define _GNU_SOURCE
+#include "../../library_version.h"
 #include "../../cyclonedds/src/version.h"
 
 #include <limits.h>
@@ -11,7 +13,11 @@
 #include "../../cyclonedds/src/config.h"
 #include "dds/version.h"
 
-const char *const myelin_cyclonedds_version = DDS_VERSION;
+const char *myelin_cyclonedds_version(void)
+{
+  return library_version((const void *)(uintptr_t)dds_create_participant, DDS_VERSION);
+}
+
 const char *const myelin_cyclonedds_driver = "cyclonedds11";
 
 /* CycloneDDS's header of a sample in a chunk (its `dds_psmx_metadata`), and the padding that

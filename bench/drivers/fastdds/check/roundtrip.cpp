@@ -1,6 +1,7 @@
-/* A round trip over Fast DDS 2.9 written straight against its API, without the kit and without the
+/* A round trip over Fast DDS written straight against its API, without the kit and without the
  * driver's adaptor: what they are checked against. The profiles are those that the driver writes,
- * loaded by Fast DDS itself from the file that FASTRTPS_DEFAULT_PROFILES_FILE names.
+ * loaded by Fast DDS itself from the file that FASTRTPS_DEFAULT_PROFILES_FILE, from Fast DDS 3 on
+ * FASTDDS_DEFAULT_PROFILES_FILE, names.
  *
  *   roundtrip pong DOMAIN RUN PAYLOAD [loan]
  *   roundtrip ping DOMAIN RUN PAYLOAD [loan] [MESSAGES [WARMUP]]
@@ -36,10 +37,12 @@
 #include <fastdds/dds/topic/TopicDataType.hpp>
 #include <fastdds/dds/topic/TypeSupport.hpp>
 
+#include "../src/versions.hpp"
+
 using namespace eprosima::fastdds::dds;
-using eprosima::fastrtps::Duration_t;
-using eprosima::fastrtps::rtps::InstanceHandle_t;
-using eprosima::fastrtps::rtps::SerializedPayload_t;
+using myelin::Duration_t;
+using myelin::InstanceHandle_t;
+using myelin::SerializedPayload_t;
 
 namespace {
 
@@ -55,46 +58,87 @@ constexpr std::chrono::milliseconds LINGER(100);
 /* So many bytes, plain. */
 class Octets : public TopicDataType {
 public:
-  explicit Octets(std::uint32_t bytes) : bytes_(bytes)
+  explicit Octets(std::uint32_t bytes) : bytes_(bytes), serialised_bytes_(bytes + ENCAPSULATION_BYTES)
   {
-    setName(("myelin::Octets" + std::to_string(bytes)).c_str());
-    m_typeSize = bytes + ENCAPSULATION_BYTES;
+    const std::string name = "myelin::Octets" + std::to_string(bytes);
+#if FASTDDS_VERSION_MAJOR >= 3
+    set_name(name);
+    max_serialized_type_size = serialised_bytes_;
+#else
+    setName(name.c_str());
+    m_typeSize = serialised_bytes_;
     auto_fill_type_object(false);
     auto_fill_type_information(false);
+#endif
   }
 
+  bool is_bounded() const override { return true; }
+
+#if FASTDDS_VERSION_MAJOR >= 3
+  bool serialize(const void *data, SerializedPayload_t &payload, DataRepresentationId_t) override
+  {
+    return write(data, payload);
+  }
+
+  bool deserialize(SerializedPayload_t &payload, void *data) override
+  {
+    return read(payload, data);
+  }
+
+  std::uint32_t calculate_serialized_size(const void *, DataRepresentationId_t) override
+  {
+    return serialised_bytes_;
+  }
+
+  void *create_data() override { return new std::uint8_t[bytes_]; }
+  void delete_data(void *data) override { delete[] static_cast<std::uint8_t *>(data); }
+  bool compute_key(SerializedPayload_t &, InstanceHandle_t &, bool) override { return false; }
+  bool compute_key(const void *, InstanceHandle_t &, bool) override { return false; }
+  bool is_plain(DataRepresentationId_t) const override { return true; }
+#else
   bool serialize(void *data, SerializedPayload_t *payload) override
   {
-    payload->data[0] = 0;
-    payload->data[1] = CDR_LE;
-    payload->data[2] = payload->data[3] = 0;
-    payload->encapsulation = CDR_LE;
-    std::memcpy(payload->data + ENCAPSULATION_BYTES, data, bytes_);
-    payload->length = m_typeSize;
-    return true;
+    return write(data, *payload);
   }
 
   bool deserialize(SerializedPayload_t *payload, void *data) override
   {
-    if (payload->length != m_typeSize)
-      return false;
-    std::memcpy(data, payload->data + ENCAPSULATION_BYTES, bytes_);
-    return true;
+    return read(*payload, data);
   }
 
   std::function<std::uint32_t()> getSerializedSizeProvider(void *) override
   {
-    return [this] { return m_typeSize; };
+    return [this] { return serialised_bytes_; };
   }
 
   void *createData() override { return new std::uint8_t[bytes_]; }
   void deleteData(void *data) override { delete[] static_cast<std::uint8_t *>(data); }
-  bool getKey(void *, eprosima::fastrtps::rtps::InstanceHandle_t *, bool) override { return false; }
-  bool is_bounded() const override { return true; }
+  bool getKey(void *, InstanceHandle_t *, bool) override { return false; }
   bool is_plain() const override { return true; }
+#endif
 
 private:
+  bool write(const void *data, SerializedPayload_t &payload) const
+  {
+    payload.data[0] = 0;
+    payload.data[1] = CDR_LE;
+    payload.data[2] = payload.data[3] = 0;
+    payload.encapsulation = CDR_LE;
+    std::memcpy(payload.data + ENCAPSULATION_BYTES, data, bytes_);
+    payload.length = serialised_bytes_;
+    return true;
+  }
+
+  bool read(const SerializedPayload_t &payload, void *data) const
+  {
+    if (payload.length != serialised_bytes_)
+      return false;
+    std::memcpy(data, payload.data + ENCAPSULATION_BYTES, bytes_);
+    return true;
+  }
+
   std::uint32_t bytes_;
+  std::uint32_t serialised_bytes_;
 };
 
 [[noreturn]] void die(const char *what)
@@ -105,7 +149,7 @@ private:
 
 void check(ReturnCode_t code, const char *what)
 {
-  if (code != ReturnCode_t::RETCODE_OK)
+  if (code != myelin::codes::RETCODE_OK)
     die(what);
 }
 
@@ -188,15 +232,13 @@ Ends open_ends(bool is_ping, std::uint32_t domain, const std::string &run, std::
 void write_message(const Ends &ends, const std::uint8_t *message)
 {
   if (!ends.loans) {
-    if (!ends.writer->write(const_cast<std::uint8_t *>(message)))
-      die("write");
+    check(ends.writer->write(const_cast<std::uint8_t *>(message), HANDLE_NIL), "write");
     return;
   }
   void *loan = nullptr;
   check(ends.writer->loan_sample(loan), "loan_sample");
   std::memcpy(loan, message, ends.bytes);
-  if (!ends.writer->write(loan))
-    die("write");
+  check(ends.writer->write(loan, HANDLE_NIL), "write");
 }
 
 /* Whether a message came within `limit`; `use` is called with its bytes, still loaned. Fast DDS 2.9
@@ -213,7 +255,7 @@ bool read_message(const Ends &ends, std::chrono::nanoseconds limit, Use use)
     LoanableSequence<std::uint8_t> data;
     SampleInfoSeq infos;
     const ReturnCode_t code = ends.reader->take(data, infos, 1);
-    if (code == ReturnCode_t::RETCODE_NO_DATA) {
+    if (code == myelin::codes::RETCODE_NO_DATA) {
       std::this_thread::yield();
       continue;
     }

@@ -1,5 +1,6 @@
 //! Fast DDS's configuration: profiles made here, handed to the library, and left in the run's
-//! folder so that anyone can repeat the run with `FASTRTPS_DEFAULT_PROFILES_FILE=…/fastdds.xml`.
+//! folder so that anyone can repeat the run with `FASTRTPS_DEFAULT_PROFILES_FILE=…/fastdds.xml`, from
+//! Fast DDS 3 on with `FASTDDS_DEFAULT_PROFILES_FILE`.
 
 use std::fmt::Write;
 use std::net::{IpAddr, Ipv4Addr};
@@ -7,6 +8,25 @@ use std::path::Path;
 
 use myelin_bench_kit::Error;
 use myelin_bench_kit::protocol::Network;
+
+/// The series of Fast DDS, which name some elements differently.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Series {
+    /// Up to 2.14.
+    Two,
+    /// From 3.0 on.
+    Three,
+}
+
+impl Series {
+    /// The element's name in Fast DDS 2 or in Fast DDS 3.
+    fn name(self, two: &'static str, three: &'static str) -> &'static str {
+        match self {
+            Series::Two => two,
+            Series::Three => three,
+        }
+    }
+}
 
 /// What samples travel over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +77,10 @@ impl History {
 /// What the profiles of a run follow from. On one host both roles of a run have the same.
 #[derive(Clone, Debug)]
 pub struct Profiles {
+    /// Of the library that reads them.
+    pub series: Series,
+    /// Whether shared memory carries messages of more than 64 KiB.
+    pub sends_whole: bool,
     /// What samples travel over.
     pub route: Route,
     /// What is kept.
@@ -76,8 +100,18 @@ pub struct Profiles {
 impl Profiles {
     /// What the histories of all writers of one end can hold, in bytes.
     pub fn history_bytes(&self) -> u64 {
-        let samples = self.history.depth() + EXTRA_SAMPLES;
+        let samples = self.history.depth() + self.extra_samples();
         samples.saturating_mul(self.serialised_bytes()).saturating_mul(self.topics.into())
+    }
+
+    /// What is kept beyond the history. Fast DDS 3 takes up to six samples more for a full history that
+    /// publishers wait for, and refuses to write without them.
+    fn extra_samples(&self) -> u64 {
+        let is_waited_for = matches!(self.history, History::Reliable { .. });
+        match self.series == Series::Three && is_waited_for && self.route != Route::DataSharing {
+            true => EXTRA_SAMPLES + 6,
+            false => EXTRA_SAMPLES,
+        }
     }
 
     /// The whole file.
@@ -87,9 +121,10 @@ impl Profiles {
             Route::Udp => (self.udp(), self.peers()),
             Route::SharedMemory | Route::DataSharing => (self.shared_memory(), String::new()),
         };
+        let schema = self.series.name("/XMLSchemas/fastRTPS_Profiles", "");
         format!(
             r#"<?xml version="1.0" encoding="UTF-8"?>
-<dds xmlns="http://www.eprosima.com/XMLSchemas/fastRTPS_Profiles">
+<dds xmlns="http://www.eprosima.com{schema}">
   <profiles>
     <transport_descriptors>
 {transport}    </transport_descriptors>
@@ -183,7 +218,8 @@ impl Profiles {
                     History::RoundTrip => few,
                     _ => (samples + SPARE_SAMPLES).saturating_mul(message),
                 };
-                (base + history.min(few.max(SEGMENT_BYTES_MAX)), message.max(MESSAGE_BYTES_MIN))
+                let whole = if self.sends_whole { message } else { 0 };
+                (base + history.min(few.max(SEGMENT_BYTES_MAX)), whole.max(MESSAGE_BYTES_MIN))
             }
             _ => (base, MESSAGE_BYTES_MIN),
         };
@@ -208,13 +244,15 @@ impl Profiles {
         let depth = self.history.depth();
         let topic = self.topic(depth, depth);
         let (seconds, nanoseconds) = self.heartbeat();
+        let period = self.series.name("heartbeatPeriod", "heartbeat_period");
+        let delay = self.series.name("nackResponseDelay", "nack_response_delay");
         format!(
             r#"{topic}{qos}      <times>
         <!-- Lost or refused samples are asked for this often, and sent at once. -->
-        <heartbeatPeriod>
+        <{period}>
           <sec>{seconds}</sec><nanosec>{nanoseconds}</nanosec>
-        </heartbeatPeriod>
-        <nackResponseDelay><nanosec>0</nanosec></nackResponseDelay>
+        </{period}>
+        <{delay}><nanosec>0</nanosec></{delay}>
       </times>
       <historyMemoryPolicy>PREALLOCATED</historyMemoryPolicy>
 "#
@@ -236,9 +274,10 @@ impl Profiles {
         // Samples that are shared need no memory of the reader's.
         let allocated = if is_shared { 1 } else { samples };
         let topic = self.topic(samples, allocated);
+        let delay = self.series.name("heartbeatResponseDelay", "heartbeat_response_delay");
         format!(
             r#"{topic}{qos}      <times>
-        <heartbeatResponseDelay><nanosec>0</nanosec></heartbeatResponseDelay>
+        <{delay}><nanosec>0</nanosec></{delay}>
       </times>
       <historyMemoryPolicy>PREALLOCATED</historyMemoryPolicy>
 "#
@@ -261,7 +300,7 @@ impl Profiles {
             ("max_instances", 1),
             ("max_samples_per_instance", samples),
             ("allocated_samples", allocated),
-            ("extra_samples", EXTRA_SAMPLES),
+            ("extra_samples", self.extra_samples()),
         ] {
             writeln!(text, "          <{name}>{value}</{name}>").expect("writing to a String");
         }
@@ -345,6 +384,8 @@ mod tests {
 
     fn profiles(route: Route, history: History, message_bytes: u64) -> Profiles {
         Profiles {
+            series: Series::Two,
+            sends_whole: true,
             route,
             history,
             message_bytes,
@@ -403,18 +444,59 @@ mod tests {
     }
 
     #[test]
+    fn a_sample_goes_in_fragments_where_it_would_not_arrive_whole() {
+        let profiles = profiles(Route::SharedMemory, History::RoundTrip, 1 << 20);
+        let xml = Profiles { sends_whole: false, ..profiles }.xml();
+        assert_eq!(number(&xml, "maxMessageSize"), MESSAGE_BYTES_MIN);
+        assert!(number(&xml, "segment_size") >= 4 << 20);
+    }
+
+    #[test]
+    fn three_has_more_samples_than_its_full_history() {
+        let extra = |series, route, history| {
+            number(&Profiles { series, ..profiles(route, history, 72) }.xml(), "extra_samples")
+        };
+        let (reliable, best_effort) =
+            (History::Reliable { depth: 4 }, History::BestEffort { depth: 4 });
+        assert_eq!(extra(Series::Three, Route::Udp, reliable), 8);
+        assert_eq!(extra(Series::Three, Route::SharedMemory, reliable), 8);
+        assert_eq!(extra(Series::Three, Route::DataSharing, reliable), 2);
+        assert_eq!(extra(Series::Three, Route::Udp, best_effort), 2);
+        assert_eq!(extra(Series::Two, Route::Udp, reliable), 2);
+    }
+
+    #[test]
     fn elements_are_closed_in_order() {
-        for route in [Route::Udp, Route::SharedMemory, Route::DataSharing] {
-            let text = profiles(route, History::Reliable { depth: 2 }, 72).xml();
-            let mut open = Vec::new();
-            for tag in text.split('<').skip(1).map(|rest| rest.split_once('>').unwrap().0) {
-                match tag.strip_prefix('/') {
-                    Some(name) => assert_eq!(open.pop(), Some(name)),
-                    None if tag.starts_with(['?', '!']) || tag.ends_with('/') => {}
-                    None => open.push(tag.split(' ').next().unwrap()),
+        for series in [Series::Two, Series::Three] {
+            for route in [Route::Udp, Route::SharedMemory, Route::DataSharing] {
+                let history = History::Reliable { depth: 2 };
+                let text = Profiles { series, ..profiles(route, history, 72) }.xml();
+                let mut open = Vec::new();
+                for tag in text.split('<').skip(1).map(|rest| rest.split_once('>').unwrap().0) {
+                    match tag.strip_prefix('/') {
+                        Some(name) => assert_eq!(open.pop(), Some(name)),
+                        None if tag.starts_with(['?', '!']) || tag.ends_with('/') => {}
+                        None => open.push(tag.split(' ').next().unwrap()),
+                    }
                 }
+                assert!(open.is_empty());
             }
-            assert!(open.is_empty());
+        }
+    }
+
+    /// Both series refuse a file with the other's names.
+    #[test]
+    fn elements_are_named_as_the_series_names_them() {
+        let xml = |series| {
+            let profiles = profiles(Route::Udp, History::RoundTrip, 72);
+            Profiles { series, ..profiles }.xml()
+        };
+        let (two, three) = (xml(Series::Two), xml(Series::Three));
+        for name in ["heartbeatPeriod", "nackResponseDelay", "heartbeatResponseDelay"] {
+            assert!(two.contains(&format!("<{name}>")) && !three.contains(name), "{name}");
+        }
+        for name in ["heartbeat_period", "nack_response_delay", "heartbeat_response_delay"] {
+            assert!(three.contains(&format!("<{name}>")) && !two.contains(name), "{name}");
         }
     }
 

@@ -1,4 +1,4 @@
-/* Driver of `myelin bench` for eProsima Fast DDS 2.9: over UDP, on the loopback interface or to another
+/* Driver of `myelin bench` for eProsima Fast DDS 2 and 3: over UDP, on the loopback interface or to another
  * host, over its shared memory transport, and by data sharing with loans at both ends.
  *
  *     driver.c        the systems
@@ -6,6 +6,7 @@
  *     endpoints.cpp   participant, writers, readers; matching; proof of the transport
  *     listeners.hpp   what Fast DDS calls back
  *     octets.hpp      the type of a run
+ *     versions.hpp    what Fast DDS 2 and 3 name differently
  *     config.rs       Fast DDS's configuration (XML profiles)
  *     leftovers.rs    what killed processes leave on the host
  *
@@ -17,7 +18,7 @@
 #ifndef MISSING
 #define MISSING NULL
 #define LINK (&myelin_fastdds_link)
-#define VERSION myelin_fastdds_version
+#define VERSION myelin_fastdds_version()
 #else
 #define LINK NULL
 #define VERSION NULL

@@ -11,6 +11,7 @@
 #include <fastdds/dds/topic/TypeSupport.hpp>
 
 #include "octets.hpp"
+#include "versions.hpp"
 
 namespace myelin {
 
@@ -49,7 +50,7 @@ Mapped mapped_segments(const std::string &own_prefix)
 {
   const std::string folder = "/dev/shm/";
   const std::string sharing = "fast_datasharing_";
-  const std::string transport = "fastrtps_";
+  const std::string transport = FASTDDS_SEGMENT;
   Mapped mapped;
   std::ifstream maps("/proc/self/maps");
   for (std::string line; std::getline(maps, line);) {
@@ -92,7 +93,7 @@ void Endpoints::create(const myelin_bench_prepare &prepare)
   participant_ =
       made(factory->create_participant_with_profile(prepare.domain, PROFILE), "participant");
   TypeSupport type(new Octets(static_cast<std::uint32_t>(prepare.message_bytes)));
-  if (type.register_type(participant_) != ReturnCode_t::RETCODE_OK)
+  if (type.register_type(participant_) != codes::RETCODE_OK)
     throw Failure("could not register the type");
   const auto topic = [&](bool from_ping, std::uint32_t number) {
     const std::string name = topic_name(prepare, from_ping, number);

@@ -7,6 +7,8 @@
 //! sem.fastrtps_port<n>_mutex    guards its opening
 //! fast_datasharing_<guid>       a writer's pool, or a reader's notification
 //! ```
+//! From Fast DDS 3 on `fastdds_` stands for `fastrtps_`.
+//!
 //! Locks are flocks that their owner holds as long as it lives; the rest has no owner that could be
 //! asked. So a file belongs to the dead if nobody holds its lock and no process has it mapped or
 //! open: that holds for all of them, while `fastdds shm clean` knows only of locks, and of nothing
@@ -131,7 +133,8 @@ fn remove(path: &Path) -> Result<(), Error> {
     }
 }
 
-const PREFIXES: [&str; 3] = ["fastrtps_", "sem.fastrtps_", "fast_datasharing_"];
+const PREFIXES: [&str; 5] =
+    ["fastrtps_", "sem.fastrtps_", "fastdds_", "sem.fastdds_", "fast_datasharing_"];
 const LOCKS: [&str; 2] = ["_el", "_sl"];
 
 #[cfg(test)]
@@ -148,11 +151,14 @@ mod tests {
             "fastrtps_port7400",
             "fastrtps_port7400_sl",
             "sem.fastrtps_port7400_mutex",
+            "fastdds_0123456789abcdef",
+            "fastdds_0123456789abcdef_el",
+            "sem.fastdds_port7400_mutex",
             "fast_datasharing_01.0f_0.0.1.3",
         ];
         // The last of each is open; the others are guarded by a lock, or mapped.
         let living = ["fastrtps_port7410", "sem.fastrtps_port7410_mutex", "fastrtps_port7410_el"];
-        let others = ["fast_datasharing_02.0f_0.0.1.3", "fastrtps_fedcba9876543210"];
+        let others = ["fast_datasharing_02.0f_0.0.1.3", "fastdds_fedcba9876543210"];
         for name in dead.iter().chain(&living).chain(&others).chain(&["other"]) {
             fs::write(path(name), [0; 4096]).unwrap();
         }

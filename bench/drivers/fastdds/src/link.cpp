@@ -1,4 +1,4 @@
-/* The adaptor: one role of a round trip or of a stream over Fast DDS 2.9, in the form of the kit's
+/* The adaptor: one role of a round trip or of a stream over Fast DDS, in the form of the kit's
  * table.
  *
  * Ping writes topic `ping_<run>` and reads `pong_<run>`, pong the other way round; of a stream
@@ -17,15 +17,16 @@
 #include <fastdds/dds/core/LoanableSequence.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
 #include <fastdds/dds/subscriber/SampleInfo.hpp>
-#include <fastrtps/config.h>
 
+#include "../../library_version.h"
 #include "endpoints.hpp"
 #include "link.h"
+#include "versions.hpp"
 
 namespace {
 
 using namespace eprosima::fastdds::dds;
-using eprosima::fastrtps::Duration_t;
+using myelin::Duration_t;
 using myelin::Endpoints;
 using myelin::Failure;
 using myelin::Instant;
@@ -71,37 +72,35 @@ template <typename Act> int guarded(Act act) noexcept
 
 const char *name(const ReturnCode_t &code)
 {
-  switch (code()) {
-  case ReturnCode_t::RETCODE_TIMEOUT:
+  if (code == myelin::codes::RETCODE_TIMEOUT)
     return "timeout";
-  case ReturnCode_t::RETCODE_OUT_OF_RESOURCES:
+  if (code == myelin::codes::RETCODE_OUT_OF_RESOURCES)
     return "out of resources";
-  case ReturnCode_t::RETCODE_ILLEGAL_OPERATION:
+  if (code == myelin::codes::RETCODE_ILLEGAL_OPERATION)
     return "illegal operation";
-  case ReturnCode_t::RETCODE_BAD_PARAMETER:
+  if (code == myelin::codes::RETCODE_BAD_PARAMETER)
     return "bad parameter";
-  case ReturnCode_t::RETCODE_PRECONDITION_NOT_MET:
+  if (code == myelin::codes::RETCODE_PRECONDITION_NOT_MET)
     return "precondition not met";
-  default:
-    return "error";
-  }
+  return "error";
 }
 
 void check(const ReturnCode_t &code, const char *what, const char *remedy = "")
 {
-  if (code != ReturnCode_t::RETCODE_OK)
+  if (code != myelin::codes::RETCODE_OK)
     throw Failure(std::string(what) + ": " + name(code), remedy);
 }
 
 /* A run is what its profiles say, not what the environment or the folder adds to them. */
 void load_profiles(const myelin_bench_prepare &prepare)
 {
-  for (const char *variable : {"FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_ENVIRONMENT_FILE",
-                               "FASTDDS_STATISTICS", "ROS_DISCOVERY_SERVER"})
+  for (const char *variable :
+       {"FASTRTPS_DEFAULT_PROFILES_FILE", "FASTDDS_DEFAULT_PROFILES_FILE", "FASTDDS_ENVIRONMENT_FILE",
+        "FASTDDS_BUILTIN_TRANSPORTS", "FASTDDS_STATISTICS", "ROS_DISCOVERY_SERVER"})
     (void)unsetenv(variable);
   (void)setenv("SKIP_DEFAULT_XML_FILE", "1", 1);
   char *text = nullptr;
-  if (myelin_fastdds_profiles(&prepare, &text) != 0)
+  if (myelin_fastdds_profiles(&prepare, FASTDDS_VERSION_MAJOR, FASTDDS_SENDS_WHOLE, &text) != 0)
     throw myelin_bench::Told();
   const std::string profiles = text;
   myelin_fastdds_free(text);
@@ -176,16 +175,24 @@ void check_size(const Link &link, std::size_t bytes)
     throw Failure("a message of another size than prepared");
 }
 
-/* With KEEP_ALL, 2.9 says `timeout` at once where one acknowledgement has emptied a history that
- * was full: it looks for the oldest sample in order to remove it, and finds none. There is room
- * then. */
+/* Whether there may be room after all. With KEEP_ALL, 2.9 says `timeout` at once where one
+ * acknowledgement has emptied a history that was full: it looks for the oldest sample in order to remove
+ * it, and finds none. 3.1 says `out of resources` where it has not yet freed samples that are
+ * acknowledged. */
+bool is_full(const ReturnCode_t &code)
+{
+  return code == myelin::codes::RETCODE_TIMEOUT || code == myelin::codes::RETCODE_OUT_OF_RESOURCES;
+}
+
 ReturnCode_t write_again(DataWriter *writer, void *message)
 {
   const Instant until = now() + WRITE_BLOCKS_MAX;
-  ReturnCode_t code = ReturnCode_t::RETCODE_TIMEOUT;
-  while (code == ReturnCode_t::RETCODE_TIMEOUT && now() < until)
-    code = writer->write(message, HANDLE_NIL);
-  return code;
+  for (;;) {
+    const ReturnCode_t code = writer->write(message, HANDLE_NIL);
+    if (!is_full(code) || now() >= until)
+      return code;
+    std::this_thread::yield();
+  }
 }
 
 bool is_goodbye(const void *message)
@@ -203,7 +210,7 @@ void write(Link &link, void *message)
   const bool is_last = link.awaits_acknowledgements && is_goodbye(message);
   DataWriter *writer = link.endpoints.writers[link.selected];
   ReturnCode_t code = writer->write(message, HANDLE_NIL);
-  if (code == ReturnCode_t::RETCODE_TIMEOUT)
+  if (is_full(code))
     code = write_again(writer, message);
   check(code, "writing", "reliable: a subscriber has taken nothing for max_blocking_time");
   if (is_last)
@@ -266,7 +273,7 @@ bool take_loan(Link &link, DataReader *reader)
 {
   for (;;) {
     const ReturnCode_t code = reader->take(link.data, link.infos, 1);
-    if (code == ReturnCode_t::RETCODE_NO_DATA)
+    if (code == myelin::codes::RETCODE_NO_DATA)
       return false;
     check(code, "taking");
     link.taken_from = reader;
@@ -284,7 +291,7 @@ bool take_copy(Link &link, DataReader *reader)
   for (;;) {
     SampleInfo info;
     const ReturnCode_t code = reader->take_next_sample(link.copy.data(), &info);
-    if (code == ReturnCode_t::RETCODE_NO_DATA)
+    if (code == myelin::codes::RETCODE_NO_DATA)
       return false;
     check(code, "taking");
     if (info.valid_data)
@@ -339,7 +346,11 @@ void release(void *context)
 } // namespace
 
 extern "C" {
-const char *const myelin_fastdds_version = FASTRTPS_VERSION_STR;
+const char *myelin_fastdds_version(void)
+{
+  auto *factory = &DomainParticipantFactory::get_instance;
+  return library_version(reinterpret_cast<const void *>(factory), FASTDDS_VERSION_STR);
+}
 
 const myelin_bench_link myelin_fastdds_link = {
     MYELIN_BENCH_SIZE(link), open_link, loan, publish_loan, publish, wait_for_sample, take, release,

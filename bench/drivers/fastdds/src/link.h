@@ -13,10 +13,12 @@ extern "C" {
 
 /* link.cpp */
 extern const struct myelin_bench_link myelin_fastdds_link;
-extern const char *const myelin_fastdds_version;
+const char *myelin_fastdds_version(void); /* of the library that runs */
 
-/* main.rs: Fast DDS's configuration of a run, also left in the run's folder; to be given back. */
-int myelin_fastdds_profiles(const struct myelin_bench_prepare *prepare, char **xml);
+/* main.rs: the configuration of a run for Fast DDS 2 or 3 (`major`), also left in the run's folder.
+ * Without `sends_whole` shared memory takes fragments of at most 64 KiB. The caller frees it. */
+int myelin_fastdds_profiles(const struct myelin_bench_prepare *prepare, unsigned major,
+                            int sends_whole, char **xml);
 void myelin_fastdds_free(char *xml);
 /* main.rs: whether the histories of a run have room. */
 int myelin_fastdds_check(const struct myelin_bench_prepare *prepare);

@@ -6,18 +6,24 @@
 mod config;
 mod leftovers;
 
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int, c_uint};
 
-use config::{History, Profiles, Route};
+use config::{History, Profiles, Route, Series};
 use myelin_bench_kit::Error;
 use myelin_bench_kit::capi::{CPrepare, status};
 use myelin_bench_kit::protocol::{Prepare, Reliability};
 
 /// See `link.h`.
 #[unsafe(no_mangle)]
-pub extern "C" fn myelin_fastdds_profiles(prepare: &CPrepare, xml: &mut *mut c_char) -> c_int {
+pub extern "C" fn myelin_fastdds_profiles(
+    prepare: &CPrepare,
+    major: c_uint,
+    sends_whole: c_int,
+    xml: &mut *mut c_char,
+) -> c_int {
     let prepare = prepare.of_kit();
-    let text = profiles(prepare).xml();
+    let series = if major < 3 { Series::Two } else { Series::Three };
+    let text = Profiles { sends_whole: sends_whole != 0, ..profiles(prepare, series) }.xml();
     status(config::write(&prepare.file(config::FILE), &text).and_then(|()| {
         let text = CString::new(text).map_err(|_| Error::new("a NUL character in the XML"))?;
         *xml = text.into_raw();
@@ -39,7 +45,8 @@ pub unsafe extern "C" fn myelin_fastdds_free(xml: *mut c_char) {
 #[unsafe(no_mangle)]
 pub extern "C" fn myelin_fastdds_check(prepare: &CPrepare) -> c_int {
     let Prepare { system, depth, topics, .. } = prepare.of_kit();
-    let bytes = profiles(prepare.of_kit()).history_bytes();
+    // Of the series that takes more.
+    let bytes = profiles(prepare.of_kit(), Series::Three).history_bytes();
     status(match bytes <= HISTORY_BYTES_MAX {
         true => Ok(()),
         false => Err(Error::new(format!(
@@ -56,13 +63,15 @@ pub extern "C" fn myelin_fastdds_clean() -> c_int {
     status(leftovers::clean())
 }
 
-fn profiles(prepare: &Prepare) -> Profiles {
+fn profiles(prepare: &Prepare, series: Series) -> Profiles {
     let history = match (prepare.workload.is_one_way(), prepare.reliability) {
         (false, _) => History::RoundTrip,
         (true, Reliability::BestEffort) => History::BestEffort { depth: prepare.depth },
         (true, Reliability::Reliable) => History::Reliable { depth: prepare.depth },
     };
     Profiles {
+        series,
+        sends_whole: true,
         route: match prepare.system.as_str() {
             "fastdds.udp" => Route::Udp,
             "fastdds.shm" => Route::SharedMemory,

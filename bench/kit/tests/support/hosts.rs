@@ -97,10 +97,17 @@ pub fn another_host_is_reached(executable: &Path, system: &System) {
     a_cut_is_survived(executable, system);
 }
 
+/// The same for a system that needs an IPv4 address.
+pub fn another_host_is_reached_by_ipv4(executable: &Path, system: &System) {
+    answered(executable, system, ADDRESSES, SIZES);
+    streams_arrive(executable, system);
+    a_cut_is_survived(executable, system);
+}
+
 /// Round trips of all sizes are answered, between addresses of either family.
 pub fn messages_are_answered(executable: &Path, system: &System) {
-    answered(executable, system, ADDRESSES, &[(64, 200), (70_000, 50), (10 << 20, 3)]);
-    answered(executable, system, ["fd00:9:8::1/64", "fd00:9:8::2/64"], &[(70_000, 20)]);
+    answered(executable, system, ADDRESSES, SIZES);
+    answered(executable, system, ADDRESSES_IPV6, &[(70_000, 20)]);
 }
 
 fn answered(executable: &Path, system: &System, addresses: [&str; 2], sizes: &[(u64, u64)]) {
@@ -215,3 +222,7 @@ const CUT: Duration = Duration::from_millis(1500);
 /// Discovery can take seconds, and the machine may be busy.
 const MATCH_TIMEOUT_NS: u64 = 30_000_000_000;
 const PORT: u16 = 47_000;
+
+const ADDRESSES_IPV6: [&str; 2] = ["fd00:9:8::1/64", "fd00:9:8::2/64"];
+/// Bytes of a message, and how many of them.
+const SIZES: &[(u64, u64)] = &[(64, 200), (70_000, 50), (10 << 20, 3)];

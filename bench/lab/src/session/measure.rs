@@ -22,6 +22,7 @@ use crate::run::RunSamples;
 use crate::run::execute::{Failure, execute};
 use crate::run::{RunSpec, tuning_notes};
 use crate::scenario::{Topology, Tuning};
+use crate::shell;
 use crate::summary::Cell;
 use crate::tuning::Cpus;
 
@@ -133,11 +134,11 @@ impl<'a> Measuring<'a> {
             self.folder.keep(&record, &samples).with_context(|| {
                 format!(
                     "run {} could not be kept in {}; the {} before it are intact: make room and go \
-                     on with `myelin bench run --resume {}`",
+                     on with: {}",
                     run.order,
                     self.folder.path().display(),
                     run.order,
-                    self.folder.path().display()
+                    shell::resume(self.folder.path())
                 )
             })?;
             let alone = self.progress.is_live().then(|| self.alone(record, &samples)).flatten();
@@ -170,8 +171,11 @@ impl<'a> Measuring<'a> {
         let scenario = &self.plan.scenarios[cell.scenario];
         let entry = entry_of(self.systems, &cell.system)?;
         let directory = self.folder.run_directory(run, cell).with_context(|| {
-            let path = self.folder.path().display();
-            format!("{path}: earlier runs are intact: make room and go on with --resume {path}")
+            let (path, resume) = (self.folder.path(), shell::resume(self.folder.path()));
+            format!(
+                "{}: earlier runs are intact: make room and go on with: {resume}",
+                path.display()
+            )
         })?;
         let tuned = cell.tuning != Tuning::Default;
         let cpus = match &mut self.hosts {
@@ -216,11 +220,8 @@ impl<'a> Measuring<'a> {
                 let ready = hosts.ready(&link, run.order);
                 if let (true, Err(reason)) = (are_real, &ready) {
                     // All further runs would fail in the same way.
-                    let path = self.folder.path().display();
-                    anyhow::bail!(
-                        "{reason}; earlier runs are intact: go on with `myelin bench run --resume \
-                         {path}`"
-                    );
+                    let resume = shell::resume(self.folder.path());
+                    anyhow::bail!("{reason}; earlier runs are intact: go on with: {resume}");
                 }
                 ready.map(|(hosts, across)| {
                     spec.across = Some(across);

@@ -217,8 +217,10 @@ fn fastdds_takes_its_files() {
         let program = plain_program("fastdds");
         let run = |file: &Path| {
             let loans = system == "fastdds.datasharing";
-            let path = file.to_str().unwrap();
-            round_trips(&program, loans, "FASTRTPS_DEFAULT_PROFILES_FILE", path)
+            let text = fs::read_to_string(file).unwrap();
+            let usage = text.split_once("Use: ").expect("how to use it").1;
+            let variable = usage.split_once('=').expect("a variable").0;
+            round_trips(&program, loans, variable, file.to_str().unwrap())
         };
         let said = run(&file);
         assert_measured(&said);

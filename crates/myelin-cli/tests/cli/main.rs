@@ -19,6 +19,7 @@ mod publish;
 mod python;
 mod repeats;
 mod self_test;
+mod setup;
 mod ssh;
 mod streams;
 mod support;

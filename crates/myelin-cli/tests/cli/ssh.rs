@@ -234,7 +234,10 @@ fn a_connection_that_breaks_ends_the_session_and_leaves_nothing() {
     let said = complaint(&output);
     assert!(!output.status.success(), "{said}");
     assert!(said.contains("host b is gone"), "{said}");
-    assert!(said.contains("go on with `myelin bench run --resume"), "{said}");
+    assert!(
+        said.contains(&format!("go on with: {} bench run --resume ", env!("CARGO_BIN_EXE_myelin"))),
+        "{said}"
+    );
     let records = runs(&out);
     assert_eq!(records.len(), 2, "{said}");
     assert!(records[0]["failure"].is_null(), "{}", records[0]);

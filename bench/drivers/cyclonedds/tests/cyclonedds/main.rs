@@ -2,6 +2,8 @@
 
 mod across_hosts;
 mod config;
+#[path = "../../../../kit/tests/support/library_version.rs"]
+mod library_version;
 #[path = "../../../../kit/tests/support/own_host.rs"]
 mod own_host;
 mod roundtrip;

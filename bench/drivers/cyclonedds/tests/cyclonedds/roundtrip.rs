@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use crate::own_host;
+use crate::{library_version, own_host};
 use myelin_bench_kit::Reason;
 use myelin_bench_kit::protocol::{Description, Done, Event};
 use myelin_bench_kit::samples::SampleFile;
@@ -38,6 +38,11 @@ fn iceoryx_copy() {
     for payload_bytes in [0, 1003] {
         with_daemon("cyclonedds.iceoryx-copy", payload_bytes);
     }
+}
+
+#[test]
+fn the_version_is_that_of_the_library_that_runs() {
+    library_version::is_that_of_the_library_that_runs(Path::new(crate::EXECUTABLE), "libddsc.so");
 }
 
 #[test]

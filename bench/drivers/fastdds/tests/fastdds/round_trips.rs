@@ -5,9 +5,9 @@
 use std::path::Path;
 use std::process::Command;
 
-use crate::own_host;
 use crate::support;
 use crate::support::{Pair, Process, Samples, describe, prepare};
+use crate::{library_version, own_host};
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Wait, Workload};
 use tempfile::TempDir;
 
@@ -172,13 +172,23 @@ fn the_systems_say_what_they_are() {
             system.name
         );
         match &system.missing {
-            None => assert!(system.version.starts_with("2.9."), "{}", system.version),
+            None => assert!(system.version.starts_with(['2', '3']), "{}", system.version),
             Some(missing) => assert!(
-                missing.contains("apt-get install") || missing.contains("needs Fast DDS"),
+                missing.starts_with("not installed: ") || missing.starts_with("needs Fast DDS"),
                 "{missing}"
             ),
         }
     }
+}
+
+#[test]
+fn the_version_is_that_of_the_library_that_runs() {
+    let executable = Path::new(EXECUTABLE);
+    let name = match describe(executable).systems[0].version.starts_with('2') {
+        true => "libfastrtps.so",
+        false => "libfastdds.so",
+    };
+    library_version::is_that_of_the_library_that_runs(executable, name);
 }
 
 /// A role without its counterpart, and what it needs while it lives.
@@ -217,7 +227,7 @@ fn clean() {
 fn left_behind() -> Vec<String> {
     let entries = std::fs::read_dir("/dev/shm").unwrap().map_while(Result::ok);
     let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-    let ours = ["fastrtps_", "sem.fastrtps_", "fast_datasharing_"];
+    let ours = ["fastrtps_", "sem.fastrtps_", "fastdds_", "sem.fastdds_", "fast_datasharing_"];
     names.filter(|name| ours.iter().any(|prefix| name.starts_with(prefix))).collect()
 }
 

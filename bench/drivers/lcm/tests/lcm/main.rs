@@ -6,6 +6,8 @@ mod many;
 mod missing;
 #[path = "../../../../kit/tests/support/own_host.rs"]
 mod own_host;
+#[path = "../../../packages.rs"]
+mod packages;
 #[path = "../../../probe.rs"]
 #[allow(dead_code)]
 mod probe;

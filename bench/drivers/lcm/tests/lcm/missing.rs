@@ -1,14 +1,13 @@
-//! The message about a library that pkg-config does not find, based on the output of the installed
-//! pkg-config.
+//! The message about a library that pkg-config does not find, and the packages that contain it.
 
 use std::process::Command;
 
-use crate::probe;
+use crate::{packages, probe};
 
 /// The file in Debian's liblcm-dev.
 const LCM: &str = "Name: lcm\nDescription: LCM\nVersion: 1.3.1\nRequires: glib-2.0 gthread-2.0\n\
     Libs: -llcm\n";
-const PACKAGES: &str = "liblcm-dev libglib2.0-dev";
+const REMEDY: &str = "not installed: apt-get install liblcm-dev libglib2.0-dev";
 
 /// pkg-config's output about LCM if only `files` exist.
 fn said(files: &[(&str, &str)]) -> Option<String> {
@@ -31,7 +30,7 @@ fn said(files: &[(&str, &str)]) -> Option<String> {
 fn a_library_that_another_requires_is_named() {
     let Some(said) = said(&[("lcm.pc", LCM)]) else { return };
     assert_eq!(
-        probe::not_found("lcm", PACKAGES, &said),
+        probe::not_found("lcm", REMEDY, &said),
         "not installed: glib-2.0, which lcm requires; apt-get install liblcm-dev libglib2.0-dev"
     );
 }
@@ -40,7 +39,47 @@ fn a_library_that_another_requires_is_named() {
 fn a_library_that_is_not_there_at_all_is_not_said_to_require_any() {
     let Some(said) = said(&[]) else { return };
     assert_eq!(
-        probe::not_found("lcm", PACKAGES, &said),
+        probe::not_found("lcm", REMEDY, &said),
         "not installed: apt-get install liblcm-dev libglib2.0-dev"
     );
+}
+
+/// What to do about a `need` in the distribution of this `/etc/os-release`.
+fn remedy(need: &str, os_release: &str) -> String {
+    packages::remedy(include_str!("../../../../../scripts/packages.tsv"), os_release, need)
+}
+
+#[test]
+fn packages_are_those_of_the_distribution() {
+    for (codename, packages) in [
+        ("bookworm", "apt-get install libfastrtps-dev libfastcdr-dev"),
+        ("trixie", "apt-get install libfastdds-dev libfastcdr-dev"),
+        ("jammy", "apt-get install libfastrtps-dev libfastcdr-dev"),
+        ("bullseye", "Debian 11 has no Fast DDS that this driver can use"),
+    ] {
+        let os_release = format!("ID=debian\nVERSION_CODENAME={codename}\n");
+        assert_eq!(remedy("Fast DDS", &os_release), packages, "{codename}");
+    }
+    let of_all = remedy("LCM", "ID=ubuntu\nVERSION_CODENAME=resolute\n");
+    assert_eq!(of_all, "apt-get install liblcm-dev libglib2.0-dev");
+    let jammy = remedy("CycloneDDS", "ID=ubuntu\nVERSION_CODENAME=jammy\n");
+    assert_eq!(jammy, "Ubuntu 22.04 has no CycloneDDS that this driver can use");
+}
+
+#[test]
+fn packages_of_a_derivative_are_those_of_what_it_derives_from() {
+    let mint = "ID=linuxmint\nID_LIKE=\"ubuntu debian\"\nVERSION_CODENAME=virginia\n\
+        UBUNTU_CODENAME=jammy\n";
+    assert!(remedy("CycloneDDS", mint).starts_with("Ubuntu 22.04 has no"));
+    let newer = "ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=later\n";
+    assert!(remedy("Fast DDS", newer).contains("libfastdds-dev"));
+    let testing = "ID=debian\nVERSION_CODENAME=later\n";
+    assert!(remedy("Fast DDS", testing).contains("libfastdds-dev"));
+}
+
+#[test]
+fn others_are_told_what_it_is_called_in_debian() {
+    let fedora = remedy("ZeroMQ", "ID=fedora\nVERSION_ID=44\n");
+    assert_eq!(fedora, "install ZeroMQ, which is libzmq3-dev in Debian");
+    assert_eq!(remedy("ZeroMQ", ""), fedora);
 }

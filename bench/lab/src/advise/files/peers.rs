@@ -12,7 +12,8 @@ use crate::lists::ascending;
 struct PeerFile {
     /// Its name.
     file: &'static str,
-    usage: &'static str,
+    /// How to use the file, depending on its text.
+    usage: fn(&str) -> &'static str,
     /// What a user of the file needs to know.
     remark: &'static str,
     edit: fn(&mut Edits, &Advised),
@@ -21,15 +22,15 @@ struct PeerFile {
 const KINDS: [PeerFile; 2] = [
     PeerFile {
         file: "cyclonedds.xml",
-        usage: "CYCLONEDDS_URI=file://",
+        usage: |_| "CYCLONEDDS_URI=file://",
         remark: "For the CycloneDDS that was measured, this host alone. For topics to other hosts \
                  delete the elements Interfaces, AllowMulticast and Discovery.",
         edit: edit_cyclonedds,
     },
     PeerFile {
         file: "fastdds.xml",
-        usage: "FASTRTPS_DEFAULT_PROFILES_FILE=",
-        remark: "For Fast DDS 2.9. As measured: this host alone, over this transport and no other. \
+        usage: fastdds_variable,
+        remark: "For the Fast DDS that was measured. As measured: this host alone, over this transport and no other. \
                  History, reliability and resource limits are those of the run, for participants, \
                  writers and readers that ask for no other profile: a program's own QoS prevails.",
         edit: edit_fastdds,
@@ -59,9 +60,10 @@ pub(super) fn files(advised: &[Advised]) -> (Vec<File>, Vec<String>) {
 
 impl PeerFile {
     fn make(&self, largest: &Advised, points: &str) -> Result<File, roxmltree::Error> {
-        let mut edits = Edits::of(&largest.configuration[self.file])?;
+        let text = &largest.configuration[self.file];
+        let mut edits = Edits::of(text)?;
         let name = format!("{}.xml", largest.system);
-        let usage = format!("{}…/{name}", self.usage);
+        let usage = format!("{}…/{name}", (self.usage)(text));
         edits.comment(&format!(
             "{MARK} of what {} was given in the run of {}.\n     Use: {usage}\n     {}",
             largest.system,
@@ -93,6 +95,14 @@ fn edit_fastdds(edits: &mut Edits, advised: &Advised) {
             let bytes = measured.max(wanted_bytes(advised.params.payload_bytes));
             edits.set_text(element, &bytes.to_string());
         }
+    }
+}
+
+/// Fast DDS 3 reads another variable than 2, and its profiles have other names.
+fn fastdds_variable(profiles: &str) -> &'static str {
+    match profiles.contains("<heartbeat_response_delay>") {
+        true => "FASTDDS_DEFAULT_PROFILES_FILE=",
+        false => "FASTRTPS_DEFAULT_PROFILES_FILE=",
     }
 }
 
@@ -225,5 +235,13 @@ mod tests {
         let mut edits = Edits::of("<a><!-- of b --><b/><c/></a>").unwrap();
         edits.remove("c");
         assert_eq!(edits.finish(), "<a><!-- of b --><b/></a>");
+    }
+
+    #[test]
+    fn each_series_of_fast_dds_has_its_own_variable() {
+        let two = "<times><heartbeatResponseDelay></heartbeatResponseDelay></times>";
+        let three = "<times><heartbeat_response_delay></heartbeat_response_delay></times>";
+        assert_eq!(fastdds_variable(two), "FASTRTPS_DEFAULT_PROFILES_FILE=");
+        assert_eq!(fastdds_variable(three), "FASTDDS_DEFAULT_PROFILES_FILE=");
     }
 }
