@@ -18,7 +18,7 @@ export CYCLONEDDS11_PREFIX
 # By the shell, which takes any name of a folder.
 MYELIN := "$$CARGO_TARGET_DIR/release/myelin"
 
-.PHONY: bench bench-all build cyclonedds11 test test-long test-all lint dist dist-check setup-check docs counts overhead fidelity shm sanitize
+.PHONY: bench bench-all build cyclonedds11 test test-long test-all lint dist dist-check dist-repeat setup-check docs counts overhead fidelity shm sanitize
 
 ## The main job: the first answer. What takes minutes to build has to wait for `make bench-all`; where
 ## it has been built once, it is built and measured here too.
@@ -66,14 +66,20 @@ test-all:
 lint:
 	@scripts/test lint
 
-## Packages in target/dist: the library for C and C++, the command with the drivers, the Python module.
+## Packages for amd64 and arm64 in target/dist: the library for C and C++, the command with the drivers, the
+## Python module; rmw_myelin where there is a ROS 2.
 dist:
 	@scripts/setup dist
 	@scripts/dist
 
-## Tries them in a bare Debian; as root, with debootstrap.
+## Tries them in bare Debians, 11 to 13, amd64 and arm64; as root, with debootstrap.
 dist-check:
 	@scripts/dist-check
+
+## Makes the packages of the last commit twice, in two folders: they must have the same bytes.
+dist-repeat:
+	@scripts/setup dist
+	@scripts/dist-repeat
 
 ## What `make bench` installs and builds in a bare Debian 11, 12 and 13; as root, with debootstrap.
 setup-check:
