@@ -22,7 +22,7 @@ static void publish(myelin::Node node) {
     return;
   }
   for (int step = 0; step < samples; step++) {
-    publisher.publish_copy({{double(step), 0.5}}).value();
+    publisher.publish_copy({double(step), 0.5}).value();
     std::this_thread::sleep_for(20ms);
   }
   std::cout << "published " << samples << " samples\n";

@@ -9,7 +9,7 @@ use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use myelin::{Error, Node, Payload, Publisher, Subscriber, Wait};
+use myelin::{Error, Executor, Node, Order, Payload, Publisher, Subscriber, Wait};
 
 /// Fits into a slot of the ring.
 type Small = [u8; 64];
@@ -73,6 +73,25 @@ fn main() -> Result<(), Error> {
         executor.turn(LIMIT).map(drop)
     });
 
+    // For each sample of a backlog.
+    let (publisher, mut executor) = with_backlog(&from, &to, "backlog")?;
+    for _ in 0..EACH / BACKLOG {
+        fill(&publisher)?;
+        once!(executor_backlog, || executor.run());
+    }
+    let (publisher, mut executor) = with_backlog(&from, &to, "backlog/timer")?;
+    executor.on_timer(Duration::from_hours(1), || {})?;
+    for _ in 0..EACH / BACKLOG {
+        fill(&publisher)?;
+        once!(executor_backlog_timer, || executor.run());
+    }
+    let (publisher, mut executor) = with_backlog(&from, &to, "backlog/oldest")?;
+    executor.set_order(Order::OldestFirst);
+    for _ in 0..EACH / BACKLOG {
+        fill(&publisher)?;
+        once!(executor_backlog_oldest, || executor.run());
+    }
+
     let (publisher, subscriber) = matched::<Small>(&from, &from, "callback")?;
     let callback = subscriber.on_sample(|sample| _ = black_box(sample[0]))?;
     let before = callback.calls();
@@ -123,6 +142,33 @@ fn matched<T: Payload>(
     let (publisher, subscriber) = (from.topic(name).publisher()?, to.topic(name).subscriber()?);
     assert!(publisher.wait_for_match(1, LIMIT) && subscriber.wait_for_match(1, LIMIT));
     Ok((publisher, subscriber))
+}
+
+/// An executor that stops after [`BACKLOG`] samples.
+fn with_backlog(from: &Node, to: &Node, name: &str) -> Result<(Publisher<Small>, Executor), Error> {
+    let topic = from.topic::<Small>(name).depth(BACKLOG);
+    let publisher = topic.publisher_builder().timestamps(true).open()?;
+    let subscriber = to.topic::<Small>(name).depth(BACKLOG).subscriber()?;
+    assert!(publisher.wait_for_match(1, LIMIT) && subscriber.wait_for_match(1, LIMIT));
+    let executor = to.executor()?;
+    let stop = executor.stop_guard();
+    executor.on_sample(subscriber, move |sample| {
+        if sample[0] == LAST {
+            stop.trigger();
+        }
+    })?;
+    Ok((publisher, executor))
+}
+
+/// Not inlined: where else they are called, publish and loan are to be inlined as in a program.
+#[cold]
+fn fill(publisher: &Publisher<Small>) -> Result<(), Error> {
+    for sample in 1..=BACKLOG {
+        let mut loan = publisher.loan()?;
+        loan[0] = if sample == BACKLOG { LAST } else { 0 };
+        loan.publish()?;
+    }
+    Ok(())
 }
 
 fn take(subscriber: &mut Subscriber<Small>) -> Result<(), Error> {
@@ -187,3 +233,5 @@ const LIMIT: Duration = Duration::from_secs(30);
 const WARM_UP: u32 = 100;
 const EACH: u32 = 200;
 const WAKES: u32 = 20;
+const BACKLOG: u32 = 50;
+const LAST: u8 = 9;

@@ -25,6 +25,8 @@
  *           a time".
  * TEXT      UTF-8, ended by a zero. The library copies the text that it gets.
  * TIMES     Nanoseconds, of CLOCK_MONOTONIC; MYELIN_FOREVER is no limit.
+ * EXIT      For its peers, a process that ends without closing its node has died, also if it returns from `main`
+ *           or calls `exit`. The library closes nothing then, because other threads may still use it.
  * FORK      In a child, inherited handles give MYELIN_ERROR_FORKED; open a new node there.
  *
  * Made by cbindgen from crates/myelin-c; do not edit. */
@@ -144,9 +146,11 @@ enum myelin_event_kind
   MYELIN_EVENT_CAUGHT_UP = 6,
   // The other side cannot be matched: `text` says why.
   MYELIN_EVENT_INCOMPATIBLE = 7,
-  // A publisher was silent for longer than its deadline.
+  // A publisher was silent for longer than `deadline_ns`: once for each silence, a quarter of it late at
+  // most. The next sample ends it, without an event. At a publisher, `endpoint` is its own.
   MYELIN_EVENT_DEADLINE_MISSED = 8,
-  // A publisher gave no sign of life.
+  // A publisher gave no sign of life for longer than the subscriber's `liveliness_ns`: it neither
+  // published nor called `myelin_publisher_assert_liveliness`. Once for each silence.
   MYELIN_EVENT_LIVELINESS_LOST = 9,
   // The publisher gives signs of life again.
   MYELIN_EVENT_LIVELINESS_REGAINED = 10,
@@ -389,7 +393,7 @@ typedef struct myelin_event {
   size_t size;
   // Its kind.
   myelin_event_kind kind;
-  // The other side's process; 0 on another host.
+  // The other side's process; 0 on another host, and of kinds that do not speak of it.
   uint32_t pid;
   // The other side.
   uint64_t endpoint;
@@ -398,7 +402,7 @@ typedef struct myelin_event {
   // The reason, and what to do; or NULL. Valid until the next event is taken from the same
   // handle, or the handle is closed.
   const char *text;
-  // Whether the other side's process has ended.
+  // Whether the other side's process has ended without closing its node: also by a return from `main`.
   bool died;
 } myelin_event;
 
@@ -538,6 +542,8 @@ typedef struct myelin_publisher_options {
   uint64_t payload_bytes_max;
   // Memory for its payloads, in bytes; 0: half the machine's memory.
   uint64_t memory_max;
+  // Whether it publishes to subscribers on this host alone, whatever the node's network.
+  bool this_host_only;
 } myelin_publisher_options;
 
 // The result of a publish.
@@ -606,7 +612,7 @@ typedef struct myelin_subscriber_options {
   // Whether it has a descriptor for an epoll loop: `myelin_subscriber_descriptor`.
   bool descriptor;
   // An event is raised for a publisher that neither publishes nor asserts its liveliness for so
-  // many ns; 0: none.
+  // many ns; 0: none. Publishers set nothing for it.
   uint64_t liveliness_ns;
   // Memory for samples from other hosts, in bytes; 0: half the machine's memory.
   uint64_t memory_max;
@@ -630,7 +636,10 @@ typedef struct myelin_topic_options {
   uint64_t reliable_ns;
   // How many samples a late subscriber gets; at most the depth.
   uint32_t history;
-  // A publisher intends to publish once in so many ns; 0: no deadline.
+  // The longest time between two samples of a publisher, in ns; 0: none. Each side that sets it
+  // gets an event for a longer silence; the two sides are not compared. A subscriber watches
+  // each publisher from the match on: a publisher that never came misses no deadline. A
+  // publisher watches itself.
   uint64_t deadline_ns;
   // The name of an IDL type whose CDR is the payload, for other DDS programs; NULL: only
   // Myelin's.
@@ -1001,6 +1010,13 @@ myelin_code myelin_subscriber_interrupt(struct myelin_subscriber *subscriber);
 // owns it: do not close it. The subscriber must be made with `descriptor` set.
 myelin_code myelin_subscriber_descriptor(struct myelin_subscriber *subscriber, int *descriptor);
 
+// MYELIN_OK if there are published samples that have not been taken, otherwise MYELIN_NOTHING. A
+// sample in new memory cannot be taken before a thread of the node has mapped that memory. Until
+// then `myelin_subscriber_take` returns MYELIN_NOTHING, a wait goes on, and this returns MYELIN_OK.
+// If you learn of a publisher's end by other means than an event, such as the end of its process,
+// take until nothing is unread.
+myelin_code myelin_subscriber_has_unread(struct myelin_subscriber *subscriber);
+
 // How many samples were lost so far because it was further behind than its depth.
 myelin_code myelin_subscriber_lost(struct myelin_subscriber *subscriber, uint64_t *samples);
 
@@ -1118,6 +1134,14 @@ myelin_code myelin_wait_set_set_wait(struct myelin_wait_set *set, int32_t wait);
 #define MYELIN_PAYLOAD_STRUCTS(header_, element_) \
   {.size = sizeof(struct myelin_payload), .form = MYELIN_HEADER_SLICE, \
    .type = {MYELIN_STRUCT, element_, {0}}, .header = {MYELIN_STRUCT, header_, {0}}}
+
+/* A header that is a struct, and elements of any type: the address of the header's description, then the type.
+ * An image: MYELIN_PAYLOAD_HEADER(&frame, MYELIN_TYPE(MYELIN_U8, 0)). */
+#define MYELIN_PAYLOAD_HEADER(header_, ...) \
+  {.size = sizeof(struct myelin_payload), .form = MYELIN_HEADER_SLICE, .type = __VA_ARGS__, \
+   .header = {MYELIN_STRUCT, header_, {0}}}
+/* Where the elements E begin behind a header H, in bytes. */
+#define MYELIN_SLICE_OFFSET(H, E) ((sizeof(H) + _Alignof(E) - 1) / _Alignof(E) * _Alignof(E))
 
 /* Describes a struct T from an array of its fields:
  *

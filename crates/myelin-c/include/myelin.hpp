@@ -8,6 +8,9 @@
 //     if (!publisher) return std::cerr << publisher.error().what() << '\n', 1;
 //     publisher->publish_copy({1, {0, 0, 9.81}}).value();
 //
+// LATER      A Node, Publisher, Subscriber, Client, Server, WaitSet, Guard or Callback without arguments is none
+//            yet: a class can have one as a member and open it later, `publisher_ = topic.publisher().value()`.
+//            Until then its calls fail with MYELIN_ERROR_HANDLE, and get() is null.
 // OWNERSHIP  Node, Publisher, Subscriber, Sample, Loan, ... close or release what they own, and can be moved,
 //            not copied. A loan, a reply loan and a pending call belong to the publisher, request or client
 //            that they came from: what outlives it is an error MYELIN_ERROR_HANDLE, never more.
@@ -24,6 +27,7 @@
 #include <chrono>
 #include <cstring>
 #include <exception>
+#include <initializer_list>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -190,6 +194,16 @@ inline std::uint64_t ns(std::chrono::nanoseconds limit) {
   return limit.count() < 0 ? 0 : static_cast<std::uint64_t>(limit.count()); // 292 years are forever
 }
 
+/// Whether each is more than the one before.
+constexpr bool ascend(std::initializer_list<std::size_t> offsets) {
+  std::size_t least = 0;
+  for (std::size_t offset : offsets) {
+    if (offset < least) return false;
+    least = offset + 1;
+  }
+  return true;
+}
+
 /// What MYELIN_STRUCT specialises.
 template <class T> struct Describe { static constexpr bool is_described = false; };
 
@@ -311,13 +325,18 @@ private:
   const auto &raw() const { return static_cast<const Of *>(this)->raw(); }
 };
 
-/// What is copied into a topic.
+/// False, but not before a template is used: for static_assert.
+template <class...> constexpr bool never = false;
+
+/// What is copied into a topic: a value, or any container of such elements.
 template <class T> struct Copied {
+  using Argument = const T &;
   Copied(const T &value) : data(&value), bytes(sizeof(T)) {}
   const void *data;
   std::size_t bytes;
 };
 template <class T> struct Copied<Slice<T>> {
+  using Argument = const Copied &;
   template <class C, class = decltype(std::declval<const C &>().size())>
   Copied(const C &elements) : data(elements.data()), bytes(elements.size() * sizeof(T)) {
     using Its = std::remove_cv_t<std::remove_reference_t<decltype(*elements.data())>>;
@@ -326,15 +345,34 @@ template <class T> struct Copied<Slice<T>> {
   const void *data;
   std::size_t bytes;
 };
+template <class H, class T> struct Copied<HeaderSlice<H, T>> {
+  using Argument = const Copied &;
+  template <class C> Copied(const C &) {
+    static_assert(never<C>, "a header and a slice do not lie together to be copied: write them into a loan, "
+                            "loan(length), by header() and slice()");
+  }
+  const void *data = nullptr;
+  std::size_t bytes = 0;
+};
+/// What a function takes that copies: a value itself, so that it can be written in braces.
+template <class T> using Copy = typename Copied<T>::Argument;
 
 /// Bytes of a payload with so many elements.
-template <class T> struct Size { static std::size_t of() { return sizeof(T); } };
+template <class T> struct Size {
+  template <class... Length> static std::size_t of(Length...) {
+    static_assert(sizeof...(Length) == 0, "a value has no length: no argument; a Slice has one");
+    return sizeof(T);
+  }
+};
 template <class T> struct Size<Slice<T>> {
-  static std::size_t of(std::size_t length) { return length * sizeof(T); }
+  template <class... Length> static std::size_t of(Length... length) {
+    static_assert(sizeof...(Length) == 1, "a slice has a length: say how many elements, as in loan(100)");
+    return (static_cast<std::size_t>(length) + ... + 0) * sizeof(T);
+  }
 };
 template <class H, class T> struct Size<HeaderSlice<H, T>> {
-  static std::size_t of(std::size_t length) {
-    return Payload<HeaderSlice<H, T>>::offset + length * sizeof(T);
+  template <class... Length> static std::size_t of(Length... length) {
+    return Payload<HeaderSlice<H, T>>::offset + Size<Slice<T>>::of(length...);
   }
 };
 
@@ -380,7 +418,7 @@ private:
 
 /// A function of the program's, which may throw and must not let that out.
 template <class F> struct Called {
-  Called(F function, const char *name) : function(std::move(function)), name(name) {}
+  Called(F its, const char *set_by) : function(std::move(its)), name(set_by) {}
   F function;
   const char *name; // where it was set
   bool is_reported = false;
@@ -449,6 +487,7 @@ using SubscriberOptions = Options<myelin_subscriber_options>;
 /// Ends a wait of its set. Any thread may trigger it, and a signal handler.
 class Guard {
 public:
+  Guard() = default;
   explicit Guard(myelin_guard *handle) : handle_(handle) {}
   void trigger() const { myelin_guard_trigger(get()); }
   myelin_guard *get() const { return handle_.get(); }
@@ -498,11 +537,14 @@ public:
     if (loan_.data) myelin_publisher_discard(publisher_, &loan_);
   }
   Result<myelin_published> publish() && {
-    auto published = detail::filled<myelin_published>([&](myelin_published *published) {
-      return myelin_publisher_publish(publisher_, &loan_, published);
+    auto published = detail::filled<myelin_published>([&](myelin_published *to) {
+      return myelin_publisher_publish(publisher_, &loan_, to);
     });
     loan_.data = nullptr;
     return published;
+  }
+  template <class Never = void> void publish() const & {
+    static_assert(detail::never<Never>, "publishing uses the loan up: std::move(loan).publish()");
   }
   const myelin_loan &raw() const { return loan_; }
 
@@ -515,11 +557,13 @@ private:
 /// Publishes samples of a topic. One thread at a time.
 template <class T> class Publisher {
 public:
+  Publisher() = default;
   explicit Publisher(myelin_publisher *handle) : handle_(handle) {}
   /// Publishes a copy; of a slice, of any container of such elements.
-  Result<myelin_published> publish_copy(const detail::Copied<T> &payload) {
-    return detail::filled<myelin_published>([&](myelin_published *published) {
-      return myelin_publisher_publish_copy(get(), payload.data, payload.bytes, published);
+  Result<myelin_published> publish_copy(detail::Copy<T> payload) {
+    const detail::Copied<T> copied(payload);
+    return detail::filled<myelin_published>([&](myelin_published *to) {
+      return myelin_publisher_publish_copy(get(), copied.data, copied.bytes, to);
     });
   }
   /// Memory for a sample; of a slice with so many elements.
@@ -560,13 +604,15 @@ private:
 class Callback {
 public:
   using Thrown = std::shared_ptr<std::pair<std::mutex, std::optional<std::string>>>;
-  Callback(myelin_callback *handle, Thrown thrown) : handle_(handle), thrown_(std::move(thrown)) {}
+  Callback() = default;
+  Callback(myelin_callback *handle, Thrown exception) : handle_(handle), thrown_(std::move(exception)) {}
   std::uint64_t calls() const { return detail::counted(get(), myelin_callback_calls); }
   std::uint64_t lost() const { return detail::counted(get(), myelin_callback_lost); }
   /// The latest error of taking, once.
   Result<void> error() const { return detail::done(myelin_callback_error(get())); }
   /// What the function threw last, once.
   std::optional<std::string> thrown() const {
+    if (!thrown_) return std::nullopt;
     std::lock_guard lock(thrown_->first);
     return std::exchange(thrown_->second, std::nullopt);
   }
@@ -580,6 +626,7 @@ private:
 /// Takes samples of a topic. One thread at a time; any may interrupt it.
 template <class T> class Subscriber {
 public:
+  Subscriber() = default;
   explicit Subscriber(myelin_subscriber *handle) : handle_(handle) {}
   /// The next sample, if there is one.
   Result<std::optional<Sample<T>>> take() {
@@ -608,10 +655,10 @@ public:
     using Call = detail::Called<F>;
     auto context = std::make_unique<Call>(std::move(call), "on_sample");
     auto thrown = context->thrown;
-    auto trampoline = [](const myelin_sample *lent, void *context) {
+    auto trampoline = [](const myelin_sample *lent, void *its) {
       // Lent, not held: its memory is not released here.
       alignas(Sample<T>) unsigned char place[sizeof(Sample<T>)];
-      (*static_cast<Call *>(context))(*new (place) Sample<T>(*lent));
+      (*static_cast<Call *>(its))(*new (place) Sample<T>(*lent));
     };
     myelin_callback *callback;
     int code = myelin_subscriber_on_sample(get(), trampoline, context.release(),
@@ -620,6 +667,11 @@ public:
     handle_.release(); // it is used up
     return Callback(callback, std::move(thrown));
   }
+  template <class F> void on_sample(F) const & {
+    static_assert(detail::never<F>, "a callback uses the subscriber up: std::move(subscriber).on_sample(...)");
+  }
+  /// Whether publishers have published what has not been taken; see myelin_subscriber_has_unread.
+  bool has_unread() const { return myelin_subscriber_has_unread(get()) == MYELIN_OK; }
   std::uint64_t lost() const { return detail::counted(get(), myelin_subscriber_lost); }
   std::size_t matched() const { return detail::counted(get(), myelin_subscriber_matched); }
   Result<bool> wait_for_match(std::size_t publishers, std::chrono::nanoseconds limit) {
@@ -651,25 +703,36 @@ private:
 template <class T> class Topic {
 public:
   Topic(myelin_node *node, std::string name) : node_(node), name_(std::move(name)) {}
+  // Each setting twice: of a topic that has a name it returns that topic, of a temporary one a new topic.
+
   /// How many samples a subscriber can be behind without a loss.
-  Topic &depth(std::uint32_t samples) { return options_.depth = samples, *this; }
-  Topic &reliable(std::chrono::nanoseconds limit) { return reliable(MYELIN_RELIABLE, limit); }
-  Topic &reliable_or_fail(std::chrono::nanoseconds limit) {
+  Topic &depth(std::uint32_t samples) & { return options_.depth = samples, *this; }
+  Topic depth(std::uint32_t samples) && { return std::move(depth(samples)); }
+  Topic &reliable(std::chrono::nanoseconds limit) & { return reliable(MYELIN_RELIABLE, limit); }
+  Topic reliable(std::chrono::nanoseconds limit) && { return std::move(reliable(limit)); }
+  Topic &reliable_or_fail(std::chrono::nanoseconds limit) & {
     return reliable(MYELIN_RELIABLE_OR_FAIL, limit);
   }
-  Topic &history(std::uint32_t samples) { return options_.history = samples, *this; }
-  Topic &deadline(std::chrono::nanoseconds period) {
+  Topic reliable_or_fail(std::chrono::nanoseconds limit) && { return std::move(reliable_or_fail(limit)); }
+  Topic &history(std::uint32_t samples) & { return options_.history = samples, *this; }
+  Topic history(std::uint32_t samples) && { return std::move(history(samples)); }
+  /// The longest time between two samples: myelin_topic_options says who gets an event for a longer one.
+  Topic &deadline(std::chrono::nanoseconds period) & {
     return options_.deadline_ns = detail::ns(period), *this;
   }
+  Topic deadline(std::chrono::nanoseconds period) && { return std::move(deadline(period)); }
   /// The IDL type that the payload's bytes are the CDR of.
-  Topic &dds_type(std::string name) { return dds_type_ = std::move(name), *this; }
+  Topic &dds_type(std::string name) & { return dds_type_ = std::move(name), *this; }
+  Topic dds_type(std::string name) && { return std::move(dds_type(std::move(name))); }
   /// The topic's name among other DDS programs; otherwise its own.
-  Topic &dds_name(std::string name) { return dds_name_ = std::move(name), *this; }
+  Topic &dds_name(std::string name) & { return dds_name_ = std::move(name), *this; }
+  Topic dds_name(std::string name) && { return std::move(dds_name(std::move(name))); }
   /// Samples are whole CDR messages of `name`, with their header: of a topic of Bytes.
-  Topic &dds_cdr(std::string name) {
+  Topic &dds_cdr(std::string name) & {
     static_assert(std::is_same_v<T, Bytes>, "whole messages are Bytes: Topic<Bytes>");
     return options_.dds_cdr = true, dds_type(std::move(name));
   }
+  Topic dds_cdr(std::string name) && { return std::move(dds_cdr(std::move(name))); }
 
   Result<Publisher<T>> publisher(const PublisherOptions &options = {}) const {
     myelin_publisher *publisher = nullptr;
@@ -689,7 +752,7 @@ public:
   }
 
 private:
-  Topic &reliable(int how, std::chrono::nanoseconds limit) {
+  Topic &reliable(int how, std::chrono::nanoseconds limit) & {
     options_.reliability = how;
     options_.reliable_ns = detail::ns(limit);
     return *this;
@@ -765,6 +828,9 @@ public:
     if (code) return detail::error(code);
     return Call<Rep>(client_, call);
   }
+  template <class Never = void> void send() const & {
+    static_assert(detail::never<Never>, "sending uses the loan up: std::move(loan).send()");
+  }
   const myelin_loan &raw() const { return loan_; }
 
 private:
@@ -775,18 +841,21 @@ private:
 /// A client of a service. One thread at a time.
 template <class Req, class Rep> class Client {
 public:
+  Client() = default;
   explicit Client(myelin_client *handle) : handle_(handle) {}
   /// Sends a copy and waits for the reply, in which time the server may yet come.
-  Result<Reply<Rep>> call(const detail::Copied<Req> &request, std::chrono::nanoseconds limit) {
+  Result<Reply<Rep>> call(detail::Copy<Req> request, std::chrono::nanoseconds limit) {
+    const detail::Copied<Req> copied(request);
     auto reply = detail::sized<myelin_reply>();
-    int code = myelin_client_call(get(), request.data, request.bytes, detail::ns(limit), &reply);
+    int code = myelin_client_call(get(), copied.data, copied.bytes, detail::ns(limit), &reply);
     if (code) return detail::error(code);
     return Reply<Rep>(reply);
   }
   /// Sends a copy, and does not wait.
-  Result<Call<Rep>> send(const detail::Copied<Req> &request) {
+  Result<Call<Rep>> send(detail::Copy<Req> request) {
+    const detail::Copied<Req> copied(request);
     std::uint64_t call;
-    if (int code = myelin_client_send(get(), request.data, request.bytes, &call))
+    if (int code = myelin_client_send(get(), copied.data, copied.bytes, &call))
       return detail::error(code);
     return Call<Rep>(get(), call);
   }
@@ -820,6 +889,9 @@ public:
   ReplyLoan(myelin_request request, myelin_loan loan) : request_(request), loan_(loan) {}
   ReplyLoan(ReplyLoan &&) = default;
   Result<void> send() && { return detail::done(myelin_request_send(&request_, &loan_)); }
+  template <class Never = void> void send() const & {
+    static_assert(detail::never<Never>, "sending uses the loan up: std::move(loan).send()");
+  }
   const myelin_loan &raw() const { return loan_; }
 
 private:
@@ -832,8 +904,9 @@ private:
 template <class Req, class Rep> class Request : public detail::View<Req, Request<Req, Rep>, true> {
 public:
   explicit Request(myelin_request request) : held_(request) {}
-  Result<void> reply(const detail::Copied<Rep> &reply) {
-    return detail::done(myelin_request_reply(&raw(), reply.data, reply.bytes));
+  Result<void> reply(detail::Copy<Rep> reply) {
+    const detail::Copied<Rep> copied(reply);
+    return detail::done(myelin_request_reply(&raw(), copied.data, copied.bytes));
   }
   template <class... Length> Result<ReplyLoan<Rep>> loan(Length... length) {
     auto loan = detail::sized<myelin_loan>();
@@ -850,6 +923,7 @@ private:
 /// The server of a service. One thread at a time; any may interrupt it.
 template <class Req, class Rep> class Server {
 public:
+  Server() = default;
   explicit Server(myelin_server *handle) : handle_(handle) {}
   /// The next request; waits for it.
   Result<std::optional<Request<Req, Rep>>> receive(std::chrono::nanoseconds limit) {
@@ -865,8 +939,8 @@ public:
     using Call = detail::Called<F>;
     auto context = std::make_unique<Call>(std::move(call), "on_request");
     auto thrown = context->thrown;
-    auto trampoline = [](myelin_request *request, void *context) {
-      (*static_cast<Call *>(context))(Request<Req, Rep>(*request));
+    auto trampoline = [](myelin_request *request, void *its) {
+      (*static_cast<Call *>(its))(Request<Req, Rep>(*request));
     };
     myelin_callback *callback;
     int code = myelin_server_on_request(get(), trampoline, context.release(),
@@ -874,6 +948,9 @@ public:
     if (code) return detail::error(code);
     handle_.release(); // it is used up
     return Callback(callback, std::move(thrown));
+  }
+  template <class F> void on_request(F) const & {
+    static_assert(detail::never<F>, "a callback uses the server up: std::move(server).on_request(...)");
   }
   void interrupt() const { myelin_server_interrupt(get()); }
   std::size_t clients() const { return detail::counted(get(), myelin_server_clients); }
@@ -890,6 +967,7 @@ private:
 /// closes meanwhile.
 class WaitSet {
 public:
+  WaitSet() = default;
   explicit WaitSet(myelin_wait_set *handle) : handle_(handle) {}
   template <class T> Result<void> add(const Subscriber<T> &subscriber, std::uint64_t key) {
     return detail::done(myelin_wait_set_add(get(), subscriber.get(), key));
@@ -982,6 +1060,7 @@ struct Network {
 /// A process's part in a domain. Any thread may use it.
 class Node {
 public:
+  Node() = default;
   explicit Node(myelin_node *handle) : handle_(handle) {}
   static Result<Node> open(const std::string &name, const NodeOptions &options = {}) {
     myelin_node *node;
@@ -1064,16 +1143,25 @@ template <class T> std::uint64_t layout_hash() {
 
 } // namespace myelin
 
+/// By which MYELIN_STRUCT sees that it is in no namespace.
+struct myelin_in_no_namespace;
+
 /// Describes a struct to topics: its name and all its fields, in order, in no namespace. A macro, because
 /// the names of the fields are in the layout hash, and C++17 tells a program's own fields' types at most.
 /// Padding is refused, as in Rust: fill gaps with fields like `uint8_t _pad[4]`.
 #define MYELIN_STRUCT(T, ...)                                                                     \
+  struct myelin_in_no_namespace;                                                                  \
+  static_assert(std::is_same_v<myelin_in_no_namespace, ::myelin_in_no_namespace>,                 \
+                "MYELIN_STRUCT belongs behind the end of all namespaces, with the struct's full " \
+                "name: MYELIN_STRUCT(robot::Imu, ...)");                                          \
   template <> struct myelin::detail::Describe<T> {                                                \
     static constexpr bool is_described = true;                                                    \
     static_assert(std::is_standard_layout_v<T> && std::is_trivially_copyable_v<T>,                \
                   #T " must be standard layout and trivially copyable");                          \
     static_assert(sizeof(T) == MYELIN_EACH_(MYELIN_BYTES_, T, __VA_ARGS__) 0,                     \
                   #T " has padding, or a field that MYELIN_STRUCT does not name");                \
+    static_assert(ascend({MYELIN_EACH_(MYELIN_OFFSET_, T, __VA_ARGS__)}),                         \
+                  "MYELIN_STRUCT(" #T ", ...) names the fields in another order than the struct"); \
     static const myelin_struct *structure() {                                                     \
       static const myelin_field fields[] = {MYELIN_EACH_(MYELIN_DESCRIBE_, T, __VA_ARGS__)};      \
       static const myelin_struct described = {                                                    \
@@ -1084,6 +1172,7 @@ template <class T> std::uint64_t layout_hash() {
     }                                                                                             \
   };
 #define MYELIN_BYTES_(T, field) sizeof(T::field) +
+#define MYELIN_OFFSET_(T, field) offsetof(T, field),
 #define MYELIN_DESCRIBE_(T, field) {#field, offsetof(T, field), type_of<decltype(T::field)>()},
 
 // For up to 48 fields.

@@ -27,9 +27,11 @@ pub enum myelin_event_kind {
     MYELIN_EVENT_CAUGHT_UP = 6,
     /// The other side cannot be matched: `text` says why.
     MYELIN_EVENT_INCOMPATIBLE = 7,
-    /// A publisher was silent for longer than its deadline.
+    /// A publisher was silent for longer than `deadline_ns`: once for each silence, a quarter of it late at
+    /// most. The next sample ends it, without an event. At a publisher, `endpoint` is its own.
     MYELIN_EVENT_DEADLINE_MISSED = 8,
-    /// A publisher gave no sign of life.
+    /// A publisher gave no sign of life for longer than the subscriber's `liveliness_ns`: it neither
+    /// published nor called `myelin_publisher_assert_liveliness`. Once for each silence.
     MYELIN_EVENT_LIVELINESS_LOST = 9,
     /// The publisher gives signs of life again.
     MYELIN_EVENT_LIVELINESS_REGAINED = 10,
@@ -52,7 +54,7 @@ pub struct myelin_event {
     pub size: usize,
     /// Its kind.
     pub kind: myelin_event_kind,
-    /// The other side's process; 0 on another host.
+    /// The other side's process; 0 on another host, and of kinds that do not speak of it.
     pub pid: u32,
     /// The other side.
     pub endpoint: u64,
@@ -61,7 +63,7 @@ pub struct myelin_event {
     /// The reason, and what to do; or NULL. Valid until the next event is taken from the same
     /// handle, or the handle is closed.
     pub text: *const c_char,
-    /// Whether the other side's process has ended.
+    /// Whether the other side's process has ended without closing its node: also by a return from `main`.
     pub died: bool,
 }
 

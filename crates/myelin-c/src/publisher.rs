@@ -49,6 +49,8 @@ pub struct myelin_publisher_options {
     pub payload_bytes_max: u64,
     /// Memory for its payloads, in bytes; 0: half the machine's memory.
     pub memory_max: u64,
+    /// Whether it publishes to subscribers on this host alone, whatever the node's network.
+    pub this_host_only: bool,
 }
 
 /// Memory for one sample, which the program owns until it is published or discarded.
@@ -101,7 +103,8 @@ pub unsafe extern "C" fn myelin_publisher_open(
         text::put(publisher, std::ptr::null_mut(), "publisher")?;
         let topic = handle::get::<TopicHandle>(handle::of_pointer(topic))?;
         let options = sized::read(options)?;
-        let mut builder = topic.topic.publisher_builder().timestamps(options.timestamps);
+        let mut builder = topic.topic.publisher_builder();
+        builder = builder.timestamps(options.timestamps).this_host_only(options.this_host_only);
         if options.loans_max != 0 {
             builder = builder.loans_max(options.loans_max);
         }

@@ -94,7 +94,7 @@ pub struct myelin_subscriber_options {
     /// Whether it has a descriptor for an epoll loop: `myelin_subscriber_descriptor`.
     pub descriptor: bool,
     /// An event is raised for a publisher that neither publishes nor asserts its liveliness for so
-    /// many ns; 0: none.
+    /// many ns; 0: none. Publishers set nothing for it.
     pub liveliness_ns: u64,
     /// Memory for samples from other hosts, in bytes; 0: half the machine's memory.
     pub memory_max: u64,
@@ -261,6 +261,25 @@ pub unsafe extern "C" fn myelin_subscriber_descriptor(
         };
         text::put(descriptor, it.as_raw_fd(), "descriptor")?;
         Ok(MYELIN_OK)
+    })
+}
+
+/// MYELIN_OK if there are published samples that have not been taken, otherwise MYELIN_NOTHING. A
+/// sample in new memory cannot be taken before a thread of the node has mapped that memory. Until
+/// then `myelin_subscriber_take` returns MYELIN_NOTHING, a wait goes on, and this returns MYELIN_OK.
+/// If you learn of a publisher's end by other means than an event, such as the end of its process,
+/// take until nothing is unread.
+///
+/// # Safety
+/// As `myelin_subscriber_take`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_subscriber_has_unread(
+    subscriber: *mut myelin_subscriber,
+) -> myelin_code {
+    // SAFETY: as the caller promises.
+    enter(|| unsafe {
+        let has_unread = of(subscriber)?.subscriber().has_unread();
+        Ok(if has_unread { MYELIN_OK } else { MYELIN_NOTHING })
     })
 }
 

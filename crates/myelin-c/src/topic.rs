@@ -51,7 +51,10 @@ pub struct myelin_topic_options {
     pub reliable_ns: u64,
     /// How many samples a late subscriber gets; at most the depth.
     pub history: u32,
-    /// A publisher intends to publish once in so many ns; 0: no deadline.
+    /// The longest time between two samples of a publisher, in ns; 0: none. Each side that sets it
+    /// gets an event for a longer silence; the two sides are not compared. A subscriber watches
+    /// each publisher from the match on: a publisher that never came misses no deadline. A
+    /// publisher watches itself.
     pub deadline_ns: u64,
     /// The name of an IDL type whose CDR is the payload, for other DDS programs; NULL: only
     /// Myelin's.

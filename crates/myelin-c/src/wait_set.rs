@@ -4,8 +4,9 @@ use std::ffi::c_int;
 use std::os::fd::IntoRawFd;
 use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::time::Duration;
 
-use myelin::{Error, Guard, Key, KeyMap, Node, WaitSet};
+use myelin::{Error, Guard, Key, KeyMap, Node, WaitSet, until_ns};
 
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
 use crate::node::{self, myelin_node};
@@ -44,6 +45,14 @@ struct Waiting {
 }
 
 impl Shared {
+    fn new(set: WaitSet) -> Shared {
+        Shared {
+            handle: set.handle(),
+            names: Mutex::default(),
+            waiting: Mutex::new(Waiting { set, left: Vec::new() }),
+        }
+    }
+
     fn names(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -60,6 +69,25 @@ impl Shared {
             Err(TryLockError::Poisoned(waiting)) => Some(waiting.into_inner()),
             Err(TryLockError::WouldBlock) => None,
         }
+    }
+
+    /// Waits until something is ready that the program has a name for: what has been removed just now has none
+    /// any more.
+    fn wait(&self, waiting: &mut Waiting, limit: Duration) -> Result<(), Error> {
+        let Waiting { set, left } = waiting;
+        if !left.is_empty() {
+            return Ok(());
+        }
+        let until_ns = until_ns(limit);
+        while left.is_empty() {
+            let ready = set.wait_until(until_ns)?;
+            if ready.is_empty() {
+                break;
+            }
+            let names = self.names();
+            left.extend(ready.iter().filter_map(|key| names.keys.get(key)));
+        }
+        Ok(())
     }
 
     /// Adds something, of which `key` is to be reported.
@@ -93,12 +121,7 @@ pub unsafe extern "C" fn myelin_wait_set_open(
     enter(|| unsafe {
         text::put(set, std::ptr::null_mut(), "set")?;
         let made = handle::get::<Node>(handle::of_pointer(node))?.wait_set()?;
-        let shared = Shared {
-            handle: made.handle(),
-            names: Mutex::default(),
-            waiting: Mutex::new(Waiting { set: made, left: Vec::new() }),
-        };
-        let made = Box::new(WaitSetHandle(Arc::new(shared)));
+        let made = Box::new(WaitSetHandle(Arc::new(Shared::new(made))));
         set.write(handle::to_pointer(handle::insert(made)?));
         Ok(MYELIN_OK)
     })
@@ -280,16 +303,8 @@ pub unsafe extern "C" fn myelin_wait_set_wait(
             drop(shared.to_change()?); // in a child of `fork` nobody waits
             return Err(Failure::busy("another thread waits in this wait set; make one for each"));
         };
-        let Waiting { set, left } = &mut *waiting;
-        while left.is_empty() {
-            let ready = set.wait(text::duration(limit_ns))?;
-            if ready.is_empty() {
-                break;
-            }
-            // What has been removed just now has no name any more.
-            let names = shared.names();
-            left.extend(ready.iter().filter_map(|key| names.keys.get(key)));
-        }
+        shared.wait(&mut waiting, text::duration(limit_ns))?;
+        let left = &mut waiting.left;
         let told = left.len().min(capacity);
         std::ptr::copy_nonoverlapping(left.as_ptr(), keys, told);
         left.drain(..told);
@@ -353,3 +368,39 @@ pub fn forget_other_threads() {
 
 /// Calls that are just looking for the set of a handle.
 static ENTERING: AtomicUsize = AtomicUsize::new(0);
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+    use std::time::Instant;
+
+    use super::*;
+
+    /// A program may add, trigger and remove without end.
+    #[test]
+    fn what_has_no_name_any_more_does_not_prolong_a_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let node = Node::builder("test").folder(folder.path()).open().unwrap();
+        let shared = Shared::new(node.wait_set().unwrap());
+        let nameless = shared.handle.guard().unwrap();
+        let has_ended = AtomicBool::new(false);
+        let is_in_time = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut waiting = shared.waiting().unwrap();
+                shared.wait(&mut waiting, Duration::from_millis(50)).unwrap();
+                assert!(waiting.left.is_empty());
+                has_ended.store(true, Ordering::Relaxed);
+            });
+            let begin = Instant::now();
+            while !has_ended.load(Ordering::Relaxed) {
+                if begin.elapsed() > Duration::from_secs(20) {
+                    return false;
+                }
+                nameless.trigger();
+                std::thread::yield_now();
+            }
+            true
+        });
+        assert!(is_in_time);
+    }
+}

@@ -28,6 +28,29 @@ fn each_part_in_cpp_does_what_the_header_says() {
     }
 }
 
+/// For programs that include it by `-I`.
+#[test]
+fn the_headers_have_no_warnings() {
+    let strict =
+        "-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wsign-conversion -Wold-style-cast -Werror";
+    for (compiler, header, language, standards) in [
+        ("cc", "myelin.h", "c", &["gnu11", "c11", "c2x"][..]),
+        ("c++", "myelin.hpp", "c++", &["c++17", "c++20", "c++2b"]),
+    ] {
+        for standard in standards {
+            let options =
+                strict.split(' ').filter(|it| compiler == "c++" || *it != "-Wold-style-cast");
+            let status = Command::new(compiler)
+                .args(options)
+                .args([format!("-std={standard}"), format!("-x{language}"), "-fsyntax-only".into()])
+                .args(["-include", header, "/dev/null", "-I"])
+                .arg(crate_folder().join("include"))
+                .status();
+            assert!(status.unwrap().success(), "{header} as {standard}");
+        }
+    }
+}
+
 /// The programs and what the headers put into them; the library itself is as it is.
 #[test]
 fn the_sanitizers_find_nothing_in_the_programs() {
@@ -191,17 +214,51 @@ fn what_cannot_be_is_refused_by_the_compiler() {
     let unmoved = with_loan("std::move(loan).publish().value(); loan.publish().value();");
     let copied = with_loan("auto again = loan;");
     let two = with_loan("auto again = publisher;");
+    let with_image = |act: &str| {
+        format!(
+            "struct S {{ int a; }}; MYELIN_STRUCT(S, a)
+             using Image = myelin::HeaderSlice<S, unsigned char>;
+             void use(myelin::Publisher<Image> publisher, myelin::Client<S, Image> client,
+                      myelin::Request<S, Image> request, myelin::RequestLoan<S, S> asked,
+                      myelin::ReplyLoan<S> reply, myelin::Subscriber<S> subscriber,
+                      myelin::Server<S, S> server, myelin::Publisher<S> single,
+                      myelin::Node node) {{ {act} }}"
+        )
+    };
+    let header_slice = "do not lie together to be copied: write them into a loan";
+    let images = [
+        ("publisher.publish_copy(S{1}).value();", header_slice),
+        ("request.reply(S{1}).value();", header_slice),
+        ("publisher.loan().value();", "a slice has a length"),
+        ("publisher.reserve(3).value();", "a slice has a length"),
+        ("request.loan().value();", "a slice has a length"),
+        ("single.loan(3).value();", "a value has no length"),
+        ("client.loan(3).value();", "a value has no length"),
+        ("asked.send().value();", "std::move(loan).send()"),
+        ("reply.send().value();", "std::move(loan).send()"),
+        ("subscriber.on_sample([](const auto &) {}).value();", "std::move(subscriber).on_sample"),
+        ("server.on_request([](auto) {}).value();", "std::move(server).on_request"),
+        ("auto &topic = node.topic<S>(\"t\").depth(2);", "non-const lvalue reference"),
+    ]
+    .map(|(act, reason)| (with_image(act), reason));
     let wrong = [
-        (unmoved.as_str(), "discards qualifiers"),
+        (unmoved.as_str(), "std::move(loan).publish()"),
         (&copied, "deleted function"),
         (&two, "deleted function"),
         ("struct S { int *p; }; MYELIN_STRUCT(S, p)", "a pointer means nothing"),
         ("struct S { char c; int i; }; MYELIN_STRUCT(S, c, i)", "has padding"),
         ("struct S { int a, b; }; MYELIN_STRUCT(S, a)", "does not name"),
+        ("struct S { int a, b; }; MYELIN_STRUCT(S, b, a)", "in another order than the struct"),
+        ("struct S { int a, b; }; MYELIN_STRUCT(S, a, a)", "in another order than the struct"),
+        (
+            "namespace robot { struct S { int a; }; MYELIN_STRUCT(S, a) } using robot::S;",
+            "belongs behind the end of all namespaces",
+        ),
         ("struct S { std::string s; }; MYELIN_STRUCT(S, s)", "trivially copyable"),
         ("struct S { int a; };", "with MYELIN_STRUCT"),
     ];
-    for (code, reason) in wrong {
+    let images = images.iter().map(|(code, reason)| (code.as_str(), *reason));
+    for (code, reason) in wrong.into_iter().chain(images) {
         let folder = tempfile::tempdir().unwrap();
         let source = folder.path().join("wrong.cpp");
         let text = format!(

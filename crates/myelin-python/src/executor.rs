@@ -265,6 +265,22 @@ impl Executor {
         Ok(())
     }
 
+    /// In which order functions are called: `round_robin`, or `oldest_first`, the sample that was published first.
+    /// From the next call on.
+    fn set_order(&self, order: &str) -> PyResult<()> {
+        let order = match order {
+            "round_robin" => myelin::Order::RoundRobin,
+            "oldest_first" => myelin::Order::OldestFirst,
+            _ => {
+                let message = format!("order is {order:?}: round_robin or oldest_first");
+                return Err(exception("WrongSetting", message));
+            }
+        };
+        self.check_open()?;
+        self.handle.set_order(order);
+        Ok(())
+    }
+
     /// Ends it, with its subscribers and services. The run or turn that is under way raises `Closed` after
     /// the calls that are; from elsewhere than in one of its functions this waits for these.
     fn close(&self, py: Python<'_>) {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
-use crate::call::{Target, call_until_closed, wait_until_closed};
+use crate::call::{Target, call, call_until_closed, wait_until_closed};
 use crate::errors::{closed, raised, wrong_value};
 use crate::gil_cell::GilCell;
 use crate::info::{Event, Published, events};
@@ -135,17 +135,28 @@ impl Publisher {
     }
 
     /// Ends it, and a publish or another call of it that waits. Loans that are out keep it until they end.
-    fn close(&self, py: Python<'_>) {
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.is_closed.store(true, Ordering::Relaxed);
-        drop(self.inner.replace(py, None));
+        let inner = self.inner.replace(py, None).map(Released::into_inner);
+        // Its end may wait until other hosts have acknowledged what was published; signals end that.
+        call(py, || {
+            drop(inner);
+            Ok(())
+        })
     }
 
     fn __enter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
 
-    fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
-        self.close(py);
+    fn __exit__(
+        &self,
+        py: Python<'_>,
+        _kind: Py<PyAny>,
+        _value: Py<PyAny>,
+        _trace: Py<PyAny>,
+    ) -> PyResult<()> {
+        self.close(py)
     }
 }
 

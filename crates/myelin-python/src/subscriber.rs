@@ -161,6 +161,13 @@ impl Subscriber {
         self.with(|subscriber| subscriber.set_wait(wait))
     }
 
+    /// Whether publishers have published what has not been taken. While a sample's memory is being mapped,
+    /// `take` returns None, and this is True.
+    #[getter]
+    fn has_unread(&self) -> PyResult<bool> {
+        self.with(|subscriber| subscriber.has_unread())
+    }
+
     /// Samples lost so far, because it was further behind than its depth.
     #[getter]
     fn lost(&self) -> PyResult<u64> {

@@ -39,7 +39,9 @@ impl Topic {
     }
 
     /// Makes a publisher.
-    #[pyo3(signature = (*, loans_max=None, payload_bytes_max=None, memory_max=None, timestamps=false))]
+    #[pyo3(signature = (
+        *, loans_max=None, payload_bytes_max=None, memory_max=None, timestamps=false, this_host_only=false,
+    ))]
     fn publisher(
         &self,
         py: Python<'_>,
@@ -47,8 +49,10 @@ impl Topic {
         payload_bytes_max: Option<u64>,
         memory_max: Option<u64>,
         timestamps: bool,
+        this_host_only: bool,
     ) -> PyResult<Publisher> {
-        let mut builder = self.topic.publisher_builder().timestamps(timestamps);
+        let mut builder = self.topic.publisher_builder();
+        builder = builder.timestamps(timestamps).this_host_only(this_host_only);
         if let Some(loans) = loans_max {
             builder = builder.loans_max(loans);
         }

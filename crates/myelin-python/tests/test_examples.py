@@ -1,13 +1,75 @@
-"""What an example does with another one's type. Each example's two programs together, in every pair of
-languages, are crates/myelin-c/tests/examples.rs."""
+"""The examples that are in Python alone, and what an example does with another one's type. The examples that are in
+four languages are run in every pair of languages by crates/myelin-c/tests/examples.rs."""
 
+import importlib.util
 import pathlib
+import shutil
+import subprocess
 import sys
+import tempfile
 import unittest
 
 from support import WATCHDOG, Case
 
-TYPED = pathlib.Path(__file__).resolve().parents[3] / "examples/python/typed.py"
+EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "examples"
+TYPED = EXAMPLES / "python/typed.py"
+
+
+def needs(module):
+    return unittest.skipUnless(importlib.util.find_spec(module), f"left out: no {module}")
+
+
+class Alone(Case):
+    def start(self, name, *arguments):
+        return self.program([sys.executable, "-X", "dev", str(EXAMPLES / "python" / name), *arguments])
+
+    def said(self, program):
+        text = program.stdout.read()
+        self.assertEqual(program.wait(WATCHDOG), 0, text)
+        return text.splitlines()
+
+    def both(self, name):
+        """What the subscriber of an example prints."""
+        subscriber = self.start(name, "subscribe")
+        self.said(self.start(name, "publish"))
+        return self.said(subscriber)
+
+    def test_point_cloud(self):
+        said = self.both("point_cloud.py")
+        self.assertEqual(said, [f"scan {it}: {10_000 + it} points at 5.0 m, z {it} m" for it in range(10)])
+
+    @needs("torch")
+    def test_pytorch_tensor(self):
+        said = self.both("pytorch_tensor.py")
+        self.assertEqual(said, [f"tensor {it}: mean {it / 10}" for it in range(10)])
+
+    @needs("cv2")
+    def test_opencv_camera(self):
+        import cv2
+        import numpy
+
+        with tempfile.TemporaryDirectory() as folder:
+            video, last = f"{folder}/video.avi", f"{folder}/last.png"
+            writer = cv2.VideoWriter(video, cv2.VideoWriter_fourcc(*"MJPG"), 30, (320, 240))
+            for brightness in (0, 50, 100):
+                writer.write(numpy.full((240, 320, 3), brightness, numpy.uint8))
+            writer.release()
+            viewer = self.start("opencv_camera.py", "view", "--save", last)
+            self.until(
+                "the viewer's subscriber",
+                lambda: any(end.topic == "camera" for end in self.node.graph().endpoints),
+            )
+            self.assertEqual(self.said(self.start("opencv_camera.py", "publish", video)), ["published 3 images of 320 x 240"])
+            self.assertEqual(self.said(viewer), ["the last image was number 2"])
+            self.assertAlmostEqual(cv2.imread(last).mean(), 100, delta=3)  # JPEG loses a little
+
+    @unittest.skipUnless(shutil.which("systemd-analyze"), "left out: no systemd-analyze")
+    def test_systemd_units(self):
+        units = [path for path in (EXAMPLES / "systemd").iterdir() if path.suffix in (".service", ".target")]
+        self.assertEqual(len(units), 3)
+        verify = ["systemd-analyze", "verify", "--man=no", *map(str, units)]
+        verified = subprocess.run(verify, capture_output=True, text=True, timeout=WATCHDOG)
+        self.assertEqual((verified.returncode, verified.stderr), (0, ""))
 
 
 class Typed(Case):

@@ -1,6 +1,8 @@
 """Executors and wait sets that change while they run, from inside and from other threads."""
 
+import collections
 import gc
+import itertools
 import os
 import signal
 import sys
@@ -225,11 +227,18 @@ class Outside(Case):
             it.close()
 
 
+ORDERS = ("round_robin", "oldest_first")
+
+
 class Turns(Case):
-    def queued(self, samples, name="topic"):
+    def matched(self, name, timestamps=True):
         topic = self.node.topic(name, int, depth=64)
-        publisher, subscriber = topic.publisher(), topic.subscriber()
+        publisher, subscriber = topic.publisher(timestamps=timestamps), topic.subscriber()
         self.assertTrue(publisher.wait_for_match(1, WATCHDOG) and subscriber.wait_for_match(1, WATCHDOG))
+        return publisher, subscriber
+
+    def queued(self, samples, name="topic"):
+        publisher, subscriber = self.matched(name)
         for sample in range(samples):
             publisher.publish(sample)
         return subscriber
@@ -238,9 +247,10 @@ class Turns(Case):
         hooked, before = [], sys.unraisablehook
         sys.unraisablehook = hooked.append
         self.addCleanup(setattr, sys, "unraisablehook", before)
-        for number, run in enumerate(("run", "run3", "turn")):
+        for number, (run, order) in enumerate(itertools.product(("run", "run3", "turn"), ORDERS)):
             for how in ("stop", "raise"):
                 executor, got = self.node.executor(), []
+                executor.set_order(order)
 
                 def call(sample):
                     got.append(sample.value)
@@ -260,7 +270,7 @@ class Turns(Case):
                         self.assertEqual(how, "stop")
                     except ValueError as error:
                         self.assertEqual(error.args, (sample,))
-                    self.assertEqual(got, list(range(sample + 1)), (run, how))
+                    self.assertEqual(got, list(range(sample + 1)), (run, order, how))
                 executor.close()
         self.assertEqual(hooked, [])
 
@@ -285,6 +295,78 @@ class Turns(Case):
         for at, name in enumerate(got[:30]):
             if name == "much":
                 self.assertEqual(got[at + 1], "timer", got)
+
+    def test_the_oldest_sample_comes_first(self):
+        executor, got = self.node.executor(), []
+        self.addCleanup(executor.close)
+        executor.set_order("oldest_first")
+        publishers = []
+
+        def call(sample):
+            got.append(sample.value)
+            if sample.value == 59:
+                executor.stop()
+
+        for name in ("a", "b"):
+            publisher, subscriber = self.matched(name)
+            publishers.append(publisher)
+            executor.on_sample(subscriber, call)
+        for sample in range(60):
+            publishers[sample % 7 // 4].publish(sample)
+        executor.run()
+        self.assertEqual(got, list(range(60)))
+
+    def test_nothing_starves_beside_floods(self):
+        for order, threads in itertools.product(ORDERS, (1, 3)):
+            executor, calls = self.node.executor(), collections.Counter()
+            executor.set_order(order)
+
+            def called(name):
+                calls[name] += 1
+                is_done = calls["timer"] >= 3 and all(calls[name] >= 100 for name in "abc")
+                if is_done or max(calls.values()) > 300_000:
+                    executor.stop()
+
+            for name in "abc":
+                topic = f"{name}/{order}/{threads}"
+                publisher, subscriber = self.matched(topic, timestamps=name != "c")
+
+                def call(sample, name=name, publisher=publisher):
+                    publisher.publish(0)
+                    called(name)
+
+                for _ in range(64):
+                    publisher.publish(0)
+                executor.on_sample(subscriber, call)
+            executor.on_timer(0.001, lambda: called("timer"))
+            executor.run(threads=threads)
+            executor.close()
+            self.assertGreaterEqual(calls["timer"], 3, (order, threads, calls))
+            for name in "abc":
+                self.assertGreaterEqual(calls[name], 100, (order, threads, calls))
+
+    def test_a_function_removes_itself_and_another_by_age(self):
+        executor, got = self.node.executor(), []
+        self.addCleanup(executor.close)
+        executor.set_order("oldest_first")
+
+        def once(sample):
+            got.append(sample.value)
+            self.assertTrue(executor.remove(other) and executor.remove(own))
+
+        own = executor.on_sample(self.queued(5, "own"), once)
+        other = executor.on_sample(self.queued(5, "other"), lambda sample: got.append("other"))
+        last = self.queued(1, "last")
+        executor.on_sample(last, lambda sample: executor.stop())
+        executor.run()
+        self.assertEqual(got, [0])
+
+    def test_an_order_that_is_none(self):
+        with self.node.executor() as executor:
+            with self.assertRaisesRegex(myelin.WrongSetting, 'order is "newest": round_robin or oldest_first'):
+                executor.set_order("newest")
+        with self.assertRaises(myelin.Closed):
+            executor.set_order("oldest_first")
 
 
 class Garbage(Case):

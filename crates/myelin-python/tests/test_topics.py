@@ -27,6 +27,24 @@ class Bytes(Case):
                 self.assertEqual(memoryview(sample).tobytes(), bytes(payload))
         self.assertIsNone(subscriber.take())
 
+    def test_what_an_ended_process_wrote_is_unread_until_it_is_taken(self):
+        subscriber = self.node.topic("large").subscriber()
+        self.assertFalse(subscriber.has_unread)
+        process = self.start(
+            """
+publisher = node.topic("large").publisher()
+publisher.wait_for_match(1, WATCHDOG)
+for length in (8, 1_000, 100_000, 10_000_000):
+    publisher.publish(bytes(length))
+"""
+        )
+        lengths = [len(subscriber.receive(WATCHDOG))]
+        process.wait(WATCHDOG)
+        while subscriber.has_unread:
+            lengths.append(len(subscriber.receive(WATCHDOG)))
+        self.assertEqual((lengths, subscriber.lost), ([8, 1_000, 100_000, 10_000_000], 0))
+        subscriber.close()
+
     def test_a_sample_is_read_only(self):
         publisher, subscriber = self.ends()
         publisher.publish(b"hello")

@@ -130,7 +130,11 @@ class Layouts(Case):
         class Tail(ctypes.Structure):
             _fields_ = [("value", myelin.u64), ("flag", myelin.u8)]
 
-        for kind, where in [(Gap, "Gap.value"), (GapData, "GapData.value"), (Tail, "at the end")]:
+        for kind, where in [
+            (Gap, "Gap.value, with 7 B of padding before"),
+            (GapData, "GapData.value, with 7 B of padding before"),
+            (Tail, "Tail, with 7 B of padding at the end"),
+        ]:
             with self.assertRaisesRegex(myelin.WrongSetting, where):
                 self.node.topic("t", kind)
 

@@ -424,6 +424,8 @@ class Classes(Ways):
         self.fails([Scan], [scan(), scan(level=256)], "[1]: Scan.level", length=(2,))
         self.fails((Scan, [Point]), (scan(level=-1), [Point(1.0)]), "header: Scan.level", length=(1,))
         self.fails((Scan, [Point]), (scan(), [Point(None)]), "elements[0]: Point.x", length=(1,))
+        for one in (scan(), [Point(1.0)], None):
+            self.fails((Scan, [Point]), one, "take a pair (header, elements)", length=(1,))
         self.goes(Scan, scan(), scan())
 
     def test_a_value_that_raises_is_an_error_of_its_field(self):

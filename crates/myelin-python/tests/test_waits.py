@@ -71,6 +71,20 @@ class Waits(Case):
         loan = publisher.loan(1)
         return publisher, loan.publish
 
+    def behind(self):
+        """A publish that waits for the end of another thread's wait; a close ends both."""
+        publisher, publish = self.full()
+        begun = threading.Event()
+
+        def publish_until_closed():
+            begun.set()
+            with self.assertRaises(myelin.Closed):
+                publish()
+
+        self.addCleanup(self.in_thread(publish_until_closed))
+        begun.wait()
+        return publisher, publish
+
     def silent(self):
         """A graph for which a stopped process is asked."""
         other = self.start("signal.pause()")
@@ -111,6 +125,7 @@ class Waits(Case):
         "pending": pending,
         "reliable publish": full,
         "reliable publish of a loan": lambda s: s.full(loaned=True),
+        "reliable publish behind another": behind,
         "graph": silent,
     }
 

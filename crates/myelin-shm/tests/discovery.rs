@@ -101,6 +101,29 @@ fn nodes_of_one_process_match() {
     assert_empty(folder.path());
 }
 
+/// The node's thread maps new slot segments while others take; a publisher's end comes after them.
+#[test]
+fn all_that_a_publisher_wrote_can_be_taken_once_its_end_is_told() {
+    const SIZES: [usize; 5] = [8, 200, 10_000, 300_000, 3_000_000];
+    let folder = folder();
+    let (one, other) = (node(folder.path()), node(folder.path()));
+    let mut subscriber = subscriber(&one);
+    for _ in 0..20 {
+        let mut publisher = publisher(&other);
+        assert!(publisher.wait_for_match(1, WATCHDOG));
+        for size in SIZES {
+            publisher.writer.publish_copy(&vec![7; size]).unwrap();
+        }
+        drop(publisher);
+        let has_ended = |event: &Event| matches!(event, Event::Unmatched { .. });
+        until("its end", || subscriber.events().iter().any(has_ended));
+        for size in SIZES {
+            assert_eq!(subscriber.reader.take().unwrap().unwrap().bytes().len(), size);
+        }
+        assert!(!subscriber.reader.has_unread());
+    }
+}
+
 /// The other side of each has been there for long, and no match is waited for.
 #[test]
 fn what_new_endpoints_publish_at_once_arrives_and_so_does_the_answer() {

@@ -3,11 +3,12 @@
 
 mod support;
 
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use myelin_shm::Error;
-use myelin_shm::data_plane::publication::Writer;
-use myelin_shm::data_plane::subscription::{Reader, Taken};
+use myelin_shm::data_plane::publication::{SlotSegment, Writer};
+use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared, Taken};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::waiting::wait::{NEVER, Wait};
 use myelin_shm::waiting::wake_table::WakeTable;
@@ -315,6 +316,60 @@ fn a_publisher_that_is_gone_makes_room_when_it_is_read_to_the_end() {
 }
 
 /// What is lost of the history counts as well: a subscriber cannot tell it from the rest.
+/// A writer of id 1 whose slot segments do not come by themselves, and its reliable reader.
+fn pair_without_segments() -> (Writer, Reader, Arc<Mutex<Vec<SlotSegment>>>) {
+    let (writer, publication) = Writer::create(1, &topic(), PublisherQos::default()).unwrap();
+    let made = Arc::new(Mutex::new(Vec::new()));
+    let segments = made.clone();
+    publication.on_growth(Box::new(move |segment| made.lock().unwrap().push(segment)));
+    let qos = SubscriberQos { reliability: Reliability::Reliable, ..SubscriberQos::default() };
+    let (reader, subscription) =
+        Reader::create(2, &topic(), qos, &WakeTable::create().unwrap()).unwrap();
+    matched(&publication, &subscription);
+    (writer, reader, segments)
+}
+
+fn comes(subscription: &SubscriptionShared, segment: SlotSegment) {
+    let SlotSegment { number, slot_bytes, slots, fd } = segment;
+    let fd = fd.try_clone().unwrap();
+    subscription.add_segment(1, number, slot_bytes, slots, fd).unwrap();
+}
+
+/// A node's thread maps a slot segment while others take, and others may say meanwhile that the publisher has
+/// ended.
+#[test]
+fn a_sample_is_unread_until_its_memory_has_come_and_it_is_taken() {
+    let (mut writer, mut reader, segments) = pair_without_segments();
+    let subscription = reader.shared().clone();
+    assert!(!reader.has_unread());
+    writer.publish_copy(&[1; 8]).unwrap();
+    assert!(reader.has_unread());
+    assert_eq!(reader.take().unwrap().unwrap().bytes(), [1; 8]);
+    assert!(!reader.has_unread());
+    (2..5).for_each(|number| _ = writer.publish_copy(&[number; 1_000]).unwrap());
+    assert!(reader.take().unwrap().is_none() && !reader.wait(Wait::Poll, 0).unwrap());
+    assert!(reader.has_unread());
+    segments.lock().unwrap().drain(..).for_each(|segment| comes(&subscription, segment));
+    for number in 2..5 {
+        assert!(reader.has_unread() && reader.wait(Wait::Poll, NEVER).unwrap());
+        assert_eq!(reader.take().unwrap().unwrap().bytes(), [number; 1_000]);
+    }
+    assert!(!reader.has_unread());
+}
+
+#[test]
+fn samples_whose_memory_never_comes_are_lost_with_their_publisher() {
+    let (mut writer, mut reader, segments) = pair_without_segments();
+    let subscription = reader.shared().clone();
+    writer.publish_copy(&[1; 8]).unwrap();
+    (2..5).for_each(|number| _ = writer.publish_copy(&[number; 1_000]).unwrap());
+    subscription.publisher_gone(1);
+    assert_eq!(reader.take().unwrap().unwrap().bytes(), [1; 8]);
+    assert!(reader.take().unwrap().is_none() && reader.take().unwrap().is_none());
+    assert_eq!((reader.has_unread(), reader.lost()), (false, 3));
+    drop(segments);
+}
+
 #[test]
 fn losses_are_exact_where_history_meets_what_is_live() {
     for depth in 2..9u32 {

@@ -90,13 +90,15 @@ impl Layout {
         let mut end = 0;
         for (field, layout, offset) in fields {
             if *offset != end || !offset.is_multiple_of(layout.align.min(align)) {
-                return Err(wrong(&format!("{name}.{field}"), PADDING_BEFORE));
+                return Err(misplaced(&format!("{name}.{field}"), end, *offset, layout.align));
             }
             hash = hash.field_of(field, layout.hash, *offset, layout.bytes);
             end = offset.saturating_add(layout.bytes);
         }
         if bytes != end || !bytes.is_multiple_of(align) {
-            return Err(wrong(name, PADDING_BEHIND));
+            let padding = bytes.max(end.next_multiple_of(align)).saturating_sub(end);
+            let what = format!("{name}, with {padding} B of padding at the end");
+            return Err(wrong(&what, "fill it with a last field of so many bytes, like `_pad`"));
         }
         let hash = hash.end_struct_of(bytes, align);
         let first_align = fields.first().map_or(1, |(_, layout, _)| layout.first_align);
@@ -280,10 +282,22 @@ fn wrong(what: &str, remedy: &'static str) -> Error {
     Error::Setting { topic: None, field: "the layout", value: format!("that of {what}"), remedy }
 }
 
-const PADDING_BEFORE: &str = "there is padding before this field: order the fields from large to small, \
-                              or fill the gap with a field like `_pad` of bytes";
-const PADDING_BEHIND: &str =
-    "there is padding at the end: fill it with a last field like `_pad` of bytes";
+/// A field that is not where the one before ends, or not aligned there.
+fn misplaced(field: &str, end: usize, offset: usize, align: usize) -> Error {
+    if offset < end {
+        let what =
+            format!("{field}, which begins at byte {offset}: the fields before it end at {end}");
+        return wrong(&what, "name the fields in the order in which they lie");
+    }
+    let padding = match offset - end {
+        0 => end.next_multiple_of(align) - end, // there would be, if it were aligned
+        padding => padding,
+    };
+    wrong(
+        &format!("{field}, with {padding} B of padding before this field"),
+        "order the fields from large to small, or fill the gap with a field of so many bytes, like `_pad`",
+    )
+}
 
 #[cfg(test)]
 mod tests {
@@ -364,11 +378,15 @@ mod tests {
             Layout::structure("Gap", fields, bytes, align).unwrap_err().to_string()
         };
         let before = said(&[("a", &byte, 0), ("b", &double, 8)], 16, 8);
-        assert!(before.contains("Gap.b") && before.contains("padding before"), "{before}");
+        assert!(before.contains("Gap.b, with 7 B of padding before"), "{before}");
         let packed = said(&[("a", &byte, 0), ("b", &double, 1)], 9, 8);
-        assert!(packed.contains("Gap.b"), "{packed}");
+        assert!(packed.contains("Gap.b, with 7 B of padding before"), "{packed}");
+        let turned = said(&[("b", &double, 8), ("a", &byte, 0)], 16, 8);
+        assert!(turned.contains("Gap.b, with 8 B of padding before"), "{turned}");
+        let turned = said(&[("b", &double, 0), ("a", &byte, 0)], 16, 8);
+        assert!(turned.contains("Gap.a") && turned.contains("in the order"), "{turned}");
         let behind = said(&[("b", &double, 0), ("a", &byte, 8)], 16, 8);
-        assert!(behind.contains("Gap") && behind.contains("at the end"), "{behind}");
+        assert!(behind.contains("Gap, with 7 B of padding at the end"), "{behind}");
         assert!(said(&[("b", &double, 0)], 8, 128).contains("at most 64"));
         assert!(Layout::structure("Packed", &[("a", &byte, 0), ("b", &double, 1)], 9, 1).is_ok());
         assert!(Layout::scalar("char").is_none());

@@ -1,21 +1,22 @@
 //! Functions that are called with the samples of many topics, in one thread or in a few.
 
-use std::collections::VecDeque;
+mod functions;
+mod queue;
+mod run;
+
 use std::ops::Deref;
 use std::os::fd::OwnedFd;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::ThreadId;
+use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::time::Duration;
 
+use self::functions::{OnSample, OnTimer};
+use self::run::Shared;
 use crate::payload::Payload;
 use crate::sample::Sample;
 use crate::subscriber::Subscriber;
-use crate::wait_set::{Guard, Key, KeyMap, Paused, WaitSet, WaitSetHandle};
-use crate::{Error, Wait, cancel};
-
-/// True: it has called with a sample, and there may be more.
-type Call = Box<dyn FnMut() -> Result<bool, Error> + Send>;
+use crate::wait_set::{Guard, Key, WaitSet};
+use crate::{Error, Wait};
 
 /// Calls functions with the samples of any number of topics, and at intervals. [Run](Executor::run) in one
 /// thread it calls no two of them at once, so they need no locks among themselves; run
@@ -23,7 +24,7 @@ type Call = Box<dyn FnMut() -> Result<bool, Error> + Send>;
 /// [`Node::executor`](crate::Node::executor).
 ///
 /// Functions take turns: each that has something is called once, with one sample, before any is called
-/// again. Timers that are due come between two of these calls.
+/// again. Timers that are due come between two of these calls. [`Order`] has another choice.
 ///
 /// One thread runs it. Any thread changes it meanwhile, and the functions themselves do, by its
 /// [handle](Executor::handle), which has all methods but [`run`](Executor::run),
@@ -80,91 +81,31 @@ pub struct Executor {
 #[derive(Clone)]
 pub struct ExecutorHandle(Arc<Shared>);
 
-struct Shared {
-    set: WaitSetHandle,
-    stop: Guard,
-    state: Mutex<State>,
-    /// There is something to call, or to wait in, or it is over.
-    work: Condvar,
-    /// A call has ended.
-    ended: Condvar,
-}
-
-struct State {
-    /// Nobody has it while a thread waits in it, nor once it is closed.
-    set: Option<Box<WaitSet>>,
-    functions: Functions,
-    /// What is to be called next, and after all of that.
-    round: VecDeque<Job>,
-    again: VecDeque<Job>,
-    /// Since the last look at the set.
-    rounds: u32,
-    /// Samples come faster than they are worked on.
-    has_backlog: bool,
-    /// A timer may be due: nobody has looked since the last call.
-    looks_at_timers: bool,
-    /// Calls under way.
-    calls: usize,
-    /// Threads that wait for `work`, and for `ended`.
-    idle: usize,
-    removers: usize,
-    is_over: bool,
-    is_closed: bool,
-    /// The first one.
-    error: Option<Error>,
-}
-
-#[derive(Default)]
-struct Functions {
-    /// With gaps. One that is removed while it is being called stays until then.
-    all: Vec<Option<Function>>,
-    /// Where those are that have not been removed.
-    places: KeyMap<usize>,
-}
-
-struct Function {
-    key: Key,
-    /// `None` while it is being called.
-    call: Option<Call>,
-    is_timer: bool,
-    is_removed: bool,
-    /// Who calls it.
-    thread: Option<ThreadId>,
-    /// The function that this call removes, and for whose end it waits.
-    removes: Option<Key>,
-}
-
-struct Job {
-    key: Key,
-    /// Of its function, if that has not been removed meanwhile.
-    place: usize,
-    /// Its subscriber, which the set does not report meanwhile, if further threads wait in that.
-    _paused: Option<Paused>,
+/// In which order an [`Executor`] calls the functions that are due. Neither lets one of them starve.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Order {
+    /// Functions take turns, with one sample each; timers that are due come first.
+    #[default]
+    RoundRobin,
+    /// The function whose sample was published first comes first. A timer counts from the time at which it
+    /// was due.
+    ///
+    /// Times are nanoseconds of [`now`](crate::now). A sample whose publisher does not
+    /// [say when](crate::PublisherBuilder::timestamps), a sample of another host and a request count from the
+    /// time at which the executor finds them. No sample counts as more than 10 s old, or as newer than now: so
+    /// a publisher with wrong times delays others for 10 s at most.
+    ///
+    /// Of several publishers of one topic the oldest sample comes first, too. Samples of one publisher always
+    /// come in order.
+    ///
+    /// Each call takes one look at the clock more, and one at each publisher of the topic that has something.
+    OldestFirst,
 }
 
 impl Executor {
     pub(crate) fn new(set: WaitSet) -> Result<Executor, Error> {
-        let state = State {
-            set: None,
-            functions: Functions::default(),
-            round: VecDeque::new(),
-            again: VecDeque::new(),
-            rounds: 0,
-            has_backlog: false,
-            looks_at_timers: false,
-            calls: 0,
-            idle: 0,
-            removers: 0,
-            is_over: false,
-            is_closed: false,
-            error: None,
-        };
-        // A wait that has reported it must not hide it from the threads that look between calls.
-        let (handle, stop) = (set.handle(), set.guard_until_reset()?);
-        let state = Mutex::new(State { set: Some(Box::new(set)), ..state });
-        let (work, ended) = (Condvar::new(), Condvar::new());
-        let shared = Shared { set: handle, stop, state, work, ended };
-        Ok(Executor { handle: ExecutorHandle(Arc::new(shared)) })
+        Ok(Executor { handle: ExecutorHandle(Arc::new(Shared::new(set)?)) })
     }
 
     /// For its functions, and for other threads.
@@ -213,8 +154,7 @@ impl Executor {
         }
         let mut state = shared.lock();
         // Nobody works on them any more: the set may report them.
-        let State { round, again, .. } = &mut *state;
-        round.iter_mut().chain(again).for_each(|job| job._paused = None);
+        state.queue.resume_all();
         shared.end(state).map(|_| ())
     }
 
@@ -228,7 +168,7 @@ impl Executor {
     pub fn turn(&mut self, limit: Duration) -> Result<bool, Error> {
         let shared = &*self.handle.0;
         let mut state = shared.begin()?;
-        if state.round.is_empty() {
+        if state.queue.is_empty() {
             state = shared.refill(state, false, limit);
         }
         let thread = std::thread::current().id();
@@ -261,21 +201,14 @@ impl ExecutorHandle {
     ///
     /// # Errors
     /// As [`WaitSetHandle::add`].
-    pub fn on_sample<T, F>(&self, mut subscriber: Subscriber<T>, mut call: F) -> Result<Key, Error>
+    pub fn on_sample<T, F>(&self, subscriber: Subscriber<T>, call: F) -> Result<Key, Error>
     where
         T: Payload + ?Sized + 'static,
         F: FnMut(&Sample<T>) + Send + 'static,
     {
         let mut state = self.0.open()?;
         let key = self.0.set.add(&subscriber)?;
-        let take = move || {
-            let sample = subscriber.take()?;
-            if let Some(sample) = &sample {
-                call(sample);
-            }
-            Ok(sample.is_some())
-        };
-        state.functions.insert(key, Box::new(take), false);
+        state.functions.insert(key, Box::new(OnSample::new(subscriber, call)), false);
         Ok(key)
     }
 
@@ -284,17 +217,13 @@ impl ExecutorHandle {
     ///
     /// # Errors
     /// As [`WaitSetHandle::timer`].
-    pub fn on_timer<F>(&self, period: Duration, mut call: F) -> Result<Key, Error>
+    pub fn on_timer<F>(&self, period: Duration, call: F) -> Result<Key, Error>
     where
         F: FnMut() + Send + 'static,
     {
         let mut state = self.0.open()?;
         let key = self.0.set.timer(period)?;
-        let call = move || {
-            call();
-            Ok(false)
-        };
-        state.functions.insert(key, Box::new(call), true);
+        state.functions.insert(key, Box::new(OnTimer(call)), true);
         Ok(key)
     }
 
@@ -338,6 +267,14 @@ impl ExecutorHandle {
         self.0.set.set_wait(wait);
     }
 
+    /// In which order functions are called; by default [`Order::RoundRobin`]. It counts from the next call
+    /// on. A closed executor ignores it.
+    pub fn set_order(&self, order: Order) {
+        if let Ok(mut state) = self.0.open() {
+            state.set_order(order);
+        }
+    }
+
     /// Calls nothing any more, and drops all functions and subscribers. The run or turn under way ends with
     /// [`Error::Closed`] after the calls that are under way, and so does each later one. From a thread that
     /// is in none of its functions this waits for these calls.
@@ -345,12 +282,7 @@ impl ExecutorHandle {
         let Ok(mut state) = self.0.open() else { return };
         state.is_closed = true;
         state.is_over = true;
-        let gone = (
-            state.functions.remove_all(),
-            std::mem::take(&mut state.round),
-            std::mem::take(&mut state.again),
-            state.set.take(),
-        );
+        let gone = (state.functions.remove_all(), state.queue.take_all(), state.set.take());
         self.0.work.notify_all();
         drop(state);
         self.0.set.close();
@@ -381,348 +313,6 @@ impl ExecutorHandle {
     }
 }
 
-impl State {
-    /// What is to be called next in this round.
-    #[inline]
-    fn next_job(&mut self) -> Option<Job> {
-        if self.looks_at_timers
-            && !self.round.is_empty()
-            && let Some(set) = &mut self.set
-        {
-            self.looks_at_timers = false;
-            for key in set.due_timers().iter().rev() {
-                if let Some(place) = self.functions.place(*key) {
-                    self.round.push_front(Job { key: *key, place, _paused: None });
-                }
-            }
-        }
-        self.round.pop_front()
-    }
-}
-
-impl Functions {
-    fn insert(&mut self, key: Key, call: Call, is_timer: bool) {
-        let (call, is_removed) = (Some(call), false);
-        let new = Function { key, call, is_timer, is_removed, thread: None, removes: None };
-        let place = self.all.iter().position(Option::is_none).unwrap_or(self.all.len());
-        match self.all.get_mut(place) {
-            Some(gap) => *gap = Some(new),
-            None => self.all.push(Some(new)),
-        }
-        self.places.insert(key, place);
-    }
-
-    fn place(&self, key: Key) -> Option<usize> {
-        self.places.get(&key).copied()
-    }
-
-    /// The function of a job, unless it has been removed.
-    #[inline]
-    fn at(&mut self, place: usize, key: Key) -> Option<&mut Function> {
-        let its = self.all.get_mut(place)?.as_mut();
-        its.filter(|its| its.key == key && !its.is_removed)
-    }
-
-    /// `None`: it is not there. What is being called goes with the end of that call.
-    #[expect(clippy::option_option, reason = "they are two questions")]
-    fn remove(&mut self, key: Key) -> Option<Option<Function>> {
-        let place = self.places.remove(&key)?;
-        let function = self.all[place].as_mut()?;
-        function.is_removed = true;
-        Some(if function.call.is_some() { self.all[place].take() } else { None })
-    }
-
-    /// Those that are not being called.
-    fn remove_all(&mut self) -> Vec<Function> {
-        let keys: Vec<Key> = self.places.keys().copied().collect();
-        keys.into_iter().filter_map(|key| self.remove(key).flatten()).collect()
-    }
-
-    fn called(&self, mut is_it: impl FnMut(&Function) -> bool) -> Option<usize> {
-        let is_it = |its: &Option<Function>| {
-            its.as_ref().is_some_and(|its| its.thread.is_some() && is_it(its))
-        };
-        self.all.iter().position(is_it)
-    }
-
-    fn called_by(&self, thread: ThreadId) -> Option<usize> {
-        self.called(|its| its.thread == Some(thread))
-    }
-
-    /// Whether the call of `key` waits for the end of the call of `other`.
-    fn waits_for(&self, key: Key, other: Key) -> bool {
-        let mut at = Some(key);
-        while let Some(key) = at {
-            let place = self.called(|its| its.key == key);
-            at = place.and_then(|place| self.all[place].as_ref()?.removes);
-            if at == Some(other) {
-                return true;
-            }
-        }
-        false
-    }
-}
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn open(&self) -> Result<MutexGuard<'_, State>, Error> {
-        if self.set.is_forked() {
-            return Err(Error::Forked); // another thread may have had the lock
-        }
-        let state = self.lock();
-        if state.is_closed { Err(CLOSED) } else { Ok(state) }
-    }
-
-    /// A run or a turn begins.
-    fn begin(&self) -> Result<MutexGuard<'_, State>, Error> {
-        let mut state = self.open()?;
-        state.is_over = false;
-        Ok(state)
-    }
-
-    /// It ends; false if it was stopped.
-    fn end(&self, mut state: MutexGuard<'_, State>) -> Result<bool, Error> {
-        let is_over = self.is_over(&state);
-        if is_over {
-            self.stop.reset();
-        }
-        match state.error.take() {
-            Some(error) => Err(error),
-            None if state.is_closed => Err(CLOSED),
-            None => Ok(!is_over),
-        }
-    }
-
-    /// Whether nothing more is to be called.
-    #[inline]
-    fn is_over(&self, state: &State) -> bool {
-        state.is_over || self.stop.is_triggered()
-    }
-
-    fn fail(&self, error: Error) {
-        let mut state = self.lock();
-        state.error.get_or_insert(error);
-        state.is_over = true;
-    }
-
-    /// Calls what is due until it is over. `shares`: other threads do the same.
-    fn work(&self, shares: bool) {
-        let _others = EndOthers { shared: self, shares };
-        let (thread, mut calls) = (std::thread::current().id(), 0u32);
-        // Whether this thread asks now and then if it is to go on.
-        let asks = cancel::slice(Duration::MAX) < Duration::MAX;
-        let mut state = self.lock();
-        while !self.is_over(&state) {
-            let job = state.next_job();
-            let has_job = job.is_some();
-            state = match job {
-                Some(job) => self.call(state, job, thread, true),
-                None => self.refill(state, shares, Duration::MAX),
-            };
-            calls = calls.wrapping_add(1);
-            if asks && (!has_job || calls.is_multiple_of(CALLS_PER_CHECK)) {
-                drop(state);
-                let is_cancelled = cancel::is_cancelled();
-                state = self.lock();
-                state.is_over |= is_cancelled;
-            }
-        }
-    }
-
-    /// The next round, from those that may have more, and from the set: waits there for `limit` at most.
-    fn refill<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        shares: bool,
-        limit: Duration,
-    ) -> MutexGuard<'a, State> {
-        let State { set, round, again, rounds, has_backlog, .. } = &mut *state;
-        // A look costs as much as a call with a sample: not before somebody has something new.
-        if !again.is_empty() && (shares || *has_backlog) {
-            let is_told = set.as_ref().is_some_and(|set| set.has_been_told());
-            if !is_told && *rounds < ROUNDS_MAX {
-                *rounds += 1;
-                std::mem::swap(round, again);
-                return state;
-            }
-        }
-        let has_more = shares && !again.is_empty();
-        let Some(mut set) = set.take() else {
-            if has_more {
-                std::mem::swap(round, again);
-                return state;
-            }
-            return self.idle(state, limit); // another thread waits in it
-        };
-        *rounds = 0;
-        drop(state);
-        let waited = set.wait(if has_more { Duration::ZERO } else { limit }).map(|_| ());
-        let mut state = self.lock();
-        let State { functions, round, again, has_backlog, looks_at_timers, .. } = &mut *state;
-        *looks_at_timers = false;
-        if shares {
-            round.append(again); // they are paused, and so not reported
-        }
-        let mut is_stopped = false;
-        for key in if waited.is_ok() { set.ready() } else { &[] } {
-            is_stopped |= *key == self.stop.key();
-            *has_backlog |= again.iter().any(|job| job.key == *key);
-            let Some(place) = functions.place(*key) else { continue };
-            let _paused = if shares { set.pause(*key) } else { None };
-            round.push_back(Job { key: *key, place, _paused });
-        }
-        again.clear();
-        state.is_over |= is_stopped || waited.is_err();
-        match waited {
-            Ok(()) | Err(Error::Closed { .. }) => {}
-            Err(error) => _ = state.error.get_or_insert(error),
-        }
-        if state.idle > 0 {
-            self.work.notify_all(); // for the rest of the round, or for the set
-        }
-        if state.is_closed {
-            drop(state);
-            drop(set);
-            return self.lock();
-        }
-        state.set = Some(set);
-        state
-    }
-
-    fn idle<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        limit: Duration,
-    ) -> MutexGuard<'a, State> {
-        state.idle += 1;
-        let waited = match cancel::slice(limit) {
-            Duration::MAX => self.work.wait(state),
-            limit => self
-                .work
-                .wait_timeout(state, limit)
-                .map(|(state, _)| state)
-                .map_err(|error| PoisonError::new(error.into_inner().0)),
-        };
-        let mut state = waited.unwrap_or_else(PoisonError::into_inner);
-        state.idle -= 1;
-        state
-    }
-
-    /// Calls a function; `again`: with one sample after the other, as long as nobody else has a turn.
-    fn call<'a>(
-        &'a self,
-        mut state: MutexGuard<'a, State>,
-        job: Job,
-        thread: ThreadId,
-        again: bool,
-    ) -> MutexGuard<'a, State> {
-        // It may have been removed, or be a timer's whose call is under way.
-        let Some(function) = state.functions.at(job.place, job.key) else { return state };
-        let Some(mut call) = function.call.take() else { return state };
-        function.thread = Some(thread);
-        let is_timer = function.is_timer;
-        state.calls += 1;
-        let called = loop {
-            drop(state);
-            let called = catch_unwind(AssertUnwindSafe(&mut call));
-            state = self.lock();
-            let may_again = again && matches!(called, Ok(Ok(true))) && self.is_alone(&mut state);
-            if !may_again || state.functions.at(job.place, job.key).is_none() {
-                break called;
-            }
-        };
-        let is_removed = match state.functions.at(job.place, job.key) {
-            Some(function) => {
-                function.call = Some(call);
-                function.thread = None;
-                false
-            }
-            None => {
-                drop(state);
-                drop(call);
-                state = self.lock();
-                state.functions.all[job.place] = None;
-                true
-            }
-        };
-        state.calls -= 1;
-        if state.removers > 0 {
-            self.ended.notify_all();
-        }
-        state.looks_at_timers = !is_timer;
-        match called {
-            Ok(Ok(true)) if !is_removed => state.again.push_back(job),
-            Ok(Ok(_)) => state.has_backlog &= is_timer,
-            Ok(Err(error)) => {
-                state.error.get_or_insert(error);
-                state.is_over = true;
-            }
-            Err(panic) => {
-                drop(state);
-                resume_unwind(panic);
-            }
-        }
-        state
-    }
-
-    /// Whether nobody but the function that has just been called has something, as far as is known.
-    #[inline]
-    fn is_alone(&self, state: &mut State) -> bool {
-        if !state.round.is_empty() || !state.again.is_empty() || self.is_over(state) {
-            return false;
-        }
-        let Some(set) = &state.set else { return true }; // another thread waits in it
-        state.rounds += 1;
-        state.has_backlog && state.rounds < ROUNDS_MAX && !set.has_timers() && !set.has_been_told()
-    }
-
-    /// Waits for the end of a call of a function that has been removed; not if that waits for us.
-    fn wait_for_end(&self, mut state: MutexGuard<'_, State>, key: Key) {
-        let thread = std::thread::current().id();
-        let functions = &mut state.functions;
-        let own = functions.called_by(thread).and_then(|place| functions.all[place].as_mut());
-        let own = own.map(|own| {
-            own.removes = Some(key);
-            own.key
-        });
-        let is_cycle = own.is_some_and(|own| own == key || state.functions.waits_for(key, own));
-        while !is_cycle && state.functions.called(|its| its.key == key).is_some() {
-            state = self.wait_for_some_end(state);
-        }
-        if let Some(place) = state.functions.called_by(thread)
-            && let Some(own) = &mut state.functions.all[place]
-        {
-            own.removes = None;
-        }
-    }
-
-    fn wait_for_some_end<'a>(&self, mut state: MutexGuard<'a, State>) -> MutexGuard<'a, State> {
-        state.removers += 1;
-        let mut state = self.ended.wait(state).unwrap_or_else(PoisonError::into_inner);
-        state.removers -= 1;
-        state
-    }
-}
-
-/// Ends the other threads when this one ends, also by a panic.
-struct EndOthers<'a> {
-    shared: &'a Shared,
-    shares: bool,
-}
-
-impl Drop for EndOthers<'_> {
-    fn drop(&mut self) {
-        if self.shares {
-            self.shared.lock().is_over = true;
-            self.shared.work.notify_all();
-            self.shared.stop.trigger(); // wakes the one that waits in the set
-        }
-    }
-}
-
 impl std::fmt::Debug for Executor {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         to.debug_struct("Executor").field("set", &self.handle.0.set).finish_non_exhaustive()
@@ -734,9 +324,3 @@ impl std::fmt::Debug for ExecutorHandle {
         to.debug_struct("ExecutorHandle").field("set", &self.0.set).finish_non_exhaustive()
     }
 }
-
-const CLOSED: Error = Error::Closed { what: "executor" };
-/// Rounds without a look at what nobody has told of: publishers can take such words from each other.
-const ROUNDS_MAX: u32 = 64;
-/// Calls between two checks, if there is always something to call.
-const CALLS_PER_CHECK: u32 = 64;

@@ -91,7 +91,7 @@ pub use bounded_vec::BoundedVec;
 pub use callback::Callback;
 pub use clock::now;
 pub use dynamic::{DynamicType, Layout};
-pub use executor::{Executor, ExecutorHandle};
+pub use executor::{Executor, ExecutorHandle, Order};
 pub use fixed_string::FixedString;
 #[cfg(feature = "bytemuck")]
 pub use foreign::Pod;
@@ -128,6 +128,8 @@ pub use service::{
 pub use shared_publisher::{SharedLoan, SharedPublisher};
 #[cfg(feature = "stream")]
 pub use stream::SampleStream;
+#[doc(hidden)]
+pub use subscriber::until_ns;
 pub use subscriber::{FdSubscriber, Interrupter, Subscriber};
 pub use topic::{PublisherBuilder, SubscriberBuilder, Topic};
 #[doc(hidden)]

@@ -11,7 +11,7 @@ use myelin_shm::node as shm;
 
 use crate::header_slice::HeaderSlice;
 use crate::loan::{Loan, Memory};
-use crate::network::Outlet;
+use crate::network::{Outlet, OutletWait};
 use crate::payload::Payload;
 use crate::plain_data::PlainData;
 use crate::shared_publisher::SharedPublisher;
@@ -62,11 +62,21 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// was published then.
     #[inline]
     pub fn publish_copy(&self, payload: &T::View) -> Result<Published, Error> {
+        self.publish_copy_by(payload, Outlet::make_room)
+    }
+
+    /// The same; `make_room` sees to room on the way to other hosts.
+    #[inline(always)]
+    pub(crate) fn publish_copy_by(
+        &self,
+        payload: &T::View,
+        make_room: impl FnOnce(&Outlet) -> Result<u32, Error>,
+    ) -> Result<Published, Error> {
         let payload = T::as_bytes(payload);
         match &self.outlet {
             None => self.with_writer(|writer| writer.publish_copy(payload)),
             Some(outlet) => self.with_writer(|writer| {
-                let late = outlet.make_room()?;
+                let late = make_room(outlet)?;
                 let published = writer.publish_copy(payload)?;
                 outlet.write(payload).map(|()| with_late(published, late))
             }),
@@ -77,12 +87,22 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// [`SharedLoan`](crate::SharedLoan) pass only its own loans.
     #[inline]
     pub(crate) fn publish_memory(&self, memory: Memory) -> Result<Published, Error> {
+        self.publish_memory_by(memory, Outlet::make_room)
+    }
+
+    /// The same; `make_room` sees to room on the way to other hosts.
+    #[inline(always)]
+    pub(crate) fn publish_memory_by(
+        &self,
+        memory: Memory,
+        make_room: impl FnOnce(&Outlet) -> Result<u32, Error>,
+    ) -> Result<Published, Error> {
         let Some(outlet) = &self.outlet else {
             // SAFETY: it is a loan of this publisher.
             return self.with_writer(|writer| unsafe { writer.publish(memory.into_raw()) });
         };
         self.with_writer(|writer| {
-            let late = match outlet.make_room() {
+            let late = match make_room(outlet) {
                 Ok(late) => late,
                 Err(error) => {
                     // SAFETY: it is a loan of this publisher, as below.
@@ -148,6 +168,17 @@ impl<T: Payload + ?Sized> Publisher<T> {
 
     pub(crate) fn observer(&self) -> &shm::Observer {
         &self.observer
+    }
+
+    /// How many subscribers of other hosts a publish does not wait for now; or what it waits for.
+    #[inline]
+    pub(crate) fn try_make_room(&self) -> Result<u32, OutletWait> {
+        self.outlet.as_ref().map_or(Ok(0), |outlet| outlet.try_make_room())
+    }
+
+    /// The same for one that has waited in vain.
+    pub(crate) fn late(&self) -> u32 {
+        self.outlet.as_ref().map_or(0, |outlet| outlet.late())
     }
 
     /// Makes memory for `count` payloads of `bytes` bytes, so that the first loans need not: one that

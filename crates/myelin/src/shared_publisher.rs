@@ -3,11 +3,12 @@
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use myelin_shm::data_plane::publication::PublicationShared;
 use myelin_shm::node as shm;
+use myelin_shm::waiting::cancel;
 
 use crate::header_slice::HeaderSlice;
 use crate::loan::Memory;
@@ -20,7 +21,7 @@ use crate::{Error, Event, Published};
 /// publisher, with one sequence of samples.
 ///
 /// It is a [`Publisher`] behind a mutex. A publish holds the mutex while it writes the sample. It holds no
-/// lock while it runs the callbacks of this process or waits for a reliable subscriber on this host, and a
+/// lock while it runs the callbacks of this process or waits for a reliable subscriber, and a
 /// loan is filled without the mutex. So a callback may use the publisher that runs it: what it publishes is
 /// delivered after the call. If another thread runs a callback at the moment, the publish does not wait
 /// for that call; the callback's own thread delivers the sample.
@@ -45,8 +46,8 @@ pub struct SharedPublisher<T: Payload + ?Sized>(Arc<Shared<T>>);
 
 struct Shared<T: Payload + ?Sized> {
     publisher: Mutex<Publisher<T>>,
-    /// Held by the thread that waits for a reliable subscriber; taken before `publisher`.
-    turn: Mutex<()>,
+    /// Of the thread that waits for a reliable subscriber; taken before `publisher`.
+    turn: Turn,
     publication: Arc<PublicationShared>,
     observer: shm::Observer,
 }
@@ -57,7 +58,7 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
         let writer = publisher.writer_mut();
         writer.defer_callbacks();
         let publication = writer.shared().clone();
-        let (publisher, turn) = (Mutex::new(publisher), Mutex::new(()));
+        let (publisher, turn) = (Mutex::new(publisher), Turn::default());
         SharedPublisher(Arc::new(Shared { publisher, turn, publication, observer }))
     }
 
@@ -66,8 +67,10 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
     /// # Errors
     /// As [`Publisher::publish_copy`].
     pub fn publish_copy(&self, payload: &T::View) -> Result<Published, Error> {
-        let publisher = self.lock_with_room()?;
-        publish(publisher, Some(T::as_bytes(payload)), |publisher| publisher.publish_copy(payload))
+        let (publisher, late) = self.lock_with_room()?;
+        publish(publisher, Some(T::as_bytes(payload)), |publisher| {
+            publisher.publish_copy_by(payload, |_| Ok(late))
+        })
     }
 
     /// As [`Publisher::reserve`].
@@ -123,27 +126,102 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
         Ok(self.0.publisher.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same, once a publish need not wait for a subscriber on this host.
-    fn lock_with_room(&self) -> Result<MutexGuard<'_, Publisher<T>>, Error> {
+    /// The same, once a publish need not wait for a subscriber; and how many of other hosts it does not wait
+    /// for.
+    fn lock_with_room(&self) -> Result<WithRoom<'_, T>, Error> {
         let mut publisher = self.lock()?;
-        if !publisher.writer_mut().is_full() {
-            return Ok(publisher);
+        if !publisher.writer_mut().is_full()
+            && let Ok(late) = publisher.try_make_room()
+        {
+            return Ok((publisher, late));
         }
         drop(publisher);
         self.wait_for_room()
     }
 
     #[cold]
-    fn wait_for_room(&self) -> Result<MutexGuard<'_, Publisher<T>>, Error> {
-        let until_ns = self.0.publication.wait_limit_ns();
-        let _turn = self.0.turn.lock().unwrap_or_else(PoisonError::into_inner);
+    fn wait_for_room(&self) -> Result<WithRoom<'_, T>, Error> {
+        let (begin, until_ns) = (Instant::now(), self.0.publication.wait_limit_ns());
+        let Some(_turn) = self.0.turn.take() else { return Err(self.timed_out(begin.elapsed())) };
+        let mut goes_on = false;
         loop {
             let mut publisher = self.lock()?;
-            let Some(wait) = publisher.writer_mut().begin_wait() else { return Ok(publisher) };
-            drop(publisher);
-            let slept = wait.sleep(until_ns);
-            self.lock()?.writer_mut().end_wait(wait, slept)?;
+            if let Some(wait) = publisher.writer_mut().begin_wait() {
+                drop(publisher);
+                let slept = wait.sleep(until_ns);
+                self.lock()?.writer_mut().end_wait(wait, slept)?;
+                continue;
+            }
+            match publisher.try_make_room() {
+                Ok(late) => return Ok((publisher, late)),
+                Err(_) if goes_on => {
+                    let late = publisher.late();
+                    return Ok((publisher, late));
+                }
+                Err(wait) => {
+                    drop(publisher);
+                    goes_on = !wait.wait(begin)?;
+                }
+            }
         }
+    }
+
+    /// Another thread knows for whom it waits.
+    fn timed_out(&self, waited: Duration) -> Error {
+        let topic = self.0.publication.topic().name.clone();
+        Error::ReliableTimeout { topic, subscriber: 0, pid: 0, waited }
+    }
+}
+
+/// And how many subscribers of other hosts are not waited for.
+type WithRoom<'a, T> = (MutexGuard<'a, Publisher<T>>, u32);
+
+/// Of one thread at a time. A thread that waits for it stops when it [is not to go on](cancel).
+#[derive(Debug, Default)]
+struct Turn {
+    is_taken: Mutex<bool>,
+    is_free: Condvar,
+}
+
+/// Gives it back.
+struct TurnGuard<'a>(&'a Turn);
+
+impl Turn {
+    /// `None` if this thread is not to go on.
+    fn take(&self) -> Option<TurnGuard<'_>> {
+        let mut is_taken = self.lock();
+        while *is_taken {
+            let slice = cancel::slice(Duration::MAX);
+            is_taken = match slice {
+                Duration::MAX => {
+                    self.is_free.wait(is_taken).unwrap_or_else(PoisonError::into_inner)
+                }
+                slice => {
+                    let woken = self.is_free.wait_timeout(is_taken, slice);
+                    woken.unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+            if *is_taken {
+                drop(is_taken); // a check may run the handlers of signals
+                if cancel::is_cancelled() {
+                    return None;
+                }
+                is_taken = self.lock();
+            }
+        }
+        *is_taken = true;
+        Some(TurnGuard(self))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, bool> {
+        self.is_taken.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for TurnGuard<'_> {
+    fn drop(&mut self) {
+        *self.0.lock() = false;
+        self.0.is_free.notify_one();
     }
 }
 
@@ -195,7 +273,9 @@ impl<T: Payload + ?Sized> SharedLoan<T> {
         };
         let memory = ManuallyDrop::into_inner(memory);
         match publisher.lock_with_room() {
-            Ok(locked) => publish(locked, None, |publisher| publisher.publish_memory(memory)),
+            Ok((locked, late)) => {
+                publish(locked, None, |publisher| publisher.publish_memory_by(memory, |_| Ok(late)))
+            }
             Err(error) => {
                 publisher.discard(memory);
                 Err(error)

@@ -97,6 +97,11 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(self.fill(buffer, Reader::take_into)?.then(|| buffer.held()))
     }
 
+    /// Has the next take take the sample that has been there longest; since when, in ns.
+    pub(crate) fn turn_to_oldest(&mut self) -> Option<u64> {
+        self.inner.reader.turn_to_oldest()
+    }
+
     /// Whether there is one now.
     #[inline(always)]
     fn fill(
@@ -296,6 +301,14 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(Callback::new(callback, self.inlet))
     }
 
+    /// Whether publishers have published what has not been taken. A sample in new memory cannot be taken before a
+    /// thread of the node has mapped that memory; until then `take` returns `None`, a wait goes on, and this is
+    /// true. If something other than an [event](Self::events) tells that a publisher has ended, as the end of its
+    /// process, take until there is nothing unread. An [`Event::Unmatched`] comes when all can be taken.
+    pub fn has_unread(&mut self) -> bool {
+        self.inner.reader.has_unread()
+    }
+
     /// Samples lost so far, of all publishers, because the subscriber was further behind than its
     /// depth; counted when the next sample is taken. [`Sample::lost_before`] says where.
     pub fn lost(&self) -> u64 {
@@ -407,7 +420,8 @@ impl<T: Payload + ?Sized> std::fmt::Debug for FdSubscriber<T> {
 }
 
 /// The time `limit` from now on the monotonic clock; [`wait::NEVER`] if it is centuries away.
-pub(crate) fn until_ns(limit: Duration) -> u64 {
+#[doc(hidden)]
+pub fn until_ns(limit: Duration) -> u64 {
     match u64::try_from(limit.as_nanos()) {
         Ok(limit_ns) => wait::now_ns().saturating_add(limit_ns),
         Err(_) => wait::NEVER,

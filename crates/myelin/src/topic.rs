@@ -45,6 +45,8 @@ pub struct Topic<T: Payload + ?Sized> {
     dds: Dds,
     /// The sample type, if it is known at run time only.
     dynamic: Option<Arc<DynamicType>>,
+    /// A publisher of it is for this host alone.
+    this_host_only: bool,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
@@ -53,7 +55,8 @@ impl<T: Payload + ?Sized> Topic<T> {
         let publisher = PublisherQos { memory_max: memory_max(), ..PublisherQos::default() };
         let subscriber = SubscriberQos::default();
         let (name, dds) = (name.to_string(), Dds::default());
-        Topic { node, name, publisher, subscriber, dds, dynamic: None, payload: PhantomData }
+        let (dynamic, this_host_only, payload) = (None, false, PhantomData);
+        Topic { node, name, publisher, subscriber, dds, dynamic, this_host_only, payload }
     }
 
     /// Sets the run-time type; `T` is the view of its bytes.
@@ -174,7 +177,7 @@ impl<T: Payload + ?Sized> Topic<T> {
     pub fn publisher(&self) -> Result<Publisher<T>, Error> {
         self.describe()?;
         let inner = self.node.inner.publisher(self.wire_topic(), self.publisher)?;
-        let network = self.node.network.as_ref();
+        let network = self.node.network.as_ref().filter(|_| !self.this_host_only);
         let outlet = network.map(|network| network.outlet(&self.spec(), &inner)).transpose()?;
         Ok(Publisher::new(inner, outlet))
     }
@@ -304,6 +307,13 @@ impl<T: Payload + ?Sized> PublisherBuilder<T> {
     /// each publish would have to read the clock.
     pub fn timestamps(mut self, tell: bool) -> Self {
         self.0.publisher.timestamps = tell;
+        self
+    }
+
+    /// Whether it publishes to subscribers on this host alone, on a node with a
+    /// [`network`](crate::NodeBuilder::network) too. By default it does not.
+    pub fn this_host_only(mut self, only: bool) -> Self {
+        self.0.this_host_only = only;
         self
     }
 

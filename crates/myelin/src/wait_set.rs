@@ -110,9 +110,19 @@ impl WaitSet {
     /// [`Error::Closed`] once it is closed, also by another thread meanwhile. [`Error::Forked`].
     #[inline]
     pub fn wait(&mut self, limit: Duration) -> Result<&[Key], Error> {
+        self.wait_until(until_ns(limit))
+    }
+
+    /// The same until [`now`](crate::now) is `until_ns`: for who waits again after a wait of no use.
+    ///
+    /// # Errors
+    /// As [`wait`](WaitSet::wait).
+    #[doc(hidden)]
+    #[inline]
+    pub fn wait_until(&mut self, until_ns: u64) -> Result<&[Key], Error> {
         let how = &self.handle.wait;
         // ORDER: Relaxed: the number is all there is.
-        self.inner.wait_by(|| wait_of(how.load(Ordering::Relaxed)), until_ns(limit))
+        self.inner.wait_by(|| wait_of(how.load(Ordering::Relaxed)), until_ns)
     }
 
     /// What the last wait has reported.
@@ -126,16 +136,21 @@ impl WaitSet {
         self.inner.has_been_told()
     }
 
-    /// Whether there are timers.
+    /// Whether a timer is due. The clock is read only if there are timers.
     #[inline]
-    pub(crate) fn has_timers(&self) -> bool {
-        self.inner.has_timers()
+    pub(crate) fn has_due_timer(&self) -> bool {
+        self.inner.has_due_timer()
     }
 
     /// The timers that are due.
     #[inline]
     pub(crate) fn due_timers(&mut self) -> &[Key] {
         self.inner.due_timers()
+    }
+
+    /// When a timer was due that was reported last, in ns.
+    pub(crate) fn due_ns(&self, key: Key) -> Option<u64> {
+        self.inner.due_ns(key)
     }
 
     /// Somebody works on it: not reported before what is returned is dropped.

@@ -4,6 +4,7 @@
 mod support;
 
 use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use myelin::{Error, Wait, cancel};
@@ -12,6 +13,8 @@ use support::WATCHDOG;
 thread_local! {
     /// Checks until this thread's waits are cancelled; `None`: they do not ask.
     static LEFT: Cell<Option<u32>> = const { Cell::new(None) };
+    /// Set by a check of this thread.
+    static IS_ASKED: Cell<Option<&'static AtomicBool>> = const { Cell::new(None) };
 }
 
 fn interval() -> Option<Duration> {
@@ -19,6 +22,9 @@ fn interval() -> Option<Duration> {
 }
 
 fn is_cancelled() -> bool {
+    if let Some(is_asked) = IS_ASKED.get() {
+        is_asked.store(true, Ordering::Relaxed);
+    }
     LEFT.set(LEFT.get().map(|left| left.saturating_sub(1)));
     LEFT.get() == Some(0)
 }
@@ -78,6 +84,34 @@ fn a_publish_that_waits_is_cancelled_and_publishes_nothing() {
     assert_eq!(subscriber.take().unwrap().as_deref(), Some(&1));
     publisher.publish_copy(&3).unwrap();
     assert_eq!(subscriber.take().unwrap().as_deref(), Some(&3));
+}
+
+/// A publisher of several threads: one waits for the subscriber, the next one for that thread.
+#[test]
+fn a_publish_behind_one_that_waits_is_cancelled() {
+    static FIRST_WAITS: AtomicBool = AtomicBool::new(false);
+    cancel::install(cancel::Checks { interval, is_cancelled });
+    let (_folder, node) = support::node();
+    let topic = node.topic::<u64>("t").depth(1).reliable(WATCHDOG);
+    let (publisher, mut subscriber) = support::ends(&topic);
+    let publisher = publisher.shared();
+    publisher.publish_copy(&1).unwrap();
+    std::thread::scope(|scope| {
+        let first = scope.spawn(|| {
+            IS_ASKED.set(Some(&FIRST_WAITS));
+            LEFT.set(Some(u32::MAX));
+            publisher.publish_copy(&2)
+        });
+        support::until("the first to wait", || FIRST_WAITS.load(Ordering::Relaxed));
+        let second = cancelled(|| publisher.publish_copy(&3));
+        assert!(matches!(second, Err(Error::ReliableTimeout { .. })), "{second:?}");
+        assert!(!first.is_finished());
+        publisher.assert_liveliness().unwrap();
+        assert_eq!(subscriber.take().unwrap().as_deref(), Some(&1));
+        first.join().unwrap().unwrap();
+    });
+    assert_eq!(subscriber.take().unwrap().as_deref(), Some(&2));
+    assert!(subscriber.take().unwrap().is_none());
 }
 
 #[test]

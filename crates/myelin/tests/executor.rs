@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
 use std::time::Duration;
 
-use myelin::{Error, Node};
+use myelin::{Error, Node, Order};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -154,12 +154,14 @@ fn a_timer_is_late_by_one_call_at_most() {
 fn a_stop_ends_it_after_one_call_and_nothing_is_lost() {
     let folder = tempfile::tempdir().unwrap();
     let (here, there) = (node(&folder), node(&folder));
-    for threads in [0, 1, 3] {
-        let name = format!("t{threads}");
+    let of_order = |order| [0, 1, 3].map(|threads| (threads, order));
+    for (threads, order) in [Order::RoundRobin, Order::OldestFirst].into_iter().flat_map(of_order) {
+        let name = format!("t{threads}/{order:?}");
         let publisher = there.topic::<u32>(&name).depth(64).publisher().unwrap();
         let subscriber = here.topic::<u32>(&name).depth(64).subscriber().unwrap();
         assert!(publisher.wait_for_match(1, LONG) && subscriber.wait_for_match(1, LONG));
         let mut executor = here.executor().unwrap();
+        executor.set_order(order);
         let (stop, (to, from)) = (executor.stop_guard(), mpsc::channel());
         let call = move |sample: &myelin::Sample<u32>| {
             to.send(**sample).unwrap();
@@ -305,8 +307,14 @@ fn a_storm_of_changes_while_it_runs() {
     let folder = tempfile::tempdir().unwrap();
     let (here, there) = (node(&folder), node(&folder));
     let over = AtomicU64::new(0);
-    for threads in [1, 3] {
+    for (threads, order) in [
+        (1, Order::RoundRobin),
+        (3, Order::RoundRobin),
+        (1, Order::OldestFirst),
+        (3, Order::OldestFirst),
+    ] {
         let mut executor = here.executor().unwrap();
+        executor.set_order(order);
         over.store(0, Ordering::SeqCst);
         let called = Arc::new(AtomicU64::new(0));
         let handle = executor.handle();
@@ -499,9 +507,15 @@ fn several_threads_call_different_functions_at_once() {
 
 #[test]
 fn no_function_is_called_twice_at_once_and_samples_stay_in_order() {
+    samples_stay_in_order(Order::RoundRobin);
+    samples_stay_in_order(Order::OldestFirst);
+}
+
+fn samples_stay_in_order(order: Order) {
     let folder = tempfile::tempdir().unwrap();
     let (here, there) = (node(&folder), node(&folder));
     let mut executor = here.executor().unwrap();
+    executor.set_order(order);
     let (stop, left) = (executor.stop_guard(), Arc::new(AtomicU64::new(4 * ROUNDS)));
     let publishers: Vec<_> = (0..4)
         .map(|number| {

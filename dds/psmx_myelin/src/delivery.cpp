@@ -89,13 +89,13 @@ void Delivery::depart(const std::shared_ptr<Departure> &departure) {
 bool Delivery::follow() {
   std::vector<std::unique_ptr<Reader>> added;
   std::vector<Reader *> removed;
-  std::vector<std::shared_ptr<Departure>> departures;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (is_ending_) return false;
     added.swap(added_);
     removed.swap(removed_);
-    departures.swap(departures_);
+    departing_.insert(departing_.end(), departures_.begin(), departures_.end());
+    departures_.clear();
   }
   for (auto &reader : added) {
     const uint64_t key = key_of(*reader);
@@ -108,17 +108,24 @@ bool Delivery::follow() {
     myelin_wait_set_remove(set_, key_of(*reader));
     readers_.erase(key_of(*reader));
   }
-  if (departures.empty()) return true;
-  for (const auto &departure : departures) {
+  return true;
+}
+
+void Delivery::see_off() {
+  const auto stay = [this](const std::shared_ptr<Departure> &departure) {
+    bool is_stored = true;
     for (auto &each : readers_) {
-      each.second->depart(departure);
+      is_stored &= each.second->depart(departure);
       is_waiting_ |= each.second->is_waiting();
     }
-  }
+    return !is_stored;
+  };
+  const auto stored = std::stable_partition(departing_.begin(), departing_.end(), stay);
+  if (stored == departing_.end()) return;
   const std::lock_guard<std::mutex> lock(mutex_);
-  for (const auto &departure : departures) departure->is_stored = true;
+  for (auto each = stored; each != departing_.end(); ++each) (*each)->is_stored = true;
+  departing_.erase(stored, departing_.end());
   has_stored_.notify_all();
-  return true;
 }
 
 uint64_t Delivery::retry() {
@@ -159,6 +166,7 @@ void Delivery::run() {
   // Readers go between waits alone: a key that was reported is that of one that is there.
   while (!is_asked || follow()) {
     is_asked = false;
+    see_off();
     size_t count = 0;
     if (wait(retry(), keys, count) < 0) {
       SAY_ERROR("nothing is delivered any more: %s", myelin_error_message());

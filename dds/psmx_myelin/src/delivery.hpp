@@ -38,6 +38,8 @@ class Delivery {
   void run();
   /// Takes over what other threads have asked for; whether to go on.
   bool follow();
+  /// Has what departing writers have written stored, and tells those who wait for it.
+  void see_off();
   /// Tries again what could not be stored; after how many ns it is to do so again.
   uint64_t retry();
   /// Waits for readers for which something has come, as the configuration says.
@@ -57,6 +59,8 @@ class Delivery {
 
   /// The thread's alone, by the keys of the wait set.
   std::unordered_map<uint64_t, std::unique_ptr<Reader>> readers_;
+  /// Of which not all has been stored yet.
+  std::vector<std::shared_ptr<Departure>> departing_;
   /// Whether a reader may have samples of writers that DDS has not found yet.
   bool is_waiting_ = false;
   uint64_t retry_ns_ = 0;

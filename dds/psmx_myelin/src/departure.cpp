@@ -63,6 +63,7 @@ void tell(const ddsi_proxy_writer &writer) {
   departure->ownership_strength = qos.ownership_strength.value;
   departure->autodispose = qos.writer_data_lifecycle.autodispose_unregistered_instances;
   departure->lifespan = qos.lifespan.duration;
+  departure->since_ns = myelin_now();
 
   std::vector<Delivery *> told;
   {

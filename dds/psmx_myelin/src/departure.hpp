@@ -26,6 +26,8 @@ struct Departure {
   int32_t ownership_strength;
   bool autodispose;
   dds_duration_t lifespan;
+  /// When DDS lost it, by the library's clock.
+  uint64_t since_ns;
   /// Whether the readers will be told only after this.
   std::atomic<bool> is_held{true};
   /// Whether a delivering thread has stored what there was; guarded by its mutex.

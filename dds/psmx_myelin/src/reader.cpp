@@ -54,6 +54,8 @@ constexpr int batch_max = 64;
 /// match are dropped then, and asked for at longer intervals.
 constexpr uint64_t discovery_limit_ns = 10'000'000'000;
 constexpr uint64_t unmatched_interval_ns = 1'000'000'000;
+/// What a writer that DDS has lost had written is waited for so long: less than DDS may take to find one.
+constexpr uint64_t departure_limit_ns = discovery_limit_ns / 2;
 /// A reader whose limits are reached is tried again for so long, as it may be the sample that is refused.
 constexpr uint64_t refusal_limit_ns = 10'000'000'000;
 constexpr std::chrono::milliseconds refusal_interval{1};
@@ -235,18 +237,22 @@ void Reader::drop_first(Source &source) {
   if (source.last > 0) --source.last;
 }
 
-void Reader::depart(const std::shared_ptr<Departure> &departure) {
+bool Reader::depart(const std::shared_ptr<Departure> &departure) {
   const auto &readers = departure->readers;
-  if (std::find(readers.begin(), readers.end(), guid_) == readers.end()) return;
+  if (std::find(readers.begin(), readers.end(), guid_) == readers.end()) return true;
   while (deliver() && departure->is_held.load()) continue;
+  // A sample in new memory comes once the library has mapped that.
+  const bool has_unread = myelin_subscriber_has_unread(subscriber_) == MYELIN_OK;
+  if (has_unread && myelin_now() - departure->since_ns < departure_limit_ns) return false;
   const auto found = sources_.find(departure->writer);
-  if (found == sources_.end()) return;
+  if (found == sources_.end()) return true;
   Source &source = found->second;
   source.is_matched = false;
   source.missed_ns = 0;
   source.departure = departure;
   source.last = source.waiting.size();
   store_waiting(departure->writer, source);
+  return true;
 }
 
 bool Reader::is_given_up(const Source &source) {

@@ -41,8 +41,9 @@ struct Reader : dds_psmx_endpoint_t {
   // By the delivering thread alone.
   /// Takes what there is, as much as keeps nobody else waiting for long; whether that may not have been all.
   bool deliver();
-  /// Takes and stores all that a writer has written that DDS has lost.
-  void depart(const std::shared_ptr<Departure> &departure);
+  /// Takes and stores all that a writer has written that DDS has lost. False if some of it cannot be taken yet:
+  /// then again after the next wait.
+  bool depart(const std::shared_ptr<Departure> &departure);
   /// Whether there are samples of writers that DDS has not found yet.
   bool is_waiting() const { return waiting_ > 0; }
   /// Tries them again; whether some are left.

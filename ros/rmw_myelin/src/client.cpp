@@ -7,12 +7,18 @@
 
 namespace rmw_myelin {
 
+/// Replies to the client whose requests this publisher publishes.
+static Endpoint to_one(Endpoint replies, uint64_t client) {
+  replies.client = client;
+  return replies;
+}
+
 Client::Client(Node &node, Endpoint requests, Endpoint replies, std::string given)
-    : reader(node, std::move(replies),
+    : writer(node, std::move(requests)),
+      reader(node, to_one(std::move(replies), writer.endpoint().id),
              [this](const Sample &sample) {
                return cdr::request_header(sample.data(), sample.bytes()).client == id();
              }),
-      writer(node, std::move(requests)),
       name(std::move(given)) {}
 
 static Client *client_of(const rmw_client_t *client) { return static_cast<Client *>(client->data); }

@@ -36,7 +36,7 @@ WaitSet *WaitSets::take() {
     if (place.thread == std::this_thread::get_id()) break;
   }
   if (found == nullptr) {
-    places_.push_back({std::make_unique<WaitSet>(node_, is_shut_down_), {}, false});
+    places_.push_back({std::make_unique<WaitSet>(node_, strategy_, is_shut_down_), {}, false});
     found = &places_.back();
   }
   found->is_in_use = true;

@@ -32,7 +32,7 @@ struct Node {
 class WaitSets {
  public:
   WaitSets(myelin_node *node, const std::atomic<bool> &is_shut_down)
-      : node_(node), is_shut_down_(is_shut_down) {}
+      : node_(node), strategy_(wait_strategy()), is_shut_down_(is_shut_down) {}
   /// Throws a std::runtime_error.
   WaitSet *take();
   void give_back(WaitSet *set);
@@ -46,6 +46,7 @@ class WaitSets {
     bool is_in_use;
   };
   myelin_node *node_;
+  const int32_t strategy_;
   const std::atomic<bool> &is_shut_down_;
   std::mutex mutex_;
   std::vector<Place> places_;

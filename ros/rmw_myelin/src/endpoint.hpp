@@ -18,6 +18,9 @@ struct Endpoint {
   /// It carries requests or replies.
   bool is_of_service = false;
   bool is_of_replies = false;
+  /// Of replies on this host, which each client has a topic of its own for: the id of the publisher of its requests.
+  /// 0 for the topic in DDS, which all clients share.
+  uint64_t client = 0;
   /// The library's id of it; 0 before it is opened.
   uint64_t id = 0;
 
@@ -26,6 +29,9 @@ struct Endpoint {
   uint16_t dds_vendor() const {
     return topic.rfind("rq/", 0) == 0 || topic.rfind("rr/", 0) == 0 ? 0x0110 : 0;
   }
+
+  /// It publishes to one client alone: no part of the graph.
+  bool is_way_back() const { return is_publisher && client != 0; }
 
   /// What is told of it in DDS beside its settings.
   std::string user_data() const { return type.hash.empty() ? "" : "typehash=" + type.hash + ";"; }

@@ -196,6 +196,7 @@ void Graph::run() {
         }
         announce();
         if (over_network_) announce_to_dds();
+        log_warnings();
       }
       limit_ns = context_.poll_events();
     } catch (const std::exception &error) {
@@ -365,12 +366,19 @@ void Graph::compare(const KnownEndpoint &own, const Participant &other) {
     if (!is_other_version || told_types_.size() == told_types_max) continue;
     if (!told_types_.insert(own.topic + ' ' + theirs.hash).second) continue;
     const KnownNode *node = other.node_of(gid);
-    RCUTILS_LOG_WARN_NAMED(identifier,
-                           "topic %s: %s has another version of %s (%s) than a node here (%s): what is "
-                           "said may be misread; build both with the same version",
-                           own.topic.c_str(), node == nullptr ? "another program" : node->name.c_str(),
-                           own.type.c_str(), theirs.hash.c_str(), own.hash.c_str());
+    warnings_.push_back("topic " + own.topic + ": " + (node == nullptr ? "another program" : node->name) +
+                        " has another version of " + own.type + " (" + theirs.hash + ") than a node here (" +
+                        own.hash + "): what is said may be misread; build both with the same version");
   }
+}
+
+void Graph::log_warnings() {
+  std::vector<std::string> warnings;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    warnings.swap(warnings_);
+  }
+  for (const std::string &text : warnings) RCUTILS_LOG_WARN_NAMED(identifier, "%s", text.c_str());
 }
 
 const KnownNode *Participant::node_of(const Gid &endpoint) const {

@@ -99,8 +99,10 @@ class Graph {
   bool discover();
   void announce();
   void announce_to_dds();
-  /// Says, once, that endpoints of a topic have different versions of its type.
+  /// Has people told, once, that endpoints of a topic have different versions of its type.
   void compare(const KnownEndpoint &own, const Participant &other);
+  /// By the graph's thread, with no lock held: a log handler may use everything.
+  void log_warnings();
   /// Others are to be told, and our nodes that the graph has changed.
   void changed();
   void tell_nodes();
@@ -126,6 +128,7 @@ class Graph {
   std::vector<Node *> nodes_;
   /// Topics, and versions of their types, that people have been told of.
   std::set<std::string> told_types_;
+  std::vector<std::string> warnings_;
   /// Others have not been told yet.
   bool is_untold_ = true;
 

@@ -10,13 +10,16 @@ namespace {
 /// Of the guard that ends the thread's waits.
 constexpr uint64_t guard_key = 0;
 
-/// The thread goes on whatever happens.
+/// The thread goes on whatever happens. What has happened is logged with no lock held.
 template <typename Work>
-void contain(Work work) {
+void contain(std::unique_lock<std::mutex> &lock, Work work) {
   try {
     work();
   } catch (const std::exception &error) {
+    const bool is_locked = lock.owns_lock();
+    if (is_locked) lock.unlock();
     RCUTILS_LOG_ERROR_NAMED(identifier, "samples may be late: %s", error.what());
+    if (is_locked) lock.lock();
   }
 }
 
@@ -65,43 +68,56 @@ void Listener::remove(Reader &reader) {
   is_taken_.wait(lock, [&] { return current_ != &reader; });
 }
 
-void Listener::change() {
+void Listener::resume(Reader &reader) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  joining_.push_back(reader.key_);
+  myelin_guard_trigger(guard_);
+}
+
+void Listener::change(std::unique_lock<std::mutex> &lock) {
+  std::string failures;
   for (const uint64_t key : joining_) {
     const auto found = readers_.find(key);
     if (found == readers_.end()) continue;
     Reader &reader = *found->second;
     if (myelin_wait_set_add(set_, reader.subscriber_, key) != MYELIN_OK) {
-      RCUTILS_LOG_ERROR_NAMED(identifier, "%s: nothing is taken any more: %s", reader.endpoint().topic.c_str(),
-                              myelin_error_message());
+      failures += reader.endpoint().topic + ": nothing is taken any more: " + myelin_error_message() + "; ";
     }
   }
   for (const uint64_t key : leaving_) myelin_wait_set_remove(set_, key);
   joining_.clear();
   leaving_.clear();
+  if (failures.empty()) return;
+  lock.unlock();
+  RCUTILS_LOG_ERROR_NAMED(identifier, "%s", failures.c_str());
+  lock.lock();
 }
 
 void Listener::run() {
   std::vector<uint64_t> keys;
   std::unique_lock<std::mutex> lock(mutex_);
   while (!is_ending_) {
-    contain([this] { change(); });
-    contain([&] { keys.resize(readers_.size() + 1); });
+    contain(lock, [&] { change(lock); });
+    contain(lock, [&] { keys.resize(readers_.size() + 1); });
     lock.unlock();
     size_t count = 0;
     const myelin_code code =
         myelin_wait_set_wait(set_, MYELIN_FOREVER, keys.data(), keys.size(), &count);
-    lock.lock();
     if (code < 0) {
       RCUTILS_LOG_ERROR_NAMED(identifier, "callbacks have ended: %s", myelin_error_message());
       return;
     }
+    lock.lock();
     for (size_t at = 0; at < count; ++at) {
       const auto found = readers_.find(keys[at]);
       if (found == readers_.end()) continue;
       current_ = found->second;
       lock.unlock();
-      contain([this] { current_->listen(); });
+      bool goes_on = true;
+      contain(lock, [&] { goes_on = current_->listen(); });
       lock.lock();
+      // At once: if it has room again, it has joined already.
+      if (!goes_on) myelin_wait_set_remove(set_, keys[at]);
       current_ = nullptr;
       is_taken_.notify_all();
     }

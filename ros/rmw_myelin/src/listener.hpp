@@ -24,6 +24,8 @@ class Listener {
 
   /// From now on it listens to the reader, which leaves its wait set.
   rmw_ret_t add(Reader &reader);
+  /// A reader that was full has room again.
+  void resume(Reader &reader);
   /// From now on it does not. The reader may be closed then.
   void remove(Reader &reader);
 
@@ -31,7 +33,7 @@ class Listener {
   bool start();
   void run();
   /// What has been asked for since the last wait. Under the lock.
-  void change();
+  void change(std::unique_lock<std::mutex> &lock);
 
   myelin_node *node_;
   myelin_wait_set *set_ = nullptr;

@@ -1,6 +1,7 @@
 #include "peers.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "graph.hpp"
 #include "qos.hpp"
@@ -11,6 +12,8 @@ namespace {
 
 /// A program that is no ROS 2 node (it speaks Myelin itself) is not in the graph: it is waited for as long.
 constexpr uint64_t undecided_ns = 100'000'000;
+/// Warnings that wait to be logged.
+constexpr size_t warnings_max = 64;
 
 }  // namespace
 
@@ -20,8 +23,10 @@ void Peers::happened(const myelin_event &event, const std::string &text) {
     case MYELIN_EVENT_MATCHED: {
       Peer &peer = peers_[event.endpoint];
       peer.decided_by_ns = myelin_now() + undecided_ns;
-      // Of those elsewhere DDS has decided.
-      if (event.pid == 0) peer.decided_by_ns = 0;
+      // A proxy of a publisher elsewhere is of our own node.
+      peer.is_here = event.pid != 0 || !is_of_one_node(event.endpoint, own_.id);
+      // Of those elsewhere DDS has decided; of a way back the server.
+      if (event.pid == 0 || own_.client != 0) peer.decided_by_ns = 0;
       decide_about(event.endpoint, peer);
       return;
     }
@@ -52,10 +57,7 @@ void Peers::happened(const myelin_event &event, const std::string &text) {
       return;
     case MYELIN_EVENT_BUFFER_TOO_SMALL:
     case MYELIN_EVENT_CORRUPT:
-      RCUTILS_LOG_WARN_NAMED(
-          identifier, "%s: %s", own_.topic.c_str(),
-          text.empty() ? "a peer wrote what cannot be, and was disconnected" : text.c_str());
-      return;
+      return warn(text.empty() ? "a peer wrote what cannot be, and was disconnected" : text);
     default:
       return;
   }
@@ -72,7 +74,7 @@ uint64_t Peers::decide(uint64_t now_ns) {
 }
 
 bool Peers::decide_about(uint64_t id, Peer &peer) {
-  const auto qos = graph_.qos_of(id);
+  const auto qos = own_.client != 0 ? std::nullopt : graph_.qos_of(id);
   if (!qos) {
     if (myelin_now() < peer.decided_by_ns) return false;
     enter(peer);
@@ -93,12 +95,14 @@ bool Peers::decide_about(uint64_t id, Peer &peer) {
 
 void Peers::enter(Peer &peer) {
   peer.state = State::fits;
+  version_.fetch_add(1, std::memory_order_release);
   count_matched(1);
   if (!own_.is_publisher) peer.is_silent ? count_alive(0, 1) : count_alive(1, 0);
 }
 
 void Peers::leave(const Peer &peer) {
   if (peer.state != State::fits) return;
+  version_.fetch_add(1, std::memory_order_release);
   count_matched(-1);
   if (!own_.is_publisher) peer.is_silent ? count_alive(0, -1) : count_alive(-1, 0);
 }
@@ -122,15 +126,39 @@ size_t Peers::fitting() {
   }));
 }
 
-bool Peers::fits(uint64_t id) {
-  const std::lock_guard<std::mutex> lock(mutex_);
-  const auto found = peers_.find(id);
-  return found != peers_.end() && found->second.state == State::fits;
-}
-
 bool Peers::has(uint64_t id) {
   const std::lock_guard<std::mutex> lock(mutex_);
   return peers_.count(id) > 0;
+}
+
+std::vector<uint64_t> Peers::publishers_here() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  std::vector<uint64_t> found;
+  for (const auto &[id, peer] : peers_) {
+    if (peer.is_here && peer.state == State::fits) found.push_back(id);
+  }
+  return found;
+}
+
+bool Peers::is_over_network() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return std::any_of(peers_.begin(), peers_.end(), [](const auto &each) { return !each.second.is_here; });
+}
+
+void Peers::log() {
+  std::vector<std::string> warnings;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (warnings_.empty()) return;
+    warnings.swap(warnings_);
+  }
+  for (const std::string &text : warnings) {
+    RCUTILS_LOG_WARN_NAMED(identifier, "%s: %s", own_.topic.c_str(), text.c_str());
+  }
+}
+
+void Peers::warn(std::string text) {
+  if (warnings_.size() < warnings_max) warnings_.push_back(std::move(text));
 }
 
 void Peers::count_matched(int64_t change) {
@@ -152,9 +180,8 @@ void Peers::count_alive(int64_t living, int64_t silent) {
 }
 
 void Peers::count_incompatible(rmw_qos_policy_kind_t policy) {
-  RCUTILS_LOG_WARN_NAMED(identifier, "%s: %s asks for more than is offered (%s); nothing is exchanged",
-                         own_.topic.c_str(), own_.is_publisher ? "a subscription" : "this subscription",
-                         rmw_qos_policy_kind_to_str(policy));
+  warn(std::string(own_.is_publisher ? "a subscription" : "this subscription") + " asks for more than is offered (" +
+       rmw_qos_policy_kind_to_str(policy) + "); nothing is exchanged");
   events_.count(own_.is_publisher ? RMW_EVENT_OFFERED_QOS_INCOMPATIBLE
                                   : RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE,
                 [policy](EventState &state) {

@@ -2,10 +2,12 @@
 // service fits, ROS 2 decides, and we do: of a pair that does not, nothing is taken and nothing counted.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <mutex>
 #include <string>
+#include <vector>
 
 #include "endpoint.hpp"
 #include "event.hpp"
@@ -29,9 +31,15 @@ class Peers {
   bool accepts(const Sample &sample);
   /// How many fit.
   size_t fitting();
-  /// Whether this one fits; whether it is there at all.
-  bool fits(uint64_t peer);
+  /// Whether this one is there.
   bool has(uint64_t peer);
+  /// The publishers on this host that fit, in order; and a number that is another one when they are others.
+  std::vector<uint64_t> publishers_here();
+  uint64_t version() const { return version_.load(std::memory_order_acquire); }
+  /// Whether samples come from other hosts.
+  bool is_over_network();
+  /// Logs what has been found out meanwhile. No lock is held: a log handler may use everything.
+  void log();
 
  private:
   enum class State { undecided, fits, refused };
@@ -41,6 +49,8 @@ class Peers {
     uint64_t decided_by_ns = 0;
     uint64_t lifespan_ns = MYELIN_FOREVER;
     bool is_silent = false;
+    /// Of a publisher: it is on this host.
+    bool is_here = false;
   };
 
   /// Whether something is known of it now.
@@ -50,12 +60,15 @@ class Peers {
   void count_matched(int64_t change);
   void count_alive(int64_t living, int64_t silent);
   void count_incompatible(rmw_qos_policy_kind_t policy);
+  void warn(std::string text);
 
   const Endpoint &own_;
   Graph &graph_;
   Events &events_;
   std::mutex mutex_;
   std::map<uint64_t, Peer> peers_;
+  std::atomic<uint64_t> version_{0};
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace rmw_myelin

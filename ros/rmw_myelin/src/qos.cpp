@@ -1,6 +1,8 @@
 #include "qos.hpp"
 
 #include <algorithm>
+#include <cinttypes>
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 
@@ -21,6 +23,8 @@ constexpr uint32_t publisher_depth_min = 256;
 constexpr uint32_t large_depth_min = 16;
 /// As deep as the queues of ROS 2's parameter services.
 constexpr uint32_t service_depth_min = 1000;
+/// Replies to one client; a service may have thousands.
+constexpr uint32_t way_back_depth_min = 64;
 /// As long as DDS blocks by default: rclpy holds the interpreter meanwhile.
 constexpr uint64_t keep_all_block_ns = 100'000'000;
 
@@ -85,6 +89,19 @@ myelin_topic_options options(const rmw_qos_profile_t &qos, uint32_t depth) {
   return options;
 }
 
+/// The topic's name on this host. What makes it another one than in DDS is in no name of ROS 2's.
+std::string library_name(const Endpoint &endpoint) {
+  std::string own;
+  if (endpoint.client != 0) {
+    char text[2 + 16];
+    std::snprintf(text, sizeof text, " %016" PRIx64, endpoint.client);
+    own = text;
+  }
+  // The longest name that ROS 2 has for a service makes a longer one than the library's for its requests.
+  if (endpoint.topic.size() + own.size() <= library_name_max) return endpoint.topic + own;
+  return endpoint.topic.substr(0, library_name_max - 1 - own.size()) + '?' + own;
+}
+
 bool is_less(const rmw_time_t &left, const rmw_time_t &right) {
   return nanoseconds(left) < nanoseconds(right);
 }
@@ -124,13 +141,13 @@ bool resolve_service(rmw_qos_profile_t asked, rmw_qos_profile_t &actual) {
 
 myelin_topic_options publisher_options(const Endpoint &endpoint) {
   uint32_t depth_min = endpoint.type.plan->may_be_large ? large_depth_min : publisher_depth_min;
-  if (endpoint.is_of_service) depth_min = service_depth_min;
+  if (endpoint.is_of_service) depth_min = endpoint.is_way_back() ? way_back_depth_min : service_depth_min;
   return options(endpoint.qos, std::max(depth_of(endpoint.qos), depth_min));
 }
 
 myelin_topic_options subscriber_options(const Endpoint &endpoint) {
   uint32_t depth = depth_of(endpoint.qos);
-  // Among the replies to all clients: each keeps as many of its own as its depth allows.
+  // From other hosts they come among the replies to all clients: each keeps as many of its own as its depth allows.
   if (endpoint.is_of_replies) depth = std::max(depth, service_depth_min);
   return options(endpoint.qos, depth);
 }
@@ -141,12 +158,8 @@ myelin_topic *open_topic(myelin_node *node, const Endpoint &endpoint, myelin_top
   const std::string user_data = endpoint.user_data();
   options.dds_user_data = user_data.c_str();
   options.dds_vendor = endpoint.dds_vendor();
-  // The longest name that ROS 2 has for a service makes a longer one than the library's for its requests.
-  std::string name = endpoint.topic;
-  if (name.size() > library_name_max) {
-    options.dds_name = endpoint.topic.c_str();
-    name = name.substr(0, library_name_max - 1) + '?';  // which is in no name of ROS 2's
-  }
+  const std::string name = library_name(endpoint);
+  if (name != endpoint.topic) options.dds_name = endpoint.topic.c_str();
   myelin_topic *topic = nullptr;
   if (myelin_topic_open(node, name.c_str(), nullptr, &options, &topic) != MYELIN_OK) {
     throw std::runtime_error(myelin_error_message());

@@ -88,7 +88,7 @@ bool Reader::take_from_library(Sample &sample, myelin_code &code) {
 }
 
 rmw_ret_t Reader::take(Sample &sample, bool &taken) {
-  const std::lock_guard<std::mutex> lock(mutex_);
+  std::unique_lock<std::mutex> lock(mutex_);
   myelin_code code = MYELIN_OK;
   if (taken_.empty()) {
     taken = take_from_library(sample, code);
@@ -106,6 +106,10 @@ rmw_ret_t Reader::take(Sample &sample, bool &taken) {
   taken_count_.store(taken_.size(), std::memory_order_release);
   if (taken_.empty()) arrived_.clear();
   taken = true;
+  const bool has_room = is_paused_ && taken_.size() <= ahead_max / 2;
+  if (has_room) is_paused_ = false;
+  lock.unlock();
+  if (has_room) node_.context.listener->resume(*this);
   return RMW_RET_OK;
 }
 
@@ -124,9 +128,12 @@ bool Reader::take_ahead() {
   return true;
 }
 
+bool Reader::is_full() const {
+  return endpoint_.qos.history == RMW_QOS_POLICY_HISTORY_KEEP_ALL && taken_.size() >= ahead_max;
+}
+
 void Reader::keep(Sample sample) {
-  const bool keeps_all = endpoint_.qos.history == RMW_QOS_POLICY_HISTORY_KEEP_ALL;
-  if (taken_.size() >= (keeps_all ? ahead_max : endpoint_.qos.depth)) {
+  if (endpoint_.qos.history == RMW_QOS_POLICY_HISTORY_KEEP_LAST && taken_.size() >= endpoint_.qos.depth) {
     taken_.pop_front();
     count_lost(1);
   }
@@ -134,13 +141,17 @@ void Reader::keep(Sample sample) {
   taken_count_.store(taken_.size(), std::memory_order_release);
 }
 
-size_t Reader::take_all_ahead() {
+size_t Reader::take_all_ahead(bool *is_paused) {
   const std::lock_guard<std::mutex> lock(mutex_);
   size_t count = 0;
   Sample sample;
   myelin_code code;
-  for (; count < looks_max && take_from_library(sample, code); ++count) keep(std::move(sample));
+  while (count < looks_max && !is_full() && take_from_library(sample, code)) {
+    keep(std::move(sample));
+    ++count;
+  }
   if (count > 0 && is_listened_to()) arrived_.fire();
+  if (is_paused != nullptr) *is_paused = is_paused_ = is_full();
   return count;
 }
 
@@ -160,9 +171,11 @@ void Reader::join_listener(uint64_t key) {
   if (!taken_.empty()) arrived_.fire();
 }
 
-void Reader::listen() {
-  const size_t count = take_all_ahead();
+bool Reader::listen() {
+  bool is_paused = false;
+  const size_t count = take_all_ahead(&is_paused);
   if (count > 0 && callback_.add(count)) callback_.deliver();
+  return !is_paused;
 }
 
 rmw_ret_t Reader::set_callback(rmw_event_callback_t callback, const void *user_data) {
@@ -187,6 +200,7 @@ rmw_ret_t Reader::set_callback(rmw_event_callback_t callback, const void *user_d
 }
 
 void Reader::expect() {
+  if (!peers_.is_over_network()) return;
   ++expected_;
   if (!is_draining_.exchange(true)) myelin_guard_trigger(node_.context.graph->guard());
 }
@@ -210,8 +224,13 @@ uint64_t Reader::drain(uint64_t now_ns) {
 }
 
 uint64_t Reader::poll_events() {
+  const uint64_t next_ns = take_events();
+  peers_.log();
+  return next_ns;
+}
+
+uint64_t Reader::take_events() {
   const std::lock_guard<std::mutex> in_order(events_mutex_);
-  // Counted without the other lock: a message in the log may be published.
   std::vector<std::pair<myelin_event, std::string>> heard;
   {
     const std::lock_guard<std::mutex> lock(mutex_);

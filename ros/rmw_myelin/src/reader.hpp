@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <vector>
 
 #include "endpoint.hpp"
 #include "peers.hpp"
@@ -39,8 +40,8 @@ class Reader : public EventSource {
   /// Has the listener's thread call `callback` for each sample that comes, or for none any more.
   rmw_ret_t set_callback(rmw_event_callback_t callback, const void *user_data);
 
-  /// A sample is to come among many that are not for it. Until it has, what comes is taken often enough, also while
-  /// nobody waits for it: what is not for it must not crowd it out.
+  /// A sample is to come; from another host among many that are not for it. Until it has, what comes is taken often
+  /// enough, also while nobody waits for it: what is not for it must not crowd it out.
   void expect();
 
   const Endpoint &endpoint() const { return endpoint_; }
@@ -53,6 +54,9 @@ class Reader : public EventSource {
     poll_events();
     return peers_.has(publisher);
   }
+  /// Its publishers on this host, in order; and a number that is another one when they are others.
+  std::vector<uint64_t> publishers_here() { return peers_.publishers_here(); }
+  uint64_t peers_version() const { return peers_.version(); }
 
  private:
   friend class Listener;
@@ -60,8 +64,9 @@ class Reader : public EventSource {
 
   /// The next one that is for it. It looks at so many at most.
   bool take_from_library(Sample &sample, myelin_code &code);
-  /// Takes ahead what is there, so many at most. How many it has kept.
-  size_t take_all_ahead();
+  /// Takes ahead what is there, so many at most. How many it has kept. By the listener: whether there is no room for
+  /// more, so that it is to listen no longer until a take has made room.
+  size_t take_all_ahead(bool *is_paused = nullptr);
   /// Takes a sample ahead, if there is one for it: the library's word that there is something may be about
   /// samples of others, or about memory that is still on its way. Whether one is there.
   bool take_ahead();
@@ -72,12 +77,16 @@ class Reader : public EventSource {
   bool share();
   /// By the listener: it leaves its wait set.
   void join_listener(uint64_t key);
-  /// By the listener's thread: takes all there is ahead, and calls back.
-  void listen();
+  /// By the listener's thread: takes all there is ahead, and calls back. False: it is to listen no longer, until
+  /// `Listener::resume`.
+  bool listen();
   /// Takes what comes in among what is not for it. When it is to do so again.
   uint64_t drain(uint64_t now_ns);
-  /// Ahead of the takes; the oldest goes when there are more than the depth.
+  /// Ahead of the takes; the oldest goes when there are more than the depth. What keeps all has to have room.
   void keep(Sample sample);
+  /// Of one that keeps all: what comes has to stay with its publishers.
+  bool is_full() const;
+  uint64_t take_events();
   void count_lost(uint64_t samples);
 
   // What a wait looks at of each reader that it is given lies together.
@@ -97,6 +106,8 @@ class Reader : public EventSource {
 
   std::mutex mutex_;
   std::deque<Sample> taken_;
+  /// It was full, and the listener does not listen to it.
+  bool is_paused_ = false;
   /// Pending, of one that is listened to, while samples are taken ahead.
   Trigger arrived_;
   Callback callback_;

@@ -1,9 +1,7 @@
 #include "service.hpp"
 
-#include <chrono>
 #include <cstring>
 #include <memory>
-#include <thread>
 
 #include "context.hpp"
 #include "names.hpp"
@@ -11,8 +9,8 @@
 
 namespace rmw_myelin {
 
-Service::Service(Node &node, Endpoint requests, Endpoint replies, std::string given)
-    : reader(node, std::move(requests), {}), writer(node, std::move(replies)), name(std::move(given)) {}
+Service::Service(Node &node, Endpoint requests, Endpoint shared, std::string given)
+    : reader(node, std::move(requests), {}), writer(node, std::move(shared)), replies(reader, writer.endpoint()), name(std::move(given)) {}
 
 bool service_endpoints(const rosidl_service_type_support_t &type_support, const char *name,
                        const rmw_qos_profile_t &asked, Endpoint &requests, Endpoint &replies) {
@@ -51,9 +49,6 @@ rmw_ret_t take_message(Reader &reader, const std::string &name, rmw_service_info
   *taken = true;
   return RMW_RET_OK;
 }
-
-/// How long a reply waits for its client to be there for it: on a busy machine they may meet that late.
-static constexpr uint64_t reply_match_ns = 2'000'000'000;
 
 static Service *service_of(const rmw_service_t *service) { return static_cast<Service *>(service->data); }
 
@@ -122,19 +117,9 @@ RMW_PUBLIC rmw_ret_t rmw_send_response(const rmw_service_t *service, rmw_request
   std::memcpy(&publisher, request_header->writer_guid + sizeof header.client, sizeof publisher);
   header.sequence = request_header->sequence_number;
   Service &own = *service_of(service);
-  if (rmw_myelin::is_of_one_node(header.client, publisher)) {
-    // It is one of ours: the client is the reader of its replies. It may have asked before that has met us.
-    const uint64_t until_ns = myelin_now() + rmw_myelin::reply_match_ns;
-    while (!own.writer.is_matched_with(header.client)) {
-      if (!own.reader.has_peer(publisher)) return RMW_RET_OK;  // it is gone
-      if (myelin_now() >= until_ns) {
-        RMW_SET_ERROR_MSG("the client does not take replies");
-        return RMW_RET_TIMEOUT;
-      }
-      std::this_thread::sleep_for(std::chrono::microseconds(100));
-    }
-  }
-  return own.writer.publish(ros_response, &header);
+  // From elsewhere requests come by a proxy, which is none of the client's node.
+  const bool is_here = rmw_myelin::is_of_one_node(header.client, publisher);
+  return is_here ? own.replies.publish(publisher, ros_response, header) : own.writer.publish(ros_response, &header);
 } CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_service_request_subscription_get_actual_qos(const rmw_service_t *service,

@@ -1,16 +1,19 @@
 #pragma once
 
 #include "reader.hpp"
+#include "reply_writers.hpp"
 #include "writer.hpp"
 
 namespace rmw_myelin {
 
-/// What `rmw_service_t::data` is: requests come by one topic, replies go by another.
+/// What `rmw_service_t::data` is: requests come by one topic; replies go by one of each client on this host, and by
+/// another to all clients elsewhere.
 struct Service {
-  Service(Node &node, Endpoint requests, Endpoint replies, std::string name);
+  Service(Node &node, Endpoint requests, Endpoint shared, std::string name);
 
   Reader reader;
   Writer writer;
+  ReplyWriters replies;
   std::string name;
 };
 

@@ -24,22 +24,20 @@ Trigger::~Trigger() {
       set = waiters_.back();
     }
     const WaitSet::Interruption interruption(*set);
-    for (auto *triggers : {&set->triggers_, &set->asked_triggers_}) {
-      triggers->erase(std::remove(triggers->begin(), triggers->end(), this), triggers->end());
-    }
+    set->forget(*this);
     const std::lock_guard<std::mutex> own(mutex_);
     waiters_.erase(std::remove(waiters_.begin(), waiters_.end(), set), waiters_.end());
   }
 }
 
 void Trigger::fire() {
-  pending_.store(true, std::memory_order_release);
+  // Under the lock: who sees that it is pending may destroy it.
   const std::lock_guard<std::mutex> lock(mutex_);
+  pending_.store(true, std::memory_order_release);
   for (WaitSet *set : waiters_) set->wake();
 }
 
-/// How wait sets wait, by `MYELIN_WAIT`; as the library has it if that is not set.
-static int32_t wait_strategy() {
+int32_t wait_strategy() {
   const char *asked = std::getenv("MYELIN_WAIT");
   if (asked == nullptr || *asked == 0) return MYELIN_WAIT_ADAPTIVE;
   const std::pair<const char *, int32_t> all[] = {{"adaptive", MYELIN_WAIT_ADAPTIVE},
@@ -54,9 +52,10 @@ static int32_t wait_strategy() {
   return MYELIN_WAIT_ADAPTIVE;
 }
 
-WaitSet::WaitSet(myelin_node *node, const std::atomic<bool> &is_shut_down) : is_shut_down_(is_shut_down) {
+WaitSet::WaitSet(myelin_node *node, int32_t strategy, const std::atomic<bool> &is_shut_down)
+    : is_shut_down_(is_shut_down) {
   if (myelin_wait_set_open(node, &set_) != MYELIN_OK) throw std::runtime_error(myelin_error_message());
-  myelin_wait_set_set_wait(set_, wait_strategy());
+  myelin_wait_set_set_wait(set_, strategy);
   if (myelin_wait_set_guard(set_, 0, &guard_) != MYELIN_OK) {
     const std::string why = myelin_error_message();
     myelin_wait_set_close(set_);
@@ -78,7 +77,7 @@ static bool keep_ready(void **array, size_t count, IsReady is_ready) {
   bool any = false;
   for (size_t at = 0; at < count; ++at) {
     if (array[at] == nullptr) continue;
-    if (is_ready(array[at])) any = true;
+    if (is_ready()) any = true;
     else array[at] = nullptr;
   }
   return any;
@@ -152,29 +151,29 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
     left_ns = limit_ns - gone_ns;
   }
 
-  const auto is_ready = [](const Reader &reader) { return reader.has_taken(); };
+  // In the order in which they were asked for: what an array names may have been destroyed meanwhile.
+  auto reader = asked_.cbegin();
+  auto trigger = asked_triggers_.cbegin();
+  const auto has_taken = [&] {
+    const Reader *const it = *reader++;
+    return it != nullptr && it->has_taken();
+  };
+  const auto was_pending = [&] {
+    Trigger *const it = *trigger++;
+    return it != nullptr && it->clear();
+  };
+  const auto is_still_pending = [&] {
+    const Trigger *const it = *trigger++;
+    return it != nullptr && it->is_pending();
+  };
   bool any = false;
-  if (subscriptions != nullptr) {
-    any |= keep_ready(subscriptions->subscribers, subscriptions->subscriber_count,
-                      [&](void *it) { return is_ready(static_cast<Subscription *>(it)->reader); });
-  }
-  if (services != nullptr) {
-    any |= keep_ready(services->services, services->service_count,
-                      [&](void *it) { return is_ready(static_cast<Service *>(it)->reader); });
-  }
-  if (clients != nullptr) {
-    any |= keep_ready(clients->clients, clients->client_count,
-                      [&](void *it) { return is_ready(static_cast<Client *>(it)->reader); });
-  }
+  if (subscriptions != nullptr) any |= keep_ready(subscriptions->subscribers, subscriptions->subscriber_count, has_taken);
+  if (services != nullptr) any |= keep_ready(services->services, services->service_count, has_taken);
+  if (clients != nullptr) any |= keep_ready(clients->clients, clients->client_count, has_taken);
   if (guard_conditions != nullptr) {
-    any |= keep_ready(guard_conditions->guard_conditions, guard_conditions->guard_condition_count,
-                      [](void *it) { return static_cast<Trigger *>(it)->clear(); });
+    any |= keep_ready(guard_conditions->guard_conditions, guard_conditions->guard_condition_count, was_pending);
   }
-  if (events != nullptr) {
-    any |= keep_ready(events->events, events->event_count, [](void *it) {
-      return event_trigger(*static_cast<rmw_event_t *>(it)).is_pending();
-    });
-  }
+  if (events != nullptr) any |= keep_ready(events->events, events->event_count, is_still_pending);
   return any ? RMW_RET_OK : RMW_RET_TIMEOUT;
 }
 
@@ -238,7 +237,17 @@ void WaitSet::lend(Reader &reader) {
 void WaitSet::forget(Reader &reader) {
   const Interruption interruption(*this);
   if (reader.set_ == this) detach(reader);
-  asked_.erase(std::remove(asked_.begin(), asked_.end(), &reader), asked_.end());
+  std::replace(asked_.begin(), asked_.end(), &reader, static_cast<Reader *>(nullptr));
+}
+
+void WaitSet::forget(Trigger &trigger) {
+  for (auto *triggers : {&triggers_, &asked_triggers_}) {
+    std::replace(triggers->begin(), triggers->end(), &trigger, static_cast<Trigger *>(nullptr));
+  }
+  // A reader that the listener listens to has gone.
+  for (Reader *&reader : asked_) {
+    if (reader != nullptr && &reader->arrived() == &trigger) reader = nullptr;
+  }
 }
 
 void WaitSet::detach(Reader &reader) {
@@ -257,11 +266,13 @@ void WaitSet::detach_others() {
 
 void WaitSet::attach_triggers() {
   for (Trigger *trigger : triggers_) {
+    if (trigger == nullptr) continue;
     const std::lock_guard<std::mutex> lock(trigger->mutex_);
     auto &waiters = trigger->waiters_;
     waiters.erase(std::remove(waiters.begin(), waiters.end(), this), waiters.end());
   }
   for (Trigger *trigger : asked_triggers_) {
+    if (trigger == nullptr) continue;
     const std::lock_guard<std::mutex> lock(trigger->mutex_);
     trigger->waiters_.push_back(this);
   }
@@ -269,8 +280,8 @@ void WaitSet::attach_triggers() {
 }
 
 bool WaitSet::is_pending() const {
-  const auto is_pending = [](const Trigger *trigger) { return trigger->is_pending(); };
-  const auto has_taken = [](const Reader *reader) { return reader->has_taken(); };
+  const auto is_pending = [](const Trigger *trigger) { return trigger != nullptr && trigger->is_pending(); };
+  const auto has_taken = [](const Reader *reader) { return reader != nullptr && reader->has_taken(); };
   return std::any_of(triggers_.begin(), triggers_.end(), is_pending) ||
          std::any_of(asked_.begin(), asked_.end(), has_taken);
 }

@@ -42,12 +42,15 @@ class Trigger {
   std::vector<WaitSet *> waiters_;
 };
 
+/// How wait sets wait, by `MYELIN_WAIT`; as the library has it if that is not set.
+int32_t wait_strategy();
+
 /// Waits for readers and triggers of its context. One thread at a time waits with it; others may take readers
 /// and triggers out of it meanwhile.
 class WaitSet {
  public:
   /// Throws a std::runtime_error: the library has no more. Once `is_shut_down`, waits return at once.
-  WaitSet(myelin_node *node, const std::atomic<bool> &is_shut_down);
+  WaitSet(myelin_node *node, int32_t strategy, const std::atomic<bool> &is_shut_down);
   ~WaitSet();
   WaitSet(const WaitSet &) = delete;
   WaitSet &operator=(const WaitSet &) = delete;
@@ -83,6 +86,8 @@ class WaitSet {
 
   bool attach(Reader &reader, std::unique_lock<std::mutex> &lock);
   void detach(Reader &reader);
+  /// A trigger is about to end. An interruption has the lock.
+  void forget(Trigger &trigger);
   void detach_others();
   void attach_triggers();
   bool is_pending() const;
@@ -101,7 +106,8 @@ class WaitSet {
   uint64_t last_key_ = 0;
   /// Which wait this is: readers that are asked for have its number.
   uint64_t round_ = 0;
-  /// All that are asked for; those that the listener listens to are waited for by their triggers.
+  /// All that are asked for, NULL for what has gone meanwhile; those that the listener listens to are waited for by
+  /// their triggers.
   std::vector<Reader *> asked_;
   std::vector<Trigger *> asked_triggers_;
   std::vector<Trigger *> triggers_;

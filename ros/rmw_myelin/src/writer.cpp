@@ -22,6 +22,7 @@ myelin_publisher *open(myelin_node *node, const Endpoint &endpoint) {
   myelin_publisher_options own = MYELIN_INIT(myelin_publisher_options);
   own.timestamps = true;
   own.loans_max = loans_max;
+  own.this_host_only = endpoint.is_way_back();
   myelin_publisher *publisher = nullptr;
   const myelin_code code = myelin_publisher_open(topic, &own, &publisher);
   const std::string why = code == MYELIN_OK ? "" : myelin_error_message();
@@ -32,25 +33,33 @@ myelin_publisher *open(myelin_node *node, const Endpoint &endpoint) {
 
 }  // namespace
 
-Writer::Writer(Node &node, Endpoint endpoint)
-    : node_(node),
+Writer::Writer(Node &node, Endpoint endpoint) : Writer(node.context, &node, std::move(endpoint)) {}
+
+Writer::Writer(rmw_context_impl_t &context, Endpoint way_back) : Writer(context, nullptr, std::move(way_back)) {}
+
+Writer::Writer(rmw_context_impl_t &context, Node *node, Endpoint endpoint)
+    : context_(context),
+      node_(node),
       endpoint_(std::move(endpoint)),
-      events_(node.context.graph->guard()),
-      peers_(endpoint_, *node.context.graph, events_) {
-  publisher_ = open(node.context.node, endpoint_);
+      events_(context.graph->guard()),
+      peers_(endpoint_, *context.graph, events_) {
+  publisher_ = open(context.node, endpoint_);
   myelin_publisher_endpoint(publisher_, &endpoint_.id);
   deadline_ns_ = nanoseconds(endpoint_.qos.deadline);
   if (endpoint_.qos.liveliness == RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC) {
     lease_ns_ = nanoseconds(endpoint_.qos.liveliness_lease_duration);
   }
-  node_.context.graph->add(node_, endpoint_);
-  node_.context.add(*this);
-  myelin_publisher_on_event(publisher_, node_.context.graph->guard());
+  if (node_ == nullptr) return;
+  context_.graph->add(*node_, endpoint_);
+  context_.add(*this);
+  myelin_publisher_on_event(publisher_, context_.graph->guard());
 }
 
 Writer::~Writer() {
-  node_.context.remove(*this);
-  node_.context.graph->remove(node_, endpoint_);
+  if (node_ != nullptr) {
+    context_.remove(*this);
+    context_.graph->remove(*node_, endpoint_);
+  }
   Writer::close();
 }
 
@@ -186,6 +195,12 @@ void Writer::hear() {
 }
 
 uint64_t Writer::poll_events() {
+  const uint64_t next_ns = take_events();
+  peers_.log();
+  return next_ns;
+}
+
+uint64_t Writer::take_events() {
   const std::lock_guard<std::mutex> in_order(events_mutex_);
   uint64_t next_ns = MYELIN_FOREVER;
   if (const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock); lock) {
@@ -195,7 +210,6 @@ uint64_t Writer::poll_events() {
     is_event_wanted_ = true;
     next_ns = myelin_now() + event_retry_ns;
   }
-  // Counted without the other locks: a message in the log may be published.
   std::vector<std::pair<myelin_event, std::string>> heard;
   {
     const std::lock_guard<std::mutex> lock(heard_mutex_);
@@ -214,7 +228,7 @@ void Writer::moved() {
   const bool was_dead = lease_at_ns_ == MYELIN_FOREVER && lease_ns_ != MYELIN_FOREVER;
   lease_at_ns_ = lease_ns_ == MYELIN_FOREVER ? MYELIN_FOREVER : now_ns + lease_ns_;
   // The thread that counts does not wait for these yet.
-  if (is_first || was_dead) myelin_guard_trigger(node_.context.graph->guard());
+  if (is_first || was_dead) myelin_guard_trigger(context_.graph->guard());
 }
 
 uint64_t Writer::count_missed(uint64_t now_ns) {

@@ -16,11 +16,13 @@ namespace rmw_myelin {
 
 struct Node;
 
-/// A publisher of the library. Any thread may use it.
+/// A publisher of the library. Any thread may use it. Of one that is a client's way back nobody takes the events but who
+/// asks for its matches.
 class Writer : public EventSource {
  public:
-  /// Throws a std::runtime_error.
+  /// Throws a std::runtime_error. A client's way back is no node's: `rmw_destroy_node` may leave its service behind.
   Writer(Node &node, Endpoint endpoint);
+  Writer(rmw_context_impl_t &context, Endpoint way_back);
   ~Writer() override;
   Writer(const Writer &) = delete;
   Writer &operator=(const Writer &) = delete;
@@ -44,21 +46,17 @@ class Writer : public EventSource {
   rmw_ret_t wait_for_acknowledgements(uint64_t limit_ns);
 
   const Endpoint &endpoint() const { return endpoint_; }
-  Node &node() { return node_; }
+  rmw_context_impl_t &context() { return context_; }
   Events &events() override { return events_; }
   uint64_t poll_events() override;
   void close() override;
-  /// Whether it is matched with this subscriber.
-  bool is_matched_with(uint64_t subscriber) {
-    poll_events();
-    return peers_.fits(subscriber);
-  }
 
  private:
   /// Has the library do it; and takes events then, if the graph's thread could not meanwhile.
   template <typename Call>
   rmw_ret_t use(Call call);
   bool take_loan(void *message, myelin_loan &loan);
+  uint64_t take_events();
   /// Takes what events there are. Under the lock.
   void hear();
   /// What has been published or asserted just now is no missed deadline, and a sign of life.
@@ -66,7 +64,10 @@ class Writer : public EventSource {
   /// Counts deadlines and leases that have passed. When the next one does.
   uint64_t count_missed(uint64_t now_ns);
 
-  Node &node_;
+  Writer(rmw_context_impl_t &context, Node *node, Endpoint endpoint);
+
+  rmw_context_impl_t &context_;
+  Node *const node_;
   Endpoint endpoint_;
   myelin_publisher *publisher_ = nullptr;
   Events events_;

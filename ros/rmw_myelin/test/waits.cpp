@@ -1,10 +1,14 @@
 // Waits, callbacks and publishes that other threads must not be held up by; by the functions of rmw.h.
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include <atomic>
 #include <chrono>
 #include <functional>
 #include <string>
 #include <thread>
 
+#include "rcutils/logging.h"
 #include "rosidl_typesupport_cpp/message_type_support.hpp"
 #include "rosidl_typesupport_cpp/service_type_support.hpp"
 #include "side.hpp"
@@ -252,46 +256,262 @@ struct Answering {
   }
 };
 
-/// A client that does not wait for its reply has it among those to another one; and a service's name may be as
-/// long as ROS 2 allows.
-void a_reply_is_not_crowded_out(Side &talker, Side &listener) {
+/// A service whose queues hold all that is asked at once here.
+rmw_qos_profile_t deep() {
+  rmw_qos_profile_t qos = rmw_qos_profile_services_default;
+  qos.depth = 500;
+  return qos;
+}
+
+rmw_client_t *client(Side &side, const char *name) {
   const auto *type = rosidl_typesupport_cpp::get_service_type_support_handle<Call>();
+  const rmw_qos_profile_t qos = deep();
+  rmw_client_t *made = rmw_create_client(side.node, type, name, &qos);
+  CHECK(made != nullptr);
+  return made;
+}
+
+Answering service(Side &side, const char *name) {
+  const auto *type = rosidl_typesupport_cpp::get_service_type_support_handle<Call>();
+  const rmw_qos_profile_t qos = deep();
+  Answering made{rmw_create_service(side.node, type, name, &qos)};
+  CHECK(made.service != nullptr);
+  return made;
+}
+
+bool is_available(Side &side, rmw_client_t *client) {
+  bool is_available = false;
+  OK(rmw_service_server_is_available(side.node, client, &is_available));
+  return is_available;
+}
+
+void ask(rmw_client_t *client, int number) {
+  Call::Request request;
+  request.int32_value = number;
+  int64_t sequence;
+  OK(rmw_send_request(client, &request, &sequence));
+}
+
+/// The next reply; -1 if there is none.
+int reply(rmw_client_t *client) {
+  rmw_service_info_t info;
+  Call::Response response;
+  bool is_taken = false;
+  OK(rmw_take_response(client, &info, &response, &is_taken));
+  return is_taken ? response.int32_value : -1;
+}
+
+/// A client that does not wait for its reply has it, whatever others are replied meanwhile; and a service's name may
+/// be as long as ROS 2 allows.
+void a_reply_is_not_crowded_out(Side &talker, Side &listener) {
   const std::string longest = "/" + std::string(246, 'n');
-  const rmw_qos_profile_t &qos = rmw_qos_profile_services_default;
-  Answering server{rmw_create_service(talker.node, type, longest.c_str(), &qos)};
-  rmw_client_t *slow = rmw_create_client(listener.node, type, longest.c_str(), &qos);
-  rmw_client_t *quick = rmw_create_client(listener.node, type, longest.c_str(), &qos);
-  CHECK(server.service != nullptr && slow != nullptr && quick != nullptr);
-  for (rmw_client_t *client : {slow, quick}) {
-    wait_until("the service is available", [&] {
-      bool is_available = false;
-      OK(rmw_service_server_is_available(listener.node, client, &is_available));
-      return is_available;
-    });
-  }
-  const auto ask = [&](rmw_client_t *client, int number) {
-    Call::Request request;
-    request.int32_value = number;
-    int64_t sequence;
-    OK(rmw_send_request(client, &request, &sequence));
-    wait_until("it is answered", [&] { return server.answer() == 1; });
-  };
-  const auto taken = [](rmw_client_t *client) {
-    rmw_service_info_t info;
-    Call::Response response;
-    bool is_taken = false;
-    OK(rmw_take_response(client, &info, &response, &is_taken));
-    return is_taken ? response.int32_value : -1;
-  };
+  Answering server = service(talker, longest.c_str());
+  rmw_client_t *slow = client(listener, longest.c_str());
+  rmw_client_t *quick[3];
+  for (rmw_client_t *&each : quick) each = client(listener, longest.c_str());
+  wait_until("the service is available", [&] { return is_available(listener, slow); });
   ask(slow, 7);
-  for (int number = 0; number < 400; ++number) {
-    ask(quick, number);
-    wait_until("the reply comes", [&] { return taken(quick) == number; });
+  for (rmw_client_t *each : quick) {
+    wait_until("the service is available", [&] { return is_available(listener, each); });
+    for (int number = 0; number < 400; ++number) ask(each, number);
   }
-  CHECK(taken(slow) == 7);
+  // All at once: nobody takes anything meanwhile.
+  int answered = 0;
+  wait_until("all are answered", [&] { return (answered += server.answer()) == 1 + 3 * 400; });
+  wait_until("its reply comes", [&] { return reply(slow) == 7; });
+  CHECK(reply(slow) == -1);
+  for (rmw_client_t *each : quick) {
+    for (int number = 0; number < 400; ++number) {
+      wait_until("theirs come", [&] { return reply(each) == number; });
+    }
+    CHECK(reply(each) == -1);
+    OK(rmw_destroy_client(listener.node, each));
+  }
   OK(rmw_destroy_client(listener.node, slow));
-  OK(rmw_destroy_client(listener.node, quick));
   OK(rmw_destroy_service(talker.node, server.service));
+}
+
+/// A client has its way back as soon as the service is available, also to a server that comes anew; and one that has
+/// gone holds up no reply.
+void clients_and_servers_come_and_go(Side &talker, Side &listener) {
+  Answering server = service(talker, "/anew");
+  rmw_client_t *stays = client(listener, "/anew");
+  for (int round = 0; round < 20; ++round) {
+    rmw_client_t *goes = client(listener, "/anew");
+    for (rmw_client_t *each : {stays, goes}) {
+      wait_until("the service is available", [&] { return is_available(listener, each); });
+      ask(each, round);
+      wait_until("it is answered", [&] { return server.answer() == 1; });
+      wait_until("the reply comes", [&] { return reply(each) == round; });
+    }
+    // The other one goes with a request unanswered.
+    ask(goes, -2);
+    ask(stays, round);
+    OK(rmw_destroy_client(listener.node, goes));
+    int answered = 0;
+    wait_until("both are answered", [&] { return (answered += server.answer()) == 2; });
+    wait_until("the reply comes", [&] { return reply(stays) == round; });
+    OK(rmw_destroy_service(talker.node, server.service));
+    wait_until("the server is missed", [&] { return !is_available(listener, stays); });
+    server = service(talker, "/anew");
+  }
+  // Asked before the server has noticed the client at all.
+  for (int round = 0; round < 20; ++round) {
+    rmw_client_t *at_once = client(listener, "/anew");
+    ask(at_once, round);
+    wait_until("it is answered", [&] { return server.answer() == 1; });
+    wait_until("the reply comes", [&] { return reply(at_once) == round; });
+    OK(rmw_destroy_client(listener.node, at_once));
+  }
+  OK(rmw_destroy_client(listener.node, stays));
+  OK(rmw_destroy_service(talker.node, server.service));
+}
+
+/// A client that wants replies to be reliable is not served by a server whose are not, and says so.
+void a_server_that_offers_less_is_not_available(Side &talker, Side &listener) {
+  const auto *type = rosidl_typesupport_cpp::get_service_type_support_handle<Call>();
+  rmw_qos_profile_t less = deep();
+  less.reliability = RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
+  Answering server{rmw_create_service(talker.node, type, "/less", &less)};
+  rmw_client_t *reliable = client(listener, "/less");
+  rmw_client_t *other = rmw_create_client(listener.node, type, "/less", &less);
+  wait_until("the service is available to the other", [&] { return is_available(listener, other); });
+  CHECK(!is_available(listener, reliable));
+  OK(rmw_destroy_client(listener.node, reliable));
+  OK(rmw_destroy_client(listener.node, other));
+  OK(rmw_destroy_service(talker.node, server.service));
+}
+
+/// A subscription that keeps all, and whose user is called back, loses nothing however much is taken ahead for it.
+void what_keeps_all_keeps_all_that_is_taken_ahead(Side &talker, Side &listener) {
+  rmw_qos_profile_t qos = rmw_qos_profile_default;
+  qos.history = RMW_QOS_POLICY_HISTORY_KEEP_ALL;
+  rmw_publisher_t *out = publisher(talker, "/ahead", qos);
+  rmw_subscription_t *in = subscription(listener, "/ahead", qos);
+  wait_until("they match", [&] { return matched(out) == 1; });
+  static std::atomic<int> called{0};
+  const auto count = [](const void *, size_t times) { called += static_cast<int>(times); };
+  OK(rmw_subscription_set_on_new_message_callback(in, count, nullptr));
+  const int published = 8000;
+  Message message;
+  for (int number = 0; number < published; ++number) {
+    message.int32_value = number;
+    OK(rmw_publish(out, &message, nullptr));
+    // Before the publisher's own queue is full.
+    if (number == 4000) wait_until("so many are told of", [] { return called > 4000; });
+  }
+  std::this_thread::sleep_for(20ms);  // what takes more than it can keep has taken it
+  // As an executor does: it takes as many as it is told of.
+  for (int next = 0; next < published; ++next) {
+    wait_until("it is told of the next", [&] { return called > next; });
+    CHECK(take(in, message) && message.int32_value == next);
+  }
+  CHECK(!take(in, message) && called == published);
+  OK(rmw_destroy_subscription(listener.node, in));
+  OK(rmw_destroy_publisher(talker.node, out));
+}
+
+/// A guard condition may be destroyed as soon as a wait has reported it, though who triggers it has yet to return.
+void a_guard_condition_ends_while_it_is_triggered(Side &side) {
+  rmw_wait_set_t *set = rmw_create_wait_set(&side.context, 0);
+  std::atomic<rmw_guard_condition_t *> next{nullptr};
+  std::atomic<bool> is_over{false};
+  std::thread other([&] {
+    while (!is_over) {
+      if (rmw_guard_condition_t *condition = next.exchange(nullptr)) OK(rmw_trigger_guard_condition(condition));
+    }
+  });
+  const rmw_time_t at_once{0, 0};
+  for (int round = 0; round < 20'000; ++round) {
+    rmw_guard_condition_t *condition = rmw_create_guard_condition(&side.context);
+    // rcl's own handle goes on until the triggering one returns.
+    rmw_guard_condition_t own = *condition;
+    next = &own;
+    const auto end = std::chrono::steady_clock::now() + 60s;
+    for (void *ready = nullptr; ready == nullptr;) {
+      ready = condition->data;
+      rmw_guard_conditions_t conditions{1, &ready};
+      const rmw_ret_t waited = rmw_wait(nullptr, &conditions, nullptr, nullptr, nullptr, set, &at_once);
+      check(waited == RMW_RET_OK || waited == RMW_RET_TIMEOUT, "a wait");
+      check(std::chrono::steady_clock::now() < end, "it is triggered");
+    }
+    OK(rmw_destroy_guard_condition(condition));
+  }
+  is_over = true;
+  other.join();
+  OK(rmw_destroy_wait_set(set));
+}
+
+/// Whether a thread of this process sleeps.
+bool is_asleep(int thread) {
+  const std::string path = "/proc/self/task/" + std::to_string(thread) + "/stat";
+  std::FILE *stat = std::fopen(path.c_str(), "r");
+  char state = 0;
+  const bool is_read = stat != nullptr && std::fscanf(stat, "%*d (%*[^)]) %c", &state) == 1;
+  if (stat != nullptr) std::fclose(stat);
+  return is_read && state == 'S';
+}
+
+/// What is destroyed while a thread waits for it is not ready.
+void what_is_destroyed_is_not_ready(Side &side) {
+  rmw_subscription_t *in = subscription(side, "/gone", rmw_qos_profile_default);
+  // From now on the context's thread takes its samples.
+  OK(rmw_subscription_set_on_new_message_callback(in, [](const void *, size_t) {}, nullptr));
+  rmw_guard_condition_t *gone = rmw_create_guard_condition(&side.context);
+  rmw_guard_condition_t *stays = rmw_create_guard_condition(&side.context);
+  rmw_wait_set_t *set = rmw_create_wait_set(&side.context, 0);
+  void *readers[] = {in->data};
+  void *triggers[] = {gone->data, stays->data};
+  rmw_subscriptions_t subscriptions{1, readers};
+  rmw_guard_conditions_t conditions{2, triggers};
+  std::atomic<bool> is_over{false};
+  std::atomic<int> thread{0};
+  std::thread waiter([&] {
+    thread = static_cast<int>(syscall(SYS_gettid));
+    OK(rmw_wait(&subscriptions, &conditions, nullptr, nullptr, nullptr, set, nullptr));
+    is_over = true;
+  });
+  wait_until("the thread waits", [&] { return thread != 0 && is_asleep(thread); });
+  OK(rmw_destroy_subscription(side.node, in));
+  OK(rmw_destroy_guard_condition(gone));
+  CHECK(!is_over);
+  OK(rmw_trigger_guard_condition(stays));
+  waiter.join();
+  CHECK(readers[0] == nullptr && triggers[0] == nullptr && triggers[1] != nullptr);
+  OK(rmw_destroy_guard_condition(stays));
+  OK(rmw_destroy_wait_set(set));
+}
+
+/// A log handler uses what the message is about: no lock is held.
+void a_log_handler_uses_everything(Side &talker, Side &listener) {
+  rmw_qos_profile_t less = rmw_qos_profile_default;
+  less.reliability = RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
+  static std::atomic<rmw_publisher_t *> about{nullptr};
+  static std::atomic<rmw_subscription_t *> other{nullptr};
+  static std::atomic<int> logged{0};
+  const auto handler = [](const rcutils_log_location_t *, int, const char *, rcutils_time_point_value_t,
+                          const char *, va_list *) {
+    if (about == nullptr || other == nullptr) return;
+    CHECK(matched(about) == 0);
+    size_t count = 1;
+    OK(rmw_subscription_count_matched_publishers(other, &count));
+    CHECK(count == 0);
+    ++logged;
+  };
+  rcutils_logging_output_handler_t before = rcutils_logging_get_output_handler();
+  rcutils_logging_set_output_handler(handler);
+  about = publisher(talker, "/logged", less);
+  other = subscription(listener, "/logged", rmw_qos_profile_default);
+  // Another pair: both have a handler to use from the beginning.
+  rmw_subscription_t *second = subscription(listener, "/logged", rmw_qos_profile_default);
+  wait_until("it is logged", [&] {
+    matched(about);
+    return logged >= 1;
+  });
+  rcutils_logging_set_output_handler(before);
+  OK(rmw_destroy_subscription(listener.node, second));
+  OK(rmw_destroy_subscription(listener.node, other));
+  OK(rmw_destroy_publisher(talker.node, about));
 }
 
 }  // namespace
@@ -305,6 +525,12 @@ int main() {
     unset_waits_for_a_callback_that_runs(talker, listener);
     a_publish_that_waits_holds_nobody_up(talker, listener);
     a_reply_is_not_crowded_out(talker, listener);
+    clients_and_servers_come_and_go(talker, listener);
+    a_server_that_offers_less_is_not_available(talker, listener);
+    what_keeps_all_keeps_all_that_is_taken_ahead(talker, listener);
+    a_guard_condition_ends_while_it_is_triggered(listener);
+    what_is_destroyed_is_not_ready(listener);
+    a_log_handler_uses_everything(talker, listener);
   }
   Side listener("listener");
   two_wait_sets_wait_for_one_subscription(talker, listener);

@@ -12,11 +12,11 @@ use crate::summary::{Cell, Distribution, Metric, Placement};
 /// Headings and explanations of the first figures of a row; the rows of its placements have them,
 /// too.
 const LATENCY_HEADS: [(&str, &str); 5] = [
-    ("p50 µs", "median, and its interval over runs, of at least 93.75 %"),
+    ("p50 µs", "median, with its interval over the runs (level 93.75 % or more)"),
     ("p90 µs", "90th percentile"),
-    ("p99 µs", "99th percentile, and its interval over runs, of at least 93.75 %"),
-    ("p99.9 µs", "99.9th percentile, and its interval over runs, of at least 93.75 %"),
-    ("max µs", "largest"),
+    ("p99 µs", "99th percentile, with its interval over the runs (level 93.75 % or more)"),
+    ("p99.9 µs", "99.9th percentile, with its interval over the runs (level 93.75 % or more)"),
+    ("max µs", "largest latency"),
 ];
 
 /// Further headings, each with its metric. The tables of `flow` show the figures that only one-way
@@ -43,7 +43,7 @@ pub(super) fn heads() -> Vec<(&'static str, String)> {
         (head, format!("{}{median}", metric.about))
     };
     let latencies = LATENCY_HEADS.map(|(head, about)| (head, about.to_owned()));
-    let runs = ("runs × n", "runs, and figures in each of them".to_owned());
+    let runs = ("runs × n", "runs, and figures in each run".to_owned());
     latencies.into_iter().chain(METRICS.map(metric)).chain([runs]).collect()
 }
 

@@ -69,7 +69,9 @@ static void copies_and_loans(void) {
   struct myelin_sample other = MYELIN_INIT(myelin_sample), copy = sample;
   struct imu later = {.stamp_ns = 8};
   OK(myelin_publisher_publish_copy(pair.publisher, &later, sizeof later, NULL));
+  OK(myelin_subscriber_has_unread(pair.subscriber));
   OK(myelin_subscriber_take(pair.subscriber, &other));
+  CHECK(myelin_subscriber_has_unread(pair.subscriber) == MYELIN_NOTHING);
   CHECK(((const struct imu *)other.data)->stamp_ns == 8);
   CHECK(memcmp(sample.data, &sent, sizeof sent) == 0);
   OK(myelin_sample_release(&other));
@@ -484,6 +486,7 @@ static void none_is_refused(void) {
       myelin_subscriber_wait(NULL, 0),
       myelin_subscriber_interrupt(NULL),
       myelin_subscriber_descriptor(NULL, &descriptor),
+      myelin_subscriber_has_unread(NULL),
       myelin_subscriber_lost(NULL, &number),
       myelin_subscriber_matched(NULL, &count),
       myelin_subscriber_wait_for_match(NULL, 1, 0),
@@ -619,7 +622,7 @@ static void nonsense(void) {
   const struct myelin_field gap_fields[] = {MYELIN_FIELD(struct gap, a), MYELIN_FIELD(struct gap, b)};
   const struct myelin_struct gap = MYELIN_STRUCT_OF(struct gap, "Gap", gap_fields);
   const struct myelin_payload of_gap = MYELIN_PAYLOAD(MYELIN_VALUE, MYELIN_TYPE_STRUCT(&gap, 0));
-  FAILS(myelin_topic_open(node, "x", &of_gap, NULL, &topic), MYELIN_ERROR_SETTING, "padding");
+  FAILS(myelin_topic_open(node, "x", &of_gap, NULL, &topic), MYELIN_ERROR_SETTING, "7 B of padding before");
   struct myelin_payload of_form = of_imu;
   of_form.form = 9;
   FAILS(myelin_topic_open(node, "x", &of_form, NULL, &topic), MYELIN_ERROR_SETTING, "form is 9");

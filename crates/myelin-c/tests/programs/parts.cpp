@@ -52,14 +52,68 @@ static void values(const myelin::Node &node) {
   auto twice = std::move(moved).publish();
   CHECK(!twice && twice.error().code() == MYELIN_ERROR_LOAN);
   { auto discarded = publisher.loan().value(); }
+  CHECK(subscriber.has_unread());
   auto second = subscriber.take().value();
   auto kept = second->clone().value();
   second.reset();
   CHECK(kept->stamp_ns == 8 && kept->temperature == 1);
-  CHECK(!subscriber.take().value() && subscriber.lost() == 0 && subscriber.matched() == 1);
+  CHECK(!subscriber.take().value() && !subscriber.has_unread());
+  CHECK(subscriber.lost() == 0 && subscriber.matched() == 1);
   CHECK(publisher.reserve(2) && publisher.matched() == 1);
   auto events = subscriber.events().value();
   CHECK(!events.empty() && events[0].kind == MYELIN_EVENT_MATCHED);
+}
+
+// Of a topic without a name the settings make another one, which a reference keeps.
+static void settings(const myelin::Node &node) {
+  const auto &kept = node.topic<Imu>("settings").depth(5).history(4).deadline(2s).reliable(1s);
+  auto named = node.topic<Imu>("settings");
+  named.depth(5).history(4);
+  auto &same = named.reliable_or_fail(1s).deadline(2s);
+  CHECK(&same == &named);
+  const auto &bytes = node.topic<myelin::Bytes>("cdr").dds_name("other").dds_cdr("a::B").dds_type("c::D");
+  auto publisher = kept.publisher().value();
+  auto subscriber = named.subscriber().value();
+  CHECK(bytes.subscriber());
+  CHECK(publisher.wait_for_match(1, watchdog).value());
+  for (const auto &endpoint : node.graph().value().endpoints)
+    if (endpoint.topic == "settings") CHECK(endpoint.depth == 5 && endpoint.history == 4 && endpoint.is_reliable);
+  publisher.publish_copy({7, {1, 2, 3}, 21.5f, {}}).value();
+  CHECK(subscriber.receive(watchdog).value().value()->acceleration[2] == 3);
+}
+
+// Members that are none before they are opened.
+static void later(const myelin::Node &node) {
+  struct Driver {
+    myelin::Node node;
+    myelin::Publisher<std::uint64_t> publisher;
+    myelin::Subscriber<std::uint64_t> subscriber;
+    myelin::Callback callback;
+    myelin::WaitSet set;
+    myelin::Guard guard;
+    myelin::Client<std::uint64_t, std::uint64_t> client;
+    myelin::Server<std::uint64_t, std::uint64_t> server;
+  } driver;
+  CHECK(!driver.publisher.get() && !driver.subscriber.get() && !driver.callback.thrown());
+  CHECK(driver.publisher.matched() == 0 && driver.subscriber.lost() == 0 && driver.callback.calls() == 0);
+  driver.guard.trigger();
+  auto none = {
+      driver.publisher.publish_copy(1).error().code(), driver.subscriber.take().error().code(),
+      driver.set.wait(0s).error().code(),              driver.node.wait_set().error().code(),
+      driver.client.call(1, 0s).error().code(),        driver.server.receive(0s).error().code(),
+      driver.callback.error().error().code(),          driver.node.topic<int>("t").publisher().error().code(),
+  };
+  for (int code : none) CHECK(code == MYELIN_ERROR_HANDLE);
+  driver.set = node.wait_set().value();
+  driver.guard = driver.set.guard(1).value();
+  driver.publisher = node.topic<std::uint64_t>("later").publisher().value();
+  driver.subscriber = node.topic<std::uint64_t>("later").subscriber().value();
+  CHECK(driver.publisher.wait_for_match(1, watchdog).value());
+  driver.callback = std::move(driver.subscriber).on_sample([&](const auto &) { driver.guard.trigger(); }).value();
+  driver.publisher.publish_copy(1).value();
+  CHECK(driver.set.wait(watchdog).value().size() == 1);
+  driver.publisher = myelin::Publisher<std::uint64_t>(); // closed
+  CHECK(!driver.publisher.get());
 }
 
 static void slices(const myelin::Node &node) {
@@ -246,6 +300,8 @@ static void nonsense(const myelin::Node &node) {
 int main() {
   auto node = myelin::Node::open("parts").value();
   values(node);
+  settings(node);
+  later(node);
   slices(node);
   callbacks(node);
   crossing(node);

@@ -48,10 +48,12 @@ fn a_storm_leaves_nothing_and_disturbs_nobody() {
         let watcher = start(&["watch", "watcher"]);
         let bystander = start(&["pub", "bystander", "Imu"]);
         let listener = start(&["sub", "listener", "Imu"]);
-        let alone = "graph bystander,listener,watcher 0";
+        // The victims are its clients: each has a way back of its own.
+        let server = start(&["count", "server"]);
+        let alone = "graph bystander,listener,server,watcher 0";
         watcher.wait_for(alone, |seen| seen == alone);
         numbers(&listener, "Imu", 5);
-        let before = [&bystander, &listener].map(Node::holds);
+        let before = [&bystander, &listener, &server].map(Node::holds);
         let storm = Node::start(&Host::Same, Rmw::Myelin, &["storm", "storm", &kills]);
         println!("{}", storm.wait_for("killed", |line| line.starts_with("killed")));
         watcher.wait_for(alone, |seen| seen == alone);
@@ -60,14 +62,14 @@ fn a_storm_leaves_nothing_and_disturbs_nobody() {
         // Each notices the last deaths for itself.
         let begun = Instant::now();
         loop {
-            let after = [&bystander, &listener].map(Node::holds);
+            let after = [&bystander, &listener, &server].map(Node::holds);
             if after == before {
                 break;
             }
             assert!(begun.elapsed() < WATCHDOG, "descriptors and threads: {before:?}, {after:?}");
             thread::sleep(Duration::from_millis(10));
         }
-        for node in [storm, listener, bystander, watcher] {
+        for node in [storm, listener, bystander, server, watcher] {
             node.end();
         }
         let next = start(&["watch", "next"]);

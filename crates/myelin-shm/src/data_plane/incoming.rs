@@ -42,6 +42,8 @@ pub(crate) struct Incoming {
     slots: Vec<Option<SlotView>>,
     /// The count of arrivals at which a slot segment was missing.
     missing_at: Option<u32>,
+    /// A sequence, and since when its sample has been there.
+    since: Option<(u64, u64)>,
 }
 
 impl Incoming {
@@ -68,6 +70,7 @@ impl Incoming {
             slots: Vec::new(),
             last_slots: None,
             missing_at: None,
+            since: None,
             source,
         };
         incoming.announce();
@@ -103,6 +106,46 @@ impl Incoming {
             self.published = self.published.max(seen);
         }
         self.missing_at.is_none_or(|at| self.source.arrivals.load(Ordering::Acquire) != at)
+    }
+
+    /// Since when the next sample has been there, by `CLOCK_MONOTONIC`: since it was published, or since the
+    /// first look at it if its publisher does not say when. Between [`AGE_MAX_NS`] ago and now, whatever the
+    /// publisher says: so it cannot be the oldest, or the newest, for ever.
+    pub(crate) fn since_ns(&mut self) -> Option<u64> {
+        if !self.is_ready(false) {
+            return None;
+        }
+        // As a take does. What is wrong with it, the take says.
+        if self.next >= self.published {
+            let _ = self.skip_to_depth();
+        }
+        if let Some((_, since_ns)) = self.since.filter(|(next, _)| *next == self.next) {
+            return Some(since_ns);
+        }
+        let published_ns = ring::published_ns(self.cell(), self.next).or_else(|| {
+            let _ = self.skip_to_depth(); // its publisher has overtaken us
+            ring::published_ns(self.cell(), self.next)
+        });
+        let now_ns = wait::now_ns();
+        let since_ns = counts_from(published_ns.unwrap_or(0), now_ns);
+        self.since = Some((self.next, since_ns));
+        Some(since_ns)
+    }
+
+    /// Whether it has published what has not been taken, be it that a take does not find it yet.
+    pub(crate) fn has_unread(&mut self) -> bool {
+        // A sample is in its cell before it is counted.
+        self.is_ready(false) || self.unread() > 0
+    }
+
+    /// Samples that are counted as published and have not been taken.
+    fn unread(&self) -> u64 {
+        load_acquire(&self.source.head().published).min(SEQUENCE_MAX).saturating_sub(self.next)
+    }
+
+    /// Samples that nobody will take, as nothing more is read.
+    pub(crate) fn abandoned(&self) -> u64 {
+        self.lost + self.unread()
     }
 
     /// Takes the next sample into `into`, which holds none. False if there is none.
@@ -326,5 +369,30 @@ fn too_many_held(shared: &SubscriptionShared) -> Error {
     Error::TooManyHeld { topic: shared.topic().name.clone(), held: shared.qos().held_max }
 }
 
+/// Since when a sample counts as there that was published at a time, 0 if that is not known, and is looked at now.
+fn counts_from(published_ns: u64, now_ns: u64) -> u64 {
+    match published_ns {
+        0 => now_ns,
+        _ => published_ns.clamp(now_ns.saturating_sub(AGE_MAX_NS), now_ns),
+    }
+}
+
+/// A sample counts as no older, in ns.
+const AGE_MAX_NS: u64 = 10_000_000_000;
 /// How often a take may find a cell changed that leads it no further; an honest publisher's: once.
 const STOOD_MAX: u32 = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sample_counts_as_neither_too_old_nor_of_the_future() {
+        let now_ns = 5 * AGE_MAX_NS;
+        assert_eq!(counts_from(now_ns - 7, now_ns), now_ns - 7);
+        assert_eq!(counts_from(1, now_ns), 4 * AGE_MAX_NS);
+        assert_eq!(counts_from(u64::MAX >> 1, now_ns), now_ns);
+        assert_eq!(counts_from(0, now_ns), now_ns);
+        assert_eq!(counts_from(1, 2), 1, "soon after the start of the host");
+    }
+}

@@ -103,6 +103,17 @@ impl Reader {
         if may_be_more && self.arm() { self.take_now(into) } else { Ok(is_taken) }
     }
 
+    /// Whether publishers have published what has not been taken. A take does not find a sample in a new slot
+    /// segment before the node's thread has mapped that; then a wait ends, and it does. Whoever knows from
+    /// elsewhere that a publisher has ended has taken all of it once this is false.
+    pub fn has_unread(&mut self) -> bool {
+        if self.shared.is_forked() {
+            return false;
+        }
+        self.keep_up();
+        self.connections.iter_mut().any(Incoming::has_unread)
+    }
+
     /// The next sample, if there is one; otherwise `waker` is woken once when there may be one. The
     /// subscriber is in the wait set of `tasks`.
     ///
@@ -169,6 +180,23 @@ impl Reader {
         if self.is_ready(false) || self.look_on() { self.take_now(into) } else { Ok(false) }
     }
 
+    /// Has the next take take the sample that has been there longest, of all publishers, and says since when,
+    /// by `CLOCK_MONOTONIC` in ns: since it was published, or since the first look at it if its publisher does
+    /// not say when. `None` if there is none. It looks at each publisher that has something.
+    pub fn turn_to_oldest(&mut self) -> Option<u64> {
+        if self.shared.is_forked() {
+            return None;
+        }
+        self.keep_up();
+        if self.many.is_some() {
+            return self.turn_to_oldest_of_many();
+        }
+        let since_ns = |(at, publisher): (usize, &mut Incoming)| Some((publisher.since_ns()?, at));
+        let (since_ns, at) = self.connections.iter_mut().enumerate().filter_map(since_ns).min()?;
+        self.turn = at;
+        Some(since_ns)
+    }
+
     #[inline(always)]
     fn take_now(&mut self, into: &mut Taken) -> Result<bool, Error> {
         if self.shared.is_forked() {
@@ -190,7 +218,7 @@ impl Reader {
                 Ok(false) => self.shared.has_read_all_of(&publisher.source),
                 Ok(true) => {
                     if into.lost_before > 0 {
-                        self.note_loss(into);
+                        self.note_loss(into.publisher, into.lost_before);
                     }
                     return Ok(true);
                 }
@@ -201,8 +229,7 @@ impl Reader {
     }
 
     #[cold]
-    fn note_loss(&mut self, taken: &Taken) {
-        let (endpoint, samples) = (taken.publisher, taken.lost_before);
+    fn note_loss(&self, endpoint: EndpointId, samples: u64) {
         self.shared.count_lost(samples);
         if self.shared.qos().reliability == Reliability::Reliable {
             self.shared.inbox().push(Event::Lost { endpoint, samples });
@@ -421,14 +448,18 @@ impl Reader {
             let publisher = Incoming::begin(source, &self.shared);
             self.connections.push(publisher);
         }
-        self.connections.retain_mut(|publisher| {
-            let gone = publisher.source.gone.load(Ordering::Acquire);
-            let finished = gone && !publisher.is_ready(false);
-            if finished {
-                finish(&publisher.source);
+        let is_finished = |publisher: &mut Incoming| {
+            publisher.source.gone.load(Ordering::Acquire) && !publisher.is_ready(false)
+        };
+        let finished: Vec<_> = self.connections.extract_if(.., is_finished).collect();
+        for publisher in finished {
+            finish(&publisher.source);
+            // Their memory has not come, and does not any more.
+            match publisher.abandoned() {
+                0 => {}
+                samples => self.note_loss(publisher.source.id, samples),
             }
-            !finished
-        });
+        }
         self.shared.forget_finished();
         self.sort_out();
         self.note_place();

@@ -160,4 +160,19 @@ pub fn look(cell: &Cell, sequence: u64, into: &mut MaybeUninit<Inline>) -> Look 
     if cell.sequence.load(Ordering::Relaxed) != seen { Look::Passed } else { found }
 }
 
+/// When the sample with this sequence was published, 0 if that is not known. `None` if its cell does not hold it.
+#[inline]
+pub fn published_ns(cell: &Cell, sequence: u64) -> Option<u64> {
+    if cell.sequence.load(Ordering::Relaxed) != sequence + 1 {
+        return None;
+    }
+    // ORDER: both fences as in `look`.
+    fence(Ordering::Acquire);
+    let place = cell.place.load(Ordering::Relaxed);
+    let time_ns = if place & INLINE != 0 { place } else { cell.inline[0].load(Ordering::Relaxed) };
+    fence(Ordering::Acquire);
+    let is_whole = cell.sequence.load(Ordering::Relaxed) == sequence + 1;
+    is_whole.then_some(time_ns & !INLINE)
+}
+
 const MAX: u64 = INLINE_BYTES_MAX as u64;

@@ -102,7 +102,7 @@ impl Source {
         })
     }
 
-    /// Maps a slot segment; one that is known already is ignored.
+    /// Maps a slot segment; one that is known already is ignored. One thread at a time, its node's.
     pub fn add_segment(
         &self,
         number: u32,
@@ -110,9 +110,7 @@ impl Source {
         slots: u32,
         fd: OwnedFd,
     ) -> Result<(), Error> {
-        // Held while it is mapped: a take that needs it waits, and finds it.
-        let mut known = lock(&self.slots);
-        if known.iter().any(|map| map.number == number) {
+        if self.slot_view(number).is_some() {
             return Ok(());
         }
         let bytes = slot_bytes.checked_mul(u64::from(slots)).filter(|bytes| *bytes > 0);
@@ -125,8 +123,9 @@ impl Source {
         let segment = Segment::map_theirs(fd.as_fd(), bytes)?;
         let pointer = segment.pointer().wrapping_add(self.lead);
         let view = SlotView { pointer, slot_bytes, slots };
-        known.push(SlotMap { number, view, _segment: segment });
-        drop(known);
+        // The lock is taken after the mapping: a take needs it, and mapping waits for page faults. A take that needs
+        // this segment finds its sample later: see `Reader::has_unread`.
+        lock(&self.slots).push(SlotMap { number, view, _segment: segment });
         // ORDER: Release pairs with the reader's acquire; the list itself is under the lock.
         self.arrivals.fetch_add(1, Ordering::Release);
         Ok(())
@@ -176,5 +175,46 @@ impl Source {
     pub(crate) fn ring(&self) -> &[Cell] {
         // SAFETY: as for the head; `cells` was checked against the segment.
         unsafe { self.segment.array(PUBLICATION_HEAD_BYTES, self.cells) }
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use std::sync::atomic::AtomicBool;
+
+    use super::*;
+    use crate::data_plane::writer::Writer;
+    use crate::os::segment::Writers;
+    use crate::topic::PublisherQos;
+
+    /// A take needs the list of slot segments, and mapping a large one takes long.
+    #[test]
+    #[cfg_attr(miri, ignore = "Miri maps nothing")]
+    fn a_segment_is_mapped_without_the_lock() {
+        const SLOT_BYTES: u64 = 64 << 20;
+        let topic = Topic { name: "t".into(), type_name: "T".into(), type_hash: 1 };
+        let (_writer, shared) = Writer::create(1, &topic, PublisherQos::default()).unwrap();
+        let publication = shared.descriptor().try_clone_to_owned().unwrap();
+        let source = Source::map(1, &topic, 0, publication).unwrap();
+        let lead = (topic.lead() as u64).next_multiple_of(SLOT_ALIGN);
+        let (_slots, fd) = Segment::create("test", SLOT_BYTES + lead, Writers::Owner).unwrap();
+        let is_mapped = AtomicBool::new(false);
+        let (mut free, mut locked) = (0_u64, 0_u64);
+        std::thread::scope(|scope| {
+            let mapping = scope.spawn(|| {
+                let mapped = source.add_segment(0, SLOT_BYTES, 1, fd);
+                is_mapped.store(true, Ordering::Release);
+                mapped
+            });
+            while !is_mapped.load(Ordering::Acquire) {
+                match source.slots.try_lock() {
+                    Ok(_) => free += 1,
+                    Err(_) => locked += 1,
+                }
+            }
+            mapping.join().unwrap().unwrap();
+        });
+        assert!(free > locked, "it was locked {locked} times of {}", free + locked);
+        assert!(source.slot_view(0).is_some());
     }
 }

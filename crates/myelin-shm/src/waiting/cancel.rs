@@ -8,7 +8,7 @@ use std::time::Duration;
 use crate::waiting::wait::{NEVER, now_ns};
 
 /// What the waits of this process ask. Both are called by the thread that waits, without a lock of the
-/// library's, except that of a shared publisher that waits for another host.
+/// library's.
 #[derive(Debug)]
 pub struct Checks {
     /// How long a wait of this thread sleeps or spins before it checks again. `None`: as long as

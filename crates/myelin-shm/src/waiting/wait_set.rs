@@ -53,6 +53,8 @@ pub struct WaitSet {
     loose: Vec<u32>,
     quiet: Vec<u32>,
     timers: BinaryHeap<Timer>,
+    /// Of the timers in `ready`: when they were due.
+    due: Vec<(Key, u64)>,
     /// A look has found that there are changes to take up.
     has_changes: bool,
     is_closed: bool,
@@ -269,6 +271,7 @@ impl WaitSet {
             loose: Vec::new(),
             quiet: Vec::new(),
             timers: BinaryHeap::new(),
+            due: Vec::new(),
             has_changes: false,
             is_closed: false,
             strategy: Strategy::default(),
@@ -320,6 +323,7 @@ impl WaitSet {
             return Err(if self.is_closed { CLOSED } else { Error::Forked });
         }
         self.ready.clear();
+        self.due.clear();
         loop {
             if until_ns != NEVER && wait::now_ns() >= until_ns {
                 self.glance();
@@ -354,20 +358,27 @@ impl WaitSet {
         self.is_told()
     }
 
-    /// Whether there are timers.
+    /// Whether a timer is due. The clock is read only if there are timers.
     #[inline]
-    pub fn has_timers(&self) -> bool {
-        !self.timers.is_empty()
+    pub fn has_due_timer(&self) -> bool {
+        self.timers.peek().is_some_and(|timer| timer.due_ns <= wait::now_ns())
     }
 
     /// The timers that are due, without a look at anything else.
     #[inline]
     pub fn due_timers(&mut self) -> &[Key] {
         self.ready.clear();
+        self.due.clear();
         if !self.timers.is_empty() {
             self.look_at_timers();
         }
         &self.ready
+    }
+
+    /// When a timer was due that the last wait has reported, or the last look at the timers: by
+    /// `CLOCK_MONOTONIC`, in ns.
+    pub fn due_ns(&self, key: Key) -> Option<u64> {
+        self.due.iter().find(|(timer, _)| *timer == key).map(|(_, due_ns)| *due_ns)
     }
 
     #[cold]
@@ -591,6 +602,7 @@ impl WaitSet {
         while let Some(mut timer) = self.timers.peek_mut()
             && timer.due_ns <= now_ns
         {
+            self.due.push((timer.key, timer.due_ns));
             let periods = (now_ns - timer.due_ns) / timer.period_ns + 1;
             let due_ns = timer.due_ns.saturating_add(periods.saturating_mul(timer.period_ns));
             timer.due_ns = due_ns;

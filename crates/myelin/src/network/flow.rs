@@ -7,6 +7,9 @@
 //! the subscriber had room for; its own way to hold a publisher up is to stop receiving, all topics
 //! at once.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -22,6 +25,9 @@ pub(super) struct Flow {
     writer: Writer,
     _reader: Reader,
     heard: Arc<Mutex<Vec<Word>>>,
+    kept: Arc<Kept>,
+    /// Peers for which no word is kept, as they did not acknowledge `KEPT_MAX`: what is said they do not hear.
+    silent: RefCell<BTreeSet<Guid>>,
 }
 
 /// What a reader says to a writer, or a writer to a reader.
@@ -67,12 +73,50 @@ impl Flow {
         let reader = Reader::create(participant, &settings, words).map_err(said)?;
         let peers = Box::new(Peers(queue.clone()));
         let writer = Writer::create(participant, &settings, peers).map_err(said)?;
-        Ok(Flow { writer, _reader: reader, heard })
+        let (kept, silent) = (Arc::default(), RefCell::default());
+        Ok(Flow { writer, _reader: reader, heard, kept, silent })
     }
 
-    /// Says it to all nodes that are there.
+    /// Says it to all nodes that are there, but to those that are silent.
     pub(super) fn say(&self, word: Word) {
-        let _ = self.writer.write(&CDR_LE, &word.encode(), Arc::new(Nothing), || {});
+        let kept = self.kept.0.fetch_add(1, Ordering::Relaxed) + 1;
+        let _ = self.writer.write(&CDR_LE, &word.encode(), self.kept.clone(), || {});
+        if kept >= KEPT_MAX {
+            self.pass_over();
+        } else if kept.is_multiple_of(ASK_EACH) {
+            self.writer.ask();
+        }
+    }
+
+    #[cold]
+    fn pass_over(&self) {
+        while self.kept.words() >= KEPT_MAX {
+            let before = self.kept.words();
+            let Some(reader) = self.writer.pass_over() else { return };
+            self.silent.borrow_mut().insert(reader);
+            let freed = before.saturating_sub(self.kept.words());
+            let name = reader.map(|byte| format!("{byte:02x}")).concat();
+            let reason = format!(
+                "DDS endpoint {name} does not acknowledge flow control: {freed} of {before} messages that \
+                 were kept for it are dropped, and no more are kept until it answers; then it gets the \
+                 current state again. See whether its process is stopped or overloaded"
+            );
+            myelin_shm::warn("", "the network", &reason);
+        }
+    }
+
+    /// Whether there are peers that miss what is said.
+    pub(super) fn has_silent(&self) -> bool {
+        !self.silent.borrow().is_empty()
+    }
+
+    /// Forgets those that have gone, and those that answer: whoever calls this says all again that counts.
+    pub(super) fn forget_answering(&self) {
+        let mut there = BTreeSet::new();
+        let _ = self.writer.visit_matched(&mut |endpoint| _ = there.insert(endpoint.guid));
+        let is_silent =
+            |reader: &Guid| there.contains(reader) && !self.writer.is_waited_for(reader);
+        self.silent.borrow_mut().retain(is_silent);
     }
 
     /// What others have said.
@@ -131,20 +175,41 @@ impl Calls for Peers {
     }
 }
 
-/// Nobody has to know.
-struct Nothing;
+/// How many words CycloneDDS keeps for peers that have not acknowledged them.
+#[derive(Default)]
+struct Kept(AtomicUsize);
 
-impl Release for Nothing {
-    fn released(&self, _bytes: usize) {}
+impl Kept {
+    // ORDER: Relaxed, wherever it is used: a number alone, and one too many does no harm.
+    fn words(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Release for Kept {
+    fn released(&self, _bytes: usize) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Words that wait for the node's thread.
 const HEARD_MAX: usize = 16_384;
+/// Words that are kept for peers: some megabytes.
+const KEPT_MAX: usize = 16_384;
+/// After so many that are kept the peers are asked what they have.
+const ASK_EACH: usize = 1_024;
 /// No name of a topic of ours.
 pub(super) const FLOW_TOPIC: &str = "myelin_flow";
 
 #[cfg(test)]
 mod tests {
+    use std::io::Read;
+    use std::net::Ipv4Addr;
+    use std::process::{Command, Stdio};
+    use std::time::Instant;
+
+    use myelin_dds::{Binding, Config, Domain};
+
     use super::*;
 
     #[test]
@@ -159,4 +224,96 @@ mod tests {
         assert_eq!(Word::decode(&[&bytes[..32], &[4, 0]].concat()), None);
         assert_eq!(Word::decode(&[&bytes[..], &[0]].concat()), None);
     }
+
+    /// It is there for DDS as long as its lease runs, and acknowledges nothing.
+    #[test]
+    fn words_for_a_stopped_peer_are_bounded() {
+        match std::env::var(ROLE).as_deref() {
+            Ok("speaker") => return speak(),
+            Ok(_) => return listen(),
+            Err(_) => {}
+        }
+        if let Err(missing) = Domain::check(0) {
+            return println!("skipped: {missing}");
+        }
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-c", "ip link set lo up && exec \"$@\"", "sh"]);
+        command.arg(std::env::current_exe().unwrap()).args(ARGUMENTS).env(ROLE, "speaker");
+        // A right to make networks is not everybody's.
+        match Command::new("unshare").args(["--net", "true"]).status() {
+            Ok(status) if status.success() => assert!(command.status().unwrap().success()),
+            _ => println!("skipped: unshare --net is not permitted"),
+        }
+    }
+
+    fn flow() -> Flow {
+        let config = Config {
+            peers: vec!["127.0.0.1".to_string()],
+            lease: 10 * WATCHDOG,
+            ..Config::default()
+        };
+        let binding = Binding { index: 1, address: Ipv4Addr::LOCALHOST.into() };
+        let participant = Domain::claim(0, &config).unwrap().open(Some(binding)).unwrap();
+        Flow::create(&participant, &Arc::new(Queue::new(None).unwrap())).unwrap()
+    }
+
+    fn peers(flow: &Flow) -> usize {
+        let mut peers = 0;
+        flow.writer.visit_matched(&mut |_| peers += 1).unwrap();
+        peers
+    }
+
+    fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < WATCHDOG, "waited in vain for: {what}");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn word(count: u8) -> Word {
+        Word { writer: [1; 16], reader: [2; 16], says: Says::Full, count }
+    }
+
+    fn speak() {
+        let mut listener = Command::new(std::env::current_exe().unwrap());
+        listener.args(ARGUMENTS).env(ROLE, "listener").stdin(Stdio::piped());
+        let mut listener = listener.spawn().unwrap();
+        let flow = flow();
+        until("the listener", || peers(&flow) == 1);
+        let signal = |signal| {
+            // SAFETY: it is a child that has not been waited for.
+            assert_eq!(unsafe { libc::kill(listener.id() as libc::pid_t, signal) }, 0);
+        };
+        signal(libc::SIGSTOP);
+        for _ in 0..3 * KEPT_MAX {
+            flow.say(word(0));
+            assert!(flow.kept.words() <= KEPT_MAX);
+        }
+        assert!(flow.has_silent());
+        flow.forget_answering();
+        assert!(flow.has_silent());
+        signal(libc::SIGCONT);
+        until("an answer", || {
+            flow.say(word(1));
+            flow.forget_answering();
+            !flow.has_silent()
+        });
+        flow.say(word(2));
+        until("all to be acknowledged", || flow.kept.words() == 0);
+        drop(listener.stdin.take());
+        assert!(listener.wait().unwrap().success());
+    }
+
+    fn listen() {
+        let flow = flow();
+        until("the last word", || flow.hear().contains(&word(2)));
+        // The acknowledgement goes out before this does.
+        std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
+    }
+
+    const ARGUMENTS: [&str; 3] =
+        ["--exact", "--nocapture", "network::flow::tests::words_for_a_stopped_peer_are_bounded"];
+    const ROLE: &str = "MYELIN_FLOW_TEST_ROLE";
+    const WATCHDOG: Duration = Duration::from_secs(60);
 }

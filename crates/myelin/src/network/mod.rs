@@ -19,7 +19,7 @@ mod wire;
 
 pub(crate) use inlet::Inlet;
 pub(crate) use open::Network;
-pub(crate) use outlet::Outlet;
+pub(crate) use outlet::{Outlet, OutletWait};
 pub(crate) use settings::{Settings, Way};
 pub use state::NetworkState;
 

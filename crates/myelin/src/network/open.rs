@@ -226,13 +226,14 @@ impl Hub {
         let mut look_again = LOOK_AGAIN_MIN;
         let mut again: Option<Instant> = None;
         let mut ask_again: Option<Instant> = None;
+        let mut say_again: Option<Instant> = None;
         loop {
             look_again = match full.is_empty() {
                 true => LOOK_AGAIN_MIN,
                 false => (2 * look_again).min(LOOK_AGAIN_MAX),
             };
             let limit = (!full.is_empty()).then_some(look_again);
-            let due = again.into_iter().chain(ask_again).min();
+            let due = again.into_iter().chain(ask_again).chain(say_again).min();
             let due_in = due.map(|at| at.saturating_duration_since(Instant::now()));
             let limit = limit.into_iter().chain(due_in).min();
             let Some(tasks) = self.queue.take(limit) else { return };
@@ -244,6 +245,7 @@ impl Hub {
             again = link.again.map(|(at, _)| at);
             let Some(session) = &link.session else {
                 full.clear();
+                say_again = None;
                 continue; // what was to be done was about what has gone
             };
             tasks.into_iter().for_each(|task| self.act(session, task, &mut full));
@@ -254,6 +256,15 @@ impl Hub {
             } else if ask_again.is_none() {
                 let has_declined = alive(&self.inlets).iter().any(|inlet| inlet.has_declined());
                 ask_again = has_declined.then(|| Instant::now() + ASK_AGAIN);
+            }
+            if say_again.is_some_and(|at| at <= Instant::now()) {
+                // Before it is said: one that answers hears all of it.
+                session.forget_answering_peers();
+                alive(&self.inlets).iter().for_each(|inlet| inlet.say_again(session));
+                say_again = None;
+            }
+            if say_again.is_none() && session.has_silent_peers() {
+                say_again = Some(Instant::now() + SAY_AGAIN);
             }
             full.retain(|inlet| inlet.upgrade().is_some_and(|inlet| inlet.pass_on_all(session)));
         }
@@ -429,6 +440,8 @@ const LOOK_AGAIN_MIN: Duration = Duration::from_micros(25);
 const LOOK_AGAIN_MAX: Duration = Duration::from_millis(1);
 /// Until a publisher for which a subscriber had no room is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// As long as a peer does not acknowledge what is said, all that counts is said again so often.
+const SAY_AGAIN: Duration = Duration::from_secs(2);
 /// Until what CycloneDDS could not open is tried again, the first time; then twice as long each time.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 const TRY_AGAIN_MAX: Duration = Duration::from_secs(60);

@@ -16,7 +16,7 @@ use super::flow::{Says, Word};
 use super::host::{Card, Host, Kind};
 use super::open::Open;
 use super::queue::{Queue, Task};
-use super::room::{Room, Window};
+use super::room::{Half, Room, Window};
 use super::session::Session;
 use super::wire::Wire;
 use super::{Encoding, Spec, lock, said};
@@ -152,16 +152,28 @@ impl Outlet {
     }
 
     /// Waits until another sample may be under way; for the publisher's time limit at most. How many
-    /// subscribers it does not wait for.
-    #[inline]
+    /// subscribers it does not wait for. Not inlined, here and below: a publish without a network stays small.
     pub(crate) fn make_room(&self) -> Result<u32, Error> {
+        self.try_make_room().or_else(|wait| {
+            wait.wait(Instant::now())?;
+            Ok(self.late())
+        })
+    }
+
+    /// The same without a wait: what is to be waited for, if there is no room.
+    pub(crate) fn try_make_room(&self) -> Result<u32, OutletWait> {
         match &self.window {
             Some(window) if self.is_wanted() => {
                 let room = &self.shared.room;
-                if room.has(window) && room.late() == 0 { Ok(0) } else { self.wait(window) }
+                if room.has(window) && room.late() == 0 { Ok(0) } else { self.look_again(window) }
             }
             _ => Ok(0),
         }
+    }
+
+    /// How many subscribers it does not wait for.
+    pub(crate) fn late(&self) -> u32 {
+        self.shared.room.late()
     }
 
     /// Sends a copy of what has been published, if somebody on another host wants it.
@@ -173,13 +185,23 @@ impl Outlet {
     /// Waits until all that was sent is acknowledged, for `limit` at most. False if it is not by then.
     pub(crate) fn wait_for_acknowledgements(&self, limit: Duration) -> bool {
         let bound = lock(&self.shared.route).writer.clone();
-        bound.is_none_or(|bound| bound.writer.wait_for_acknowledgements(limit))
+        let Some(Bound { writer, .. }) = bound else { return true };
+        let begin = Instant::now();
+        loop {
+            let left = limit.saturating_sub(begin.elapsed());
+            let slice = if cancel::is_cancelled() { Duration::ZERO } else { cancel::slice(left) };
+            if writer.wait_for_acknowledgements(slice) {
+                return true;
+            }
+            if slice == left || slice.is_zero() {
+                return false;
+            }
+        }
     }
 
     #[inline]
     fn is_wanted(&self) -> bool {
-        // ORDER: Acquire pairs with the release in `refresh`; nothing else hangs on it.
-        self.keeps || self.shared.wanted.load(Ordering::Acquire) > 0
+        self.shared.is_wanted(self.keeps)
     }
 
     fn send(&self, payload: &[u8]) -> Result<(), Error> {
@@ -224,64 +246,78 @@ impl Outlet {
     }
 
     #[cold]
-    fn wait(&self, window: &Window) -> Result<u32, Error> {
+    fn look_again(&self, window: &Window) -> Result<u32, OutletWait> {
         let room = &self.shared.room;
         let answers = |writer: &Writer| room.take_answering(|each| writer.is_waited_for(each));
-        let answering = self.with_writer(answers).unwrap_or_default();
+        let answering = self.shared.with_writer(answers).unwrap_or_default();
         answering.iter().for_each(|reader| self.shared.tell_caught_up(reader));
-        let is_there = || room.has(window) || !self.is_wanted();
-        let begin = Instant::now();
+        if room.has(window) {
+            return Ok(room.late());
+        }
+        let Outlet { shared, open, keeps, limit, late, .. } = self;
+        let (shared, open, half) = (shared.clone(), open.clone(), window.half());
+        Err(OutletWait { shared, open, half, keeps: *keeps, limit: *limit, late: *late })
+    }
+
+    fn timed_out(&self) -> Error {
+        self.shared.timed_out(self.limit)
+    }
+}
+
+/// A publisher's wait for room on the way to other hosts. Nothing of the publisher is locked meanwhile.
+pub(crate) struct OutletWait {
+    shared: Arc<Shared>,
+    open: Arc<Open>,
+    half: Half,
+    keeps: bool,
+    limit: Duration,
+    late: Late,
+}
+
+impl OutletWait {
+    /// Waits until there is room, until the publisher's limit has passed since `begin` at most. False if the
+    /// publisher is to go on regardless: those that hold it up are passed over.
+    ///
+    /// # Errors
+    /// [`Error::ReliableTimeout`].
+    #[cold]
+    pub(crate) fn wait(&self, begin: Instant) -> Result<bool, Error> {
+        let OutletWait { shared, half, .. } = self;
+        let is_there = || shared.room.has_in(half) || !shared.is_wanted(self.keeps);
         loop {
             let left = self.limit.saturating_sub(begin.elapsed());
             let slice = cancel::slice(left);
-            if room.wait(slice, Some(window.half()), is_there) {
-                break;
+            if shared.room.wait(slice, Some(*half), is_there) {
+                return Ok(true);
             }
             if cancel::is_cancelled() || (slice == left && self.late == Late::Fail) {
-                return Err(self.timed_out());
+                return Err(shared.timed_out(self.limit));
             }
             if slice == left {
                 self.pass_over(is_there);
-                break;
+                return Ok(false);
             }
         }
-        Ok(room.late())
     }
 
     /// Waits no longer for those that hold all others up.
     fn pass_over(&self, is_there: impl Fn() -> bool) {
-        let room = &self.shared.room;
-        let Some(writer) = self.with_writer(Writer::guid) else { return };
-        for (reader, count, is_new) in room.pass_over_full() {
+        let OutletWait { shared, open, .. } = self;
+        let Some(writer) = shared.with_writer(Writer::guid) else { return };
+        for (reader, count, is_new) in shared.room.pass_over_full() {
             let word = Word { writer, reader, says: Says::Late, count };
-            self.open.queue.ask(Task::Say(word));
+            open.queue.ask(Task::Say(word));
             if is_new {
-                self.shared.tell_passed_over(&reader);
+                shared.tell_passed_over(&reader);
             }
         }
         // Each is passed over once, so this ends.
         while !is_there() {
-            let Some(reader) = self.with_writer(Writer::pass_over).flatten() else { return };
-            if room.pass_over_silent(reader) {
-                self.shared.tell_passed_over(&reader);
+            let Some(reader) = shared.with_writer(Writer::pass_over).flatten() else { return };
+            if shared.room.pass_over_silent(reader) {
+                shared.tell_passed_over(&reader);
             }
         }
-    }
-
-    /// `None` while there is none. It is not kept while a publish waits: the interface may go then, and
-    /// the writer with it.
-    fn with_writer<R>(&self, act: impl FnOnce(&Writer) -> R) -> Option<R> {
-        lock(&self.shared.route).writer.as_ref().map(|bound| act(&bound.writer))
-    }
-
-    fn timed_out(&self) -> Error {
-        let matches = lock(&self.shared.matches);
-        let is_slow = |each: &Match| self.shared.room.is_full(&each.guid);
-        let slow = matches.values().find(|each| is_slow(each));
-        let some = slow.or_else(|| matches.values().find(|each| each.reliable));
-        let subscriber = some.map_or(0, |each| each.endpoint);
-        let topic = self.shared.end.topic.clone();
-        Error::ReliableTimeout { topic, subscriber, pid: 0, waited: self.limit }
     }
 }
 
@@ -317,6 +353,28 @@ impl Route {
 }
 
 impl Shared {
+    /// Whether what is published is to be written. `keeps`: also for those that come later.
+    #[inline]
+    fn is_wanted(&self, keeps: bool) -> bool {
+        // ORDER: Acquire pairs with the release in `refresh`; nothing else hangs on it.
+        keeps || self.wanted.load(Ordering::Acquire) > 0
+    }
+
+    /// `None` while there is none. It is not kept while a publish waits: the interface may go then, and
+    /// the writer with it.
+    fn with_writer<R>(&self, act: impl FnOnce(&Writer) -> R) -> Option<R> {
+        lock(&self.route).writer.as_ref().map(|bound| act(&bound.writer))
+    }
+
+    fn timed_out(&self, waited: Duration) -> Error {
+        let matches = lock(&self.matches);
+        let is_slow = |each: &Match| self.room.is_full(&each.guid);
+        let slow = matches.values().find(|each| is_slow(each));
+        let some = slow.or_else(|| matches.values().find(|each| each.reliable));
+        let subscriber = some.map_or(0, |each| each.endpoint);
+        Error::ReliableTimeout { topic: self.end.topic.clone(), subscriber, pid: 0, waited }
+    }
+
     /// Opens a writer where there is a way to other hosts now, with what is kept for them.
     pub(super) fn bind(self: &Arc<Self>, session: &Session) -> Result<(), Error> {
         let watch = Watch { shared: Arc::downgrade(self), queue: session.queue.clone() };

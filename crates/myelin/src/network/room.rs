@@ -61,6 +61,12 @@ pub(super) struct Half {
 }
 
 impl Half {
+    /// Whether one more fits beside so many samples and bytes that CycloneDDS has.
+    fn fits(&self, samples: u32, bytes: u64) -> bool {
+        let bytes = bytes.saturating_sub(self.kept_bytes);
+        self.limits.fits(samples.saturating_sub(self.kept), bytes)
+    }
+
     fn is_free(&self, samples: u32, bytes: u64) -> bool {
         let bytes = bytes.saturating_sub(self.kept_bytes);
         self.limits.fits_twice(samples.saturating_sub(self.kept), bytes)
@@ -137,10 +143,19 @@ pub(super) struct Room {
     readers: Mutex<Readers>,
     full_count: AtomicU32,
     late_count: AtomicU32,
+    /// How many wait.
     waiting: AtomicU32,
-    /// What the waiter is woken for besides what others change; `None`: for each release.
-    turn: Mutex<Option<Half>>,
+    waiters: Mutex<Waiters>,
     changed: Condvar,
+}
+
+/// What the threads that wait are woken for besides what others change.
+#[derive(Clone, Copy, Debug, Default)]
+struct Waiters {
+    /// So many are for each release.
+    eager: u32,
+    /// One is when half of the window is free.
+    patient: Option<Half>,
 }
 
 /// Readers that are behind.
@@ -163,10 +178,14 @@ impl Readers {
 impl Room {
     /// Whether one more may be under way.
     pub(super) fn has(&self, window: &Window) -> bool {
-        let kept = window.kept.borrow().len() as u32;
-        let samples = self.samples.load(Ordering::SeqCst).saturating_sub(kept);
-        let bytes = self.bytes.load(Ordering::SeqCst).saturating_sub(window.kept_bytes.get());
-        window.limits.fits(samples, bytes) && self.full_count.load(Ordering::SeqCst) == 0
+        self.has_in(&window.half())
+    }
+
+    /// The same, for who waits while the window is another thread's.
+    pub(super) fn has_in(&self, half: &Half) -> bool {
+        let (samples, bytes) =
+            (self.samples.load(Ordering::SeqCst), self.bytes.load(Ordering::SeqCst));
+        half.fits(samples, bytes) && self.full_count.load(Ordering::SeqCst) == 0
     }
 
     /// Whether one that has entered, of so many bytes, goes out without outrunning the readers' hosts.
@@ -196,7 +215,8 @@ impl Room {
         self.bytes.fetch_add(bytes, Ordering::SeqCst);
     }
 
-    /// Waits until `is_there`, for `limit` at most; false then. Releases are looked at once `half` is free.
+    /// Waits until `is_there`, for `limit` at most; false then. Releases are looked at once `half` is free; one
+    /// thread at a time waits so.
     pub(super) fn wait(
         &self,
         limit: Duration,
@@ -204,25 +224,32 @@ impl Room {
         is_there: impl Fn() -> bool,
     ) -> bool {
         let begin = Instant::now();
-        let mut turn = lock(&self.turn);
-        *turn = half;
-        self.waiting.store(1, Ordering::SeqCst);
+        let mut waiters = lock(&self.waiters);
+        match half {
+            Some(half) => waiters.patient = Some(half),
+            None => waiters.eager += 1,
+        }
+        self.waiting.fetch_add(1, Ordering::SeqCst);
         let came = loop {
             if is_there() {
                 break true;
             }
             let Some(left) = limit.checked_sub(begin.elapsed()) else { break false };
-            let woken = self.changed.wait_timeout(turn, left);
-            turn = woken.unwrap_or_else(PoisonError::into_inner).0;
+            let woken = self.changed.wait_timeout(waiters, left);
+            waiters = woken.unwrap_or_else(PoisonError::into_inner).0;
         };
-        self.waiting.store(0, Ordering::SeqCst);
+        self.waiting.fetch_sub(1, Ordering::SeqCst);
+        match half {
+            Some(_) => waiters.patient = None,
+            None => waiters.eager -= 1,
+        }
         came
     }
 
     /// Something has changed that the publisher may be waiting for.
     pub(super) fn stir(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
-            drop(lock(&self.turn));
+            drop(lock(&self.waiters));
             self.changed.notify_all();
         }
     }
@@ -321,7 +348,8 @@ impl Release for Room {
         // Both are read after both were changed, so of several threads the last sees what all have done.
         let samples = self.samples.load(Ordering::SeqCst);
         let bytes = self.bytes.load(Ordering::SeqCst);
-        if lock(&self.turn).is_none_or(|half| half.is_free(samples, bytes)) {
+        let Waiters { eager, patient } = *lock(&self.waiters);
+        if eager > 0 || patient.is_some_and(|half| half.is_free(samples, bytes)) {
             self.changed.notify_all();
         }
     }

@@ -40,6 +40,16 @@ impl Session {
         self.flow.say(word);
     }
 
+    /// Whether nodes elsewhere miss what is said, as they do not acknowledge.
+    pub(super) fn has_silent_peers(&self) -> bool {
+        self.flow.has_silent()
+    }
+
+    /// Forgets those of them that answer: they are to be told all again.
+    pub(super) fn forget_answering_peers(&self) {
+        self.flow.forget_answering();
+    }
+
     /// What readers elsewhere have said.
     pub(super) fn hear(&self) -> Vec<Word> {
         self.flow.hear()

@@ -1,8 +1,10 @@
 //! Reliable subscribers that are late: they alone lose, are told, and come back.
 
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use myelin::{Event, Node, Published, Topic};
+use myelin::{Error, Event, Node, Published, Topic, cancel};
 
 use crate::support::{WATCHDOG, until};
 use crate::two::{Host, Hosts, Process, heard, say};
@@ -52,6 +54,83 @@ fn past_a_late_logger(configuration: &str, hold: impl Fn(&mut Process), let_go: 
     let_go(logger);
     takers.into_iter().for_each(Process::ends);
     publisher.ends();
+}
+
+/// Three threads and one publisher: one waits for the host that stands still, one for that thread; the third is held
+/// up by neither.
+#[test]
+fn publishes_that_wait_for_a_stopped_host_are_cancelled_each_for_itself() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut taker = hosts.other.run_with("stand_still", LONG_LEASE);
+    taker.hears("ready");
+    let mut publisher = hosts.one.run_with("publish_until_cancelled", LONG_LEASE);
+    taker.hears("heard");
+    taker.stop();
+    publisher.say("stopped");
+    publisher.ends();
+}
+
+thread_local! {
+    /// What tells this thread to end its waits, and is told that it waits.
+    static STOP: Cell<Option<&'static Stop>> = const { Cell::new(None) };
+}
+
+struct Stop {
+    waits: AtomicBool,
+    ends: AtomicBool,
+}
+
+fn is_cancelled() -> bool {
+    STOP.get().is_some_and(|stop| {
+        stop.waits.store(true, Ordering::Relaxed);
+        stop.ends.load(Ordering::Relaxed)
+    })
+}
+
+pub(crate) fn publish_until_cancelled() {
+    static STOPS: [Stop; 2] =
+        [const { Stop { waits: AtomicBool::new(false), ends: AtomicBool::new(false) } }; 2];
+    let interval = || STOP.get().map(|_| Duration::from_millis(10));
+    cancel::install(cancel::Checks { interval, is_cancelled });
+    let node = node("publisher");
+    let topic = node.topic::<u64>("still").depth(4).reliable(10 * WATCHDOG);
+    let publisher = topic.publisher().unwrap().shared();
+    assert!(publisher.wait_for_match(1, WATCHDOG));
+    publisher.publish_copy(&0).unwrap();
+    heard("stopped");
+    std::thread::scope(|scope| {
+        let threads = STOPS.each_ref().map(|stop| {
+            let thread = scope.spawn(|| {
+                STOP.set(Some(stop));
+                std::iter::repeat_with(|| publisher.publish_copy(&1)).find_map(Result::err)
+            });
+            until("it to wait", || stop.waits.load(Ordering::Relaxed));
+            thread
+        });
+        // The lock is nobody's while they wait.
+        publisher.assert_liveliness().unwrap();
+        drop(publisher.loan().unwrap());
+        // The later one first: it waits for the other.
+        for (stop, thread) in STOPS.iter().zip(threads).rev() {
+            stop.ends.store(true, Ordering::Relaxed);
+            until("its end", || thread.is_finished());
+            let error = thread.join().unwrap();
+            assert!(matches!(error, Some(Error::ReliableTimeout { .. })), "{error:?}");
+        }
+    });
+    // Nor is what is not acknowledged waited for then.
+    STOP.set(Some(&STOPS[0]));
+    drop(publisher);
+}
+
+pub(crate) fn stand_still() {
+    let node = node("taker");
+    let topic = node.topic::<u64>("still").depth(4).reliable(WATCHDOG);
+    let mut subscriber = topic.subscriber().unwrap();
+    say("ready");
+    subscriber.receive(WATCHDOG).unwrap().unwrap();
+    say("heard");
+    heard("never");
 }
 
 /// A process that stands still is there for as long. The rest is as without a configuration.

@@ -20,6 +20,38 @@ fn domains_do_not_see_each_other() {
     publisher.ends();
 }
 
+#[test]
+fn a_publisher_for_its_host_alone_is_met_there_alone() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut publisher = hosts.one.run("publish_on_its_host");
+    publisher.hears("ready");
+    hosts.other.run("miss_what_stays_there").ends();
+    publisher.say("end");
+    publisher.ends();
+}
+
+pub(crate) fn publish_on_its_host() {
+    let node = node("publisher");
+    let builder = node.topic::<u64>("here").publisher_builder();
+    let here = builder.this_host_only(true).open().unwrap();
+    let everywhere = node.topic::<u64>("everywhere").publisher().unwrap();
+    let mut subscriber = node.topic::<u64>("here").subscriber().unwrap();
+    here.publish_copy(&7).unwrap();
+    assert_eq!(*subscriber.receive(WATCHDOG).unwrap().unwrap(), 7);
+    say("ready");
+    assert!(everywhere.wait_for_match(1, WATCHDOG));
+    heard("end");
+    assert_eq!(here.matched(), 1, "its neighbour");
+}
+
+pub(crate) fn miss_what_stays_there() {
+    let node = node("taker");
+    let here = node.topic::<u64>("here").subscriber().unwrap();
+    let everywhere = node.topic::<u64>("everywhere").subscriber().unwrap();
+    assert!(everywhere.wait_for_match(1, WATCHDOG), "that host is found");
+    assert!(!here.wait_for_match(1, Duration::from_millis(500)), "but for its neighbour");
+}
+
 pub(crate) fn publish_elsewhere() {
     let node = |domain| Node::builder("publisher").network(true).domain(domain).open().unwrap();
     let (here, there) = (node(0), node(1));

@@ -63,6 +63,28 @@ impl Reader {
         true
     }
 
+    /// It is the turn of the one whose sample has been there longest: since when.
+    pub(super) fn turn_to_oldest_of_many(&mut self) -> Option<u64> {
+        let Reader { shared, connections, many: Some(many), .. } = self else { return None };
+        let ready = shared.ready_list();
+        ready.take_ready(shared.ready(), &many.numbers);
+        let (mut oldest, mut from) = (None, 0);
+        while let Some(number) = ready.first_from(from) {
+            let since_ns = connections[many.place(number)].since_ns();
+            oldest = oldest.into_iter().chain(since_ns.map(|since_ns| (since_ns, number))).min();
+            from = number + 1;
+        }
+        if let Some((since_ns, number)) = oldest {
+            many.turn = number;
+            return Some(since_ns);
+        }
+        // Whoever has nothing is due no longer.
+        let number = self.find_due()?;
+        let Reader { connections, many: Some(many), .. } = self else { return None };
+        many.turn = number;
+        connections[many.place(number)].since_ns()
+    }
+
     /// Whether a take would find something.
     #[inline(never)]
     pub(super) fn is_ready_of_many(&mut self) -> bool {

@@ -1,0 +1,109 @@
+#include "reply_writers.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <thread>
+#include <vector>
+
+#include "context.hpp"
+#include "qos.hpp"
+#include "rmw/qos_string_conversions.h"
+
+namespace rmw_myelin {
+namespace {
+
+/// How long a reply waits for its client to be there for it: on a busy machine they may meet that late.
+constexpr uint64_t match_ns = 2'000'000'000;
+/// When a publisher that could not be made is tried again.
+constexpr uint64_t retry_ns = 100'000'000;
+
+}  // namespace
+
+ReplyWriters::ReplyWriters(Reader &requests, const Endpoint &replies)
+    : context_(requests.node().context), requests_(requests), replies_(replies) {
+  context_.add(*this);
+  // A client may have come before.
+  myelin_guard_trigger(context_.graph->guard());
+}
+
+ReplyWriters::~ReplyWriters() { context_.remove(*this); }
+
+void ReplyWriters::close() { writers_.clear(); }
+
+std::shared_ptr<Writer> ReplyWriters::open(uint64_t client) const {
+  const auto asked = context_.graph->qos_of(client);
+  const rmw_qos_policy_kind_t policy = asked ? incompatible_policy(replies_.qos, *asked) : RMW_QOS_POLICY_INVALID;
+  if (policy != RMW_QOS_POLICY_INVALID) {
+    RCUTILS_LOG_WARN_NAMED(identifier, "%s: a client asks for more than is offered (%s); it is not served",
+                           replies_.topic.c_str(), rmw_qos_policy_kind_to_str(policy));
+    return nullptr;
+  }
+  Endpoint own = replies_;
+  own.client = client;
+  // As deep as the client's own queue, which counts.
+  const bool keeps_last = asked && asked->history == RMW_QOS_POLICY_HISTORY_KEEP_LAST;
+  own.qos.depth = std::max(own.qos.depth, keeps_last ? asked->depth : keep_all_depth);
+  return std::make_shared<Writer>(context_, std::move(own));
+}
+
+std::shared_ptr<Writer> ReplyWriters::to(uint64_t client) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const auto found = writers_.find(client);
+    if (found != writers_.end()) return found->second;
+  }
+  // Without the lock: that waits for the client's process. If another thread has made one too, that is the one.
+  std::shared_ptr<Writer> made = open(client);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return writers_.emplace(client, std::move(made)).first->second;
+}
+
+uint64_t ReplyWriters::poll_events() {
+  const uint64_t next_ns = requests_.poll_events();
+  const uint64_t version = requests_.peers_version();
+  if (version == version_) return next_ns;
+  const std::vector<uint64_t> clients = requests_.publishers_here();
+  Writers gone;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    for (auto at = writers_.begin(); at != writers_.end();) {
+      const auto here = at++;
+      if (!std::binary_search(clients.begin(), clients.end(), here->first)) gone.insert(writers_.extract(here));
+    }
+  }
+  try {
+    for (const uint64_t client : clients) to(client);
+  } catch (const std::exception &error) {
+    if (!has_failed_) {
+      RCUTILS_LOG_ERROR_NAMED(identifier, "%s: a client is not served yet: %s", replies_.topic.c_str(), error.what());
+    }
+    has_failed_ = true;
+    return std::min(next_ns, myelin_now() + retry_ns);
+  }
+  has_failed_ = false;
+  version_ = version;
+  return next_ns;
+}
+
+rmw_ret_t ReplyWriters::publish(uint64_t client, const void *reply, const cdr::RequestHeader &header) {
+  if (!requests_.has_peer(client)) return RMW_RET_OK;
+  const std::shared_ptr<Writer> writer = to(client);
+  if (writer == nullptr) {
+    RMW_SET_ERROR_MSG("the client asks for more than the service offers");
+    return RMW_RET_ERROR;
+  }
+  // It may have asked before its reader has met us.
+  const uint64_t until_ns = myelin_now() + match_ns;
+  while (writer->matched() == 0) {
+    if (!requests_.has_peer(client)) return RMW_RET_OK;
+    if (myelin_now() >= until_ns) {
+      RMW_SET_ERROR_MSG("the client does not take replies");
+      return RMW_RET_TIMEOUT;
+    }
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
+  return writer->publish(reply, &header);
+}
+
+}  // namespace rmw_myelin
