@@ -325,7 +325,7 @@ typedef struct myelin_client myelin_client;
 // A node's view of its domain at one moment. Any thread may read it.
 typedef struct myelin_graph myelin_graph;
 
-// Ends a wait from elsewhere. Any thread may trigger it, and a signal handler.
+// Ends a wait from another thread. Any thread may trigger it, and a signal handler.
 typedef struct myelin_guard myelin_guard;
 
 // A process's part in a domain. Any thread may use it, several at once.
@@ -345,8 +345,8 @@ typedef struct myelin_subscriber myelin_subscriber;
 // it.
 typedef struct myelin_topic myelin_topic;
 
-// One thread waits for many things: subscribers and servers of its node, guards, timers. Any thread adds,
-// removes and closes meanwhile: a wait that is under way takes that up at once.
+// One thread waits for many things: subscribers and servers of its node, guards, timers. Any
+// thread adds, removes and closes meanwhile: a running wait takes it into account at once.
 typedef struct myelin_wait_set myelin_wait_set;
 
 // The payload of a topic. The call that gets it reads it, and does not keep it.
@@ -1063,30 +1063,30 @@ myelin_code myelin_topic_open(struct myelin_node *node,
 // Closes a topic's handle. Objects made from it go on.
 myelin_code myelin_topic_close(struct myelin_topic *topic);
 
-// Makes a wait set of a node, which has 1,024 at most.
+// Makes a wait set of a node, which can have at most 1,024.
 myelin_code myelin_wait_set_open(struct myelin_node *node, struct myelin_wait_set **set);
 
-// Closes it; what it watched goes on. Other threads may be inside calls with it: a wait ends with
-// MYELIN_ERROR_CLOSED.
+// Closes it; the watched objects go on. Other threads may be inside calls with it: a wait ends
+// with MYELIN_ERROR_CLOSED.
 myelin_code myelin_wait_set_close(struct myelin_wait_set *set);
 
-// Watches a subscriber of the set's node until it is removed or closed: `key`, of the program's choice,
-// is reported while there is a sample to take.
+// Watches a subscriber of the set's node until it is removed or closed: `key`, chosen by the
+// program, is reported while there is a sample to take.
 myelin_code myelin_wait_set_add(struct myelin_wait_set *set,
                                 struct myelin_subscriber *subscriber,
                                 uint64_t key);
 
-// As `myelin_wait_set_add`, of a server: `key` is reported while there is a request to take.
+// Like `myelin_wait_set_add`, for a server: `key` is reported while there is a request to take.
 myelin_code myelin_wait_set_add_server(struct myelin_wait_set *set,
                                        struct myelin_server *server,
                                        uint64_t key);
 
-// Makes a guard, to be closed: triggering it reports `key`.
+// Makes a guard: triggering it reports `key`. Close the guard when you are done.
 myelin_code myelin_wait_set_guard(struct myelin_wait_set *set,
                                   uint64_t key,
                                   struct myelin_guard **guard);
 
-// Ends the wait that is under way, or else the next one. Any thread, and a signal handler.
+// Ends the running wait, or else the next one. Any thread, and a signal handler.
 myelin_code myelin_guard_trigger(struct myelin_guard *guard);
 
 // Closes a guard.
@@ -1095,23 +1095,22 @@ myelin_code myelin_guard_close(struct myelin_guard *guard);
 // Reports `key` once every `period_ns`, the first time one period from now.
 myelin_code myelin_wait_set_timer(struct myelin_wait_set *set, uint64_t period_ns, uint64_t key);
 
-// Watches no longer what has this key. MYELIN_NOTHING if nothing had.
+// Stops watching the member with this key. MYELIN_NOTHING if there is none.
 myelin_code myelin_wait_set_remove(struct myelin_wait_set *set, uint64_t key);
 
-// Waits until something is ready, for `limit_ns` at most (MYELIN_FOREVER: no limit), and writes the keys
-// of what is, `capacity` at most, and their number. More are reported by the next wait. MYELIN_NOTHING if
-// nothing is. A subscriber from which not all has been taken is ready again. One thread at a time waits:
-// another one gets MYELIN_ERROR_BUSY.
+// Waits until something is ready, for at most `limit_ns` (MYELIN_FOREVER: no limit), and writes
+// the keys of the ready members, at most `capacity`, and their number. The next wait reports the
+// others. MYELIN_NOTHING if nothing is ready. A subscriber with samples left is ready again. One
+// thread at a time waits: another one gets MYELIN_ERROR_BUSY.
 myelin_code myelin_wait_set_wait(struct myelin_wait_set *set,
                                  uint64_t limit_ns,
                                  uint64_t *keys,
                                  size_t capacity,
                                  size_t *count);
 
-// A descriptor for somebody's epoll, one, whatever the set watches. It is the program's: close it. When
-// it is readable, wait with a limit of 0 until nothing is reported.
-myelin_code myelin_wait_set_descriptor(struct myelin_wait_set *set,
-                                       int *descriptor);
+// One descriptor for your own epoll, for everything that the set watches. The program owns it:
+// close it. When it is readable, wait with a limit of 0 until nothing is reported.
+myelin_code myelin_wait_set_descriptor(struct myelin_wait_set *set, int *descriptor);
 
 // How it waits: `enum myelin_wait`.
 myelin_code myelin_wait_set_set_wait(struct myelin_wait_set *set, int32_t wait);
