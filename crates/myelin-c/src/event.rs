@@ -54,7 +54,7 @@ pub struct myelin_event {
     pub size: usize,
     /// Its kind.
     pub kind: myelin_event_kind,
-    /// The other side's process; 0 on another host, and of kinds that do not speak of it.
+    /// The other side's process; 0 on another host, and for kinds without a process.
     pub pid: u32,
     /// The other side.
     pub endpoint: u64,

@@ -49,7 +49,7 @@ pub struct myelin_publisher_options {
     pub payload_bytes_max: u64,
     /// Memory for its payloads, in bytes; 0: half the machine's memory.
     pub memory_max: u64,
-    /// Whether it publishes to subscribers on this host alone, whatever the node's network.
+    /// Whether it publishes only to subscribers on this host, even on a node with a network.
     pub this_host_only: bool,
 }
 

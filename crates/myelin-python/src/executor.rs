@@ -265,8 +265,8 @@ impl Executor {
         Ok(())
     }
 
-    /// In which order functions are called: `round_robin`, or `oldest_first`, the sample that was published first.
-    /// From the next call on.
+    /// The order in which functions are called: `round_robin`, or `oldest_first`, by the time of
+    /// publication. It takes effect from the next call on.
     fn set_order(&self, order: &str) -> PyResult<()> {
         let order = match order {
             "round_robin" => myelin::Order::RoundRobin,

@@ -138,7 +138,7 @@ impl Publisher {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.is_closed.store(true, Ordering::Relaxed);
         let inner = self.inner.replace(py, None).map(Released::into_inner);
-        // Its end may wait until other hosts have acknowledged what was published; signals end that.
+        // Its drop may wait until other hosts have acknowledged its samples; signals end that wait.
         call(py, || {
             drop(inner);
             Ok(())

@@ -161,14 +161,14 @@ impl Subscriber {
         self.with(|subscriber| subscriber.set_wait(wait))
     }
 
-    /// Whether publishers have published what has not been taken. While a sample's memory is being mapped,
-    /// `take` returns None, and this is True.
+    /// Whether there are published samples that have not been taken. While a sample's memory is
+    /// being mapped, `take` returns None, and this is True.
     #[getter]
     fn has_unread(&self) -> PyResult<bool> {
         self.with(|subscriber| subscriber.has_unread())
     }
 
-    /// Samples lost so far, because it was further behind than its depth.
+    /// How many samples were lost so far, because it was further behind than its depth.
     #[getter]
     fn lost(&self) -> PyResult<u64> {
         self.with(|subscriber| subscriber.lost())

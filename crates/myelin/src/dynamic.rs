@@ -282,7 +282,7 @@ fn wrong(what: &str, remedy: &'static str) -> Error {
     Error::Setting { topic: None, field: "the layout", value: format!("that of {what}"), remedy }
 }
 
-/// A field that is not where the one before ends, or not aligned there.
+/// The error for a field that is not at the end of the previous one, or not aligned there.
 fn misplaced(field: &str, end: usize, offset: usize, align: usize) -> Error {
     if offset < end {
         let what =

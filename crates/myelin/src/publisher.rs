@@ -65,7 +65,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
         self.publish_copy_by(payload, Outlet::make_room)
     }
 
-    /// The same; `make_room` sees to room on the way to other hosts.
+    /// Like `publish_copy`; `make_room` waits for room on the way to other hosts.
     #[inline(always)]
     pub(crate) fn publish_copy_by(
         &self,
@@ -90,7 +90,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
         self.publish_memory_by(memory, Outlet::make_room)
     }
 
-    /// The same; `make_room` sees to room on the way to other hosts.
+    /// Like `publish_memory`; `make_room` waits for room on the way to other hosts.
     #[inline(always)]
     pub(crate) fn publish_memory_by(
         &self,
@@ -170,24 +170,26 @@ impl<T: Payload + ?Sized> Publisher<T> {
         &self.observer
     }
 
-    /// How many subscribers of other hosts a publish does not wait for now; or what it waits for.
+    /// How many subscribers of other hosts a publish does not wait for now; or the wait that it has
+    /// to make.
     #[inline]
     pub(crate) fn try_make_room(&self) -> Result<u32, OutletWait> {
         self.outlet.as_ref().map_or(Ok(0), |outlet| outlet.try_make_room())
     }
 
-    /// The same for one that has waited in vain.
+    /// How many it does not wait for after a wait without success.
     pub(crate) fn late(&self) -> u32 {
         self.outlet.as_ref().map_or(0, |outlet| outlet.late())
     }
 
-    /// Makes memory for `count` payloads of `bytes` bytes, so that the first loans need not: one that
-    /// does takes about 100 µs longer, and its subscribers take as long to map what is new. It takes as
-    /// many as are loaned, held and unread at once: three, if subscribers keep up and hold none. Payloads
-    /// of up to 104 bytes need none.
+    /// Allocates memory for `count` payloads of `bytes` bytes, so that the first loans need not
+    /// allocate it: such a loan takes about 100 µs longer, and its subscribers take as long to map
+    /// the new memory. `count` should be the number of payloads that are loaned, held and unread at
+    /// once: three, if subscribers keep up and hold none. Payloads of up to 104 bytes need no
+    /// memory.
     ///
     /// # Errors
-    /// As a loan of that size; what has been made by then stays.
+    /// As for a loan of that size; memory made by then stays.
     pub fn reserve(&self, count: u32, bytes: usize) -> Result<(), Error> {
         self.with_writer(|writer| writer.reserve(count, bytes as u64))
     }

@@ -97,7 +97,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(self.fill(buffer, Reader::take_into)?.then(|| buffer.held()))
     }
 
-    /// Has the next take take the sample that has been there longest; since when, in ns.
+    /// Makes the next take find the sample that has been there longest; returns since when, in ns.
     pub(crate) fn turn_to_oldest(&mut self) -> Option<u64> {
         self.inner.reader.turn_to_oldest()
     }
@@ -301,16 +301,18 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(Callback::new(callback, self.inlet))
     }
 
-    /// Whether publishers have published what has not been taken. A sample in new memory cannot be taken before a
-    /// thread of the node has mapped that memory; until then `take` returns `None`, a wait goes on, and this is
-    /// true. If something other than an [event](Self::events) tells that a publisher has ended, as the end of its
-    /// process, take until there is nothing unread. An [`Event::Unmatched`] comes when all can be taken.
+    /// Whether there are published samples that have not been taken. A sample in new memory cannot
+    /// be taken before a thread of the node has mapped that memory. Until then `take` returns
+    /// `None`, a wait goes on, and this is true. If you learn of a publisher's end by other means
+    /// than an [event](Self::events), such as the end of its process, take until nothing is unread.
+    /// An [`Event::Unmatched`] comes when everything can be taken.
     pub fn has_unread(&mut self) -> bool {
         self.inner.reader.has_unread()
     }
 
-    /// Samples lost so far, of all publishers, because the subscriber was further behind than its
-    /// depth; counted when the next sample is taken. [`Sample::lost_before`] says where.
+    /// How many samples were lost so far, from all publishers, because the subscriber was further
+    /// behind than its depth. They are counted when the next sample is taken.
+    /// [`Sample::lost_before`] says where.
     pub fn lost(&self) -> u64 {
         self.inner.reader.lost()
     }

@@ -45,7 +45,7 @@ pub struct Topic<T: Payload + ?Sized> {
     dds: Dds,
     /// The sample type, if it is known at run time only.
     dynamic: Option<Arc<DynamicType>>,
-    /// A publisher of it is for this host alone.
+    /// Whether its publishers publish on this host only.
     this_host_only: bool,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
@@ -310,8 +310,8 @@ impl<T: Payload + ?Sized> PublisherBuilder<T> {
         self
     }
 
-    /// Whether it publishes to subscribers on this host alone, on a node with a
-    /// [`network`](crate::NodeBuilder::network) too. By default it does not.
+    /// Whether it publishes only to subscribers on this host, even on a node with a
+    /// [`network`](crate::NodeBuilder::network). By default it also publishes to other hosts.
     pub fn this_host_only(mut self, only: bool) -> Self {
         self.0.this_host_only = only;
         self

@@ -160,7 +160,8 @@ pub fn look(cell: &Cell, sequence: u64, into: &mut MaybeUninit<Inline>) -> Look 
     if cell.sequence.load(Ordering::Relaxed) != seen { Look::Passed } else { found }
 }
 
-/// When the sample with this sequence was published, 0 if that is not known. `None` if its cell does not hold it.
+/// When the sample with this sequence was published, 0 if unknown. `None` if its cell does not hold
+/// it.
 #[inline]
 pub fn published_ns(cell: &Cell, sequence: u64) -> Option<u64> {
     if cell.sequence.load(Ordering::Relaxed) != sequence + 1 {

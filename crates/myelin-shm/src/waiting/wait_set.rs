@@ -53,9 +53,9 @@ pub struct WaitSet {
     loose: Vec<u32>,
     quiet: Vec<u32>,
     timers: BinaryHeap<Timer>,
-    /// Of the timers in `ready`: when they were due.
+    /// When the timers in `ready` were due.
     due: Vec<(Key, u64)>,
-    /// A look has found that there are changes to take up.
+    /// Whether a look has found changes to apply.
     has_changes: bool,
     is_closed: bool,
     strategy: Strategy,
@@ -351,8 +351,8 @@ impl WaitSet {
         &self.ready
     }
 
-    /// Whether somebody has told of news since the last wait: what that wait has reported need not be looked
-    /// at for this.
+    /// Whether news has come since the last wait. Members that the last wait has reported do not
+    /// count.
     #[inline]
     pub fn has_been_told(&self) -> bool {
         self.is_told()
@@ -375,7 +375,7 @@ impl WaitSet {
         &self.ready
     }
 
-    /// When a timer was due that the last wait has reported, or the last look at the timers: by
+    /// When a timer that the last wait, or the last look at the timers, has reported was due: by
     /// `CLOCK_MONOTONIC`, in ns.
     pub fn due_ns(&self, key: Key) -> Option<u64> {
         self.due.iter().find(|(timer, _)| *timer == key).map(|(_, due_ns)| *due_ns)

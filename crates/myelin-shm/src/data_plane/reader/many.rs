@@ -63,7 +63,7 @@ impl Reader {
         true
     }
 
-    /// It is the turn of the one whose sample has been there longest: since when.
+    /// Turns to the publisher whose sample has been there longest; returns since when.
     pub(super) fn turn_to_oldest_of_many(&mut self) -> Option<u64> {
         let Reader { shared, connections, many: Some(many), .. } = self else { return None };
         let ready = shared.ready_list();
@@ -78,7 +78,7 @@ impl Reader {
             many.turn = number;
             return Some(since_ns);
         }
-        // Whoever has nothing is due no longer.
+        // A publisher without samples is not due any more.
         let number = self.find_due()?;
         let Reader { connections, many: Some(many), .. } = self else { return None };
         many.turn = number;
