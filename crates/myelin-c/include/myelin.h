@@ -393,7 +393,7 @@ typedef struct myelin_event {
   size_t size;
   // Its kind.
   myelin_event_kind kind;
-  // The other side's process; 0 on another host, and of kinds that do not speak of it.
+  // The other side's process; 0 on another host, and for kinds without a process.
   uint32_t pid;
   // The other side.
   uint64_t endpoint;
@@ -542,7 +542,7 @@ typedef struct myelin_publisher_options {
   uint64_t payload_bytes_max;
   // Memory for its payloads, in bytes; 0: half the machine's memory.
   uint64_t memory_max;
-  // Whether it publishes to subscribers on this host alone, whatever the node's network.
+  // Whether it publishes only to subscribers on this host, even on a node with a network.
   bool this_host_only;
 } myelin_publisher_options;
 
