@@ -208,7 +208,7 @@ impl ExecutorHandle {
     /// to keep it, clone it.
     ///
     /// # Errors
-    /// As for [`WaitSetHandle::add`].
+    /// As for [`WaitSetHandle::add`](crate::WaitSetHandle::add).
     pub fn on_sample<T, F>(&self, subscriber: Subscriber<T>, call: F) -> Result<Key, Error>
     where
         T: Payload + ?Sized + 'static,
@@ -224,7 +224,7 @@ impl ExecutorHandle {
     /// other calls count as one.
     ///
     /// # Errors
-    /// As for [`WaitSetHandle::timer`].
+    /// As for [`WaitSetHandle::timer`](crate::WaitSetHandle::timer).
     pub fn on_timer<F>(&self, period: Duration, call: F) -> Result<Key, Error>
     where
         F: FnMut() + Send + 'static,
@@ -260,11 +260,11 @@ impl ExecutorHandle {
         self.0.stop.clone()
     }
 
-    /// A descriptor for your own epoll, like that of a [wait set](WaitSetHandle::descriptor): when
-    /// it is readable, call `turn(Duration::ZERO)`.
+    /// A descriptor for your own epoll, like that of a [wait set](crate::WaitSetHandle::descriptor):
+    /// when it is readable, call `turn(Duration::ZERO)`.
     ///
     /// # Errors
-    /// As for [`WaitSetHandle::descriptor`].
+    /// As for [`WaitSetHandle::descriptor`](crate::WaitSetHandle::descriptor).
     pub fn descriptor(&self) -> Result<OwnedFd, Error> {
         drop(self.0.open()?);
         self.0.set.descriptor()
