@@ -1,6 +1,6 @@
 //! Compiles the bridge to CycloneDDS if its development package is installed. Without it the crate
-//! builds all the same, and opening a participant says what to install. Nothing is linked: the
-//! library is loaded when it is asked for.
+//! builds nevertheless, and opening a participant says what to install. Nothing is linked: the
+//! library is loaded at the first use.
 
 #[path = "src/package.rs"]
 mod package;
@@ -17,7 +17,8 @@ fn main() {
         Ok(library) => compile(&library),
         Err(_) => {
             println!("cargo:rustc-env=CYCLONEDDS_MISSING={}", missing());
-            // Does not exist, so that cargo runs this script again at every build, until it does.
+            // This file does not exist, so that cargo runs this script at every build, until it
+            // does.
             println!("cargo:rerun-if-changed={HEADER}");
         }
     }
@@ -32,7 +33,7 @@ fn config() -> Config {
 
 fn compile(library: &Library) {
     println!("cargo:rustc-cfg=have_cyclonedds");
-    // pkg-config leaves out the system's own folder, hence the default.
+    // pkg-config leaves out the system's own folder, so it is the default.
     let mut headers = library.include_paths.iter().map(|folder| folder.join("dds/version.h"));
     let header = headers.find(|header| header.exists());
     println!("cargo:rerun-if-changed={}", header.as_deref().unwrap_or(Path::new(HEADER)).display());
@@ -43,7 +44,7 @@ fn compile(library: &Library) {
         .files(SOURCES)
         .includes(&library.include_paths)
         .std("gnu11")
-        // Also in a debug build: every sample is copied here.
+        // Also in a debug build, because every sample is copied here.
         .opt_level(2)
         .extra_warnings(true)
         .warnings_into_errors(true)
@@ -51,8 +52,8 @@ fn compile(library: &Library) {
     println!("cargo:rustc-env=CYCLONEDDS_LIBRARY={}", name());
 }
 
-/// The name under which the loader finds the library of this version: the one that a linker would
-/// write into the program. `libddsc.so` is a link to it.
+/// The name under which the loader finds the library of this version: a linker would write it into
+/// the program. `libddsc.so` is a link to it.
 fn name() -> String {
     let folder = pkg_config::get_variable("CycloneDDS", "libdir").unwrap_or_default();
     let target = Path::new(&folder).join(LIBRARY).read_link();
@@ -60,10 +61,10 @@ fn name() -> String {
     name.unwrap_or(LIBRARY).to_owned()
 }
 
-/// What to tell the user who has no CycloneDDS that this crate can use.
+/// The hint for a user without a CycloneDDS that this crate can use.
 fn missing() -> String {
     match config().probe("CycloneDDS") {
-        // From 11 on, types and samples have other tables of functions.
+        // From version 11 on, types and samples have other tables of functions.
         Ok(library) => format!(
             "this program was built without it: it needs 0.10, and there was {}",
             library.version

@@ -60,7 +60,7 @@ static int subscribe(myelin_node *node) {
   epoll_ctl(loop_fd, EPOLL_CTL_ADD, timer_fd,
             &(struct epoll_event){.events = EPOLLIN, .data.fd = timer_fd});
   int taken = 0;
-  /* First take what has come already, then wait; take until there is none before waiting again. */
+  /* First take the samples that have come already, then wait; take until nothing is left before waiting again. */
   while (taken < SAMPLES) {
     struct myelin_sample sample = MYELIN_INIT(myelin_sample);
     int code;

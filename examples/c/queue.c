@@ -1,4 +1,4 @@
-/* A queue of jobs of which none may be lost: reliable, so the publisher waits for a slow worker.
+/* A queue of jobs; none may be lost. It is reliable, so the publisher waits for a slow worker.
  *
  * cc queue.c -lmyelin -o queue; in one terminal `./queue subscribe`, in another
  * `./queue publish`. Both end by themselves. */
@@ -16,7 +16,7 @@ static int failed(void) {
 
 enum { JOBS = 100000 };
 
-/* Both sides ask for it; each decides for itself how long the queue is and how long to wait. */
+/* Both sides must be reliable; each chooses how long the queue is and how long to wait. */
 static const struct myelin_topic_options jobs = {.size = sizeof jobs,
                                                  .depth = 64,
                                                  .reliability = MYELIN_RELIABLE_OR_FAIL,

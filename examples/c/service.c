@@ -30,7 +30,7 @@ static int serve(myelin_node *node) {
   if (myelin_server_open(node, "plan", &of_goal, &of_path, &server)) return failed();
   int plans = 0, code;
   struct myelin_request request = MYELIN_INIT(myelin_request);
-  /* Until nobody asks any more. */
+  /* Until no client is left. */
   while ((code = myelin_server_receive(server, plans ? 1000000000u : LIMIT_NS, &request)) ==
          MYELIN_OK) {
     const struct goal *to = request.data;
@@ -60,7 +60,7 @@ static int call(myelin_node *node) {
   for (int leg = 1; leg <= 5; leg++) {
     struct goal to = {3.0 * leg, 4.0 * leg, 1.0 / 1024.0};
     struct myelin_reply path = MYELIN_INIT(myelin_reply);
-    /* The server may come within this time; if it dies meanwhile, the call ends at once. */
+    /* The server may start within this time; if it dies, the call ends at once. */
     if (myelin_client_call(client, &to, sizeof to, LIMIT_NS, &path)) return failed();
     size_t points = path.bytes / sizeof(double[2]);
     const double(*point)[2] = path.data;

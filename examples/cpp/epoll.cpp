@@ -45,7 +45,7 @@ static void subscribe(myelin::Node node) {
     epoll_ctl(loop_fd, EPOLL_CTL_ADD, fd, &event);
   }
   int taken = 0;
-  // First take what has come already, then wait; take until there is none before waiting again.
+  // First take the samples that have come already, then wait; take until nothing is left before waiting again.
   while (taken < samples) {
     while (auto sample = odometry.take().value()) {
       taken++;

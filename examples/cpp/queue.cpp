@@ -1,4 +1,4 @@
-// A queue of jobs of which none may be lost: reliable, so the publisher waits for a slow worker.
+// A queue of jobs; none may be lost. It is reliable, so the publisher waits for a slow worker.
 //
 // c++ -std=c++17 queue.cpp -lmyelin -pthread -o queue; in one terminal `./queue subscribe`, in
 // another `./queue publish`. Both end by themselves.
@@ -11,7 +11,7 @@ using namespace std::chrono_literals;
 
 constexpr std::uint64_t jobs = 100'000;
 
-/// Both sides ask for it; each decides for itself how long the queue is and how long to wait.
+/// Both sides must be reliable; each chooses how long the queue is and how long to wait.
 static auto topic(const myelin::Node &node) {
   return node.topic<std::uint64_t>("jobs").depth(64).reliable_or_fail(10s);
 }

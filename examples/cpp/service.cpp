@@ -21,7 +21,7 @@ using Path = myelin::Slice<std::array<double, 2>>;
 static void serve(myelin::Node node) {
   auto server = node.server<Goal, Path>("plan").value();
   int plans = 0;
-  // Until nobody asks any more.
+  // Until no client is left.
   while (auto request = server.receive(plans ? 1s : 30s).value()) {
     const Goal &goal = **request;
     auto points = std::size_t(std::ceil(std::hypot(goal.x, goal.y) / goal.step)) + 1;
@@ -39,7 +39,7 @@ static void serve(myelin::Node node) {
 static void call(myelin::Node node) {
   auto client = node.client<Goal, Path>("plan").value();
   for (int leg = 1; leg <= 5; leg++) {
-    // The server may come within this time; if it dies meanwhile, the call ends at once.
+    // The server may start within this time; if it dies, the call ends at once.
     auto path = client.call(Goal{3.0 * leg, 4.0 * leg, 1.0 / 1024.0}, 30s).value();
     auto [x, y] = path[path.size() - 1];
     std::cout << path.size() << " points to " << x << " m, " << y << " m\n";

@@ -1,4 +1,4 @@
-"""A queue of jobs of which none may be lost: reliable, so the publisher waits for a slow worker.
+"""A queue of jobs; none may be lost. It is reliable, so the publisher waits for a slow worker.
 
 `python3 queue_.py subscribe`, and in another terminal `python3 queue_.py publish`. Both end by themselves.
 """
@@ -11,7 +11,7 @@ JOBS = 100_000
 
 
 def jobs(node):
-    """Both sides ask for it; each decides for itself how long the queue is and how long to wait."""
+    """Both sides must be reliable; each chooses how long the queue is and how long to wait."""
     return node.topic("jobs", myelin.u64, depth=64, reliable_or_fail=10)
 
 

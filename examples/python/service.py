@@ -32,7 +32,7 @@ Point = myelin.f64 * 2
 def serve():
     service = myelin.Node("planner").service("plan", Goal, [Point])
     plans = 0
-    # Until nobody asks any more.
+    # Until no client is left.
     while request := service.receive(FOR_MORE if plans else FOR_A_CLIENT):
         goal = request.value
         points = math.ceil(math.hypot(goal.x, goal.y) / goal.step) + 1
@@ -47,7 +47,7 @@ def serve():
 def call():
     client = myelin.Node("robot").client("plan", Goal, [Point])
     for leg in range(1, 6):
-        # The server may come within this time; if it dies meanwhile, the call ends at once.
+        # The server may start within this time; if it dies, the call ends at once.
         path = client.call(Goal(3.0 * leg, 4.0 * leg, 1 / 1024), timeout=30)
         x, y = path.array()[-1]
         print(f"{len(path)} points to {x:g} m, {y:g} m")

@@ -1,5 +1,5 @@
 """A sensor: a struct, checked on both sides. Run `subscribe`, then `publish`. `subscribe-wrong`, while one
-of them waits, shows what a program with another idea of the struct is told.
+of them waits, shows the error for a program with a different struct.
 
 `python3 typed.py subscribe|publish|subscribe-wrong`
 """

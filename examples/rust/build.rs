@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// Its blocks are pieces of the programs in `examples/`: `tests/guide.rs` compares them.
+/// Its blocks are parts of the programs in `examples/`: `tests/guide.rs` compares them.
 const PIECES: &str = "guide.md";
 
 fn main() {
@@ -63,7 +63,7 @@ fn find_pages(folder: &Path, pages: &mut Vec<PathBuf>) {
     }
 }
 
-/// What the text around a block says that is there, by a piece of the block.
+/// The context that a block assumes, by a part of the block.
 const CONTEXTS: &[(&str, &str)] = &[
     (
         "publisher.loan(width * height)",

@@ -1,5 +1,5 @@
 /* Myelin: topics and services between the processes of a host, in shared memory, and to other hosts.
- * C11. The guide is docs/reference/c.md; what everything means in detail, docs/reference/library.md. C++: myelin.hpp.
+ * C11. The guide is docs/reference/c.md; the details are in docs/reference/library.md. C++: myelin.hpp.
  *
  *     myelin_node *node;
  *     myelin_topic *topic;
@@ -10,22 +10,24 @@
  *       return fprintf(stderr, "%s\n", myelin_error_message()), 1;
  *     myelin_publisher_publish_copy(publisher, "hello", 5, NULL);
  *
- * ERRORS    Every function returns a myelin_code: MYELIN_OK, MYELIN_NOTHING (nothing is there, or not in
- *           time), or a negative one, and then myelin_error_message() says what to do. When one fails,
- *           nothing has been published or taken.
- * HANDLES   Pointers to opaque types are handles, not addresses. One that is NULL, closed, of another kind,
- *           or never was one is MYELIN_ERROR_HANDLE; this is certain as long as no thread closes a handle
- *           while another one is inside a call with it. The same holds for the ids in samples, requests and
- *           replies, and for loans, also of copies of the structs. Close what you open, in any order.
- * STRUCTS   Those that begin with `size` may grow at their end in later versions. Set it by
+ * ERRORS    Every function returns a myelin_code: MYELIN_OK, MYELIN_NOTHING (there is nothing, or nothing
+ *           in time), or a negative one; then myelin_error_message() says what to do. When a function
+ *           fails, nothing has been published or taken.
+ * HANDLES   Pointers to opaque types are handles, not addresses. A handle that is NULL, closed, of another
+ *           kind or invalid gives MYELIN_ERROR_HANDLE. This is certain as long as no thread closes a handle
+ *           while another thread is inside a call with it. The same holds for the ids in samples, requests
+ *           and replies, and for loans, also for copies of the structs. Close each handle that you open, in
+ *           any order.
+ * STRUCTS   Structs that begin with `size` may grow at their end in later versions. Set `size` by
  *           MYELIN_INIT(name); members that you do not set are 0, which is the default. A program that was
  *           compiled with an older header works with a newer library.
- * THREADS   Any thread may use any handle; "one thread at a time" where it says so.
- * TEXT      UTF-8, ended by a zero. What the library is passed, it copies.
+ * THREADS   Any thread may use any handle, several threads at once unless the function says "one thread at
+ *           a time".
+ * TEXT      UTF-8, ended by a zero. The library copies the text that it gets.
  * TIMES     Nanoseconds, of CLOCK_MONOTONIC; MYELIN_FOREVER is no limit.
- * EXIT      A process that ends without closing its node has died, for its peers: also if it returns from `main`
- *           or calls `exit`. The library closes nothing then, as other threads may still use it.
- * FORK      A child's inherited handles are MYELIN_ERROR_FORKED; open a node of its own.
+ * EXIT      For its peers, a process that ends without closing its node has died, also if it returns from `main`
+ *           or calls `exit`. The library closes nothing then, because other threads may still use it.
+ * FORK      In a child, inherited handles give MYELIN_ERROR_FORKED; open a new node there.
  *
  * Made by cbindgen from crates/myelin-c; do not edit. */
 
@@ -39,7 +41,7 @@
 /* The version of this header: 65,536 * major + 256 * minor + patch. Compare myelin_version(). */
 #define MYELIN_VERSION 0x000100u
 
-/* No limit of time. */
+/* No time limit. */
 #define MYELIN_FOREVER UINT64_MAX
 
 /* Begins a struct: struct myelin_sample sample = MYELIN_INIT(myelin_sample); */
@@ -53,27 +55,27 @@
 typedef struct myelin_type {
   // enum myelin_kind.
   int32_t kind;
-  // Of MYELIN_STRUCT; else NULL.
+  // For MYELIN_STRUCT; otherwise NULL.
   const struct myelin_struct *structure;
-  // Of an array its lengths, the outermost first; 0 ends them. {0}: no array.
+  // The lengths of an array, the outermost first; 0 ends them. {0}: no array.
   size_t lengths[4];
 } myelin_type;
 
 
-// What a function returns: 0 (`MYELIN_OK`), 1 (`MYELIN_NOTHING`: there is nothing there, or not in time,
-// which is no error), or a negative code. `myelin_error_message()` then says what to do.
+// The result of a function: 0 (`MYELIN_OK`), 1 (`MYELIN_NOTHING`: there is nothing, or nothing in
+// time; this is no error), or a negative code. `myelin_error_message()` then says what to do.
 enum myelin_code
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-  // Done.
+  // Success.
   MYELIN_OK = 0,
   // There is nothing to take, or nothing came within the limit.
   MYELIN_NOTHING = 1,
-  // A handle is NULL, closed, of another kind, or in use further up in this thread.
+  // A handle is NULL, closed, of another kind, or in use by an outer call of this thread.
   MYELIN_ERROR_HANDLE = -1,
-  // A name, an option or another argument cannot be; the message names it.
+  // A name, an option or another argument is not valid; the message names it.
   MYELIN_ERROR_SETTING = -2,
   // The other side has another type.
   MYELIN_ERROR_TYPE = -3,
@@ -81,7 +83,7 @@ enum myelin_code
   MYELIN_ERROR_MEMORY = -4,
   // A payload is larger than the publisher allows.
   MYELIN_ERROR_PAYLOAD_SIZE = -5,
-  // Too many loans, samples, calls, handles, files: the message says of what.
+  // Too many loans, samples, calls, handles or files: the message says which.
   MYELIN_ERROR_TOO_MANY = -6,
   // A loan has been published or discarded already, or is another publisher's.
   MYELIN_ERROR_LOAN = -7,
@@ -95,23 +97,23 @@ enum myelin_code
   MYELIN_ERROR_NO_REPLY = -11,
   // No reply came within the limit.
   MYELIN_ERROR_REPLY_TIMEOUT = -12,
-  // A peer wrote what cannot be; it has been disconnected, others go on.
+  // A peer wrote invalid data; it has been disconnected, others go on.
   MYELIN_ERROR_PEER_CORRUPT = -13,
   // The other side has another version of the shared-memory layout.
   MYELIN_ERROR_VERSION = -14,
   // The file system or the system's settings forbid it.
   MYELIN_ERROR_PERMISSION = -15,
-  // The handle is the parent process's: open a node after fork.
+  // The handle belongs to the parent process: open a node after fork.
   MYELIN_ERROR_FORKED = -16,
   // A callback inside a publish uses the publisher that is publishing.
   MYELIN_ERROR_REENTERED = -17,
-  // The network cannot be had.
+  // The network is not available.
   MYELIN_ERROR_NETWORK = -18,
   // A system call failed.
   MYELIN_ERROR_SYSTEM = -19,
-  // A defect of this library: please report the message.
+  // A defect in this library: please report the message.
   MYELIN_ERROR_BUG = -20,
-  // Another thread has closed it meanwhile.
+  // Another thread has closed the object meanwhile.
   MYELIN_ERROR_CLOSED = -21,
   // Another thread is inside a call that one thread at a time may make.
   MYELIN_ERROR_BUSY = -22,
@@ -124,7 +126,7 @@ typedef int32_t myelin_code;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// What has happened. More may be added: take those that you do not know as of no concern.
+// The kind of an event. More kinds may be added: ignore those that you do not know.
 enum myelin_event_kind
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
@@ -132,17 +134,17 @@ enum myelin_event_kind
  {
   // The other side has come: `endpoint`, `pid`.
   MYELIN_EVENT_MATCHED = 1,
-  // It has gone, or has `died`.
+  // The other side has gone, or has `died`.
   MYELIN_EVENT_UNMATCHED = 2,
-  // It offers less than was asked for: `text` says what to change.
+  // The other side offers less than requested: `text` says what to change.
   MYELIN_EVENT_QOS_REDUCED = 3,
-  // `number` samples of it were lost.
+  // `number` samples were lost.
   MYELIN_EVENT_LOST = 4,
   // A late subscriber is no longer waited for.
   MYELIN_EVENT_PASSED_OVER = 5,
-  // It is waited for again.
+  // The subscriber is waited for again.
   MYELIN_EVENT_CAUGHT_UP = 6,
-  // It cannot be matched: `text` says why.
+  // The other side cannot be matched: `text` says why.
   MYELIN_EVENT_INCOMPATIBLE = 7,
   // A publisher was silent for longer than `deadline_ns`: once for each silence, a quarter of it late at
   // most. The next sample ends it, without an event. At a publisher, `endpoint` is its own.
@@ -150,15 +152,15 @@ enum myelin_event_kind
   // A publisher gave no sign of life for longer than the subscriber's `liveliness_ns`: it neither
   // published nor called `myelin_publisher_assert_liveliness`. Once for each silence.
   MYELIN_EVENT_LIVELINESS_LOST = 9,
-  // It gives one again.
+  // The publisher gives signs of life again.
   MYELIN_EVENT_LIVELINESS_REGAINED = 10,
-  // A sample of another host of `number` bytes found no room: `text` says what to do.
+  // A sample of `number` bytes from another host found no room: `text` says what to do.
   MYELIN_EVENT_BUFFER_TOO_SMALL = 11,
-  // It wrote what cannot be, and is disconnected.
+  // The other side wrote invalid data, and is disconnected.
   MYELIN_EVENT_CORRUPT = 12,
-  // They fit, and one side has no room for the match: `text` says why. It is tried again.
+  // The two sides fit, and one has no room for the match: `text` says why. It is tried again.
   MYELIN_EVENT_REFUSED = 13,
-  // One that this library has no number for yet.
+  // An event that this library has no number for yet.
   MYELIN_EVENT_OTHER = 0,
 };
 #ifndef __cplusplus
@@ -169,17 +171,17 @@ typedef int32_t myelin_event_kind;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// How far a match is.
+// The state of a match.
 enum myelin_match_state
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-  // The two sides are at it.
+  // The two sides are connecting.
   MYELIN_MATCH_PENDING = 0,
   // Samples flow.
   MYELIN_MATCH_MATCHED = 1,
-  // There is none: `reason` says why.
+  // There is no match: `reason` says why.
   MYELIN_MATCH_REFUSED = 2,
 };
 #ifndef __cplusplus
@@ -196,11 +198,11 @@ enum myelin_network
   : int32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-  // Nobody has asked for it.
+  // The node has no network.
   MYELIN_NETWORK_OFF = 0,
-  // Not now; as soon as it can be.
+  // Not yet; as soon as the network is up.
   MYELIN_NETWORK_WAITING = 1,
-  // They can.
+  // Yes.
   MYELIN_NETWORK_UP = 2,
 };
 #ifndef __cplusplus
@@ -217,12 +219,12 @@ enum myelin_form
   : int32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-  // One, of `type`. In Rust `T`.
+  // One value of `type`. In Rust `T`.
   MYELIN_VALUE = 0,
-  // As many of `type` as each sample has. In Rust `[T]`.
+  // A slice of `type` whose length each sample chooses. In Rust `[T]`.
   MYELIN_SLICE = 1,
-  // A `header`, then as many of `type` as each sample has, from the first byte behind the header that
-  // they are aligned to. In Rust `(H, [T])`.
+  // A `header`, then a slice of `type` whose length each sample chooses. The slice begins at the
+  // first byte behind the header that is aligned for its elements. In Rust `(H, [T])`.
   MYELIN_HEADER_SLICE = 2,
 };
 #ifndef __cplusplus
@@ -233,7 +235,7 @@ typedef int32_t myelin_form;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// Of what a value is.
+// The kind of a value.
 enum myelin_kind
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
   : int32_t
@@ -256,7 +258,7 @@ enum myelin_kind
   MYELIN_ISIZE = 14,
   // A byte: 0 is false, any other true.
   MYELIN_BOOL = 15,
-  // What `structure` describes.
+  // The struct that `structure` describes.
   MYELIN_STRUCT = 16,
 };
 #ifndef __cplusplus
@@ -273,14 +275,14 @@ enum myelin_reliability
   : int32_t
 #endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
  {
-  // It never waits; who is behind loses the oldest samples and is told how many.
+  // It never waits; a subscriber that is behind loses the oldest samples and can read how many.
   MYELIN_BEST_EFFORT = 0,
-  // It waits for `reliable_ns` at most, then passes the late subscriber over.
+  // It waits for at most `reliable_ns`, then passes the late subscriber over.
   MYELIN_RELIABLE = 1,
-  // It waits for `reliable_ns` at most, then publishing fails, for all.
+  // It waits for at most `reliable_ns`, then publishing fails for all subscribers.
   MYELIN_RELIABLE_OR_FAIL = 2,
-  // As MYELIN_BEST_EFFORT, and what is lost on the way from and to other hosts is sent again, as long as
-  // it is among the newest `depth`: ROS 2's KEEP_LAST, reliable.
+  // Like MYELIN_BEST_EFFORT, and samples lost on the way from and to other hosts are sent again,
+  // as long as they are among the newest `depth`: ROS 2's KEEP_LAST, reliable.
   MYELIN_KEEP_LAST = 3,
 };
 #ifndef __cplusplus
@@ -299,11 +301,11 @@ enum myelin_wait
  {
   // Spins for a while, then sleeps.
   MYELIN_WAIT_ADAPTIVE = 0,
-  // Spins: takes a core.
+  // Spins: uses a whole core.
   MYELIN_WAIT_POLL = 1,
   // Sleeps in the kernel.
   MYELIN_WAIT_BLOCK = 2,
-  // Learns the period of a topic and spins for the next sample alone; 2 % of a core at most.
+  // Learns the period of a topic and spins only for the next sample; at most 2 % of a core.
   MYELIN_WAIT_PREDICTIVE = 3,
 };
 #ifndef __cplusplus
@@ -314,16 +316,16 @@ typedef int32_t myelin_wait;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
-// A function that is being called. Any thread may use it.
+// A function that Myelin calls. Any thread may use the handle.
 typedef struct myelin_callback myelin_callback;
 
 // A client of a service: sends requests and gets a reply to each. One thread at a time uses it.
 typedef struct myelin_client myelin_client;
 
-// All that a node knows of its host at one moment. Any thread may read it.
+// A node's view of its domain at one moment. Any thread may read it.
 typedef struct myelin_graph myelin_graph;
 
-// Ends a wait from elsewhere. Any thread may trigger it, and a signal handler.
+// Ends a wait from another thread. Any thread may trigger it, and a signal handler.
 typedef struct myelin_guard myelin_guard;
 
 // A process's part in a domain. Any thread may use it, several at once.
@@ -332,20 +334,22 @@ typedef struct myelin_node myelin_node;
 // Publishes samples of a topic. One thread at a time uses it and its loans.
 typedef struct myelin_publisher myelin_publisher;
 
-// The server of a service: takes requests. One thread at a time uses it; any may interrupt it.
+// The server of a service: takes requests. One thread at a time uses it; any thread may interrupt
+// it.
 typedef struct myelin_server myelin_server;
 
-// Takes samples of a topic. One thread at a time uses it; any may interrupt it.
+// Takes samples of a topic. One thread at a time uses it; any thread may interrupt it.
 typedef struct myelin_subscriber myelin_subscriber;
 
-// A name, a type and settings, of which publishers and subscribers are made. Any thread may use it.
+// A name, a type and settings from which publishers and subscribers are made. Any thread may use
+// it.
 typedef struct myelin_topic myelin_topic;
 
-// One thread waits for many things: subscribers and servers of its node, guards, timers. Any thread adds,
-// removes and closes meanwhile: a wait that is under way takes that up at once.
+// One thread waits for many things: subscribers and servers of its node, guards, timers. Any
+// thread adds, removes and closes meanwhile: a running wait takes it into account at once.
 typedef struct myelin_wait_set myelin_wait_set;
 
-// What a topic carries. It is read by the call that it is passed to, and not kept.
+// The payload of a topic. The call that gets it reads it, and does not keep it.
 typedef struct myelin_payload {
   // sizeof(struct myelin_payload).
   size_t size;
@@ -353,50 +357,50 @@ typedef struct myelin_payload {
   int32_t form;
   // The value, or an element.
   myelin_type type;
-  // Of MYELIN_HEADER_SLICE.
+  // The header of MYELIN_HEADER_SLICE.
   myelin_type header;
 } myelin_payload;
 
-// A reply where its server wrote it. Release each, once; any thread may.
+// A reply where its server wrote it. Release each once, in any thread.
 typedef struct myelin_reply {
   // sizeof(struct myelin_reply): MYELIN_INIT(myelin_reply).
   size_t size;
-  // Which it is. Not to be changed.
+  // The reply's id. Do not change it.
   uint64_t id;
-  // The reply, to be read alone; valid until it is released.
+  // The reply, read-only; valid until it is released.
   const void *data;
   // How many bytes.
   size_t bytes;
 } myelin_reply;
 
-// Memory for one sample, the program's until it is published or discarded.
+// Memory for one sample, which the program owns until it is published or discarded.
 typedef struct myelin_loan {
   // sizeof(struct myelin_loan): MYELIN_INIT(myelin_loan).
   size_t size;
-  // Which of its owner's it is. Not to be changed.
+  // The loan's id at its owner. Do not change it.
   uint64_t id;
-  // Where to write, aligned to 64: zeros, or what an earlier sample left. Write all of it. Valid until
-  // it is published or discarded, or its owner is closed. With `dds_cdr`, of more than 104 B, it is what
-  // comes behind the message's header of 4 B that is aligned.
+  // Where to write, aligned to 64: zeros, or bytes of an earlier sample. Write all of it. Valid
+  // until it is published or discarded, or its owner is closed. With `dds_cdr` and more than 104
+  // B, the alignment is that of the bytes behind the message's header of 4 B.
   void *data;
   // How many bytes.
   size_t bytes;
 } myelin_loan;
 
-// An event. Members that its kind does not speak of are 0.
+// An event. Members that its kind does not use are 0.
 typedef struct myelin_event {
   // sizeof(struct myelin_event): MYELIN_INIT(myelin_event).
   size_t size;
-  // What has happened.
+  // Its kind.
   myelin_event_kind kind;
-  // The other side's process; 0 on another host, and of kinds that do not speak of it.
+  // The other side's process; 0 on another host, and for kinds without a process.
   uint32_t pid;
   // The other side.
   uint64_t endpoint;
-  // Samples or bytes.
+  // A number of samples or bytes.
   uint64_t number;
-  // Why, and what to do; or NULL. Valid until the next event is taken of the same handle, or that is
-  // closed.
+  // The reason, and what to do; or NULL. Valid until the next event is taken from the same
+  // handle, or the handle is closed.
   const char *text;
   // Whether the other side's process has ended without closing its node: also by a return from `main`.
   bool died;
@@ -436,7 +440,7 @@ typedef struct myelin_graph_endpoint {
   bool is_publisher;
   // Whether it is reliable.
   bool is_reliable;
-  // What names it in DDS: of this node's, while there is a network; else zeros.
+  // Its GUID in DDS, for an endpoint of this node while there is a network; otherwise zeros.
   uint8_t dds_guid[16];
 } myelin_graph_endpoint;
 
@@ -448,178 +452,179 @@ typedef struct myelin_graph_match {
   uint64_t endpoint;
   // The other side.
   uint64_t other;
-  // Why there is none, and what to do; or NULL.
+  // Why there is no match, and what to do; or NULL.
   const char *reason;
-  // How far it is.
+  // Its state.
   myelin_match_state state;
 } myelin_graph_match;
 
-// A publisher or subscriber that the network leads to, as far as it tells.
+// A publisher or subscriber that is reached through the network, as far as it announces itself.
 typedef struct myelin_graph_remote {
   // sizeof(struct myelin_graph_remote): MYELIN_INIT(myelin_graph_remote).
   size_t size;
   // Its id, as in events.
   uint64_t endpoint;
-  // The host of a Myelin program; 0 of other DDS programs, wherever they are.
+  // The host of a Myelin program; 0 for other DDS programs, wherever they run.
   uint64_t host;
-  // What names it in DDS.
+  // Its GUID in DDS.
   uint8_t guid[16];
-  // Its topic; of other DDS programs, and of topics made for them, the name there.
+  // Its topic; for other DDS programs, and for topics made for them, the name in DDS.
   const char *topic;
-  // Its type, for people; of other DDS programs the name there.
+  // Its type, for people; for other DDS programs the name in DDS.
   const char *type_name;
-  // What it tells of itself in DDS.
+  // Its user data in DDS.
   const uint8_t *user_data;
   // How many bytes.
   size_t user_data_bytes;
-  // Its deadline; MYELIN_FOREVER: none. Here and below of publishers what they promise, of subscribers
-  // what they ask for.
+  // Its deadline; MYELIN_FOREVER: none. Here and below, a publisher offers the value and a
+  // subscriber requests it.
   uint64_t deadline_ns;
-  // How long its samples are of use; MYELIN_FOREVER: for ever.
+  // How long its samples are valid; MYELIN_FOREVER: for ever.
   uint64_t lifespan_ns;
-  // How often it says that it is alive; MYELIN_FOREVER: it need not.
+  // Its liveliness lease; MYELIN_FOREVER: none.
   uint64_t liveliness_ns;
-  // Whether only its program says so, for this endpoint alone.
+  // Whether only its program asserts liveliness, for this endpoint alone.
   bool is_alive_by_topic;
   // Whether it publishes; else it subscribes.
   bool is_publisher;
   // Whether it is reliable.
   bool is_reliable;
-  // Whether there is something for who comes later, or asked for.
+  // Whether it keeps or requests samples for late subscribers.
   bool keeps_history;
 } myelin_graph_remote;
 
-// Options of a node. 0 in a member, and NULL instead of the whole, is the default.
+// Options of a node. 0 in a member, or NULL instead of the struct, is the default.
 typedef struct myelin_node_options {
   // sizeof(struct myelin_node_options): MYELIN_INIT(myelin_node_options).
   size_t size;
-  // Whether `domain` counts; otherwise MYELIN_DOMAIN in the environment does, or 0.
+  // Whether to use `domain`; otherwise MYELIN_DOMAIN in the environment, or 0.
   bool has_domain;
   // Nodes of different domains do not see each other.
   uint32_t domain;
-  // Meets all members of this group, by name or gid, instead of the user's own programs alone.
+  // Meets all members of this group, by name or gid, instead of only the user's own programs.
   const char *group;
   // The folder of the sockets; otherwise MYELIN_FOLDER, or one in /dev/shm.
   const char *folder;
-  // Keeps all CPUs of the machine from sleeping deeply while the node lives.
+  // Keeps all CPUs of the machine from deep sleep while the node lives.
   bool latency_guard;
-  // Other hosts, by CycloneDDS: 1 yes, -1 no, 0 as MYELIN_NETWORK says.
+  // Other hosts, through CycloneDDS: 1 yes, -1 no, 0 as in MYELIN_NETWORK.
   int32_t network;
   // The interface that leads to them, by name or address; otherwise MYELIN_INTERFACE, or the best.
   const char *interface;
-  // Hosts to look for, separated by commas; otherwise MYELIN_PEERS, or by multicast.
+  // Hosts to look for, separated by commas; otherwise MYELIN_PEERS, or multicast.
   const char *peers;
-  // How long others hear nothing of this process before they take it for dead; ns.
+  // How long others wait for a sign of life from this process before they consider it dead; ns.
   uint64_t lease_ns;
-  // What the names of the node's threads begin with.
+  // The first part of the names of the node's threads.
   const char *thread_name;
   // The CPUs that they may run on: `thread_cpu_count` numbers.
   const size_t *thread_cpus;
-  // 0: those of the process's first thread.
+  // 0: the CPUs of the process's first thread.
   size_t thread_cpu_count;
   // 1 to 99: SCHED_FIFO with this priority; 0: the usual policy.
   int32_t thread_fifo_priority;
-  // What the process tells of itself in DDS: text of the form `key=value;`, as ROS 2's `enclave=/;`; NULL:
-  // nothing.
+  // The process's user data in DDS: text of the form `key=value;`, such as ROS 2's `enclave=/;`;
+  // NULL: none.
   const char *dds_user_data;
-  // Hosts find each other by multicast too, beside `peers`.
+  // Hosts find each other by multicast, too, besides `peers`.
   bool multicast;
 } myelin_node_options;
 
-// Settings of a publisher. 0 in a member, and NULL instead of the whole, is the default.
+// Settings of a publisher. 0 in a member, or NULL instead of the struct, is the default.
 typedef struct myelin_publisher_options {
   // sizeof(struct myelin_publisher_options): MYELIN_INIT(myelin_publisher_options).
   size_t size;
-  // Loans over 104 B out at once: 1 to 4,096; 0: 8.
+  // How many loans over 104 B it may have at once: 1 to 4,096; 0: 8.
   uint32_t loans_max;
-  // Whether samples say when they were published.
+  // Whether samples carry the time when they were published.
   bool timestamps;
   // The largest payload, in bytes; 0: 2^40 - 1.
   uint64_t payload_bytes_max;
-  // Bytes of its payloads; 0: half the machine's memory.
+  // Memory for its payloads, in bytes; 0: half the machine's memory.
   uint64_t memory_max;
-  // Whether it publishes to subscribers on this host alone, whatever the node's network.
+  // Whether it publishes only to subscribers on this host, even on a node with a network.
   bool this_host_only;
 } myelin_publisher_options;
 
-// What became of a sample.
+// The result of a publish.
 typedef struct myelin_published {
   // sizeof(struct myelin_published): MYELIN_INIT(myelin_published).
   size_t size;
-  // How many its publisher published before it.
+  // How many samples its publisher published before it.
   uint64_t sequence;
-  // Late reliable subscribers that were not waited for.
+  // How many late reliable subscribers were not waited for.
   uint32_t passed_over;
 } myelin_published;
 
-// A sample where its publisher wrote it. Release each, once; any thread may. Held samples keep their
+// A sample where its publisher wrote it. Release each once, in any thread. Held samples keep their
 // memory: a subscriber's `held_max` bounds them.
 typedef struct myelin_sample {
   // sizeof(struct myelin_sample): MYELIN_INIT(myelin_sample).
   size_t size;
-  // Which it is. Not to be changed.
+  // The sample's id. Do not change it.
   uint64_t id;
-  // The payload, aligned to 64 (with `dds_cdr` as `myelin_loan.data`), to be read alone; valid until it is
-  // released. NULL if there is none.
+  // The payload, read-only, aligned to 64 (with `dds_cdr` as in `myelin_loan.data`); valid until
+  // it is released. NULL if there is none.
   const void *data;
   // How many bytes.
   size_t bytes;
   // How many samples its publisher published before it.
   uint64_t sequence;
-  // How many of its publisher were lost between the one taken before and this one.
+  // How many samples of the same publisher were lost between the previously taken one and this
+  // one.
   uint64_t lost_before;
-  // When it was published, by `myelin_now`; 0 if its publisher does not say.
+  // When it was published, by `myelin_now`; 0 if its publisher adds no timestamps.
   uint64_t published_ns;
-  // Its publisher's endpoint, as in events.
+  // Its publisher's endpoint id, as in events.
   uint64_t publisher;
 } myelin_sample;
 
-// What a client asks. Reply to it, then release it, once; any thread may, at once or later. Released
-// without a reply, its client gets MYELIN_ERROR_NO_REPLY.
+// A client's request. Reply to it, then release it, once; any thread may, at once or later. If it
+// is released without a reply, its client gets MYELIN_ERROR_NO_REPLY.
 typedef struct myelin_request {
   // sizeof(struct myelin_request): MYELIN_INIT(myelin_request).
   size_t size;
-  // Which it is. Not to be changed.
+  // The request's id. Do not change it.
   uint64_t id;
-  // The request, to be read alone; valid until it is released.
+  // The request, read-only; valid until it is released.
   const void *data;
   // How many bytes.
   size_t bytes;
-  // The client's endpoint, as in events.
+  // The client's endpoint id, as in events.
   uint64_t client;
 } myelin_request;
 
-// A function that is called with each request, which is the program's: it is replied to at once or later,
-// and released. The struct itself is valid during the call: copy it to keep it. It must not throw and not
-// longjmp.
+// A function that is called with each request. The program owns the request: it replies at once or
+// later, and releases it. The struct itself is valid during the call: copy it to keep it. The
+// function must not throw or longjmp.
 typedef void (*myelin_on_request)(struct myelin_request *request, void *context);
 
-// Settings of a subscriber. 0 in a member, and NULL instead of the whole, is the default.
+// Settings of a subscriber. 0 in a member, or NULL instead of the struct, is the default.
 typedef struct myelin_subscriber_options {
   // sizeof(struct myelin_subscriber_options): MYELIN_INIT(myelin_subscriber_options).
   size_t size;
-  // Samples over 104 B that it may hold at once: 1 to 4,096; 0: 16.
+  // How many samples over 104 B it may hold at once: 1 to 4,096; 0: 16.
   uint32_t held_max;
-  // Publishers that it may be matched with: 1 to 4,096; 0: 16.
+  // How many publishers it may be matched with: 1 to 4,096; 0: 16.
   uint32_t publishers_max;
   // `enum myelin_wait`: how it waits.
   int32_t wait;
   // Whether it has a descriptor for an epoll loop: `myelin_subscriber_descriptor`.
   bool descriptor;
-  // A publisher that neither publishes nor asserts its liveliness for so many ns is an event; 0: none.
-  // Publishers set nothing for it.
+  // An event is raised for a publisher that neither publishes nor asserts its liveliness for so
+  // many ns; 0: none. Publishers set nothing for it.
   uint64_t liveliness_ns;
-  // Bytes of what comes from other hosts; 0: half the machine's memory.
+  // Memory for samples from other hosts, in bytes; 0: half the machine's memory.
   uint64_t memory_max;
-  // Whether it is matched with publishers of other nodes alone, not with those of its own.
+  // Matches only publishers of other nodes, not those of its own node.
   bool ignore_own_node;
 } myelin_subscriber_options;
 
-// A function that is called with each sample, which it is lent for the length of the call:
-// `myelin_sample_clone` keeps it. It must not throw and not longjmp.
+// A function that is called with each sample. The sample is lent for the length of the call;
+// `myelin_sample_clone` keeps it. The function must not throw or longjmp.
 typedef void (*myelin_on_sample)(const struct myelin_sample *sample, void *context);
 
-// Settings of both sides. 0 in a member, and NULL instead of the whole, is the default.
+// Settings of both sides. 0 in a member, or NULL instead of the struct, is the default.
 typedef struct myelin_topic_options {
   // sizeof(struct myelin_topic_options): MYELIN_INIT(myelin_topic_options).
   size_t size;
@@ -627,24 +632,26 @@ typedef struct myelin_topic_options {
   uint32_t depth;
   // `enum myelin_reliability`.
   int32_t reliability;
-  // How long a reliable publisher waits, in ns. It counts if `reliability` asks for it.
+  // How long a reliable publisher waits, in ns. Used only if `reliability` is reliable.
   uint64_t reliable_ns;
-  // How many samples who comes later gets; at most the depth.
+  // How many samples a late subscriber gets; at most the depth.
   uint32_t history;
-  // The longest time between two samples of a publisher, in ns; 0: none. Each side that sets it gets an
-  // event for a longer silence; the two sides are not compared. A subscriber watches each publisher from the
-  // match on: a publisher that never came misses no deadline. A publisher watches itself.
+  // The longest time between two samples of a publisher, in ns; 0: none. Each side that sets it
+  // gets an event for a longer silence; the two sides are not compared. A subscriber watches
+  // each publisher from the match on: a publisher that never came misses no deadline. A
+  // publisher watches itself.
   uint64_t deadline_ns;
-  // The name of an IDL type whose CDR is the payload, for other DDS programs; NULL: Myelin's alone.
+  // The name of an IDL type whose CDR is the payload, for other DDS programs; NULL: only
+  // Myelin's.
   const char *dds_type;
-  // The topic's name among them; NULL: its own.
+  // The topic's name among DDS programs; NULL: the same name.
   const char *dds_name;
-  // Samples are whole CDR messages of `dds_type`, with their header: of a topic of bytes.
+  // Samples are whole CDR messages of `dds_type`, with their header: for a topic of bytes.
   bool dds_cdr;
-  // What the endpoints tell of themselves in DDS, in front of what Myelin tells its own: text of the form
-  // `key=value;`, as ROS 2's `typehash=`; NULL: nothing.
+  // User data of the endpoints in DDS, in front of Myelin's own: text of the form `key=value;`,
+  // such as ROS 2's `typehash=`; NULL: none.
   const char *dds_user_data;
-  // Of other DDS programs meets those of one implementation of DDS alone, by its number in RTPS; 0: all.
+  // Meets only DDS programs of one DDS implementation, by its number in RTPS; 0: all.
   uint16_t dds_vendor;
 } myelin_topic_options;
 
@@ -654,7 +661,7 @@ typedef struct myelin_field {
   const char *name;
   // Its offset in bytes.
   size_t offset;
-  // What it is.
+  // Its type.
   myelin_type type;
 } myelin_field;
 
@@ -664,9 +671,9 @@ typedef struct myelin_field {
 typedef struct myelin_struct {
   // sizeof(struct myelin_struct).
   size_t size;
-  // For messages.
+  // Its name for messages.
   const char *name;
-  // sizeof the struct.
+  // sizeof the described struct.
   size_t bytes;
   // Its alignment: at most 64.
   size_t align;
@@ -682,48 +689,48 @@ typedef struct myelin_struct {
 extern "C" {
 #endif // __cplusplus
 
-// Ends the calls, and waits for the one that is under way; from inside a callback it does not wait.
+// Ends the calls, and waits for a running call; from inside a callback it does not wait.
 myelin_code myelin_callback_close(struct myelin_callback *callback);
 
-// Calls that have returned so far.
+// How many calls have returned so far.
 myelin_code myelin_callback_calls(struct myelin_callback *callback, uint64_t *calls);
 
-// Samples lost so far.
+// How many samples were lost so far.
 myelin_code myelin_callback_lost(struct myelin_callback *callback, uint64_t *samples);
 
-// The latest error of taking, once: its code, with the message as that of this call. MYELIN_OK if there
-// was none. Most likely the function keeps too many samples.
+// The latest error of a take, once: its code, and its message as the message of this call.
+// MYELIN_OK if there was none. Most likely the function keeps too many samples.
 myelin_code myelin_callback_error(struct myelin_callback *callback);
 
-// Says that a function of the program's, which Myelin has called, has thrown `what`, where Myelin says its own
-// warnings: on stderr, or in the program's `tracing` subscriber. For wrappers in languages with exceptions,
-// which must catch them: nothing may be thrown through Myelin. `function` names where it was set. Any thread.
-void myelin_report_exception(const char *function,
-                             const char *what);
+// Reports that a function of the program, called by Myelin, has thrown `what`. The report goes
+// where Myelin writes its own warnings: to stderr, or to the program's `tracing` subscriber. For
+// wrappers in languages with exceptions. They must catch all exceptions: none may be thrown
+// through Myelin. `function` names the function that set it. Any thread.
+void myelin_report_exception(const char *function, const char *what);
 
-// Makes a client of a service with requests and replies of these types; NULL is bytes of any number. It
-// finds the server, now or when that comes. Their alignment is at most 16.
+// Makes a client of a service with requests and replies of these types; NULL is any number of
+// bytes. It finds the server, now or when the server starts. The types' alignment is at most 16.
 myelin_code myelin_client_open(struct myelin_node *node,
                                const char *name,
                                const struct myelin_payload *request,
                                const struct myelin_payload *reply,
                                struct myelin_client **client);
 
-// Closes it, with its loans and calls. An error from a callback inside a call of its own.
+// Closes it, with its loans and calls. An error from a callback inside a call of the same client.
 myelin_code myelin_client_close(struct myelin_client *client);
 
-// Sends a copy of `bytes` bytes, a whole payload of the request's type, and waits for the reply, for
-// `limit_ns` at most (MYELIN_FOREVER: no limit), in which time the server may yet come.
-// MYELIN_ERROR_NO_SERVER, MYELIN_ERROR_REPLY_TIMEOUT, MYELIN_ERROR_SERVER_GONE, MYELIN_ERROR_NO_REPLY say
-// why there is none.
+// Sends a copy of `bytes` bytes, a whole payload of the request's type, and waits for the reply,
+// for at most `limit_ns` (MYELIN_FOREVER: no limit). The server may also start within this time.
+// MYELIN_ERROR_NO_SERVER, MYELIN_ERROR_REPLY_TIMEOUT, MYELIN_ERROR_SERVER_GONE and
+// MYELIN_ERROR_NO_REPLY say why there is no reply.
 myelin_code myelin_client_call(struct myelin_client *client,
                                const void *data,
                                size_t bytes,
                                uint64_t limit_ns,
                                struct myelin_reply *reply);
 
-// Sends a copy of a request and does not wait: `call` is for `myelin_client_receive`. Up to 64 calls may
-// be out at once.
+// Sends a copy of a request and does not wait: pass `call` to `myelin_client_receive`. Up to 64
+// calls may be open at once.
 myelin_code myelin_client_send(struct myelin_client *client,
                                const void *data,
                                size_t bytes,
@@ -734,34 +741,33 @@ myelin_code myelin_client_loan(struct myelin_client *client,
                                size_t bytes,
                                struct myelin_loan *loan);
 
-// Sends a loan as it is, and does not wait.
+// Sends a loan without a copy, and does not wait.
 myelin_code myelin_client_send_loan(struct myelin_client *client,
                                     struct myelin_loan *loan,
                                     uint64_t *call);
 
-// Gives a loan back unsent.
+// Gives a loan back without sending it.
 myelin_code myelin_client_discard(struct myelin_client *client, struct myelin_loan *loan);
 
-// The reply to a call; waits for it for `limit_ns` at most (0: not at all). MYELIN_NOTHING if it is not
-// there by then: it can be waited for again. With the reply, or an error that says why there will be none,
-// the call is over.
+// The reply to a call; waits for it for at most `limit_ns` (0: not at all). MYELIN_NOTHING if the
+// time is over: you can wait again. A reply, or an error that says why there will be none, ends
+// the call.
 myelin_code myelin_client_receive(struct myelin_client *client,
                                   uint64_t call,
                                   uint64_t limit_ns,
                                   struct myelin_reply *reply);
 
-// Waits for a call no longer. It goes on at the server, and its reply is dropped.
+// Stops waiting for a call. The call goes on at the server, and its reply is dropped.
 myelin_code myelin_client_abandon(struct myelin_client *client, uint64_t call);
 
-// Waits until there is a server that takes requests, for `limit_ns` at most; MYELIN_NOTHING if there is none
-// by then.
-myelin_code myelin_client_wait_for_service(struct myelin_client *client,
-                                           uint64_t limit_ns);
+// Waits until there is a server that takes requests, for at most `limit_ns`; MYELIN_NOTHING if the
+// time is over.
+myelin_code myelin_client_wait_for_service(struct myelin_client *client, uint64_t limit_ns);
 
 // How many servers there are now: more than one is a mistake.
 myelin_code myelin_client_servers(struct myelin_client *client, size_t *servers);
 
-// Replies that came too late, and were dropped.
+// How many replies came too late, and were dropped.
 myelin_code myelin_client_late(struct myelin_client *client, uint64_t *replies);
 
 // How it waits: `enum myelin_wait`.
@@ -770,88 +776,86 @@ myelin_code myelin_client_set_wait(struct myelin_client *client, int32_t wait);
 // The next event of its matches with servers; MYELIN_NOTHING if there is none.
 myelin_code myelin_client_event(struct myelin_client *client, struct myelin_event *event);
 
-// Releases a reply. `data` becomes NULL; a second time is MYELIN_ERROR_HANDLE. Any thread, also after its
-// client.
+// Releases a reply. `data` becomes NULL; a second time gives MYELIN_ERROR_HANDLE. Any thread, also
+// after its client is closed.
 myelin_code myelin_reply_release(struct myelin_reply *reply);
 
-// What the latest function of this thread that returned a negative code had to say: one sentence for
-// people, with the remedy. UTF-8; never NULL; empty if there was none; at most 2,047 bytes. It stays until the
-// next error of the same thread. Any thread, and a signal handler.
+// The message of this thread's latest function that returned a negative code: one sentence for
+// people, with the remedy. UTF-8; never NULL; empty if there was none; at most 2,047 bytes. Valid
+// until the next error of the same thread. Any thread, and a signal handler.
 const char *myelin_error_message(void);
 
-// The version of the library that runs: 65,536 × major + 256 × minor + patch. Compare it with
-// `MYELIN_VERSION`, that of the header. Any thread.
+// The version of the running library: 65,536 × major + 256 × minor + patch. Compare it with
+// `MYELIN_VERSION`, the version of the header. Any thread.
 uint32_t myelin_version(void);
 
-// `CLOCK_MONOTONIC` in nanoseconds, the clock of all stamps: one for all processes of a host. Any thread.
+// `CLOCK_MONOTONIC` in nanoseconds, the clock of all timestamps: the same for all processes of a
+// host. Any thread.
 uint64_t myelin_now(void);
 
-// What a node knows now. It takes memory as there are endpoints in the domain; close it.
+// A node's view of its domain now. It takes memory for each endpoint in the domain; close it.
 myelin_code myelin_node_graph(struct myelin_node *node, struct myelin_graph **graph);
 
 // Closes a graph.
 myelin_code myelin_graph_close(struct myelin_graph *graph);
 
-// The node of this number, from 0 on; MYELIN_NOTHING behind the last.
+// The node with this number, from 0 on; MYELIN_NOTHING after the last.
 myelin_code myelin_graph_node_at(struct myelin_graph *graph,
                                  size_t index,
                                  struct myelin_graph_node *node);
 
-// The endpoint of this number, from 0 on; MYELIN_NOTHING behind the last.
+// The endpoint with this number, from 0 on; MYELIN_NOTHING after the last.
 myelin_code myelin_graph_endpoint_at(struct myelin_graph *graph,
                                      size_t index,
                                      struct myelin_graph_endpoint *endpoint);
 
-// The match of this number, from 0 on; MYELIN_NOTHING behind the last.
+// The match with this number, from 0 on; MYELIN_NOTHING after the last.
 myelin_code myelin_graph_match_at(struct myelin_graph *graph,
                                   size_t index,
                                   struct myelin_graph_match *match_);
 
-// The endpoint elsewhere of this number, from 0 on; MYELIN_NOTHING behind the last.
+// The endpoint elsewhere with this number, from 0 on; MYELIN_NOTHING after the last.
 myelin_code myelin_graph_remote_at(struct myelin_graph *graph,
                                    size_t index,
                                    struct myelin_graph_remote *remote);
 
-// Triggers the guard from now on whenever an endpoint of the domain has come or gone, or, with a network,
-// what other hosts or DDS programs tell has changed: then `myelin_node_graph` tells otherwise than before.
-// A node triggers one guard, the one it was told last.
-myelin_code myelin_node_on_graph_change(struct myelin_node *node,
-                                        struct myelin_guard *guard);
+// Triggers the guard from now on whenever `myelin_node_graph` has changed: an endpoint of the
+// domain came or went or, with a network, other hosts or DDS programs changed what they announce.
+// A node triggers one guard, the latest one set.
+myelin_code myelin_node_on_graph_change(struct myelin_node *node, struct myelin_guard *guard);
 
 // Opens a node. `name` is for people. `options` may be NULL.
 myelin_code myelin_node_open(const char *name,
                              const struct myelin_node_options *options,
                              struct myelin_node **node);
 
-// Closes a node's handle. What was made of it goes on.
+// Closes a node's handle. Objects made from it go on.
 myelin_code myelin_node_close(struct myelin_node *node);
 
-// Whether other hosts can be reached now, and what is missing, or by which interface: as much of that
-// text as fits into `capacity` bytes, its final zero included. `text` may be NULL if `capacity` is 0.
+// Whether other hosts can be reached now, and what is missing, or which interface is used: as much
+// of the text as fits into `capacity` bytes, including its final zero. `text` may be NULL if
+// `capacity` is 0.
 myelin_code myelin_node_network(struct myelin_node *node,
                                 char *text,
                                 size_t capacity,
                                 myelin_network *state);
 
-// The folder of a node's sockets: nodes meet if it is the same one for both, by whatever name. As much of
-// its path as fits into `capacity` bytes, its final zero included.
-myelin_code myelin_node_folder(struct myelin_node *node,
-                               char *text,
-                               size_t capacity);
+// The folder of a node's sockets. Two nodes meet if they use the same folder, even by different
+// paths. As much of its path as fits into `capacity` bytes, including its final zero.
+myelin_code myelin_node_folder(struct myelin_node *node, char *text, size_t capacity);
 
-// The layout hash of what a payload describes, which both sides of a topic compare: the same as the Rust
-// type's of the same fields. Any thread.
-myelin_code myelin_payload_hash(const struct myelin_payload *payload,
-                                uint64_t *hash);
+// The layout hash of a described payload, which both sides of a topic compare: the same as for a
+// Rust type with the same fields. Any thread.
+myelin_code myelin_payload_hash(const struct myelin_payload *payload, uint64_t *hash);
 
 // Makes a publisher of a topic. `options` may be NULL. On return it is matched with the
-// subscribers that exist on this host, but for processes that do not answer within 20 ms.
+// subscribers that exist on this host, except those of processes that do not answer within 20 ms.
 myelin_code myelin_publisher_open(struct myelin_topic *topic,
                                   const struct myelin_publisher_options *options,
                                   struct myelin_publisher **publisher);
 
-// Closes it. Its loans are discarded; what was published stays in reach of its subscribers. An error from
-// a callback inside a publish of its own.
+// Closes it. Its loans are discarded; subscribers can still take published samples. An error from
+// a callback inside a publish of the same publisher.
 myelin_code myelin_publisher_close(struct myelin_publisher *publisher);
 
 // Publishes a copy of `bytes` bytes, a whole payload of the topic's type. `published` may be NULL.
@@ -865,77 +869,78 @@ myelin_code myelin_publisher_loan(struct myelin_publisher *publisher,
                                   size_t bytes,
                                   struct myelin_loan *loan);
 
-// Publishes a loan as it is, without a copy if it has more than 104 bytes. It is the program's no longer,
-// also if this fails, and `data` becomes NULL. A second time is MYELIN_ERROR_LOAN. `published` may be
-// NULL.
+// Publishes a loan, without a copy if it has more than 104 bytes. The program does not own it any
+// more, also if this fails, and `data` becomes NULL. A second time gives MYELIN_ERROR_LOAN.
+// `published` may be NULL.
 myelin_code myelin_publisher_publish(struct myelin_publisher *publisher,
                                      struct myelin_loan *loan,
                                      struct myelin_published *published);
 
-// Gives a loan back unpublished.
+// Gives a loan back without publishing it.
 myelin_code myelin_publisher_discard(struct myelin_publisher *publisher, struct myelin_loan *loan);
 
-// Makes memory for `count` payloads of `bytes` bytes, so that the first loans need not.
+// Allocates memory for `count` payloads of `bytes` bytes, so that the first loans need not
+// allocate it.
 myelin_code myelin_publisher_reserve(struct myelin_publisher *publisher,
                                      uint32_t count,
                                      size_t bytes);
 
-// Its endpoint's id, as in events, samples and graphs. The upper 40 bits are its node's.
+// Its endpoint id, as in events, samples and graphs. The upper 40 bits are the id of its node.
 myelin_code myelin_publisher_endpoint(struct myelin_publisher *publisher, uint64_t *endpoint);
 
 // How many subscribers it is matched with now.
 myelin_code myelin_publisher_matched(struct myelin_publisher *publisher, size_t *subscribers);
 
-// Waits until it is matched with so many subscribers, for `limit_ns` at most; MYELIN_NOTHING if they
-// have not come by then.
+// Waits until it is matched with so many subscribers, for at most `limit_ns`; MYELIN_NOTHING if
+// the time is over.
 myelin_code myelin_publisher_wait_for_match(struct myelin_publisher *publisher,
                                             size_t subscribers,
                                             uint64_t limit_ns);
 
-// Tells subscribers with a liveliness lease that it lives, though it publishes nothing.
+// Tells subscribers with a liveliness lease that it is alive, without publishing.
 myelin_code myelin_publisher_assert_liveliness(struct myelin_publisher *publisher);
 
-// Waits until other hosts and DDS programs that are to get all that was published have acknowledged it, for
-// `limit_ns` at most; MYELIN_NOTHING if they have not by then. On this host it is in their reach when it is
-// published. Of a best-effort publisher nothing is acknowledged.
+// Waits until other hosts and DDS programs have acknowledged all samples published for them, for
+// at most `limit_ns`; MYELIN_NOTHING if the time is over. It does not wait for subscribers on this
+// host, which can take a sample as soon as it is published. A best-effort publisher gets no
+// acknowledgements.
 myelin_code myelin_publisher_wait_for_acknowledgements(struct myelin_publisher *publisher,
                                                        uint64_t limit_ns);
 
 // The next event of its matches; MYELIN_NOTHING if there is none.
 myelin_code myelin_publisher_event(struct myelin_publisher *publisher, struct myelin_event *event);
 
-// Triggers the guard from now on whenever there is an event to take; once now, for those there are. A second
-// call replaces the first.
+// Triggers the guard from now on whenever there is an event to take, and once now if there are
+// events already. A second call replaces the first.
 myelin_code myelin_publisher_on_event(struct myelin_publisher *publisher,
                                       struct myelin_guard *guard);
 
-// Releases a sample: its memory may be used again. `data` becomes NULL; a second time is
-// MYELIN_ERROR_HANDLE. One that a callback is lent is not to be released. Any thread.
+// Releases a sample: its memory may be used again. `data` becomes NULL; a second time gives
+// MYELIN_ERROR_HANDLE. Do not release a sample that a callback is lent. Any thread.
 myelin_code myelin_sample_release(struct myelin_sample *sample);
 
-// Another hold on the same sample, to be released too. So a callback keeps what it is lent. Any thread
-// that has the sample.
-myelin_code myelin_sample_clone(const struct myelin_sample *sample,
-                                struct myelin_sample *clone);
+// Makes another reference to the same sample, to be released, too. A callback keeps its lent
+// sample this way. Any thread that has the sample.
+myelin_code myelin_sample_clone(const struct myelin_sample *sample, struct myelin_sample *clone);
 
-// Serves a service with requests and replies of these types; NULL is bytes of any number. Their alignment
-// is at most 16.
+// Serves a service with requests and replies of these types; NULL is any number of bytes. Their
+// alignment is at most 16.
 myelin_code myelin_server_open(struct myelin_node *node,
                                const char *name,
                                const struct myelin_payload *request,
                                const struct myelin_payload *reply,
                                struct myelin_server **server);
 
-// Closes it. Requests that are held can still be replied to.
+// Closes it. The program can still reply to requests that it holds.
 myelin_code myelin_server_close(struct myelin_server *server);
 
-// Takes the next request; waits for it for `limit_ns` at most (0: not at all, MYELIN_FOREVER: no limit).
-// MYELIN_NOTHING if none has come by then, or if the wait was interrupted.
+// Takes the next request; waits for it for at most `limit_ns` (0: not at all, MYELIN_FOREVER: no
+// limit). MYELIN_NOTHING if the time is over, or if the wait was interrupted.
 myelin_code myelin_server_receive(struct myelin_server *server,
                                   uint64_t limit_ns,
                                   struct myelin_request *request);
 
-// Ends the wait that is under way, or else the next one. Any thread, and a signal handler.
+// Ends the running wait, or else the next one. Any thread, and a signal handler.
 myelin_code myelin_server_interrupt(struct myelin_server *server);
 
 // How it waits: `enum myelin_wait`.
@@ -947,7 +952,7 @@ myelin_code myelin_server_clients(struct myelin_server *server, size_t *clients)
 // The next event of its matches with clients; MYELIN_NOTHING if there is none.
 myelin_code myelin_server_event(struct myelin_server *server, struct myelin_event *event);
 
-// Calls `call` with each request from now on, until the callback is closed: as
+// Calls `call` with each request from now on, until the callback is closed: like
 // `myelin_subscriber_on_sample`. The server is used up.
 myelin_code myelin_server_on_request(struct myelin_server *server,
                                      myelin_on_request call,
@@ -960,67 +965,69 @@ myelin_code myelin_request_reply(const struct myelin_request *request,
                                  const void *data,
                                  size_t bytes);
 
-// Lends memory for a reply of `bytes` bytes, to be sent by `myelin_request_send` or discarded with the
-// request.
+// Lends memory for a reply of `bytes` bytes. `myelin_request_send` sends it; it is discarded with
+// the request.
 myelin_code myelin_request_loan(const struct myelin_request *request,
                                 size_t bytes,
                                 struct myelin_loan *loan);
 
-// Replies with what a loan of the request holds, as it is.
+// Replies with a loan of the request, without a copy.
 myelin_code myelin_request_send(const struct myelin_request *request, struct myelin_loan *loan);
 
-// Releases a request, replied to or not. `data` becomes NULL; a second time is MYELIN_ERROR_HANDLE.
+// Releases a request, with or without a reply. `data` becomes NULL; a second time gives
+// MYELIN_ERROR_HANDLE.
 myelin_code myelin_request_release(struct myelin_request *request);
 
 // Makes a subscriber of a topic. `options` may be NULL. On return it is matched with the
-// publishers that exist on this host, as a publisher with subscribers.
+// publishers that exist on this host, with the same exception as for a publisher.
 myelin_code myelin_subscriber_open(struct myelin_topic *topic,
                                    const struct myelin_subscriber_options *options,
                                    struct myelin_subscriber **subscriber);
 
-// Closes it. Samples that are held stay as they are.
+// Closes it. Samples that are held stay valid.
 myelin_code myelin_subscriber_close(struct myelin_subscriber *subscriber);
 
-// The next sample, if there is one; never waits. MYELIN_NOTHING if there is none: `sample` is as before.
+// The next sample, if there is one; never waits. MYELIN_NOTHING if there is none; `sample` is
+// unchanged then.
 myelin_code myelin_subscriber_take(struct myelin_subscriber *subscriber,
                                    struct myelin_sample *sample);
 
-// Takes the next sample; waits for it for `limit_ns` at most (MYELIN_FOREVER: no limit). MYELIN_NOTHING
-// if none has come by then, or if the wait was interrupted, or, with a deadline or liveliness, if a
-// publisher has fallen silent.
+// Takes the next sample; waits for it for at most `limit_ns` (MYELIN_FOREVER: no limit).
+// MYELIN_NOTHING if the time is over, or if the wait was interrupted, or, with a deadline or
+// liveliness, if a publisher has fallen silent.
 myelin_code myelin_subscriber_receive(struct myelin_subscriber *subscriber,
                                       uint64_t limit_ns,
                                       struct myelin_sample *sample);
 
-// Waits until there is a sample to take, as `myelin_subscriber_receive` does, and takes none.
+// Waits until there is a sample to take, like `myelin_subscriber_receive`, without taking it.
 myelin_code myelin_subscriber_wait(struct myelin_subscriber *subscriber, uint64_t limit_ns);
 
-// Ends the wait that is under way, or else the next one. Any thread, and a signal handler.
+// Ends the running wait, or else the next one. Any thread, and a signal handler.
 myelin_code myelin_subscriber_interrupt(struct myelin_subscriber *subscriber);
 
-// A descriptor for somebody's epoll: readable when there may be a sample or an event. Take until there is
-// none, then wait for it again; level- and edge-triggered both work. It stays the subscriber's: do not
-// close it. The subscriber was made with `descriptor` set.
-myelin_code myelin_subscriber_descriptor(struct myelin_subscriber *subscriber,
-                                         int *descriptor);
+// A descriptor for your own epoll: readable when there may be a sample or an event. Take until
+// nothing is left, then wait for it again; level- and edge-triggered both work. The subscriber
+// owns it: do not close it. The subscriber must be made with `descriptor` set.
+myelin_code myelin_subscriber_descriptor(struct myelin_subscriber *subscriber, int *descriptor);
 
-// MYELIN_OK if publishers have published what has not been taken, MYELIN_NOTHING if they have not. A sample in
-// new memory cannot be taken before a thread of the node has mapped that memory; until then
-// `myelin_subscriber_take` returns MYELIN_NOTHING, a wait goes on, and this is MYELIN_OK. If something other
-// than an event tells that a publisher has ended, as the end of its process, take until nothing is unread.
+// MYELIN_OK if there are published samples that have not been taken, otherwise MYELIN_NOTHING. A
+// sample in new memory cannot be taken before a thread of the node has mapped that memory. Until
+// then `myelin_subscriber_take` returns MYELIN_NOTHING, a wait goes on, and this returns MYELIN_OK.
+// If you learn of a publisher's end by other means than an event, such as the end of its process,
+// take until nothing is unread.
 myelin_code myelin_subscriber_has_unread(struct myelin_subscriber *subscriber);
 
-// Samples lost so far because it was further behind than its depth.
+// How many samples were lost so far because it was further behind than its depth.
 myelin_code myelin_subscriber_lost(struct myelin_subscriber *subscriber, uint64_t *samples);
 
-// Its endpoint's id, as in events, samples and graphs. The upper 40 bits are its node's.
+// Its endpoint id, as in events, samples and graphs. The upper 40 bits are the id of its node.
 myelin_code myelin_subscriber_endpoint(struct myelin_subscriber *subscriber, uint64_t *endpoint);
 
 // How many publishers it is matched with now.
 myelin_code myelin_subscriber_matched(struct myelin_subscriber *subscriber, size_t *publishers);
 
-// Waits until it is matched with so many publishers, for `limit_ns` at most; MYELIN_NOTHING if they have
-// not come by then.
+// Waits until it is matched with so many publishers, for at most `limit_ns`; MYELIN_NOTHING if the
+// time is over.
 myelin_code myelin_subscriber_wait_for_match(struct myelin_subscriber *subscriber,
                                              size_t publishers,
                                              uint64_t limit_ns);
@@ -1029,57 +1036,57 @@ myelin_code myelin_subscriber_wait_for_match(struct myelin_subscriber *subscribe
 myelin_code myelin_subscriber_event(struct myelin_subscriber *subscriber,
                                     struct myelin_event *event);
 
-// Triggers the guard from now on whenever there is an event to take; once now, for those there are. A second
-// call replaces the first.
+// Triggers the guard from now on whenever there is an event to take, and once now if there are
+// events already. A second call replaces the first.
 myelin_code myelin_subscriber_on_event(struct myelin_subscriber *subscriber,
                                        struct myelin_guard *guard);
 
-// Calls `call` with each sample from now on, until the callback is closed. The subscriber is used up: its
-// handle is closed, unless MYELIN_ERROR_HANDLE or MYELIN_ERROR_SETTING is returned. What this process
-// publishes it is called with inside that publish, in the publisher's thread; the rest in a thread of its
-// own; never twice at once. `release`, if it is not NULL, is called with `context` once, when no further
-// call will come; also if this fails.
+// Calls `call` with each sample from now on, until the callback is closed. The subscriber is used
+// up: its handle is closed, unless MYELIN_ERROR_HANDLE or MYELIN_ERROR_SETTING is returned. For
+// samples of this process it runs inside the publish, in the publisher's thread; for others in a
+// thread of its own; never twice at once. `release`, if it is not NULL, is called once with
+// `context`, after the last call; also if this fails.
 myelin_code myelin_subscriber_on_sample(struct myelin_subscriber *subscriber,
                                         myelin_on_sample call,
                                         void *context,
                                         void (*release)(void *context),
                                         struct myelin_callback **callback);
 
-// Names a topic and what it carries: `payload`, or bytes of any number if that is NULL. `options` may be
-// NULL. Nothing is checked with other programs before a publisher or subscriber is made.
+// Names a topic and its payload; if `payload` is NULL, any number of bytes. `options` may be NULL.
+// Nothing is checked with other programs before a publisher or subscriber is made.
 myelin_code myelin_topic_open(struct myelin_node *node,
                               const char *name,
                               const struct myelin_payload *payload,
                               const struct myelin_topic_options *options,
                               struct myelin_topic **topic);
 
-// Closes a topic's handle. What was made of it goes on.
+// Closes a topic's handle. Objects made from it go on.
 myelin_code myelin_topic_close(struct myelin_topic *topic);
 
-// Makes a wait set of a node, which has 1,024 at most.
+// Makes a wait set of a node, which can have at most 1,024.
 myelin_code myelin_wait_set_open(struct myelin_node *node, struct myelin_wait_set **set);
 
-// Closes it; what it watched goes on. Other threads may be inside calls with it: a wait ends with
-// MYELIN_ERROR_CLOSED.
+// Closes it; the watched objects go on. Other threads may be inside calls with it: a wait ends
+// with MYELIN_ERROR_CLOSED.
 myelin_code myelin_wait_set_close(struct myelin_wait_set *set);
 
-// Watches a subscriber of the set's node until it is removed or closed: `key`, of the program's choice,
-// is reported while there is a sample to take.
+// Watches a subscriber of the set's node until it is removed or closed: `key`, chosen by the
+// program, is reported while there is a sample to take.
 myelin_code myelin_wait_set_add(struct myelin_wait_set *set,
                                 struct myelin_subscriber *subscriber,
                                 uint64_t key);
 
-// As `myelin_wait_set_add`, of a server: `key` is reported while there is a request to take.
+// Like `myelin_wait_set_add`, for a server: `key` is reported while there is a request to take.
 myelin_code myelin_wait_set_add_server(struct myelin_wait_set *set,
                                        struct myelin_server *server,
                                        uint64_t key);
 
-// Makes a guard, to be closed: triggering it reports `key`.
+// Makes a guard: triggering it reports `key`. Close the guard when you are done.
 myelin_code myelin_wait_set_guard(struct myelin_wait_set *set,
                                   uint64_t key,
                                   struct myelin_guard **guard);
 
-// Ends the wait that is under way, or else the next one. Any thread, and a signal handler.
+// Ends the running wait, or else the next one. Any thread, and a signal handler.
 myelin_code myelin_guard_trigger(struct myelin_guard *guard);
 
 // Closes a guard.
@@ -1088,23 +1095,22 @@ myelin_code myelin_guard_close(struct myelin_guard *guard);
 // Reports `key` once every `period_ns`, the first time one period from now.
 myelin_code myelin_wait_set_timer(struct myelin_wait_set *set, uint64_t period_ns, uint64_t key);
 
-// Watches no longer what has this key. MYELIN_NOTHING if nothing had.
+// Stops watching the member with this key. MYELIN_NOTHING if there is none.
 myelin_code myelin_wait_set_remove(struct myelin_wait_set *set, uint64_t key);
 
-// Waits until something is ready, for `limit_ns` at most (MYELIN_FOREVER: no limit), and writes the keys
-// of what is, `capacity` at most, and their number. More are reported by the next wait. MYELIN_NOTHING if
-// nothing is. A subscriber from which not all has been taken is ready again. One thread at a time waits:
-// another one gets MYELIN_ERROR_BUSY.
+// Waits until something is ready, for at most `limit_ns` (MYELIN_FOREVER: no limit), and writes
+// the keys of the ready members, at most `capacity`, and their number. The next wait reports the
+// others. MYELIN_NOTHING if nothing is ready. A subscriber with samples left is ready again. One
+// thread at a time waits: another one gets MYELIN_ERROR_BUSY.
 myelin_code myelin_wait_set_wait(struct myelin_wait_set *set,
                                  uint64_t limit_ns,
                                  uint64_t *keys,
                                  size_t capacity,
                                  size_t *count);
 
-// A descriptor for somebody's epoll, one, whatever the set watches. It is the program's: close it. When
-// it is readable, wait with a limit of 0 until nothing is reported.
-myelin_code myelin_wait_set_descriptor(struct myelin_wait_set *set,
-                                       int *descriptor);
+// One descriptor for your own epoll, for everything that the set watches. The program owns it:
+// close it. When it is readable, wait with a limit of 0 until nothing is reported.
+myelin_code myelin_wait_set_descriptor(struct myelin_wait_set *set, int *descriptor);
 
 // How it waits: `enum myelin_wait`.
 myelin_code myelin_wait_set_set_wait(struct myelin_wait_set *set, int32_t wait);
@@ -1120,7 +1126,7 @@ myelin_code myelin_wait_set_set_wait(struct myelin_wait_set *set, int32_t wait);
 #define MYELIN_TYPE(kind, ...) {kind, NULL, {__VA_ARGS__}}
 /* A type that is a struct: the address of its description, then 0 or lengths. */
 #define MYELIN_TYPE_STRUCT(description, ...) {MYELIN_STRUCT, description, {__VA_ARGS__}}
-/* What a topic carries: MYELIN_PAYLOAD(MYELIN_SLICE, MYELIN_TYPE(MYELIN_F64, 2)). */
+/* The payload of a topic: MYELIN_PAYLOAD(MYELIN_SLICE, MYELIN_TYPE(MYELIN_F64, 2)). */
 #define MYELIN_PAYLOAD(form_, ...) \
   {.size = sizeof(struct myelin_payload), .form = form_, .type = __VA_ARGS__}
 /* A header and elements, both structs: the addresses of their descriptions. */

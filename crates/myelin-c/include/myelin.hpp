@@ -1,4 +1,4 @@
-// Myelin for C++17: what myelin.h has, with types, RAII and results. Header-only; link with libmyelin.
+// Myelin for C++17: the functions of myelin.h with types, RAII and results. Header-only; link with libmyelin.
 //
 //     struct Imu { std::uint64_t stamp_ns; double acceleration[3]; };
 //     MYELIN_STRUCT(Imu, stamp_ns, acceleration)
@@ -8,18 +8,18 @@
 //     if (!publisher) return std::cerr << publisher.error().what() << '\n', 1;
 //     publisher->publish_copy({1, {0, 0, 9.81}}).value();
 //
-// LATER      A Node, Publisher, Subscriber, Client, Server, WaitSet, Guard or Callback without arguments is none
-//            yet: a class can have one as a member and open it later, `publisher_ = topic.publisher().value()`.
+// LATER      A Node, Publisher, Subscriber, Client, Server, WaitSet, Guard or Callback made without arguments is
+//            empty: a class can have one as a member and open it later, `publisher_ = topic.publisher().value()`.
 //            Until then its calls fail with MYELIN_ERROR_HANDLE, and get() is null.
-// OWNERSHIP  Node, Publisher, Subscriber, Sample, Loan, ... close or release what they own, and can be moved,
+// OWNERSHIP  Node, Publisher, Subscriber, Sample, Loan, ... close or release their handles, and can be moved,
 //            not copied. A loan, a reply loan and a pending call belong to the publisher, request or client
-//            that they came from: what outlives it is an error MYELIN_ERROR_HANDLE, never more.
+//            that they came from: if one outlives it, its calls fail with MYELIN_ERROR_HANDLE, nothing worse.
 // ERRORS     A Result<T> has a value or an Error; value() throws the Error. Nothing else here throws, except
-//            what the program's own functions throw where they are not callbacks. A callback that throws is
-//            caught: the next sample is delivered, the exception is reported once, as Myelin reports its
-//            own warnings, and Callback::thrown() says what it was.
-// THREADS    As in myelin.h: a Publisher, Subscriber, Client, Server is used by one thread at a time; in a WaitSet
-//            one thread waits, and any changes it.
+//            functions of the program that are not callbacks. An exception of a callback is caught: the next
+//            sample is delivered, the exception is reported once, in the same way as Myelin's own warnings, and
+//            Callback::thrown() returns its text.
+// THREADS    As in myelin.h: one thread at a time uses a Publisher, Subscriber, Client or Server; in a WaitSet one
+//            thread waits, and any thread changes it.
 #ifndef MYELIN_HPP
 #define MYELIN_HPP
 
@@ -48,10 +48,10 @@ namespace myelin {
 /// CLOCK_MONOTONIC in nanoseconds, the clock of all stamps.
 inline std::uint64_t now() { return myelin_now(); }
 
-/// No limit of time.
+/// No time limit.
 constexpr std::chrono::nanoseconds forever = std::chrono::nanoseconds::max();
 
-/// What a call failed with: a code, and a sentence that says what to do.
+/// The error of a call: a code, and a sentence that says what to do.
 class Error : public std::runtime_error {
 public:
   Error(int code, const char *message) : std::runtime_error(message), code_(code) {}
@@ -67,7 +67,7 @@ template <class T> class [[nodiscard]] Result {
 public:
   Result(T value) : value_(std::move(value)), has_value_(true) {}
   Result(Error error) : error_(std::move(error)), has_value_(false) {}
-  /// A value that is made where it stays; without arguments, numbers in it are yet to be written.
+  /// A value that is made in place; without arguments, its numbers are not initialised.
   explicit Result(std::in_place_t) : has_value_(true) { new (&value_) T; }
   template <class... A>
   explicit Result(std::in_place_t, A &&...arguments)
@@ -95,7 +95,7 @@ public:
   T value() && { return check(), std::move(value_); }
   T &operator*() noexcept { return value_; }
   T *operator->() noexcept { return &value_; }
-  /// Of a result without a value.
+  /// The error of a result without a value.
   const Error &error() const { return error_; }
 
 private:
@@ -124,14 +124,14 @@ private:
   std::optional<Error> error_;
 };
 
-/// As many elements as each sample has: Topic<Slice<Point>>, in Rust Topic<[Point]>.
+/// A slice whose length each sample chooses: Topic<Slice<Point>>, in Rust Topic<[Point]>.
 template <class T> struct Slice {};
-/// A header, and as many elements as each sample has: in Rust Topic<(H, [T])>.
+/// A header, and a slice whose length each sample chooses: in Rust Topic<(H, [T])>.
 template <class H, class T> struct HeaderSlice {};
-/// Bytes of any number: text, serialised messages.
+/// Any number of bytes: text, serialised messages.
 using Bytes = Slice<unsigned char>;
 
-/// Elements that lie one after the other; std::span where there is one.
+/// Contiguous elements; std::span if it exists.
 #if __cplusplus >= 202002L
 template <class T> using Span = std::span<T>;
 #else
@@ -167,15 +167,16 @@ template <class S> S sized() {
   return made;
 }
 
-/// A struct that the library fills: nothing but its size is written before, and that there is nothing in it.
+/// A struct that the library fills: only its size is written before, and that it is empty.
 struct Unfilled {
   template <class S> static void begin(S &made) { made.size = sizeof(S), made.data = nullptr; }
 };
 
-/// Apart, so that the rest is inlined where it is called.
+/// Separate, so that the rest is inlined into its callers.
 template <class R> __attribute__((cold, noinline)) void fail(R &result, int code) { result = error(code); }
 
-/// What a call fills, where it is returned: a copy right after it was written in parts waits for the parts.
+/// A struct that a call fills in its final place: copying it right after it was written in parts
+/// would wait for the parts.
 template <class S, class F> inline Result<S> filled(F fill) {
   Result<S> made(std::in_place);
   made->size = sizeof(S);
@@ -183,7 +184,7 @@ template <class S, class F> inline Result<S> filled(F fill) {
   return made;
 }
 
-/// What a call counts; 0 if its handle is none.
+/// A number from a call; 0 if the handle is not valid.
 template <class N, class H> N counted(H *handle, myelin_code (*count)(H *, N *)) {
   N number = 0;
   count(handle, &number);
@@ -191,10 +192,10 @@ template <class N, class H> N counted(H *handle, myelin_code (*count)(H *, N *))
 }
 
 inline std::uint64_t ns(std::chrono::nanoseconds limit) {
-  return limit.count() < 0 ? 0 : static_cast<std::uint64_t>(limit.count()); // 292 years are forever
+  return limit.count() < 0 ? 0 : static_cast<std::uint64_t>(limit.count()); // 292 years mean for ever
 }
 
-/// Whether each is more than the one before.
+/// Whether each number is more than the previous one.
 constexpr bool ascend(std::initializer_list<std::size_t> offsets) {
   std::size_t least = 0;
   for (std::size_t offset : offsets) {
@@ -204,10 +205,10 @@ constexpr bool ascend(std::initializer_list<std::size_t> offsets) {
   return true;
 }
 
-/// What MYELIN_STRUCT specialises.
+/// MYELIN_STRUCT specialises it.
 template <class T> struct Describe { static constexpr bool is_described = false; };
 
-/// A C array or std::array, and what is in it.
+/// A C array or std::array, and its elements.
 template <class T> struct Array { using Element = T; static constexpr std::size_t rank = 0; };
 template <class T, std::size_t N> struct Array<T[N]> {
   using Inner = T;
@@ -253,13 +254,13 @@ template <class T> myelin_type type_of() {
   return type;
 }
 
-/// Behind the namespaces.
+/// The name without its namespaces.
 inline const char *short_name(const char *name) {
   const char *colon = std::strrchr(name, ':');
   return colon ? colon + 1 : name;
 }
 
-/// What a topic's type is to the C API.
+/// A topic's type for the C API.
 template <class T> struct Payload {
   static myelin_payload describe() {
     auto payload = sized<myelin_payload>();
@@ -285,7 +286,8 @@ template <class H, class T> struct Payload<HeaderSlice<H, T>> {
   }
 };
 
-/// What samples, loans, requests and replies of a topic's type are seen as. `Of` has `data()` and `bytes()`.
+/// The view of samples, loans, requests and replies of a topic's type. `Of` has `data()` and
+/// `bytes()`.
 template <class T, class Of, bool is_const> class View {
   using Value = std::conditional_t<is_const, const T, T>;
 
@@ -328,7 +330,7 @@ private:
 /// False, but not before a template is used: for static_assert.
 template <class...> constexpr bool never = false;
 
-/// What is copied into a topic: a value, or any container of such elements.
+/// A payload that is copied: a value, or any container of such elements.
 template <class T> struct Copied {
   using Argument = const T &;
   Copied(const T &value) : data(&value), bytes(sizeof(T)) {}
@@ -354,10 +356,11 @@ template <class H, class T> struct Copied<HeaderSlice<H, T>> {
   const void *data = nullptr;
   std::size_t bytes = 0;
 };
-/// What a function takes that copies: a value itself, so that it can be written in braces.
+/// The argument of a function that copies: for a value the value itself, so that it can be written
+/// in braces.
 template <class T> using Copy = typename Copied<T>::Argument;
 
-/// Bytes of a payload with so many elements.
+/// The bytes of a payload with so many elements.
 template <class T> struct Size {
   template <class... Length> static std::size_t of(Length...) {
     static_assert(sizeof...(Length) == 0, "a value has no length: no argument; a Slice has one");
@@ -389,7 +392,7 @@ public:
     if (handle_) close(handle_);
   }
   H *get() const { return handle_; }
-  /// It is another's to close.
+  /// Gives the handle to another owner.
   H *release() { return std::exchange(handle_, nullptr); }
 
 private:
@@ -416,7 +419,7 @@ private:
   S held_;
 };
 
-/// A function of the program's, which may throw and must not let that out.
+/// A function of the program, which may throw; the exception must not leave it.
 template <class F> struct Called {
   Called(F its, const char *set_by) : function(std::move(its)), name(set_by) {}
   F function;
@@ -445,7 +448,7 @@ template <class F> struct Called {
 
 } // namespace detail
 
-/// What has happened to an endpoint's matches; `kind` is a MYELIN_EVENT_*.
+/// An event of an endpoint's matches; `kind` is a MYELIN_EVENT_*.
 struct Event {
   int kind;
   std::uint64_t endpoint;
@@ -476,7 +479,7 @@ inline Result<bool> in_time(int code) {
 }
 } // namespace detail
 
-/// Options as in myelin.h, with their size set and all else 0.
+/// Options as in myelin.h, with their size set and everything else 0.
 template <class O> struct Options : O {
   Options() : O{} { this->size = sizeof(O); }
 };
@@ -496,18 +499,19 @@ private:
   detail::Handle<myelin_guard, myelin_guard_close> handle_;
 };
 
-/// A sample where its publisher wrote it: `*sample`, `sample->field`; of a slice `sample[i]`, `size()`,
-/// iterators; of a header with a slice `header()`, `slice()`. Any thread may hold and release it.
+/// A sample where its publisher wrote it: `*sample`, `sample->field`; for a slice `sample[i]`,
+/// `size()`, iterators; for a header with a slice `header()`, `slice()`. Any thread may hold and
+/// release it.
 template <class T> class Sample : public detail::View<T, Sample<T>, true> {
 public:
   explicit Sample(myelin_sample sample) : held_(sample) {}
   explicit Sample(detail::Unfilled unfilled) : held_(unfilled) {}
   std::uint64_t sequence() const { return raw().sequence; }
   std::uint64_t lost_before() const { return raw().lost_before; }
-  /// By myelin_now(); 0 if its publisher does not say.
+  /// By myelin_now(); 0 if its publisher adds no timestamps.
   std::uint64_t published_ns() const { return raw().published_ns; }
   std::uint64_t publisher() const { return raw().publisher; }
-  /// Another hold on it: so a callback keeps it.
+  /// Makes another reference to the same sample: a callback keeps its sample this way.
   Result<Sample> clone() const {
     auto clone = detail::sized<myelin_sample>();
     if (int code = myelin_sample_clone(&raw(), &clone)) return detail::error(code);
@@ -520,7 +524,8 @@ private:
   detail::Held<myelin_sample, myelin_sample_release> held_;
 };
 
-/// Memory for one sample: write all of it, then `std::move(loan).publish()`. Dropped, it is discarded.
+/// Memory for one sample: write all of it, then `std::move(loan).publish()`. If it is dropped, it
+/// is discarded.
 template <class T> class Loan : public detail::View<T, Loan<T>, false> {
 public:
   Loan(myelin_publisher *publisher, detail::Unfilled) : publisher_(publisher) {
@@ -559,14 +564,14 @@ template <class T> class Publisher {
 public:
   Publisher() = default;
   explicit Publisher(myelin_publisher *handle) : handle_(handle) {}
-  /// Publishes a copy; of a slice, of any container of such elements.
+  /// Publishes a copy; for a slice, of any container of such elements.
   Result<myelin_published> publish_copy(detail::Copy<T> payload) {
     const detail::Copied<T> copied(payload);
     return detail::filled<myelin_published>([&](myelin_published *to) {
       return myelin_publisher_publish_copy(get(), copied.data, copied.bytes, to);
     });
   }
-  /// Memory for a sample; of a slice with so many elements.
+  /// Memory for a sample; for a slice with so many elements.
   template <class... Length> Result<Loan<T>> loan(Length... length) {
     Result<Loan<T>> loan(std::in_place, get(), detail::Unfilled());
     if (int code = myelin_publisher_loan(get(), detail::Size<T>::of(length...), &loan->loan_))
@@ -576,7 +581,8 @@ public:
   Result<bool> wait_for_match(std::size_t subscribers, std::chrono::nanoseconds limit) {
     return detail::in_time(myelin_publisher_wait_for_match(get(), subscribers, detail::ns(limit)));
   }
-  /// Makes memory for `count` samples, of a slice with so many elements, so that the first loans need not.
+  /// Allocates memory for `count` samples, for a slice with so many elements, so that the first
+  /// loans need not.
   template <class... Length> Result<void> reserve(std::uint32_t count, Length... length) {
     return detail::done(myelin_publisher_reserve(get(), count, detail::Size<T>::of(length...)));
   }
@@ -587,20 +593,20 @@ public:
   Result<void> on_event(const Guard &guard) {
     return detail::done(myelin_publisher_on_event(get(), guard.get()));
   }
-  /// Its endpoint's id, as in events, samples and graphs.
+  /// Its endpoint id, as in events, samples and graphs.
   std::uint64_t endpoint() const { return detail::counted(get(), myelin_publisher_endpoint); }
-  /// Waits until other hosts that are to get all that was published have acknowledged it.
+  /// Waits until other hosts have acknowledged all samples published for them.
   Result<bool> wait_for_acknowledgements(std::chrono::nanoseconds limit) {
     return detail::in_time(myelin_publisher_wait_for_acknowledgements(get(), detail::ns(limit)));
   }
-  /// For what is in the C API alone.
+  /// For functions that only the C API has.
   myelin_publisher *get() const { return handle_.get(); }
 
 private:
   detail::Handle<myelin_publisher, myelin_publisher_close> handle_;
 };
 
-/// A function that is being called. Dropping it ends the calls and waits for the one under way.
+/// A function that Myelin calls. Dropping it ends the calls and waits for a running one.
 class Callback {
 public:
   using Thrown = std::shared_ptr<std::pair<std::mutex, std::optional<std::string>>>;
@@ -608,9 +614,9 @@ public:
   Callback(myelin_callback *handle, Thrown exception) : handle_(handle), thrown_(std::move(exception)) {}
   std::uint64_t calls() const { return detail::counted(get(), myelin_callback_calls); }
   std::uint64_t lost() const { return detail::counted(get(), myelin_callback_lost); }
-  /// The latest error of taking, once.
+  /// The latest error of a take, once.
   Result<void> error() const { return detail::done(myelin_callback_error(get())); }
-  /// What the function threw last, once.
+  /// The last exception that the function threw, once.
   std::optional<std::string> thrown() const {
     if (!thrown_) return std::nullopt;
     std::lock_guard lock(thrown_->first);
@@ -623,7 +629,7 @@ private:
   Thrown thrown_;
 };
 
-/// Takes samples of a topic. One thread at a time; any may interrupt it.
+/// Takes samples of a topic. One thread at a time uses it; any thread may interrupt it.
 template <class T> class Subscriber {
 public:
   Subscriber() = default;
@@ -643,14 +649,15 @@ public:
   }
   /// Ends a wait. Any thread, and a signal handler.
   void interrupt() const { myelin_subscriber_interrupt(get()); }
-  /// Of one with SubscriberOptions::descriptor, for epoll; it stays the subscriber's.
+  /// For epoll, if it was made with SubscriberOptions::descriptor. The subscriber owns the
+  /// descriptor.
   Result<int> descriptor() const {
     int descriptor = -1;
     if (int code = myelin_subscriber_descriptor(get(), &descriptor)) return detail::error(code);
     return descriptor;
   }
-  /// Calls `call(const Sample<T> &)` with each sample from now on; `clone` keeps one. What it throws is
-  /// caught and reported once: Callback::thrown().
+  /// Calls `call(const Sample<T> &)` with each sample from now on; `clone` keeps one. An exception
+  /// is caught and reported once: Callback::thrown().
   template <class F> Result<Callback> on_sample(F call) && {
     using Call = detail::Called<F>;
     auto context = std::make_unique<Call>(std::move(call), "on_sample");
@@ -670,7 +677,8 @@ public:
   template <class F> void on_sample(F) const & {
     static_assert(detail::never<F>, "a callback uses the subscriber up: std::move(subscriber).on_sample(...)");
   }
-  /// Whether publishers have published what has not been taken; see myelin_subscriber_has_unread.
+  /// Whether there are published samples that have not been taken; see
+  /// myelin_subscriber_has_unread.
   bool has_unread() const { return myelin_subscriber_has_unread(get()) == MYELIN_OK; }
   std::uint64_t lost() const { return detail::counted(get(), myelin_subscriber_lost); }
   std::size_t matched() const { return detail::counted(get(), myelin_subscriber_matched); }
@@ -682,12 +690,12 @@ public:
   Result<void> on_event(const Guard &guard) {
     return detail::done(myelin_subscriber_on_event(get(), guard.get()));
   }
-  /// Its endpoint's id, as in events, samples and graphs.
+  /// Its endpoint id, as in events, samples and graphs.
   std::uint64_t endpoint() const { return detail::counted(get(), myelin_subscriber_endpoint); }
   myelin_subscriber *get() const { return handle_.get(); }
 
 private:
-  /// A sample that `fill` fills where it is returned.
+  /// A sample that `fill` fills in its final place.
   template <class F> static inline Result<std::optional<Sample<T>>> filled(F fill) {
     Result<std::optional<Sample<T>>> sample(std::in_place, std::in_place, detail::Unfilled());
     const int code = fill(&(*sample)->held_.get());
@@ -698,12 +706,13 @@ private:
   detail::Handle<myelin_subscriber, myelin_subscriber_close> handle_;
 };
 
-/// A name, a type and settings. Nothing happens before `publisher` or `subscriber`; its node must still be
-/// there then.
+/// A name, a type and settings. Nothing happens before `publisher` or `subscriber`; its node must
+/// still exist then.
 template <class T> class Topic {
 public:
   Topic(myelin_node *node, std::string name) : node_(node), name_(std::move(name)) {}
-  // Each setting twice: of a topic that has a name it returns that topic, of a temporary one a new topic.
+  // Each setting exists twice: for a topic with a name it returns that topic, for a temporary one a
+  // new topic.
 
   /// How many samples a subscriber can be behind without a loss.
   Topic &depth(std::uint32_t samples) & { return options_.depth = samples, *this; }
@@ -721,13 +730,13 @@ public:
     return options_.deadline_ns = detail::ns(period), *this;
   }
   Topic deadline(std::chrono::nanoseconds period) && { return std::move(deadline(period)); }
-  /// The IDL type that the payload's bytes are the CDR of.
+  /// The IDL type whose CDR is the payload's bytes.
   Topic &dds_type(std::string name) & { return dds_type_ = std::move(name), *this; }
   Topic dds_type(std::string name) && { return std::move(dds_type(std::move(name))); }
-  /// The topic's name among other DDS programs; otherwise its own.
+  /// The topic's name among other DDS programs; by default the same name.
   Topic &dds_name(std::string name) & { return dds_name_ = std::move(name), *this; }
   Topic dds_name(std::string name) && { return std::move(dds_name(std::move(name))); }
-  /// Samples are whole CDR messages of `name`, with their header: of a topic of Bytes.
+  /// Samples are whole CDR messages of `name`, with their header: for a topic of Bytes.
   Topic &dds_cdr(std::string name) & {
     static_assert(std::is_same_v<T, Bytes>, "whole messages are Bytes: Topic<Bytes>");
     return options_.dds_cdr = true, dds_type(std::move(name));
@@ -774,7 +783,7 @@ private:
   Options<myelin_topic_options> options_;
 };
 
-/// What a server has replied, where it was written. Any thread may hold and release it.
+/// A reply where its server wrote it. Any thread may hold and release it.
 template <class Rep> class Reply : public detail::View<Rep, Reply<Rep>, true> {
 public:
   explicit Reply(myelin_reply reply) : held_(reply) {}
@@ -784,7 +793,8 @@ private:
   detail::Held<myelin_reply, myelin_reply_release> held_;
 };
 
-/// A reply that is still to come. Dropped, the call goes on at the server and its reply is dropped.
+/// A reply that is still to come. If it is dropped, the call goes on at the server and its reply is
+/// dropped.
 template <class Rep> class Call {
 public:
   Call(myelin_client *client, std::uint64_t number) : client_(client), number_(number) {}
@@ -797,7 +807,7 @@ public:
   ~Call() {
     if (client_) myelin_client_abandon(client_, number_);
   }
-  /// Nothing if it has not come by then: it can be waited for again.
+  /// Empty if the time is over: you can wait again.
   Result<std::optional<Reply<Rep>>> receive(std::chrono::nanoseconds limit) {
     auto reply = detail::sized<myelin_reply>();
     int code = myelin_client_receive(client_, number_, detail::ns(limit), &reply);
@@ -843,7 +853,7 @@ template <class Req, class Rep> class Client {
 public:
   Client() = default;
   explicit Client(myelin_client *handle) : handle_(handle) {}
-  /// Sends a copy and waits for the reply, in which time the server may yet come.
+  /// Sends a copy and waits for the reply. The server may also start within this time.
   Result<Reply<Rep>> call(detail::Copy<Req> request, std::chrono::nanoseconds limit) {
     const detail::Copied<Req> copied(request);
     auto reply = detail::sized<myelin_reply>();
@@ -868,9 +878,9 @@ public:
   Result<bool> wait_for_service(std::chrono::nanoseconds limit) {
     return detail::in_time(myelin_client_wait_for_service(get(), detail::ns(limit)));
   }
-  /// How many there are now: more than one is a mistake.
+  /// How many servers there are now: more than one is a mistake.
   std::size_t servers() const { return detail::counted(get(), myelin_client_servers); }
-  /// Replies that came too late, and were dropped.
+  /// How many replies came too late, and were dropped.
   std::uint64_t late() const { return detail::counted(get(), myelin_client_late); }
   /// How it waits: MYELIN_WAIT_*.
   Result<void> set_wait(int wait) { return detail::done(myelin_client_set_wait(get(), wait)); }
@@ -883,7 +893,8 @@ private:
 
 template <class Req, class Rep> class Request;
 
-/// Memory for a reply: write all of it, then `std::move(loan).send()`. Dropped, it goes with its request.
+/// Memory for a reply: write all of it, then `std::move(loan).send()`. It is discarded with its
+/// request.
 template <class Rep> class ReplyLoan : public detail::View<Rep, ReplyLoan<Rep>, false> {
 public:
   ReplyLoan(myelin_request request, myelin_loan loan) : request_(request), loan_(loan) {}
@@ -899,8 +910,8 @@ private:
   myelin_loan loan_;
 };
 
-/// What a client asks, where it was written. Any thread may hold it and reply; dropped without a reply, its
-/// client gets MYELIN_ERROR_NO_REPLY.
+/// A client's request where it was written. Any thread may hold it and reply. If it is dropped
+/// without a reply, its client gets MYELIN_ERROR_NO_REPLY.
 template <class Req, class Rep> class Request : public detail::View<Req, Request<Req, Rep>, true> {
 public:
   explicit Request(myelin_request request) : held_(request) {}
@@ -920,7 +931,7 @@ private:
   detail::Held<myelin_request, myelin_request_release> held_;
 };
 
-/// The server of a service. One thread at a time; any may interrupt it.
+/// The server of a service. One thread at a time uses it; any thread may interrupt it.
 template <class Req, class Rep> class Server {
 public:
   Server() = default;
@@ -933,8 +944,8 @@ public:
     if (code == MYELIN_NOTHING) return std::optional<Request<Req, Rep>>();
     return std::optional<Request<Req, Rep>>(Request<Req, Rep>(request));
   }
-  /// Calls `call(Request<Req, Rep>)` with each request from now on. What it throws is caught and reported
-  /// once, and the client told that there is no reply.
+  /// Calls `call(Request<Req, Rep>)` with each request from now on. An exception is caught and
+  /// reported once, and the client gets MYELIN_ERROR_NO_REPLY.
   template <class F> Result<Callback> on_request(F call) && {
     using Call = detail::Called<F>;
     auto context = std::make_unique<Call>(std::move(call), "on_request");
@@ -963,8 +974,8 @@ private:
   detail::Handle<myelin_server, myelin_server_close> handle_;
 };
 
-/// One thread waits for many things, each with a key of the program's choice. Any thread adds, removes and
-/// closes meanwhile.
+/// One thread waits for many things, each with a key that the program chooses. Any thread adds,
+/// removes and closes meanwhile.
 class WaitSet {
 public:
   WaitSet() = default;
@@ -984,7 +995,7 @@ public:
     return detail::done(myelin_wait_set_timer(get(), detail::ns(period), key));
   }
   Result<void> remove(std::uint64_t key) { return detail::done(myelin_wait_set_remove(get(), key)); }
-  /// The keys of what is ready, until the next wait; none if nothing is by then.
+  /// The keys of the ready members, valid until the next wait; none if the time is over.
   Result<Span<const std::uint64_t>> wait(std::chrono::nanoseconds limit) {
     std::size_t count = 0;
     int code = myelin_wait_set_wait(get(), detail::ns(limit), keys_.data(), keys_.size(), &count);
@@ -993,7 +1004,7 @@ public:
   }
   /// How it waits: MYELIN_WAIT_*.
   Result<void> set_wait(int wait) { return detail::done(myelin_wait_set_set_wait(get(), wait)); }
-  /// For somebody's epoll; it is the caller's to close.
+  /// For your own epoll; the caller must close it.
   Result<int> descriptor() {
     int descriptor = -1;
     if (int code = myelin_wait_set_descriptor(get(), &descriptor)) return detail::error(code);
@@ -1008,7 +1019,7 @@ private:
   std::vector<std::uint64_t> keys_ = std::vector<std::uint64_t>(64);
 };
 
-/// All that a node knows of its host at one moment; each member as in myelin.h.
+/// A node's view of its domain at one moment; each member as in myelin.h.
 struct Graph {
   struct Node {
     std::uint64_t node;
@@ -1029,7 +1040,7 @@ struct Graph {
     int state;
     std::string reason;
   };
-  /// A publisher or subscriber that the network leads to, as far as it tells.
+  /// A publisher or subscriber that is reached through the network, as far as it announces itself.
   struct Remote {
     std::uint64_t endpoint, host;
     std::string topic, type_name;
@@ -1042,7 +1053,7 @@ struct Graph {
 };
 
 namespace detail {
-/// Calls `add` with each that `at` tells of.
+/// Calls `add` with each element that `at` returns.
 template <class S, class F>
 void each(myelin_graph *graph, myelin_code (*at)(myelin_graph *, std::size_t, S *), F add) {
   auto told = sized<S>();
@@ -1050,8 +1061,8 @@ void each(myelin_graph *graph, myelin_code (*at)(myelin_graph *, std::size_t, S 
 }
 } // namespace detail
 
-/// Whether other hosts can be reached: `state` is a MYELIN_NETWORK_*, `text` says what is missing, or by
-/// which interface.
+/// Whether other hosts can be reached: `state` is a MYELIN_NETWORK_*, `text` says what is missing,
+/// or which interface is used.
 struct Network {
   int state;
   std::string text;
@@ -1110,7 +1121,7 @@ public:
     });
     return graph;
   }
-  /// Triggers the guard from now on whenever `graph` tells otherwise than before.
+  /// Triggers the guard from now on whenever `graph` has changed.
   Result<void> on_graph_change(const Guard &guard) const {
     return detail::done(myelin_node_on_graph_change(get(), guard.get()));
   }
@@ -1120,7 +1131,8 @@ public:
     if (int code = myelin_node_network(get(), text, sizeof text, &state)) return detail::error(code);
     return Network{state, text};
   }
-  /// The folder of its sockets: nodes meet if it is the same one for both, by whatever name.
+  /// The folder of its sockets. Two nodes meet if they use the same folder, even by different
+  /// paths.
   Result<std::string> folder() const {
     char text[4096];
     if (int code = myelin_node_folder(get(), text, sizeof text)) return detail::error(code);
@@ -1143,12 +1155,13 @@ template <class T> std::uint64_t layout_hash() {
 
 } // namespace myelin
 
-/// By which MYELIN_STRUCT sees that it is in no namespace.
+/// MYELIN_STRUCT uses it to check that it is outside all namespaces.
 struct myelin_in_no_namespace;
 
-/// Describes a struct to topics: its name and all its fields, in order, in no namespace. A macro, because
-/// the names of the fields are in the layout hash, and C++17 tells a program's own fields' types at most.
-/// Padding is refused, as in Rust: fill gaps with fields like `uint8_t _pad[4]`.
+/// Describes a struct to topics: its name and all its fields, in order, outside all namespaces. It
+/// is a macro, because the names of the fields are in the layout hash, and C++17 gives a program no
+/// more than the fields' types. Padding is refused, as in Rust: fill gaps with fields like
+/// `uint8_t _pad[4]`.
 #define MYELIN_STRUCT(T, ...)                                                                     \
   struct myelin_in_no_namespace;                                                                  \
   static_assert(std::is_same_v<myelin_in_no_namespace, ::myelin_in_no_namespace>,                 \

@@ -7,10 +7,10 @@ use myelin::Callback;
 use crate::error::{Failure, MYELIN_OK, enter, myelin_code};
 use crate::{handle, text};
 
-/// A function that is being called. Any thread may use it.
+/// A function that Myelin calls. Any thread may use the handle.
 pub enum myelin_callback {}
 
-/// What the program's function is called with, and how to let go of it.
+/// The context of the program's function, and the function that releases it.
 pub struct Context {
     pointer: *mut c_void,
     release: Option<unsafe extern "C" fn(*mut c_void)>,
@@ -35,13 +35,14 @@ impl Context {
 impl Drop for Context {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: the program's function, once.
+            // SAFETY: the program's function, called once.
             unsafe { release(self.pointer) };
         }
     }
 }
 
-/// What has to be there before anything is called back: the function, and where its handle goes.
+/// Checks the arguments of every function that sets a callback: the function, and the place for the
+/// handle.
 ///
 /// # Safety
 /// `callback` is NULL or valid.
@@ -55,7 +56,7 @@ pub unsafe fn prepare<F>(
     Ok(call)
 }
 
-/// Gives the program what has begun.
+/// Gives the program the handle of a callback that has begun.
 ///
 /// # Safety
 /// `callback` has been prepared.
@@ -69,7 +70,7 @@ pub unsafe fn give(
     Ok(MYELIN_OK)
 }
 
-/// Ends the calls, and waits for the one that is under way; from inside a callback it does not wait.
+/// Ends the calls, and waits for a running call; from inside a callback it does not wait.
 ///
 /// # Safety
 /// No other thread uses the handle meanwhile.
@@ -82,7 +83,7 @@ pub unsafe extern "C" fn myelin_callback_close(callback: *mut myelin_callback) -
     })
 }
 
-/// Calls that have returned so far.
+/// How many calls have returned so far.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -98,7 +99,7 @@ pub unsafe extern "C" fn myelin_callback_calls(
     })
 }
 
-/// Samples lost so far.
+/// How many samples were lost so far.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -114,8 +115,8 @@ pub unsafe extern "C" fn myelin_callback_lost(
     })
 }
 
-/// The latest error of taking, once: its code, with the message as that of this call. MYELIN_OK if there
-/// was none. Most likely the function keeps too many samples.
+/// The latest error of a take, once: its code, and its message as the message of this call.
+/// MYELIN_OK if there was none. Most likely the function keeps too many samples.
 ///
 /// # Safety
 /// `callback` is NULL or valid.
@@ -125,9 +126,10 @@ pub unsafe extern "C" fn myelin_callback_error(callback: *mut myelin_callback) -
     enter(|| unsafe { of(callback)?.error().map_or(Ok(MYELIN_OK), |error| Err(error.into())) })
 }
 
-/// Says that a function of the program's, which Myelin has called, has thrown `what`, where Myelin says its own
-/// warnings: on stderr, or in the program's `tracing` subscriber. For wrappers in languages with exceptions,
-/// which must catch them: nothing may be thrown through Myelin. `function` names where it was set. Any thread.
+/// Reports that a function of the program, called by Myelin, has thrown `what`. The report goes
+/// where Myelin writes its own warnings: to stderr, or to the program's `tracing` subscriber. For
+/// wrappers in languages with exceptions. They must catch all exceptions: none may be thrown
+/// through Myelin. `function` names the function that set it. Any thread.
 ///
 /// # Safety
 /// Both are NULL or end with a zero.

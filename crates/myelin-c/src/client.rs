@@ -19,19 +19,19 @@ use crate::{handle, text};
 pub enum myelin_client {}
 
 pub struct ClientHandle {
-    /// Both borrowed from `client`, so they go first. Not borrowed while anything is sent, which may run
-    /// callbacks.
+    /// Both are borrowed from `client`, so they are dropped first. Not borrowed while a request is
+    /// sent, which may run callbacks.
     loans: RefCell<Slots<RequestLoan<'static, [u8], [u8]>>>,
     calls: RefCell<Slots<Pending<'static, [u8], [u8]>>>,
     events: RefCell<Events>,
-    /// A callback inside must not close it.
+    /// A callback inside a call must not close the client.
     is_calling: Cell<bool>,
     told: Types,
     client: Client<[u8], [u8]>,
 }
 
 impl ClientHandle {
-    /// Not from a callback inside itself.
+    /// Fails if a callback inside a call of the same client makes this call.
     fn calling<R, E: From<Error>>(&self, act: impl FnOnce() -> Result<R, E>) -> Result<R, E> {
         if self.is_calling.replace(true) {
             return Err(Error::Reentered.into());
@@ -42,22 +42,22 @@ impl ClientHandle {
     }
 
     /// # Safety
-    /// The handle outlives what is borrowed.
+    /// The handle outlives everything that is borrowed.
     unsafe fn client(&self) -> &'static Client<[u8], [u8]> {
         // SAFETY: it is in a box, and as the caller promises.
         unsafe { &*std::ptr::from_ref(&self.client) }
     }
 }
 
-/// A reply where its server wrote it. Release each, once; any thread may.
+/// A reply where its server wrote it. Release each once, in any thread.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct myelin_reply {
     /// sizeof(struct myelin_reply): MYELIN_INIT(myelin_reply).
     pub size: usize,
-    /// Which it is. Not to be changed.
+    /// The reply's id. Do not change it.
     pub id: u64,
-    /// The reply, to be read alone; valid until it is released.
+    /// The reply, read-only; valid until it is released.
     pub data: *const c_void,
     /// How many bytes.
     pub bytes: usize,
@@ -65,8 +65,8 @@ pub struct myelin_reply {
 
 sized! { myelin_reply up to bytes: usize; }
 
-/// Makes a client of a service with requests and replies of these types; NULL is bytes of any number. It
-/// finds the server, now or when that comes. Their alignment is at most 16.
+/// Makes a client of a service with requests and replies of these types; NULL is any number of
+/// bytes. It finds the server, now or when the server starts. The types' alignment is at most 16.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn myelin_client_open(
     })
 }
 
-/// Closes it, with its loans and calls. An error from a callback inside a call of its own.
+/// Closes it, with its loans and calls. An error from a callback inside a call of the same client.
 ///
 /// # Safety
 /// No other thread uses the handle meanwhile.
@@ -116,10 +116,10 @@ pub unsafe extern "C" fn myelin_client_close(client: *mut myelin_client) -> myel
     })
 }
 
-/// Sends a copy of `bytes` bytes, a whole payload of the request's type, and waits for the reply, for
-/// `limit_ns` at most (MYELIN_FOREVER: no limit), in which time the server may yet come.
-/// MYELIN_ERROR_NO_SERVER, MYELIN_ERROR_REPLY_TIMEOUT, MYELIN_ERROR_SERVER_GONE, MYELIN_ERROR_NO_REPLY say
-/// why there is none.
+/// Sends a copy of `bytes` bytes, a whole payload of the request's type, and waits for the reply,
+/// for at most `limit_ns` (MYELIN_FOREVER: no limit). The server may also start within this time.
+/// MYELIN_ERROR_NO_SERVER, MYELIN_ERROR_REPLY_TIMEOUT, MYELIN_ERROR_SERVER_GONE and
+/// MYELIN_ERROR_NO_REPLY say why there is no reply.
 ///
 /// # Safety
 /// Pointers are NULL or valid; one thread at a time.
@@ -142,8 +142,8 @@ pub unsafe extern "C" fn myelin_client_call(
     })
 }
 
-/// Sends a copy of a request and does not wait: `call` is for `myelin_client_receive`. Up to 64 calls may
-/// be out at once.
+/// Sends a copy of a request and does not wait: pass `call` to `myelin_client_receive`. Up to 64
+/// calls may be open at once.
 ///
 /// # Safety
 /// As `myelin_client_call`.
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn myelin_client_loan(
     })
 }
 
-/// Sends a loan as it is, and does not wait.
+/// Sends a loan without a copy, and does not wait.
 ///
 /// # Safety
 /// As `myelin_client_call`.
@@ -210,7 +210,7 @@ pub unsafe extern "C" fn myelin_client_send_loan(
     })
 }
 
-/// Gives a loan back unsent.
+/// Gives a loan back without sending it.
 ///
 /// # Safety
 /// As `myelin_client_call`.
@@ -227,9 +227,9 @@ pub unsafe extern "C" fn myelin_client_discard(
     })
 }
 
-/// The reply to a call; waits for it for `limit_ns` at most (0: not at all). MYELIN_NOTHING if it is not
-/// there by then: it can be waited for again. With the reply, or an error that says why there will be none,
-/// the call is over.
+/// The reply to a call; waits for it for at most `limit_ns` (0: not at all). MYELIN_NOTHING if the
+/// time is over: you can wait again. A reply, or an error that says why there will be none, ends
+/// the call.
 ///
 /// # Safety
 /// As `myelin_client_call`.
@@ -257,7 +257,7 @@ pub unsafe extern "C" fn myelin_client_receive(
     })
 }
 
-/// Waits for a call no longer. It goes on at the server, and its reply is dropped.
+/// Stops waiting for a call. The call goes on at the server, and its reply is dropped.
 ///
 /// # Safety
 /// As `myelin_client_call`.
@@ -274,8 +274,8 @@ pub unsafe extern "C" fn myelin_client_abandon(
     })
 }
 
-/// Waits until there is a server that takes requests, for `limit_ns` at most; MYELIN_NOTHING if there is none
-/// by then.
+/// Waits until there is a server that takes requests, for at most `limit_ns`; MYELIN_NOTHING if the
+/// time is over.
 ///
 /// # Safety
 /// As `myelin_client_call`.
@@ -309,7 +309,7 @@ pub unsafe extern "C" fn myelin_client_servers(
     })
 }
 
-/// Replies that came too late, and were dropped.
+/// How many replies came too late, and were dropped.
 ///
 /// # Safety
 /// As `myelin_client_call`.
@@ -357,8 +357,8 @@ pub unsafe extern "C" fn myelin_client_event(
     })
 }
 
-/// Releases a reply. `data` becomes NULL; a second time is MYELIN_ERROR_HANDLE. Any thread, also after its
-/// client.
+/// Releases a reply. `data` becomes NULL; a second time gives MYELIN_ERROR_HANDLE. Any thread, also
+/// after its client is closed.
 ///
 /// # Safety
 /// `reply` is NULL or valid.
@@ -384,8 +384,8 @@ unsafe fn give(
         return Err(Error::PeerCorrupt { what }.into());
     }
     let id = handle::insert(Box::new(reply))?;
-    // A small payload lies in the reply itself, so it is looked at where that stays.
-    // SAFETY: it is this thread's.
+    // A small payload lies in the reply itself, so its address is taken from the final place.
+    // SAFETY: the reply is this thread's.
     let reply = unsafe { handle::get::<Reply<[u8]>>(id)? };
     let (data, bytes) = (reply.as_ptr().cast(), reply.len());
     // SAFETY: as the caller promises.

@@ -1,4 +1,4 @@
-//! Codes, the message of the latest error of a thread, and the border that no panic crosses.
+//! Codes, the message of a thread's latest error, and the border that stops panics.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -8,19 +8,19 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use myelin::Error;
 
-/// What a function returns: 0 (`MYELIN_OK`), 1 (`MYELIN_NOTHING`: there is nothing there, or not in time,
-/// which is no error), or a negative code. `myelin_error_message()` then says what to do.
+/// The result of a function: 0 (`MYELIN_OK`), 1 (`MYELIN_NOTHING`: there is nothing, or nothing in
+/// time; this is no error), or a negative code. `myelin_error_message()` then says what to do.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "some are for the header alone")]
 pub enum myelin_code {
-    /// Done.
+    /// Success.
     MYELIN_OK = 0,
     /// There is nothing to take, or nothing came within the limit.
     MYELIN_NOTHING = 1,
-    /// A handle is NULL, closed, of another kind, or in use further up in this thread.
+    /// A handle is NULL, closed, of another kind, or in use by an outer call of this thread.
     MYELIN_ERROR_HANDLE = -1,
-    /// A name, an option or another argument cannot be; the message names it.
+    /// A name, an option or another argument is not valid; the message names it.
     MYELIN_ERROR_SETTING = -2,
     /// The other side has another type.
     MYELIN_ERROR_TYPE = -3,
@@ -28,7 +28,7 @@ pub enum myelin_code {
     MYELIN_ERROR_MEMORY = -4,
     /// A payload is larger than the publisher allows.
     MYELIN_ERROR_PAYLOAD_SIZE = -5,
-    /// Too many loans, samples, calls, handles, files: the message says of what.
+    /// Too many loans, samples, calls, handles or files: the message says which.
     MYELIN_ERROR_TOO_MANY = -6,
     /// A loan has been published or discarded already, or is another publisher's.
     MYELIN_ERROR_LOAN = -7,
@@ -42,23 +42,23 @@ pub enum myelin_code {
     MYELIN_ERROR_NO_REPLY = -11,
     /// No reply came within the limit.
     MYELIN_ERROR_REPLY_TIMEOUT = -12,
-    /// A peer wrote what cannot be; it has been disconnected, others go on.
+    /// A peer wrote invalid data; it has been disconnected, others go on.
     MYELIN_ERROR_PEER_CORRUPT = -13,
     /// The other side has another version of the shared-memory layout.
     MYELIN_ERROR_VERSION = -14,
     /// The file system or the system's settings forbid it.
     MYELIN_ERROR_PERMISSION = -15,
-    /// The handle is the parent process's: open a node after fork.
+    /// The handle belongs to the parent process: open a node after fork.
     MYELIN_ERROR_FORKED = -16,
     /// A callback inside a publish uses the publisher that is publishing.
     MYELIN_ERROR_REENTERED = -17,
-    /// The network cannot be had.
+    /// The network is not available.
     MYELIN_ERROR_NETWORK = -18,
     /// A system call failed.
     MYELIN_ERROR_SYSTEM = -19,
-    /// A defect of this library: please report the message.
+    /// A defect in this library: please report the message.
     MYELIN_ERROR_BUG = -20,
-    /// Another thread has closed it meanwhile.
+    /// Another thread has closed the object meanwhile.
     MYELIN_ERROR_CLOSED = -21,
     /// Another thread is inside a call that one thread at a time may make.
     MYELIN_ERROR_BUSY = -22,
@@ -66,8 +66,8 @@ pub enum myelin_code {
 
 pub use myelin_code::{MYELIN_NOTHING, MYELIN_OK};
 
-/// Why a function fails. What there is to say is in [`LATEST`] already: without an allocation, for functions
-/// that a signal handler calls.
+/// The failure of a function. Its message is in [`LATEST`] already: without an allocation, for
+/// functions that a signal handler calls.
 #[derive(Debug)]
 pub struct Failure(myelin_code);
 
@@ -75,7 +75,7 @@ impl Failure {
     fn new(code: myelin_code, message: impl Display) -> Failure {
         LATEST.with(|latest| {
             let mut writer = Writer { to: latest.0.get().cast(), at: 0 };
-            let _ = write!(writer, "{message}"); // what has no room is cut off
+            let _ = write!(writer, "{message}"); // text that does not fit is cut off
         });
         Failure(code)
     }
@@ -90,12 +90,12 @@ impl Failure {
         Failure::new(myelin_code::MYELIN_ERROR_LOAN, message)
     }
 
-    /// An argument that cannot be, and what to do.
+    /// An invalid argument, and what to do.
     pub fn setting(what: impl Display) -> Failure {
         Failure::new(myelin_code::MYELIN_ERROR_SETTING, what)
     }
 
-    /// Another thread is in a call with it.
+    /// Another thread is in a call with the same object.
     pub fn busy(message: &str) -> Failure {
         Failure::new(myelin_code::MYELIN_ERROR_BUSY, message.to_owned())
     }
@@ -109,8 +109,9 @@ impl Failure {
     }
 }
 
-/// A thread's message, ended by a zero. A signal handler may write another one while it is written or read:
-/// then it is a mixture, and ends all the same, for the last byte is always zero.
+/// A thread's message, ended by a zero. A signal handler may write another message while one is
+/// written or read. Then the text is a mixture, but it still ends, because the last byte is always
+/// zero.
 struct Latest(UnsafeCell<[u8; MESSAGE_BYTES_MAX]>);
 
 struct Writer {
@@ -119,11 +120,11 @@ struct Writer {
 }
 
 impl Writer {
-    /// An error if it is cut off.
+    /// An error if the text is cut off.
     fn push(&mut self, text: &str) -> std::fmt::Result {
         let kept = &text[..text.floor_char_boundary(MESSAGE_BYTES_MAX - 1 - self.at)];
-        // SAFETY: there is room for what is kept and a zero; they are this thread's, and no reference to them
-        // is left anywhere.
+        // SAFETY: there is room for the kept text and a zero; they are this thread's, and no
+        // reference to them is left anywhere.
         unsafe {
             self.to.add(self.at).copy_from_nonoverlapping(kept.as_ptr(), kept.len());
             self.at += kept.len();
@@ -175,11 +176,12 @@ impl From<Error> for Failure {
     }
 }
 
-/// Runs what a function of the ABI does. What it returns, and no panic, is for the program.
+/// Runs the body of a function of the ABI. The program gets its result, and never a panic.
 #[inline(always)]
 pub fn enter(act: impl FnOnce() -> Result<myelin_code, Failure>) -> myelin_code {
-    // What crosses `catch_unwind` does so through memory: the code alone is read as it was written. A result,
-    // read in one piece after its parts were written, is waited for until they have reached the cache.
+    // A value crosses `catch_unwind` through memory, and a code alone is read as it was written. A
+    // whole result would be read in one piece after its parts were written, and the read would wait
+    // until they have reached the cache.
     catch_unwind(AssertUnwindSafe(|| act().unwrap_or_else(|it| it.0))).unwrap_or_else(is_bug)
 }
 
@@ -192,32 +194,33 @@ fn is_bug(panic: Box<dyn Any + Send>) -> myelin_code {
     Failure::new(myelin_code::MYELIN_ERROR_BUG, message).0
 }
 
-/// What the latest function of this thread that returned a negative code had to say: one sentence for
-/// people, with the remedy. UTF-8; never NULL; empty if there was none; at most 2,047 bytes. It stays until the
-/// next error of the same thread. Any thread, and a signal handler.
+/// The message of this thread's latest function that returned a negative code: one sentence for
+/// people, with the remedy. UTF-8; never NULL; empty if there was none; at most 2,047 bytes. Valid
+/// until the next error of the same thread. Any thread, and a signal handler.
 #[unsafe(no_mangle)]
 pub extern "C" fn myelin_error_message() -> *const c_char {
     LATEST.with(|latest| latest.0.get().cast())
 }
 
-/// The version of the library that runs: 65,536 × major + 256 × minor + patch. Compare it with
-/// `MYELIN_VERSION`, that of the header. Any thread.
+/// The version of the running library: 65,536 × major + 256 × minor + patch. Compare it with
+/// `MYELIN_VERSION`, the version of the header. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn myelin_version() -> u32 {
     VERSION
 }
 
-/// `CLOCK_MONOTONIC` in nanoseconds, the clock of all stamps: one for all processes of a host. Any thread.
+/// `CLOCK_MONOTONIC` in nanoseconds, the clock of all timestamps: the same for all processes of a
+/// host. Any thread.
 #[unsafe(no_mangle)]
 pub extern "C" fn myelin_now() -> u64 {
     myelin::now()
 }
 
 thread_local! {
-    /// Needs neither a constructor nor a destructor: it is there as long as its thread is.
+    /// Needs neither a constructor nor a destructor: it lives as long as its thread.
     static LATEST: Latest = const { Latest(UnsafeCell::new([0; MESSAGE_BYTES_MAX])) };
 }
-/// With the zero.
+/// Including the zero.
 const MESSAGE_BYTES_MAX: usize = 2_048;
 
 const VERSION: u32 = number(env!("CARGO_PKG_VERSION_MAJOR")) << 16

@@ -1,4 +1,4 @@
-//! What an endpoint's user learns about the other side.
+//! Events: news for an endpoint's user about the other side.
 
 use std::collections::VecDeque;
 use std::ffi::{CString, c_char};
@@ -9,23 +9,23 @@ use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, myelin_code};
 use crate::sized::{self, sized};
 use crate::text;
 
-/// What has happened. More may be added: take those that you do not know as of no concern.
+/// The kind of an event. More kinds may be added: ignore those that you do not know.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum myelin_event_kind {
     /// The other side has come: `endpoint`, `pid`.
     MYELIN_EVENT_MATCHED = 1,
-    /// It has gone, or has `died`.
+    /// The other side has gone, or has `died`.
     MYELIN_EVENT_UNMATCHED = 2,
-    /// It offers less than was asked for: `text` says what to change.
+    /// The other side offers less than requested: `text` says what to change.
     MYELIN_EVENT_QOS_REDUCED = 3,
-    /// `number` samples of it were lost.
+    /// `number` samples were lost.
     MYELIN_EVENT_LOST = 4,
     /// A late subscriber is no longer waited for.
     MYELIN_EVENT_PASSED_OVER = 5,
-    /// It is waited for again.
+    /// The subscriber is waited for again.
     MYELIN_EVENT_CAUGHT_UP = 6,
-    /// It cannot be matched: `text` says why.
+    /// The other side cannot be matched: `text` says why.
     MYELIN_EVENT_INCOMPATIBLE = 7,
     /// A publisher was silent for longer than `deadline_ns`: once for each silence, a quarter of it late at
     /// most. The next sample ends it, without an event. At a publisher, `endpoint` is its own.
@@ -33,35 +33,35 @@ pub enum myelin_event_kind {
     /// A publisher gave no sign of life for longer than the subscriber's `liveliness_ns`: it neither
     /// published nor called `myelin_publisher_assert_liveliness`. Once for each silence.
     MYELIN_EVENT_LIVELINESS_LOST = 9,
-    /// It gives one again.
+    /// The publisher gives signs of life again.
     MYELIN_EVENT_LIVELINESS_REGAINED = 10,
-    /// A sample of another host of `number` bytes found no room: `text` says what to do.
+    /// A sample of `number` bytes from another host found no room: `text` says what to do.
     MYELIN_EVENT_BUFFER_TOO_SMALL = 11,
-    /// It wrote what cannot be, and is disconnected.
+    /// The other side wrote invalid data, and is disconnected.
     MYELIN_EVENT_CORRUPT = 12,
-    /// They fit, and one side has no room for the match: `text` says why. It is tried again.
+    /// The two sides fit, and one has no room for the match: `text` says why. It is tried again.
     MYELIN_EVENT_REFUSED = 13,
-    /// One that this library has no number for yet.
+    /// An event that this library has no number for yet.
     MYELIN_EVENT_OTHER = 0,
 }
 use myelin_event_kind::*;
 
-/// An event. Members that its kind does not speak of are 0.
+/// An event. Members that its kind does not use are 0.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct myelin_event {
     /// sizeof(struct myelin_event): MYELIN_INIT(myelin_event).
     pub size: usize,
-    /// What has happened.
+    /// Its kind.
     pub kind: myelin_event_kind,
-    /// The other side's process; 0 on another host, and of kinds that do not speak of it.
+    /// The other side's process; 0 on another host, and for kinds without a process.
     pub pid: u32,
     /// The other side.
     pub endpoint: u64,
-    /// Samples or bytes.
+    /// A number of samples or bytes.
     pub number: u64,
-    /// Why, and what to do; or NULL. Valid until the next event is taken of the same handle, or that is
-    /// closed.
+    /// The reason, and what to do; or NULL. Valid until the next event is taken from the same
+    /// handle, or the handle is closed.
     pub text: *const c_char,
     /// Whether the other side's process has ended without closing its node: also by a return from `main`.
     pub died: bool,
@@ -69,7 +69,7 @@ pub struct myelin_event {
 
 sized! { myelin_event up to text: *const c_char; }
 
-/// Those of one handle that the program has not taken yet.
+/// The events of one handle that the program has not taken yet.
 #[derive(Default)]
 pub struct Events {
     left: VecDeque<Event>,
@@ -77,7 +77,7 @@ pub struct Events {
 }
 
 impl Events {
-    /// Gives the program the next one.
+    /// Gives the program the next event.
     ///
     /// # Safety
     /// `to` is NULL or points to as many bytes as its first member says.

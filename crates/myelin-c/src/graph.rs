@@ -1,4 +1,4 @@
-//! What a node knows of its domain.
+//! A node's view of its domain.
 
 use std::ffi::{CString, c_char};
 use std::time::Duration;
@@ -11,16 +11,16 @@ use crate::sized::{self, sized};
 use crate::wait_set::myelin_guard;
 use crate::{handle, text};
 
-/// All that a node knows of its host at one moment. Any thread may read it.
+/// A node's view of its domain at one moment. Any thread may read it.
 pub enum myelin_graph {}
 
 pub struct GraphHandle {
     graph: Graph,
-    /// Of the nodes; of the endpoints: topic and type; of the matches: why not.
+    /// Texts of the nodes; of the endpoints: topic and type; of the matches: the reason.
     nodes: Vec<CString>,
     endpoints: Vec<(CString, CString)>,
     matches: Vec<Option<CString>>,
-    /// Of the endpoints elsewhere: topic and type.
+    /// Texts of the endpoints elsewhere: topic and type.
     remotes: Vec<(CString, CString)>,
 }
 
@@ -62,11 +62,11 @@ pub struct myelin_graph_endpoint {
     pub is_publisher: bool,
     /// Whether it is reliable.
     pub is_reliable: bool,
-    /// What names it in DDS: of this node's, while there is a network; else zeros.
+    /// Its GUID in DDS, for an endpoint of this node while there is a network; otherwise zeros.
     pub dds_guid: [u8; 16],
 }
 
-/// A publisher or subscriber that the network leads to, as far as it tells.
+/// A publisher or subscriber that is reached through the network, as far as it announces itself.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct myelin_graph_remote {
@@ -74,44 +74,44 @@ pub struct myelin_graph_remote {
     pub size: usize,
     /// Its id, as in events.
     pub endpoint: u64,
-    /// The host of a Myelin program; 0 of other DDS programs, wherever they are.
+    /// The host of a Myelin program; 0 for other DDS programs, wherever they run.
     pub host: u64,
-    /// What names it in DDS.
+    /// Its GUID in DDS.
     pub guid: [u8; 16],
-    /// Its topic; of other DDS programs, and of topics made for them, the name there.
+    /// Its topic; for other DDS programs, and for topics made for them, the name in DDS.
     pub topic: *const c_char,
-    /// Its type, for people; of other DDS programs the name there.
+    /// Its type, for people; for other DDS programs the name in DDS.
     pub type_name: *const c_char,
-    /// What it tells of itself in DDS.
+    /// Its user data in DDS.
     pub user_data: *const u8,
     /// How many bytes.
     pub user_data_bytes: usize,
-    /// Its deadline; MYELIN_FOREVER: none. Here and below of publishers what they promise, of subscribers
-    /// what they ask for.
+    /// Its deadline; MYELIN_FOREVER: none. Here and below, a publisher offers the value and a
+    /// subscriber requests it.
     pub deadline_ns: u64,
-    /// How long its samples are of use; MYELIN_FOREVER: for ever.
+    /// How long its samples are valid; MYELIN_FOREVER: for ever.
     pub lifespan_ns: u64,
-    /// How often it says that it is alive; MYELIN_FOREVER: it need not.
+    /// Its liveliness lease; MYELIN_FOREVER: none.
     pub liveliness_ns: u64,
-    /// Whether only its program says so, for this endpoint alone.
+    /// Whether only its program asserts liveliness, for this endpoint alone.
     pub is_alive_by_topic: bool,
     /// Whether it publishes; else it subscribes.
     pub is_publisher: bool,
     /// Whether it is reliable.
     pub is_reliable: bool,
-    /// Whether there is something for who comes later, or asked for.
+    /// Whether it keeps or requests samples for late subscribers.
     pub keeps_history: bool,
 }
 
-/// How far a match is.
+/// The state of a match.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum myelin_match_state {
-    /// The two sides are at it.
+    /// The two sides are connecting.
     MYELIN_MATCH_PENDING = 0,
     /// Samples flow.
     MYELIN_MATCH_MATCHED = 1,
-    /// There is none: `reason` says why.
+    /// There is no match: `reason` says why.
     MYELIN_MATCH_REFUSED = 2,
 }
 
@@ -125,9 +125,9 @@ pub struct myelin_graph_match {
     pub endpoint: u64,
     /// The other side.
     pub other: u64,
-    /// Why there is none, and what to do; or NULL.
+    /// Why there is no match, and what to do; or NULL.
     pub reason: *const c_char,
-    /// How far it is.
+    /// Its state.
     pub state: myelin_match_state,
 }
 
@@ -138,7 +138,7 @@ sized! {
     myelin_graph_remote up to endpoint: u64;
 }
 
-/// What a node knows now. It takes memory as there are endpoints in the domain; close it.
+/// A node's view of its domain now. It takes memory for each endpoint in the domain; close it.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -189,7 +189,7 @@ pub unsafe extern "C" fn myelin_graph_close(graph: *mut myelin_graph) -> myelin_
     })
 }
 
-/// The node of this number, from 0 on; MYELIN_NOTHING behind the last.
+/// The node with this number, from 0 on; MYELIN_NOTHING after the last.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -209,7 +209,7 @@ pub unsafe extern "C" fn myelin_graph_node_at(
     })
 }
 
-/// The endpoint of this number, from 0 on; MYELIN_NOTHING behind the last.
+/// The endpoint with this number, from 0 on; MYELIN_NOTHING after the last.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -242,7 +242,7 @@ pub unsafe extern "C" fn myelin_graph_endpoint_at(
     })
 }
 
-/// The match of this number, from 0 on; MYELIN_NOTHING behind the last.
+/// The match with this number, from 0 on; MYELIN_NOTHING after the last.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -268,7 +268,7 @@ pub unsafe extern "C" fn myelin_graph_match_at(
     })
 }
 
-/// The endpoint elsewhere of this number, from 0 on; MYELIN_NOTHING behind the last.
+/// The endpoint elsewhere with this number, from 0 on; MYELIN_NOTHING after the last.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -308,9 +308,9 @@ pub unsafe extern "C" fn myelin_graph_remote_at(
     })
 }
 
-/// Triggers the guard from now on whenever an endpoint of the domain has come or gone, or, with a network,
-/// what other hosts or DDS programs tell has changed: then `myelin_node_graph` tells otherwise than before.
-/// A node triggers one guard, the one it was told last.
+/// Triggers the guard from now on whenever `myelin_node_graph` has changed: an endpoint of the
+/// domain came or went or, with a network, other hosts or DDS programs changed what they announce.
+/// A node triggers one guard, the latest one set.
 ///
 /// # Safety
 /// Pointers are NULL or valid.

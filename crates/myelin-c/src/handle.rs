@@ -1,5 +1,6 @@
-//! The table of all handles. A handle is no address: it is a place in this table, what is there, and the number
-//! of the place's use, so one that was closed is known as such, also when the place is used again.
+//! The table of all handles. A handle is not an address: it has a place in this table, the kind of
+//! the object, and the number of uses of the place. So a closed handle is recognised, even when the
+//! place is used again.
 
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
@@ -18,7 +19,7 @@ use crate::subscriber::SubscriberHandle;
 use crate::topic::TopicHandle;
 use crate::wait_set::{self, WaitSetHandle};
 
-/// A sample, or room for one.
+/// A sample, or room for a sample.
 pub type Buffer = SampleBuffer<[u8]>;
 
 macro_rules! kinds {
@@ -46,33 +47,34 @@ kinds! {
     13: GraphHandle, "graph";
 }
 
-/// What can be in the table.
+/// The kinds of objects in the table.
 pub trait Kind: Sized {
-    /// Not 0, and another one for each.
+    /// Not 0, and different for each kind.
     const NUMBER: u32;
-    /// For messages.
+    /// The name for messages.
     const NOUN: &'static str;
 }
 
-/// A place. All zeros is one that was never used.
+/// A place. A place that was never used is all zeros.
 struct Place {
-    /// Its handle, while that is valid; else how often it was used, where the handle has it.
+    /// The handle while it is valid; otherwise the number of uses, in the same bits as in the
+    /// handle.
     word: AtomicU64,
-    /// A box of the handle's kind. Of a pooled place it stays there, empty, while there is no handle.
+    /// A box of the handle's kind. A pooled place keeps its box, empty, while there is no handle.
     object: AtomicPtr<()>,
 }
 
-/// As a pointer of the header's.
+/// The handle as a pointer for the header's functions.
 pub fn to_pointer<P>(handle: u64) -> *mut P {
     std::ptr::without_provenance_mut(handle as usize)
 }
 
-/// Of a pointer of the header's.
+/// The handle in a pointer from the program.
 pub fn of_pointer<P>(pointer: *const P) -> u64 {
     pointer.addr() as u64
 }
 
-/// Puts an object into the table, where it stays; what the program gets.
+/// Puts an object into the table, where it stays, and returns the handle.
 ///
 /// # Errors
 /// [`Error::TooMany`].
@@ -86,22 +88,23 @@ pub fn insert<T: Kind>(object: Box<T>) -> Result<u64, Failure> {
 }
 
 impl Place {
-    /// The handle of its next use, of which `half` says what and where.
+    /// The handle of the next use of this place; `half` has its kind and place.
     #[inline(always)]
     fn next_handle(&self, half: u32) -> u64 {
-        // Relaxed: whoever has a free place got it by way of a lock, or has acquired the word.
+        // Relaxed: the thread that owns a free place got it through a lock, or has acquired the
+        // word.
         uses(self.word.load(Ordering::Relaxed)).wrapping_add(ONE_USE) | u64::from(half)
     }
 
-    /// From now on the handle is valid.
+    /// Makes the handle valid.
     #[inline(always)]
     fn use_by(&self, handle: u64) {
-        // ORDER: Release pairs with the acquire in `look_up`: the object is there. No other thread writes to
-        // a free place.
+        // ORDER: Release pairs with the acquire in `look_up`: the object is there. No other thread
+        // writes to a free place.
         self.word.store(handle, Ordering::Release);
     }
 
-    /// Of a pooled place: whether no handle of it is valid.
+    /// Whether a pooled place has no valid handle.
     #[inline(always)]
     fn is_free(&self) -> bool {
         // ORDER: Acquire pairs with the release in `release`: the buffer is empty.
@@ -109,19 +112,19 @@ impl Place {
     }
 }
 
-/// A handle's uses alone: what is left of it when it is closed.
+/// The number of uses in a handle: the word of a place whose handle is closed.
 #[inline(always)]
 fn uses(handle: u64) -> u64 {
     handle & !(ONE_USE - 1)
 }
 
-/// Places of one owner, with empty buffers that samples are taken into where they lie: who uses one thread locks
-/// nothing, and writes to no cache line of another's handles. Any thread may [`release`] what has been given out,
-/// also after the pool is gone.
+/// Places of one owner, with empty buffers that samples are taken into directly. An owner that uses
+/// one thread locks nothing, and writes to no cache line of another owner's handles. Any thread may
+/// [`release`] the handles, also after the pool is gone.
 #[derive(Default)]
 pub struct Pool {
     indices: Vec<u32>,
-    /// Which was free the last time.
+    /// Where the search for a free place goes on.
     at: usize,
 }
 
@@ -140,8 +143,8 @@ impl Pool {
         Ok(Spare { place: place(index), handle, pool: PhantomData })
     }
 
-    /// One after the other: what was given out first is likely to come back first. Where more than half of them
-    /// are passed, they are too few.
+    /// Searches in order: the handle that was given out first is likely to be released first. If
+    /// the search passes more than half of the places, the pool is too small.
     #[cold]
     #[inline(never)]
     fn look_for_one(&mut self) -> Result<u32, Failure> {
@@ -156,7 +159,7 @@ impl Pool {
         Ok(self.indices[self.at])
     }
 
-    /// By so many, or somewhat more.
+    /// Grows by so many places, or somewhat more.
     fn grow(&mut self, count: usize) -> Result<(), Failure> {
         let mut shared = shared();
         for _ in 0..count.div_ceil(GROUP as usize) {
@@ -172,12 +175,12 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // Those that are still given out are found again when places are short.
+        // Places still in use are collected when places are short.
         shared().left.extend(self.indices.iter().step_by(GROUP as usize).map(|it| it / GROUP));
     }
 }
 
-/// An empty buffer of a pool, which [`give`](Self::give) gives out; otherwise it stays there.
+/// An empty buffer of a pool. [`give`](Self::give) gives it out; otherwise it stays in the pool.
 pub struct Spare<'a> {
     place: &'static Place,
     handle: u64,
@@ -187,17 +190,18 @@ pub struct Spare<'a> {
 impl Spare<'_> {
     #[inline(always)]
     pub fn buffer(&mut self) -> &mut Buffer {
-        // SAFETY: a pool's places have a buffer; this one is free and its pool borrowed: nobody else reaches it.
+        // SAFETY: a pool's places have a buffer; this one is free and its pool borrowed: no one
+        // else reaches it.
         unsafe { &mut *self.place.object.load(Ordering::Relaxed).cast() }
     }
 
-    /// The handle that it will have.
+    /// The handle that the buffer will have.
     #[inline(always)]
     pub fn handle(&self) -> u64 {
         self.handle
     }
 
-    /// From now on the handle is valid.
+    /// Makes the handle valid.
     #[inline(always)]
     pub fn give(self) {
         self.place.use_by(self.handle);
@@ -207,14 +211,14 @@ impl Spare<'_> {
 /// The object of a handle.
 ///
 /// # Safety
-/// What the header demands: no other thread closes it meanwhile.
+/// As the header demands, no other thread closes it meanwhile.
 ///
 /// # Errors
-/// That it is none, closed, or of another kind.
+/// The handle is invalid, closed, or of another kind.
 #[inline(always)]
 pub unsafe fn get<'a, T: Kind>(handle: u64) -> Result<&'a T, Failure> {
     let object = look_up::<T>(handle)?.object.load(Ordering::Relaxed);
-    // SAFETY: the place is in use and has an object of this kind, and nobody ends that meanwhile.
+    // SAFETY: the place is in use and has an object of this kind, and no one closes it meanwhile.
     Ok(unsafe { &*object.cast() })
 }
 
@@ -230,9 +234,10 @@ pub unsafe fn remove<T: Kind>(handle: u64) -> Result<Box<T>, Failure> {
     unsafe { remove_after(handle, || ()) }
 }
 
-/// As [`remove`], while other threads may be in [`get`] with the handle. `others_have_left` is called when no
-/// further [`get`] finds the handle, and returns when those that have found it are done with the object. Until
-/// then the object stays in its place, and the place is not used again.
+/// Like [`remove`], while other threads may be in [`get`] with the handle. `others_have_left` is
+/// called when no further [`get`] finds the handle, and returns when the threads that have found it
+/// are done with the object. Until then the object stays in its place, and the place is not used
+/// again.
 ///
 /// # Safety
 /// `others_have_left` does as it says.
@@ -252,11 +257,13 @@ pub unsafe fn remove_after<T: Kind>(
     others_have_left();
     let object = place.object.swap(std::ptr::null_mut(), Ordering::Relaxed);
     shared().free.push(handle as u32 & INDEX);
-    // SAFETY: of `insert`, of this kind, and ours alone: no handle of it is valid any more.
+    // SAFETY: it came from `insert`, is of this kind, and is ours alone: no handle of it is valid
+    // any more.
     Ok(unsafe { Box::from_raw(object.cast()) })
 }
 
-/// Closes the handle of a sample that was inserted or comes of a [`Pool`], to which its buffer goes back empty.
+/// Closes the handle of a sample. Its buffer is empty then, and goes back to its [`Pool`] if it
+/// came from one.
 ///
 /// # Safety
 /// As [`remove`].
@@ -273,8 +280,8 @@ pub unsafe fn release(handle: u64) -> Result<(), Failure> {
     // SAFETY: the place is in use and has a buffer, and nobody else uses or closes it meanwhile.
     let buffer: &mut Buffer = unsafe { &mut *place.object.load(Ordering::Relaxed).cast() };
     buffer.clear();
-    // ORDER: Release pairs with the acquire in `is_free`. A store alone: an exchange would take longer than the
-    // rest.
+    // ORDER: Release pairs with the acquire in `is_free`. This is only a store: an exchange would
+    // take longer than the rest.
     place.word.store(uses(handle), Ordering::Release);
     Ok(())
 }
@@ -287,7 +294,7 @@ unsafe fn remove_sample(handle: u64) -> Result<(), Failure> {
     unsafe { remove::<Buffer>(handle) }.map(drop)
 }
 
-/// Two comparisons find all that is wrong with a handle: what it is not is sorted out apart.
+/// Two comparisons find every wrong handle; the reason is found out separately.
 #[inline(always)]
 fn look_up<T: Kind>(handle: u64) -> Result<&'static Place, Failure> {
     let place = place(handle as u32 & INDEX);
@@ -311,7 +318,7 @@ fn refused<T: Kind>(handle: u64) -> Failure {
     Failure::handle(format_args!("{before}{noun}{after}"))
 }
 
-/// The place of this number; too large ones have none, and there are no such.
+/// The place with this number; a number that is too large has no place.
 #[inline(always)]
 fn place(index: u32) -> &'static Place {
     &TABLE.0[(index & INDEX) as usize]
@@ -322,14 +329,14 @@ fn of_group(group: u32) -> Range<u32> {
     group * GROUP..(group + 1) * GROUP
 }
 
-/// The places that nobody has.
+/// The places without an owner.
 struct Shared {
     free: Vec<u32>,
-    /// Groups that are free as a whole.
+    /// Groups that are wholly free.
     free_groups: Vec<u32>,
     /// Groups of pools that are gone; some of their places may still be in use.
     left: Vec<u32>,
-    /// How many groups have ever been taken: the first ones.
+    /// How many groups have ever been used: the first ones of the table.
     used: u32,
 }
 
@@ -357,14 +364,15 @@ impl Shared {
         Ok(self.used - 1)
     }
 
-    /// What is free of pools that are gone.
+    /// Collects the free places of pools that are gone.
     fn collect(&mut self) {
         let is_free = |group: &mut u32| of_group(*group).all(|index| place(index).is_free());
         let free = self.left.extract_if(.., is_free);
         self.free_groups.extend(free.inspect(|group| {
             for index in of_group(*group) {
                 let buffer = place(index).object.swap(std::ptr::null_mut(), Ordering::Relaxed);
-                // SAFETY: of `Pool::grow`, and nobody's: its pool is gone, and no handle of it is valid.
+                // SAFETY: it came from `Pool::grow`, and has no owner: its pool is gone, and no
+                // handle of it is valid.
                 drop(unsafe { Box::from_raw(buffer.cast::<Buffer>()) });
             }
         }));
@@ -375,19 +383,19 @@ fn shared() -> MutexGuard<'static, Shared> {
     SHARED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// From now on a child of `fork` finds the table in one piece, whatever other threads do to it meanwhile: the
-/// thread that forks has the lock. Called before there is a handle.
+/// From now on a child of `fork` finds the table consistent, even if other threads are changing it:
+/// the forking thread holds the lock. Called before the first handle exists.
 pub fn prepare_for_fork() {
     static REGISTER: Once = Once::new();
     REGISTER.call_once(|| {
-        // SAFETY: `in_child` is async-signal-safe: it unlocks what this thread has locked, and stores.
+        // SAFETY: `in_child` is async-signal-safe: it unlocks the lock of this thread, and stores.
         unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
     });
 }
 
 extern "C" fn before() {
     let guard = shared();
-    // SAFETY: whoever has the lock has this.
+    // SAFETY: only the holder of the lock uses this.
     unsafe { *HELD.0.get() = Some(guard) };
 }
 
@@ -401,35 +409,35 @@ extern "C" fn in_child() {
     wait_set::forget_other_threads();
 }
 
-/// The lock, while a thread forks.
+/// The lock guard while a thread forks.
 static HELD: Held = Held(UnsafeCell::new(None));
 
 struct Held(UnsafeCell<Option<MutexGuard<'static, Shared>>>);
 
-// SAFETY: used by the thread alone that has the lock.
+// SAFETY: only the thread that holds the lock uses it.
 unsafe impl Sync for Held {}
 
-/// Groups begin where pairs of cache lines do.
+/// Groups begin at pairs of cache lines.
 #[repr(C, align(128))]
 struct Table([Place; PLACES as usize]);
 
 static SHARED: Mutex<Shared> =
     Mutex::new(Shared { free: Vec::new(), free_groups: Vec::new(), left: Vec::new(), used: 0 });
-/// 1 MB of zeros, of which the pages are there that are used: found without a look at where it is.
+/// 1 MB of zeros; only pages in use take memory. Its address is constant.
 static TABLE: Table = Table(
     [const { Place { word: AtomicU64::new(0), object: AtomicPtr::new(std::ptr::null_mut()) } };
         PLACES as usize],
 );
 
 const PLACES: u32 = 1 << 16;
-/// What shares cache lines, and thus is one pool's, or nobody's in particular.
+/// Places that share cache lines belong to one pool, or to no pool at all.
 const GROUP: u32 = 128 / size_of::<Place>() as u32;
-/// Of a handle: uses(32) | kind(15) | pooled(1) | index(16).
+/// The parts of a handle: uses(32) | kind(15) | pooled(1) | index(16).
 const INDEX: u32 = PLACES - 1;
 const POOLED: u32 = PLACES;
 const KIND_SHIFT: u32 = 17;
 const ONE_USE: u64 = 1 << 32;
-/// More than any kind has.
+/// More than any kind's number.
 const KINDS: u32 = 14;
 
 const _: () = assert!(size_of::<usize>() == 8, "a handle has the size of a pointer");
@@ -439,7 +447,7 @@ mod tests {
     use super::*;
 
     fn is_valid(handle: u64) -> bool {
-        // SAFETY: the test alone uses its handles, one thread at a time.
+        // SAFETY: only this test uses its handles, one thread at a time.
         unsafe { get::<Buffer>(handle) }.is_ok()
     }
 
@@ -457,7 +465,7 @@ mod tests {
         handle
     }
 
-    /// One test after the other, as there is one table.
+    /// The tests run one after the other, because there is one table.
     #[test]
     fn places_come_back() {
         places_of_a_pool_come_back();

@@ -1,9 +1,9 @@
-//! Myelin's C ABI: `include/myelin.h` is made of this crate by cbindgen, and `include/myelin.hpp` wraps
-//! it for C++17. The guide is `docs/reference/c.md`.
+//! Myelin's C ABI: cbindgen makes `include/myelin.h` from this crate, and `include/myelin.hpp`
+//! wraps it for C++17. The guide is `docs/reference/c.md`.
 //!
-//! Every function of `extern "C"` runs its Rust code in [`error::enter`]: a panic ends there. A handle is
-//! looked up in one table ([`handle`]), so one that is null, closed, of another kind or none at all is an
-//! error code. Structs that may grow begin with their size ([`sized`]).
+//! Every `extern "C"` function runs its Rust code in [`error::enter`], which catches panics. All
+//! handles are looked up in one table ([`handle`]), so a handle that is null, closed, of another
+//! kind or invalid gives an error code. Structs that may grow begin with their size ([`sized`]).
 
 #![allow(non_camel_case_types, reason = "they are named as in the header")]
 

@@ -11,42 +11,42 @@ use crate::{handle, text};
 /// A process's part in a domain. Any thread may use it, several at once.
 pub enum myelin_node {}
 
-/// Options of a node. 0 in a member, and NULL instead of the whole, is the default.
+/// Options of a node. 0 in a member, or NULL instead of the struct, is the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct myelin_node_options {
     /// sizeof(struct myelin_node_options): MYELIN_INIT(myelin_node_options).
     pub size: usize,
-    /// Whether `domain` counts; otherwise MYELIN_DOMAIN in the environment does, or 0.
+    /// Whether to use `domain`; otherwise MYELIN_DOMAIN in the environment, or 0.
     pub has_domain: bool,
     /// Nodes of different domains do not see each other.
     pub domain: u32,
-    /// Meets all members of this group, by name or gid, instead of the user's own programs alone.
+    /// Meets all members of this group, by name or gid, instead of only the user's own programs.
     pub group: *const c_char,
     /// The folder of the sockets; otherwise MYELIN_FOLDER, or one in /dev/shm.
     pub folder: *const c_char,
-    /// Keeps all CPUs of the machine from sleeping deeply while the node lives.
+    /// Keeps all CPUs of the machine from deep sleep while the node lives.
     pub latency_guard: bool,
-    /// Other hosts, by CycloneDDS: 1 yes, -1 no, 0 as MYELIN_NETWORK says.
+    /// Other hosts, through CycloneDDS: 1 yes, -1 no, 0 as in MYELIN_NETWORK.
     pub network: i32,
     /// The interface that leads to them, by name or address; otherwise MYELIN_INTERFACE, or the best.
     pub interface: *const c_char,
-    /// Hosts to look for, separated by commas; otherwise MYELIN_PEERS, or by multicast.
+    /// Hosts to look for, separated by commas; otherwise MYELIN_PEERS, or multicast.
     pub peers: *const c_char,
-    /// How long others hear nothing of this process before they take it for dead; ns.
+    /// How long others wait for a sign of life from this process before they consider it dead; ns.
     pub lease_ns: u64,
-    /// What the names of the node's threads begin with.
+    /// The first part of the names of the node's threads.
     pub thread_name: *const c_char,
     /// The CPUs that they may run on: `thread_cpu_count` numbers.
     pub thread_cpus: *const usize,
-    /// 0: those of the process's first thread.
+    /// 0: the CPUs of the process's first thread.
     pub thread_cpu_count: usize,
     /// 1 to 99: SCHED_FIFO with this priority; 0: the usual policy.
     pub thread_fifo_priority: i32,
-    /// What the process tells of itself in DDS: text of the form `key=value;`, as ROS 2's `enclave=/;`; NULL:
-    /// nothing.
+    /// The process's user data in DDS: text of the form `key=value;`, such as ROS 2's `enclave=/;`;
+    /// NULL: none.
     pub dds_user_data: *const c_char,
-    /// Hosts find each other by multicast too, beside `peers`.
+    /// Hosts find each other by multicast, too, besides `peers`.
     pub multicast: bool,
 }
 
@@ -123,7 +123,7 @@ unsafe fn with(
     Ok(node.threads(Threads { name: name.to_string(), cpus, policy }))
 }
 
-/// Closes a node's handle. What was made of it goes on.
+/// Closes a node's handle. Objects made from it go on.
 ///
 /// # Safety
 /// No other thread uses the handle meanwhile.
@@ -140,16 +140,17 @@ pub unsafe extern "C" fn myelin_node_close(node: *mut myelin_node) -> myelin_cod
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum myelin_network {
-    /// Nobody has asked for it.
+    /// The node has no network.
     MYELIN_NETWORK_OFF = 0,
-    /// Not now; as soon as it can be.
+    /// Not yet; as soon as the network is up.
     MYELIN_NETWORK_WAITING = 1,
-    /// They can.
+    /// Yes.
     MYELIN_NETWORK_UP = 2,
 }
 
-/// Whether other hosts can be reached now, and what is missing, or by which interface: as much of that
-/// text as fits into `capacity` bytes, its final zero included. `text` may be NULL if `capacity` is 0.
+/// Whether other hosts can be reached now, and what is missing, or which interface is used: as much
+/// of the text as fits into `capacity` bytes, including its final zero. `text` may be NULL if
+/// `capacity` is 0.
 ///
 /// # Safety
 /// Pointers are NULL or valid, and `text` has room for `capacity` bytes.
@@ -173,8 +174,8 @@ pub unsafe extern "C" fn myelin_node_network(
     })
 }
 
-/// The folder of a node's sockets: nodes meet if it is the same one for both, by whatever name. As much of
-/// its path as fits into `capacity` bytes, its final zero included.
+/// The folder of a node's sockets. Two nodes meet if they use the same folder, even by different
+/// paths. As much of its path as fits into `capacity` bytes, including its final zero.
 ///
 /// # Safety
 /// Pointers are NULL or valid, and `text` has room for `capacity` bytes.
@@ -192,7 +193,7 @@ pub unsafe extern "C" fn myelin_node_folder(
     })
 }
 
-/// Writes as much of `said` as fits into `capacity` bytes, a final zero included.
+/// Writes as much of `said` as fits into `capacity` bytes, including a final zero.
 ///
 /// # Safety
 /// `text` is NULL or has room for `capacity` bytes.
@@ -217,11 +218,11 @@ unsafe fn tell(said: &str, text: *mut c_char, capacity: usize) {
 pub enum myelin_wait {
     /// Spins for a while, then sleeps.
     MYELIN_WAIT_ADAPTIVE = 0,
-    /// Spins: takes a core.
+    /// Spins: uses a whole core.
     MYELIN_WAIT_POLL = 1,
     /// Sleeps in the kernel.
     MYELIN_WAIT_BLOCK = 2,
-    /// Learns the period of a topic and spins for the next sample alone; 2 % of a core at most.
+    /// Learns the period of a topic and spins only for the next sample; at most 2 % of a core.
     MYELIN_WAIT_PREDICTIVE = 3,
 }
 

@@ -1,4 +1,4 @@
-//! What a topic carries, as the program describes it.
+//! Payload types, as the program describes them.
 
 use std::ffi::c_char;
 
@@ -8,7 +8,7 @@ use crate::error::Failure;
 use crate::sized::{self, sized};
 use crate::text;
 
-/// Of what a value is.
+/// The kind of a value.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "the program's, read as numbers")]
@@ -30,7 +30,7 @@ pub enum myelin_kind {
     MYELIN_ISIZE = 14,
     /// A byte: 0 is false, any other true.
     MYELIN_BOOL = 15,
-    /// What `structure` describes.
+    /// The struct that `structure` describes.
     MYELIN_STRUCT = 16,
 }
 
@@ -40,9 +40,9 @@ pub enum myelin_kind {
 pub struct myelin_type {
     /// `enum myelin_kind`.
     pub kind: i32,
-    /// Of MYELIN_STRUCT; else NULL.
+    /// For MYELIN_STRUCT; otherwise NULL.
     pub structure: *const myelin_struct,
-    /// Of an array its lengths, the outermost first; 0 ends them. {0}: no array.
+    /// The lengths of an array, the outermost first; 0 ends them. {0}: no array.
     pub lengths: [usize; 4],
 }
 
@@ -54,7 +54,7 @@ pub struct myelin_field {
     pub name: *const c_char,
     /// Its offset in bytes.
     pub offset: usize,
-    /// What it is.
+    /// Its type.
     pub r#type: myelin_type,
 }
 
@@ -66,9 +66,9 @@ pub struct myelin_field {
 pub struct myelin_struct {
     /// sizeof(struct myelin_struct).
     pub size: usize,
-    /// For messages.
+    /// Its name for messages.
     pub name: *const c_char,
-    /// sizeof the struct.
+    /// sizeof the described struct.
     pub bytes: usize,
     /// Its alignment: at most 64.
     pub align: usize,
@@ -85,16 +85,16 @@ pub struct myelin_struct {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "the program's, read as numbers")]
 pub enum myelin_form {
-    /// One, of `type`. In Rust `T`.
+    /// One value of `type`. In Rust `T`.
     MYELIN_VALUE = 0,
-    /// As many of `type` as each sample has. In Rust `[T]`.
+    /// A slice of `type` whose length each sample chooses. In Rust `[T]`.
     MYELIN_SLICE = 1,
-    /// A `header`, then as many of `type` as each sample has, from the first byte behind the header that
-    /// they are aligned to. In Rust `(H, [T])`.
+    /// A `header`, then a slice of `type` whose length each sample chooses. The slice begins at the
+    /// first byte behind the header that is aligned for its elements. In Rust `(H, [T])`.
     MYELIN_HEADER_SLICE = 2,
 }
 
-/// What a topic carries. It is read by the call that it is passed to, and not kept.
+/// The payload of a topic. The call that gets it reads it, and does not keep it.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct myelin_payload {
@@ -104,7 +104,7 @@ pub struct myelin_payload {
     pub form: i32,
     /// The value, or an element.
     pub r#type: myelin_type,
-    /// Of MYELIN_HEADER_SLICE.
+    /// The header of MYELIN_HEADER_SLICE.
     pub header: myelin_type,
 }
 
@@ -113,13 +113,13 @@ sized! {
     myelin_payload up to header: myelin_type;
 }
 
-/// The type that a program describes; NULL is bytes of any number.
+/// The type that a program describes; NULL is any number of bytes.
 ///
 /// # Safety
 /// NULL or a description all of whose pointers are valid.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The fault in the description.
 pub unsafe fn told(payload: *const myelin_payload) -> Result<DynamicType, Failure> {
     if payload.is_null() {
         let byte = Layout::scalar("u8").expect("a number");
@@ -195,7 +195,7 @@ unsafe fn structure(of: *const myelin_struct, depth: usize) -> Result<Layout, Fa
     Ok(Layout::structure(name, &fields, of.bytes, of.align)?)
 }
 
-/// That so many bytes are a payload of the type.
+/// Checks that so many bytes are a payload of the type.
 #[inline]
 pub fn check(told: &DynamicType, bytes: usize) -> Result<(), Failure> {
     if told.fits(bytes) { Ok(()) } else { Err(misfit(told, bytes)) }
@@ -207,8 +207,8 @@ fn misfit(told: &DynamicType, bytes: usize) -> Failure {
     Failure::length(bytes, told.type_name())
 }
 
-/// The layout hash of what a payload describes, which both sides of a topic compare: the same as the Rust
-/// type's of the same fields. Any thread.
+/// The layout hash of a described payload, which both sides of a topic compare: the same as for a
+/// Rust type with the same fields. Any thread.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -224,7 +224,7 @@ pub unsafe extern "C" fn myelin_payload_hash(
     })
 }
 
-/// By `myelin_kind`.
+/// The names of the scalars, by `myelin_kind`.
 const SCALARS: [&str; 15] = [
     "u8", "u16", "u32", "u64", "u128", "i8", "i16", "i32", "i64", "i128", "f32", "f64", "usize",
     "isize", "bool",

@@ -18,66 +18,66 @@ use crate::{handle, payload, text};
 pub enum myelin_publisher {}
 
 pub struct PublisherHandle {
-    /// Borrowed from `publisher`, so they go first. Not borrowed while anything is published, which may
-    /// run callbacks.
+    /// Borrowed from `publisher`, so they are dropped first. Not borrowed during a publish, which
+    /// may run callbacks.
     loans: RefCell<Slots<Loan<'static, [u8]>>>,
     events: RefCell<Events>,
-    /// Its topic's.
+    /// The topic's type.
     told: Option<Arc<DynamicType>>,
     publisher: Publisher<[u8]>,
 }
 
 impl PublisherHandle {
-    /// That so many bytes are a payload.
+    /// Checks that so many bytes are a payload.
     #[inline]
     fn check(&self, bytes: usize) -> Result<(), Failure> {
         self.told.as_ref().map_or(Ok(()), |told| payload::check(told, bytes))
     }
 }
 
-/// Settings of a publisher. 0 in a member, and NULL instead of the whole, is the default.
+/// Settings of a publisher. 0 in a member, or NULL instead of the struct, is the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct myelin_publisher_options {
     /// sizeof(struct myelin_publisher_options): MYELIN_INIT(myelin_publisher_options).
     pub size: usize,
-    /// Loans over 104 B out at once: 1 to 4,096; 0: 8.
+    /// How many loans over 104 B it may have at once: 1 to 4,096; 0: 8.
     pub loans_max: u32,
-    /// Whether samples say when they were published.
+    /// Whether samples carry the time when they were published.
     pub timestamps: bool,
     /// The largest payload, in bytes; 0: 2^40 - 1.
     pub payload_bytes_max: u64,
-    /// Bytes of its payloads; 0: half the machine's memory.
+    /// Memory for its payloads, in bytes; 0: half the machine's memory.
     pub memory_max: u64,
-    /// Whether it publishes to subscribers on this host alone, whatever the node's network.
+    /// Whether it publishes only to subscribers on this host, even on a node with a network.
     pub this_host_only: bool,
 }
 
-/// Memory for one sample, the program's until it is published or discarded.
+/// Memory for one sample, which the program owns until it is published or discarded.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct myelin_loan {
     /// sizeof(struct myelin_loan): MYELIN_INIT(myelin_loan).
     pub size: usize,
-    /// Which of its owner's it is. Not to be changed.
+    /// The loan's id at its owner. Do not change it.
     pub id: u64,
-    /// Where to write, aligned to 64: zeros, or what an earlier sample left. Write all of it. Valid until
-    /// it is published or discarded, or its owner is closed. With `dds_cdr`, of more than 104 B, it is what
-    /// comes behind the message's header of 4 B that is aligned.
+    /// Where to write, aligned to 64: zeros, or bytes of an earlier sample. Write all of it. Valid
+    /// until it is published or discarded, or its owner is closed. With `dds_cdr` and more than 104
+    /// B, the alignment is that of the bytes behind the message's header of 4 B.
     pub data: *mut c_void,
     /// How many bytes.
     pub bytes: usize,
 }
 
-/// What became of a sample.
+/// The result of a publish.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct myelin_published {
     /// sizeof(struct myelin_published): MYELIN_INIT(myelin_published).
     pub size: usize,
-    /// How many its publisher published before it.
+    /// How many samples its publisher published before it.
     pub sequence: u64,
-    /// Late reliable subscribers that were not waited for.
+    /// How many late reliable subscribers were not waited for.
     pub passed_over: u32,
 }
 
@@ -88,7 +88,7 @@ sized! {
 }
 
 /// Makes a publisher of a topic. `options` may be NULL. On return it is matched with the
-/// subscribers that exist on this host, but for processes that do not answer within 20 ms.
+/// subscribers that exist on this host, except those of processes that do not answer within 20 ms.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -125,8 +125,8 @@ pub unsafe extern "C" fn myelin_publisher_open(
     })
 }
 
-/// Closes it. Its loans are discarded; what was published stays in reach of its subscribers. An error from
-/// a callback inside a publish of its own.
+/// Closes it. Its loans are discarded; subscribers can still take published samples. An error from
+/// a callback inside a publish of the same publisher.
 ///
 /// # Safety
 /// No other thread uses the handle meanwhile.
@@ -190,9 +190,9 @@ pub unsafe extern "C" fn myelin_publisher_loan(
     })
 }
 
-/// Publishes a loan as it is, without a copy if it has more than 104 bytes. It is the program's no longer,
-/// also if this fails, and `data` becomes NULL. A second time is MYELIN_ERROR_LOAN. `published` may be
-/// NULL.
+/// Publishes a loan, without a copy if it has more than 104 bytes. The program does not own it any
+/// more, also if this fails, and `data` becomes NULL. A second time gives MYELIN_ERROR_LOAN.
+/// `published` may be NULL.
 ///
 /// # Safety
 /// Pointers are NULL or valid; one thread at a time.
@@ -211,7 +211,7 @@ pub unsafe extern "C" fn myelin_publisher_publish(
     })
 }
 
-/// Gives a loan back unpublished.
+/// Gives a loan back without publishing it.
 ///
 /// # Safety
 /// Pointers are NULL or valid; one thread at a time.
@@ -228,7 +228,8 @@ pub unsafe extern "C" fn myelin_publisher_discard(
     })
 }
 
-/// Makes memory for `count` payloads of `bytes` bytes, so that the first loans need not.
+/// Allocates memory for `count` payloads of `bytes` bytes, so that the first loans need not
+/// allocate it.
 ///
 /// # Safety
 /// As `myelin_publisher_loan`.
@@ -245,7 +246,7 @@ pub unsafe extern "C" fn myelin_publisher_reserve(
     })
 }
 
-/// Its endpoint's id, as in events, samples and graphs. The upper 40 bits are its node's.
+/// Its endpoint id, as in events, samples and graphs. The upper 40 bits are the id of its node.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -277,8 +278,8 @@ pub unsafe extern "C" fn myelin_publisher_matched(
     })
 }
 
-/// Waits until it is matched with so many subscribers, for `limit_ns` at most; MYELIN_NOTHING if they
-/// have not come by then.
+/// Waits until it is matched with so many subscribers, for at most `limit_ns`; MYELIN_NOTHING if
+/// the time is over.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -296,7 +297,7 @@ pub unsafe extern "C" fn myelin_publisher_wait_for_match(
     })
 }
 
-/// Tells subscribers with a liveliness lease that it lives, though it publishes nothing.
+/// Tells subscribers with a liveliness lease that it is alive, without publishing.
 ///
 /// # Safety
 /// As `myelin_publisher_loan`.
@@ -311,9 +312,10 @@ pub unsafe extern "C" fn myelin_publisher_assert_liveliness(
     })
 }
 
-/// Waits until other hosts and DDS programs that are to get all that was published have acknowledged it, for
-/// `limit_ns` at most; MYELIN_NOTHING if they have not by then. On this host it is in their reach when it is
-/// published. Of a best-effort publisher nothing is acknowledged.
+/// Waits until other hosts and DDS programs have acknowledged all samples published for them, for
+/// at most `limit_ns`; MYELIN_NOTHING if the time is over. It does not wait for subscribers on this
+/// host, which can take a sample as soon as it is published. A best-effort publisher gets no
+/// acknowledgements.
 ///
 /// # Safety
 /// As `myelin_publisher_loan`.
@@ -346,8 +348,8 @@ pub unsafe extern "C" fn myelin_publisher_event(
     })
 }
 
-/// Triggers the guard from now on whenever there is an event to take; once now, for those there are. A second
-/// call replaces the first.
+/// Triggers the guard from now on whenever there is an event to take, and once now if there are
+/// events already. A second call replaces the first.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -371,7 +373,7 @@ unsafe fn of<'a>(publisher: *mut myelin_publisher) -> Result<&'a PublisherHandle
     unsafe { handle::get::<PublisherHandle>(handle::of_pointer(publisher)) }
 }
 
-/// The number of a loan that ends; its memory is the program's no longer.
+/// The number of a loan that ends; the program does not own its memory any more.
 ///
 /// # Safety
 /// `loan` is NULL or valid.
@@ -379,9 +381,9 @@ unsafe fn of<'a>(publisher: *mut myelin_publisher) -> Result<&'a PublisherHandle
 pub unsafe fn end(loan: *mut myelin_loan) -> Result<u64, Failure> {
     // SAFETY: as the caller promises.
     unsafe { sized::check(loan)? };
-    // SAFETY: the first version has it.
+    // SAFETY: the first version has this member.
     let id = unsafe { (*loan).id };
-    // SAFETY: the first version has both.
+    // SAFETY: the first version has both members.
     unsafe { ((*loan).data, (*loan).bytes) = (std::ptr::null_mut(), 0) };
     Ok(id)
 }

@@ -1,4 +1,4 @@
-//! Samples: those that are held, and those that a callback is lent.
+//! Samples: those that the program holds, and those that a callback is lent.
 
 use std::cell::Cell;
 use std::ffi::c_void;
@@ -9,33 +9,34 @@ use crate::error::{Failure, MYELIN_OK, enter, myelin_code};
 use crate::handle;
 use crate::sized::{self, sized};
 
-/// A sample where its publisher wrote it. Release each, once; any thread may. Held samples keep their
+/// A sample where its publisher wrote it. Release each once, in any thread. Held samples keep their
 /// memory: a subscriber's `held_max` bounds them.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct myelin_sample {
     /// sizeof(struct myelin_sample): MYELIN_INIT(myelin_sample).
     pub size: usize,
-    /// Which it is. Not to be changed.
+    /// The sample's id. Do not change it.
     pub id: u64,
-    /// The payload, aligned to 64 (with `dds_cdr` as `myelin_loan.data`), to be read alone; valid until it is
-    /// released. NULL if there is none.
+    /// The payload, read-only, aligned to 64 (with `dds_cdr` as in `myelin_loan.data`); valid until
+    /// it is released. NULL if there is none.
     pub data: *const c_void,
     /// How many bytes.
     pub bytes: usize,
     /// How many samples its publisher published before it.
     pub sequence: u64,
-    /// How many of its publisher were lost between the one taken before and this one.
+    /// How many samples of the same publisher were lost between the previously taken one and this
+    /// one.
     pub lost_before: u64,
-    /// When it was published, by `myelin_now`; 0 if its publisher does not say.
+    /// When it was published, by `myelin_now`; 0 if its publisher adds no timestamps.
     pub published_ns: u64,
-    /// Its publisher's endpoint, as in events.
+    /// Its publisher's endpoint id, as in events.
     pub publisher: u64,
 }
 
 sized! { myelin_sample up to bytes: usize; }
 
-/// What the program sees of a sample.
+/// The program's view of a sample.
 #[inline]
 pub fn tell(sample: &Sample<[u8]>, id: u64) -> myelin_sample {
     let bytes = sample.as_bytes();
@@ -51,7 +52,7 @@ pub fn tell(sample: &Sample<[u8]>, id: u64) -> myelin_sample {
     }
 }
 
-/// Calls `call` with a sample that is lent for as long.
+/// Calls `call` with a sample that is lent for the length of the call.
 pub fn lend(sample: &Sample<[u8]>, call: impl FnOnce(&myelin_sample)) {
     let before = LENT.replace(sample);
     let told = tell(sample, LENT_ID);
@@ -59,8 +60,8 @@ pub fn lend(sample: &Sample<[u8]>, call: impl FnOnce(&myelin_sample)) {
     LENT.set(before);
 }
 
-/// Releases a sample: its memory may be used again. `data` becomes NULL; a second time is
-/// MYELIN_ERROR_HANDLE. One that a callback is lent is not to be released. Any thread.
+/// Releases a sample: its memory may be used again. `data` becomes NULL; a second time gives
+/// MYELIN_ERROR_HANDLE. Do not release a sample that a callback is lent. Any thread.
 ///
 /// # Safety
 /// `sample` is NULL or valid.
@@ -84,8 +85,8 @@ fn is_lent() -> Failure {
     Failure::handle("this sample is lent to the callback; return from it")
 }
 
-/// Another hold on the same sample, to be released too. So a callback keeps what it is lent. Any thread
-/// that has the sample.
+/// Makes another reference to the same sample, to be released, too. A callback keeps its lent
+/// sample this way. Any thread that has the sample.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -106,7 +107,7 @@ pub unsafe extern "C" fn myelin_sample_clone(
             held((*sample).id)?
         };
         let id = handle::insert(Box::new(SampleBuffer::from(held.clone())))?;
-        // A small payload lies in the sample itself, so it is looked at where that stays.
+        // A small payload lies in the sample itself, so its address is taken from the final place.
         sized::write(clone, tell(self::held(id)?, id))?;
         Ok(MYELIN_OK)
     })
@@ -121,9 +122,9 @@ unsafe fn held<'a>(id: u64) -> Result<&'a Sample<[u8]>, Failure> {
 }
 
 thread_local! {
-    /// What the innermost callback of this thread is lent.
+    /// The sample lent to the innermost callback of this thread.
     static LENT: Cell<*const Sample<[u8]>> = const { Cell::new(std::ptr::null()) };
 }
 
-/// No handle has it: it is of no kind.
+/// No handle has this number: it has no kind.
 const LENT_ID: u64 = 1;

@@ -16,7 +16,8 @@ use crate::sized::{self, sized};
 use crate::slots::Slots;
 use crate::{handle, text};
 
-/// The server of a service: takes requests. One thread at a time uses it; any may interrupt it.
+/// The server of a service: takes requests. One thread at a time uses it; any thread may interrupt
+/// it.
 pub enum myelin_server {}
 
 pub struct ServerHandle {
@@ -26,7 +27,7 @@ pub struct ServerHandle {
     told: Types,
 }
 
-/// Of request and reply.
+/// The types of request and reply.
 #[derive(Clone)]
 pub struct Types {
     pub request: Arc<DynamicType>,
@@ -47,7 +48,7 @@ impl Types {
 }
 
 pub struct RequestHandle {
-    /// Borrowed from `request`, so they go first.
+    /// Borrowed from `request`, so they are dropped first.
     loans: RefCell<Slots<ReplyLoan<'static, [u8], [u8]>>>,
     request: Request<[u8], [u8]>,
     told: Types,
@@ -70,27 +71,27 @@ impl ServerHandle {
     }
 }
 
-/// What a client asks. Reply to it, then release it, once; any thread may, at once or later. Released
-/// without a reply, its client gets MYELIN_ERROR_NO_REPLY.
+/// A client's request. Reply to it, then release it, once; any thread may, at once or later. If it
+/// is released without a reply, its client gets MYELIN_ERROR_NO_REPLY.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct myelin_request {
     /// sizeof(struct myelin_request): MYELIN_INIT(myelin_request).
     pub size: usize,
-    /// Which it is. Not to be changed.
+    /// The request's id. Do not change it.
     pub id: u64,
-    /// The request, to be read alone; valid until it is released.
+    /// The request, read-only; valid until it is released.
     pub data: *const c_void,
     /// How many bytes.
     pub bytes: usize,
-    /// The client's endpoint, as in events.
+    /// The client's endpoint id, as in events.
     pub client: u64,
 }
 
 sized! { myelin_request up to bytes: usize; }
 
-/// Serves a service with requests and replies of these types; NULL is bytes of any number. Their alignment
-/// is at most 16.
+/// Serves a service with requests and replies of these types; NULL is any number of bytes. Their
+/// alignment is at most 16.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -117,7 +118,7 @@ pub unsafe extern "C" fn myelin_server_open(
     })
 }
 
-/// Closes it. Requests that are held can still be replied to.
+/// Closes it. The program can still reply to requests that it holds.
 ///
 /// # Safety
 /// No other thread uses the handle meanwhile.
@@ -130,8 +131,8 @@ pub unsafe extern "C" fn myelin_server_close(server: *mut myelin_server) -> myel
     })
 }
 
-/// Takes the next request; waits for it for `limit_ns` at most (0: not at all, MYELIN_FOREVER: no limit).
-/// MYELIN_NOTHING if none has come by then, or if the wait was interrupted.
+/// Takes the next request; waits for it for at most `limit_ns` (0: not at all, MYELIN_FOREVER: no
+/// limit). MYELIN_NOTHING if the time is over, or if the wait was interrupted.
 ///
 /// # Safety
 /// Pointers are NULL or valid; one thread at a time.
@@ -152,7 +153,7 @@ pub unsafe extern "C" fn myelin_server_receive(
     })
 }
 
-/// Ends the wait that is under way, or else the next one. Any thread, and a signal handler.
+/// Ends the running wait, or else the next one. Any thread, and a signal handler.
 ///
 /// # Safety
 /// No other thread closes it meanwhile.
@@ -213,13 +214,13 @@ pub unsafe extern "C" fn myelin_server_event(
     })
 }
 
-/// A function that is called with each request, which is the program's: it is replied to at once or later,
-/// and released. The struct itself is valid during the call: copy it to keep it. It must not throw and not
-/// longjmp.
+/// A function that is called with each request. The program owns the request: it replies at once or
+/// later, and releases it. The struct itself is valid during the call: copy it to keep it. The
+/// function must not throw or longjmp.
 pub type myelin_on_request =
     Option<unsafe extern "C" fn(request: *mut myelin_request, context: *mut c_void)>;
 
-/// Calls `call` with each request from now on, until the callback is closed: as
+/// Calls `call` with each request from now on, until the callback is closed: like
 /// `myelin_subscriber_on_sample`. The server is used up.
 ///
 /// # Safety
@@ -241,7 +242,7 @@ pub unsafe extern "C" fn myelin_server_on_request(
         let made = service.into_inner().on_request(move |request| {
             let mut asked: myelin_request = std::mem::zeroed();
             asked.size = size_of::<myelin_request>();
-            // Without a place in the table it is dropped, and its client told.
+            // Without a place in the table it is dropped, and its client gets an error.
             if hold(request, told.clone(), &raw mut asked).is_ok() {
                 call(&raw mut asked, context.pointer());
             }
@@ -269,8 +270,8 @@ pub unsafe extern "C" fn myelin_request_reply(
     })
 }
 
-/// Lends memory for a reply of `bytes` bytes, to be sent by `myelin_request_send` or discarded with the
-/// request.
+/// Lends memory for a reply of `bytes` bytes. `myelin_request_send` sends it; it is discarded with
+/// the request.
 ///
 /// # Safety
 /// As `myelin_request_reply`.
@@ -295,7 +296,7 @@ pub unsafe extern "C" fn myelin_request_loan(
     })
 }
 
-/// Replies with what a loan of the request holds, as it is.
+/// Replies with a loan of the request, without a copy.
 ///
 /// # Safety
 /// As `myelin_request_reply`.
@@ -313,7 +314,8 @@ pub unsafe extern "C" fn myelin_request_send(
     })
 }
 
-/// Releases a request, replied to or not. `data` becomes NULL; a second time is MYELIN_ERROR_HANDLE.
+/// Releases a request, with or without a reply. `data` becomes NULL; a second time gives
+/// MYELIN_ERROR_HANDLE.
 ///
 /// # Safety
 /// `request` is NULL or valid; no other thread uses it meanwhile.
@@ -335,7 +337,7 @@ unsafe fn hold(
     to: *mut myelin_request,
 ) -> Result<myelin_code, Failure> {
     let held = Box::new(RequestHandle { loans: RefCell::default(), request, told });
-    // A small payload lies in the request itself, so it is looked at where that stays.
+    // A small payload lies in the request itself, so its address is taken from the final place.
     let request = &held.request;
     let (data, bytes, client) = (request.as_ptr().cast(), request.len(), request.client());
     let id = handle::insert(held)?;

@@ -1,16 +1,16 @@
-//! Structs that begin with their size: of a program that was compiled with an older header, which knows
-//! fewer members, or with a newer one. A member that is not there is 0, which means what was before.
+//! Structs that begin with their size. A program may be compiled with an older header, which has
+//! fewer members, or with a newer one. A missing member is 0, which keeps the previous behaviour.
 
 use crate::error::Failure;
 
-/// A struct of the header that begins with its size, all bytes of which may be 0.
+/// A struct of the header that begins with its size; zeros in all its bytes are a value.
 ///
 /// # Safety
 /// It is `repr(C)`, its first member is a `usize`, its size, and zeros are a value.
 pub unsafe trait GrowingStruct: Copy {
-    /// For messages.
+    /// The name for messages.
     const NAME: &'static str;
-    /// The size of its first version: no program has less.
+    /// The size of its first version: no program has a smaller one.
     const SIZE_MIN: usize;
 }
 
@@ -34,7 +34,7 @@ pub(crate) use sized;
 /// `from` is NULL or points to as many bytes as its first member says.
 ///
 /// # Errors
-/// A size that cannot be; members that this library does not know and that are not 0.
+/// An impossible size; members that this library does not know and that are not 0.
 pub unsafe fn read<T: GrowingStruct>(from: *const T) -> Result<T, Failure> {
     // SAFETY: zeros are a value (`GrowingStruct`).
     let mut options: T = unsafe { std::mem::zeroed() };
@@ -60,14 +60,14 @@ pub unsafe fn read<T: GrowingStruct>(from: *const T) -> Result<T, Failure> {
     Ok(options)
 }
 
-/// Fills the program's struct, as much of it as the program knows, its size apart; what this library does not
-/// know of it becomes 0.
+/// Fills the program's struct, as far as the program knows its members, except its size. Members
+/// that this library does not know become 0.
 ///
 /// # Safety
 /// `to` is NULL or points to as many bytes as its first member says.
 ///
 /// # Errors
-/// NULL; a size that cannot be. Nothing is written then.
+/// NULL; an impossible size. Nothing is written then.
 #[inline]
 pub unsafe fn write<T: GrowingStruct>(to: *mut T, value: T) -> Result<(), Failure> {
     // SAFETY: as the caller promises.
@@ -77,7 +77,7 @@ pub unsafe fn write<T: GrowingStruct>(to: *mut T, value: T) -> Result<(), Failur
     Ok(())
 }
 
-/// As [`write`], of a struct that has been [checked](check).
+/// Like [`write`], for a struct that has been [checked](check).
 ///
 /// # Safety
 /// As [`write`], and the check has found nothing.
@@ -96,8 +96,9 @@ pub unsafe fn fill<T: GrowingStruct>(to: *mut T, mut value: T) {
     }
 }
 
-/// [`fill`] of a program that was compiled with another header. Apart, so that otherwise the members go where
-/// they belong at once: a block copy of what has just been written piece by piece waits for the pieces.
+/// [`fill`] for a program that was compiled with another header. This is a separate function, so
+/// that the usual path writes the members directly: a block copy right after the members were
+/// written one by one would wait for these writes.
 ///
 /// # Safety
 /// As [`fill`]; the size is `bytes`.
@@ -113,7 +114,7 @@ unsafe fn fill_known<T: GrowingStruct>(to: *mut T, bytes: usize, value: T) {
     }
 }
 
-/// That [`write`] will not fail.
+/// Checks that [`write`] will not fail.
 ///
 /// # Safety
 /// As [`write`].
@@ -151,5 +152,5 @@ fn wrong_size<T: GrowingStruct>(bytes: usize) -> Failure {
     ))
 }
 
-/// No struct will ever have more; what does was never set.
+/// No struct will ever be larger; a larger size was never set.
 const SIZE_MAX: usize = 4096;

@@ -1,8 +1,8 @@
-//! What belongs to one handle, loans and calls, by numbers of which each is used once.
+//! Objects that belong to one handle, loans and calls, by numbers; each number is used once.
 
 use crate::error::Failure;
 
-/// A number is the place and, above, how often it was used before.
+/// A number is the place and, above it, how often the place was used before.
 pub struct Slots<T> {
     slots: Vec<(u32, Option<T>)>,
     free: Vec<u32>,
@@ -15,7 +15,7 @@ impl<T> Default for Slots<T> {
 }
 
 impl<T> Slots<T> {
-    /// The number of what is kept.
+    /// Keeps an object and returns its number.
     pub fn put(&mut self, it: T) -> u64 {
         let index = self.free.pop().unwrap_or_else(|| {
             self.slots.push((0, None));
@@ -27,10 +27,10 @@ impl<T> Slots<T> {
         u64::from(slot.0) << 32 | u64::from(index + 1)
     }
 
-    /// What has this number, once.
+    /// Takes the object with this number, once.
     ///
     /// # Errors
-    /// There is none any more, or there never was.
+    /// It was taken already, or never existed.
     pub fn take(&mut self, number: u64) -> Result<T, Failure> {
         let index = (number as u32).wrapping_sub(1);
         let slot = self.slots.get_mut(index as usize);
@@ -42,7 +42,7 @@ impl<T> Slots<T> {
         Ok(it)
     }
 
-    /// What has this number, to be used.
+    /// The object with this number.
     ///
     /// # Errors
     /// As [`take`](Self::take).

@@ -17,12 +17,12 @@ use crate::topic::{TopicHandle, myelin_topic};
 use crate::wait_set::myelin_guard;
 use crate::{handle, text};
 
-/// Takes samples of a topic. One thread at a time uses it; any may interrupt it.
+/// Takes samples of a topic. One thread at a time uses it; any thread may interrupt it.
 pub enum myelin_subscriber {}
 
 pub struct SubscriberHandle {
     subscriber: UnsafeCell<Either>,
-    /// For the samples that it gives out.
+    /// Buffers for the samples that the program gets.
     samples: UnsafeCell<Pool>,
     events: RefCell<Events>,
     interrupter: Interrupter,
@@ -53,7 +53,8 @@ impl SubscriberHandle {
         set.add(unsafe { self.subscriber() })
     }
 
-    /// Has a sample taken into the table, where it stays, and tells the program.
+    /// Takes a sample directly into the handle table, where it stays, and fills the program's
+    /// struct.
     ///
     /// # Safety
     /// As [`subscriber`](Self::subscriber); `to` has been checked.
@@ -78,33 +79,33 @@ impl SubscriberHandle {
     }
 }
 
-/// Settings of a subscriber. 0 in a member, and NULL instead of the whole, is the default.
+/// Settings of a subscriber. 0 in a member, or NULL instead of the struct, is the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct myelin_subscriber_options {
     /// sizeof(struct myelin_subscriber_options): MYELIN_INIT(myelin_subscriber_options).
     pub size: usize,
-    /// Samples over 104 B that it may hold at once: 1 to 4,096; 0: 16.
+    /// How many samples over 104 B it may hold at once: 1 to 4,096; 0: 16.
     pub held_max: u32,
-    /// Publishers that it may be matched with: 1 to 4,096; 0: 16.
+    /// How many publishers it may be matched with: 1 to 4,096; 0: 16.
     pub publishers_max: u32,
     /// `enum myelin_wait`: how it waits.
     pub wait: i32,
     /// Whether it has a descriptor for an epoll loop: `myelin_subscriber_descriptor`.
     pub descriptor: bool,
-    /// A publisher that neither publishes nor asserts its liveliness for so many ns is an event; 0: none.
-    /// Publishers set nothing for it.
+    /// An event is raised for a publisher that neither publishes nor asserts its liveliness for so
+    /// many ns; 0: none. Publishers set nothing for it.
     pub liveliness_ns: u64,
-    /// Bytes of what comes from other hosts; 0: half the machine's memory.
+    /// Memory for samples from other hosts, in bytes; 0: half the machine's memory.
     pub memory_max: u64,
-    /// Whether it is matched with publishers of other nodes alone, not with those of its own.
+    /// Matches only publishers of other nodes, not those of its own node.
     pub ignore_own_node: bool,
 }
 
 sized! { myelin_subscriber_options up to size: usize; }
 
 /// Makes a subscriber of a topic. `options` may be NULL. On return it is matched with the
-/// publishers that exist on this host, as a publisher with subscribers.
+/// publishers that exist on this host, with the same exception as for a publisher.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -155,7 +156,7 @@ pub unsafe extern "C" fn myelin_subscriber_open(
     })
 }
 
-/// Closes it. Samples that are held stay as they are.
+/// Closes it. Samples that are held stay valid.
 ///
 /// # Safety
 /// No other thread uses the handle meanwhile.
@@ -170,7 +171,8 @@ pub unsafe extern "C" fn myelin_subscriber_close(
     })
 }
 
-/// The next sample, if there is one; never waits. MYELIN_NOTHING if there is none: `sample` is as before.
+/// The next sample, if there is one; never waits. MYELIN_NOTHING if there is none; `sample` is
+/// unchanged then.
 ///
 /// # Safety
 /// Pointers are NULL or valid; one thread at a time.
@@ -187,9 +189,9 @@ pub unsafe extern "C" fn myelin_subscriber_take(
     })
 }
 
-/// Takes the next sample; waits for it for `limit_ns` at most (MYELIN_FOREVER: no limit). MYELIN_NOTHING
-/// if none has come by then, or if the wait was interrupted, or, with a deadline or liveliness, if a
-/// publisher has fallen silent.
+/// Takes the next sample; waits for it for at most `limit_ns` (MYELIN_FOREVER: no limit).
+/// MYELIN_NOTHING if the time is over, or if the wait was interrupted, or, with a deadline or
+/// liveliness, if a publisher has fallen silent.
 ///
 /// # Safety
 /// As `myelin_subscriber_take`.
@@ -208,7 +210,7 @@ pub unsafe extern "C" fn myelin_subscriber_receive(
     })
 }
 
-/// Waits until there is a sample to take, as `myelin_subscriber_receive` does, and takes none.
+/// Waits until there is a sample to take, like `myelin_subscriber_receive`, without taking it.
 ///
 /// # Safety
 /// As `myelin_subscriber_take`.
@@ -224,7 +226,7 @@ pub unsafe extern "C" fn myelin_subscriber_wait(
     })
 }
 
-/// Ends the wait that is under way, or else the next one. Any thread, and a signal handler.
+/// Ends the running wait, or else the next one. Any thread, and a signal handler.
 ///
 /// # Safety
 /// No other thread closes it meanwhile.
@@ -239,9 +241,9 @@ pub unsafe extern "C" fn myelin_subscriber_interrupt(
     })
 }
 
-/// A descriptor for somebody's epoll: readable when there may be a sample or an event. Take until there is
-/// none, then wait for it again; level- and edge-triggered both work. It stays the subscriber's: do not
-/// close it. The subscriber was made with `descriptor` set.
+/// A descriptor for your own epoll: readable when there may be a sample or an event. Take until
+/// nothing is left, then wait for it again; level- and edge-triggered both work. The subscriber
+/// owns it: do not close it. The subscriber must be made with `descriptor` set.
 ///
 /// # Safety
 /// As `myelin_subscriber_take`.
@@ -262,10 +264,11 @@ pub unsafe extern "C" fn myelin_subscriber_descriptor(
     })
 }
 
-/// MYELIN_OK if publishers have published what has not been taken, MYELIN_NOTHING if they have not. A sample in
-/// new memory cannot be taken before a thread of the node has mapped that memory; until then
-/// `myelin_subscriber_take` returns MYELIN_NOTHING, a wait goes on, and this is MYELIN_OK. If something other
-/// than an event tells that a publisher has ended, as the end of its process, take until nothing is unread.
+/// MYELIN_OK if there are published samples that have not been taken, otherwise MYELIN_NOTHING. A
+/// sample in new memory cannot be taken before a thread of the node has mapped that memory. Until
+/// then `myelin_subscriber_take` returns MYELIN_NOTHING, a wait goes on, and this returns MYELIN_OK.
+/// If you learn of a publisher's end by other means than an event, such as the end of its process,
+/// take until nothing is unread.
 ///
 /// # Safety
 /// As `myelin_subscriber_take`.
@@ -280,7 +283,7 @@ pub unsafe extern "C" fn myelin_subscriber_has_unread(
     })
 }
 
-/// Samples lost so far because it was further behind than its depth.
+/// How many samples were lost so far because it was further behind than its depth.
 ///
 /// # Safety
 /// As `myelin_subscriber_take`.
@@ -296,7 +299,7 @@ pub unsafe extern "C" fn myelin_subscriber_lost(
     })
 }
 
-/// Its endpoint's id, as in events, samples and graphs. The upper 40 bits are its node's.
+/// Its endpoint id, as in events, samples and graphs. The upper 40 bits are the id of its node.
 ///
 /// # Safety
 /// As `myelin_subscriber_take`.
@@ -328,8 +331,8 @@ pub unsafe extern "C" fn myelin_subscriber_matched(
     })
 }
 
-/// Waits until it is matched with so many publishers, for `limit_ns` at most; MYELIN_NOTHING if they have
-/// not come by then.
+/// Waits until it is matched with so many publishers, for at most `limit_ns`; MYELIN_NOTHING if the
+/// time is over.
 ///
 /// # Safety
 /// As `myelin_subscriber_take`.
@@ -363,8 +366,8 @@ pub unsafe extern "C" fn myelin_subscriber_event(
     })
 }
 
-/// Triggers the guard from now on whenever there is an event to take; once now, for those there are. A second
-/// call replaces the first.
+/// Triggers the guard from now on whenever there is an event to take, and once now if there are
+/// events already. A second call replaces the first.
 ///
 /// # Safety
 /// As `myelin_subscriber_take`.
@@ -382,16 +385,16 @@ pub unsafe extern "C" fn myelin_subscriber_on_event(
     })
 }
 
-/// A function that is called with each sample, which it is lent for the length of the call:
-/// `myelin_sample_clone` keeps it. It must not throw and not longjmp.
+/// A function that is called with each sample. The sample is lent for the length of the call;
+/// `myelin_sample_clone` keeps it. The function must not throw or longjmp.
 pub type myelin_on_sample =
     Option<unsafe extern "C" fn(sample: *const myelin_sample, context: *mut c_void)>;
 
-/// Calls `call` with each sample from now on, until the callback is closed. The subscriber is used up: its
-/// handle is closed, unless MYELIN_ERROR_HANDLE or MYELIN_ERROR_SETTING is returned. What this process
-/// publishes it is called with inside that publish, in the publisher's thread; the rest in a thread of its
-/// own; never twice at once. `release`, if it is not NULL, is called with `context` once, when no further
-/// call will come; also if this fails.
+/// Calls `call` with each sample from now on, until the callback is closed. The subscriber is used
+/// up: its handle is closed, unless MYELIN_ERROR_HANDLE or MYELIN_ERROR_SETTING is returned. For
+/// samples of this process it runs inside the publish, in the publisher's thread; for others in a
+/// thread of its own; never twice at once. `release`, if it is not NULL, is called once with
+/// `context`, after the last call; also if this fails.
 ///
 /// # Safety
 /// Pointers are NULL or valid; `call` and `release` may run in any thread.

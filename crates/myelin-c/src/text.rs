@@ -1,4 +1,4 @@
-//! Text from the program and to it.
+//! Text from and to the program.
 
 use std::ffi::{CStr, CString, c_char};
 use std::time::Duration;
@@ -6,23 +6,23 @@ use std::time::Duration;
 use crate::error::Failure;
 
 /// # Safety
-/// `text` is NULL or ends with a zero, and lives as long as what is returned.
+/// `text` is NULL or ends with a zero, and outlives the result.
 ///
 /// # Errors
-/// NULL, or what is not UTF-8; `what` names it.
+/// NULL, or text that is not UTF-8; `what` names it.
 pub unsafe fn required<'a>(text: *const c_char, what: &str) -> Result<&'a str, Failure> {
     // SAFETY: as the caller promises.
     let text = unsafe { optional(text, what)? };
     text.ok_or_else(|| Failure::setting(format_args!("{what} is NULL; pass a text")))
 }
 
-/// As [`required`], but NULL is none.
+/// Like [`required`], but NULL gives `None`.
 ///
 /// # Safety
 /// As [`required`].
 ///
 /// # Errors
-/// What is not UTF-8.
+/// Text that is not UTF-8.
 pub unsafe fn optional<'a>(text: *const c_char, what: &str) -> Result<Option<&'a str>, Failure> {
     if text.is_null() {
         return Ok(None);
@@ -33,12 +33,13 @@ pub unsafe fn optional<'a>(text: *const c_char, what: &str) -> Result<Option<&'a
         .map_err(|_| Failure::setting(format_args!("{what} is not UTF-8; pass text that is")))
 }
 
-/// For the program.
+/// Text for the program.
 pub fn c_string(text: &str) -> CString {
     CString::new(text.replace('\0', "\\0")).unwrap_or_default()
 }
 
-/// Of nanoseconds; `UINT64_MAX` (`MYELIN_FOREVER`) is no limit, nor are 292 years, which C++ has for it.
+/// A limit in nanoseconds; `UINT64_MAX` (`MYELIN_FOREVER`) is no limit, nor are 292 years, C++'s
+/// largest duration.
 #[inline]
 pub fn duration(ns: u64) -> Duration {
     if ns >= i64::MAX as u64 { Duration::MAX } else { Duration::from_nanos(ns) }
@@ -67,7 +68,7 @@ fn no_data(bytes: usize) -> Failure {
     Failure::setting(format_args!("the data is NULL, of {bytes} B; pass the bytes"))
 }
 
-/// Where a result goes.
+/// Writes a result to the program.
 ///
 /// # Safety
 /// `to` is NULL or can be written to.

@@ -11,12 +11,13 @@ use crate::payload::{self, myelin_payload};
 use crate::sized::{self, sized};
 use crate::{handle, text};
 
-/// A name, a type and settings, of which publishers and subscribers are made. Any thread may use it.
+/// A name, a type and settings from which publishers and subscribers are made. Any thread may use
+/// it.
 pub enum myelin_topic {}
 
 pub struct TopicHandle {
     pub topic: Topic<[u8]>,
-    /// What a payload has to fit; `None` if all do.
+    /// The type that a payload must fit; `None` if every payload fits.
     pub told: Option<Arc<DynamicType>>,
 }
 
@@ -25,18 +26,18 @@ pub struct TopicHandle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(dead_code, reason = "the program's, read as numbers")]
 pub enum myelin_reliability {
-    /// It never waits; who is behind loses the oldest samples and is told how many.
+    /// It never waits; a subscriber that is behind loses the oldest samples and can read how many.
     MYELIN_BEST_EFFORT = 0,
-    /// It waits for `reliable_ns` at most, then passes the late subscriber over.
+    /// It waits for at most `reliable_ns`, then passes the late subscriber over.
     MYELIN_RELIABLE = 1,
-    /// It waits for `reliable_ns` at most, then publishing fails, for all.
+    /// It waits for at most `reliable_ns`, then publishing fails for all subscribers.
     MYELIN_RELIABLE_OR_FAIL = 2,
-    /// As MYELIN_BEST_EFFORT, and what is lost on the way from and to other hosts is sent again, as long as
-    /// it is among the newest `depth`: ROS 2's KEEP_LAST, reliable.
+    /// Like MYELIN_BEST_EFFORT, and samples lost on the way from and to other hosts are sent again,
+    /// as long as they are among the newest `depth`: ROS 2's KEEP_LAST, reliable.
     MYELIN_KEEP_LAST = 3,
 }
 
-/// Settings of both sides. 0 in a member, and NULL instead of the whole, is the default.
+/// Settings of both sides. 0 in a member, or NULL instead of the struct, is the default.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct myelin_topic_options {
@@ -46,31 +47,33 @@ pub struct myelin_topic_options {
     pub depth: u32,
     /// `enum myelin_reliability`.
     pub reliability: i32,
-    /// How long a reliable publisher waits, in ns. It counts if `reliability` asks for it.
+    /// How long a reliable publisher waits, in ns. Used only if `reliability` is reliable.
     pub reliable_ns: u64,
-    /// How many samples who comes later gets; at most the depth.
+    /// How many samples a late subscriber gets; at most the depth.
     pub history: u32,
-    /// The longest time between two samples of a publisher, in ns; 0: none. Each side that sets it gets an
-    /// event for a longer silence; the two sides are not compared. A subscriber watches each publisher from the
-    /// match on: a publisher that never came misses no deadline. A publisher watches itself.
+    /// The longest time between two samples of a publisher, in ns; 0: none. Each side that sets it
+    /// gets an event for a longer silence; the two sides are not compared. A subscriber watches
+    /// each publisher from the match on: a publisher that never came misses no deadline. A
+    /// publisher watches itself.
     pub deadline_ns: u64,
-    /// The name of an IDL type whose CDR is the payload, for other DDS programs; NULL: Myelin's alone.
+    /// The name of an IDL type whose CDR is the payload, for other DDS programs; NULL: only
+    /// Myelin's.
     pub dds_type: *const c_char,
-    /// The topic's name among them; NULL: its own.
+    /// The topic's name among DDS programs; NULL: the same name.
     pub dds_name: *const c_char,
-    /// Samples are whole CDR messages of `dds_type`, with their header: of a topic of bytes.
+    /// Samples are whole CDR messages of `dds_type`, with their header: for a topic of bytes.
     pub dds_cdr: bool,
-    /// What the endpoints tell of themselves in DDS, in front of what Myelin tells its own: text of the form
-    /// `key=value;`, as ROS 2's `typehash=`; NULL: nothing.
+    /// User data of the endpoints in DDS, in front of Myelin's own: text of the form `key=value;`,
+    /// such as ROS 2's `typehash=`; NULL: none.
     pub dds_user_data: *const c_char,
-    /// Of other DDS programs meets those of one implementation of DDS alone, by its number in RTPS; 0: all.
+    /// Meets only DDS programs of one DDS implementation, by its number in RTPS; 0: all.
     pub dds_vendor: u16,
 }
 
 sized! { myelin_topic_options up to size: usize; }
 
-/// Names a topic and what it carries: `payload`, or bytes of any number if that is NULL. `options` may be
-/// NULL. Nothing is checked with other programs before a publisher or subscriber is made.
+/// Names a topic and its payload; if `payload` is NULL, any number of bytes. `options` may be NULL.
+/// Nothing is checked with other programs before a publisher or subscriber is made.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -144,7 +147,7 @@ unsafe fn with(
     }
 }
 
-/// Closes a topic's handle. What was made of it goes on.
+/// Closes a topic's handle. Objects made from it go on.
 ///
 /// # Safety
 /// No other thread uses the handle meanwhile.

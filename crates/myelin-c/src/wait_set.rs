@@ -14,19 +14,19 @@ use crate::server::{ServerHandle, myelin_server};
 use crate::subscriber::{SubscriberHandle, myelin_subscriber};
 use crate::{handle, text};
 
-/// One thread waits for many things: subscribers and servers of its node, guards, timers. Any thread adds,
-/// removes and closes meanwhile: a wait that is under way takes that up at once.
+/// One thread waits for many things: subscribers and servers of its node, guards, timers. Any
+/// thread adds, removes and closes meanwhile: a running wait takes it into account at once.
 pub enum myelin_wait_set {}
 
-/// Ends a wait from elsewhere. Any thread may trigger it, and a signal handler.
+/// Ends a wait from another thread. Any thread may trigger it, and a signal handler.
 pub enum myelin_guard {}
 
 pub struct WaitSetHandle(Arc<Shared>);
 
 struct Shared {
     handle: myelin::WaitSetHandle,
-    /// What the program calls them. Locked while something is added, so that no wait reports what has no
-    /// name yet.
+    /// The program's keys. Locked while a member is added, so that no wait reports a member without
+    /// a key.
     names: Mutex<Names>,
     waiting: Mutex<Waiting>,
 }
@@ -34,13 +34,13 @@ struct Shared {
 #[derive(Default)]
 struct Names {
     keys: KeyMap<u64>,
-    /// With so many, those are looked for that are gone.
+    /// At this number of members, the set looks for members that have gone.
     prune_at: usize,
 }
 
 struct Waiting {
     set: WaitSet,
-    /// Reported by the set, and not to the program yet.
+    /// Members reported by the set, and not to the program yet.
     left: Vec<u64>,
 }
 
@@ -57,12 +57,13 @@ impl Shared {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same for a change. In a child of `fork` nobody lets go of the lock if another thread had it.
+    /// The keys, to change them. In a child of `fork` the lock is never released if another thread
+    /// had it.
     fn to_change(&self) -> Result<MutexGuard<'_, Names>, Failure> {
         if self.handle.is_forked() { Err(Error::Forked.into()) } else { Ok(self.names()) }
     }
 
-    /// The waiting half; `None` if another thread waits.
+    /// The waiting side; `None` if another thread waits.
     fn waiting(&self) -> Option<MutexGuard<'_, Waiting>> {
         match self.waiting.try_lock() {
             Ok(waiting) => Some(waiting),
@@ -71,8 +72,8 @@ impl Shared {
         }
     }
 
-    /// Waits until something is ready that the program has a name for: what has been removed just now has none
-    /// any more.
+    /// Waits until a member with a key is ready: a member that has just been removed has no key any
+    /// more.
     fn wait(&self, waiting: &mut Waiting, limit: Duration) -> Result<(), Error> {
         let Waiting { set, left } = waiting;
         if !left.is_empty() {
@@ -90,7 +91,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Adds something, of which `key` is to be reported.
+    /// Adds a member for which `key` is reported.
     fn add<R>(
         &self,
         key: u64,
@@ -108,7 +109,7 @@ impl Shared {
     }
 }
 
-/// Makes a wait set of a node, which has 1,024 at most.
+/// Makes a wait set of a node, which can have at most 1,024.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -127,8 +128,8 @@ pub unsafe extern "C" fn myelin_wait_set_open(
     })
 }
 
-/// Closes it; what it watched goes on. Other threads may be inside calls with it: a wait ends with
-/// MYELIN_ERROR_CLOSED.
+/// Closes it; the watched objects go on. Other threads may be inside calls with it: a wait ends
+/// with MYELIN_ERROR_CLOSED.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -148,8 +149,8 @@ pub unsafe extern "C" fn myelin_wait_set_close(set: *mut myelin_wait_set) -> mye
     })
 }
 
-/// Watches a subscriber of the set's node until it is removed or closed: `key`, of the program's choice,
-/// is reported while there is a sample to take.
+/// Watches a subscriber of the set's node until it is removed or closed: `key`, chosen by the
+/// program, is reported while there is a sample to take.
 ///
 /// # Safety
 /// No other thread uses the subscriber meanwhile.
@@ -168,7 +169,7 @@ pub unsafe extern "C" fn myelin_wait_set_add(
     })
 }
 
-/// As `myelin_wait_set_add`, of a server: `key` is reported while there is a request to take.
+/// Like `myelin_wait_set_add`, for a server: `key` is reported while there is a request to take.
 ///
 /// # Safety
 /// No other thread uses the server meanwhile.
@@ -187,7 +188,7 @@ pub unsafe extern "C" fn myelin_wait_set_add_server(
     })
 }
 
-/// Makes a guard, to be closed: triggering it reports `key`.
+/// Makes a guard: triggering it reports `key`. Close the guard when you are done.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -209,7 +210,7 @@ pub unsafe extern "C" fn myelin_wait_set_guard(
     })
 }
 
-/// Ends the wait that is under way, or else the next one. Any thread, and a signal handler.
+/// Ends the running wait, or else the next one. Any thread, and a signal handler.
 ///
 /// # Safety
 /// No other thread closes it meanwhile.
@@ -251,7 +252,7 @@ pub unsafe extern "C" fn myelin_wait_set_timer(
     })
 }
 
-/// Watches no longer what has this key. MYELIN_NOTHING if nothing had.
+/// Stops watching the member with this key. MYELIN_NOTHING if there is none.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -277,10 +278,10 @@ pub unsafe extern "C" fn myelin_wait_set_remove(
     })
 }
 
-/// Waits until something is ready, for `limit_ns` at most (MYELIN_FOREVER: no limit), and writes the keys
-/// of what is, `capacity` at most, and their number. More are reported by the next wait. MYELIN_NOTHING if
-/// nothing is. A subscriber from which not all has been taken is ready again. One thread at a time waits:
-/// another one gets MYELIN_ERROR_BUSY.
+/// Waits until something is ready, for at most `limit_ns` (MYELIN_FOREVER: no limit), and writes
+/// the keys of the ready members, at most `capacity`, and their number. The next wait reports the
+/// others. MYELIN_NOTHING if nothing is ready. A subscriber with samples left is ready again. One
+/// thread at a time waits: another one gets MYELIN_ERROR_BUSY.
 ///
 /// # Safety
 /// `keys` has room for `capacity`.
@@ -300,7 +301,7 @@ pub unsafe extern "C" fn myelin_wait_set_wait(
             return Err(Failure::setting("keys has no room; pass an array of at least one"));
         }
         let Some(mut waiting) = shared.waiting() else {
-            drop(shared.to_change()?); // in a child of `fork` nobody waits
+            drop(shared.to_change()?); // in a child of `fork` no thread waits
             return Err(Failure::busy("another thread waits in this wait set; make one for each"));
         };
         shared.wait(&mut waiting, text::duration(limit_ns))?;
@@ -313,8 +314,8 @@ pub unsafe extern "C" fn myelin_wait_set_wait(
     })
 }
 
-/// A descriptor for somebody's epoll, one, whatever the set watches. It is the program's: close it. When
-/// it is readable, wait with a limit of 0 until nothing is reported.
+/// One descriptor for your own epoll, for everything that the set watches. The program owns it:
+/// close it. When it is readable, wait with a limit of 0 until nothing is reported.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
@@ -347,10 +348,10 @@ pub unsafe extern "C" fn myelin_wait_set_set_wait(
     })
 }
 
-/// The set of a handle, which may be closed by another thread from now on.
+/// The set of a handle. Another thread may close it from now on.
 fn of(set: *mut myelin_wait_set) -> Result<Arc<Shared>, Failure> {
-    // ORDER: Relaxed, and the fence: pairs with the one in `close`, which finds us counted, or we find that
-    // the handle is closed.
+    // ORDER: Relaxed, and the fence: pairs with the one in `close`, which either finds this call
+    // counted, or this call finds that the handle is closed.
     ENTERING.fetch_add(1, Ordering::Relaxed);
     fence(Ordering::SeqCst);
     // SAFETY: `close` waits for us before it takes the object out of its place and frees it.
@@ -361,12 +362,12 @@ fn of(set: *mut myelin_wait_set) -> Result<Arc<Shared>, Failure> {
     found
 }
 
-/// In a child of `fork`, which has one thread.
+/// Resets the count in a child of `fork`, which has one thread.
 pub fn forget_other_threads() {
     ENTERING.store(0, Ordering::Relaxed);
 }
 
-/// Calls that are just looking for the set of a handle.
+/// How many calls are just looking for the set of a handle.
 static ENTERING: AtomicUsize = AtomicUsize::new(0);
 
 #[cfg(test)]

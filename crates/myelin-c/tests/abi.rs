@@ -1,13 +1,14 @@
-//! Compares the C ABI with `abi.txt`, which has the ABI of 0.1.0 and all that was added since. So a program
-//! that was built with an older header works with this library (docs/reference/compatibility.md).
+//! Compares the C ABI with `abi.txt`, which has the ABI of 0.1.0 and all later additions. So a
+//! program built with an older header works with this library (docs/reference/compatibility.md).
 
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 use std::{env, fs};
 
-/// Fails if something has changed that a program may have been built with, and if something new is not
-/// listed. `MYELIN_WRITE=1 cargo test -p myelin-c --test abi` lists new things; it never lists a change.
+/// Fails if something has changed that a program may have been built with, or if something new is
+/// not listed. `MYELIN_WRITE=1 cargo test -p myelin-c --test abi` lists new things; it never lists
+/// a change.
 #[test]
 fn a_program_of_an_older_header_works() {
     let path = Path::new(FOLDER).join("abi.txt");

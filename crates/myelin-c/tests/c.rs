@@ -28,7 +28,7 @@ fn each_part_in_cpp_does_what_the_header_says() {
     }
 }
 
-/// For programs that include it by `-I`.
+/// For programs that include it with `-I`.
 #[test]
 fn the_headers_have_no_warnings() {
     let strict =
@@ -51,7 +51,7 @@ fn the_headers_have_no_warnings() {
     }
 }
 
-/// The programs and what the headers put into them; the library itself is as it is.
+/// The programs and the code of the headers in them; the library itself is not instrumented.
 #[test]
 fn the_sanitizers_find_nothing_in_the_programs() {
     for source in ["tests/programs/parts.c", "tests/programs/parts.cpp", "tests/programs/older.c"] {
@@ -73,15 +73,15 @@ fn valgrind_finds_nothing_in_the_programs() {
         let place = Place::new();
         let program = place.compile(source, &["-g"]);
         let leaks = ["--leak-check=full", "--errors-for-leak-kinds=definite"];
-        // Turns for all threads, of which some spin.
+        // All threads get turns, because some of them spin.
         let options = ["-q", "--error-exitcode=9", "--fair-sched=yes"];
         let arguments = [&options[..], &leaks, &[program.to_str().unwrap()]].concat();
         assert_ne!(place.run("valgrind", &arguments), "", "{source}");
     }
 }
 
-/// Of what the header says of threads, that which a program relies on for its own memory. The thread
-/// sanitizer, which `scripts/sanitize c` runs this with, sees whether it may.
+/// The guarantees of the header about threads that a program needs for its own memory. The thread
+/// sanitizer, with which `scripts/sanitize c` runs this, checks them.
 #[test]
 fn what_threads_write_is_seen_after_a_wait_and_an_end() {
     let place = Place::new();
@@ -89,11 +89,11 @@ fn what_threads_write_is_seen_after_a_wait_and_an_end() {
     assert_eq!(place.run(program, &[]), "all threads\n");
 }
 
-/// The loader's lock is held meanwhile, which each new thread needs before it begins.
+/// Each new thread needs the loader's lock before it begins, and the lock is held meanwhile.
 #[test]
 fn a_plug_in_opens_and_closes_a_node_while_it_is_loaded_and_unloaded() {
     let place = Place::new();
-    // Without unique symbols, for which the loader never unloads it.
+    // Without unique symbols, because the loader never unloads a library that has them.
     let options = ["-shared", "-fPIC", "-fno-gnu-unique"];
     let plug_in = place.compile("tests/programs/plug_in.cpp", &options);
     let host = place.compile("tests/programs/plug_in_host.c", &["-Wl,--as-needed"]);
@@ -177,7 +177,7 @@ fn the_same_fields_make_the_same_hash_in_all_languages() {
     }
 }
 
-/// Those of the header, each with the version that it came with, and no other.
+/// The symbols of the header, each with the version that added it, and no others.
 #[test]
 fn the_library_exports_what_the_header_declares() {
     let mut nm = Command::new("nm");
@@ -201,8 +201,8 @@ fn the_library_exports_what_the_header_declares() {
     assert_eq!(functions, declared);
 }
 
-/// A C++ program that would send what is not plain data does not compile, and is told why; nor does one that
-/// would publish or own a thing twice.
+/// A C++ program that would send data that is not plain does not compile, and the compiler says
+/// why; nor does a program that would publish or own an object twice.
 #[test]
 fn what_cannot_be_is_refused_by_the_compiler() {
     let with_loan = |act: &str| {

@@ -1,4 +1,4 @@
-//! Projects of CMake that take the library out of a clone: both ways have the target `myelin::myelin`.
+//! CMake projects that use the library from a clone: both ways have the target `myelin::myelin`.
 
 mod support;
 
@@ -21,8 +21,8 @@ fn a_clone_is_fetched_content_that_find_package_finds() {
     );
 }
 
-/// A project with the lines `takes` builds the C++ example, twice, of which the second builds nothing; then
-/// two of it talk.
+/// A project with the lines `takes` builds the C++ example twice, and the second time it builds
+/// nothing; then two of the programs talk.
 fn builds_and_talks(takes: &str) {
     if Command::new("cmake").arg("--version").output().is_err() {
         println!("skipped: CMake is not installed: apt-get install cmake");

@@ -1,4 +1,5 @@
-//! The C and C++ in the docs and in the headers' own examples compiles; commands are read by a shell.
+//! The C and C++ code in the docs and in the headers' own examples compiles; a shell parses the
+//! commands.
 
 mod support;
 
@@ -49,12 +50,13 @@ fn program(language: &str, description: &str, body: &str) -> String {
     format!("#include {include}\n{description}\nint main() {{\n{body}\nreturn 0;\n}}\n")
 }
 
-/// Runs of lines that begin so, without that; an empty line of the comment belongs to one.
+/// Runs of lines with this prefix, without the prefix; an empty line of the comment belongs to a
+/// run.
 fn examples(header: &str, margin: &str) -> Vec<String> {
     let (mut found, mut current): (Vec<String>, Vec<&str>) = (Vec::new(), Vec::new());
     for line in header.lines() {
         match line.strip_prefix(margin) {
-            // Deeper lines alone continue a section of the header's text.
+            // Deeper lines without an example before them continue a section of the header's text.
             Some(code) if !code.starts_with("      ") || !current.is_empty() => current.push(code),
             _ if line == margin.trim_end() && !current.is_empty() => current.push(""),
             _ if !current.is_empty() => {
@@ -66,7 +68,7 @@ fn examples(header: &str, margin: &str) -> Vec<String> {
     found
 }
 
-/// Those in C, C++ and of commands: of each its language and its lines.
+/// The blocks in C, C++ and of commands: the language and the lines of each.
 fn blocks(page: &str) -> impl Iterator<Item = (&'static str, &str)> {
     page.split("\n```").skip(1).step_by(2).filter_map(|block| {
         let (language, lines) = block.split_once('\n')?;

@@ -1,7 +1,8 @@
-//! Each example's publisher in Rust, C, C++ and Python with each one's subscriber: they say the same.
+//! Each example's publisher in Rust, C, C++ and Python with each language's subscriber: they print
+//! the same.
 //!
-//! Python is there where `MYELIN_PYTHON` names an interpreter that has the module, and then its pairs alone
-//! are run: `scripts/python` does so. Rust with Rust is a test of the examples in Rust.
+//! Python is used if `MYELIN_PYTHON` names an interpreter that has the module; then only its pairs
+//! run, as in `scripts/python`. The pair of Rust with Rust is a test of the Rust examples.
 
 mod support;
 #[allow(dead_code, reason = "the library's own tests use all of it")]
@@ -49,7 +50,7 @@ fn queue() {
     pairs("queue", |said| said == "did 100000 jobs, lost 0, sum 4999950000\n");
 }
 
-/// In Python an asynchronous loop.
+/// In Python this is an asyncio loop.
 #[test]
 fn epoll() {
     pairs("epoll", |said| said.ends_with("at 9 m, 0.5 m/s\n") && said.lines().count() == 10);
@@ -75,7 +76,7 @@ fn service() {
     });
 }
 
-/// Each on a host of its own; where those cannot be had, both on this one.
+/// Each on a host of its own, if namespaces can be made; otherwise both on this host.
 #[test]
 fn two_hosts() {
     if !Path::new("/usr/include/dds/dds.h").exists() {
@@ -113,7 +114,7 @@ fn pair(
     assert!(is_right(&taken), "{} to {}: {taken}", publisher.language, subscriber.language);
 }
 
-/// What it has said; Python warns of what is left open.
+/// Its output; Python warns about objects that are left open.
 fn quiet(child: Child) -> String {
     let output: Output = end(child);
     let error = String::from_utf8_lossy(&output.stderr);
@@ -125,7 +126,7 @@ fn quiet(child: Child) -> String {
 struct Program {
     language: &'static str,
     path: PathBuf,
-    /// What an interpreter runs.
+    /// The script, for an interpreter.
     script: Option<String>,
 }
 
@@ -136,7 +137,7 @@ impl Program {
     }
 }
 
-/// Calls `run` with a program of each language and one of each.
+/// Calls `run` with every pair that has the language under test on a side.
 fn for_each_pair(example: &str, run: impl Fn(&Program, &Program)) {
     let place = Place::new();
     let c = place.compile(&format!("{C_EXAMPLES}/{example}.c"), &[]);

@@ -1,5 +1,5 @@
-//! `include/myelin.h` is what cbindgen makes of the crate, so that no declaration differs from its
-//! definition.
+//! `include/myelin.h` equals cbindgen's output for the crate, so that no declaration differs from
+//! its definition.
 
 #[test]
 fn the_header_is_that_of_the_code() {
@@ -18,7 +18,7 @@ fn the_header_is_that_of_the_code() {
     );
 }
 
-/// All that there is in C has its form in C++; the header's own version is asked for as in C.
+/// Everything in C has a form in C++; the header's own version is used as in C.
 #[test]
 fn the_cpp_header_has_all_of_it() {
     let include = format!("{}/include", env!("CARGO_MANIFEST_DIR"));
@@ -32,7 +32,7 @@ fn the_cpp_header_has_all_of_it() {
     assert!(missing.is_empty(), "myelin.hpp has no form of {missing:?}");
 }
 
-/// `# Safety` is for who reads Rust; the header says at its beginning what it demands.
+/// `# Safety` is for readers of Rust; the header states its demands at its beginning.
 fn without_safety(header: &str) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut is_safety = false;

@@ -1,10 +1,11 @@
-//! kill -9 of publishers, subscribers, clients and servers in C, C++ and Python, at random points, again
-//! and again. The survivors, in Rust, see whole samples and exact losses, get every reply or are told at
-//! once that there will be none, have their memory back, and hear who comes after the dead; nothing stays
+//! kill -9 of publishers, subscribers, clients and servers in C, C++ and Python, at random points,
+//! again and again. The survivors, in Rust, see whole samples and exact losses, get every reply or
+//! an immediate error, get their memory back, and receive from the next processes; nothing is left
 //! behind.
 //!
-//! There are a tenth of `MYELIN_KILLS` (default 2,000); `SEED` repeats a storm. Where `MYELIN_PYTHON` names an
-//! interpreter that has the module, the dead are of C and Python, else of C and C++.
+//! The number of kills is a tenth of `MYELIN_KILLS` (default 2,000); `SEED` repeats a storm. If
+//! `MYELIN_PYTHON` names an interpreter that has the module, the killed programs are in C and
+//! Python, otherwise in C and C++.
 
 mod support;
 
@@ -77,10 +78,10 @@ fn survivors_of_a_kill_storm_go_on() {
     });
 }
 
-/// What victims are written in.
+/// A victim's language.
 struct Language {
     words: Vec<PathBuf>,
-    /// Enough to begin in most lives.
+    /// Long enough to begin in most lives.
     life_max: Duration,
 }
 
@@ -99,14 +100,14 @@ fn languages(programs: &Place) -> [Language; 2] {
     [other, compiled("tests/programs/storm.c")]
 }
 
-/// Those that stay: a publisher, a subscriber and a server; the client has a thread of its own.
+/// The survivors: a publisher, a subscriber and a server; the client has a thread of its own.
 struct Survivors<'a> {
     publisher: Publisher<[u8]>,
     subscriber: Subscriber<[u8]>,
     service: Service<[u8], [u8]>,
-    /// The processes that have been heard of.
+    /// The processes from which something was received.
     heard: &'a Mutex<HashSet<u32>>,
-    /// The sequence each publisher has to come with next.
+    /// The next expected sequence of each publisher.
     next: HashMap<u64, u64>,
     held: Vec<Sample<[u8]>>,
     published: u64,
@@ -117,7 +118,7 @@ struct Survivors<'a> {
 impl<'a> Survivors<'a> {
     fn new(node: &Node, heard: &'a Mutex<HashSet<u32>>) -> Self {
         let topic = node.topic::<[u8]>("storm");
-        // What the dead have held comes back, or this is not enough.
+        // Without the memory that dead processes have held, this would not be enough.
         let publisher = topic.publisher_builder().memory_max(16 << 20).open().unwrap();
         Survivors {
             publisher,
@@ -158,7 +159,7 @@ impl<'a> Survivors<'a> {
         std::thread::sleep(Duration::from_micros(200));
     }
 
-    /// No sample twice, none out of order, every one that is missing told.
+    /// No sample twice, none out of order, every missing one reported.
     fn note(&mut self, sample: Sample<[u8]>) {
         let (number, pid) = check(&sample);
         assert_eq!(number, sample.sequence(), "another sample's bytes");
@@ -182,7 +183,7 @@ impl<'a> Survivors<'a> {
         });
     }
 
-    /// Waits until all others are forgotten.
+    /// Waits until all other processes have been forgotten.
     fn are_alone(&mut self) {
         watched("the dead are forgotten", || {
             self.go_on();
@@ -193,7 +194,7 @@ impl<'a> Survivors<'a> {
     }
 }
 
-/// Asks the servers that come and go until it is over; how many replies there were.
+/// Asks the servers that come and go until the end; returns the number of replies.
 fn ask(client: Client<[u8], [u8]>, heard: &Mutex<HashSet<u32>>, is_over: &AtomicBool) -> u64 {
     let mut replies = 0;
     let mut request = Vec::new();
@@ -222,7 +223,7 @@ fn ask(client: Client<[u8], [u8]>, heard: &Mutex<HashSet<u32>>, is_over: &Atomic
     replies
 }
 
-/// A process that is going to be killed.
+/// A process that will be killed.
 struct Victim {
     child: Child,
     role: &'static str,
@@ -237,7 +238,7 @@ impl Victim {
         Victim { child: start(command, &[role]), role, end: Instant::now().checked_add(life) }
     }
 
-    /// Until its time has come.
+    /// Whether its time has not come yet.
     fn lives_on(&self) -> bool {
         self.end.is_none_or(|end| Instant::now() < end)
     }
@@ -254,7 +255,7 @@ impl Drop for Victim {
     }
 }
 
-/// Ends the client's thread also if the test fails.
+/// Ends the client's thread even if the test fails.
 struct EndOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for EndOnDrop<'_> {
@@ -273,7 +274,7 @@ fn fill(bytes: &mut [u8], number: u64) {
     bytes[8..HEAD].copy_from_slice(&u64::from(std::process::id()).to_ne_bytes());
 }
 
-/// The number of a whole payload, and whose it is.
+/// The number of a whole payload, and its owner.
 fn check(bytes: &[u8]) -> (u64, u32) {
     let word = |at: usize| u64::from_ne_bytes(bytes[at..at + 8].try_into().unwrap());
     let number = word(0);
@@ -295,11 +296,11 @@ fn watched(what: &str, mut is_so: impl FnMut() -> bool) {
 }
 
 const ROLES: [&str; 4] = ["server", "publisher", "subscriber", "client"];
-/// At once.
+/// At the same time.
 const CHILDREN: usize = 6;
-/// What a survivor takes before others have their turn.
+/// How many samples a survivor takes before others have their turn.
 const TURN: usize = 64;
-/// Fewer than the subscriber may hold.
+/// Less than the subscriber may hold.
 const HELD: usize = 8;
 /// Number and process, before the rest of a payload.
 const HEAD: usize = 16;

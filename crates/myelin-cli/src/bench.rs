@@ -163,7 +163,7 @@ impl From<Print> for Format {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum TuningName {
-    /// Nothing is done.
+    /// No tuning.
     Default,
     /// Pinned CPUs, SCHED_FIFO, locked memory.
     Tuned,
@@ -221,8 +221,8 @@ fn report_again(
     Ok(status(&analysis))
 }
 
-/// The tables of a folder whose records lead nowhere, and the error. Reports made when they still
-/// did are left as they are.
+/// Prints the tables of a folder whose records cannot be analysed any more, and the error. Reports
+/// made earlier are left unchanged.
 fn report_earlier(
     directory: &Path,
     format: Format,
@@ -240,7 +240,7 @@ fn report_earlier(
     Err(error)
 }
 
-/// Says what is wrong with the records or the figures; 0 if nothing is.
+/// Prints what is wrong with the records or the figures; 0 if nothing is.
 fn status(analysis: &Analysis) -> ExitCode {
     let (is_whole, is_valid) = (is_whole(analysis), analysis.summary.all_valid());
     if !is_valid {
@@ -249,7 +249,7 @@ fn status(analysis: &Analysis) -> ExitCode {
     if is_whole && is_valid { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Whether all of the folder could be read; says what could not.
+/// Whether all of the folder could be read; prints what could not.
 fn is_whole(analysis: &Analysis) -> bool {
     for damage in &analysis.summary.damage {
         eprintln!("damaged: {damage}");
@@ -298,7 +298,7 @@ fn report(
     Ok(())
 }
 
-/// The terminal this prints to; something narrow and plain if it is none.
+/// The terminal that this prints to; something narrow and plain if there is none.
 fn screen() -> Screen {
     let output = std::io::stdout();
     if !output.is_terminal() {
@@ -356,5 +356,5 @@ fn list_markdown(what: Option<Listed>) {
     say(&text);
 }
 
-/// As a shell reports a program that SIGINT has ended.
+/// The exit status that a shell reports for a program ended by SIGINT.
 const INTERRUPTED: u8 = 130;

@@ -73,11 +73,11 @@ fn write_manual(folder: &Path) -> Result<()> {
         .with_context(|| format!("{}: the manual cannot be written there", folder.display()))
 }
 
-/// Prints; a reader that has gone away (`| head`, a closed terminal) is not our failure.
+/// Prints; it is not an error if the reader has gone (`| head`, a closed terminal).
 fn say(text: &str) {
     let mut output = std::io::stdout().lock();
     let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
 }
 
-/// Exit status for what the user gave and cannot be used.
+/// The exit status for input of the user that cannot be used.
 const BAD_INPUT: u8 = 2;

@@ -1,26 +1,26 @@
-/* What a writer's readers have acknowledged, for which DDS has no calls.
+/* Acknowledgements of a writer's readers, for which DDS has no calls.
  *
  * CycloneDDS 0.10 asks for acknowledgements when a writer's unacknowledged bytes pass half of its
  * watermark, or when it has been silent for a heartbeat's interval; it counts no samples. A publisher
- * that counts them would fill its window, fall silent, and wait for that interval. So the window's
- * owner says itself when it is time to ask.
+ * that counts them would fill its window, fall silent, and wait for that interval. So the owner of the
+ * window decides when to ask.
  *
- * A reader that does not answer keeps what is written in the writer's memory. CycloneDDS has a state
- * for readers that are not waited for: those whose acknowledged number is the largest there is. It
- * puts readers there that are about to go, and takes one that answers out of it (handle_AckNack).
- * Here a reader comes into it by decision of the publisher.
+ * For a reader that does not answer, the writer keeps all samples in memory. CycloneDDS has a state for
+ * readers that it does not wait for: their acknowledged number is the largest possible one. It puts
+ * readers that are about to go into this state, and takes a reader that answers out of it
+ * (handle_AckNack). Here the publisher decides to put a reader into it.
  *
- * All of it is as CycloneDDS itself does it: the writer is found by its guid while the thread is
+ * All of it follows CycloneDDS's own code: the writer is looked up by its guid while the thread is
  * awake, so that it cannot be freed, and changed under its lock. */
 #include <string.h>
 
 #include "bridge.h"
 #include "cyclonedds.h"
 
-/* Longer than any heartbeat's interval, whenever the host was started. */
+/* Longer than any heartbeat's interval, whenever the host has started. */
 #define LONG_AGO (-(INT64_MAX / 2))
 
-/* In the order of bytes that CycloneDDS keeps guids in. */
+/* Converts a guid to CycloneDDS's byte order. */
 static ddsi_guid_t guid_of(const uint8_t bytes[16])
 {
   ddsi_guid_t guid;
@@ -60,7 +60,7 @@ static void unlock_writer(struct ddsi_writer *writer)
   thread_state_asleep(ddsc.lookup_thread_state_real());
 }
 
-/* As ddsi_writer_max_drop_seq, which is not exported: what all have acknowledged. */
+/* The number that all readers have acknowledged, as in ddsi_writer_max_drop_seq, which is not exported. */
 static seqno_t acknowledged(const struct ddsi_writer *writer)
 {
   if (ddsc.ddsrt_avl_is_empty(&writer->readers))
@@ -70,7 +70,7 @@ static seqno_t acknowledged(const struct ddsi_writer *writer)
   return root->min_seq == MAX_SEQ_NUMBER ? writer->seq : root->min_seq;
 }
 
-/* Best-effort readers are not, nor those that did not answer. */
+/* The writer does not wait for best-effort readers, nor for those that did not answer. */
 static bool is_waited_for(const struct ddsi_wr_prd_match *match)
 {
   return match->is_reliable && match->seq != MAX_SEQ_NUMBER;
@@ -81,7 +81,7 @@ void myelin_dds_ask(const struct ddsi_sertype *type, const uint8_t writer[16])
   struct ddsi_writer *found = lock_writer(type, writer);
   if (found == NULL)
     return;
-  /* A sample that follows a long silence carries a heartbeat that asks for an answer. */
+  /* A sample after a long silence carries a heartbeat that requests an answer. */
   found->hbcontrol.t_of_last_write.v = LONG_AGO;
   unlock_writer(found);
 }
@@ -105,7 +105,7 @@ int32_t myelin_dds_pass_over(const struct ddsi_sertype *type, const uint8_t writ
   }
   guid_to(&least->prd_guid, reader);
   least->seq = MAX_SEQ_NUMBER;
-  least->has_replied_to_hb = 0; /* so that it goes on to be asked */
+  least->has_replied_to_hb = 0; /* CycloneDDS then goes on asking it */
   ddsc.ddsrt_avl_augment_update(ddsc.ddsi_wr_readers_treedef, least);
   /* As ddsi_remove_acked_messages, which is not exported. */
   struct whc_state state;

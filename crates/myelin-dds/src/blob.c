@@ -1,9 +1,9 @@
-/* A type of CycloneDDS 0.10 whose samples are messages, byte for byte: what a writer is given is
- * sent, what a reader takes is what came. CycloneDDS's own types serialise from and to C structs;
- * this one has neither, so a sample is copied once when it is written and once when it has arrived
- * (its fragments into one block). A large one that nobody has to keep is sent from where it lies.
+/* A type of CycloneDDS 0.10 whose samples are messages, byte for byte: a writer sends the bytes that it
+ * gets, and a reader takes the bytes that have come. CycloneDDS's own types serialise from and to C
+ * structs. This type has no structs, so a sample is copied once when it is written and once when it has
+ * arrived (its fragments into one block). A large sample that need not be kept is sent from its place.
  *
- * Types have no key: all samples of a topic are of one instance. */
+ * Types have no key: all samples of a topic belong to one instance. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,20 +13,20 @@
 
 enum { HEADER_BYTES = 4, OPTIONS_AT = 3, PADDING_MASK = 3 };
 
-/* More than a datagram carries: a part that is sent and begins in the head ends within so many bytes. */
+/* More than a datagram carries: a sent part that begins in the head ends within so many bytes. */
 enum { FRONT_BYTES = 1 << 16 };
-/* Of smaller ones most would be copied all the same. */
+/* Of a smaller sample, most would be copied nevertheless. */
 enum { IN_PLACE_MIN = 2 * FRONT_BYTES };
 
 struct blob {
   struct ddsi_serdata base;
   myelin_dds_released released; /* NULL for none */
   void *context;
-  uint64_t sequence; /* of one that came from another process */
+  uint64_t sequence; /* for a sample from another process */
   size_t bytes;      /* of the message */
-  size_t padded;     /* the same in whole words, as it is sent */
-  /* Of one that is sent from where it lies: the payload, the writing program's, and how many bytes there
-   * are in front of it. NULL of all others. */
+  size_t padded;     /* of the message in whole words, as it is sent */
+  /* For a sample sent from its place: the payload, which the writing program owns, and how many bytes there
+   * are in front of it. NULL for all others. */
   const unsigned char *payload;
   size_t head_bytes;
   unsigned char message[]; /* or its first FRONT_BYTES */
@@ -37,7 +37,7 @@ static const struct blob *blob_of(const struct ddsi_serdata *base)
   return (const struct blob *)base;
 }
 
-/* With room for so many bytes of it. */
+/* A sample with room for so many bytes of the message. */
 static struct blob *blob_with_room(const struct ddsi_sertype *type, enum ddsi_serdata_kind kind,
                                    size_t bytes, size_t room)
 {
@@ -85,8 +85,8 @@ static void blob_free(struct ddsi_serdata *base)
   free(blob);
 }
 
-/* Takes the padding off. The options are ours to change: who takes the message sees them as they
- * were before the padding was told. */
+/* Removes the padding. We may change the options: the receiver of the message sees them as they were before
+ * the padding was noted there. */
 static struct ddsi_serdata *blob_arrived(struct blob *blob)
 {
   const size_t padding = blob->message[OPTIONS_AT] & PADDING_MASK;
@@ -105,7 +105,7 @@ static struct ddsi_serdata *blob_from_fragments(const struct ddsi_sertype *type,
   struct blob *blob = blob_new(type, kind, bytes);
   if (blob == NULL)
     return NULL;
-  /* The headers of a sample and of a fragment begin alike, already in our byte order. */
+  /* The headers of a sample and of a fragment begin in the same way, already in our byte order. */
   Data_DataFrag_common_t header;
   memcpy(&header, NN_RMSG_PAYLOADOFF(fragment->rmsg, NN_RDATA_SUBMSG_OFF(fragment)),
          sizeof header);
@@ -154,7 +154,7 @@ static struct ddsi_serdata *blob_from_parts(const struct ddsi_sertype *type,
   return blob_arrived(blob);
 }
 
-/* A key there is none of: 4 bytes of header. */
+/* There is no key: 4 bytes of header. */
 static struct blob *blob_key(const struct ddsi_sertype *type)
 {
   struct blob *blob = blob_new(type, SDK_KEY, HEADER_BYTES);
@@ -171,7 +171,7 @@ static struct ddsi_serdata *blob_from_keyhash(const struct ddsi_sertype *type,
   return blob == NULL ? NULL : &blob->base;
 }
 
-/* There are no samples but messages, see myelin_dds_sample. */
+/* All samples are messages, see myelin_dds_sample. */
 static struct ddsi_serdata *blob_from_sample(const struct ddsi_sertype *type,
                                              enum ddsi_serdata_kind kind, const void *sample)
 {
@@ -181,7 +181,7 @@ static struct ddsi_serdata *blob_from_sample(const struct ddsi_sertype *type,
   return blob == NULL ? NULL : &blob->base;
 }
 
-/* What is to be sent, from `offset` on, as far as it lies in one piece. */
+/* The bytes to send, from `offset` on, as far as they lie in one piece. */
 static const unsigned char *blob_at(const struct blob *blob, size_t offset)
 {
   if (blob->payload == NULL || offset < blob->head_bytes)
@@ -238,7 +238,7 @@ static struct ddsi_serdata *blob_to_key(const struct ddsi_serdata *base)
   struct blob *blob = blob_key(base->type);
   if (blob == NULL)
     return NULL;
-  blob->base.type = NULL; /* it outlives the type */
+  blob->base.type = NULL; /* the sample outlives the type */
   return &blob->base;
 }
 
@@ -294,7 +294,7 @@ static void type_free(struct ddsi_sertype *type)
   free(type);
 }
 
-/* No samples but messages: these three are never called by what the bridge calls. */
+/* All samples are messages: the functions that the bridge calls never call these three. */
 static void type_zero(const struct ddsi_sertype *type, void *samples, size_t count)
 {
   (void)type;
@@ -321,7 +321,7 @@ static void type_free_samples(const struct ddsi_sertype *type, void **pointers, 
   (void)operation;
 }
 
-/* Called for types of one name and these operations alone: they are the same. */
+/* Called only for types with the same name and these operations: they are equal. */
 static bool type_equal(const struct ddsi_sertype *one, const struct ddsi_sertype *other)
 {
   (void)one;
@@ -332,10 +332,10 @@ static bool type_equal(const struct ddsi_sertype *one, const struct ddsi_sertype
 static uint32_t type_hash(const struct ddsi_sertype *type)
 {
   (void)type;
-  return 0; /* beside the hash of the name */
+  return 0; /* added to the hash of the name */
 }
 
-/* Its version is a function of CycloneDDS's. */
+/* CycloneDDS's function for the version of the operations. */
 static struct ddsi_sertype_ops type_ops = {.free = type_free,
                                            .zero_samples = type_zero,
                                            .realloc_samples = type_realloc,
@@ -365,7 +365,7 @@ struct ddsi_serdata *myelin_dds_sample(const struct ddsi_sertype *type, const vo
   const size_t bytes = head_bytes + payload_bytes;
   if (bytes < HEADER_BYTES)
     return NULL;
-  /* Padding is behind the payload, where the memory is not ours. */
+  /* The padding would be behind the payload, where the memory is not ours. */
   const bool lies = in_place && bytes % 4 == 0 && head_bytes < FRONT_BYTES && bytes >= IN_PLACE_MIN;
   struct blob *blob = lies ? blob_with_room(type, SDK_DATA, bytes, FRONT_BYTES)
                            : blob_new(type, SDK_DATA, bytes);
@@ -381,7 +381,7 @@ struct ddsi_serdata *myelin_dds_sample(const struct ddsi_sertype *type, const vo
     return &blob->base;
   }
   memset(blob->message + blob->bytes, 0, blob->padded - blob->bytes);
-  if (blob->padded != blob->bytes) { /* else a message tells of padding of its own, if any */
+  if (blob->padded != blob->bytes) { /* otherwise the message notes its own padding, if any */
     blob->message[OPTIONS_AT] &= (unsigned char)~PADDING_MASK;
     blob->message[OPTIONS_AT] |= (unsigned char)(blob->padded - blob->bytes);
   }
@@ -390,7 +390,7 @@ struct ddsi_serdata *myelin_dds_sample(const struct ddsi_sertype *type, const vo
 
 void myelin_dds_written(struct ddsi_serdata *sample)
 {
-  /* A best-effort writer sends within the call and keeps nothing: the payload is the caller's again. */
+  /* A best-effort writer sends within the call and keeps nothing: the caller owns the payload again. */
   assert(blob_of(sample)->payload == NULL || ddsrt_atomic_ld32(&sample->refc) == 1);
   ddsc.ddsi_serdata_unref(sample);
 }

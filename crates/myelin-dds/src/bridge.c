@@ -1,12 +1,12 @@
-/* Domains, endpoints, and what they are matched with: CycloneDDS's calls in the form that the route
- * to other hosts needs. */
+/* Domains, endpoints, and their matches: CycloneDDS's calls in the form that the route to other hosts
+ * needs. */
 #include <fcntl.h>
 #include <string.h>
 
 #include "bridge.h"
 #include "cyclonedds.h"
 
-/* Endpoints that are looked at in one go. */
+/* How many endpoints are read at once. */
 enum { VISITED_MAX = 4096 };
 
 int32_t myelin_dds_domain(uint32_t domain, const char *configuration)
@@ -120,7 +120,7 @@ static void on_reader_incompatible(dds_entity_t reader,
   listener->incompatible(listener->context, reader, status.last_policy_id);
 }
 
-/* Takes over `calls`, and `inbox`, which is NULL for a writer. */
+/* Takes ownership of `calls`, and of `inbox`, which is NULL for a writer. */
 static dds_entity_t create_endpoint(int32_t participant, struct dds_rhc *inbox,
                                     const struct myelin_dds_settings *settings,
                                     dds_listener_t *calls, struct ddsi_sertype **type)
@@ -204,7 +204,7 @@ int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,
 
 int32_t myelin_dds_write(int32_t writer, struct ddsi_serdata *sample)
 {
-  /* The call takes a reference, whatever comes of it. */
+  /* The call takes a reference, whether it succeeds or not. */
   const dds_return_t code = ddsc.dds_writecdr(writer, ddsc.ddsi_serdata_ref(sample));
   myelin_dds_written(sample);
   return code;

@@ -1,4 +1,5 @@
-/* What the Rust side calls (src/ffi.rs has the same in Rust), and what the bridge's files share.
+/* The functions that the Rust side calls (src/ffi.rs declares them in Rust), and those shared by the bridge's
+ * files.
  *
  * Functions that return an entity or a count return one of CycloneDDS's negative codes on failure. */
 #ifndef MYELIN_DDS_BRIDGE_H
@@ -13,40 +14,40 @@ struct ddsi_serdata;
 struct ddsi_tkmap;
 struct ddsi_tkmap_instance;
 
-/* Called once when CycloneDDS lets go of a sample of so many bytes (head and payload) that was written,
- * by any thread. */
+/* Called once, by any thread, when CycloneDDS releases a written sample of so many bytes (head and
+ * payload). */
 typedef void (*myelin_dds_released)(void *context, size_t bytes);
 
 /* cyclonedds.c: finds CycloneDDS. */
 
-/* Loads this library, by its path or by the name under which the loader finds it; NULL, or why it
- * cannot. Before anything else, by one thread at a time. */
+/* Loads this library, by its path or by the name under which the loader finds it; NULL, or the reason of
+ * a failure. Call it before everything else, in one thread at a time. */
 const char *myelin_dds_load(const char *library);
 
-/* blob.c: a type whose samples are messages: the encapsulation header and what follows it. */
+/* blob.c: a type whose samples are messages: the encapsulation header and the bytes after it. */
 
-/* CycloneDDS has been found. */
+/* Called when CycloneDDS has been found. */
 void myelin_dds_types_found(void);
 
 /* A new type of this name; NULL if there is no memory. */
 struct ddsi_sertype *myelin_dds_type(const char *name);
 
-/* A sample of `head` and `payload`, padded to whole words, with the padding told in the header
- * (DDS-XTYPES 1.3, 7.6.3.1.2); NULL if there is no memory. `released` may be NULL. It is a copy; one that
- * may be `in_place`, and is large and of whole words, refers to the payload until myelin_dds_write
- * returns. In place is for writers that keep nothing and send within the call: best effort, with a
- * configuration that does not leave that to another thread. */
+/* A sample of `head` and `payload`, padded to whole words, with the padding noted in the header
+ * (DDS-XTYPES 1.3, 7.6.3.1.2); NULL if there is no memory. `released` may be NULL. The sample is a copy.
+ * Only with `in_place`, if it is large and of whole words, it refers to the payload until
+ * myelin_dds_write returns. In place is for writers that keep nothing and send within the call: best
+ * effort, with a configuration that does not send in another thread. */
 struct ddsi_serdata *myelin_dds_sample(const struct ddsi_sertype *type, const void *head,
                                        size_t head_bytes, const void *payload,
                                        size_t payload_bytes, uint8_t in_place,
                                        myelin_dds_released released, void *context);
 
-/* It has been written: gives back the caller's reference. */
+/* Returns the caller's reference after the write. */
 void myelin_dds_written(struct ddsi_serdata *sample);
 
-/* The one instance that the type's samples are of, which it is up to the caller to let go of; NULL without
- * memory. While nobody holds it CycloneDDS makes it with each sample, and wakes a thread to free it. The
- * calling thread is awake. */
+/* The only instance of the type's samples, which the caller must release; NULL without memory. Without a
+ * reference to it CycloneDDS would make it for each sample, and wake a thread to free it. The calling
+ * thread is awake. */
 struct ddsi_tkmap_instance *myelin_dds_hold_instance(const struct ddsi_sertype *type,
                                                      struct ddsi_tkmap *instances);
 
@@ -54,25 +55,25 @@ struct ddsi_tkmap_instance *myelin_dds_hold_instance(const struct ddsi_sertype *
 const void *myelin_dds_message(const struct ddsi_serdata *sample, size_t *bytes,
                                uint64_t *sequence);
 
-/* inbox.c: what keeps a reader's samples, in CycloneDDS's terms; here they are passed on. */
+/* inbox.c: a reader's history cache, in CycloneDDS's terms; here it passes samples on. */
 
 /* Calls `listener.received`. Freed with the reader; NULL if there is no memory. */
 struct dds_rhc *myelin_dds_inbox(const struct myelin_dds_listener *listener);
 
-/* acknowledge.c: what a writer's readers have acknowledged. Writers and readers are named by their
- * guids; `type` is that of the writer. */
+/* acknowledge.c: acknowledgements of a writer's readers. Writers and readers are named by their guids;
+ * `type` is that of the writer. */
 
-/* The next sample written asks all readers to acknowledge what they have received. */
+/* The next written sample requests an acknowledgement from all readers. */
 void myelin_dds_ask(const struct ddsi_sertype *type, const uint8_t writer[16]);
-/* Lets go of what is kept for the reader that has acknowledged least, and waits for it no more until
- * it answers again; sets `reader`. 1, or 0 if there is no reader that is waited for. */
+/* Releases the samples kept for the reader that has acknowledged least, and stops waiting for it until it
+ * answers again; sets `reader`. 1, or 0 if the writer waits for no reader. */
 int32_t myelin_dds_pass_over(const struct ddsi_sertype *type, const uint8_t writer[16],
                              uint8_t reader[16]);
-/* 1 if what is written is kept until this reader has acknowledged it. */
+/* 1 if written samples are kept until this reader has acknowledged them. */
 int32_t myelin_dds_is_waited_for(const struct ddsi_sertype *type, const uint8_t writer[16],
                                  const uint8_t reader[16]);
 
-/* bridge.c: domains, endpoints, and what they are matched with. */
+/* bridge.c: domains, endpoints, and their matches. */
 
 struct myelin_dds_settings {
   const char *topic;
@@ -84,11 +85,11 @@ struct myelin_dds_settings {
   uint8_t reliable;
   uint8_t transient_local;
   int32_t depth;        /* KEEP_LAST; 0: KEEP_ALL */
-  int32_t history;      /* of a transient-local writer: samples for readers that come later */
+  int32_t history;      /* of a transient-local writer: samples for late readers */
   int64_t block_max_ns; /* of a reliable writer */
 };
 
-/* A sample that has come. */
+/* A received sample. */
 struct myelin_dds_received {
   struct ddsi_serdata *sample; /* to be released */
   const void *message;
@@ -100,10 +101,11 @@ struct myelin_dds_received {
 /* Called by CycloneDDS's threads, until the entity is deleted. */
 struct myelin_dds_listener {
   void *context;
-  /* Of a reader, with each sample, which it takes over. 0 if it is to be kept back, which a reliable
-   * reader alone may say: CycloneDDS then stops receiving, and comes again with it some time later. */
+  /* For a reader: called with each sample, of which it becomes the owner. 0 if the sample must be kept
+   * back, which only a reliable reader may return: CycloneDDS then stops receiving, and repeats the call
+   * some time later. */
   uint8_t (*received)(void *context, const struct myelin_dds_received *received);
-  /* Of a discovery: somebody has come or gone. */
+  /* For a discovery: an endpoint has come or gone. */
   void (*news)(void *context);
   void (*matched)(void *context, int32_t endpoint, uint32_t count);
   void (*incompatible)(void *context, int32_t endpoint, uint32_t policy);
@@ -111,7 +113,7 @@ struct myelin_dds_listener {
 
 /* An endpoint somewhere; the pointers are valid for the call. */
 struct myelin_dds_endpoint {
-  uint64_t handle; /* 0 of one that was only discovered */
+  uint64_t handle; /* 0 if it was only discovered */
   const uint8_t *guid; /* 16 bytes */
   const char *topic;
   const char *type;
@@ -127,13 +129,13 @@ struct myelin_dds_endpoint {
 
 typedef void (*myelin_dds_visit)(void *context, const struct myelin_dds_endpoint *endpoint);
 
-/* Returns 0 if somebody else has opened the domain in this process. */
+/* Returns 0 if other code has opened the domain in this process. */
 int32_t myelin_dds_domain(uint32_t domain, const char *configuration);
 int32_t myelin_dds_participant(uint32_t domain, const void *user_data, size_t user_data_bytes);
-/* Descriptors, the caller's own, of the sockets for which threads of the domain wait one by one. */
+/* Descriptors, owned by the caller, of the sockets for which only one thread of the domain waits. */
 int32_t myelin_dds_sockets(int32_t participant, int32_t *sockets, int32_t sockets_max);
-/* `type` is set to the type that samples for the writer are made with, which lives as long, and `instance` to
- * theirs, which is to be dropped before the writer is deleted. */
+/* `type` is set to the type of the writer's samples, which lives as long as the writer, and `instance` to their
+ * instance, which must be dropped before the writer is deleted. */
 int32_t myelin_dds_writer(int32_t participant, const struct myelin_dds_settings *settings,
                           const struct myelin_dds_listener *listener,
                           const struct ddsi_sertype **type,
@@ -142,7 +144,7 @@ void myelin_dds_drop_instance(const struct ddsi_sertype *type,
                               struct ddsi_tkmap_instance *instance);
 int32_t myelin_dds_reader(int32_t participant, const struct myelin_dds_settings *settings,
                           const struct myelin_dds_listener *listener);
-/* A reader of all writers (or readers) that are discovered; tells of it by `listener.news`. */
+/* A reader of all discovered writers (or readers); it reports changes by `listener.news`. */
 int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,
                              const struct myelin_dds_listener *listener);
 int32_t myelin_dds_write(int32_t writer, struct ddsi_serdata *sample);

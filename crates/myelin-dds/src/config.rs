@@ -1,22 +1,21 @@
-//! CycloneDDS's configuration, unless the user has one (`CYCLONEDDS_URI`), which is then all there
-//! is.
+//! CycloneDDS's configuration. A configuration of the user (`CYCLONEDDS_URI`) replaces it entirely.
 
 use std::fmt::Write;
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// What of it a node chooses.
+/// The settings that a node chooses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The interface that leads to the other hosts: its name, or its address.
     pub interface: Option<String>,
-    /// Whom to look for; empty for multicast.
+    /// The hosts to look for; empty for multicast.
     pub peers: Vec<String>,
-    /// Multicast beside the peers.
+    /// Whether to use multicast besides the peers.
     pub multicast: bool,
-    /// Others miss this process when they have heard nothing of it for so long.
+    /// Others consider this process dead when they have received nothing from it for so long.
     pub lease: Duration,
-    /// What the process tells of itself to whoever discovers it.
+    /// The process's user data in DDS.
     pub user_data: String,
 }
 
@@ -28,13 +27,13 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The configuration of `domain`, with receive buffers of so many bytes. It is for a domain of
-    /// CycloneDDS of any number: on the network that has the number `domain`.
+    /// The configuration of `domain`, with receive buffers of so many bytes. CycloneDDS may use any
+    /// domain number for it: on the network it has the number `domain`.
     pub fn xml(&self, domain: u32, buffer_bytes: u64) -> String {
         self.xml_on(None, domain, buffer_bytes)
     }
 
-    /// As [`xml`](Config::xml), on the interface with this address instead of `interface`.
+    /// Like [`xml`](Config::xml), on the interface with this address instead of `interface`.
     pub(crate) fn xml_on(&self, address: Option<IpAddr>, domain: u32, buffer_bytes: u64) -> String {
         let (general, discovery) = (self.general(address), self.discovery(domain));
         let threads = threads();
@@ -80,7 +79,7 @@ impl Config {
         )
     }
 
-    /// Whether it is to go by version 6 of the Internet Protocol: if an address that is named does.
+    /// Whether to use version 6 of the Internet Protocol: if a named address does.
     pub fn is_ipv6(&self) -> bool {
         let named = self.peers.iter().chain(&self.interface);
         named.map(|name| name.parse::<IpAddr>()).any(|address| address.is_ok_and(|it| it.is_ipv6()))
@@ -91,7 +90,7 @@ impl Config {
         if self.is_ipv6() {
             text.push_str("\n      <Transport>udp6</Transport>");
         }
-        // Multicast off for an interface that has none, as the loopback's.
+        // Multicast is off for an interface without it, such as the loopback.
         let by_peers_alone = !self.peers.is_empty() && !self.multicast;
         let multicast = if by_peers_alone { r#" multicast="false""# } else { "" };
         let address = address.map(|address| address.to_string());
@@ -113,7 +112,7 @@ impl Config {
         text
     }
 
-    /// Whether nobody is asked but processes of this host.
+    /// Whether only processes of this host are looked for.
     fn is_on_loopback(&self) -> bool {
         let is_loopback = |peer: &String| {
             peer == "localhost" || peer.parse().is_ok_and(|it: IpAddr| it.is_loopback())
@@ -123,8 +122,8 @@ impl Config {
 
     fn discovery(&self, domain: u32) -> String {
         let lease_ms = self.lease.as_millis().max(1);
-        // Whatever comes of a process renews its lease; these announcements are for one that has
-        // nothing to say.
+        // Any message of a process renews its lease; these announcements are for a process that
+        // sends nothing else.
         let renewals = if self.is_on_loopback() { RENEWALS_ON_LOOPBACK } else { RENEWALS };
         let mut text = format!(
             "
@@ -153,7 +152,7 @@ impl Config {
     }
 }
 
-/// Their CPUs and policy are those of the thread that opens the domain.
+/// The threads have the CPUs and policy of the thread that opens the domain.
 fn threads() -> String {
     let thread = |name| {
         format!(
@@ -164,38 +163,38 @@ fn threads() -> String {
     THREADS.map(thread).concat()
 }
 
-/// What is asked for as a socket's receive buffer, in bytes: as much as the kernel grants, within
-/// bounds. Of less than CycloneDDS's own 1 MiB the kernel gives what it grants.
+/// The receive buffer to request for a socket, in bytes: as much as the kernel grants, within
+/// bounds. If the kernel grants less than CycloneDDS's own 1 MiB, the socket gets what is granted.
 pub(crate) fn buffer_bytes_max() -> u64 {
     socket_buffer_bytes().clamp(1 << 20, BUFFER_BYTES_MAX)
 }
 
-/// What the kernel grants as a socket's receive buffer (`net.core.rmem_max`), in bytes.
+/// The largest receive buffer that the kernel grants to a socket (`net.core.rmem_max`), in bytes.
 pub fn socket_buffer_bytes() -> u64 {
     let text = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap_or_default();
     text.trim().parse().unwrap_or(0)
 }
 
-/// For an attribute's value.
+/// Escapes text for an attribute's value.
 fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;").replace('$', "$$")
 }
 
-/// After which a process is missed.
+/// The time after which a silent process counts as dead.
 pub const LEASE: Duration = Duration::from_secs(1);
-/// Announcements in the time of a lease.
+/// How many announcements there are in the time of a lease.
 const RENEWALS: u128 = 5;
-/// There none is lost; and each is sent to all ports up to [`INDEX_MAX`], and the kernel answers where nobody
-/// listens.
+/// On the loopback no announcement is lost. Each is sent to all ports up to [`INDEX_MAX`], and the
+/// kernel answers for ports without a listener.
 const RENEWALS_ON_LOOPBACK: u128 = 2;
 /// More than is under way on any link of a robot.
 const BUFFER_BYTES_MAX: u64 = 64 << 20;
-/// Those of its threads that can be configured.
+/// The threads that can be configured.
 const THREADS: [&str; 5] = ["recv", "dq.builtins", "dq.user", "tev", "gc"];
-/// They have some tens of kilobytes on it.
+/// They use some tens of kilobytes of it.
 const STACK_BYTES: u32 = 512 << 10;
-/// Processes of a host that are found without multicast, less one. Each announcement goes to so many
-/// ports of each peer.
+/// The number of processes of a host that are found without multicast, minus one. Each announcement
+/// goes to so many ports of each peer.
 const INDEX_MAX: u32 = 31;
 
 #[cfg(test)]
@@ -250,7 +249,7 @@ mod tests {
         let both = Config { multicast: true, ..config }.xml(0, 1 << 20);
         assert!(both.contains("<Peers>") && both.contains("ParticipantIndex"));
         assert!(!both.contains("AllowMulticast") && !both.contains("multicast="));
-        // Not where a single one is elsewhere, nor beside multicast.
+        // Not if a single peer is elsewhere, nor with multicast.
         let every_ms = |peers: [&str; 2], multicast| {
             let peers = peers.map(str::to_owned).to_vec();
             let text = Config { peers, multicast, ..Config::default() }.xml(0, 1 << 20);

@@ -1,4 +1,4 @@
-/* Finds CycloneDDS when somebody asks for the network. */
+/* Finds CycloneDDS when a program uses the network. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -25,8 +25,8 @@ static const struct {
 #define TEXT(number) TEXT_OF(number)
 #define SERIES TEXT(DDS_VERSION_MAJOR) "." TEXT(DDS_VERSION_MINOR)
 
-/* NULL if the library that a function of its is in has structures as this was compiled for. CycloneDDS has no
- * function that tells its version; the name of its file has it. */
+/* NULL if the library that contains this function has the structures that this was compiled for. CycloneDDS has
+ * no function that returns its version; the name of its file contains it. */
 static const char *refused(void *function)
 {
   static char reason[512];
@@ -44,7 +44,7 @@ static const char *refused(void *function)
 
 const char *myelin_dds_load(const char *library)
 {
-  /* It stays: its threads may outlive whoever has asked for them. */
+  /* It stays loaded: its threads may outlive the code that has started them. */
   void *handle = dlopen(library, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
   if (handle == NULL)
     return dlerror();

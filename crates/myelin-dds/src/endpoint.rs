@@ -1,4 +1,4 @@
-//! Writers, readers, and what is discovered.
+//! Writers, readers, and discovery.
 
 use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
@@ -9,12 +9,13 @@ use crate::error::{Error, check};
 use crate::ffi;
 use crate::participant::{BAD_PARAMETER, Participant, has_own_configuration};
 
-/// What a writer keeps for readers that are behind. A reader keeps nothing; it may tell what its program does.
+/// The samples that a writer keeps for slow readers. A reader keeps none; the setting may tell what
+/// its program keeps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum History {
-    /// So many of the newest.
+    /// So many of the newest samples.
     KeepLast(u32),
-    /// All.
+    /// All samples.
     KeepAll,
 }
 
@@ -27,32 +28,32 @@ pub struct Settings {
     pub type_name: String,
     /// Empty for the default partition.
     pub partitions: Vec<String>,
-    /// For whoever discovers the endpoint.
+    /// The endpoint's user data in discovery.
     pub user_data: Vec<u8>,
-    /// Whether what is lost on the way is sent again.
+    /// Whether lost samples are sent again.
     pub reliable: bool,
     /// What it keeps.
     pub history: History,
-    /// Samples for readers that come later, kept or asked for; 0 for none.
+    /// Samples that are kept or requested for late readers; 0 for none.
     pub history_late: u32,
-    /// How long a reliable write may be held up by CycloneDDS itself.
+    /// How long CycloneDDS itself may hold up a reliable write.
     pub block_max: Duration,
 }
 
-/// Told when CycloneDDS lets go of a sample that was written.
+/// Notified when CycloneDDS releases a written sample.
 pub trait Release: Send + Sync {
-    /// One of so many bytes (head and payload) has gone: acknowledged by all, or never needed. Any
-    /// thread may call it.
+    /// A sample of so many bytes (head and payload) has been released: all have acknowledged it, or
+    /// it was never needed. Any thread may call it.
     fn released(&self, bytes: usize);
 }
 
-/// Writes messages. Any thread may use it, one at a time writes.
+/// Writes messages. Any thread may use it, but only one at a time writes.
 pub struct Writer {
     entity: Entity,
     sample_type: *const ffi::Type,
     instance: *mut ffi::Instance,
     guid: Guid,
-    /// It keeps nothing of what it sends, and sends within the call.
+    /// Whether it keeps nothing that it sends, and sends within the call.
     in_place: bool,
 }
 
@@ -67,7 +68,7 @@ pub struct Reader {
     entity: Entity,
 }
 
-/// Who writes, or who reads, in the domain.
+/// The writers, or the readers, in the domain.
 pub struct Discovery {
     entity: Entity,
 }
@@ -94,7 +95,7 @@ impl Writer {
             })
         });
         let entity = entity.map_err(|error| named(error, &settings.topic))?;
-        // A configuration of the user's may have another thread send.
+        // With a user's configuration another thread may send.
         let in_place = !settings.reliable && !has_own_configuration();
         let guid = Guid::default();
         let mut writer = Writer { entity, sample_type, instance, guid, in_place };
@@ -102,10 +103,11 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Writes `head` and `payload` as one message, which begins with the encapsulation header. A copy
-    /// is made, but of a large message of whole words that is best effort: that is sent from where it
-    /// lies. `release` is told when it is no longer needed, also if the write fails. `hold_back` is called
-    /// once the message is made, and may wait: it is sent when that returns.
+    /// Writes `head` and `payload` as one message, which begins with the encapsulation header. It
+    /// makes a copy, except of a large best-effort message of whole words, which is sent from its
+    /// place. `release` is notified when the message is no longer needed, also if the write fails.
+    /// `hold_back` is called once the message is made, and may wait: the message is sent when it
+    /// returns.
     ///
     /// # Errors
     /// [`Error::Memory`]; [`Error::Other`], with `timeout` if CycloneDDS has no room.
@@ -117,8 +119,9 @@ impl Writer {
         hold_back: impl FnOnce(),
     ) -> Result<(), Error> {
         let context = Arc::into_raw(release);
-        // SAFETY: the bytes live for the call, and nothing refers to them after the write below; the
-        // type lives as long as the writer; the context is a reference that `released` takes back.
+        // SAFETY: the bytes live for the call, and nothing refers to them after the write below;
+        // the type lives as long as the writer; the context is a reference that `released` takes
+        // back.
         let sample = unsafe {
             ffi::myelin_dds_sample(
                 self.sample_type,
@@ -138,21 +141,21 @@ impl Writer {
             return Err(Error::Memory(bytes));
         }
         hold_back();
-        // SAFETY: the write takes our reference to the sample, whatever comes of it.
+        // SAFETY: the write takes our reference to the sample, whether it succeeds or not.
         let code = unsafe { ffi::myelin_dds_write(self.entity.number, sample) };
         check("writing", code).map(drop)
     }
 
-    /// The next message asks the readers to acknowledge at once what they have. Without it they do
-    /// when nothing has been written for a heartbeat's interval.
+    /// The next message asks the readers for an immediate acknowledgement. Without it they
+    /// acknowledge when nothing has been written for a heartbeat's interval.
     pub fn ask(&self) {
         // SAFETY: the type lives as long as the writer; 16 bytes.
         unsafe { ffi::myelin_dds_ask(self.sample_type, self.guid.as_ptr()) };
     }
 
-    /// Lets go of what is kept for the reader that has acknowledged least, and keeps nothing more
-    /// for it until it answers again: the messages until then are lost to it. `None` if there is no
-    /// reader for which anything is kept.
+    /// Releases the samples kept for the reader that has acknowledged least, and keeps nothing more
+    /// for it until it answers again: it loses the messages until then. `None` if nothing is kept
+    /// for any reader.
     pub fn pass_over(&self) -> Option<Guid> {
         let mut reader = Guid::default();
         // SAFETY: the type lives as long as the writer; 16 bytes each.
@@ -163,7 +166,7 @@ impl Writer {
         (found > 0).then_some(reader)
     }
 
-    /// Whether what is written is kept until this reader has acknowledged it.
+    /// Whether written samples are kept until this reader has acknowledged them.
     pub fn is_waited_for(&self, reader: &Guid) -> bool {
         // SAFETY: the type lives as long as the writer; 16 bytes each.
         unsafe {
@@ -172,19 +175,20 @@ impl Writer {
         }
     }
 
-    /// Waits until all that was written is acknowledged, for `limit` at most. False if it is not by then.
+    /// Waits until everything written is acknowledged, for at most `limit`. False if the time is
+    /// over.
     pub fn wait_for_acknowledgements(&self, limit: Duration) -> bool {
         let limit_ns = i64::try_from(limit.as_nanos()).unwrap_or(i64::MAX);
         // SAFETY: no preconditions.
         unsafe { ffi::myelin_dds_wait_for_acks(self.entity.number, limit_ns) == 0 }
     }
 
-    /// What names it on the network.
+    /// Its GUID in DDS.
     pub fn guid(&self) -> Guid {
         self.guid
     }
 
-    /// Calls `visit` with every reader it is matched with. Not to be called by a [`Calls`] of a
+    /// Calls `visit` with every reader it is matched with. Must not be called by a [`Calls`] of a
     /// writer: a write that waits for the calling thread would wait for ever.
     ///
     /// # Errors
@@ -223,7 +227,7 @@ impl Reader {
         Ok(Reader { entity })
     }
 
-    /// What names it on the network.
+    /// Its GUID in DDS.
     ///
     /// # Errors
     /// [`Error::Other`].
@@ -241,7 +245,8 @@ impl Reader {
 }
 
 impl Discovery {
-    /// Of all writers of the domain, or of all readers, those of this process included.
+    /// A discovery of all writers of the domain, or of all readers, including those of this
+    /// process.
     ///
     /// # Errors
     /// [`Error::Other`].
@@ -272,7 +277,7 @@ impl Discovery {
     }
 }
 
-/// In the bridge's form.
+/// Converts the settings to the bridge's form.
 fn with_settings(settings: &Settings, create: impl FnOnce(&ffi::Settings) -> i32) -> i32 {
     let text = |text: &str| CString::new(text);
     let partitions =
@@ -303,12 +308,12 @@ fn with_settings(settings: &Settings, create: impl FnOnce(&ffi::Settings) -> i32
     })
 }
 
-/// Of what CycloneDDS finds wrong with an endpoint, it can only be the topic's name.
+/// If CycloneDDS refuses an endpoint, the only possible fault is the topic's name.
 fn named(error: Error, topic: &str) -> Error {
     check_topic_name(topic).err().unwrap_or(error)
 }
 
-/// Whether DDS takes it as a topic's name.
+/// Checks whether DDS allows this as a topic's name.
 ///
 /// # Errors
 /// [`Error::Name`].

@@ -1,5 +1,5 @@
-//! What a writer, a reader and a discovery have in common: CycloneDDS's entity, its calls, and what
-//! it tells of the other side.
+//! The common part of a writer, a reader and a discovery: CycloneDDS's entity, its calls, and its
+//! information about the other side.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -11,53 +11,55 @@ use crate::ffi;
 use crate::message::Message;
 use crate::participant::{Participant, delete};
 
-/// Names an endpoint on the network.
+/// The name of an endpoint in DDS.
 pub type Guid = [u8; 16];
 
 /// An endpoint of the other side.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Names it in this process; 0 if it is only discovered.
+    /// Identifies it in this process; 0 if it is only discovered.
     pub handle: u64,
-    /// Names it everywhere.
+    /// Identifies it everywhere.
     pub guid: Guid,
     /// The topic's name.
     pub topic: String,
     /// The type's name.
     pub type_name: String,
-    /// What it tells of itself.
+    /// Its user data.
     pub user_data: Vec<u8>,
-    /// Whether it is reliable, if that is known.
+    /// Whether it is reliable, if known.
     pub reliable: Option<bool>,
-    /// Whether it has, or wants, samples of before the match, if that is known.
+    /// Whether it keeps, or requests, samples from before the match, if known.
     pub transient_local: Option<bool>,
-    /// Whether it is alive only while its program says so for itself, if that is known.
+    /// Whether it is alive only while its program asserts it for this endpoint, if known.
     pub by_topic: Option<bool>,
     /// Its deadline, if it has one.
     pub deadline: Option<Duration>,
-    /// How long its samples are of use, if they are not for ever.
+    /// How long its samples are valid, if not for ever.
     pub lifespan: Option<Duration>,
-    /// In which it says that it is alive, if it has to.
+    /// Its liveliness lease, if it has one.
     pub lease: Option<Duration>,
 }
 
-/// What CycloneDDS's threads tell of an endpoint. They do so until it is dropped, which waits for a
-/// call that is under way: do not drop the endpoint in one. A call must be short: it holds up what
-/// comes from the network.
+/// The calls of CycloneDDS's threads for an endpoint. They come until it is dropped. The drop waits
+/// for a running call, so do not drop the endpoint in one. A call must be short, because it delays
+/// everything that comes from the network.
 pub trait Calls: Send + Sync {
-    /// Of a reader: a message has come. False if it is to be kept back, which is for reliable readers
-    /// alone: CycloneDDS then stops receiving, all topics, and comes again with it some time later.
+    /// For a reader: a message has come. False if it must be kept back, which only reliable readers
+    /// may do: CycloneDDS then stops receiving, for all topics, and repeats the call some time
+    /// later.
     fn received(&self, _message: Message) -> bool {
         true
     }
 
-    /// Of a discovery: somebody has come or gone.
+    /// For a discovery: an endpoint has come or gone.
     fn news(&self) {}
 
-    /// So many endpoints of the other side are matched.
+    /// The number of matched endpoints of the other side has changed.
     fn matched(&self, _count: u32) {}
 
-    /// One of the other side is on the topic and demands or offers less: the number of the policy.
+    /// An endpoint of the other side is on the topic and its settings do not fit: the number of the
+    /// policy.
     fn incompatible(&self, _policy: u32) {}
 }
 
@@ -66,13 +68,13 @@ pub(crate) struct Entity {
     /// CycloneDDS's handle.
     pub(crate) number: i32,
     process: u32,
-    /// Of boxes that are ours; the listener's context is the calls.
+    /// In boxes that are ours; the listener's context is the calls.
     listener: *mut ffi::Listener,
     calls: *mut Box<dyn Calls>,
     _participant: Arc<Participant>,
 }
 
-// SAFETY: the pointers lead to what is ours, and any thread may use the calls.
+// SAFETY: the pointers lead to objects of ours, and any thread may use the calls.
 unsafe impl Send for Entity {}
 // SAFETY: as above.
 unsafe impl Sync for Entity {}
@@ -90,20 +92,20 @@ impl Entity {
         let listener = Box::into_raw(Box::new(listener));
         let number = create(listener);
         let (process, _participant) = (std::process::id(), participant.clone());
-        // If there is no such entity, dropping it frees the calls.
+        // If making the entity fails, dropping this frees the calls.
         let entity = Entity { number, process, listener, calls, _participant };
         check("creating an endpoint", number).map(|_| entity)
     }
 
-    /// What names it on the network.
+    /// Its GUID in DDS.
     pub(crate) fn guid(&self) -> Result<Guid, Error> {
         let mut guid = [0; 16];
-        // SAFETY: 16 bytes, as it wants.
+        // SAFETY: 16 bytes, as it requires.
         let code = unsafe { ffi::myelin_dds_guid(self.number, guid.as_mut_ptr()) };
         check("asking for an endpoint's id", code).map(|_| guid)
     }
 
-    /// Whether this is a child of `fork`, where there is no thread that would answer.
+    /// Whether this is a child of `fork`, where no thread would answer.
     pub(crate) fn is_forked(&self) -> bool {
         self.process != std::process::id()
     }
@@ -126,9 +128,9 @@ impl Entity {
 impl Drop for Entity {
     fn drop(&mut self) {
         if !self.is_forked() {
-            // Waits for calls that are under way.
+            // Waits for running calls.
             delete(self.number);
-            // SAFETY: made by `create`, and nobody calls any more.
+            // SAFETY: made by `create`, and no calls come any more.
             unsafe {
                 drop(Box::from_raw(self.listener));
                 drop(Box::from_raw(self.calls));
@@ -144,18 +146,18 @@ unsafe fn calls<'a>(context: *mut c_void) -> &'a dyn Calls {
     unsafe { &**context.cast::<Box<dyn Calls>>() }
 }
 
-/// Runs what CycloneDDS calls. No panic crosses its frames: the panic's hook has reported it, and CycloneDDS goes
-/// on with `otherwise`.
+/// Runs a function that CycloneDDS calls. No panic crosses CycloneDDS's frames: the panic's hook
+/// has reported it, and CycloneDDS goes on with `otherwise`.
 pub(crate) fn contained<R>(otherwise: R, act: impl FnOnce() -> R) -> R {
     catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|panic| {
-        std::mem::forget(panic); // its own end may panic too
+        std::mem::forget(panic); // its drop may panic, too
         otherwise
     })
 }
 
 unsafe extern "C" fn received(context: *mut c_void, received: *const ffi::Received) -> u8 {
-    // SAFETY: the context comes from the listener of an entity; what has come is there, and the reference
-    // to its sample is ours from now on.
+    // SAFETY: the context comes from the listener of an entity; the received sample is there, and
+    // the reference to it is ours from now on.
     let (calls, message) = unsafe { (calls(context), Message::of(received.read())) };
     contained(1, || u8::from(calls.received(message)))
 }
@@ -178,10 +180,10 @@ unsafe extern "C" fn incompatible(context: *mut c_void, _endpoint: i32, policy: 
     contained((), || calls.incompatible(policy));
 }
 
-/// Calls the `&mut dyn FnMut(Endpoint)` that the context is.
+/// Calls the `&mut dyn FnMut(Endpoint)` in the context.
 pub(crate) unsafe extern "C" fn visited(context: *mut c_void, endpoint: *const ffi::Endpoint) {
-    // SAFETY: the context is what the two callers pass; the endpoint is valid for the call, its
-    // strings end with a zero, the user data are as long as said.
+    // SAFETY: the context is the one that the two callers pass; the endpoint is valid for the call,
+    // its strings end with a zero, and its user data have the given length.
     let (visit, endpoint) = unsafe {
         let visit = &mut *context.cast::<&mut dyn FnMut(Endpoint)>();
         let endpoint = &*endpoint;

@@ -1,4 +1,4 @@
-//! What can go wrong.
+//! Errors of the DDS route.
 
 use std::ffi::CStr;
 
@@ -8,25 +8,25 @@ use crate::ffi;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// CycloneDDS is not there.
+    /// CycloneDDS is not installed.
     #[error("CycloneDDS: {0}")]
     Missing(String),
     /// The domain's number is beyond what the ports allow.
     #[error("domain {0} cannot be opened to the network: DDS has the domains 0 to 230")]
     Domain(u32),
-    /// Another node of this process has opened the domain otherwise.
+    /// Another node of this process has opened the domain with other settings.
     #[error(
         "another node of this process has opened domain {0} to the network with another interface, \
          other peers or another lease; give both the same"
     )]
     Otherwise(u32),
-    /// CycloneDDS has not come to an end of an earlier participant.
+    /// CycloneDDS has not finished closing an earlier participant.
     #[error(
         "domain {0} has been closed before, and CycloneDDS is still waiting for its network \
          interface, which has gone; restart the program"
     )]
     Stuck(u32),
-    /// A name that DDS does not take.
+    /// A name that DDS does not allow.
     #[error(
         "{0:?} is no name for DDS: letters, digits, `_` and `/`, without a digit in front; choose \
          another with dds_name"
@@ -35,14 +35,14 @@ pub enum Error {
     /// The sample is too large for the protocol, or there is no memory for a copy.
     #[error("a message of {0} B: there is no memory for it, or it is over the protocol's 4 GiB")]
     Memory(usize),
-    /// Whatever else CycloneDDS says.
+    /// Any other error of CycloneDDS.
     #[error("CycloneDDS: {doing}: {text}")]
     Other {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
-        /// In its words.
+        /// CycloneDDS's text.
         text: String,
-        /// A time limit has passed.
+        /// Whether it is a time limit.
         timeout: bool,
     },
 }

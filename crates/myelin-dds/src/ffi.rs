@@ -10,14 +10,14 @@ pub struct Type {
     _marker: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
-/// A sample of CycloneDDS, counted by references.
+/// A sample of CycloneDDS, with a reference count.
 #[repr(C)]
 pub struct Sample {
     _private: [u8; 0],
     _marker: PhantomData<(*mut u8, PhantomPinned)>,
 }
 
-/// What samples of one key have in common.
+/// The common part of all samples with one key.
 #[repr(C)]
 pub struct Instance {
     _private: [u8; 0],
@@ -76,7 +76,7 @@ pub struct Endpoint {
 pub type Released = unsafe extern "C" fn(*mut c_void, usize);
 pub type Visit = unsafe extern "C" fn(*mut c_void, *const Endpoint);
 
-/// The functions; without CycloneDDS nothing is ever opened to call them with.
+/// The functions; without CycloneDDS nothing is ever opened, so none is called.
 macro_rules! functions {
     ($(fn $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $result:ty)?;)*) => {
         #[cfg(have_cyclonedds)]

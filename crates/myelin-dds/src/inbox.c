@@ -1,8 +1,8 @@
-/* A reader's history cache that has no history: what comes is passed on at once, in the thread that has
- * received it.
+/* A reader's history cache without a history: samples are passed on at once, in the receiving thread.
  *
- * CycloneDDS's own keeps samples by instance, looks for the reader's listener and waits for its turn, and is
- * then asked for the sample and, in vain, for the next. Here there is one instance, and who is told takes. */
+ * CycloneDDS's own cache keeps samples by instance, looks for the reader's listener and waits for its turn.
+ * The listener then asks for the sample and, without success, for the next. Here there is one instance, and the
+ * listener gets the sample itself. */
 #include <stdlib.h>
 
 #include "bridge.h"
@@ -23,7 +23,7 @@ static bool inbox_store(struct ddsi_rhc *restrict base,
   (void)instance;
   const struct inbox *inbox = (const struct inbox *)base;
   if (sample->kind != SDK_DATA)
-    return true; /* it tells that a writer has gone */
+    return true; /* it says that a writer has gone */
 #ifdef DDS_HAS_LIFESPAN
   if (writer->lifespan_exp.v != DDS_NEVER &&
       ddsc.ddsrt_time_monotonic().v >= writer->lifespan_exp.v)
@@ -62,7 +62,7 @@ static void inbox_free(struct ddsi_rhc *base)
   free(inbox);
 }
 
-/* Nothing is there to be read, taken or waited for: these are never called by what the bridge calls. */
+/* There is nothing to read, take or wait for: the functions that the bridge calls never call these. */
 static int32_t inbox_read(struct dds_rhc *base, bool lock, void **samples, dds_sample_info_t *infos,
                           uint32_t samples_max, uint32_t mask, dds_instance_handle_t instance,
                           struct dds_readcond *condition)

@@ -1,18 +1,18 @@
-//! What Myelin's route to other hosts needs of CycloneDDS 0.10, and nothing else: topics of any type
-//! name whose samples are messages (the RTPS encapsulation header and serialised bytes), written
-//! from and taken as bytes.
+//! The parts of CycloneDDS 0.10 that Myelin's route to other hosts needs: topics of any type name
+//! whose samples are messages (the RTPS encapsulation header and serialised bytes), written from
+//! and taken as bytes.
 //!
-//! It is the library of the system (Debian: `cyclonedds-dev`), found by pkg-config. Compared with a
-//! crate that compiles CycloneDDS from source: a process that is also a ROS 2 node has one `libddsc`
-//! instead of two of different versions; the distribution mends its security; a build needs neither
-//! cmake nor clang nor minutes. The price: a program is built for the version that is installed.
-//! Without it everything builds, and [`Domain::claim`] says what to install.
+//! It uses the system's library (Debian: `cyclonedds-dev`), found by pkg-config. Compared with a
+//! crate that compiles CycloneDDS from source: a process that is also a ROS 2 node has one
+//! `libddsc` instead of two of different versions; the distribution provides security fixes; a
+//! build needs neither cmake nor clang nor minutes. The price: a program is built for the installed
+//! version. Without CycloneDDS everything builds, and [`Domain::claim`] says what to install.
 //!
-//! No program is linked with it: [`load`] loads it when a domain is claimed. It brings OpenSSL, iceoryx
-//! and the C++ library with it, some 4 MB resident in each process; who stays on one host has none of
-//! that.
+//! No program is linked with it: [`load`] loads it when a domain is claimed. It also loads OpenSSL,
+//! iceoryx and the C++ library, some 4 MB resident in each process. A program that stays on one
+//! host avoids all of that.
 //!
-//! Users take the crate `myelin`; `docs/explanation/dds.md` says how its topics travel.
+//! Users take the crate `myelin`; `docs/explanation/dds.md` describes how its topics travel.
 //!
 //! ```text
 //! cyclonedds.c   finds CycloneDDS, with all that is called of it (library.rs: where)

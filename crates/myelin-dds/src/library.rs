@@ -1,4 +1,4 @@
-//! Where CycloneDDS is found.
+//! Finds the CycloneDDS library.
 
 use std::ffi::{CStr, CString, OsString};
 use std::os::unix::ffi::OsStringExt;
@@ -8,8 +8,9 @@ use crate::error::Error;
 use crate::{ffi, package};
 
 /// Loads CycloneDDS, unless it is loaded: the library that the environment variable
-/// `MYELIN_CYCLONEDDS` names, or the one of the version that this was built for, where the loader
-/// looks for libraries (`LD_LIBRARY_PATH`, `ldconfig -p`). It stays until the process ends.
+/// `MYELIN_CYCLONEDDS` names, or the one with the version that this was built for, from the
+/// loader's usual places (`LD_LIBRARY_PATH`, `ldconfig -p`). It stays loaded until the process
+/// ends.
 ///
 /// # Errors
 /// [`Error::Missing`].
@@ -36,16 +37,17 @@ fn find(named: Option<OsString>) -> Result<(), String> {
     };
     let library = named.unwrap_or_else(|| name.into()).into_vec();
     let library = CString::new(library).map_err(|_| remedy.clone())?;
-    // SAFETY: a string; nothing of the bridge is called before, and the lock keeps others away.
+    // SAFETY: a string; no function of the bridge is called before, and the lock excludes other
+    // threads.
     let said = unsafe { ffi::myelin_dds_load(library.as_ptr()) };
     if said.is_null() {
         return Ok(());
     }
-    // SAFETY: the loader's own words, until this thread asks it for something else.
+    // SAFETY: the loader's text, valid until this thread calls the loader again.
     let said = unsafe { CStr::from_ptr(said) }.to_string_lossy();
     Err(format!("{said}; {remedy}"))
 }
 
 const VARIABLE: &str = "MYELIN_CYCLONEDDS";
-/// Nothing of the bridge is called unless it is true.
+/// No function of the bridge is called unless it is true.
 static LOADED: Mutex<bool> = Mutex::new(false);

@@ -1,21 +1,22 @@
-//! What has come for a reader.
+//! The messages of a reader.
 
 use crate::ffi;
 
-/// A message that has come.
+/// A received message.
 pub struct Message(ffi::Received);
 
-// SAFETY: a reference to a sample that nobody changes; its count is atomic.
+// SAFETY: a reference to a sample that does not change; its count is atomic.
 unsafe impl Send for Message {}
 
 impl Message {
     /// # Safety
-    /// The reference to the sample is the caller's, who gives it away; the message is the sample's.
+    /// The caller owns the reference to the sample and gives it away; the message belongs to the
+    /// sample.
     pub(crate) unsafe fn of(received: ffi::Received) -> Message {
         Message(received)
     }
 
-    /// It, from the encapsulation header on.
+    /// Its bytes, from the encapsulation header on.
     pub fn bytes(&self) -> &[u8] {
         // SAFETY: the sample is this long and lives until it is released.
         unsafe { std::slice::from_raw_parts(self.0.message.cast(), self.0.bytes) }
@@ -26,7 +27,7 @@ impl Message {
         self.0.writer
     }
 
-    /// Its number in the writer's count, from 1; 0 if that is not known.
+    /// Its number in the writer's count, from 1; 0 if unknown.
     pub fn sequence(&self) -> u64 {
         self.0.sequence
     }
@@ -34,7 +35,7 @@ impl Message {
 
 impl Drop for Message {
     fn drop(&mut self) {
-        // SAFETY: the one reference that is ours.
+        // SAFETY: the only reference that is ours.
         unsafe { ffi::myelin_dds_release(self.0.sample) };
     }
 }

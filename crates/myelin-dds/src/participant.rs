@@ -13,8 +13,8 @@ use crate::config::{Config, buffer_bytes_max};
 use crate::error::{Error, check};
 use crate::{ffi, library};
 
-/// A DDS domain that nodes of this process take part in, all with the same settings. Participants of
-/// it come and go with the network interfaces.
+/// A DDS domain that nodes of this process take part in, all with the same settings. Its
+/// participants come and go with the network interfaces.
 #[derive(Debug)]
 pub struct Domain {
     number: u32,
@@ -24,26 +24,27 @@ pub struct Domain {
     newest: Mutex<Weak<Participant>>,
 }
 
-/// What a participant is bound to. CycloneDDS chooses when it opens a domain, and never again.
+/// The interface that a participant is bound to. CycloneDDS chooses it when it opens a domain, and
+/// never again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Binding {
-    /// The interface's number: one that went and came back has another.
+    /// The interface's number: an interface that went and came back has another one.
     pub index: u32,
     /// Its address.
     pub address: IpAddr,
 }
 
-/// A participant. What CycloneDDS has opened for it is closed with the last handle, which must not be
-/// dropped in a call of an endpoint. Any thread may use it.
+/// A participant. Everything that CycloneDDS has opened for it is closed with the last handle,
+/// which must not be dropped in a call of an endpoint. Any thread may use it.
 #[derive(Debug)]
 pub struct Participant {
     pub(crate) entity: i32,
-    /// What to delete at the end: the domain, if we have opened it.
+    /// The entity to delete at the end: the domain, if we have opened it.
     root: i32,
     domain: u32,
     binding: Option<Binding>,
     process: u32,
-    /// Of threads of CycloneDDS that wait for one socket each.
+    /// Sockets of CycloneDDS's threads that wait for one socket each.
     sockets: Vec<OwnedFd>,
 }
 
@@ -70,7 +71,7 @@ impl Domain {
         }
     }
 
-    /// Whether there is a CycloneDDS, which it loads, and such a domain.
+    /// Loads CycloneDDS, and checks that there is such a domain.
     ///
     /// # Errors
     /// [`Error::Missing`], [`Error::Domain`].
@@ -86,17 +87,17 @@ impl Domain {
         &self.config
     }
 
-    /// What the newest participant is bound to, if there is one.
+    /// The binding of the newest participant, if there is one.
     pub fn bound(&self) -> Option<Binding> {
         let newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         newest.upgrade().and_then(|newest| newest.binding)
     }
 
-    /// A participant that is bound to `binding`, the same for all who ask for the same; of a
-    /// configuration of the user's the one that it makes.
+    /// A participant that is bound to `binding`, the same one for all callers with this binding;
+    /// with a configuration of the user, the participant that it defines.
     ///
     /// # Errors
-    /// [`Error::Stuck`]; [`Error::Other`] if CycloneDDS cannot: its own words are on stderr.
+    /// [`Error::Stuck`]; [`Error::Other`] if CycloneDDS fails: its own message is on stderr.
     pub fn open(&self, binding: Option<Binding>) -> Result<Arc<Participant>, Error> {
         let mut newest = self.newest.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = newest.upgrade().filter(|known| known.binding == binding) {
@@ -135,14 +136,15 @@ impl Participant {
 
     /// Waits until it is closed.
     fn wait_until(&self, closed: &Receiver<()>) {
-        // CycloneDDS wakes its receiving threads by packets to itself, which do not come if the
+        // CycloneDDS wakes its receiving threads by packets to itself, which do not arrive if the
         // interface has gone.
         let has_gone = self.binding.is_some_and(|it| UdpSocket::bind((it.address, 0)).is_err());
         if closed.recv_timeout(if has_gone { CLOSE_SOON } else { CLOSE_LATE }).is_ok() {
             return;
         }
         for socket in &self.sockets {
-            // SAFETY: a descriptor of ours. It says that the socket is not connected, and wakes.
+            // SAFETY: a descriptor of ours. The call reports that the socket is not connected, and
+            // wakes the thread.
             unsafe { libc::shutdown(socket.as_raw_fd(), libc::SHUT_RD) };
         }
         if closed.recv_timeout(CLOSE_LIMIT).is_err() {
@@ -153,7 +155,7 @@ impl Participant {
 
 impl Drop for Participant {
     fn drop(&mut self) {
-        // In a child of `fork` there is no thread that would answer.
+        // In a child of `fork` no thread would answer.
         if self.process != std::process::id() {
             return;
         }
@@ -166,13 +168,13 @@ impl Drop for Participant {
             });
         match closing {
             Ok(_) => self.wait_until(&closed),
-            Err(_) => delete(root), // there can be no further thread
+            Err(_) => delete(root), // no further thread can be started
         }
     }
 }
 
-/// Opens a domain of CycloneDDS under a number that nobody has, so that it is ours to configure and
-/// need not wait for an earlier one to be closed. Returns it and its number.
+/// Opens a domain of CycloneDDS under an unused number, so that we can configure it and need not
+/// wait until an earlier one is closed. Returns it and its number.
 fn open_domain(domain: &Domain, binding: Option<Binding>) -> Result<(i32, u32), Error> {
     let address = binding.map(|binding| binding.address);
     let xml = domain.config.xml_on(address, domain.number, buffer_bytes_max());
@@ -189,10 +191,10 @@ fn open_domain(domain: &Domain, binding: Option<Binding>) -> Result<(i32, u32), 
     }
 }
 
-/// The sockets for which a thread of CycloneDDS waits alone: descriptors of our own.
+/// The sockets for which only one thread of CycloneDDS waits: descriptors of our own.
 fn sockets(participant: i32) -> Vec<OwnedFd> {
     let mut numbers = [-1; SOCKETS_MAX];
-    // SAFETY: so many numbers are there to be written.
+    // SAFETY: there is room for so many numbers.
     let count =
         unsafe { ffi::myelin_dds_sockets(participant, numbers.as_mut_ptr(), SOCKETS_MAX as i32) };
     let numbers = numbers.into_iter().take(usize::try_from(count).unwrap_or(0));
@@ -206,17 +208,17 @@ fn stuck() -> MutexGuard<'static, BTreeSet<u32>> {
     STUCK.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Deletes an entity and what belongs to it; 0 is none.
+/// Deletes an entity and everything that belongs to it; 0 is none.
 pub(crate) fn delete(entity: i32) {
     if entity > 0 {
-        // SAFETY: no preconditions; of an entity that is gone already it says so.
+        // SAFETY: no preconditions; for an entity that has gone already it returns an error.
         unsafe { ffi::myelin_dds_delete(entity) };
     }
 }
 
 /// The last domain that has ports for its participants.
 pub const DOMAIN_MAX: u32 = 230;
-/// Beyond the domains that anybody can have.
+/// Beyond the domains that users can have.
 static NUMBER_NEXT: AtomicU32 = AtomicU32::new(1_000);
 /// Closing takes some milliseconds.
 const CLOSE_SOON: Duration = Duration::from_millis(200);

@@ -21,7 +21,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
             #whole
             const FIELDS: &[::myelin::layout::Field<'static>] = &[#(#described),*];
             const LAYOUT: ::myelin::LayoutHash = ::myelin::LayoutHash::of_fields(FIELDS);
-            // SAFETY: `repr(C)` or `repr(transparent)`; each field begins where the one before
+            // SAFETY: `repr(C)` or `repr(transparent)`; each field begins where the previous one
             // ends, nothing follows the last, and the alignment is at most 64: asserted above; all
             // fields are plain data, or `Field::of` would not take them.
             unsafe impl ::myelin::PlainData for #ty {
@@ -38,7 +38,7 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream, Error> {
     })
 }
 
-/// That a field begins where the one before ends.
+/// The proof that a field begins where the previous one ends.
 fn prove_begin(ty: &Ident, fields: &[&Field], at: usize) -> TokenStream {
     let member = member(at, fields[at]);
     let before = end_of(ty, &fields[..at]);
@@ -53,7 +53,7 @@ fn prove_begin(ty: &Ident, fields: &[&Field], at: usize) -> TokenStream {
     }
 }
 
-/// That nothing follows the last field, and the alignment.
+/// The proof that nothing follows the last field, and of the alignment.
 fn prove_whole(ty: &Ident, fields: &[&Field]) -> TokenStream {
     let end = end_of(ty, fields);
     let padding = format!(
@@ -67,7 +67,7 @@ fn prove_whole(ty: &Ident, fields: &[&Field]) -> TokenStream {
     }
 }
 
-/// Where the last of `fields`, the first of the struct's, ends.
+/// Where the last of `fields` ends, counted from the first field of the struct.
 fn end_of(ty: &Ident, fields: &[&Field]) -> TokenStream {
     let Some(last) = fields.last() else { return quote!(0) };
     let (member, field_ty) = (member(fields.len() - 1, last), &last.ty);

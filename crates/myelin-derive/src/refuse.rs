@@ -1,5 +1,6 @@
-//! What cannot be plain data, refused with a reason before the compiler has to say it in its own
-//! words. Not a proof: that is in the code `plain_data` generates, whatever a type is called.
+//! Refuses structs that cannot be plain data, with a reason, before the compiler reports them in
+//! its own words. This is not a proof: the proof is in the code that `plain_data` generates,
+//! whatever a type is called.
 
 use syn::spanned::Spanned;
 use syn::{Attribute, Data, DeriveInput, Error, Fields, Type};
@@ -21,7 +22,7 @@ pub fn fields_of(input: &DeriveInput) -> Result<&Fields, Error> {
     Ok(fields)
 }
 
-/// Whether there is a `#[repr(C)]` or `#[repr(transparent)]`.
+/// Whether the struct has `#[repr(C)]` or `#[repr(transparent)]`.
 fn has_fixed_order(attributes: &[Attribute]) -> Result<bool, Error> {
     let mut fixed = false;
     for attribute in attributes.iter().filter(|attribute| attribute.path().is_ident("repr")) {

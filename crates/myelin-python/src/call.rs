@@ -1,8 +1,10 @@
-//! A call of the library's, without the GIL. Python's signal handlers run while it waits, and end it if they
-//! raise; what a callback that it runs raises to end the program is raised by the call.
+//! A call of the library, without the GIL. Python's signal handlers run while it waits, and end it
+//! if they raise. If a callback inside it raises an exception that ends the program, the call
+//! raises that exception.
 //!
-//! There is no signal handler of ours: a wait of the main thread looks for signals several times a second,
-//! and at once when a handler of the system's has run in that thread, which ends its sleep in the kernel.
+//! Myelin installs no signal handler. A wait of the main thread looks for signals several times a
+//! second, and at once after a system-level handler has run in that thread, because that ends its
+//! sleep in the kernel.
 
 use std::cell::{Cell, OnceCell};
 use std::ptr::null;
@@ -16,23 +18,24 @@ use pyo3::prelude::*;
 use crate::errors::{closed, raised};
 use crate::released::released;
 
-/// What a call uses, and what a close of it does.
+/// The object that a call uses, and the effect of its close.
 #[derive(Clone, Copy)]
 pub struct Target<'a> {
     pub is_closed: &'a AtomicBool,
     /// Its name for messages.
     pub what: &'static str,
-    /// Whether a close wakes the call. If not, the call looks for it several times a second.
+    /// Whether a close wakes the call. If not, the call checks several times a second whether the
+    /// object is closed.
     pub is_woken: bool,
 }
 
-/// A call that is under way.
+/// A running call.
 struct Call<'a> {
     target: &'a Target<'a>,
     raised: OnceCell<Box<PyErr>>,
 }
 
-/// Ends a call's time as the innermost one.
+/// Restores the previous innermost call when it is dropped.
 struct Innermost<'a> {
     current: &'a Cell<*const Call<'static>>,
     outer: *const Call<'static>,
@@ -43,7 +46,7 @@ pub fn call<R>(py: Python<'_>, act: impl FnOnce() -> Result<R, myelin::Error>) -
     call_until_closed(py, &Target { is_closed: &NEVER, what: "", is_woken: false }, act)
 }
 
-/// The same, until `target` is closed.
+/// Like `call`, until `target` is closed.
 #[inline(always)]
 pub fn call_until_closed<R>(
     py: Python<'_>,
@@ -59,14 +62,14 @@ pub fn call_until_closed<R>(
     match call.raised.into_inner() {
         None => result.map_err(|error| target.failed(error)),
         Some(raised) => {
-            // Its end may wait for somebody who waits for the GIL.
+            // Its drop may wait for a thread that waits for the GIL.
             released(py, || drop(result));
             Err(*raised)
         }
     }
 }
 
-/// The same, of a wait: `None` if there was nothing to wait for any longer.
+/// Like `call_until_closed`, for a wait: `None` if there is nothing to wait for any more.
 pub fn wait_until_closed<R>(
     py: Python<'_>,
     target: &Target<'_>,
@@ -80,7 +83,7 @@ pub fn wait_until_closed<R>(
 }
 
 impl Target<'_> {
-    /// `Closed`, if it is.
+    /// Fails with `Closed` if the object is closed.
     pub fn check(&self) -> PyResult<()> {
         if self.is_closed() { Err(closed(self.what)) } else { Ok(()) }
     }
@@ -108,9 +111,9 @@ impl Drop for Innermost<'_> {
     }
 }
 
-/// What a callback has raised. What is to end the program (`KeyboardInterrupt`, `SystemExit`) is raised by the
-/// call that runs the callback; all else, and what a thread of the library's runs, goes to
-/// `sys.unraisablehook`.
+/// Handles an exception that a callback has raised. An exception that ends the program
+/// (`KeyboardInterrupt`, `SystemExit`) is raised by the call that runs the callback. All others,
+/// and those in a thread of the library, go to `sys.unraisablehook`.
 pub fn raise_in_callback(py: Python<'_>, error: PyErr, function: &Bound<'_, PyAny>) {
     if !error.is_instance_of::<PyException>(py)
         && let Some(call) = innermost()
@@ -122,7 +125,7 @@ pub fn raise_in_callback(py: Python<'_>, error: PyErr, function: &Bound<'_, PyAn
     }
 }
 
-/// Has the library's waits ask. `main`: the identity of Python's main thread.
+/// Makes the library's waits check for signals. `main`: the identity of Python's main thread.
 pub fn install(main: usize) {
     MAIN.store(main, Ordering::Relaxed);
     // SAFETY: `in_child` only stores.
@@ -130,7 +133,7 @@ pub fn install(main: usize) {
     cancel::install(cancel::Checks { interval, is_cancelled });
 }
 
-/// An identity of this thread, as Python's `threading.get_ident`.
+/// The identity of this thread, the same as Python's `threading.get_ident`.
 pub fn this_thread() -> usize {
     // SAFETY: no preconditions.
     unsafe { libc::pthread_self() as usize }
@@ -141,7 +144,7 @@ pub fn forks() -> u32 {
     FORKS.load(Ordering::Relaxed)
 }
 
-/// The thread that forks is the main one of the child.
+/// The thread that forks is the child's main thread.
 extern "C" fn in_child() {
     MAIN.store(this_thread(), Ordering::Relaxed);
     FORKS.fetch_add(1, Ordering::Relaxed);
@@ -154,7 +157,7 @@ fn interval() -> Option<Duration> {
 fn is_cancelled() -> bool {
     let Some(call) = innermost() else { return false };
     if !call.is_over() && is_main() {
-        // Of an interpreter that is going there are no handlers.
+        // While the interpreter shuts down, there are no handlers.
         let checked = Python::try_attach(|py| py.check_signals());
         if let Some(Err(error)) = checked {
             let _ = call.raised.set(Box::new(error));
@@ -163,9 +166,10 @@ fn is_cancelled() -> bool {
     call.is_over()
 }
 
-/// The innermost call of this thread; none in a thread of the library's.
+/// The innermost call of this thread; none in a thread of the library.
 fn innermost<'a>() -> Option<&'a Call<'a>> {
-    // SAFETY: it is there as long as `call_of`, which the caller runs in; the lifetime is not let out.
+    // SAFETY: it exists as long as `call_of`, in which the caller runs; the lifetime does not leave
+    // it.
     unsafe { CURRENT.get().cast::<Call<'a>>().as_ref() }
 }
 
@@ -178,13 +182,13 @@ thread_local! {
     static CURRENT: Cell<*const Call<'static>> = const { Cell::new(null()) };
 }
 
-/// What the library itself closes: it wakes the call, which fails with its `Closed`.
+/// The target of calls that the library itself ends with `Closed` when their object is closed.
 pub const WOKEN: Target<'static> = Target { is_closed: &NEVER, what: "", is_woken: true };
-/// What nobody closes.
+/// For objects that are never closed.
 pub static NEVER: AtomicBool = AtomicBool::new(false);
 static MAIN: AtomicUsize = AtomicUsize::new(0);
 static FORKS: AtomicU32 = AtomicU32::new(0);
 
-/// How long a signal that another thread got waits at most, and a close that wakes nobody. An idle program
-/// takes 0.05 % of a core for it: a timer and a switch of threads cost some 30 µs on a virtual machine.
+/// How long a signal of another thread, or a close that wakes no call, waits at most. It costs an
+/// idle program 0.05 % of a core: a timer and a thread switch take some 30 µs on a virtual machine.
 const SLICE: Duration = Duration::from_millis(70);

@@ -17,9 +17,10 @@ use crate::released::Released;
 use crate::sample::Sample;
 use crate::types::Carried;
 
-/// A function that is called with every sample: inside the publish of a publisher of this process, else by
-/// a thread of its own. What it raises goes to `sys.unraisablehook`, except that `KeyboardInterrupt` and
-/// `SystemExit` come out of the publish. Keep the handle: its end ends the calls.
+/// A function that is called with every sample: inside the publish for a publisher of this process,
+/// otherwise in a thread of its own. Exceptions go to `sys.unraisablehook`, except
+/// `KeyboardInterrupt` and `SystemExit`, which the publish raises. Keep the handle: dropping it
+/// ends the calls.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Callback {
     inner: GilCell<Option<Arc<Released<myelin::Callback>>>>,
@@ -48,7 +49,7 @@ impl Callback {
         })
     }
 
-    /// A handle that is closed when Python ends, if not before: no call may begin then.
+    /// A handle that is closed at the latest when Python ends: no call may begin after that.
     pub fn of(
         py: Python<'_>,
         function: Py<PyAny>,
@@ -74,18 +75,18 @@ impl Callback {
     fn end(&self, py: Python<'_>) {
         self.is_closed.store(true, Ordering::Relaxed);
         let inner = self.inner.replace(py, None);
-        // No call begins any more, also if somebody is just looking at it.
+        // No call begins any more, even if another thread is just about to call it.
         drop(self.function.replace(py, None));
         drop(inner);
     }
 }
 
-/// Calls `function` with `argument`, if it is still there.
+/// Calls `function` with `argument`, if the function still exists.
 pub fn call_with<A>(function: &Function, argument: A)
 where
     A: pyo3::PyClass + Into<PyClassInitializer<A>>,
 {
-    // Of an interpreter that is going there are no calls.
+    // While the interpreter shuts down, there are no calls.
     Python::try_attach(|py| {
         let Some(function) = function.get(py) else { return };
         if let Err(error) = Bound::new(py, argument).and_then(|it| function.call1((it,))) {
@@ -96,19 +97,19 @@ where
 
 #[pymethods]
 impl Callback {
-    /// Calls that have ended so far.
+    /// How many calls have ended so far.
     #[getter]
     fn calls(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |callback| callback.calls())
     }
 
-    /// Samples lost so far.
+    /// How many samples were lost so far.
     #[getter]
     fn lost(&self, py: Python<'_>) -> PyResult<u64> {
         self.with(py, |callback| callback.lost())
     }
 
-    /// Raises the latest error of taking, once; the calls go on after it.
+    /// Raises the latest error of a take, once. The calls go on after it.
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |callback| callback.error())?.map_or(Ok(()), |error| Err(raised(error)))
     }
@@ -119,7 +120,7 @@ impl Callback {
         self.with(py, |callback| callback.matched())
     }
 
-    /// Waits until it is matched with so many, for `timeout` seconds at most (None: for ever).
+    /// Waits until it is matched with so many, for at most `timeout` seconds (None: for ever).
     #[pyo3(signature = (publishers=1, timeout=None))]
     fn wait_for_match(
         &self,
@@ -136,12 +137,12 @@ impl Callback {
         Ok(is_matched.is_some())
     }
 
-    /// What has happened to its matches since the last call.
+    /// The events of its matches since the last call.
     fn events(&self, py: Python<'_>) -> PyResult<Vec<Event>> {
         Ok(events(self.with(py, |callback| callback.events())?))
     }
 
-    /// Ends the calls, and waits for the one that is under way, unless that is the caller.
+    /// Ends the calls, and waits for a running call, unless the caller is inside it.
     fn close(&self, py: Python<'_>) {
         self.end(py);
     }

@@ -31,7 +31,7 @@ pub fn raised(error: myelin::Error) -> PyErr {
     exception(name, error.to_string())
 }
 
-/// One of `myelin._errors`.
+/// An exception of `myelin._errors`.
 pub fn exception(name: &str, message: String) -> PyErr {
     let made = Python::attach(|py| -> PyResult<PyErr> {
         let class = py.import("myelin._errors")?.getattr(name)?;
@@ -44,7 +44,7 @@ pub fn closed(what: &str) -> PyErr {
     exception("Closed", format!("this {what} is closed; make another one"))
 }
 
-/// `here`: it is this thread that uses it.
+/// `here`: this thread uses it.
 pub fn busy(what: &str, here: bool) -> PyErr {
     let message = match here {
         true => format!(

@@ -1,4 +1,4 @@
-//! What one thread at a time uses, until it is closed.
+//! Objects that one thread at a time uses, until they are closed.
 
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
@@ -12,7 +12,7 @@ use crate::call::{Target, forks, this_thread, wait_until_closed};
 use crate::errors::{busy, closed, raised};
 use crate::released::Released;
 
-/// The descriptor that is kept, made when it is first asked for.
+/// The descriptor of an object, made at the first request and then kept.
 pub fn descriptor(
     kept: &mut Option<OwnedFd>,
     make: impl FnOnce() -> Result<OwnedFd, myelin::Error>,
@@ -24,25 +24,26 @@ pub fn descriptor(
     Ok(kept.insert(descriptor).as_raw_fd())
 }
 
-/// What can be waited on. Anybody closes it, also while it is in use: whoever uses it then comes back from its
-/// wait, and drops it. So nobody waits for its lock, which in a child of `fork` may be held by a thread that
-/// is not there. The GIL is held wherever the lock is taken or let go of, and orders that with a close.
+/// An object that a thread can wait on. Any thread may close it, also while another one uses it:
+/// the user then returns from its wait and drops it. So no thread waits for its lock; in a child of
+/// `fork` the lock may be held by a thread that does not exist. The GIL is held wherever the lock
+/// is taken or released, which orders both with a close.
 pub struct Exclusive<T> {
     inner: Mutex<Option<Released<T>>>,
     /// Ends a wait.
     pub interrupter: Interrupter,
     is_closing: AtomicBool,
-    /// The thread that uses it, or was the last to do so.
+    /// The thread that uses it, or the last that did.
     owner: AtomicUsize,
     forks: u32,
     /// Its name for messages.
     what: &'static str,
 }
 
-/// It is the caller's until this is dropped.
+/// The object in use by the caller, until this is dropped.
 pub struct Used<'a, T> {
     exclusive: &'a Exclusive<T>,
-    /// `None` once it is dropped.
+    /// `None` once the object is dropped.
     guard: Option<MutexGuard<'a, Option<Released<T>>>>,
 }
 
@@ -69,12 +70,12 @@ impl<T> Exclusive<T> {
         Ok(act(&mut *self.lock()?))
     }
 
-    /// What a call of it is to be told.
+    /// The target for a call that uses it.
     pub fn target(&self) -> Target<'_> {
         Target { is_closed: &self.is_closing, what: self.what, is_woken: true }
     }
 
-    /// Waits without the GIL, until it is closed at most.
+    /// Waits without the GIL, at most until it is closed.
     pub fn wait<R>(
         &self,
         py: Python<'_>,
@@ -83,7 +84,7 @@ impl<T> Exclusive<T> {
         self.wait_for(py, &self.target(), wait)
     }
 
-    /// The same, in a wait that the interrupter does not end.
+    /// Like `wait`, for a wait that the interrupter does not end.
     pub fn look<R>(
         &self,
         py: Python<'_>,
@@ -107,7 +108,7 @@ impl<T> Exclusive<T> {
         self.is_closing.load(Ordering::Relaxed)
     }
 
-    /// Ends the wait that is under way, or else the next one.
+    /// Ends the running wait, or else the next one.
     pub fn interrupt(&self) -> PyResult<()> {
         if self.is_closing() {
             return Err(self.closed());
@@ -121,7 +122,7 @@ impl<T> Exclusive<T> {
         closed(self.what)
     }
 
-    /// Ends it, and a wait that is under way. Never waits.
+    /// Closes it, and ends a running wait. Never waits.
     pub fn close(&self) {
         if !self.is_closing.swap(true, Ordering::Relaxed) {
             self.interrupter.interrupt();
@@ -129,7 +130,7 @@ impl<T> Exclusive<T> {
         }
     }
 
-    /// Drops it, unless somebody uses it, who does then.
+    /// Drops it, unless a thread uses it, which then drops it.
     #[cold]
     fn end(&self) {
         let inner = self.try_lock().and_then(|mut guard| guard.take());
@@ -155,7 +156,7 @@ impl<T> Exclusive<T> {
 }
 
 impl<T> Used<'_, T> {
-    /// It is the caller's, and closed for all others.
+    /// Gives it to the caller; it is closed for all others.
     pub fn take(mut self) -> T {
         self.exclusive.is_closing.store(true, Ordering::Relaxed);
         let guard = self.guard.as_mut().expect("taken away by `drop` alone");

@@ -1,4 +1,5 @@
-//! Functions that are called with the samples and requests of many, in one thread or in a few.
+//! Executors: functions called with the samples and requests of many topics, in one or a few
+//! threads.
 
 use std::collections::HashMap;
 use std::os::fd::{OwnedFd, RawFd};
@@ -17,29 +18,31 @@ use crate::sample::Sample;
 use crate::service::{Request, Service};
 use crate::subscriber::{Subscriber, wait_of};
 
-/// Calls functions with the samples of subscribers, with requests, and at intervals. Run in one thread it
-/// calls no two of them at once; run on several, none twice at once. One thread at a time runs it; any
-/// thread, and its functions, add, remove, stop and close meanwhile.
+/// Calls functions with the samples of subscribers, with requests, and at intervals. Run in one
+/// thread, it never calls two of them at once; run on several, it never calls the same one twice at
+/// once. One thread at a time runs it. Any thread, and its functions, may add, remove, stop and
+/// close meanwhile.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Executor {
     handle: myelin::ExecutorHandle,
-    /// Locked while it runs. Whoever closes it meanwhile leaves it to the thread that runs it.
+    /// Locked while it runs. If another thread closes it meanwhile, the running thread drops it.
     inner: Mutex<Option<Released<myelin::Executor>>>,
     descriptor: Mutex<Option<OwnedFd>>,
     shared: Arc<Shared>,
-    /// What the garbage collector has to know.
+    /// The functions, for the garbage collector.
     functions: Mutex<HashMap<Key, Arc<Function>>>,
 }
 
-/// What it has in common with its functions.
+/// State shared with its functions.
 struct Shared {
     /// Ends a run.
     stop: myelin::Guard,
-    /// What a function has raised, the first one.
+    /// The first exception that a function has raised.
     raised: Mutex<Option<PyErr>>,
 }
 
-/// A function of the program, until it is removed. Locked with the GIL, and never while it is called.
+/// A function of the program, until it is removed. Locked with the GIL, and never while it is
+/// called.
 struct Function(Mutex<Option<Py<PyAny>>>);
 
 impl Function {
@@ -47,7 +50,7 @@ impl Function {
         lock(&self.0).as_ref().map(|function| function.clone_ref(py))
     }
 
-    /// What is dropped by the caller, who must have the GIL.
+    /// Takes the function; the caller drops it and must have the GIL.
     fn take(&self) -> Option<Py<PyAny>> {
         lock(&self.0).take()
     }
@@ -58,7 +61,7 @@ impl Shared {
     where
         A: for<'py> pyo3::call::PyCallArgs<'py>,
     {
-        // Of an interpreter that is going nobody is called.
+        // While the interpreter shuts down, no function is called.
         let _ = Python::try_attach(|py| {
             let Some(function) = function.get(py) else { return };
             let Err(error) = function.bind(py).call1(argument) else { return };
@@ -78,7 +81,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What an executor calls, to be removed.
+/// A function that an executor calls, to remove it.
 #[pyclass(frozen, module = "myelin")]
 pub struct Called {
     key: Key,
@@ -101,7 +104,7 @@ impl Executor {
         if self.handle.is_closed() { Err(closed("executor")) } else { Ok(()) }
     }
 
-    /// Adds a function by `add`, which is passed what is to be called.
+    /// Adds a function by `add`, which gets the code to call.
     fn add(
         &self,
         function: Py<PyAny>,
@@ -199,8 +202,8 @@ impl Executor {
         })
     }
 
-    /// Calls `function` every `period` seconds, the first time one period from now. Periods that pass
-    /// while something else is called count as one.
+    /// Calls `function` every `period` seconds, the first time one period from now. Periods that
+    /// pass during other calls count as one.
     fn on_timer(&self, py: Python<'_>, period: f64, function: Py<PyAny>) -> PyResult<Called> {
         let period = seconds(period)?;
         let shared = self.shared.clone();
@@ -210,8 +213,8 @@ impl Executor {
         })
     }
 
-    /// Calls it no more, and drops its function and its subscriber. A call that is under way in another
-    /// thread has ended when this returns; a function may remove itself. False if it was not there.
+    /// Stops calling a function, and drops it and its subscriber. When this returns, a running call
+    /// in another thread has ended; a function may remove itself. False if it was not there.
     fn remove(&self, py: Python<'_>, called: &Bound<'_, Called>) -> bool {
         let Called { key, executor } = called.get();
         if !Arc::ptr_eq(executor, &self.shared) {
@@ -223,8 +226,9 @@ impl Executor {
         is_removed
     }
 
-    /// Calls until it is stopped, in this thread and in so many more that there are `threads`. What a
-    /// function raises ends it after that call, and is raised here; `Closed` if it is closed meanwhile.
+    /// Calls functions until it is stopped, in this thread and additional ones, `threads` in total.
+    /// An exception of a function ends the run after that call, and is raised here; `Closed` if it
+    /// is closed meanwhile.
     #[pyo3(signature = (threads=1))]
     fn run(&self, py: Python<'_>, threads: usize) -> PyResult<()> {
         if threads == 0 {
@@ -234,17 +238,17 @@ impl Executor {
         self.run_by(py, |executor| executor.run_on(threads))
     }
 
-    /// Waits for something to call, for `timeout` seconds at most (None: for ever), and calls each function
-    /// that is due once. False if it was stopped. What a function raises ends the turn after that call,
-    /// and is raised here.
+    /// Waits for something to call, for at most `timeout` seconds (None: for ever), and calls each
+    /// function that is due once. False if it was stopped. An exception of a function ends the turn
+    /// after that call, and is raised here.
     #[pyo3(signature = (timeout=None))]
     fn turn(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let limit = limit(timeout)?;
         self.run_by(py, |executor| executor.turn(limit))
     }
 
-    /// Ends the run or the turn that is under way, after the call that is, or else the next one. Any
-    /// thread, and a function that it calls.
+    /// Ends the running `run` or `turn` after the running call, or else the next one. Any thread,
+    /// and a function that it calls.
     fn stop(&self) {
         self.shared.stop.trigger();
     }
@@ -265,8 +269,8 @@ impl Executor {
         Ok(())
     }
 
-    /// In which order functions are called: `round_robin`, or `oldest_first`, the sample that was published first.
-    /// From the next call on.
+    /// The order in which functions are called: `round_robin`, or `oldest_first`, by the time of
+    /// publication. It takes effect from the next call on.
     fn set_order(&self, order: &str) -> PyResult<()> {
         let order = match order {
             "round_robin" => myelin::Order::RoundRobin,
@@ -281,8 +285,8 @@ impl Executor {
         Ok(())
     }
 
-    /// Ends it, with its subscribers and services. The run or turn that is under way raises `Closed` after
-    /// the calls that are; from elsewhere than in one of its functions this waits for these.
+    /// Closes it, with its subscribers and services. A running `run` or `turn` raises `Closed`
+    /// after the running calls. Outside its functions, this waits for these calls.
     fn close(&self, py: Python<'_>) {
         released(py, || self.handle.close());
         let gone = self.inner.try_lock().ok().and_then(|mut inner| inner.take());
@@ -292,7 +296,8 @@ impl Executor {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // Who has one of these locks has the GIL, so nobody has.
+        // A holder of one of these locks has the GIL, and this thread has it, so the locks are
+        // free.
         let Ok(functions) = self.functions.try_lock() else { return Ok(()) };
         for function in functions.values() {
             if let Ok(function) = function.0.try_lock() {

@@ -1,4 +1,4 @@
-//! A function of the user's.
+//! A user's function.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use pyo3::{PyTraverseError, PyVisit};
 
 use crate::gil_cell::GilCell;
 
-/// A function of the user's, until it is taken away. The object that ends its calls owns it, and shows it to the
-/// garbage collector; what calls it shares it.
+/// A user's function, until it is taken away. The object that ends its calls owns it, and shows it
+/// to the garbage collector; its callers share it.
 #[derive(Clone, Default)]
 pub struct Function(Arc<GilCell<Option<Py<PyAny>>>>);
 
@@ -18,13 +18,13 @@ impl Function {
         Function(Arc::new(GilCell::new(Some(function))))
     }
 
-    /// The function, if it is still there.
+    /// The function, if it still exists.
     #[inline]
     pub fn get<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.0.look(py, |function| function.as_ref().map(|function| function.bind(py).clone()))
     }
 
-    /// From now on it is another one, or none. The caller drops the one before.
+    /// Sets another function, or none. The caller drops the previous one.
     pub fn replace(&self, py: Python<'_>, function: Option<Py<PyAny>>) -> Option<Py<PyAny>> {
         self.0.replace(py, function)
     }
@@ -36,8 +36,8 @@ impl Function {
     }
 }
 
-/// A class of which an object in a cycle of garbage is closed before that is taken apart: threads that call its
-/// functions find all that these use in one piece until then.
+/// A class whose objects are closed when they are garbage in a cycle, before the cycle is taken
+/// apart. Threads that call their functions find all objects of these functions intact until then.
 pub trait Closes: pyo3::PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync {
     fn close_garbage(&self, py: Python<'_>);
 }
@@ -52,7 +52,7 @@ pub unsafe extern "C" fn finalize<C: Closes>(object: *mut ffi::PyObject) {
         let py = Python::assume_attached();
         (py, Borrowed::from_ptr(py, object).cast_unchecked::<C>())
     };
-    // An exception may be on its way through the code that has made the garbage.
+    // An exception may be pending in the code that has made the garbage.
     let passing = PyErr::take(py);
     object.get().close_garbage(py);
     if let Some(error) = passing {
@@ -60,7 +60,7 @@ pub unsafe extern "C" fn finalize<C: Closes>(object: *mut ffi::PyObject) {
     }
 }
 
-/// Has the objects of a class closed as garbage.
+/// Makes a class close its objects when they are garbage.
 #[macro_export]
 macro_rules! finalized {
     ($class:ty) => {

@@ -1,10 +1,10 @@
-//! What the GIL guards.
+//! Values guarded by the GIL.
 
 use std::cell::UnsafeCell;
 
 use pyo3::prelude::*;
 
-/// A value that is looked at and changed with the GIL, while no code of Python's runs.
+/// A value that is read and changed with the GIL, while no Python code runs.
 #[derive(Default)]
 pub struct GilCell<T>(UnsafeCell<T>);
 
@@ -16,17 +16,17 @@ impl<T> GilCell<T> {
         GilCell(UnsafeCell::new(value))
     }
 
-    /// `look` runs no code of Python's, and does not release the GIL.
+    /// `look` runs no Python code, and does not release the GIL.
     #[inline]
     pub fn look<R>(&self, _py: Python<'_>, look: impl FnOnce(&T) -> R) -> R {
-        // SAFETY: with the GIL, which is held until `look` returns; nobody changes it meanwhile.
+        // SAFETY: with the GIL, which is held until `look` returns; nothing changes it meanwhile.
         look(unsafe { &*self.0.get() })
     }
 
-    /// The caller drops the value before, which may run code of Python's.
+    /// The caller drops the previous value, which may run Python code.
     #[inline]
     pub fn replace(&self, _py: Python<'_>, value: T) -> T {
-        // SAFETY: with the GIL, and nobody looks at it; nothing is dropped here.
+        // SAFETY: with the GIL, and nothing reads it meanwhile; nothing is dropped here.
         unsafe { self.0.get().replace(value) }
     }
 }

@@ -1,13 +1,13 @@
-//! What a node knows, and what happens: values without a life of their own.
+//! A node's view of its domain, and events: plain values.
 
 use pyo3::prelude::*;
 
-/// What a publish says.
+/// The result of a publish.
 #[pyclass(frozen, get_all, module = "myelin")]
 pub struct Published {
     /// How many samples its publisher published before it.
     sequence: u64,
-    /// Late reliable subscribers that were not waited for.
+    /// How many late reliable subscribers were not waited for.
     passed_over: u32,
 }
 
@@ -25,7 +25,7 @@ impl Published {
     }
 }
 
-/// Something happened to a match. What its kind does not have is None.
+/// An event of a match. Members that its kind does not have are None.
 #[pyclass(frozen, get_all, module = "myelin")]
 #[derive(Default)]
 pub struct Event {
@@ -36,11 +36,11 @@ pub struct Event {
     endpoint: u64,
     /// Its process.
     pid: Option<u32>,
-    /// Of `unmatched`: it crashed or was killed.
+    /// For `unmatched`: whether it crashed or was killed.
     died: Option<bool>,
     /// Why, and what to do.
     reason: Option<String>,
-    /// Of `lost`: how many.
+    /// For `lost`: how many.
     samples: Option<u64>,
 }
 
@@ -101,18 +101,18 @@ pub fn events(events: Vec<myelin::Event>) -> Vec<Event> {
     events.into_iter().map(Event::from).collect()
 }
 
-/// All that a node knows of its domain at one moment.
+/// A node's view of its domain at one moment.
 #[pyclass(frozen, get_all, module = "myelin")]
 pub struct Graph {
     nodes: Vec<Py<NodeInfo>>,
     endpoints: Vec<Py<EndpointInfo>>,
     matches: Vec<Py<MatchInfo>>,
     types: Vec<Py<TypeInfo>>,
-    /// Of other hosts, and of DDS programs.
+    /// Endpoints of other hosts, and of DDS programs.
     remote_endpoints: Vec<Py<RemoteEndpointInfo>>,
     /// The nodes that were asked and have not answered in time.
     silent: Vec<u64>,
-    /// The nodes that have more to tell than they may.
+    /// The nodes whose answers were cut off at a limit.
     incomplete: Vec<u64>,
 }
 
@@ -124,8 +124,8 @@ pub struct NodeInfo {
     pid: u32,
 }
 
-/// A publisher or subscriber of the domain. What it has counted is None of a node that was not asked, and
-/// what the other kind counts.
+/// A publisher or subscriber of the domain. A counter is None if the endpoint's node was not asked,
+/// or if only the other kind of endpoint has the counter.
 #[pyclass(frozen, get_all, module = "myelin")]
 pub struct EndpointInfo {
     id: u64,
@@ -143,7 +143,7 @@ pub struct EndpointInfo {
     memory_bytes: Option<u64>,
 }
 
-/// A match of an endpoint of this node, or of one that was asked, as far as it is.
+/// A match of an endpoint of this node, or of a node that was asked, and its state.
 #[pyclass(frozen, get_all, module = "myelin")]
 pub struct MatchInfo {
     endpoint: u64,
@@ -154,7 +154,7 @@ pub struct MatchInfo {
     reason: Option<String>,
 }
 
-/// A type that a topic of the domain carries; its layout is None if nobody has told.
+/// The type of a topic of the domain; its layout is None if no node has reported it.
 #[pyclass(frozen, get_all, module = "myelin")]
 pub struct TypeInfo {
     hash: u64,
@@ -162,11 +162,11 @@ pub struct TypeInfo {
     layout: Option<String>,
 }
 
-/// An endpoint that the network leads to, as far as it tells.
+/// An endpoint that is reached through the network, as far as it announces itself.
 #[pyclass(frozen, get_all, module = "myelin")]
 pub struct RemoteEndpointInfo {
     id: u64,
-    /// Names the host of a Myelin program; None of other DDS programs.
+    /// Names the host of a Myelin program; None for other DDS programs.
     host: Option<u64>,
     topic: String,
     type_name: String,

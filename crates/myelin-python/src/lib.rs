@@ -1,8 +1,8 @@
-//! The Python module `myelin._native`, of which `python/myelin` makes the module `myelin`.
+//! The Python module `myelin._native`; `python/myelin` makes the module `myelin` from it.
 //!
-//! The GIL is let go of wherever another thread could be waited for: in every wait, publish, loan, and
-//! when an endpoint is made or closed. A publish runs callbacks, and those take the GIL; who waited for
-//! their locks with the GIL would wait for ever.
+//! The GIL is released wherever the call could wait for another thread: in every wait, publish and
+//! loan, and when an endpoint is made or closed. A publish runs callbacks, and callbacks take the
+//! GIL; a thread that waited for their locks with the GIL would wait for ever.
 #![cfg(feature = "extension-module")]
 
 mod call;
@@ -66,7 +66,7 @@ mod _native {
     use super::wait_set::{Guard, Timer, WaitSet};
 }
 
-/// What Python aligns objects to.
+/// The alignment of Python's objects.
 const OBJECT_ALIGN: usize = 16;
 const _: () = {
     assert!(align_of::<subscriber::Subscriber>() <= OBJECT_ALIGN);

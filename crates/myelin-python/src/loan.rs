@@ -1,4 +1,4 @@
-//! Memory for one sample, the user's until it is published or discarded.
+//! Memory for one sample, which the user owns until it is published or discarded.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +11,8 @@ use crate::memory::{Exports, Held, Memory};
 use crate::readable;
 use crate::types::Carried;
 
-/// Memory for one sample: a writable buffer. `publish` it, without a copy; left to itself, or at the end of
-/// a `with`, it is discarded.
+/// Memory for one sample: a writable buffer. `publish` hands it to the subscribers without a copy.
+/// A loan that is dropped, or reaches the end of its `with`, is discarded.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Loan(pub Held<myelin::SharedLoan<[u8]>>, Arc<AtomicBool>);
 
@@ -49,10 +49,10 @@ writable!(Loan);
 
 #[pymethods]
 impl Loan {
-    /// Hands it to the subscribers as it is.
+    /// Hands it to the subscribers without a copy.
     fn publish(&self, py: Python<'_>) -> PyResult<Published> {
         let loan = self.0.take("published")?;
-        // One that is closed already ends nothing.
+        // A closed loan has nothing to end.
         let is_closed = if self.1.load(Ordering::Relaxed) { &NEVER } else { &*self.1 };
         let target = Target { is_closed, what: "publisher", is_woken: false };
         let published = call_until_closed(py, &target, || loan.publish());
@@ -60,7 +60,7 @@ impl Loan {
     }
 }
 
-/// What all that can be written has.
+/// The methods of everything that can be written.
 #[macro_export]
 macro_rules! writable {
     ($class:ty) => {
@@ -78,7 +78,7 @@ macro_rules! writable {
                 codec.call_method1("set_header", (slf, header)).map(|_| ())
             }
 
-            /// Gives the memory back unpublished.
+            /// Gives the memory back without publishing it.
             fn discard(&self) {
                 self.0.release("discarded");
             }

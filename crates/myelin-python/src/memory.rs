@@ -1,8 +1,8 @@
-//! Memory of samples and loans, as a buffer of Python: who views it holds it.
+//! Memory of samples and loans, as a Python buffer: a view keeps the memory.
 //!
-//! The stable interface has the buffer protocol from Python 3.11 on alone. Its struct has been the same
-//! since 3.0, though, `PyType_FromSpec` takes its two slots since 3.9, and its functions have always been
-//! exported; so it is declared here, and works from 3.10 on.
+//! The stable interface has the buffer protocol only from Python 3.11 on. But its struct has been
+//! the same since 3.0, `PyType_FromSpec` takes its two slots since 3.9, and its functions have
+//! always been exported. So it is declared here, and works from 3.10 on.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr::null_mut;
@@ -19,23 +19,24 @@ use crate::types::{Carried, Type};
 /// Bytes in shared memory, or in the object itself.
 pub trait Memory: Send + 'static {
     const IS_WRITABLE: bool;
-    /// Whether its end waits for nobody, so that it can come with the GIL held.
+    /// Whether its end never waits, so that it can come with the GIL held.
     const ENDS_AT_ONCE: bool;
 
-    /// Where they are, as long as `self` neither moves nor is dropped; and how many.
+    /// The address, valid until `self` is moved or dropped; and the number of bytes.
     fn bytes(&mut self) -> (*mut u8, usize);
 }
 
-/// What an object has of it.
+/// An object's memory.
 pub struct Held<M: Memory> {
     pub carried: Arc<Carried>,
     state: Mutex<State<M>>,
 }
 
 struct State<M> {
-    /// By itself, for a small sample lies within and is aligned to 64, and Python aligns objects to 16.
+    /// In a box of its own: a small sample lies inside and is aligned to 64, and Python aligns
+    /// objects to 16.
     memory: Option<Box<M>>,
-    /// Views that there are.
+    /// How many views exist.
     views: usize,
     /// Why it cannot be used any more.
     gone: Option<&'static str>,
@@ -49,8 +50,8 @@ impl<M: Memory> Held<M> {
         }
     }
 
-    /// Uses the memory, if it is still there. `act` makes no object of Python's, nor does anything that has the
-    /// lock: that may collect garbage, in which there may be views.
+    /// Uses the memory, if it still exists. `act` makes no Python object, and no code with the lock
+    /// may do so: that may collect garbage, in which there may be views.
     pub fn with<R>(&self, act: impl FnOnce(&mut M) -> R) -> PyResult<R> {
         let mut state = self.state();
         if let (None, Some(memory)) = (state.gone, &mut state.memory) {
@@ -80,7 +81,7 @@ impl<M: Memory> Held<M> {
         })
     }
 
-    /// Lets go of it, now or with its last view.
+    /// Releases it, now or with its last view.
     pub fn release(&self, why: &'static str) {
         let mut state = self.state();
         if state.gone.is_none() {
@@ -91,7 +92,7 @@ impl<M: Memory> Held<M> {
         end(memory);
     }
 
-    /// Takes it, if nobody views it.
+    /// Takes it, if there is no view of it.
     pub fn take(&self, why: &'static str) -> PyResult<M> {
         let mut state = self.state();
         if state.gone.is_some() {
@@ -156,14 +157,14 @@ fn gone<M>(state: MutexGuard<'_, State<M>>) -> PyErr {
     exception("Closed", format!("this has been {why} already"))
 }
 
-/// A class of which the objects are buffers.
+/// A class whose objects are buffers.
 pub trait Exports: pyo3::PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync {
     type Of: Memory;
 
     fn held(&self) -> &Held<Self::Of>;
 }
 
-/// As Python declares it.
+/// The struct, as Python declares it.
 #[repr(C)]
 pub struct PyBuffer {
     pub buf: *mut c_void,
@@ -245,7 +246,7 @@ pub unsafe extern "C" fn get_buffer<C: Exports>(
     0
 }
 
-/// More dimensions than one, or of more than bytes.
+/// For more than one dimension, or for items of more than a byte.
 fn shape(view: &mut PyBuffer, of_type: &Type, with_strides: bool) {
     let (mut shape, item_bytes) = of_type.shape(view.len as usize);
     let dimensions = shape.len();
@@ -267,12 +268,13 @@ fn shape(view: &mut PyBuffer, of_type: &Type, with_strides: bool) {
 /// `bf_releasebuffer`.
 ///
 /// # Safety
-/// Called by Python with an object of the class `C`, and what [`get_buffer`] has filled in.
+/// Called by Python with an object of the class `C`, and the view that [`get_buffer`] has filled
+/// in.
 pub unsafe extern "C" fn release_buffer<C: Exports>(
     object: *mut ffi::PyObject,
     view: *mut PyBuffer,
 ) {
-    // SAFETY: as said; `internal` is null, or the box that `shape` has made, once.
+    // SAFETY: as above; `internal` is null, or the box that `shape` has made, once.
     unsafe {
         let py = Python::assume_attached();
         if !(*view).internal.is_null() {
@@ -305,7 +307,7 @@ macro_rules! exports {
     };
 }
 
-/// The contiguous bytes of an object, which holds them as long as this lives.
+/// The contiguous bytes of an object. The object does not change them as long as this lives.
 pub struct Bytes(Box<PyBuffer>);
 
 impl Bytes {
@@ -320,7 +322,8 @@ impl Bytes {
         }
     }
 
-    /// Whether its items are numbers. Of others the codec finds out whether they hold pointers.
+    /// Whether its items are numbers. For other items, the codec finds out whether they hold
+    /// pointers.
     pub fn are_plain(&self) -> bool {
         let format = self.0.format.cast::<u8>();
         // SAFETY: null, or text that lives as long as the view.
@@ -341,12 +344,12 @@ impl Bytes {
 
 impl Drop for Bytes {
     fn drop(&mut self) {
-        // SAFETY: filled in by Python; it is dropped with the GIL, by who has made it.
+        // SAFETY: filled in by Python; its owner drops it with the GIL.
         unsafe { PyBuffer_Release(&raw mut *self.0) };
     }
 }
 
-/// What all that can be read has.
+/// The methods of everything that can be read.
 #[macro_export]
 macro_rules! readable {
     ($class:ty) => {
@@ -354,19 +357,21 @@ macro_rules! readable {
 
         #[pymethods]
         impl $class {
-            /// The payload as an object of Python; see `docs/reference/python.md` for which types it is a copy.
+            /// The payload as a Python object; `docs/reference/python.md` says for which types it
+            /// is a copy.
             #[getter]
             fn value<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
                 slf.get().0.carried.codec(slf.py()).call_method1("value", (slf,))
             }
 
-            /// The header, of a topic `(H, [T])`.
+            /// The header, for a topic `(H, [T])`.
             #[getter]
             fn header<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
                 slf.get().0.carried.codec(slf.py()).call_method1("header", (slf,))
             }
 
-            /// The payload, or its elements, as a numpy array without a copy. It holds the memory.
+            /// The payload, or its elements, as a numpy array without a copy. The array keeps the
+            /// memory.
             #[pyo3(signature = (shape=None, dtype=None))]
             fn array<'py>(
                 slf: &Bound<'py, Self>,
@@ -391,7 +396,7 @@ macro_rules! readable {
                 })
             }
 
-            /// It is there, however many elements it has: `while sample := subscriber.take()`.
+            /// Always true, however many elements it has: `while sample := subscriber.take()`.
             fn __bool__(&self) -> bool {
                 true
             }

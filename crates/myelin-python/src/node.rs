@@ -1,4 +1,4 @@
-//! A process's part in a domain, and what all calls share: seconds, limits, waits in slices.
+//! A process's part in a domain, and helpers of all calls: seconds, limits, waits in slices.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub fn now() -> u64 {
     myelin::now()
 }
 
-/// A process's part in a domain: where topics come from. Threads may share it.
+/// A process's part in a domain: topics are made from it. Threads may share it.
 #[pyclass(frozen, subclass, weakref, module = "myelin")]
 pub struct Node {
     inner: GilCell<Option<Released<myelin::Node>>>,
@@ -50,7 +50,7 @@ impl Node {
 
 #[pymethods]
 impl Node {
-    /// Opens a node. Without `domain`, `MYELIN_DOMAIN` or 0; `lease` is in seconds.
+    /// Opens a node. `domain` is `MYELIN_DOMAIN` or 0 by default; `lease` is in seconds.
     #[new]
     #[pyo3(signature = (
         name, *, domain=None, group=None, folder=None, latency_guard=false, network=None, interface=None,
@@ -112,7 +112,8 @@ impl Node {
         &self.name
     }
 
-    /// The topic of a name and a type; nothing happens until a publisher or subscriber is made of it.
+    /// The topic with this name and type. Nothing happens until a publisher or subscriber is made
+    /// from it.
     #[pyo3(signature = (
         name, r#type, *, depth=None, reliable=None, reliable_or_fail=None, history=None, deadline=None,
         dds_type=None, dds_name=None, dds_cdr=None
@@ -198,21 +199,22 @@ impl Node {
         Ok(Client::new(client, Arc::new(request), Arc::new(reply)))
     }
 
-    /// A wait set, for one thread to wait for many of this node's subscribers.
+    /// A wait set: one thread waits for many of this node's subscribers.
     fn wait_set(&self, py: Python<'_>) -> PyResult<WaitSet> {
         let node = self.node(py)?;
         let set = released(py, || node.wait_set()).map_err(raised)?;
         Ok(WaitSet::new(set))
     }
 
-    /// An executor, which calls functions with the samples of many of this node's subscribers.
+    /// An executor: it calls functions with the samples of many of this node's subscribers.
     fn executor(&self, py: Python<'_>) -> PyResult<Executor> {
         let node = self.node(py)?;
         released(py, || node.executor()).map(Executor::new).map_err(raised)
     }
 
-    /// All that this node knows of its domain now. With `within`, also what all other nodes of this host
-    /// tell of their matches, counters and types: it waits for them, so many seconds at most.
+    /// This node's view of its domain now. With `within`, it also asks all other nodes of this host
+    /// for their matches, counters and types, and waits for their answers for at most so many
+    /// seconds.
     #[pyo3(signature = (within=None))]
     fn graph(&self, py: Python<'_>, within: Option<f64>) -> PyResult<Graph> {
         let node = self.node(py)?;
@@ -222,12 +224,13 @@ impl Node {
             Some(limit) => node.graph_within(limit),
             None => node.graph(),
         })?;
-        // What was known is not what was asked for.
+        // After a close the answer would not be complete.
         target.check()?;
         Graph::new(py, graph)
     }
 
-    /// Whether other hosts can be reached: `off`, `waiting` with the reason, `up` with the interface.
+    /// Whether other hosts can be reached: `off`, `waiting` with the reason, `up` with the
+    /// interface.
     #[getter]
     fn network(&self, py: Python<'_>) -> PyResult<(&'static str, String)> {
         Ok(match self.node(py)?.network() {
@@ -237,8 +240,8 @@ impl Node {
         })
     }
 
-    /// Lets go of it, and ends a `graph` that waits; its publishers and subscribers keep it open until they
-    /// end.
+    /// Closes the node's handle, and ends a running `graph`. The node's publishers and subscribers
+    /// keep it open until they end.
     fn close(&self, py: Python<'_>) {
         self.is_closed.store(true, Ordering::Relaxed);
         drop(self.inner.replace(py, None));
@@ -257,7 +260,7 @@ impl Node {
     }
 }
 
-/// Seconds, as Python gives times.
+/// A duration from seconds, as Python gives times.
 pub fn seconds(seconds: f64) -> PyResult<Duration> {
     if seconds.is_nan() || seconds < 0.0 {
         let message = format!("a time is {seconds}: it is a number of seconds, not negative");
@@ -266,12 +269,12 @@ pub fn seconds(seconds: f64) -> PyResult<Duration> {
     Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
-/// A timeout: seconds, or None for ever.
+/// The limit of a timeout: seconds, or None for ever.
 pub fn limit(timeout: Option<f64>) -> PyResult<Duration> {
     timeout.map_or(Ok(Duration::MAX), seconds)
 }
 
-/// What is left of a limit.
+/// The rest of a limit.
 pub fn left(limit: Duration, begun: Instant) -> Duration {
     match limit {
         Duration::MAX => limit,

@@ -19,7 +19,7 @@ use crate::types::Carried;
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Publisher {
     inner: GilCell<Option<Released<myelin::SharedPublisher<[u8]>>>>,
-    /// Its loans have it, too.
+    /// Shared with its loans.
     is_closed: Arc<AtomicBool>,
     id: u64,
     carried: Arc<Carried>,
@@ -43,7 +43,7 @@ impl Publisher {
         act: impl FnOnce(&myelin::SharedPublisher<[u8]>) -> Result<R, myelin::Error>,
     ) -> PyResult<R> {
         let publisher = self.publisher(py)?;
-        // Dropped there too: it may be the last one.
+        // Dropped there, too: it may be the last reference.
         call_until_closed(py, &self.target(), move || act(&publisher))
     }
 
@@ -54,7 +54,7 @@ impl Publisher {
 
 #[pymethods]
 impl Publisher {
-    /// Publishes a copy of `value`: what is a buffer, or an object of the topic's type.
+    /// Publishes a copy of `value`: a buffer, or an object of the topic's type.
     fn publish(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<Published> {
         let bytes = self.carried.pack(value)?;
         let (from, length) = (bytes.pointer(), bytes.length());
@@ -68,7 +68,8 @@ impl Publisher {
                 let mut loan = publisher.loan(length)?;
                 let to = loan.as_bytes_mut().as_mut_ptr();
                 // SAFETY: so many bytes lie there, held by the view; the loan is ours and as long.
-                // Whoever writes to them meanwhile gets a torn copy, as in any copy of Python's.
+                // If another thread writes to them meanwhile, the copy is torn, like any copy in
+                // Python.
                 unsafe { from.copy_to_nonoverlapping(to, length) };
                 loan.publish()
             })?
@@ -76,25 +77,25 @@ impl Publisher {
         Ok(Published::from(published))
     }
 
-    /// Memory for the next sample, in place: a number of elements, or a shape of them, or nothing for a
-    /// topic of one value.
+    /// Memory for the next sample, in place: give a number of elements, or their shape, or nothing
+    /// for a topic of one value.
     #[pyo3(signature = (*shape))]
     fn loan(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<Loan> {
         let bytes = self.carried.of_type().bytes_of(elements(shape)?)?;
         let publisher = self.publisher(py)?;
-        // It waits for nobody, and calls nobody.
+        // It neither waits nor calls a function.
         let loan = released(py, move || publisher.loan(bytes)).map_err(raised)?;
         Ok(Loan::new(loan, &self.carried, &self.is_closed))
     }
 
-    /// Makes memory for `count` samples of `length` elements, so that the first loans need not.
+    /// Allocates memory for `count` samples of `length` elements, so that the first loans need not.
     #[pyo3(signature = (count, length=None))]
     fn reserve(&self, py: Python<'_>, count: u32, length: Option<usize>) -> PyResult<()> {
         let bytes = self.carried.of_type().bytes_of(length)?;
         self.with(py, |publisher| publisher.reserve(count, bytes))
     }
 
-    /// Its endpoint's id, as in events, samples and graphs.
+    /// Its endpoint id, as in events, samples and graphs.
     #[getter]
     fn id(&self) -> u64 {
         self.id
@@ -106,8 +107,8 @@ impl Publisher {
         self.with(py, |publisher| Ok(publisher.matched()))
     }
 
-    /// Waits until it is matched with so many, for `timeout` seconds at most (None: for ever). False if
-    /// they have not come by then.
+    /// Waits until it is matched with so many, for at most `timeout` seconds (None: for ever).
+    /// False if the time is over.
     #[pyo3(signature = (subscribers=1, timeout=None))]
     fn wait_for_match(
         &self,
@@ -123,12 +124,12 @@ impl Publisher {
         Ok(is_matched.is_some())
     }
 
-    /// Tells subscribers with a liveliness lease that it lives.
+    /// Tells subscribers with a liveliness lease that it is alive.
     fn assert_liveliness(&self, py: Python<'_>) -> PyResult<()> {
         self.with(py, |publisher| publisher.assert_liveliness())
     }
 
-    /// What has happened to its matches since the last call.
+    /// The events of its matches since the last call.
     fn events(&self, py: Python<'_>) -> PyResult<Vec<Event>> {
         Ok(events(self.with(py, |publisher| Ok(publisher.events()))?))
     }
@@ -137,7 +138,7 @@ impl Publisher {
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.is_closed.store(true, Ordering::Relaxed);
         let inner = self.inner.replace(py, None).map(Released::into_inner);
-        // Its end may wait until other hosts have acknowledged what was published; signals end that.
+        // Its drop may wait until other hosts have acknowledged its samples; signals end that wait.
         call(py, || {
             drop(inner);
             Ok(())
@@ -159,7 +160,7 @@ impl Publisher {
     }
 }
 
-/// How many elements a shape has: none said, a number, or several or a tuple of them.
+/// How many elements a shape has: nothing, a number, several numbers, or a tuple of numbers.
 pub fn elements(shape: &Bound<'_, PyTuple>) -> PyResult<Option<usize>> {
     let numbers: Vec<usize> = match shape.len() {
         0 => return Ok(None),
@@ -173,5 +174,5 @@ pub fn elements(shape: &Bound<'_, PyTuple>) -> PyResult<Option<usize>> {
     product.map(Some).ok_or_else(|| wrong_value("a shape of more elements than a number".into()))
 }
 
-/// What travels in the ring itself.
+/// The largest payload that lies in the ring itself.
 const INLINE_BYTES_MAX: usize = 104;

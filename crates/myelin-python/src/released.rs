@@ -1,4 +1,4 @@
-//! Running without the GIL.
+//! Code that runs without the GIL.
 
 use std::mem::ManuallyDrop;
 
@@ -14,13 +14,14 @@ pub fn released<R>(py: Python<'_>, act: impl FnOnce() -> R) -> R {
     result.0
 }
 
-/// What does not leave its thread.
+/// A value that does not leave its thread.
 struct Here<T>(T);
 
-// SAFETY: `detach` calls its closure in the calling thread, and so it goes to no other one.
+// SAFETY: `detach` calls its closure in the calling thread, so the value goes to no other thread.
 unsafe impl<T> Send for Here<T> {}
 
-/// What is dropped without the GIL: its end takes locks that a callback may hold which waits for the GIL.
+/// A value that is dropped without the GIL: its drop takes locks, which may be held by a callback
+/// that waits for the GIL.
 pub struct Released<T>(ManuallyDrop<T>);
 
 impl<T> Released<T> {
@@ -30,7 +31,7 @@ impl<T> Released<T> {
 
     pub fn into_inner(self) -> T {
         let mut whole = ManuallyDrop::new(self);
-        // SAFETY: `whole` is not dropped, so this is the only time.
+        // SAFETY: `whole` is not dropped, so this is the only take.
         unsafe { ManuallyDrop::take(&mut whole.0) }
     }
 }
@@ -54,7 +55,7 @@ impl<T> Drop for Released<T> {
         // SAFETY: dropped once.
         let inner = unsafe { ManuallyDrop::take(&mut self.0) };
         let mut inner = Some(inner);
-        // Of an interpreter that is going nobody has the GIL.
+        // While the interpreter shuts down, no thread can get the GIL.
         let _ = Python::try_attach(|py| released(py, || drop(inner.take())));
     }
 }

@@ -1,4 +1,4 @@
-//! A sample in the hands of a subscriber.
+//! A sample held by a subscriber.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use crate::memory::{Exports, Held, Memory};
 use crate::readable;
 use crate::types::Carried;
 
-/// What was published, where it was written: a read-only buffer. The memory is held as long as the
-/// sample or a view of it (an array, a memoryview) is there.
+/// A sample where its publisher wrote it: a read-only buffer. The memory stays valid as long as the
+/// sample or a view of it (an array, a memoryview) exists.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Sample(Held<myelin::Sample<[u8]>>);
 
@@ -41,19 +41,21 @@ readable!(Sample);
 
 #[pymethods]
 impl Sample {
-    /// How many samples its publisher published before it; of one on another host, since the match.
+    /// How many samples its publisher published before it; for a publisher on another host: since
+    /// the match.
     #[getter]
     fn sequence(&self) -> PyResult<u64> {
         self.0.with(|sample| sample.sequence())
     }
 
-    /// How many samples of its publisher were lost between the one taken before and this one.
+    /// How many samples of the same publisher were lost between the previously taken one and this
+    /// one.
     #[getter]
     fn lost_before(&self) -> PyResult<u64> {
         self.0.with(|sample| sample.lost_before())
     }
 
-    /// When it was published, in ns of `now()`; None if its publisher does not say so.
+    /// When it was published, in ns of `now()`; None if its publisher adds no timestamps.
     #[getter]
     fn published_at(&self) -> PyResult<Option<u64>> {
         self.0.with(|sample| sample.published_at())
@@ -65,7 +67,7 @@ impl Sample {
         self.0.with(|sample| sample.publisher())
     }
 
-    /// Lets go of the memory now; of what is viewed, with the last view.
+    /// Releases the memory now; if it is viewed, with the last view.
     fn release(&self) {
         self.0.release("released");
     }

@@ -48,7 +48,7 @@ impl Service {
         self.server.with(act)
     }
 
-    /// For whoever calls a function with its requests; it is used up.
+    /// Gives the service to a caller of functions; it is used up.
     pub fn hand_over(&self) -> PyResult<(Server, Arc<Carried>, Arc<Carried>)> {
         Ok((self.server.lock()?.take(), self.request.clone(), self.reply.clone()))
     }
@@ -60,7 +60,7 @@ impl Service {
                 while let Some(asked) = service.take()? {
                     if self.request.of_type().told.fits(asked.len()) {
                         return Ok(Some(asked));
-                    } // of another length its client is told that there is no reply
+                    } // if its length is wrong, its client gets an error
                 }
                 let left = left(limit, begun);
                 if left.is_zero() {
@@ -84,21 +84,21 @@ impl Service {
         self.received(py, Duration::ZERO)
     }
 
-    /// Takes the next request; waits for it for `timeout` seconds at most (None: for ever). None if there is
-    /// none by then, or if it was interrupted.
+    /// Takes the next request; waits for it for at most `timeout` seconds (None: for ever). None if
+    /// the time is over, or if it was interrupted.
     #[pyo3(signature = (timeout=None))]
     fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Request>> {
         self.received(py, limit(timeout)?)
     }
 
-    /// Ends the `receive` that is under way in another thread, or else the next one.
+    /// Ends the running `receive` in another thread, or else the next one.
     fn interrupt(&self) -> PyResult<()> {
         self.is_interrupted.store(true, Ordering::Relaxed);
         self.server.interrupt()
     }
 
-    /// From now on calls `function` with every request, until what is returned is closed. The service
-    /// itself is used up.
+    /// Calls `function` with every request from now on, until the returned callback is closed. The
+    /// service itself is used up.
     fn on_request(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Py<Callback>> {
         let (service, request, reply) = self.hand_over()?;
         Callback::of(py, function, |function| {
@@ -123,12 +123,12 @@ impl Service {
         self.with(|service| service.set_wait(wait))
     }
 
-    /// What has happened to its matches with clients since the last call.
+    /// The events of its matches with clients since the last call.
     fn events(&self) -> PyResult<Vec<Event>> {
         Ok(events(self.with(|service| service.events())?))
     }
 
-    /// Ends it, and a wait that is under way, wherever that is.
+    /// Closes it, and ends a running wait in any thread.
     fn close(&self) {
         self.server.close();
     }
@@ -142,8 +142,8 @@ impl Service {
     }
 }
 
-/// What a client asks: a read-only buffer. Any thread may reply, at once or later. Dropped without a reply,
-/// its client gets a `NoReply`.
+/// A client's request: a read-only buffer. Any thread may reply, at once or later. If it is dropped
+/// without a reply, its client gets a `NoReply`.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Request(Held<Arc<Asked>>, Arc<Carried>);
 
@@ -165,7 +165,7 @@ impl Exports for Request {
 }
 
 impl Request {
-    /// `None` if it has a length that its type has not: a faulty client's.
+    /// `None` if its length does not fit its type: a faulty client sent it.
     pub fn new(asked: Asked, request: &Arc<Carried>, reply: &Arc<Carried>) -> Option<Request> {
         let fits = request.of_type().told.fits(asked.len());
         fits.then(|| Request(Held::new(Arc::new(asked), request.clone()), reply.clone()))
@@ -189,7 +189,8 @@ impl Request {
         })
     }
 
-    /// Memory for the reply, in place: a number of elements, or a shape of them, or nothing for one value.
+    /// Memory for the reply, in place: give a number of elements, or their shape, or nothing for
+    /// one value.
     #[pyo3(signature = (*shape))]
     fn loan(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<ReplyLoan> {
         let bytes = self.1.of_type().bytes_of(elements(shape)?)?;
@@ -204,7 +205,7 @@ impl Request {
         self.0.with(|asked| asked.client())
     }
 
-    /// Lets go of it; without a reply, its client gets a `NoReply`.
+    /// Releases it; without a reply, its client gets a `NoReply`.
     fn release(&self) {
         self.0.release("released");
     }
@@ -214,7 +215,7 @@ impl Request {
     }
 }
 
-/// Memory for a reply: a writable buffer. `send` it; else it is discarded.
+/// Memory for a reply: a writable buffer. `send` it; otherwise it is discarded.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct ReplyLoan(Held<Filling>);
 
@@ -224,7 +225,8 @@ pub struct Filling {
     asked: Arc<Asked>,
 }
 
-// SAFETY: a loan of a shared publisher is exclusive memory, and the request it borrows may be shared.
+// SAFETY: a loan of a shared publisher is exclusive memory, and the request it borrows may be
+// shared.
 unsafe impl Send for Filling {}
 
 impl Filling {
@@ -277,7 +279,7 @@ writable!(ReplyLoan);
 
 #[pymethods]
 impl ReplyLoan {
-    /// Sends it to the client, as it is.
+    /// Sends it to the client, without a copy.
     fn send(&self, py: Python<'_>) -> PyResult<()> {
         let filling = self.0.take("sent")?;
         call(py, || filling.send())
@@ -288,21 +290,21 @@ impl ReplyLoan {
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Client {
     calls: Exclusive<Calls>,
-    /// Those that nobody waits for any more, while somebody was in the client.
+    /// Calls that were abandoned while another thread used the client.
     abandoned: Mutex<Vec<u64>>,
     request: Arc<Carried>,
     reply: Arc<Carried>,
 }
 
-/// A client and the calls that are under way, by number.
+/// A client and its open calls, by number.
 struct Calls {
     pending: HashMap<u64, myelin::Pending<'static, [u8], [u8]>>,
     number: u64,
-    /// In a box, and last, for the calls borrow from it.
+    /// In a box, and last, because the calls borrow from it.
     client: Box<Asking>,
 }
 
-// SAFETY: the calls borrow from the client beside them, and go where it goes.
+// SAFETY: the calls borrow from the client beside them, and move with it.
 unsafe impl Send for Calls {}
 
 impl Client {
@@ -335,7 +337,8 @@ impl Client {
         }
     }
 
-    /// What a call waits for, for `limit` at most; then, or if there will be none, the call is over.
+    /// The reply to a call, after a wait of at most `limit`. The call ends with a reply or an
+    /// error.
     fn reply(&self, py: Python<'_>, number: u64, limit: Duration) -> PyResult<Option<Reply>> {
         let mut calls = self.lock()?;
         let pending = &mut calls.pending;
@@ -364,8 +367,8 @@ impl Client {
 
 #[pymethods]
 impl Client {
-    /// Sends a copy of `value` and waits for the reply, for `timeout` seconds at most (None: for ever), in
-    /// which time the server may yet come.
+    /// Sends a copy of `value` and waits for the reply, for at most `timeout` seconds (None: for
+    /// ever). The server may also start within this time.
     #[pyo3(signature = (value, timeout=None))]
     fn call(
         &self,
@@ -375,8 +378,8 @@ impl Client {
     ) -> PyResult<Reply> {
         let limit = limit(timeout)?;
         let bytes = self.request.pack(value)?;
-        // SAFETY: so many bytes lie there, held by the view; whoever writes to them meanwhile has a torn
-        // copy sent, as with any copy of Python's.
+        // SAFETY: so many bytes lie there, held by the view. If another thread writes to them
+        // meanwhile, a torn copy is sent, like any copy in Python.
         let request = unsafe { std::slice::from_raw_parts(bytes.pointer(), bytes.length()) };
         let calls = self.lock()?;
         let client = &*calls.client;
@@ -385,8 +388,8 @@ impl Client {
         self.checked(reply)
     }
 
-    /// Sends a copy of `value` and does not wait: the reply comes to what is returned. Up to 64 calls may be
-    /// out at once.
+    /// Sends a copy of `value` and does not wait: the returned object gets the reply. Up to 64
+    /// calls may be open at once.
     fn send(slf: &Bound<'_, Self>, value: &Bound<'_, PyAny>) -> PyResult<Pending> {
         let client = slf.get();
         let bytes = client.request.pack(value)?;
@@ -404,7 +407,7 @@ impl Client {
         Ok(Pending { client: slf.clone().unbind(), number })
     }
 
-    /// Waits until there is a server, for `timeout` seconds at most (None: for ever).
+    /// Waits until there is a server, for at most `timeout` seconds (None: for ever).
     #[pyo3(signature = (timeout=None))]
     fn wait_for_service(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let limit = limit(timeout)?;
@@ -422,7 +425,7 @@ impl Client {
         self.with(Asking::servers)
     }
 
-    /// Replies that came after their call's time limit.
+    /// How many replies came after their call's time limit.
     #[getter]
     fn late(&self) -> PyResult<u64> {
         self.with(Asking::late)
@@ -435,12 +438,12 @@ impl Client {
         self.with(|client| client.set_wait(wait))
     }
 
-    /// What has happened to its matches with servers since the last call.
+    /// The events of its matches with servers since the last call.
     fn events(&self) -> PyResult<Vec<Event>> {
         Ok(events(self.with(Asking::events)?))
     }
 
-    /// Ends it, and a call that is under way, wherever that is. Replies that are held stay.
+    /// Closes it, and ends a running call in any thread. Replies that are held stay valid.
     fn close(&self) {
         self.calls.close();
     }
@@ -454,7 +457,8 @@ impl Client {
     }
 }
 
-/// A reply that is still to come. Left to itself, the call goes on at the server, and its reply is dropped.
+/// A reply that is still to come. If it is dropped, the call goes on at the server, and its reply
+/// is dropped.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Pending {
     client: Py<Client>,
@@ -463,13 +467,13 @@ pub struct Pending {
 
 #[pymethods]
 impl Pending {
-    /// The reply, if it is there; once. Never waits.
+    /// The reply, if it has come; once. Never waits.
     fn take(&self, py: Python<'_>) -> PyResult<Option<Reply>> {
         self.client.get().reply(py, self.number, Duration::ZERO)
     }
 
-    /// Waits for the reply, for `timeout` seconds at most (None: for ever). None if it is not there by
-    /// then: it can be waited for again.
+    /// Waits for the reply, for at most `timeout` seconds (None: for ever). None if the time is
+    /// over: you can wait again.
     #[pyo3(signature = (timeout=None))]
     fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Reply>> {
         self.client.get().reply(py, self.number, limit(timeout)?)
@@ -489,7 +493,7 @@ impl Drop for Pending {
     }
 }
 
-/// What a server has replied, where it was written: a read-only buffer.
+/// A reply where its server wrote it: a read-only buffer.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Reply(Held<myelin::Reply<[u8]>>);
 
@@ -514,7 +518,7 @@ readable!(Reply);
 
 #[pymethods]
 impl Reply {
-    /// Lets go of the memory now; of what is viewed, with the last view.
+    /// Releases the memory now; if it is viewed, with the last view.
     fn release(&self) {
         self.0.release("released");
     }

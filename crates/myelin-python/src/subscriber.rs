@@ -1,4 +1,4 @@
-//! The taking side of a topic: polled, waited on, iterated, called back, or in an asynchronous loop.
+//! The receiving side of a topic: by polling, waiting, iteration, callbacks, or asyncio.
 
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsRawFd, RawFd};
@@ -22,7 +22,8 @@ use crate::types::Carried;
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct Subscriber {
     inner: Exclusive<Inner>,
-    /// Called when it is closed, while its descriptor is still there: by who waits for that.
+    /// Called when it is closed, while its descriptor still exists; set by a task that waits for
+    /// the descriptor.
     on_close: Function,
     carried: Arc<Carried>,
 }
@@ -59,7 +60,7 @@ impl Subscriber {
         Subscriber { inner, on_close: Function::default(), carried: carried.clone() }
     }
 
-    /// For whoever calls a function with its samples; it is used up.
+    /// Gives the subscriber to a caller of functions; it is used up.
     pub fn hand_over(&self) -> PyResult<(myelin::Subscriber<[u8]>, Arc<Carried>)> {
         let inner = self.inner.lock()?;
         if matches!(*inner, Inner::WithDescriptor(_)) {
@@ -85,9 +86,9 @@ impl Subscriber {
         Ok(taken.map(|sample| Sample::new(sample, &self.carried)))
     }
 
-    /// Takes the next sample; waits for it for `timeout` seconds at most (None: for ever). None if there
-    /// is none by then, if it was interrupted, or if a publisher has fallen silent (see `deadline` and
-    /// `liveliness`).
+    /// Takes the next sample; waits for it for at most `timeout` seconds (None: for ever). None if
+    /// the time is over, if it was interrupted, or if a publisher has fallen silent (see `deadline`
+    /// and `liveliness`).
     #[pyo3(signature = (timeout=None))]
     fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Sample>> {
         let limit = limit(timeout)?;
@@ -95,7 +96,7 @@ impl Subscriber {
         Ok(got.map(|sample| Sample::new(sample, &self.carried)))
     }
 
-    /// Waits until there is a sample to take, as `receive`. False if there is none.
+    /// Waits until there is a sample to take, like `receive`. False if there is none.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let limit = limit(timeout)?;
@@ -105,7 +106,7 @@ impl Subscriber {
         Ok(is_there.is_some())
     }
 
-    /// Its samples, waiting for each, until it is closed.
+    /// Its samples, with a wait for each, until it is closed.
     fn __iter__(slf: Py<Self>) -> Py<Self> {
         slf
     }
@@ -121,14 +122,14 @@ impl Subscriber {
         }
     }
 
-    /// Its samples for `async for`; made with `descriptor=True`.
+    /// Its samples for `async for`; make it with `descriptor=True`.
     fn __aiter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.get().fileno()?;
         slf.py().import("myelin._asyncio")?.call_method1("Samples", (slf,))
     }
 
-    /// The descriptor for `select`, `epoll` or asyncio; made with `descriptor=True`. Take until there is
-    /// none, then wait for it again.
+    /// The descriptor for `select`, `epoll` or asyncio; make it with `descriptor=True`. Take until
+    /// nothing is left, then wait for it again.
     fn fileno(&self) -> PyResult<RawFd> {
         self.with(|subscriber| match subscriber {
             Inner::WithDescriptor(subscriber) => Ok(subscriber.as_raw_fd()),
@@ -140,8 +141,8 @@ impl Subscriber {
         })?
     }
 
-    /// From now on calls `function` with every sample, until what is returned is closed. The subscriber
-    /// itself is used up.
+    /// Calls `function` with every sample from now on, until the returned callback is closed. The
+    /// subscriber itself is used up.
     #[pyo3(signature = (function, *, concurrent=false))]
     fn on_sample(
         &self,
@@ -160,14 +161,14 @@ impl Subscriber {
         self.with(|subscriber| subscriber.set_wait(wait))
     }
 
-    /// Whether publishers have published what has not been taken. While a sample's memory is being mapped,
-    /// `take` returns None, and this is True.
+    /// Whether there are published samples that have not been taken. While a sample's memory is
+    /// being mapped, `take` returns None, and this is True.
     #[getter]
     fn has_unread(&self) -> PyResult<bool> {
         self.with(|subscriber| subscriber.has_unread())
     }
 
-    /// Samples lost so far, because it was further behind than its depth.
+    /// How many samples were lost so far, because it was further behind than its depth.
     #[getter]
     fn lost(&self) -> PyResult<u64> {
         self.with(|subscriber| subscriber.lost())
@@ -179,8 +180,8 @@ impl Subscriber {
         self.with(|subscriber| subscriber.matched())
     }
 
-    /// Waits until it is matched with so many, for `timeout` seconds at most (None: for ever). False if
-    /// they have not come by then.
+    /// Waits until it is matched with so many, for at most `timeout` seconds (None: for ever).
+    /// False if the time is over.
     #[pyo3(signature = (publishers=1, timeout=None))]
     fn wait_for_match(
         &self,
@@ -195,28 +196,28 @@ impl Subscriber {
         Ok(is_matched.is_some())
     }
 
-    /// What has happened to its matches since the last call.
+    /// The events of its matches since the last call.
     fn events(&self) -> PyResult<Vec<Event>> {
         Ok(events(self.with(|subscriber| subscriber.events())?))
     }
 
-    /// Ends the `receive` or `wait` that is under way in another thread, or else the next one.
+    /// Ends the running `receive` or `wait` in another thread, or else the next one.
     fn interrupt(&self) -> PyResult<()> {
         self.inner.interrupt()
     }
 
-    /// Its endpoint's id, as in events, samples and graphs.
+    /// Its endpoint id, as in events, samples and graphs.
     #[getter]
     fn id(&self) -> PyResult<u64> {
         self.with(|subscriber| subscriber.id())
     }
 
-    /// What its close calls, once, or nothing.
+    /// Sets a function that its close calls once, or none.
     fn _on_close(&self, py: Python<'_>, function: Option<Py<PyAny>>) {
         drop(self.on_close.replace(py, function));
     }
 
-    /// Ends it, and a wait that is under way, wherever that is. Samples that are held stay.
+    /// Closes it, and ends a running wait in any thread. Samples that are held stay valid.
     fn close(&self, py: Python<'_>) {
         if let Some(function) = self.on_close.replace(py, None)
             && let Err(error) = function.call0(py)

@@ -1,4 +1,4 @@
-//! A name, a type and settings, of which publishers and subscribers are made.
+//! A topic: a name, a type and settings from which publishers and subscribers are made.
 
 use std::sync::Arc;
 
@@ -32,7 +32,7 @@ impl Topic {
         self.carried.of_type().told.type_name()
     }
 
-    /// Its type's layout hash: endpoints with different ones do not match.
+    /// Its type's layout hash: endpoints with different hashes do not match.
     #[getter]
     fn type_hash(&self) -> u64 {
         self.carried.of_type().told.hash()

@@ -1,4 +1,4 @@
-//! What a topic carries, as Python tells it.
+//! Payload types, as Python describes them.
 
 use std::ffi::CString;
 
@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use crate::errors::{raised, wrong_value};
 use crate::memory::Bytes;
 
-/// How a plain value lies in memory.
+/// The memory layout of a plain value.
 #[pyclass(frozen, module = "myelin._native")]
 pub struct Layout(myelin::Layout);
 
@@ -64,11 +64,11 @@ impl Layout {
     }
 }
 
-/// What a topic carries, and as what its buffers are seen.
+/// A payload type, and the format of its buffers.
 #[pyclass(frozen, module = "myelin._native")]
 pub struct Type {
     pub told: myelin::DynamicType,
-    /// Of a scalar, as `struct` writes it, and the shape of an element in such; else bytes.
+    /// The `struct` code of a scalar, and an element's shape in such scalars; otherwise bytes.
     format: CString,
     item_bytes: usize,
     element_shape: Option<Vec<isize>>,
@@ -153,20 +153,20 @@ impl Type {
         }
     }
 
-    /// Shape and bytes of an item of a buffer of so many bytes.
+    /// The shape of a buffer of so many bytes, and the bytes of an item.
     pub fn shape(&self, bytes: usize) -> (Vec<isize>, usize) {
         let Some(inner) = &self.element_shape else { return (vec![bytes as isize], 1) };
         let outer = self.elements_of(bytes).map(|elements| elements as isize);
         (outer.into_iter().chain(inner.iter().copied()).collect(), self.item_bytes)
     }
 
-    /// Of an item.
+    /// The format of an item.
     pub fn format(&self) -> &CString {
         &self.format
     }
 }
 
-/// A type with the object of Python that reads and writes its values.
+/// A type with the Python object that reads and writes its values.
 pub struct Carried {
     /// `myelin._types.Carried`.
     codec: Py<PyAny>,
@@ -183,7 +183,7 @@ impl Carried {
         self.of_type.get()
     }
 
-    /// The bytes of a value; who holds them keeps `value` as it is.
+    /// The bytes of a value. As long as the result lives, `value` does not change.
     pub fn pack(&self, value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
         let told = &self.of_type().told;
         let is_bytes = (told.elements_offset(), told.element_bytes()) == (0, 1);

@@ -17,15 +17,16 @@ use crate::released::{Released, released};
 use crate::service::Service;
 use crate::subscriber::{Subscriber, wait_of};
 
-/// Waits for any number of subscribers, services, guards and timers. One thread at a time waits; any thread
-/// adds, removes and closes meanwhile, and the wait takes that up.
+/// Waits for any number of subscribers, services, guards and timers. One thread at a time waits.
+/// Any thread may add, remove and close meanwhile, and the running wait takes that into account.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct WaitSet {
     handle: myelin::WaitSetHandle,
-    /// Locked while a thread waits. Whoever closes it meanwhile leaves it to that thread.
+    /// Locked while a thread waits. If another thread closes it meanwhile, the waiting thread drops
+    /// it.
     inner: Mutex<Option<Released<myelin::WaitSet>>>,
-    /// Locked with the GIL, which is not let go of meanwhile. No object of Python's is made or dropped
-    /// meanwhile: that may collect garbage, of which the finalizers may change this set.
+    /// Locked with the GIL, which stays held meanwhile. No Python object is made or dropped
+    /// meanwhile: that may collect garbage, whose finalizers may change this set.
     members: Mutex<Members>,
     descriptor: Mutex<Option<OwnedFd>>,
 }
@@ -33,11 +34,11 @@ pub struct WaitSet {
 #[derive(Default)]
 struct Members {
     by_key: HashMap<Key, Member>,
-    /// With so many, those are looked for that are gone.
+    /// At this number of members, the set looks for members that have gone.
     prune_at: usize,
 }
 
-/// A set keeps its timers alive, and nothing else: what is closed or forgotten goes.
+/// A set keeps its timers alive, and nothing else: closed or forgotten members go.
 enum Member {
     Timer(Py<PyAny>),
     Other { weak: Py<PyWeakrefReference>, address: usize },
@@ -60,7 +61,7 @@ impl Member {
         match self {
             Member::Timer(timer) => timer.is(object),
             Member::Other { weak, address } => {
-                // An address is used again when what was there is gone.
+                // An address is used again after its object has gone.
                 *address == object.as_ptr().addr()
                     && weak.bind(object.py()).upgrade().is_some_and(|its| its.is(object))
             }
@@ -86,7 +87,8 @@ impl WaitSet {
         if self.handle.is_closed() { Err(closed("wait set")) } else { Ok(()) }
     }
 
-    /// Notes a member, whose key no wait has looked up yet: this thread has had the GIL since that was made.
+    /// Notes a member. No wait has looked up its key yet: this thread has had the GIL since the key
+    /// was made.
     fn insert(&self, py: Python<'_>, key: Key, member: Member) {
         let mut gone = Vec::new();
         let mut members = lock(&self.members);
@@ -103,7 +105,7 @@ impl WaitSet {
         drop(gone);
     }
 
-    /// The one place where a thread is in the set.
+    /// The only place where a thread is inside the set.
     fn wait_in(
         &self,
         py: Python<'_>,
@@ -127,8 +129,8 @@ impl WaitSet {
 
 #[pymethods]
 impl WaitSet {
-    /// Watches a subscriber or a service, until it is removed, closed or no longer referred to: it stays
-    /// its owner's, to be taken from, and the set does not keep it.
+    /// Watches a subscriber or a service, until it is removed, closed or no longer referenced. The
+    /// owner keeps it and takes from it; the set does not keep it alive.
     fn add(&self, member: &Bound<'_, PyAny>) -> PyResult<()> {
         self.check_open()?;
         let weak = Member::weak(member)?;
@@ -144,7 +146,7 @@ impl WaitSet {
         Ok(())
     }
 
-    /// A guard: triggering it, in any thread, ends a wait. It goes with its last reference.
+    /// A guard: triggering it, in any thread, ends a wait. It ends with its last reference.
     fn guard(&self, py: Python<'_>) -> PyResult<Py<Guard>> {
         let guard = self.handle.guard().map_err(raised)?;
         let key = guard.key();
@@ -162,7 +164,7 @@ impl WaitSet {
         Ok(timer)
     }
 
-    /// Watches it no longer. False if it did not.
+    /// Stops watching a member. False if it was not watched.
     fn remove(&self, member: &Bound<'_, PyAny>) -> PyResult<bool> {
         self.check_open()?;
         let mut members = lock(&self.members);
@@ -175,9 +177,9 @@ impl WaitSet {
         Ok(self.handle.remove(key))
     }
 
-    /// Waits until something is ready, for `timeout` seconds at most (None: for ever); the members that
-    /// are. A subscriber from which not all has been taken is ready again. `Closed` once it is closed, by
-    /// this thread or another one.
+    /// Waits until something is ready, for at most `timeout` seconds (None: for ever), and returns
+    /// the ready members. A subscriber with samples left is ready again. Raises `Closed` once the
+    /// set is closed, by this thread or another one.
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Vec<Py<PyAny>>> {
         let limit = limit(timeout)?;
@@ -202,8 +204,8 @@ impl WaitSet {
         waited
     }
 
-    /// A descriptor for `select`, `epoll` or asyncio, for all that it watches: when it is readable,
-    /// `wait(0)` until that gives nothing, then wait for it again.
+    /// A descriptor for `select`, `epoll` or asyncio, for all members: when it is readable, call
+    /// `wait(0)` until it returns nothing, then wait for the descriptor again.
     fn fileno(&self) -> PyResult<RawFd> {
         self.check_open()?;
         let descriptor = descriptor(&mut lock(&self.descriptor), || self.handle.descriptor());
@@ -219,7 +221,7 @@ impl WaitSet {
         Ok(())
     }
 
-    /// Ends it, and a wait that is under way in another thread. What it watched stays as it is.
+    /// Closes it, and ends a running wait in another thread. Its members stay as they are.
     fn close(&self, py: Python<'_>) {
         released(py, || self.handle.close());
         let gone = self.inner.try_lock().ok().and_then(|mut inner| inner.take());
@@ -244,7 +246,7 @@ pub struct Guard(myelin::Guard);
 
 #[pymethods]
 impl Guard {
-    /// Ends the wait that is under way, or the next one.
+    /// Ends the running wait, or else the next one.
     fn trigger(&self) {
         self.0.trigger();
     }

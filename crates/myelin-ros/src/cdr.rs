@@ -30,9 +30,9 @@ use error::What;
 pub use error::{DecodeError, EncodeError};
 pub use text::Text;
 
-/// What can be a field of a message, or a message: it is written, and read from bytes that live for
-/// `'a`, which it may borrow from. What it borrows must be a value whatever the bytes are, for they
-/// may be another process's, which can change them: octets, and not a `&str`.
+/// A field of a message, or a message: it is written, and read from bytes that live for `'a`, which
+/// it may borrow from. Any bytes must be a valid value of a borrowed part, because they may be
+/// another process's, which can change them: octets, and not a `&str`.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of a message",
     note = "a string that is borrowed from the sample is `myelin_ros::Text<'a>`, not `&'a str`: its \
@@ -40,20 +40,20 @@ pub use text::Text;
     note = "a struct of your own is declared in `myelin_ros::cdr_struct!`"
 )]
 pub trait Cdr<'a>: Sized {
-    /// The fewest bytes that it takes, without padding: so a count of elements that cannot be there
-    /// is known at once. At least 1.
+    /// The fewest bytes that it takes, without padding: so an impossible count of elements is
+    /// detected at once. At least 1.
     const BYTES_MIN: usize;
 
     /// Writes it.
     ///
     /// # Errors
-    /// What cannot be said in CDR: see [`EncodeError`].
+    /// A value without a CDR form: see [`EncodeError`].
     fn encode(&self, to: &mut Encoder<'_>) -> Result<(), EncodeError>;
 
     /// Reads it.
     ///
     /// # Errors
-    /// What is not there or cannot be: see [`DecodeError`].
+    /// Missing or invalid bytes: see [`DecodeError`].
     fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError>;
 }
 
@@ -66,16 +66,16 @@ pub fn encoded_bytes<'a>(message: &impl Cdr<'a>) -> Result<usize, EncodeError> {
 }
 
 /// Writes `message` with its header to the beginning of `bytes`, and returns how many it takes; if
-/// there are fewer, not all of it is there.
+/// there are fewer, the message is cut off.
 ///
 /// # Errors
-/// A string with a NUL in it, or what is longer than a number of 32 bits can say.
+/// A string with a NUL in it, or a length that does not fit into 32 bits.
 pub fn encode<'a>(message: &impl Cdr<'a>, bytes: &mut [u8]) -> Result<usize, EncodeError> {
     encode_with_hole(message, bytes, None).map(|(encoded, _)| encoded)
 }
 
-/// As [`encode`]; with `hole`, a sequence of octets that the message has empty is left out and so
-/// long instead. Also says where it is.
+/// Like [`encode`]; with `hole`, a sequence of octets that is empty in the message is left out, and
+/// gets this length instead. Also returns its place.
 pub(crate) fn encode_with_hole<'a>(
     message: &impl Cdr<'a>,
     bytes: &mut [u8],
@@ -87,48 +87,47 @@ pub(crate) fn encode_with_hole<'a>(
     Ok(encoder.finish())
 }
 
-/// Reads a message with its header. What lies behind it is not looked at: it is
-/// padding.
+/// Reads a message with its header. Bytes behind it are padding and ignored.
 ///
 /// # Errors
-/// What is not there or cannot be, with the field: [`DecodeError`]. Never a panic, and never more
-/// memory than a small multiple of what `bytes` takes.
+/// Missing or invalid bytes, with the field: [`DecodeError`]. It never panics, and never takes more
+/// memory than a small multiple of the size of `bytes`.
 pub fn decode<'a, T: Cdr<'a>>(bytes: &'a [u8]) -> Result<T, DecodeError> {
     T::decode(&mut Decoder::new(bytes)?)
 }
 
-/// Writes a message. It goes on counting where the bytes end, so that an encoder of none tells the
-/// size.
+/// Writes a message. It keeps counting after the end of the bytes, so an encoder without bytes
+/// computes the size.
 pub struct Encoder<'b> {
     bytes: &'b mut [u8],
-    /// Where the next byte goes, from behind the header.
+    /// The position of the next byte, behind the header.
     at: usize,
     hole: Option<Hole>,
 }
 
-/// The one sequence of octets that is left out, to be filled later.
+/// The only sequence of octets that is left out, to be filled later.
 struct Hole {
     bytes: usize,
-    /// Where it is in the message with its header, once it is known.
+    /// Its place in the message with its header, once it is known.
     place: Option<Range<usize>>,
 }
 
 impl Encoder<'_> {
-    /// Writes a field; an error then says its name.
+    /// Writes a field; an error then names it.
     ///
     /// # Errors
-    /// The field's.
+    /// The field's error.
     pub fn field<'a>(&mut self, name: &'static str, of: &impl Cdr<'a>) -> Result<(), EncodeError> {
         of.encode(self).map_err(|error| EncodeError { field: within(name, error.field), ..error })
     }
 
-    /// How many bytes there are by now, with the header.
+    /// How many bytes there are so far, with the header.
     fn encoded(&self) -> usize {
         HEADER_BYTES + self.at
     }
 
-    /// Pads to 4 bytes, says so in the header (DDS-XTypes 1.3, 7.6.3.1.2), and returns the size and
-    /// where the hole is.
+    /// Pads to 4 bytes, notes that in the header (DDS-XTypes 1.3, 7.6.3.1.2), and returns the size
+    /// and the place of the hole.
     fn finish(mut self) -> (usize, Range<usize>) {
         let padding = self.encoded().next_multiple_of(4) - self.encoded();
         self.put(&[0; 4][..padding]);
@@ -136,7 +135,7 @@ impl Encoder<'_> {
         (self.encoded(), self.hole.and_then(|hole| hole.place).unwrap_or_default())
     }
 
-    /// Zeros until a number of `bytes` bytes is aligned.
+    /// Adds zeros until a number of `bytes` bytes is aligned.
     fn align(&mut self, bytes: usize) {
         let padding = self.at.next_multiple_of(bytes) - self.at;
         self.put(&[0; MAX_ALIGN][..padding]);
@@ -177,20 +176,20 @@ impl Encoder<'_> {
 
 /// Reads a message.
 pub struct Decoder<'a> {
-    /// What is behind the header.
+    /// The bytes behind the header.
     body: &'a [u8],
     at: usize,
     big_endian: bool,
 }
 
 impl<'a> Decoder<'a> {
-    /// Of a message with its header.
+    /// A decoder for a message with its header.
     fn new(message: &'a [u8]) -> Result<Self, DecodeError> {
         let Some((header, body)) = message.split_first_chunk::<HEADER_BYTES>() else {
             let what = What::Short { wanted: HEADER_BYTES, left: message.len() };
             return Err(DecodeError { field: "(header)".to_owned(), at: 0, what });
         };
-        // The other two bytes are options: how much padding there is at the end.
+        // The other two bytes are options: the padding at the end.
         let big_endian = match u16::from_be_bytes([header[0], header[1]]) {
             BIG_ENDIAN => true,
             LITTLE_ENDIAN => false,
@@ -202,10 +201,10 @@ impl<'a> Decoder<'a> {
         Ok(Decoder { body, at: 0, big_endian })
     }
 
-    /// Reads a field; an error then says its name.
+    /// Reads a field; an error then names it.
     ///
     /// # Errors
-    /// The field's.
+    /// The field's error.
     pub fn field<T: Cdr<'a>>(&mut self, name: &'static str) -> Result<T, DecodeError> {
         T::decode(self).map_err(|error| DecodeError { field: within(name, error.field), ..error })
     }
@@ -237,7 +236,7 @@ impl<'a> Decoder<'a> {
     fn string(&mut self) -> Result<&'a [u8], DecodeError> {
         let length = self.length(1)?;
         let bytes = self.take(length)?;
-        // Some write an empty string without the NUL that ends it.
+        // Some programs write an empty string without the NUL that ends it.
         let Some((end, text)) = bytes.split_last() else { return Ok(&[]) };
         if *end != 0 {
             return Err(self.error(What::NoNul));
@@ -245,7 +244,7 @@ impl<'a> Decoder<'a> {
         Ok(text)
     }
 
-    /// How many elements follow, of at least so many bytes each.
+    /// How many elements follow, with a minimum size of each.
     fn length(&mut self, bytes_min: usize) -> Result<usize, DecodeError> {
         let length = u32::decode(self)? as usize;
         let left = self.body.len() - self.at;
@@ -257,8 +256,8 @@ impl<'a> Decoder<'a> {
     }
 }
 
-/// A struct whose fields follow each other in CDR as they are written here: declares it and
-/// implements [`Cdr`](crate::cdr::Cdr) for it.
+/// A struct whose fields have the same order in CDR as here: declares it and implements
+/// [`Cdr`](crate::cdr::Cdr) for it.
 ///
 /// ```
 /// use myelin_ros::{Text, cdr};
@@ -339,5 +338,5 @@ fn within(name: &str, field: String) -> String {
 const HEADER_BYTES: usize = 4;
 const BIG_ENDIAN: u16 = 0;
 const LITTLE_ENDIAN: u16 = 1;
-/// Of the largest number.
+/// The alignment of the largest number.
 const MAX_ALIGN: usize = 8;

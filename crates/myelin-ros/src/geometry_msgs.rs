@@ -1,4 +1,4 @@
-//! `geometry_msgs`: what an IMU's message is made of.
+//! `geometry_msgs`: the parts of an IMU's message.
 
 use crate::cdr_struct;
 use crate::message::Message;

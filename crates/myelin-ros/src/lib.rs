@@ -1,6 +1,6 @@
-//! ROS 2 messages on Myelin's topics: written and read where they lie in shared memory on one host,
-//! and in the bytes, names and settings that ROS 2 nodes and other DDS programs understand on the
-//! network.
+//! ROS 2 messages on Myelin's topics. On one host they are written and read in place, in shared
+//! memory. On the network they have the bytes, names and settings that ROS 2 nodes and other DDS
+//! programs understand.
 //!
 //! ```
 //! use myelin_ros::{RosNode, sensor_msgs::Image, std_msgs::{Header, Time}};
@@ -57,11 +57,11 @@ pub use message::{Bulk, Message};
 pub use names::{NameError, dds_topic, dds_type};
 pub use topic::{Loan, Publisher, RosNode, Sample, Subscriber, Topic};
 
-/// What can go wrong with a topic of messages.
+/// Errors of a topic of messages.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A topic's or a type's name.
+    /// The name of a topic or a type is not valid.
     #[error(transparent)]
     Name(#[from] NameError),
     /// A message that cannot be written; nothing was published.
@@ -80,7 +80,7 @@ pub enum Error {
         /// The field, and what is wrong with it.
         source: cdr::DecodeError,
     },
-    /// The topic's own.
+    /// An error of the topic itself.
     #[error(transparent)]
     Topic(#[from] myelin::Error),
 }

@@ -1,4 +1,4 @@
-//! What a ROS 2 topic can carry.
+//! The types of ROS 2 topics.
 
 use crate::cdr::Cdr;
 
@@ -21,13 +21,13 @@ pub trait Message {
     /// Its name in ROS 2: `package/msg/Type`.
     const TYPE: &'static str;
 
-    /// What is written and read: the type itself, with the lifetime of the sample that strings and
-    /// data are borrowed from.
+    /// The type that is written and read: the type itself, with the lifetime of the sample that
+    /// strings and data are borrowed from.
     type View<'a>: Cdr<'a>;
 }
 
 /// A message that is mostly one field of bytes, `data`, which can be filled in the loan.
 pub trait Bulk: Message {
-    /// How many bytes the others of its fields say that `data` has.
+    /// The size of `data` according to its other fields.
     fn data_bytes(message: &Self::View<'_>) -> u64;
 }

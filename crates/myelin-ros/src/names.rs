@@ -9,7 +9,7 @@
 //! | in a namespace | `/robot1/camera/image` | `rt/robot1/camera/image` |
 //! | type | `std_msgs/msg/String` | `std_msgs::msg::dds_::String_` |
 
-/// A name that is none in ROS 2.
+/// A name that is not valid in ROS 2.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{name:?} is not the name of a ROS 2 {what}: {rule}")]
 pub struct NameError {
@@ -18,7 +18,7 @@ pub struct NameError {
     rule: &'static str,
 }
 
-/// The DDS name of a ROS 2 topic. A name without a leading slash is one of the root namespace: a
+/// The DDS name of a ROS 2 topic. A name without a leading slash belongs to the root namespace: a
 /// node of Myelin is in no other, and nothing is remapped.
 ///
 /// # Errors
@@ -92,7 +92,7 @@ fn begins_with_digit(part: &str) -> bool {
     part.starts_with(|first: char| first.is_ascii_digit())
 }
 
-/// `RMW_TOPIC_MAX_NAME_LENGTH`, 255 less 8 for the prefix, without the leading slash.
+/// `RMW_TOPIC_MAX_NAME_LENGTH`, 255 minus 8 for the prefix, without the leading slash.
 const TOPIC_BYTES_MAX: usize = 246;
 
 #[cfg(test)]
@@ -106,7 +106,7 @@ mod tests {
             ("/chatter", "rt/chatter"),
             ("/robot_1/camera/image_raw", "rt/robot_1/camera/image_raw"),
             ("_hidden/a2", "rt/_hidden/a2"),
-            ("a__b", "rt/a__b"), // `rmw` has nothing against it
+            ("a__b", "rt/a__b"), // `rmw` allows it
         ] {
             assert_eq!(dds_topic(ros).unwrap(), dds);
         }

@@ -16,9 +16,9 @@ cdr_struct! {
         pub height: u32,
         /// Columns.
         pub width: u32,
-        /// What a pixel is: `rgb8`, `bgr8`, `mono8`, `16UC1`, … (in `image_encodings.hpp`).
+        /// The format of a pixel: `rgb8`, `bgr8`, `mono8`, `16UC1`, … (in `image_encodings.hpp`).
         pub encoding: Text<'a>,
-        /// 1 if numbers of several bytes have the highest first, else 0.
+        /// 1 if numbers of several bytes begin with the highest byte, otherwise 0.
         pub is_bigendian: u8,
         /// Bytes of a row.
         pub step: u32,
@@ -47,9 +47,9 @@ cdr_struct! {
         pub name: Text<'a>,
         /// Its first byte in a point.
         pub offset: u32,
-        /// What it is: [`FLOAT32`](Self::FLOAT32) and so on.
+        /// Its type: [`FLOAT32`](Self::FLOAT32) and so on.
         pub datatype: u8,
-        /// How many there are of it.
+        /// The number of values.
         pub count: u32,
     }
 }
@@ -88,9 +88,9 @@ cdr_struct! {
         pub height: u32,
         /// Points of a row.
         pub width: u32,
-        /// What a point is made of: the only part of all these messages that is allocated.
+        /// The fields of a point: the only part of all these messages that is allocated.
         pub fields: Vec<PointField<'a>>,
-        /// Whether numbers of several bytes have the highest first.
+        /// Whether numbers of several bytes begin with the highest byte.
         pub is_bigendian: bool,
         /// Bytes of a point.
         pub point_step: u32,
@@ -116,8 +116,8 @@ impl Bulk for PointCloud2<'_> {
 }
 
 cdr_struct! {
-    /// `sensor_msgs/msg/Imu`. A covariance is a matrix in row-major order: all zeros if it is not
-    /// known, its first element −1 if there is no such measurement.
+    /// `sensor_msgs/msg/Imu`. A covariance is a matrix in row-major order: all zeros if it is
+    /// unknown; its first element is −1 if there is no such measurement.
     #[derive(Clone, Debug, Default, PartialEq)]
     pub struct Imu<'a> {
         /// When it was measured, and in what frame.

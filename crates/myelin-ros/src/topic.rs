@@ -39,9 +39,9 @@ pub struct Topic<M: Message> {
 }
 
 impl<M: Message> Topic<M> {
-    /// ROS 2's settings for sensors: best effort, the 5 newest samples. A subscriber so takes from
-    /// any publisher; a publisher so is not heard by ROS 2 subscribers with default settings, which
-    /// are reliable.
+    /// ROS 2's settings for sensors: best effort, the 5 newest samples. Such a subscriber takes
+    /// from any publisher. ROS 2 subscribers with default settings, which are reliable, do not
+    /// match such a publisher.
     pub fn sensor_data(self) -> Self {
         self.with(|topic| topic.best_effort().depth(SENSOR_DEPTH))
     }
@@ -54,7 +54,7 @@ impl<M: Message> Topic<M> {
     /// Makes a publisher with these settings.
     ///
     /// # Errors
-    /// As [`myelin::Topic::publisher`].
+    /// As for [`myelin::Topic::publisher`].
     pub fn publisher(&self) -> Result<Publisher<M>, Error> {
         Ok(Publisher { bytes: self.bytes.publisher()?, message: PhantomData })
     }
@@ -62,16 +62,16 @@ impl<M: Message> Topic<M> {
     /// Makes a subscriber with these settings.
     ///
     /// # Errors
-    /// As [`myelin::Topic::publisher`].
+    /// As for [`myelin::Topic::publisher`].
     pub fn subscriber(&self) -> Result<Subscriber<M>, Error> {
         Ok(Subscriber { bytes: self.bytes.subscriber()?, message: PhantomData })
     }
 
-    /// Makes a publisher with settings that a publisher alone has:
+    /// Makes a publisher with settings that only publishers have:
     /// `topic.publisher_with(|builder| builder.memory_max(1 << 30))`.
     ///
     /// # Errors
-    /// As [`myelin::Topic::publisher`].
+    /// As for [`myelin::Topic::publisher`].
     pub fn publisher_with(
         &self,
         set: impl FnOnce(PublisherBuilder<[u8]>) -> PublisherBuilder<[u8]>,
@@ -80,11 +80,11 @@ impl<M: Message> Topic<M> {
         Ok(Publisher { bytes, message: PhantomData })
     }
 
-    /// Makes a subscriber with settings that a subscriber alone has:
+    /// Makes a subscriber with settings that only subscribers have:
     /// `topic.subscriber_with(|builder| builder.held_max(4))`.
     ///
     /// # Errors
-    /// As [`myelin::Topic::publisher`].
+    /// As for [`myelin::Topic::publisher`].
     pub fn subscriber_with(
         &self,
         set: impl FnOnce(SubscriberBuilder<[u8]>) -> SubscriberBuilder<[u8]>,
@@ -93,14 +93,14 @@ impl<M: Message> Topic<M> {
         Ok(Subscriber { bytes, message: PhantomData })
     }
 
-    /// The topic as one of bytes, of which each sample is a message in CDR: for a subscriber in an
-    /// epoll loop, or to pass messages on as they are.
+    /// The topic as a topic of bytes, whose samples are messages in CDR: for a subscriber in an
+    /// epoll loop, or to forward messages unchanged.
     pub fn into_bytes(self) -> myelin::Topic<[u8]> {
         self.bytes
     }
 }
 
-/// Publishes messages. Dereferences to the publisher of their bytes, for the rest of its calls.
+/// Publishes messages. Dereferences to the publisher of their bytes, for its other calls.
 #[derive(Debug)]
 pub struct Publisher<M: Message> {
     bytes: myelin::Publisher<[u8]>,
@@ -111,7 +111,7 @@ impl<M: Message> Publisher<M> {
     /// Writes `message` straight into a loan and publishes it: one copy.
     ///
     /// # Errors
-    /// [`Error::Encode`]; as [`myelin::Publisher::publish_copy`].
+    /// [`Error::Encode`]; as for [`myelin::Publisher::publish_copy`].
     pub fn publish(&self, message: &M::View<'_>) -> Result<Published, Error> {
         let bytes = cdr::encoded_bytes(message).map_err(encode_error::<M>)?;
         let mut loan = self.bytes.loan(bytes)?;
@@ -121,12 +121,12 @@ impl<M: Message> Publisher<M> {
 }
 
 impl<M: Bulk> Publisher<M> {
-    /// Memory for a message with all its fields but `data`, which is to be filled in place: no
-    /// copy. `data` has to be empty in `message`; the loan has as much as its other fields say
-    /// ([`Bulk::data_bytes`]): zeros, or what an earlier sample left.
+    /// Memory for a message with all its fields except `data`, which you fill in place: no copy.
+    /// `data` must be empty in `message`; the loan has the size that the other fields give
+    /// ([`Bulk::data_bytes`]). It contains zeros, or bytes of an earlier sample.
     ///
     /// # Errors
-    /// As [`publish`](Publisher::publish).
+    /// As for [`publish`](Publisher::publish).
     pub fn loan(&self, message: &M::View<'_>) -> Result<Loan<'_>, Error> {
         let data_bytes = usize::try_from(M::data_bytes(message)).unwrap_or(usize::MAX);
         let encode = |bytes: &mut [u8]| {
@@ -147,8 +147,8 @@ impl<M: Message> Deref for Publisher<M> {
     }
 }
 
-/// A message in shared memory whose `data` is the user's to fill: dereferences to it. Made by
-/// [`Publisher::loan`]; dropped instead of published, it is discarded.
+/// A message in shared memory whose `data` the user fills: dereferences to it. Made by
+/// [`Publisher::loan`]; if it is dropped instead of published, it is discarded.
 #[derive(Debug)]
 pub struct Loan<'p> {
     loan: myelin::Loan<'p, [u8]>,
@@ -159,7 +159,7 @@ impl Loan<'_> {
     /// Publishes it.
     ///
     /// # Errors
-    /// As [`myelin::Loan::publish`].
+    /// As for [`myelin::Loan::publish`].
     pub fn publish(self) -> Result<Published, Error> {
         Ok(self.loan.publish()?)
     }
@@ -179,7 +179,7 @@ impl DerefMut for Loan<'_> {
     }
 }
 
-/// Takes messages. Dereferences to the subscriber of their bytes, for the rest of its calls.
+/// Takes messages. Dereferences to the subscriber of their bytes, for its other calls.
 #[derive(Debug)]
 pub struct Subscriber<M: Message> {
     bytes: myelin::Subscriber<[u8]>,
@@ -190,24 +190,24 @@ impl<M: Message> Subscriber<M> {
     /// The next sample, if there is one. Never waits.
     ///
     /// # Errors
-    /// As [`myelin::Subscriber::take`].
+    /// As for [`myelin::Subscriber::take`].
     pub fn take(&mut self) -> Result<Option<Sample<M>>, Error> {
         Ok(self.bytes.take()?.map(Sample::new))
     }
 
-    /// Takes the next sample; waits for it for `limit` at most (`Duration::MAX`: for ever).
+    /// Takes the next sample; waits for it for at most `limit` (`Duration::MAX`: for ever).
     ///
     /// # Errors
-    /// As [`take`](Subscriber::take).
+    /// As for [`take`](Subscriber::take).
     pub fn receive(&mut self, limit: Duration) -> Result<Option<Sample<M>>, Error> {
         Ok(self.bytes.receive(limit)?.map(Sample::new))
     }
 
-    /// Calls `call` with every sample from now on, until the returned handle is dropped: see
-    /// [`Callback`] for when and where.
+    /// Calls `call` with every sample from now on, until the returned handle is dropped.
+    /// [`Callback`] says when and in which thread.
     ///
     /// # Errors
-    /// As [`myelin::Subscriber::on_sample`].
+    /// As for [`myelin::Subscriber::on_sample`].
     pub fn on_sample<F>(self, mut call: F) -> Result<Callback, Error>
     where
         F: FnMut(&Sample<M>) + Send + 'static,
@@ -231,7 +231,7 @@ impl<M: Message> DerefMut for Subscriber<M> {
     }
 }
 
-/// A message where it was written. Dereferences to the sample of its bytes, which are CDR.
+/// A message where its publisher wrote it. Dereferences to the sample of its bytes, which are CDR.
 #[derive(Debug)]
 #[repr(transparent)]
 pub struct Sample<M: Message> {
@@ -279,5 +279,5 @@ fn encode_error<M: Message>(source: EncodeError) -> Error {
 /// `rmw_qos_profile_default` and `rmw_qos_profile_sensor_data`, in `rmw/qos_profiles.h`.
 const DEFAULT_DEPTH: u32 = 10;
 const SENSOR_DEPTH: u32 = 5;
-/// Enough for an image to reach a slow reader, little enough to notice that there is one.
+/// Enough for an image to reach a slow reader, and short enough to notice that there is one.
 const BLOCK_MAX: Duration = Duration::from_secs(1);

@@ -1,4 +1,4 @@
-//! Any message that is written is read as it was; whatever else comes is an error with its field.
+//! Every written message is read unchanged; all other bytes are an error that names its field.
 
 use myelin_ros::cdr::{self, Cdr};
 use myelin_ros::geometry_msgs::{Quaternion, Vector3};
@@ -8,15 +8,15 @@ use myelin_ros::{RosNode, Text};
 use proptest::prelude::*;
 
 fn written<'a>(message: &impl Cdr<'a>) -> Vec<u8> {
-    // What a loan may have in it before.
+    // A loan may contain any bytes before.
     let mut bytes = vec![0xaa; cdr::encoded_bytes(message).unwrap()];
     assert_eq!(cdr::encode(message, &mut bytes).unwrap(), bytes.len());
     assert_eq!(bytes.len() % 4, 0);
     bytes
 }
 
-/// `bytes` with every number of `sizes` bytes at its place reversed: what a machine of the other
-/// order writes. `places` are `(offset from behind the header, bytes)`.
+/// `bytes` with every number of `sizes` bytes at its place reversed: the output of a machine with
+/// the other byte order. `places` are `(offset from behind the header, bytes)`.
 fn big_endian(mut bytes: Vec<u8>, places: &[(usize, usize)]) -> Vec<u8> {
     bytes[1] = 0;
     for (at, size) in places {
@@ -107,7 +107,7 @@ proptest! {
         prop_assert_eq!(cdr::decode::<Imu>(&bytes).unwrap(), message);
     }
 
-    /// Cut anywhere, it is an error that names a field, unless padding alone is missing.
+    /// If it is cut off anywhere, the error names a field, unless only padding is missing.
     #[test]
     fn truncated(frame in text(), encoding in text(), data in octets(), keep in 0.0..1.0) {
         let header = Header { frame_id: Text::new(&frame), ..Header::default() };
@@ -136,7 +136,7 @@ proptest! {
         }
     }
 
-    /// One byte of a message is another: still a message or an error, also far inside.
+    /// One byte of a message is changed: the result is a message or an error, also deep inside.
     #[test]
     fn flipped(at in 4_usize.., to: u8) {
         let fields = [PointField { name: "x".into(), offset: 0, datatype: 7, count: 1 }];
@@ -211,8 +211,8 @@ fn what_cdr_cannot_say_names_the_field() {
     assert!(error.to_string().contains("NUL"), "{error}");
 }
 
-/// A sample's memory stays its publisher's: one that writes to it after `decode` has looked must not
-/// bring about a `str` or a `String` that is not UTF-8.
+/// A sample's memory still belongs to its publisher: a publisher that writes to it after `decode`
+/// has looked must not cause a `str` or a `String` that is not UTF-8.
 #[test]
 fn a_publisher_that_changes_a_string_after_it_was_read_makes_no_invalid_one() {
     let folder = tempfile::tempdir().unwrap();
@@ -234,7 +234,7 @@ fn a_publisher_that_changes_a_string_after_it_was_read_makes_no_invalid_one() {
     let sample = subscriber.receive(WATCHDOG).unwrap().expect("it was published");
     let seen = sample.decode().unwrap();
     assert_eq!(seen.encoding, "rgb8");
-    // SAFETY: the publisher's own mapping of the slot, which is as long as the publisher.
+    // SAFETY: the publisher's own mapping of the slot, which lives as long as the publisher.
     unsafe { encoding.write_volatile(0xff) };
     let text = seen.encoding.to_string();
     assert!(std::str::from_utf8(text.as_bytes()).is_ok(), "{:x?}", text.as_bytes());

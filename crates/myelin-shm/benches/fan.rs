@@ -1,5 +1,5 @@
-//! What a publisher's subscribers cost it while they poll, and what topics cost a thread that polls them:
-//! of each there are many pages of shared memory, of which the same few words are read.
+//! The cost of a publisher's polling subscribers for it, and the cost of topics for a thread that
+//! polls them. Each of them has many pages of shared memory, of which the same few words are read.
 //!
 //! `cargo bench -p myelin-shm --bench fan`; as a test it runs a few rounds.
 
@@ -66,7 +66,7 @@ fn publishes(publisher: &mut Publisher, is_bench: bool) -> Result<f64, Error> {
     Ok((now_ns() - begin) as f64 / f64::from(times))
 }
 
-/// A take of each that finds nothing, in ns for all.
+/// One empty take of each, in ns for all.
 fn looks(subscribers: &mut [Subscriber], is_bench: bool) -> Result<f64, Error> {
     let times = if is_bench { 100_000 / subscribers.len() as u32 } else { 3 };
     let begin = now_ns();

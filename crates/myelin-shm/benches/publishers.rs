@@ -1,5 +1,5 @@
-//! What a subscriber's publishers cost it: a take that finds nothing, and a sample of one of them with
-//! the empty take that ends a loop.
+//! The cost of a subscriber's publishers for it: a take that finds nothing, and a sample of one of
+//! them with the empty take that ends a loop.
 //!
 //! `cargo bench -p myelin-shm --bench publishers`; as a test it runs a few rounds.
 

@@ -1,8 +1,9 @@
-//! What a round trip between two threads that poll takes, beside the same over bare cache lines; and
-//! what a publish and a take cost in one thread, where nothing has to be waited for.
+//! The time of a round trip between two polling threads, compared with the same over bare cache
+//! lines; and the cost of a publish and a take in one thread, without any wait.
 //!
-//! Where the two cores are threads of one, or share a cache, or do not, a round trip takes 0.1 to 0.5 µs,
-//! and a hypervisor changes that at any time: so both are measured in turns, and their ratio counts.
+//! A round trip takes 0.1 to 0.5 µs, depending on whether the two cores are threads of one core, or
+//! share a cache, or do not. A hypervisor can change that at any time. So both are measured in
+//! turns, and their ratio counts.
 //!
 //! `cargo bench -p myelin-shm --bench round_trip`; as a test it runs a few rounds.
 
@@ -110,7 +111,7 @@ impl Ends {
     }
 }
 
-/// A slot whose first word says whose turn it is; the payload lies on the lines after it.
+/// A slot whose first word gives the turn; the payload lies on the lines after it.
 #[repr(align(128))]
 struct Slot {
     turn: AtomicU64,
@@ -165,7 +166,7 @@ fn bare_round_trips(bytes: usize, trips: u32) -> f64 {
     })
 }
 
-/// The thread runs on this CPU alone, where there is one.
+/// Makes the thread run only on this CPU, if it exists.
 fn pin(cpu: usize) {
     let mut set = rustix::thread::CpuSet::new();
     set.set(cpu);

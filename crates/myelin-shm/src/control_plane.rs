@@ -1,6 +1,6 @@
-//! Discovery and matching: `docs/explanation/shared-memory.md` sections 7 and 8. What is decided, and when, is
-//! `protocol`, which does nothing itself; a node's thread (`event_loop`) and the calls of its handles tell
-//! it what has happened, and `reactor` carries out what it decides, under one lock.
+//! Discovery and matching: `docs/explanation/shared-memory.md` sections 7 and 8. `protocol` makes
+//! all decisions and performs no action. A node's thread (`event_loop`) and the calls of its
+//! handles report events to it, and `reactor` performs the actions that it decides, under one lock.
 
 pub(crate) mod directory;
 mod endpoints;

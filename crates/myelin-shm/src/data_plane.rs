@@ -1,5 +1,5 @@
-//! Publishing and taking: `docs/explanation/shared-memory.md` sections 3 to 7. Nothing in here waits for another
-//! process, but a reliable publisher for its subscribers.
+//! Publishing and taking: `docs/explanation/shared-memory.md` sections 3 to 7. Nothing here waits
+//! for another process, except a reliable publisher for its subscribers.
 
 pub mod arena;
 #[cfg(all(test, not(any(loom, miri))))]

@@ -1,4 +1,5 @@
-//! The handles of publishers and subscribers: the hot path in front, and what the node knows.
+//! The handles of publishers and subscribers: the hot path first, then the node's knowledge of
+//! them.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -13,8 +14,8 @@ use crate::event::{Event, Inbox};
 use crate::node::Node;
 use crate::topic::EndpointId;
 
-/// What the node knows of a publisher or subscriber: its matches, and what has happened to them.
-/// Clones tell of the same endpoint, also after it is gone. Any thread may use it.
+/// The node's knowledge of a publisher or subscriber: its matches and its events. Clones belong to
+/// the same endpoint, also after it has gone. Any thread may use it.
 ///
 /// In a child of `fork` there are no matches and no events.
 #[derive(Clone)]
@@ -45,17 +46,17 @@ impl Observer {
         self.inbox().map_or_else(Vec::new, Inbox::drain)
     }
 
-    /// Adds what another route has to tell of its matches; a match or its end counts like any other.
-    /// A match is told of before its end.
+    /// Adds an event that another route has for this endpoint. A match and its end are counted as
+    /// usual; a match must be added before its end.
     pub fn tell(&self, event: Event) {
         if let Some(inbox) = self.inbox() {
             inbox.push(event);
         }
     }
 
-    /// Says to people, once, that another route cannot match it with an endpoint: on stderr or, if the
-    /// program has set one, to its `tracing` subscriber. `sides` says who they are, `reason` why and what
-    /// to do. The node's thread does it.
+    /// Warns people, once, that another route cannot match it with an endpoint: on stderr or, if
+    /// the program has set one, to its `tracing` subscriber. `sides` names the endpoints, `reason`
+    /// gives the cause and the remedy. The node's thread writes it.
     pub fn warn(&self, other: EndpointId, topic: &str, sides: String, reason: String) {
         if !self.is_forked() {
             let (pair, topic) = ((self.id, other), topic.to_owned());
@@ -63,40 +64,42 @@ impl Observer {
         }
     }
 
-    /// Calls `call` from now on whenever there is an event to take; once soon for those there are. A thread
-    /// of the node calls it, which does nothing else: it may call anything of this library. What it panics
-    /// with is said once. The newest call counts; the function before it is not running any more when this
-    /// returns, unless a function of the user's calls this. It ends with the endpoint.
+    /// Calls `call` from now on whenever there is an event to take, and once soon if there are
+    /// events already. A thread of the node with no other work calls it, so `call` may call
+    /// anything of this library. A panic is reported once. The newest call counts. When this
+    /// returns, the previous function is not running any more, unless this is called inside a
+    /// user's function. The calls end with the endpoint.
     ///
     /// # Errors
-    /// [`Error::Forked`]; [`Error::System`] if there can be no further thread.
+    /// [`Error::Forked`]; [`Error::System`] if no further thread can be started.
     pub fn listen(&self, topic: &str, call: Box<dyn Fn() + Send + Sync>) -> Result<(), Error> {
         let listener = self.node.listener(topic.to_owned(), "on_event", call)?;
         self.inbox.listen(Some(listener));
         Ok(())
     }
 
-    /// Ends what [`listen`](Self::listen) has begun.
+    /// Ends the calls that [`listen`](Self::listen) has begun.
     pub(crate) fn end_listening(&self) {
         if let Some(inbox) = self.inbox() {
             inbox.listen(None);
         }
     }
 
-    /// Calls `tell` with every event from now on, when it can be taken: for what wakes somebody. Locks of
-    /// the library are held: it must call nothing of it that locks. The newest call counts.
+    /// Calls `tell` with every event from now on, as soon as it can be taken: for code that wakes a
+    /// thread. Locks of the library are held, so `tell` must call no function of the library that
+    /// locks. The newest call counts.
     pub fn on_event(&self, tell: Box<dyn Fn(&Event) + Send + Sync>) {
         if let Some(inbox) = self.inbox() {
             inbox.on_event(tell);
         }
     }
 
-    /// Whether this is a child of `fork`, and the endpoint the parent's.
+    /// Whether this is a child of `fork` and the endpoint belongs to the parent.
     pub fn is_forked(&self) -> bool {
         self.node.core().is_forked()
     }
 
-    /// Events that went because nobody took them: beyond 1,024 the oldest go.
+    /// How many events were dropped untaken: beyond 1,024 the oldest are dropped.
     pub fn events_lost(&self) -> u64 {
         self.inbox().map_or(0, Inbox::lost)
     }
@@ -106,7 +109,8 @@ impl Observer {
         &self.node
     }
 
-    /// The lock in it may have been held when the process forked.
+    /// The inbox; none in a child of `fork`, because its lock may have been held when the process
+    /// forked.
     fn inbox(&self) -> Option<&Inbox> {
         (!self.node.core().is_forked()).then_some(&self.inbox)
     }
@@ -134,7 +138,7 @@ pub struct Subscriber {
     pub(crate) after: AfterReader,
 }
 
-/// What of a subscriber goes after its reader.
+/// The parts of a subscriber that are dropped after its reader.
 #[derive(Debug)]
 pub(crate) struct AfterReader {
     // Dropped before the observer, which has the node.
@@ -172,9 +176,9 @@ impl Deref for Subscriber {
     }
 }
 
-/// Waits until the node's thread has let go of a subscriber it may have been looking at. Otherwise it
-/// could be the one that drops the last handle of the node, and a process that ends now would leave
-/// its socket behind.
+/// Waits until the node's thread has released a subscriber that it may have been using. Otherwise
+/// that thread could drop the node's last handle, and a process that ends now would leave its
+/// socket behind.
 #[derive(Debug)]
 struct Settled(Node);
 

@@ -1,16 +1,16 @@
-//! What can go wrong, in words that say what to do.
+//! The library's errors; each message says what to do.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use crate::os::descriptor;
 
-/// Any error of the library. Nothing has happened when a call returns one: no sample
-/// was published or taken, nothing was left behind.
+/// Any error of the library. A call that returns one has changed nothing: no sample was published
+/// or taken.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The payload is beyond what the publisher may use.
+    /// The payload is larger than the publisher allows.
     #[error(
         "topic {topic:?}: a payload of {bytes} B is over the limit of {limit} B; raise the \
          publisher's payload_bytes_max, or send it in parts"
@@ -18,9 +18,9 @@ pub enum Error {
     PayloadTooLarge {
         /// The topic's name.
         topic: String,
-        /// Asked for.
+        /// The requested size.
         bytes: u64,
-        /// Allowed.
+        /// The allowed size.
         limit: u64,
     },
     /// The publisher's slots would need more memory than it may use.
@@ -39,13 +39,13 @@ pub enum Error {
         /// Slots that cannot be reused now.
         out: usize,
     },
-    /// A callback that a publish runs has come back to the same publisher.
+    /// A callback inside a publish uses the same publisher.
     #[error(
         "this publisher is publishing just now, and a callback inside that publish uses it again; \
          share the publisher, or make one for the callback"
     )]
     Reentered,
-    /// A segment cannot be made or mapped for want of memory, or by a limit on it.
+    /// A segment cannot be made or mapped: memory is short, or a limit forbids it.
     #[error("no memory for a shared segment of {bytes} B: {reason}")]
     NoMemory {
         /// Size of the segment, in bytes.
@@ -62,12 +62,12 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
-    /// Someone else's folder, or a folder open to others.
+    /// The folder belongs to someone else, or is open to others.
     #[error("no permission for {path}: {reason}")]
     NoPermission {
         /// The folder or socket.
         path: PathBuf,
-        /// Whose it is or what is wrong with it, and what to do.
+        /// The owner or the fault, and what to do.
         reason: String,
     },
     /// Two endpoints of a topic do not agree on its type.
@@ -78,14 +78,14 @@ pub enum Error {
     TypeMismatch {
         /// The topic's name.
         topic: String,
-        /// The type asked for, with its layout hash.
+        /// This endpoint's type, with its layout hash.
         ours: String,
-        /// The type the other endpoint has, with its layout hash.
+        /// The other endpoint's type, with its layout hash.
         theirs: String,
         /// The other endpoint's process.
         pid: u32,
     },
-    /// A segment or a peer of another version of this layout.
+    /// A segment or a peer has another version of the layout.
     #[error(
         "the other side uses shared-memory layout {theirs}, this program {ours}; build both with \
          the same version of Myelin"
@@ -93,16 +93,16 @@ pub enum Error {
     LayoutVersion {
         /// This library's version of the layout.
         ours: u64,
-        /// The other's.
+        /// The other side's version.
         theirs: u64,
     },
-    /// A peer wrote nonsense; it has been disconnected.
+    /// A peer wrote invalid data; it has been disconnected.
     #[error("a peer's shared memory or message is corrupt ({what}); it has been disconnected")]
     PeerCorrupt {
-        /// What was found.
+        /// What was invalid.
         what: &'static str,
     },
-    /// The subscriber holds as many samples as it may.
+    /// The subscriber already holds as many samples as it may.
     #[error(
         "topic {topic:?}: this subscriber already holds {held} samples, its limit; drop some before \
          taking more, or raise held_max"
@@ -113,7 +113,7 @@ pub enum Error {
         /// The limit.
         held: u32,
     },
-    /// The publisher has as many loans out as it may.
+    /// The publisher already has as many loans as it may.
     #[error(
         "topic {topic:?}: this publisher already has {loans} loans out, its limit; publish or drop \
          some first, or raise loans_max"
@@ -124,7 +124,7 @@ pub enum Error {
         /// The limit.
         loans: u32,
     },
-    /// A publisher with `reliable_or_fail` waited in vain for a subscriber.
+    /// A publisher with `reliable_or_fail` waited too long for a subscriber.
     #[error(
         "topic {topic:?}: subscriber {subscriber:#x} (process {pid}) has not read for {waited:?} and \
          the depth is full; it is too slow or stopped: raise depth or the time limit, make it best \
@@ -140,7 +140,7 @@ pub enum Error {
         /// The time limit.
         waited: Duration,
     },
-    /// Nobody serves a service.
+    /// The service has no server.
     #[error(
         "service {service:?}: no server {}; start one, wait longer, or see whether it is in another \
          domain or folder{reason}",
@@ -149,9 +149,9 @@ pub enum Error {
     NoServer {
         /// The service's name.
         service: String,
-        /// How long it was waited for.
+        /// How long the call waited.
         waited: Duration,
-        /// Why one that is there cannot be used, if so.
+        /// Why an existing server cannot be used, if there is one.
         reason: String,
     },
     /// The server of a call has left or died.
@@ -163,7 +163,7 @@ pub enum Error {
         /// The service's name.
         service: String,
     },
-    /// The server let go of a request without a reply.
+    /// The server dropped a request without a reply.
     #[error("service {service:?}: the server has dropped the request without a reply; see its log")]
     NoReply {
         /// The service's name.
@@ -189,7 +189,7 @@ pub enum Error {
         field: &'static str,
         /// What it was set to.
         value: String,
-        /// What it may be.
+        /// The allowed values.
         remedy: &'static str,
     },
     /// A table is full.
@@ -197,12 +197,12 @@ pub enum Error {
     TooMany {
         /// The topic's name, if it is a table of a topic.
         topic: Option<String>,
-        /// Of what.
+        /// The contents of the table.
         what: &'static str,
         /// The limit.
         limit: u64,
     },
-    /// This process has as many open files as it may.
+    /// This process already has as many open files as it may.
     #[error(
         "too many open files: process {} may have {} (RLIMIT_NOFILE); raise it (ulimit -n, \
          LimitNOFILE=)",
@@ -210,45 +210,45 @@ pub enum Error {
         descriptor::limit()
     )]
     TooManyFiles,
-    /// The host lacks something, or a limit of it is reached: `docs/reference/limits.md`.
+    /// The host lacks a feature, or one of its limits is reached: `docs/reference/limits.md`.
     #[error("{doing}: {reason}")]
     Host {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
         /// What is missing, where, and what to do.
         reason: String,
     },
-    /// The latency guard cannot be had.
+    /// The latency guard is not available.
     #[error("the latency guard cannot hold /dev/cpu_dma_latency at 0 µs ({source}); {remedy}")]
     LatencyGuard {
         /// What to do.
         remedy: &'static str,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
     /// The handle was made before a `fork`, and this is the child.
     #[error("this handle belongs to the parent process; open a node of the child's own after fork")]
     Forked,
-    /// It was closed, by this thread or another one.
+    /// The object was closed, by this thread or another one.
     #[error("this {what} is closed; make another one")]
     Closed {
-        /// What it is.
+        /// The kind of object.
         what: &'static str,
     },
-    /// The way to other hosts failed.
+    /// The network to other hosts failed.
     #[error("{doing}: {reason}")]
     Network {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
-        /// What was wrong, and what to do.
+        /// The cause, and what to do.
         reason: String,
     },
     /// Any other failure of the operating system.
     #[error("{doing}: {source}")]
     System {
-        /// What was being done.
+        /// The action that failed.
         doing: &'static str,
-        /// The system's answer.
+        /// The system's error.
         source: std::io::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! What an endpoint's user learns about the other side, and the queue it waits in.
+//! Events: news for an endpoint's user about the other side, and their queue.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +11,8 @@ use crate::sync::lock;
 use crate::topic::EndpointId;
 use crate::waiting::cancel;
 
-/// Something happened to a match. `endpoint` is the other side's id, `pid` its process: 0 if that
-/// is in a process namespace we cannot see, or on another host.
+/// An event of a match. `endpoint` is the other side's id, `pid` its process: 0 if the process is
+/// in a process namespace that is not visible here, or on another host.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
@@ -29,55 +29,58 @@ pub enum Event {
         endpoint: EndpointId,
         /// Its process.
         pid: u32,
-        /// It ended without saying so: it crashed or was killed. Of another host's that is not
-        /// known, and not said.
+        /// The process crashed or was killed. For an endpoint of another host this is unknown, and
+        /// false.
         died: bool,
     },
-    /// At a subscriber: samples flow, but the publisher does not offer all that was asked for.
+    /// At a subscriber: samples flow, but the publisher offers less than requested.
     QosReduced {
         /// The publisher.
         endpoint: EndpointId,
         /// Its process.
         pid: u32,
-        /// What is less, and what to do.
+        /// The reduced settings, and what to do.
         reason: String,
     },
-    /// At a reliable subscriber: samples were lost, because it was late and its publisher has passed
-    /// it over, or because the publisher is best effort. Told when the next one is taken.
+    /// At a reliable subscriber: samples were lost, because it was late and its publisher has
+    /// passed it over, or because the publisher is best effort. The event comes when the next
+    /// sample is taken.
     Lost {
         /// The publisher.
         endpoint: EndpointId,
         /// How many.
         samples: u64,
     },
-    /// At a reliable publisher: a subscriber has not read for the time limit. Nobody waits for it
-    /// until it has caught up, and what it misses meanwhile it loses. Once each time.
+    /// At a reliable publisher: a subscriber has not read for the time limit. No publish waits for
+    /// it until it has caught up, and it loses the samples that it misses meanwhile. Once each
+    /// time.
     PassedOver {
         /// The subscriber.
         endpoint: EndpointId,
         /// Its process.
         pid: u32,
     },
-    /// At a reliable publisher: a subscriber that was passed over has caught up; from now on it loses
-    /// nothing.
+    /// At a reliable publisher: a subscriber that was passed over has caught up; from now on it
+    /// loses nothing.
     CaughtUp {
         /// The subscriber.
         endpoint: EndpointId,
         /// Its process.
         pid: u32,
     },
-    /// The other side is on the same topic and cannot be matched: it has another type, asks for what is not
-    /// offered, or is of another version.
+    /// The other side is on the same topic and cannot be matched: it has another type, requests
+    /// more than the publisher offers, or has another version.
     Incompatible {
-        /// The other side; its node if that is of another version.
+        /// The other side; its node if the version differs.
         endpoint: EndpointId,
         /// Its process.
         pid: u32,
         /// Why, and what to do.
         reason: String,
     },
-    /// They fit, and one side has no room for the match: it has as many publishers or subscribers as it can,
-    /// or lacks memory or file descriptors. The match is tried again when there is some.
+    /// The two sides fit, and one has no room for the match: it has as many publishers or
+    /// subscribers as it can have, or lacks memory or file descriptors. The match is tried again
+    /// when there is room.
     Refused {
         /// The other side.
         endpoint: EndpointId,
@@ -86,13 +89,14 @@ pub enum Event {
         /// Why, and what to do.
         reason: String,
     },
-    /// Nothing was published for the time the deadline gives. Once a silence. At a publisher, the
+    /// No sample was published within the deadline. Once for each silence. At a publisher, the
     /// endpoint is the publisher itself.
     DeadlineMissed {
         /// The publisher.
         endpoint: EndpointId,
     },
-    /// The publisher has neither published nor asserted itself for the time agreed. Once a silence.
+    /// The publisher has neither published nor asserted its liveliness within the lease. Once for
+    /// each silence.
     LivelinessLost {
         /// The publisher.
         endpoint: EndpointId,
@@ -102,8 +106,8 @@ pub enum Event {
         /// The publisher.
         endpoint: EndpointId,
     },
-    /// A best-effort sample is larger than what the host of a subscriber can receive at once: it may
-    /// be lost there, always. Once a match, at the publisher.
+    /// A best-effort sample is larger than a subscriber's host can receive at once: it may always
+    /// be lost there. Once for each match, at the publisher.
     BufferTooSmall {
         /// The subscriber.
         endpoint: EndpointId,
@@ -112,14 +116,14 @@ pub enum Event {
         /// What to do.
         remedy: String,
     },
-    /// The other side wrote nonsense and has been disconnected.
+    /// The other side wrote invalid data and has been disconnected.
     Corrupt {
         /// The other side.
         endpoint: EndpointId,
     },
 }
 
-/// Called with an event as it comes, with locks held: the library's own.
+/// A function of the library that gets each event as it comes, with locks held.
 pub(crate) type OnEvent = Box<dyn Fn(&Event) + Send + Sync>;
 
 /// An endpoint's events and the number of its matches. Any thread may call it.
@@ -127,7 +131,7 @@ pub(crate) type OnEvent = Box<dyn Fn(&Event) + Send + Sync>;
 pub(crate) struct Inbox {
     content: Mutex<Content>,
     changed: Condvar,
-    /// There is an event that the subscriber's wait has to end for.
+    /// Whether there is an event for which the subscriber's wait has to end.
     urgent: AtomicBool,
 }
 
@@ -141,7 +145,7 @@ struct Content {
 }
 
 impl Inbox {
-    /// Adds an event; a match or its end is counted as well.
+    /// Adds an event; a match or its end is also counted.
     pub(crate) fn push(&self, event: Event) {
         let mut content = self.content();
         match event {
@@ -151,7 +155,7 @@ impl Inbox {
             }
             _ => {}
         }
-        // A match that fails again and again for the same reason.
+        // A match that fails again and again for the same reason is reported once.
         let is_again = matches!(event, Event::Incompatible { .. } | Event::Refused { .. });
         if is_again && content.events.back() == Some(&event) {
             return;
@@ -176,8 +180,8 @@ impl Inbox {
         drop(before); // not under the lock
     }
 
-    /// Raises the listener from now on when there is an event to take, and now for those there are. The one
-    /// before it ends, as its drop says.
+    /// Raises the listener from now on when there is an event to take, and now if there are events
+    /// already. The previous listener ends, as described at its drop.
     pub(crate) fn listen(&self, listener: Option<Listener>) {
         let mut content = self.content();
         if !content.events.is_empty() {
@@ -195,7 +199,7 @@ impl Inbox {
         content.events.drain(..).collect()
     }
 
-    /// An event that has been pushed is to end a wait; or a wait has been ended by it.
+    /// Marks that a pushed event must end a wait, or that a wait has been ended by it.
     pub(crate) fn set_urgent(&self, urgent: bool) {
         // ORDER: Release pairs with the acquire in `is_urgent`: the event is there.
         self.urgent.store(urgent, Ordering::Release);
@@ -207,12 +211,12 @@ impl Inbox {
         self.urgent.load(Ordering::Acquire)
     }
 
-    /// How many events went because nobody took them.
+    /// How many events were dropped untaken.
     pub(crate) fn lost(&self) -> u64 {
         self.content().lost
     }
 
-    /// Matches there are now.
+    /// How many matches there are now.
     pub(crate) fn matched(&self) -> usize {
         self.content().matched
     }

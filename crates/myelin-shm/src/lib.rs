@@ -1,22 +1,22 @@
 //! Myelin's shared-memory route: sealed segments with one writer each, a ring for each publisher,
 //! announcements instead of locks, wake-up words for sleepers, sockets for discovery.
 //!
-//! | module | what it is |
+//! | module | contents |
 //! |---|---|
 //! | `data_plane` | publishing and taking: rings, slots, announcements |
-//! | `control_plane` | discovery and matching: links between nodes, who serves whom, and since when |
+//! | `control_plane` | discovery and matching: links between nodes, and which endpoints are matched since when |
 //! | `waiting` | how a subscriber or a wait set sleeps, and how a publisher wakes it |
 //! | `dispatch` | callbacks: a topic's handlers, in the publisher's thread or in their own |
 //! | `os` | memory, descriptors, `fork`, `epoll` |
 //!
-//! `docs/explanation/shared-memory.md` is the design; this crate is its text in code, without API sugar. Users
-//! take the crate `myelin`.
+//! `docs/explanation/shared-memory.md` is the design; this crate implements it, without a
+//! convenient API. Users take the crate `myelin`.
 
 #[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]
 compile_error!("myelin-shm runs on 64-bit little-endian Linux");
 
 #[cfg(test)]
-extern crate self as myelin_shm; // what tests share says so
+extern crate self as myelin_shm; // code shared with the tests uses this name
 
 mod control_plane;
 pub mod data_plane;
@@ -39,8 +39,9 @@ pub use error::Error;
 #[cfg(loom)]
 pub use sync::{Step, leave_out, set_few};
 
-/// For the fuzz target `messages`: whatever another process sends is an error, or a message that is
-/// sent as the same bytes; and any messages of a peer leave a node that knows no more of it than it may.
+/// For the fuzz target `messages`: any bytes from another process are an error, or a message that
+/// encodes to the same bytes; and no messages of a peer make a node store more about it than the
+/// limits allow.
 #[cfg(fuzzing)]
 pub fn fuzz_message(bytes: &[u8]) {
     if let Ok(message) = control_plane::message::Message::decode(bytes) {

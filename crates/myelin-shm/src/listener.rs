@@ -1,6 +1,6 @@
-//! Functions of the user that a node calls when something has happened: an event of an endpoint, a change
-//! of the graph. One thread of the node calls them, and nothing else runs there. So no lock of the library
-//! is held meanwhile, and a function that takes long holds up the other functions alone.
+//! User's functions that a node calls after an event of an endpoint or a change of the graph. One
+//! thread of the node calls them, and does nothing else. So it holds no lock of the library
+//! meanwhile, and a slow function delays only the other functions.
 
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -13,11 +13,12 @@ use crate::os::thread::{Thread, Threads};
 use crate::sync::lock;
 use crate::user_code::{Inside, is_inside};
 
-/// A function of the user's.
+/// A user's function.
 pub(crate) type Call = Box<dyn Fn() + Send + Sync>;
 
-/// A function that its node calls each time it was raised; several times in a row count once. Dropping the
-/// listener ends the calls: it waits for the call that is under way, unless a function of the user's drops it.
+/// A function that its node calls each time it was raised; several raises in a row count once.
+/// Dropping the listener ends the calls: the drop waits for a running call, unless a user's
+/// function drops it.
 #[derive(Debug)]
 pub(crate) struct Listener(Arc<Shared>);
 
@@ -33,14 +34,14 @@ struct Shared {
 
 struct State {
     call: Option<Arc<dyn Fn() + Send + Sync>>,
-    /// It is in the queue.
+    /// Whether it is in the queue.
     is_due: bool,
-    /// A call is under way.
+    /// Whether a call is running.
     is_called: bool,
     has_panicked: bool,
 }
 
-/// The listeners that are to be called.
+/// The listeners to be called.
 #[derive(Debug, Default)]
 struct Queue {
     due: Mutex<Due>,
@@ -53,7 +54,8 @@ struct Due {
     stop: bool,
 }
 
-/// A node's thread that calls its listeners. It is started for the first one and ends when this is dropped.
+/// The node's thread that calls its listeners. It starts with the first one and ends when this is
+/// dropped.
 #[derive(Debug)]
 pub(crate) struct ListenerThread {
     queue: Arc<Queue>,
@@ -63,7 +65,7 @@ pub(crate) struct ListenerThread {
 
 impl ListenerThread {
     /// # Errors
-    /// [`Error::System`] if there can be no further thread.
+    /// [`Error::System`] if no further thread can be started.
     pub(crate) fn start(threads: &Threads) -> Result<ListenerThread, Error> {
         let (queue, mark) = (Arc::<Queue>::default(), fork::mark());
         let its = queue.clone();
@@ -71,7 +73,7 @@ impl ListenerThread {
         Ok(ListenerThread { queue, thread, mark })
     }
 
-    /// A listener. `topic` (empty: of all) and `function` name it in the report of a panic.
+    /// A listener. `topic` (empty: of all topics) and `function` name it in the report of a panic.
     pub(crate) fn listen(&self, topic: String, function: &'static str, call: Call) -> Listener {
         let (queue, call) = (self.queue.clone(), Some(Arc::from(call)));
         let state = State { call, is_due: false, is_called: false, has_panicked: false };
@@ -84,7 +86,7 @@ impl Drop for ListenerThread {
     fn drop(&mut self) {
         let thread = self.thread.take();
         if fork::is_forked(self.mark) {
-            std::mem::forget(thread); // there is no such thread here
+            std::mem::forget(thread); // the thread does not exist in this process
             return;
         }
         self.queue.due().stop = true;
@@ -99,7 +101,8 @@ impl Drop for ListenerThread {
 }
 
 impl Listener {
-    /// The function is called soon, by the node's thread. Holds locks for a moment, and none meanwhile.
+    /// Requests a call by the node's thread, soon. Holds locks for a moment; the call itself runs
+    /// without them.
     pub(crate) fn raise(&self) {
         let mut state = self.0.state();
         if !state.is_due && state.call.is_some() {
@@ -114,7 +117,7 @@ impl Drop for Listener {
     fn drop(&mut self) {
         let Shared { ended, mark, .. } = &*self.0;
         if fork::is_forked(*mark) {
-            std::mem::forget(self.0.clone()); // a thread of the parent's may have the lock
+            std::mem::forget(self.0.clone()); // a thread of the parent may have the lock
             return;
         }
         let mut state = self.0.state();
@@ -124,7 +127,7 @@ impl Drop for Listener {
             state = ended.unwrap_or_else(PoisonError::into_inner);
         }
         drop(state);
-        drop(call); // not under the lock: it is the user's
+        drop(call); // not under the lock: it is user code
     }
 }
 
@@ -160,7 +163,7 @@ impl Shared {
         let Some(call) = state.call.clone() else { return };
         state.is_called = true;
         drop(state);
-        // Dropped there, too: if it has been removed meanwhile, its end is the user's code.
+        // Also dropped there: if it has been removed meanwhile, its drop is user code.
         let called = catch_unwind(AssertUnwindSafe(move || call()));
         if let Err(panic) = called {
             let is_first = !std::mem::replace(&mut self.state().has_panicked, true);

@@ -32,30 +32,30 @@ use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic, check_name};
 use crate::waiting::cancel;
 use crate::waiting::wake_table::WakeTable;
 
-/// How to open a [`Node`].
+/// Options for opening a [`Node`].
 #[derive(Clone, Debug, Default)]
 pub struct NodeOptions {
     /// Nodes of different domains do not see each other.
     pub domain: u32,
-    /// The id of a group whose members share the domain; `None`: the user's own processes.
+    /// The id of a group whose members share the domain; `None`: only the user's own processes.
     pub group: Option<u32>,
     /// For people; at most 255 bytes without control characters.
     pub name: String,
-    /// Where the folders of the sockets are, instead of `/dev/shm`.
+    /// The folder that contains the folders of the sockets, instead of `/dev/shm`.
     pub folder: Option<PathBuf>,
-    /// Keeps all CPUs of the machine from sleeping deeply while the node lives; see
+    /// Keeps all CPUs of the machine from deep sleep while the node lives; see
     /// `docs/reference/library.md`.
     pub latency_guard: bool,
-    /// How the threads run that the node starts.
+    /// Settings of the threads that the node starts.
     pub threads: Threads,
 }
 
-/// A topic that somebody publishes or subscribes to.
+/// A topic with at least one publisher or subscriber.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopicInfo {
     /// The topic's name.
     pub name: String,
-    /// The type's name. Endpoints of different types are listed apart.
+    /// The type's name. Endpoints with different types are listed separately.
     pub type_name: String,
     /// How many publishers there are.
     pub publishers: usize,
@@ -63,12 +63,12 @@ pub struct TopicInfo {
     pub subscribers: usize,
 }
 
-/// A node; clones are the same one. It leaves when the last clone and all its publishers,
-/// subscribers and samples are gone. Any thread may call it; none of its calls waits for another
-/// process except [`open`](Node::open), which waits at most 10 ms, [`publisher`](Node::publisher) and
-/// [`subscriber`](Node::subscriber), at most 20 ms, and [`graph_within`](Node::graph_within).
+/// A node; clones are the same node. It leaves when the last clone and all its publishers,
+/// subscribers and samples have gone. Any thread may call it. Calls do not wait for another
+/// process, except [`open`](Node::open), which waits at most 10 ms, [`publisher`](Node::publisher)
+/// and [`subscriber`](Node::subscriber), at most 20 ms, and [`graph_within`](Node::graph_within).
 ///
-/// In a child of `fork` every call is [`Error::Forked`] or says that there is nothing.
+/// In a child of `fork` every call fails with [`Error::Forked`] or returns nothing.
 #[derive(Clone)]
 pub struct Node(Arc<Handle>);
 
@@ -89,8 +89,8 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::NoPermission`] and [`Error::NoSpace`] name the folder of the sockets;
-    /// [`Error::TooManyFiles`], [`Error::Setting`]; [`Error::LatencyGuard`] if it is asked for and
-    /// cannot be had.
+    /// [`Error::TooManyFiles`], [`Error::Setting`]; [`Error::LatencyGuard`] if the guard is
+    /// requested and not available.
     pub fn open(options: NodeOptions) -> Result<Node, Error> {
         if !options.name.is_empty() {
             check_name("a node's name", &options.name)?;
@@ -137,12 +137,12 @@ impl Node {
         Ok(self.checked()?.lock().protocol.node())
     }
 
-    /// A publisher of a topic. On return it is matched with all subscribers that were there and whose nodes
-    /// answer within 20 ms. A node that does not is not waited for again until it has answered. In the
-    /// node's own thread ([`Observer::on_event`]) it does not wait.
+    /// A publisher of a topic. On return it is matched with all existing subscribers whose nodes
+    /// answer within 20 ms. A node that does not answer is not waited for again until it has
+    /// answered. A call in the node's own thread ([`Observer::on_event`]) does not wait.
     ///
     /// # Errors
-    /// [`Error::TypeMismatch`] if an endpoint of the topic is known that has another type.
+    /// [`Error::TypeMismatch`] if a known endpoint of the topic has another type.
     pub fn publisher(&self, topic: Topic, qos: PublisherQos) -> Result<Publisher, Error> {
         let core = self.checked()?;
         topic.check()?;
@@ -159,11 +159,11 @@ impl Node {
         Ok(Publisher::new(writer, id, self.clone(), inbox))
     }
 
-    /// A subscriber of a topic. On return it is matched with the publishers that were there, as a
-    /// [`publisher`](Node::publisher) with subscribers.
+    /// A subscriber of a topic. On return it is matched with the existing publishers, with the same
+    /// exception as for a [`publisher`](Node::publisher).
     ///
     /// # Errors
-    /// [`Error::TypeMismatch`] if an endpoint of the topic is known that has another type.
+    /// [`Error::TypeMismatch`] if a known endpoint of the topic has another type.
     pub fn subscriber(&self, topic: Topic, qos: SubscriberQos) -> Result<Subscriber, Error> {
         let core = self.checked()?;
         topic.check()?;
@@ -176,13 +176,13 @@ impl Node {
             }
         }));
         self.enter(id, &topic, |reactor| reactor.add_subscription(&shared))?;
-        // The samples keep the node: were it to leave, publishers would reuse their memory.
+        // The samples keep the node: if it left, publishers would reuse the samples' memory.
         let node = self.clone();
         shared.on_last_drop(Box::new(move || node.core().notify(Notice::Gone { subscriber: id })));
         Ok(Subscriber::new(reader, id, self.clone(), inbox))
     }
 
-    /// Adds an endpoint to the node's, and waits for its first matches.
+    /// Adds an endpoint to the node, and waits for its first matches.
     fn enter(
         &self,
         id: EndpointId,
@@ -228,20 +228,20 @@ impl Node {
         Ok(self.checked()?.lock().protocol.peers().collect())
     }
 
-    /// All that it has been told by now: nodes, endpoints with types and settings, and the matches,
-    /// refusals and counters of its own endpoints. It takes memory as there are endpoints in the domain.
+    /// This node's view of its domain: nodes, endpoints with types and settings, and the matches,
+    /// refusals and counters of its own endpoints. It takes memory for each endpoint in the domain.
     ///
-    /// Of two nodes that make an endpoint each and then ask, one at least hears of the other's, unless there
-    /// is more between them than a socket holds.
+    /// If two nodes each make an endpoint and then ask, at least one of them sees the other's
+    /// endpoint, unless more data than a socket holds is between them.
     pub fn graph(&self) -> Result<Graph, Error> {
         let core = self.checked()?;
         Ok(core.change_caught_up(|reactor| reactor.graph(None)))
     }
 
-    /// The same, with what all other nodes say of their matches, counters and types when they are asked.
-    /// Waits until all have answered, for `limit` at most; [`Graph::silent`] says who has not. It costs
-    /// each of them a message for each endpoint and match. Not to be called in the node's own thread
-    /// ([`Observer::on_event`]), which hears the answers.
+    /// Like [`graph`](Node::graph), and asks all other nodes for their matches, counters and types.
+    /// Waits until all have answered, for at most `limit`; [`Graph::silent`] names those that have
+    /// not. It costs each of them a message for each endpoint and match. Do not call it in the
+    /// node's own thread ([`Observer::on_event`]), which receives the answers.
     pub fn graph_within(&self, limit: Duration) -> Result<Graph, Error> {
         let core = self.checked()?;
         let begin = Instant::now();
@@ -263,27 +263,27 @@ impl Node {
         Ok(graph)
     }
 
-    /// Calls `call` from now on whenever [`graph`](Node::graph) may tell otherwise than before: an endpoint
-    /// has come or gone, or another route has [said so](Node::tell_graph_change). As
-    /// [`Observer::listen`] does; it ends with the node.
+    /// Calls `call` from now on whenever [`graph`](Node::graph) may have changed: an endpoint has
+    /// come or gone, or another route has [reported a change](Node::tell_graph_change). The thread
+    /// and the panics are as for [`Observer::listen`]; the calls end with the node.
     ///
     /// # Errors
-    /// [`Error::Forked`]; [`Error::System`] if there can be no further thread.
+    /// [`Error::Forked`]; [`Error::System`] if no further thread can be started.
     pub fn listen(&self, call: Call) -> Result<(), Error> {
         let listener = self.listener(String::new(), "on_graph_change", call)?;
         self.core().listen(Some(listener));
         Ok(())
     }
 
-    /// Calls `call` at the same times, for what wakes somebody. By threads of the node and those that make
-    /// and drop endpoints, with a lock held: it must call nothing of the library that locks. The newest call
-    /// counts.
+    /// Calls `call` at the same times: for code that wakes a thread. Threads of the node and
+    /// threads that make or drop endpoints call it, with a lock held: it must call no function of
+    /// the library that locks. The newest call counts.
     pub fn on_graph_change(&self, call: Call) -> Result<(), Error> {
         self.checked()?.on_graph_change(call);
         Ok(())
     }
 
-    /// A function of the user's, called by the node's thread for such.
+    /// A user's function that the node's listener thread calls.
     pub(crate) fn listener(
         &self,
         topic: String,
@@ -299,39 +299,39 @@ impl Node {
         Ok(thread.listen(topic, function, call))
     }
 
-    /// What another route adds to the graph has changed.
+    /// Reports that another route's part of the graph has changed.
     pub fn tell_graph_change(&self) {
         if let Ok(core) = self.checked() {
             core.tell_graph_change();
         }
     }
 
-    /// Knows the layout of a type of its endpoints, for [`Graph::types`], here and at nodes that ask. A
-    /// description of more than 16 KiB is not told.
+    /// Registers the layout of a type of its endpoints, for [`Graph::types`], here and at nodes
+    /// that ask. A description of more than 16 KiB is not sent.
     pub fn describe(&self, type_hash: u64, layout: impl FnOnce() -> String) -> Result<(), Error> {
         let core = self.checked()?;
         if !core.lock().protocol.is_described(type_hash) {
-            let layout = layout(); // whatever that does, not under the lock
+            let layout = layout(); // user code, so not under the lock
             core.lock().protocol.describe(type_hash, layout);
         }
         Ok(())
     }
 
-    /// Peers that could not be taken on because they are of another version; the newest 64.
+    /// Peers that could not be linked because they have another version; the newest 64.
     pub fn refused(&self) -> Result<Vec<RefusedPeer>, Error> {
         Ok(self.checked()?.lock().protocol.refused().cloned().collect())
     }
 
-    /// The folder of the domain's sockets: nodes with one folder meet.
+    /// The folder of the domain's sockets: nodes with the same folder meet.
     pub fn folder(&self) -> &Path {
         &self.0.domain
     }
 
-    /// Somebody elsewhere publishes: see [`Proxy`].
+    /// A proxy for a publisher on another host: see [`Proxy`].
     ///
     /// # Errors
-    /// [`Error::TooMany`] if the subscriber has as many publishers as it may; what the limit of open
-    /// files or of memory forbids.
+    /// [`Error::TooMany`] if the subscriber has as many publishers as it may have; errors of memory
+    /// and of the limit of open files.
     pub fn proxy(
         &self,
         subscription: &Arc<SubscriptionShared>,
@@ -341,7 +341,7 @@ impl Node {
         Proxy::create(self, subscription, qos)
     }
 
-    /// What its wait sets sleep on; made for the first subscriber.
+    /// The table that its wait sets sleep on; made for the first subscriber.
     pub(crate) fn wake_table(&self) -> Result<Arc<WakeTable>, Error> {
         let mut table = lock(&self.0.table);
         match &*table {
@@ -350,22 +350,22 @@ impl Node {
         }
     }
 
-    /// Starts a thread for another route that does `role`, with name, CPUs and policy of those that the
-    /// node starts itself; it takes no signals.
+    /// Starts a thread for another route that does `role`, with the name, CPUs and policy of the
+    /// node's own threads; it takes no signals.
     ///
     /// # Errors
-    /// [`Error::System`] if there can be no further thread, or it may not run as chosen.
+    /// [`Error::System`] if no further thread can be started, or it may not run as chosen.
     pub fn spawn(&self, role: &str, run: impl FnOnce() + Send + 'static) -> Result<Thread, Error> {
         self.checked()?;
         self.0.threads.spawn(role, run)
     }
 
-    /// How the threads run that it starts.
+    /// The settings of the threads that it starts.
     pub(crate) fn threads(&self) -> &Threads {
         &self.0.threads
     }
 
-    /// Where the publishers and callbacks of a topic in this process and domain meet.
+    /// The dispatcher of a topic: it joins the publishers and callbacks in this process and domain.
     pub(crate) fn dispatcher(&self, topic: &Topic) -> Arc<Dispatcher> {
         Dispatcher::of(&self.0.domain, topic)
     }
@@ -392,7 +392,7 @@ impl Drop for Handle {
     fn drop(&mut self) {
         let thread = self.thread.get_mut().unwrap_or_else(PoisonError::into_inner).take();
         if self.core.is_forked() {
-            std::mem::forget(thread); // there is no such thread here
+            std::mem::forget(thread); // the thread does not exist in this process
             return;
         }
         self.core.listen(None);
@@ -407,7 +407,7 @@ impl Drop for Handle {
 }
 
 const FOLDER: &str = "/dev/shm";
-/// How long [`Node::open`] waits for others to tell their endpoints.
+/// How long [`Node::open`] waits for others to announce their endpoints.
 const ANSWER_LIMIT: Duration = Duration::from_millis(10);
 /// How long a new endpoint waits for its first matches.
 const MATCH_LIMIT: Duration = Duration::from_millis(20);

@@ -1,4 +1,4 @@
-//! What the kernel offers, as this crate uses it.
+//! The functions of the kernel that this crate uses.
 
 pub(crate) mod descriptor;
 pub(crate) mod fork;

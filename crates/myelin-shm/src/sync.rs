@@ -1,5 +1,5 @@
-//! The one place where atomics and locks come from: the hardware's, or the model checker's (`--cfg loom`).
-//! In this crate's own tests, what a thread stores can be made to end: see `steps`.
+//! The one source of atomics and locks: the hardware's, or the model checker's (`--cfg loom`). In
+//! this crate's own tests, a thread's stores can be made to stop at any point: see `steps`.
 
 #[cfg(all(test, not(loom)))]
 pub(crate) mod steps;
@@ -22,7 +22,7 @@ pub use std::sync::{Mutex, MutexGuard};
 pub use steps::{AtomicBool, AtomicU32, AtomicU64};
 
 /// A relaxed load followed by an acquire fence: an acquire load that is sound on memory mapped
-/// read-only, for which Rust allows relaxed loads alone (`std::sync::atomic`, "Atomic accesses to
+/// read-only, for which Rust allows only relaxed loads (`std::sync::atomic`, "Atomic accesses to
 /// read-only memory").
 #[inline(always)]
 pub fn load_acquire(word: &AtomicU64) -> u64 {
@@ -36,7 +36,7 @@ pub fn lock<M: Lock + ?Sized>(mutex: &M) -> M::Guard<'_> {
     mutex.lock_anyway()
 }
 
-/// A mutex of either kind: those that no model runs stay the system's.
+/// A mutex of either kind: mutexes outside the models remain the system's.
 pub trait Lock {
     /// Unlocks it when dropped.
     type Guard<'a>
@@ -70,72 +70,72 @@ impl<T> Lock for Mutex<T> {
     }
 }
 
-/// Steps of `docs/explanation/shared-memory.md` that keep two sides from overlooking each other. A model can leave
-/// one out, to see that the others do not do without it (`tests/model_loom`).
+/// Steps of `docs/explanation/shared-memory.md` that keep two sides from overlooking each other. A
+/// model can leave one out, to show that it is needed (`tests/model_loom`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Step {
-    /// That a head's magic comes last.
+    /// The magic of a head is written last.
     Magic,
-    /// That a connection says that its subscriber has not begun, before its publisher is to look.
+    /// A connection says that its subscriber has not begun, before its publisher can look.
     NotBegun,
-    /// Before a reliable publisher sleeps.
+    /// The fence before a reliable publisher sleeps.
     P1,
-    /// That a cell says that it is being written.
+    /// A cell is marked as being written.
     P2,
-    /// That a sample is there before it is counted.
+    /// A sample is written before it is counted.
     P5,
-    /// That a sample is counted before anybody is notified.
+    /// A sample is counted before any subscriber is notified.
     P6,
-    /// Between a sample and the look at who sleeps.
+    /// The fence between a sample and the look for sleepers.
     P7,
-    /// That who sleeps is notified.
+    /// The notification of a sleeper.
     P8,
-    /// That a wake-up is counted, so that who is about to sleep does not.
+    /// The count of a wake-up, which keeps a subscriber that is about to sleep from sleeping.
     Count,
-    /// That a publisher is silent only when the kernel has told it that somebody was woken.
+    /// A publisher stays silent only after the kernel has confirmed that a thread was woken.
     Certain,
-    /// Between a bit of the ready table and the look whether its set sleeps.
+    /// The fence between a bit of the ready table and the look whether its set sleeps.
     Ready,
-    /// That a publisher that finds callbacks away notifies their threads.
+    /// A publisher that finds callbacks away notifies their threads.
     Away,
-    /// That a publisher calls with a sample only in its turn.
+    /// A publisher calls with a sample only in its turn.
     Turn,
-    /// Before a publisher looks which slots are free.
+    /// The fence before a publisher looks for free slots.
     R1,
-    /// That only what nobody can find any more is free.
+    /// Only slots that no subscriber can find any more are free.
     R3,
-    /// Between the announcement of the next sample and the look at its cell.
+    /// The fence between the announcement of the next sample and the look at its cell.
     T1,
-    /// That a sample is held, before its successor is announced.
+    /// A sample is marked as held before its successor is announced.
     T6,
-    /// That an announcement comes after the reads of what lies before it.
+    /// An announcement comes after the reads of everything before it.
     T7,
-    /// Between an announcement and the look whether the publisher waits for it.
+    /// The fence between an announcement and the look whether the publisher waits for it.
     T8,
-    /// That no two sleeps have the same number.
+    /// No two sleeps have the same number.
     S1,
-    /// Between "I sleep" and the last look.
+    /// The fence between "I sleep" and the last look.
     S2,
-    /// Between a publisher's ready bit and the look whether its subscriber sleeps.
+    /// The fence between a publisher's ready bit and the look whether its subscriber sleeps.
     B2,
-    /// Between the taking of ready bits and the look at these publishers.
+    /// The fence between taking ready bits and the look at these publishers.
     B4,
-    /// The last look.
+    /// The last look before a sleep.
     S3,
-    /// That who sleeps on `published` says which value of it.
+    /// A sleeper on `published` says which value of it it sleeps on.
     Value,
-    /// Between what a wait set arms and its last look at that.
+    /// The fence between arming members of a wait set and the last look at them.
     Arm,
-    /// Between a newcomer's entry in the list and the look at how far the publisher is.
+    /// The fence between a newcomer's entry in the list and the look at the publisher's progress.
     Attach,
-    /// That a hold ends after the reads of its sample.
+    /// A hold ends after the reads of its sample.
     Release,
-    /// That the last clone of a sample ends after the reads of all others.
+    /// The last clone of a sample ends after the reads of all other clones.
     Clones,
-    /// That a publisher lets go of a subscriber that has gone.
+    /// A publisher releases a subscriber that has gone.
     Gone,
-    /// That a subscriber lets go of a publisher that has gone, once it has read all of it.
+    /// A subscriber releases a publisher that has gone, once it has read all its samples.
     Finished,
 }
 
@@ -147,14 +147,15 @@ pub fn fence_of(step: Step) {
     }
 }
 
-/// A seq-cst fence. On x86-64 a locked instruction is one (Intel SDM volume 3, 9.2.3.9; AMD APM volume 2, 7.4.2)
-/// and holds up less than the `mfence` that the compiler takes, which orders streaming stores, too.
+/// A seq-cst fence. On x86-64 a locked instruction is one (Intel SDM volume 3, 9.2.3.9; AMD APM
+/// volume 2, 7.4.2). It is cheaper than the `mfence` that the compiler emits, which also orders
+/// streaming stores.
 #[inline(always)]
 fn full_fence() {
     #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
     {
         let mut word = 0_u32;
-        // SAFETY: the word is this function's own, and stays as it is.
+        // SAFETY: the word belongs to this function, and its value does not change.
         unsafe {
             std::arch::asm!("lock or dword ptr [{0}], 0", in(reg) &raw mut word, options(nostack));
         }
@@ -169,8 +170,8 @@ pub fn release_of(step: Step) -> Ordering {
     if is_taken(step) { Ordering::Release } else { Ordering::Relaxed }
 }
 
-/// Whether the caller goes on to what it does to others by the kernel: always, but when it has died in a
-/// test.
+/// Whether the caller goes on to affect others through the kernel: always, except after its death
+/// in a test.
 #[cfg(not(loom))]
 #[inline(always)]
 pub fn acts() -> bool {
@@ -180,7 +181,7 @@ pub fn acts() -> bool {
     true
 }
 
-/// Whether a step is taken: always, but in a model's mutant.
+/// Whether a step is taken: always, except in a model's mutant.
 #[inline(always)]
 pub fn is_taken(step: Step) -> bool {
     #[cfg(any(loom, test))]
@@ -192,14 +193,14 @@ pub fn is_taken(step: Step) -> bool {
     }
 }
 
-/// Leaves a step out of what this thread, with its models, runs from now on.
+/// Leaves a step out of everything that this thread, with its models, runs from now on.
 #[cfg(any(loom, test))]
 pub fn leave_out(step: Option<Step>) {
     LEFT_OUT.set(step);
 }
 
-/// So many publishers a subscriber looks at at each take; of more, at those that say that they have
-/// published. A model may take another number.
+/// Up to so many publishers, a subscriber looks at all of them at each take. With more, it looks
+/// only at those whose ready bit is set. A model may use another number.
 pub(crate) fn few() -> usize {
     #[cfg(loom)]
     return FEW.get();
@@ -207,7 +208,7 @@ pub(crate) fn few() -> usize {
     4
 }
 
-/// Sets the number of publishers that are few, for this thread's models.
+/// Sets this number of publishers, for this thread's models.
 #[cfg(loom)]
 pub fn set_few(publishers: usize) {
     FEW.set(publishers);
@@ -215,7 +216,7 @@ pub fn set_few(publishers: usize) {
 
 #[cfg(any(loom, test))]
 std::thread_local! {
-    // loom runs all threads of a model in the one that checks it.
+    // loom runs all threads of a model in the thread that checks it.
     static LEFT_OUT: std::cell::Cell<Option<Step>> = const { std::cell::Cell::new(None) };
     #[cfg(loom)]
     static FEW: std::cell::Cell<usize> = const { std::cell::Cell::new(4) };

@@ -1,4 +1,4 @@
-//! What two endpoints must agree on, and what each may choose.
+//! Topics: the name and type that two endpoints must share, and the settings that each may choose.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::limits::{
     CELLS_MAX, CONNECTIONS_MAX, HOLDS_MAX, LOANS_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX,
 };
 
-/// Names an endpoint on its host: random in the upper 40 bits (those of its node), counted below.
+/// An endpoint's id on its host: random in the upper 40 bits (those of its node), counted below.
 pub type EndpointId = u64;
 
 /// Name and type of a topic.
@@ -22,34 +22,35 @@ pub struct Topic {
 }
 
 impl Topic {
-    /// A topic of messages that are serialised as a type of another system, `of`, which alone tells the
-    /// type. As there, a name may have several types: endpoints of the same one are matched.
+    /// A topic of messages that are serialised as a type of another system. The name of the type,
+    /// `of`, is its only identity. As in that system, a topic's name may have several types:
+    /// endpoints with the same type match.
     pub fn of_messages(name: String, of: &str) -> Topic {
         let type_name = format!("{MESSAGES}{of}");
-        // FNV-1a, as of layouts.
+        // FNV-1a, as for layouts.
         let hash =
             |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
         let type_hash = type_name.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
         Topic { name, type_name, type_hash }
     }
 
-    /// Whether a type's name is of [messages](Topic::of_messages).
+    /// Whether a type's name is that of [messages](Topic::of_messages).
     pub(crate) fn is_of_messages(type_name: &str) -> bool {
         type_name.starts_with(MESSAGES)
     }
 
-    /// How far behind a multiple of 64 a payload begins in its slot: of a message it is the body that is
-    /// to be aligned, behind a header of 4 bytes.
+    /// How far behind a multiple of 64 a payload begins in its slot: in a message the body is to be
+    /// aligned, behind a header of 4 bytes.
     pub(crate) fn lead(&self) -> usize {
         if Topic::is_of_messages(&self.type_name) { 4 } else { 0 }
     }
 
-    /// Whether endpoints of the two can match.
+    /// Whether endpoints of the two topics can match.
     pub fn fits(&self, other: &Topic) -> bool {
         self.name == other.name && self.type_hash == other.type_hash
     }
 
-    /// Fails if a name is empty, too long or has control characters. A type may have none.
+    /// Fails if a name is empty, too long or has control characters. A type's name may be empty.
     pub fn check(&self) -> Result<(), Error> {
         check_name("a topic's name", &self.name)?;
         if self.type_name.is_empty() {
@@ -77,23 +78,24 @@ pub fn check_name(field: &'static str, name: &str) -> Result<(), Error> {
 /// Whether the publisher waits for a subscriber that is behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reliability {
-    /// The oldest sample goes, the subscriber learns how many it lost, the publisher never waits.
+    /// The oldest sample is dropped, the subscriber learns how many it lost, and the publisher
+    /// never waits.
     BestEffort,
-    /// The publisher waits for the slowest subscriber that asks for it, up to its time limit.
+    /// The publisher waits for the slowest reliable subscriber, up to its time limit.
     Reliable,
 }
 
-/// What a reliable publish does about a subscriber for which it has waited in vain.
+/// What a reliable publish does about a subscriber that is still behind at the time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
-    /// Passes it over: the late one alone loses samples, until it has caught up. Nobody waits for it
-    /// meanwhile.
+    /// Passes it over: only the late subscriber loses samples, until it has caught up. No publish
+    /// waits for it meanwhile.
     PassOver,
-    /// Fails, and nothing is published.
+    /// Fails, and publishes nothing.
     Fail,
 }
 
-/// What a publisher chooses.
+/// A publisher's settings.
 #[derive(Clone, Copy, Debug)]
 pub struct PublisherQos {
     /// How many of the newest samples a subscriber can be behind without a loss; 1 to 65,535.
@@ -102,19 +104,19 @@ pub struct PublisherQos {
     pub reliability: Reliability,
     /// How long a reliable publish waits at most.
     pub block_max: Duration,
-    /// What it does then.
+    /// What it does after that time.
     pub late: Late,
-    /// How many of the newest samples are kept for subscribers that come later; at most `depth`.
+    /// How many of the newest samples are kept for late subscribers; at most `depth`.
     pub history: u32,
-    /// Loans that may be out at once, 1 to 4,096.
+    /// How many loans there may be at once, 1 to 4,096.
     pub loans_max: u32,
     /// Largest payload, in bytes.
     pub payload_bytes_max: u64,
     /// Largest sum of slot segments, in bytes.
     pub memory_max: u64,
-    /// The publisher means to publish at least once in this time; `None` for no promise.
+    /// The publisher intends to publish at least once in this time; `None` for no deadline.
     pub deadline: Option<Duration>,
-    /// Whether each sample says when it was published; costs a reading of the clock.
+    /// Whether each sample carries its time; each publish then reads the clock.
     pub timestamps: bool,
 }
 
@@ -148,25 +150,27 @@ impl PublisherQos {
     }
 }
 
-/// What a subscriber chooses.
+/// A subscriber's settings.
 #[derive(Clone, Copy, Debug)]
 pub struct SubscriberQos {
-    /// How many of the newest samples of each publisher it wants to be able to be behind; the
+    /// How many of the newest samples of each publisher it may be behind without a loss; the
     /// publisher's depth bounds it.
     pub depth: u32,
-    /// Whether publishers that are reliable wait for it.
+    /// Whether reliable publishers wait for it.
     pub reliability: Reliability,
-    /// How many samples published before the match it wants, as far as the publisher keeps them.
+    /// How many samples published before the match it requests, as far as the publisher keeps them.
     pub history: u32,
-    /// Samples in slots it may hold at once, 1 to 4,096.
+    /// How many samples in slots it may hold at once, 1 to 4,096.
     pub held_max: u32,
-    /// Publishers it may be matched with, 1 to 4,096. Memory is taken for those that are there.
+    /// How many publishers it may be matched with, 1 to 4,096. Memory is allocated only for
+    /// existing ones.
     pub publishers_max: u32,
-    /// Whether it is matched with publishers of other nodes alone.
+    /// Whether it is matched only with publishers of other nodes.
     pub ignore_own_node: bool,
-    /// An event is raised for a publisher that publishes nothing for this long.
+    /// An event is raised for a publisher that publishes nothing for so long.
     pub deadline: Option<Duration>,
-    /// An event is raised for a publisher that neither publishes nor asserts itself for this long.
+    /// An event is raised for a publisher that neither publishes nor asserts its liveliness for so
+    /// long.
     pub liveliness: Option<Duration>,
     /// Whether the subscriber has a file descriptor that becomes readable when there is a sample.
     pub descriptor: bool,
@@ -205,12 +209,12 @@ impl SubscriberQos {
     }
 }
 
-/// What an endpoint's node tells all others of its settings.
+/// The settings of an endpoint that its node announces to all others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnnouncedQos {
     /// See [`PublisherQos::depth`] and [`SubscriberQos::depth`].
     pub depth: u32,
-    /// Whether a publisher waits, or a subscriber asks to be waited for.
+    /// Whether a publisher waits, or a subscriber requests it.
     pub reliability: Reliability,
     /// See [`PublisherQos::history`] and [`SubscriberQos::history`].
     pub history: u32,
@@ -244,6 +248,6 @@ fn range(
     Err(Error::Setting { topic, field, value, remedy })
 }
 
-/// What the name of a type of messages begins with.
+/// The prefix of the type names of messages.
 const MESSAGES: &str = "CDR ";
 const DEPTHS: &str = "it is 1 to 65,535";

@@ -1,9 +1,10 @@
-//! Threads that run code of the user's, called by the library. Such code may end what another such thread
-//! runs, and that the other way round: so who is inside waits for nobody.
+//! Threads that run user code, called by the library. User code in one such thread may end the
+//! calls of another, and the other way round. So a thread inside user code waits for no such
+//! thread.
 
 use std::cell::Cell;
 
-/// Marks this thread as one that runs code of the user's.
+/// Marks this thread as running user code.
 pub(crate) struct Inside;
 
 impl Inside {
@@ -21,8 +22,8 @@ impl Drop for Inside {
     }
 }
 
-/// Whether the caller is code of the user's that the library has called. It must not wait for a thread that
-/// runs such code.
+/// Whether the caller is user code that the library has called. It must not wait for a thread that
+/// runs user code.
 pub(crate) fn is_inside() -> bool {
     DEPTH.get() > 0
 }

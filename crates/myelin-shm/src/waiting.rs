@@ -1,5 +1,5 @@
-//! How a subscriber or a wait set sleeps, and how a publisher wakes it: `docs/explanation/shared-memory.md` sections
-//! 10, 12 and 14.
+//! How a subscriber or a wait set sleeps, and how a publisher wakes it:
+//! `docs/explanation/shared-memory.md` sections 10, 12 and 14.
 
 pub mod cancel;
 pub mod interrupt;

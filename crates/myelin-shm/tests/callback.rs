@@ -1,4 +1,4 @@
-//! Callbacks on the wire: what a function is lent.
+//! Callbacks on the wire: the samples that a function is lent.
 
 mod hostile_peer;
 
@@ -78,11 +78,12 @@ fn a_length_that_does_not_fit_ends_the_match_and_is_told() {
 }
 
 /// Publishers that are stopped between their sample and the wake-up (P5 and P8) leave a backlog for
-/// a thread that sleeps. Who publishes here takes a part of it, and wakes the thread for the rest.
+/// a sleeping thread. A publisher of this process takes a part of it, and wakes the thread for the
+/// rest.
 #[test]
 fn what_a_publish_leaves_of_a_backlog_wakes_the_callbacks_thread() {
     const CELLS: u64 = 29;
-    // With the one that publishes so few that each take looks at all.
+    // With the publishing one, so few that each take looks at all.
     const STOPPED: u64 = 3;
     const BACKLOG: u64 = STOPPED * (CELLS - 1);
     let (_folder, node) = node();

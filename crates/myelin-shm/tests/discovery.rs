@@ -124,7 +124,7 @@ fn all_that_a_publisher_wrote_can_be_taken_once_its_end_is_told() {
     }
 }
 
-/// The other side of each has been there for long, and no match is waited for.
+/// The other side of each match has existed for long, so no match is waited for.
 #[test]
 fn what_new_endpoints_publish_at_once_arrives_and_so_does_the_answer() {
     let folder = folder();
@@ -151,12 +151,12 @@ fn what_new_endpoints_publish_at_once_arrives_and_so_does_the_answer() {
     let mut takes = |number: usize| ends[number].0.reader.take().unwrap().is_some();
     until("the last answer", || takes(ECHOES));
     let lost = (0..ECHOES).filter(|number| !takes(*number)).count();
-    // On a machine whose cores are busy one may have waited in vain.
+    // On a busy machine a wait may have been too short.
     assert!(lost <= 3, "{lost} of {ECHOES} are lost");
     helper.stop();
 }
 
-/// It is waited for once, for some milliseconds, until it has answered.
+/// The creation waits for it once, for some milliseconds, until it has answered.
 #[test]
 fn a_process_that_is_stopped_holds_up_no_new_endpoint() {
     let folder = folder();
@@ -311,7 +311,7 @@ fn another_type_is_an_error_that_names_both_and_an_event_at_the_first() {
     assert!(matches!(error, Error::TypeMismatch { pid, .. } if pid == helper.pid()));
     let text = error.to_string();
     assert!(text.contains("Image") && text.contains("Cloud"), "{text}");
-    // A publisher of the first type and a subscriber of the second on one node are no better.
+    // The same with a publisher of the first type and a subscriber of the second on one node.
     let first = publisher(&node);
     assert!(node.subscriber(other, SubscriberQos::default()).is_err());
     drop(first);
@@ -320,7 +320,7 @@ fn another_type_is_an_error_that_names_both_and_an_event_at_the_first() {
 #[test]
 fn two_types_that_come_at_once_raise_events_on_both_sides() {
     let folder = folder();
-    // They have not heard of each other's endpoints when they make them only by chance; so try.
+    // They make their endpoints before they know of each other's only by chance; so it is tried.
     until("a race that both lose", || {
         let (one, other) = (node(folder.path()), node(folder.path()));
         let cloud = Topic { type_name: "Cloud".into(), type_hash: 2, ..topic() };
@@ -370,7 +370,7 @@ fn a_full_folder_is_an_error_that_names_it() {
     }
     let folder = folder();
     for inodes in 1..=4 {
-        // A mount of the helper's own, gone with it.
+        // A mount of the helper's own, which ends with it.
         let script = format!(
             "mount -t tmpfs -o size=4k,nr_inodes={inodes} none {0} && exec \"$@\"",
             folder.path().display()
@@ -528,8 +528,8 @@ fn nonsense_and_other_versions_end_the_link_and_nothing_else() {
     passes(&mut publisher, &mut subscriber, 1000);
 }
 
-/// A viewer has one place, and keeps the last image of a camera that is killed. The next camera gets the place
-/// when the rest of the first one's images is read.
+/// A viewer has room for one publisher, and keeps the last image of a camera that is killed. The
+/// next camera gets the room when the rest of the first one's images has been read.
 #[test]
 fn an_image_that_is_kept_does_not_keep_the_place_of_the_next_camera() {
     let folder = folder();
@@ -609,7 +609,7 @@ fn silence_ends_a_wait_and_makes_the_descriptor_readable() {
     let mut subscriber = node.subscriber(topic(), qos).unwrap();
     assert!(subscriber.wait_for_match(1, WATCHDOG));
     let has = |events: &[Event], is: fn(&Event) -> bool| events.iter().any(is);
-    // For ever, but for the silence; each ends one wait.
+    // Without a limit; each silence ends one wait.
     assert!(!subscriber.reader.wait(Wait::Block, NEVER).unwrap());
     let events = subscriber.events();
     assert!(has(&events, |event| matches!(event, Event::DeadlineMissed { .. })), "{events:?}");
@@ -706,7 +706,8 @@ fn a_stopped_process_costs_nobody_else_a_sample_and_comes_back() {
     logger.stop();
 }
 
-/// Node ids are no secret. A process that greets as somebody else's node must not end that one's link.
+/// Node ids are not secret. A process that greets as another user's node must not end that node's
+/// link.
 #[test]
 fn a_process_that_greets_as_another_ones_node_is_refused() {
     let folder = folder();
@@ -801,7 +802,7 @@ fn a_node_that_is_matched_with_nobody_is_told_what_others_have_counted() {
     assert_eq!(graph.matches, matches);
     let layout = Some("Image".into());
     assert_eq!(graph.types, [TypeInfo { hash: 1, name: "Image".into(), layout }]);
-    // Who is not asked tells nothing, and its own it knows without asking.
+    // Nodes that are not asked report nothing; its own counters it knows without asking.
     let graph = other.graph().unwrap();
     assert!(graph.matches.is_empty() && of_publisher(&graph).is_none());
     assert!(of_publisher(&one.graph().unwrap()).is_some());
@@ -839,7 +840,7 @@ fn who_is_stopped_is_named_and_answers_later() {
         assert!(graph.silent.contains(&stopped), "{:x?}", graph.silent);
         assert!(graph.endpoints.iter().all(|it| it.counters.is_none()));
     }
-    // Several may ask at once, and one that is silent keeps no other from answering.
+    // Several may ask at once, and a silent node keeps no other from answering.
     let others_answer = || one.graph_within(Duration::from_millis(20)).unwrap().silent == [stopped];
     std::thread::scope(|scope| {
         (0..2).for_each(|_| drop(scope.spawn(|| until("the other's answer", others_answer))));
@@ -850,10 +851,10 @@ fn who_is_stopped_is_named_and_answers_later() {
     drop(other);
 }
 
-/// `cargo test --release -p myelin-shm --test discovery fifty -- --ignored --nocapture` measures, with
-/// `MYELIN_NODES` processes of `MYELIN_ENDPOINTS` publishers each, all on topics of their own; this
-/// process is one node more, without any. That messages grow no faster than endpoints and peers is counted
-/// in `control_plane/protocol/simulation.rs`.
+/// `cargo test --release -p myelin-shm --test discovery fifty -- --ignored --nocapture` measures,
+/// with `MYELIN_NODES` processes of `MYELIN_ENDPOINTS` publishers each, all on topics of their own;
+/// this process is one more node, without any. Another test counts that messages grow no faster
+/// than endpoints and peers: `control_plane/protocol/simulation.rs`.
 #[test]
 #[ignore = "a measurement"]
 fn fifty_processes_of_a_thousand_endpoints_each() {
@@ -869,8 +870,8 @@ fn fifty_processes_of_a_thousand_endpoints_each() {
     until("all", || watching.topics().unwrap().len() == count * endpoints);
     println!("{endpoints} endpoints of each known to all: {:?}", begin.elapsed());
     let pss = helpers.iter().map(|helper| pss_kb(helper.pid())).sum::<u64>();
-    // What `topics` has made, and the test no longer has, is not of the node.
-    // SAFETY: no preconditions.
+    // Memory that `topics` has used, and the test has freed, does not belong to the node. SAFETY:
+    // no preconditions.
     unsafe { libc::malloc_trim(0) };
     let known_bytes = (pss_kb(std::process::id()) - before) * 1024 / (count * endpoints) as u64;
     println!("{pss} kB in all (PSS); {known_bytes} B for each endpoint known of others");
@@ -886,7 +887,7 @@ fn fifty_processes_of_a_thousand_endpoints_each() {
     until("all to be gone", || late.topics().unwrap().is_empty());
 }
 
-/// The memory of a process, that which it shares with others divided among them.
+/// The memory of a process; shared memory is divided among its users.
 fn pss_kb(pid: u32) -> u64 {
     let rollup = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).unwrap();
     let line = rollup.lines().find_map(|line| line.strip_prefix("Pss:")).unwrap();
@@ -900,7 +901,7 @@ fn is_readable(subscriber: &Subscriber) -> bool {
     poll(&mut [PollFd::new(&event, PollFlags::IN)], Some(&now)).unwrap() == 1
 }
 
-/// What the other processes do; does nothing when it is run as a test.
+/// The other processes' code; does nothing when it is run as a test.
 #[test]
 fn helper() {
     if let Some(role) = std::env::var_os(ROLE) {

@@ -1,5 +1,5 @@
-//! Whatever a peer writes into its memory, we get a value or an error: no panic, no fault, no wait
-//! beyond its limit. The fuzz targets in `fuzz/` have the same handler.
+//! Whatever bytes a peer writes into its memory, the result is a value or an error: no panic, no
+//! fault, no wait beyond its limit. The fuzz targets in `fuzz/` have the same handler.
 
 mod hostile_peer;
 
@@ -142,7 +142,7 @@ fn a_wrong_head_of_a_subscription_is_an_error_that_says_what_is_wrong() {
         assert_eq!(what(error), "a subscription's head", "word {at} is {value}");
     }
     assert_eq!(what(map_subscription(2, |_| ()).unwrap_err()), "a subscription's head");
-    // There are so many, and this one has no memory.
+    // There are that many connections, and this one has no memory.
     let beyond = map_subscription(64, |memory| memory.set(5, 65)).unwrap_err();
     assert_eq!(what(beyond), "a subscription's head");
     let other = map_subscription(1, |_| ()).unwrap_err();
@@ -177,7 +177,7 @@ fn an_unsealed_or_short_segment_is_refused() {
     );
 }
 
-/// A hole is filled by whoever reads it: with our memory, or with a SIGBUS if there is none.
+/// A reader would fill a hole with its own memory, or get a SIGBUS if there is none.
 #[test]
 fn a_segment_without_memory_is_refused() {
     use rustix::fs::{MemfdFlags, SealFlags};
@@ -191,7 +191,7 @@ fn a_segment_without_memory_is_refused() {
     assert!(!mapped, "mapped, and now takes {kib} KiB");
 }
 
-/// Each publisher says that 2^63 samples were lost.
+/// Each publisher claims that 2^63 samples were lost.
 #[test]
 fn losses_that_cannot_be_do_not_overflow() {
     let (mut reader, shared) = reader(SubscriberQos::default());
@@ -346,7 +346,7 @@ fn a_ring_that_changes_under_the_reader_ends_no_take() {
     });
 }
 
-/// A reader and a publication of four cells that is matched with it, and writes what a test likes.
+/// A reader, matched with a publication of four cells that a test can write.
 fn matched() -> (Reader, Memory) {
     let (reader, shared) = reader(SubscriberQos::default());
     let memory = Memory::publication(1, 4);
@@ -355,7 +355,8 @@ fn matched() -> (Reader, Memory) {
     (reader, memory)
 }
 
-/// A cell says that sample 4 is there, the count that one is: the reader must not look for ever.
+/// Sample 4 is there according to its cell, sample 1 according to the count: the reader must not
+/// look for ever.
 #[test]
 fn a_sample_that_was_never_published_ends_the_match_and_not_the_clock() {
     let (mut reader, memory) = matched();
@@ -367,7 +368,7 @@ fn a_sample_that_was_never_published_ends_the_match_and_not_the_clock() {
     assert!(!reader.wait(Wait::Block, now_ns() + 1_000_000).unwrap(), "it is disconnected");
 }
 
-/// A cell that is for ever being written, of a publisher that counts on.
+/// A cell that is being written for ever, while its publisher counts on.
 #[test]
 fn a_cell_that_is_never_finished_ends_the_match() {
     let (mut reader, memory) = matched();
@@ -401,8 +402,8 @@ fn a_segment_that_was_missing_is_forgotten_with_its_sample() {
     }
 }
 
-/// Nor does a wait set report it: who waits would not sleep, and could starve the thread that brings the
-/// segment.
+/// A wait set does not report it either: the waiting thread would not sleep, and could starve the
+/// thread that brings the segment.
 #[test]
 fn a_wait_set_sleeps_until_the_segment_of_a_sample_has_come() {
     let table = WakeTable::create().unwrap();
@@ -430,8 +431,8 @@ fn a_wait_set_sleeps_until_the_segment_of_a_sample_has_come() {
     assert_eq!(reader.take().unwrap().unwrap().sequence, 0);
 }
 
-/// Another publisher has set the wake word back, so that nobody was woken: who has published does not take
-/// the sleeper for awake, and notifies again at its next sample.
+/// Another publisher has reset the wake word, so that no thread was woken: a publisher that has
+/// published does not assume that the sleeper is awake, and notifies again at its next sample.
 #[test]
 fn a_bell_that_is_set_back_does_not_silence_others() {
     let (memory, wake_word) = (Memory::subscription(), Memory::new(Writers::Everyone));
@@ -445,8 +446,8 @@ fn a_bell_that_is_set_back_does_not_silence_others() {
     }
 }
 
-/// Nor does the last sample before a silence stay where it is: who sleeps on the word of several
-/// publishers looks without it. Here each wake-up is undone, as it goes to a word that nobody sleeps on.
+/// The last sample before a silence is not left either: a sleeper on the word of several publishers
+/// looks without a wake-up. Here each wake-up is lost, because it goes to a word without sleepers.
 #[test]
 fn a_subscriber_of_several_takes_each_sample_without_being_woken() {
     let (mut writer, publication) = Writer::create(1, &topic(), PublisherQos::default()).unwrap();
@@ -481,11 +482,12 @@ fn a_subscriber_of_several_takes_each_sample_without_being_woken() {
     }
 }
 
-/// Some that are published while the subscriber is in the kernel already, and not on its way there.
+/// Enough that some are published while the subscriber is in the kernel already, and not on its way
+/// there.
 const SAMPLES: u64 = 5;
 const WATCHDOG: Duration = Duration::from_secs(60);
 
-/// Nothing that a subscriber passes can stop or kill a publisher.
+/// No descriptor from a subscriber can stop or kill a publisher.
 #[test]
 fn a_descriptor_that_is_no_pipe_is_refused() {
     let memory = Memory::subscription();
@@ -508,8 +510,8 @@ fn view_with(
     RemoteSubscriber::map(SUBSCRIBER, 1, &topic(), false, 0, 0, 1, fd, waking, tables)
 }
 
-/// A subscriber that never reads its descriptor, and says all the time that it sleeps: an honest one,
-/// a pipe that blocks and is full, and one whose reader has gone.
+/// A subscriber that never reads its descriptor, and claims all the time that it sleeps: an honest
+/// descriptor, a pipe that blocks and is full, and a pipe whose reader has gone.
 #[test]
 fn a_descriptor_that_is_never_read_does_not_hold_up_a_publish() {
     let qos = SubscriberQos { descriptor: true, ..SubscriberQos::default() };

@@ -1,8 +1,8 @@
-//! kill -9 and SIGSTOP at random points, again and again: whoever survives sees whole samples and exact
-//! losses, gets every slot back, and nothing stays behind. Publishers are best effort or reliable, with
-//! history; subscribers poll, sleep, have a descriptor or a callback, and hold samples.
+//! kill -9 and SIGSTOP at random points, again and again: survivors see whole samples and exact
+//! losses, get every slot back, and nothing is left behind. Publishers are best effort or reliable,
+//! with history; subscribers poll, sleep, have a descriptor or a callback, and hold samples.
 //!
-//! `MYELIN_KILLS` sets how often (default 2,000), `SEED` repeats a storm.
+//! `MYELIN_KILLS` sets the number of kills (default 2,000), `SEED` repeats a storm.
 
 use std::collections::HashMap;
 use std::os::unix::process::ExitStatusExt;
@@ -67,7 +67,8 @@ fn survivors_of_a_kill_storm_lose_nothing_else() {
     }
     assert!(taken_in_all > u64::from(kills), "the survivors read: {taken_in_all}");
 
-    // Only the survivors are left: all slots but the history and those the checkers hold come back.
+    // Only the survivors are left: all slots come back, except the history and those that the
+    // checkers hold.
     let survivors = checkers.len() + 1;
     watched("the dead are forgotten", || {
         senders.iter().all(|sender| sender.publisher.matched() == survivors)
@@ -90,8 +91,8 @@ fn survivors_of_a_kill_storm_lose_nothing_else() {
     );
     assert!(most_bytes < 64 << 20, "slots leaked: {most_bytes} B");
     drop((senders, checkers, called, node));
-    // Sockets of the killed are removed by the next that comes; the name of one that was killed
-    // before it listened, a second later.
+    // The next node removes sockets of killed ones; the name of a node that was killed before it
+    // listened is removed a second later.
     watched("nothing is left behind", || {
         drop(open(folder.path()));
         std::fs::read_dir(folder.path()).unwrap().next().is_none()
@@ -175,17 +176,18 @@ impl Sender {
     }
 }
 
-/// Follows what publishers send: no sample twice, none out of order, every one that is missing told.
+/// Follows the samples of publishers: no sample twice, none out of order, every missing one
+/// reported.
 #[derive(Default)]
 struct Ledger {
-    /// The sequence each publisher has to come with next.
+    /// The next expected sequence of each publisher.
     next: HashMap<u64, u64>,
 }
 
 impl Ledger {
     fn note(&mut self, taken: &Taken) {
         check(taken.bytes(), taken.sequence);
-        // A first sample may come late: what it lost is counted from the match on.
+        // A first sample may come late: its losses are counted from the match on.
         let first = taken.sequence - taken.lost_before;
         let next = self.next.entry(taken.publisher).or_insert(first);
         assert_eq!(first, *next, "{} lost before {}", taken.lost_before, taken.sequence);
@@ -193,7 +195,7 @@ impl Ledger {
     }
 }
 
-/// Takes samples, holds some for a while, and checks all it sees.
+/// Takes samples, holds some for a while, and checks all of them.
 struct Checker {
     subscriber: Subscriber,
     ledger: Ledger,
@@ -244,7 +246,7 @@ impl Checker {
     }
 }
 
-/// A callback that checks and keeps some.
+/// A callback that checks samples and keeps some.
 struct Called {
     callback: Callback,
     held: Arc<Mutex<Vec<Taken>>>,
@@ -298,7 +300,7 @@ fn check(bytes: &[u8], sequence: u64) {
     }
 }
 
-/// A process that is going to be killed, and perhaps stopped before.
+/// A process that will be killed, and may be stopped before.
 struct Victim {
     child: Child,
     end: Instant,
@@ -341,7 +343,7 @@ fn topic() -> Topic {
     Topic { name: "storm".into(), type_name: "bytes".into(), type_hash: 1 }
 }
 
-/// Depth, history and reliability as they come.
+/// Random depth, history and reliability.
 fn subscriber(node: &Node, descriptor: bool, random: &mut Random) -> Subscriber {
     let reliability = [Reliability::BestEffort, Reliability::Reliable][random.below(2) as usize];
     let qos = SubscriberQos {
@@ -385,7 +387,7 @@ const SEED: &str = "MYELIN_STORM_SEED";
 const ROLES: [&str; 5] =
     ["publisher", "reliable publisher", "subscriber", "descriptor", "callback"];
 const CHILDREN: usize = 6;
-/// Samples kept for those that come later.
+/// Samples kept for late subscribers.
 const HISTORY: u32 = 3;
 /// Bytes of key and number before the rest of a payload.
 const HEAD: usize = 16;

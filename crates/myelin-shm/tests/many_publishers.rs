@@ -1,4 +1,4 @@
-//! Subscribers of many publishers: these say by their ready bits that they have published.
+//! Subscribers of many publishers, which announce samples by their ready bits.
 
 mod itself;
 
@@ -25,10 +25,10 @@ use myelin_shm::waiting::wait_set::WaitSet;
 const LONG: Duration = Duration::from_secs(60);
 const FOLDER: &str = "MYELIN_TEST_FOLDER";
 const PROCESSES: usize = 8;
-/// So many that what a subscriber announces of them does not lie in one page.
+/// So many that a subscriber's announcements about them do not fit into one page.
 const MANY: u32 = 320;
 const PUBLISHERS: usize = MANY as usize / PROCESSES;
-/// Of each publisher.
+/// For each publisher.
 const SAMPLES: u64 = 20;
 /// More publishers than are looked at one by one.
 const SOME: usize = 6;
@@ -73,7 +73,7 @@ fn reliable() -> PublisherQos {
     PublisherQos { depth: 4, reliability, block_max, ..PublisherQos::default() }
 }
 
-/// What has come of whom.
+/// The samples received from each publisher.
 #[derive(Default)]
 struct Ledger(HashMap<u64, u64>);
 
@@ -90,7 +90,7 @@ impl Ledger {
     }
 }
 
-/// A process with its share of the publishers, which publish when it is told to.
+/// A process with its share of the publishers, which publish on request.
 struct Process(Child);
 
 impl Process {
@@ -127,7 +127,7 @@ impl Drop for Process {
     }
 }
 
-/// Not a test of its own: what the other processes do.
+/// Not a test of its own: the other processes' code.
 #[test]
 fn helper() {
     let Some(folder) = std::env::var_os(FOLDER).map(PathBuf::from) else { return };
@@ -148,7 +148,7 @@ fn helper() {
     }
 }
 
-/// A node and processes with as many publishers as there may be, all matched.
+/// A node and processes with as many publishers as are allowed, all matched.
 fn all(descriptor: bool) -> (tempfile::TempDir, Node, Subscriber, Vec<Process>) {
     let folder = tempfile::tempdir().unwrap();
     let node = open(folder.path());
@@ -159,7 +159,7 @@ fn all(descriptor: bool) -> (tempfile::TempDir, Node, Subscriber, Vec<Process>) 
     (folder, node, subscriber, processes)
 }
 
-/// Takes what there is.
+/// Takes all samples there are.
 fn drain(subscriber: &mut Subscriber, ledger: &mut Ledger) {
     while let Some(taken) = subscriber.reader.take().unwrap() {
         ledger.note(&taken);
@@ -196,7 +196,7 @@ fn each_sample_of_many_publishers_arrives_in_order() {
     in_all += u64::from(MANY) * SAMPLES;
     while ledger.samples() < in_all {
         assert_eq!(set.wait(Wait::Block, soon()).unwrap(), [key]);
-        // Not all there is: the set reports it again.
+        // Some are left: the set reports it again.
         for _ in 0..3 {
             subscriber.reader.take().unwrap().iter().for_each(|taken| ledger.note(taken));
         }
@@ -204,7 +204,7 @@ fn each_sample_of_many_publishers_arrives_in_order() {
     assert_eq!(ledger.0.len(), MANY as usize);
 }
 
-/// A subscriber takes memory for the publishers that there are, not for those that it may have.
+/// A subscriber allocates memory for existing publishers, not for the maximum.
 #[test]
 fn a_thousand_publishers_are_matched_and_take_memory_as_they_come() {
     let folder = tempfile::tempdir().unwrap();
@@ -234,7 +234,8 @@ fn a_thousand_publishers_are_matched_and_take_memory_as_they_come() {
     });
 }
 
-/// kill -9 of some while they publish: all others' samples come, and of theirs all up to one.
+/// kill -9 of some while they publish: all samples of the others come, and all samples of the
+/// killed ones up to some point.
 #[test]
 fn one_too_many_is_refused_and_comes_when_others_are_killed() {
     let (folder, _node, mut subscriber, mut processes) = all(false);
@@ -271,7 +272,7 @@ fn one_too_many_is_refused_and_comes_when_others_are_killed() {
         drain(&mut subscriber, &mut ledger);
         ledger.0.contains_key(&late.id())
     });
-    // Enough have gone that the rest is few.
+    // Enough have gone that few are left.
     drop(processes);
     until("the end of their matches", || subscriber.matched() == 1);
     late.writer.publish_copy(&1u64.to_le_bytes()).unwrap();
@@ -299,7 +300,7 @@ fn none_is_forgotten_while_they_become_many_and_few() {
                 publisher.writer.publish_copy(&sample.to_le_bytes()).unwrap();
             }
         }
-        // What they leave is read when they have gone.
+        // Their remaining samples are read after they have gone.
         drop(made);
         while ledger.samples() < before + 3 * count as u64 {
             assert!(subscriber.reader.wait(Wait::Block, soon()).unwrap());
@@ -318,11 +319,12 @@ impl Drop for AtTheEnd<'_> {
     }
 }
 
-/// A hostile publisher takes away all ready bits without end: the others' samples come all the same.
+/// A hostile publisher takes away all ready bits endlessly: the others' samples come nevertheless.
 #[test]
 fn a_publisher_that_clears_the_bits_does_not_silence_others() {
     let folder = tempfile::tempdir().unwrap();
-    // Publishers of one node alone could only harm themselves, so nobody looks for what they overlook.
+    // Publishers of a single node could only harm themselves, so there would be no look for
+    // overlooked ones.
     let [here, there, elsewhere] = [(); 3].map(|()| open(folder.path()));
     let mut subscriber = subscriber(&here, false);
     let mut honest = publishers(&there, SOME - 1, PublisherQos::default());
@@ -369,7 +371,8 @@ fn a_publisher_that_clears_the_bits_does_not_silence_others() {
     });
 }
 
-/// A hostile publisher sets all bits without end: that ends no wait, and keeps no take from returning.
+/// A hostile publisher sets all bits endlessly: that ends no wait, and keeps no take from
+/// returning.
 #[test]
 fn bits_that_never_stop_extend_neither_a_take_nor_a_wait() {
     let folder = tempfile::tempdir().unwrap();

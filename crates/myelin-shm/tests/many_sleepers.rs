@@ -1,4 +1,4 @@
-//! Many subscribers of one publisher that sleep: they are woken by one call, on its `published`.
+//! Many sleeping subscribers of one publisher: one call on its `published` wakes them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -36,7 +36,7 @@ impl Ends {
         assert!(publisher.wait_for_match(SLEEPERS, LONG));
         assert!(subscribers.iter().all(|it| it.wait_for_match(1, LONG)));
         let mut ends = Ends { _folder: folder, nodes, publisher, subscribers };
-        // It tells how many it has when it next publishes.
+        // At its next publish it announces how many subscribers it has.
         ends.publisher.writer.publish_copy(&[0]).unwrap();
         for subscriber in &mut ends.subscribers {
             assert!(subscriber.reader.take().unwrap().is_some());
@@ -45,7 +45,7 @@ impl Ends {
     }
 }
 
-/// What a subscriber shows of itself.
+/// The visible state of a subscriber.
 struct Shown {
     head: Segment,
     wake_word: Segment,
@@ -81,7 +81,7 @@ impl Shown {
 #[test]
 fn one_call_wakes_all_and_notifies_nobody() {
     if !can_sleep_on_two() {
-        return; // then they sleep on their wake words, as the tests of all else have it
+        return; // then they sleep on their wake words, which other tests cover
     }
     let mut ends = Ends::new();
     let shown: Vec<_> = ends.subscribers.iter().map(Shown::of).collect();
@@ -110,7 +110,7 @@ fn one_call_wakes_all_and_notifies_nobody() {
     assert_eq!(shown.iter().map(Shown::wakes).collect::<Vec<_>>(), before);
 }
 
-/// No sample comes: their own process wakes them, which cannot write `published`.
+/// No sample comes: their own process, which cannot write `published`, wakes them.
 #[test]
 fn they_are_woken_by_all_else_too() {
     if !can_sleep_on_two() {
@@ -133,7 +133,7 @@ fn they_are_woken_by_all_else_too() {
             }
         });
     }
-    // A second publisher comes while they sleep: then it is not for the first one alone to wake them.
+    // A second publisher comes while they sleep: then not only the first one may wake them.
     let mut second = None;
     std::thread::scope(|scope| {
         let waiting: Vec<_> = ends

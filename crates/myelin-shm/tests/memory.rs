@@ -1,4 +1,5 @@
-//! How much shared memory topics take: that of one is small, and a thousand are a thousand times it.
+//! How much shared memory topics take: one takes little, and a thousand take a thousand times as
+//! much.
 
 use std::collections::BTreeMap;
 use std::os::linux::fs::MetadataExt;
@@ -33,7 +34,7 @@ fn a_topic_takes_little_and_a_thousand_fit_into_64_mib() {
     assert!(shared_bytes() <= 64 << 20, "{} B for 1,000 topics", shared_bytes());
 }
 
-/// The sizes of all segments that this process has a descriptor of: the owner keeps one of each.
+/// The sizes of all segments that this process has a descriptor for: the owner keeps one of each.
 fn shared_bytes() -> u64 {
     let mut segments = BTreeMap::new();
     for entry in std::fs::read_dir("/proc/self/fd").unwrap().flatten() {

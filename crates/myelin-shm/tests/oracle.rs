@@ -1,5 +1,5 @@
-//! Any order of calls on one writer and up to four readers does what a list of everything published
-//! says: the same samples, the same bytes, the same losses; and every slot comes back.
+//! Any order of calls on one writer and up to four readers gives the results of a list of all
+//! published samples: the same samples, the same bytes, the same losses; and every slot comes back.
 
 mod hub;
 
@@ -30,7 +30,7 @@ enum Op {
     Hold(Index),
     Clone(Index),
     Release(Index),
-    /// Its depth, history, most held, and whether it is reliable.
+    /// Its depth, history, maximum of held samples, and whether it is reliable.
     NewReader(u32, u32, u32, bool),
     DropReader(Index),
     DropWriter,
@@ -60,7 +60,7 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         }),
         1 => index().prop_map(Op::DropReader),
     ];
-    // The writer goes at the end, if at all: what comes after it is only reading.
+    // The writer goes at the end, if at all: after that there is only reading.
     let (before, after) =
         (prop::collection::vec(op.clone(), 1..80), prop::collection::vec(op, 0..12));
     (before, any::<bool>(), after).prop_map(|(mut ops, dies, after)| {
@@ -72,17 +72,17 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
     })
 }
 
-/// What `published` says is in the sample with this sequence.
+/// The expected content of the sample with this sequence.
 fn payload(sequence: u64, length: usize) -> Vec<u8> {
     (0..length).map(|at| (at as u64 * 31 + sequence * 7 + length as u64) as u8).collect()
 }
 
-/// A reader, and what it must find.
+/// A reader, and its expected results.
 struct Both {
     name: u64,
     reader: Reader,
     next: u64,
-    /// `published` as it knows it.
+    /// The last known value of `published`.
     seen: u64,
     depth: u64,
     held_max: u32,
@@ -107,14 +107,15 @@ struct World {
 }
 
 impl Both {
-    /// What `take` must yield: a sequence and its loss, and whether it needs a hold.
+    /// The expected result of `take`: a sequence and its loss, and whether it needs a hold.
     fn expect(&mut self, published: &[usize], cells: u64) -> Result<Option<(u64, u64)>, Error> {
         let newest = published.len() as u64;
         let out_of_the_ring = |next: u64| next + cells < newest;
         if self.next >= newest {
             return Ok(None);
         }
-        // It looks how far the publisher is when it has read all it knows of, and when it is passed.
+        // It checks the publisher's progress when it has read all known samples, and when it is
+        // overtaken.
         if self.next >= self.seen || out_of_the_ring(self.next) {
             self.seen = newest;
             let oldest = newest.saturating_sub(self.depth);
@@ -245,7 +246,7 @@ impl World {
                 let at = which.index(self.readers.len());
                 let both = self.readers.remove(at);
                 drop(both.reader);
-                // Its samples stay until the last is gone.
+                // Its samples stay until the last one is dropped.
                 self.left(both.name);
             }
             Op::DropWriter => {
@@ -333,7 +334,7 @@ impl World {
         }
     }
 
-    /// What its node does once a reader and all its samples are gone.
+    /// The actions of its node once a reader and all its samples have been dropped.
     fn left(&self, name: u64) {
         if self.held.iter().all(|(_, known)| *known != name) {
             self.hub.disconnect(name);
@@ -369,7 +370,7 @@ impl World {
         });
     }
 
-    /// All is read and released: every slot is free but those kept as history.
+    /// Everything is read and released: every slot is free except the history.
     fn end(mut self) {
         while !self.held.is_empty() {
             self.release(0);

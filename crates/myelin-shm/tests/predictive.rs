@@ -1,4 +1,4 @@
-//! Predicting loses nothing, at any rate: one that changes, one that pauses, several publishers.
+//! Predicting loses nothing, at any rate: a changing one, one with pauses, several publishers.
 
 mod support;
 

@@ -56,7 +56,7 @@ fn what_is_held_stays_as_it_was_and_is_reused_after() {
     assert_eq!(counts.free, counts.total, "every slot is back");
 }
 
-/// Of four that there are it is the one that is still in the caches.
+/// Of the four slots, the loan gets the one that is still in the caches.
 #[test]
 fn a_large_slot_that_has_been_read_is_the_next_loan_again() {
     let (mut writer, mut reader) = pair(PublisherQos::default(), SubscriberQos::default());
@@ -112,7 +112,8 @@ fn the_limit_of_held_samples_is_an_error_and_loses_nothing() {
     assert_eq!(reader.take().unwrap().unwrap().bytes(), [2; 200]);
 }
 
-/// Large and small ones in turn, with room for one that is held: each take gives the one before back.
+/// Large and small samples in turn, with room for one held sample: each take gives the previous one
+/// back.
 #[test]
 fn a_place_for_samples_holds_one_at_a_time() {
     let qos = SubscriberQos { held_max: 1, ..SubscriberQos::default() };
@@ -307,7 +308,7 @@ fn a_publisher_that_is_gone_makes_room_when_it_is_read_to_the_end() {
         matched(&publication, &subscription);
         writer.publish_copy(&publisher.to_le_bytes()).unwrap();
         subscription.publisher_gone(publisher);
-        // Its end is seen before its sample is taken.
+        // The publisher's end is seen before its sample is taken.
         assert!(reader.wait(Wait::Poll, 0).unwrap());
         assert_eq!(reader.take().unwrap().unwrap().bytes(), publisher.to_le_bytes());
         assert!(reader.take().unwrap().is_none());
@@ -315,8 +316,8 @@ fn a_publisher_that_is_gone_makes_room_when_it_is_read_to_the_end() {
     }
 }
 
-/// What is lost of the history counts as well: a subscriber cannot tell it from the rest.
-/// A writer of id 1 whose slot segments do not come by themselves, and its reliable reader.
+/// Losses of the history count as well: a subscriber cannot tell them from the rest. A writer of id
+/// 1 whose slot segments are passed on only by the test, and its reliable reader.
 fn pair_without_segments() -> (Writer, Reader, Arc<Mutex<Vec<SlotSegment>>>) {
     let (writer, publication) = Writer::create(1, &topic(), PublisherQos::default()).unwrap();
     let made = Arc::new(Mutex::new(Vec::new()));
@@ -335,8 +336,8 @@ fn comes(subscription: &SubscriptionShared, segment: SlotSegment) {
     subscription.add_segment(1, number, slot_bytes, slots, fd).unwrap();
 }
 
-/// A node's thread maps a slot segment while others take, and others may say meanwhile that the publisher has
-/// ended.
+/// A node's thread maps a slot segment while other threads take, and other parts may report
+/// meanwhile that the publisher has ended.
 #[test]
 fn a_sample_is_unread_until_its_memory_has_come_and_it_is_taken() {
     let (mut writer, mut reader, segments) = pair_without_segments();
@@ -417,7 +418,7 @@ fn of_two_late_subscribers_each_costs_one_time_limit_and_its_own_samples() {
     };
     let over: Vec<_> = (0..100).map(&mut publish).collect();
     assert_eq!((over[7], over[8], over[99]), (0, 2, 2));
-    // One comes back: it has lost what was overwritten, and then nothing more.
+    // One comes back: it has lost the overwritten samples, and then nothing more.
     let taken = late[0].take().unwrap().unwrap();
     assert_eq!((taken.sequence, taken.lost_before), (92, 92));
     while late[0].take().unwrap().is_some() {}
@@ -425,15 +426,15 @@ fn of_two_late_subscribers_each_costs_one_time_limit_and_its_own_samples() {
     assert_eq!(over[7], 1);
     while late[0].take().unwrap().is_some() {}
     assert_eq!(late[0].lost(), 92);
-    // The other goes: nobody is late.
+    // The other goes: no subscriber is late.
     let gone = late[1].shared().id();
     drop(late);
     assert!(writer.shared().detach(gone).is_none(), "nobody waits for it");
     assert_eq!(writer.publish_copy(&[0; 8]).unwrap().passed_over, 0);
 }
 
-/// A publisher counts the wake word up, the reader takes the sample and arms the descriptor anew, and only
-/// then the publisher writes to it.
+/// A publisher counts the wake word up, the reader takes the sample and arms the descriptor again,
+/// and only then the publisher writes to it.
 #[test]
 #[cfg_attr(miri, ignore = "Miri has no pipes to open anew")]
 fn a_write_to_the_descriptor_that_comes_late_is_seen_once() {

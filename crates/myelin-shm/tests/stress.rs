@@ -1,7 +1,7 @@
 //! Real threads: two writers, three readers each, random lengths, holds and drops. Every payload
 //! carries its checksum, and every sample is either taken or counted as lost, exactly.
 //!
-//! `MYELIN_STRESS` multiplies how much is sent.
+//! `MYELIN_STRESS` multiplies the number of samples.
 
 mod hub;
 
@@ -95,7 +95,7 @@ fn write(mut writer: Writer, id: u64, published: &AtomicU64, reliable: bool) -> 
     writer
 }
 
-/// Takes until all writers are done and nothing is left; hands some samples to `elsewhere`.
+/// Takes until all writers are done and nothing is left; passes some samples to `elsewhere`.
 fn read(
     mut reader: Reader,
     id: u64,
@@ -129,7 +129,7 @@ fn read(
             }
             Err(Error::TooManyHeld { .. }) => {
                 held.clear();
-                std::thread::yield_now(); // others are in the other thread's hands
+                std::thread::yield_now(); // the other thread holds the rest
             }
             Err(error) => panic!("{error}"),
         }
@@ -181,7 +181,7 @@ fn run(reliability: Reliability) {
             .zip(published)
             .map(|((id, writer), count)| scope.spawn(move || write(writer, id, count, reliable)))
             .collect();
-        // Somebody else comes and goes all the time.
+        // Other subscribers come and go all the time.
         let coming = scope.spawn(|| come_and_go(&hubs, done));
         let writers: Vec<_> = writing.into_iter().map(|thread| thread.join().unwrap()).collect();
         done.store(true, Ordering::Release);

@@ -1,8 +1,8 @@
-//! A writer and a reader as they ship, in two threads, the reader holding the last three samples: for Miri,
-//! which checks every access under many schedules and is given memory of this process instead of segments.
+//! The shipping writer and reader, in two threads, where the reader holds the last three samples:
+//! for Miri, which checks every access under many schedules and gets memory of this process instead
+//! of segments.
 //!
-//! `MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-many-seeds=0..8" cargo +nightly miri test -p myelin-shm --test
-//! two_threads`
+//! `MIRIFLAGS="-Zmiri-disable-isolation -Zmiri-many-seeds=0..8" cargo +nightly miri test -p myelin-shm --test two_threads`
 
 mod support;
 
@@ -36,7 +36,7 @@ fn check(taken: &Taken) {
     assert_eq!(taken.bytes(), vec![taken.sequence as u8; length]);
 }
 
-/// Takes until all have been taken or lost; how many of each.
+/// Takes until all samples have been taken or lost; returns how many of each.
 fn read(reader: &mut Reader) -> (u64, u64) {
     let (mut held, mut next, mut taken, mut lost) = (VecDeque::new(), 0, 0, 0);
     while next < SAMPLES {

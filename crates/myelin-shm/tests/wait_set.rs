@@ -68,7 +68,7 @@ fn what_is_ready_is_reported_as_long_as_something_is_left_to_take() {
     let (here, there) = (domain.node(), domain.node());
     let mut subscribers: Vec<_> = (0..100).map(|number| subscriber(&here, number)).collect();
     let mut publishers: Vec<_> = (0..100).map(|number| publisher(&there, number)).collect();
-    // On both sides: from then on all that is published is for them.
+    // Both sides are matched: all samples published from then on are for them.
     publishers.iter().for_each(matched);
     assert!(subscribers.iter().all(|subscriber| subscriber.wait_for_match(1, LONG)));
     let mut set = WaitSet::create(&here).unwrap();
@@ -168,8 +168,8 @@ fn a_signal_handler_ends_a_wait() {
     let domain = Domain::new();
     let mut set = WaitSet::create(&domain.node()).unwrap();
     let key = GUARD.get_or_init(|| set.guard().unwrap()).key();
-    // SAFETY: the handler loads, stores and makes a futex call. The thread is this one, which waits for
-    // the other's end.
+    // SAFETY: the handler loads, stores and makes a futex call. The thread is this one, which waits
+    // for the other's end.
     let this = unsafe {
         libc::signal(libc::SIGUSR1, handle as *const () as libc::sighandler_t);
         libc::pthread_self()
@@ -215,7 +215,7 @@ fn what_it_cannot_watch_is_refused() {
     set.add(&ours.reader).unwrap();
 }
 
-/// Also the last one is woken, and by its own members alone.
+/// The last one is woken, too, and only by its own members.
 #[test]
 fn a_node_has_a_thousand_wait_sets() {
     let domain = Domain::new();
@@ -243,7 +243,7 @@ fn a_node_has_a_thousand_wait_sets() {
     sets.push(more(0).unwrap());
 }
 
-/// Each of these wakes a wait that sleeps, and it goes on with the change.
+/// Each of these changes wakes a sleeping wait, which goes on with the change.
 #[test]
 fn a_wait_takes_up_what_another_thread_changes() {
     let domain = Domain::new();
@@ -264,7 +264,7 @@ fn a_wait_takes_up_what_another_thread_changes() {
             let key = handle.add(&ours.reader).unwrap();
             theirs.writer.publish_copy(&[1]).unwrap();
             assert_eq!(from.recv().unwrap(), [key]);
-            // Nobody has taken it: it is reported without end until it is removed.
+            // No sample is taken: the member is reported endlessly until it is removed.
             assert!(handle.remove(key) && !handle.remove(key));
             let guard = handle.guard().unwrap();
             guard.trigger();
@@ -284,8 +284,8 @@ fn a_wait_takes_up_what_another_thread_changes() {
     }
 }
 
-/// What is removed goes into another set at once, although the first one has not looked since; no sample of
-/// it is lost between them.
+/// A removed member goes into another set at once, although the first set has not looked since; no
+/// sample of it is lost between them.
 #[test]
 fn a_member_moves_from_set_to_set_while_both_are_waited_in() {
     let domain = Domain::new();
@@ -309,7 +309,7 @@ fn a_member_moves_from_set_to_set_while_both_are_waited_in() {
             let key = handles[at].add(&ours.reader).unwrap();
             theirs.writer.publish_copy(&[0]).unwrap();
             while from.recv_timeout(LONG).expect("nobody has told") != (at, key) {}
-            // A set reports it as long as it is there, also if we are slow.
+            // A set reports it as long as it is there, even if we are slow.
             while drain(&mut ours) == 0 {}
             assert!(handles[at].remove(key));
         }
@@ -317,8 +317,8 @@ fn a_member_moves_from_set_to_set_while_both_are_waited_in() {
     });
 }
 
-/// Seeded: members, guards and timers come and go, while one thread waits and others publish. What stays
-/// in the set is reported to the last sample.
+/// Seeded: members, guards and timers come and go, while one thread waits and others publish.
+/// Members that stay are reported up to the last sample.
 #[test]
 fn members_come_and_go_at_random_while_a_thread_waits() {
     const TOPICS: usize = 6;
@@ -379,7 +379,7 @@ fn members_come_and_go_at_random_while_a_thread_waits() {
         handle.close();
     });
     assert!(reports.into_inner() > 0);
-    // Nobody has them any more.
+    // All of them have been dropped.
     let mut set = WaitSet::create(&here).unwrap();
     let keys: Vec<_> = subscribers.iter().map(|it| set.add(&it.reader).unwrap()).collect();
     subscribers.iter_mut().for_each(|it| _ = drain(it));
@@ -392,8 +392,8 @@ fn random(seed: &mut u64, below: usize) -> usize {
     (*seed >> 33) as usize % below
 }
 
-/// Far more come and go than a node can have at once, although nobody ever waits; and what waits has not
-/// learnt of any.
+/// Far more members come and go than a node can have at once, although no thread ever waits; and
+/// the set has not learnt of any.
 #[test]
 fn members_that_go_leave_nothing_behind() {
     let domain = Domain::new();
@@ -430,7 +430,7 @@ fn what_is_dropped_or_becomes_a_callback_is_watched_no_longer() {
     }
 }
 
-/// Its reader waits by itself in between; the set is told of what comes afterwards.
+/// Its reader waits alone in between; the set learns of later samples.
 #[test]
 fn a_member_can_be_waited_for_by_itself() {
     let domain = Domain::new();
@@ -480,7 +480,7 @@ fn the_end_of_a_publisher_and_its_successor_are_no_obstacle() {
 }
 
 /// Several publishers in threads of their own, two sets in two threads on words that they share: no
-/// sample lies there while its set sleeps.
+/// set sleeps while a sample is there.
 #[test]
 fn no_wake_up_is_lost_among_many() {
     const TOPICS: usize = 30;
@@ -519,7 +519,7 @@ fn no_wake_up_is_lost_among_many() {
                 let add = |subscriber: &Subscriber| set.add(&subscriber.reader).unwrap();
                 let keys: Vec<_> = half.iter().map(add).collect();
                 while taken.load(Ordering::Relaxed) < SAMPLES {
-                    // The other half may take the last sample.
+                    // The other thread may take the last sample.
                     let reported = set.wait(way, now_ns() + 200_000_000).unwrap().to_vec();
                     let mut some = 0;
                     for (key, subscriber) in keys.iter().zip(&mut *half) {
@@ -538,8 +538,8 @@ fn no_wake_up_is_lost_among_many() {
     });
 }
 
-/// A hostile publisher takes away the bits of all others and sets the wake words back; samples of an honest
-/// one arrive all the same.
+/// A hostile publisher takes away the bits of all others and resets the wake words; samples of an
+/// honest one arrive nevertheless.
 #[test]
 fn a_publisher_that_clears_the_table_does_not_silence_others() {
     let domain = Domain::new();
@@ -580,7 +580,7 @@ fn a_publisher_that_clears_the_table_does_not_silence_others() {
     });
 }
 
-/// A hostile publisher that says without end that there is something, and there is nothing.
+/// A hostile publisher reports endlessly that there is something, and there is nothing.
 #[test]
 fn a_table_that_never_stops_does_not_extend_a_wait() {
     let domain = Domain::new();
@@ -609,7 +609,7 @@ fn a_table_that_never_stops_does_not_extend_a_wait() {
     });
 }
 
-/// Whoever is told, by the set or by the descriptor: what comes next is told of by both.
+/// The set or the descriptor may report a sample: both report the next one.
 #[test]
 fn a_member_may_have_a_descriptor_too() {
     let domain = Domain::new();
@@ -669,7 +669,7 @@ fn its_descriptor_is_readable_while_something_is_ready() {
         guard.trigger();
         assert!(is_readable(&descriptor, LONG));
         assert_eq!(ready(&mut set), [guard.key()]);
-        // A wait that blocks is one as any other.
+        // A blocking wait is like any other.
         std::thread::scope(|scope| {
             scope.spawn(|| guard.trigger());
             assert_eq!(set.wait(WAYS[round % 4], NEVER).unwrap(), [guard.key()]);
@@ -687,7 +687,7 @@ fn its_descriptor_is_readable_while_something_is_ready() {
     assert!(!is_readable(&descriptor, Duration::ZERO));
 }
 
-/// The pipe is one for all sets of a node: who empties it tells the others.
+/// All sets of a node share the pipe: a set that empties it wakes the others.
 #[test]
 fn descriptors_of_several_sets_do_not_take_each_others_wake_ups() {
     let domain = Domain::new();
@@ -724,7 +724,7 @@ fn descriptors_of_several_sets_do_not_take_each_others_wake_ups() {
     }
 }
 
-/// A hostile publisher takes bits, reads the bytes of others out of the pipe, and fills it.
+/// A hostile publisher takes bits, reads other publishers' bytes from the pipe, and fills it.
 #[test]
 fn a_publisher_that_empties_the_pipe_does_not_silence_others() {
     let domain = Domain::new();
@@ -785,7 +785,7 @@ fn a_wait_of_one_subscriber_is_ended_by_its_interrupter() {
     assert!(ours.wait_for_match(1, LONG));
     let interrupter = ours.reader.shared().interrupter();
     for way in WAYS.into_iter().chain(WAYS) {
-        // Before the wait: the next one ends, and only that.
+        // Before the wait: only the next wait ends.
         interrupter.interrupt();
         interrupter.interrupt();
         assert!(!ours.reader.wait(way, NEVER).unwrap());
@@ -798,11 +798,11 @@ fn a_wait_of_one_subscriber_is_ended_by_its_interrupter() {
         assert_eq!(drain(&mut ours), 1);
     }
     drop(ours);
-    interrupter.interrupt(); // of nobody
+    interrupter.interrupt(); // the subscriber has gone
 }
 
-/// The handler runs in the thread that waits, at any moment of the wait; waits go on after a handler
-/// (`SA_RESTART`, as `signal` sets it).
+/// The handler runs in the waiting thread, at any moment of the wait; waits go on after a handler
+/// (`SA_RESTART`, as set by `signal`).
 #[test]
 fn a_signal_handler_ends_a_wait_of_one_subscriber() {
     static INTERRUPTER: std::sync::OnceLock<Interrupter> = std::sync::OnceLock::new();
@@ -814,8 +814,8 @@ fn a_signal_handler_ends_a_wait_of_one_subscriber() {
     let (mut ours, theirs) = (subscriber(&here, 0), publisher(&there, 0));
     matched(&theirs);
     INTERRUPTER.get_or_init(|| ours.reader.shared().interrupter());
-    // SAFETY: the handler loads, stores and makes a futex call. The thread is this one, which waits for
-    // the other's end.
+    // SAFETY: the handler loads, stores and makes a futex call. The thread is this one, which waits
+    // for the other's end.
     let this = unsafe {
         libc::signal(libc::SIGUSR2, handle as *const () as libc::sighandler_t);
         libc::pthread_self()
@@ -829,7 +829,7 @@ fn a_signal_handler_ends_a_wait_of_one_subscriber() {
     }
 }
 
-/// In a child of `fork` a set is an error, and nothing of the parent's is touched.
+/// In a child of `fork` a set gives an error, and nothing of the parent is touched.
 #[test]
 fn a_child_of_fork_is_told() {
     let domain = Domain::new();
@@ -841,7 +841,7 @@ fn a_child_of_fork_is_told() {
     if child == 0 {
         guard.trigger();
         let is_told = matches!(set.wait(Wait::Block, NEVER), Err(Error::Forked));
-        // SAFETY: it ends without destructors and exit handlers of the parent's.
+        // SAFETY: it ends without the parent's destructors and exit handlers.
         unsafe { libc::_exit(i32::from(!is_told)) };
     }
     let mut status = -1;

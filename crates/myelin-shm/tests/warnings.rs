@@ -1,5 +1,5 @@
-//! What does not match is said once: on stderr, or to the program's own `tracing` subscriber alone. The
-//! program is this binary again, in the role of `program`.
+//! Each mismatch is reported once: on stderr, or only to the program's own `tracing` subscriber.
+//! The program is this binary again, in the role of `program`.
 
 #[path = "itself/mod.rs"]
 mod itself;
@@ -29,7 +29,7 @@ fn lines<'a>(text: &'a str, beginning: &str) -> Vec<&'a str> {
     text.lines().filter_map(|line| line.strip_prefix(beginning)).collect()
 }
 
-/// In the order in which they come about.
+/// In the order in which they occur.
 fn check(said: &[&str]) {
     let [depth, reliability, refused] = said else { panic!("{said:#?}") };
     let settings = "a subscriber (asks to be waited for, depth 9, history 1) here, \
@@ -86,7 +86,7 @@ fn program() {
     assert!(matches!(refused[..], [Event::Refused { .. }]), "{refused:?}");
 }
 
-/// Writes what it is told to stdout, a line each.
+/// Writes each event to stdout, on a line of its own.
 struct Lines;
 
 impl tracing::Subscriber for Lines {

@@ -1,4 +1,4 @@
-//! What a sample's time of publication costs: publish in a loop, with and without, in turns.
+//! The cost of a sample's timestamp: a loop of publishes, with and without timestamps, in turns.
 //!
 //! `cargo bench -p myelin --bench publish_time`; as a test it runs a few rounds.
 

@@ -6,9 +6,9 @@ use std::fmt;
 use crate::layout_hash::LayoutHash;
 use crate::plain_data::PlainData;
 
-/// A truth value for the fields of [`PlainData`]: one byte, of which 0 is false and anything else is
-/// true. A `bool` there would be undefined behaviour with any byte but 0 and 1, which a faulty peer can
-/// send.
+/// A truth value for the fields of [`PlainData`]: one byte, of which 0 is false and any other value
+/// is true. A `bool` there would be undefined behaviour with any byte but 0 and 1, and a faulty
+/// peer can send any byte.
 ///
 /// ```
 /// use myelin::{Bool, PlainData};
@@ -37,7 +37,7 @@ impl Bool {
     }
 }
 
-// SAFETY: a byte, of which any is a value.
+// SAFETY: a byte; any byte is a value.
 unsafe impl PlainData for Bool {
     const LAYOUT_HASH: u64 = LayoutHash::of_scalar("bool");
 

@@ -9,11 +9,12 @@ use crate::layout::{self, Field};
 use crate::layout_hash::LayoutHash;
 use crate::plain_data::PlainData;
 
-/// Up to `N` elements, for the fields of [`PlainData`]; dereferences to those that there are. All `N` are
-/// sent, whatever the length: for lists that vary much take a topic of slices, `[T]` or `(H, [T])`.
+/// Up to `N` elements, for the fields of [`PlainData`]; dereferences to the elements in use. All
+/// `N` are sent, whatever the length is: for lists that vary much use a topic of slices, `[T]` or
+/// `(H, [T])`.
 ///
-/// A length beyond `N`, as a faulty peer may send, is read as `N`. `T` is aligned to at most 8, and `N`
-/// of them must fill whole words of 8 bytes; it does not compile otherwise.
+/// A length beyond `N`, which a faulty peer may send, is read as `N`. `T` is aligned to at most 8,
+/// and `N` elements must fill whole words of 8 bytes; otherwise it does not compile.
 ///
 /// ```
 /// use myelin::{BoundedVec, PlainData};
@@ -30,16 +31,16 @@ use crate::plain_data::PlainData;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct BoundedVec<T, const N: usize> {
-    /// More than `N` is what a faulty peer sends.
+    /// Only a faulty peer sends more than `N`.
     length: u64,
     elements: [T; N],
 }
 
 impl<T: PlainData, const N: usize> BoundedVec<T, N> {
-    /// How many there can be.
+    /// How many elements it can have.
     pub const CAPACITY: usize = N;
 
-    /// None.
+    /// An empty list.
     pub fn new() -> Self {
         // SAFETY: any bytes are a value of `T`, zeros too.
         let elements = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -54,10 +55,10 @@ impl<T: PlainData, const N: usize> BoundedVec<T, N> {
         Some(list)
     }
 
-    /// Adds one at the end.
+    /// Adds an element at the end.
     ///
     /// # Errors
-    /// Gives it back if there are `N` already.
+    /// Returns the element if the list is full.
     pub fn push(&mut self, element: T) -> Result<(), T> {
         let length = self.len();
         let Some(place) = self.elements.get_mut(length) else { return Err(element) };
@@ -66,14 +67,14 @@ impl<T: PlainData, const N: usize> BoundedVec<T, N> {
         Ok(())
     }
 
-    /// Removes the last one.
+    /// Removes the last element.
     pub fn pop(&mut self) -> Option<T> {
         let last = *self.last()?;
         self.length = self.len() as u64 - 1;
         Some(last)
     }
 
-    /// Removes all.
+    /// Removes all elements.
     pub fn clear(&mut self) {
         self.length = 0;
     }
@@ -83,8 +84,8 @@ impl<T: PlainData, const N: usize> BoundedVec<T, N> {
     }
 }
 
-// SAFETY: a number, then plain data that begins where that ends and fills whole words, so there is no
-// padding: asserted below.
+// SAFETY: a number, then plain data that begins at the end of the number and fills whole words, so
+// there is no padding: asserted below.
 unsafe impl<T: PlainData, const N: usize> PlainData for BoundedVec<T, N> {
     const LAYOUT_HASH: u64 = {
         assert!(align_of::<T>() <= 8, "the elements of a BoundedVec are aligned to at most 8");

@@ -8,30 +8,30 @@ use crate::{Error, Event};
 /// A function that is called with every sample. Made by
 /// [`Subscriber::on_sample`](crate::Subscriber::on_sample).
 ///
-/// What a publisher of this process publishes, the function is called with inside the publish, by
-/// the publisher's thread: no thread has to wake up. What other processes publish, a thread of the
-/// callback's own takes, waiting as [`Subscriber::set_wait`](crate::Subscriber::set_wait) says (as
-/// long as there is a publisher in this process too, it sleeps in the kernel).
+/// For samples of this process, the function is called inside the publish, in the publisher's
+/// thread: no thread has to wake up. For samples of other processes, the callback has its own
+/// thread, which waits as set by [`Subscriber::set_wait`](crate::Subscriber::set_wait). (While this
+/// process has a publisher, too, the thread sleeps in the kernel.)
 ///
-/// The function is never called twice at once, and samples of a publisher come in order. If another
-/// thread is just running callbacks of the topic, or if the function itself publishes to its own
-/// topic, no publisher waits for that: the callback's thread makes the call. Callbacks of a topic run
-/// one after the other inside a publish, in the order they were made, and the publish lasts as long
-/// as they do.
+/// The function never runs twice at once, and samples of one publisher come in order. If another
+/// thread is running callbacks of the topic, or if the function publishes to its own topic, the
+/// publisher does not wait: the callback's thread makes the call. Callbacks of a topic run one
+/// after the other inside a publish, in the order in which they were made, and the publish lasts
+/// until they have returned.
 ///
-/// One that may run several times at once is made by
+/// A function that may run several times at once is set by
 /// [`Subscriber::on_sample_concurrent`](crate::Subscriber::on_sample_concurrent).
 ///
-/// In the function you may publish, make and drop publishers, subscribers and callbacks, this one
-/// included. Do not wait there for another sample of the same topic.
+/// In the function you may publish, and make and drop publishers, subscribers and callbacks,
+/// including this one. Do not wait there for another sample of the same topic.
 ///
 /// A panic of the function is contained: it is counted and the next sample is delivered.
 ///
-/// Dropping the handle ends the calls and waits for the one that is under way; dropped by a callback,
-/// it does not wait, but no further call begins. Any thread may use the handle.
+/// Dropping the handle ends the calls and waits for a running call. A drop inside a callback does
+/// not wait, but no further call begins. Any thread may use the handle.
 #[must_use = "dropping it stops the calls"]
 pub struct Callback {
-    /// The way from other hosts, of a node with a network. Ends first.
+    /// The inlet from other hosts, if the node has a network. Ends first.
     _inlet: Option<Box<Inlet>>,
     inner: shm::Callback,
 }
@@ -41,23 +41,23 @@ impl Callback {
         Callback { _inlet: inlet, inner }
     }
 
-    /// Calls that have returned or panicked so far.
+    /// How many calls have returned or panicked so far.
     pub fn calls(&self) -> u64 {
         self.inner.calls()
     }
 
-    /// Calls that have panicked so far.
+    /// How many calls have panicked so far.
     pub fn panics(&self) -> u64 {
         self.inner.panics()
     }
 
-    /// Samples lost so far, as [`Subscriber::lost`](crate::Subscriber::lost).
+    /// How many samples were lost so far, as in [`Subscriber::lost`](crate::Subscriber::lost).
     pub fn lost(&self) -> u64 {
         self.inner.lost()
     }
 
-    /// The latest error of taking, once. The calls go on after it: most likely the function keeps too
-    /// many samples ([`Error::TooManyHeld`]).
+    /// The latest error of a take, once. The calls go on after it. Most likely the function keeps
+    /// too many samples ([`Error::TooManyHeld`]).
     pub fn error(&self) -> Option<Error> {
         self.inner.error()
     }
@@ -67,14 +67,14 @@ impl Callback {
         self.inner.observer().matched()
     }
 
-    /// Waits until it is matched with at least `publishers`, for `limit` at most. False if they have
-    /// not come by then.
+    /// Waits until it is matched with at least `publishers`, for at most `limit`. False if the time
+    /// is over.
     pub fn wait_for_match(&self, publishers: usize, limit: std::time::Duration) -> bool {
         self.inner.observer().wait_for_match(publishers, limit)
     }
 
-    /// What has happened to the subscriber's matches since the last call, oldest first; at most
-    /// 1,024, of more the oldest go.
+    /// The events of the subscriber's matches since the last call, oldest first. At most 1,024 are
+    /// kept; beyond that the oldest are dropped.
     pub fn events(&self) -> Vec<Event> {
         self.inner.observer().events()
     }

@@ -1,4 +1,4 @@
-//! Types that are told at run time: what bindings of other languages have instead of a `T`.
+//! Types that are known at run time only: bindings of other languages use them instead of a `T`.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use crate::layout_hash::LayoutHash;
 use crate::network::Shape;
 use crate::payload::Payload;
 
-/// How a plain value lies in memory, told at run time: as a type that is [`PlainData`](crate::PlainData)
-/// does at compile time, with the same [layout hash](LayoutHash).
+/// The memory layout of a plain value, given at run time: the counterpart of a
+/// [`PlainData`](crate::PlainData) type, with the same [layout hash](LayoutHash).
 ///
 /// ```
 /// use myelin::{Layout, PlainData};
@@ -30,18 +30,18 @@ use crate::payload::Payload;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     type_name: String,
-    /// As [`TypeInfo::layout`](crate::TypeInfo::layout) has it.
+    /// The text of [`TypeInfo::layout`](crate::TypeInfo::layout).
     text: String,
     hash: u64,
     bytes: usize,
     align: usize,
-    /// Of the first scalar in it.
+    /// The alignment of its first scalar.
     first_align: usize,
 }
 
 impl Layout {
-    /// A number by its Rust name, as `f64`, or a truth value ([`Bool`](crate::Bool)): `bool`. `None` for
-    /// any other name.
+    /// A number by its Rust name, such as `f64`, or a truth value ([`Bool`](crate::Bool)): `bool`.
+    /// `None` for any other name.
     pub fn scalar(name: &str) -> Option<Layout> {
         let bytes = match name {
             "u8" | "i8" | "bool" => 1,
@@ -60,7 +60,7 @@ impl Layout {
     /// `length` elements, one after the other.
     ///
     /// # Errors
-    /// [`Error::Setting`] if its size is no number.
+    /// [`Error::Setting`] if its size overflows.
     pub fn array(element: &Layout, length: usize) -> Result<Layout, Error> {
         let type_name = format!("[{}; {length}]", element.type_name);
         let bytes = element.bytes.checked_mul(length).ok_or_else(|| {
@@ -71,12 +71,12 @@ impl Layout {
         Ok(Layout { type_name, text, hash, bytes, ..*element })
     }
 
-    /// A struct: of each field its name, its layout and its offset; the size and the alignment, all in
+    /// A struct: the name, layout and offset of each field; the size and the alignment, all in
     /// bytes. `name` is for messages.
     ///
     /// # Errors
-    /// [`Error::Setting`] for what a derive of [`PlainData`](crate::PlainData) would refuse: padding, or
-    /// an alignment of more than 64.
+    /// [`Error::Setting`] for anything that the derive of [`PlainData`](crate::PlainData) would
+    /// refuse: padding, or an alignment of more than 64.
     pub fn structure(
         name: &str,
         fields: &[(&str, &Layout, usize)],
@@ -107,7 +107,7 @@ impl Layout {
         Ok(Layout { type_name: name.to_string(), text, hash, bytes, align, first_align })
     }
 
-    /// The same under another name.
+    /// The same layout under another name.
     #[must_use]
     pub fn named(mut self, type_name: &str) -> Layout {
         if let Some(fields) = self.text.strip_prefix(&self.type_name) {
@@ -117,7 +117,7 @@ impl Layout {
         self
     }
 
-    /// What endpoints compare.
+    /// The hash that endpoints compare.
     pub fn hash(&self) -> u64 {
         self.hash
     }
@@ -138,7 +138,8 @@ impl Layout {
     }
 }
 
-/// What a topic carries, told at run time: see [`Node::dynamic_topic`](crate::Node::dynamic_topic).
+/// The payload type of a topic, given at run time: see
+/// [`Node::dynamic_topic`](crate::Node::dynamic_topic).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DynamicType {
     type_name: String,
@@ -146,7 +147,7 @@ pub struct DynamicType {
     hash: u64,
     shape: Shape,
     align: usize,
-    /// Bytes before the elements, or all that there are; and bytes of an element, or 0.
+    /// Bytes before the elements, or of the whole payload; and bytes of an element, or 0.
     first: usize,
     element: usize,
 }
@@ -159,7 +160,7 @@ impl DynamicType {
         DynamicType { type_name, layout: text, hash, shape, align, first: bytes, element: 0 }
     }
 
-    /// As many elements as each sample has: `[T]`.
+    /// A slice whose length each sample chooses: `[T]`.
     ///
     /// # Errors
     /// [`Error::Setting`] for elements without bytes.
@@ -177,7 +178,7 @@ impl DynamicType {
         Ok(DynamicType { type_name, layout, hash, shape, align, first: 0, element })
     }
 
-    /// A header and as many elements as each sample has: `(H, [T])`.
+    /// A header and a slice whose length each sample chooses: `(H, [T])`.
     ///
     /// # Errors
     /// [`Error::Setting`] for elements without bytes.
@@ -191,7 +192,7 @@ impl DynamicType {
         Ok(DynamicType { type_name, layout, hash, shape, align, first, element })
     }
 
-    /// Of a service's topic, which has lengths of its own.
+    /// The type of a service's topic, which checks lengths itself.
     pub(crate) fn of_service(role: &str, request: &DynamicType, reply: &DynamicType) -> Self {
         let type_name = format!("{} -> {}", request.type_name, reply.type_name);
         let hash = LayoutHash::of_service(role, request.hash, reply.hash);
@@ -205,32 +206,33 @@ impl DynamicType {
         &self.type_name
     }
 
-    /// Names, types and offsets of its fields, as [`TypeInfo::layout`](crate::TypeInfo::layout) has them.
+    /// Names, types and offsets of its fields, as in [`TypeInfo::layout`](crate::TypeInfo::layout).
     pub fn layout(&self) -> &str {
         &self.layout
     }
 
-    /// What endpoints compare.
+    /// The hash that endpoints compare.
     pub fn hash(&self) -> u64 {
         self.hash
     }
 
-    /// What its samples are aligned to, in bytes.
+    /// The alignment of its samples, in bytes.
     pub fn align(&self) -> usize {
         self.align
     }
 
-    /// Where the elements of a sample begin, in bytes; of a single value, its size.
+    /// Where the elements of a sample begin, in bytes; for a single value, its size.
     pub fn elements_offset(&self) -> usize {
         self.first
     }
 
-    /// Bytes of an element; 0 if it is a single value.
+    /// Bytes of an element; 0 for a single value.
     pub fn element_bytes(&self) -> usize {
         self.element
     }
 
-    /// Bytes of a sample of `length` elements. Too many for a number are too many for every limit.
+    /// Bytes of a sample of `length` elements. A size too large for a number is above every limit,
+    /// too.
     pub fn bytes_of(&self, length: usize) -> usize {
         length.saturating_mul(self.element).saturating_add(self.first)
     }
@@ -245,7 +247,7 @@ impl DynamicType {
     pub fn fits(&self, bytes: usize) -> bool {
         match self.element {
             0 => bytes == self.first,
-            // Without a division, where nearly everything goes.
+            // The most common case, without a division.
             1 => bytes >= self.first,
             element => bytes.checked_sub(self.first).is_some_and(|all| all.is_multiple_of(element)),
         }
@@ -263,8 +265,8 @@ impl DynamicType {
     }
 }
 
-/// Whether a topic of `T`, or of what is told at run time, can have a sample of so many bytes. Topics of
-/// bytes alone are told more at run time, so others do not look.
+/// Whether a topic of `T`, or of a run-time type, can have a sample of so many bytes. Only topics
+/// of bytes can have a run-time type, so others do not check for one.
 #[inline(always)]
 pub(crate) fn fits<T: Payload + ?Sized>(dynamic: &Option<Arc<DynamicType>>, bytes: usize) -> bool {
     let is_told = const { matches!(T::SHAPE, Shape::Sequence { element: 1, .. }) };
@@ -280,7 +282,7 @@ fn wrong(what: &str, remedy: &'static str) -> Error {
     Error::Setting { topic: None, field: "the layout", value: format!("that of {what}"), remedy }
 }
 
-/// A field that is not where the one before ends, or not aligned there.
+/// The error for a field that is not at the end of the previous one, or not aligned there.
 fn misplaced(field: &str, end: usize, offset: usize, align: usize) -> Error {
     if offset < end {
         let what =

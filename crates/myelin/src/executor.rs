@@ -18,19 +18,22 @@ use crate::subscriber::Subscriber;
 use crate::wait_set::{Guard, Key, WaitSet};
 use crate::{Error, Wait};
 
-/// Calls functions with the samples of any number of topics, and at intervals. [Run](Executor::run) in one
-/// thread it calls no two of them at once, so they need no locks among themselves; run
-/// [on several](Executor::run_on) it calls none twice at once. Made by
+/// Calls functions with the samples of any number of topics, and at intervals. [Run](Executor::run)
+/// in one thread, it never calls two of them at once, so they need no locks between them. Run [on
+/// several threads](Executor::run_on), it never calls the same function twice at once. Made by
 /// [`Node::executor`](crate::Node::executor).
 ///
-/// Functions take turns: each that has something is called once, with one sample, before any is called
-/// again. Timers that are due come between two of these calls. [`Order`] has another choice.
+/// Functions take turns: each function with something to do is called once, with one sample, before
+/// any is called again. Timers that are due come between two of these calls. [`Order`] has another
+/// choice.
 ///
-/// One thread runs it. Any thread changes it meanwhile, and the functions themselves do, by its
-/// [handle](Executor::handle), which has all methods but [`run`](Executor::run),
-/// [`run_on`](Executor::run_on) and [`turn`](Executor::turn). No lock is held while a function is called.
+/// One thread runs it. Any thread may change it meanwhile, and so may the functions themselves, by
+/// its [handle](Executor::handle), which has all methods except [`run`](Executor::run),
+/// [`run_on`](Executor::run_on) and [`turn`](Executor::turn). No lock is held while a function is
+/// called.
 ///
-/// Affinity and scheduling policy are those of the thread that you run it in, also of the further ones.
+/// Affinity and scheduling policy are those of the thread that runs it, also for the additional
+/// threads.
 ///
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
@@ -58,9 +61,10 @@ pub struct Executor {
     handle: ExecutorHandle,
 }
 
-/// Changes an [`Executor`] from any thread, while it runs, and from the functions that it calls. What is
-/// added or removed counts from the next call on. Clones are of the same executor. A handle does not keep
-/// the executor: once that is dropped it is closed, and so a function may own a handle of its own executor.
+/// Changes an [`Executor`] from any thread, while it runs, and from the functions that it calls. A
+/// change takes effect from the next call on. Clones belong to the same executor. A handle does not
+/// keep the executor alive: once the executor is dropped it is closed. So a function may own a
+/// handle of its own executor.
 ///
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
@@ -81,25 +85,28 @@ pub struct Executor {
 #[derive(Clone)]
 pub struct ExecutorHandle(Arc<Shared>);
 
-/// In which order an [`Executor`] calls the functions that are due. Neither lets one of them starve.
+/// The order in which an [`Executor`] calls the functions that are due. No function starves in
+/// either order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Order {
     /// Functions take turns, with one sample each; timers that are due come first.
     #[default]
     RoundRobin,
-    /// The function whose sample was published first comes first. A timer counts from the time at which it
-    /// was due.
+    /// The function whose sample was published first comes first. The age of a timer counts from
+    /// the time at which it was due.
     ///
-    /// Times are nanoseconds of [`now`](crate::now). A sample whose publisher does not
-    /// [say when](crate::PublisherBuilder::timestamps), a sample of another host and a request count from the
-    /// time at which the executor finds them. No sample counts as more than 10 s old, or as newer than now: so
-    /// a publisher with wrong times delays others for 10 s at most.
+    /// Times are nanoseconds of [`now`](crate::now). For a sample without a
+    /// [timestamp](crate::PublisherBuilder::timestamps), a sample of another host and a request,
+    /// the age counts from the time at which the executor finds them. No sample counts as more than
+    /// 10 s old, or as newer than now: so a publisher with wrong times delays others for at most 10
+    /// s.
     ///
-    /// Of several publishers of one topic the oldest sample comes first, too. Samples of one publisher always
-    /// come in order.
+    /// If a topic has several publishers, the oldest sample comes first, too. Samples of one
+    /// publisher always come in order.
     ///
-    /// Each call takes one look at the clock more, and one at each publisher of the topic that has something.
+    /// Each call reads the clock once more, and looks once at each publisher of the topic that has
+    /// something.
     OldestFirst,
 }
 
@@ -108,31 +115,32 @@ impl Executor {
         Ok(Executor { handle: ExecutorHandle(Arc::new(Shared::new(set)?)) })
     }
 
-    /// For its functions, and for other threads.
+    /// The handle, for its functions and for other threads.
     pub fn handle(&self) -> ExecutorHandle {
         self.handle.clone()
     }
 
-    /// Calls until its [stop guard](ExecutorHandle::stop_guard) is triggered. It can be run again: what was
-    /// due then is called first.
+    /// Calls functions until its [stop guard](ExecutorHandle::stop_guard) is triggered. It can run
+    /// again: the functions that were due then are called first.
     ///
     /// # Errors
-    /// As [`turn`](Executor::turn).
+    /// As for [`turn`](Executor::turn).
     pub fn run(&mut self) -> Result<(), Error> {
         self.run_on(1)
     }
 
-    /// As [`run`](Executor::run), in this thread and in so many more that there are `threads`, at least
-    /// one. Whichever is free makes the next call that is due: different functions are called at the same
-    /// time, each by one thread at a time. A timer that is due while its function is being called waits
-    /// for the next period. The further threads have this one's CPUs and policy, and end before it returns.
+    /// Like [`run`](Executor::run), in this thread and additional ones, `threads` in total, at
+    /// least one. A free thread makes the next call that is due: different functions are called at
+    /// the same time, each by one thread at a time. A timer that is due while its function is being
+    /// called waits for the next period. The additional threads have this thread's CPUs and policy,
+    /// and end before this function returns.
     ///
     /// # Errors
-    /// As [`run`](Executor::run), once all calls under way have returned. [`Error::System`] if there can be no
-    /// further thread.
+    /// As for [`run`](Executor::run), once all running calls have returned. [`Error::System`] if no
+    /// further thread can be started.
     ///
     /// # Panics
-    /// As a function does, when all have ended.
+    /// If a function panics, after all threads have ended.
     pub fn run_on(&mut self, threads: usize) -> Result<(), Error> {
         let shared = &*self.handle.0;
         drop(shared.begin()?);
@@ -153,17 +161,17 @@ impl Executor {
             }),
         }
         let mut state = shared.lock();
-        // Nobody works on them any more: the set may report them.
+        // No thread works on them any more: the set may report them.
         state.queue.resume_all();
         shared.end(state).map(|_| ())
     }
 
-    /// Waits for something to call, for `limit` at most, and calls each function that is due once, with one
-    /// sample: for a program that has a loop of its own. False if the stop guard was triggered, after the
-    /// call that was under way.
+    /// Waits for something to call, for at most `limit`, and calls each function that is due once,
+    /// with one sample: for a program with a loop of its own. False if the stop guard was
+    /// triggered, after the running call.
     ///
     /// # Errors
-    /// The first of what [`Subscriber::take`] says; the other functions are called by the next turn.
+    /// The first error of a [`Subscriber::take`]; the next turn calls the other functions.
     /// [`Error::Closed`] once it is closed. [`Error::Forked`].
     pub fn turn(&mut self, limit: Duration) -> Result<bool, Error> {
         let shared = &*self.handle.0;
@@ -196,11 +204,11 @@ impl Drop for Executor {
 }
 
 impl ExecutorHandle {
-    /// Calls `call` with each sample of `subscriber`. A sample is lent for the length of the call; to
-    /// keep it, clone it.
+    /// Calls `call` with each sample of `subscriber`. A sample is lent for the length of the call;
+    /// to keep it, clone it.
     ///
     /// # Errors
-    /// As [`WaitSetHandle::add`].
+    /// As for [`WaitSetHandle::add`](crate::WaitSetHandle::add).
     pub fn on_sample<T, F>(&self, subscriber: Subscriber<T>, call: F) -> Result<Key, Error>
     where
         T: Payload + ?Sized + 'static,
@@ -212,11 +220,11 @@ impl ExecutorHandle {
         Ok(key)
     }
 
-    /// Calls `call` every `period`, the first time one period from now. Periods that have passed while
-    /// something else was called count as one.
+    /// Calls `call` every `period`, the first time one period from now. Periods that pass during
+    /// other calls count as one.
     ///
     /// # Errors
-    /// As [`WaitSetHandle::timer`].
+    /// As for [`WaitSetHandle::timer`](crate::WaitSetHandle::timer).
     pub fn on_timer<F>(&self, period: Duration, call: F) -> Result<Key, Error>
     where
         F: FnMut() + Send + 'static,
@@ -227,10 +235,10 @@ impl ExecutorHandle {
         Ok(key)
     }
 
-    /// Calls it no more, and drops its function and its subscriber. A call of it that is under way in
-    /// another thread has ended when this returns; do not hold a lock that it waits for. A function may
-    /// remove itself: it is dropped when it returns. Of two functions that remove each other at the same
-    /// time, the later one does not wait. False if it was not there.
+    /// Stops calling a function, and drops it and its subscriber. When this returns, a running call
+    /// of it in another thread has ended; do not hold a lock that it waits for. A function may
+    /// remove itself: it is dropped when it returns. If two functions remove each other at the same
+    /// time, the later one does not wait. False if the function was not there.
     pub fn remove(&self, key: Key) -> bool {
         let Ok(mut state) = self.0.open() else { return false };
         let Some(removed) = state.functions.remove(key) else { return false };
@@ -245,18 +253,18 @@ impl ExecutorHandle {
         true
     }
 
-    /// Triggering it ends [`run`](Executor::run) and [`turn`](Executor::turn): the call that is under way is
-    /// the last one, and no sample is taken that no function has seen. Any thread, a function, and a signal
-    /// handler.
+    /// Triggering it ends [`run`](Executor::run) and [`turn`](Executor::turn): the running call is
+    /// the last one, and every sample taken by then has been passed to a function. Any thread, a
+    /// function, and a signal handler.
     pub fn stop_guard(&self) -> Guard {
         self.0.stop.clone()
     }
 
-    /// A descriptor for somebody's epoll, as that of a [wait set](WaitSetHandle::descriptor): when it is
-    /// readable, `turn(Duration::ZERO)`.
+    /// A descriptor for your own epoll, like that of a [wait set](crate::WaitSetHandle::descriptor):
+    /// when it is readable, call `turn(Duration::ZERO)`.
     ///
     /// # Errors
-    /// As [`WaitSetHandle::descriptor`].
+    /// As for [`WaitSetHandle::descriptor`](crate::WaitSetHandle::descriptor).
     pub fn descriptor(&self) -> Result<OwnedFd, Error> {
         drop(self.0.open()?);
         self.0.set.descriptor()
@@ -267,17 +275,17 @@ impl ExecutorHandle {
         self.0.set.set_wait(wait);
     }
 
-    /// In which order functions are called; by default [`Order::RoundRobin`]. It counts from the next call
-    /// on. A closed executor ignores it.
+    /// The order in which functions are called; by default [`Order::RoundRobin`]. It takes effect
+    /// from the next call on. A closed executor ignores it.
     pub fn set_order(&self, order: Order) {
         if let Ok(mut state) = self.0.open() {
             state.set_order(order);
         }
     }
 
-    /// Calls nothing any more, and drops all functions and subscribers. The run or turn under way ends with
-    /// [`Error::Closed`] after the calls that are under way, and so does each later one. From a thread that
-    /// is in none of its functions this waits for these calls.
+    /// Stops all calls, and drops all functions and subscribers. The running `run` or `turn` ends
+    /// with [`Error::Closed`] after the running calls, and so does each later one. A thread outside
+    /// the functions waits here for these calls.
     pub fn close(&self) {
         let Ok(mut state) = self.0.open() else { return };
         state.is_closed = true;
@@ -294,7 +302,7 @@ impl ExecutorHandle {
         }
     }
 
-    /// Whether it is closed, or its [`Executor`] is gone.
+    /// Whether it is closed, or its [`Executor`] has been dropped.
     pub fn is_closed(&self) -> bool {
         matches!(self.0.open(), Err(Error::Closed { .. }))
     }

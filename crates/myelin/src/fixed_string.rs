@@ -9,13 +9,13 @@ use crate::layout::{self, Field};
 use crate::layout_hash::LayoutHash;
 use crate::plain_data::PlainData;
 
-/// Text of up to `N` bytes of UTF-8, for the fields of [`PlainData`]. Aligned to 1, so that it leaves no
-/// gap in front of it.
+/// Text of up to `N` bytes of UTF-8, for the fields of [`PlainData`]. Its alignment is 1, so it
+/// leaves no gap in front of it.
 ///
-/// It lies where its publisher wrote it, who may be another process and may still change it, so it is
-/// not a `&str`: nothing that was checked once can be promised for long. It compares with `&str` as it
-/// is, and can be printed; for anything more take a copy, by `to_string` or
-/// [`to_utf8`](FixedString::to_utf8). A length beyond `N` is read as `N`.
+/// The text lies in memory that its publisher, maybe another process, can still change. So it is
+/// not a `&str`: no check of it would stay true. It compares with `&str` and can be printed; for
+/// anything more make a copy, by `to_string` or [`to_utf8`](FixedString::to_utf8). A length beyond
+/// `N` is read as `N`.
 ///
 /// ```
 /// use myelin::{FixedString, PlainData};
@@ -32,7 +32,7 @@ use crate::plain_data::PlainData;
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct FixedString<const N: usize> {
-    /// Little-endian. More than `N` is what a faulty peer sends.
+    /// Little-endian. Only a faulty peer sends more than `N`.
     length: [u8; 4],
     bytes: [u8; N],
 }
@@ -66,22 +66,22 @@ impl<const N: usize> FixedString<N> {
         self.as_bytes().len()
     }
 
-    /// Whether it has none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// A copy. `to_string` makes one of any text, with `�` for what is not UTF-8.
+    /// A copy. `to_string` copies any text, with `�` for bytes that are not UTF-8.
     ///
     /// # Errors
     /// If it is not UTF-8.
     pub fn to_utf8(&self) -> Result<String, FromUtf8Error> {
-        // First the copy, then the check.
+        // Copies first, then checks, because the publisher may change the bytes.
         String::from_utf8(self.as_bytes().to_vec())
     }
 }
 
-// SAFETY: bytes, one after the other; any of them are a value.
+// SAFETY: bytes, one after the other; any bytes are a value.
 unsafe impl<const N: usize> PlainData for FixedString<N> {
     const LAYOUT_HASH: u64 = {
         assert!(N <= u32::MAX as usize, "a FixedString has less than 4 GiB");
@@ -133,7 +133,7 @@ impl<const N: usize> PartialEq<&str> for FixedString<N> {
 
 impl<const N: usize> fmt::Display for FixedString<N> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let copy = *self; // first the copy, then the check
+        let copy = *self; // copies first, then checks
         to.pad(&String::from_utf8_lossy(copy.as_bytes()))
     }
 }

@@ -1,5 +1,5 @@
-//! Types that cannot derive [`PlainData`] because they are another crate's, but promise the same by the
-//! traits of `bytemuck` or `zerocopy`.
+//! Types of other crates that cannot derive [`PlainData`], but promise the same by the traits of
+//! `bytemuck` or `zerocopy`.
 
 use std::borrow::Cow;
 use std::ops::{Deref, DerefMut};
@@ -18,9 +18,9 @@ macro_rules! foreign {
         #[derive(Clone, Copy, Debug, Default, PartialEq)]
         pub struct $name<T>(pub T);
 
-        // Not in the compiler's list of types that are plain data: a feature is not to change that.
-        // SAFETY: the bounds promise that every byte pattern is a value and that there is no padding;
-        // the alignment is asserted.
+        // Not in the compiler's list of types that are plain data: a feature must not change that
+        // list. SAFETY: the bounds promise that every byte pattern is a value and that there is no
+        // padding; the alignment is asserted.
         #[diagnostic::do_not_recommend]
         unsafe impl<T: $($bound +)* Copy + Send + Sync + 'static> PlainData for $name<T> {
             const LAYOUT_HASH: u64 = {

@@ -1,4 +1,4 @@
-//! Whose programs a node meets: a group of the system, by number or by name.
+//! A group of the system, by number or by name: a node meets the programs of its members.
 
 use std::ffi::CString;
 
@@ -33,7 +33,7 @@ impl From<String> for Group {
 }
 
 impl Group {
-    /// Its number.
+    /// The group's gid.
     pub(crate) fn id(&self) -> Result<u32, Error> {
         match self {
             Group::Id(id) => Ok(*id),
@@ -75,7 +75,7 @@ fn look_up(name: &str) -> Result<Option<u32>, Error> {
 }
 
 const BUFFER_BYTES_FIRST: usize = 4 << 10;
-/// A group of a hundred thousand members.
+/// Enough for a group of a hundred thousand members.
 const BUFFER_BYTES_MAX: usize = 4 << 20;
 
 #[cfg(test)]

@@ -1,16 +1,16 @@
-//! A header with a slice behind it: a stamp with pixels, a pose with points, a frame without a
-//! detection.
+//! A header with a slice behind it: a stamp with pixels, a pose with points, a frame with its
+//! detections, maybe none.
 
 use std::fmt;
 use std::marker::PhantomData;
 
 use crate::plain_data::PlainData;
 
-/// What samples and loans of a topic `(H, [T])` dereference to: a header and as many elements as the
-/// sample has, none at all included, in one piece of memory.
+/// The view of a sample or loan of a topic `(H, [T])`: a header and as many elements as the sample
+/// has, including none, in one piece of memory.
 ///
-/// The slice begins at the first byte behind the header that `T` is aligned to; the bytes between, if
-/// there are any, mean nothing.
+/// The slice begins at the first byte behind the header that is aligned for `T`; bytes between the
+/// two have no meaning.
 ///
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
@@ -38,8 +38,8 @@ use crate::plain_data::PlainData;
 #[repr(transparent)]
 pub struct HeaderSlice<H, T> {
     types: PhantomData<(H, [T])>,
-    /// The header, padding, the elements. Aligned as both demand, and a length that fits: whoever makes
-    /// a reference has seen to it.
+    /// The header, padding, the elements. Aligned for both, and with a length that fits: the
+    /// constructor of each reference ensures it.
     bytes: [u8],
 }
 
@@ -87,7 +87,8 @@ impl<H: PlainData, T: PlainData> HeaderSlice<H, T> {
         unsafe { (&mut *header.as_mut_ptr().cast(), std::slice::from_raw_parts_mut(elements, len)) }
     }
 
-    /// Bytes of one with `len` elements. Too many for a number are too many for every limit.
+    /// Bytes of a payload with `len` elements. A size too large for a number is above every limit,
+    /// too.
     pub(crate) fn bytes_of(len: usize) -> usize {
         len.saturating_mul(size_of::<T>()).saturating_add(Self::SLICE_OFFSET)
     }

@@ -1,10 +1,11 @@
-//! The description of a type's layout, for people and tools: `docs/reference/library.md` has its grammar.
+//! The description of a type's layout, for people and tools. `docs/reference/library.md` has its
+//! grammar.
 
 use std::fmt::{Display, Write};
 
 use crate::plain_data::PlainData;
 
-/// A field of a struct, for what `#[derive(PlainData)]` makes.
+/// A field of a struct, for the code of `#[derive(PlainData)]`.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct Field<'a> {
@@ -17,7 +18,7 @@ pub struct Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// Of the type `T`, at an offset in bytes.
+    /// A field of type `T`, at an offset in bytes.
     pub const fn of<T: PlainData>(name: &'a str, offset: usize) -> Field<'a> {
         Field {
             name,
@@ -30,14 +31,14 @@ impl<'a> Field<'a> {
     }
 }
 
-/// Of a struct with these fields.
+/// The description of a struct with these fields.
 #[doc(hidden)]
 pub fn of_struct<T: PlainData>(fields: &[Field<'_>]) -> String {
     let told = fields.iter().map(|field| (field.name, (field.layout)(), field.offset));
     of_fields(&T::type_name(), told, size_of::<T>())
 }
 
-/// Of each field its name, its type's description and its offset.
+/// The description of a struct, from each field's name, its type's description and its offset.
 pub(crate) fn of_fields<'a>(
     type_name: &str,
     fields: impl Iterator<Item = (&'a str, impl Display, usize)>,
@@ -52,7 +53,7 @@ pub(crate) fn of_fields<'a>(
     text
 }
 
-/// Of a type of which nobody has told the fields.
+/// The description of a type whose fields are unknown.
 pub(crate) fn unknown<T: PlainData>() -> String {
     format!("{}{{?}} {}", T::type_name(), size_of::<T>())
 }

@@ -1,4 +1,4 @@
-//! The number two programs compare to know that they mean the same bytes.
+//! The layout hash: two programs compare it to know that their types have the same bytes.
 
 use crate::header_slice::HeaderSlice;
 use crate::layout::Field;
@@ -6,21 +6,21 @@ use crate::plain_data::PlainData;
 
 /// Computes a type's layout hash at compile time: 64-bit FNV-1a over a description of the type.
 ///
-/// `#[derive(PlainData)]` uses it; you need it only to implement [`PlainData`] by hand. For types that are
-/// known at run time, in a binding of another language, there is [`Layout`](crate::Layout). The description, byte by byte, numbers as 8 bytes
-/// little-endian:
+/// `#[derive(PlainData)]` uses it; you need it only to implement [`PlainData`] by hand. Types that
+/// are known at run time only, in a binding of another language, use [`Layout`](crate::Layout). The
+/// description, byte by byte, with numbers as 8 bytes little-endian:
 ///
-/// | type | what is hashed |
+/// | type | hashed |
 /// |---|---|
-/// | `u8` … `i128`, `usize`, `isize`, `f32`, `f64`, `()` | its Rust name, as `f64` |
+/// | `u8` … `i128`, `usize`, `isize`, `f32`, `f64`, `()` | its Rust name, such as `f64` |
 /// | `[T; N]` | `[`, the hash of `T`, `N` |
 /// | a struct | `{`, then for each field in order: its name, a zero byte, the hash of its type, its offset, its size; then `}`, the struct's size, its alignment |
 /// | `Pod<T>`, `Zerocopy<T>` | `foreign`, the size, the alignment |
 /// | the topic `[T]` | `[]`, the hash of `T` |
 /// | the topic `(H, [T])` | `()`, the hash of `H`, `[]`, the hash of `T`, the offset of the slice |
 ///
-/// A struct's own name is not in it: what counts is that both sides read the same fields at the
-/// same places. The fields of a tuple struct are called `0`, `1`, ….
+/// A struct's own name is not in it: both sides only have to read the same fields at the same
+/// places. The fields of a tuple struct are called `0`, `1`, ….
 ///
 /// ```
 /// use myelin::{LayoutHash, PlainData};
@@ -38,19 +38,19 @@ use crate::plain_data::PlainData;
 #[derive(Clone, Copy, Debug)]
 pub struct LayoutHash {
     hash: u64,
-    /// Of the first field; 0 before there is one.
+    /// The alignment of the first field; 0 before there is one.
     first_align: usize,
 }
 
 impl LayoutHash {
     const BEGIN: LayoutHash = LayoutHash { hash: OFFSET_BASIS, first_align: 0 };
 
-    /// The hash of a type that is only a name, as `f64`.
+    /// The hash of a type that is only a name, such as `f64`.
     pub const fn of_scalar(name: &str) -> u64 {
         LayoutHash::of_bytes(name.as_bytes())
     }
 
-    /// The hash itself, of any bytes.
+    /// The FNV-1a hash of any bytes.
     pub(crate) const fn of_bytes(bytes: &[u8]) -> u64 {
         LayoutHash::BEGIN.bytes(bytes).hash
     }
@@ -73,7 +73,7 @@ impl LayoutHash {
         LayoutHash::BEGIN.bytes(b"[]").number(element).hash
     }
 
-    /// The hash of a type of which only size and alignment are known.
+    /// The hash of a type whose size and alignment only are known.
     #[cfg(any(feature = "bytemuck", feature = "zerocopy"))]
     pub(crate) const fn of_foreign<T>() -> u64 {
         let begun = LayoutHash::BEGIN.bytes(b"foreign");
@@ -91,7 +91,7 @@ impl LayoutHash {
         header.bytes(b"[]").number(element).number(offset as u64).hash
     }
 
-    /// The hash of what a service's topic carries beside its own words.
+    /// The hash of a service's topic: its types, apart from the header that the service adds.
     pub(crate) fn of_service(role: &str, request: u64, reply: u64) -> u64 {
         LayoutHash::BEGIN.bytes(role.as_bytes()).number(request).number(reply).hash
     }
@@ -106,7 +106,7 @@ impl LayoutHash {
         self.next(&Field::of::<T>(name, offset))
     }
 
-    /// A struct with these fields, but for its end.
+    /// A struct with these fields, without its end.
     #[doc(hidden)]
     pub const fn of_fields(fields: &[Field<'_>]) -> Self {
         let mut layout = LayoutHash::of_struct();

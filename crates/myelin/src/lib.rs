@@ -1,5 +1,5 @@
-//! Topics from process to process on one host, without a copy and without a daemon; and to other
-//! hosts.
+//! Topics and services between the processes of one host, without a copy and without a daemon; and
+//! to other hosts.
 //!
 //! A publisher writes a sample once, into shared memory; every subscriber reads it there. A payload
 //! is a value of a plain type or a slice of any length, so an image of 10 MB costs as little to
@@ -37,22 +37,23 @@
 //!
 //! | to | call |
 //! |---|---|
-//! | take part | [`Node::new`] |
-//! | name what is carried, and how | [`Node::topic`], then [`Topic`]'s settings |
+//! | join a domain | [`Node::new`] |
+//! | name a topic, its type and its settings | [`Node::topic`], then [`Topic`]'s settings |
 //! | send | [`Publisher::publish_copy`], or [`loan`](Publisher::loan), write, [`publish`](Loan::publish) |
 //! | receive | [`Subscriber::take`], [`receive`](Subscriber::receive), [`on_sample`](Subscriber::on_sample), or [`FdSubscriber`] in an epoll loop |
-//! | wait for many topics in one thread | [`Node::wait_set`], then [`WaitSetHandle::add`], [`WaitSet::wait`]; with functions, [`Node::executor`]; in somebody's epoll, [`WaitSetHandle::descriptor`] |
-//! | ask and answer | [`Node::service`], [`Node::client`], then [`Client::call`] |
+//! | wait for many topics in one thread | [`Node::wait_set`], then [`WaitSetHandle::add`], [`WaitSet::wait`]; with functions, [`Node::executor`]; in your own epoll, [`WaitSetHandle::descriptor`] |
+//! | request and reply | [`Node::service`], [`Node::client`], then [`Client::call`] |
 //! | end a wait | [`Subscriber::interrupter`], [`WaitSetHandle::guard`] |
 //! | receive in an asynchronous task | `Subscriber::into_stream` (feature `stream`) |
-//! | know | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched); of all, [`Node::graph`] |
+//! | inspect | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched); the whole domain, [`Node::graph`] |
 //!
-//! With [`NodeBuilder::network`] the same topics reach other hosts and DDS programs, through CycloneDDS,
-//! which is loaded then.
+//! With [`NodeBuilder::network`] the same topics reach other hosts and DDS programs, through
+//! CycloneDDS, which is then loaded.
 //!
-//! The guide is `docs/reference/library.md`; what happens inside, `docs/explanation/shared-memory.md` and `docs/explanation/dds.md`.
+//! The guide is `docs/reference/library.md`. The internals are in
+//! `docs/explanation/shared-memory.md` and `docs/explanation/dds.md`.
 
-// The derive speaks of `::myelin`, also in this crate's own tests.
+// The derive names `::myelin`, also in this crate's own tests.
 #[cfg(test)]
 extern crate self as myelin;
 
@@ -111,7 +112,7 @@ pub use myelin_shm::node::{
     Threads, TypeInfo,
 };
 pub use myelin_shm::topic::EndpointId;
-#[doc(hidden)] // for bindings to languages that run signal handlers in the thread that waits
+#[doc(hidden)] // for bindings to languages that run signal handlers in the waiting thread
 pub use myelin_shm::waiting::cancel;
 pub use myelin_shm::waiting::wait::Wait;
 pub use network::NetworkState;

@@ -1,4 +1,4 @@
-//! Memory for one sample, the user's until it is published or dropped.
+//! A loan: memory for one sample, which the user owns until it is published or dropped.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -13,30 +13,31 @@ use crate::{Error, Published};
 /// Memory for one sample: dereferences to the payload, `T`, `[T]` or a
 /// [`HeaderSlice`](crate::HeaderSlice). Made by [`Publisher::loan`](Publisher::loan).
 ///
-/// [`publish`](Loan::publish) hands it to the subscribers as it is, without a copy (of up to 104
-/// bytes a copy is made); dropped instead, it is discarded. It belongs to the thread of its
-/// publisher. Leaked (`mem::forget`), its memory is lost to the publisher until that is dropped.
+/// [`publish`](Loan::publish) hands the memory to the subscribers without a copy (a payload of up
+/// to 104 bytes is copied). A loan that is dropped is discarded. A loan stays in the thread of its
+/// publisher. If it is leaked (`mem::forget`), the publisher cannot use the memory again until the
+/// publisher is dropped.
 pub struct Loan<'p, T: Payload + ?Sized> {
     publisher: &'p Publisher<T>,
     memory: ManuallyDrop<Memory>,
 }
 
-/// The memory of a loan, wherever that goes.
+/// The memory of a loan. It can move to another owner.
 pub(crate) struct Memory {
     raw: RawLoan,
-    /// Its first byte; and how many there are.
+    /// The first byte, and the number of bytes.
     pointer: *mut u8,
     bytes: usize,
 }
 
 // SAFETY: a loan is exclusive memory; its pointer is valid in every thread.
 unsafe impl Send for Memory {}
-// SAFETY: `&Memory` reads alone.
+// SAFETY: `&Memory` only reads.
 unsafe impl Sync for Memory {}
 
 impl Memory {
     /// # Safety
-    /// The writer of `raw` outlives what is returned.
+    /// The writer of `raw` outlives the returned memory.
     #[inline]
     pub(crate) unsafe fn new(mut raw: RawLoan, bytes: usize) -> Memory {
         // SAFETY: the writer lives.
@@ -58,7 +59,7 @@ impl Memory {
         unsafe { std::slice::from_raw_parts_mut(self.pointer, self.bytes) }
     }
 
-    /// What the writer takes back.
+    /// The raw loan, which the writer takes back.
     #[inline]
     pub(crate) fn into_raw(self) -> RawLoan {
         self.raw
@@ -67,8 +68,8 @@ impl Memory {
     #[inline(always)]
     pub(crate) fn view<T: Payload + ?Sized>(&self, offset: usize) -> &T::View {
         let bytes = &self.bytes()[offset..];
-        // SAFETY: who makes a loan sees to it that what follows `offset` has a size of `T` and its
-        // alignment; any bytes are a value of `T`; they are borrowed from `self`.
+        // SAFETY: the constructor of a loan ensures that the bytes behind `offset` have a size of
+        // `T` and its alignment; any bytes are a value of `T`; they are borrowed from `self`.
         unsafe { &*T::view(bytes.as_ptr(), bytes.len()) }
     }
 
@@ -84,7 +85,7 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
     /// `bytes` must be a length that fits `T`.
     #[inline]
     pub(crate) fn new(publisher: &'p Publisher<T>, bytes: usize) -> Result<Self, Error> {
-        // SAFETY: the publisher, which has the writer, is borrowed for as long as the loan is there.
+        // SAFETY: the publisher, which has the writer, is borrowed for as long as the loan exists.
         let memory = unsafe { publisher.loan_memory(bytes) }?;
         Ok(Loan { publisher, memory: ManuallyDrop::new(memory) })
     }
@@ -104,7 +105,7 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
     #[inline]
     pub fn publish(self) -> Result<Published, Error> {
         let mut loan = ManuallyDrop::new(self);
-        // SAFETY: `loan` is not dropped, so this is the only time.
+        // SAFETY: `loan` is not dropped, so this is the only take.
         let memory = unsafe { ManuallyDrop::take(&mut loan.memory) };
         loan.publisher.publish_memory(memory)
     }
@@ -117,7 +118,7 @@ impl<'p, T: Payload + ?Sized> Loan<'p, T> {
         &mut self.memory
     }
 
-    /// The payload's bytes, aligned to 64; for serialised formats, prefer a topic of `[u8]`.
+    /// The payload's bytes, aligned to 64. For serialised formats, prefer a topic of `[u8]`.
     pub fn as_bytes_mut(&mut self) -> &mut [u8] {
         self.memory.bytes_mut()
     }
@@ -142,7 +143,7 @@ impl<T: Payload + ?Sized> DerefMut for Loan<'_, T> {
 impl<T: Payload + ?Sized> Drop for Loan<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        // SAFETY: `publish` does not drop the loan it takes from, so this is the only time.
+        // SAFETY: `publish` does not drop the loan it takes from, so this is the only take.
         let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
         self.publisher.discard(memory);
     }

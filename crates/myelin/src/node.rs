@@ -16,15 +16,15 @@ use crate::topic::Topic;
 use crate::wait_set::WaitSet;
 use crate::{Error, Graph, Guard, NetworkState, Threads};
 
-/// A process's part in a domain: where topics, publishers and subscribers come from.
+/// A process's part in a domain: topics, publishers and subscribers are made from it.
 ///
-/// A process usually has one; cloning it is cheap and gives the same node. It has one socket and
-/// one thread, which sleeps unless somebody comes or goes; publishing and taking do not involve it.
-/// Its publishers and subscribers keep it open after the last `Node` is dropped. Any thread may use
-/// it.
+/// A process usually has one node; a clone is cheap and is the same node. A node has one socket and
+/// one thread, which sleeps unless a program joins or leaves; publishing and taking do not involve
+/// it. Its publishers and subscribers keep it open after the last `Node` is dropped. Any thread may
+/// use it.
 ///
-/// In a child of `fork` every call of an inherited handle is [`Error::Forked`]: open a node of the
-/// child's own.
+/// In a child of `fork` every call of an inherited handle fails with [`Error::Forked`]: open a new
+/// node in the child.
 ///
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
@@ -46,17 +46,16 @@ pub struct Node {
 
 impl Node {
     /// Opens a node in the domain that the environment variable `MYELIN_DOMAIN` gives, or in domain
-    /// 0, among the programs of the same user. `name` is for people: other
-    /// nodes are told it.
+    /// 0. It meets the programs of the same user. `name` is for people; other nodes see it.
     ///
     /// # Errors
-    /// [`Error::Setting`] if `MYELIN_DOMAIN` is not a number; what the folder of the sockets, the
-    /// limit of open files or of memory forbids.
+    /// [`Error::Setting`] if `MYELIN_DOMAIN` is not a number. Errors of the socket folder, the
+    /// limit of open files or memory.
     pub fn new(name: &str) -> Result<Node, Error> {
         Node::builder(name).open()
     }
 
-    /// A node with settings.
+    /// Settings for a node.
     pub fn builder(name: &str) -> NodeBuilder {
         let name = name.to_string();
         let (domain, group, folder) = (None, None, None);
@@ -64,20 +63,20 @@ impl Node {
         NodeBuilder { name, domain, group, folder, latency_guard: false, threads, network }
     }
 
-    /// A topic of this name; nothing happens until a publisher or subscriber is made of it.
+    /// The topic of this name. Nothing happens until a publisher or subscriber is made from it.
     ///
-    /// `T` is what a sample carries: a type that is [`PlainData`](crate::PlainData), as
-    /// `topic::<Imu>("imu")`, or a slice with a length of each sample's own, as
+    /// `T` is the type of a sample: a [`PlainData`](crate::PlainData) type, such as
+    /// `topic::<Imu>("imu")`, or a slice whose length each sample chooses, such as
     /// `topic::<[Point]>("points")` or `topic::<[u8]>("image")`.
     pub fn topic<T: Payload + ?Sized>(&self, name: &str) -> Topic<T> {
         Topic::new(self.clone(), name)
     }
 
-    /// As [`topic`](Node::topic), of a type that is told at run time: for bindings of other languages. Its
-    /// samples are bytes here; it meets topics of the Rust type with the same
-    /// [layout hash](crate::LayoutHash). A sample or loan has a length that
-    /// [fits](DynamicType::fits): one taken has, of one published the caller sees to it, or its
-    /// subscribers disconnect it.
+    /// Like [`topic`](Node::topic), for a type that is known at run time only: for bindings of
+    /// other languages. Samples are bytes here. The topic meets topics of the Rust type with the
+    /// same [layout hash](crate::LayoutHash). The length of a sample or loan must
+    /// [fit](DynamicType::fits). Taken samples always fit; for published samples the caller ensures
+    /// it, or the subscribers disconnect it.
     ///
     /// ```
     /// # fn main() -> Result<(), myelin::Error> {
@@ -98,12 +97,12 @@ impl Node {
         self.topic(name).of(told)
     }
 
-    /// Serves a service: a server takes requests of type `Req` and replies with `Rep`, both of any type
-    /// that a topic can carry.
+    /// Serves a service: a server takes requests of type `Req` and replies with `Rep`. Both can be
+    /// any type that a topic can carry.
     ///
     /// # Errors
-    /// As [`Topic::subscriber`](crate::Topic::subscriber); [`Error::TypeMismatch`] names the types of
-    /// request and reply, as `Goal -> [f64]`.
+    /// As for [`Topic::subscriber`](crate::Topic::subscriber). [`Error::TypeMismatch`] names the
+    /// types of request and reply, such as `Goal -> [f64]`.
     pub fn service<Req, Rep>(&self, name: &str) -> Result<Service<Req, Rep>, Error>
     where
         Req: Payload + ?Sized,
@@ -112,10 +111,10 @@ impl Node {
         Service::create(self, name, None)
     }
 
-    /// A client of a service. It finds the server, now or when that comes, on its own.
+    /// A client of a service. It finds the server on its own, now or when the server starts.
     ///
     /// # Errors
-    /// As [`service`](Node::service).
+    /// As for [`service`](Node::service).
     pub fn client<Req, Rep>(&self, name: &str) -> Result<Client<Req, Rep>, Error>
     where
         Req: Payload + ?Sized,
@@ -124,11 +123,12 @@ impl Node {
         Client::create(self, name, None)
     }
 
-    /// As [`service`](Node::service), of types that are told at run time. A request whose length does not
-    /// [fit](DynamicType::fits) is dropped: its client gets an [`Error::NoReply`].
+    /// Like [`service`](Node::service), with types that are known at run time only. A request whose
+    /// length does not [fit](DynamicType::fits) is dropped; its client gets [`Error::NoReply`].
     ///
     /// # Errors
-    /// As [`service`](Node::service); [`Error::Setting`] for types that are aligned to more than 16 bytes.
+    /// As for [`service`](Node::service); [`Error::Setting`] for types that are aligned to more
+    /// than 16 bytes.
     pub fn dynamic_service(
         &self,
         name: &str,
@@ -138,11 +138,11 @@ impl Node {
         Service::create(self, name, Some(&Told::new(request, reply)?))
     }
 
-    /// As [`client`](Node::client), of types that are told at run time. Whether a reply has a length that
-    /// [fits](DynamicType::fits) is the caller's to look at.
+    /// Like [`client`](Node::client), with types that are known at run time only. The caller checks
+    /// whether the length of a reply [fits](DynamicType::fits).
     ///
     /// # Errors
-    /// As [`dynamic_service`](Node::dynamic_service).
+    /// As for [`dynamic_service`](Node::dynamic_service).
     pub fn dynamic_client(
         &self,
         name: &str,
@@ -152,32 +152,33 @@ impl Node {
         Client::create(self, name, Some(&Told::new(request, reply)?))
     }
 
-    /// A wait set, for one thread to wait for many of this node's subscribers.
+    /// A wait set: one thread waits for many of this node's subscribers.
     ///
     /// # Errors
-    /// [`Error::TooMany`]: a node has 1,024 at most. What memory and the limit of open files forbid.
+    /// [`Error::TooMany`]: a node has at most 1,024. Errors of memory and of the limit of open
+    /// files.
     pub fn wait_set(&self) -> Result<WaitSet, Error> {
         myelin_shm::waiting::wait_set::WaitSet::create(&self.inner).map(WaitSet::new)
     }
 
-    /// An executor: functions called with the samples of many topics, in one thread of yours.
+    /// An executor: it calls functions with the samples of many topics, in one thread of yours.
     ///
     /// # Errors
-    /// As [`wait_set`](Node::wait_set), of which it takes one.
+    /// As for [`wait_set`](Node::wait_set); an executor uses one of the node's wait sets.
     pub fn executor(&self) -> Result<Executor, Error> {
         Executor::new(self.wait_set()?)
     }
 
-    /// Its name.
+    /// The node's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What this node knows of its domain at this moment, without asking anybody: nodes and their
-    /// processes, publishers and subscribers with topic, type and settings, and how far the matches of
-    /// its own endpoints are; of those that were refused, why; what its own endpoints have counted; and,
-    /// with a network that is up, the endpoints of other hosts. It takes memory as there are endpoints in
-    /// the domain.
+    /// What this node knows of its domain now, without a question to other nodes. A graph has the
+    /// nodes and their processes; publishers and subscribers with topic, type and settings; the
+    /// state of the matches of the node's own endpoints, with the reason for a refusal; the
+    /// counters of its own endpoints; and, with a network that is up, the endpoints of other hosts.
+    /// A graph takes memory for each endpoint in the domain.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -193,11 +194,11 @@ impl Node {
         self.inner.graph().map(|graph| self.with_network(graph))
     }
 
-    /// As [`graph`](Node::graph), with what all other nodes of this host tell of their matches, counters
-    /// and types when they are asked. Waits until all have answered, for `limit` at most;
-    /// [`Graph::silent`] names those that have not, as one that is stopped. Each that is asked is told
-    /// of by some messages for each of its endpoints, by its node's thread; publishing and taking do not
-    /// notice. Of other hosts nobody is asked.
+    /// Like [`graph`](Node::graph), and asks all other nodes of this host for their matches,
+    /// counters and types. Waits until all have answered, for at most `limit`. [`Graph::silent`]
+    /// names those that have not answered, such as a stopped one. The thread of an asked node sends
+    /// a few messages for each of its endpoints; publishing and taking are not affected. Nodes of
+    /// other hosts are not asked.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -214,15 +215,15 @@ impl Node {
         self.inner.graph_within(limit).map(|graph| self.with_network(graph))
     }
 
-    /// Calls `call` from now on whenever an endpoint of the domain has come or gone, or, with a network,
-    /// what other hosts or DDS programs tell of one has changed: then [`graph`](Node::graph) tells
-    /// otherwise than before. A thread of the node calls it, as
-    /// [`Publisher::on_event`](crate::Publisher::on_event) says; it may call anything of this library. It
-    /// ends with the node: a function that keeps a clone of its node keeps the node open. A second call
-    /// replaces the first; a node's clones are one.
+    /// Calls `call` from now on whenever [`graph`](Node::graph) has changed: an endpoint of the
+    /// domain came or went or, with a network, other hosts or DDS programs changed what they
+    /// announce about an endpoint. A thread of the node calls it, as for
+    /// [`Publisher::on_event`](crate::Publisher::on_event); it may call anything of this library.
+    /// The calls end with the node; a function that keeps a clone of its node keeps the node open.
+    /// A second call replaces the first, also through a clone of the node.
     ///
     /// # Errors
-    /// [`Error::Forked`]; [`Error::System`] if there can be no further thread.
+    /// [`Error::Forked`]; [`Error::System`] if no further thread can be started.
     pub fn on_graph_change(&self, call: impl Fn() + Send + Sync + 'static) -> Result<(), Error> {
         self.inner.listen(Box::new(call))
     }
@@ -254,8 +255,8 @@ impl Node {
         graph
     }
 
-    /// Whether other hosts can be reached now, and if not, why. A node whose network is asked for
-    /// works on its host at once, and on the network as soon as there is one.
+    /// Whether other hosts can be reached now, and if not, why. A node with a network works on its
+    /// host at once, and on the network as soon as there is one.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -269,7 +270,8 @@ impl Node {
         self.network.as_ref().map_or(NetworkState::Off, |network| network.state())
     }
 
-    /// The folder of its sockets: nodes meet if it is the same one for both, by whatever name.
+    /// The folder of the node's sockets. Two nodes meet if they use the same folder, even by
+    /// different paths.
     pub fn folder(&self) -> &Path {
         self.inner.folder()
     }
@@ -281,7 +283,7 @@ impl std::fmt::Debug for Node {
     }
 }
 
-/// Settings of a [`Node`] to be opened.
+/// Settings for a [`Node`].
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
@@ -301,44 +303,45 @@ pub struct NodeBuilder {
 }
 
 impl NodeBuilder {
-    /// Nodes of different domains do not see each other. Without this call `MYELIN_DOMAIN` decides,
-    /// and without that it is 0.
+    /// Nodes of different domains do not see each other. The default is `MYELIN_DOMAIN`, or else 0.
     pub fn domain(mut self, domain: u32) -> Self {
         self.domain = Some(domain);
         self
     }
 
-    /// Meets the programs of all members of a group, by gid or name, instead of the user's own
-    /// alone. All of them must ask for the same group.
+    /// Meets the programs of all members of a group, given by gid or name, instead of only the
+    /// user's own programs. All of them must set the same group.
     pub fn group(mut self, group: impl Into<Group>) -> Self {
         self.group = Some(group.into());
         self
     }
 
-    /// The folder of the sockets, instead of the one in `/dev/shm`; nodes in different folders do
-    /// not see each other. Without this call `MYELIN_FOLDER` decides. For tests, for containers that
-    /// share a folder alone, and if the folder in `/dev/shm` is somebody else's.
+    /// The folder of the sockets, instead of the one in `/dev/shm`. Nodes in different folders do
+    /// not see each other. The default is `MYELIN_FOLDER`, or else the one in `/dev/shm`. This is
+    /// for tests, for containers that share only a folder, and for hosts where another user owns
+    /// the folder in `/dev/shm`.
     pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.folder = Some(folder.into());
         self
     }
 
-    /// Keeps the CPUs from sleeping deeply while the node lives: waking one then takes a few µs
-    /// instead of up to hundreds. It does so for *all* CPUs of the machine, and costs power, heat
-    /// and with it the turbo of those that work.
+    /// Keeps the CPUs from deep sleep while the node lives: waking a CPU then takes a few µs
+    /// instead of up to hundreds. This affects *all* CPUs of the machine. It costs power and heat,
+    /// and so the turbo of the busy CPUs.
     ///
-    /// Holds `/dev/cpu_dma_latency` open, on which the node's user must be able to write. The
-    /// kernel ends it with the node's last handle or the process, whatever that dies of. A child of
-    /// `fork` does not hold it.
+    /// The node holds `/dev/cpu_dma_latency` open; its user must have permission to write to it.
+    /// The kernel releases it with the node's last handle or when the process ends, for any reason.
+    /// A child of `fork` does not hold it.
     pub fn latency_guard(mut self, hold: bool) -> Self {
         self.latency_guard = hold;
         self
     }
 
-    /// How the threads run that the node starts: its own, those of its callbacks, the one that wakes
-    /// asynchronous tasks, that of the network. They take no signals. Without this call they have the usual
-    /// policy, and the CPUs of the process's first thread, whoever opens the node. CycloneDDS's threads have
-    /// names of their own, and CPUs and policy of the first node of the process in the domain.
+    /// Settings of the threads that the node starts: its own thread, its callbacks' threads, the
+    /// one that wakes asynchronous tasks, and the network's. They take no signals. By default they
+    /// have the usual policy and the CPUs of the process's first thread, whichever thread opens the
+    /// node. CycloneDDS's threads have their own names, and the CPUs and policy of the process's
+    /// first node in the domain.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -353,55 +356,55 @@ impl NodeBuilder {
         self
     }
 
-    /// Meets the nodes of the same domain on other hosts too, and DDS programs: the same topics,
-    /// through CycloneDDS (`docs/explanation/dds.md`). A subscriber on this host still gets every sample by
-    /// shared memory. Without this call `MYELIN_NETWORK` decides (1 or 0), and without that it is
-    /// off: the first topic costs the process some threads, memory and open UDP ports.
+    /// Meets the nodes of the same domain on other hosts, too, and DDS programs: the same topics,
+    /// through CycloneDDS (`docs/explanation/dds.md`). A subscriber on this host still gets every
+    /// sample through shared memory. The default is `MYELIN_NETWORK` (1 or 0), or else off: the
+    /// first topic costs the process some threads, memory and open UDP ports.
     ///
-    /// Domains 0 to 230 can be opened to the network. All nodes of a process in one domain share one
-    /// DDS participant. It takes CycloneDDS, at build time its headers too: `open` loads it, and is an
-    /// [`Error::Network`] that says what to install if it is not there. That there is no interface yet
-    /// is none: see [`Node::network`].
+    /// Domains 0 to 230 can be opened to the network. All nodes of a process in one domain share
+    /// one DDS participant. The network needs CycloneDDS, and its headers at build time. `open`
+    /// loads the library; if it is missing, [`Error::Network`] says what to install. An interface
+    /// that is not up yet is not an error: see [`Node::network`].
     pub fn network(mut self, open: bool) -> Self {
         self.network.open = Some(open);
         self
     }
 
-    /// The interface that leads to the other hosts, by name or by its address; the first node of the
-    /// process in a domain decides. Without this call `MYELIN_INTERFACE` does, and without that the
-    /// best there is. One that is not there yet, or goes and comes back, is waited for.
+    /// The interface that leads to the other hosts, by name or by address. The first node of the
+    /// process in a domain decides. The default is `MYELIN_INTERFACE`, or else the best available
+    /// interface. The node waits for an interface that is not up yet, or that goes and comes back.
     pub fn interface(mut self, interface: &str) -> Self {
         self.network.interface = Some(interface.to_string());
         self
     }
 
-    /// Addresses or names of the hosts to look for, instead of by multicast; the first node of the
-    /// process in a domain decides. Without this call `MYELIN_PEERS` does, separated by commas, and
-    /// without that hosts find each other by multicast.
+    /// Addresses or names of the hosts to look for, instead of multicast. The first node of the
+    /// process in a domain decides. The default is `MYELIN_PEERS`, separated by commas; without it
+    /// hosts find each other by multicast.
     pub fn peers<P: Into<String>>(mut self, peers: impl IntoIterator<Item = P>) -> Self {
         self.network.peers = Some(peers.into_iter().map(Into::into).collect());
         self
     }
 
-    /// Hosts find each other by multicast too, beside the [`peers`](NodeBuilder::peers); the first node of
-    /// the process in a domain decides. By default peers are all there is, if there are any.
+    /// Hosts find each other by multicast, too, besides the [`peers`](NodeBuilder::peers). The
+    /// first node of the process in a domain decides. By default peers replace multicast.
     pub fn multicast(mut self, beside_peers: bool) -> Self {
         self.network.multicast = beside_peers;
         self
     }
 
-    /// How long other hosts hear nothing of this process before they take it for dead: 100 ms to an
-    /// hour; the first node of the process in a domain decides. Without this call `MYELIN_LEASE_MS`
-    /// does, and without that it is 1 s. A link that is cut for longer ends its matches too, so with
-    /// a longer one longer cuts are survived, and deaths are noticed later.
+    /// How long other hosts wait for a sign of life from this process before they consider it dead:
+    /// 100 ms to an hour. The first node of the process in a domain decides. The default is
+    /// `MYELIN_LEASE_MS`, or else 1 s. A link that is cut for longer loses its matches, too. So a
+    /// longer lease survives longer cuts, and deaths are noticed later.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.network.lease = Some(lease);
         self
     }
 
-    /// What the process tells of itself to whoever discovers it in DDS, its user data there: text of the
-    /// form `key=value;`, as ROS 2's `enclave=/;`. The first node of the process in a domain decides. By
-    /// default it is empty.
+    /// The process's user data in DDS, visible to every program that discovers it: text of the form
+    /// `key=value;`, such as ROS 2's `enclave=/;`. The first node of the process in a domain
+    /// decides. By default it is empty.
     pub fn dds_user_data(mut self, text: &str) -> Self {
         self.network.user_data = text.to_string();
         self
@@ -410,11 +413,11 @@ impl NodeBuilder {
     /// Opens the node.
     ///
     /// # Errors
-    /// As [`Node::new`]; [`Error::Setting`] for a group that does not exist, an interface that can
-    /// never be, or a lease out of bounds;
-    /// [`Error::LatencyGuard`], with the remedy, if it is asked for and cannot be had;
-    /// [`Error::Setting`] or [`Error::System`] for threads that cannot run as chosen;
-    /// [`Error::NoPermission`] if the folder belongs to someone else or is open to others.
+    /// As for [`Node::new`]; [`Error::Setting`] for a group that does not exist, an interface name
+    /// that is not valid, or a lease out of bounds; [`Error::LatencyGuard`], with the remedy, if
+    /// the latency guard is requested and not available; [`Error::Setting`] or [`Error::System`]
+    /// for threads that cannot run as chosen; [`Error::NoPermission`] if the folder belongs to
+    /// someone else or is open to others.
     pub fn open(self) -> Result<Node, Error> {
         let domain = match self.domain {
             Some(domain) => domain,

@@ -1,12 +1,12 @@
-//! What a topic carries: one value of a plain type, a slice of as many as you like, or both.
+//! The payload of a topic: one value of a plain type, a slice of any length, or both.
 
 use crate::plain_data::PlainData;
 
-/// The type of a topic: `T`, `[T]`, or `(H, [T])`, where `H` and `T` are [`PlainData`]. Implemented for
-/// these; you do not implement it.
+/// The type of a topic: `T`, `[T]`, or `(H, [T])`, where `H` and `T` are [`PlainData`]. It is
+/// implemented for these; you do not implement it.
 ///
-/// `T::View` is what a sample or a loan dereferences to: `T` and `[T]` themselves, and of `(H, [T])` a
-/// [`HeaderSlice<H, T>`](crate::HeaderSlice).
+/// `T::View` is the type that a sample or a loan dereferences to: `T` and `[T]` themselves, and for
+/// `(H, [T])` a [`HeaderSlice<H, T>`](crate::HeaderSlice).
 #[diagnostic::on_unimplemented(
     message = "a topic cannot carry `{Self}`",
     label = "neither plain data nor a slice of it",
@@ -29,32 +29,32 @@ pub(crate) mod sealed {
     use crate::network::Shape;
     use crate::plain_data::PlainData;
 
-    /// Between a payload and its bytes.
+    /// The conversion between a payload and its bytes.
     pub trait Raw {
-        /// What its bytes are seen as.
+        /// The type that its bytes are viewed as.
         type View: ?Sized;
 
         fn type_name() -> String;
 
         fn layout_hash() -> u64;
 
-        /// Its description, for people and tools.
+        /// The type's description, for people and tools.
         fn layout() -> String;
 
-        /// Which samples are of this type.
+        /// The lengths that a sample of this type can have.
         const LENGTHS: Lengths;
 
-        /// What they are aligned to.
+        /// The alignment of samples.
         const ALIGN: usize;
 
-        /// What they are to CDR.
+        /// The shape in CDR.
         const SHAPE: Shape;
 
         /// Whether a sample of this type can have so many bytes.
         fn fits(bytes: usize) -> bool;
 
-        /// The payload of `bytes` bytes, a number that [`fits`](Raw::fits), that begins at `pointer`,
-        /// which is aligned to [`ALIGN`](Raw::ALIGN).
+        /// The payload of `bytes` bytes that begins at `pointer`. `bytes` must [fit](Raw::fits),
+        /// and `pointer` must be aligned to [`ALIGN`](Raw::ALIGN).
         fn view(pointer: *const u8, bytes: usize) -> *const Self::View;
 
         fn view_mut(pointer: *mut u8, bytes: usize) -> *mut Self::View;
@@ -185,7 +185,7 @@ pub(crate) mod sealed {
         #[inline(always)]
         fn view(pointer: *const u8, bytes: usize) -> *const Self::View {
             const { assert!(Self::ALIGN <= ALIGN_MAX, "aligned to more than 64 bytes") }
-            // A type of bytes and nothing else: the same length.
+            // The type consists of bytes only, so the length is the same.
             std::ptr::slice_from_raw_parts(pointer, bytes) as *const Self::View
         }
 
@@ -201,6 +201,6 @@ pub(crate) mod sealed {
         }
     }
 
-    /// What the wire aligns payloads to.
+    /// The alignment of payloads on the wire.
     const ALIGN_MAX: usize = 64;
 }

@@ -1,13 +1,13 @@
-//! Which types can travel: those for which any bytes are a value.
+//! The types that samples can have: those for which any bytes are a value.
 
 use std::borrow::Cow;
 
 use crate::layout;
 use crate::layout_hash::LayoutHash;
 
-/// A type whose values are just their bytes, so that another process can read them where they lie.
+/// A type whose values are just their bytes, so that another process can read them in place.
 ///
-/// Integers, floats, `()` and arrays of plain data are; a struct becomes one with
+/// Integers, floats, `()` and arrays of plain data are plain data. A struct becomes plain data by
 /// `#[derive(PlainData)]`, which proves the rest at compile time:
 ///
 /// ```
@@ -50,15 +50,15 @@ pub unsafe trait PlainData: Copy + Send + Sync + 'static {
     /// Endpoints with different hashes do not match; see [`LayoutHash`] for what is hashed.
     const LAYOUT_HASH: u64;
 
-    /// The alignment of the first scalar in it; the serialisation of a sequence depends on it.
+    /// The alignment of its first scalar; the serialisation of a sequence depends on it.
     #[doc(hidden)]
     const FIRST_ALIGN: usize = align_of::<Self>();
 
     /// The type's name for messages, without its module.
     fn type_name() -> Cow<'static, str>;
 
-    /// Names, types and offsets of its fields, for [`TypeInfo::layout`](crate::TypeInfo::layout). Without
-    /// this function nobody is told of the fields.
+    /// Names, types and offsets of its fields, for [`TypeInfo::layout`](crate::TypeInfo::layout).
+    /// Without this function the fields stay unknown.
     fn layout() -> String {
         layout::unknown::<Self>()
     }

@@ -19,10 +19,10 @@ use crate::{EndpointId, Error, Event, Guard, Published};
 
 /// Publishes samples of a topic. Made by [`Topic::publisher`](crate::Topic::publisher).
 ///
-/// One thread at a time uses it: it can be sent to another thread, but not shared; make a publisher
-/// for each thread, or a [shared](Publisher::shared) one. Once it has the memory it needs, publishing
-/// neither allocates nor locks, and is without a system call unless a subscriber sleeps. Dropping it
-/// leaves what was published to the subscribers that have it in reach.
+/// One thread at a time uses it: it can be sent to another thread, but not shared. Make a publisher
+/// for each thread, or a [shared](Publisher::shared) one. Once it has the memory it needs,
+/// publishing neither allocates nor locks, and makes no system call unless a subscriber sleeps.
+/// When it is dropped, subscribers can still take the samples that they have not read yet.
 ///
 /// ```compile_fail
 /// # fn not_shared(publisher: myelin::Publisher<u64>) {
@@ -32,11 +32,11 @@ use crate::{EndpointId, Error, Event, Guard, Published};
 /// # }
 /// ```
 pub struct Publisher<T: Payload + ?Sized> {
-    /// Its writer is borrowed mutably within `with_writer` alone.
+    /// Only `with_writer` borrows its writer mutably.
     inner: UnsafeCell<shm::Publisher>,
-    /// Within `with_writer`: callbacks that a publish runs may come back.
+    /// Set within `with_writer`, because callbacks inside a publish may use this publisher again.
     busy: Cell<bool>,
-    /// The way to other hosts, of a node with a network.
+    /// The outlet to other hosts, if the node has a network.
     outlet: Option<Box<Outlet>>,
     publication: Arc<PublicationShared>,
     observer: shm::Observer,
@@ -65,7 +65,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
         self.publish_copy_by(payload, Outlet::make_room)
     }
 
-    /// The same; `make_room` sees to room on the way to other hosts.
+    /// Like `publish_copy`; `make_room` waits for room on the way to other hosts.
     #[inline(always)]
     pub(crate) fn publish_copy_by(
         &self,
@@ -83,14 +83,14 @@ impl<T: Payload + ?Sized> Publisher<T> {
         }
     }
 
-    /// Publishes a loan of this publisher, here and on other hosts.
-    /// [`Loan`] and [`SharedLoan`](crate::SharedLoan) pass no other.
+    /// Publishes a loan of this publisher, here and on other hosts. [`Loan`] and
+    /// [`SharedLoan`](crate::SharedLoan) pass only its own loans.
     #[inline]
     pub(crate) fn publish_memory(&self, memory: Memory) -> Result<Published, Error> {
         self.publish_memory_by(memory, Outlet::make_room)
     }
 
-    /// The same; `make_room` sees to room on the way to other hosts.
+    /// Like `publish_memory`; `make_room` waits for room on the way to other hosts.
     #[inline(always)]
     pub(crate) fn publish_memory_by(
         &self,
@@ -112,7 +112,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
             };
             let (pointer, bytes) = (memory.bytes().as_ptr(), memory.bytes().len());
             if bytes <= INLINE_BYTES_MAX {
-                // What is published is a copy, and the loan's memory goes back to the writer.
+                // A copy is published, and the loan's memory goes back to the writer.
                 let mut copy = [0; INLINE_BYTES_MAX];
                 copy[..bytes].copy_from_slice(memory.bytes());
                 // SAFETY: as above.
@@ -121,8 +121,9 @@ impl<T: Payload + ?Sized> Publisher<T> {
             }
             // SAFETY: as above.
             let published = unsafe { writer.publish(memory.into_raw()) }?;
-            // SAFETY: the slot keeps its bytes until a later loan reuses it, and there is none before
-            // this call ends: who comes back to this publisher meanwhile is turned away (`busy`).
+            // SAFETY: the slot keeps its bytes until a later loan reuses it, and there is none
+            // before this call ends: a callback that uses this publisher meanwhile gets an error
+            // (`busy`).
             let payload = unsafe { std::slice::from_raw_parts(pointer, bytes) };
             outlet.write(payload).map(|()| with_late(published, late))
         })
@@ -131,7 +132,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// Memory for a payload.
     ///
     /// # Safety
-    /// The publisher outlives what is returned.
+    /// The publisher outlives the returned memory.
     #[inline]
     pub(crate) unsafe fn loan_memory(&self, bytes: usize) -> Result<Memory, Error> {
         let raw = self.with_writer(|writer| writer.loan(bytes as u64))?;
@@ -155,7 +156,8 @@ impl<T: Payload + ?Sized> Publisher<T> {
         });
     }
 
-    /// For several threads, which take turns. A publisher that is not shared pays nothing for it.
+    /// A publisher for several threads, which take turns. A publisher that is not shared pays
+    /// nothing for it.
     pub fn shared(self) -> SharedPublisher<T> {
         SharedPublisher::new(self)
     }
@@ -168,29 +170,32 @@ impl<T: Payload + ?Sized> Publisher<T> {
         &self.observer
     }
 
-    /// How many subscribers of other hosts a publish does not wait for now; or what it waits for.
+    /// How many subscribers of other hosts a publish does not wait for now; or the wait that it has
+    /// to make.
     #[inline]
     pub(crate) fn try_make_room(&self) -> Result<u32, OutletWait> {
         self.outlet.as_ref().map_or(Ok(0), |outlet| outlet.try_make_room())
     }
 
-    /// The same for one that has waited in vain.
+    /// How many it does not wait for after a wait without success.
     pub(crate) fn late(&self) -> u32 {
         self.outlet.as_ref().map_or(0, |outlet| outlet.late())
     }
 
-    /// Makes memory for `count` payloads of `bytes` bytes, so that the first loans need not: one that
-    /// does takes about 100 µs longer, and its subscribers take as long to map what is new. It takes as
-    /// many as are loaned, held and unread at once: three, if subscribers keep up and hold none. Payloads
-    /// of up to 104 bytes need none.
+    /// Allocates memory for `count` payloads of `bytes` bytes, so that the first loans need not
+    /// allocate it: such a loan takes about 100 µs longer, and its subscribers take as long to map
+    /// the new memory. `count` should be the number of payloads that are loaned, held and unread at
+    /// once: three, if subscribers keep up and hold none. Payloads of up to 104 bytes need no
+    /// memory.
     ///
     /// # Errors
-    /// As a loan of that size; what has been made by then stays.
+    /// As for a loan of that size; memory made by then stays.
     pub fn reserve(&self, count: u32, bytes: usize) -> Result<(), Error> {
         self.with_writer(|writer| writer.reserve(count, bytes as u64))
     }
 
-    /// Whether a publish of it is under way, of which a callback runs: it must not be dropped then.
+    /// Whether a publish is running, which a callback runs inside: the publisher must not be
+    /// dropped then.
     pub fn is_publishing(&self) -> bool {
         self.busy.get()
     }
@@ -200,14 +205,14 @@ impl<T: Payload + ?Sized> Publisher<T> {
         self.observer.matched()
     }
 
-    /// Waits until it is matched with at least `subscribers`, for `limit` at most. False if they
-    /// have not come by then.
+    /// Waits until it is matched with at least `subscribers`, for at most `limit`. False if the
+    /// time is over.
     pub fn wait_for_match(&self, subscribers: usize, limit: Duration) -> bool {
         self.observer.wait_for_match(subscribers, limit)
     }
 
-    /// Tells subscribers with a [`liveliness`](crate::SubscriberBuilder::liveliness) lease that it lives, though
-    /// it publishes nothing. Publishing does so too.
+    /// Tells subscribers with a [`liveliness`](crate::SubscriberBuilder::liveliness) lease that
+    /// this publisher is alive, without publishing. Publishing does so, too.
     ///
     /// # Errors
     /// [`Error::Forked`].
@@ -215,43 +220,46 @@ impl<T: Payload + ?Sized> Publisher<T> {
         self.with_writer(Writer::assert_liveliness)
     }
 
-    /// Waits until other hosts and DDS programs that are to get all that was published have acknowledged it,
-    /// for `limit` at most; false if they have not by then. On this host it is in their reach when it is
-    /// published. It is about reliable publishers and those that [`keep_last`](crate::Topic::keep_last); of
-    /// others nothing is acknowledged, and it is true.
+    /// Waits until other hosts and DDS programs have acknowledged all samples published for them,
+    /// for at most `limit`; false if the time is over. It does not wait for subscribers on this
+    /// host, which can take a sample as soon as it is published. Only reliable publishers and those
+    /// that [`keep_last`](crate::Topic::keep_last) get acknowledgements; for others it returns
+    /// true.
     pub fn wait_for_acknowledgements(&self, limit: Duration) -> bool {
         self.outlet.as_ref().is_none_or(|outlet| outlet.wait_for_acknowledgements(limit))
     }
 
-    /// Its id, by which graphs and the other side's events name it.
+    /// Its id in graphs and in the other side's events.
     pub fn id(&self) -> EndpointId {
         self.observer().id()
     }
 
-    /// What has happened to its matches since the last call, oldest first; at most 1,024, of more
-    /// the oldest go.
+    /// The events of its matches since the last call, oldest first. At most 1,024 are kept; beyond
+    /// that the oldest are dropped.
     pub fn events(&self) -> Vec<Event> {
         self.observer.events()
     }
 
-    /// Calls `call` from now on whenever there is something for [`events`](Self::events) to tell; once soon
-    /// for what there is. A thread of the node (`myelin-events`) calls it, one such function at a time, and no
-    /// lock of the library is held: it may call anything of this library. It ends with the publisher.
+    /// Calls `call` from now on whenever [`events`](Self::events) has something new, and once soon
+    /// for events that exist already. A thread of the node (`myelin-events`) calls it, one such
+    /// function at a time. It holds no lock of the library, so `call` may call anything of this
+    /// library. The calls end with the publisher.
     ///
-    /// A second call replaces the first. The function before is not running any more when this returns, or
-    /// when the publisher has been dropped, unless by such a function or a callback: they do not wait. So hold
-    /// no lock then that the function takes. A panic of the function is contained and reported once.
+    /// A second call replaces the first. When it returns, or when the publisher has been dropped,
+    /// the previous function is not running any more. Only inside such a function or a callback
+    /// they do not wait for it. So do not hold a lock then that the function takes. A panic of the
+    /// function is contained and reported once.
     ///
-    /// To wake a wait set, [`trigger_on_event`](Self::trigger_on_event) takes no thread.
+    /// [`trigger_on_event`](Self::trigger_on_event) wakes a wait set without this thread.
     ///
     /// # Errors
-    /// [`Error::Forked`]; [`Error::System`] if there can be no further thread.
+    /// [`Error::Forked`]; [`Error::System`] if no further thread can be started.
     pub fn on_event(&self, call: impl Fn() + Send + Sync + 'static) -> Result<(), Error> {
         self.observer().listen(&self.publication.topic().name, Box::new(call))
     }
 
-    /// Triggers the guard from now on whenever there is something for [`events`](Self::events) to tell. A
-    /// second call replaces the first.
+    /// Triggers the guard from now on whenever [`events`](Self::events) has something new. A second
+    /// call replaces the first.
     pub fn trigger_on_event(&self, guard: &Guard) {
         let guard = guard.clone();
         self.observer().on_event(Box::new(move |_| guard.trigger()));
@@ -276,7 +284,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
     }
 }
 
-/// Ends the use of the writer, also when a callback's panic goes through.
+/// Ends the use of the writer, also when a callback's panic unwinds.
 struct Idle<'a>(&'a Cell<bool>);
 
 impl Drop for Idle<'_> {
@@ -286,16 +294,16 @@ impl Drop for Idle<'_> {
     }
 }
 
-/// With subscribers of other hosts that were not waited for.
+/// Adds the subscribers of other hosts that were passed over.
 #[inline]
 fn with_late(published: Published, late: u32) -> Published {
     Published { passed_over: published.passed_over + late, ..published }
 }
 
 impl<T: PlainData> Publisher<T> {
-    /// Memory for the next sample, in place: zeros, or what an earlier sample of this publisher
-    /// left. Write to it and [`publish`](Loan::publish) it; dropped, it is discarded.
-    ///
+    /// Memory for the next sample, in place. It contains zeros, or bytes of an earlier sample of
+    /// this publisher. Write to it and [`publish`](Loan::publish) it. If it is dropped, it is
+    /// discarded.
     /// # Errors
     /// As [`publish_copy`](Publisher::publish_copy), and [`Error::TooManyLoans`].
     ///
@@ -316,8 +324,9 @@ impl<T: PlainData> Publisher<T> {
 }
 
 impl<T: PlainData> Publisher<[T]> {
-    /// Memory for the next sample of `len` elements, in place: zeros, or what an earlier sample of
-    /// this publisher left. Write to it and [`publish`](Loan::publish) it; dropped, it is discarded.
+    /// Memory for the next sample of `len` elements, in place. It contains zeros, or bytes of an
+    /// earlier sample of this publisher. Write to it and [`publish`](Loan::publish) it. If it is
+    /// dropped, it is discarded.
     ///
     /// # Errors
     /// As [`publish_copy`](Publisher::publish_copy), and [`Error::TooManyLoans`].
@@ -337,18 +346,18 @@ impl<T: PlainData> Publisher<[T]> {
     /// ```
     #[inline]
     pub fn loan(&self, len: usize) -> Result<Loan<'_, [T]>, Error> {
-        // Too many bytes for a number are too many for the limit as well.
+        // A size too large for a number is above the limit, too.
         self.loan_bytes(len.saturating_mul(size_of::<T>()))
     }
 }
 
 impl<H: PlainData, T: PlainData> Publisher<(H, [T])> {
-    /// Memory for the next sample, a header and `len` elements, in place: zeros, or what an earlier
-    /// sample of this publisher left. Write to both and [`publish`](Loan::publish) it; dropped, it is
-    /// discarded. See [`HeaderSlice`] for an example.
+    /// Memory for the next sample, a header and `len` elements, in place. It contains zeros, or
+    /// bytes of an earlier sample of this publisher. Write to both and [`publish`](Loan::publish)
+    /// it. If it is dropped, it is discarded. See [`HeaderSlice`] for an example.
     ///
     /// # Errors
-    /// As [`publish_copy`](Publisher::publish_copy), and [`Error::TooManyLoans`].
+    /// As for [`publish_copy`](Publisher::publish_copy), and [`Error::TooManyLoans`].
     #[inline]
     pub fn loan(&self, len: usize) -> Result<Loan<'_, (H, [T])>, Error> {
         self.loan_bytes(HeaderSlice::<H, T>::bytes_of(len))

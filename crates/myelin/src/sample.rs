@@ -1,4 +1,4 @@
-//! A sample in the hands of a subscriber.
+//! A sample held by a subscriber.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -9,12 +9,12 @@ use myelin_shm::topic::EndpointId;
 
 use crate::payload::Payload;
 
-/// What was published, where it was written: dereferences to the payload, `T`, `[T]` or a
+/// A sample where its publisher wrote it: dereferences to the payload, `T`, `[T]` or a
 /// [`HeaderSlice`](crate::HeaderSlice).
 ///
-/// It stays as it is until its last clone is dropped; cloning copies no payload of more than 104
-/// bytes. Any thread may hold or drop it, also after the subscriber is gone. Until then the
-/// publisher cannot reuse its memory, so a subscriber holds at most
+/// It does not change until its last clone is dropped. A clone copies the payload only if it has at
+/// most 104 bytes. Any thread may hold or drop it, also after the subscriber is gone. Until then
+/// the publisher cannot reuse its memory, so a subscriber holds at most
 /// [`held_max`](crate::SubscriberBuilder::held_max) samples of more than 104 bytes.
 ///
 /// In a child of `fork`, the payload of such a sample is zeros.
@@ -49,7 +49,7 @@ impl<T: Payload + ?Sized> Sample<T> {
         Sample { taken, payload: PhantomData }
     }
 
-    /// As [`new`](Self::new), of a sample that stays another's.
+    /// Like [`new`](Self::new), for a sample that its owner keeps.
     #[inline(always)]
     pub(crate) fn borrow(taken: &Taken) -> &Self {
         debug_assert!(T::fits(taken.bytes().len()));
@@ -57,27 +57,29 @@ impl<T: Payload + ?Sized> Sample<T> {
         unsafe { &*std::ptr::from_ref(taken).cast() }
     }
 
-    /// As its bytes.
+    /// The same sample as bytes.
     pub(crate) fn into_bytes(self) -> Sample<[u8]> {
         Sample { taken: self.taken, payload: PhantomData }
     }
 
-    /// How many samples its publisher published before it; of a publisher on another host, since the
-    /// match.
+    /// How many samples its publisher published before it. For a publisher on another host: since
+    /// the match.
     pub fn sequence(&self) -> u64 {
         self.taken.sequence
     }
 
-    /// How many samples of its publisher were lost between the one taken before and this one.
+    /// How many samples of the same publisher were lost between the previously taken one and this
+    /// one.
     pub fn lost_before(&self) -> u64 {
         self.taken.lost_before
     }
 
-    /// When it was published, by the clock of [`now`](crate::now): before the first subscriber could see
-    /// it. `None` if its publisher does not [say so](crate::PublisherBuilder::timestamps), or is on
-    /// another host: what comes from there has a time of DDS's, by the date of the sender, which runs apart
-    /// from that of this host, can be set back and tells nothing of `now()`. Who keeps the hosts' dates
-    /// together (PTP, chrony) puts one into the payload.
+    /// When it was published, by the clock of [`now`](crate::now), taken before the first
+    /// subscriber could see it. `None` if the publisher does not [add
+    /// timestamps](crate::PublisherBuilder::timestamps), or is on another host: DDS then gives a
+    /// time by the sender's date, which drifts against this host's, can be set back and cannot be
+    /// compared with `now()`. If the hosts' dates are synchronised (PTP, chrony), put one into the
+    /// payload.
     ///
     /// ```
     /// # fn main() -> Result<(), myelin::Error> {
@@ -97,9 +99,9 @@ impl<T: Payload + ?Sized> Sample<T> {
         Some(self.taken.published_ns).filter(|time_ns| *time_ns != 0)
     }
 
-    /// Its publisher's endpoint id, as in [`Event`](crate::Event)s. Of a publisher on another host it is
-    /// this subscriber's name for it and for this match: no other subscriber knows it. To recognise a
-    /// sample elsewhere, put a number of your own into it.
+    /// The endpoint id of its publisher, as in [`Event`](crate::Event)s. For a publisher on another
+    /// host, the id is this subscriber's name for it in this match; no other subscriber knows it.
+    /// To recognise a sample elsewhere, put a number of your own into it.
     pub fn publisher(&self) -> EndpointId {
         self.taken.publisher
     }
@@ -110,37 +112,37 @@ impl<T: Payload + ?Sized> Sample<T> {
     }
 }
 
-/// What a subscriber takes a sample into, so that it need not move: a sample is some 250 bytes, and to move
-/// one right after it was taken can take longer than the rest. See
+/// Room for a taken sample, so that the sample need not move: it has some 250 bytes, and moving it
+/// right after the take can take longer than all the rest. See
 /// [`Subscriber::take_into`](crate::Subscriber::take_into).
 pub struct SampleBuffer<T: Payload + ?Sized> {
     pub(crate) taken: Taken,
-    /// Whether `taken` is a sample, of a length that fits `T`.
+    /// Whether `taken` is a sample whose length fits `T`.
     pub(crate) holds: bool,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
 impl<T: Payload + ?Sized> SampleBuffer<T> {
-    /// Holds none.
+    /// An empty buffer.
     #[inline(always)]
     pub fn new() -> Self {
         SampleBuffer { taken: Taken::empty(), holds: false, payload: PhantomData }
     }
 
-    /// Releases the sample that it holds: it holds none.
+    /// Releases the sample, if there is one. The buffer is empty then.
     #[inline(always)]
     pub fn clear(&mut self) {
         self.holds = false;
         self.taken.release();
     }
 
-    /// The sample that it holds.
+    /// The sample in the buffer, if there is one.
     #[inline(always)]
     pub fn sample(&self) -> Option<&Sample<T>> {
         self.holds.then(|| self.held())
     }
 
-    /// It holds one.
+    /// Marks that the buffer has a sample now.
     #[inline(always)]
     pub(crate) fn held(&self) -> &Sample<T> {
         Sample::borrow(&self.taken)

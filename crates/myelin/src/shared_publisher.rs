@@ -1,4 +1,4 @@
-//! A publisher that several threads use.
+//! A publisher for several threads.
 
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -17,17 +17,17 @@ use crate::plain_data::PlainData;
 use crate::publisher::Publisher;
 use crate::{Error, Event, Published};
 
-/// A publisher for several threads, which take turns: made by [`Publisher::shared`]. Clones are the same
-/// publisher, with one sequence of samples.
+/// A publisher for several threads, which take turns. Made by [`Publisher::shared`]. Clones are the
+/// same publisher, with one sequence of samples.
 ///
-/// It is a [`Publisher`] behind a mutex. A publish holds the mutex while it writes the sample. It holds no
-/// lock while it runs the callbacks of this process or waits for a reliable subscriber, and a
-/// loan is filled without the mutex. So a callback may use the publisher that runs it: what it publishes is
-/// delivered after the call. If another thread runs a callback at the moment, the publish does not wait
-/// for that call; the callback's own thread delivers the sample.
+/// It is a [`Publisher`] behind a mutex. A publish holds the mutex while it writes the sample. It
+/// holds no lock while it runs the callbacks of this process or waits for a reliable subscriber,
+/// and a loan is filled without the mutex. So a callback may use the publisher that runs it: its
+/// samples are delivered after the call. If another thread is running a callback, the publish does
+/// not wait for that call; the callback's own thread delivers the sample.
 ///
-/// The mutex does not know of priorities: a thread that must be in time can wait for one of low priority
-/// that was preempted inside a call. Give the former a publisher of its own.
+/// The mutex ignores priorities: a thread with a deadline may wait for a low-priority thread that
+/// was preempted inside a call. Give the thread with the deadline a publisher of its own.
 ///
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
@@ -46,7 +46,7 @@ pub struct SharedPublisher<T: Payload + ?Sized>(Arc<Shared<T>>);
 
 struct Shared<T: Payload + ?Sized> {
     publisher: Mutex<Publisher<T>>,
-    /// Of the thread that waits for a reliable subscriber; taken before `publisher`.
+    /// The turn of the thread that waits for a reliable subscriber; taken before `publisher`.
     turn: Turn,
     publication: Arc<PublicationShared>,
     observer: shm::Observer,
@@ -62,10 +62,10 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
         SharedPublisher(Arc::new(Shared { publisher, turn, publication, observer }))
     }
 
-    /// As [`Publisher::publish_copy`].
+    /// Like [`Publisher::publish_copy`].
     ///
     /// # Errors
-    /// As [`Publisher::publish_copy`].
+    /// As for [`Publisher::publish_copy`].
     pub fn publish_copy(&self, payload: &T::View) -> Result<Published, Error> {
         let (publisher, late) = self.lock_with_room()?;
         publish(publisher, Some(T::as_bytes(payload)), |publisher| {
@@ -73,15 +73,15 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
         })
     }
 
-    /// As [`Publisher::reserve`].
+    /// Like [`Publisher::reserve`].
     ///
     /// # Errors
-    /// As [`Publisher::reserve`].
+    /// As for [`Publisher::reserve`].
     pub fn reserve(&self, count: u32, bytes: usize) -> Result<(), Error> {
         self.lock()?.reserve(count, bytes)
     }
 
-    /// As [`Publisher::assert_liveliness`].
+    /// Like [`Publisher::assert_liveliness`].
     ///
     /// # Errors
     /// [`Error::Forked`].
@@ -94,12 +94,12 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
         self.0.observer.matched()
     }
 
-    /// As [`Publisher::wait_for_match`]. Others can publish meanwhile.
+    /// Like [`Publisher::wait_for_match`]. Other threads can publish meanwhile.
     pub fn wait_for_match(&self, subscribers: usize, limit: Duration) -> bool {
         self.0.observer.wait_for_match(subscribers, limit)
     }
 
-    /// As [`Publisher::events`]; each event is for one of those who ask.
+    /// Like [`Publisher::events`]; one of the callers gets each event.
     pub fn events(&self) -> Vec<Event> {
         self.0.observer.events()
     }
@@ -112,7 +112,7 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
     }
 
     fn discard(&self, memory: Memory) {
-        // A child of `fork` has nobody to give it back to.
+        // In a child of `fork` the loan is not given back.
         if let Ok(publisher) = self.lock() {
             publisher.discard(memory);
         }
@@ -126,8 +126,8 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
         Ok(self.0.publisher.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The same, once a publish need not wait for a subscriber; and how many of other hosts it does not wait
-    /// for.
+    /// Locks the publisher, once a publish need not wait for a subscriber; and returns how many
+    /// subscribers of other hosts it does not wait for.
     fn lock_with_room(&self) -> Result<WithRoom<'_, T>, Error> {
         let mut publisher = self.lock()?;
         if !publisher.writer_mut().is_full()
@@ -166,28 +166,29 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
         }
     }
 
-    /// Another thread knows for whom it waits.
+    /// Another thread knows the subscriber that it waits for.
     fn timed_out(&self, waited: Duration) -> Error {
         let topic = self.0.publication.topic().name.clone();
         Error::ReliableTimeout { topic, subscriber: 0, pid: 0, waited }
     }
 }
 
-/// And how many subscribers of other hosts are not waited for.
+/// The publisher, and how many subscribers of other hosts are not waited for.
 type WithRoom<'a, T> = (MutexGuard<'a, Publisher<T>>, u32);
 
-/// Of one thread at a time. A thread that waits for it stops when it [is not to go on](cancel).
+/// The right of one thread at a time. A thread that waits for it stops when its wait [is
+/// cancelled](cancel).
 #[derive(Debug, Default)]
 struct Turn {
     is_taken: Mutex<bool>,
     is_free: Condvar,
 }
 
-/// Gives it back.
+/// Gives the turn back.
 struct TurnGuard<'a>(&'a Turn);
 
 impl Turn {
-    /// `None` if this thread is not to go on.
+    /// `None` if this thread's wait is cancelled.
     fn take(&self) -> Option<TurnGuard<'_>> {
         let mut is_taken = self.lock();
         while *is_taken {
@@ -202,7 +203,7 @@ impl Turn {
                 }
             };
             if *is_taken {
-                drop(is_taken); // a check may run the handlers of signals
+                drop(is_taken); // a check may run signal handlers
                 if cancel::is_cancelled() {
                     return None;
                 }
@@ -225,8 +226,8 @@ impl Drop for TurnGuard<'_> {
     }
 }
 
-/// Publishes, releases the lock, and runs the callbacks of this process. `copied`: what is published, unless it
-/// is a loan.
+/// Publishes, releases the lock, and runs the callbacks of this process. `copied`: the payload,
+/// unless it is a loan.
 fn publish<T: Payload + ?Sized>(
     mut publisher: MutexGuard<'_, Publisher<T>>,
     copied: Option<&[u8]>,
@@ -253,8 +254,8 @@ impl<T: Payload + ?Sized> fmt::Debug for SharedPublisher<T> {
     }
 }
 
-/// As [`Loan`](crate::Loan), of a [`SharedPublisher`]: it can be sent to another thread, and filled
-/// while others publish. It keeps the publisher.
+/// Like [`Loan`](crate::Loan), for a [`SharedPublisher`]: it can be sent to another thread, and
+/// filled while other threads publish. It keeps the publisher alive.
 pub struct SharedLoan<T: Payload + ?Sized> {
     publisher: SharedPublisher<T>,
     memory: ManuallyDrop<Memory>,
@@ -264,10 +265,10 @@ impl<T: Payload + ?Sized> SharedLoan<T> {
     /// Publishes it.
     ///
     /// # Errors
-    /// As [`Loan::publish`](crate::Loan::publish).
+    /// As for [`Loan::publish`](crate::Loan::publish).
     pub fn publish(self) -> Result<Published, Error> {
         let loan = ManuallyDrop::new(self);
-        // SAFETY: `loan` is not dropped, so this is the only time for both.
+        // SAFETY: `loan` is not dropped, so this is the only take of both.
         let (memory, publisher) = unsafe {
             (std::ptr::read(&raw const loan.memory), std::ptr::read(&raw const loan.publisher))
         };
@@ -313,7 +314,7 @@ impl<T: Payload + ?Sized> DerefMut for SharedLoan<T> {
 
 impl<T: Payload + ?Sized> Drop for SharedLoan<T> {
     fn drop(&mut self) {
-        // SAFETY: `publish` does not drop the loan it takes from, so this is the only time.
+        // SAFETY: `publish` does not drop the loan it takes from, so this is the only take.
         let memory = unsafe { ManuallyDrop::take(&mut self.memory) };
         self.publisher.discard(memory);
     }
@@ -326,30 +327,30 @@ impl<T: Payload<View: fmt::Debug> + ?Sized> fmt::Debug for SharedLoan<T> {
 }
 
 impl<T: PlainData> SharedPublisher<T> {
-    /// As [`Publisher<T>::loan`](Publisher#method.loan).
+    /// Like [`Publisher<T>::loan`](Publisher#method.loan).
     ///
     /// # Errors
-    /// As [`publish_copy`](SharedPublisher::publish_copy), and [`Error::TooManyLoans`].
+    /// As for [`publish_copy`](SharedPublisher::publish_copy), and [`Error::TooManyLoans`].
     pub fn loan(&self) -> Result<SharedLoan<T>, Error> {
         self.loan_bytes(size_of::<T>())
     }
 }
 
 impl<T: PlainData> SharedPublisher<[T]> {
-    /// As [`Publisher<[T]>::loan`](Publisher#method.loan-1).
+    /// Like [`Publisher<[T]>::loan`](Publisher#method.loan-1).
     ///
     /// # Errors
-    /// As [`publish_copy`](SharedPublisher::publish_copy), and [`Error::TooManyLoans`].
+    /// As for [`publish_copy`](SharedPublisher::publish_copy), and [`Error::TooManyLoans`].
     pub fn loan(&self, len: usize) -> Result<SharedLoan<[T]>, Error> {
         self.loan_bytes(len.saturating_mul(size_of::<T>()))
     }
 }
 
 impl<H: PlainData, T: PlainData> SharedPublisher<(H, [T])> {
-    /// As [`Publisher<(H, [T])>::loan`](Publisher#method.loan-2).
+    /// Like [`Publisher<(H, [T])>::loan`](Publisher#method.loan-2).
     ///
     /// # Errors
-    /// As [`publish_copy`](SharedPublisher::publish_copy), and [`Error::TooManyLoans`].
+    /// As for [`publish_copy`](SharedPublisher::publish_copy), and [`Error::TooManyLoans`].
     pub fn loan(&self, len: usize) -> Result<SharedLoan<(H, [T])>, Error> {
         self.loan_bytes(HeaderSlice::<H, T>::bytes_of(len))
     }

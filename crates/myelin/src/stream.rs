@@ -1,4 +1,4 @@
-//! Samples for asynchronous tasks, whatever runtime runs them.
+//! Samples for asynchronous tasks, in any runtime.
 
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -15,15 +15,16 @@ use crate::sample::Sample;
 use crate::{Error, Event};
 
 /// The samples of a topic as a `Stream`, for asynchronous tasks. Made by
-/// [`Subscriber::into_stream`](crate::Subscriber::into_stream). It never ends; dropping it ends the match.
+/// [`Subscriber::into_stream`](crate::Subscriber::into_stream). It never ends; dropping it ends the
+/// match.
 ///
-/// No runtime is asked for: a thread of the node's wakes the tasks of all its streams. That is one wake-up
-/// more than for a thread that waits by itself. Who has a reactor and minds gives it the descriptor of a
-/// [wait set](crate::WaitSetHandle::descriptor) or of an [`FdSubscriber`](crate::FdSubscriber), and takes when that
-/// is readable.
+/// It needs no particular runtime: a thread of the node wakes the tasks of all its streams. That is
+/// one wake-up more than for a thread that waits by itself. To avoid it, give your reactor the
+/// descriptor of a [wait set](crate::WaitSetHandle::descriptor) or of an
+/// [`FdSubscriber`](crate::FdSubscriber), and take when it is readable.
 ///
-/// An error comes as an item; the stream goes on after it. A task that takes without a pause, because
-/// samples come faster than it works on them, does not yield by itself.
+/// An error comes as an item; the stream goes on after it. If samples come faster than a task
+/// handles them, the task does not yield by itself.
 ///
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
@@ -49,7 +50,7 @@ use crate::{Error, Event};
 /// # Ok(()) }
 /// ```
 pub struct SampleStream<T: Payload + ?Sized> {
-    /// The way from other hosts. Ends first.
+    /// The inlet from other hosts. Ends first.
     _inlet: Option<Box<Inlet>>,
     inner: TaskSubscriber,
     dynamic: Option<Arc<DynamicType>>,

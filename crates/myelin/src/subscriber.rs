@@ -1,4 +1,4 @@
-//! The taking side of a topic: polled, waited on, called back, or in someone else's epoll loop.
+//! The receiving side of a topic: by polling, waiting, callbacks, or an epoll loop.
 
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -23,15 +23,15 @@ use crate::{EndpointId, Error, Event, Guard, Wait};
 
 /// Takes samples of a topic. Made by [`Topic::subscriber`](crate::Topic::subscriber).
 ///
-/// One thread at a time uses it, and it can be sent to another. Taking neither allocates nor locks
-/// nor makes a system call. Publishers take turns; of each, samples come in order. Dropping it
-/// leaves the samples that are held as they are.
+/// One thread at a time uses it; it can be sent to another thread. Taking neither allocates nor
+/// locks nor makes a system call. It takes from its publishers in turn; samples of one publisher
+/// come in order. When it is dropped, samples that are held stay valid.
 pub struct Subscriber<T: Payload + ?Sized> {
-    /// The way from other hosts, of a node with a network. Ends first.
+    /// The inlet from other hosts, if the node has a network. Ends first.
     inlet: Option<Box<Inlet>>,
     inner: shm::Subscriber,
     wait: Wait,
-    /// What it takes, if that is told at run time.
+    /// The sample type, if it is known at run time only.
     dynamic: Option<Arc<DynamicType>>,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
@@ -46,7 +46,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Subscriber { inlet, inner, wait: Wait::default(), dynamic, payload: PhantomData }
     }
 
-    /// Which samples are of its type, and what they are aligned to.
+    /// The lengths that a sample of its type can have, and its alignment.
     fn lengths(&self) -> (Lengths, usize) {
         let told = self.dynamic.as_ref().map(|told| (told.lengths(), told.align()));
         told.unwrap_or((T::LENGTHS, T::ALIGN))
@@ -56,8 +56,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     ///
     /// # Errors
     /// [`Error::TooManyHeld`]: the sample stays where it is, and can be taken once another is
-    /// dropped. [`Error::PeerCorrupt`]: its publisher wrote what cannot be; others go on.
-    /// [`Error::Forked`].
+    /// dropped. [`Error::PeerCorrupt`]: its publisher wrote invalid data; other publishers are not
+    /// affected. [`Error::Forked`].
     #[inline(always)]
     pub fn take(&mut self) -> Result<Option<Sample<T>>, Error> {
         let taken = self.inner.reader.take()?;
@@ -69,8 +69,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(taken.map(Sample::new))
     }
 
-    /// As [`take`](Subscriber::take), to where the sample is to stay: it is not moved on the way. What the
-    /// buffer held before is released first.
+    /// Like [`take`](Subscriber::take), directly into a buffer, so that the sample is not moved.
+    /// The buffer's previous sample is released first.
     ///
     /// ```
     /// # fn main() -> Result<(), myelin::Error> {
@@ -97,7 +97,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(self.fill(buffer, Reader::take_into)?.then(|| buffer.held()))
     }
 
-    /// Has the next take take the sample that has been there longest; since when, in ns.
+    /// Makes the next take find the sample that has been there longest; returns since when, in ns.
     pub(crate) fn turn_to_oldest(&mut self) -> Option<u64> {
         self.inner.reader.turn_to_oldest()
     }
@@ -120,20 +120,21 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(true)
     }
 
-    /// Ends the match with a publisher whose sample is none of the type.
+    /// Ends the match with a publisher whose sample does not fit the type.
     #[cold]
     fn reject(&mut self, publisher: EndpointId) -> Error {
         self.inner.reader.reject(publisher);
         Error::PeerCorrupt { what: "a sample's length does not fit its type" }
     }
 
-    /// Waits until there is a sample to take, for `limit` at most (`Duration::MAX`: for ever). False
-    /// if there is none by then.
+    /// Waits until there is a sample to take, for at most `limit` (`Duration::MAX`: for ever).
+    /// False if the time is over.
     ///
-    /// With a [`deadline`](crate::Topic::deadline) or [`liveliness`](crate::SubscriberBuilder::liveliness) it also
-    /// ends, once each, for a publisher that falls silent: for an [`Event::DeadlineMissed`],
-    /// [`Event::LivelinessLost`] or [`Event::Unmatched`] that has not been taken yet. And it ends when it
-    /// is [interrupted](Subscriber::interrupter).
+    /// With a [`deadline`](crate::Topic::deadline) or
+    /// [`liveliness`](crate::SubscriberBuilder::liveliness) the wait also ends, once for each
+    /// event, when a publisher falls silent: for an [`Event::DeadlineMissed`],
+    /// [`Event::LivelinessLost`] or [`Event::Unmatched`] that has not been taken yet. It also ends
+    /// when it is [interrupted](Subscriber::interrupter).
     ///
     /// # Errors
     /// [`Error::Forked`].
@@ -142,14 +143,14 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(self.comes_soon()? || self.inner.reader.wait(self.wait, until_ns(limit))?)
     }
 
-    /// Who polls looks for a while before it reads the clock.
+    /// A polling wait looks for a while before it reads the clock.
     #[inline(always)]
     fn comes_soon(&mut self) -> Result<bool, Error> {
         Ok(self.wait == Wait::Poll && self.inner.reader.look_a_while()?)
     }
 
-    /// What ends this subscriber's waits from elsewhere: [`wait`](Subscriber::wait) then returns false,
-    /// [`receive`](Subscriber::receive) `None`.
+    /// Ends this subscriber's waits from another thread: [`wait`](Subscriber::wait) then returns
+    /// false, [`receive`](Subscriber::receive) `None`.
     ///
     /// ```
     /// # fn main() -> Result<(), myelin::Error> {
@@ -167,30 +168,30 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         self.inner.reader.shared().interrupter()
     }
 
-    /// Takes the next sample; waits for it for `limit` at most (`Duration::MAX`: for ever). `None`
-    /// if there is none by then, or if the [`wait`](Subscriber::wait) has ended for a publisher that
-    /// has fallen silent or because it was [interrupted](Subscriber::interrupter).
+    /// Takes the next sample; waits for it for at most `limit` (`Duration::MAX`: for ever). `None`
+    /// if the time is over, or if the [`wait`](Subscriber::wait) has ended because a publisher fell
+    /// silent or because it was [interrupted](Subscriber::interrupter).
     ///
     /// # Errors
-    /// As [`take`](Subscriber::take).
+    /// As for [`take`](Subscriber::take).
     #[inline]
     pub fn receive(&mut self, limit: Duration) -> Result<Option<Sample<T>>, Error> {
         self.comes_soon()?;
         self.receive_by(limit, Self::take)
     }
 
-    /// As [`receive`](Subscriber::receive), to where the sample is to stay, as
+    /// Like [`receive`](Subscriber::receive), directly into a buffer, as
     /// [`take_into`](Subscriber::take_into).
     ///
     /// # Errors
-    /// As [`take`](Subscriber::take).
+    /// As for [`take`](Subscriber::take).
     #[inline]
     pub fn receive_into<'a>(
         &mut self,
         buffer: &'a mut SampleBuffer<T>,
         limit: Duration,
     ) -> Result<Option<&'a Sample<T>>, Error> {
-        // Who polls looks for a while before it reads the clock.
+        // A polling wait looks for a while before it reads the clock.
         if self.wait == Wait::Poll && self.fill(buffer, Reader::take_soon)? {
             return Ok(Some(buffer.held()));
         }
@@ -213,7 +214,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
             if let Some(sample) = take(self)? {
                 return Ok(Some(sample));
             }
-            // It was overwritten in between, or never there: a publisher may be hostile.
+            // The sample was overwritten in between, or never existed: a publisher may be hostile.
             if until_ns != wait::NEVER && wait::now_ns() >= until_ns {
                 break;
             }
@@ -235,24 +236,24 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         self.wait = wait;
     }
 
-    /// Its samples as a `Stream` from now on, for asynchronous tasks: see [`SampleStream`]. The node's
-    /// first stream starts a thread, which ends with the last.
+    /// Its samples as a `Stream` from now on, for asynchronous tasks: see [`SampleStream`]. The
+    /// node's first stream starts a thread, which ends with the last stream.
     ///
     /// # Errors
-    /// [`Error::TooMany`]: the streams of a node take one of its wait sets. [`Error::System`] if there can be
-    /// no further thread.
+    /// [`Error::TooMany`]: the streams of a node use one of its wait sets. [`Error::System`] if no
+    /// further thread can be started.
     #[cfg(feature = "stream")]
     pub fn into_stream(self) -> Result<SampleStream<T>, Error> {
         let inner = myelin_shm::waiting::tasks::TaskSubscriber::new(self.inner)?;
         Ok(SampleStream::new(inner, self.inlet, self.dynamic))
     }
 
-    /// Calls `call` with every sample from now on, until the returned handle is dropped: see
-    /// [`Callback`] for when and where. A sample is lent for the length of the call; to keep it,
-    /// clone it.
+    /// Calls `call` with every sample from now on, until the returned handle is dropped.
+    /// [`Callback`] says when and in which thread. A sample is lent for the length of the call; to
+    /// keep it, clone it.
     ///
     /// # Errors
-    /// [`Error::System`] if there can be no further thread.
+    /// [`Error::System`] if no further thread can be started.
     ///
     /// ```
     /// # fn main() -> Result<(), myelin::Error> {
@@ -280,14 +281,15 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(Callback::new(callback, self.inlet))
     }
 
-    /// As [`on_sample`](Subscriber::on_sample), for a function that may run several times at once:
-    /// each publisher of this process calls it in its own thread, without waiting for others, also
-    /// from within itself. Samples then come in no particular order. Other processes' samples are
-    /// delivered by the callback's thread, which sleeps in the kernel; a publish delivers what others
-    /// have left 64 times at most, and leaves the rest to that thread.
+    /// Like [`on_sample`](Subscriber::on_sample), for a function that may run several times at
+    /// once: each publisher of this process calls it in its own thread, without waiting for others,
+    /// also from inside the function. Samples then come in no particular order. Samples of other
+    /// processes are delivered by the callback's thread, which sleeps in the kernel. A publish also
+    /// delivers samples that other publishers have left, at most 64 times, and leaves the rest to
+    /// that thread.
     ///
     /// # Errors
-    /// As [`on_sample`](Subscriber::on_sample).
+    /// As for [`on_sample`](Subscriber::on_sample).
     pub fn on_sample_concurrent<F>(self, call: F) -> Result<Callback, Error>
     where
         F: Fn(&Sample<T>) + Send + Sync + 'static,
@@ -299,16 +301,18 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(Callback::new(callback, self.inlet))
     }
 
-    /// Whether publishers have published what has not been taken. A sample in new memory cannot be taken before a
-    /// thread of the node has mapped that memory; until then `take` returns `None`, a wait goes on, and this is
-    /// true. If something other than an [event](Self::events) tells that a publisher has ended, as the end of its
-    /// process, take until there is nothing unread. An [`Event::Unmatched`] comes when all can be taken.
+    /// Whether there are published samples that have not been taken. A sample in new memory cannot
+    /// be taken before a thread of the node has mapped that memory. Until then `take` returns
+    /// `None`, a wait goes on, and this is true. If you learn of a publisher's end by other means
+    /// than an [event](Self::events), such as the end of its process, take until nothing is unread.
+    /// An [`Event::Unmatched`] comes when everything can be taken.
     pub fn has_unread(&mut self) -> bool {
         self.inner.reader.has_unread()
     }
 
-    /// Samples lost so far, of all publishers, because the subscriber was further behind than its
-    /// depth; counted when the next sample is taken. [`Sample::lost_before`] says where.
+    /// How many samples were lost so far, from all publishers, because the subscriber was further
+    /// behind than its depth. They are counted when the next sample is taken.
+    /// [`Sample::lost_before`] says where.
     pub fn lost(&self) -> u64 {
         self.inner.reader.lost()
     }
@@ -318,41 +322,43 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         self.inner.matched()
     }
 
-    /// Waits until it is matched with at least `publishers`, for `limit` at most. False if they have
-    /// not come by then.
+    /// Waits until it is matched with at least `publishers`, for at most `limit`. False if the time
+    /// is over.
     pub fn wait_for_match(&self, publishers: usize, limit: Duration) -> bool {
         self.inner.wait_for_match(publishers, limit)
     }
 
-    /// Its id, by which graphs and the other side's events name it.
+    /// Its id in graphs and in the other side's events.
     pub fn id(&self) -> EndpointId {
         self.observer().id()
     }
 
-    /// What has happened to its matches since the last call, oldest first; at most 1,024, of more
-    /// the oldest go.
+    /// The events of its matches since the last call, oldest first. At most 1,024 are kept; beyond
+    /// that the oldest are dropped.
     pub fn events(&self) -> Vec<Event> {
         self.inner.events()
     }
 
-    /// Calls `call` from now on whenever there is something for [`events`](Self::events) to tell; once soon
-    /// for what there is. A thread of the node (`myelin-events`) calls it, one such function at a time, and no
-    /// lock of the library is held: it may call anything of this library. It ends with the subscriber.
+    /// Calls `call` from now on whenever [`events`](Self::events) has something new, and once soon
+    /// for events that exist already. A thread of the node (`myelin-events`) calls it, one such
+    /// function at a time. It holds no lock of the library, so `call` may call anything of this
+    /// library. The calls end with the subscriber.
     ///
-    /// A second call replaces the first. The function before is not running any more when this returns, or
-    /// when the subscriber has been dropped, unless by such a function or a callback: they do not wait. So hold
-    /// no lock then that the function takes. A panic of the function is contained and reported once.
+    /// A second call replaces the first. When it returns, or when the subscriber has been dropped,
+    /// the previous function is not running any more. Only inside such a function or a callback
+    /// they do not wait for it. So do not hold a lock then that the function takes. A panic of the
+    /// function is contained and reported once.
     ///
-    /// To wake a wait set, [`trigger_on_event`](Self::trigger_on_event) takes no thread.
+    /// [`trigger_on_event`](Self::trigger_on_event) wakes a wait set without this thread.
     ///
     /// # Errors
-    /// [`Error::Forked`]; [`Error::System`] if there can be no further thread.
+    /// [`Error::Forked`]; [`Error::System`] if no further thread can be started.
     pub fn on_event(&self, call: impl Fn() + Send + Sync + 'static) -> Result<(), Error> {
         self.observer().listen(&self.inner.reader.shared().topic().name, Box::new(call))
     }
 
-    /// Triggers the guard from now on whenever there is something for [`events`](Self::events) to tell. A
-    /// second call replaces the first.
+    /// Triggers the guard from now on whenever [`events`](Self::events) has something new. A second
+    /// call replaces the first.
     pub fn trigger_on_event(&self, guard: &Guard) {
         let guard = guard.clone();
         self.observer().on_event(Box::new(move |_| guard.trigger()));
@@ -371,10 +377,10 @@ impl<T: Payload + ?Sized> std::fmt::Debug for Subscriber<T> {
 /// A [`Subscriber`] with a file descriptor, for an epoll loop. Made by
 /// [`Topic::subscriber_with_fd`](crate::Topic::subscriber_with_fd).
 ///
-/// The descriptor is readable when there may be a sample, or an event. Take until there is none, then
-/// wait for the descriptor again; level- and edge-triggered both work. It is an epoll itself: poll it
-/// or add it to another epoll, and do nothing else with it. A take that finds nothing costs a system
-/// call.
+/// The descriptor is readable when there may be a sample, or an event. Take until nothing is left,
+/// then wait for the descriptor again; level- and edge-triggered both work. The descriptor is an
+/// epoll itself: poll it or add it to another epoll, and do nothing else with it. A take that finds
+/// nothing costs a system call.
 pub struct FdSubscriber<T: Payload + ?Sized>(Subscriber<T>);
 
 impl<T: Payload + ?Sized> FdSubscriber<T> {
@@ -415,7 +421,7 @@ impl<T: Payload + ?Sized> std::fmt::Debug for FdSubscriber<T> {
     }
 }
 
-/// `limit` from now on the monotonic clock; [`wait::NEVER`] if that is centuries away.
+/// The time `limit` from now on the monotonic clock; [`wait::NEVER`] if it is centuries away.
 #[doc(hidden)]
 pub fn until_ns(limit: Duration) -> u64 {
     match u64::try_from(limit.as_nanos()) {

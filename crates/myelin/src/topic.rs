@@ -1,4 +1,4 @@
-//! A name, a type and settings, of which publishers and subscribers are made.
+//! A topic: a name, a type and settings from which publishers and subscribers are made.
 
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
@@ -16,11 +16,12 @@ use crate::subscriber::{FdSubscriber, Subscriber};
 use crate::{Error, LayoutHash};
 
 /// A topic of a node: its name, the type `T` of its samples, and the settings that both sides have.
-/// Those of one side alone are in [`publisher_builder`](Topic::publisher_builder) and
-/// [`subscriber_builder`](Topic::subscriber_builder). Settings are checked when an endpoint is made.
+/// Settings of one side only are in [`publisher_builder`](Topic::publisher_builder) and
+/// [`subscriber_builder`](Topic::subscriber_builder). Settings are checked when an endpoint is
+/// made.
 ///
-/// Each side chooses its own settings; a publisher's depth bounds its subscribers', and a reliable
-/// publisher waits for those subscribers alone that are reliable too.
+/// Each side chooses its own settings. A publisher's depth bounds its subscribers', and a reliable
+/// publisher waits only for subscribers that are reliable, too.
 ///
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
@@ -42,9 +43,9 @@ pub struct Topic<T: Payload + ?Sized> {
     publisher: PublisherQos,
     subscriber: SubscriberQos,
     dds: Dds,
-    /// What it carries, if that is told at run time.
+    /// The sample type, if it is known at run time only.
     dynamic: Option<Arc<DynamicType>>,
-    /// A publisher of it is for this host alone.
+    /// Whether its publishers publish on this host only.
     this_host_only: bool,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
@@ -58,37 +59,38 @@ impl<T: Payload + ?Sized> Topic<T> {
         Topic { node, name, publisher, subscriber, dds, dynamic, this_host_only, payload }
     }
 
-    /// Carries what is told here; `T` is what its bytes are seen as.
+    /// Sets the run-time type; `T` is the view of its bytes.
     pub(crate) fn of(self, told: &DynamicType) -> Self {
         Topic { dynamic: Some(Arc::new(told.clone())), ..self }
     }
 
-    /// Its name.
+    /// The topic's name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// How many of the newest samples a subscriber can be behind without a loss: 1 to 65,535, by
-    /// default 8. It costs a publisher 128 B a sample, and as many slots as subscribers are behind.
-    /// The lesser of both sides counts; a subscriber that asks for more than its publisher has gets an
-    /// [`Event::QosReduced`](crate::Event).
+    /// How many samples a subscriber can be behind without a loss: 1 to 65,535, by default 8. Each
+    /// sample of the depth costs a publisher 128 B. It also needs as many slots as its subscribers
+    /// are behind. The lesser of both sides counts; a subscriber that requests more than its
+    /// publisher offers gets [`Event::QosReduced`](crate::Event).
     pub fn depth(mut self, samples: u32) -> Self {
         (self.publisher.depth, self.subscriber.depth) = (samples, samples);
         self
     }
 
-    /// No loss for who keeps up: when the depth is full, a publisher waits for the slowest reliable
-    /// subscriber, for `limit` at most. One that is later is passed over: it alone loses samples and
-    /// is told ([`Subscriber::lost`], [`Event::Lost`](crate::Event)), nobody waits for it again until
-    /// it has read half of the depth, and all others get every sample. The publisher is told too
-    /// ([`Published::passed_over`](crate::Published), [`Event::PassedOver`](crate::Event)).
+    /// No loss for subscribers that keep up: when the depth is full, a publisher waits for the
+    /// slowest reliable subscriber, for at most `limit`. Then it passes over the late subscriber.
+    /// Only that subscriber loses samples ([`Subscriber::lost`], [`Event::Lost`](crate::Event));
+    /// all others get every sample. The publisher does not wait for it again until it has read half
+    /// of the depth, and reports it ([`Published::passed_over`](crate::Published),
+    /// [`Event::PassedOver`](crate::Event)).
     pub fn reliable(self, limit: Duration) -> Self {
         self.reliable_with(limit, Late::PassOver)
     }
 
-    /// As [`reliable`](Topic::reliable), but nobody is passed over: after `limit` publishing is an
-    /// [`Error::ReliableTimeout`] and nothing is published, to nobody. One subscriber that is stopped
-    /// stops all.
+    /// Like [`reliable`](Topic::reliable), but no subscriber is passed over: after `limit`
+    /// publishing fails with [`Error::ReliableTimeout`] and no subscriber gets the sample. One
+    /// stopped subscriber stops all.
     pub fn reliable_or_fail(self, limit: Duration) -> Self {
         self.reliable_with(limit, Late::Fail)
     }
@@ -100,73 +102,74 @@ impl<T: Payload + ?Sized> Topic<T> {
         self
     }
 
-    /// The default: a publisher never waits; a subscriber that is further behind than the depth
-    /// loses the oldest samples and is told how many ([`Subscriber::lost`]).
+    /// The default: a publisher never waits. A subscriber that is further behind than the depth
+    /// loses the oldest samples and can read how many ([`Subscriber::lost`]).
     pub fn best_effort(mut self) -> Self {
         self.publisher.reliability = Reliability::BestEffort;
         self.subscriber.reliability = Reliability::BestEffort;
         self
     }
 
-    /// ROS 2's `KEEP_LAST`, reliable: on this host as [`best_effort`](Topic::best_effort), and what is
-    /// lost on the way to and from other hosts is sent again, as long as it is among the newest `depth`.
-    /// Nobody waits: a subscriber that is further behind loses the oldest.
+    /// ROS 2's `KEEP_LAST`, reliable. On this host it is the same as
+    /// [`best_effort`](Topic::best_effort). Samples lost on the way to and from other hosts are
+    /// sent again, as long as they are among the newest `depth`. No publisher waits: a subscriber
+    /// that is further behind loses the oldest samples.
     pub fn keep_last(mut self) -> Self {
         self.dds.resends = true;
         self.best_effort()
     }
 
-    /// How many of the newest samples a publisher keeps for subscribers that come later, and how
-    /// many a subscriber wants of them. By default 0; at most the depth.
+    /// How many of the newest samples a publisher keeps for late subscribers, and how many of them
+    /// a subscriber requests. By default 0; at most the depth.
     pub fn history(mut self, samples: u32) -> Self {
         (self.publisher.history, self.subscriber.history) = (samples, samples);
         self
     }
 
-    /// A publisher means to publish at least once in `period`; a subscriber gets an
-    /// [`Event::DeadlineMissed`](crate::Event) for one that does not. By default there is none.
+    /// A publisher intends to publish at least once in `period`. If it does not, a subscriber gets
+    /// [`Event::DeadlineMissed`](crate::Event). By default there is no deadline.
     pub fn deadline(mut self, period: Duration) -> Self {
         (self.publisher.deadline, self.subscriber.deadline) = (Some(period), Some(period));
         self
     }
 
-    /// What the samples are to other DDS programs: the name of a type of theirs whose CDR
-    /// serialisation, little-endian, is the bytes of `T`. Of `[T]` it is a type with one field, a
-    /// `sequence` of such elements. `docs/explanation/dds.md` says which IDL types have it.
+    /// The samples' type for other DDS programs: the name of a DDS type whose little-endian CDR
+    /// serialisation is the bytes of `T`. For `[T]` it is a type with one field, a `sequence` of
+    /// such elements. `docs/explanation/dds.md` says which IDL types qualify.
     ///
-    /// The topic then meets every DDS program that has a topic of this name and type, and no longer
-    /// only Myelin's. Of interest on a node with a [`network`](crate::NodeBuilder::network) alone.
+    /// The topic then meets every DDS program with a topic of this name and type, not only
+    /// Myelin's. It has an effect only on a node with a [`network`](crate::NodeBuilder::network).
     pub fn dds_type(mut self, name: &str) -> Self {
         self.dds.encoding = Encoding::Typed(name.to_string());
         self
     }
 
-    /// The topic's name among DDS programs, if it is another one: letters, digits, `_` and `/`, as
-    /// `rt/chatter` for ROS 2's `/chatter`. Of interest with [`dds_type`](Topic::dds_type) or
+    /// The topic's name among DDS programs, if it differs: letters, digits, `_` and `/`, such as
+    /// `rt/chatter` for ROS 2's `/chatter`. It has an effect with [`dds_type`](Topic::dds_type) or
     /// [`dds_cdr`](Topic::dds_cdr).
     pub fn dds_name(mut self, name: &str) -> Self {
         self.dds.name = Some(name.to_string());
         self
     }
 
-    /// What the endpoints tell of themselves to whoever discovers them in DDS, in front of what Myelin
-    /// tells its own: text of the form `key=value;`, as ROS 2's `typehash=…;`. By default it is empty.
+    /// User data of the endpoints in DDS, in front of Myelin's own: text of the form `key=value;`,
+    /// such as ROS 2's `typehash=…;`. By default it is empty.
     pub fn dds_user_data(mut self, text: &str) -> Self {
         self.dds.user_data = text.to_string();
         self
     }
 
-    /// Of other DDS programs meets those of one implementation of DDS alone, by its number in RTPS: what its
-    /// messages mean the type does not say, as with ROS 2's services, which each RMW has in a form of its
-    /// own. CycloneDDS is 0x0110, Fast DDS 0x010f. By default it meets all.
+    /// Meets only DDS programs of one DDS implementation, given by its number in RTPS. This is for
+    /// messages whose meaning depends on the implementation, such as ROS 2's services: each RMW has
+    /// its own form. CycloneDDS is 0x0110, Fast DDS 0x010f. By default it meets all.
     pub fn dds_vendor(mut self, number: u16) -> Self {
         self.dds.vendor = Some(number);
         self
     }
 
-    /// Makes a publisher with these settings. On return it is matched with the subscribers that exist on this
-    /// host, but for processes that do not answer within 20 ms. It is matched with others as they come;
-    /// [`Publisher::wait_for_match`] waits for them.
+    /// Makes a publisher with these settings. On return it is matched with the subscribers that
+    /// exist on this host, except those of processes that do not answer within 20 ms. Later
+    /// subscribers are matched when they come; [`Publisher::wait_for_match`] waits for them.
     ///
     /// # Errors
     /// [`Error::TypeMismatch`] if the topic is known to carry another type; [`Error::Setting`];
@@ -179,17 +182,17 @@ impl<T: Payload + ?Sized> Topic<T> {
         Ok(Publisher::new(inner, outlet))
     }
 
-    /// A publisher with settings that a publisher alone has.
+    /// Settings for a publisher, including those that only publishers have.
     pub fn publisher_builder(&self) -> PublisherBuilder<T> {
         PublisherBuilder(self.clone())
     }
 
-    /// Makes a subscriber with these settings. It gets what is published from the match on, and the
-    /// [`history`](Topic::history) before. On return it is matched with the publishers that exist on this
-    /// host, as a [`publisher`](Topic::publisher) with subscribers.
+    /// Makes a subscriber with these settings. It gets the samples published from the match on, and
+    /// the [`history`](Topic::history) before. On return it is matched with the publishers that
+    /// exist on this host, with the same exception as for a [`publisher`](Topic::publisher).
     ///
     /// # Errors
-    /// As [`publisher`](Topic::publisher).
+    /// As for [`publisher`](Topic::publisher).
     pub fn subscriber(&self) -> Result<Subscriber<T>, Error> {
         self.describe()?;
         let inner = self.node.inner.subscriber(self.wire_topic(), self.subscriber)?;
@@ -199,15 +202,15 @@ impl<T: Payload + ?Sized> Topic<T> {
         Ok(Subscriber::new(inner, inlet, dynamic))
     }
 
-    /// As [`SubscriberBuilder::open_with_fd`], with these settings.
+    /// Like [`SubscriberBuilder::open_with_fd`], with these settings.
     ///
     /// # Errors
-    /// As [`publisher`](Topic::publisher).
+    /// As for [`publisher`](Topic::publisher).
     pub fn subscriber_with_fd(&self) -> Result<FdSubscriber<T>, Error> {
         self.subscriber_builder().open_with_fd()
     }
 
-    /// A subscriber with settings that a subscriber alone has.
+    /// Settings for a subscriber, including those that only subscribers have.
     pub fn subscriber_builder(&self) -> SubscriberBuilder<T> {
         SubscriberBuilder(self.clone())
     }
@@ -222,7 +225,7 @@ impl<T: Payload + ?Sized> Topic<T> {
         }
     }
 
-    /// So that a graph can tell of its type.
+    /// Registers the type's description, which graphs show.
     fn describe(&self) -> Result<(), Error> {
         let layout = || match &self.dynamic {
             None => T::layout(),
@@ -241,14 +244,14 @@ impl<T: Payload + ?Sized> Topic<T> {
             Encoding::Message(of) => myelin_shm::topic::Topic::of_messages(name, of),
             _ => myelin_shm::topic::Topic { name, type_name, type_hash },
         };
-        // Its hash is what counts.
+        // Endpoints compare the hash, not the name.
         topic.type_name = fitting(topic.type_name);
         topic
     }
 }
 
-/// A name that fits: a longer one keeps its beginning and its end, with its hash in between, so that
-/// other names stay others.
+/// A name that fits: a longer name keeps its beginning and its end, with its hash in between, so
+/// that different names stay different.
 pub(crate) fn fitting(name: String) -> String {
     if name.len() <= NAME_BYTES_MAX {
         return name;
@@ -259,11 +262,11 @@ pub(crate) fn fitting(name: String) -> String {
     format!("{head}..{hash:016x}..{tail}")
 }
 
-/// Bytes of a name that does not fit that are kept of its beginning, and of its end.
+/// How many bytes of a name that is too long are kept of its beginning, and of its end.
 const HEAD_BYTES: usize = 160;
 const TAIL_BYTES: usize = NAME_BYTES_MAX - HEAD_BYTES - 20;
 
-/// A publisher to be made, with the settings of its topic and those that a publisher alone has. Made by
+/// Settings for a publisher: those of its topic, and those that only publishers have. Made by
 /// [`Topic::publisher_builder`].
 ///
 /// ```
@@ -279,8 +282,8 @@ const TAIL_BYTES: usize = NAME_BYTES_MAX - HEAD_BYTES - 20;
 pub struct PublisherBuilder<T: Payload + ?Sized>(Topic<T>);
 
 impl<T: Payload + ?Sized> PublisherBuilder<T> {
-    /// How many loans of more than 104 bytes it may have out at once: 1 to 4,096, by default 8. One
-    /// more is an [`Error::TooManyLoans`].
+    /// How many loans of more than 104 bytes it may have at once: 1 to 4,096, by default 8. One
+    /// more fails with [`Error::TooManyLoans`].
     pub fn loans_max(mut self, loans: u32) -> Self {
         self.0.publisher.loans_max = loans;
         self
@@ -292,23 +295,23 @@ impl<T: Payload + ?Sized> PublisherBuilder<T> {
         self
     }
 
-    /// How much shared memory it may take for payloads, in bytes; by default half of the machine's
-    /// memory. It takes what is in use: see `docs/reference/library.md`.
+    /// How much shared memory it may use for payloads, in bytes; by default half of the machine's
+    /// memory. Memory is allocated as it is used: see `docs/reference/library.md`.
     pub fn memory_max(mut self, bytes: u64) -> Self {
         self.0.publisher.memory_max = bytes;
         self
     }
 
-    /// Whether samples say when they were published
-    /// ([`Sample::published_at`](crate::Sample::published_at)). By default they do not: it takes a
-    /// reading of the clock in each publish.
+    /// Whether samples carry the time when they were published
+    /// ([`Sample::published_at`](crate::Sample::published_at)). By default they do not, because
+    /// each publish would have to read the clock.
     pub fn timestamps(mut self, tell: bool) -> Self {
         self.0.publisher.timestamps = tell;
         self
     }
 
-    /// Whether it publishes to subscribers on this host alone, on a node with a
-    /// [`network`](crate::NodeBuilder::network) too. By default it does not.
+    /// Whether it publishes only to subscribers on this host, even on a node with a
+    /// [`network`](crate::NodeBuilder::network). By default it also publishes to other hosts.
     pub fn this_host_only(mut self, only: bool) -> Self {
         self.0.this_host_only = only;
         self
@@ -317,49 +320,49 @@ impl<T: Payload + ?Sized> PublisherBuilder<T> {
     /// Makes the publisher.
     ///
     /// # Errors
-    /// As [`Topic::publisher`].
+    /// As for [`Topic::publisher`].
     pub fn open(&self) -> Result<Publisher<T>, Error> {
         self.0.publisher()
     }
 }
 
-/// A subscriber to be made, with the settings of its topic and those that a subscriber alone has. Made by
+/// Settings for a subscriber: those of its topic, and those that only subscribers have. Made by
 /// [`Topic::subscriber_builder`]; see [`PublisherBuilder`] for an example.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens before `open`"]
 pub struct SubscriberBuilder<T: Payload + ?Sized>(Topic<T>);
 
 impl<T: Payload + ?Sized> SubscriberBuilder<T> {
-    /// How many samples of more than 104 bytes it may hold at once: 1 to 4,096, by default 16. One more
-    /// is an [`Error::TooManyHeld`].
+    /// How many samples of more than 104 bytes it may hold at once: 1 to 4,096, by default 16. One
+    /// more fails with [`Error::TooManyHeld`].
     pub fn held_max(mut self, samples: u32) -> Self {
         self.0.subscriber.held_max = samples;
         self
     }
 
-    /// How many publishers it may be matched with: 1 to 4,096, by default 16. Memory is
-    /// taken for those that are there.
+    /// How many publishers it may be matched with: 1 to 4,096, by default 16. Memory is allocated
+    /// only for publishers that exist.
     pub fn publishers_max(mut self, publishers: u32) -> Self {
         self.0.subscriber.publishers_max = publishers;
         self
     }
 
-    /// It is matched with publishers of other nodes alone, not with those of its own.
+    /// Matches only publishers of other nodes, not those of its own node.
     pub fn ignore_own_node(mut self, ignore: bool) -> Self {
         self.0.subscriber.ignore_own_node = ignore;
         self
     }
 
-    /// How much shared memory what comes from other hosts may take, in bytes; by default half of the
+    /// How much shared memory samples from other hosts may use, in bytes; by default half of the
     /// machine's memory.
     pub fn memory_max(mut self, bytes: u64) -> Self {
-        self.0.publisher.memory_max = bytes; // of the publishers that stand for theirs
+        self.0.publisher.memory_max = bytes; // of the proxies of remote publishers
         self
     }
 
-    /// It gets an [`Event::LivelinessLost`](crate::Event) for a publisher that has neither published nor
-    /// called [`Publisher::assert_liveliness`] for `lease`. By default there is none; a publisher whose
-    /// process ends is noticed at once either way.
+    /// Gives an [`Event::LivelinessLost`](crate::Event) for a publisher that has neither published
+    /// nor called [`Publisher::assert_liveliness`] for `lease`. By default there is no lease. The
+    /// end of a publisher's process is noticed at once in either case.
     pub fn liveliness(mut self, lease: Duration) -> Self {
         self.0.subscriber.liveliness = Some(lease);
         self
@@ -368,16 +371,16 @@ impl<T: Payload + ?Sized> SubscriberBuilder<T> {
     /// Makes the subscriber.
     ///
     /// # Errors
-    /// As [`Topic::publisher`].
+    /// As for [`Topic::publisher`].
     pub fn open(&self) -> Result<Subscriber<T>, Error> {
         self.0.subscriber()
     }
 
-    /// Makes a subscriber with a file descriptor for an epoll loop. Publishers then pay a system
-    /// call each time it has run out of samples before.
+    /// Makes a subscriber with a file descriptor for an epoll loop. A publisher then makes a system
+    /// call whenever the subscriber had run out of samples before.
     ///
     /// # Errors
-    /// As [`Topic::publisher`].
+    /// As for [`Topic::publisher`].
     pub fn open_with_fd(&self) -> Result<FdSubscriber<T>, Error> {
         let mut topic = self.0.clone();
         topic.subscriber.descriptor = true;
@@ -386,11 +389,12 @@ impl<T: Payload + ?Sized> SubscriberBuilder<T> {
 }
 
 impl Topic<[u8]> {
-    /// As [`dds_type`](Topic::dds_type), for samples that are complete CDR messages already: their
-    /// first four bytes are the encapsulation header of RTPS (`00 01 00 00`: plain, little-endian),
-    /// and what follows is serialised as the type `name` demands. Also on the same host a sample is
-    /// this message, and endpoints are matched by the type's name; others of the topic may have another
-    /// type, as in DDS. A sample is not looked into: what is published is what is sent.
+    /// Like [`dds_type`](Topic::dds_type), for samples that already are complete CDR messages:
+    /// their first four bytes are the encapsulation header of RTPS (`00 01 00 00`: plain,
+    /// little-endian), and the rest is serialised as the type `name` demands. On the same host,
+    /// too, a sample is this message. Endpoints are matched by the type's name; other endpoints of
+    /// the topic may have another type, as in DDS. The library does not look into a sample: it
+    /// sends the bytes that were published.
     pub fn dds_cdr(mut self, name: &str) -> Self {
         self.dds.encoding = Encoding::Message(name.to_string());
         self
@@ -420,7 +424,7 @@ fn memory_max() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
     *BYTES.get_or_init(|| {
         let machine = rustix::system::sysinfo();
-        // One is a `c_ulong`, the other an `unsigned int`; their product is the memory.
+        // One factor is a `c_ulong`, the other an `unsigned int`; their product is the memory.
         machine.totalram as u64 / 2 * u64::from(machine.mem_unit)
     })
 }
@@ -439,7 +443,7 @@ mod tests {
         assert!(of("grüß", 100).len() <= NAME_BYTES_MAX);
         let name = fitting(format!("{}/reply/7", "n".repeat(NAME_BYTES_MAX)));
         assert!(name.starts_with("nnn") && name.ends_with("n/reply/7"), "{name}");
-        // Processes of other versions shorten alike.
+        // Processes of other versions shorten the name in the same way.
         assert!(of("n", 256).contains("n..512dc65af22aa725..n"), "{}", of("n", 256));
     }
 

@@ -19,12 +19,12 @@ use crate::{Error, Wait};
 /// Waits for any number of things at once: subscribers of its node, guards, timers. Made by
 /// [`Node::wait_set`](crate::Node::wait_set).
 ///
-/// It only waits: the subscribers stay the user's own, to be taken from in any way, while they are in
-/// the set too. A wait costs what is ready, whatever the number of what is watched.
+/// It only waits: the user keeps the subscribers and takes from them as usual while they are in the
+/// set. The cost of a wait depends on what is ready, not on how much is watched.
 ///
-/// One thread waits, and the set can be sent to another one. Any thread changes it meanwhile, by its
-/// [handle](WaitSet::handle), which has all methods but [`wait`](WaitSet::wait): the wait under way takes
-/// the change up. A node has 1,024 wait sets at most.
+/// One thread waits, and the set can be sent to another one. Any thread changes it meanwhile, by
+/// its [handle](WaitSet::handle), which has all methods except [`wait`](WaitSet::wait): the running
+/// wait takes the change into account. A node has at most 1,024 wait sets.
 ///
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
@@ -70,7 +70,8 @@ pub struct WaitSet {
     handle: WaitSetHandle,
 }
 
-/// Changes a [`WaitSet`] from any thread, also while another one waits in it. Clones are of the same set.
+/// Changes a [`WaitSet`] from any thread, also while another one waits in it. Clones belong to the
+/// same set.
 ///
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
@@ -97,14 +98,14 @@ impl WaitSet {
         WaitSet { inner, handle }
     }
 
-    /// For other threads.
+    /// The handle for other threads.
     pub fn handle(&self) -> WaitSetHandle {
         self.handle.clone()
     }
 
-    /// Waits until something is ready, for `limit` at most (`Duration::MAX`: for ever), and says what
-    /// is. Nothing by then: empty. A subscriber from which not all has been taken is ready again in the
-    /// next wait.
+    /// Waits until something is ready, for at most `limit` (`Duration::MAX`: for ever), and returns
+    /// what is ready. Empty if the time is over. A subscriber with samples left is ready again in
+    /// the next wait.
     ///
     /// # Errors
     /// [`Error::Closed`] once it is closed, also by another thread meanwhile. [`Error::Forked`].
@@ -113,19 +114,20 @@ impl WaitSet {
         self.wait_until(until_ns(limit))
     }
 
-    /// The same until [`now`](crate::now) is `until_ns`: for who waits again after a wait of no use.
+    /// Like `wait`, until [`now`](crate::now) is `until_ns`: for callers that wait again after a
+    /// wait without a result.
     ///
     /// # Errors
-    /// As [`wait`](WaitSet::wait).
+    /// As for [`wait`](WaitSet::wait).
     #[doc(hidden)]
     #[inline]
     pub fn wait_until(&mut self, until_ns: u64) -> Result<&[Key], Error> {
         let how = &self.handle.wait;
-        // ORDER: Relaxed: the number is all there is.
+        // ORDER: Relaxed: no other data depends on the number.
         self.inner.wait_by(|| wait_of(how.load(Ordering::Relaxed)), until_ns)
     }
 
-    /// What the last wait has reported.
+    /// The members that the last wait has reported.
     pub(crate) fn ready(&self) -> &[Key] {
         self.inner.ready()
     }
@@ -148,12 +150,12 @@ impl WaitSet {
         self.inner.due_timers()
     }
 
-    /// When a timer was due that was reported last, in ns.
+    /// When a timer that was reported last was due, in ns.
     pub(crate) fn due_ns(&self, key: Key) -> Option<u64> {
         self.inner.due_ns(key)
     }
 
-    /// Somebody works on it: not reported before what is returned is dropped.
+    /// Stops reporting a subscriber, because a thread works on it, until the result is dropped.
     pub(crate) fn pause(&self, key: Key) -> Option<Paused> {
         self.inner.pause(key)
     }
@@ -168,12 +170,13 @@ impl Deref for WaitSet {
 }
 
 impl WaitSetHandle {
-    /// Watches a subscriber, until it is [removed](Self::remove), dropped or turned into a callback.
-    /// It is ready while there is a sample to take, and once for each event that its own
-    /// [`wait`](Subscriber::wait) would end for.
+    /// Watches a subscriber, until it is [removed](Self::remove), dropped or turned into a
+    /// callback. It is ready while there is a sample to take, and once for each event that would
+    /// end its own [`wait`](Subscriber::wait).
     ///
     /// # Errors
-    /// [`Error::Setting`] if it is of another node, or in a wait set already. [`Error::Closed`].
+    /// [`Error::Setting`] if it belongs to another node, or is in a wait set already.
+    /// [`Error::Closed`].
     pub fn add<T: Payload + ?Sized>(&self, subscriber: &Subscriber<T>) -> Result<Key, Error> {
         self.inner.add(subscriber.reader())
     }
@@ -181,18 +184,18 @@ impl WaitSetHandle {
     /// A guard: triggering it ends a wait.
     ///
     /// # Errors
-    /// [`Error::TooMany`]: subscribers and guards of a node are 16,384 at most. [`Error::Closed`].
+    /// [`Error::TooMany`]: a node has at most 16,384 subscribers and guards. [`Error::Closed`].
     pub fn guard(&self) -> Result<Guard, Error> {
         self.inner.guard()
     }
 
-    /// A guard that waits report until it is reset, and that says meanwhile that it is triggered.
+    /// A guard that waits report until it is reset, and whose state can be read meanwhile.
     pub(crate) fn guard_until_reset(&self) -> Result<Guard, Error> {
         self.inner.guard_until_reset()
     }
 
-    /// A timer: ready once every `period`, the first time one period from now. Periods that have
-    /// passed while nobody waited count as one.
+    /// A timer: ready once every `period`, the first time one period from now. Periods that pass
+    /// while no thread waits count as one.
     ///
     /// # Errors
     /// [`Error::Setting`] for a period of 0. [`Error::Closed`].
@@ -200,37 +203,38 @@ impl WaitSetHandle {
         self.inner.timer(period)
     }
 
-    /// Watches it no longer: it may be added to another set at once. A wait that is just ending in another
-    /// thread may still report it. False if it is not in the set.
+    /// Stops watching a member: it may be added to another set at once. A wait that is just ending
+    /// in another thread may still report it. False if it is not in the set.
     pub fn remove(&self, key: Key) -> bool {
         self.inner.remove(key)
     }
 
-    /// Whether it is in the set. Of what was dropped without a [`remove`](Self::remove) this becomes false
-    /// when the set looks the next time, or when others are added.
+    /// Whether it is in the set. For an object dropped without a [`remove`](Self::remove) this
+    /// becomes false at the set's next look, or when others are added.
     pub fn contains(&self, key: Key) -> bool {
         self.inner.contains(key)
     }
 
-    /// A descriptor for somebody's epoll, which is the caller's own: one, whatever the set watches. It is
-    /// readable while a [`wait`](WaitSet::wait) may have something to report, and until one has reported
-    /// nothing:
+    /// A descriptor for your own epoll, owned by the caller: one for everything that the set
+    /// watches. It is readable while a [`wait`](WaitSet::wait) may have something to report, and
+    /// until a wait has reported nothing:
     ///
     /// 1. wait for the descriptor, level- or edge-triggered;
-    /// 2. `set.wait(Duration::ZERO)`, and work on what it reports, until it reports nothing.
+    /// 2. call `set.wait(Duration::ZERO)`, and work on what it reports, until it reports nothing.
     ///
-    /// It may be readable for nothing: another set of the node was woken, a publisher is hostile, or it is
-    /// time to look whether one has hidden another's sample (ten times a second, if publishers of several
-    /// nodes are matched with this one's subscribers). It is an epoll itself: poll it or add it to another
-    /// epoll, and do nothing else with it. From the first call on a wait costs a system call or two more.
+    /// It may be readable without need: another set of the node was woken, a publisher is hostile,
+    /// or the set must check whether one publisher has hidden another's sample (ten times a second,
+    /// if publishers of several nodes are matched with this node's subscribers). It is an epoll
+    /// itself: poll it or add it to another epoll, and do nothing else with it. From the first call
+    /// on a wait costs one or two more system calls.
     ///
     /// # Errors
-    /// What the limit of open files forbids; [`Error::Closed`]; [`Error::Forked`].
+    /// Errors of the limit of open files; [`Error::Closed`]; [`Error::Forked`].
     pub fn descriptor(&self) -> Result<OwnedFd, Error> {
         self.inner.descriptor()
     }
 
-    /// How [`wait`](WaitSet::wait) waits; by default [`Wait::Adaptive`]. A wait that is under way goes on in
+    /// How [`wait`](WaitSet::wait) waits; by default [`Wait::Adaptive`]. A running wait goes on in
     /// this way.
     pub fn set_wait(&self, wait: Wait) {
         // ORDER: Relaxed: as in `wait`.
@@ -238,8 +242,8 @@ impl WaitSetHandle {
         self.inner.wait_anew();
     }
 
-    /// Watches nothing any more. A wait under way ends at once with [`Error::Closed`], and so does each later
-    /// one. What it watched goes on.
+    /// Stops watching everything. A running wait ends at once with [`Error::Closed`], and so does
+    /// each later one. The watched objects go on.
     pub fn close(&self) {
         self.inner.close();
     }
@@ -250,7 +254,7 @@ impl WaitSetHandle {
         self.inner.is_forked()
     }
 
-    /// Whether it is closed, or its [`WaitSet`] is gone.
+    /// Whether it is closed, or its [`WaitSet`] has been dropped.
     pub fn is_closed(&self) -> bool {
         self.inner.is_closed()
     }
@@ -260,7 +264,7 @@ impl WaitSetHandle {
 #[doc(hidden)]
 pub type KeyMap<V> = HashMap<Key, V, BuildHasherDefault<KeyHasher>>;
 
-/// Keys are numbers in a row.
+/// Keys are consecutive numbers.
 #[doc(hidden)]
 #[derive(Debug, Default)]
 pub struct KeyHasher(u64);

@@ -1,4 +1,5 @@
-//! Publishing and taking allocate nothing, once warm, and of a small sample not even the first time.
+//! Publishing and taking allocate nothing after the first time, and for a small sample not even the
+//! first time.
 
 mod support;
 
@@ -8,14 +9,14 @@ use std::cell::Cell;
 use myelin::Wait;
 use support::{WATCHDOG, ends, node};
 
-/// Counts what the calling thread allocates.
+/// Counts the allocations of the calling thread.
 struct Counting;
 
 thread_local! {
     static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
-// SAFETY: it is the system's allocator.
+// SAFETY: all calls go to the system's allocator.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         ALLOCATIONS.set(ALLOCATIONS.get() + 1);
@@ -70,7 +71,7 @@ fn nothing_is_allocated_after_warming_up() {
     assert_eq!(ALLOCATIONS.get() - before, 0, "allocations in 10,000 rounds");
 }
 
-/// Its pages of the heap would have to be faulted in, in the middle of a publish.
+/// Otherwise its heap pages would have to be faulted in, in the middle of a publish.
 #[test]
 fn the_first_sample_of_a_topic_allocates_nothing() {
     let (_folder, node) = node();

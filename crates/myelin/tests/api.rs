@@ -1,4 +1,4 @@
-//! What the API promises, both ends in one process.
+//! The promises of the API, with both ends in one process.
 
 mod support;
 
@@ -131,7 +131,7 @@ fn memory_has_a_limit() {
     let publisher = builder.memory_max(1 << 20).open().unwrap();
     let error = publisher.loan(2 << 20).unwrap_err();
     assert!(matches!(error, Error::MemoryLimit { limit: 1_048_576, .. }), "{error}");
-    // The default is half of the machine's memory, and asking for more costs nothing.
+    // The default is half of the machine's memory; a large limit costs nothing.
     let publisher = node.topic::<[u8]>("image").publisher().unwrap();
     let error = publisher.loan(1 << 39).unwrap_err();
     assert!(matches!(error, Error::MemoryLimit { .. }), "{error}");

@@ -35,7 +35,7 @@ fn a_panic_is_contained_and_counted() {
     let (to, from) = mpsc::channel();
     let callback = subscriber.on_sample(move |sample: &Sample<u64>| {
         if **sample == 1 {
-            // Not `panic!`, whose message would look like this test's failure.
+            // The message of `panic!` would look like this test's failure.
             std::panic::resume_unwind(Box::new("odd"));
         }
         to.send(**sample).unwrap();

@@ -1,5 +1,5 @@
-//! Waits that ask whether to go on: what a binding to a language does that runs signal handlers in the thread
-//! that waits.
+//! Waits that check whether to go on: the case of a binding to a language that runs signal handlers
+//! in the waiting thread.
 
 mod support;
 
@@ -11,7 +11,7 @@ use myelin::{Error, Wait, cancel};
 use support::WATCHDOG;
 
 thread_local! {
-    /// Checks until this thread's waits are cancelled; `None`: they do not ask.
+    /// How many checks until this thread's waits are cancelled; `None`: they do not check.
     static LEFT: Cell<Option<u32>> = const { Cell::new(None) };
     /// Set by a check of this thread.
     static IS_ASKED: Cell<Option<&'static AtomicBool>> = const { Cell::new(None) };
@@ -86,7 +86,8 @@ fn a_publish_that_waits_is_cancelled_and_publishes_nothing() {
     assert_eq!(subscriber.take().unwrap().as_deref(), Some(&3));
 }
 
-/// A publisher of several threads: one waits for the subscriber, the next one for that thread.
+/// A publisher of several threads: one thread waits for the subscriber, the next one for the first
+/// thread.
 #[test]
 fn a_publish_behind_one_that_waits_is_cancelled() {
     static FIRST_WAITS: AtomicBool = AtomicBool::new(false);

@@ -1,4 +1,4 @@
-//! What the derive proves, and what it says when it cannot.
+//! The proofs of the derive, and its messages when it cannot prove them.
 
 use myelin::{LayoutHash, PlainData};
 
@@ -55,7 +55,7 @@ fn layouts_have_the_documented_hash() {
 #[test]
 fn a_change_of_the_hash_is_a_change_of_the_wire() {
     // Peers in other languages compute the same numbers (these: Python, from the description in
-    // `LayoutHash`), so they must not change by themselves.
+    // `LayoutHash`), so they must not change unintentionally.
     assert_eq!(u8::LAYOUT_HASH, 0x08c4_8207_b567_53d8);
     assert_eq!(LayoutHash::of_slice::<u8>(), 0xf27e_a39e_fdc2_c19d);
     assert_eq!(Inner::LAYOUT_HASH, 0x7b4a_9d42_3669_e5b3);

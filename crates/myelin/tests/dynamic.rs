@@ -1,4 +1,4 @@
-//! Types that are told at run time, against the Rust types they mean.
+//! Types that are known at run time only, against the corresponding Rust types.
 
 mod support;
 
@@ -53,7 +53,7 @@ fn another_layout_is_refused_with_both_names() {
     assert!(error.contains("carries Pose") && error.contains("not [f32; 3]"), "{error}");
 }
 
-/// A type of 8 bytes with a name of so many.
+/// A type of 8 bytes with a name of that length.
 fn named(bytes: usize) -> DynamicType {
     let scalar = Layout::scalar("u64").unwrap();
     let name = "n".repeat(bytes);
@@ -70,7 +70,7 @@ fn a_type_may_have_a_long_name() {
     assert_eq!(*subscriber.receive(WATCHDOG).unwrap().unwrap(), 7_u64.to_ne_bytes());
     let error = node.dynamic_topic("long", &told().1).publisher().unwrap_err().to_string();
     assert!(error.contains("nnn..") && error.contains("[u32]"), "{error}");
-    // The names of both types are in that of a service's topic.
+    // The name of a service's topic type contains the names of both types.
     let service = node.dynamic_service("long", &named(200), &named(200)).unwrap();
     let client = node.dynamic_client("long", &named(200), &named(200)).unwrap();
     until("the client", || service.clients() == 1 && client.servers() == 1);

@@ -1,5 +1,5 @@
-//! How things end: in any order, in their own callbacks, with their thread, with their process. Nothing hangs,
-//! and nothing stays: descriptors, threads and mappings are those of before.
+//! Objects end in any order, in their own callbacks, with their thread, with their process. Nothing
+//! hangs, and nothing is left: descriptors, threads and mappings are the same as before.
 
 #[path = "../../myelin-shm/tests/itself/mod.rs"]
 mod itself;
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use myelin::{Callback, Client, Node, Pending, Publisher, Service, Subscriber};
 use support::{WATCHDOG, ends, until};
 
-/// What a process has open.
+/// The open resources of a process.
 #[derive(Debug, PartialEq, Eq)]
 struct Open {
     descriptors: usize,
@@ -32,7 +32,8 @@ fn open() -> Open {
     }
 }
 
-/// After `act` there is open what was before. The first time is for what stays for the whole process.
+/// After `act` the same resources are open as before. The first run is for those that stay for the
+/// whole process.
 fn leaves_nothing(mut act: impl FnMut()) {
     act();
     let before = open();
@@ -40,7 +41,7 @@ fn leaves_nothing(mut act: impl FnMut()) {
         act();
     }
     let mut now = open();
-    // The kernel lists a thread for a moment after it was joined.
+    // The kernel lists a thread for a moment after the join.
     let begun = Instant::now();
     while now != before && begun.elapsed() < WATCHDOG {
         std::thread::yield_now();
@@ -49,7 +50,7 @@ fn leaves_nothing(mut act: impl FnMut()) {
     assert_eq!(now, before);
 }
 
-/// A node's parts, as many as can be matched with each other.
+/// A node's parts, all kinds that can be matched with each other.
 fn parts() -> Vec<Box<dyn Any + Send>> {
     let (folder, node) = support::node();
     let (publisher, mut subscriber) = ends(&node.topic::<[u8]>("image"));
@@ -108,8 +109,8 @@ fn orders() {
     });
 }
 
-/// What its own callback drops: the handle of the callback, of the publisher that is just publishing, of the
-/// node, a service's.
+/// Drops inside an object's own callback: the handle of the callback, of the publisher that is
+/// publishing, of the node, of a service.
 #[test]
 fn what_its_own_callback_drops_ends() {
     alone("own_callbacks");
@@ -157,7 +158,7 @@ fn own_callbacks() {
     });
 }
 
-/// A pending call goes before or after its reply, with its client or before.
+/// A pending call is dropped before or after its reply, with its client or before.
 #[test]
 fn pending_calls_that_are_dropped_end() {
     alone("pending");
@@ -186,7 +187,7 @@ fn pending() {
     });
 }
 
-/// What a thread keeps for itself ends with it, among its other thread-local values.
+/// Thread-local objects end with their thread, among its other thread-local values.
 #[test]
 fn what_a_thread_keeps_ends_with_it() {
     alone("threads");
@@ -196,11 +197,11 @@ type Kept = (Callback, Publisher<u64>, Subscriber<u64>, Client<u64, u64>, Node, 
 
 thread_local! {
     static KEPT: RefCell<Option<Kept>> = const { RefCell::new(None) };
-    /// Initialised first, so that it ends last: what ends before it may still publish.
+    /// Initialised first, so that it ends last: objects that end before it may still publish.
     static FIRST: RefCell<Vec<Box<dyn Any>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Publishes when it ends.
+/// Publishes when it is dropped.
 struct Publishes(Publisher<u64>);
 
 impl Drop for Publishes {
@@ -227,7 +228,7 @@ fn threads() {
     });
 }
 
-/// Whatever a process still has when it returns from `main` or calls `exit`, it ends.
+/// All objects that a process still has when it returns from `main` or calls `exit` end with it.
 #[test]
 fn what_a_process_keeps_ends_with_it() {
     for role in ["returns", "exits", "exits_in_a_callback"] {
@@ -240,7 +241,7 @@ static OF_PROCESS: OnceLock<Mutex<Kept>> = OnceLock::new();
 fn returns() {
     OF_PROCESS.get_or_init(|| Mutex::new(kept()));
     KEPT.with(|it| *it.borrow_mut() = Some(kept()));
-    // A destructor of C, after all of Rust's.
+    // A destructor of C, after all destructors of Rust.
     extern "C" fn at_exit() {
         if let Some(Ok(mut kept)) = OF_PROCESS.get().map(Mutex::lock) {
             let _ = kept.1.publish_copy(&5);
@@ -267,7 +268,8 @@ fn exits_in_a_callback() {
     panic!("the process has not ended");
 }
 
-/// In a process of its own: what others open meanwhile is not counted, and one that hangs is ended.
+/// Runs in a process of its own: resources that other tests open are not counted, and a hanging
+/// process is ended.
 fn alone(role: &str) {
     let mut command = itself::itself();
     command.args(["--exact", "the_other_side", "--nocapture"]).env(ROLE, role);

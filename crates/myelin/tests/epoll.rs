@@ -35,7 +35,7 @@ fn the_descriptor_is_readable_when_there_is_a_sample_and_only_then() {
             expected = take_all(&mut subscriber, expected);
         }
         let publisher = sender.join().unwrap();
-        // One wake-up may be left, of a write that came after its sample had been taken.
+        // One wake-up may be left, from a write that came after its sample had been taken.
         let _ = is_ready(&queue, 0);
         assert!(subscriber.take().unwrap().is_none());
         assert!(!is_ready(&queue, 0), "all has been taken");
@@ -45,8 +45,9 @@ fn the_descriptor_is_readable_when_there_is_a_sample_and_only_then() {
     }
 }
 
-/// One fast, one slow: as docs/reference/library.md has it. A publisher that is overtaken between counting the
-/// wake word up and writing to the descriptor leaves it readable once, not for ever.
+/// One fast and one slow subscriber, as in docs/reference/library.md. A publisher that is overtaken
+/// between counting the wake word up and writing to the descriptor leaves it readable once, not for
+/// ever.
 #[test]
 fn two_topics_in_one_epoll_wake_for_samples_and_little_else() {
     let (_folder, node) = node();
@@ -79,7 +80,7 @@ fn two_topics_in_one_epoll_wake_for_samples_and_little_else() {
         }
         let was_in_vain = before == expected;
         in_vain += u32::from(was_in_vain);
-        // One a publisher, for the sample that was just taken.
+        // One for each publisher, for the sample that was just taken.
         in_a_row = if was_in_vain { in_a_row + 1 } else { 0 };
         assert!(in_a_row <= 2, "it spins: {in_vain} wake-ups in vain");
     }

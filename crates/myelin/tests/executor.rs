@@ -1,4 +1,4 @@
-//! Functions that are called with samples of many topics, in the thread that runs the executor.
+//! Functions called with samples of many topics, in the thread that runs the executor.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Barrier, mpsc};
@@ -50,7 +50,7 @@ fn samples_of_all_topics_come_in_its_thread_until_it_is_stopped() {
     assert_eq!(from.recv().unwrap(), (3, 7, std::thread::current().id()));
 }
 
-/// One of each comes before the second of any, whoever has more.
+/// One sample of each topic comes before the second of any, whichever has more.
 #[test]
 fn functions_take_turns() {
     for threads in [0, 1, 3] {
@@ -120,8 +120,8 @@ fn what_comes_during_a_backlog_has_its_turn() {
     assert!((21..=22).contains(&called), "{called} of 64 had been called");
 }
 
-/// The clock of a timer is looked at between two calls with samples; and samples have their turn, also if
-/// a timer is always due.
+/// Timers are checked between two calls with samples; and samples have their turn, even if a timer
+/// is always due.
 #[test]
 fn a_timer_is_late_by_one_call_at_most() {
     let folder = tempfile::tempdir().unwrap();
@@ -149,7 +149,8 @@ fn a_timer_is_late_by_one_call_at_most() {
     assert!(samples.windows(2).all(|pair| pair[1] == pair[0] + 2), "{called:?}");
 }
 
-/// The call that stops is the last one, and what it has not been called with is still there.
+/// The call that stops is the last one, and samples that it has not been called with are still
+/// there.
 #[test]
 fn a_stop_ends_it_after_one_call_and_nothing_is_lost() {
     let folder = tempfile::tempdir().unwrap();
@@ -179,7 +180,7 @@ fn a_stop_ends_it_after_one_call_and_nothing_is_lost() {
     }
 }
 
-/// From inside its functions, in one thread and in several: it goes on with the change.
+/// From inside its functions, in one thread and in several: the executor goes on with the change.
 #[test]
 fn functions_change_their_executor() {
     for threads in [1, 3] {
@@ -219,7 +220,7 @@ fn functions_change_their_executor() {
     }
 }
 
-/// From another thread. What is removed is being called no more when the call returns.
+/// From another thread. A removed function is not running any more when the call returns.
 #[test]
 fn another_thread_changes_an_executor_that_runs() {
     for threads in [1, 3] {
@@ -273,7 +274,7 @@ fn a_function_closes_its_executor() {
     }
 }
 
-/// Two that remove each other at once, each in a call: neither waits for ever.
+/// Two functions remove each other at once, each in a call: neither waits for ever.
 #[test]
 fn functions_that_remove_each_other_do_not_wait_for_ever() {
     let folder = tempfile::tempdir().unwrap();
@@ -322,7 +323,7 @@ fn a_storm_of_changes_while_it_runs() {
             let run = scope.spawn(move || {
                 loop {
                     match executor.run_on(threads) {
-                        Ok(()) => {} // a stop: once more
+                        Ok(()) => {} // a stop: run again
                         Err(Error::Closed { .. }) => return,
                         Err(error) => panic!("{error}"),
                     }
@@ -388,7 +389,8 @@ fn random(seed: &mut u64, below: usize) -> usize {
     (*seed >> 33) as usize % below
 }
 
-/// More than a ROS process of many nodes has, each with its timers, guards and subscribers, all at once.
+/// More than a ROS process with many nodes has, each with its timers, guards and subscribers, all
+/// at once.
 #[test]
 fn a_node_has_many_executors() {
     let folder = tempfile::tempdir().unwrap();
@@ -447,7 +449,7 @@ fn timers_and_removals() {
     assert!(from.try_iter().next().is_none());
 }
 
-/// What a take says ends the turn; the next one goes on with the others.
+/// An error of a take ends the turn; the next one goes on with the others.
 #[test]
 fn an_error_of_one_keeps_nobody_else_from_being_called() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! In which order an executor calls functions that are due.
+//! The order in which an executor calls functions that are due.
 
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ fn node(folder: &tempfile::TempDir) -> Node {
     Node::builder("test").folder(folder.path()).open().unwrap()
 }
 
-/// A publisher of `there`, which says when it publishes, and a subscriber of `here`.
+/// A publisher of `there` with timestamps, and a subscriber of `here`.
 fn matched(there: &Node, here: &Node, name: &str) -> (Publisher<u32>, Subscriber<u32>) {
     let topic = there.topic::<u32>(name).depth(64);
     let publisher = topic.publisher_builder().timestamps(true).open().unwrap();
@@ -37,7 +37,7 @@ fn run(executor: &mut Executor, threads: usize) {
     }
 }
 
-/// Three topics that always have more, of which one does not say when it publishes and one has several
+/// Three topics that always have more samples, of which one has no timestamps and one has several
 /// publishers, and a timer: each is called until the last one has been called often enough.
 #[test]
 fn nothing_starves_beside_floods() {
@@ -94,7 +94,7 @@ fn nothing_starves_beside_floods() {
     }
 }
 
-/// Two topics, one with two publishers and one with twelve, published to in turn at random.
+/// Two topics, one with two publishers and one with twelve, published to in random order.
 #[test]
 fn the_oldest_sample_of_all_topics_and_publishers_comes_first() {
     let folder = tempfile::tempdir().unwrap();
@@ -128,7 +128,7 @@ fn the_oldest_sample_of_all_topics_and_publishers_comes_first() {
     assert_eq!(from.try_iter().collect::<Vec<_>>(), Vec::from_iter(0..200));
 }
 
-/// What is published while others wait comes after them, and before what is published later. In turn it has
+/// A sample published while others wait comes after them, and before later ones. With turns it has
 /// the next turn but one: `executor.rs`.
 #[test]
 fn a_newer_sample_comes_after_a_backlog() {
@@ -159,7 +159,7 @@ fn a_newer_sample_comes_after_a_backlog() {
     assert_eq!(called, [vec!["many"; 20], vec!["few", "many"]].concat());
 }
 
-/// A timer counts from when it was due: after what was published before, and before what was later.
+/// A timer counts from its due time: after earlier samples, and before later ones.
 #[test]
 fn a_timer_takes_part_by_its_due_time() {
     for threads in [1, 3] {
@@ -193,7 +193,7 @@ fn a_timer_takes_part_by_its_due_time() {
     }
 }
 
-/// In somebody's epoll: the descriptor stays readable as long as there is something.
+/// In a user's epoll: the descriptor stays readable as long as there is something.
 #[test]
 fn turns_by_a_descriptor_take_everything() {
     for order in ORDERS {

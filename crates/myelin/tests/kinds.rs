@@ -1,5 +1,5 @@
-//! What a topic can carry besides numbers, structs and slices: headers with slices, text, lists and
-//! truth values in structs; and publishers that threads share.
+//! Payloads besides numbers, structs and slices: headers with slices, text, lists and truth values
+//! in structs; and publishers that threads share.
 
 mod support;
 
@@ -38,7 +38,7 @@ fn a_header_and_a_slice_arrive_together_whatever_the_length() {
         assert_eq!(*image.header(), Frame { height: length as u16, ..frame() });
         assert_eq!(image.slice().len(), length);
         assert!(image.slice().iter().zip(0..).all(|(pixel, at)| *pixel == (at % 251) as u8));
-        // What was taken can be published as it is.
+        // A taken sample can be published unchanged.
         publisher.publish_copy(&image).unwrap();
         let again = subscriber.receive(WATCHDOG).unwrap().expect("it was published");
         assert_eq!(again.as_bytes(), image.as_bytes());
@@ -67,7 +67,7 @@ fn elements_are_aligned_behind_a_header_of_any_size() {
         assert_eq!(lines.slice(), vec![Line([9; 64]); length]);
         assert!(lines.slice().as_ptr().addr().is_multiple_of(64));
     }
-    // In a callback, too, where a small sample is lent as it lies in its publisher's memory.
+    // In a callback, too, where a small sample is lent from its publisher's memory.
     let (to, from) = std::sync::mpsc::channel();
     let (publisher, subscriber) = ends(&node.topic::<(u8, [u128])>("wide"));
     let callback = subscriber.on_sample(move |sample| to.send(sample.slice().to_vec()).unwrap());
@@ -145,7 +145,7 @@ fn threads_that_share_a_publisher_publish_each_sample_once_and_in_one_sequence()
         let publisher = publisher.clone();
         std::thread::spawn(move || {
             for number in 0..ROUNDS {
-                // In turns large and small, loaned and copied.
+                // Large and small, loaned and copied, in turns.
                 let length = if number % 2 == 0 { 3 } else { 100 };
                 let mut loan = publisher.loan(length).unwrap();
                 loan.fill(thread << 32 | number);
@@ -169,7 +169,7 @@ fn threads_that_share_a_publisher_publish_each_sample_once_and_in_one_sequence()
     }
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     assert!(subscriber.take().unwrap().is_none());
-    // A loan keeps what it is of.
+    // A loan keeps its publisher alive.
     let loan = publisher.loan(1_000).unwrap();
     drop(publisher);
     assert_eq!(loan.publish().unwrap().sequence, 4 * ROUNDS);

@@ -1,5 +1,5 @@
-//! The latency guard is held while the node lives and let go of on every way out. The tests are one,
-//! for the request they look at is the machine's.
+//! The latency guard is held while the node lives and released in every case. All cases are in one
+//! test, because the request belongs to the machine.
 
 #[path = "../../myelin-shm/tests/itself/mod.rs"]
 mod itself;
@@ -48,10 +48,10 @@ fn killed(folder: &Path, before_us: Option<i32>) {
     until("the end of the killed holder's request", || is_as_before(before_us));
 }
 
-/// The child lives on when the parent lets go.
+/// The child lives on when the parent releases it.
 fn a_fork_does_not_hold_it(folder: &Path, before_us: Option<i32>) {
     let node = open(folder).unwrap();
-    // SAFETY: the child calls async-signal-safe functions alone.
+    // SAFETY: the child calls only async-signal-safe functions.
     let child = unsafe { libc::fork() };
     if child == 0 {
         // SAFETY: as above.
@@ -82,7 +82,7 @@ fn an_endpoint_keeps_it(folder: &Path) {
 #[test]
 fn without_asking_nothing_is_held() {
     let Some(_) = std::env::var_os(FOLDER) else {
-        // In a process of its own, beside which no other test holds it.
+        // In a process of its own, because another test could hold it, too.
         let folder = tempfile::tempdir().unwrap();
         let mut other = Holder::run("without_asking_nothing_is_held", folder.path());
         assert!(other.0.wait().unwrap().success());
@@ -133,8 +133,8 @@ fn requests(process: u32) -> usize {
     fds.filter_map(target).filter(|target| target == Path::new(DEVICE)).count()
 }
 
-/// Whether nothing of ours keeps the machine from sleeping any more: another program's request would
-/// be seen in its place.
+/// Whether no request of ours keeps the machine from sleeping any more: another program's request
+/// would be visible instead.
 fn is_as_before(before_us: Option<i32>) -> bool {
     let entries = std::fs::read_dir("/proc").unwrap().flatten();
     let processes = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -142,7 +142,7 @@ fn is_as_before(before_us: Option<i32>) -> bool {
     least_us() >= before_us || others.any(|process| requests(process) > 0)
 }
 
-/// The least of all requests on the machine, in µs, if it may be read.
+/// The smallest of all requests on the machine, in µs, if it may be read.
 fn least_us() -> Option<i32> {
     let mut bytes = [0; 4];
     File::open(DEVICE).and_then(|mut device| device.read_exact(&mut bytes)).ok()?;

@@ -199,7 +199,7 @@ fn a_panic_ends_neither_the_publish_nor_the_other_calls() {
             assert!(subscriber.wait_for_match(1, WATCHDOG));
             let call = move |sample: &Sample<[u8]>| {
                 if number == 1 && sample.sequence().is_multiple_of(2) {
-                    // Not `panic!`, whose message would look like this test's failure.
+                    // The message of `panic!` would look like this test's failure.
                     std::panic::resume_unwind(Box::new("odd"));
                 }
             };
@@ -431,7 +431,7 @@ fn a_concurrent_callback_may_publish_to_its_own_topic_and_drop_itself() {
     });
     *handle.lock().unwrap() = Some(callback.unwrap());
     first.publish_copy(&0).unwrap();
-    // The callback's thread may be just about to begin, and be the one that takes it.
+    // The callback's thread may be just about to begin, and take it.
     until("all calls", || seen.lock().unwrap().len() == 4);
     assert_eq!(*seen.lock().unwrap(), [0, 1, 2, 3], "each within the one before");
     until("the end of the match", || first.matched() == 0);

@@ -1,5 +1,5 @@
-//! The network's library is loaded when a node asks for the network, and by nobody else. What is mapped
-//! is a process's, so each test starts itself again.
+//! The network's library is loaded only when a node uses the network. Mappings belong to a process,
+//! so each test starts itself again.
 
 #[path = "../../myelin-shm/tests/itself/mod.rs"]
 mod itself;
@@ -43,7 +43,7 @@ fn missing() {
     let said = error.to_string();
     if !said.contains("built without it") {
         let named = std::env::var("MYELIN_CYCLONEDDS").unwrap();
-        // Of one that is another library, the loader names the first function that it lacks.
+        // For a wrong library, the loader names the first function that is missing.
         assert!(said.contains(&named) || said.contains("undefined symbol: dds_"), "{said}");
         assert!(said.contains("set MYELIN_CYCLONEDDS to the path"), "{said}");
     }
@@ -51,7 +51,7 @@ fn missing() {
     works(&node);
 }
 
-/// Its structures are those of the version that it was built for.
+/// Its structures are those of the version that this was built for.
 #[test]
 fn a_library_of_another_version_is_refused_with_both() {
     let is_its = |file: &String| file.contains("/libddsc.so.0.10.");
@@ -82,7 +82,7 @@ fn works(node: &Node) {
     assert_eq!(*subscriber.receive(support::WATCHDOG).unwrap().unwrap(), 7);
 }
 
-/// Files of CycloneDDS, and of what it brings with it, in this process's memory.
+/// Files of CycloneDDS, and of its dependencies, in this process's memory.
 fn mapped() -> Vec<String> {
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let files = maps.lines().filter_map(|line| line.split_whitespace().nth(5));

@@ -1,6 +1,6 @@
-//! What a host may lack, forbid or do: it works, or the error says what is missing, where, and what to do.
-//! `docs/reference/limits.md` is the list of these tests. Each plays on a host of its own: this program again, in
-//! namespaces, under limits, as another user.
+//! Hosts that lack, forbid or do something: the library works, or the error says what is missing,
+//! where, and what to do. `docs/reference/limits.md` is the list of these tests. Each runs on a
+//! host of its own: this program again, in namespaces, under limits, as another user.
 
 #[path = "../../myelin-shm/tests/itself/mod.rs"]
 mod itself;
@@ -20,7 +20,7 @@ use rustix::process::{Pid, Resource, Rlimit, getrlimit, prlimit, setrlimit};
 use support::until;
 use tempfile::TempDir;
 
-/// A folder in which every user may make one.
+/// A folder in which every user may make a folder.
 fn folder() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), Permissions::from_mode(0o1777)).unwrap();
@@ -178,7 +178,7 @@ fn a_node_whose_program_changes_its_user_goes_on_and_says_whom_it_meets() {
         changed.expect_warning("runs as user 1000 now, and its node was opened as user 0");
         let root = talker("root", &folder);
         meet(&changed, how, &root, "root");
-        // A node that it opens afterwards is among the others.
+        // A node that it opens later is among the others.
         let user = Program::start(as_user(&[]).unwrap(), "user", &folder);
         user.expect("heard second");
     }
@@ -192,7 +192,7 @@ fn somebody_of_another_user_is_refused_by_name_on_both_sides() {
     let folder = folder();
     let user = Program::start(as_user(&[]).unwrap(), "user", &folder);
     user.expect("open");
-    // Root may look into all folders; this one takes itself for a program of the user.
+    // Root may look into all folders; this process considers itself a program of the user.
     let stranger = Program::start(itself::itself(), "regains_root", &folder);
     user.expect("event it runs as user 0, and the programs of user 1000 are among themselves");
     user.expect_warning("it runs as user 0, and the programs of user 1000");
@@ -240,7 +240,7 @@ fn without_proc_everything_goes_both_ways() {
     alone.expect("published 33554432");
     let (outside, inside) = (talker("outside", &folder), start("inside").unwrap());
     meet(&outside, "outside", &inside, "inside");
-    // Another one's end is neither a signal nor a wake-up that does not end.
+    // The end of another node causes neither a signal nor an endless wake-up.
     for name in ["second", "third"] {
         let other = start(name).unwrap();
         meet(&other, name, &inside, "inside");
@@ -276,7 +276,7 @@ fn a_limit_on_the_size_of_files_is_an_error_on_both_sides() {
     let folder = folder();
     let words = &["RLIMIT_FSIZE", "ulimit -f", "2097152 B"];
     once("limit fsize 2097152", &folder).refusal(&[&["published 65536"], &words[..]].concat());
-    // No node without memory for what it announces.
+    // No node without memory for its announcements.
     once("limit fsize 512", &folder).refusal(&["no memory for a shared segment", "RLIMIT_FSIZE"]);
 }
 
@@ -287,7 +287,7 @@ fn a_limit_on_locked_memory_is_named_on_both_sides() {
     let words = ["may lock 6291456 B (RLIMIT_MEMLOCK)", "(mlockall)", "ulimit -l"];
     Program::start(command, "locked", &folder)
         .refusal(&[&["published 65536"], &words[..]].concat());
-    // The subscriber is short, the publisher hears why.
+    // The subscriber lacks memory, and the publisher learns why.
     let subscriber = Program::start(as_user(&[]).unwrap(), "locked_subscriber", &folder);
     subscriber.expect("locked");
     let publisher = Program::start(as_user(&[]).unwrap(), "large", &folder);
@@ -433,7 +433,7 @@ fn program() {
             publish_once();
         }
         "space" => {
-            // A little more than there is now.
+            // Slightly more than there is now.
             let pages = fs::read_to_string("/proc/self/statm").unwrap();
             let pages: u64 = pages.split(' ').next().unwrap().parse().unwrap();
             set_limit(Resource::As, pages * 4096 + (24 << 20));
@@ -467,7 +467,7 @@ fn program() {
         }
         "full" => {
             let node = open();
-            set_limit(Resource::Nofile, 3); // those that are open stay so
+            set_limit(Resource::Nofile, 3); // open descriptors stay open
             say("full");
             until("room", || getrlimit(Resource::Nofile).current > Some(3));
             talk(&[node], "full");
@@ -482,7 +482,7 @@ fn open() -> Node {
     Node::new("test").unwrap()
 }
 
-/// Publishes payloads of several sizes to itself, and says how far it came.
+/// Publishes payloads of several sizes to itself, and prints how far it came.
 fn publish_once() {
     let published = || -> Result<(), myelin::Error> {
         let node = Node::new("once")?;
@@ -501,7 +501,7 @@ fn publish_once() {
     }
 }
 
-/// Publishes to a subscriber that keeps all.
+/// Publishes to a subscriber that keeps all samples.
 fn fill() {
     let node = open();
     let topic = node.topic::<[u8]>("t").depth(60);
@@ -517,7 +517,7 @@ fn fill() {
     say("published all");
 }
 
-/// Says who it hears and loses; publishes its name until its input is closed.
+/// Prints which publishers it receives and loses; publishes its name until its input is closed.
 fn talk(nodes: &[Node], name: &str) {
     let topic = |node: &Node| node.topic::<[u8]>("talk");
     let publishers: Vec<_> = nodes.iter().map(|node| topic(node).publisher().unwrap()).collect();
@@ -570,7 +570,7 @@ fn change_user(how: &str) {
     talk(&[node, open()], how);
 }
 
-/// Opens a node as the user, becomes root again, and calls another node of the user's.
+/// Opens a node as the user, becomes root again, and calls another node of the user.
 fn regain_root() {
     use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType};
     // SAFETY: no preconditions.
@@ -586,7 +586,7 @@ fn regain_root() {
     while is_open() {}
 }
 
-/// Locks what is mapped from now on, up to a limit that any user has.
+/// Locks all later mappings, up to a limit that every user has.
 fn lock_memory() {
     set_limit(Resource::Memlock, 6 << 20);
     // SAFETY: no preconditions.
@@ -619,7 +619,8 @@ fn set_limit(of: Resource, limit: u64) {
     setrlimit(of, Rlimit { current: Some(limit), maximum: getrlimit(of).maximum }).unwrap();
 }
 
-/// Has the kernel refuse a system call, as a container's filter does, or systemd's for families of sockets.
+/// Makes the kernel refuse a system call, as a container's filter does, or systemd's for families
+/// of sockets.
 fn forbid(call: i64) {
     let error = if call == libc::SYS_socket { libc::EAFNOSUPPORT } else { libc::EPERM };
     let (load, equal, answer) = (0x20, 0x15, 0x06); // BPF_LD|W|ABS, BPF_JMP|JEQ|K, BPF_RET|K
@@ -711,13 +712,13 @@ impl Program {
         self.wait(text, || self.has(|line| line.contains("myelin: ") && line.contains(text)));
     }
 
-    /// Waits; fails at once if the program has ended otherwise.
+    /// Waits; fails at once if the program has ended unexpectedly.
     fn wait(&self, what: &str, is_so: impl Fn() -> bool) {
         until(what, || {
             let ended = self.child.lock().unwrap().try_wait().unwrap();
             let is_so = is_so();
             if !is_so && ended.is_some() {
-                std::thread::sleep(std::time::Duration::from_millis(100)); // the last it said
+                std::thread::sleep(std::time::Duration::from_millis(100)); // its last output
             }
             assert!(
                 is_so || ended.is_none() || self.has(|line| line.contains(what)),
@@ -728,7 +729,7 @@ impl Program {
         });
     }
 
-    /// It ends in good order, and all that it said has these words.
+    /// It ends in good order, and its output contains these words.
     fn refusal(&self, words: &[&str]) {
         let status = self.child.lock().unwrap().wait().unwrap();
         until("the end of its output", || self.has(|line| line.starts_with("test result")));
@@ -779,12 +780,12 @@ fn is_root() -> bool {
     is_root
 }
 
-/// This program, run by what `words` say; `None`, and why, where the host forbids that.
+/// This program, run by the command `words`; `None`, with a reason, where the host forbids it.
 fn wrapped(words: &[&str]) -> Option<Command> {
     wrapped_at(words, std::env::current_exe().unwrap().to_str().unwrap())
 }
 
-/// The same, of a program that is found at `program`.
+/// The same, for a program at the path `program`.
 fn wrapped_at(words: &[&str], program: &str) -> Option<Command> {
     let tried = Command::new(words[0]).args(&words[1..]).arg("/bin/true").output();
     if !tried.as_ref().is_ok_and(|tried| tried.status.success()) {
@@ -797,12 +798,12 @@ fn wrapped_at(words: &[&str], program: &str) -> Option<Command> {
     Some(command)
 }
 
-/// This program, not by its path, which another user may be unable to pass.
+/// This program, not by its path, because another user may not be able to use the path.
 fn open_program() -> String {
     static PROGRAM: OnceLock<File> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| {
         let program = File::open(std::env::current_exe().unwrap()).unwrap();
-        fcntl_setfd(&program, FdFlags::empty()).unwrap(); // for those that are started
+        fcntl_setfd(&program, FdFlags::empty()).unwrap(); // for started programs
         program
     });
     format!("/proc/self/fd/{}", program.as_raw_fd())

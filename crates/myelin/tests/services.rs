@@ -14,7 +14,7 @@ use std::time::Duration;
 use myelin::{CALLS_MAX, Client, Error, Event, Node, PlainData, Service, Wait};
 use support::{WATCHDOG, until};
 
-/// Who asks, and what.
+/// The client and its question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PlainData)]
 #[repr(C)]
 struct Ask {
@@ -216,7 +216,7 @@ fn without_a_server_a_call_says_so_and_with_a_late_one_it_succeeds() {
     });
 }
 
-/// As in a node that polls all that it has.
+/// The case of a node that polls everything.
 #[test]
 fn a_client_and_a_server_of_one_thread_find_each_other_before_the_server_takes() {
     let (_folder, node) = support::node();
@@ -230,7 +230,7 @@ fn a_client_and_a_server_of_one_thread_find_each_other_before_the_server_takes()
         request.reply(&answer(&request)).unwrap();
         assert_eq!(*pending.receive(WATCHDOG).unwrap().expect("it comes"), answer(&question));
     }
-    // One that asks and goes is answered into the void.
+    // A client that asks and goes gets no answer.
     drop(client.send(&Ask { client: 0, number: 0 }).unwrap());
     let request = service.receive(WATCHDOG).unwrap().expect("it asks");
     drop(client);
@@ -357,7 +357,7 @@ fn a_server_that_is_killed_at_any_point_ends_the_call_at_once() {
         let mut other = other_side("serve", folder.path());
         until("the server", || client.servers() > 0);
         client.set_wait(WAITS[kill as usize / 4 % 4]);
-        // From the moment it is known to well into its work.
+        // From the first moment until well into its work.
         let ask_first = u64::from(kill % 4);
         let (begin, may_begin) = mpsc::channel();
         std::thread::scope(|scope| {
@@ -390,7 +390,7 @@ fn ask_until_it_is_gone(client: &Client<Ask, Answer>) -> u64 {
             Ok(Some(reply)) => assert_eq!(*reply, answer(&question)),
             Ok(None) => panic!("nothing has ended the call"),
             Err(Error::ServerGone { .. }) => return number,
-            // It is not there yet, or no more.
+            // It does not exist yet, or not any more.
             Err(Error::NoServer { .. }) if client.servers() > 0 => std::thread::yield_now(),
             Err(Error::NoServer { .. }) => return number,
             Err(error) => panic!("{error}"),
@@ -410,7 +410,7 @@ fn serve(node: &Node) {
 fn clients_that_are_killed_at_any_point_cost_the_server_nothing() {
     let (folder, node) = support::node();
     let callback = service(&node).on_request(|request| {
-        // Whether or not it is there to hear it.
+        // Replies whether or not the client still exists.
         request.reply(&answer(&request)).unwrap();
     });
     let callback = callback.unwrap();

@@ -65,7 +65,7 @@ fn every_sample_reaches_its_task_in_order() {
     });
 }
 
-/// Nothing is published before the task is known to sleep: each sample has to wake it.
+/// Nothing is published before the task certainly sleeps: each sample has to wake it.
 #[test]
 fn a_task_is_woken_for_each_sample_it_sleeps_for() {
     struct Count(AtomicU64);
@@ -81,7 +81,7 @@ fn a_task_is_woken_for_each_sample_it_sleeps_for() {
     let waker = Waker::from(count.clone());
     let mut context = Context::from_waker(&waker);
     assert!(stream.as_mut().poll_next(&mut context).is_pending());
-    // What came before may have woken it: the match.
+    // Earlier events may have woken it, such as the match.
     for sample in 0..200 {
         let before = count.0.load(Ordering::Relaxed);
         publisher.publish_copy(&sample).unwrap();

@@ -1,10 +1,10 @@
-//! What sixteen threads of a program do to the library, at random: publish, take, wait, call, run executors, add,
-//! remove, change, close, fork, panic, signal. Nothing hangs or stays, and each subscriber has received or lost whatever was
-//! published to it.
+//! Sixteen threads of a program use the library at random: publish, take, wait, call, run
+//! executors, add, remove, change, close, fork, panic, signal. Nothing hangs or is left, and each
+//! subscriber has received or lost every sample that was published to it.
 //!
-//! A seed makes the choices of each thread, so that they can be made again; what comes of them when is
-//! the machine's. `MYELIN_TORTURE_SEED` is the seed, `MYELIN_TORTURE_S` how long it takes, and
-//! `MYELIN_TORTURE_WITHOUT` names operations to leave out, with commas between them.
+//! A seed makes the choices of each thread, so that they can be repeated; their timing depends on
+//! the machine. `MYELIN_TORTURE_SEED` is the seed, `MYELIN_TORTURE_S` the duration, and
+//! `MYELIN_TORTURE_WITHOUT` names operations to leave out, separated by commas.
 
 #[path = "../../myelin-shm/tests/itself/mod.rs"]
 mod itself;
@@ -24,10 +24,11 @@ use myelin::{
 };
 use support::WATCHDOG;
 
-/// What a thread may do next: its name, how likely it is, and what it does.
+/// A possible next operation of a thread: its name, its weight, and its code.
 type Operation = (&'static str, u32, fn(&mut Actor));
 
-/// Each is for itself, and does nothing where it has nothing to do it with: add one here, and that is all.
+/// Each operation is independent, and does nothing where it has no object. To add one, add it here
+/// only.
 const OPERATIONS: &[Operation] = &[
     ("publish_copy", 60, |actor| actor.publish(false)),
     ("publish_loan", 30, |actor| actor.publish(true)),
@@ -66,19 +67,20 @@ const OPERATIONS: &[Operation] = &[
 
 type SharedPublishers = Vec<(EndpointId, SharedPublisher<[u8]>)>;
 
-/// What all threads see.
+/// The state that all threads see.
 struct World {
     folder: PathBuf,
     node: Node,
     /// How many samples each publisher has published, when a round ends.
     published: Mutex<BTreeMap<EndpointId, u64>>,
     interrupters: Mutex<Vec<Interrupter>>,
-    /// Of each topic the publishers that all threads use.
+    /// For each topic the publishers that all threads use.
     shared: Mutex<[SharedPublishers; TOPICS]>,
-    /// What other threads change and close while it is in use.
+    /// Wait sets that other threads change and close while they are in use.
     wait_sets: Mutex<Vec<WaitSetHandle>>,
     executors: Mutex<Vec<ExecutorHandle>>,
-    /// What each thread is doing, and how much all have done: for the watchdog.
+    /// The current operation of each thread, and how many operations all have done: for the
+    /// watchdog.
     doing: [AtomicUsize; THREADS],
     done: AtomicU64,
     threads: Mutex<Vec<libc::pthread_t>>,
@@ -86,7 +88,7 @@ struct World {
     barrier: Barrier,
 }
 
-/// What a subscriber has received: by publisher, the sequence that is next.
+/// The samples received by a subscriber: by publisher, the next sequence.
 #[derive(Default)]
 struct Ledger {
     next: HashMap<EndpointId, u64>,
@@ -95,7 +97,7 @@ struct Ledger {
 }
 
 impl Ledger {
-    /// Whatever lies between two samples of a publisher is lost, and said to be.
+    /// Samples between two received ones of a publisher are lost, and reported as lost.
     fn enter(&mut self, sample: &Sample<[u8]>) {
         let (publisher, sequence) = (sample.publisher(), sample.sequence());
         let lost = sample.lost_before();
@@ -119,14 +121,14 @@ impl Ledger {
 
 type SharedLedger = Arc<Mutex<Ledger>>;
 
-/// Of a function that may be panicking in another thread.
+/// A ledger of a function that may be panicking in another thread.
 fn enter(ledger: &SharedLedger, sample: &Sample<[u8]>) -> u64 {
     let mut ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
     ledger.enter(sample);
     ledger.received
 }
 
-/// A payload of this many bytes says so.
+/// A payload contains its number of bytes.
 fn fill(bytes: &mut [u8]) {
     let byte = bytes.len() as u8;
     bytes.fill(byte);
@@ -143,7 +145,7 @@ fn topic(node: &Node, number: usize) -> Topic<[u8]> {
     if number == 0 { topic.reliable(Duration::from_millis(2)) } else { topic }
 }
 
-/// A thread, and what it has. What is borrowed from another goes first.
+/// A thread and its objects. Objects that borrow from others are dropped first.
 struct Actor {
     number: usize,
     random: u64,
@@ -335,7 +337,7 @@ impl Actor {
         }
     }
 
-    /// For a few milliseconds. It ends by itself, if others do not end it before.
+    /// For a few milliseconds. It ends by itself, if other threads do not end it before.
     fn run_executor(&mut self) {
         let node = self.node();
         let mut executor = node.executor().unwrap();
@@ -454,8 +456,9 @@ impl Actor {
         }
     }
 
-    /// It publishes large samples as less large ones, by a publisher of any topic that other threads are
-    /// publishing with. Not while a thread is at its books, nor in one of the library's.
+    /// It publishes large samples again as smaller ones, by a publisher of any topic that other
+    /// threads are publishing with. Not while a thread checks its accounts, nor in one of the
+    /// library's threads.
     fn add_crossing_callback(&mut self) {
         let Some(to) = self.shared_publisher() else { return };
         if self.callbacks.len() < EACH_MAX {
@@ -473,7 +476,7 @@ impl Actor {
         }
     }
 
-    /// A function that calls back, and opens and closes what others listen to.
+    /// A function that calls back, and opens and closes objects that others listen to.
     fn listen_to_events(&mut self) {
         let node = self.world.node.clone();
         if let Some((subscriber, _)) = self.subscribers.first() {
@@ -487,7 +490,7 @@ impl Actor {
         self.subscribers.first().inspect(|(subscriber, _)| _ = subscriber.events());
     }
 
-    /// It publishes what it is called with on the next topic, inside the publish that calls it.
+    /// It publishes its samples on the next topic, inside the publish that calls it.
     fn add_forwarding_callback(&mut self) {
         if self.callbacks.len() < EACH_MAX {
             let (node, number) = (self.node(), self.below(TOPICS - 1));
@@ -503,7 +506,7 @@ impl Actor {
         }
     }
 
-    /// In place of one that it polls.
+    /// In place of a service that it polls.
     fn add_called_service(&mut self) {
         if let Some(service) = self.pick(|actor| &mut actor.services) {
             let serving = service.on_request(|request| drop(request.reply(&(*request + 1))));
@@ -591,7 +594,7 @@ impl Actor {
         thread.inspect(|thread| unsafe { _ = libc::pthread_kill(*thread, libc::SIGUSR1) });
     }
 
-    /// The child speaks for nobody, drops what is this thread's, and ends.
+    /// The child acts for no other process, drops this thread's objects, and ends.
     fn fork(&mut self) {
         // SAFETY: the child calls this library and `_exit`.
         let child = unsafe { libc::fork() };
@@ -606,7 +609,8 @@ impl Actor {
             for (subscriber, _) in &mut self.subscribers {
                 is_forked &= matches!(subscriber.take(), Err(Error::Forked));
             }
-            // What other threads run and wait in; one of them may have had the lock of the list.
+            // Objects that other threads run and wait in; one of them may have had the lock of the
+            // list.
             let is_dead = |result: Result<Key, Error>| {
                 matches!(result, Err(Error::Forked | Error::Closed { .. }))
             };
@@ -631,7 +635,7 @@ impl Actor {
         assert_eq!(status, 0, "in a child of fork");
     }
 
-    /// A round: so many operations, then the books.
+    /// A round: so many operations, then the accounts are checked.
     fn round(&mut self, operations: &[Operation]) {
         IS_ACTING.set(true);
         let likely: u32 = operations.iter().map(|(_, likely, _)| likely).sum();
@@ -650,7 +654,7 @@ impl Actor {
         IS_ACTING.set(false);
         self.world.doing[self.number].store(usize::MAX, Ordering::Relaxed);
         self.world.barrier.wait();
-        // All stand still. The last sample of each is not lost to anybody.
+        // All threads stand still. No subscriber has lost the last sample of a publisher.
         for publisher in &self.publishers {
             let published = publisher.publish_copy(&[1]).unwrap();
             let mut all = self.world.published.lock().unwrap();
@@ -673,7 +677,7 @@ impl Actor {
             assert!(ledger.lost <= subscriber.lost(), "samples are lost that are not counted");
         }
         for (callback, ledger) in &self.callbacks {
-            // What another node published it is called with in a thread of its own.
+            // Samples of another node reach it in a thread of its own.
             support::until("the callbacks", || {
                 let ledger = ledger.lock().unwrap_or_else(PoisonError::into_inner);
                 let is_there = |(publisher, next)| {
@@ -754,7 +758,7 @@ fn act(number: usize, seed: u64, operations: &[Operation], until: Instant, world
             open.len(),
             open.len() * ROUND * THREADS
         );
-        // What a peer has mapped goes when the peer has heard of the end.
+        // A peer's mappings go when the peer has learnt of the end.
         let begun = Instant::now();
         while let now = Open::now()
             && !now.is_no_more_than(&open[0])
@@ -765,7 +769,7 @@ fn act(number: usize, seed: u64, operations: &[Operation], until: Instant, world
     }
 }
 
-/// What the process has open.
+/// The open resources of the process.
 #[derive(Debug)]
 struct Open {
     descriptors: usize,
@@ -784,8 +788,8 @@ impl Open {
         }
     }
 
-    /// Threads and callbacks that are shared come with the first that needs them: a leak is what grows with the
-    /// rounds.
+    /// Shared threads and callbacks come with the first object that needs them: a leak is something
+    /// that grows with the rounds.
     fn is_no_more_than(&self, first: &Open) -> bool {
         self.descriptors <= first.descriptors + SLACK
             && self.threads <= first.threads + SLACK
@@ -793,7 +797,7 @@ impl Open {
     }
 }
 
-/// What the watchdog looks at.
+/// The data for the watchdog.
 #[derive(Default)]
 struct Watched(Mutex<Option<Arc<World>>>);
 
@@ -833,8 +837,8 @@ fn torture() {
     let seed = number("MYELIN_TORTURE_SEED").unwrap_or_else(|| u64::from(std::process::id()));
     let duration = Duration::from_secs(number("MYELIN_TORTURE_S").unwrap_or(1));
     println!("MYELIN_TORTURE_SEED={seed}, for {duration:?}");
-    // The others would wait for that thread for ever; what a callback finds wrong the library would contain.
-    // What is meant to unwind does not come here.
+    // Other threads would wait for that thread for ever, and the library would contain a failed
+    // check in a callback. Intended panics do not come here.
     let says = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
         says(panic);
@@ -856,7 +860,7 @@ fn torture() {
     run_threads(seed, operations.leak(), Instant::now() + duration, watched);
 }
 
-/// In a process of its own: what it has open is counted.
+/// In a process of its own, because its open resources are counted.
 #[test]
 fn sixteen_threads_do_what_they_like() {
     let mut command = itself::itself();
@@ -872,11 +876,11 @@ fn the_other_side() {
 }
 
 thread_local! {
-    /// Whether this thread is one of the sixteen, and not at its books.
+    /// Whether this thread is one of the sixteen, and not checking its accounts.
     static IS_ACTING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What functions panic with.
+/// The text of intended panics.
 const MEANT: &str = "as it likes";
 const ROLE: &str = "MYELIN_TEST_ROLE";
 const THREADS: usize = 16;

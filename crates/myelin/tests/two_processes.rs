@@ -1,4 +1,4 @@
-//! What the API promises across processes: the test starts itself again as the other side.
+//! The promises of the API across processes: the test starts itself again as the other side.
 //!
 //! `MYELIN_TEST_OTHER` is the command that starts another build of it as the other side instead.
 
@@ -135,7 +135,7 @@ fn in_a_child_of_fork_every_call_is_an_error_and_the_parent_goes_on() {
     assert_eq!(subscriber.receive(WATCHDOG).unwrap().unwrap().len(), 1000);
 }
 
-/// What a child inherits leads neither to its parent's memory nor to what it maps itself.
+/// An inherited handle leads neither to the parent's memory nor to the child's own mappings.
 #[test]
 fn in_a_child_of_fork_loans_and_samples_are_zeros_of_its_own() {
     let (_folder, node) = support::node();
@@ -151,7 +151,7 @@ fn in_a_child_of_fork_loans_and_samples_are_zeros_of_its_own() {
     // SAFETY: the child calls this library and `_exit`.
     let child = unsafe { libc::fork() };
     if child == 0 {
-        // A node of its own, as is the rule; its mappings would go where there was room.
+        // A node of its own, as the rule demands; its mappings would go where there is room.
         let folder = tempfile::tempdir().unwrap();
         let own = Node::builder("child").folder(folder.path()).open().unwrap();
         let (own_publisher, mut own_subscriber) = support::ends(&own.topic::<[u8]>("own"));

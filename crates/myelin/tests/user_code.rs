@@ -1,5 +1,5 @@
-//! No lock of the library is held while code of the user runs, wherever the library calls it ([`PLACES`]):
-//! it may call anything of the library, and a panic of it ends nothing.
+//! No lock of the library is held while user code runs, wherever the library calls it ([`PLACES`]):
+//! user code may call anything of the library, and its panic ends nothing.
 
 mod support;
 
@@ -45,7 +45,7 @@ fn cross(bytes: usize) {
     const ROUNDS: u64 = 20;
     let (_folder, node) = node();
     let publishers: [Arc<OnceLock<SharedPublisher<[u8]>>>; 2] = Default::default();
-    // Until both functions run, at the first call.
+    // Waits until both functions run, at the first call.
     let both = Arc::new(Barrier::new(2));
     let topics = ["a", "b"].map(|name| node.topic::<[u8]>(name).depth(64));
     let mut callbacks = Vec::new();
@@ -193,7 +193,7 @@ fn a_publish_that_has_waited_too_long_gives_its_loan_back() {
     publisher.loan(1_000).unwrap().publish().unwrap();
 }
 
-/// Of a publisher that is not shared: its callback may drop a loan of it.
+/// For a publisher that is not shared: its callback may drop a loan of it.
 #[test]
 fn a_loan_that_is_dropped_in_its_publishers_callback_is_not_lost() {
     use std::cell::RefCell;
@@ -218,13 +218,13 @@ fn a_loan_that_is_dropped_in_its_publishers_callback_is_not_lost() {
 /// A function of the user's.
 type Call = Arc<dyn Fn() + Send + Sync>;
 
-/// What a function is set with is kept until its calls have been counted.
+/// The object that a function is set with is kept until its calls have been counted.
 type Kept = Box<dyn Any + Send>;
 
-/// Sets a function somewhere, and brings about a call of it.
+/// Sets a function somewhere, and causes a call of it.
 type Place = fn(&Node, Call) -> Kept;
 
-/// Where the library calls code of its user.
+/// All places where the library calls user code.
 const PLACES: &[(&str, Place)] = &[
     ("on_sample, in the publish", in_publish),
     ("on_sample, in the publish of a shared publisher", in_shared_publish),
@@ -374,7 +374,7 @@ fn waker(node: &Node, call: Call) -> Kept {
     let mut stream = subscriber.into_stream().unwrap();
     let waker = Arc::new(Waking(call)).into();
     let mut context = Context::from_waker(&waker);
-    // What the other side publishes may be there already.
+    // Samples of the other side may be there already.
     while let Poll::Ready(sample) = pin!(&mut stream).poll_next(&mut context) {
         drop(sample.unwrap().unwrap());
     }
@@ -430,7 +430,7 @@ fn code_of_the_user_may_call_the_library_wherever_it_runs() {
                     let calls = Arc::new(AtomicU64::new(0));
                     let count = calls.clone();
                     let call = move || {
-                        // What it does itself may call it again, and so on.
+                        // Its own actions may call it again, and so on.
                         if count.load(Ordering::Relaxed) < 2 {
                             *running.0.lock().unwrap() += 1;
                             running.1.notify_all();
@@ -454,7 +454,7 @@ fn code_of_the_user_may_call_the_library_wherever_it_runs() {
 
 #[test]
 fn a_panic_of_the_users_code_ends_nothing() {
-    // Not those of a function's own end: there a panic is the program's end, in any Rust program.
+    // Not for drops of a function itself: there a panic ends the program, in any Rust program.
     for (name, place) in PLACES.iter().filter(|(name, _)| !name.starts_with("the end")) {
         ends(name, move || {
             let (_folder, node) = node();
@@ -462,12 +462,12 @@ fn a_panic_of_the_users_code_ends_nothing() {
             let count = calls.clone();
             let call: Call = Arc::new(move || {
                 count.fetch_add(1, Ordering::Relaxed);
-                // Not `panic!`, whose message would look like this test's failure.
+                // The message of `panic!` would look like this test's failure.
                 std::panic::resume_unwind(Box::new("odd"));
             });
             let kept = place(&node, call.clone());
             until("the call", || calls.load(Ordering::Relaxed) > 0);
-            // Discovery and calls go on: another node, and the same once more.
+            // Discovery and calls go on: another node, and the same again.
             drop(kept);
             let (publisher, mut subscriber) = support::ends(&node.topic::<u64>("later"));
             publisher.publish_copy(&7).unwrap();
@@ -506,7 +506,7 @@ fn a_function_that_was_replaced_is_not_running_any_more_unless_it_does_that_itse
         assert_eq!(has_returned.load(Ordering::Relaxed), 1);
         going_on.join().unwrap();
 
-        // From inside: it replaces itself, and drops what it is of.
+        // From inside: it replaces itself, and drops the object that it belongs to.
         let publisher = Arc::new(Mutex::new(Some(topic.publisher().unwrap())));
         let (its, its_node, (to, from)) = (publisher.clone(), node.clone(), mpsc::channel());
         let call = move || {
@@ -552,8 +552,8 @@ fn a_function_of_events_may_drop_the_callback_that_it_is_of() {
     });
 }
 
-/// While one function of a topic runs in a publish, the callbacks of others end; the function may wait for the
-/// thread that ends them.
+/// While one function of a topic runs in a publish, the callbacks of others end; the function may
+/// wait for the thread that ends them.
 #[test]
 fn a_callback_ends_while_another_one_of_its_topic_runs() {
     ends("ending a callback beside another one", || {

@@ -46,7 +46,8 @@ fn subscribe() -> Result<(), Box<dyn std::error::Error>> {
     epoll::add(&loop_fd, &timer, epoll::EventData::new_u64(TIMER), epoll::EventFlags::IN)?;
     let mut events = Vec::with_capacity(2);
     let mut taken = 0;
-    // First take what has come already, then wait; take until there is none before waiting again.
+    // First take the samples that have come already, then wait. Take until nothing is left before
+    // waiting again.
     while taken < SAMPLES {
         while let Some(sample) = odometry.take()? {
             taken += 1;

@@ -1,4 +1,4 @@
-//! A queue of jobs of which none may be lost: reliable, so the publisher waits for a slow worker.
+//! A queue of jobs; none may be lost. It is reliable, so the publisher waits for a slow worker.
 //!
 //! `cargo run -p myelin-examples --example queue -- subscribe`, and in another terminal the same
 //! with `publish`. Both end by themselves.
@@ -18,7 +18,7 @@ fn main() -> Result<(), Error> {
     }
 }
 
-/// Both sides ask for it; each decides for itself how long the queue is and how long to wait.
+/// Both sides must be reliable; each chooses how long the queue is and how long to wait.
 fn jobs(node: &Node) -> Topic<u64> {
     node.topic("jobs").depth(64).reliable_or_fail(Duration::from_secs(10))
 }

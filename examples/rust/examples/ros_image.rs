@@ -1,5 +1,5 @@
 //! A camera for ROS 2: `sensor_msgs/Image` on `/camera/image`, filled in shared memory and read
-//! there on the same host; ROS 2 nodes get it, or send it, over the network.
+//! there on the same host. ROS 2 nodes receive it, or send it, over the network.
 //!
 //! `cargo run --release -p myelin-examples --example ros_image -- subscribe`, and in another
 //! terminal the same with `publish`. Each of them also meets ROS 2: `ros2 topic hz /camera/image`,

@@ -1,5 +1,5 @@
-//! A service: one program asks for a path, another one plans it and replies with as many points as it
-//! takes.
+//! A service: one program asks for a path, another one plans it and replies with as many points as
+//! needed.
 //!
 //! `cargo run -p myelin-examples --example service -- serve`, and in another terminal the same with
 //! `call`. The client ends by itself, the server when no client is left.
@@ -34,7 +34,7 @@ fn main() -> Result<(), Error> {
 fn serve(node: &Node) -> Result<(), Error> {
     let mut service = node.service::<Goal, [Point]>("plan")?;
     let mut plans = 0;
-    // Until nobody asks any more.
+    // Until no client is left.
     while let Some(request) = service.receive(if plans == 0 { FOR_A_CLIENT } else { FOR_MORE })? {
         let distance = request.x.hypot(request.y);
         let points = (distance / request.step).ceil() as usize + 1;
@@ -54,7 +54,7 @@ fn call(node: &Node) -> Result<(), Error> {
     let client = node.client::<Goal, [Point]>("plan")?;
     for leg in 1..=5 {
         let goal = Goal { x: 3.0 * f64::from(leg), y: 4.0 * f64::from(leg), step: 1.0 / 1024.0 };
-        // The server may come within this time; if it dies meanwhile, the call ends at once.
+        // The server may start within this time; if it dies, the call ends at once.
         let path = client.call(&goal, Duration::from_secs(30))?;
         let [x, y] = path.last().expect("a path has two points at least");
         println!("{} points to {x} m, {y} m", path.len());

@@ -1,5 +1,5 @@
 //! A sensor: a struct, checked on both sides. Run `subscribe`, then `publish`. `subscribe-wrong`,
-//! while one of them waits, shows what a program with another idea of the struct is told.
+//! while one of them waits, shows the error for a program with a different struct.
 //!
 //! `cargo run -p myelin-examples --example typed -- subscribe|publish|subscribe-wrong`
 
@@ -13,7 +13,7 @@ struct Imu {
     stamp_ns: u64,
     acceleration: [f64; 3],
     temperature: f32,
-    /// There must be no padding: the derive says so, and where, if this field is missing.
+    /// There must be no padding: without this field the derive reports it, with its place.
     _pad: [u8; 4],
 }
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use myelin::{NetworkState, Node, PlainData};
 
-/// What the pages have types and functions of.
+/// Types and functions that the pages use.
 macro_rules! plain {
     ($($name:ident { $($field:ident: $kind:ty),* })*) => {$(
         #[derive(Clone, Copy, PlainData)]

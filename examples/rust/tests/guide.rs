@@ -1,4 +1,4 @@
-//! What the guide shows is in the programs that it names, word for word.
+//! The code in the guide is in the programs that it names, word for word.
 
 use std::path::Path;
 
@@ -25,7 +25,7 @@ fn the_guide_shows_what_is_in_the_programs() {
     }
 }
 
-/// The programs that a task's line of links names.
+/// The programs in a task's line of links.
 fn programs(task: &str) -> Vec<&str> {
     let links = task.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
     links.map(|(link, _)| link).filter(|link| link.starts_with("../../examples/")).collect()
@@ -47,7 +47,7 @@ fn ending(language: &str) -> &str {
     }
 }
 
-/// Whether the lines of `piece` follow each other in `source`, all as far to the right.
+/// Whether the lines of `piece` follow each other in `source`, with the same relative indentation.
 fn has(source: &str, piece: &str) -> bool {
     let (source, piece): (Vec<_>, Vec<_>) = (source.lines().collect(), piece.lines().collect());
     source.windows(piece.len()).any(|lines| {

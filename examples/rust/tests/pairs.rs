@@ -1,4 +1,4 @@
-//! Each example's two programs together: both end by themselves and say what they should.
+//! Each example's two programs together: both end by themselves and print the right text.
 
 mod support;
 
@@ -34,7 +34,7 @@ fn typed_with_another_idea_of_the_type() {
     let subscribe = || program("typed", "subscribe", &domain).spawn().unwrap();
     let mut subscriber = subscribe();
     let refusal = loop {
-        // Who comes second is refused, and that may have been the right one.
+        // The second one is refused, and that may have been the right one.
         if subscriber.try_wait().unwrap().is_some() {
             subscriber = subscribe();
         }
@@ -114,7 +114,7 @@ fn has_cyclonedds() -> bool {
     has
 }
 
-/// Runs both programs of an example in a domain of their own; what the subscriber printed.
+/// Runs both programs of an example in a domain of their own; returns the subscriber's output.
 fn pair(example: &str) -> String {
     pair_in(Domain::new(), example)
 }

@@ -1,5 +1,5 @@
-//! The robot of `examples/robot`, as its user would see it: each part is killed or stopped in turn, on
-//! one host and on two, and what flows, what is in the log and what is left behind is looked at.
+//! The robot of `examples/robot` from its user's view: each part is killed or stopped in turn, on
+//! one host and on two. The test checks the flow of samples, the log and the leftovers.
 
 #[path = "../../../crates/myelin/tests/support/hosts.rs"]
 #[allow(dead_code, reason = "roles of this executable are for the library's own tests")]
@@ -63,7 +63,8 @@ fn each_dies_in_turn_on_two_hosts() {
 
 #[test]
 fn each_dies_in_turn_with_the_logger_on_another_host_than_the_imu() {
-    // The controller takes the IMU as it comes, and a network may lose what nobody sends again.
+    // The controller takes the IMU best effort, and a network may lose samples that are not sent
+    // again.
     let (one, other) = (["camera", "detector", "imu"], ["controller", "logger"]);
     in_turn_on_two_hosts(&one, &other, &["logger"]);
 }
@@ -71,11 +72,12 @@ fn each_dies_in_turn_with_the_logger_on_another_host_than_the_imu() {
 #[test]
 fn a_logger_on_another_host_that_stands_still_holds_nobody_up() {
     on_two_hosts(&["camera", "detector", "imu"], &["controller", "logger"], |robot| {
-        // The controller's match and the logger's: to a host that it knows already the driver sends in a
-        // way that reaches a logger of which it has not heard yet, and that it would not wait for.
+        // The controller's match and the logger's. To a host that it knows already, the driver
+        // sends samples that can reach a logger before the driver knows of the logger, and the
+        // driver would not wait for that logger.
         robot.has_heard("imu: imu: matched with a process on another host", 2);
         robot.signal("logger", Signal::STOP);
-        // It is passed over, or, if it answers nothing for longer, taken for dead.
+        // It is passed over, or, if it gives no sign of life for longer, considered dead.
         robot.hear_any(&[
             "another host is late: passed over",
             "imu: imu: a process on another host has left",
@@ -83,7 +85,7 @@ fn a_logger_on_another_host_that_stands_still_holds_nobody_up() {
         robot.signal("logger", Signal::CONT);
         robot.hear(" written, ");
         assert_eq!((robot.lives("imu"), robot.lives("controller")), (1, 1));
-        robot.log(); // each gap is told
+        robot.log(); // each gap is reported
     });
 }
 
@@ -108,7 +110,7 @@ fn on_two_hosts(one: &[&str], other: &[&str], test: impl FnOnce(&mut Robot)) {
     let Some(hosts) = Hosts::new() else { return };
     let mut robot = Robot::new();
     for (host, parts) in [(&hosts.one, one), (&hosts.other, other)] {
-        // Into the namespaces one comes at their root.
+        // A process enters the namespaces at their root.
         let mut command = host.command("env");
         command.arg("--chdir").arg(robot.folder.path()).arg(executable("robot"));
         command.arg("supervise").args(parts).env("MYELIN_NETWORK", "1").env("MYELIN_DOMAIN", "7");
@@ -146,7 +148,7 @@ fn who_does_not_come_up_is_killed_and_comes_again() {
     let mut robot = Robot::new();
     robot.supervise(on_this_host(&domain, &robot, &["imu"]));
     robot.hear("supervisor: imu is process");
-    robot.signal("imu", Signal::STOP); // perhaps it has come up already
+    robot.signal("imu", Signal::STOP); // maybe it is up already
     robot.hear_any(&["supervisor: imu does not come up and is killed", "supervisor: imu hangs"]);
     robot.hear("supervisor: imu is process");
     robot.ends();
@@ -203,7 +205,7 @@ fn nothing_is_left_of_a_supervisor_that_is_killed() {
     robot.all_flows();
     robot.supervisors.pop().unwrap().end(Signal::KILL);
     robot.parts_are_gone();
-    // Its own socket is removed by whoever comes next.
+    // The next node removes its socket.
     robot.supervise(on_this_host(&domain, &robot, &[]));
     robot.all_flows();
     robot.ends();
@@ -250,7 +252,7 @@ fn on_this_host(domain: &Domain, robot: &Robot, parts: &[&str]) -> Command {
     command
 }
 
-/// A robot, and what its processes say.
+/// A robot, and the output of its processes.
 struct Robot {
     supervisors: Vec<Supervisor>,
     writer: PipeWriter,
@@ -349,7 +351,7 @@ impl Robot {
         ]);
     }
 
-    /// Of its latest life.
+    /// The process of its latest life.
     fn pid(&self, part: &str) -> Pid {
         self.parts.iter().rfind(|(name, _)| name == part).unwrap().1
     }
@@ -362,7 +364,7 @@ impl Robot {
         rustix::process::kill_process(self.pid(part), signal).unwrap();
     }
 
-    /// Kills a part and waits until it is there again and has a part in everything.
+    /// Kills a part and waits until it is back and takes part in everything.
     fn kill(&mut self, part: &str) {
         self.signal(part, Signal::KILL);
         self.is_back(part);
@@ -389,7 +391,7 @@ impl Robot {
         }
     }
 
-    /// Waits until the log has what has been observed.
+    /// Waits until the log has all observed samples.
     fn has_logged(&self, observed: &Observed) {
         let is_there = || {
             let log = self.log();
@@ -400,7 +402,7 @@ impl Robot {
         until("the log to have what others have", is_there);
     }
 
-    /// The log, by lives of the driver; fails if it is not in order or a gap is not told.
+    /// The log, by lives of the driver; fails if it is not in order or a gap is not reported.
     fn log(&self) -> BTreeMap<u64, Vec<Record>> {
         let bytes = std::fs::read(self.folder.path().join("robot.log")).unwrap();
         let mut log: BTreeMap<u64, Vec<Record>> = BTreeMap::new();
@@ -417,7 +419,7 @@ impl Robot {
         log
     }
 
-    /// What these have said of their losses.
+    /// Checks that none of these parts has reported a loss.
     fn nobody_has_lost(&self, parts: &[&str]) {
         for line in &self.said {
             let lost = line.contains(" lost") || line.contains("lost:");

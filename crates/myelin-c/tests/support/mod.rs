@@ -13,8 +13,8 @@ use tempfile::TempDir;
 /// Nothing in these tests takes nearly so long.
 pub const WATCHDOG: Duration = Duration::from_secs(120);
 
-/// The folder of `libmyelin.so`, which is made when the first test asks for it; or of another
-/// `libmyelin`, which `MYELIN_C_LIBRARY` names.
+/// The folder of `libmyelin.so`, which is built at the first use; or of another `libmyelin`, named
+/// by `MYELIN_C_LIBRARY`.
 pub fn library() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
@@ -114,13 +114,13 @@ impl Place {
         start(self.command(program), arguments)
     }
 
-    /// What it prints; it has to succeed.
+    /// Its output; it has to succeed.
     pub fn run(&self, program: impl AsRef<Path>, arguments: &[&str]) -> String {
         said(end(self.start(program, arguments)))
     }
 }
 
-/// One that DDS has ports for, away from the first ones, which robots are in.
+/// A domain for which DDS has ports, different from the first ones, which robots use.
 fn domain() -> u32 {
     100 + std::process::id() % 130
 }
@@ -131,7 +131,7 @@ pub fn start(mut command: Command, arguments: &[&str]) -> Child {
     command.spawn().unwrap_or_else(|error| panic!("{command:?}: {error}"))
 }
 
-/// What a program has printed; it has to succeed.
+/// A program's output; it has to succeed.
 pub fn said(output: Output) -> String {
     let (out, error) =
         (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));

@@ -30,7 +30,7 @@ pub struct Options {
     html: Option<PathBuf>,
 }
 
-/// What a script wants to be stopped by.
+/// When a script's run fails.
 #[derive(Clone, Copy, ValueEnum)]
 enum FailOn {
     /// A figure is worse, or a cell has no valid run any more.

@@ -59,7 +59,7 @@ pub fn governor(host: &Host) -> Judged {
     ))
 }
 
-/// Time the hypervisor gave to others while something here wanted to run.
+/// The time that the hypervisor gave to others while something here wanted to run.
 pub fn steal(host: &Host) -> Judged {
     let measured = host.measured.as_ref().ok_or_else(|| Unknown(NOT_MEASURED.into()))?;
     let percent = measured
@@ -108,7 +108,7 @@ pub fn smt(host: &Host) -> Judged {
         .remark("for good: the kernel parameter nosmt"))
 }
 
-/// What the kernel reads the time from.
+/// The clock source of the kernel.
 pub fn clocksource(host: &Host) -> Judged {
     let folder = "/sys/devices/system/clocksource/clocksource0";
     let source = host.root.text(&format!("{folder}/current_clocksource"))?;
@@ -143,14 +143,14 @@ pub fn clocksource(host: &Host) -> Judged {
     })
 }
 
-/// The command that has systemd write `value` into `files` at every boot.
+/// The command that makes systemd write `value` into `files` at every boot.
 pub fn at_boot(name: &str, files: &str, value: &str) -> String {
     format!("echo 'w {files} - - - - {value}' | sudo tee /etc/tmpfiles.d/myelin-{name}.conf")
 }
 
-/// Why there is no measurement of a folder that stands for a machine.
+/// Why there is no measurement for a folder that represents a machine.
 pub const NOT_MEASURED: &str = "not measured";
-/// Three ticks of a second on two CPUs; less is what a quiet neighbour takes.
+/// Three ticks of a second on two CPUs; a quiet neighbour takes less.
 const STEAL_PERCENT_MAX: f64 = 1.0;
 /// Clock sources that the vDSO cannot read.
 const SLOW_CLOCKS: [&str; 4] = ["hpet", "acpi_pm", "jiffies", "refined-jiffies"];

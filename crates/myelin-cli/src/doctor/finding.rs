@@ -1,4 +1,4 @@
-//! What was found about one cause of latency, and the whole report: the shape of `--json`.
+//! The finding about one cause of latency, and the whole report: the shape of `--json`.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use serde_json::Value;
 use super::leftovers::Leftovers;
 use super::measure::Measured;
 
-/// How bad it is; the worst first. Only [`State::Costs`] makes the exit status 1.
+/// The severity; the worst first. Only [`State::Costs`] makes the exit status 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Costs latency here, or denies programs what they need against it.
+    /// Costs latency here, or keeps programs from avoiding it.
     Costs,
-    /// Costs only in the circumstances it names, or is decided outside this host.
+    /// Costs only in the named circumstances, or is decided outside this host.
     Note,
     /// Could not be read or measured.
     Unknown,
-    /// Nothing to mend.
+    /// Nothing to change.
     Ok,
 }
 
@@ -28,29 +28,29 @@ pub enum State {
 pub enum Basis {
     /// On this machine, by this call.
     Measured,
-    /// Not measured; `source` says who says so.
+    /// Not measured; `source` names the source.
     Expected,
 }
 
-/// What a cause costs.
+/// The cost of a cause.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Cost {
     /// Measured or expected.
     pub basis: Basis,
     /// The cost in words, with its unit and when it applies.
     pub what: String,
-    /// Added to one wake-up, call or interruption, where it can be said in time.
+    /// The delay of one wake-up, call or interruption, if it can be given as a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount_us: Option<f64>,
     /// Where the cost is a share of time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub amount_percent: Option<f64>,
-    /// Who says so; always there if expected.
+    /// The source of the cost; always there if it is expected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<&'static str>,
 }
 
-/// How it is mended.
+/// The remedy.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Mend {
     /// A command for now; its effect ends with the shell or the next boot.
@@ -59,7 +59,7 @@ pub struct Mend {
     /// A command whose effect outlasts a reboot.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permanent: Option<String>,
-    /// What no command can do, and what else a mend entails.
+    /// Remedies without a command, and side effects of a remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remark: Option<String>,
 }
@@ -69,7 +69,7 @@ pub struct Mend {
 pub struct Finding {
     /// Its stable name.
     pub cause: &'static str,
-    /// How bad it is.
+    /// The severity.
     pub state: State,
     /// What was found; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -79,16 +79,16 @@ pub struct Finding {
     pub because: Option<String>,
     /// The raw values, units in their names.
     pub values: BTreeMap<&'static str, Value>,
-    /// What it costs.
+    /// The cost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
-    /// How it is mended.
+    /// The remedy.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mend: Option<Mend>,
 }
 
 impl Finding {
-    /// Something that was found; the table of causes names it.
+    /// A cause that was found; the table of causes names it.
     pub fn new(state: State, found: impl Into<String>) -> Self {
         Finding {
             cause: "",
@@ -101,18 +101,18 @@ impl Finding {
         }
     }
 
-    /// Something that could not be found out.
+    /// A cause that could not be examined.
     pub fn unknown(cause: &'static str, because: String) -> Self {
         Finding { cause, found: None, because: Some(because), ..Self::new(State::Unknown, "") }
     }
 
-    /// With a raw value.
+    /// Adds a raw value.
     pub fn value(mut self, name: &'static str, value: impl Into<Value>) -> Self {
         self.values.insert(name, value.into());
         self
     }
 
-    /// With a cost that is not measured.
+    /// Adds a cost that is not measured.
     pub fn expects(
         mut self,
         what: impl Into<String>,
@@ -126,7 +126,7 @@ impl Finding {
         self
     }
 
-    /// With a cost measured in time; kept to the nanosecond.
+    /// Adds a cost measured in time; kept to the nanosecond.
     pub fn measures(mut self, what: impl Into<String>, amount_us: f64) -> Self {
         let amount_us = Some((amount_us * 1e3).round() / 1e3);
         let (basis, what) = (Basis::Measured, what.into());
@@ -134,7 +134,7 @@ impl Finding {
         self
     }
 
-    /// With a command for now and, where there is a short one, for good.
+    /// Adds a command for now and, where there is a short one, a permanent one.
     pub fn mend(mut self, now: &str, permanent: Option<String>) -> Self {
         let mend = self.mend.get_or_insert_default();
         mend.now = Some(now.to_owned());
@@ -142,14 +142,14 @@ impl Finding {
         self
     }
 
-    /// With what no command can do, or what else a mend entails.
+    /// Adds a remedy without a command, or a side effect.
     pub fn remark(mut self, remark: impl Into<String>) -> Self {
         self.mend.get_or_insert_default().remark = Some(remark.into());
         self
     }
 
-    /// The worst first: by state; then what is measured before what is expected, the most costly
-    /// first; then in the order of the table.
+    /// The order, the worst first: by state; then measured costs before expected ones, the highest
+    /// first; then by the order of the table.
     pub fn rank(&self) -> (State, u8, i64) {
         let of = |cost: &Cost| {
             let amount = cost.amount_us.map_or(0, |amount_us| -(amount_us * 1_000.0) as i64);
@@ -160,20 +160,20 @@ impl Finding {
     }
 }
 
-/// Everything `myelin doctor` has to say.
+/// The report of `myelin doctor`.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Grows when a field changes its meaning or goes; new fields leave it as it is.
+    /// Grows when a field changes its meaning or is removed; new fields do not change it.
     pub schema: u32,
     /// Whether anything costs latency or is left behind: exit status 1.
     pub wrong: bool,
-    /// The causes, the worst first; absent if not asked for.
+    /// The causes, the worst first; absent if not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub findings: Option<Vec<Finding>>,
-    /// What was measured; absent if nothing was.
+    /// The measurements; absent if there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub measured: Option<Measured>,
-    /// What dead nodes have left behind, and who lives; absent if not asked for.
+    /// Leftovers of dead nodes, and the live nodes; absent if not requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leftovers: Option<Leftovers>,
 }

@@ -1,4 +1,4 @@
-//! The host under examination and the table of causes. Pure: what it reads lies below one root.
+//! The host under examination and the table of causes. It reads only below one root.
 
 use std::io;
 
@@ -9,7 +9,7 @@ use super::finding::Finding;
 use super::measure::Measured;
 use super::{cpu, idle, kernel, memory, preemption, rights};
 
-/// Where to read, and what was measured meanwhile.
+/// The root to read from, and the measurements.
 pub struct Host {
     /// Where `/proc`, `/sys`, `/dev` and `/boot` are.
     pub root: Root,
@@ -17,7 +17,7 @@ pub struct Host {
     pub measured: Option<Measured>,
 }
 
-/// Why something is not known.
+/// Why a property is unknown.
 #[derive(Debug)]
 pub struct Unknown(pub String);
 

@@ -1,4 +1,4 @@
-//! What an idle core does, and what waking it costs.
+//! The sleep of an idle core, and the cost of waking it.
 
 use myelin_bench_lab::machine::{IdleState, idle_states as states_of};
 
@@ -11,17 +11,17 @@ use super::measure::{Quantiles, WakeUp};
 struct Idle {
     driver: Option<String>,
     governor: String,
-    /// The deepest state of any CPU that is in use and slow to leave, with its index.
+    /// The deepest state that is in use on any CPU and slow to leave, with its index.
     deep: Option<(usize, IdleState)>,
-    /// The lowest index of a state in use that is slow to leave.
+    /// The lowest index of a state that is in use and slow to leave.
     deep_from: usize,
     /// `guest_halt_poll_ns` of the haltpoll driver.
     poll_ns: Option<u64>,
-    /// Whether idling hands the CPU back to a hypervisor.
+    /// Whether an idle CPU goes back to a hypervisor.
     halts: bool,
 }
 
-/// The idle states, by the measured wake-up where there is one.
+/// The idle states, judged by the measured wake-up if there is one.
 pub fn idle_states(host: &Host) -> Judged {
     let idle = Idle::read(host)?;
     let wake_up = host.measured.as_ref().and_then(|measured| measured.wake_up.as_ref());
@@ -97,7 +97,7 @@ impl Idle {
         }
     }
 
-    /// By what was measured, unless other work on the CPUs has drowned it.
+    /// Judges by the measurement, unless other work on the CPUs has covered the effect.
     fn by_measurement(&self, wake_up: &WakeUp) -> Judged {
         let asleep_us = wake_up.as_found.p50_us;
         let finding = match &wake_up.held_awake {
@@ -132,7 +132,7 @@ impl Idle {
         Finding::new(state, self.text()).measures(what, saved_us.max(0.0))
     }
 
-    /// Where cores may not be held awake for comparison.
+    /// Judges by the wake-up alone, where cores may not be held awake for comparison.
     fn by_wake_up(&self, wake_up: &WakeUp) -> Judged {
         let (us, samples) = (wake_up.as_found.p50_us, wake_up.as_found.samples);
         let missing = wake_up.held_awake_missing.as_deref().unwrap_or("");
@@ -148,7 +148,7 @@ impl Idle {
         Ok(Finding::new(state, self.text()).measures(what, us))
     }
 
-    /// By what the kernel says of the states; `why` there is no measurement to go by.
+    /// Judges by the kernel's description of the states; `why` there is no usable measurement.
     fn by_description(&self, why: &str) -> Judged {
         let finding = |state| Finding::new(state, self.text());
         if let Some((_, state)) = &self.deep {
@@ -179,7 +179,7 @@ impl Idle {
                         idle core then takes full power), or poll in the program";
             return finding.remark(text);
         }
-        // The haltpoll governor asks for the latency limit, but not whether a state is disabled.
+        // The haltpoll governor observes the latency limit, but not whether a state is disabled.
         let heeds_switches = self.governor != "haltpoll" && self.deep.is_some();
         let permanent = heeds_switches.then(|| {
             let files =
@@ -196,15 +196,15 @@ impl Idle {
     }
 }
 
-/// Holds the latency limit of the kernel at 0 µs (four bytes) until it is ended.
+/// Holds the latency limit of the kernel at 0 µs (four bytes) until the command ends.
 const HOLD_AWAKE: &str =
     "sudo sh -c '(head -c4 /dev/zero; exec sleep infinity) >/dev/cpu_dma_latency'";
-/// A state that is left sooner costs less than the futex around it.
+/// A state with a shorter exit costs less than the futex around it.
 const EXIT_LATENCY_MIN_US: u64 = 10;
-/// What keeping cores awake must save to be worth a finding: some twice a futex call.
+/// The minimum saving for a finding: about twice a futex call.
 const WAKE_UP_SAVING_MIN_US: f64 = 5.0;
-/// A wake-up that takes longer is not explained by futex and scheduler alone: they take 2 to 5 µs
-/// where the core is awake and idle.
+/// A longer wake-up is not explained by futex and scheduler alone: they take 2 to 5 µs on an awake,
+/// idle core.
 const WAKE_UP_MAX_US: f64 = 20.0;
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use super::finding::{Finding, State};
 use super::host::{Host, Judged};
 use super::preemption::KernelConfig;
 
-/// Whether a thread under SCHED_FIFO or SCHED_RR that does not sleep is stopped for a while.
+/// Whether a thread under SCHED_FIFO or SCHED_RR that does not sleep is stopped for some time.
 pub fn rt_throttling(host: &Host) -> Judged {
     let runtime_us: i64 = host.root.number("/proc/sys/kernel/sched_rt_runtime_us")?;
     let period_us: i64 = host.root.number("/proc/sys/kernel/sched_rt_period_us")?;
@@ -43,7 +43,7 @@ pub fn rt_throttling(host: &Host) -> Judged {
         .remark("a real-time thread that never sleeps then keeps its CPU for ever"))
 }
 
-/// Limits of the socket buffers that a DDS may ask for.
+/// The limits of the socket buffers that a DDS may request.
 pub fn socket_buffers(host: &Host) -> Judged {
     let receive: u64 = host.root.number("/proc/sys/net/core/rmem_max")?;
     let send: u64 = host.root.number("/proc/sys/net/core/wmem_max")?;
@@ -77,7 +77,7 @@ pub fn socket_buffers(host: &Host) -> Judged {
         .remark("limits, not allocations: the DDS must ask for more in its own configuration too"))
 }
 
-/// From Linux 6.12 on the fair server stands for throttling, except for groups.
+/// From Linux 6.12 on the fair server replaces throttling, except for groups.
 fn has_fair_server(host: &Host) -> bool {
     let release = host.root.line("/proc/sys/kernel/osrelease").unwrap_or_default();
     let mut numbers = release.split(['.', '-']).map(|part| part.parse::<u32>().unwrap_or(0));
@@ -86,13 +86,13 @@ fn has_fair_server(host: &Host) -> bool {
     version >= (6, 12) && matches!(groups, Ok(false))
 }
 
-/// The command that makes settings of sysctl outlast a reboot.
+/// The command that makes settings of sysctl survive a reboot.
 fn in_sysctl_d(name: &str, settings: &[&str]) -> String {
     let lines = settings.join("\\n");
     format!("printf '{lines}\\n' | sudo tee /etc/sysctl.d/60-myelin-{name}.conf")
 }
 
-/// Bytes for people.
+/// A number of bytes for people.
 pub fn size(bytes: u64) -> String {
     match bytes {
         0..1_048_576 => format!("{} KiB", bytes >> 10),
@@ -101,11 +101,11 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// The largest value there is, as the ROS 2 guide recommends for CycloneDDS.
+/// The largest possible value, recommended by the ROS 2 guide for CycloneDDS.
 const BUFFER_SETTINGS: [&str; 2] = ["net.core.rmem_max=2147483647", "net.core.wmem_max=2147483647"];
-/// What CycloneDDS asks for by default.
+/// CycloneDDS's default request.
 const DDS_RECEIVE_BYTES: u64 = 1 << 20;
-/// What CycloneDDS asks for by default.
+/// CycloneDDS's default request.
 const DDS_SEND_BYTES: u64 = 64 << 10;
-/// A sample of 10 MiB with room: what cameras and lidars send.
+/// A sample of 10 MiB with some room: cameras and lidars send such samples.
 const LARGE_SAMPLE_BYTES: u64 = 16 << 20;

@@ -1,4 +1,4 @@
-//! What killed processes have left behind on this host, and who lives.
+//! Leftovers of killed processes on this host, and the live nodes.
 
 use std::path::{Path, PathBuf};
 
@@ -9,15 +9,15 @@ use serde::Serialize;
 /// Nodes of this user and of groups.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Leftovers {
-    /// Nodes that live.
+    /// Live nodes.
     pub live: Vec<Live>,
-    /// What dead nodes have left behind.
+    /// Leftovers of dead nodes.
     pub dead: Vec<Dead>,
-    /// Folders of nodes that this user's do not meet.
+    /// Folders of nodes that this user's nodes do not meet.
     pub others: Vec<Others>,
 }
 
-/// A node that lives.
+/// A live node.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub struct Live {
     /// Its socket.
@@ -27,7 +27,7 @@ pub struct Live {
     /// Its name; absent if it does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its process; absent if stopped, or of another container.
+    /// Its process; absent if it is stopped, or in another container.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
 }
@@ -53,7 +53,7 @@ pub struct Dead {
 }
 
 impl Leftovers {
-    /// Looks, and removes what the dead have left if `fix`.
+    /// Looks, and removes leftovers of dead nodes if `fix`.
     pub fn examine(folder: Option<&Path>, fix: bool) -> Result<Self> {
         let survey = leftovers::survey(folder)?;
         let clear = |dead: &Leftover| {
@@ -76,11 +76,11 @@ impl Leftovers {
         self.dead.iter().filter(|dead| !dead.removed).count()
     }
 
-    /// A line for each node that lives, one for all that are dead, and what to do.
+    /// A line for each live node, one for all dead ones, and what to do.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for node in &self.live {
-            // In quotes, for what another process calls itself may be anything.
+            // In quotes, because another process's name may contain anything.
             let name = match &node.name {
                 None => "name unknown".to_owned(),
                 Some(name) => format!("{name:?}"),

@@ -1,4 +1,4 @@
-//! What a second of measuring on this machine shows: wake-ups, timers, interruptions, stolen time.
+//! Measurements of about a second on this machine: wake-ups, timers, interruptions, stolen time.
 
 use std::num::NonZeroU64;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use super::rights::PRIORITY;
 use super::wake_up;
 pub use super::wake_up::WakeUp;
 
-/// Everything that was measured.
+/// All measurements.
 #[derive(Clone, Debug, Serialize)]
 pub struct Measured {
     /// How long measuring took.
@@ -31,28 +31,28 @@ pub struct Measured {
     pub timer_exact: Timer,
     /// How long a spinning thread is kept from its CPU.
     pub gap: Gap,
-    /// Share of all CPU time that a hypervisor gave to others meanwhile; absent if not told.
+    /// The share of all CPU time that a hypervisor gave to others meanwhile; absent if unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steal_percent: Option<f64>,
     /// One reading of CLOCK_MONOTONIC.
     pub clock_read_ns: f64,
     /// First touch of a page of ordinary size (p50).
     pub first_touch_us: f64,
-    /// First touch of memory for which a huge page was asked (p50).
+    /// First touch of memory for which a huge page was requested (p50).
     pub first_touch_huge_us: f64,
     /// Why a thread of this process may not have SCHED_FIFO; absent if it may.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fifo_refused: Option<String>,
 }
 
-/// A distribution. The nearest rank, of all samples; p90 has ten samples or more beyond it.
+/// A distribution, by the nearest rank of all samples; at least ten samples lie beyond p90.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Quantiles {
-    /// How many.
+    /// The number of samples.
     pub samples: usize,
     /// Median.
     pub p50_us: f64,
-    /// Nine of ten are no larger.
+    /// Nine samples in ten are no larger.
     pub p90_us: f64,
     /// The largest.
     pub max_us: f64,
@@ -65,11 +65,11 @@ pub struct Timer {
     pub slack_ns: u64,
     /// Length of each sleep.
     pub sleep_us: u64,
-    /// From the time asked for until the thread runs.
+    /// From the requested time until the thread runs.
     pub late: Quantiles,
 }
 
-/// What a thread that only reads the clock sees of others.
+/// The effect of other work on a thread that only reads the clock.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Gap {
     /// How long it spun.
@@ -81,7 +81,7 @@ pub struct Gap {
 }
 
 impl Quantiles {
-    /// Of durations in nanoseconds; at least one.
+    /// The distribution of durations in nanoseconds; at least one.
     pub fn of(mut durations_ns: Vec<u64>) -> Self {
         assert!(!durations_ns.is_empty());
         durations_ns.sort_unstable();
@@ -120,7 +120,7 @@ pub fn measure() -> Measured {
     }
 }
 
-/// Runs in a thread of its own, so that what it sets dies with it.
+/// Runs in a thread of its own, so that its settings end with it.
 fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| match scope.spawn(work).join() {
         Ok(done) => done,
@@ -130,7 +130,7 @@ fn in_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 
 fn late(slack_ns: Option<NonZeroU64>) -> Timer {
     if slack_ns.is_some() {
-        // Where it is refused, the slack that is read below says so.
+        // If it is refused, the slack that is read below shows it.
         let _ = rustix::thread::set_current_timer_slack(slack_ns);
     }
     let durations = (0..TIMER_SAMPLES).map(|_| {
@@ -162,11 +162,11 @@ fn spin() -> Gap {
     }
 }
 
-/// The median of first touches, one in each `step` bytes; 0 where memory cannot be had.
+/// The median of first touches, one in each `step` bytes; 0 if there is no memory.
 fn first_touch_us(advice: Advice, step: usize) -> f64 {
     let Ok(mut memory) = MmapMut::map_anon(TOUCHED_BYTES) else { return 0.0 };
     let _ = memory.advise(advice);
-    // From the first huge page that lies in the mapping as a whole.
+    // From the first huge page that lies entirely in the mapping.
     let first = memory.as_ptr().align_offset(HUGE_PAGE_BYTES);
     let last = TOUCHED_BYTES - HUGE_PAGE_BYTES;
     let touch = |at| {
@@ -184,7 +184,7 @@ fn cpu_times() -> Option<(u64, u64)> {
 
 fn times_of(stat: &str) -> Option<(u64, u64)> {
     let words = stat.lines().next()?.strip_prefix("cpu ")?.split_whitespace();
-    // user nice system idle iowait irq softirq steal; what follows is part of user and nice.
+    // user nice system idle iowait irq softirq steal; later fields are parts of user and nice.
     let times: Vec<u64> = words.take(8).map_while(|word| word.parse().ok()).collect();
     Some((*times.get(7)?, times.iter().sum()))
 }
@@ -200,7 +200,7 @@ const TIMER_SLEEP: Duration = Duration::from_millis(1);
 const SPIN_TIME: Duration = Duration::from_millis(500);
 const PAGE_BYTES: usize = 4 << 10;
 const HUGE_PAGE_BYTES: usize = 2 << 20;
-/// Seven huge pages wherever the mapping begins.
+/// Seven huge pages, wherever the mapping begins.
 const TOUCHED_BYTES: usize = 8 * HUGE_PAGE_BYTES;
 
 #[cfg(test)]

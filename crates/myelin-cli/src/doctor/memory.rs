@@ -7,7 +7,7 @@ use super::host::{Host, Judged, Unknown, reason};
 use super::kernel::size;
 use super::preemption::in_brackets;
 
-/// Whether the kernel makes huge pages unasked.
+/// Whether the kernel makes huge pages without a request.
 pub fn huge_pages(host: &Host) -> Judged {
     let folder = "/sys/kernel/mm/transparent_hugepage";
     let setting = host.root.text(&format!("{folder}/enabled"))?;
@@ -78,9 +78,9 @@ fn judge_room(total: u64, free: u64) -> Finding {
 }
 
 const FOLDER: &str = "/dev/shm";
-/// Twice what Docker gives a container; a dozen samples of 10 MiB.
+/// Twice the size that Docker gives a container; a dozen samples of 10 MiB.
 const FREE_BYTES_MIN: u64 = 128 << 20;
-/// Where the kernel does not say; x86 and most of arm64.
+/// Used where the kernel does not give it; right for x86 and most of arm64.
 const HUGE_PAGE_BYTES: u64 = 2 << 20;
 
 #[cfg(test)]

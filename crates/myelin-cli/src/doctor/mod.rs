@@ -1,5 +1,5 @@
-//! `myelin doctor`: what on this host costs latency, the command that mends it, and what killed
-//! processes have left behind.
+//! `myelin doctor`: causes of latency on this host, the commands that remove them, and leftovers of
+//! killed processes.
 //!
 //! `host` reads and judges (each cause in a file of its subject), `measure` measures, `finding` is
 //! the result, `render` its text. docs/how-to/doctor.md says what each finding means.
@@ -58,7 +58,7 @@ enum Part {
     Leftovers,
 }
 
-/// Exit status 1 if something costs latency, or is left that should not be.
+/// Exit status 1 if something costs latency, or something is left behind.
 pub fn run(options: &Options) -> Result<ExitCode> {
     check(options)?;
     let report = examine(options)?;

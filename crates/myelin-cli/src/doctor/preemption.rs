@@ -37,7 +37,7 @@ pub fn preemption(host: &Host) -> Judged {
         "no figure: it depends on what others ask of the kernel (kernel/Kconfig.preempt)",
     );
     if !model.switchable {
-        // A kernel of another kind is not a command away.
+        // A different kernel is more than a command.
         let finding = Finding { state: State::Note, ..finding };
         return Ok(finding.remark("needs a kernel built with PREEMPT_DYNAMIC or PREEMPT_RT"));
     }
@@ -101,7 +101,7 @@ impl Model {
     }
 }
 
-/// The options a kernel was built with.
+/// The options that a kernel was built with.
 pub struct KernelConfig(HashMap<String, String>);
 
 impl KernelConfig {
@@ -133,7 +133,7 @@ impl KernelConfig {
     }
 }
 
-/// The chosen one of a list such as `none voluntary (full)` or `always [madvise] never`.
+/// The chosen value of a list such as `none voluntary (full)` or `always [madvise] never`.
 pub fn in_brackets(list: &str) -> Option<&str> {
     let begin = list.find(['(', '['])? + 1;
     let end = list[begin..].find([')', ']'])? + begin;

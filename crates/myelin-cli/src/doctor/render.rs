@@ -1,4 +1,4 @@
-//! The report as text: aligned, 80 columns but for commands, which are never broken.
+//! The report as text: aligned, with 80 columns except for commands, which are never broken.
 
 use super::finding::{Basis, Cost, Finding, Report, State};
 use super::measure::{Measured, Quantiles};

@@ -1,4 +1,4 @@
-//! Rights this user lacks: to lock memory, to real-time priority, to keep cores awake.
+//! Rights that this user lacks: to lock memory, to real-time priority, to keep cores awake.
 
 use std::fs::File;
 use std::io;
@@ -78,7 +78,7 @@ pub fn rtprio(host: &Host) -> Judged {
 /// Whether this user may keep idle cores awake.
 pub fn cpu_dma_latency(host: &Host) -> Judged {
     let path = "/dev/cpu_dma_latency";
-    // Opening without writing asks the kernel for nothing.
+    // Opening the file without writing makes no request to the kernel.
     let error = match File::options().write(true).open(host.root.path(path)) {
         Ok(_) => {
             let text = "this user may hold it, and so keep idle cores awake";
@@ -128,7 +128,7 @@ fn soft_limit(host: &Host, name: &str) -> Result<Option<u64>, Unknown> {
     }
 }
 
-/// See capabilities(7); not held if it cannot be read.
+/// See capabilities(7); false if it cannot be read.
 fn has_capability(host: &Host, bit: u32) -> bool {
     let status = host.root.text("/proc/self/status").unwrap_or_default();
     let set = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
@@ -145,5 +145,5 @@ fn in_limits_d(item: &str, value: &str) -> String {
 
 const CAP_IPC_LOCK: u32 = 14;
 const CAP_SYS_NICE: u32 = 23;
-/// What `tuned` runs at; see `myelin bench`.
+/// The priority of `tuned` runs; see `myelin bench`.
 pub const PRIORITY: u64 = 80;

@@ -1,5 +1,5 @@
-//! What it takes to wake a thread on another, idle core: with the idle states as they are, and with
-//! cores held awake. Blocks of both alternate, so that what drifts drifts under both.
+//! The time to wake a thread on another, idle core: with the idle states as they are, and with
+//! cores held awake. Blocks of both alternate, so that a drift affects both.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
@@ -55,10 +55,10 @@ pub fn measure() -> Result<WakeUp, String> {
     })
 }
 
-/// What the two threads share.
+/// State shared by the two threads.
 #[derive(Default)]
 struct Shared {
-    /// Round: the sleeper sleeps on it, the waker counts it up.
+    /// The round: the sleeper sleeps on it, the waker counts it up.
     round: AtomicU32,
     /// When the sleeper woke in the latest round; written by the sleeper.
     woke_ns: AtomicU64,
@@ -73,7 +73,7 @@ fn block(cpus: Cpus) -> Result<Vec<u64>, String> {
     std::thread::scope(|scope| {
         let sleeper = scope.spawn(|| {
             let done = sleeper(&shared, cpus.pong);
-            // ORDER: Relaxed, a flag alone; the waker looks again and again.
+            // ORDER: Relaxed, only a flag; the waker looks again and again.
             shared.over.store(true, Ordering::Relaxed);
             done
         });
@@ -114,9 +114,9 @@ fn waker(shared: &Shared, cpu: usize) -> Result<Vec<u64>, String> {
         shared.round.store(round, Ordering::Release);
         let _ = futex::wake(&shared.round, futex::Flags::PRIVATE, 1);
         let end_ns = begin_ns + TIME_MAX.as_nanos() as u64;
-        // ORDER: Acquire pairs with the sleeper's Release: `woke_ns` is of this round.
+        // ORDER: Acquire pairs with the sleeper's Release: `woke_ns` belongs to this round.
         while shared.seen.load(Ordering::Acquire) != round {
-            // ORDER: Relaxed, a flag alone.
+            // ORDER: Relaxed, only a flag.
             if shared.over.load(Ordering::Relaxed) || monotonic_ns() > end_ns {
                 return Err("the sleeping thread does not answer".to_owned());
             }
@@ -133,5 +133,5 @@ const BLOCKS: usize = 3;
 const ROUNDS: u32 = 50;
 /// Long enough for the sleeper's core to fall asleep, too.
 const PAUSE: Duration = Duration::from_millis(1);
-/// A wake-up that takes longer is a failure: of a stopped machine, not of an idle core.
+/// A longer wake-up is a failure: of a stopped machine, not of an idle core.
 const TIME_MAX: Duration = Duration::from_secs(5);

@@ -43,13 +43,13 @@ fn plain_program(driver: &str) -> PathBuf {
     target.join(format!("check-{driver}/roundtrip"))
 }
 
-/// What a plain program has said, on both channels, and whether it came to a good end.
+/// The output of a plain program on both channels, and whether it ended well.
 struct Said {
     text: String,
     is_good: bool,
 }
 
-/// 50 round trips of the largest payload by the plain program: what ping and pong have said.
+/// 50 round trips of the largest payload by the plain program: the output of ping and pong.
 fn round_trips(program: &Path, loans: bool, variable: &str, value: &str) -> [Said; 2] {
     let domain = (100 + std::process::id() % 100).to_string();
     let payload = PAYLOADS[1].to_string();
@@ -62,7 +62,7 @@ fn round_trips(program: &Path, loans: bool, variable: &str, value: &str) -> [Sai
         (command.spawn().unwrap(), BufReader::new(output))
     };
     let mut both = [start("ping", &["50", "10"]), start("pong", &[])];
-    // What comes before the other side is there has no answer.
+    // Messages sent before the other side exists get no answer.
     let mut texts = both.each_mut().map(|(_, output)| {
         let mut text = String::new();
         while !text.lines().any(|line| line == "ready") {
@@ -90,7 +90,7 @@ fn assert_measured(said: &[Said; 2]) {
     assert!(pong.is_good, "{}", pong.text);
 }
 
-/// CycloneDDS with a file, and what it says it has made of it: setting → value, of those set by the
+/// CycloneDDS with a file, and the settings that it reports: setting → value, for those set by the
 /// file.
 fn cyclonedds(file: &Path, folder: &Path, loans: bool) -> BTreeMap<String, String> {
     let trace = folder.join("trace-${CYCLONEDDS_PID}");
@@ -151,7 +151,7 @@ fn roudi_and_cyclonedds_take_their_files() {
     drop(roudi);
 }
 
-/// What the pools of a file take.
+/// The size of the pools of a file.
 fn pool_bytes(file: &Path) -> u64 {
     let text = fs::read_to_string(file).unwrap();
     let numbers = |key: &str| -> Vec<u64> {
@@ -179,7 +179,7 @@ impl RouDi {
             command.arg("-c").arg(pools).args(["-k", "1"]).stdin(Stdio::null());
             command.stdout(input.try_clone().unwrap()).stderr(input);
             let roudi = RouDi(command.spawn().unwrap());
-            // With it go our ends for writing: the pipe ends with RouDi.
+            // This closes our ends for writing: the pipe ends with RouDi.
             drop(command);
             let mut lines = BufReader::new(output).lines();
             let mut reserved = None;
@@ -189,7 +189,7 @@ impl RouDi {
                 }
                 line.contains("RouDi is ready for clients")
             });
-            // Otherwise it would stop at a pipe that nobody reads.
+            // Otherwise it would block at a pipe without a reader.
             std::thread::spawn(move || lines.for_each(drop));
             is_ready.then(|| (roudi, reserved.expect("it says what it reserves")))
         })
@@ -227,7 +227,7 @@ fn fastdds_takes_its_files() {
         let complains = |said: &[Said; 2]| said.iter().any(|one| one.text.contains("Error"));
         assert!(!complains(&said), "{system}: {} {}", said[0].text, said[1].text);
 
-        // A word it does not know is an error that it reports: so would be one of ours.
+        // RouDi reports unknown words as errors, so it would report a mistake of ours.
         let broken = folder.path().join("broken.xml");
         let text = fs::read_to_string(&file).unwrap().replace("transport_id", "transport_eye");
         fs::write(&broken, text).unwrap();
@@ -235,7 +235,7 @@ fn fastdds_takes_its_files() {
     }
 }
 
-/// All that is written for Myelin, the kernel and systemd, in a folder.
+/// All advice for Myelin, the kernel and systemd, in a folder.
 fn made(folder: &Path) {
     let nothing = BTreeMap::new();
     let params = |wait, reliability| Params {
@@ -290,7 +290,7 @@ fn sysctl_knows_the_keys() {
     let folder = tempfile::tempdir().unwrap();
     made(folder.path());
     let file = folder.path().join("60-myelin-advice.conf");
-    // Of a network namespace these are read-only, and the host's are not a test's to change.
+    // In a network namespace these are read-only, and a test must not change the host's.
     let output = finish(Command::new("sysctl").args(["--dry-run", "-p"]).arg(&file));
     assert!(output.status.success() && output.stderr.is_empty(), "{}", complaint(&output));
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
@@ -331,7 +331,7 @@ fn systemd_takes_drop_ins_and_service() {
     }
     let said = verify(&folder.path().join("cpu-awake.service"));
     assert!(!about_us(&said) && !said.contains("cpu-awake"), "{said}");
-    // What it does not know it reports: so would be a mistake of ours.
+    // systemd reports unknown words, so it would report a mistake of ours.
     fs::write(drop_ins.join("wrong.conf"), "[Service]\nCPUSchedulingPolicy=first\n").unwrap();
     assert!(about_us(&verify(&unit)));
 }

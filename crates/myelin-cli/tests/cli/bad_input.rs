@@ -1,4 +1,4 @@
-//! What the user gets wrong: one line with file, line and remedy, exit status 2, nothing made.
+//! Wrong input of a user: one line with file, line and remedy, exit status 2, nothing made.
 
 use std::path::Path;
 

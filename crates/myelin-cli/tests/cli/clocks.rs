@@ -1,7 +1,7 @@
-//! Across hosts whose clocks differ by what is injected: offset and drift are found within the error
-//! that is stated, one-way latencies are of one clock, and nothing is said of what nobody knows.
+//! Across hosts whose clocks differ by injected amounts: offset and drift are found within the
+//! stated error, one-way latencies belong to one clock, and unknown values are not reported.
 //!
-//! The hosts are two network namespaces, which takes root.
+//! The hosts are two network namespaces, which need root.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use serde_json::Value;
 
 const OFFSET_US: f64 = 1.5e6;
 const DRIFT_PPM: f64 = 80.0;
-/// Of a stream's messages, one way; of round trips, there and back.
+/// One way for a stream's messages; there and back for round trips.
 const DELAY_US: f64 = 2_000.0;
 
 fn scenario(folder: &Path, kind: &str) -> String {
@@ -29,7 +29,7 @@ fn scenario(folder: &Path, kind: &str) -> String {
     path.to_string_lossy().into_owned()
 }
 
-/// The results of both kinds; `None`, having said so, without the right to make namespaces.
+/// The results of both kinds; `None`, with a message, without the right to make namespaces.
 fn measured(folder: &Path) -> Option<PathBuf> {
     let out = folder.join("out");
     let [stream, round_trip] = ["stream", "roundtrip"].map(|kind| scenario(folder, kind));
@@ -66,16 +66,16 @@ fn offset_and_drift_are_recovered_within_the_error_that_is_stated() {
         let clock = &cell["clock"];
         assert!(number(&clock["exchanges"]) > 200.0, "{clock}");
         let error_us = number(&clock["error_us"]);
-        // As the driver's clock is defined.
+        // The definition of the driver's clock.
         let offset_us = OFFSET_US + DRIFT_PPM * number(&clock["at_s"]);
         let wrong_us = (number(&clock["offset_us"]) - offset_us).abs();
         assert!(wrong_us <= error_us, "wrong by {wrong_us} µs: {clock}");
-        // The error of one exchange, and what a drift that is not known leaves of it.
+        // The error of one exchange, and the remaining effect of the unknown drift.
         assert!(error_us < number(&clock["least_delay_us"]) + 1_000.0, "{clock}");
         let wrong_ppm = (number(&clock["drift_ppm"]) - DRIFT_PPM).abs();
         assert!(wrong_ppm <= number(&clock["drift_error_ppm"]), "wrong by {wrong_ppm}: {clock}");
         let one_way = &cell["one_way_us"];
-        // Pong answers at once; what goes one way is held for its delay.
+        // Pong answers at once; a one-way message is held for its delay.
         let delay_us = if cell["workload"] == "stream" { DELAY_US } else { 0.0 };
         assert!(number(&one_way["min"]) >= delay_us - error_us, "{one_way}, {clock}");
         assert!(number(&one_way["min"]) < 500_000.0, "not what the clocks differ by: {one_way}");
@@ -87,7 +87,7 @@ fn offset_and_drift_are_recovered_within_the_error_that_is_stated() {
     assert!(text.contains("Clocks of two hosts") && text.contains("± "), "{text}");
     assert_eq!(summary(&out)["cells"], before["cells"], "made again from what was kept");
 
-    // What was asked is gone: what crosses the clocks is not known, the rest is as it was.
+    // The answers are gone: values that depend on both clocks are unknown, the rest is unchanged.
     for run in runs(&out) {
         let directory = out.join(run["directory"].as_str().unwrap());
         fs::remove_file(directory.join("exchanges.json.zst")).unwrap();

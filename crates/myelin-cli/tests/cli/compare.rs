@@ -1,5 +1,5 @@
-//! Two results folders: equal ones are not called different, unlike ones are,
-//! and scripts learn of it by the exit status.
+//! Two results folders: equal ones are not reported as different, different ones are, and scripts
+//! learn of it by the exit status.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -46,8 +46,8 @@ fn json(a: &Path, b: &Path) -> Value {
     serde_json::from_str(&said).expect("JSON and nothing else")
 }
 
-/// The latencies of a comparison that were called different. CPU and memory are those of real
-/// processes on a machine that does other things between one folder and the next.
+/// The latencies of a comparison that were reported as different. CPU and memory come from real
+/// processes on a machine whose other work changes between the two folders.
 fn alarms(comparison: &Value) -> usize {
     let figures = comparison["cells"][0]["figures"].as_array().unwrap();
     let is_latency = |it: &&Value| it["figure"] == "p50_us" || it["figure"] == "p99_us";
@@ -55,7 +55,8 @@ fn alarms(comparison: &Value) -> usize {
     figures.iter().filter(is_latency).filter(differs).count()
 }
 
-/// How often equal folders raise an alarm is a test of the lab's (`compare_rate`); here are real ones.
+/// A test of the lab (`compare_rate`) checks how often equal folders raise an alarm; here are real
+/// ones.
 #[test]
 fn equal_folders_raise_no_alarm_and_a_slow_one_does() {
     let _alone = own_host::alone();
@@ -79,7 +80,7 @@ fn equal_folders_raise_no_alarm_and_a_slow_one_does() {
     a_script_learns_of_it(place.path(), &equal[0], &slow);
 }
 
-/// Exit statuses, texts and the page, of the same folders.
+/// Exit statuses, texts and the page, for the same folders.
 fn a_script_learns_of_it(place: &Path, a: &Path, slow: &Path) {
     let (status, said, _) = compare(a, slow, &["--fail-on", "worse"]);
     assert_eq!(status, Some(1), "{said}");
@@ -136,7 +137,7 @@ fn what_cannot_be_compared_is_named_with_a_remedy() {
             assert!(complaint.contains(part), "{part:?} is not in {complaint:?}");
         }
     }
-    // A folder whose samples are gone: cells are there, and no run of them is valid any more.
+    // A folder without samples: its cells exist, and no run of them is valid any more.
     let empty = copy("empty", &|_| ());
     let (status, said, complaint) = compare(&good, &empty, &["--fail-on", "worse"]);
     assert_eq!(status, Some(1), "{complaint}{said}");

@@ -1,5 +1,5 @@
-//! Results folders that are damaged, of another version, of two machines, or not finished: what is
-//! whole is reported, what is not is named with its remedy, and the exit status says so.
+//! Results folders that are damaged, of another version, of two machines, or not finished: whole
+//! parts are reported, others are named with their remedy, and the exit status shows it.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -66,7 +66,8 @@ impl Copy {
         finish(&mut bench(&["run", "--resume", self.words()]))
     }
 
-    /// A report is made, of the cells' runs given, and the damage is told in each of `words`.
+    /// A report is made from the given numbers of runs, and it mentions the damage in each of
+    /// `words`.
     fn assert_reported_but(&self, runs: [u64; 2], words: &[&str]) {
         let output = self.report();
         let said = complaint(&output);
@@ -316,5 +317,5 @@ fn a_folder_that_may_not_be_written_is_shown() {
     assert!(shown.contains("os.futex"), "{shown}");
 }
 
-/// The user that owns nothing.
+/// A user that owns nothing.
 const NOBODY: u32 = 65534;

@@ -1,4 +1,4 @@
-//! `myelin doctor` names what a killed process has left behind, removes it, and spares the living.
+//! `myelin doctor` names the leftovers of a killed process, removes them, and spares live nodes.
 
 use std::path::Path;
 use std::process::{Command, Output};

@@ -1,4 +1,4 @@
-//! The live view, as a user has it: on a pseudo-terminal, whose screen an emulator draws.
+//! The live view in a user's environment: on a pseudo-terminal, whose screen an emulator draws.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use crate::support::own_host;
 use crate::support::{bench, process_of, runs, scenario};
 
-/// As [`crate::support::wait_for`], far longer: the thread that draws comes last, and has to wait for
-/// whatever else runs.
+/// Like [`crate::support::wait_for`], with a far longer limit: the drawing thread has the lowest
+/// priority, and has to wait for all other work.
 fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + Duration::from_secs(600);
     loop {
@@ -30,7 +30,7 @@ fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
 struct Session {
     lab: Child,
     master: File,
-    /// Kept open, so that what was written last is not lost.
+    /// Kept open, so that the last output is not lost.
     slave: OwnedFd,
     screen: Arc<Mutex<vt100::Parser>>,
     raw: Arc<Mutex<Vec<u8>>>,
@@ -73,16 +73,16 @@ impl Session {
         self.screen.lock().unwrap().screen().contents()
     }
 
-    /// All that was ever written.
+    /// All output so far.
     fn raw(&self) -> String {
         String::from_utf8_lossy(&self.raw.lock().unwrap()).into_owned()
     }
 
-    /// Until the lab has ended, `last` is on the screen and a prompt would begin a line. The
-    /// terminal is as it was.
+    /// Waits until the lab has ended, `last` is on the screen and a prompt would begin a line. The
+    /// terminal is in its old state.
     fn finish(&mut self, last: &str) -> ExitStatus {
         let status = wait_for("the end of the lab", || self.lab.try_wait().unwrap());
-        // What it has written takes a moment to arrive here.
+        // Its output takes a moment to arrive here.
         let deadline = Instant::now() + Duration::from_secs(60);
         let at_rest = || self.screen.lock().unwrap().screen().cursor_position().1 == 0;
         while !(self.text().contains(last) && at_rest()) {
@@ -124,7 +124,7 @@ fn terminal(rows: u16, columns: u16) -> (File, OwnedFd) {
     unsafe { (File::from_raw_fd(master), OwnedFd::from_raw_fd(slave)) }
 }
 
-/// What `stty` sets: modes, and special characters.
+/// The settings of `stty`: modes, and special characters.
 fn settings(terminal: &OwnedFd) -> Vec<u8> {
     // SAFETY: a termios is plain data, and valid for the call.
     let seen = unsafe {
@@ -159,7 +159,7 @@ fn run(folder: &Path, rate_hz: Option<f64>, seconds: f64, runs: u32) -> Command 
 fn how_far_it_is_is_seen_and_ctrl_c_leaves_the_terminal_as_it_was() {
     let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
-    // Far longer than the test waits: it ends by Ctrl-C.
+    // Far longer than the test waits: Ctrl-C ends it.
     let mut session = Session::start(&mut run(folder.path(), Some(1000.0), 3600.0, 3), 30, 100);
     wait_for("messages of the run", || {
         let text = session.text();

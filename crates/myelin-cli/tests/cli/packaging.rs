@@ -1,4 +1,4 @@
-//! What packages take from the command: words for the shell, pages for the manual.
+//! Output of the command for packages: completions for the shell, pages for the manual.
 
 use std::fs;
 

@@ -32,18 +32,20 @@ fn every_installed_system_yields_valid_cells() {
     the_formats_of_others_print_halves(&out, cells);
 }
 
-/// On a host whose network everybody may use: what names no interface leaves by this one.
+/// On a host with a network that all systems may use: a system that names no interface uses this
+/// one.
 #[test]
 fn no_run_sends_a_packet_by_another_interface_than_lo() {
     let Some(hosts) = Namespaces::new(ADDRESSES) else { return };
-    // Otherwise the kernel sends of its own accord.
+    // Otherwise the kernel itself sends packets.
     let quiet = format!("echo 1 > /proc/sys/net/ipv6/conf/{INTERFACE}/disable_ipv6");
     hosts.run(0, &["sh", "-c", &quiet]);
     let gateway = hosts.address(1).to_string();
     hosts.run(0, &["ip", "route", "add", "default", "via", &gateway]);
     let folder = tempfile::tempdir().unwrap();
     let (file, out) = (folder.path().join("it.toml"), folder.path().join("out"));
-    // Of one size, which no datagram holds: what a system does with others leaves no other way.
+    // One size, which does not fit into a datagram: then there is no other way to other processes
+    // than this one.
     let everybody = SCENARIO
         .replace("\"zeromq.*\"", "\"zeromq.*\", \"zenoh.*\", \"ros2.*\"")
         .replace("[0, 1024, 65536]", "[65536]");
@@ -106,7 +108,7 @@ fn check_cell(cell: &Value, info: &Value) {
     } else {
         assert_eq!(roles, ["ping", "pong"]);
     }
-    // Myelin does without for a payload of nothing.
+    // Myelin makes no loan for an empty payload.
     let loans = info["loans"] == true && cell["params"]["payload_bytes"] != 0;
     assert!(cell["loan_us"].is_object() || !loans, "{cell}");
     assert!(cell["loan_us"].is_null() || info["loans"] == true, "{cell}");

@@ -1,4 +1,4 @@
-//! Publish runs and `touch` end to end: what the synthetic driver is told, the summary must show.
+//! Publish runs and `touch` end to end: the summary must show the synthetic driver's settings.
 
 use std::path::Path;
 use std::process::Output;

@@ -1,5 +1,6 @@
-//! Repeats that go on until medians are known, and sessions that are cut off while they do. The
-//! synthetic driver's delays follow from the seed, so what a session must do is known exactly.
+//! Repeats that go on until medians are known, and sessions that are cut off meanwhile. The
+//! synthetic driver's delays follow from the seed, so the right behaviour of a session is known
+//! exactly.
 
 use std::fs;
 use std::path::Path;
@@ -95,7 +96,7 @@ fn a_number_of_runs_on_the_command_line_is_exact() {
     }
 }
 
-/// What a session does that is never cut off.
+/// The runs of a session that is never cut off.
 fn whole(file: &str) -> Vec<[u64; 3]> {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("whole");
@@ -129,7 +130,7 @@ fn assert_the_rest_is_made_once(out: &Path, made: &[[u64; 3]]) {
     let directories = fs::read_dir(out.join("runs")).unwrap().count();
     assert_eq!(directories, made.len(), "a run was measured and forgotten");
     assert!(!summary(out)["notes"].to_string().contains("incomplete"));
-    // Resumed once more, there is nothing left to be done.
+    // Resumed again, it has nothing left to do.
     succeed(&finish(&mut bench(&["run", "--resume", out.to_str().unwrap()])));
     assert_eq!(fs::read(out.join("runs.jsonl")).unwrap(), after);
 }
@@ -168,7 +169,8 @@ fn a_run_that_drifts_is_valid_and_remarked() {
         let (from, to) = figures.strip_suffix(" µs")?.split_once(" to ")?;
         Some((from.parse::<f64>().unwrap(), to.parse::<f64>().unwrap()))
     });
-    // 20 µs at first and 38 µs at last; a sixth and five sixths of the way stand for the thirds.
+    // 20 µs at first and 38 µs at last; the values at a sixth and five sixths of the way represent
+    // the thirds.
     let (from, to) = drift.unwrap_or_else(|| panic!("{notes:?}"));
     assert!((20.0..27.0).contains(&from) && (31.0..40.0).contains(&to), "{from} {to}");
 }

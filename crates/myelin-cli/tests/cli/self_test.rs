@@ -1,4 +1,5 @@
-//! The bench against the truth: what the synthetic driver injects, the summary must show.
+//! The bench against known values: the summary must show the values that the synthetic driver
+//! injects.
 
 use crate::support::own_host;
 use crate::support::{bench, complaint, finish, summary};

@@ -61,7 +61,7 @@ fn a_stream_is_measured_one_way_in_two_processes_and_in_one() {
         let expected: &[&str] = if system == "os.call" { &["ping"] } else { &["ping", "pong"] };
         assert_eq!(roles, expected, "{cell}");
     }
-    // Of two processes the receiver's share is known, and it waits apart from its take.
+    // With two processes the receiver's share is known, and it waits separately from its take.
     let (called, slept) = (cell(&cells, "os.call"), cell(&cells, "os.futex"));
     assert!(slept["receiver_cpu_percent"].is_number() && slept["wake_us"].is_object(), "{slept}");
     assert!(called["receiver_cpu_percent"].is_null() && called["wake_us"].is_null(), "{called}");

@@ -50,7 +50,7 @@ fn measure(folder: &Path) -> std::path::PathBuf {
     let out = folder.join("out");
     let words = ["run", &round_trips, &streams, &images, "--out", out.to_str().unwrap()];
     let output = finish(&mut bench(&words));
-    // Runs that a loaded machine spoils are marked and left out, here and there.
+    // Runs that a loaded machine spoils are marked and left out.
     assert!(matches!(output.status.code(), Some(0 | 1)), "{}", complaint(&output));
     out
 }
@@ -68,7 +68,7 @@ fn spoil(value: &mut serde_json::Value) -> bool {
     }
 }
 
-/// Runs to the end; status and everything it said.
+/// Runs to the end; status and all output.
 fn run(command: &mut Command) -> (Option<i32>, String) {
     let output = command.output().expect("Python starts");
     let said = [output.stdout, output.stderr].concat();
@@ -104,7 +104,7 @@ fn figures_are_recomputed_from_the_samples_by_other_means() {
     assert_eq!(status, Some(0), "{said}");
     assert!(std::fs::read(&drawing).unwrap().starts_with(b"\x89PNG"), "{said}");
 
-    // A figure that is not that of the samples is found, also where a plot is drawn from it.
+    // A figure that does not match the samples is found, also where a plot is drawn from it.
     for part in ["stages", "slowest", "timeline", "seconds"] {
         let path = out.join("details.json.zst");
         let whole = std::fs::read(&path).unwrap();

@@ -1,5 +1,5 @@
-//! Runs across hosts: two namespaces of this one, joined by a cable. What they measure, what is said
-//! where they cannot be had, and that nothing of them is left, whoever dies.
+//! Runs across hosts: two namespaces of this one, joined by a cable. The results, the message where
+//! namespaces cannot be made, and that nothing is left after a death of any process.
 
 use std::fs;
 use std::os::fd::AsRawFd;
@@ -69,7 +69,7 @@ fn interfaces() -> Vec<String> {
     names.map(|(name, _)| name.trim().to_owned()).filter(|name| name == "link0").collect()
 }
 
-/// Whether some process is in one of these network namespaces, or holds it open.
+/// Whether a process is in one of these network namespaces, or holds it open.
 fn is_alive(networks: &[PathBuf]) -> bool {
     let processes = fs::read_dir("/proc").expect("/proc").flatten().map(|entry| entry.path());
     processes.into_iter().any(|process| {
@@ -85,7 +85,7 @@ fn networks(lab: &Child) -> [PathBuf; 2] {
         .map(|host| wait_for("the agents", || agent_of(lab, host).and_then(network_of)))
 }
 
-/// Neither process nor namespace nor interface nor file has come to stay.
+/// The state before: no process, namespace, interface or file may be left in addition.
 struct Before {
     traces: Traces,
     interfaces: Vec<String>,
@@ -206,7 +206,7 @@ fn a_cut_is_recorded_and_costs_a_stream_over_tcp_nothing() {
     let [begin_ns, end_ns] = ["begin_ns", "end_ns"].map(|key| ping[key].as_u64().unwrap());
     assert!(begin_ns < at_ns && at_ns + for_ns < end_ns, "{cut} {ping}");
     assert_eq!(runs[0]["pong"]["received"], 600, "{}", runs[0]["pong"]);
-    // What was due when the link went down came when it was back.
+    // Messages that were due when the link went down came when it was back.
     let slowest = &summary(&out)["cells"][0]["one_way_us"]["max"];
     assert!(slowest.as_f64().unwrap() > 0.9e6, "{slowest}");
     before.assert_nothing_left(&[]);

@@ -1,4 +1,4 @@
-//! What goes wrong is said, and the network is the way where there is one.
+//! Faults are reported, and the network is used if there is one.
 
 use std::path::Path;
 
@@ -20,7 +20,7 @@ fn between_two_users_the_network_is_the_way() {
     });
 }
 
-/// Between a peer that is started by a command and one that is not.
+/// Between a peer that is started by a command and a peer without a command.
 fn other_way(by: &[&str]) {
     let mut publisher = Peer::start_by(by, MYELIN, "pub Text topic all");
     assert_eq!(publisher.line(), "ready shared");
@@ -55,7 +55,7 @@ fn a_cyclonedds_that_was_not_tested_is_refused() {
         let (prefix, _) = plug_in().expect("asked for before");
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("untested");
         std::fs::create_dir_all(&folder).unwrap();
-        // The name is all that tells; the loader goes by the soname inside.
+        // Only the file name differs; the loader uses the soname inside.
         for (version, is_refused) in [("11.0.1", false), ("11.9.0", true), ("12", true)] {
             let other = folder.join(format!("libddsc.so.{version}"));
             std::fs::copy(prefix.join("lib/libddsc.so.11"), &other).unwrap();

@@ -1,4 +1,4 @@
-//! Processes that are killed leave nothing, and the others go on.
+//! Killed processes leave nothing, and the others go on.
 
 use std::fs;
 use std::path::Path;
@@ -14,7 +14,7 @@ fn a_killed_reader_holds_up_nobody() {
         for round in 0..5 {
             let mut victim = Peer::shared("sub Image topic all loans");
             publisher.matched(2);
-            // It is stopped with samples that it has not taken: the publisher would wait for it.
+            // It is stopped with untaken samples: the publisher would wait for it.
             victim.tell("stop");
             assert_eq!(victim.line(), "stopped");
             publisher.write(100 * round, 60);
@@ -22,10 +22,10 @@ fn a_killed_reader_holds_up_nobody() {
             victim.kill();
             publisher.write(100 * round + 60, 40);
             bystander.takes(100 * round + 60..100 * (round + 1), "own");
-            // DDS misses it after its lease, and has to before the next one comes.
+            // DDS notices its end after its lease; that must happen before the next one comes.
             publisher.matched(1);
         }
-        // Who comes finds what the dead have left, and removes it.
+        // The next process finds the leftovers of the dead one, and removes them.
         let next = Peer::shared("sub Image topic");
         assert_eq!(left(), 3, "sockets of those that live");
         next.end();
@@ -46,7 +46,7 @@ fn a_killed_writer_is_followed_by_the_next() {
             subscriber.takes(100 * round..100 * round + 20, "shared");
             victim.kill();
         }
-        // Who comes finds what the dead have left, and removes it.
+        // The next process finds the leftovers of the dead one, and removes them.
         let next = Peer::shared("pub Image topic");
         assert_eq!(left(), 2, "sockets of those that live");
         next.end();
@@ -62,7 +62,7 @@ fn a_stopped_process_is_not_waited_for_by_every_new_endpoint() {
         let stopped = Peer::shared("sub Image topic all");
         publisher.matched(1);
         stopped.signal("-STOP");
-        // Were each of them to wait, the watchdog would end it.
+        // If the publisher waited for each of them, the watchdog would end it.
         assert_eq!(publisher.ask("others 100"), "Success");
         let subscriber = Peer::shared("sub Image topic all loans");
         publisher.matched(2);

@@ -1,5 +1,5 @@
-//! Programs of CycloneDDS 11 (`dds/psmx_myelin/test/peer.c`) with `psmx_myelin`, with each other and with
-//! programs that do not have it.
+//! Programs of CycloneDDS 11 (`dds/psmx_myelin/test/peer.c`) with `psmx_myelin`, with each other
+//! and with programs without it.
 
 mod bad;
 #[allow(dead_code, reason = "other test programs use the rest")]

@@ -8,28 +8,28 @@ use std::time::Duration;
 
 use crate::plug_in::plug_in;
 
-/// What a peer's CycloneDDS is told of the plug-in.
+/// The exchange that a peer's CycloneDDS is configured to load.
 #[derive(Clone, Copy)]
 pub enum Exchange {
     /// Nothing.
     None,
-    /// To load it, with this `config`.
+    /// Loads it, with this `config`.
     Myelin(&'static str),
 }
 pub const MYELIN: Exchange = Exchange::Myelin("");
 
-/// A process that runs; killed when dropped.
+/// A running process; killed when dropped.
 pub struct Peer {
     pub child: Child,
     input: Option<ChildStdin>,
     lines: Receiver<String>,
     log: Receiver<String>,
-    /// How many others it is matched with, as it has said last.
+    /// With how many others it is matched, by its last message.
     matched: Cell<usize>,
 }
 
 impl Peer {
-    /// Starts it; `words` are as peer.c says.
+    /// Starts it; peer.c describes `words`.
     pub fn start(exchange: Exchange, words: &str) -> Peer {
         Peer::start_by(&[], exchange, words)
     }
@@ -39,7 +39,7 @@ impl Peer {
         Peer::start_all(by, "peer", exchange, words)
     }
 
-    /// A process of another of the programs.
+    /// A process of another one of the programs.
     pub fn start_program(program: &str, exchange: Exchange, words: &str) -> Peer {
         Peer::start_all(&[], program, exchange, words)
     }
@@ -90,7 +90,7 @@ impl Peer {
         peer
     }
 
-    /// The next line that it says, of matches apart.
+    /// Its next line, apart from those about matches.
     pub fn line(&self) -> String {
         loop {
             if let Some(line) = self.next() {
@@ -99,14 +99,14 @@ impl Peer {
         }
     }
 
-    /// Waits until it is matched with so many; it says nothing else meanwhile.
+    /// Waits until it is matched with so many; it prints nothing else meanwhile.
     pub fn matched(&self, others: usize) {
         while self.matched.get() != others {
             assert_eq!(self.next(), None);
         }
     }
 
-    /// The next line, or that it was of matches.
+    /// The next line, or that it was about matches.
     fn next(&self) -> Option<String> {
         let line = self.lines.recv_timeout(WATCHDOG).unwrap_or_else(|_| {
             panic!("it is silent; its log: {:#?}", self.log.try_iter().collect::<Vec<_>>())
@@ -116,12 +116,12 @@ impl Peer {
         None
     }
 
-    /// Tells it a line.
+    /// Sends it a line.
     pub fn tell(&mut self, line: &str) {
         writeln!(self.input.as_mut().expect("not ended"), "{line}").unwrap();
     }
 
-    /// Has a publisher do something; what it returned.
+    /// Makes a publisher do something; returns the result.
     pub fn ask(&mut self, line: &str) -> String {
         self.tell(line);
         let answer = self.line();
@@ -161,7 +161,7 @@ impl Peer {
         self.child.wait().unwrap();
     }
 
-    /// Ends it by closing its input, and looks whether that went well.
+    /// Ends it by closing its input, and checks that it ended well.
     pub fn end(mut self) {
         drop(self.input.take());
         let status = self.child.wait().unwrap();
@@ -184,5 +184,5 @@ fn read(from: impl Read + Send + 'static) -> Receiver<String> {
     lines
 }
 
-/// Of one line, on a machine that is busy with other things.
+/// For one line, on a machine that is busy with other things.
 const WATCHDOG: Duration = Duration::from_secs(60);

@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use crate::host::{self, on_own_host};
 
-/// Where CycloneDDS is, and the folder of what was built. `None`, with the reason printed, where
-/// CycloneDDS 11 is not there.
+/// The folder of CycloneDDS, and the folder of the built files. `None`, with the reason printed,
+/// without CycloneDDS 11.
 pub fn plug_in() -> Option<&'static (PathBuf, PathBuf)> {
     static FOUND: OnceLock<Option<(PathBuf, PathBuf)>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
@@ -17,7 +17,7 @@ pub fn plug_in() -> Option<&'static (PathBuf, PathBuf)> {
             return None;
         };
         let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
-        // A test that runs on a host of its own finds it built.
+        // In a test on a host of its own it has been built already.
         if !host::is_inside() {
             let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
             let mut script = Command::new(root.join("scripts/cyclonedds11"));

@@ -1,4 +1,4 @@
-//! What is written is taken: all types, by waitset and by listener, with loans and without.
+//! Written samples are taken: all types, by waitset and by listener, with loans and without.
 
 use std::fs;
 
@@ -113,7 +113,7 @@ fn instances_are_disposed() {
         let subscriber = Peer::shared("sub Keyed topic");
         let mut publisher = Peer::shared("pub Keyed topic");
         publisher.matched(1);
-        // As many instances as are less than what a reader holds, and a reader with a depth of one.
+        // Fewer instances than a reader can hold, and a reader with a depth of one.
         publisher.write(1, 99);
         subscriber.takes(1..=99, "own");
         assert_eq!(publisher.ask("dispose 7"), "Success");
@@ -151,7 +151,7 @@ fn who_asks_for_more_than_is_offered_gets_nothing() {
         unreliable.matched(1);
         unreliable.write(1, 5);
         witness.takes(1..=5, "own");
-        // It does not match DDS's rules, though the library lets the two meet.
+        // It does not match by DDS's rules, though the library would match the two.
         let mut publisher = Peer::shared("pub Small topic all");
         publisher.matched(2);
         publisher.write(100, 1);
@@ -185,12 +185,13 @@ fn a_reliable_publisher_waits_for_a_reader_that_is_full() {
 fn what_a_writer_wrote_before_it_went_comes_as_its_own() {
     on_a_host("talk::what_a_writer_wrote_before_it_went_comes_as_its_own", || {
         for of in ["Small", "Image", "Text"] {
-            // More than the reader takes in: DDS tells that the writer has gone before the rest is stored.
+            // More than the reader stores at once: DDS reports that the writer has gone before the
+            // rest is stored.
             let mut subscriber =
                 Peer::shared(&format!("sub {of} {of} all limit=10 loans one-writer"));
             let mut publisher = Peer::shared(&format!("pub {of} {of} all"));
             publisher.matched(1);
-            // One that has gone before DDS has found it may never be found.
+            // DDS may never find a writer that has gone before it was found.
             subscriber.matched(1);
             subscriber.tell("stop");
             assert_eq!(subscriber.line(), "stopped");
@@ -209,7 +210,7 @@ fn what_a_writer_wrote_comes_though_dds_has_lost_it_before_it_was_known() {
     let name = "talk::what_a_writer_wrote_comes_though_dds_has_lost_it_before_it_was_known";
     on_a_host(name, || {
         let mut subscriber = Peer::shared("sub Small topic all one-writer beside=other");
-        // The thread that delivers is in a listener, and takes nothing.
+        // The delivering thread is in a listener, and takes nothing.
         let mut other = Peer::shared("pub Small other all");
         other.matched(1);
         subscriber.tell("stop");
@@ -229,7 +230,7 @@ fn what_a_writer_wrote_comes_though_dds_has_lost_it_before_it_was_known() {
     });
 }
 
-/// rmw_cyclonedds asks for less memory than it writes, until it is mended.
+/// rmw_cyclonedds requests less memory than it writes, until this is fixed.
 #[test]
 fn types_with_the_header_inside_pass() {
     on_a_host("talk::types_with_the_header_inside_pass", || {

@@ -28,14 +28,14 @@ f64 = ctypes.c_double
 bool8 = ctypes.c_bool
 
 class Array:
-    """So many elements of any type, as the type of a topic or of a field; a tuple in values."""
+    """An array of `length` elements of any type, for a topic or a field; a tuple in values."""
 
     element: object
     length: int
     def __init__(self, element: object, length: int) -> None: ...
 
 class FixedString:
-    """Text of up to `capacity` bytes, as `Annotated[str, FixedString(20)]`."""
+    """Text of up to `capacity` bytes, such as `Annotated[str, FixedString(20)]`."""
 
     capacity: int
     def __init__(self, capacity: int) -> None: ...
@@ -236,7 +236,7 @@ class Node(_Managed):
     # (header, bytes). An element is float, int, bool, a number of ctypes or numpy, an array of these
     # (f64 * 3), Array(T, n), FixedString(n), a ctypes.Structure, a dtype, a dataclass, a NamedTuple, or an
     # Enum of ints. Fields of a dataclass may be Annotated[..., element], tuple[T, T], Final[T], a NewType.
-    # docs/reference/python.md lists which annotations and values work. All others are a WrongValue.
+    # docs/reference/python.md lists the annotations and values that work. All others raise WrongValue.
     @overload
     def topic(
         self, name: str, type: type[bytes] = ..., **settings: Unpack[_Settings]

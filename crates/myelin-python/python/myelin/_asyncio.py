@@ -5,7 +5,7 @@ import os
 
 from ._errors import Closed
 
-# So that a task whose samples come faster than it works on them lets others run.
+# A task whose samples come faster than it handles them lets other tasks run after so many.
 _TURN_MAX = 64
 
 
@@ -43,7 +43,7 @@ async def _readable(subscriber):
 
     subscriber._on_close(lambda: loop.call_soon_threadsafe(wake))
     try:
-        # Its own, for the subscriber's number is another file's once that is closed.
+        # A duplicate, because the subscriber's number may become another file's after its close.
         descriptor = os.dup(subscriber.fileno())
         loop.add_reader(descriptor, wake)
         try:

@@ -1,5 +1,5 @@
-"""Values of Python as buffers: numpy's arrays, memoryviews, `array.array`, ctypes' arrays and samples, with any
-strides. And errors that say where in a value or a type they are."""
+"""Python values as buffers: numpy's arrays, memoryviews, `array.array`, ctypes' arrays and samples, with any
+strides. And errors that say where in a value or a type they occurred."""
 
 import collections.abc
 import re
@@ -7,21 +7,21 @@ import sys
 
 from ._errors import Error, WrongValue
 
-# The scalar of a buffer's items, by their format and their bytes: C's types differ in size.
+# The scalar of a buffer's items, by format and size: the sizes of C's types differ.
 BY_FORMAT = {
     **{(code, size): f"i{8 * size}" for code in "bhilqn" for size in (1, 2, 4, 8)},
     **{(code, size): f"u{8 * size}" for code in "BHILQN" for size in (1, 2, 4, 8)},
     **{("c", 1): "u8", ("f", 4): "f32", ("d", 8): "f64", ("?", 1): "bool"},
 }
 _NATIVE_ORDER = "@=<" if sys.byteorder == "little" else "@=>!"
-# In a format, where a field has its name between colons; "Z" before a float is a complex number.
+# Pointers in a format. A field has its name between colons; "Z" before a float is a complex number.
 _POINTERS = re.compile(r"^([^:]|:[^:]*:)*?([OPzX&]|Z(?![fdg]))")
 _NO_BUFFERS = frozenset([list, tuple, str, float, int, bool])
 
 
 def viewed(value):
-    """The value and a memoryview of it; None if it is not a buffer. An array of numpy is replaced by one in
-    the byte order of the machine."""
+    """The value and a memoryview of it; None if it is not a buffer. A numpy array is replaced by one in the
+    byte order of the machine."""
     if type(value) in _NO_BUFFERS:
         return value, None
     if is_numpy(value):
@@ -47,7 +47,7 @@ def plain_array(array):
 
 
 def scalar_of(view):
-    """The scalar that its items are; None if they are something else."""
+    """The scalar type of its items; None for other items."""
     return BY_FORMAT.get((view.format.lstrip(_NATIVE_ORDER), view.itemsize))
 
 
@@ -66,7 +66,7 @@ def raw(value):
 
 
 def items_of(source, view, scalar, type_name):
-    """The elements one by one. `scalar` is the wanted one, if they are numbers."""
+    """The elements one by one. `scalar` is the wanted scalar type, if they are numbers."""
     if view is None:
         if isinstance(source, (str, collections.abc.Set, collections.abc.Mapping)):
             raise WrongValue(f"{named(source)} is no list of {type_name}")
@@ -98,7 +98,7 @@ def numpy_module():
 
 
 def base_of(dtype):
-    """Of an array of arrays the innermost dtype, and the whole shape."""
+    """The innermost dtype of an array of arrays, and the whole shape."""
     shape = ()
     while dtype.subdtype is not None:
         dtype, outer = dtype.subdtype
@@ -112,7 +112,7 @@ def is_numpy(value):
 
 
 class Within:
-    """Puts a place before the text of the errors that are raised within."""
+    """Puts a place before the text of errors raised inside."""
 
     def __init__(self, where):
         self.where = where
@@ -126,7 +126,7 @@ class Within:
 
 
 def raise_within(where, error):
-    """Raises `error` as a WrongValue at this place. Other errors of ours stay as they are."""
+    """Raises `error` as a WrongValue at this place. Other errors of the library are not changed."""
     text, cause = str(error), error.__cause__
     if not isinstance(error, WrongValue):
         if isinstance(error, (Error, MemoryError)):

@@ -1,8 +1,8 @@
-"""Plain values: how they lie in memory, how they are read from there and packed for it.
+"""Plain values: their memory layout, how they are read from memory and packed for it.
 
-Each element has `layout`; `read(memory, offset)`, its value there; and `pack(value)`, a buffer of the bytes of
-a value: that of the value itself where it lies as it is to be sent. A value is packed before anything is
-written, so an error leaves no loan half filled.
+Each element has `layout`; `read(memory, offset)`, which returns the value there; and `pack(value)`, which
+returns a buffer of a value's bytes: the value's own buffer if it already has the right layout. A value is
+packed before anything is written, so an error leaves no loan half filled.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ from ._buffers import (
 )
 from ._errors import WrongValue
 
-# Of each scalar its Rust name, its code for `struct` and the kind of its dtype.
+# Each scalar: its Rust name, its code for `struct` and its dtype.
 SCALARS = {
     "u8": ("B", "u1"),
     "i8": ("b", "i1"),
@@ -38,12 +38,12 @@ SCALARS = {
     "f64": ("d", "f8"),
     "bool": ("?", "?"),
 }
-# `struct` packs these exactly or refuses them. It converts others to a float, which may be infinite.
+# `struct` packs these exactly or refuses them. It converts other types to a float, which may be infinite.
 _NUMBERS = frozenset([float, int, bool])
 
 
 class Element:
-    """What all have. A buffer of this shape, of numbers that are this scalar, is a value as it is."""
+    """The base of all elements. A buffer with this shape and scalar type is a value without conversion."""
 
     scalar, shape = None, None
 
@@ -84,7 +84,7 @@ class Scalar(Element):
 
 
 class Bool(Scalar):
-    """A truth value: text and lists, which are true or false as well in Python, are refused."""
+    """A truth value. Text and lists, which have a truth value in Python, too, are refused."""
 
     def pack(self, value):
         try:
@@ -97,7 +97,7 @@ _BOOLS = {False: b"\0", True: b"\1"}
 
 
 class Enum(Element):
-    """The number of a member."""
+    """An enum: the number of a member."""
 
     def __init__(self, cls, element):
         self.layout, self.element, self.cls = element.layout, element, cls
@@ -119,7 +119,7 @@ class Enum(Element):
 
 
 class ArrayOf(Element):
-    """So many elements: a tuple, of `u8` bytes."""
+    """An array: a tuple of values, or bytes for `u8`."""
 
     def __init__(self, element, length):
         self.layout = _native.Layout.array(element.layout, length)
@@ -226,7 +226,7 @@ class Record(Element):
         if record is not None:
             return record
         if is_numpy(value) and value.dtype.names == self.dtype.names:
-            value = value[()]  # of an array without dimensions its record
+            value = value[()]  # the record of an array without dimensions
             value = tuple(value[name] for name in self.dtype.names)
         if not isinstance(value, (tuple, list)) or len(value) != len(self.fields):
             raise WrongValue(f"{short(value)} is no {self.layout.type_name}")
@@ -239,7 +239,7 @@ class Dataclass(Element):
     def __init__(self, cls, elements):
         self.cls, self.fields, end, align = cls, [], 0, 1
         for name, element in elements:
-            # A field that is not aligned where the one before ends is refused: there would be padding.
+            # A field that is not aligned at the end of the previous one is refused: there would be padding.
             self.fields.append((name, element, end))
             end += element.layout.bytes
             align = max(align, element.layout.align)
@@ -285,7 +285,7 @@ def pack_all(element, items):
         try:
             return struct.pack(f"={len(items)}{element.code}", *items)
         except (struct.error, OverflowError):
-            pass  # one does not fit: which one is found below
+            pass  # one item does not fit: the code below finds it
     packed = []
     try:
         for item in items:

@@ -1,5 +1,5 @@
-"""What can go wrong. Nothing has happened when a call raises one: no sample was published or taken. The
-message says what to do."""
+"""The exceptions of the library. A call that raises one has changed nothing: no sample was published or taken.
+The message says what to do."""
 
 
 class Error(Exception):
@@ -7,12 +7,12 @@ class Error(Exception):
 
 
 class Closed(Error, ValueError):
-    """What was used is closed, published, discarded or released."""
+    """The object is closed, published, discarded or released."""
 
 
 class Busy(Error):
-    """What one thread at a time may use is in use: by another thread, or by a call of this thread that a signal
-    handler or a callback has come out of."""
+    """The object, which one thread at a time may use, is in use: by another thread, or by a call of this thread
+    inside which this signal handler or callback runs."""
 
 
 class WrongValue(Error, TypeError):
@@ -20,7 +20,7 @@ class WrongValue(Error, TypeError):
 
 
 class WrongSetting(Error, ValueError):
-    """A setting is out of range, a name is none, or a type has padding."""
+    """A setting is out of range, a name is not valid, or a type has padding."""
 
 
 class TypeMismatch(Error):
@@ -28,7 +28,7 @@ class TypeMismatch(Error):
 
 
 class PayloadTooLarge(Error):
-    """The payload is beyond `payload_bytes_max`."""
+    """The payload is larger than `payload_bytes_max`."""
 
 
 class MemoryLimit(Error):
@@ -44,23 +44,23 @@ class NoPermission(Error, PermissionError):
 
 
 class Reentered(Error):
-    """A callback that a publish runs has come back to the same publisher. Python's publishers allow that."""
+    """A callback inside a publish uses the same publisher. Python's publishers allow that."""
 
 
 class LayoutVersion(Error):
-    """The other side is of another version of Myelin."""
+    """The other side has another version of Myelin."""
 
 
 class PeerCorrupt(Error):
-    """A peer wrote nonsense; it has been disconnected."""
+    """A peer wrote invalid data; it has been disconnected."""
 
 
 class TooManyHeld(Error):
-    """The subscriber holds `held_max` samples."""
+    """The subscriber already holds `held_max` samples."""
 
 
 class TooManyLoans(Error):
-    """The publisher has `loans_max` loans out."""
+    """The publisher already has `loans_max` loans."""
 
 
 class TooMany(Error):
@@ -68,11 +68,11 @@ class TooMany(Error):
 
 
 class ReliableTimeout(Error, TimeoutError):
-    """A publisher with `reliable_or_fail` waited in vain for a subscriber."""
+    """A publisher with `reliable_or_fail` waited too long for a subscriber."""
 
 
 class NoServer(Error, TimeoutError):
-    """Nobody serves a service."""
+    """The service has no server."""
 
 
 class ServerGone(Error):
@@ -80,7 +80,7 @@ class ServerGone(Error):
 
 
 class NoReply(Error):
-    """The server let go of a request without a reply."""
+    """The server dropped a request without a reply."""
 
 
 class ReplyTimeout(Error, TimeoutError):
@@ -92,4 +92,4 @@ class Forked(Error):
 
 
 class NetworkError(Error):
-    """The way to other hosts failed."""
+    """The network to other hosts failed."""

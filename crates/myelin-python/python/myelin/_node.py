@@ -1,4 +1,4 @@
-"""The node, with types as Python says them."""
+"""The node, with types as Python describes them."""
 
 from . import _native
 from ._types import carried
@@ -8,10 +8,10 @@ class Node(_native.Node):
     __doc__ = _native.Node.__doc__
 
     def topic(self, name, type=bytes, **settings):
-        """The topic of a name and a type: see `docs/reference/python.md` for what a type can be.
+        """The topic with this name and type: `docs/reference/python.md` lists the types.
 
         depth, history: samples; reliable, reliable_or_fail, deadline: seconds; dds_type, dds_name, dds_cdr:
-        names. Nothing happens until a publisher or subscriber is made of it.
+        names. Nothing happens until a publisher or subscriber is made from it.
         """
         return self._topic(name, carried(type), **settings)
 
@@ -20,5 +20,5 @@ class Node(_native.Node):
         return self._service(name, carried(request), carried(reply))
 
     def client(self, name, request, reply):
-        """A client of a service. It finds the server, now or when that comes, on its own."""
+        """A client of a service. It finds the server on its own, now or when the server starts."""
         return self._client(name, carried(request), carried(reply))

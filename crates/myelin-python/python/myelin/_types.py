@@ -1,8 +1,8 @@
-"""Types of Python as plain data: what they are in memory, with the layout hash of the Rust type of the same
+"""Python types as plain data: their memory layout, with the layout hash of the Rust type with the same
 fields.
 
 An element is a scalar, an array, a ctypes structure, a numpy dtype, a dataclass, a named tuple, an enum or a
-FixedString; what a topic carries is one, `[element]`, or `(element, [element])`. numpy is imported when it is
+FixedString. A topic's type is an element, `[element]`, or `(element, [element])`. numpy is imported when it is
 needed.
 """
 
@@ -63,23 +63,23 @@ class FixedString:
 
 @dataclasses.dataclass(frozen=True)
 class Array:
-    """So many elements: what `element * length` is for ctypes, for any element; a tuple in values."""
+    """An array of any element: the counterpart of ctypes' `element * length`; a tuple in values."""
 
     element: object
     length: int
 
 
 def _fields_of(cls):
-    """Those of its bases first."""
+    """The fields of a ctypes structure, those of its bases first."""
     for base in reversed(cls.__mro__):
         yield from base.__dict__.get("_fields_", ())
 
 
-# What an annotation or a topic's type says.
+# The meaning of an annotation or of a topic's type.
 
 
 def _element(kind, inside=()):
-    """How values of a type lie in memory; `inside` are the dataclasses that it is a field of."""
+    """The memory layout of a type's values; `inside` are the dataclasses around it."""
     origin = typing.get_origin(kind)
     if origin is typing.Annotated:
         return _annotated(kind, inside)
@@ -129,7 +129,7 @@ def _element(kind, inside=()):
 
 
 def _elements(names, inside):
-    """Of fields: of each its name, how errors name it, and its type."""
+    """The elements of fields, given as name, name in errors, and type."""
     elements = []
     for name, where, kind in names:
         with Within(where):
@@ -161,7 +161,7 @@ def _remedy(kind, origin):
 
 
 def _annotated(kind, inside):
-    """By the first word of an `Annotated` that is a type here. Other words are ignored."""
+    """The element for the first argument of an `Annotated` that is a type here. Others are ignored."""
     said, *words = typing.get_args(kind)
     word = next((word for word in words if _is_kind(word)), None)
     if word is None:
@@ -187,7 +187,7 @@ def _is_of_numpy(kind):
 
 
 def _is_class(kind):
-    # In Python 3.10, `list[float]` says that it is one.
+    # In Python 3.10, `list[float]` claims to be a class.
     return isinstance(kind, type) and typing.get_origin(kind) is None
 
 
@@ -215,7 +215,7 @@ def _of_enum(cls, element):
 
 
 def _hints_of(kind):
-    """The fields of a dataclass or a named tuple, and what they are."""
+    """The fields of a dataclass or a named tuple, and their types."""
     cls = typing.get_origin(kind) or kind
     if dataclasses.is_dataclass(cls):
         names = {field.name: field.type for field in dataclasses.fields(cls)}
@@ -256,7 +256,7 @@ def _filled_in(hint, variables):
 
 
 def _length(length):
-    """Of an array or a text."""
+    """The length of an array or a text."""
     try:
         number = operator.index(length)
     except TypeError:
@@ -298,7 +298,7 @@ def _of_dtype(dtype, inside):
 
 
 class Carried:
-    """What a topic carries: one element, as many as a sample has, or a header and as many."""
+    """A payload type: one element, a slice of elements, or a header and a slice."""
 
     def __init__(self, kind):
         self.head = None
@@ -375,7 +375,7 @@ class Carried:
         return self._packed(self._pack, value)
 
     def _packed(self, pack, value):
-        """Errors that are not ours become one that names the value."""
+        """Errors of other code become an error that names the value."""
         try:
             return pack(value)
         except (Error, MemoryError):
@@ -445,7 +445,7 @@ _CACHE = {}
 
 
 def carried(kind):
-    """What a topic of a type carries. Kept for types that can be keys."""
+    """The payload type for a topic's type. Cached for types that can be keys."""
     try:
         return _CACHE[kind]
     except Exception:
@@ -462,5 +462,5 @@ def carried(kind):
 
 
 def layout_hash(kind):
-    """What two endpoints compare: the same as that of the Rust type of the same fields."""
+    """The hash that two endpoints compare: equal to that of the Rust type with the same fields."""
     return carried(kind).native.hash

@@ -1,8 +1,8 @@
-//! What cannot be said in CDR, and what cannot be read.
+//! Errors of writing and reading CDR.
 
 use std::fmt;
 
-/// A message that cannot be said in CDR.
+/// A message without a CDR form.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{field} {what}")]
 pub struct EncodeError {
@@ -15,7 +15,7 @@ impl EncodeError {
         EncodeError { field: String::new(), what }
     }
 
-    /// The field, as `header.frame_id`.
+    /// The field, such as `header.frame_id`.
     pub fn field(&self) -> &str {
         &self.field
     }
@@ -31,13 +31,13 @@ pub struct DecodeError {
 }
 
 impl DecodeError {
-    /// The field, as `header.frame_id`; `(header)` if it is the encoding's.
+    /// The field, such as `header.frame_id`; `(header)` for the encoding.
     pub fn field(&self) -> &str {
         &self.field
     }
 }
 
-/// What is wrong with the bytes.
+/// The fault in the bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum What {
     Short { wanted: usize, left: usize },

@@ -3,11 +3,11 @@
 use std::fmt;
 use std::string::FromUtf8Error;
 
-/// A string of a message, borrowed from where it was written.
+/// A string of a message, borrowed from the place where it was written.
 ///
-/// Not a `&str`: the memory belongs to the publisher, who may be another process and may still
-/// change it, so nothing that was checked once can be promised for long. It compares with `&str` as
-/// it is; for anything more take a copy, by `to_string` or [`to_utf8`](Text::to_utf8).
+/// It is not a `&str`: the memory belongs to the publisher, which may be another process and can
+/// still change it, so no check of it would stay true. It compares with `&str`; for anything more
+/// make a copy, by `to_string` or [`to_utf8`](Text::to_utf8).
 ///
 /// ```
 /// use myelin_ros::Text;
@@ -21,12 +21,12 @@ use std::string::FromUtf8Error;
 pub struct Text<'a>(&'a [u8]);
 
 impl<'a> Text<'a> {
-    /// Of a string of the program's own, to be written; `"camera".into()` does the same.
+    /// A string of the program's own, to be written; `"camera".into()` does the same.
     pub const fn new(text: &'a str) -> Self {
         Text(text.as_bytes())
     }
 
-    /// As it was read.
+    /// A string as it was read.
     pub(super) fn from_bytes(bytes: &'a [u8]) -> Self {
         Text(bytes)
     }
@@ -36,22 +36,22 @@ impl<'a> Text<'a> {
         self.0
     }
 
-    /// How many bytes.
+    /// How many bytes it has.
     pub const fn len(self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub const fn is_empty(self) -> bool {
         self.0.is_empty()
     }
 
-    /// A copy. `to_string` makes one of any text, with `�` for what is not UTF-8.
+    /// A copy. `to_string` copies any text, with `�` for bytes that are not UTF-8.
     ///
     /// # Errors
     /// If it is not UTF-8: its publisher has changed it since it was read.
     pub fn to_utf8(self) -> Result<String, FromUtf8Error> {
-        // First the copy, then the check.
+        // Copies first, then checks, because the publisher may change the bytes.
         String::from_utf8(self.0.to_vec())
     }
 
@@ -97,7 +97,7 @@ impl PartialEq<Text<'_>> for &str {
     }
 }
 
-/// What is not UTF-8 is shown as `�`.
+/// Bytes that are not UTF-8 are shown as `�`.
 impl fmt::Display for Text<'_> {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.pad(&self.to_lossy())

@@ -1,4 +1,4 @@
-//! How Rust's own types are said in CDR.
+//! The CDR form of Rust's own types.
 
 use super::error::What;
 use super::{Cdr, DecodeError, Decoder, EncodeError, Encoder, Text};
@@ -52,7 +52,8 @@ impl<'a> Cdr<'a> for Text<'a> {
         Ok(())
     }
 
-    /// That it is UTF-8 says something of the publisher, and nothing of what is there later.
+    /// A check for UTF-8 says something about the publisher, and nothing about the later content of
+    /// the memory.
     fn decode(from: &mut Decoder<'a>) -> Result<Self, DecodeError> {
         let text = from.string()?;
         match str::from_utf8(text) {

@@ -1,5 +1,5 @@
-//! What is written here is, byte for byte, what CycloneDDS's generated serialiser writes, and but
-//! for padding at the end what Fast CDR does.
+//! Messages written here equal those of CycloneDDS's generated serialiser, byte for byte, and those
+//! of Fast CDR except for padding at the end.
 
 use myelin_ros::cdr::{self, Cdr};
 
@@ -38,7 +38,7 @@ fn compare(mut one: impl FnMut(&str, u32, Vec<u8>) -> Option<()>) {
             ("Poses", written(&Pose::several(n))),
             ("Image", written(&pattern.image())),
         ];
-        // Images are large, and the like of point clouds.
+        // Images are large, and similar to point clouds.
         let kinds = if n < 2 { 7 } else { 6 };
         for (kind, bytes) in all.into_iter().take(kinds) {
             if one(kind, n, bytes).is_none() {

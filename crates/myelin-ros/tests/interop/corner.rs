@@ -1,4 +1,4 @@
-//! One sample for each subscriber though there are two ways to it, and messages that are none.
+//! One sample for each subscriber though there are two ways to it, and invalid messages.
 
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::kind::{POSE, Quality, STRING};
 use crate::peer::{Middleware, PREAMBLE, Peer, WATCHDOG};
 use crate::talk::{node, words};
 
-/// Both processes of ours are DDS participants and could hear each other there as well.
+/// Both of our processes are DDS participants and could receive from each other over DDS as well.
 #[test]
 fn on_one_host_a_sample_comes_once() {
     if Middleware::CycloneDds.program().is_none() {
@@ -28,7 +28,7 @@ fn on_one_host_a_sample_comes_once() {
         ours.args(["corner::a_publisher_of_ours", "--exact", "--ignored", "--nocapture"]);
         let ours = ours.stdout(Stdio::null()).status().unwrap();
         assert!(ours.success());
-        // All have been sent over the network too, and have arrived there.
+        // All samples have been sent over the network, too, and have arrived there.
         assert_eq!(theirs.line(), "matched 1");
         for n in 0..STRING.count {
             assert_eq!(theirs.line(), format!("got {n}"));
@@ -38,7 +38,7 @@ fn on_one_host_a_sample_comes_once() {
         for n in 0..STRING.count {
             assert_eq!(next(), n);
         }
-        // What comes over the network now comes behind anything that came so before.
+        // A sample over the network now comes after all earlier ones over the network.
         let last = words("pub", &STRING, "1", Quality::Reliable);
         let mut last = Peer::start(&host, Middleware::CycloneDds, &last);
         last.begin(|| assert_eq!(next(), PREAMBLE));
@@ -73,7 +73,7 @@ fn a_truncated_message_is_an_error_with_its_field_and_the_next_one_is_read() {
     });
 }
 
-/// What the error of a truncated message says of the field; a whole one follows.
+/// The error of a truncated message names the field; a whole message follows.
 fn field<M: Message + 'static>(
     node: &myelin::Node,
     host: &Host,
@@ -97,7 +97,7 @@ fn field<M: Message + 'static>(
     source.field().to_owned()
 }
 
-/// Of plain data the size is known: what has another never comes to the subscriber.
+/// The size of plain data is known: a sample of another size never reaches the subscriber.
 #[test]
 fn plain_data_of_a_wrong_size_is_left_out() {
     if Middleware::FastDds.program().is_none() {

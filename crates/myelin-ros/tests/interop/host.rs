@@ -12,7 +12,7 @@ pub fn on_own_host(test: &str, body: impl FnOnce()) {
     on_own_host_for(Duration::ZERO, test, body);
 }
 
-/// The same, of a test that has to take so long.
+/// The same, for a test that needs so much time.
 pub fn on_own_host_for(duration: Duration, test: &str, body: impl FnOnce()) {
     if is_inside() {
         return body();
@@ -47,8 +47,8 @@ pub fn is_inside() -> bool {
     std::env::var_os(INSIDE).is_some()
 }
 
-/// Looks that a process has threads of this name, and that they take no signals: the program may wait for these
-/// in a thread of its own (`sigwait`), as ddsperf does.
+/// Checks that a process has threads of this name, and that they take no signals: the program may
+/// wait for signals in a thread of its own (`sigwait`), as ddsperf does.
 #[allow(dead_code)]
 pub fn takes_no_signals(process: u32, name: &str) {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).unwrap();
@@ -70,8 +70,8 @@ pub fn takes_no_signals(process: u32, name: &str) {
 #[allow(dead_code)] // The interoperation tests do not ask for it.
 pub const OWN_SHARED_MEMORY: [&str; 6] =
     ["unshare", "--mount", "sh", "-ec", r#"mount -t tmpfs tmpfs /dev/shm; exec "$@""#, "sh"];
-/// Before a command: it runs as another user, who may read root's folders all the same, as that is where
-/// the programs are.
+/// Before a command: it runs as another user, who can still read root's folders, because the
+/// programs are there.
 #[allow(dead_code)]
 pub const ANOTHER_USER: [&str; 6] = [
     "setpriv",
@@ -110,7 +110,7 @@ impl Host {
         there(format!("addr add {THERE}/24 dev {INTERFACE}"));
         here(format!("link set {INTERFACE} up"));
         there(format!("link set {INTERFACE} up"));
-        // Fast DDS takes no interface that is not.
+        // Fast DDS uses no interface that is not running.
         let show = format!("link show {INTERFACE}");
         while [here(show.clone()), there(show.clone())]
             .iter()
@@ -163,11 +163,11 @@ fn ip(mut command: Command, words: &str) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What makes fresh namespaces a host, for the program that follows.
+/// The commands that make fresh namespaces a host, for the following program.
 const HOST: &str = r#"mount -t tmpfs tmpfs /dev/shm; ip link set lo up; exec "$@""#;
 const INSIDE: &str = "MYELIN_ROS_ON_OWN_HOST";
 const INTERFACE: &str = "veth";
 const HERE: &str = "10.77.0.1";
 const THERE: &str = "10.77.0.2";
-/// Of a whole test beyond what it has to take, on a machine that is busy with other things.
+/// For a whole test beyond its own duration, on a machine that is busy with other things.
 const WATCHDOG: Duration = Duration::from_secs(600);

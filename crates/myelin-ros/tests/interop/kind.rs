@@ -1,4 +1,5 @@
-//! Our side of each type: what publishes message `n`, and what takes one and looks at all of it.
+//! Our side of each type: the code that publishes message `n`, and the code that takes one and
+//! checks all of it.
 
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ pub struct Kind {
     pub name: &'static str,
     /// The topic as DDS programs call it.
     pub dds_topic: &'static str,
-    /// How many are sent: no more than the depth, few of the large ones.
+    /// How many are sent: at most the depth, and few large ones.
     pub count: u32,
     pub publisher: fn(&Node, Quality) -> Box<dyn Out>,
     pub subscriber: fn(&Node, Quality) -> Box<dyn In>,
@@ -31,7 +32,7 @@ impl Kind {
     }
 }
 
-/// How a type that is not ROS 2's becomes a topic.
+/// Makes a topic of a type that is not ROS 2's.
 macro_rules! plain {
     ($name:literal, $topic:literal, $payload:ty, $declare:ident, $type:literal) => {
         Kind {
@@ -74,7 +75,7 @@ pub enum Quality {
 }
 
 impl Quality {
-    /// What the peers are told.
+    /// The words for the peers.
     pub fn words(self) -> &'static [&'static str] {
         match self {
             Quality::Reliable => &[],
@@ -101,8 +102,8 @@ pub trait Out {
 
 /// A subscriber of ours.
 pub trait In {
-    /// The number of the next message, if all of it is as it should be; `None` if there is none in
-    /// time. An error if it is no message of this type.
+    /// The number of the next message, if all of it is right; `None` if there is none in time. An
+    /// error if it is not a message of this type.
     fn receive(&mut self, limit: Duration) -> Result<Option<u32>, Error>;
 }
 
@@ -111,7 +112,7 @@ trait Checked: Message + Sized + 'static {
     /// Its ROS 2 name.
     const TOPIC: &'static str;
     fn publish(publisher: &Publisher<Self>, pattern: &Pattern) -> Result<Published, Error>;
-    /// Its number, and whether all of it is as it should be.
+    /// Its number, and whether all of it is right.
     fn check(message: Self::View<'_>) -> (u32, bool);
 }
 
@@ -206,7 +207,8 @@ impl<M: Checked> In for Subscriber<M> {
     }
 }
 
-/// Ours of a payload that is not a ROS 2 message: what is published, and what a sample is.
+/// Our ends for a payload that is not a ROS 2 message: the published value, and the check of a
+/// sample.
 macro_rules! ends {
     ($payload:ty, $publish:expr, $check:expr) => {
         impl Out for myelin::Publisher<$payload> {

@@ -1,4 +1,4 @@
-//! What is in message `n`: the twin of `tests/peers/pattern.h`.
+//! The content of message `n`: the twin of `tests/peers/pattern.h`.
 
 use std::cell::OnceCell;
 
@@ -8,7 +8,7 @@ use myelin_ros::geometry_msgs::{Quaternion, Vector3};
 use myelin_ros::sensor_msgs::{Image, Imu, PointCloud2, PointField};
 use myelin_ros::std_msgs::{Header, String as RosString, Time};
 
-/// What messages of a number borrow from.
+/// The data that messages of a number borrow.
 pub struct Pattern {
     n: u32,
     text: String,

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use crate::host::Host;
 
-/// A middleware that is not ours.
+/// A middleware of another project.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Middleware {
     CycloneDds,
@@ -48,7 +48,7 @@ impl Middleware {
         if !needed.iter().all(|file| Path::new(file).exists()) {
             return None;
         }
-        // Tests of one run build one after the other, of several runs beside each other.
+        // The tests of one run build one after the other, those of several runs at the same time.
         let built = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join(format!("{self:?}"));
         let sources = Path::new(SOURCES);
         if is_newer(&built, sources) {
@@ -69,7 +69,7 @@ impl Middleware {
             Middleware::FastDds => {
                 let mut compile = Command::new("c++");
                 compile.args(["-std=c++17", "-O1", "-Wall", "-Wextra", "-Werror"]);
-                // Its headers have both.
+                // Its headers cause both warnings.
                 compile.args(["-Wno-unused-parameter", "-Wno-deprecated-declarations", "-o"]);
                 compile.arg(&fresh).arg(sources.join("fastdds.cpp"));
                 run(compile.args(["-lfastrtps", "-lfastcdr", "-lpthread"]));
@@ -118,16 +118,16 @@ fn is_newer(file: &Path, folder: &Path) -> bool {
     sources.all(|source| changed(&source.unwrap().path()).unwrap() < built)
 }
 
-/// A program of the other side that runs; killed when dropped.
+/// A running program of the other side; killed when dropped.
 pub struct Peer {
     child: Child,
-    /// Within which a publisher has sent a heartbeat.
+    /// The time within which a publisher has sent a heartbeat.
     heartbeat: Duration,
     lines: Mutex<Receiver<String>>,
 }
 
 impl Peer {
-    /// Starts it on a host. `words` are as its usage says, without the domain.
+    /// Starts it on a host. Its usage text describes `words`, except the domain.
     pub fn start(host: &Host, middleware: Middleware, words: &[&str]) -> Peer {
         let program = middleware.program().expect("asked for before");
         let mut command = host.command(&program[0]);
@@ -176,7 +176,7 @@ impl Peer {
         writeln!(self.child.stdin.as_ref().expect("it has not ended"), "begin").unwrap();
     }
 
-    /// Ends it by closing its input, and looks whether that went well.
+    /// Ends it by closing its input, and checks that it ended well.
     pub fn end(mut self) {
         drop(self.child.stdin.take());
         let status = self.child.wait().unwrap();
@@ -191,7 +191,7 @@ impl Drop for Peer {
     }
 }
 
-/// On `lo` there is no multicast, and the peers of a host are looked for.
+/// `lo` has no multicast, so the peers of a host are looked for by address.
 fn cyclonedds_on(interface: &str) -> String {
     let discovery = match interface {
         "lo" => {

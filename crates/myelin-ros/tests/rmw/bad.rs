@@ -1,4 +1,4 @@
-//! What goes wrong in ROS 2's daily life: it is said, and the network is the way where there is one.
+//! Faults in ROS 2's daily life: they are reported, and the network is used if there is one.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -25,7 +25,7 @@ fn between_two_users_the_network_is_the_way() {
     });
 }
 
-/// Of a node that is started by a command, and one that is not.
+/// For a node that is started by a command, and a node without a command.
 fn other_way(by: &[&str]) {
     let publisher = Node::start_by(&Host::Same, Rmw::Myelin, by, &["pub", "talker", "String"]);
     let subscriber = Node::start(&Host::Same, Rmw::Myelin, &["sub", "listener", "String"]);
@@ -44,7 +44,7 @@ fn nodes_talk_though_dev_shm_is_full() {
         let logs = tempfile::tempdir().unwrap();
         let logs = format!("ROS_LOG_DIR={}", logs.path().display());
         let start = |words| Node::start_by(&Host::Same, Rmw::Myelin, &["env", &logs], words);
-        // ROS 2's tracing has pages there, and dies without them.
+        // ROS 2's tracing has pages there, and crashes without them.
         let first = start(&["watch", "first"]);
         first.line();
         let mount = Command::new("mount").args(["-o", "remount,size=1m", "/dev/shm"]).status();
@@ -86,8 +86,8 @@ fn another_type_is_said() {
     });
 }
 
-/// What a process says of its nodes, as `ros_graph` has it: its version, then its gid, its enclave, how many
-/// nodes, and their names.
+/// A process's announcement of its nodes, as in `ros_graph`: its version, then its gid, its
+/// enclave, the number of nodes, and their names.
 fn told(version: u32, gid: u8, nodes: u32, name: &[u8]) -> Vec<u8> {
     let text = |text: &[u8]| [&(text.len() as u32 + 1).to_le_bytes(), text, &[0]].concat();
     let mut bytes = vec![0, 1, 0, 0];
@@ -127,12 +127,13 @@ fn what_cannot_be_read_ends_no_node_and_is_said_once() {
         // Latin-1.
         odd_name.publish_copy(&told(1, 3, 1, b"caf\xe9")).unwrap();
         assert!(watcher.logged("cannot be read").contains("no UTF-8"));
-        // As many nodes as the message has room for: each takes more memory than it has bytes.
+        // A message that claims more nodes than it has room for: each takes more memory than it has
+        // bytes.
         let mut bytes = told(1, 4, 12_000_000, b"");
         bytes.resize(150_000_000, 0);
         large.publish_copy(&bytes).unwrap();
         assert!(watcher.logged("cannot be read").contains("too large"));
-        // Of each once.
+        // One message for each of them.
         other_version.publish_copy(&told(9, 2, 1, b"other")).unwrap();
         odd_name.publish_copy(&told(1, 3, 1, b"caf\xe9")).unwrap();
         bytes.truncate(12_000_000);

@@ -1,4 +1,4 @@
-//! Nodes that are killed are missed, and nothing of theirs is left.
+//! Killed nodes are noticed, and nothing of them is left.
 
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
@@ -29,7 +29,7 @@ fn who_is_killed_leaves_the_graph() {
         for node in [listener, bystander, watcher] {
             node.kill();
         }
-        // Who comes finds what the dead have left, and removes it.
+        // The next process finds the leftovers of the dead one, and removes them.
         let next = start(&["watch", "next"]);
         assert_eq!(next.line(), "graph next 0");
         let left: Vec<_> =
@@ -39,7 +39,7 @@ fn who_is_killed_leaves_the_graph() {
     });
 }
 
-/// `MYELIN_ROS_KILLS` of them; `make test-long` takes 2,000.
+/// The number of kills is `MYELIN_ROS_KILLS`; `make test-long` takes 2,000.
 #[test]
 fn a_storm_leaves_nothing_and_disturbs_nobody() {
     on_a_host("kill::a_storm_leaves_nothing_and_disturbs_nobody", || {
@@ -48,7 +48,7 @@ fn a_storm_leaves_nothing_and_disturbs_nobody() {
         let watcher = start(&["watch", "watcher"]);
         let bystander = start(&["pub", "bystander", "Imu"]);
         let listener = start(&["sub", "listener", "Imu"]);
-        // The victims are its clients: each has a way back of its own.
+        // The victims are its clients: each has a topic of replies of its own.
         let server = start(&["count", "server"]);
         let alone = "graph bystander,listener,server,watcher 0";
         watcher.wait_for(alone, |seen| seen == alone);
@@ -59,7 +59,7 @@ fn a_storm_leaves_nothing_and_disturbs_nobody() {
         watcher.wait_for(alone, |seen| seen == alone);
         let heard = heard(&listener, "Imu");
         println!("the bystanders' messages {} to {}", heard.start(), heard.end());
-        // Each notices the last deaths for itself.
+        // Each node notices the last deaths by itself.
         let begun = Instant::now();
         loop {
             let after = [&bystander, &listener, &server].map(Node::holds);
@@ -81,8 +81,8 @@ fn a_storm_leaves_nothing_and_disturbs_nobody() {
     });
 }
 
-/// The numbers of the messages that have come meanwhile. None is missing: they are kept for longer than a
-/// machine that is busy holds up a node.
+/// The numbers of the messages that have come meanwhile. None is missing: they are kept for longer
+/// than a busy machine holds up a node.
 fn heard(listener: &Node, kind: &str) -> RangeInclusive<u32> {
     let mut lines = vec![listener.line()];
     lines.extend(listener.lines());

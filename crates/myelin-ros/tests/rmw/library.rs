@@ -6,8 +6,8 @@ use std::sync::OnceLock;
 
 use crate::host;
 
-/// The environment with ROS 2's wheels, and the library. `None`, with the reason printed, where something
-/// is not installed.
+/// The environment with ROS 2's wheels, and the library. `None`, with the reason printed, if
+/// something is not installed.
 pub fn library() -> Option<&'static (PathBuf, PathBuf)> {
     static FOUND: OnceLock<Option<(PathBuf, PathBuf)>> = OnceLock::new();
     let found = FOUND.get_or_init(|| {
@@ -18,7 +18,7 @@ pub fn library() -> Option<&'static (PathBuf, PathBuf)> {
             return None;
         }
         let target = std::env::current_exe().unwrap().ancestors().nth(3).unwrap().to_owned();
-        // A test that runs on a host of its own finds it built.
+        // In a test on a host of its own it has been built already.
         if !host::is_inside() {
             build(&venv, &target);
         }
@@ -48,7 +48,7 @@ fn build(venv: &Path, target: &Path) {
     run(script.env("CARGO_TARGET_DIR", target));
 }
 
-/// Runs it to its end; what it has said. It has to succeed.
+/// Runs it to its end; returns its output. It has to succeed.
 pub fn run(command: &mut Command) -> String {
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

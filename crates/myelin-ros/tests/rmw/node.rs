@@ -13,20 +13,21 @@ use crate::library::library;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rmw {
     Myelin,
-    /// What the wheels have.
+    /// The middleware of the wheels.
     FastRtps,
 }
 
-/// A node that runs; killed when dropped.
+/// A running node; killed when dropped.
 pub struct Node {
     child: Child,
     lines: Receiver<String>,
-    /// What it has said on its standard error: ROS 2's log.
+    /// Its standard error: ROS 2's log.
     log: Receiver<String>,
 }
 
 impl Node {
-    /// Starts it on a host, to be found on the loopback interface; `words` are as node.py's usage says.
+    /// Starts it on a host, to be found on the loopback interface; node.py's usage text describes
+    /// `words`.
     pub fn start(host: &Host, rmw: Rmw, words: &[&str]) -> Node {
         Node::start_by(host, rmw, &[], words)
     }
@@ -37,7 +38,7 @@ impl Node {
         Node::start_script(host, rmw, by, &script, words)
     }
 
-    /// The same of another program in Python.
+    /// The same for another program in Python.
     pub fn start_script(host: &Host, rmw: Rmw, by: &[&str], script: &Path, words: &[&str]) -> Node {
         let (venv, library) = library().expect("asked for before");
         let python = venv.join("bin/python");
@@ -68,17 +69,17 @@ impl Node {
         })
     }
 
-    /// All that it has said meanwhile.
+    /// All lines that it has printed meanwhile.
     pub fn lines(&self) -> impl Iterator<Item = String> {
         self.lines.try_iter()
     }
 
-    /// What it has logged meanwhile.
+    /// All lines that it has logged meanwhile.
     pub fn log_lines(&self) -> impl Iterator<Item = String> {
         self.log.try_iter()
     }
 
-    /// Waits for a line that is as wanted.
+    /// Waits for a line that `is_wanted` accepts.
     pub fn wait_for(&self, what: &str, is_wanted: impl Fn(&str) -> bool) -> String {
         let mut seen = Vec::new();
         loop {
@@ -93,7 +94,7 @@ impl Node {
         }
     }
 
-    /// Waits for a line of its log that has this in it.
+    /// Waits for a line of its log that contains this.
     pub fn logged(&self, part: &str) -> String {
         let mut seen = Vec::new();
         loop {
@@ -115,7 +116,7 @@ impl Node {
         ["fd", "task"].map(count)
     }
 
-    /// What it has of memory that is no file's.
+    /// Its memory that belongs to no file.
     pub fn memory_kib(&self) -> usize {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
         let is_it = |line: &&str| line.starts_with("RssAnon:") || line.starts_with("RssShmem:");
@@ -133,7 +134,7 @@ impl Node {
         self.child.wait().unwrap();
     }
 
-    /// Ends it by closing its input, and looks whether that went well.
+    /// Ends it by closing its input, and checks that it ended well.
     pub fn end(mut self) {
         drop(self.child.stdin.take());
         let status = self.child.wait().unwrap();

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use crate::library::{library, run};
 
-/// Messages of all kinds, and what is made of those that are cut off or altered.
+/// Messages of all kinds, and the results for cut off or altered ones.
 #[test]
 fn what_one_rmw_writes_another_reads() {
     let Some((venv, library)) = library() else { return };
@@ -29,7 +29,7 @@ fn loaned_messages_are_not_copied() {
 fn waits_callbacks_and_publishes_hold_nobody_up() {
     let Some((_, library)) = library() else { return };
     let folder = tempfile::tempdir().unwrap();
-    // What is freed is no longer what it was: nobody reads it by luck.
+    // Freed memory is overwritten, so that no reader finds the old content by luck.
     let said = run(Command::new(library.with_file_name("waits"))
         .env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0:glibc.malloc.perturb=165")
         .env("MYELIN_FOLDER", folder.path())
@@ -51,7 +51,7 @@ fn no_exception_leaves_a_function_of_rmw() {
             let end = function.lines().find(|line| line.starts_with('}'));
             let is_contained =
                 end.is_some_and(|line| line.contains("CONTAIN") || line.contains("catch"));
-            // What makes nothing and calls nothing that does.
+            // Functions that make nothing and call no function that does.
             let is_plain =
                 ["return unsupported(", "init_options", "_identifier(void)", "_format(void)"]
                     .into_iter()

@@ -1,4 +1,4 @@
-//! Twenty nodes for a long time: images, services and parameters, and nothing grows.
+//! Twenty nodes for a long time: images, services and parameters, and no resource grows.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -10,15 +10,15 @@ use crate::node::{Node, Rmw, WATCHDOG};
 const NODES: usize = 20;
 /// Python's own memory comes to rest in the first minute.
 const MEMORY_FROM_S: usize = 60;
-/// Each of CycloneDDS's two receiving threads of a node fills a buffer of 1 MiB page by page, in some five
-/// minutes: a soak that is long looks at memory afterwards.
+/// Each of CycloneDDS's two receiving threads of a node fills a buffer of 1 MiB page by page, in
+/// some five minutes: a long soak checks memory after that.
 const BUFFERS_KIB: usize = NODES * 2 * 1024;
 const FILLED_S: usize = 600;
-/// A machine that is busy holds up a subscriber, and once its publisher's memory grows by a segment, which
+/// A busy machine holds up a subscriber, and once its publisher's memory grows by a segment, which
 /// it keeps: eight images of 230 kB, in the memory of both.
 const SEGMENT_KIB: usize = 2 * 8 * 240;
 
-/// What a node says each second: of the one before it in the ring so much has come.
+/// A node's report of each second: how much it has received from the previous node in the ring.
 #[derive(Clone, Copy, Debug)]
 struct Told {
     nodes: usize,
@@ -82,7 +82,7 @@ fn a_soak_leaves_memory_descriptors_and_threads_as_they_are() {
         }
         let begun = Instant::now();
         let mut after = Held::by(&nodes);
-        // A link that is made anew has for a moment the descriptors of both.
+        // A link that is made again briefly has the descriptors of both.
         while !after.is_no_more_than(&before) {
             assert!(begun.elapsed() < WATCHDOG, "{before:?}, {after:?}");
             thread::sleep(Duration::from_millis(10));
@@ -99,7 +99,8 @@ fn a_soak_leaves_memory_descriptors_and_threads_as_they_are() {
     });
 }
 
-/// Has each of them tell so often; what it told last, and the least memory that all had meanwhile.
+/// Waits for so many reports of each node; returns the last reports, and the smallest total memory
+/// meanwhile.
 fn tell(nodes: &[Node], seconds: usize) -> (Vec<Told>, usize) {
     let (mut last, mut least_kib) = (Vec::new(), usize::MAX);
     for _ in 0..seconds {
@@ -109,7 +110,7 @@ fn tell(nodes: &[Node], seconds: usize) -> (Vec<Told>, usize) {
     (last, least_kib)
 }
 
-/// What all nodes hold.
+/// The resources of all nodes.
 #[derive(Debug)]
 struct Held {
     descriptors: usize,
@@ -127,7 +128,7 @@ impl Held {
         held
     }
 
-    /// But for one segment of each node's publisher of images.
+    /// Except for one segment of each node's publisher of images.
     fn is_no_more_than(&self, before: &Held) -> bool {
         self.descriptors <= before.descriptors + NODES && self.threads <= before.threads
     }

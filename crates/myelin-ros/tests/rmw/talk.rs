@@ -33,7 +33,7 @@ fn services_parameters_and_actions() {
     });
 }
 
-/// The first ones are used as soon as they are made, and some clients.
+/// The first ones are used immediately after they are made, and some clients, too.
 #[test]
 fn hundreds_of_publishers_of_one_name_are_heard() {
     on_a_host("talk::hundreds_of_publishers_of_one_name_are_heard", || {
@@ -41,7 +41,7 @@ fn hundreds_of_publishers_of_one_name_are_heard() {
         let client = Node::start(&Host::Same, Rmw::Myelin, &["use", "client", "260"]);
         let line = client.line();
         let missing: Vec<u32> = line.split(' ').skip(1).map(|word| word.parse().unwrap()).collect();
-        // On a machine whose cores are busy one may have waited in vain.
+        // On a busy machine a wait may have been too short.
         assert!(missing.len() == 2 && missing.iter().all(|missing| *missing <= 3), "{line}");
         client.end();
         server.end();
@@ -79,7 +79,7 @@ pub fn on_a_host(test: &str, body: impl FnOnce()) {
     }
 }
 
-/// Between a host and this one: a string and an image of 4.6 MB, and who is there.
+/// Between a host and this one: a string and an image of 4.6 MB, and the graph.
 fn topics(other: &Host) {
     let pairs =
         [(Rmw::Myelin, Rmw::Myelin), (Rmw::Myelin, Rmw::FastRtps), (Rmw::FastRtps, Rmw::Myelin)];
@@ -102,7 +102,7 @@ fn topics(other: &Host) {
     }
 }
 
-/// How nodes find those of a host.
+/// The setting by which nodes find those of a host.
 fn range(other: &Host) -> &'static [&'static str] {
     match other {
         Host::Same => &[],
@@ -110,7 +110,7 @@ fn range(other: &Host) -> &'static [&'static str] {
     }
 }
 
-/// So many messages of a type come, whole and each once.
+/// So many messages of a type come, whole and once each.
 pub fn numbers(subscriber: &Node, kind: &str, count: usize) {
     let mut numbers: Vec<u32> = Vec::new();
     while numbers.len() < count {

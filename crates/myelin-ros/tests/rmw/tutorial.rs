@@ -1,4 +1,4 @@
-//! The nodes of `docs/tutorials/ros2-robot.md`, as they stand there.
+//! The nodes of `docs/tutorials/ros2-robot.md`, exactly as printed there.
 
 use crate::host::{Host, on_own_host};
 use crate::library::library;

@@ -1,13 +1,13 @@
-//! ROS 2 messages as they come from the network: an error, or a message that is read again as it was
-//! written, if it can be written.
+//! ROS 2 messages from the network: an error, or a message that is read again as it was written, if
+//! it can be written.
 #![no_main]
 
 use myelin_ros::cdr::{self, Cdr};
 use myelin_ros::sensor_msgs::{Image, Imu, PointCloud2};
 use myelin_ros::std_msgs;
 
-/// Bytes that are compared, as not every number is equal to itself, and padding may be anything. What
-/// is read may have a NUL in a text, which is not written.
+/// Bytes are compared, because not every number is equal to itself, and padding may be anything. A
+/// message that was read may have a NUL in a text, which cannot be written.
 fn written<'a>(message: &impl Cdr<'a>) -> Option<Vec<u8>> {
     let mut bytes = vec![0; cdr::encoded_bytes(message).ok()?];
     cdr::encode(message, &mut bytes).ok()?;

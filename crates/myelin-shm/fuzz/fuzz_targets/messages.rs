@@ -1,4 +1,4 @@
-//! What other processes say to a node.
+//! Messages from other processes to a node.
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| myelin_shm::fuzz_message(bytes));

@@ -1,5 +1,5 @@
-//! Everybody's endpoints, by id and by topic: what a node asks for each endpoint that it hears of costs
-//! no more however many others there are.
+//! The endpoints of all nodes, by id and by topic. The cost of a look-up for an announced endpoint
+//! does not grow with the number of other endpoints.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::topic::{AnnouncedQos, EndpointId, Topic};
 
-/// An endpoint, as its node tells all others.
+/// An endpoint, as its node announces it.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub(crate) topic: SharedTopic,
@@ -15,7 +15,7 @@ pub(crate) struct Endpoint {
     pub(crate) qos: AnnouncedQos,
 }
 
-/// A [`Topic`] in memory that the endpoints of one name share, and those of one type.
+/// A [`Topic`] whose texts are shared: by the endpoints of one name, and by those of one type.
 #[derive(Clone, Debug)]
 pub(crate) struct SharedTopic {
     pub(crate) name: Arc<str>,
@@ -34,12 +34,12 @@ pub(crate) enum Kind {
     Subscriber,
 }
 
-/// All endpoints that a node knows of, its own included. Names are chosen by others, and all is found in
-/// trees: nobody can make it slow. An endpoint on a topic of its own takes 270 B of the heap, one among
-/// others of its topic 170.
+/// All endpoints that a node knows, including its own. Other processes choose the names, and all
+/// look-ups use trees, so that no process can make them slow. An endpoint on a topic of its own
+/// takes 270 B of the heap, one among others of its topic 170.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
-    /// Those of a node lie together: their ids begin with its.
+    /// The endpoints of a node are neighbours: their ids begin with its id.
     endpoints: BTreeMap<EndpointId, Endpoint>,
     on_topics: BTreeSet<OnTopic>,
     /// How many endpoints on a topic have a type.
@@ -76,7 +76,7 @@ impl SharedTopic {
         self.of_type.hash
     }
 
-    /// Whether endpoints of the two can match.
+    /// Whether endpoints of the two topics can match.
     pub(crate) fn fits(&self, other: &SharedTopic) -> bool {
         self.name == other.name && self.type_hash() == other.type_hash()
     }
@@ -88,7 +88,7 @@ impl SharedTopic {
 }
 
 impl Directory {
-    /// Enters an endpoint that is not there yet; returns its topic, shared.
+    /// Adds a new endpoint; returns its topic, shared.
     pub(crate) fn insert(
         &mut self,
         id: EndpointId,
@@ -101,7 +101,7 @@ impl Directory {
         let name = Arc::from(name);
         let known = self.counts.range(types_of(&name)).next();
         let name = known.map_or(name, |((known, _), _)| known.clone());
-        // The name of a type is for people: endpoints that match may call it differently.
+        // The name of a type is for people: endpoints that match may have different names for it.
         let new = Type { hash: type_hash, name: type_name.into() };
         let of_type = match self.types.get(&new) {
             Some(known) => known.clone(),
@@ -127,7 +127,7 @@ impl Directory {
         }
         self.on_topics.remove(&OnTopic { name, kind, id, type_hash });
         if Arc::strong_count(of_type) == 2 {
-            self.types.remove(of_type); // the other one is the removed endpoint's
+            self.types.remove(of_type); // the other reference is the removed endpoint's
         }
         Some(removed)
     }
@@ -157,22 +157,22 @@ impl Directory {
         self.endpoints.range(range).map(|(id, endpoint)| (*id, endpoint))
     }
 
-    /// The endpoints of a kind that fit a topic: of its name, and of its type.
+    /// The endpoints of a kind that fit a topic: with its name and its type.
     pub(crate) fn fitting(&self, topic: &SharedTopic, kind: Kind) -> Vec<EndpointId> {
         self.select(topic, kind, 0..=EndpointId::MAX, true)
     }
 
-    /// Those among them that are a node's.
+    /// Those of them that belong to one node.
     pub(crate) fn fitting_of(&self, node: u64, topic: &SharedTopic, kind: Kind) -> Vec<EndpointId> {
         self.select(topic, kind, ids_of(node), true)
     }
 
-    /// A node's endpoints of a kind that are on the topic and have another type.
+    /// A node's endpoints of a kind on the topic with another type.
     pub(crate) fn misfits_of(&self, node: u64, topic: &SharedTopic, kind: Kind) -> Vec<EndpointId> {
         self.select(topic, kind, ids_of(node), false)
     }
 
-    /// The same of all nodes.
+    /// The same for all nodes.
     pub(crate) fn misfits(&self, topic: &SharedTopic, kind: Kind) -> Vec<EndpointId> {
         self.select(topic, kind, 0..=EndpointId::MAX, false)
     }
@@ -224,7 +224,7 @@ pub(crate) fn node_of(id: EndpointId) -> u64 {
     id >> NODE_SHIFT << NODE_SHIFT
 }
 
-/// The ids that a node's endpoints can have, and the node's own, which is the first.
+/// The ids that a node's endpoints can have, and the node's own id, which is the first.
 fn ids_of(node: u64) -> RangeInclusive<EndpointId> {
     node..=node | ((1 << NODE_SHIFT) - 1)
 }

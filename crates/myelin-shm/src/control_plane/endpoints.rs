@@ -1,4 +1,4 @@
-//! The memory of this node's publishers and subscribers: carries out what the protocol decides about
+//! The memory of this node's publishers and subscribers: performs the protocol's decisions about
 //! their matches, and watches deadlines and liveliness.
 
 use std::collections::BTreeMap;
@@ -25,17 +25,19 @@ use crate::waiting::wake_table::{PassedTable, WakeTableViews};
 pub(crate) struct Endpoints {
     publications: BTreeMap<EndpointId, Arc<PublicationShared>>,
     subscriptions: BTreeMap<EndpointId, LocalSubscription>,
-    /// Of publishers, by the endpoint that is told: the publisher itself or a subscriber.
+    /// Monitors of publishers, by the endpoint that gets the events: the publisher itself or a
+    /// subscriber.
     monitors: Monitors,
-    /// Of the nodes that our publishers have been matched with.
+    /// The wake tables of the nodes that our publishers have been matched with.
     tables: WakeTableViews,
-    /// Those that their publishers have yet to notice, and when to wake these again.
+    /// Removed subscribers that their publishers have not noticed yet, and when to wake these
+    /// publishers again.
     detached: Vec<(Arc<PublicationShared>, Detached)>,
     wake_again_ns: Option<u64>,
 }
 
-/// A subscriber of this node. It ends when its reader and all samples are gone, so it is not kept
-/// alive from here.
+/// A subscriber of this node. It ends when its reader and all samples have been dropped, so this
+/// struct does not keep it alive.
 struct LocalSubscription {
     shared: Weak<SubscriptionShared>,
     inbox: Arc<Inbox>,
@@ -54,14 +56,14 @@ impl Endpoints {
         self.subscriptions.insert(shared.id(), LocalSubscription { shared: weak, inbox });
     }
 
-    /// An endpoint is dropped, and the protocol knows.
+    /// Removes a dropped endpoint; the protocol knows already.
     pub(crate) fn remove(&mut self, id: EndpointId) {
         self.publications.remove(&id);
         self.subscriptions.remove(&id);
         self.monitors.forget_all_of(id);
     }
 
-    /// Carries out what concerns endpoints, and says what came of it.
+    /// Performs an action that concerns endpoints, and returns the result.
     pub(crate) fn perform(&mut self, action: Action<Arc<OwnedFd>>) -> Option<Input<Arc<OwnedFd>>> {
         match action {
             Action::Reserve { pair, descriptors } => {
@@ -105,7 +107,7 @@ impl Endpoints {
         }
     }
 
-    /// What the publishers and subscribers have counted, by id.
+    /// The counters of the publishers and subscribers, by id.
     pub(crate) fn counted(&self) -> Counted {
         let publishers = self.publications.iter().map(|(id, shared)| (*id, shared.counters()));
         let alive = |(id, it): (&EndpointId, &LocalSubscription)| Some((*id, it.shared.upgrade()?));
@@ -116,13 +118,13 @@ impl Endpoints {
         counted
     }
 
-    /// When [`do_due`](Self::do_due) has something to do.
+    /// When [`do_due`](Self::do_due) has work.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         self.monitors.due_ns().into_iter().chain(self.wake_again_ns).min()
     }
 
-    /// Looks at the publishers whose deadlines and liveliness are due, and wakes those that wait for a
-    /// subscriber that is gone.
+    /// Checks the publishers whose deadlines and liveliness are due, and wakes publishers that wait
+    /// for a subscriber that has gone.
     pub(crate) fn do_due(&mut self, now_ns: u64) {
         if self.wake_again_ns.is_some_and(|due_ns| due_ns <= now_ns) {
             self.detached.retain(|(publication, detached)| !detached.is_noticed(publication));
@@ -148,7 +150,7 @@ impl Endpoints {
         }
     }
 
-    /// None: it is being dropped, and the protocol will be told in a moment.
+    /// `None`: it is being dropped, and the protocol will learn of it in a moment.
     fn subscription(&self, pair: Pair) -> Option<Arc<SubscriptionShared>> {
         self.subscriptions.get(&pair.subscriber)?.shared.upgrade()
     }
@@ -168,7 +170,8 @@ impl Endpoints {
             let SegmentSize { number, slots, slot_bytes } = *size;
             shared.map_segment(pair.publisher, number, slot_bytes, slots, fd)?;
         }
-        // One of this node publishes only when we are done, so nobody waits for its segment.
+        // A publisher of this node publishes only after this, so no subscriber waits for its
+        // segment.
         if !self.publications.contains_key(&pair.publisher) {
             shared.look_again();
         }
@@ -223,7 +226,7 @@ impl Endpoints {
         None
     }
 
-    /// Tells the user, and ends a wait for it if need be.
+    /// Passes an event to the user, and ends a wait for it if necessary.
     fn tell(&self, endpoint: EndpointId, event: Event) {
         if let Some(publication) = self.publications.get(&endpoint) {
             publication.inbox().push(event);
@@ -251,13 +254,13 @@ fn reserve(
     Ok(Reservation { connection, passed: passed.map(Arc::new).collect() })
 }
 
-/// The descriptors of a message; they lack only if this process could open no more.
+/// The descriptors of a message; they are missing only if this process could open no more.
 fn exactly<const N: usize>(descriptors: Descriptors) -> Result<[OwnedFd; N], Error> {
     let descriptors = descriptors.into_iter().map(own).collect::<Result<Vec<_>, _>>()?;
     descriptors.try_into().map_err(|_| Error::TooManyFiles)
 }
 
-/// A descriptor for ourselves alone; one of this node's may be shared.
+/// A descriptor that is ours alone; a descriptor of this node may be shared.
 fn own(fd: Arc<OwnedFd>) -> Result<OwnedFd, Error> {
     let own = Arc::try_unwrap(fd).or_else(|fd| fd.try_clone());
     own.map_err(|error| Error::system("passing memory on", error))

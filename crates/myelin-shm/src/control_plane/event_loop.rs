@@ -1,6 +1,6 @@
-//! A node's thread. It sleeps until a peer calls, speaks or goes, or a handle asks for it; once a second it
-//! looks whether the node's socket is there. It ticks faster only while a deadline or liveliness is to be
-//! watched or something is to be tried again.
+//! A node's thread. It sleeps until a peer calls, sends or leaves, or a handle wakes it; once a
+//! second it checks the node's socket. It wakes more often only while it watches a deadline or
+//! liveliness, or has to repeat an attempt.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -19,12 +19,13 @@ use crate::sync::lock;
 use crate::topic::EndpointId;
 use crate::waiting::wait::now_ns;
 
-/// What a node's handles and its thread share.
+/// State shared by a node's handles and its thread.
 pub(crate) struct Core {
     reactor: Mutex<Reactor>,
-    /// For the thread, from where the reactor must not be locked. No lock is taken under its lock.
+    /// For the thread, from code that must not lock the reactor. No other lock is taken under this
+    /// lock.
     notices: Mutex<Vec<Notice>>,
-    /// Signalled when somebody has acted on what came.
+    /// Signalled when a thread has acted on new messages.
     acted: Condvar,
     thread: OnceLock<ThreadId>,
     /// Called when an endpoint has come or gone.
@@ -34,18 +35,19 @@ pub(crate) struct Core {
     mark: u32,
 }
 
-/// What is done when the graph has changed.
+/// The functions to call when the graph has changed.
 #[derive(Default)]
 struct OnGraphChange {
-    /// The library's own, which wakes somebody.
+    /// The library's own function, which wakes a thread.
     call: Option<Call>,
     listener: Option<Listener>,
 }
 
-/// Told by whoever takes or drops a sample, or by another route: that may happen anywhere.
+/// News from threads that take or drop a sample, or from another route: the sender may hold any
+/// lock.
 #[derive(Clone, Debug)]
 pub(crate) enum Notice {
-    /// A subscriber and all its samples are gone.
+    /// A subscriber and all its samples have been dropped.
     Gone { subscriber: EndpointId },
     /// A subscriber has found a publisher corrupt.
     Corrupt { publisher: EndpointId, subscriber: EndpointId },
@@ -76,8 +78,8 @@ impl Core {
         lock(&self.reactor)
     }
 
-    /// Changes what the node knows or has. The thread is woken if it has to do something sooner than it
-    /// thought, or to say warnings: the caller may hold locks, and a `tracing` subscriber is the user's code.
+    /// Changes the node's state. The thread is woken if it has work sooner than expected, or
+    /// warnings to write: the caller may hold locks, and a `tracing` subscriber is user code.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut Reactor) -> T) -> T {
         let mut reactor = self.lock();
         let (before, changes) = (reactor.due_ns(), reactor.protocol.directory().changes());
@@ -95,7 +97,7 @@ impl Core {
         result
     }
 
-    /// As `change`, when all is known that others have said by now.
+    /// Like `change`, after all messages that have arrived by now were read.
     pub(crate) fn change_caught_up<T>(&self, change: impl FnOnce(&mut Reactor) -> T) -> T {
         let result = self.change(|reactor| {
             reactor.catch_up();
@@ -105,7 +107,8 @@ impl Core {
         result
     }
 
-    /// Waits while `is_awaited` says so of what the thread brings, for `limit` at most.
+    /// Waits while `is_awaited` returns true, checked after each change by the thread, for at most
+    /// `limit`.
     pub(crate) fn wait_while(
         &self,
         limit: Duration,
@@ -115,31 +118,31 @@ impl Core {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Whether this is the node's own thread, which has nobody to wait for.
+    /// Whether this is the node's own thread, which must not wait for itself.
     pub(crate) fn is_own_thread(&self) -> bool {
         self.thread.get() == Some(&std::thread::current().id())
     }
 
-    /// Replaces what is called when an endpoint has come or gone.
+    /// Replaces the function for changes of the graph.
     pub(crate) fn on_graph_change(&self, call: Call) {
         let before = lock(&self.on_graph_change).call.replace(call);
         drop(before); // not under the lock
     }
 
-    /// Replaces the user's function. The one before it ends, as its drop says.
+    /// Replaces the user's function. The previous one ends, as described at its drop.
     pub(crate) fn listen(&self, listener: Option<Listener>) {
         let before = std::mem::replace(&mut lock(&self.on_graph_change).listener, listener);
         drop(before); // not under the lock: it waits for the user's function
     }
 
-    /// The graph has changed.
+    /// Reports that the graph has changed.
     pub(crate) fn tell_graph_change(&self) {
         let on_change = lock(&self.on_graph_change);
         on_change.call.iter().for_each(|call| call());
         on_change.listener.iter().for_each(Listener::raise);
     }
 
-    /// Leaves word for the thread.
+    /// Leaves a notice for the thread.
     pub(crate) fn notify(&self, notice: Notice) {
         lock(&self.notices).push(notice);
         self.poll.wake();

@@ -1,4 +1,4 @@
-//! What dead nodes have left in the file system, and who lives: for `myelin doctor`.
+//! Leftovers of dead nodes in the file system, and the nodes that live: for `myelin doctor`.
 
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -19,7 +19,7 @@ pub struct Leftover {
     pub path: PathBuf,
     /// The node's domain.
     pub domain: u32,
-    /// The group that shares the domain; `None`: the user's own.
+    /// The group that shares the domain; `None`: the user's own domain.
     pub group: Option<u32>,
 }
 
@@ -30,13 +30,13 @@ pub struct LiveNode {
     pub path: PathBuf,
     /// Its domain.
     pub domain: u32,
-    /// The group that shares the domain; `None`: the user's own.
+    /// The group that shares the domain; `None`: the user's own domain.
     pub group: Option<u32>,
     /// Its id.
     pub node: u64,
-    /// Its name; `None` if it does not answer, as when it is stopped or of another version.
+    /// Its name; `None` if it does not answer, because it is stopped or has another version.
     pub name: Option<String>,
-    /// Its process; 0 if it takes no calls, as when it is stopped, or cannot be seen from here.
+    /// Its process; 0 if it takes no calls, because it is stopped, or is not visible from here.
     pub pid: u32,
 }
 
@@ -45,23 +45,23 @@ pub struct LiveNode {
 pub struct OthersFolder {
     /// The folder.
     pub path: PathBuf,
-    /// Its owner: the caller itself if these are its programs in another user namespace.
+    /// Its owner: the caller itself if these are its own programs in another user namespace.
     pub uid: u32,
 }
 
-/// What was found.
+/// The result of a survey.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Survey {
-    /// Nodes that live.
+    /// Live nodes.
     pub live: Vec<LiveNode>,
-    /// Sockets that refuse.
+    /// Sockets that refuse calls.
     pub dead: Vec<Leftover>,
     /// Folders of other users.
     pub others: Vec<OthersFolder>,
 }
 
 /// Looks at the user's own folder and those of groups, in `folder` instead of `/dev/shm`. Removes
-/// nothing. What this user may not look into is left out.
+/// nothing. Folders that this user may not read are left out.
 pub fn survey(folder: Option<&Path>) -> Result<Survey, Error> {
     let base = folder.unwrap_or(Path::new("/dev/shm"));
     let mut survey = Survey::default();
@@ -98,7 +98,7 @@ pub fn remove(leftover: &Leftover) -> Result<bool, Error> {
         },
         _ => Error::system("removing a dead node's socket", error),
     })?;
-    // The domain's folder, then the user's or group's; they stay if others use them.
+    // The domain's folder, then the user's or group's; a folder that others use stays.
     let folders = leftover.path.ancestors().skip(1).take(2);
     let _ = folders.map(std::fs::remove_dir).take_while(Result::is_ok).count();
     Ok(true)
@@ -127,8 +127,8 @@ fn look(
     Ok(())
 }
 
-/// Name and process of the node that was called. Who calls greets first, and is no node but says so
-/// as one.
+/// Name and process of the called node. The caller greets first: this program is not a node, but
+/// must greet like one.
 fn greet(mut link: Link) -> Result<(Option<String>, u32), Error> {
     let pid = link.credentials()?.pid;
     let hello = Message::Hello { node: registry::random_node()?, name: GUEST.to_owned() };
@@ -144,7 +144,7 @@ fn greet(mut link: Link) -> Result<(Option<String>, u32), Error> {
     Ok((name, pid))
 }
 
-/// The names in a folder, sorted; none if it is not there or not ours to read.
+/// The names in a folder, sorted; none if it does not exist or is not readable for us.
 fn names(folder: &Path) -> Result<Vec<String>, Error> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -161,9 +161,9 @@ fn names(folder: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// What a node that is asked for its name takes the asker for.
+/// The name by which the asked node knows this program.
 const GUEST: &str = "myelin doctor";
-/// A node that runs answers at once; one that is stopped must not hold up the others.
+/// A running node answers at once; a stopped one must not delay the others.
 const ANSWER_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };
 
 #[cfg(test)]

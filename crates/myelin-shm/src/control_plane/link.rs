@@ -1,5 +1,5 @@
 //! A link to another node: a `SOCK_SEQPACKET` socket that never blocks, with a bounded queue of
-//! messages the other side has not made room for.
+//! messages for which the other side has no room yet.
 
 use std::collections::VecDeque;
 use std::io::{IoSlice, IoSliceMut};
@@ -18,7 +18,7 @@ use crate::error::Error;
 use crate::limits::{MESSAGE_SEGMENTS_MAX, OUTBOX_MAX};
 use crate::os::descriptor::NodeFd;
 
-/// Descriptors that go with a message: shared by the copies of it for several peers.
+/// Descriptors of a message: shared by its copies for several peers.
 pub(crate) type Descriptors = Vec<Arc<OwnedFd>>;
 
 /// One end of a link.
@@ -28,40 +28,40 @@ pub(crate) struct Link {
     outbox: VecDeque<(Vec<u8>, Descriptors)>,
 }
 
-/// What became of a message to be sent.
+/// The result of sending a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sent {
-    /// The kernel has it, and all before it.
+    /// The kernel has the message, and all earlier ones.
     Done,
-    /// It waits until the other side reads; ask for a wake-up when the socket is writable.
+    /// The message waits until the other side reads; request a wake-up when the socket is writable.
     Queued,
-    /// It waits until the kernel can pass more descriptors; try again after a while.
+    /// The message waits until the kernel can pass more descriptors; try again after a while.
     Later,
-    /// The other side is gone. What it has sent can still be read.
+    /// The other side has gone. Its messages can still be read.
     Gone,
     /// The other side does not read: the queue is full.
     Full,
 }
 
-/// What came.
+/// The result of receiving.
 #[derive(Debug)]
 pub(crate) enum Received {
     /// A message with its descriptors; without any if this process could open no more files.
     Message(Message, Vec<OwnedFd>),
     /// Nothing more for now.
     Nothing,
-    /// The other side is gone and everything it sent is read.
+    /// The other side has gone and all its messages have been read.
     End,
-    /// No message of this protocol, or of another version of it.
+    /// Not a message of this protocol, or of another version of it.
     Nonsense(Error),
 }
 
-/// Who is at the other end, as the kernel says.
+/// The process at the other end, according to the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Credentials {
-    /// Its process when it connected or listened; 0 if we cannot see that process.
+    /// Its process when it connected or listened; 0 if that process is not visible here.
     pub(crate) pid: u32,
-    /// Its effective user then.
+    /// Its effective user at that time.
     pub(crate) uid: u32,
 }
 
@@ -70,7 +70,7 @@ impl Link {
         Link { fd: NodeFd::new(fd), outbox: VecDeque::new() }
     }
 
-    /// Sends a message, or queues it behind those that wait.
+    /// Sends a message, or queues it behind waiting ones.
     pub(crate) fn send(&mut self, message: &Message, descriptors: Descriptors) -> Sent {
         debug_assert_eq!(message.descriptors(), descriptors.len());
         if self.outbox.len() == OUTBOX_MAX {
@@ -80,7 +80,7 @@ impl Link {
         self.flush()
     }
 
-    /// Sends what waits, as far as there is room.
+    /// Sends waiting messages, as far as there is room.
     pub(crate) fn flush(&mut self) -> Sent {
         while let Some((bytes, descriptors)) = self.outbox.front() {
             match send(self.fd.as_fd(), bytes, descriptors) {
@@ -112,7 +112,7 @@ impl Link {
         let flags = RecvFlags::CMSG_CLOEXEC | RecvFlags::DONTWAIT;
         let received = match net::recvmsg(&self.fd, &mut into, &mut control, flags) {
             Ok(received) => received,
-            // A reset is told once, before the messages that are still there.
+            // A reset is reported once, before the messages that are still there.
             Err(Errno::INTR | Errno::CONNRESET) => return self.receive(),
             Err(Errno::AGAIN) => return Received::Nothing,
             Err(_) => return Received::End,
@@ -137,7 +137,7 @@ impl Link {
         check(&bytes[..received.bytes], descriptors, lacks)
     }
 
-    /// Who is at the other end.
+    /// The process at the other end.
     pub(crate) fn credentials(&self) -> Result<Credentials, Error> {
         credentials(self.fd.as_fd())
     }
@@ -149,9 +149,9 @@ impl AsFd for Link {
     }
 }
 
-/// Who is at the other end of a connected socket.
+/// The process at the other end of a connected socket.
 pub(crate) fn credentials(socket: BorrowedFd<'_>) -> Result<Credentials, Error> {
-    // Not rustix's: its type has no room for the process 0, which is what an unknown one is.
+    // rustix's type has no room for the process 0, which means an unknown process.
     let mut who = libc::ucred { pid: 0, uid: u32::MAX, gid: u32::MAX };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes into `who`, plain data.
@@ -181,7 +181,7 @@ fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &Descriptors) -> Resu
     net::sendmsg(socket, &[IoSlice::new(bytes)], &mut control, flags).map(|_| ())
 }
 
-/// `lacks`: the kernel could not give us all descriptors, for want of room in our table.
+/// `lacks`: the kernel could not give us all descriptors, because our table was full.
 fn check(bytes: &[u8], descriptors: Vec<OwnedFd>, lacks: bool) -> Received {
     let message = match Message::decode(bytes) {
         Ok(message) => message,

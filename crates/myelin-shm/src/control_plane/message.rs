@@ -1,8 +1,9 @@
-//! What nodes say to each other: one message a datagram, little-endian, the kind in the first byte.
+//! The messages between nodes: one message for each datagram, little-endian, with the kind in the
+//! first byte.
 //!
-//! The bytes come from another process: everything is checked, nothing is allocated that the
-//! message's own length does not bound, and what is left over is an error. Descriptors travel
-//! beside the bytes (`link`); [`Message::descriptors`] says how many belong to a message.
+//! The bytes come from another process: everything is checked, every allocation is bounded by the
+//! message's own length, and left-over bytes are an error. Descriptors travel beside the bytes
+//! (`link`); [`Message::descriptors`] says how many belong to a message.
 
 use crate::control_plane::protocol::graph::{Counters, MatchState};
 use crate::data_plane::layout::VERSION;
@@ -13,25 +14,25 @@ use crate::topic::{AnnouncedQos, EndpointId, Reliability, Topic};
 /// One message. `publisher` and `subscriber` are endpoint ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// The first in each direction: who speaks. Its bytes begin with magic and version in all
-    /// versions of the protocol.
+    /// The first message in each direction: the id of the sender. Its bytes begin with magic and
+    /// version in all versions of the protocol.
     Hello { node: u64, name: String },
-    /// All endpoints there were at the time of the Hello have been told.
+    /// All endpoints that existed at the time of the Hello have been announced.
     Ready,
-    /// There is a publisher.
+    /// Announces a publisher.
     Published { publisher: EndpointId, topic: Topic, qos: AnnouncedQos },
-    /// There is a subscriber.
+    /// Announces a subscriber.
     Subscribed { subscriber: EndpointId, topic: Topic, qos: AnnouncedQos },
     /// The publisher has left.
     Unpublished { publisher: EndpointId },
     /// The subscriber has left and holds nothing any more.
     Unsubscribed { subscriber: EndpointId },
-    /// To a subscriber that fits. With the publication segment.
+    /// To a matching subscriber. With the publication segment.
     Offer { publisher: EndpointId, subscriber: EndpointId },
-    /// Slot segments of a publisher, for all it has made an offer to. With one descriptor each.
+    /// Slot segments of a publisher, for all subscribers with an offer. With one descriptor each.
     Segments { publisher: EndpointId, segments: Vec<SegmentSize> },
-    /// The answer to an offer. With subscription segment, wake word, the two of the wake table and perhaps
-    /// a wake end.
+    /// The answer to an offer. With subscription segment, wake word, the two segments and the pipe
+    /// of the wake table and perhaps a wake end.
     Accept { publisher: EndpointId, subscriber: EndpointId, connection: u32, wake_end: bool },
     /// From now on the publisher looks at the subscriber.
     Matched { publisher: EndpointId, subscriber: EndpointId, start: u64 },
@@ -41,17 +42,17 @@ pub(crate) enum Message {
     Declined { publisher: EndpointId, subscriber: EndpointId, reason: String },
     /// The subscriber has declined an offer before, and could take another one now.
     Ask { publisher: EndpointId, subscriber: EndpointId },
-    /// The node leaves in good order: the end of the link is no death.
+    /// The node leaves in good order: the end of the link is not a death.
     Leaving,
-    /// Asks for what follows, up to `Answered`. The next one comes after that.
+    /// Requests the messages below, up to `Answered`. The next query comes after that.
     Query,
-    /// What an endpoint has counted. In the order of the ids.
+    /// The counters of an endpoint. In the order of the ids.
     Counted { endpoint: EndpointId, counters: Counters },
-    /// How far a match is. In the order of the ids.
+    /// The state of a match. In the order of the ids.
     MatchTold { endpoint: EndpointId, other: EndpointId, state: MatchState },
     /// The next part of a type's layout. In the order of the hashes.
     Layout { type_hash: u64, text: String, is_last: bool },
-    /// That was all there is, or as much of it as is told.
+    /// The end of the answer, which is complete or was cut off at a limit.
     Answered { is_complete: bool },
 }
 
@@ -77,7 +78,7 @@ impl Message {
         }
     }
 
-    /// Its bytes, at most [`MESSAGE_BYTES_MAX`].
+    /// The message's bytes, at most [`MESSAGE_BYTES_MAX`].
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut to = Vec::with_capacity(64);
         to.push(self.kind());
@@ -138,11 +139,11 @@ impl Message {
         to
     }
 
-    /// The message these bytes are.
+    /// The message for these bytes.
     ///
     /// # Errors
-    /// [`Error::LayoutVersion`] for a Hello of another version, [`Error::PeerCorrupt`] for
-    /// anything that `encode` does not make.
+    /// [`Error::LayoutVersion`] for a Hello of another version, [`Error::PeerCorrupt`] for bytes
+    /// that `encode` does not produce.
     pub(crate) fn decode(bytes: &[u8]) -> Result<Message, Error> {
         let mut from = Rest(bytes);
         let message = from.message()?;
@@ -177,7 +178,7 @@ impl Message {
     }
 }
 
-/// Descriptors that a subscriber passes at least.
+/// The minimum number of descriptors that a subscriber passes.
 pub(crate) const PASSED_MIN: usize = 5;
 
 /// The longest beginning of `text` that fits into a message.
@@ -235,7 +236,7 @@ fn put_state(to: &mut Vec<u8>, state: &MatchState) {
     }
 }
 
-/// What is not yet decoded.
+/// The bytes that are not decoded yet.
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {

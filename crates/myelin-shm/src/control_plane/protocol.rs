@@ -1,19 +1,19 @@
-//! Discovery and matching as a state machine: `docs/explanation/shared-memory.md` section 8. What happens comes in
-//! as an [`Input`]; what is to be done about it goes out as [`Action`]s. It has no socket, no memory to
-//! map and no clock, so `simulation` runs hundreds of nodes of it in one thread.
+//! Discovery and matching as a state machine: `docs/explanation/shared-memory.md` section 8. An
+//! [`Input`] reports what has happened; [`Action`]s say what to do about it. It has no socket, no
+//! memory to map and no clock, so `simulation` runs hundreds of nodes of it in one thread.
 //!
-//! Whoever drives it carries out the actions in their order. Some have an outcome, which is the next
-//! input; what follows from it is done after what was to be done already.
+//! The driver performs the actions in order. Some actions have an outcome, which is the next input;
+//! the actions that follow from it come after those already pending.
 //!
 //! | | |
 //! |---|---|
-//! | `links` | calling, greeting, and what a link is told when there is room on it |
+//! | `links` | calling, greeting, and the messages that a link gets when it has room |
 //! | `offers` | the publisher's side of a match |
 //! | `answers` | the subscriber's side |
-//! | `matches` | how far a match is, and when it is tried again |
+//! | `matches` | the state of a match, and when it is tried again |
 //! | `first_matches` | what the creation of an endpoint waits for |
-//! | `graph` | all that is known, for people and tools |
-//! | `query` | what nodes tell each other for that, when they are asked |
+//! | `graph` | the node's knowledge, for people and tools |
+//! | `query` | the answers of nodes that are asked for the graph |
 
 mod answers;
 mod first_matches;
@@ -45,8 +45,8 @@ use crate::event::Event;
 use crate::limits::ENDPOINTS_MAX;
 use crate::topic::{AnnouncedQos, EndpointId, Reliability, Topic};
 
-/// What a node knows, and how far it is with everybody. `D` is what goes with a message beside its
-/// bytes: descriptors.
+/// A node's knowledge, and its state towards all other nodes. `D` accompanies a message's bytes:
+/// descriptors.
 #[derive(Debug)]
 pub(crate) struct Protocol<D> {
     node: u64,
@@ -63,13 +63,14 @@ pub(crate) struct Protocol<D> {
     publishers: BTreeMap<EndpointId, LocalPublisher<D>>,
     subscribers: BTreeMap<EndpointId, LocalSubscriber>,
     endpoints_made: u64,
-    /// Descriptions of types of this node, by hash.
+    /// Descriptions of this node's types, by hash.
     layouts: BTreeMap<u64, Arc<str>>,
     surveys: Surveys,
-    /// With the time at which each is due.
+    /// Each timer with its due time.
     timers: Timers,
     now_ns: u64,
-    /// Messages to ourselves: both sides of a match within one node go the same way.
+    /// Messages to this node itself: both sides of a match within one node are handled in the same
+    /// way.
     to_ourselves: VecDeque<(Message, Vec<D>)>,
     actions: Vec<Action<D>>,
 }
@@ -85,41 +86,41 @@ struct LocalSubscriber {
 
 type Timers = BTreeSet<(u64, Timer)>;
 
-/// What is to be tried again.
+/// An attempt to repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    /// To call a node that was busy.
+    /// Calling a node that was busy.
     Call(u64),
-    /// To make the match of an endpoint of ours with another.
+    /// Making the match of an endpoint of ours with another.
     Match(EndpointId, EndpointId),
 }
 
-/// What has happened.
+/// An event that the protocol reacts to.
 #[derive(Debug)]
 pub(crate) enum Input<D> {
     /// A node has a socket.
     Found { node: u64 },
-    /// A new link: of a call by us to a node, or by we do not know whom yet.
+    /// A new link: by a call of ours to a node, or by a node that is still unknown.
     Linked { link: u64, who: Credentials, called: Option<u64> },
-    /// Outcome of [`Action::Call`]: it lives, and takes no calls for now.
+    /// Outcome of [`Action::Call`]: the node lives, and takes no calls for now.
     Busy { node: u64 },
-    /// Outcome of [`Action::Call`]: it does not live, or is not for us.
+    /// Outcome of [`Action::Call`]: the node does not live, or belongs to another user.
     Gone { node: u64 },
-    /// Who speaks on a link says which node it is; `owner` is the user whose socket that node has.
+    /// The peer of a link says which node it is; `owner` is the user whose socket that node has.
     Hello { link: u64, node: u64, name: String, owner: Option<u32> },
     /// Any other message.
     Said { link: u64, message: Message, descriptors: Vec<D> },
-    /// No message.
+    /// Bytes that are not a message.
     Nonsense { link: u64 },
-    /// The other side of a call, by us or by it, is of another user.
+    /// The other side of a call, by us or by it, belongs to another user.
     Stranger { who: Credentials, called: Option<u64>, reason: String },
     /// A message of another version of the protocol.
     OtherVersion { link: u64, reason: String },
-    /// The other side is gone.
+    /// The other side has gone.
     Ended { link: u64 },
-    /// The other side does not read, and no more messages can wait for it.
+    /// The other side does not read, and the queue for it is full.
     Overrun { link: u64 },
-    /// Outcome of [`Action::Drain`], some time later if need be.
+    /// Outcome of [`Action::Drain`], maybe some time later.
     Drained { link: u64 },
     /// A publisher of ours, with its publication segment.
     PublisherMade { id: EndpointId, topic: Topic, qos: AnnouncedQos, publication: D },
@@ -131,9 +132,9 @@ pub(crate) enum Input<D> {
     Grown { publisher: EndpointId, size: SegmentSize, segment: D },
     /// A subscriber of ours has found a publisher's memory corrupt.
     Corrupt { publisher: EndpointId, subscriber: EndpointId },
-    /// A proxy publishes to a subscriber of ours, and nobody else is to hear of it.
+    /// A proxy publishes to a subscriber of ours; no other node is informed.
     ProxyMade { publisher: EndpointId, subscriber: EndpointId, qos: AnnouncedQos },
-    /// It has gone.
+    /// The proxy has gone.
     ProxyGone { publisher: EndpointId, subscriber: EndpointId },
     /// Outcome of [`Action::Reserve`]; it has none if the subscriber is being dropped.
     Reserved { pair: Pair, result: Result<Reservation<D>, Refusal> },
@@ -143,7 +144,7 @@ pub(crate) enum Input<D> {
     Attached { pair: Pair, result: Result<u64, Refusal> },
     /// Outcome of [`Action::CheckRoom`]; as `Reserved`.
     Room { pair: Pair, is_free: bool },
-    /// All peers are to be asked what they have counted and matched.
+    /// All peers must be asked for their counters and matches.
     Survey,
     /// Outcome of [`Action::Count`].
     Counted { link: u64, counted: Counted },
@@ -153,14 +154,14 @@ pub(crate) enum Input<D> {
     Leave,
 }
 
-/// What is to be done.
+/// An action for the driver.
 #[derive(Debug)]
 pub(crate) enum Action<D> {
     /// Connect to a node: `Linked`, `Busy` or `Gone`.
     Call { node: u64 },
     /// Send a message; perhaps `Overrun`.
     Send { link: u64, message: Message, descriptors: Vec<D> },
-    /// Say `Drained` as soon as no message waits for the other side.
+    /// Report `Drained` as soon as no message waits for the other side.
     Drain { link: u64 },
     /// Close a link.
     Close { link: u64 },
@@ -168,7 +169,7 @@ pub(crate) enum Action<D> {
     Reserve { pair: Pair, descriptors: Vec<D> },
     /// At the subscriber: map further slot segments; perhaps `NotMapped`.
     Map { pair: Pair, segments: Vec<SegmentSize>, descriptors: Vec<D> },
-    /// At the subscriber: samples from `start` on are its to read; a proxy has seen to that itself.
+    /// At the subscriber: it reads samples from `start` on; a proxy has done this itself.
     Begin { pair: Pair, start: Option<u64> },
     /// At the subscriber: the match has ended. If it had not begun, the connection is free.
     Release { pair: Pair, had_begun: bool },
@@ -176,13 +177,13 @@ pub(crate) enum Action<D> {
     CheckRoom { pair: Pair },
     /// At the publisher: map what the subscriber has passed, and look at it from now on: `Attached`.
     Attach { pair: Pair, subscriber: RemoteInfo, connection: u32, descriptors: Vec<D> },
-    /// At the publisher: forget the subscriber.
+    /// At the publisher: remove the subscriber.
     Detach { pair: Pair },
     /// Read the counters of all endpoints of this node: `Counted`.
     Count { link: u64 },
-    /// Say it to people, unless it has been said.
+    /// Write a warning for people, unless it was written before.
     Warn(Warning),
-    /// Tell the user of an endpoint.
+    /// Pass an event to the user of an endpoint.
     Tell { endpoint: EndpointId, event: Event },
 }
 
@@ -193,23 +194,23 @@ pub(crate) struct Pair {
     pub(crate) subscriber: EndpointId,
 }
 
-/// What a subscriber has for a publisher it takes on.
+/// A subscriber's resources for a publisher that it accepts.
 #[derive(Debug)]
 pub(crate) struct Reservation<D> {
     /// Its number for the publisher.
     pub(crate) connection: u32,
-    /// What is passed to the publisher: [`PASSED_MIN`](super::message::PASSED_MIN), perhaps one more.
+    /// The descriptors for the publisher: [`PASSED_MIN`](super::message::PASSED_MIN), or one more.
     pub(crate) passed: Vec<D>,
 }
 
-/// What is known of the other side of a match.
+/// The known properties of the other side of a match.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RemoteInfo {
     pub(crate) pid: u32,
     pub(crate) qos: AnnouncedQos,
 }
 
-/// A message is not for this peer to say; it should be dropped.
+/// This peer must not send such a message; it should be dropped.
 #[derive(Debug)]
 struct OutOfOrder;
 
@@ -241,7 +242,7 @@ impl<D: Clone> Protocol<D> {
         self.node
     }
 
-    /// All endpoints that are known.
+    /// All known endpoints.
     pub(crate) fn directory(&self) -> &Directory {
         &self.directory
     }
@@ -251,7 +252,7 @@ impl<D: Clone> Protocol<D> {
         self.timers.first().map(|(due_ns, _)| *due_ns)
     }
 
-    /// What follows from what has happened.
+    /// The actions that follow from an input.
     pub(crate) fn handle(&mut self, now_ns: u64, input: Input<D>) -> Vec<Action<D>> {
         self.now_ns = now_ns;
         match input {
@@ -363,7 +364,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Tells a new endpoint of ours, and others of ours, of those of another type that there are.
+    /// Informs a new endpoint of ours, and others of ours, of existing endpoints with another type.
     fn tell_misfits(&mut self, id: EndpointId, topic: &SharedTopic, other: Kind) {
         for misfit in self.directory.misfits(topic, other) {
             let theirs = &self.directory.get(misfit).expect("it is there").topic;
@@ -392,7 +393,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// What a peer tells about an endpoint of its own.
+    /// A peer announces an endpoint of its own.
     fn introduced(
         &mut self,
         link: u64,
@@ -439,7 +440,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Acts on a message of a peer that has greeted, or of ourselves.
+    /// Acts on a message of a peer that has greeted, or of this node itself.
     fn act_on(
         &mut self,
         link: u64,
@@ -502,7 +503,7 @@ impl<D: Clone> Protocol<D> {
 
     /// Fails if the endpoint is not known to be the peer's own.
     fn check_speaker(&self, link: u64, id: EndpointId) -> Result<(), OutOfOrder> {
-        // One of ours may have left while a message about it was on its way through the queue.
+        // One of ours may have left while a message about it was in the queue.
         let is_theirs = self.link_of(id) == Some(link);
         let is_known = link == OURSELVES || self.directory.get(id).is_some();
         if is_theirs && is_known { Ok(()) } else { Err(OutOfOrder) }
@@ -524,7 +525,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Sends a message to the node of an endpoint, ours too.
+    /// Sends a message to the node of an endpoint, which may be this node.
     fn send_to(&mut self, endpoint: EndpointId, message: Message, descriptors: Vec<D>) {
         match self.link_of(endpoint) {
             Some(OURSELVES) => self.to_ourselves.push_back((message, descriptors)),
@@ -533,7 +534,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Acts on the messages to ourselves, until there are none.
+    /// Acts on the messages to this node itself, until there are none.
     fn hear_ourselves(&mut self) {
         while let Some((message, descriptors)) = self.to_ourselves.pop_front() {
             let heard = self.act_on(OURSELVES, message, descriptors);
@@ -565,7 +566,7 @@ impl<D: Clone> Protocol<D> {
         self.actions.push(Action::Tell { endpoint, event });
     }
 
-    /// Tells the user of one of ours why there is no match.
+    /// Informs the user of an endpoint of ours why there is no match.
     fn tell_refusal(&mut self, endpoint: EndpointId, other: EndpointId, refusal: &Refusal) {
         if refusal.is_corrupt {
             self.warn(endpoint, other, refusal.reason.clone());
@@ -582,12 +583,13 @@ impl<D: Clone> Protocol<D> {
         self.actions.push(Action::Tell { endpoint, event });
     }
 
-    /// Says to people why one of ours is not matched with another.
+    /// Warns people why an endpoint of ours is not matched with another.
     fn warn(&mut self, endpoint: EndpointId, other: EndpointId, reason: String) {
         self.warn_once(endpoint, other, (endpoint, other), reason);
     }
 
-    /// Says to people, once for the topic, that one of ours is not matched with another as one of them wants.
+    /// Warns people, once for the topic, that an endpoint of ours is not matched with another with
+    /// the requested settings.
     fn warn_of_topic(&mut self, endpoint: EndpointId, other: EndpointId, reason: String) {
         self.warn_once(endpoint, other, (0, 0), reason);
     }
@@ -639,7 +641,7 @@ fn side_text(endpoint: &Endpoint) -> String {
     let reliability = match (reliability, endpoint.kind) {
         (Reliability::Reliable, Kind::Publisher) => "waits for subscribers",
         (Reliability::Reliable, Kind::Subscriber) => "asks to be waited for",
-        // Whether it is best effort across the network, too, is not known on the host.
+        // The host does not know whether it is best effort across the network, too.
         (Reliability::BestEffort, Kind::Publisher) => "does not wait",
         (Reliability::BestEffort, Kind::Subscriber) => "is not waited for",
     };
@@ -656,7 +658,7 @@ fn mismatch(ours: &SharedTopic, theirs: &SharedTopic) -> String {
     )
 }
 
-/// Stands for the node itself where others have a link.
+/// Represents the node itself where other nodes have a link.
 const OURSELVES: u64 = u64::MAX;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! A publisher in the stead of one that another route leads to. It is matched with one subscriber of
-//! its own node and announced to nobody, so the subscriber takes its samples like all others.
+//! A publisher that represents one on another route. It is matched with one subscriber of its own
+//! node and not announced, so the subscriber takes its samples like all others.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -13,9 +13,9 @@ use crate::os::descriptor::duplicate;
 use crate::topic::{EndpointId, PublisherQos, Reliability};
 use crate::waiting::wake_table::WakeTableViews;
 
-/// Publishes to one subscriber what somebody elsewhere has published; to that subscriber it is the
-/// match with a publisher of process 0. Dropping it ends the match. It lives in the thread that
-/// publishes; callbacks of the subscriber are run by their own threads.
+/// Publishes to one subscriber the samples of a publisher on another route. For that subscriber, it
+/// is a match with a publisher of process 0. Dropping it ends the match. It stays in the publishing
+/// thread; callbacks of the subscriber run in their own threads.
 #[derive(Debug)]
 pub struct Proxy {
     /// The publishing side.
@@ -44,7 +44,7 @@ impl Proxy {
             let Some(subscription) = grows.upgrade() else { return };
             let Ok(fd) = own(segment.fd.as_fd()) else { return };
             let (number, bytes, slots) = (segment.number, segment.slot_bytes, segment.slots);
-            // Before its first sample is published, so nobody waits for it yet.
+            // Before its first sample is published, so the subscriber does not wait for it yet.
             let _ = subscription.map_segment(id, number, bytes, slots, fd);
         }));
         subscription.start(id, start);
@@ -53,7 +53,7 @@ impl Proxy {
         Ok(Proxy { writer, id, subscriber, node: node.clone() })
     }
 
-    /// Its endpoint id, which its samples and events bear.
+    /// Its endpoint id, which its samples and events carry.
     pub fn id(&self) -> EndpointId {
         self.id
     }
@@ -69,7 +69,7 @@ impl Drop for Proxy {
     }
 }
 
-/// The subscriber as the proxy sees it, by the way that other publishers take.
+/// The proxy's view of the subscriber, made in the same way as other publishers' views.
 fn view(
     subscription: &SubscriptionShared,
     publication: &PublicationShared,

@@ -1,11 +1,11 @@
-//! Whether a publisher keeps its deadline and is alive: plain arithmetic on what it has published.
+//! Checks whether a publisher keeps its deadline and is alive: plain arithmetic on its counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use crate::topic::EndpointId;
 
-/// What has changed.
+/// A change of state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Change {
     Missed,
@@ -13,14 +13,14 @@ pub(crate) enum Change {
     Regained,
 }
 
-/// All that a node watches, with the times at which each is to be looked at.
+/// All monitors of a node, with the time at which each is checked next.
 #[derive(Debug, Default)]
 pub(crate) struct Monitors {
     monitors: BTreeMap<Watch, QosMonitor>,
     due: BTreeSet<(u64, Watch)>,
 }
 
-/// Who is told, and the publisher that is watched.
+/// The endpoint that gets the events, and the watched publisher.
 type Watch = (EndpointId, EndpointId);
 
 /// Watches one publisher. Times in nanoseconds of one clock.
@@ -31,7 +31,7 @@ pub(crate) struct QosMonitor {
     due_ns: u64,
 }
 
-/// How long one count has not changed.
+/// How long a count has not changed.
 #[derive(Clone, Copy, Debug)]
 struct Silence {
     limit_ns: Option<u64>,
@@ -41,7 +41,7 @@ struct Silence {
 }
 
 impl Monitors {
-    /// Watches from now on, if there is something to watch for.
+    /// Watches from now on, if a deadline or lease is set.
     pub(crate) fn watch(&mut self, watch: Watch, monitor: Option<QosMonitor>) {
         self.forget(watch);
         if let Some(monitor) = monitor {
@@ -56,7 +56,7 @@ impl Monitors {
         }
     }
 
-    /// Forgets what an endpoint is to be told.
+    /// Ends all watches for an endpoint.
     pub(crate) fn forget_all_of(&mut self, endpoint: EndpointId) {
         let theirs = self.monitors.range((endpoint, 0)..=(endpoint, EndpointId::MAX));
         for watch in theirs.map(|(watch, _)| *watch).collect::<Vec<_>>() {
@@ -64,12 +64,12 @@ impl Monitors {
         }
     }
 
-    /// When to look at the next.
+    /// When the next check is due.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         self.due.first().map(|(due_ns, _)| *due_ns)
     }
 
-    /// Those that are to be looked at now; each is due again.
+    /// The watches that are due now; each gets its next time.
     pub(crate) fn take_due(&mut self, now_ns: u64) -> Vec<Watch> {
         let later = self.due.split_off(&(now_ns + 1, (0, 0)));
         let due = std::mem::replace(&mut self.due, later);
@@ -81,7 +81,7 @@ impl Monitors {
         due.into_iter().map(|(_, watch)| watch).collect()
     }
 
-    /// What has changed at one of them.
+    /// The changes at one of them.
     pub(crate) fn look(
         &mut self,
         watch: Watch,
@@ -94,7 +94,7 @@ impl Monitors {
 }
 
 impl QosMonitor {
-    /// Begins at `now_ns`; `None` if there is nothing to watch for.
+    /// Begins at `now_ns`; `None` if neither deadline nor lease is set.
     pub(crate) fn new(
         deadline: Option<Duration>,
         liveliness: Option<Duration>,
@@ -116,13 +116,13 @@ impl QosMonitor {
         monitor.shortest_ns().map(|_| monitor)
     }
 
-    /// How often to look: a quarter of the shorter limit, so that a silence is told at most a
+    /// How often to check: a quarter of the shorter limit, so that a silence is reported at most a
     /// quarter late; at least 1 ms.
     fn interval_ns(&self) -> u64 {
         (self.shortest_ns().unwrap_or(u64::MAX) / 4).max(INTERVAL_NS_MIN)
     }
 
-    /// Looks at the numbers of samples published and of assertions.
+    /// Looks at the numbers of published samples and of assertions.
     fn look(&mut self, progress: (u64, u64), now_ns: u64) -> [Option<Change>; 2] {
         let (missed, _) = self.deadline.look((progress.0, 0), now_ns);
         let (lost, regained) = self.liveliness.look(progress, now_ns);
@@ -140,7 +140,7 @@ impl QosMonitor {
 }
 
 impl Silence {
-    /// Whether a silence has become too long, and whether one that was has ended.
+    /// Whether a silence has become too long, and whether a silence has ended.
     fn look(&mut self, count: (u64, u64), now_ns: u64) -> (bool, bool) {
         let Some(limit_ns) = self.limit_ns else { return (false, false) };
         if count != self.count {

@@ -1,5 +1,5 @@
-//! What a node's thread and its handles change under one lock: the protocol, and the sockets and memory
-//! that carry out what it decides.
+//! The state that a node's thread and its handles change under one lock: the protocol, and the
+//! sockets and memory that perform its actions.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
@@ -30,11 +30,11 @@ pub(crate) struct Reactor {
     pub(crate) registry: Registry,
     pub(crate) poll: Arc<Poll>,
     pub(crate) listener: Option<NodeFd>,
-    /// When to look whether the node still has its name.
+    /// When to check whether the node still has its name.
     look_ns: u64,
-    /// Accepting is paused until then, for want of descriptors.
+    /// Until when accepting is paused, because descriptors are short.
     paused_until_ns: Option<u64>,
-    /// The last look has not found the node's socket.
+    /// Whether the last check has not found the node's socket.
     was_missing: bool,
     /// By key.
     links: BTreeMap<u64, OpenLink>,
@@ -43,16 +43,16 @@ pub(crate) struct Reactor {
     pub(crate) warnings: Warnings,
 }
 
-/// A link, and what is due on it.
+/// A link, and its pending work.
 struct OpenLink {
     link: Link,
-    /// The poll reports when the other side makes room for what waits.
+    /// Whether the poll reports when the other side has room for waiting messages.
     awaits_room: bool,
-    /// When to try to send what waits.
+    /// When to try again to send waiting messages.
     send_again_ns: Option<u64>,
-    /// The protocol wants to know when nothing waits.
+    /// Whether the protocol wants to know when no message waits.
     is_draining: bool,
-    /// Since when nothing has come, of one that we have called.
+    /// Since when nothing has come, for a node that we have called.
     unanswered_since_ns: Option<u64>,
 }
 
@@ -81,7 +81,8 @@ impl Reactor {
         }
     }
 
-    /// Tells the protocol what has happened, and carries out what follows, and what follows from that.
+    /// Passes an input to the protocol, and performs all actions that follow, directly or
+    /// indirectly.
     pub(crate) fn drive(&mut self, input: Step) {
         let now_ns = now_ns();
         let mut actions = VecDeque::from(self.protocol.handle(now_ns, input));
@@ -126,7 +127,7 @@ impl Reactor {
         self.drive(Input::Grown { publisher, size, segment });
     }
 
-    /// A subscriber of ours has a proxy: a match with nobody of this host.
+    /// A subscriber of ours has a proxy: a match with no endpoint of this host.
     pub(crate) fn proxy_came(
         &mut self,
         publisher: EndpointId,
@@ -148,12 +149,12 @@ impl Reactor {
         self.protocol.survey()
     }
 
-    /// All that is known now; what others have told since the survey began.
+    /// The current knowledge, and the answers of others since the survey began.
     pub(crate) fn graph(&self, survey: Option<u64>) -> Graph {
         self.protocol.graph(&self.endpoints.counted(), survey)
     }
 
-    /// When something is to be done without anybody's asking for it.
+    /// When timed work is due.
     pub(crate) fn due_ns(&self) -> Option<u64> {
         let sends = self.links.values().filter_map(|link| link.send_again_ns);
         let look_ns = Some(self.look_ns);
@@ -162,13 +163,13 @@ impl Reactor {
         others.into_iter().flatten().chain(sends).min()
     }
 
-    /// Until then, from now.
+    /// The time until then.
     pub(crate) fn next_look(&self) -> Option<Duration> {
         let due_ns = self.due_ns()?;
         Some(Duration::from_nanos(due_ns.saturating_sub(now_ns())))
     }
 
-    /// Does what is due.
+    /// Does the work that is due.
     pub(crate) fn do_due(&mut self) {
         let now_ns = now_ns();
         let is_due = |due_ns: Option<u64>| due_ns.is_some_and(|due_ns| due_ns <= now_ns);
@@ -190,14 +191,14 @@ impl Reactor {
         self.endpoints.do_due(now_ns);
     }
 
-    /// Takes calls that wait; of more than a turn's the poll reports the rest at once.
+    /// Accepts waiting calls; the poll reports those beyond a turn's limit again at once.
     pub(crate) fn answer_calls(&mut self) {
         for _ in 0..CALLS_A_TURN {
             let Some(listener) = &self.listener else { return };
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let accepted = rustix::net::accept_with(listener, flags);
             match accepted {
-                // If it cannot be taken on, closing the socket tells it.
+                // If the link cannot be accepted, closing the socket tells the caller.
                 Ok(socket) => match self.open_link(socket, None) {
                     Ok(linked) => self.drive(linked),
                     Err(error) => self.warn(NOT_ANSWERED, error.to_string()),
@@ -213,8 +214,9 @@ impl Reactor {
         }
     }
 
-    /// Makes the node's socket anew if somebody has removed it: others would meet without us. Not by a watch
-    /// of the kernel's (inotify): of those a user may have 128 in all.
+    /// Makes the node's socket again if another process has removed it: other nodes would meet
+    /// without us. It does not use a watch of the kernel (inotify), because a user may have only
+    /// 128 of them.
     fn keep_name(&mut self) {
         let (uid, ours) = (rustix::process::geteuid().as_raw(), self.registry.uid());
         if uid != ours {
@@ -235,11 +237,12 @@ impl Reactor {
         }
         let node = self.protocol.node();
         let is_missing = self.listener.is_some() && !self.registry.has(node);
-        // At the second look: somebody may be removing the whole folder just now, as tests do at their end.
+        // Only at the second check: a process may be removing the whole folder just now, as tests
+        // do at their end.
         if !std::mem::replace(&mut self.was_missing, is_missing) || !is_missing {
             return;
         }
-        self.answer_calls(); // those that wait at the old one
+        self.answer_calls(); // calls that wait at the old socket
         let path = self.registry.socket_path(node);
         let (sides, reason) = match self.listen_again(node) {
             Ok(()) => (
@@ -262,7 +265,8 @@ impl Reactor {
         self.warn(sides, reason);
     }
 
-    /// Says which processes have been called and do not answer: their topics are not known here.
+    /// Warns about processes that have been called and do not answer: their topics are unknown
+    /// here.
     fn warn_of_unanswered(&mut self, now_ns: u64) {
         let mut pids = Vec::new();
         for open in self.links.values_mut() {
@@ -289,17 +293,17 @@ impl Reactor {
             self.paused_until_ns = None;
             self.call_all()
         });
-        // What has failed is done again with the next look.
+        // A failed attempt is repeated at the next check.
         entered.inspect_err(|_| self.registry.leave(node))
     }
 
-    /// Says to people what concerns the whole node.
+    /// Writes a warning about the whole node.
     fn warn(&mut self, sides: &str, reason: String) {
         let (pair, topic, sides) = ((0, self.protocol.node()), String::new(), sides.to_owned());
         self.warnings.add(Warning { pair, topic, sides, reason }, now_ns());
     }
 
-    /// Reads what a peer has sent, and sends it what waits. Whether it may have sent more.
+    /// Reads messages from a peer, and sends it waiting ones. Whether it may have sent more.
     pub(crate) fn serve(&mut self, key: u64) -> bool {
         self.flush(key);
         for _ in 0..MESSAGES_A_TURN {
@@ -329,8 +333,8 @@ impl Reactor {
         true
     }
 
-    /// Takes calls and reads what peers have sent, before the thread gets round to it: a socketful, and no
-    /// more of one that goes on.
+    /// Takes calls and reads peers' messages before the thread gets to them: at most a socketful of
+    /// each peer.
     pub(crate) fn catch_up(&mut self) {
         self.answer_calls();
         for key in self.links.keys().copied().collect::<Vec<_>>() {
@@ -338,7 +342,7 @@ impl Reactor {
         }
     }
 
-    /// Takes the node's name away, and says farewell to all.
+    /// Removes the node's name, and says farewell to all peers.
     pub(crate) fn leave(&mut self) {
         self.registry.leave(self.protocol.node());
         self.listener = None;
@@ -383,17 +387,18 @@ impl Reactor {
         }
     }
 
-    /// The error, no descriptors, may pass.
+    /// This error, no descriptors, may be temporary.
     fn not_called(&mut self, node: u64, error: &Error) -> Step {
         self.warn(NOT_CALLED, error.to_string());
         Input::Busy { node }
     }
 
-    /// A new link, by us to `called`, or by an unknown to us; or why that is not to be.
+    /// A new link, by us to `called`, or by an unknown process to us; or the reason why there is
+    /// none.
     fn open_link(&mut self, socket: OwnedFd, called: Option<u64>) -> Result<Step, Error> {
         let link = Link::new(socket);
         let who = link.credentials()?;
-        // In a group's domain the modes of folder and socket have let in members alone.
+        // In a group's domain the modes of folder and socket have admitted only members.
         let ours = self.registry.uid();
         if who.uid != ours && !self.registry.is_groups() {
             let reason = format!(
@@ -433,7 +438,7 @@ impl Reactor {
         }
     }
 
-    /// What follows from an attempt to send: also what waited may have gone.
+    /// The consequences of an attempt to send: waiting messages may have been sent, too.
     fn after_send(&mut self, key: u64, sent: Sent) -> Option<Step> {
         let open = self.links.get_mut(&key)?;
         let awaits_room = sent == Sent::Queued;
@@ -441,14 +446,14 @@ impl Reactor {
             open.awaits_room = awaits_room;
             self.poll.watch_writable(open.link.as_fd(), key, awaits_room);
         }
-        // Of one that is gone the thread reads what is left, and then its end.
+        // For a peer that has gone, the thread reads the remaining messages, and then its end.
         open.send_again_ns = (sent == Sent::Later).then(|| now_ns() + SEND_AGAIN_NS);
         let is_drained = open.is_draining && !open.link.has_waiting();
         open.is_draining &= !is_drained;
         is_drained.then_some(Input::Drained { link: key })
     }
 
-    /// Asks the poll for the listening socket's events, or not.
+    /// Turns the poll's reports for the listening socket off or on.
     fn pause_listening(&mut self, until_ns: Option<u64>) {
         self.paused_until_ns = until_ns;
         if let Some(listener) = &self.listener {
@@ -461,20 +466,20 @@ impl Reactor {
 pub(crate) const LISTENER: u64 = 0;
 /// Key of the first link; the waker has 1.
 const FIRST_LINK: u64 = 2;
-/// Messages read from one peer before it is another's turn.
+/// How many messages are read from one peer before it is another's turn.
 const MESSAGES_A_TURN: usize = 64;
-/// Calls taken before it is the peers' turn.
+/// How many calls are accepted before it is the peers' turn.
 const CALLS_A_TURN: usize = 64;
 /// A socket holds some 280 messages.
 const CATCH_UP_TURNS: usize = 5;
 const SEND_AGAIN_NS: u64 = 10_000_000;
-/// How often a node looks whether it has its name: some microseconds each time.
+/// How often a node checks its name; each check takes some microseconds.
 const LOOK_NS: u64 = 1_000_000_000;
-/// How long one that is called may take, before people hear of it.
+/// How long a called process may take before a warning is written.
 const UNANSWERED_NS: u64 = 2_000_000_000;
 const NOT_ANSWERED: &str = "this node does not answer new programs";
 const NOT_CALLED: &str = "this node does not reach another one";
-/// How long no calls are taken when there are no descriptors.
+/// How long calls are not accepted when descriptors are short.
 const PAUSE_NS: u64 = 100_000_000;
 
 #[cfg(test)]

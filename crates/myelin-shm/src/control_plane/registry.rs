@@ -17,7 +17,7 @@ use crate::control_plane::rendezvous;
 use crate::error::Error;
 use crate::limits::FOLDER_ATTEMPTS_MAX;
 
-/// Where the nodes of a domain have their sockets.
+/// The folder in which the nodes of a domain have their sockets.
 #[derive(Clone, Debug)]
 pub(crate) struct Registry {
     /// The user's or group's folder.
@@ -29,23 +29,23 @@ pub(crate) struct Registry {
     is_somebody: bool,
 }
 
-/// What calling a node came to.
+/// The result of calling a node.
 #[derive(Debug)]
 pub(crate) enum Call {
     /// The link.
     Connected(OwnedFd),
-    /// It lives, but too many others are calling; it may be stopped.
+    /// The node lives, but too many others are calling; it may be stopped.
     Busy,
-    /// There is no such node, or no longer; its socket has been removed.
+    /// The node does not exist, or no longer; its socket has been removed.
     Gone,
-    /// The socket is not for us, or is none.
+    /// The socket belongs to another user, or is not a socket.
     Forbidden(Error),
 }
 
 impl Registry {
-    /// The names of `domain` below `base`; touches nothing.
+    /// The names of `domain` below `base`; touches no file.
     pub(crate) fn new(base: &Path, domain: u32, group: Option<u32>) -> Registry {
-        // The names stay what they are when the program changes its working directory.
+        // The names must not change when the program changes its working directory.
         let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
         let uid = rustix::process::geteuid().as_raw();
         let (name, is_somebody) = match group {
@@ -56,12 +56,12 @@ impl Registry {
         Registry { folder: root.join(domain.to_string()), root, group, uid, is_somebody }
     }
 
-    /// The user whose programs meet here: this process's when the node was opened.
+    /// The user whose programs meet here: the process's user when the node was opened.
     pub(crate) fn uid(&self) -> u32 {
         self.uid
     }
 
-    /// Whether that user has a number outside of its user namespace.
+    /// Whether that user exists outside its user namespace.
     pub(crate) fn is_somebody(&self) -> bool {
         self.is_somebody
     }
@@ -76,13 +76,13 @@ impl Registry {
         self.in_folder(|| self.listen())
     }
 
-    /// Whether a node of ours has its socket. Another one under its name is removed when it is called, and
-    /// refuses.
+    /// Whether a node of ours has its socket. Another socket under its name is removed when it is
+    /// called, because it refuses.
     pub(crate) fn has(&self, node: u64) -> bool {
         std::fs::symlink_metadata(self.socket_path(node)).is_ok()
     }
 
-    /// Makes the folders and a socket for a node of ours that has lost it.
+    /// Makes the folders and a socket for a node of ours that has lost its socket.
     pub(crate) fn enter_again(&self, node: u64) -> Result<OwnedFd, Error> {
         self.in_folder(|| self.listen_as(node).map_err(|error| self.explain(error)))
     }
@@ -93,7 +93,7 @@ impl Registry {
             let made = rendezvous::make(&self.root, self.group);
             let made = made.and_then(|()| rendezvous::make(&self.folder, self.group));
             match made.and_then(|()| listen()) {
-                // Another node has just left and removed the empty folder, or made ours smaller.
+                // Another node has just left and removed one of the folders, because it was empty.
                 Err(Error::System { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 other => return other,
             }
@@ -128,7 +128,7 @@ impl Registry {
         let path = self.socket_path(node);
         let (call, refused) = call(&path)?;
         if refused {
-            // In a group's folder only the owner may; then the name stays.
+            // In a group's folder only the owner may remove it; otherwise the name stays.
             let _ = std::fs::remove_file(&path);
         }
         Ok(call)
@@ -222,7 +222,7 @@ impl Registry {
     }
 }
 
-/// Connects without waiting, and says whether the socket refused: then its node is dead.
+/// Connects without waiting; also returns whether the socket refused: then its node is dead.
 pub(crate) fn call(path: &Path) -> Result<(Call, bool), Error> {
     let socket = socket().map_err(|error| Error::system("making a socket", error))?;
     let address = SocketAddrUnix::new(path);
@@ -270,8 +270,8 @@ fn is_socket(path: &Path) -> bool {
     std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket())
 }
 
-/// A node that died between bind and rename leaves its temporary name; one that lives has it for
-/// some microseconds.
+/// Removes an old temporary name. A node that died between bind and rename leaves its temporary
+/// name; a live node has it for a few microseconds.
 fn remove_if_old(path: &Path) {
     let is_temporary = path.extension().is_some_and(|extension| extension == "new");
     let age = std::fs::symlink_metadata(path)
@@ -284,7 +284,7 @@ fn remove_if_old(path: &Path) {
 
 const SOCKET: &str = ".sock";
 const SOCKET_DOING: &str = "making the node's socket";
-/// Callers that wait until the node's thread answers; the kernel may allow fewer.
+/// How many callers may wait until the node's thread answers; the kernel may allow fewer.
 const BACKLOG: i32 = 1_024;
 /// A node that was stopped for longer finds its name gone and begins again.
 const TEMPORARY_AGE_MAX: Duration = Duration::from_secs(1);

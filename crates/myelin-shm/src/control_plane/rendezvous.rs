@@ -1,5 +1,5 @@
-//! The folders of the sockets: whose they must be, and how they are made so that nobody ever sees
-//! one that is half made.
+//! The folders of the sockets: their required owners, and how to make them so that no process ever
+//! sees one half made.
 
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
@@ -9,8 +9,9 @@ use rustix::io::Errno;
 
 use crate::error::Error;
 
-/// What the folder of the user's own programs is called: by the user's number outside of this user namespace,
-/// so that the same user meets itself inside and outside. And whether it has such a number.
+/// The name of the folder for the user's own programs: the user's number outside this user
+/// namespace, so that programs of the same user meet inside and outside. And whether the user has
+/// such a number.
 pub(crate) fn own_name() -> (String, bool) {
     let uid = rustix::process::geteuid().as_raw();
     let map = std::fs::read_to_string("/proc/self/uid_map");
@@ -18,7 +19,7 @@ pub(crate) fn own_name() -> (String, bool) {
     (format!("myelin-{}", outside.unwrap_or(uid)), outside.is_some())
 }
 
-/// `map` has lines of an id inside, the same one outside, and how many there are from these on.
+/// Each line of `map` has an id inside, the same id outside, and how many ids follow from these on.
 fn outside(map: &str, uid: u32) -> Option<u32> {
     map.lines().find_map(|line| {
         let mut numbers = line.split_whitespace().map(|number| number.parse::<u32>().ok());
@@ -27,14 +28,14 @@ fn outside(map: &str, uid: u32) -> Option<u32> {
     })
 }
 
-/// Fails unless there is such a folder.
+/// Fails unless the folder exists.
 pub(crate) fn check_base(base: &Path) -> Result<(), Error> {
     let error = match std::fs::metadata(base) {
         Ok(folder) if folder.is_dir() => return Ok(()),
         Ok(_) => std::io::Error::from(Errno::NOTDIR),
         Err(error) => error,
     };
-    let path = format!("{base:?}"); // in quotes: it may be empty, or have spaces
+    let path = format!("{base:?}"); // in quotes, because it may be empty or have spaces
     let remedy = match error.kind() {
         std::io::ErrorKind::NotFound => format!("make it (mkdir -p {path}), or"),
         std::io::ErrorKind::NotADirectory => "remove the file in its place, or".to_owned(),
@@ -49,8 +50,8 @@ pub(crate) fn check_base(base: &Path) -> Result<(), Error> {
     })
 }
 
-/// Makes a folder of the user's own (0700), or of a group (3770), unless it is there; fails unless
-/// it is such a folder then.
+/// Makes a folder of the user's own (0700), or of a group (3770), unless it exists; then fails
+/// unless it is such a folder.
 pub(crate) fn make(path: &Path, group: Option<u32>) -> Result<(), Error> {
     if std::fs::symlink_metadata(path).is_err() {
         let temporary = path.with_extension(format!("{:016x}.new", random_word()?));
@@ -62,10 +63,10 @@ pub(crate) fn make(path: &Path, group: Option<u32>) -> Result<(), Error> {
     check(path, group)
 }
 
-/// 64 bits that nobody foresees.
+/// 64 unpredictable bits.
 pub(crate) fn random_word() -> Result<u64, Error> {
     let mut bytes = [0u8; 8];
-    // SAFETY: the buffer is as long as said.
+    // SAFETY: the buffer has the length that is passed.
     let came = unsafe { libc::getrandom(bytes.as_mut_ptr().cast(), bytes.len(), 0) };
     match came == bytes.len() as isize {
         true => Ok(u64::from_le_bytes(bytes)),
@@ -73,7 +74,7 @@ pub(crate) fn random_word() -> Result<u64, Error> {
     }
 }
 
-/// Fails unless `path` is a folder that admits its user or group, and nobody else.
+/// Fails unless `path` is a folder that admits only its user or group.
 pub(crate) fn check(path: &Path, group: Option<u32>) -> Result<(), Error> {
     let folder = std::fs::symlink_metadata(path);
     let folder = folder.map_err(|error| match error.kind() {
@@ -106,8 +107,8 @@ pub(crate) fn check(path: &Path, group: Option<u32>) -> Result<(), Error> {
     }
 }
 
-/// `temporary` must be a name nobody foresees: one that someone else has made could be a link to
-/// another folder of ours, and must not be opened up.
+/// `temporary` must be an unpredictable name: a name made by someone else could be a link to
+/// another folder of ours, which must not be opened to others.
 fn make_at(temporary: &Path, path: &Path, group: Option<u32>) -> Result<(), Errno> {
     rustix::fs::mkdir(temporary, Mode::RWXU)?;
     let made = adorn(temporary, group).and_then(|()| {

@@ -1,8 +1,9 @@
-//! What a program is told without asking: that endpoints of a topic are not matched, or not as one of
-//! them wants. To the program's own `tracing` subscriber if it has set one, else on stderr.
+//! Warnings that a program gets without asking: endpoints of a topic are not matched, or not with
+//! the settings that one of them requests. They go to the program's own `tracing` subscriber if it
+//! has set one, otherwise to stderr.
 //!
-//! A node's thread says it, with no lock held: a `tracing` subscriber is code of the user's, and may publish what
-//! it is given.
+//! A node's thread writes them, with no lock held: a `tracing` subscriber is user code, and may
+//! publish the warning.
 
 use std::any::Any;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,17 +14,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::limits::{WARNINGS_A_SECOND_MAX, WARNINGS_MAX};
 use crate::topic::EndpointId;
 
-/// Why two endpoints do not match, or match and differ.
+/// The reason why two endpoints do not match, or match with reduced settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Warning {
-    /// The endpoints, in any order; of a node that is refused itself 0 and its process. Both 0: whichever they
-    /// are, it is said once for the topic.
+    /// The endpoints, in any order; for a node that is refused, 0 and its process. If both are 0,
+    /// the warning is written once for the topic, whichever the endpoints are.
     pub(crate) pair: (EndpointId, EndpointId),
-    /// Empty if it concerns all of a node's.
+    /// Empty if it concerns all endpoints of a node.
     pub(crate) topic: String,
-    /// Who they are, and their settings.
+    /// The endpoints and their settings.
     pub(crate) sides: String,
-    /// Why, and what to do.
+    /// The reason, and what to do.
     pub(crate) reason: String,
 }
 
@@ -31,14 +32,14 @@ pub(crate) struct Warning {
 #[derive(Debug)]
 pub(crate) struct Warnings {
     said: &'static Said,
-    /// How many were said in the current second.
+    /// How many were written in the current second.
     second: (u64, u32),
     pending: Vec<Warning>,
 }
 
-/// What has been said, by whichever node of the process: two of them can be both sides of a pair. A hash
-/// table of hashes of pairs and reasons, 0 where there is none. Not behind a lock, which a child of `fork`
-/// could find taken for ever.
+/// The warnings written so far by any node of the process: two of its nodes can be both sides of a
+/// pair. It is a hash table of hashes of pairs and reasons; 0 is an empty place. It is not behind a
+/// lock, which a child of `fork` could find taken for ever.
 #[derive(Debug)]
 struct Said([AtomicU64; WARNINGS_MAX]);
 
@@ -47,11 +48,11 @@ impl Said {
         Said([const { AtomicU64::new(0) }; WARNINGS_MAX])
     }
 
-    /// Whether it is new. Where it is full, something else is forgotten.
+    /// Whether the key is new. If the table is full, another key is forgotten.
     fn insert(&self, key: u64) -> bool {
         let places = (0..PROBES_MAX).map(|probe| &self.0[(key as usize + probe) % WARNINGS_MAX]);
         for place in places {
-            // ORDER: Relaxed, here and below: a number that stands for itself.
+            // ORDER: Relaxed, here and below: no other data depends on the number.
             let order = Ordering::Relaxed;
             match place.compare_exchange(0, key, order, order) {
                 Ok(_) => return true,
@@ -67,7 +68,7 @@ impl Said {
 
 static SAID: Said = Said::new();
 
-/// Places that a key can be at.
+/// How many places there are for a key.
 const PROBES_MAX: usize = 16;
 
 impl Default for Warnings {
@@ -77,9 +78,9 @@ impl Default for Warnings {
 }
 
 impl Warnings {
-    /// Takes a warning in, unless it has been before, or others would drown in so many.
+    /// Adds a warning, unless it was written before, or there are too many others.
     pub(crate) fn add(&mut self, mut warning: Warning, now_ns: u64) {
-        // Of a peer's, which could write to a terminal what it likes.
+        // The text comes from a peer, which could otherwise write control characters to a terminal.
         warning.reason = warning.reason.replace(char::is_control, "\u{fffd}");
         let (one, other) = warning.pair;
         let mut hasher = DefaultHasher::new();
@@ -94,26 +95,26 @@ impl Warnings {
         }
     }
 
-    /// Whether there are some to be said.
+    /// Whether there are warnings to write.
     pub(crate) fn are_pending(&self) -> bool {
         !self.pending.is_empty()
     }
 
-    /// Those that are to be said.
+    /// The warnings to write.
     pub(crate) fn take(&mut self) -> Vec<Warning> {
         std::mem::take(&mut self.pending)
     }
 }
 
 impl Warning {
-    /// Says it. No lock may be held: a `tracing` subscriber is the user's code.
+    /// Writes the warning. No lock may be held: a `tracing` subscriber is user code.
     pub(crate) fn say(&self) {
         say(&self.topic, &self.sides, &self.reason);
     }
 }
 
-/// Warns of something about `sides`: to the program's own `tracing` subscriber if it has set one, else on
-/// stderr. No lock may be held: that subscriber is the user's code.
+/// Warns about `sides`: to the program's own `tracing` subscriber if it has set one, otherwise to
+/// stderr. No lock may be held: that subscriber is user code.
 pub fn say(topic: &str, sides: &str, reason: &str) {
     let is_unset = |to: &tracing::Dispatch| to.is::<tracing::subscriber::NoSubscriber>();
     let trace = || {
@@ -124,12 +125,12 @@ pub fn say(topic: &str, sides: &str, reason: &str) {
         is_set
     };
     if !catch_unwind(AssertUnwindSafe(trace)).unwrap_or(false) {
-        // Not `eprintln`: it panics if stderr is closed.
+        // `eprintln` would panic if stderr is closed.
         let _ = writeln!(std::io::stderr(), "myelin: {sides}: {reason}");
     }
 }
 
-/// Says that a function of the user's has panicked.
+/// Reports a panic of a user's function.
 #[cold]
 pub(crate) fn report_panic(topic: &str, function: &str, panic: &(dyn Any + Send)) {
     let text = panic.downcast_ref::<&str>().copied();
@@ -138,8 +139,8 @@ pub(crate) fn report_panic(topic: &str, function: &str, panic: &(dyn Any + Send)
     report_failure(topic, function, &format!("it panicked: {text}; it stays set"));
 }
 
-/// Says that a function of the user's has failed, as a node says that endpoints do not match. `topic` is empty
-/// if it is of no topic. No lock may be held: a `tracing` subscriber is the user's code.
+/// Reports a failure of a user's function, in the same way as a mismatch. `topic` is empty if the
+/// function belongs to no topic. No lock may be held: a `tracing` subscriber is user code.
 #[cold]
 pub fn report_failure(topic: &str, function: &str, reason: &str) {
     let of_topic = if topic.is_empty() { String::new() } else { format!(" of topic `{topic}`") };
@@ -157,7 +158,7 @@ mod tests {
         Warning { pair, topic, sides, reason: reason.to_owned() }
     }
 
-    /// Of a process of its own.
+    /// The warnings of a process of their own.
     fn warnings() -> Warnings {
         Warnings { said: Box::leak(Box::new(Said::new())), ..Warnings::default() }
     }
@@ -171,7 +172,7 @@ mod tests {
         }
         warnings.add(warning((1, 2), "b"), 0);
         warnings.add(warning((1, 2), "a"), 5_000_000_000);
-        // Of another topic it is another one, also if the pair does not count.
+        // A warning for another topic is a different one, even if the pair does not count.
         let of_another_topic = Warning { topic: "u".to_owned(), ..warning((0, 0), "c") };
         for each in [warning((0, 0), "c"), of_another_topic.clone(), warning((0, 0), "c")] {
             warnings.add(each, 0);

@@ -1,7 +1,7 @@
-//! A publisher's slots: size classes and free lists, all in private memory. What is in shared
-//! memory is the payload alone.
+//! A publisher's slots: size classes and free lists, all in private memory. Only the payload is in
+//! shared memory.
 
-/// One slot, as the publisher knows it.
+/// A slot, with the publisher's data about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
     /// Number of its segment.
@@ -14,7 +14,7 @@ pub struct Slot {
 }
 
 impl Slot {
-    /// As a cell's `place`.
+    /// The value for a cell's `place`.
     pub fn place(&self) -> u64 {
         u64::from(self.segment) << 32 | u64::from(self.index)
     }
@@ -60,7 +60,7 @@ impl Growth {
 }
 
 impl Arena {
-    /// A free slot for `length` bytes, the one freed last.
+    /// A free slot for `length` bytes: the one freed last.
     pub fn take(&mut self, length: u64) -> Option<Slot> {
         let slot_bytes = slot_bytes_for(length);
         self.classes.iter_mut().find(|class| class.slot_bytes == slot_bytes)?.free.pop()
@@ -78,8 +78,8 @@ impl Arena {
         class.free.push(slot);
     }
 
-    /// The segment to add so that there is a slot for `length` bytes: doubles a class of small
-    /// slots, adds large ones singly.
+    /// The segment to add so that there is a slot for `length` bytes: it doubles a class of small
+    /// slots, and adds large slots one by one.
     pub fn growth(&self, length: u64) -> Growth {
         let slot_bytes = slot_bytes_for(length);
         let have = self.classes.iter().find(|class| class.slot_bytes == slot_bytes);
@@ -91,7 +91,7 @@ impl Arena {
         Growth { segment: self.segments, slot_bytes, slots: slots as u32 }
     }
 
-    /// Adds the segment that [`growth`](Self::growth) asked for; `pointer` is its first byte here.
+    /// Adds the segment that [`growth`](Self::growth) described; `pointer` is its first byte here.
     pub fn add(&mut self, growth: Growth, pointer: *mut u8) {
         assert_eq!(growth.segment, self.segments);
         let known = self.classes.iter().position(|class| class.slot_bytes == growth.slot_bytes);
@@ -113,12 +113,12 @@ impl Arena {
         self.bytes += growth.bytes();
     }
 
-    /// Slots in all, free or not.
+    /// The number of all slots, free or not.
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Slots that are free.
+    /// The number of free slots.
     pub fn free(&self) -> usize {
         self.classes.iter().map(|class| class.free.len()).sum()
     }
@@ -129,7 +129,7 @@ impl Arena {
     }
 }
 
-/// The slot size for a payload of `length` bytes: four sizes an octave.
+/// The slot size for a payload of `length` bytes: four sizes for each octave.
 pub fn slot_bytes_for(length: u64) -> u64 {
     if length <= SLOT_BYTES_MIN {
         return SLOT_BYTES_MIN;
@@ -139,16 +139,17 @@ pub fn slot_bytes_for(length: u64) -> u64 {
     if bytes >= PAGE_BYTES { bytes.next_multiple_of(PAGE_BYTES) } else { bytes }
 }
 
-/// A payload in a slot is aligned to this many bytes; that of a message is 4 behind (`Topic::lead`).
+/// The alignment of a payload in a slot, in bytes; that of a message begins 4 bytes later
+/// (`Topic::lead`).
 pub const SLOT_ALIGN: u64 = 64;
 const SLOT_BYTES_MIN: u64 = 128;
 const PAGE_BYTES: u64 = 4096;
 /// The first segment of a class has this size, within the next two limits: enough slots that the
-/// publisher looks at what its subscribers announce only every few samples. In a model, few that are
-/// soon used again.
+/// publisher reads its subscribers' announcements only every few samples. In a model there are few,
+/// so that they are soon reused.
 const FIRST_SEGMENT_BYTES: u64 = 512 << 10;
 const SLOTS_FIRST_MIN: u64 = if cfg!(loom) { 2 } else { 4 };
-/// Larger slots are made singly, from the first on.
+/// Larger slots are made one by one, from the first on.
 const LARGE_SLOT_BYTES: u64 = 32 << 20;
 const SLOTS_FIRST_MAX: u64 = if cfg!(loom) { 2 } else { 16 };
 const SEGMENT_BYTES_MAX: u64 = 16 << 20;

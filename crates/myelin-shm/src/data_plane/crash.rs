@@ -1,9 +1,10 @@
-//! A publisher or a subscriber as it ships that ends at any of its stores, from when it is made and matched
-//! on: dead, as a killed process, or overtaken by the other side before it goes on. What is left must be right: readers take whole samples in
-//! order or are told of what they miss, the nodes' clean-up frees everything, and who comes next goes on.
+//! A publisher or a subscriber, with the code that ships, that ends at any of its stores, beginning
+//! when it is made and matched: it dies like a killed process, or the other side overtakes it
+//! before it goes on. The remaining state must be right: readers take whole samples in order or
+//! learn what they miss, the nodes' clean-up frees everything, and the next endpoint goes on.
 //!
-//! A world follows from its seed, and is made anew for each store. `SEED` is the first one's, `MYELIN_WORLDS`
-//! how many there are; a failure prints the line that runs its world again.
+//! A world follows from its seed, and is made again for each store. `SEED` is the first world's
+//! seed, `MYELIN_WORLDS` the number of worlds; a failure prints the line that runs its world again.
 
 #[path = "../../tests/support/mod.rs"]
 mod support;
@@ -50,12 +51,13 @@ fn payload(publisher: EndpointId, sequence: u64) -> Vec<u8> {
     (0..length).map(|_| random.below(256) as u8).collect()
 }
 
-/// A subscriber with what it has to see.
+/// A subscriber with the samples that it has to see.
 struct Subscribed {
     reader: Reader,
     publication: Option<Arc<PublicationShared>>,
     held: Vec<Taken>,
-    /// The next sample of the publisher it reads, all before which it has taken or been told of.
+    /// The next sample of its publisher: it has taken all earlier ones, or learnt that they were
+    /// lost.
     next: u64,
     asleep: Option<Asleep>,
 }
@@ -67,13 +69,13 @@ impl Subscribed {
         Subscribed { reader, publication: None, held: Vec::new(), next: 0, asleep: None }
     }
 
-    /// Its first sample follows from how many had been published by then.
+    /// Its first sample follows from the number published by then.
     fn begin(&mut self, publication: &Arc<PublicationShared>) {
         matched(publication, self.reader.shared());
         self.expect_of(publication);
     }
 
-    /// Of a publisher that it has just been matched with.
+    /// Expects the samples of a publisher that it has just been matched with.
     fn expect_of(&mut self, publication: &Arc<PublicationShared>) {
         let (own, qos) = (self.reader.shared().qos(), publication.qos());
         let depth = match own.reliability {
@@ -85,7 +87,7 @@ impl Subscribed {
         self.publication = Some(publication.clone());
     }
 
-    /// Its node has passed on what has been made of slots.
+    /// Maps new slot segments, as its node would pass them on.
     fn map_segments(&self) {
         let Some(publication) = &self.publication else { return };
         for SlotSegment { number, slot_bytes, slots, fd } in publication.segments() {
@@ -119,7 +121,7 @@ impl Subscribed {
         self.held.iter().for_each(check);
     }
 
-    /// One of the things that a subscriber does.
+    /// One of a subscriber's actions.
     fn act(&mut self, choice: u64) {
         match choice {
             0 | 1 => drop(self.take()),
@@ -144,7 +146,7 @@ fn check(taken: &Taken) {
     assert_eq!(taken.bytes(), payload(taken.publisher, taken.sequence), "a torn sample");
 }
 
-/// One of the things that a publisher does. What its memory forbids it is told.
+/// One of a publisher's actions. If its memory limit forbids it, the publisher gets an error.
 fn publish(writer: &mut Writer, id: EndpointId, published: &mut u64, choice: u64) {
     let payload = payload(id, *published);
     let done = match choice {
@@ -182,9 +184,9 @@ struct World {
 }
 
 const PUBLISHER: EndpointId = 1;
-/// Who was there before them.
+/// The publisher before them.
 const PREVIOUS: EndpointId = 8;
-/// Who comes when one of the others has gone.
+/// The endpoint that comes when one of the others has gone.
 const NEXT: EndpointId = 9;
 
 impl World {
@@ -197,7 +199,7 @@ impl World {
             depth,
             history,
             reliability: reliabilities[random.below(2) as usize],
-            // Nobody has time to catch up.
+            // No subscriber has time to catch up.
             block_max: Duration::ZERO,
             late: Late::PassOver,
             memory_max: [16 * 256, 1 << 20][random.below(2) as usize],
@@ -230,7 +232,7 @@ impl World {
         world
     }
 
-    /// While subscribers do this and that.
+    /// Publishes some samples while subscribers act.
     fn publish_some(&mut self) {
         for _ in 0..self.random.below(8) {
             self.publish(1);
@@ -248,7 +250,7 @@ impl World {
         }
     }
 
-    /// Each has taken all samples, or was told of what it lost, and holds none.
+    /// Each has taken all samples, or learnt what it lost, and holds none.
     fn all_have_all(&mut self) {
         for subscriber in &mut self.subscribers {
             subscriber.take_all();
@@ -258,13 +260,14 @@ impl World {
         }
     }
 
-    /// Nobody reads any: all are free but those of the history.
+    /// Nobody reads a slot: all are free except those of the history.
     fn no_slot_is_lost(&mut self) {
         let (counts, kept) = (self.writer.slot_counts(), self.publication.qos().history as usize);
         assert!(counts.total - counts.free <= kept, "slots are lost");
     }
 
-    /// Before the end of a dead subscriber's node is heard of, and after it; then another takes its place.
+    /// Goes on before the end of a dead subscriber's node is known, and after it; then another
+    /// takes its place.
     fn goes_on_without(&mut self, dead: EndpointId) {
         self.publish(2);
         assert!(self.publication.detach(dead).is_none(), "nobody waits for it");
@@ -280,7 +283,8 @@ impl World {
         self.no_slot_is_lost();
     }
 
-    /// The next publisher of the topic, of whom all take: connections are free again.
+    /// Goes on with the next publisher of the topic, from which all take: connections are free
+    /// again.
     fn goes_on_with_another(mut subscribers: Vec<Subscribed>) {
         let (mut writer, publication) =
             Writer::create(NEXT, &topic(), PublisherQos::default()).unwrap();
@@ -309,7 +313,7 @@ impl World {
 fn publisher_dies(seed: u64, at: u64) -> bool {
     let mut world = World::new(seed);
     let has_died = dies(at, || world.publish(3)).is_none();
-    // What is left of the publisher in private memory goes at the end, after all looks.
+    // The publisher's remaining private memory is dropped at the end, after all looks.
     let World { writer: _dead, published, mut subscribers, .. } = world;
     for subscriber in &mut subscribers {
         let shared = subscriber.reader.shared().clone();
@@ -323,14 +327,14 @@ fn publisher_dies(seed: u64, at: u64) -> bool {
         assert!(is_all, "{} of {published} samples", subscriber.next);
         subscriber.check_held();
         subscriber.held.clear();
-        // It takes note.
+        // It notices the end.
         subscriber.take_all();
     }
     World::goes_on_with_another(subscribers);
     has_died
 }
 
-/// The publisher is overtaken at step `at` by its subscribers, who take all there is.
+/// The publisher is overtaken at step `at` by its subscribers, which take all samples.
 fn publisher_is_overtaken(seed: u64, at: u64) -> bool {
     let mut world = World::new(seed);
     let subscribers = Rc::new(RefCell::new(take(&mut world.subscribers)));
@@ -345,7 +349,7 @@ fn publisher_is_overtaken(seed: u64, at: u64) -> bool {
     has_come
 }
 
-/// What a subscriber does in its last moments.
+/// A subscriber's last actions.
 fn last_acts(random: &mut Random) -> [u64; 6] {
     [(); 6].map(|()| random.below(8))
 }
@@ -356,12 +360,13 @@ fn subscriber_dies(seed: u64, at: u64) -> bool {
     let mut dying = world.subscribers.remove(0);
     let acts = last_acts(&mut world.random);
     let has_died = dies(at, || acts.into_iter().for_each(|choice| dying.act(choice))).is_none();
-    let id = dying.reader.shared().id(); // it is dropped at the end, after all looks
+    let id = dying.reader.shared().id(); // dropped at the end, after all looks
     world.goes_on_without(id);
     has_died
 }
 
-/// The first subscriber is overtaken at step `at` by its publisher, who goes on to use every slot again.
+/// The first subscriber is overtaken at step `at` by its publisher, which goes on to use every slot
+/// again.
 fn subscriber_is_overtaken(seed: u64, at: u64) -> bool {
     let mut world = World::new(seed);
     let mut overtaken = world.subscribers.remove(0);
@@ -415,7 +420,7 @@ fn publisher_dies_at_first(seed: u64, at: u64) -> bool {
         for subscriber in &mut subscribers {
             publish(&mut writer, PUBLISHER, &mut published, random.below(10));
             let shared = subscriber.reader.shared().clone();
-            // Whoever reads it keeps its memory.
+            // Every reader of it keeps its memory.
             subscriber.publication = Some(publication.clone());
             let start = publication.attach(elsewhere(|| offered(&publication, &shared))).unwrap();
             elsewhere(|| shared.start(PUBLISHER, start));
@@ -467,8 +472,8 @@ fn subscriber_dies_at_first(seed: u64, at: u64) -> bool {
     has_died
 }
 
-/// A subscriber is overtaken at step `at` while it is matched and takes its first samples, by the publisher,
-/// who goes on to use every slot again.
+/// A subscriber is overtaken at step `at` while it is matched and takes its first samples, by the
+/// publisher, which goes on to use every slot again.
 fn subscriber_is_overtaken_at_first(seed: u64, at: u64) -> bool {
     let mut world = World::new(seed);
     let mut overtaken = experienced(&mut world.random, NEXT);
@@ -479,7 +484,7 @@ fn subscriber_is_overtaken_at_first(seed: u64, at: u64) -> bool {
         let mut world = overtaking.borrow_mut();
         for _ in 0..40 {
             world.publish(1);
-            // So that it is for this one alone that slots are not free, and whatever is, is used next.
+            // Only this subscriber keeps slots from being free, and every free slot is used next.
             world.all_have_all();
             world.writer.slot_counts();
         }
@@ -498,7 +503,8 @@ fn subscriber_is_overtaken_at_first(seed: u64, at: u64) -> bool {
     has_come
 }
 
-/// Who makes a publication dies at step `at`: whoever has its memory finds a whole head, or none.
+/// A process that makes a publication dies at step `at`: a process with its memory finds a whole
+/// head, or none.
 fn publication_is_half_made(seed: u64, at: u64) -> bool {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let depth = 1 + random.below(9) as u32;
@@ -512,7 +518,7 @@ fn publication_is_half_made(seed: u64, at: u64) -> bool {
     is_whole_or_none(made.is_some(), mapped.map(drop))
 }
 
-/// The same of a subscription.
+/// The same for a subscription.
 fn subscription_is_half_made(seed: u64, at: u64) -> bool {
     let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
     let held_max = 1 + random.below(9) as u32;
@@ -528,7 +534,7 @@ fn subscription_is_half_made(seed: u64, at: u64) -> bool {
     is_whole_or_none(made.is_some(), mapped.map(drop))
 }
 
-/// What somebody finds of a head that was made, or not to the end; whether it was not.
+/// What a process finds in a head that was made, or not completely; whether it was not.
 fn is_whole_or_none(is_made: bool, found: Result<(), Error>) -> bool {
     match found {
         Err(Error::PeerCorrupt { what }) => {
@@ -553,7 +559,7 @@ const CASES: [(&str, Case); 9] = [
     ("a subscriber is overtaken", subscriber_is_overtaken),
 ];
 
-/// The steps at which all went well, or the first at which it did not.
+/// The number of steps if all went well, or the first step at which something failed.
 fn outcome(seed: u64, case: Case) -> Result<u64, String> {
     let run = |at| catch_unwind(AssertUnwindSafe(|| case(seed, at)));
     for at in 0..STEPS_MAX {
@@ -620,11 +626,11 @@ fn a_step_that_is_left_out_is_found_out() {
 }
 
 const WORLDS: u64 = 100;
-/// More than anything here has.
+/// More than anything here needs.
 const STEPS_MAX: u64 = 2_000;
 
-/// The publisher's thread is about to sleep for the subscriber, and does not run: a low priority's, or a
-/// stopped process's. The node's thread goes on.
+/// The publisher's thread is about to sleep for the subscriber, and does not run: it has a low
+/// priority, or its process is stopped. The node's thread goes on.
 #[test]
 fn who_forgets_a_subscriber_does_not_wait_for_its_publisher() {
     let qos = PublisherQos { reliability: Reliability::Reliable, ..PublisherQos::default() };

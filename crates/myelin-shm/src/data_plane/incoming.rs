@@ -1,5 +1,5 @@
-//! The samples of one publisher, as its subscriber takes them: T1 to T8 of `docs/explanation/shared-memory.md`
-//! section 4.
+//! The samples of one publisher, taken by a subscriber: T1 to T8 of
+//! `docs/explanation/shared-memory.md` section 4.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use crate::waiting::wait;
 // SAFETY: `ring` and `reading` lead into mappings, which belong to the process.
 unsafe impl Send for Incoming {}
 
-/// One publisher, as the reader keeps track of it.
+/// The reader's state for one publisher.
 pub(crate) struct Incoming {
     pub(crate) source: Arc<Source>,
     publisher: EndpointId,
@@ -28,21 +28,21 @@ pub(crate) struct Incoming {
     at: usize,
     /// The cells of the source, which is kept: looked up once and not at each look.
     ring: *const [Cell],
-    /// Where `next` is announced: a word of the subscription, which the reader keeps.
+    /// The word that announces `next`: it lies in the subscription, which the reader keeps.
     reading: *const AtomicU64,
-    /// `published` when it was last looked at; a lower bound.
+    /// `published` at the last look; a lower bound.
     published: u64,
     /// T1 is due before the next look.
     fence_due: bool,
     reliable: bool,
     depth: u64,
     lost: u64,
-    /// The slot segment that was used last, with its number; and those before it, by number.
+    /// The slot segment that was used last, with its number; and the earlier ones, by number.
     last_slots: Option<(u32, SlotView)>,
     slots: Vec<Option<SlotView>>,
     /// The count of arrivals at which a slot segment was missing.
     missing_at: Option<u32>,
-    /// A sequence, and since when its sample has been there.
+    /// A sequence, and the time since which its sample has been there.
     since: Option<(u64, u64)>,
 }
 
@@ -50,10 +50,11 @@ impl Incoming {
     pub(crate) fn begin(source: Arc<Source>, shared: &SubscriptionShared) -> Self {
         let start = source.start.load(Ordering::Relaxed);
         let reliable = shared.qos().reliability == Reliability::Reliable;
-        // A reliable subscriber keeps what it can have, so its own depth does not bound it.
+        // A reliable subscriber may use the publisher's whole ring, so its own depth does not bound
+        // it.
         let depth = if reliable { u64::MAX } else { u64::from(shared.qos().depth) };
         let depth = source.depth.min(depth);
-        // What is lost from here on counts, the history included.
+        // Losses from here on count, including those of the history.
         let history = source.history.min(u64::from(shared.qos().history)).min(depth);
         let next = start.min(SEQUENCE_MAX).saturating_sub(history);
         let mut incoming = Incoming {
@@ -92,7 +93,7 @@ impl Incoming {
     #[inline(always)]
     pub(crate) fn is_ready(&mut self, again: bool) -> bool {
         self.fence_if_due(Step::T1);
-        // When the sample comes, both lines of its cell come at once.
+        // Both lines of the cell are then fetched at once when the sample comes.
         prefetch::to_read(self.cell().second_line());
         let seen = self.cell().sequence.load(Ordering::Relaxed);
         if seen <= self.next {
@@ -102,20 +103,21 @@ impl Incoming {
             return load_acquire(&self.source.head().published) > self.next;
         }
         if again {
-            // It was the newest a moment ago: no need to look how many there are.
+            // It was the newest a moment ago: there is no need to count.
             self.published = self.published.max(seen);
         }
         self.missing_at.is_none_or(|at| self.source.arrivals.load(Ordering::Acquire) != at)
     }
 
-    /// Since when the next sample has been there, by `CLOCK_MONOTONIC`: since it was published, or since the
-    /// first look at it if its publisher does not say when. Between [`AGE_MAX_NS`] ago and now, whatever the
-    /// publisher says: so it cannot be the oldest, or the newest, for ever.
+    /// Since when the next sample has been there, by `CLOCK_MONOTONIC`: since it was published, or
+    /// since the first look at it if it has no timestamp. The result is between [`AGE_MAX_NS`] ago
+    /// and now, whatever the publisher claims: so the sample cannot be the oldest, or the newest,
+    /// for ever.
     pub(crate) fn since_ns(&mut self) -> Option<u64> {
         if !self.is_ready(false) {
             return None;
         }
-        // As a take does. What is wrong with it, the take says.
+        // The same steps as in a take. A take reports faults of the sample.
         if self.next >= self.published {
             let _ = self.skip_to_depth();
         }
@@ -132,23 +134,24 @@ impl Incoming {
         Some(since_ns)
     }
 
-    /// Whether it has published what has not been taken, be it that a take does not find it yet.
+    /// Whether it has published samples that have not been taken, even if a take does not find them
+    /// yet.
     pub(crate) fn has_unread(&mut self) -> bool {
         // A sample is in its cell before it is counted.
         self.is_ready(false) || self.unread() > 0
     }
 
-    /// Samples that are counted as published and have not been taken.
+    /// How many samples are counted as published and have not been taken.
     fn unread(&self) -> u64 {
         load_acquire(&self.source.head().published).min(SEQUENCE_MAX).saturating_sub(self.next)
     }
 
-    /// Samples that nobody will take, as nothing more is read.
+    /// How many samples will never be taken, because reading has ended.
     pub(crate) fn abandoned(&self) -> u64 {
         self.lost + self.unread()
     }
 
-    /// Takes the next sample into `into`, which holds none. False if there is none.
+    /// Takes the next sample into the empty `into`. False if there is none.
     #[inline(always)]
     pub(crate) fn take(
         &mut self,
@@ -193,17 +196,17 @@ impl Incoming {
         self.publisher == fresh.publisher && is_its_turn && self.lost == 0
     }
 
-    /// The sample that comes next has been handed over by its publisher.
+    /// The publisher has handed over the next sample.
     #[inline(always)]
     pub(crate) fn go_on(&mut self) {
         self.step();
-        // Its publisher is not waiting: it is here.
+        // Its publisher is in this thread, so it does not wait.
         reclaim::go_on(self.reading(), self.next);
         self.fence_due = true;
     }
 
-    /// Where a payload lies that its publisher, in this thread, has just published; `None` if the
-    /// segment is not mapped here yet.
+    /// The address of a payload that its publisher, in this thread, has just published; `None` if
+    /// the segment is not mapped here yet.
     #[inline(always)]
     pub(crate) fn slot(&mut self, length: u64, place: u64) -> Option<*const u8> {
         let (number, slot) = ((place >> 32) as u32, place as u32);
@@ -232,14 +235,14 @@ impl Incoming {
             return Err(Error::PeerCorrupt { what: "a sample beyond its slots" });
         }
         let pointer = view.pointer.wrapping_add((u64::from(slot) * view.slot_bytes) as usize);
-        // While it is still being announced.
+        // The fetch runs during the announcement.
         prefetch::to_read(pointer);
         let hold = shared.free_hold().ok_or_else(|| too_many_held(shared))?;
         shared.take_hold(hold, self.source.connection, self.next);
         Ok(Some(Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) }))
     }
 
-    /// Where the slots of segment `number` lie; `None` if its descriptor has not come yet.
+    /// The slots of segment `number`; `None` if its descriptor has not come yet.
     #[inline(always)]
     fn slot_view(&mut self, number: u32) -> Option<SlotView> {
         match self.last_slots {
@@ -268,7 +271,7 @@ impl Incoming {
         view
     }
 
-    /// T7 and T8, for the sample whose payload has been put there.
+    /// T7 and T8, for the sample whose payload is in place.
     #[inline(always)]
     fn taken(&mut self, into: &mut Taken, length: usize, published_ns: u64) {
         into.publisher = self.publisher;
@@ -303,16 +306,16 @@ impl Incoming {
     #[inline(always)]
     fn fence_if_due(&mut self, step: Step) {
         if self.fence_due {
-            // ORDER: pairs with R1: who looks for a slot to reuse sees our announcement, or we see
-            // that the cell is written anew.
+            // ORDER: pairs with R1: either a publisher that looks for a slot to reuse sees our
+            // announcement, or we see that the cell is written again.
             fence_of(step);
             self.fence_due = false;
         }
     }
 
-    /// The next sample's cell is being written, or holds a later sample: goes on at the oldest within
-    /// the depth. False if the next sample is not there yet. `stood` counts how often that led no
-    /// further.
+    /// The next sample's cell is being written, or holds a later sample: goes on at the oldest
+    /// sample within the depth. False if the next sample is not there yet. `stood` counts how often
+    /// that made no progress.
     #[cold]
     fn passed(&mut self, stood: &mut u32) -> Result<bool, Error> {
         let next = self.next;
@@ -322,9 +325,9 @@ impl Incoming {
         let is_there = self.skip_to_depth()?;
         let is_written = seen != WRITING && seen > next + 1;
         let is_counted = seen <= self.published.saturating_add(1);
-        // A cell is either being written, or was read while it was: then it is of a sample that is
-        // `cells` or more ahead, and there is a way on. That it was the next one's own, which has
-        // just been finished, happens once.
+        // A cell is being written, or was read while it was being written. Then its sample is at
+        // least `cells` ahead, and there is progress. The only exception is the next sample itself,
+        // if its cell has just been finished; this happens once.
         *stood += u32::from(is_there && self.next == next);
         match (is_written && !(is_there && is_counted)) || *stood > STOOD_MAX {
             true => Err(Error::PeerCorrupt { what: "a sample that was never published" }),
@@ -332,8 +335,8 @@ impl Incoming {
         }
     }
 
-    /// Goes on at the oldest sample within the depth and counts what lies before it as lost. False
-    /// if the next sample is not there yet.
+    /// Goes on at the oldest sample within the depth and counts earlier ones as lost. False if the
+    /// next sample is not there yet.
     fn skip_to_depth(&mut self) -> Result<bool, Error> {
         self.published = load_acquire(&self.source.head().published);
         if self.published > SEQUENCE_MAX {
@@ -346,7 +349,7 @@ impl Incoming {
         if oldest > self.next {
             self.lost += oldest - self.next;
             self.next = oldest;
-            // It was a segment of a sample that is passed.
+            // The missing segment was of a sample that is skipped.
             if self.missing_at.take().is_some() {
                 self.source.note_missing(None);
             }
@@ -369,7 +372,8 @@ fn too_many_held(shared: &SubscriptionShared) -> Error {
     Error::TooManyHeld { topic: shared.topic().name.clone(), held: shared.qos().held_max }
 }
 
-/// Since when a sample counts as there that was published at a time, 0 if that is not known, and is looked at now.
+/// The time since which a sample counts as there, given its publication time (0 if unknown) and the
+/// time of this look.
 fn counts_from(published_ns: u64, now_ns: u64) -> u64 {
     match published_ns {
         0 => now_ns,
@@ -377,9 +381,9 @@ fn counts_from(published_ns: u64, now_ns: u64) -> u64 {
     }
 }
 
-/// A sample counts as no older, in ns.
+/// The maximum age of a sample, in ns.
 const AGE_MAX_NS: u64 = 10_000_000_000;
-/// How often a take may find a cell changed that leads it no further; an honest publisher's: once.
+/// How often a take may find a cell changed without progress; with an honest publisher, once.
 const STOOD_MAX: u32 = 2;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What lies where in shared memory; `docs/explanation/shared-memory.md` section 3 draws it. Layout only: the
+//! The layout of shared memory; `docs/explanation/shared-memory.md` section 3 draws it. The
 //! algorithms are in `ring`, `reclaim` and `notify`.
 
 use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX, SEQUENCE_BITS};
@@ -18,7 +18,8 @@ pub const EMPTY: u64 = 0;
 /// [`Cell::sequence`] while the publisher writes the cell.
 pub const WRITING: u64 = u64::MAX;
 /// Bit of [`Cell::place`]: the payload lies inside the cell. The other bits are then the time of
-/// publication, as in [`Cell::inline`]'s first word otherwise: `CLOCK_MONOTONIC` in ns, 0 if not known.
+/// publication, which otherwise is in [`Cell::inline`]'s first word: `CLOCK_MONOTONIC` in ns, 0 if
+/// unknown.
 pub const INLINE: u64 = 1 << 63;
 /// [`Connection::reading`] before the subscriber has begun.
 pub const NOT_BEGUN: u64 = u64::MAX - 1;
@@ -31,7 +32,7 @@ pub const FIRST_LINE_BYTES: usize = 40;
 /// Bytes of payload inside a cell.
 pub const INLINE_BYTES_MAX: usize = INLINE_WORDS * 8;
 
-/// One sample of a ring: written by its publisher alone, read by all its subscribers.
+/// One sample of a ring: only its publisher writes it, all its subscribers read it.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct Cell {
@@ -41,12 +42,12 @@ pub struct Cell {
     pub length: AtomicU64,
     /// [`INLINE`] and the time of publication, or `segment << 32 | slot`.
     pub place: AtomicU64,
-    /// The payload, if it lies here; else the time of publication in the first word.
+    /// The payload, if it lies here; otherwise the time of publication in the first word.
     pub inline: [AtomicU64; INLINE_WORDS],
 }
 
 impl Cell {
-    /// Where the half begins in which a payload of more than [`FIRST_LINE_BYTES`] goes on.
+    /// The offset of the half in which a payload of more than [`FIRST_LINE_BYTES`] goes on.
     #[inline(always)]
     pub(crate) fn second_line(&self) -> *const u8 {
         std::ptr::from_ref(self).cast::<u8>().wrapping_add(64)
@@ -63,7 +64,7 @@ pub struct PublicationHead {
     pub version: AtomicU64,
     /// Size of the segment in bytes.
     pub bytes: AtomicU64,
-    /// Whose it is.
+    /// The publisher's endpoint id.
     pub endpoint: AtomicU64,
     /// Hash of the topic's type.
     pub type_hash: AtomicU64,
@@ -71,19 +72,20 @@ pub struct PublicationHead {
     pub cells: AtomicU64,
     /// How far a subscriber can be behind.
     pub depth: AtomicU64,
-    /// Samples kept for subscribers that come later.
+    /// Samples kept for late subscribers.
     pub history: AtomicU64,
     /// 1 if the publisher waits for reliable subscribers.
     pub reliable: AtomicU64,
     _once: [u8; 56],
-    /// Samples published so far. The publisher's, for each sample; on a line of its own.
+    /// Samples published so far. The publisher writes it for each sample; it has its own cache
+    /// line.
     pub published: AtomicU64,
     _published: [u8; 120],
     /// 1 while a reliable publisher is blocked.
     pub waiting: AtomicU64,
     /// The CPU the publisher last ran on.
     pub cpu: AtomicU64,
-    /// How often the publisher has asserted that it lives.
+    /// How often the publisher has asserted its liveliness.
     pub asserted: AtomicU64,
     /// How many subscribers it notifies.
     pub subscribers: AtomicU64,
@@ -100,7 +102,7 @@ pub struct SubscriptionHead {
     pub version: AtomicU64,
     /// Size of the segment in bytes.
     pub bytes: AtomicU64,
-    /// Whose it is.
+    /// The subscriber's endpoint id.
     pub endpoint: AtomicU64,
     /// Hash of the topic's type.
     pub type_hash: AtomicU64,
@@ -108,23 +110,23 @@ pub struct SubscriptionHead {
     pub connections: AtomicU64,
     /// How many holds there are.
     pub holds: AtomicU64,
-    /// Its number in its node: which bit of the node's [`ReadyTable`] is its own.
+    /// Its number in its node: the position of its bit in the node's [`ReadyTable`].
     pub number: AtomicU64,
     _once: [u8; 64],
-    /// 0, or a sleep: `notify::Sleep` says who is to be woken by what, and whether publishers set their
-    /// ready bits. No sleep is the same as another. Does not change while the subscriber polls, so that
-    /// publishers find it in their own cache.
+    /// 0, or a sleep: `notify::Sleep` says who must be woken and how, and whether publishers set
+    /// their ready bits. No two sleeps are the same. It does not change while the subscriber polls,
+    /// so that publishers find it in their own cache.
     pub asleep: AtomicU64,
     _asleep: [u8; 120],
 }
 
-/// What a subscriber announces about one publisher.
+/// A subscriber's announcements about one publisher.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct Connection {
     /// The publisher's endpoint id; 0 if free.
     pub publisher: AtomicU64,
-    /// Sequence of the next sample to read; all before are read. [`NOT_BEGUN`], [`FINISHED`].
+    /// Sequence of the next sample to read; all before it are read. [`NOT_BEGUN`], [`FINISHED`].
     pub reading: AtomicU64,
 }
 
@@ -136,32 +138,33 @@ pub struct WakeWord {
     pub wakes: AtomicU32,
 }
 
-/// By which publishers wake a subscriber. Written by all of them, and by the subscriber's process.
+/// The words through which publishers wake a subscriber. All of them write it, and the subscriber's
+/// process.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct WakeSegment {
-    /// What the subscriber sleeps on.
+    /// The word that the subscriber sleeps on.
     pub wake_word: WakeWord,
     /// A bit for each connection, if there are many: its publisher has published.
     pub ready: [AtomicU64; CONNECTION_WORDS],
 }
 
-/// Whether each wait set of a node sleeps. Written by the node's process alone.
+/// Whether each wait set of a node sleeps. Only the node's process writes it.
 #[repr(C, align(128))]
 #[derive(Debug)]
 pub struct SetHeads {
-    /// 0, or the set's sleep: no two of one node are the same.
+    /// 0, or the set's sleep: no two sleeps of one node are the same.
     pub asleep: [AtomicU64; SETS_MAX],
 }
 
-/// By which publishers wake the wait sets of a node and say which subscribers have something to take.
-/// Written by all of them, and by the node's process.
+/// The words through which publishers wake the wait sets of a node and say which subscribers have
+/// something to take. All of them write it, and the node's process.
 #[repr(C, align(64))]
 #[derive(Debug)]
 pub struct ReadyTable {
     /// A bit for each subscriber of the node.
     pub ready: [AtomicU64; READY_WORDS],
-    /// What each wait set sleeps on: counts the wake-ups; futexes.
+    /// The word that each wait set sleeps on: counts the wake-ups; futexes.
     pub wakes: [AtomicU32; SETS_MAX],
 }
 
@@ -181,8 +184,8 @@ shared! {
     ReadyTable { ready, wakes }
 }
 
-/// A hold: the connection in the upper 12 bits, the sample's sequence + 1 below; 0 is no hold. [`hold_marks`] are
-/// holds of publishers that have gone.
+/// A hold: the connection in the upper 12 bits, the sample's sequence + 1 below; 0 is no hold.
+/// [`hold_marks`] are holds for publishers that have gone.
 #[inline]
 pub fn hold_word(connection: u32, sequence: u64) -> u64 {
     u64::from(connection) << SEQUENCE_BITS | (sequence + 1)
@@ -194,8 +197,8 @@ pub fn held_of(hold: u64) -> u32 {
     (hold >> SEQUENCE_BITS) as u32
 }
 
-/// What a hold becomes when its publisher has gone, one for each such publisher: a sequence + 1 that is none. To
-/// the publisher of the connection that stands there it protects nothing.
+/// The values that holds get when their publisher has gone, one for each such publisher: an
+/// impossible sequence + 1. A mark protects nothing for the publisher that uses the connection now.
 pub fn hold_marks() -> impl Iterator<Item = u64> {
     (1..u64::from(CONNECTIONS_MAX)).map(|number| number << SEQUENCE_BITS)
 }
@@ -205,8 +208,9 @@ pub fn publication_bytes(cells: u64) -> u64 {
     PUBLICATION_HEAD_BYTES + cells * CELL_BYTES
 }
 
-/// Where a subscription segment's content begins. A publisher reads one word of each of its subscribers at
-/// every publish: at one place of their pages, all these words would share one set of a cache.
+/// Where the content of a subscription segment begins. A publisher reads one word of each of its
+/// subscribers at every publish: at the same place in their pages, all these words would share one
+/// set of a cache.
 pub fn subscription_begin(id: EndpointId) -> u64 {
     (id ^ id >> 24) % COLOURS * 128
 }
@@ -226,7 +230,7 @@ pub fn set_number(nth: usize) -> u32 {
     (nth % SET_LINES * SETS_PER_LINE + nth / SET_LINES) as u32
 }
 
-/// Places in a page.
+/// How many places in a page there are.
 const COLOURS: u64 = 32;
 /// Bytes of a [`Cell`].
 pub const CELL_BYTES: u64 = 128;
@@ -238,17 +242,17 @@ pub const SUBSCRIPTION_HEAD_BYTES: u64 = 256;
 pub const CONNECTION_BYTES: u64 = 64;
 /// Bytes of a [`WakeSegment`].
 pub const WAKE_SEGMENT_BYTES: u64 = 64 + 8 * CONNECTION_WORDS.next_multiple_of(8) as u64;
-/// Words of bits for the publishers of a subscriber. A model has few.
+/// Words of bits for the publishers of a subscriber. A model has few words.
 pub const CONNECTION_WORDS: usize =
     if cfg!(loom) { 4 } else { CONNECTIONS_MAX.div_ceil(64) as usize };
-/// Wait sets of a node, a power of 2. A model has few.
+/// Wait sets of a node, a power of 2. A model has few sets.
 pub const SETS_MAX: usize = if cfg!(loom) { SETS_PER_LINE } else { 1024 };
-/// Wait sets whose words share a line, if a node has so many. Sets are numbered so that the first ones have
-/// lines of their own: see [`set_number`].
+/// How many wait sets' words share a line, if a node has so many sets. Sets are numbered so that
+/// the first ones have lines of their own: see [`set_number`].
 pub const SETS_PER_LINE: usize = 16;
 /// Lines of such words.
 pub const SET_LINES: usize = SETS_MAX / SETS_PER_LINE;
-/// Words of bits for the subscribers of a node. A model has few.
+/// Words of bits for the subscribers of a node. A model has few words.
 pub const READY_WORDS: usize = if cfg!(loom) { 1 } else { ENDPOINTS_MAX / 64 };
 /// Bytes of [`SetHeads`].
 pub const SET_HEADS_BYTES: u64 = 8 * SETS_MAX as u64;

@@ -1,4 +1,5 @@
-//! Hints that have a cache line on its way to this core before it is needed. They fault on no address.
+//! Hints that fetch a cache line to this core before it is needed. They never fault, whatever the
+//! address is.
 
 macro_rules! hint {
     ($(#[$said:meta])* $name:ident: $x86_64:literal, $aarch64:literal) => {
@@ -21,15 +22,15 @@ macro_rules! hint {
 }
 
 hint! {
-    /// The line is to be read.
+    /// The line will be read.
     to_read: "prefetcht0 [{0}]", "prfm pldl1keep, [{0}]"
 }
 hint! {
-    /// The line is to be written: other cores lose it.
+    /// The line will be written: other cores lose it.
     to_write: "prefetchw [{0}]", "prfm pstl1keep, [{0}]"
 }
 
-/// So many lines from here on are to be read.
+/// So many lines from here on will be read.
 #[inline(always)]
 pub(crate) fn lines_to_read(pointer: *const u8, lines: usize) {
     (0..lines).for_each(|line| to_read(pointer.wrapping_add(64 * line)));

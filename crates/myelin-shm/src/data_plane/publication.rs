@@ -1,6 +1,6 @@
-//! What a publisher's node knows of it: its ring's memory, its slot segments, and the subscribers
-//! it has been told of. The publishing itself is in `writer`; the two meet in one flag that the
-//! writer looks at on every publish.
+//! The node's side of a publisher: its ring's memory, its slot segments, and the subscribers that
+//! it has been told about. `writer` publishes; the two meet in one flag that the writer checks on
+//! every publish.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
@@ -36,13 +36,14 @@ pub struct SlotSegment {
 
 type Tell<T> = Box<dyn Fn(T) + Send + Sync>;
 
-/// A subscriber that was forgotten while the publisher waited for it.
+/// A subscriber that was removed while the publisher waited for it.
 #[derive(Debug)]
 pub struct Detached(Arc<RemoteSubscriber>);
 
 impl Detached {
-    /// Whether its publisher waits for it no longer; if it does, it is woken. It may not sleep yet, so once is
-    /// not enough; and its thread may not run for long, so a node's thread asks again and does not wait.
+    /// Whether its publisher waits for it no longer; if it does, the publisher is woken. The
+    /// publisher may not sleep yet, so once is not enough; and its thread may not run for long, so
+    /// a node's thread asks again and does not wait.
     pub fn is_noticed(&self, publication: &PublicationShared) -> bool {
         let waits = publication.waits_for.load(Ordering::Relaxed) == self.0.id();
         if waits {
@@ -52,7 +53,7 @@ impl Detached {
     }
 }
 
-/// What the node knows of a publisher. Any thread may call it.
+/// The node's side of a publisher. Any thread may call it.
 pub struct PublicationShared {
     id: EndpointId,
     topic: Topic,
@@ -67,7 +68,7 @@ pub struct PublicationShared {
     /// The subscriber a reliable writer waits for; 0 for none.
     pub(crate) waits_for: AtomicU64,
     on_growth: OnceLock<Tell<SlotSegment>>,
-    /// Discarded while the writer was publishing.
+    /// Loans that were discarded while the writer was publishing.
     discarded: Mutex<Vec<RawLoan>>,
 }
 
@@ -98,7 +99,7 @@ impl PublicationShared {
         };
         write_head(shared.head(), id, topic, &qos);
         if cfg!(loom) {
-            shared.cells(); // in a model, what lies there begins before there are two threads
+            shared.cells(); // in a model, this memory must be initialised before there are two threads
         }
         Ok(Arc::new(shared))
     }
@@ -118,7 +119,7 @@ impl PublicationShared {
         &self.qos
     }
 
-    /// What its user learns.
+    /// The events for its user.
     pub(crate) fn inbox(&self) -> &Arc<Inbox> {
         &self.inbox
     }
@@ -138,34 +139,36 @@ impl PublicationShared {
         lock(&self.slots).clone()
     }
 
-    /// `tell` is called by the publishing thread for every slot segment made from now on.
+    /// The publishing thread calls `tell` for every slot segment made from now on.
     pub fn on_growth(&self, tell: Tell<SlotSegment>) {
         let _ = self.on_growth.set(tell);
     }
 
-    /// Makes a subscriber known to the publisher and returns the sequence of the first sample that
-    /// is published after that.
+    /// Adds a subscriber to the publisher and returns the sequence of the first sample that is
+    /// published after that.
     pub fn attach(&self, view: RemoteSubscriber) -> Result<u64, Error> {
         let mut subscribers = lock(&self.subscribers);
         if subscribers.len() >= SUBSCRIBERS_MAX {
             let (topic, limit) = (Some(self.topic.name.clone()), SUBSCRIBERS_MAX as u64);
             return Err(Error::TooMany { topic, what: "subscribers of one publisher", limit });
         }
-        // Until the writer has looked, its reclaim must not free what the newcomer may begin with.
+        // Until the writer has looked, its reclaim must not free samples that the newcomer may
+        // begin with.
         view.begin_at(0);
         let view = Arc::new(view);
         subscribers.push(view.clone());
         self.changed.store(true, Ordering::Relaxed);
         // ORDER: pairs with the writer's fences (P7, R1): either it sees `changed`, or we see
-        // everything it has published before.
+        // everything that it has published before.
         fence_of(Step::Attach);
         let start = self.published();
         view.begin_at(start.saturating_sub(u64::from(self.qos.history.min(view.history()))));
         Ok(start)
     }
 
-    /// Forgets a subscriber that has left or died; all that it held is free again. Wakes the
-    /// publisher if it waits for it: if there is a return value, until that says it is noticed.
+    /// Removes a subscriber that has left or died; everything it held is free again. Wakes the
+    /// publisher if it waits for the subscriber. If there is a return value, ask it again until the
+    /// publisher has noticed.
     #[must_use = "the publisher may wait for the subscriber"]
     pub fn detach(&self, subscriber: EndpointId) -> Option<Detached> {
         let mut subscribers = lock(&self.subscribers);
@@ -175,8 +178,8 @@ impl PublicationShared {
         if is_taken(Step::Gone) {
             self.changed.store(true, Ordering::Release);
         }
-        // ORDER: pairs with the fence in `begin_wait`: either the writer sees `changed` or we see that it
-        // waits.
+        // ORDER: pairs with the fence in `begin_wait`: either the writer sees `changed` or we see
+        // that it waits.
         fence(Ordering::SeqCst);
         (!detached.is_noticed(self)).then_some(detached)
     }
@@ -196,12 +199,12 @@ impl PublicationShared {
         self.head().published.load(Ordering::Acquire)
     }
 
-    /// How often the publisher has asserted that it lives.
+    /// How often the publisher has asserted its liveliness.
     pub fn asserted(&self) -> u64 {
         self.head().asserted.load(Ordering::Relaxed)
     }
 
-    /// What it has counted, in words that are there for other reasons.
+    /// Its counters, read from words that exist for other reasons.
     pub(crate) fn counters(&self) -> Counters {
         let slots = lock(&self.slots);
         let slots_bytes = slots.iter().map(|it| it.slot_bytes * u64::from(it.slots)).sum::<u64>();
@@ -215,8 +218,8 @@ impl PublicationShared {
         self.changed.store(true, Ordering::Release);
     }
 
-    /// Takes a loan back while the writer is publishing further up in this thread; that gets it at its next
-    /// publish or loan.
+    /// Takes a loan back while the writer is publishing further up in this thread. The writer gets
+    /// it at its next publish or loan.
     ///
     /// # Safety
     /// It is a loan of this publication's writer.
@@ -225,17 +228,17 @@ impl PublicationShared {
         self.look_again();
     }
 
-    /// What was discarded since the last call.
+    /// The loans that were discarded since the last call.
     pub(crate) fn discarded(&self) -> Vec<RawLoan> {
         std::mem::take(&mut *lock(&self.discarded))
     }
 
-    /// Adds the subscribers there are now.
+    /// Adds the current subscribers to `views`.
     pub(crate) fn views_into(&self, views: &mut Vec<Arc<RemoteSubscriber>>) {
         views.extend(lock(&self.subscribers).iter().cloned());
     }
 
-    /// P8 for some of its subscribers: those that sleep on `published` are woken at once.
+    /// P8 for some of its subscribers: those that sleep on `published` are woken with one call.
     #[inline(always)]
     pub(crate) fn notify<'a>(&self, views: impl Iterator<Item = &'a Arc<RemoteSubscriber>>) {
         if !is_taken(Step::P8) {
@@ -275,7 +278,7 @@ impl PublicationShared {
     }
 }
 
-/// What subscribers check.
+/// Writes the head, which subscribers check.
 pub(super) fn write_head(
     head: &PublicationHead,
     id: EndpointId,
@@ -298,8 +301,8 @@ pub(super) fn write_head(
     head.reliable.store(u64::from(reliable), Ordering::Relaxed);
     head.cpu.store(u64::MAX, Ordering::Relaxed);
     if is_last {
-        // ORDER: last, though the descriptor's passage orders it already: a half-made head never
-        // has the magic.
+        // ORDER: last, though passing the descriptor orders it already: a half-made head never has
+        // the magic.
         head.magic.store(PUBLICATION_MAGIC, Ordering::Release);
     }
 }

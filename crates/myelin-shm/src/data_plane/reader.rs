@@ -29,9 +29,9 @@ use crate::waiting::wake_table::WakeTable;
 pub struct Reader {
     shared: Arc<SubscriptionShared>,
     connections: Vec<Incoming>,
-    /// Where the next take begins to look, if they are few.
+    /// Where the next take begins to look, if the publishers are few.
     turn: usize,
-    /// If they are many.
+    /// State for many publishers, if they are many.
     many: Option<Box<Many>>,
     strategy: Strategy,
     /// The last sleep, and the wake word's count when it began.
@@ -52,7 +52,7 @@ impl Reader {
         let shared = SubscriptionShared::create(id, topic, qos, table)?;
         let reader = Reader {
             shared: shared.clone(),
-            connections: Vec::with_capacity(1), // so that the first take allocates nothing
+            connections: Vec::with_capacity(1), // this capacity lets the first take allocate nothing
             turn: 0,
             many: None,
             strategy: Strategy::default(),
@@ -63,23 +63,25 @@ impl Reader {
         Ok((reader, shared))
     }
 
-    /// What its node shares with it.
+    /// The state that its node shares with it.
     pub fn shared(&self) -> &Arc<SubscriptionShared> {
         &self.shared
     }
 
-    /// Samples lost so far, of all publishers; counted when the next sample is taken.
+    /// How many samples it has lost so far, from all publishers; counted when the next sample is
+    /// taken.
     pub fn lost(&self) -> u64 {
         self.shared.lost()
     }
 
-    /// Readable when there may be a sample; see [`SubscriberQos::descriptor`]. Take until there is
-    /// none, then wait for it again.
+    /// Readable when there may be a sample; see [`SubscriberQos::descriptor`]. Take until nothing
+    /// is left, then wait for it again.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
         self.shared.event()
     }
 
-    /// The next sample, if there is one. Publishers take turns; of each, samples come in order.
+    /// The next sample, if there is one. It takes from its publishers in turn; samples of one
+    /// publisher come in order.
     ///
     /// # Errors
     /// [`Error::TooManyHeld`]: the sample stays where it is. [`Error::PeerCorrupt`]: its publisher
@@ -90,11 +92,11 @@ impl Reader {
         if self.take_into(&mut taken)? { Ok(Some(taken)) } else { Ok(None) }
     }
 
-    /// As [`take`](Self::take), to where the sample is to stay. One that is there is released first. Whether
-    /// there is one now.
+    /// Like [`take`](Self::take), directly into a buffer. The buffer's previous sample is released
+    /// first. Whether there is a sample now.
     ///
     /// # Errors
-    /// As [`take`](Self::take); there is none then.
+    /// As for [`take`](Self::take); the buffer is empty then.
     #[inline]
     pub fn take_into(&mut self, into: &mut Taken) -> Result<bool, Error> {
         into.release();
@@ -103,9 +105,10 @@ impl Reader {
         if may_be_more && self.arm() { self.take_now(into) } else { Ok(is_taken) }
     }
 
-    /// Whether publishers have published what has not been taken. A take does not find a sample in a new slot
-    /// segment before the node's thread has mapped that; then a wait ends, and it does. Whoever knows from
-    /// elsewhere that a publisher has ended has taken all of it once this is false.
+    /// Whether there are published samples that have not been taken. A take does not find a sample
+    /// in a new slot segment before the node's thread has mapped the segment; then a wait ends, and
+    /// a take finds it. If a caller knows by other means that a publisher has ended, false means
+    /// that all its samples have been taken.
     pub fn has_unread(&mut self) -> bool {
         if self.shared.is_forked() {
             return false;
@@ -118,7 +121,7 @@ impl Reader {
     /// subscriber is in the wait set of `tasks`.
     ///
     /// # Errors
-    /// As [`take`](Self::take).
+    /// As for [`take`](Self::take).
     pub(crate) fn take_or_wake(
         &mut self,
         tasks: &Tasks,
@@ -135,7 +138,7 @@ impl Reader {
         if self.take_now(&mut taken)? {
             return Ok(Some(taken));
         }
-        // It was overwritten in between, or never there.
+        // The sample was overwritten in between, or never existed.
         waker.wake_by_ref();
         Ok(None)
     }
@@ -156,8 +159,8 @@ impl Reader {
         Ok(came)
     }
 
-    /// Whether there is a sample to take, looked at for a microsecond or so: before a wait that polls, so that it
-    /// reads no clock if the sample comes soon.
+    /// Looks for a sample to take, for about a microsecond: before a polling wait, which then reads
+    /// no clock if the sample comes soon.
     ///
     /// # Errors
     /// [`Error::Forked`].
@@ -169,20 +172,21 @@ impl Reader {
         Ok(self.is_ready(false) || self.look_on())
     }
 
-    /// As [`look_a_while`](Self::look_a_while) and then [`take_into`](Self::take_into), in one: false if it has
-    /// not come that soon. A descriptor is not seen to.
+    /// [`look_a_while`](Self::look_a_while) and then [`take_into`](Self::take_into), in one: false
+    /// if no sample has come so soon. It does not handle a descriptor.
     ///
     /// # Errors
-    /// As [`take`](Self::take); there is none then.
+    /// As for [`take`](Self::take); the buffer is empty then.
     #[inline]
     pub fn take_soon(&mut self, into: &mut Taken) -> Result<bool, Error> {
         into.release();
         if self.is_ready(false) || self.look_on() { self.take_now(into) } else { Ok(false) }
     }
 
-    /// Has the next take take the sample that has been there longest, of all publishers, and says since when,
-    /// by `CLOCK_MONOTONIC` in ns: since it was published, or since the first look at it if its publisher does
-    /// not say when. `None` if there is none. It looks at each publisher that has something.
+    /// Makes the next take find the sample that has been there longest, from all publishers, and
+    /// returns since when, by `CLOCK_MONOTONIC` in ns: since it was published, or since the first
+    /// look at it if it has no timestamp. `None` if there is none. It looks at each publisher that
+    /// has something.
     pub fn turn_to_oldest(&mut self) -> Option<u64> {
         if self.shared.is_forked() {
             return None;
@@ -236,7 +240,7 @@ impl Reader {
         }
     }
 
-    /// Ends the match with a publisher whose samples are not what they should be.
+    /// Ends the match with a publisher whose samples are invalid.
     pub fn reject(&mut self, publisher: EndpointId) {
         let is_it = |incoming: &Incoming| incoming.source.id == publisher;
         if let Some(at) = self.connections.iter().position(is_it) {
@@ -310,13 +314,14 @@ impl Reader {
         }
     }
 
-    /// Whether a publisher last ran on the CPU we are on: it cannot publish while we spin.
+    /// Whether a publisher last ran on the CPU that we are on: it cannot publish while we spin.
     fn shares_a_core(&self) -> bool {
         let cpu = wait::cpu();
         self.has_such(|head| head.cpu.load(Ordering::Relaxed) == cpu)
     }
 
-    /// Whether a publisher is such a one. Of many the one counts that a sample last came from.
+    /// Whether `is_such` is true for a publisher. With many publishers, only the publisher of the
+    /// last sample counts.
     fn has_such(&self, is_such: impl Fn(&PublicationHead) -> bool) -> bool {
         let is_such = |it: &Incoming| is_such(it.source.head());
         match &self.many {
@@ -342,7 +347,7 @@ impl Reader {
                     let asleep = asleep.until(cancel::slice_end_ns(until_ns));
                     let slept = match published {
                         None => self.shared.sleep(asleep),
-                        // Otherwise its publisher is another one, or not the only one any more.
+                        // Otherwise its publisher has changed, or is not the only one any more.
                         Some(value) if changes == self.changes => {
                             self.sleep_on_published(asleep, value)
                         }
@@ -356,7 +361,7 @@ impl Reader {
                 _ => false,
             };
             self.shared.wake_up();
-            // Its set has not been told of what came meanwhile.
+            // Its set has not been woken for samples that came meanwhile.
             self.shared.tell_set();
             if asleep.is_none() || self.is_ready(false) {
                 return if timer { Ended::SampleAtTime } else { Ended::Sample };
@@ -370,8 +375,9 @@ impl Reader {
         }
     }
 
-    /// The value of its publisher's `published` to sleep on, before it is said that it sleeps; `None` if
-    /// that would not do: it has not one publisher, or that has few subscribers, or writes to a descriptor.
+    /// The value of its publisher's `published` to sleep on, read before it says that it sleeps.
+    /// `None` if that would be wrong: it does not have exactly one publisher, or that publisher has
+    /// few subscribers, or writes to a descriptor.
     fn published_to_sleep_on(&self) -> Option<u64> {
         let [publisher] = &self.connections[..] else { return None };
         let head = publisher.source.head();
@@ -379,12 +385,13 @@ impl Reader {
         if !is_one_of_many || self.shared.wake_fd().is_some() || !wait::can_sleep_on_two() {
             return None;
         }
-        // ORDER: read before `asleep` is said: a publisher that sees us asleep has written a value after
-        // this one (P6), which the kernel finds; one that does not has published before our look.
+        // ORDER: read before `asleep` is stored: a publisher that sees us asleep has written a
+        // later value than this one (P6), which the kernel finds; one that does not see it has
+        // published before our look.
         Some(load_acquire(&head.published))
     }
 
-    /// On the wake word, too: the node's own process cannot change `published`.
+    /// Also sleeps on the wake word, because the node's own process cannot change `published`.
     fn sleep_on_published(&self, asleep: Asleep, value: u64) -> bool {
         let published = &self.connections[0].source.head().published;
         self.shared.sleep_also_on(asleep, published, value as u32)
@@ -395,7 +402,7 @@ impl Reader {
         self.fall_asleep_in(None)
     }
 
-    /// The same, and it is its wait set that is to be woken.
+    /// The same, but its wait set must be woken.
     fn fall_asleep_in(&mut self, set: Option<u32>) -> Option<Asleep> {
         self.say(Sleep::new(self.shared.next_sleep(), set))
     }
@@ -408,11 +415,11 @@ impl Reader {
         (!is_taken(Step::S3) || !self.is_ready(false)).then_some(asleep)
     }
 
-    /// Empties the descriptor and has it written to at the next sample. True if one has come
-    /// meanwhile.
+    /// Empties the descriptor and makes publishers write to it at the next sample. True if a sample
+    /// has come meanwhile.
     fn arm(&mut self) -> bool {
-        // Also when it is armed: a publisher may have counted the wake word up, have been overtaken by us,
-        // and have written only then.
+        // Also when it is armed: a publisher may have counted the wake word up, been overtaken by
+        // us, and written only then.
         let drain = |fd: &WakeFd| fd.drain(|connection| self.is_told_of(connection));
         let was_readable = self.shared.wake_fd().is_some_and(drain);
         let (asleep, wakes) = (&self.shared.head().asleep, &self.shared.wake_word().wakes);
@@ -422,12 +429,12 @@ impl Reader {
             && self.sleep != Sleep(0)
             && set.is_none();
         if is_armed && !was_readable {
-            return false; // nobody has notified it since
+            return false; // no publisher has notified it since
         }
         self.fall_asleep_in(set).is_none()
     }
 
-    /// Takes note of publishers that have come or gone.
+    /// Updates the list of publishers.
     #[inline(always)]
     fn keep_up(&mut self) {
         // ORDER: Relaxed: the lock in `absorb` acquires.
@@ -436,7 +443,7 @@ impl Reader {
         }
     }
 
-    /// Takes up publishers that have come and lets go of those that are gone and read to the end.
+    /// Adds publishers that have come and removes those that have gone and been read to the end.
     #[cold]
     fn absorb(&mut self) {
         self.changes = self.changes.wrapping_add(1);
@@ -454,7 +461,7 @@ impl Reader {
         let finished: Vec<_> = self.connections.extract_if(.., is_finished).collect();
         for publisher in finished {
             finish(&publisher.source);
-            // Their memory has not come, and does not any more.
+            // Their memory has not come, and will not come any more.
             match publisher.abandoned() {
                 0 => {}
                 samples => self.note_loss(publisher.source.id, samples),
@@ -465,19 +472,19 @@ impl Reader {
         self.note_place();
     }
 
-    /// Where it is, for a wait set to have it in the caches before it takes.
+    /// Notes its address, so that a wait set can fetch it into the caches before a take.
     pub(crate) fn note_place(&self) {
         self.shared.note_reader(self, self.connections.as_ptr());
     }
 }
 
-/// Nothing more is read of it: its connection is free.
+/// Ends the reading of a publisher: its connection is free.
 fn finish(source: &Source) {
     // ORDER: release pairs with the acquire in `Sources::forget_finished`: our holds of it are announced.
     source.finished.store(is_taken(Step::Finished), Ordering::Release);
 }
 
-/// Waiting for a sample of this one.
+/// Waits for a sample of this reader.
 impl Waiter for Reader {
     #[inline(always)]
     fn is_ready(&mut self) -> bool {
@@ -525,6 +532,6 @@ impl std::fmt::Debug for Reader {
     }
 }
 
-/// So many subscribers are woken by one call: for less, a sleep on two words costs more than it saves. In
-/// a model, few that can be run in every order.
+/// The number of subscribers from which one call wakes them all: with fewer, a sleep on two words
+/// costs more than it saves. In a model the number is small, so that all orders can be run.
 const MANY_MIN: u64 = if cfg!(loom) { 2 } else { 4 };

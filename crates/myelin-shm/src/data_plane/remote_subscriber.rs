@@ -1,4 +1,4 @@
-//! A subscriber as its publisher sees it: what it announces, and the wake word to wake it by.
+//! The publisher's side of one subscriber: its announcements, and the wake word to wake it.
 
 use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,10 +20,10 @@ use crate::waiting::wait;
 use crate::waiting::wake_fd::WakeEnd;
 use crate::waiting::wake_table::{PassedTable, WakeTableView, WakeTableViews};
 
-/// Nothing of what it reads from the subscriber's memory is used as an index or a length; the
-/// geometry is checked once and kept here.
+/// No value read from the subscriber's memory is used as an index or a length; the geometry is
+/// checked once and kept here.
 #[derive(Debug)]
-#[repr(C, align(64))] // what each publish reads is the first line
+#[repr(C, align(64))] // each publish reads only the first line
 pub struct RemoteSubscriber {
     /// In `segment`: looked up once and not at each publish.
     asleep: *const AtomicU64,
@@ -32,7 +32,7 @@ pub struct RemoteSubscriber {
     number: u32,
     connection: u32,
     wake_end: Option<WakeEnd>,
-    /// The writer does not wait for it. The writer's own.
+    /// Whether the writer does not wait for it. Only the writer uses this.
     late: AtomicBool,
     reliable: bool,
     id: EndpointId,
@@ -44,24 +44,24 @@ pub struct RemoteSubscriber {
     wake_word: Segment,
 }
 
-// SAFETY: `asleep` leads into a mapping, which belongs to the process, to an atomic.
+// SAFETY: `asleep` points to an atomic in a mapping, which belongs to the process.
 unsafe impl Send for RemoteSubscriber {}
 // SAFETY: as above.
 unsafe impl Sync for RemoteSubscriber {}
 
-/// What a subscriber passes to a publisher to be woken by.
+/// The means to wake a subscriber, which it passes to a publisher.
 #[derive(Debug)]
 pub struct Waking {
     /// Its wake word.
     pub wake_word: OwnedFd,
     /// Its node's [`WakeTable`](crate::waiting::wake_table::WakeTable).
     pub table: PassedTable,
-    /// What makes its descriptor readable, if it has one.
+    /// Makes its descriptor readable, if it has one.
     pub wake_end: Option<OwnedFd>,
 }
 
 impl RemoteSubscriber {
-    /// Maps and checks what a subscriber has passed: `connection` is its number for `publisher`.
+    /// Maps and checks the descriptors of a subscriber: `connection` is its number for `publisher`.
     #[expect(clippy::too_many_arguments, reason = "they are the fields of one message")]
     pub fn map(
         id: EndpointId,
@@ -83,7 +83,8 @@ impl RemoteSubscriber {
         let (holds, number) = check(&segment, id, topic, connection)?;
         let wake_end = waking.wake_end.map(WakeEnd::check).transpose()?;
         let begins_at = AtomicU64::new(0);
-        // SAFETY: the head is atomics and padding, and lies within its checked segment; only loaded from.
+        // SAFETY: the head is atomics and padding, and lies within its checked segment; it is only
+        // loaded from.
         let asleep = &raw const unsafe { segment.at::<SubscriptionHead>(0) }.asleep;
         let view = RemoteSubscriber {
             id,
@@ -126,10 +127,10 @@ impl RemoteSubscriber {
         self.history
     }
 
-    /// The first sample it may read.
+    /// Sets the first sample that it may read.
     pub(crate) fn begin_at(&self, sequence: u64) {
         // ORDER: Release: the writer may read it without the list's lock; a lower value only
-        // protects more.
+        // protects more samples.
         self.begins_at.store(sequence, Ordering::Release);
     }
 
@@ -137,7 +138,7 @@ impl RemoteSubscriber {
         &self.connection().reading
     }
 
-    /// Words that a reclaim reads.
+    /// How many words a reclaim reads.
     pub(crate) fn announcements(&self) -> usize {
         1 + self.holds as usize
     }
@@ -153,8 +154,9 @@ impl RemoteSubscriber {
         }
     }
 
-    /// P8 for this subscriber. The caller has executed a seq-cst fence since its sample was visible.
-    /// `published` reads that word. True: it sleeps on it, on which the caller is to wake.
+    /// P8 for this subscriber. The caller has executed a seq-cst fence since its sample was
+    /// visible. `published` reads that word. True: the subscriber sleeps on it, and the caller must
+    /// wake that word's sleepers.
     #[inline(always)]
     #[must_use]
     pub(crate) fn notify(&self, published: impl FnOnce() -> u64) -> bool {
@@ -164,12 +166,12 @@ impl RemoteSubscriber {
         self.notifier.notify(asleep, published, ready, |sleep| self.wake(sleep))
     }
 
-    /// Where a publish reads.
+    /// The address that a publish reads.
     pub(crate) fn read_at_publish(this: &Arc<RemoteSubscriber>) -> [*const u8; 2] {
         [Arc::as_ptr(this).cast(), this.asleep.cast()]
     }
 
-    /// Whether somebody was woken for certain.
+    /// Whether a thread was certainly woken.
     #[cold]
     fn wake(&self, sleep: Sleep) -> bool {
         let woken = match sleep.set() {
@@ -182,7 +184,7 @@ impl RemoteSubscriber {
 
     /// Whether the writer has passed it over and it has not caught up.
     pub(crate) fn is_late(&self) -> bool {
-        // ORDER: Relaxed, here and below: the writer's own.
+        // ORDER: Relaxed, here and below: only the writer uses it.
         self.late.load(Ordering::Relaxed)
     }
 

@@ -1,5 +1,5 @@
-//! Writing and reading one cell of a ring. Who writes: the publisher, alone. The steps P2 to P6 and
-//! T2 to T5 are those of `docs/explanation/shared-memory.md` section 4.
+//! Writes and reads one cell of a ring. Only the publisher writes. The steps P2 to P6 and T2 to T5
+//! are those of `docs/explanation/shared-memory.md` section 4.
 
 use std::mem::MaybeUninit;
 
@@ -9,7 +9,7 @@ use crate::data_plane::layout::{
 use crate::data_plane::prefetch;
 use crate::sync::{AtomicU64, Ordering, Step, fence, is_taken};
 
-/// A payload that fits into a cell, aligned for any type that does.
+/// A payload that fits into a cell, aligned for any type that fits.
 #[repr(C, align(64))]
 #[derive(Clone, Copy, Debug)]
 pub struct Inline(pub [u64; INLINE_WORDS]);
@@ -35,7 +35,7 @@ impl Inline {
     }
 }
 
-/// What a subscriber sees in a cell.
+/// A subscriber's view of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Look {
     /// The sample has not been published.
@@ -46,7 +46,7 @@ pub enum Look {
     Inline {
         /// Its bytes.
         length: usize,
-        /// When it was published; 0 if that is not known.
+        /// When it was published; 0 if unknown.
         time_ns: u64,
     },
     /// The payload lies in a slot; neither number has been checked.
@@ -55,14 +55,14 @@ pub enum Look {
         length: u64,
         /// `segment << 32 | slot`.
         place: u64,
-        /// When it was published; 0 if that is not known.
+        /// When it was published; 0 if unknown.
         time_ns: u64,
     },
-    /// The publisher wrote a length that cannot be.
+    /// The publisher wrote an impossible length.
     Corrupt,
 }
 
-/// Has the lines that a payload of `length` bytes inside the cell takes on their way before P2.
+/// Fetches the cache lines for a payload of `length` bytes inside the cell, before P2.
 #[inline(always)]
 pub fn prefetch_to_write(cell: &Cell, length: usize) {
     prefetch::to_write(std::ptr::from_ref(cell).cast());
@@ -71,7 +71,7 @@ pub fn prefetch_to_write(cell: &Cell, length: usize) {
     }
 }
 
-/// P2 and P3: whoever copies the old sample from now on will see that it is torn.
+/// P2 and P3: a reader that copies the old sample from now on will see that it is torn.
 #[inline(always)]
 pub fn begin(cell: &Cell) {
     if is_taken(Step::P2) {
@@ -109,7 +109,7 @@ pub fn write_place(cell: &Cell, length: u64, place: u64, time_ns: u64) {
     cell.inline[0].store(time_ns, Ordering::Relaxed);
 }
 
-/// P5 and P6: the sample is there.
+/// P5 and P6: makes the sample visible.
 #[inline(always)]
 pub fn finish(cell: &Cell, published: &AtomicU64, sequence: u64) {
     if !is_taken(Step::P5) {
@@ -117,7 +117,7 @@ pub fn finish(cell: &Cell, published: &AtomicU64, sequence: u64) {
     }
     // ORDER: pairs with the acquire fence in `look`; publishes the cell and the payload.
     cell.sequence.store(sequence + 1, Ordering::Release);
-    // ORDER: pairs with `load_acquire(published)` of a reader that was passed.
+    // ORDER: pairs with `load_acquire(published)` of an overtaken reader.
     if is_taken(Step::P6) {
         published.store(sequence + 1, Ordering::Release);
     }
@@ -129,8 +129,8 @@ pub fn is_there(cell: &Cell, sequence: u64) -> bool {
     cell.sequence.load(Ordering::Relaxed) > sequence
 }
 
-/// T2 to T5: looks for `sequence` in its cell, copies a payload inside the cell to `into`, whose first
-/// `length` bytes are initialised then.
+/// T2 to T5: looks for `sequence` in its cell, and copies a payload inside the cell to `into`,
+/// whose first `length` bytes are initialised then.
 #[inline(always)]
 pub fn look(cell: &Cell, sequence: u64, into: &mut MaybeUninit<Inline>) -> Look {
     let seen = cell.sequence.load(Ordering::Relaxed);
@@ -160,7 +160,8 @@ pub fn look(cell: &Cell, sequence: u64, into: &mut MaybeUninit<Inline>) -> Look 
     if cell.sequence.load(Ordering::Relaxed) != seen { Look::Passed } else { found }
 }
 
-/// When the sample with this sequence was published, 0 if that is not known. `None` if its cell does not hold it.
+/// When the sample with this sequence was published, 0 if unknown. `None` if its cell does not hold
+/// it.
 #[inline]
 pub fn published_ns(cell: &Cell, sequence: u64) -> Option<u64> {
     if cell.sequence.load(Ordering::Relaxed) != sequence + 1 {

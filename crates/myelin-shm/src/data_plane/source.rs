@@ -1,4 +1,4 @@
-//! A publisher as its subscriber sees it: its ring and its slots, mapped read-only.
+//! The subscriber's side of one publisher: its ring and its slots, mapped read-only.
 
 use std::os::fd::{AsFd, OwnedFd};
 
@@ -14,20 +14,20 @@ use crate::topic::{EndpointId, Topic};
 
 /// One publisher of a subscriber's topic. The geometry is checked once and kept here.
 #[derive(Debug)]
-#[repr(C)] // what each look reads comes first
+#[repr(C)] // each look reads the first fields
 pub struct Source {
     segment: Segment,
     pub(crate) cells: u64,
-    /// How many had come, plus 1, when the slot segment of the sample that is next to be read had not; 0: it
-    /// is there, as far as the reader knows, who writes it.
+    /// 1 plus the number of slot segments that had come when the segment of the next sample was
+    /// missing. 0: the segment is there, as far as the reader, which writes this, knows.
     missing: AtomicU64,
     /// Counts the slot segments that have come.
     pub(crate) arrivals: AtomicU32,
     /// The subscriber's number for it.
     pub connection: u32,
-    /// The publisher has left or died; what is in the ring is still to be read.
+    /// Whether the publisher has left or died; samples in the ring can still be read.
     pub(crate) gone: AtomicBool,
-    /// It is gone, and the reader reads no more of it.
+    /// Whether it has gone, and the reader reads no more of it.
     pub(crate) finished: AtomicBool,
     /// The publisher's endpoint id.
     pub id: EndpointId,
@@ -48,7 +48,7 @@ struct SlotMap {
     _segment: Segment,
 }
 
-/// Where the slots of a segment lie. Valid as long as their [`Source`].
+/// The slots of a segment. Valid as long as their [`Source`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotView {
     pub(crate) pointer: *const u8,
@@ -102,7 +102,7 @@ impl Source {
         })
     }
 
-    /// Maps a slot segment; one that is known already is ignored. One thread at a time, its node's.
+    /// Maps a slot segment; a known one is ignored. Only its node's thread calls it, one at a time.
     pub fn add_segment(
         &self,
         number: u32,
@@ -123,8 +123,8 @@ impl Source {
         let segment = Segment::map_theirs(fd.as_fd(), bytes)?;
         let pointer = segment.pointer().wrapping_add(self.lead);
         let view = SlotView { pointer, slot_bytes, slots };
-        // The lock is taken after the mapping: a take needs it, and mapping waits for page faults. A take that needs
-        // this segment finds its sample later: see `Reader::has_unread`.
+        // The lock is taken after the mapping: a take needs the lock, and mapping waits for page
+        // faults. A take that needs this segment finds its sample later: see `Reader::has_unread`.
         lock(&self.slots).push(SlotMap { number, view, _segment: segment });
         // ORDER: Release pairs with the reader's acquire; the list itself is under the lock.
         self.arrivals.fetch_add(1, Ordering::Release);
@@ -136,10 +136,11 @@ impl Source {
         known.iter().find(|map| map.number == number).map(|map| map.view)
     }
 
-    /// The reader's: the slot segment of the next sample had not come when so many had. `None`: it has.
+    /// Called by the reader: the slot segment of the next sample was missing when so many had come.
+    /// `None`: it is there.
     pub(crate) fn note_missing(&self, arrivals: Option<u32>) {
         let missing = arrivals.map_or(0, |arrivals| u64::from(arrivals) + 1);
-        // ORDER: Relaxed: whoever waits for a sample is told of the segment when it has come.
+        // ORDER: Relaxed: a thread that waits for a sample is woken when the segment has come.
         self.missing.store(missing, Ordering::Relaxed);
     }
 
@@ -148,21 +149,21 @@ impl Source {
         missing != 0 && missing == u64::from(self.arrivals.load(Ordering::Acquire)) + 1
     }
 
-    /// Whether it has a sample to take that is not before `next`, as far as this can be seen. One whose slot
-    /// segment has not come is none: who waits would not sleep, and might keep its CPU from the thread that
-    /// brings the segment.
+    /// Whether it has a sample to take, at `next` or later, as far as this can be seen. A sample
+    /// whose slot segment has not come does not count: the waiter would not sleep, and might keep
+    /// its CPU from the thread that maps the segment.
     #[inline]
     pub(crate) fn has_beyond(&self, next: u64) -> bool {
         let seen = load_acquire(&self.ring()[(next % self.cells) as usize].sequence);
         match seen.checked_sub(next) {
             None | Some(0) => false,
             Some(1) => !self.lacks_memory(),
-            // Being written, or of a later sample.
+            // The cell is being written, or has a later sample.
             Some(_) => load_acquire(&self.head().published) > next,
         }
     }
 
-    /// Where the sample with this sequence is to lie.
+    /// The cell for the sample with this sequence.
     pub(crate) fn cell(&self, sequence: u64) -> *const Cell {
         &raw const self.ring()[(sequence % self.cells) as usize]
     }

@@ -1,5 +1,5 @@
-//! What a subscriber announces, and what its node and its samples share with it. The taking itself
-//! is in `reader`.
+//! A subscriber's announcements, and the state that it shares with its node and its samples.
+//! `reader` takes the samples.
 
 mod holds;
 
@@ -39,50 +39,51 @@ use crate::waiting::wake_table::{Number, PassedTable, WakeTable};
 type OnCorrupt = Box<dyn Fn(EndpointId) + Send + Sync>;
 type OnLastDrop = Box<dyn FnOnce() + Send + Sync>;
 
-/// What the node, the reader and the samples that are held share. Any thread may call it.
-#[repr(C)] // What a look and a take read comes first, on a few lines: see `prefetch`.
+/// State shared by the node, the reader and the held samples. Any thread may call it.
+#[repr(C)] // A look and a take read the first fields, on a few lines: see `prefetch`.
 pub struct SubscriptionShared {
     wake_up: Arc<WakeUp>,
     inbox: Arc<Inbox>,
     sources: Mutex<Sources>,
     segment: Segment,
-    /// For each hold: 0 if it is free, 1 while it is being released, else 1 + the clones of its
-    /// sample. `ORPHAN` is added when the reader has gone: the sample then owns a strong reference
-    /// to this object, before that the reader's own keeps it alive.
+    /// For each hold: 0 if it is free, 1 while it is being released, otherwise 1 + the clones of
+    /// its sample. `ORPHAN` is added when the reader has been dropped. From then on the sample owns
+    /// a strong reference to this object; before, the reader's reference keeps it alive.
     clones: Box<[AtomicU32]>,
     wake_fd: Option<Arc<WakeFd>>,
-    /// Where the reader and its publishers were when these changed last.
+    /// The addresses of the reader and its publishers, when these changed last.
     reader: [AtomicUsize; 2],
     fork: u32,
     /// Set when the reader has to look at `sources`.
     pub(crate) changed: AtomicBool,
     qos: SubscriberQos,
-    /// Which of its publishers to look at, if they are many.
+    /// The publishers to look at, if they are many.
     ready_list: ReadyList,
     id: EndpointId,
     topic: Topic,
     fd: OwnedFd,
     wake_word_fd: OwnedFd,
-    /// Counts its sleeps, whoever says them.
+    /// Counts all its sleeps.
     sleeps: AtomicU64,
-    /// Samples it has lost, by whatever way.
+    /// How many samples it has lost, for any reason.
     lost: AtomicU64,
-    /// A publisher that comes ends the wait too.
+    /// Whether a new publisher ends the wait, too.
     interrupted_by_matches: AtomicBool,
     on_corrupt: OnceLock<OnCorrupt>,
     on_last_drop: Mutex<Option<OnLastDrop>>,
 }
 
-/// So many lines hold what is read first, and the count of references before it.
+/// How many lines hold the fields that are read first, and the reference count before them.
 const HOT_LINES: usize = 5;
 
-/// Addresses of what the next look at a subscriber and the take after it will read: a topic that has been quiet
-/// for a while has none of it in the caches, and one leads to the other. Hints: any may be stale.
+/// Addresses that the next look at a subscriber and the take after it will read. A topic that has
+/// been quiet for a while has none of them in the caches, and each leads to the next. These are
+/// hints: any may be stale.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PrefetchList([usize; 14]);
 
 impl PrefetchList {
-    /// All at once.
+    /// Fetches all of them at once.
     #[inline(always)]
     pub(crate) fn prefetch(&self) {
         self.0.iter().for_each(|address| prefetch::to_read(std::ptr::without_provenance(*address)));
@@ -94,13 +95,14 @@ impl PrefetchList {
 pub(crate) struct Asleep {
     /// The wake word's count to sleep on.
     count: u32,
-    /// When to look again though nobody has notified it.
+    /// When to look again without a notification.
     until_ns: u64,
 }
 
 impl Asleep {
-    /// `publishers`: how many could notify. Of several one could set the wake word back just when another
-    /// has notified it, so nobody sleeps long on their word: `docs/explanation/shared-memory.md` section 10.
+    /// `publishers`: how many could notify. One of several publishers could reset the wake word
+    /// just when another has notified it, so no subscriber sleeps long on their word:
+    /// `docs/explanation/shared-memory.md` section 10.
     pub(crate) fn new(count: u32, publishers: usize) -> Asleep {
         let until_ns = match publishers {
             0 | 1 => wait::NEVER,
@@ -109,25 +111,25 @@ impl Asleep {
         Asleep { count, until_ns }
     }
 
-    /// Until then at most.
+    /// Limits the sleep to this time.
     pub(crate) fn until(self, until_ns: u64) -> Asleep {
         Asleep { until_ns: self.until_ns.min(until_ns), ..self }
     }
 }
 
-/// How long a subscriber of several publishers, or a wait set, sleeps without looking.
+/// How long a subscriber of several publishers, or a wait set, sleeps without a look.
 pub(crate) const TRUST_NS: u64 = 100_000_000;
 
 pub(crate) struct Sources {
-    /// All that are mapped, by connection, the ones not yet matched included; up to the last that is used, as
-    /// each wait looks through them.
+    /// All mapped publishers, by connection, including those not yet matched; the list ends at the
+    /// last connection in use, because each wait looks through it.
     known: Vec<Option<Arc<Source>>>,
-    /// Matched since the reader last looked.
+    /// Publishers matched since the reader last looked.
     pub(crate) begun: Vec<Arc<Source>>,
     finished: bool,
-    /// So much of the subscription segment has memory.
+    /// How much of the subscription segment has memory.
     bytes: u64,
-    /// Publishers that are forgotten and of which something is held, by the mark of these holds.
+    /// Removed publishers of which samples are still held, by the mark of these holds.
     held: Vec<(u64, Arc<Source>)>,
 }
 
@@ -140,7 +142,7 @@ impl Sources {
         self.known().find(|source| source.id == publisher)
     }
 
-    /// Of so many.
+    /// A free connection out of so many.
     fn free_connection(&self, connections: u32) -> Option<u32> {
         let used = self.known.len();
         let free = self.known.iter().position(Option::is_none).unwrap_or(used) as u32;
@@ -217,7 +219,7 @@ impl SubscriptionShared {
         };
         write_head(shared.head(), id, topic, &shared.qos, bytes, shared.number().get());
         if cfg!(loom) {
-            // As in a publication.
+            // Initialises the memory early, as in a publication.
             shared.holds();
             shared.wake_word();
             (0..qos.publishers_max).for_each(|number| _ = shared.connection(number));
@@ -245,8 +247,8 @@ impl SubscriptionShared {
         (self.fd.as_fd(), self.wake_word_fd.as_fd())
     }
 
-    /// What is to be passed to the publisher of a connection: the subscription segment, and what the
-    /// subscriber is woken by.
+    /// The descriptors for the publisher of a connection: the subscription segment, and the means
+    /// to wake the subscriber.
     pub fn passed_to(&self, connection: u32) -> Result<(OwnedFd, Waking), Error> {
         let own = |fd: BorrowedFd<'_>| duplicate(fd, "passing a subscriber on");
         let publisher = self.connection(connection).publisher.load(Ordering::Relaxed);
@@ -259,7 +261,7 @@ impl SubscriptionShared {
         ))
     }
 
-    /// Readable when there may be a sample to take, or an event; if the settings ask for it.
+    /// Readable when there may be a sample to take, or an event; if the settings request it.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
         self.wake_fd.as_deref().map(WakeFd::fd)
     }
@@ -269,13 +271,13 @@ impl SubscriptionShared {
         self.wake_fd.as_deref()
     }
 
-    /// What its user learns.
+    /// The events for its user.
     pub(crate) fn inbox(&self) -> &Arc<Inbox> {
         &self.inbox
     }
 
-    /// Tells the user, who may be waiting: makes the descriptor readable and, if the user has asked
-    /// to be told of silence, ends the wait for that.
+    /// Passes an event to the user, who may be waiting: makes the descriptor readable and, if the
+    /// user wants to know about silence, ends the wait for it.
     pub(crate) fn tell(&self, event: Event) {
         let watched = self.qos.deadline.is_some() || self.qos.liveliness.is_some();
         let is_silence = matches!(
@@ -291,7 +293,7 @@ impl SubscriptionShared {
         }
     }
 
-    /// A publisher offers itself: maps its memory and returns the number of the connection.
+    /// Accepts a publisher: maps its memory and returns the number of the connection.
     pub fn reserve(
         &self,
         publisher: EndpointId,
@@ -303,7 +305,7 @@ impl SubscriptionShared {
         if let Some(known) = sources.of(publisher) {
             return match known.gone.load(Ordering::Relaxed) {
                 false => Ok(known.connection),
-                // It is asked again when what is left of the match before has been read.
+                // It is asked again when the rest of the previous match has been read.
                 true => Err(self.too_many_publishers()),
             };
         }
@@ -329,7 +331,7 @@ impl SubscriptionShared {
         Ok(connection)
     }
 
-    /// Has memory for what is announced of a connection.
+    /// Allocates the memory for the announcements of a connection.
     fn reach(&self, sources: &mut Sources, connection: u32) -> Result<(), Error> {
         let content = subscription_bytes(u64::from(self.qos.held_max), u64::from(connection) + 1);
         let bytes = subscription_begin(self.id) + content;
@@ -340,7 +342,7 @@ impl SubscriptionShared {
         Ok(())
     }
 
-    /// Whether a publisher that was declined could be taken on now.
+    /// Whether a publisher that was declined could be accepted now.
     pub(crate) fn has_room_for(&self, publisher: EndpointId) -> bool {
         let mut sources = self.sources();
         self.forget_finished_of(&mut sources);
@@ -360,7 +362,7 @@ impl SubscriptionShared {
         Error::TooMany { topic, what, limit }
     }
 
-    /// The publisher now looks at this subscriber: samples from `start` on are its to read.
+    /// The publisher now looks at this subscriber: the subscriber reads samples from `start` on.
     pub fn start(&self, publisher: EndpointId, start: u64) {
         let mut sources = self.sources();
         let Some(source) = sources.of(publisher) else { return };
@@ -388,7 +390,7 @@ impl SubscriptionShared {
         Ok(())
     }
 
-    /// As [`add_segment`](Self::add_segment), without a word to the reader.
+    /// Like [`add_segment`](Self::add_segment), without notice to the reader.
     pub(crate) fn map_segment(
         &self,
         publisher: EndpointId,
@@ -401,13 +403,14 @@ impl SubscriptionShared {
         known.map_or(Ok(()), |source| source.add_segment(number, slot_bytes, slots, fd))
     }
 
-    /// The match with a publisher that has a connection is not to be. The reader has not seen it.
+    /// Cancels the match with a publisher that has a connection. The reader has not seen the
+    /// publisher.
     pub(crate) fn publisher_never_came(&self, publisher: EndpointId) {
         let removed = self.remove(&mut self.sources(), publisher);
-        drop(removed); // not under the lock: it is unmapped
+        drop(removed); // not under the lock: its drop unmaps it
     }
 
-    /// The publisher has left or died. What it published can still be read.
+    /// The publisher has left or died. Its published samples can still be read.
     pub fn publisher_gone(&self, publisher: EndpointId) {
         let sources = self.sources();
         if let Some(source) = sources.of(publisher) {
@@ -417,12 +420,12 @@ impl SubscriptionShared {
         self.look_again();
     }
 
-    /// Calls `tell` from the taking thread for a publisher that wrote nonsense.
+    /// Calls `tell` in the taking thread for a publisher that wrote invalid data.
     pub fn on_corrupt(&self, tell: OnCorrupt) {
         let _ = self.on_corrupt.set(tell);
     }
 
-    /// Calls `tell` when the reader and all samples that are held are gone.
+    /// Calls `tell` when the reader and all held samples have been dropped.
     pub fn on_last_drop(&self, tell: OnLastDrop) {
         *lock(&self.on_last_drop) = Some(tell);
     }
@@ -436,18 +439,18 @@ impl SubscriptionShared {
         Some((head.published.load(Ordering::Relaxed), asserted))
     }
 
-    /// Ends the wait that is under way in another thread, or else the next one: it returns false.
+    /// Ends the running wait in another thread, or else the next one: it returns false.
     pub fn interrupt(&self) {
         self.wake_up.interrupted.store(true, Ordering::Release);
         self.look_again();
     }
 
-    /// What others end its waits by.
+    /// The interrupter, which ends its waits from other threads.
     pub fn interrupter(&self) -> Interrupter {
         Interrupter::new(&self.wake_up)
     }
 
-    /// Sleeps until it has been woken since the subscriber fell asleep. False if the time was up.
+    /// Sleeps until it has been woken since the subscriber fell asleep. False if the time was over.
     pub(crate) fn sleep(&self, asleep: Asleep) -> bool {
         wait::sleep(&self.wake_word().wakes, asleep.count, asleep.until_ns)
     }
@@ -460,8 +463,8 @@ impl SubscriptionShared {
 
     /// The subscriber's thread runs again after [`Reader::fall_asleep`].
     pub(crate) fn wake_up(&self) {
-        // ORDER: Relaxed: a publisher that still sees the old value notifies for nothing at worst. That
-        // there are many publishers another thread may be saying at this moment.
+        // ORDER: Relaxed: a publisher that still sees the old value at worst notifies without need.
+        // Another thread may be setting `OF_MANY` at this moment.
         self.head().asleep.fetch_and(Sleep::OF_MANY, Ordering::Relaxed);
     }
 
@@ -470,13 +473,13 @@ impl SubscriptionShared {
         self.interrupted_by_matches.store(true, Ordering::Relaxed);
     }
 
-    /// Whether somebody has asked for the end of the wait.
+    /// Whether a thread has requested the end of the wait.
     #[inline(always)]
     pub(crate) fn is_interrupted(&self) -> bool {
         self.wake_up.interrupted.load(Ordering::Acquire) || self.inbox.is_urgent()
     }
 
-    /// The wait has ended in vain; the next one is another.
+    /// Resets the request after the wait has ended.
     pub(crate) fn end_interrupt(&self) {
         if self.is_interrupted() {
             self.wake_up.interrupted.store(false, Ordering::Relaxed);
@@ -484,7 +487,8 @@ impl SubscriptionShared {
         }
     }
 
-    /// Has the reader look at its publishers if this one is gone: its connection can be used again.
+    /// Makes the reader update its publishers if this one has gone, so that its connection can be
+    /// used again.
     #[inline(always)]
     pub(crate) fn has_read_all_of(&self, source: &Source) {
         if source.gone.load(Ordering::Relaxed) {
@@ -498,7 +502,8 @@ impl SubscriptionShared {
         }
     }
 
-    /// Frees the connections of publishers that are gone and read to the end. What is held of them stays mapped.
+    /// Frees the connections of publishers that have gone and have been read to the end. Held
+    /// samples stay mapped.
     pub(crate) fn forget_finished(&self) {
         self.forget_finished_of(&mut self.sources());
     }
@@ -506,8 +511,8 @@ impl SubscriptionShared {
     fn forget_finished_of(&self, sources: &mut Sources) {
         let is_held = |mark| self.holds().iter().any(|hold| hold.load(Ordering::Relaxed) == mark);
         sources.held.retain(|(mark, _)| is_held(*mark));
-        // ORDER: acquire pairs with the release in `Reader`: it takes no hold of it any more, and the
-        // holds it took are announced.
+        // ORDER: acquire pairs with the release in `Reader`: the reader takes no hold of it any
+        // more, and the holds it took are announced.
         let finished = sources.known().filter(|known| known.finished.load(Ordering::Acquire));
         for source in finished.cloned().collect::<Vec<_>>() {
             let is_free = |mark: &u64| sources.held.iter().all(|(used, _)| used != mark);
@@ -519,11 +524,13 @@ impl SubscriptionShared {
         }
     }
 
-    /// What is held of a publisher that is gone protects nothing any more, and must not be taken for a sample of
-    /// the next one with this connection. Whether anything is held.
+    /// Marks the held samples of a publisher that has gone: they protect nothing any more, and must
+    /// not be taken for a sample of the next publisher with this connection. Returns whether
+    /// anything is held.
     fn mark_holds(&self, connection: u32, mark: u64) -> bool {
         let is_marked = |hold: &AtomicU64| {
-            // ORDER: Relaxed, both: it says nothing to its publisher. One that is released meanwhile is 0.
+            // ORDER: Relaxed, both: it has no meaning for its publisher. A hold that is released
+            // meanwhile is 0.
             let (word, order) = (hold.load(Ordering::Relaxed), Ordering::Relaxed);
             let is_its = word & SEQUENCE_MAX != 0 && held_of(word) == connection;
             is_its && hold.compare_exchange(word, mark, order, order).is_ok()
@@ -541,7 +548,7 @@ impl SubscriptionShared {
         removed
     }
 
-    /// No more reading: reliable publishers need not wait. What is held stays announced.
+    /// Ends the reading: reliable publishers need not wait. Held samples stay announced.
     pub(crate) fn finish(&self) {
         let mut sources = self.sources();
         sources.finished = true;
@@ -557,13 +564,13 @@ impl SubscriptionShared {
         self.lost.load(Ordering::Relaxed)
     }
 
-    /// Counts samples that are lost.
+    /// Counts lost samples.
     pub fn count_lost(&self, samples: u64) {
-        // ORDER: Relaxed, here and above: a number for people; nothing hangs on it.
+        // ORDER: Relaxed, here and above: a number for people; nothing depends on it.
         self.lost.fetch_add(samples, Ordering::Relaxed);
     }
 
-    /// What it has counted, in words that are there for other reasons.
+    /// Its counters, read from words that exist for other reasons.
     pub(crate) fn counters(&self) -> Counters {
         // ORDER: Relaxed: as above.
         let is_held = |word: &&AtomicU64| word.load(Ordering::Relaxed) != 0;
@@ -572,9 +579,9 @@ impl SubscriptionShared {
         Counters::Subscriber { lost: self.lost(), held, memory_bytes }
     }
 
-    /// Whether there is something to take, or an event that a wait has to end for: then the next one
-    /// does not. Any thread may ask while another one takes. `see` is shown the connections that have a
-    /// sample; `next` is what the next look will read, if there is none.
+    /// Whether there is something to take, or an event for which a wait has to end; an event ends
+    /// one wait only. Any thread may ask while another one takes. `see` gets the connections that
+    /// have a sample; `next` gets the addresses that the next look will read, if there is none.
     #[inline]
     pub(crate) fn take_news(&self, next: &mut PrefetchList, mut see: impl FnMut(u32)) -> bool {
         let sources = self.sources();
@@ -596,7 +603,7 @@ impl SubscriptionShared {
         is_news
     }
 
-    /// Whether there is something of publishers that the reader has not looked at yet.
+    /// Whether a publisher that the reader has not looked at yet has something.
     #[cold]
     fn has_begun(&self, sources: &Sources) -> bool {
         sources.begun.iter().any(|source| {
@@ -622,7 +629,7 @@ impl SubscriptionShared {
         has_more
     }
 
-    /// What is read when this source has its next sample, by the look at it and by the take.
+    /// The addresses that the look and the take will read when this source has its next sample.
     fn read_next(&self, sources: &Sources, source: &Arc<Source>) -> PrefetchList {
         let [reader, connections] = [0, 1].map(|at| self.reader[at].load(Ordering::Relaxed));
         let source_at = Arc::as_ptr(source).addr();
@@ -646,7 +653,8 @@ impl SubscriptionShared {
 
     #[inline(always)]
     fn reading_of(&self, source: &Source) -> u64 {
-        // ORDER: Relaxed: the reader's, of this process; who has taken looks again.
+        // ORDER: Relaxed: only the reader, of this process, writes it; a thread that has taken
+        // looks again.
         self.connection(source.connection).reading.load(Ordering::Relaxed)
     }
 
@@ -663,20 +671,20 @@ impl SubscriptionShared {
         Some(source.head().cpu.load(Ordering::Relaxed))
     }
 
-    /// Where the reader and its publishers are.
+    /// Notes the addresses of the reader and its publishers.
     pub(crate) fn note_reader(&self, reader: *const Reader, connections: *const Incoming) {
         self.reader[0].store(reader.addr(), Ordering::Relaxed);
         self.reader[1].store(connections.addr(), Ordering::Relaxed);
     }
 
-    /// What a look and a take read of it comes into the caches.
+    /// Fetches into the caches everything that a look and a take read.
     #[inline(always)]
     pub(crate) fn prefetch(this: *const SubscriptionShared) {
         prefetch::lines_to_read(this.cast::<u8>().wrapping_sub(2 * size_of::<usize>()), HOT_LINES);
     }
 
-    /// Has those be looked at that have something, whatever their ready bits say: publishers may have taken
-    /// these away from each other. Any thread may do so.
+    /// Marks publishers with unread samples, whatever their ready bits say: publishers may have
+    /// taken bits away from each other. Any thread may call it.
     pub(crate) fn look_for_overlooked(&self) {
         if self.ready_list.is_used() {
             let sources = self.sources();
@@ -685,24 +693,26 @@ impl SubscriptionShared {
         }
     }
 
-    /// Which of its publishers to look at, if they are many.
+    /// The publishers to look at, if they are many.
     pub(crate) fn ready_list(&self) -> &ReadyList {
         &self.ready_list
     }
 
-    /// Has its publishers set their ready bits: those of `numbers` are due now. None: they are few. The
-    /// reader's call. A publisher that has not seen it has published before the caller's next fence.
+    /// Makes its publishers set their ready bits: those of `numbers` are due now. None: they are
+    /// few. Only the reader calls it. A publisher that has not seen it has published before the
+    /// caller's next fence.
     pub(crate) fn use_ready(&self, numbers: &[u64]) {
         self.ready_list.use_for(numbers);
         let asleep = &self.head().asleep;
-        // ORDER: Relaxed, the caller fences. Not a store: its wait set may be arming it.
+        // ORDER: Relaxed, the caller fences. This is not a store, because its wait set may be
+        // arming it.
         match numbers.is_empty() {
             false => asleep.fetch_or(Sleep::OF_MANY, Ordering::Relaxed),
             true => asleep.fetch_and(!Sleep::OF_MANY, Ordering::Relaxed),
         };
     }
 
-    /// Part of what is said in `asleep`.
+    /// The bit for many publishers in the values of `asleep`.
     pub(crate) fn of_many(&self) -> u64 {
         if self.ready_list.is_used() { Sleep::OF_MANY } else { 0 }
     }
@@ -712,11 +722,11 @@ impl SubscriptionShared {
         if !is_taken(Step::S1) {
             return 1;
         }
-        // ORDER: Relaxed: only that no two are the same.
+        // ORDER: Relaxed: the numbers only have to differ.
         self.sleeps.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// The node whose wait sets it can be in, and its bit there.
+    /// Its number in the node whose wait sets it can be in, and its bit there.
     pub(crate) fn number(&self) -> &Arc<Number> {
         &self.wake_up.number
     }
@@ -744,7 +754,7 @@ impl SubscriptionShared {
         }
     }
 
-    /// Leaves the wait set it is in, if any: it is to be waited for in another way.
+    /// Leaves the wait set it is in, if any, because it will be waited for in another way.
     pub(crate) fn leave_set(&self) {
         if let Some(set) = self.set() {
             self.leave(set);
@@ -752,14 +762,14 @@ impl SubscriptionShared {
         }
     }
 
-    /// Says that its set is to be woken when something comes.
+    /// Says that its set must be woken when something comes.
     pub(crate) fn arm(&self, set: u32) {
         let sleep = Sleep::new(self.next_sleep(), Some(set));
         let asleep = &self.head().asleep;
         let mut seen = asleep.load(Ordering::Relaxed);
-        // Unless its reader sleeps by itself: that one tells the set when it has woken.
+        // Unless its reader sleeps alone: the reader tells the set when it has woken.
         while seen & !Sleep::OF_MANY == 0 || Sleep(seen).set().is_some() {
-            // ORDER: Relaxed: the set's fence comes after it, for all that it arms at once.
+            // ORDER: Relaxed: the set's fence comes after it, for all members that it arms at once.
             let (was, order) = (seen, Ordering::Relaxed);
             let armed = sleep.0 | seen & Sleep::OF_MANY;
             match asleep.compare_exchange_weak(was, armed, order, order) {
@@ -769,7 +779,7 @@ impl SubscriptionShared {
         }
     }
 
-    /// Has its wait set look at it, if it is in one.
+    /// Makes its wait set look at it, if it is in one.
     pub(crate) fn tell_set(&self) {
         self.wake_up.tell_set();
     }
@@ -794,11 +804,11 @@ impl SubscriptionShared {
     }
 
     pub(crate) fn holds(&self) -> &[AtomicU64] {
-        // SAFETY: as above; the segment was made for so many.
+        // SAFETY: as above; the segment was made for so many holds.
         unsafe { self.segment.array(SUBSCRIPTION_HEAD_BYTES, u64::from(self.qos.held_max)) }
     }
 
-    /// One that has memory: it has been reserved once.
+    /// A connection that has memory, because it has been reserved once.
     #[inline(always)]
     pub(crate) fn connection(&self, number: u32) -> &Connection {
         assert!(number < self.qos.publishers_max);
@@ -819,7 +829,7 @@ impl SubscriptionShared {
     }
 }
 
-/// What publishers check.
+/// Writes the head, which publishers check.
 pub(super) fn write_head(
     head: &SubscriptionHead,
     id: EndpointId,

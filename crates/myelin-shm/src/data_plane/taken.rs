@@ -1,4 +1,4 @@
-//! A sample in a subscriber's hands.
+//! A sample held by a subscriber.
 
 use std::mem::MaybeUninit;
 
@@ -8,40 +8,42 @@ use crate::data_plane::subscription::SubscriptionShared;
 use crate::dispatch::callback::Fresh;
 use crate::topic::EndpointId;
 
-/// A sample: a copy of a payload of up to 104 B, or the slot itself. It stays as it is until the
-/// last clone is dropped; in any thread, in any order.
+/// A sample: a copy of a payload of up to 104 B, or the slot itself. It does not change until the
+/// last clone is dropped, in any thread, in any order.
 ///
-/// It is long, and to move one right after its payload has been copied word by word takes longer than the
-/// rest of a take; see [`Reader::take_into`](crate::data_plane::subscription::Reader::take_into).
+/// It is large. Moving it right after its payload has been copied word by word takes longer than
+/// the rest of a take; see
+/// [`Reader::take_into`](crate::data_plane::subscription::Reader::take_into).
 pub struct Taken {
-    /// The copy: its first `length` bytes, if that is where the payload is.
+    /// The copy: its first `length` bytes are the payload, if that lies here.
     inline: MaybeUninit<Inline>,
     /// The publisher.
     pub publisher: EndpointId,
     /// The publisher's count of samples before this one.
     pub sequence: u64,
-    /// When it was published, by `CLOCK_MONOTONIC`; 0 if its publisher does not say.
+    /// When it was published, by `CLOCK_MONOTONIC`; 0 if its publisher adds no timestamps.
     pub published_ns: u64,
-    /// Samples of this publisher lost between the one taken before and this one.
+    /// How many samples of this publisher were lost between the previously taken one and this one.
     pub lost_before: u64,
     pub(crate) length: usize,
     pub(crate) payload: Payload,
 }
 
-/// Where the payload is.
+/// The place of the payload.
 pub(crate) enum Payload {
     /// In the sample.
     Inline,
-    /// Where its publisher has it: see [`Taken::lent`].
+    /// In the publisher's memory: see [`Taken::lent`].
     Lent { pointer: *const u8 },
     /// `shared` is alive until the hold is released, see [`SubscriptionShared::drop_clone`].
     Slot { pointer: *const u8, hold: u32, shared: *const SubscriptionShared },
 }
 
-// SAFETY: an inline payload is plain data; one that is lent is not moved anywhere (`Taken::lent`); a slot is
-// mapped as long as the hold (the subscription keeps the source), and nobody writes to it meanwhile.
+// SAFETY: an inline payload is plain data; a lent one is not moved anywhere (`Taken::lent`); a slot
+// stays mapped as long as the hold (the subscription keeps the source), and nobody writes to it
+// meanwhile.
 unsafe impl Send for Taken {}
-// SAFETY: as above; `&Taken` gives out `&[u8]` alone.
+// SAFETY: as above; `&Taken` gives out only `&[u8]`.
 unsafe impl Sync for Taken {}
 
 impl Taken {
@@ -59,7 +61,8 @@ impl Taken {
         }
     }
 
-    /// A sample where its publisher has it, to be lent out by reference until that goes.
+    /// A sample in its publisher's memory, to be lent by reference until the publisher reuses that
+    /// memory.
     #[inline(always)]
     pub(crate) fn lent(fresh: &Fresh, length: usize, payload: Payload) -> Taken {
         let Fresh { publisher, sequence, time_ns: published_ns } = *fresh;
@@ -67,7 +70,7 @@ impl Taken {
         Taken { inline, publisher, sequence, published_ns, lost_before, length, payload }
     }
 
-    /// Gives the sample back; there is none then.
+    /// Gives the sample back; the buffer is empty then.
     #[inline(always)]
     pub fn release(&mut self) {
         self.length = 0;
@@ -82,29 +85,29 @@ impl Taken {
         }
     }
 
-    /// What a payload of up to 104 B is copied to.
+    /// The place to which a payload of up to 104 B is copied.
     #[inline(always)]
     pub(crate) fn inline_mut(&mut self) -> &mut MaybeUninit<Inline> {
         &mut self.inline
     }
 
-    /// Where the payload lies.
+    /// The address of the payload.
     #[inline(always)]
     pub(crate) fn address(&self) -> usize {
         self.bytes().as_ptr().addr()
     }
 
-    /// The payload. Aligned to 64 bytes, except in a callback, where it is aligned as the function
-    /// asked for.
+    /// The payload. Aligned to 64 bytes, except in a callback, where its alignment is that of the
+    /// function.
     #[inline]
     pub fn bytes(&self) -> &[u8] {
         let pointer = match self.payload {
             Payload::Inline => self.inline.as_ptr().cast(),
             Payload::Slot { pointer, .. } | Payload::Lent { pointer } => pointer,
         };
-        // SAFETY: so many bytes of the copy are initialised: `ring::look` and `clone` see to it. Of a slot,
-        // pointer and length were checked; the hold keeps the publisher from writing to it. One that is lent
-        // is only reached through references that end before it does.
+        // SAFETY: so many bytes of the copy are initialised: `ring::look` and `clone` ensure it.
+        // For a slot, pointer and length were checked, and the hold keeps the publisher from
+        // writing to it. A lent sample is only reached through references that end before it does.
         unsafe { std::slice::from_raw_parts(pointer, self.length) }
     }
 }

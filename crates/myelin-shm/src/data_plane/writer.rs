@@ -25,7 +25,7 @@ use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
 use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic};
 
-/// Memory for one sample: the caller's until it is published or discarded.
+/// Memory for one sample, which the caller owns until it is published or discarded.
 #[derive(Debug)]
 pub struct RawLoan {
     length: u64,
@@ -42,8 +42,8 @@ enum Memory {
 // SAFETY: a loan is exclusive memory; the slot's pointer is valid in every thread.
 unsafe impl Send for RawLoan {}
 
-/// Memory for a payload of up to 104 B. Not a `Box`: who moves one says that no pointer into it is
-/// used any more, and loans are moved while the user has one.
+/// Memory for a payload of up to 104 B. It is not a `Box`: moving a box asserts that no pointer
+/// into it is used any more, and loans are moved while the user has a pointer.
 #[derive(Debug)]
 struct Private(NonNull<Inline>);
 
@@ -54,7 +54,7 @@ impl Private {
 
     #[inline(always)]
     fn bytes(&self, length: u64) -> &[u8] {
-        // SAFETY: it is this object's alone until it is dropped.
+        // SAFETY: this object owns it alone until it is dropped.
         unsafe { self.0.as_ref() }.bytes(length as usize)
     }
 
@@ -78,7 +78,7 @@ impl RawLoan {
         self.length
     }
 
-    /// The payload. Aligned to 64 bytes. Zeros, or what an earlier sample of this publisher left.
+    /// The payload. Aligned to 64 bytes. Zeros, or bytes of an earlier sample of this publisher.
     ///
     /// # Safety
     /// The loan's [`Writer`] must still exist.
@@ -95,19 +95,19 @@ impl RawLoan {
     }
 }
 
-/// Of a sample that has been published, for callbacks of this process.
+/// A published sample, for callbacks of this process.
 #[derive(Clone, Copy)]
 enum Payload<'a> {
     Inline(&'a [u8]),
     Slot { length: u64, place: u64 },
 }
 
-/// What a publish did.
+/// The result of a publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
     /// The sample's sequence: how many its publisher published before.
     pub sequence: u64,
-    /// Reliable subscribers that were late and that it did not wait for: they may lose this sample.
+    /// How many reliable subscribers were late and were not waited for: they may lose this sample.
     /// The publisher's events name them.
     pub passed_over: u32,
 }
@@ -115,9 +115,9 @@ pub struct Published {
 /// Counts of a publisher's slots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SlotCounts {
-    /// In all.
+    /// All slots.
     pub total: usize,
-    /// Free now.
+    /// Free slots.
     pub free: usize,
     /// Bytes of their segments.
     pub bytes: u64,
@@ -126,17 +126,18 @@ pub struct SlotCounts {
 /// The publishing side. Used by one thread at a time.
 pub struct Writer {
     shared: Arc<PublicationShared>,
-    /// First those that are notified, then the callbacks of this process: those of the dispatcher, and
-    /// from `exclusive` on those of `concurrent`.
+    /// First the subscribers that are notified, then the callbacks of this process: those of the
+    /// dispatcher, and from `exclusive` on those of `concurrent`.
     views: Vec<Arc<RemoteSubscriber>>,
     notified: usize,
     exclusive: usize,
     concurrent: Vec<Arc<Concurrent>>,
-    /// Where the callbacks of this process are; none without a node.
+    /// The dispatcher with the callbacks of this process; none without a node.
     dispatcher: Option<Arc<Dispatcher>>,
-    /// Leaves the callbacks of this process to its caller; see [`defer_callbacks`](Self::defer_callbacks).
+    /// Leaves the callbacks of this process to its caller; see
+    /// [`defer_callbacks`](Self::defer_callbacks).
     defers: bool,
-    /// What its caller is to run then, and what it is to run now.
+    /// The callbacks that its caller must run then, and those to run now.
     local: Option<Arc<callbacks::Local>>,
     due: Option<Dispatch>,
     /// Sequence of the next sample, and its cell.
@@ -145,27 +146,28 @@ pub struct Writer {
     /// The cells of `shared`, and its head: looked up once and not at each publish.
     ring: *const [Cell],
     head: *const PublicationHead,
-    /// The first of `views`, and its `asleep`: hints, that may be stale.
+    /// The first of `views`, and its `asleep`: hints that may be stale.
     first: [*const u8; 2],
     arena: Arena,
-    /// Samples in slots that were not free when last looked at, with their sequences.
+    /// Samples in slots that were not free at the last look, with their sequences.
     out: Vec<(u64, Slot)>,
     slot_segments: Vec<Segment>,
     protected: Protected,
     least_reading: u64,
-    /// Reliable subscribers that are passed over.
+    /// How many reliable subscribers are passed over.
     late: u32,
     loans: u32,
-    /// Memory of loans that are not out.
+    /// Memory for loans, not in use.
     private: Vec<Private>,
     cpu: u64,
-    /// Whether it says when it publishes.
+    /// Whether samples carry their time.
     timestamps: bool,
     fork: u32,
 }
 
-// SAFETY: the pointers in the slots lead into segments that the writer owns, those to the ring and the head into one
-// that it keeps; `first` is never read through; private memory is exclusive.
+// SAFETY: the pointers in the slots lead into segments that the writer owns, those to the ring and
+// the head into a segment that it keeps; `first` is never read through; private memory is
+// exclusive.
 unsafe impl Send for Writer {}
 
 impl Writer {
@@ -178,7 +180,7 @@ impl Writer {
         let shared = PublicationShared::create(id, topic, qos)?;
         let writer = Writer {
             shared: shared.clone(),
-            // So that the first publish allocates nothing.
+            // This capacity lets the first publish allocate nothing.
             views: Vec::with_capacity(1),
             notified: 0,
             exclusive: 0,
@@ -207,18 +209,18 @@ impl Writer {
         Ok((writer, shared))
     }
 
-    /// From now on runs the callbacks of subscribers that are on the same dispatcher.
+    /// From now on runs the callbacks of subscribers in the same dispatcher.
     pub(crate) fn enter_on(&mut self, dispatcher: Arc<Dispatcher>) {
         dispatcher.add_publisher(&self.shared);
         self.dispatcher = Some(dispatcher);
     }
 
-    /// What the node shares with it.
+    /// The state that the node shares with it.
     pub fn shared(&self) -> &Arc<PublicationShared> {
         &self.shared
     }
 
-    /// Memory for a payload of `length` bytes; of up to 104 B, any number at once.
+    /// Memory for a payload of `length` bytes; payloads of up to 104 B in any number at once.
     #[inline]
     pub fn loan(&mut self, length: u64) -> Result<RawLoan, Error> {
         self.check_payload(length)?;
@@ -231,16 +233,16 @@ impl Writer {
         }
         let slot = self.slot(length)?;
         self.loans += 1;
-        // On its way while the loan is filled.
+        // Starts the fetch while the loan is filled.
         self.prefetch(0);
         Ok(RawLoan { length, memory: Memory::Slot(slot) })
     }
 
-    /// Makes memory for `count` payloads of `bytes` bytes, so that so many loans that are out, or samples
-    /// that are still read, grow none. Those of up to 104 B need none.
+    /// Makes memory for `count` payloads of `bytes` bytes, so that so many loans, or samples that
+    /// are still read, allocate none. Payloads of up to 104 B need none.
     ///
     /// # Errors
-    /// As [`loan`](Self::loan); what has been made by then stays.
+    /// As for [`loan`](Self::loan); memory made by then stays.
     pub fn reserve(&mut self, count: u32, bytes: u64) -> Result<(), Error> {
         self.check_payload(bytes)?;
         if bytes <= INLINE_BYTES_MAX as u64 {
@@ -255,10 +257,10 @@ impl Writer {
     /// Publishes a loan of this writer.
     ///
     /// # Errors
-    /// The time limit of a publisher that is not to pass over; the loan is then discarded.
+    /// The time limit of a publisher that must not pass over; the loan is then discarded.
     ///
     /// # Safety
-    /// The loan is one of this writer: another's memory would be reused while it is read.
+    /// The loan belongs to this writer: another writer's memory would be reused while it is read.
     #[inline]
     pub unsafe fn publish(&mut self, loan: RawLoan) -> Result<Published, Error> {
         let is_private = matches!(loan.memory, Memory::Private(_));
@@ -298,7 +300,7 @@ impl Writer {
         Ok(self.publish_inline(payload))
     }
 
-    /// Gives a loan of this writer back unpublished.
+    /// Gives a loan of this writer back without publishing it.
     ///
     /// # Safety
     /// As [`publish`](Self::publish).
@@ -314,7 +316,8 @@ impl Writer {
         }
     }
 
-    /// Takes back what was discarded while it was publishing. Whether another loan may go out now.
+    /// Takes back the loans that were discarded during a publish. Whether another loan may be made
+    /// now.
     #[cold]
     fn takes_back(&mut self) -> bool {
         if self.shared.changed.load(Ordering::Relaxed) {
@@ -323,7 +326,7 @@ impl Writer {
         self.loans < self.shared.qos().loans_max
     }
 
-    /// Tells subscribers with a liveliness limit that the publisher lives.
+    /// Tells subscribers with a liveliness lease that the publisher is alive.
     pub fn assert_liveliness(&mut self) -> Result<(), Error> {
         if fork::is_forked(self.fork) {
             return Err(Error::Forked);
@@ -333,13 +336,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Sequence of the sample that the subscriber furthest behind reads next; `None` without
-    /// subscribers.
+    /// Sequence of the sample that the slowest subscriber reads next; `None` without subscribers.
     pub fn slowest_reading(&self) -> Option<u64> {
         self.views.iter().map(|view| view.announced().reading()).min()
     }
 
-    /// The state of its slots, after looking which are free.
+    /// The state of its slots, after a look for free ones.
     pub fn slot_counts(&mut self) -> SlotCounts {
         self.reclaim();
         SlotCounts { total: self.arena.slots(), free: self.arena.free(), bytes: self.arena.bytes() }
@@ -364,15 +366,16 @@ impl Writer {
         let payload = || Payload::Slot { length, place: slot.place() };
         let published = self.finish(payload, time_ns);
         if self.arena.is_used_up(&slot) || self.views.is_empty() {
-            // For the next loan, while this sample is under way; without a subscriber on this host, that is
-            // the same slot again, which is still in the caches.
+            // For the next loan, while this sample is under way. Without a subscriber on this host,
+            // the next loan gets the same slot again, which is still in the caches.
             self.reclaim();
         }
         published
     }
 
-    /// What a publish writes and reads, with `length` bytes inside the cell: a topic that has been quiet for a
-    /// while has none of it in the caches, and the fence P7 waits for the one half before it goes on to the other.
+    /// Fetches what a publish writes and reads, with `length` bytes inside the cell. A topic that
+    /// has been quiet for a while has none of it in the caches, and the fence P7 waits for one half
+    /// before it goes on to the other.
     #[inline(always)]
     fn prefetch(&self, length: usize) {
         ring::prefetch_to_write(self.cell(), length);
@@ -387,17 +390,17 @@ impl Writer {
         unsafe { &*self.head }
     }
 
-    /// The time of publication, if it is to be told.
+    /// The time of publication, if samples carry it.
     #[inline(always)]
     fn time_ns(&self) -> u64 {
         if self.timestamps { crate::waiting::wait::now_ns() } else { 0 }
     }
 
-    /// The next sample's.
+    /// The cell of the next sample.
     #[inline(always)]
     fn cell(&self) -> &'static Cell {
-        // SAFETY: the ring lives as long as `self.shared`, which outlives the callers; the lifetime is cut
-        // loose from `self` only so that they can read its other fields.
+        // SAFETY: the ring lives as long as `self.shared`, which outlives the callers; the lifetime
+        // is independent of `self` only so that they can read its other fields.
         unsafe { &(&*self.ring)[self.at] }
     }
 
@@ -433,7 +436,7 @@ impl Writer {
         Published { sequence, passed_over }
     }
 
-    /// For subscribers that should not spin while we need their core.
+    /// Notes the CPU, for subscribers that must not spin while the publisher needs their core.
     #[inline(always)]
     fn note_cpu(&mut self) {
         let cpu = crate::waiting::wait::cpu();
@@ -458,8 +461,8 @@ impl Writer {
 
     #[inline]
     fn slot(&mut self, length: u64) -> Result<Slot, Error> {
-        // Who fills a large slot has the time to look which ones are free: the one that was used last is still
-        // in the caches, where all of them together have no room.
+        // Filling a large slot takes longer than the look for free ones: the slot that was used
+        // last is still in the caches, which have no room for all slots together.
         if length < LARGE_BYTES
             && let Some(slot) = self.arena.take(length)
         {
@@ -520,8 +523,8 @@ impl Writer {
 
     #[cold]
     fn refresh(&mut self) {
-        // ORDER: Relaxed: cleared before the lists are read under their locks; a change after that
-        // sets it again.
+        // ORDER: Relaxed: cleared before the lists are read under their locks; a later change sets
+        // it again.
         self.shared.changed.store(false, Ordering::Relaxed);
         fence(Ordering::SeqCst);
         self.views.clear();
@@ -545,8 +548,8 @@ impl Writer {
     }
 }
 
-/// From here on a payload takes the slot that was freed last of all: to fill it takes 10 µs at the least, far more
-/// than to look at what the subscribers announce.
+/// From this size on a payload takes the slot that was freed last: filling it takes at least 10 µs,
+/// far more than a look at the subscribers' announcements.
 const LARGE_BYTES: u64 = 128 << 10;
 
 impl std::fmt::Debug for Writer {
@@ -559,7 +562,7 @@ impl std::fmt::Debug for Writer {
 mod tests {
     use super::*;
 
-    /// A loan of up to 104 B, as `Writer::loan` makes it. Under Miri: `scripts/sanitize`.
+    /// A loan of up to 104 B, made as in `Writer::loan`. Under Miri: `scripts/sanitize`.
     fn private(length: u64) -> RawLoan {
         RawLoan { length, memory: Memory::Private(Private::new()) }
     }
@@ -572,7 +575,7 @@ mod tests {
             let (mut writer, _) = Writer::create(1, &topic, qos).unwrap();
             let publish = |_| {
                 let mut loan = writer.loan(4096).unwrap();
-                // SAFETY: the writer is there.
+                // SAFETY: the writer exists.
                 let pointer = unsafe { loan.bytes_mut() }.as_mut_ptr();
                 // SAFETY: the loan is this writer's.
                 unsafe { writer.publish(loan) }.unwrap();
@@ -584,11 +587,11 @@ mod tests {
         assert_eq!(pointers(3), 4, "three are kept for who comes later");
     }
 
-    /// What `myelin::Loan` does: it asks for the pointer once, and moves the loan afterwards.
+    /// The order of `myelin::Loan`: it asks for the pointer once, and moves the loan afterwards.
     #[test]
     fn the_pointer_into_a_loan_is_valid_after_the_loan_has_been_moved() {
         let mut raw = private(100);
-        // SAFETY: no writer is concerned with private memory.
+        // SAFETY: private memory does not depend on a writer.
         let pointer = unsafe { raw.bytes_mut() }.as_mut_ptr();
         let moved = std::mem::ManuallyDrop::new(raw);
         // SAFETY: the loan's own bytes.

@@ -1,5 +1,6 @@
-//! A function that is called with every sample of a subscriber: inside the publish of a publisher of
-//! this process, otherwise in a thread of its own. Who runs it when: see `dispatcher`.
+//! A function that is called with every sample of a subscriber: inside the publish for a publisher
+//! of this process, otherwise in a thread of its own. `dispatcher` describes which thread runs it
+//! when.
 
 mod concurrent;
 mod handler;
@@ -27,29 +28,29 @@ use crate::topic::Topic;
 use crate::user_code::is_inside;
 use crate::waiting::wait::Wait;
 
-/// A function of samples, and which payloads are for it.
+/// A function of samples, and the payloads that it accepts.
 pub struct Function {
     /// Called with every sample that fits, never twice at once.
     pub call: Box<dyn FnMut(&Taken) + Send>,
-    /// A publisher that sends one that does not fit is disconnected.
+    /// A publisher whose sample does not fit is disconnected.
     pub lengths: Lengths,
-    /// What a payload is to be aligned to: a power of two up to 64.
+    /// The alignment of a payload: a power of two up to 64.
     pub align: usize,
 }
 
 /// How many bytes a payload may have.
 #[derive(Clone, Copy)]
 pub enum Lengths {
-    /// So many.
+    /// Exactly so many bytes.
     Exactly(usize),
-    /// What comes first, and elements of so many bytes.
+    /// A first part, and elements of a fixed size.
     Elements {
-        /// Bytes.
+        /// Bytes of the first part.
         first: usize,
-        /// Bytes; not 0.
+        /// Bytes of an element; not 0.
         element: usize,
     },
-    /// Those for which the function is true.
+    /// All sizes for which the function is true.
     Such(fn(usize) -> bool),
 }
 
@@ -66,25 +67,25 @@ impl Lengths {
     }
 }
 
-/// The handle of a function that is being called. Dropping it ends the calls: it waits for the one
-/// that is under way, unless it is dropped by a callback or another function that a node calls. Any thread
-/// may use it.
+/// The handle of a function that is being called. Dropping it ends the calls: the drop waits for a
+/// running call, unless a callback or another function that a node calls drops it. Any thread may
+/// use it.
 pub struct Callback {
     shared: Arc<Shared>,
     subscription: Arc<SubscriptionShared>,
     observer: Observer,
     thread: Option<Thread>,
-    /// Where publishers of this process call it, unless it is concurrent.
+    /// The dispatcher through which publishers of this process call it; none for a concurrent one.
     dispatcher: Option<Arc<Dispatcher>>,
 }
 
-/// What a callback's runners tell its handle.
+/// State shared by a callback's runners and its handle.
 #[derive(Default)]
 pub(crate) struct Shared {
     stopping: AtomicBool,
-    /// Its thread calls the function, or is about to.
+    /// Whether its thread calls the function, or is about to.
     delivers: Delivers,
-    /// The thread is about to end.
+    /// Whether the thread is about to end.
     ended: (Mutex<bool>, Condvar),
     calls: AtomicU64,
     panics: AtomicU64,
@@ -93,11 +94,11 @@ pub(crate) struct Shared {
 }
 
 impl Callback {
-    /// From now on calls `function` with every sample of `subscriber`. Its thread waits for other
-    /// processes' samples as `wait` says.
+    /// Calls `function` with every sample of `subscriber` from now on. Its thread waits for samples
+    /// of other processes as `wait` says.
     ///
     /// # Errors
-    /// [`Error::System`] if there can be no further thread.
+    /// [`Error::System`] if no further thread can be started.
     pub fn start(
         subscriber: Subscriber,
         wait: Wait,
@@ -124,12 +125,12 @@ impl Callback {
         Ok(Callback { shared, subscription, observer, thread, dispatcher })
     }
 
-    /// As [`start`](Self::start), with a function that may run several times at once: every publisher
-    /// of this process runs it in its own thread. The callback's thread, for other processes'
-    /// samples, sleeps in the kernel.
+    /// Like [`start`](Self::start), with a function that may run several times at once: every
+    /// publisher of this process runs it in its own thread. The callback's thread, for samples of
+    /// other processes, sleeps in the kernel.
     ///
     /// # Errors
-    /// As [`start`](Self::start).
+    /// As for [`start`](Self::start).
     pub fn start_concurrent(
         subscriber: Subscriber,
         call: Box<dyn Fn(&Taken) + Send + Sync>,
@@ -151,34 +152,35 @@ impl Callback {
         Ok(Callback { shared, subscription, observer, thread, dispatcher })
     }
 
-    /// Calls that have returned or panicked so far.
+    /// How many calls have returned or panicked so far.
     pub fn calls(&self) -> u64 {
         self.shared.calls.load(Ordering::Acquire)
     }
 
-    /// Calls that have panicked so far.
+    /// How many calls have panicked so far.
     pub fn panics(&self) -> u64 {
         self.shared.panics.load(Ordering::Acquire)
     }
 
-    /// Samples lost so far, counted when the next one is taken.
+    /// How many samples were lost so far, counted when the next one is taken.
     pub fn lost(&self) -> u64 {
         self.subscription.lost()
     }
 
-    /// The latest error of taking, once; the calls go on after it.
+    /// The latest error of a take, once; the calls go on after it.
     pub fn error(&self) -> Option<Error> {
         // In a child of `fork` the lock may be held for ever.
         let is_ours = !self.subscription.is_forked();
         is_ours.then(|| self.shared.error().take()).flatten()
     }
 
-    /// Waits until no call is under way, and none can begin. False if the thread has yet to end all the same:
-    /// it waits for a publisher that calls another callback, which may in turn wait for the caller.
+    /// Waits until no call is running, and none can begin. False if the thread has yet to end
+    /// nevertheless: it waits for a publisher that calls another callback, which may in turn wait
+    /// for the caller.
     fn has_ended(&self, thread: &Thread) -> bool {
         let Some(dispatcher) = &self.dispatcher else { return true };
         if thread.begin_here() {
-            return false; // what is left of it is not waited for
+            return false; // the rest of its end is not waited for
         }
         let (ended, change) = &self.shared.ended;
         let mut has_ended = lock(ended);
@@ -189,8 +191,9 @@ impl Callback {
             let waited = change.wait_timeout(has_ended, PATIENCE);
             let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             has_ended = guard;
-            // A publisher that sees that it is stopping calls it no more (`Handler::hand_over`, by `changed`), and
-            // so does its thread. After the barrier they have seen it, or are seen here.
+            // A publisher that sees that it is stopping calls it no more (`Handler::hand_over`, by
+            // `changed`), and the same holds for its thread. After the barrier each runner has
+            // either seen that, or its call is seen here.
             let is_called = || {
                 let called = dispatcher.entries().called();
                 called.is(self.observer.id()) || self.shared.delivers.get()
@@ -211,12 +214,13 @@ impl Drop for Callback {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         if self.subscription.is_forked() {
-            std::mem::forget(thread); // there is no such thread here
+            std::mem::forget(thread); // the thread does not exist in this process
             return;
         }
         self.shared.stop();
         self.subscription.interrupt();
-        // Here, as its function may be the caller; the thread that the caller waits for would wait for it.
+        // Ended here, because its function may be the caller; the thread that the caller waits for
+        // would wait for it.
         self.observer.end_listening();
         if !is_inside() && self.has_ended(&thread) {
             thread.join();
@@ -233,7 +237,7 @@ impl std::fmt::Debug for Callback {
     }
 }
 
-/// That a callback's thread calls the function.
+/// Whether a callback's thread calls the function.
 #[derive(Default)]
 struct Delivers(std::sync::atomic::AtomicBool);
 
@@ -249,7 +253,7 @@ impl Delivers {
     }
 }
 
-/// Says that the thread ends, also by a panic.
+/// Reports that the thread ends, also by a panic.
 struct Ending(Arc<Shared>);
 
 impl Drop for Ending {
@@ -259,7 +263,7 @@ impl Drop for Ending {
     }
 }
 
-/// A callback whose thread has yet to be started.
+/// A callback whose thread has not been started yet.
 struct Begun {
     shared: Arc<Shared>,
     subscription: Arc<SubscriptionShared>,
@@ -267,8 +271,8 @@ struct Begun {
     at: At,
 }
 
-/// The very next publish here runs it. If the dispatcher is taken, the thread enters it later: one callback
-/// may register another.
+/// Enters the dispatcher, so that the very next publish here runs the callback. If the dispatcher
+/// is taken, the thread enters it later: one callback may register another.
 fn begin(
     reader: Reader,
     after: Option<AfterReader>,
@@ -288,7 +292,7 @@ fn begin(
 
 impl Shared {
     fn stop(&self) {
-        // Under the lock, so that `note` either sees it or is woken.
+        // Set under the lock, so that `note` either sees it or is woken.
         let error = self.error();
         // ORDER: SeqCst: followed by the wake word's fence, see `CallbackThread::put_down`.
         self.stopping.store(true, Ordering::SeqCst);
@@ -301,7 +305,7 @@ impl Shared {
         self.stopping.load(Ordering::Acquire)
     }
 
-    /// The next sample, if there is one. A publisher of one that does not fit is disconnected.
+    /// The next sample, if there is one. A publisher whose sample does not fit is disconnected.
     fn take(&self, reader: &mut Reader, lengths: Lengths) -> Result<Option<Taken>, Error> {
         let Some(taken) = reader.take()? else { return Ok(None) };
         if !lengths.fit(taken.bytes().len()) {
@@ -311,7 +315,7 @@ impl Shared {
         Ok(Some(taken))
     }
 
-    /// A call has panicked. It is reported once.
+    /// Counts a panic of a call. It is reported once.
     fn count_panic(&self, topic: &Topic, panic: &(dyn Any + Send)) {
         if self.panics.fetch_add(1, Ordering::Release) == 0 {
             report_panic(&topic.name, "on_sample", panic);
@@ -323,7 +327,7 @@ impl Shared {
         *self.error() = Some(error);
     }
 
-    /// Keeps the error for the user, and pauses: it is likely to come again at once.
+    /// Keeps the error for the user, and pauses, because it is likely to come again at once.
     fn note(&self, error: Error) {
         let mut kept = self.error();
         *kept = Some(error);
@@ -338,9 +342,9 @@ impl Shared {
     }
 }
 
-/// As many samples a publish delivers in the stead of a callback's thread that has fallen behind.
+/// How many samples a publish delivers in place of a callback's thread that has fallen behind.
 const CATCH_UP_MAX: u32 = 64;
-/// After so long it is looked what a callback's thread that is to end waits for.
+/// How long a drop waits before it checks what the ending thread of a callback waits for.
 const PATIENCE: Duration = Duration::from_millis(10);
 /// How long the thread pauses after an error.
 const PAUSE: Duration = Duration::from_millis(1);

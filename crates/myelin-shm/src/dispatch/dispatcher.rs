@@ -1,10 +1,10 @@
-//! The callbacks of a topic in this process, as its publishers here find them: `docs/explanation/shared-memory.md`
-//! section 13.
+//! The callbacks of a topic in this process, as its publishers here find them:
+//! `docs/explanation/shared-memory.md` section 13.
 //!
-//! A callback's handler is either in its place, while its thread sleeps, or with that thread. A
-//! publisher that enters the dispatcher runs the handlers that are in their entries; one that finds the
-//! dispatcher taken, or a handler away, leaves the sample in its ring, where the callback's thread finds it.
-//! So a handler is run by one thread at a time, and no publisher waits for another.
+//! While a callback's thread sleeps, its handler lies in its entry; otherwise the thread has it. A
+//! publisher that enters the dispatcher runs the handlers in their entries. If the dispatcher is
+//! taken, or a handler is away, the publisher leaves the sample in its ring, where the callback's
+//! thread finds it. So one thread at a time runs a handler, and no publisher waits for another.
 
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -20,11 +20,11 @@ use crate::sync::{Mutex, MutexGuard, lock};
 use crate::topic::{EndpointId, Topic};
 use crate::user_code::Inside;
 
-/// Where the publishers and the callbacks of a topic in this process meet, whatever their nodes.
+/// The meeting point of a topic's publishers and callbacks in this process, for all its nodes.
 pub(crate) struct Dispatcher {
     key: Key,
     entries: Handlers<Handler>,
-    /// The subscribers that have an entry.
+    /// The subscribers with an entry.
     callers: Mutex<Vec<EndpointId>>,
     concurrent: Mutex<Vec<Arc<Concurrent>>>,
     publishers: Mutex<Vec<Weak<PublicationShared>>>,
@@ -52,14 +52,14 @@ impl Dispatcher {
         dispatcher
     }
 
-    /// A publisher of the topic in this process.
+    /// Adds a publisher of the topic in this process.
     pub(crate) fn add_publisher(&self, publisher: &Arc<PublicationShared>) {
         let mut publishers = lock(&self.publishers);
         publishers.retain(|known| known.strong_count() > 0);
         publishers.push(Arc::downgrade(publisher));
     }
 
-    /// Whether this publisher is one of this process.
+    /// Whether this publisher belongs to this process.
     pub(crate) fn has_publisher(&self, id: EndpointId) -> bool {
         let publishers = lock(&self.publishers);
         publishers.iter().filter_map(Weak::upgrade).any(|publisher| publisher.id() == id)
@@ -85,20 +85,20 @@ impl Dispatcher {
         self.tell_publishers();
     }
 
-    /// Where the handlers lie.
+    /// The entries with the handlers.
     #[inline(always)]
     pub(crate) fn entries(&self) -> &Handlers<Handler> {
         &self.entries
     }
 
-    /// An entry for a subscriber's callback, its handler still away.
+    /// Adds an entry for a subscriber's callback; the handler is still away.
     pub(crate) fn join(&self, entered: &mut Entered<'_, Handler>, subscriber: EndpointId) {
         entered.join(subscriber);
         self.callers().push(subscriber);
         self.tell_publishers();
     }
 
-    /// The end of an entry.
+    /// Removes an entry.
     pub(crate) fn leave(&self, subscriber: EndpointId) {
         let mut entered = self.entries.enter();
         entered.leave(subscriber);
@@ -116,15 +116,15 @@ impl Dispatcher {
 impl Drop for Dispatcher {
     fn drop(&mut self) {
         let mut dispatchers = lock(&registry().dispatchers);
-        // Another may have been made since the last handle of this one went.
+        // Another dispatcher may have been made since the last handle of this one was dropped.
         if dispatchers.get(&self.key).is_some_and(|dispatcher| dispatcher.strong_count() == 0) {
             dispatchers.remove(&self.key);
         }
     }
 }
 
-/// Runs all handlers that are here with a sample that has just been published, each by `hand_over`.
-/// `defer` gets those that could not take it: their threads have to be woken.
+/// Runs all handlers in their entries with a sample that has just been published, each by
+/// `hand_over`. `defer` gets those that could not take it: their threads have to be woken.
 #[inline(always)]
 pub(crate) fn run(
     entered: &mut Entered<'_, Handler>,
@@ -160,13 +160,13 @@ pub(crate) fn run(
     called.set(0);
 }
 
-/// The dispatchers of this process.
+/// All dispatchers of this process.
 struct Registry {
     generation: u32,
     dispatchers: std::sync::Mutex<BTreeMap<Key, Weak<Dispatcher>>>,
 }
 
-/// A child of `fork` gets one of its own: a lock in its parent's may have been held.
+/// The registry. A child of `fork` gets a new one: a lock in its parent's may have been held.
 fn registry() -> &'static Registry {
     static CURRENT: AtomicPtr<Registry> = AtomicPtr::new(std::ptr::null_mut());
     let generation = fork::mark();
@@ -183,7 +183,7 @@ fn registry() -> &'static Registry {
         match CURRENT.compare_exchange(current, made, done, seen) {
             Ok(_) => current = made,
             Err(theirs) => {
-                // SAFETY: it was made above and nobody else has seen it.
+                // SAFETY: it was made above and no other thread has seen it.
                 drop(unsafe { Box::from_raw(made) });
                 current = theirs;
             }

@@ -1,44 +1,48 @@
-//! Where the handlers of a topic's callbacks lie while their threads sleep, and the steps by which
-//! threads and publishers of a process meet there: `docs/explanation/shared-memory.md` section 13. The model
-//! `dispatcher` in `tests/model_loom` runs them.
+//! The entries of a topic's callbacks, in which the handlers lie while their threads sleep, and the
+//! steps by which threads and publishers of a process meet there:
+//! `docs/explanation/shared-memory.md` section 13. The model `dispatcher` in `tests/model_loom`
+//! runs them.
 //!
-//! Happens-before: the handlers are under the lock. Two things are not: who sleeps elsewhere, and who
-//! has come or gone. For these a publisher that has entered has executed P7, as any other.
+//! Happens-before: the handlers are under the lock. Two things are not: the sleepers of other
+//! processes, and the list of subscribers that came or went. For these a publisher that has entered
+//! has executed P7, like any other publisher.
 
 use std::sync::atomic::compiler_fence;
 
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock};
 use crate::topic::EndpointId;
 
-/// The entries of a topic's callbacks, in the order of registration. Locked by a publisher while it
-/// runs the handlers, by a callback's thread for a moment.
+/// The entries of a topic's callbacks, in the order of registration. A publisher locks it while it
+/// runs the handlers, a callback's thread for a moment.
 #[derive(Debug)]
 pub struct Handlers<H> {
     entries: Mutex<Vec<Entry<H>>>,
     called: Called,
 }
 
-/// Whose handler a publisher calls at the moment, for who ends one of them: that does not wait for the others.
+/// The subscriber whose handler a publisher calls now. A thread that ends one callback checks it,
+/// and so does not wait for calls of the others.
 #[derive(Debug, Default)]
 pub(crate) struct Called(std::sync::atomic::AtomicU64);
 
 impl Called {
-    /// It is this one's from now on, unless that is to end: the caller looks afterwards.
+    /// Sets the subscriber, unless its callback is to end: the caller checks that afterwards.
     #[inline(always)]
     pub(crate) fn set(&self, subscriber: EndpointId) {
-        // ORDER: Release pairs with the acquire in `is`: what a call has done came before the next one's. That
-        // the caller's look comes after it, `barrier` of who asks sees to.
+        // ORDER: Release pairs with the acquire in `is`: the effects of one call come before the
+        // next one. The asking thread's `barrier` ensures that the caller's check comes after this
+        // store.
         self.0.store(subscriber, Ordering::Release);
         compiler_fence(Ordering::SeqCst);
     }
 
-    /// Whether it is this one's; asked after a [`barrier`](crate::os::thread::barrier).
+    /// Whether it is this subscriber; ask after a [`barrier`](crate::os::thread::barrier).
     pub(crate) fn is(&self, subscriber: EndpointId) -> bool {
         self.0.load(Ordering::Acquire) == subscriber
     }
 }
 
-/// Where a callback's handler lies while its thread sleeps.
+/// The entry in which a callback's handler lies while its thread sleeps.
 #[derive(Debug)]
 pub struct Entry<H> {
     /// The callback's subscriber.
@@ -47,18 +51,18 @@ pub struct Entry<H> {
     pub handler: Option<H>,
 }
 
-/// Handlers that are entered: the handlers stay where they are, and nobody else runs them.
+/// The entered handlers: they stay where they are, and no other thread runs them.
 #[derive(Debug)]
 pub struct Entered<'a, H>(MutexGuard<'a, Vec<Entry<H>>>, &'a Called);
 
 impl<H> Handlers<H> {
-    /// None yet.
+    /// No entries yet.
     #[expect(clippy::new_without_default, reason = "loom's mutex has no default")]
     pub fn new() -> Self {
         Handlers { entries: Mutex::new(Vec::new()), called: Called::default() }
     }
 
-    /// `None` if somebody else is there, be it a publisher further down this thread's stack.
+    /// `None` if it is entered already, maybe by a publisher further down this thread's stack.
     #[inline(always)]
     pub fn try_enter(&self) -> Option<Entered<'_, H>> {
         match self.entries.try_lock() {
@@ -70,43 +74,44 @@ impl<H> Handlers<H> {
         }
     }
 
-    /// Waits until nobody else is there.
+    /// Waits until it is free, then enters it.
     pub fn enter(&self) -> Entered<'_, H> {
         Entered(lock(&self.entries), &self.called)
     }
 
-    /// Whose handler a publisher calls at the moment.
+    /// The subscriber whose handler a publisher calls now.
     pub(crate) fn called(&self) -> &Called {
         &self.called
     }
 }
 
 impl<H> Entered<'_, H> {
-    /// All entries, those whose handlers are away included.
+    /// All entries, including those whose handlers are away.
     #[inline(always)]
     pub fn entries(&mut self) -> &mut [Entry<H>] {
         &mut self.0
     }
 
-    /// The same, and where to say whose handler is called.
+    /// All entries, and where to note whose handler is called.
     #[inline(always)]
     pub(crate) fn called(&mut self) -> (&mut [Entry<H>], &Called) {
         (&mut self.0, self.1)
     }
 
-    /// An entry for a subscriber's callback, its handler still away.
+    /// Adds an entry for a subscriber's callback; the handler is still away.
     pub fn join(&mut self, subscriber: EndpointId) {
         self.0.push(Entry { subscriber, handler: None });
     }
 
-    /// The end of an entry.
+    /// Removes an entry.
     pub fn leave(&mut self, subscriber: EndpointId) {
         self.0.retain(|entry| entry.subscriber != subscriber);
     }
 
-    /// From now on publishers may run the handler, unless there is something to do for its thread,
-    /// which then has it back. `fall_asleep` is S1 and S2, and looks: what to sleep on, `None` if
-    /// there is something. It runs under the lock: who is turned away after that notifies.
+    /// Puts the handler into its entry, so that publishers may run it from now on. If there is work
+    /// for its thread, the thread gets it back. `fall_asleep` is S1 and S2, and looks: it returns
+    /// what to sleep on, or `None` if there is work. It runs under the lock: a publisher that finds
+    /// the lock taken later notifies.
     pub fn put_down<S>(
         mut self,
         subscriber: EndpointId,
@@ -119,17 +124,17 @@ impl<H> Entered<'_, H> {
         Ok(asleep)
     }
 
-    /// From now on the handler is its thread's again.
+    /// Takes the handler back to its thread.
     pub fn pick_up(mut self, subscriber: EndpointId) -> H {
         let entry = self.0.iter_mut().find(|entry| entry.subscriber == subscriber);
         entry.and_then(|entry| entry.handler.take()).expect("its thread has put it here")
     }
 }
 
-/// P7 and P8 of a publisher with callbacks in its process, after P6. `changed` says that somebody
-/// has come or gone: nothing has been done then, and the caller looks who, and calls again. `wake`
-/// notifies those that sleep; it is told whether the handlers are run here, or else are to be notified
-/// as well. `run` runs them.
+/// P7 and P8 of a publisher with callbacks in its process, after P6. `changed` says that a
+/// subscriber has come or gone: then nothing has been done, and the caller updates its list and
+/// calls again. `wake` notifies the sleepers; its argument says whether the handlers are run here,
+/// or must be notified as well. `run` runs them.
 #[inline(always)]
 #[must_use = "if it is false, look who has come or gone, and call again"]
 pub fn publish<H>(
@@ -143,7 +148,7 @@ pub fn publish<H>(
     if changed.load(Ordering::Relaxed) {
         return false;
     }
-    // Sleepers first: callbacks may take long.
+    // Sleepers first, because callbacks may take long.
     wake(entered.is_some());
     if let Some(mut entered) = entered {
         run(&mut entered);
@@ -163,10 +168,11 @@ pub(crate) fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Enter
     entered
 }
 
-/// As above. Having entered is the fence, which saves some 20 ns of 85 from publish to callback:
+/// Enters like the function above. On x86-64 entering is the fence, which saves some 20 ns of 85
+/// from publish to callback:
 ///
-/// 1. Who has entered has executed a locked instruction on the word of the mutex: without one, two
-///    could have entered.
+/// 1. A thread that has entered has executed a locked instruction on the word of the mutex: without one, two
+///    threads could have entered.
 /// 2. On x86-64 that is a full fence: no load or store passes a locked instruction in either
 ///    direction, and it waits for all stores before it to be visible (Intel SDM volume 3, 9.2.3.9
 ///    "Loads and Stores Are Not Reordered with Locked Instructions"; AMD APM volume 2, 7.1.3). A
@@ -174,7 +180,7 @@ pub(crate) fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Enter
 /// 3. The compiler fences keep the stores of P5 and P6 before it and the loads that follow behind
 ///    it: the language itself orders a store before an acquire in neither direction.
 ///
-/// Who has not entered may have executed no locked instruction, and fences.
+/// A thread that has not entered may have executed no locked instruction, so it executes a fence.
 #[cfg(all(target_arch = "x86_64", not(any(loom, miri))))]
 #[inline(always)]
 pub(crate) fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Entered<'_, H>> {

@@ -1,4 +1,4 @@
-//! Descriptors of a node: closed in a child of `fork`, so that the child does not speak as its
+//! Descriptors of a node: closed in a child of `fork`, so that the child does not speak for its
 //! parent or keep its links alive; and the limit on their number.
 
 use std::mem::ManuallyDrop;
@@ -19,7 +19,8 @@ pub(crate) struct NodeFd {
 impl NodeFd {
     pub(crate) fn new(fd: OwnedFd) -> NodeFd {
         let mark = fork::mark();
-        // If the table is full the child merely keeps the descriptor until it ends or executes.
+        // If the table is full the child merely keeps the descriptor until it ends or executes a
+        // program.
         fork::close_in_child(fd.as_raw_fd());
         NodeFd { fd: ManuallyDrop::new(fd), mark }
     }

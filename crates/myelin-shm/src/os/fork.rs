@@ -1,10 +1,10 @@
-//! What a child of `fork` must not do: speak as its parent. Handles remember the generation of the
+//! Keeps a child of `fork` from speaking for its parent. Handles remember the generation of the
 //! process they were made in; a `pthread_atfork` handler raises it in the child and closes there
-//! what must not outlive the parent.
+//! the descriptors that must not outlive the parent.
 //!
-//! Shared memory stays the parent's. Where it was, the child has zeros of its own: a loan or a sample that
-//! it inherits leads to nothing that anybody else has, neither of the parent nor of what the child maps
-//! later.
+//! Shared memory stays the parent's. In its place the child has zeros of its own: a loan or a
+//! sample that it inherits leads to memory of no other process, and to no later mapping of the
+//! child.
 
 use std::cell::UnsafeCell;
 use std::collections::BTreeMap;
@@ -17,10 +17,10 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 pub(crate) fn mark() -> u32 {
     static REGISTER: Once = Once::new();
     REGISTER.call_once(|| {
-        // Miri knows no fork.
+        // Miri does not support fork.
         if !cfg!(miri) {
-            // SAFETY: `in_child` is async-signal-safe but for the lock, which `before` has taken: atomics,
-            // `close` and `mmap` alone.
+            // SAFETY: `in_child` is async-signal-safe except for the lock, which `before` has
+            // taken: only atomics, `close` and `mmap`.
             unsafe { libc::pthread_atfork(Some(before), Some(after), Some(in_child)) };
         }
     });
@@ -34,7 +34,7 @@ pub(crate) fn is_forked(mark: u32) -> bool {
     GENERATION.load(Ordering::Relaxed) != mark
 }
 
-/// Closes `fd` in a child. Returns false if the table is full (the descriptor then stays open there).
+/// Closes `fd` in a child. False if the table is full (the descriptor then stays open there).
 pub(crate) fn close_in_child(fd: RawFd) -> bool {
     let free = |entry: &&AtomicI32| {
         entry.compare_exchange(0, fd + 1, Ordering::AcqRel, Ordering::Relaxed).is_ok()
@@ -42,7 +42,7 @@ pub(crate) fn close_in_child(fd: RawFd) -> bool {
     TO_CLOSE.iter().find(free).is_some()
 }
 
-/// Takes `fd` from the list again, before it is closed in this process.
+/// Removes `fd` from the list, before it is closed in this process.
 pub(crate) fn keep_in_child(fd: RawFd) {
     for entry in &TO_CLOSE {
         if entry.compare_exchange(fd + 1, 0, Ordering::AcqRel, Ordering::Relaxed).is_ok() {
@@ -51,23 +51,24 @@ pub(crate) fn keep_in_child(fd: RawFd) {
     }
 }
 
-/// A mapping that a child does not inherit: zeros are to be in its place there.
+/// Adds a mapping that a child does not inherit: the child gets zeros in its place.
 #[cfg_attr(any(miri, loom), allow(dead_code, reason = "segments are of the heap there"))]
 pub(crate) fn not_inherited(address: usize, bytes: usize) {
     mappings().insert(address, Mapping { bytes, is_zeros: false });
 }
 
-/// The mapping is needed no longer. Whether there is one: in a child the zeros, unless they could not be made.
+/// Removes a mapping that is no longer needed. Whether it exists: in a child the zeros, unless they
+/// could not be made.
 #[cfg_attr(any(miri, loom), allow(dead_code, reason = "as above"))]
 pub(crate) fn is_to_be_unmapped(address: usize, mark: u32) -> bool {
     let known = mappings().remove(&address);
     !is_forked(mark) || known.is_some_and(|mapping| mapping.is_zeros)
 }
 
-/// What a child does not inherit.
+/// A mapping that a child does not inherit.
 struct Mapping {
     bytes: usize,
-    /// In a child: there are zeros in its place.
+    /// Whether, in a child, there are zeros in its place.
     is_zeros: bool,
 }
 
@@ -78,10 +79,10 @@ fn mappings() -> MutexGuard<'static, Mappings> {
     MAPPINGS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// No other thread is to be changing the mappings while this one forks.
+/// No other thread may change the mappings while this one forks.
 extern "C" fn before() {
     let guard = mappings();
-    // SAFETY: whoever has the lock has this.
+    // SAFETY: only the holder of the lock uses this.
     unsafe { *HELD.0.get() = Some(guard) };
 }
 
@@ -90,13 +91,14 @@ extern "C" fn after() {
     drop(unsafe { (*HELD.0.get()).take() });
 }
 
-/// Private zeros, if nothing is there: what another library's handler has just mapped stays. Whether it could be
-/// done.
+/// Maps private zeros, if nothing is there: a new mapping of another library's handler stays.
+/// Whether it worked.
 fn put_zeros(address: usize, bytes: usize) -> bool {
-    // MAP_FIXED_NOREPLACE replaces nothing; a kernel older than 4.17 takes the address for a wish.
+    // MAP_FIXED_NOREPLACE replaces nothing; kernels before 4.17 take the address as a hint.
     let flags =
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
-    // Where memory is not overcommitted there may be none for so many zeros: then nobody gets the addresses.
+    // Without overcommit there may be no memory for so many zeros: then the addresses are reserved
+    // without access.
     for protection in [libc::PROT_READ | libc::PROT_WRITE, libc::PROT_NONE] {
         let wanted = ptr::without_provenance_mut(address);
         // SAFETY: no existing mapping is touched.
@@ -105,7 +107,7 @@ fn put_zeros(address: usize, bytes: usize) -> bool {
             return true;
         }
         if got != libc::MAP_FAILED {
-            // SAFETY: just mapped, for nobody.
+            // SAFETY: just mapped, and not used.
             unsafe { libc::munmap(got, bytes) };
             return false;
         }
@@ -119,27 +121,27 @@ extern "C" fn in_child() {
     let held = unsafe { (*HELD.0.get()).take() };
     if let Some(mut mappings) = held {
         for (address, mapping) in &mut *mappings {
-            // In a child of a child they are there already.
+            // In a child of a child they exist already.
             mapping.is_zeros |= put_zeros(*address, mapping.bytes);
         }
     }
     for entry in &TO_CLOSE {
         let fd = entry.swap(0, Ordering::Relaxed) - 1;
         if fd >= 0 {
-            // SAFETY: the descriptor is ours alone in this process; its owner's handle is dead
-            // here and does not close it again.
+            // SAFETY: the descriptor is ours alone in this process; its owner's handle is dead here
+            // and does not close it again.
             unsafe { libc::close(fd) };
         }
     }
 }
 
 static MAPPINGS: Mutex<Mappings> = Mutex::new(BTreeMap::new());
-/// The lock, while a thread forks.
+/// The lock guard while a thread forks.
 static HELD: Held = Held(UnsafeCell::new(None));
 
 struct Held(UnsafeCell<Option<MutexGuard<'static, Mappings>>>);
 
-// SAFETY: used by the thread alone that has the lock.
+// SAFETY: only the thread that holds the lock uses it.
 unsafe impl Sync for Held {}
 
 static GENERATION: AtomicU32 = AtomicU32::new(0);

@@ -1,8 +1,8 @@
-//! A request to the kernel that no CPU sleep so deeply that waking it takes time.
+//! A request to the kernel that no CPU sleeps so deeply that waking it takes time.
 //!
-//! The kernel keeps the least of all requests for as long as their descriptors are open
-//! (Documentation/power/pm_qos_interface.rst), so the request ends with the process, whatever that
-//! dies of. It holds for all CPUs.
+//! The kernel keeps the smallest of all requests for as long as their descriptors are open
+//! (Documentation/power/pm_qos_interface.rst), so the request ends when the process ends, for any
+//! reason. It holds for all CPUs.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
@@ -11,15 +11,15 @@ use std::os::fd::OwnedFd;
 use crate::error::Error;
 use crate::os::descriptor::NodeFd;
 
-/// Holds the request. Not inherited: a child of `fork` closes its copy, one that executes another
-/// program too (`O_CLOEXEC`).
+/// Holds the request. It is not inherited: a child of `fork` closes its copy, and so does a child
+/// that executes another program (`O_CLOEXEC`).
 #[derive(Debug)]
 pub(crate) struct LatencyGuard {
     _fd: NodeFd,
 }
 
 impl LatencyGuard {
-    /// Asks for a wake-up latency of 0 µs.
+    /// Requests a wake-up latency of 0 µs.
     pub(crate) fn hold() -> Result<LatencyGuard, Error> {
         let ask = || -> io::Result<OwnedFd> {
             let mut file = OpenOptions::new().write(true).open(LATENCY_DEVICE)?;
@@ -50,5 +50,5 @@ fn remedy(error: &io::Error) -> &'static str {
 
 /// The device of the kernel's request list.
 pub const LATENCY_DEVICE: &str = "/dev/cpu_dma_latency";
-/// Of the greatest exit latency allowed, a signed 32-bit number in the machine's byte order.
+/// The greatest exit latency allowed, a signed 32-bit number in the machine's byte order.
 const LATENCY_US: i32 = 0;

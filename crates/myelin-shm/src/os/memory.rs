@@ -1,36 +1,38 @@
-//! Whether there is memory for a new segment. A memfd has no limit of its own: without this the kernel
-//! would look for a process to kill instead of saying no.
+//! Checks whether there is memory for a new segment. A memfd has no limit of its own: without this
+//! check the kernel would kill a process instead of returning an error.
 
 use std::path::{Path, PathBuf};
 
-/// What a segment is counted against.
+/// A limit that a segment counts against.
 struct Pool {
-    /// The file that says how much there is.
+    /// The file with the limit.
     path: PathBuf,
-    /// All of it, in bytes.
+    /// The limit, in bytes.
     limit: u64,
-    /// What can be allocated without pushing anything out but what lies on a disk as well.
+    /// The memory that can be allocated without evicting anything except pages that are also on a
+    /// disk.
     left: u64,
     remedy: &'static str,
 }
 
-/// Why a segment of `bytes` cannot be made now, and what to do; `None` if nothing is known against it. The
-/// machine counts (`MemAvailable`), and the control groups of this process, of either version.
+/// Why a segment of `bytes` cannot be made now, and what to do; `None` if there is no known
+/// obstacle. It checks the machine (`MemAvailable`) and the control groups of this process, of
+/// either version.
 pub(crate) fn shortage(bytes: u64) -> Option<String> {
     shortage_of(Path::new("/"), bytes)
 }
 
-/// `root` stands for `/`.
+/// `root` is used in place of `/`.
 fn shortage_of(root: &Path, bytes: u64) -> Option<String> {
     let pools = machine(root).into_iter().chain(groups(root, &V2)).chain(groups(root, &V1));
     let is_short = |pool: &Pool| bytes + reserve(pool.limit) > pool.left;
     let pool = pools.filter(is_short).min_by_key(|pool| pool.left)?;
     let Pool { path, limit, left, remedy } = pool;
-    let path = Path::new("/").join(path.strip_prefix(root).unwrap_or(&path)); // as people know it
+    let path = Path::new("/").join(path.strip_prefix(root).unwrap_or(&path)); // the usual path, for people
     Some(format!("{left} B of {limit} B are free ({}); {remedy}", path.display()))
 }
 
-/// What others are left: the rest of the machine, or of the container.
+/// The memory that is left to others: the rest of the machine, or of the container.
 fn reserve(limit: u64) -> u64 {
     (limit / 16).min(RESERVE_BYTES_MAX)
 }
@@ -43,13 +45,13 @@ fn machine(root: &Path) -> Option<Pool> {
     Some(Pool { path, limit, left, remedy: "end other programs, or lower payload or depth" })
 }
 
-/// Where a version of control groups has its files, and what they are called.
+/// The files of a version of control groups, and their names.
 struct Version {
     folder: &'static str,
     controller: &'static str,
     limit: &'static str,
     used: &'static str,
-    /// Within `memory.stat`: what is used and can be taken back without a loss.
+    /// Fields of `memory.stat`: used memory that can be reclaimed without a loss.
     reclaimable: &'static [&'static str],
 }
 
@@ -68,8 +70,8 @@ const V1: Version = Version {
     reclaimable: &["total_inactive_file ", "total_active_file "],
 };
 
-/// This process's group and those above it. In a container the file system shows the container's group as
-/// the root, whatever `/proc` calls it.
+/// This process's group and those above it. In a container the file system shows the container's
+/// group as the root, whatever name `/proc` gives.
 fn groups(root: &Path, version: &'static Version) -> impl Iterator<Item = Pool> {
     let own = std::fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
     let is_ours = |controllers: &str| controllers.split(',').any(|it| it == version.controller);
@@ -111,7 +113,7 @@ mod tests {
     const GIB: u64 = 1 << 30;
     const MIB: u64 = 1 << 20;
 
-    /// A host with 8 GiB, 4 of them free, and `files` beside.
+    /// A host with 8 GiB, 4 of them free, and `files` in addition.
     fn host(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         let meminfo = ("proc/meminfo", "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\n");

@@ -1,4 +1,4 @@
-//! What a node's thread sleeps on: its sockets, and an eventfd by which others wake it.
+//! The poll of a node's thread: its sockets, and an eventfd by which other threads wake it.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use crate::error::Error;
 use crate::os::descriptor::NodeFd;
 
-/// An epoll. Any thread may add to it and wake it; one waits.
+/// An epoll. Any thread may add to it and wake it; one thread waits.
 #[derive(Debug)]
 pub(crate) struct Poll {
     epoll: NodeFd,
@@ -34,19 +34,19 @@ impl Poll {
             .map_err(|error| Error::system("adding to an epoll", error))
     }
 
-    /// Reports nothing of `fd` any more. Closing it alone would not do if a child of `fork` has it.
+    /// Stops reporting `fd`. Closing it would not be enough if a child of `fork` has it.
     pub(crate) fn remove(&self, fd: BorrowedFd<'_>) {
         let removed = epoll::delete(&self.epoll, fd);
         debug_assert!(removed.is_ok(), "it was added");
     }
 
-    /// Reports `key` also when `fd` is writable, or no longer.
+    /// Reports `key` also when `fd` is writable, or stops doing so.
     pub(crate) fn watch_writable(&self, fd: BorrowedFd<'_>, key: u64, on: bool) {
         let writable = if on { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
         self.modify(fd, key, epoll::EventFlags::IN | writable);
     }
 
-    /// Reports nothing of `fd` for now, or again that it is readable.
+    /// Stops reporting `fd` for now, or starts again to report that it is readable.
     pub(crate) fn pause(&self, fd: BorrowedFd<'_>, key: u64, on: bool) {
         self.modify(fd, key, if on { epoll::EventFlags::empty() } else { epoll::EventFlags::IN });
     }
@@ -58,11 +58,11 @@ impl Poll {
 
     /// Makes [`wait`](Self::wait) return.
     pub(crate) fn wake(&self) {
-        // A full counter wakes as well.
+        // If the counter is full, it wakes as well.
         let _ = rustix::io::write(&self.waker, &1u64.to_ne_bytes());
     }
 
-    /// Sleeps until something is to be reported or the time is up; replaces `keys` with it.
+    /// Sleeps until there is something to report or the time is over; fills `keys` with it.
     pub(crate) fn wait(&self, keys: &mut Vec<u64>, limit: Option<Duration>) {
         keys.clear();
         let mut events = [const { std::mem::MaybeUninit::uninit() }; EVENTS_A_TURN];

@@ -1,9 +1,9 @@
-//! A piece of memory that processes share: a sealed memfd and its mapping.
+//! Memory shared by processes: a sealed memfd and its mapping.
 //!
-//! What its owner alone may write is sealed so that nobody else ever can; a wake word is sealed against a
-//! change of size alone. Pages are allocated when the segment is made (`fallocate`): missing memory
-//! is an error there, not a signal later. One that grows has its address range from the beginning, and
-//! gets memory for the next part when that is needed.
+//! Memory that only its owner may write is sealed so that no other process ever can; a wake word is
+//! sealed only against a change of size. Pages are allocated when the segment is made
+//! (`fallocate`): missing memory is an error there, not a signal later. A growing segment has its
+//! address range from the beginning, and gets memory for the next part when it is needed.
 
 #![cfg_attr(any(miri, loom), allow(dead_code, unused_imports))]
 
@@ -25,31 +25,31 @@ use crate::sync::{AtomicU32, AtomicU64};
 pub struct Segment {
     pointer: NonNull<u8>,
     bytes: usize,
-    /// Where what lies in it begins.
+    /// The offset at which the content begins.
     begin: u64,
     fork: u32,
-    /// Miri and models know neither memfds nor shared mappings.
+    /// Miri and models support neither memfds nor shared mappings.
     #[cfg(any(miri, loom))]
     memory: std::sync::Arc<heap::Memory>,
 }
 
-// SAFETY: a mapping belongs to the process, not to a thread; what is read and written through it
-// is governed by the types that borrow from it.
+// SAFETY: a mapping belongs to the process, not to a thread; the types that borrow from it govern
+// all reads and writes through it.
 unsafe impl Send for Segment {}
 // SAFETY: as above.
 unsafe impl Sync for Segment {}
 
-/// Who may write a segment.
+/// The processes that may write a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Writers {
-    /// The process that made it, alone, for ever.
+    /// Only the process that made it, for ever.
     Owner,
-    /// Whoever has been given the descriptor.
+    /// Every process that has been given the descriptor.
     Everyone,
 }
 
 impl Writers {
-    /// What a segment is sealed against at least.
+    /// The minimum seals of a segment.
     fn seals(self) -> SealFlags {
         self.seals_of_one_size().difference(SealFlags::GROW)
     }
@@ -63,14 +63,14 @@ impl Writers {
     }
 }
 
-/// What may lie in a segment.
+/// Types that may lie in a segment.
 ///
 /// # Safety
-/// It must consist of atomics and padding alone, so that any bytes are a valid value and other processes
-/// may write them.
+/// The type must consist only of atomics and padding, so that any bytes are a valid value and other
+/// processes may write them.
 pub unsafe trait Shared: Zeroed + 'static {}
 
-/// A value of which all bytes are zero. A model's atomics do not come out of bytes.
+/// A value whose bytes are all zero. A model's atomics cannot be made from bytes.
 pub trait Zeroed: Sized {
     /// Such a value.
     #[cfg(loom)]
@@ -92,7 +92,7 @@ impl<T: Zeroed, const N: usize> Zeroed for [T; N] {
     }
 }
 
-/// Implements [`Shared`] for structs, which names all of their fields.
+/// Implements [`Shared`] for structs; the macro names all of their fields.
 macro_rules! shared {
     ($($name:ident { $($field:ident),* $(,)? })*) => {$(
         impl crate::os::segment::Zeroed for $name {
@@ -101,7 +101,7 @@ macro_rules! shared {
                 $name { $($field: crate::os::segment::Zeroed::zeroed()),* }
             }
         }
-        // SAFETY: atomics, and padding that nobody looks at.
+        // SAFETY: atomics, and padding that is never read.
         unsafe impl crate::os::segment::Shared for $name {}
     )*};
 }
@@ -124,8 +124,8 @@ shared_word!(AtomicU32);
 shared_word!(AtomicU64);
 
 impl Segment {
-    /// Makes a zeroed segment of at least `bytes` and maps it writable. The descriptor is for
-    /// passing on.
+    /// Makes a zeroed segment of at least `bytes` and maps it writable. The descriptor can be
+    /// passed on.
     pub fn create(name: &str, bytes: u64, writers: Writers) -> Result<(Segment, OwnedFd), Error> {
         let bytes = bytes.max(1).next_multiple_of(PAGE_BYTES);
         let asked = (bytes > UNASKED_BYTES_MAX).then(|| memory::shortage(bytes)).flatten();
@@ -141,8 +141,8 @@ impl Segment {
         Self::create_sealed(name, bytes, bytes, writers.seals_of_one_size())
     }
 
-    /// Makes a segment that its owner alone may write, with memory for at least `bytes`, that can grow up to
-    /// `bytes_max`. Returns how much has memory. What lies behind that is not to be accessed.
+    /// Makes a segment that only its owner may write, with memory for at least `bytes`, that can
+    /// grow up to `bytes_max`. Returns how much has memory. The rest must not be accessed.
     pub fn create_growing(
         name: &str,
         bytes: u64,
@@ -160,8 +160,8 @@ impl Segment {
         Ok((segment, fd, bytes))
     }
 
-    /// Gives memory to at least `bytes` of a segment that grows, of which `before` have some. Returns how
-    /// much has memory then.
+    /// Gives memory to at least `bytes` of a growing segment, of which `before` have memory
+    /// already. Returns how much has memory then.
     ///
     /// # Errors
     /// [`Error::NoMemory`].
@@ -213,8 +213,8 @@ impl Segment {
         Ok((segment, fd))
     }
 
-    /// Maps a segment that another process made and alone can write. Fails if it is not sealed so
-    /// or smaller than `bytes`.
+    /// Maps a segment that another process made and that only the other process can write. Fails if
+    /// it is not sealed so or smaller than `bytes`.
     pub fn map_theirs(fd: BorrowedFd<'_>, bytes: u64) -> Result<Segment, Error> {
         #[cfg(any(miri, loom))]
         return heap::find(fd, bytes);
@@ -225,7 +225,7 @@ impl Segment {
         }
     }
 
-    /// Maps a segment that everyone who knows it may write, writable.
+    /// Maps, writable, a segment that every process with its descriptor may write.
     pub fn map_shared(fd: BorrowedFd<'_>, bytes: u64) -> Result<Segment, Error> {
         #[cfg(any(miri, loom))]
         return heap::find(fd, bytes);
@@ -236,7 +236,7 @@ impl Segment {
         }
     }
 
-    /// `there`: so much of it has memory.
+    /// `there`: how much of it has memory.
     #[cfg(not(any(miri, loom)))]
     fn map(
         fd: BorrowedFd<'_>,
@@ -256,8 +256,8 @@ impl Segment {
         let pointer = NonNull::new(pointer.cast()).expect("mmap never returns null");
         let segment = Segment { pointer, bytes, begin: 0, fork: fork::mark() };
         fork::not_inherited(pointer.addr().get(), bytes);
-        // SAFETY: the range is the mapping just made. Both calls are hints: a kernel without them
-        // lets a child inherit the mapping (its handles refuse all the same), and faults later.
+        // SAFETY: the range is the mapping just made. Both calls are hints: on a kernel without
+        // them a child inherits the mapping (its handles still refuse), and faults come later.
         unsafe {
             let _ = rustix::mm::madvise(pointer.as_ptr().cast(), bytes, Advice::LinuxDontFork);
             if there <= POPULATE_BYTES_MAX {
@@ -271,11 +271,11 @@ impl Segment {
         Ok(segment)
     }
 
-    /// What lies in it begins `begin` bytes later: offsets count from there. A multiple of what is aligned
-    /// most.
+    /// Makes the content begin `begin` bytes later: offsets count from there. `begin` is a multiple
+    /// of the largest alignment in use.
     ///
     /// # Errors
-    /// [`Error::PeerCorrupt`] if it ends before.
+    /// [`Error::PeerCorrupt`] if the segment ends before.
     pub fn beginning_at(mut self, begin: u64) -> Result<Segment, Error> {
         if begin > self.bytes as u64 {
             return Err(Error::PeerCorrupt { what: "a segment shorter than its content" });
@@ -297,7 +297,7 @@ impl Segment {
     /// `count` objects of type `T` at `offset`.
     ///
     /// # Safety
-    /// What lies in a read-only mapping may be loaded only.
+    /// Objects in a read-only mapping may only be loaded from.
     ///
     /// # Panics
     /// If they do not lie within the segment, or not at a multiple of `T`'s alignment.
@@ -342,7 +342,7 @@ impl Drop for Segment {
         #[cfg(not(any(miri, loom)))]
         {
             if !fork::is_to_be_unmapped(self.pointer.addr().get(), self.fork) {
-                return; // not mapped in a child; something else may lie there
+                return; // in a child it is not mapped; another mapping may be there
             }
             // SAFETY: the mapping is ours and nothing borrows from it any more.
             let unmapped = unsafe { rustix::mm::munmap(self.pointer.as_ptr().cast(), self.bytes) };
@@ -377,7 +377,7 @@ fn file_size_reason(limit: u64) -> String {
     )
 }
 
-/// The limit that a refused mapping has met.
+/// The limit that made a mapping fail.
 fn unmapped_reason(error: Errno) -> Option<String> {
     let [locked, space] = [Resource::Memlock, Resource::As].map(|of| getrlimit(of).current);
     let process = std::process::id();
@@ -411,14 +411,14 @@ fn check(fd: BorrowedFd<'_>, bytes: u64, writers: Writers) -> Result<u64, Error>
         return Err(Error::PeerCorrupt { what: "a segment shorter than its content" });
     }
     if allocated < size {
-        // Its pages would be ours to pay for, and a SIGBUS where there are none.
+        // We would have to pay for its pages, and get a SIGBUS where there are none.
         return Err(Error::PeerCorrupt { what: "a segment without memory" });
     }
     Ok(size)
 }
 
-/// Under Miri and in models, which know neither memfds nor shared mappings, a segment is memory of this
-/// process, and its descriptor, an eventfd, counts its number.
+/// Under Miri and in models, which support neither memfds nor shared mappings, a segment is memory
+/// of this process, and its descriptor, an eventfd, counts its number.
 #[cfg(any(miri, loom))]
 mod heap {
     use std::alloc::{Layout, alloc_zeroed, dealloc};
@@ -432,8 +432,8 @@ mod heap {
     pub(super) struct Memory {
         pointer: NonNull<u8>,
         layout: Layout,
-        /// What lies where, from the first time that somebody looks. loom's objects are larger than what
-        /// they stand for.
+        /// The objects by offset, made at the first look. loom's objects are larger than the memory
+        /// they represent.
         #[cfg(loom)]
         objects: Mutex<std::collections::BTreeMap<u64, Box<dyn std::any::Any>>>,
     }
@@ -458,15 +458,15 @@ mod heap {
             let found = objects.entry(offset).or_insert_with(new);
             let found = found.downcast_ref::<Vec<T>>().expect("one type lies there");
             assert!(count <= found.len(), "as many as there were at first");
-            // SAFETY: nothing is removed or changes its size before all segments are gone, and with
-            // them what borrows from them.
+            // SAFETY: nothing is removed or changes its size before all segments have been dropped,
+            // and with them all borrows.
             unsafe { std::slice::from_raw_parts(found.as_ptr(), count) }
         }
     }
 
     pub(super) fn create(bytes: u64) -> (Segment, OwnedFd) {
         let layout = Layout::from_size_align(bytes as usize, PAGE_BYTES as usize).unwrap();
-        // SAFETY: a page at least.
+        // SAFETY: at least a page.
         let pointer = NonNull::new(unsafe { alloc_zeroed(layout) }).expect("memory");
         let memory = Memory {
             pointer,
@@ -502,11 +502,12 @@ mod heap {
 }
 
 const PAGE_BYTES: u64 = 4096;
-/// Segments up to this size are made without asking how much memory is left.
+/// Segments up to this size are made without checking how much memory is left.
 const UNASKED_BYTES_MAX: u64 = 1 << 20;
 const NO_REASON: &str = "the kernel has none; end other programs, give this container more (--memory, \
                          MemoryMax=), or lower payload or depth";
-/// Segments up to this size are mapped at once; the pages of larger ones when they are touched.
+/// Segments up to this size are mapped at once; pages of larger ones are mapped when they are
+/// touched.
 const POPULATE_BYTES_MAX: usize = 64 << 20;
 
 #[cfg(all(test, not(any(miri, loom))))]
@@ -527,7 +528,7 @@ mod tests {
         assert!(rustix::fs::ftruncate(&fd, 0).is_err());
         assert!(rustix::fs::ftruncate(&fd, 8192).is_err());
         assert!(rustix::io::write(&fd, b"x").is_err());
-        // SAFETY: the range is our mapping; making it writable is what must fail.
+        // SAFETY: the range is our mapping; making it writable must fail.
         let made =
             unsafe { rustix::mm::mprotect(theirs.pointer().cast(), 4096, mprotect_writable()) };
         assert!(made.is_err());

@@ -12,13 +12,13 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use crate::error::Error;
 use crate::sync::lock;
 
-/// How the threads run that a node starts: its own, its callbacks', the one that wakes asynchronous tasks.
-/// What is not chosen is that of the process's first thread (CPUs), or the policy of the thread that opens the
-/// node, without its real-time priority.
+/// Settings of the threads that a node starts: its own, its callbacks', the one that wakes
+/// asynchronous tasks. By default the CPUs are those of the process's first thread, and the policy
+/// is that of the thread that opens the node, without its real-time priority.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Threads {
-    /// What their names begin with, before a hyphen and what the thread does; the kernel shows 15 bytes in
-    /// all. Empty: `myelin`.
+    /// The first part of their names; a hyphen and the thread's role follow. The kernel shows 15
+    /// bytes in total. Empty: `myelin`.
     pub name: String,
     /// The CPUs they may run on, by number; empty: those of the process's first thread.
     pub cpus: Vec<usize>,
@@ -29,16 +29,16 @@ pub struct Threads {
 /// A scheduling policy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// `SCHED_OTHER`; in a program that runs as `SCHED_BATCH` or `SCHED_IDLE`, that.
+    /// `SCHED_OTHER`; in a program that runs as `SCHED_BATCH` or `SCHED_IDLE`, that policy.
     #[default]
     Usual,
-    /// `SCHED_FIFO` with a priority from 1 to 99. It takes `CAP_SYS_NICE`, or a limit on real-time
+    /// `SCHED_FIFO` with a priority from 1 to 99. It needs `CAP_SYS_NICE`, or a limit on real-time
     /// priorities (`ulimit -r`) that allows it.
     Fifo(u8),
 }
 
 impl Threads {
-    /// Fails with the name of the field that cannot be.
+    /// Fails with the name of an invalid field.
     pub fn check(&self) -> Result<(), Error> {
         let wrong =
             |field, value: String, remedy| Error::Setting { topic: None, field, value, remedy };
@@ -62,10 +62,11 @@ impl Threads {
         }
     }
 
-    /// Starts a thread that does `role`. It takes no signals; they are for the program's own threads.
+    /// Starts a thread that does `role`. It takes no signals; they are for the program's own
+    /// threads.
     ///
     /// # Errors
-    /// [`Error::System`] if there can be no further thread, or it may not run as chosen.
+    /// [`Error::System`] if no further thread can be started, or it may not run as chosen.
     pub(crate) fn spawn(
         &self,
         role: &str,
@@ -74,8 +75,8 @@ impl Threads {
         self.start(std::thread::Builder::new(), role, run)
     }
 
-    /// The same, of a thread that runs nothing of the user's and has some kilobytes on its stack: all of a
-    /// stack is resident in a process that locks its memory, as one that is real-time does.
+    /// Like `spawn`, for a thread that runs no user code and needs some kilobytes of stack: the
+    /// whole stack is resident in a process that locks its memory, as a real-time process does.
     pub(crate) fn spawn_small(
         &self,
         role: &str,
@@ -105,7 +106,7 @@ impl Threads {
         Ok(Thread { handle, work })
     }
 
-    /// Has a thread run as chosen.
+    /// Applies the settings to a thread.
     fn apply(&self, thread: &JoinHandle<()>) -> Result<(), (&'static str, IoError)> {
         if cfg!(miri) {
             return Ok(());
@@ -125,9 +126,10 @@ impl Threads {
             // SAFETY: the parameters outlive the call; the thread has not been joined.
             unsafe { libc::pthread_setschedparam(thread, policy, &raw const parameters) }
         };
-        // What nobody has asked for may be forbidden, and the thread runs as the one that starts it.
+        // Unset properties may be forbidden to change; the thread then runs like the one that
+        // starts it.
         if self.cpus.is_empty() {
-            // A thread's id is that of the process for the first one.
+            // The first thread's id is that of the process.
             let first = sched_getaffinity(Pid::from_raw(std::process::id() as i32));
             let _ = first.map(|cpus| pin(&cpus));
         } else {
@@ -151,8 +153,9 @@ impl Threads {
 
 /// A thread that the library has started.
 ///
-/// Nobody waits for one that has not begun: it may need the loader's lock first, which whoever waits has
-/// while a library's constructors or destructors run in `dlopen` or `dlclose`.
+/// The library does not wait for a thread that has not begun: it may first need the loader's lock,
+/// which the waiting thread holds while a library's constructors or destructors run in `dlopen` or
+/// `dlclose`.
 #[derive(Debug)]
 pub struct Thread {
     handle: JoinHandle<()>,
@@ -160,17 +163,18 @@ pub struct Thread {
 }
 
 impl Thread {
-    /// Whether it is the caller. Not by `std::thread::current`, which panics where the thread-local values of a
-    /// thread have ended, as in a destructor that C runs after them.
+    /// Whether it is the caller. `std::thread::current` would panic where the thread-local values
+    /// of a thread have ended, as in a destructor that C runs after them.
     pub fn is_current(&self) -> bool {
         // SAFETY: no preconditions.
         self.handle.as_pthread_t() == unsafe { libc::pthread_self() }
     }
 
-    /// Waits for its end. It has been asked to end: if it has not begun, its work is done here instead.
+    /// Waits for its end. It has been asked to end: if it has not begun, its work is done here
+    /// instead.
     pub fn join(self) {
         if !self.begin_here() {
-            let _ = self.handle.join(); // a panic ends here, wherever it was
+            let _ = self.handle.join(); // a panic ends here, wherever it occurred
         }
     }
 
@@ -181,7 +185,7 @@ impl Thread {
     }
 }
 
-/// What a thread is to do. Whoever takes it does it.
+/// The work of a thread. The thread that takes it does it.
 #[derive(Default)]
 struct Work {
     state: Mutex<State>,
@@ -212,7 +216,8 @@ impl Work {
         }
     }
 
-    /// The thread's own. Not by a channel, whose thread-local data would need the loader's lock.
+    /// Waits for the work, in the thread. A channel's thread-local data would need the loader's
+    /// lock.
     fn wait_for(&self) -> Option<Run> {
         let is_unset = |state: &mut State| matches!(state, State::Unset);
         let set = self.changed.wait_while(lock(&self.state), is_unset);
@@ -227,8 +232,8 @@ impl std::fmt::Debug for Work {
     }
 }
 
-/// A seq-cst fence in all threads of this process, of which the others pay nothing for it. False if the kernel
-/// has none, or may not.
+/// A seq-cst fence in all threads of this process, at no cost to the other threads. False if the
+/// kernel has none, or may not use it.
 pub(crate) fn barrier() -> bool {
     const PRIVATE_EXPEDITED: i32 = 1 << 3;
     const REGISTER_PRIVATE_EXPEDITED: i32 = 1 << 4;
@@ -237,16 +242,17 @@ pub(crate) fn barrier() -> bool {
     !cfg!(miri) && call(REGISTER_PRIVATE_EXPEDITED) && call(PRIVATE_EXPEDITED)
 }
 
-/// Keeps the library that this is linked into mapped until the process ends: a thread that nobody waited for
-/// begins after `dlclose`.
+/// Keeps the library that contains this code mapped until the process ends: a thread that was not
+/// waited for begins after `dlclose`.
 fn stay_loaded() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
         if cfg!(miri) {
             return;
         }
-        // SAFETY: `info` is plain data, filled in before it is read; the address is one of this library. The
-        // program itself is no library: there the loader finds none, and nothing is done.
+        // SAFETY: `info` is plain data, filled in before it is read; the address is one of this
+        // library. The program itself is not a library: there the loader finds none, and nothing is
+        // done.
         unsafe {
             let mut info: libc::Dl_info = std::mem::zeroed();
             let here = (stay_loaded as fn()) as *const libc::c_void;
@@ -258,15 +264,15 @@ fn stay_loaded() {
     });
 }
 
-/// Whether the thread that calls is in a class before all others. `SCHED_BATCH` and `SCHED_IDLE` are not:
-/// they are wanted for the whole program, and the last is not left without a right.
+/// Whether the calling thread has a policy above all usual ones. `SCHED_BATCH` and `SCHED_IDLE` do
+/// not count: they are meant for the whole program, and leaving `SCHED_IDLE` needs a permission.
 fn is_real_time() -> bool {
-    // SAFETY: no preconditions; 0 is the thread that calls.
+    // SAFETY: no preconditions; 0 is the calling thread.
     let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
     ![libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].contains(&policy)
 }
 
-/// Why there is no further thread.
+/// Why no further thread could be started.
 fn refused(error: IoError) -> Error {
     let doing = "starting a thread";
     if error.raw_os_error() != Some(libc::EAGAIN) && error.raw_os_error() != Some(libc::ENOMEM) {
@@ -332,7 +338,7 @@ mod tests {
         let (name, cpus, policy) = look(&chosen);
         assert_eq!((name.as_deref(), cpus.count(), policy), (Some("lidar-node"), 1, 0));
         assert!(cpus.is_set(cpu));
-        // Who starts it is pinned; it is not.
+        // The starting thread is pinned; this one is not.
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 let mut one = CpuSet::new();

@@ -1,8 +1,8 @@
-//! Atomics of which a test can have a thread's stores end, or be interrupted, at any one. They are those
-//! of this crate's own tests alone; what ships has the hardware's.
+//! Atomics for tests: a thread's stores can be made to stop, or be interrupted, at any step. Only
+//! this crate's own tests use them; a release build has the hardware's.
 //!
-//! A step is a store, or what the thread does to others by the kernel. What it would store after it has
-//! died is not stored, so that what is dropped while it unwinds leaves memory as a killed process does.
+//! A step is a store, or an effect on others through the kernel. After the thread's simulated death
+//! its stores have no effect. So the drops while it unwinds leave memory as a killed process would.
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -14,22 +14,22 @@ thread_local! {
     static IS_DEAD: Cell<bool> = const { Cell::new(false) };
 }
 
-/// What a thread that dies unwinds with.
+/// The panic payload of a thread that dies.
 struct Died;
 
-/// Does `what`, and dies before its step `at`, counted from 0. `None` if it has died.
+/// Runs `what`, and dies before its step `at`, counted from 0. `None` if it has died.
 pub(crate) fn dies<T>(at: u64, what: impl FnOnce() -> T) -> Option<T> {
     let end = || {
         IS_DEAD.set(true);
-        resume_unwind(Box::new(Died)); // without a word on stderr
+        resume_unwind(Box::new(Died)); // without output on stderr
     };
     let (done, _) = interrupted(at, Box::new(end), || catch_unwind(AssertUnwindSafe(what)));
     IS_DEAD.set(false);
     done.map_or_else(|panic| if panic.is::<Died>() { None } else { resume_unwind(panic) }, Some)
 }
 
-/// Does `what`, and `then` before its step `at`; whether it has come to that. The steps of `then` do not
-/// count.
+/// Runs `what`, and `then` before its step `at`; whether that step was reached. The steps of `then`
+/// do not count.
 pub(crate) fn interrupted<T>(
     at: u64,
     then: Box<dyn FnOnce()>,
@@ -50,7 +50,7 @@ pub(crate) fn elsewhere<T>(what: impl FnOnce() -> T) -> T {
     done
 }
 
-/// Whether the step is done: this thread has not died.
+/// Whether the step takes effect: this thread has not died.
 pub(crate) fn step() -> bool {
     match LEFT.get() {
         u64::MAX => {}

@@ -1,33 +1,34 @@
-//! Waking who sleeps, and nobody else: a subscriber that is waited on alone, or a wait set. Who writes:
-//! `asleep` the sleeper's process, `wakes` and the ready bits every publisher matched with one of the
-//! node's subscribers, and the node's own process.
+//! Wakes sleepers, and only those: a subscriber that a thread waits on alone, or a wait set. The
+//! sleeper's process writes `asleep`. Every publisher matched with one of the node's subscribers,
+//! and the node's own process, write `wakes` and the ready bits.
 //!
-//! Happens-before: the wake word carries no data; the fences make sure that either the sleeper sees the
-//! sample or the publisher sees the sleeper (Dekker's argument with two seq-cst fences).
+//! Happens-before: the wake word carries no data; the fences ensure that either the sleeper sees
+//! the sample or the publisher sees the sleeper (Dekker's argument with two seq-cst fences).
 //!
-//! Mistrust: any publisher can set `wakes` to what it likes, so nothing is concluded from its value.
-//! A publisher is silent for the rest of a sleep only when the kernel has told it that somebody was
-//! woken, and no two sleeps have the same number.
+//! Mistrust: any publisher can set `wakes` to any value, so nothing is concluded from its value. A
+//! publisher is silent for the rest of a sleep only after the kernel has confirmed that a thread
+//! was woken, and no two sleeps have the same number.
 
 use crate::data_plane::layout::SETS_MAX;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence_of, is_taken};
 
-/// The word by which a subscriber says that it is to be woken, and by what.
+/// The word by which a subscriber says that it must be woken, and through what.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sleep(pub u64);
 
 impl Sleep {
-    /// Part of every value that a subscriber of many publishers says, also while it does not sleep: each
-    /// of them is to set its ready bit.
+    /// Set in every value of a subscriber with many publishers, also while it does not sleep: each
+    /// publisher must set its ready bit.
     pub const OF_MANY: u64 = 1 << (SET_BITS + 2);
 
-    /// `number`: not 0, and another one each time. `set`: the wait set that the subscriber is in.
+    /// `number`: not 0, and different each time. `set`: the wait set that the subscriber is in.
     #[inline]
     pub fn new(number: u64, set: Option<u32>) -> Sleep {
         Sleep(number << KIND_BITS | set.map_or(0, |set| IN_SET | u64::from(set)))
     }
 
-    /// Of a subscriber with one publisher: it sleeps while that one's `published` is this, and on its wake word.
+    /// For a subscriber with one publisher: it sleeps on its wake word, and on that publisher's
+    /// `published` while it has this value.
     #[inline]
     pub fn on_published(published: u64) -> Sleep {
         Sleep(published << KIND_BITS | ON_PUBLISHED)
@@ -39,27 +40,27 @@ impl Sleep {
         self.0 & ON_PUBLISHED != 0
     }
 
-    /// The wait set that is to be woken; `None`: the subscriber itself.
+    /// The wait set to be woken; `None`: the subscriber itself.
     #[inline]
     pub fn set(self) -> Option<usize> {
-        // Any value is one of `SETS_MAX`, whoever has written it.
+        // Any value is less than `SETS_MAX`, so a hostile writer does no harm.
         (self.0 & IN_SET != 0).then_some(self.0 as usize % SETS_MAX)
     }
 }
 
-/// The word by which a wait set says that it sleeps, and in what.
+/// The word by which a wait set says that it sleeps, and how.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SetSleep(pub u64);
 
 impl SetSleep {
-    /// `number`: not 0, and another one each time that this set sleeps. `by_descriptor`: in somebody's epoll
-    /// and not in a wait.
+    /// `number`: not 0, and different for each sleep of this set. `by_descriptor`: it sleeps in a
+    /// user's epoll and not in a wait.
     #[inline]
     pub fn new(number: u64, set: u32, by_descriptor: bool) -> SetSleep {
         SetSleep(number << (SET_BITS + 1) | u64::from(set) << 1 | u64::from(by_descriptor))
     }
 
-    /// Whether its descriptor is to be made readable.
+    /// Whether its descriptor must be made readable.
     #[inline]
     pub fn is_by_descriptor(self) -> bool {
         self.0 & 1 != 0
@@ -69,20 +70,20 @@ impl SetSleep {
 const SET_BITS: u32 = 10;
 const IN_SET: u64 = 1 << SET_BITS;
 const ON_PUBLISHED: u64 = 1 << (SET_BITS + 1);
-/// Below the number of a sleep.
+/// The bits below the number of a sleep.
 const KIND_BITS: u32 = SET_BITS + 3;
 const _: () = assert!(SETS_MAX <= 1 << SET_BITS && SETS_MAX.is_power_of_two());
 
 /// S1 and S2: says "I sleep" and returns the count to sleep on. The caller looks once more for a
-/// sample and sleeps only if there is none. `sleep` is the number of this sleep: not 0, and another
-/// one each time.
+/// sample and sleeps only if there is none. `sleep` is the number of this sleep: not 0, and
+/// different each time.
 #[inline]
 pub fn fall_asleep(asleep: &AtomicU64, wakes: &AtomicU32, sleep: u64) -> u32 {
     let count = wakes.load(Ordering::Relaxed);
     asleep.store(sleep, Ordering::Relaxed);
-    // ORDER: pairs with the fence of the publisher between its sample and `Notifier::notify` (P7). It
-    // also keeps a count for this sleep out of `count`: who has seen `asleep` before it counted up
-    // executed its fence after ours.
+    // ORDER: pairs with the fence of the publisher between its sample and `Notifier::notify` (P7).
+    // It also keeps counts meant for this sleep out of `count`: a publisher that saw `asleep`
+    // before it counted up executed its fence after ours.
     fence_of(Step::S2);
     count
 }
@@ -90,34 +91,36 @@ pub fn fall_asleep(asleep: &AtomicU64, wakes: &AtomicU32, sleep: u64) -> u32 {
 /// The subscriber runs again.
 #[inline]
 pub fn wake_up(asleep: &AtomicU64) {
-    // ORDER: Relaxed: a publisher that still sees the old value notifies for nothing at worst.
+    // ORDER: Relaxed: a publisher that still sees the old value at worst notifies without need.
     asleep.store(0, Ordering::Relaxed);
 }
 
 /// One publisher's side of a subscriber's wake word.
 #[derive(Debug)]
 pub struct Notifier {
-    /// The sleep from which the kernel has woken the subscriber for us: one system call a sleep.
+    /// The sleep from which the kernel has woken the subscriber for this publisher: one system call
+    /// for each sleep.
     woken: AtomicU64,
 }
 
 impl Notifier {
-    /// Has notified nobody yet.
+    /// Has not notified yet.
     #[expect(clippy::new_without_default, reason = "loom's atomics are no constants")]
     pub fn new() -> Notifier {
         Notifier { woken: AtomicU64::new(0) }
     }
 
-    /// P8: wakes who sleeps. The caller has executed a seq-cst fence after its sample became visible.
-    /// `ready` is this publisher's ready bit, which it sets if the subscriber has many publishers.
-    /// `wake` counts the wake word up and says whether somebody was woken for certain; if not, the sleeper
-    /// was on its way into the kernel and is turned back by the count, unless another publisher sets
-    /// that back; so the next sample notifies again.
+    /// P8: wakes the sleeper. The caller has executed a seq-cst fence after its sample became
+    /// visible. `ready` is this publisher's ready bit; it is set if the subscriber has many
+    /// publishers. `wake` counts the wake word up and returns whether a thread was certainly woken.
+    /// If not, the sleeper was on its way into the kernel and the count turns it back, unless
+    /// another publisher resets the count; so the next sample notifies again.
     ///
-    /// True: it sleeps on an earlier value of `published` than this one, and is not notified; the caller
-    /// wakes all who sleep on that, with one call for any number of subscribers. Who was on its way into
-    /// the kernel is turned back by the value, now and ever after: it only grows, and nobody else can write
-    /// it. Who sleeps on the present value has seen the sample, and is woken by the next.
+    /// True: the subscriber sleeps on an earlier value of `published` than this one, and is not
+    /// notified. The caller then wakes all sleepers on that word, with one call for any number of
+    /// subscribers. A sleeper on its way into the kernel is turned back by the value, now and ever
+    /// after: it only grows, and no other process can write it. A sleeper on the present value has
+    /// seen the sample, and the next one wakes it.
     #[inline(always)]
     #[must_use]
     pub fn notify<'a>(
@@ -145,7 +148,7 @@ impl Notifier {
     ) -> bool {
         if sleep & Sleep::OF_MANY != 0 {
             let (word, bit) = ready();
-            // What is kept as woken never has this bit, so we come here at every sample.
+            // The kept value never has this bit, so this branch runs at every sample.
             let sleep = set_ready(word, bit, asleep, sleep) & !Sleep::OF_MANY;
             let is_asleep = sleep != 0 && sleep != self.woken.load(Ordering::Relaxed);
             if is_asleep && wake(Sleep(sleep)) {
@@ -166,26 +169,27 @@ impl Notifier {
     }
 }
 
-/// B1 to B3 for a subscriber of many publishers: says that this one has published. The caller has
-/// executed a seq-cst fence after its sample became visible, and has read `seen` in `asleep` after that.
-/// Returns what it is to go by instead.
+/// B1 to B3 for a subscriber with many publishers: says that this one has published. The caller has
+/// executed a seq-cst fence after its sample became visible, and has read `seen` in `asleep` after
+/// that. Returns the value to use instead of `seen`.
 #[inline]
 fn set_ready(ready: &AtomicU64, bit: u64, asleep: &AtomicU64, seen: u64) -> u64 {
-    // ORDER: Relaxed after the caller's fence, which pairs with the one in `take_ready`: if this is a bit
-    // that the subscriber has taken meanwhile, it sees our sample.
+    // ORDER: Relaxed after the caller's fence, which pairs with the one in `take_ready`: if the
+    // subscriber has taken this bit meanwhile, it sees our sample.
     if ready.load(Ordering::Relaxed) & bit != 0 {
         return seen;
     }
-    // ORDER: Release pairs with the acquire in `take_ready`: who sees the bit sees the sample.
+    // ORDER: Release pairs with the acquire in `take_ready`: a thread that sees the bit sees the
+    // sample.
     ready.fetch_or(bit, Ordering::Release);
-    // ORDER: pairs with S2, and with A2 of a wait set: who looks after it sees the bit, or we see that it
-    // sleeps.
+    // ORDER: pairs with S2, and with A2 of a wait set: either the thread that looks after it sees
+    // the bit, or we see that it sleeps.
     fence_of(Step::B2);
     asleep.load(Ordering::Relaxed)
 }
 
-/// Takes the ready bits of a subscriber of many publishers, and shows them to `see` first, word by word.
-/// The caller then looks at each of these publishers.
+/// Takes the ready bits of a subscriber with many publishers, and first passes them to `see`, word
+/// by word. The caller then looks at each of these publishers.
 #[inline]
 pub fn take_ready(ready: &[AtomicU64], mut see: impl FnMut(usize, u64)) {
     let mut is_taken = false;
@@ -193,21 +197,21 @@ pub fn take_ready(ready: &[AtomicU64], mut see: impl FnMut(usize, u64)) {
         let bits = word.load(Ordering::Relaxed);
         if bits != 0 {
             see(at, bits);
-            // ORDER: Acquire pairs with the release in `set_ready`; Release: whoever sees that they are
-            // gone sees what `see` has done.
+            // ORDER: Acquire pairs with the release in `set_ready`; Release: a thread that sees
+            // that the bits are gone sees the effects of `see`.
             word.fetch_and(!bits, Ordering::AcqRel);
             is_taken = true;
         }
     }
     if is_taken {
-        // ORDER: pairs with P7: whoever still sees its bit has a sample that we see.
+        // ORDER: pairs with P7: a publisher that still sees its bit has a sample that we see.
         fence_of(Step::B4);
     }
 }
 
-/// P8 for a subscriber that is in a wait set: says that it has something to take, and notifies the set
-/// if that sleeps. The caller has executed a seq-cst fence after its sample became visible. True if the
-/// set will look for certain: it is awake, or has been woken.
+/// P8 for a subscriber that is in a wait set: says that it has something to take, and notifies the
+/// set if the set sleeps. The caller has executed a seq-cst fence after its sample became visible.
+/// True if the set will certainly look: it is awake, or has been woken.
 #[inline]
 pub fn notify_set(
     ready: &AtomicU64,
@@ -216,10 +220,11 @@ pub fn notify_set(
     notifier: &Notifier,
     wake: impl FnOnce(SetSleep) -> bool,
 ) -> bool {
-    // ORDER: Release pairs with the acquire in `collect`: who sees the bit sees the sample.
+    // ORDER: Release pairs with the acquire in `collect`: a thread that sees the bit sees the
+    // sample.
     ready.fetch_or(bit, Ordering::Release);
-    // ORDER: pairs with the fence in `fall_asleep`: the set, which collects after it has said that it
-    // sleeps, sees the bit, or we see that it sleeps.
+    // ORDER: pairs with the fence in `fall_asleep`: either the set, which collects after it has
+    // said that it sleeps, sees the bit, or we see that it sleeps.
     fence_of(Step::Ready);
     // ORDER: Relaxed after the fence.
     let sleep = set_asleep.load(Ordering::Relaxed);
@@ -244,11 +249,12 @@ pub fn collect(ready: &AtomicU64, mask: u64) -> u64 {
     }
 }
 
-/// From now on nobody falls asleep on an earlier count. The caller wakes those who already sleep.
+/// From now on no sleeper falls asleep on an earlier count. The caller wakes those that sleep
+/// already.
 #[inline]
 pub fn count_up(wakes: &AtomicU32) {
-    // ORDER: Relaxed: the kernel orders the futex word for the sleeper. Whoever notifies counts, also if
-    // another has: that one may be stopped before it wakes.
+    // ORDER: Relaxed: the kernel orders the futex word for the sleeper. Every notifier counts, even
+    // if another one has: that one may be stopped before it wakes.
     if is_taken(Step::Count) {
         wakes.fetch_add(1, Ordering::Relaxed);
     }

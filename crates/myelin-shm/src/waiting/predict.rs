@@ -1,11 +1,11 @@
-//! Waiting for a sample that comes at a known time: sleep until shortly before it, then spin.
+//! Waits for a sample that comes at a known time: sleeps until shortly before it, then spins.
 //!
-//! Pure: no clock and no system call in here. [`wait`] asks a [`Waiter`] to sleep and to spin, which
-//! is the reader in earnest and a simulated kernel in the tests. `docs/explanation/shared-memory.md` section 12
-//! gives the reasons.
+//! There is no clock and no system call here. [`wait`] asks a [`Waiter`] to sleep and to spin: the
+//! reader, or in the tests a simulated kernel. `docs/explanation/shared-memory.md` section 12 gives
+//! the reasons.
 //!
-//! While it sleeps, a waiter sleeps on the wake word with the timer as the time limit, so a sample that
-//! comes before its time wakes it as it would have woken [`Wait::Block`](crate::waiting::wait::Wait::Block).
+//! A waiter sleeps on the wake word with the timer as the time limit. So a sample that comes early
+//! wakes it as it would have woken [`Wait::Block`](crate::waiting::wait::Wait::Block).
 
 mod account;
 mod contention;
@@ -23,11 +23,11 @@ use window::{Alarm, SPEND_MIN_NS, Window};
 use crate::waiting::strategy::{Ended, Habit, Waiter};
 use crate::waiting::wait::{NEVER, SPIN_NS};
 
-/// Waits for a sample; false once the time is `until_ns`, or if it was stopped. Of several streams the one
-/// is spun for whose window comes first; they all live on one account.
+/// Waits for a sample; false once the time is `until_ns`, or if it was stopped. With several
+/// streams it spins for the one whose window comes first; all share one account.
 pub(crate) fn wait(predictor: &mut Predictor, waiter: &mut impl Waiter, until_ns: u64) -> bool {
     let began_ns = waiter.now_ns();
-    // It is asked for at most once, and not while others have the cores.
+    // Read at most once, and not while other threads have the cores.
     let mut delayed_ns = None;
     predictor.contention.begin(|| *delayed_ns.insert(waiter.delayed_ns()));
     predictor.learn(began_ns, waiter.streams());
@@ -53,8 +53,8 @@ pub(crate) fn wait(predictor: &mut Predictor, waiter: &mut impl Waiter, until_ns
     }
 }
 
-/// One sleep, one spin, for the stream `first`; how it ended, and when. [`Ended::Time`] calls for another
-/// plan.
+/// One sleep and one spin for the stream `first`: how they ended, and when. [`Ended::Time`] calls
+/// for another plan.
 fn follow(
     plan: Plan,
     first: usize,
@@ -91,7 +91,7 @@ fn follow(
     (ended, now_ns)
 }
 
-/// What to do next: sleep until a time, then spin until another.
+/// The next actions: sleep until a time, then spin until another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Plan {
     sleep_until_ns: u64,
@@ -99,28 +99,28 @@ struct Plan {
 }
 
 impl Plan {
-    /// Nothing is known, or spinning is of no use.
+    /// Nothing is known, or spinning is useless.
     const SLEEP: Plan = Plan { sleep_until_ns: NEVER, spin_until_ns: 0 };
 }
 
-/// When a sample came, as far as that is known.
+/// When a sample came, as far as it is known.
 enum Seen {
     Coming(u64),
-    /// Somewhere between.
+    /// Somewhere between the two times.
     ByWakeUp {
         asleep_ns: u64,
         woken_ns: u64,
     },
 }
 
-/// What somebody knows about when samples come.
+/// A waiter's knowledge about the times of samples.
 pub(crate) struct Predictor {
     account: Account,
     contention: Contention,
     streams: Vec<Stream>,
 }
 
-/// Samples of one subscriber, or of many together.
+/// The samples of one subscriber, or of many together.
 #[derive(Default)]
 struct Stream {
     rhythm: Rhythm,
@@ -128,13 +128,13 @@ struct Stream {
     alarm: Alarm,
     window: Option<Window>,
     habit: Habit,
-    /// An arrival that has not been learnt from: that is done when there is time, in the next wait.
+    /// An arrival that has not been learnt from: the next wait does it, when there is time.
     seen: Option<Seen>,
-    /// Windows since the last arrival that passed without one.
+    /// How many windows in a row have passed without a sample.
     in_vain: u32,
-    /// No window is planned for an arrival due before.
+    /// No window is planned for an arrival that is due before this time.
     not_before_ns: u64,
-    /// Its next value, once the window that is planned has passed.
+    /// The next value of `not_before_ns`, after the planned window has passed.
     next_not_before_ns: u64,
 }
 
@@ -148,12 +148,12 @@ impl Predictor {
         }
     }
 
-    /// The budget is for all `predictors` of the process.
+    /// All `predictors` of the process share the budget.
     pub(crate) fn set_budget(&mut self, cpu_permille: u16, predictors: usize) {
         self.account.set_budget(cpu_permille, predictors);
     }
 
-    /// Takes in what the last wait has seen. With another number of streams it begins anew.
+    /// Learns from the last wait. If the number of streams differs, it starts from the beginning.
     fn learn(&mut self, now_ns: u64, streams: usize) {
         if self.streams.len() != streams {
             self.streams = (0..streams).map(|_| Stream::default()).collect();
@@ -170,7 +170,8 @@ impl Predictor {
         self.account.accrue(now_ns, longest_ns);
     }
 
-    /// What to do until the next arrival of any stream is due, or for good; and of which stream that is.
+    /// The plan until the next arrival of any stream is due, or without an end; and the stream of
+    /// that arrival.
     fn plan(&mut self, now_ns: u64, may_spin: bool) -> (Plan, usize) {
         self.accrue(now_ns);
         let Predictor { account, streams, .. } = self;
@@ -179,7 +180,7 @@ impl Predictor {
         first.expect("whoever waits has a stream")
     }
 
-    /// The streams that a sleep or a spin for stream `first` tells something of.
+    /// The streams about which a sleep or a spin for stream `first` tells something.
     fn concerned(
         &mut self,
         first: usize,
@@ -196,8 +197,8 @@ impl Predictor {
 }
 
 impl Stream {
-    /// Takes in what the last wait has seen. A fit takes some µs, which others would wait for if the cores
-    /// are theirs: it is made when something is planned by it, and not for samples that come so fast that
+    /// Learns from the last wait. A fit takes some µs, for which other threads would wait if they
+    /// need the cores. So it is made only if the plan uses it, and not for samples so frequent that
     /// the budget of a period is not worth a timer.
     fn learn(&mut self, plans: bool, account: &Account) {
         let arrived_ns = match self.seen.take() {
@@ -217,7 +218,7 @@ impl Stream {
         self.in_vain = 0;
     }
 
-    /// What to do until the next arrival is due, or for good.
+    /// The plan until the next arrival is due, or without an end.
     fn plan(&mut self, now_ns: u64, may_spin: bool, account: &Account) -> Plan {
         self.window = None;
         if !may_spin {
@@ -242,12 +243,12 @@ impl Stream {
         }
     }
 
-    /// A sleep has ended. When the sample came is only bounded.
+    /// A sleep has ended. Only bounds of the sample's time are known.
     fn slept(&mut self, began_ns: u64, until_ns: u64, ended: Ended, now_ns: u64) {
         let late_ns = now_ns.saturating_sub(until_ns);
         self.seen = match ended {
             Ended::Sample => Some(Seen::ByWakeUp { asleep_ns: began_ns, woken_ns: now_ns }),
-            // Had it come much before the timer expired, it would have woken us itself.
+            // A sample much before the end of the timer would have woken us itself.
             Ended::SampleAtTime => Some(Seen::Coming(until_ns + late_ns / 2)),
             Ended::Time | Ended::Stopped => None,
         };
@@ -259,7 +260,7 @@ impl Stream {
         }
     }
 
-    /// A spin has ended; `whole`: at the end of the window, if not earlier.
+    /// A spin has ended; `whole`: it ends at the end of the window, if not earlier.
     fn spun(&mut self, now_ns: u64, whole: bool, ended: Ended) {
         match ended {
             Ended::Sample | Ended::SampleAtTime => {
@@ -271,14 +272,15 @@ impl Stream {
         }
     }
 
-    /// A window is over, whether or not a sample has come: the next plan is for another.
+    /// A window is over, with or without a sample: the next plan is for another arrival.
     fn passed(&mut self) {
         self.in_vain += 1;
         self.not_before_ns = self.next_not_before_ns;
     }
 }
 
-/// After so many windows in vain the topic is silent, and sleeps until a sample comes.
+/// After so many windows without a sample the topic counts as silent, and the waiter sleeps until a
+/// sample comes.
 const IN_VAIN_MAX: u32 = 4;
-/// A timer takes longer to set and to wake us.
+/// Setting a timer and waking up take longer than this.
 const NAP_MIN_NS: u64 = 10_000;

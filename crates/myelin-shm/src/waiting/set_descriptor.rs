@@ -1,9 +1,10 @@
-//! The descriptor of a wait set, for somebody's epoll: one, whatever the set watches.
+//! The descriptor of a wait set, for a user's epoll: one for everything that the set watches.
 //!
-//! It is an epoll of the set's own with three things in it: the node's pipe, by which publishers wake all
-//! sets that sleep in such an epoll; an eventfd, by which the set itself says that something is left; and a
-//! timer. A publisher can make it readable for nothing, and could read another one's byte away: the timer
-//! bounds what comes of that, as it bounds the sleep of a set (`docs/explanation/shared-memory.md` section 10).
+//! It is an epoll of the set with three members: the node's pipe, by which publishers wake all sets
+//! that sleep in such an epoll; an eventfd, by which the set itself says that something is left;
+//! and a timer. A publisher can make the descriptor readable without need, and could read another
+//! one's byte away. The timer bounds the harm, as it bounds the sleep of a set
+//! (`docs/explanation/shared-memory.md` section 10).
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -16,19 +17,19 @@ use crate::os::descriptor::duplicate;
 use crate::waiting::wait::NEVER;
 use crate::waiting::wake_table::WakeTable;
 
-/// A set's own way to make its descriptor readable.
+/// The set's own means to make its descriptor readable.
 #[derive(Debug)]
 pub(crate) struct Raise(OwnedFd);
 
 impl Raise {
     /// Makes it readable. Any thread may call it.
     pub(crate) fn raise(&self) {
-        // A full counter is readable already.
+        // If the counter is full, it is readable already.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 }
 
-/// Used by the set's thread.
+/// Used only by the set's thread.
 #[derive(Debug)]
 pub(crate) struct SetDescriptor {
     table: Arc<WakeTable>,
@@ -59,7 +60,8 @@ impl SetDescriptor {
         Ok(SetDescriptor { table, epoll, raise, timer, timer_ns: NEVER, is_raised: false })
     }
 
-    /// For the user, who owns it: it stays open when the set goes, and is then readable for nothing.
+    /// For the user, who owns it: it stays open when the set has gone, and is then readable
+    /// although nothing is ready.
     pub(crate) fn duplicate(&self) -> Result<OwnedFd, Error> {
         duplicate(self.epoll.as_fd(), "making a wait set's descriptor")
     }
@@ -76,7 +78,7 @@ impl SetDescriptor {
         }
     }
 
-    /// Makes it unreadable, but for the timer at `timer_ns`.
+    /// Makes it unreadable until the timer at `timer_ns`.
     pub(crate) fn lower(&mut self, timer_ns: u64) {
         self.is_raised = false;
         if timer_ns != self.timer_ns {
@@ -85,13 +87,13 @@ impl SetDescriptor {
         }
         let mut events = [const { std::mem::MaybeUninit::uninit() }; 3];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
-        // It fails for no reason that a caller could mend: the descriptor then stays readable.
+        // A caller cannot mend any failure of it: the descriptor then stays readable.
         let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&now)) else { return };
         for event in &*events {
             match event.data.u64() {
                 PIPE => self.table.empty_pipe(&self.raise),
                 RAISE => drop(rustix::io::read(&self.raise.0, &mut [0; 8])),
-                // It is due: left readable, for who waits next to see.
+                // The timer is due: it stays readable, so that the next wait sees it.
                 _ => {}
             }
         }
@@ -102,7 +104,7 @@ impl SetDescriptor {
         let at_ns = if at_ns == NEVER { 0 } else { at_ns.max(1) }; // 0: never
         let (tv_sec, tv_nsec) = ((at_ns / 1_000_000_000) as i64, (at_ns % 1_000_000_000) as _);
         let at = Itimerspec { it_interval: zero, it_value: Timespec { tv_sec, tv_nsec } };
-        // An absolute time that is representable is not refused.
+        // An absolute time that can be represented is not refused.
         let _ = rustix::time::timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &at);
     }
 }

@@ -1,4 +1,4 @@
-//! The ways to wait, whoever waits.
+//! The ways to wait, for any kind of waiter.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,13 +8,13 @@ use crate::waiting::wait::{self, PREDICTIVE_CPU_PERMILLE, SPIN_NS, Wait};
 /// How a sleep or a spin ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ended {
-    /// It is there; the sleeper was woken for it.
+    /// The sample is there, and woke the sleeper.
     Sample,
-    /// It is there; the sleeper was woken by the timer.
+    /// The sample is there; the timer woke the sleeper.
     SampleAtTime,
     /// The time is up.
     Time,
-    /// Somebody asked for the end of the wait.
+    /// Another thread has ended the wait.
     Stopped,
 }
 
@@ -24,45 +24,46 @@ impl Ended {
     }
 }
 
-/// Who waits: for a sample of one subscriber, or for any member of a set.
+/// A waiter: for a sample of one subscriber, or for any member of a set.
 pub(crate) trait Waiter {
-    /// Whether what it waits for is there.
+    /// Whether the awaited sample or news is there.
     fn is_ready(&mut self) -> bool;
     fn now_ns(&self) -> u64;
-    /// Sleeps on its wake word.
+    /// Sleeps on the wake word.
     fn sleep(&mut self, until_ns: u64) -> Ended;
     fn spin(&mut self, until_ns: u64) -> Ended;
     /// Whether a publisher could publish while we spin.
     fn may_spin(&self) -> bool;
-    /// Whether there is no CPU for the publisher and for each that a sample goes to: all of them are due at
-    /// once, and who spins is in the way of the others, and of the sample itself.
+    /// Whether there are not enough CPUs for the publisher and all its subscribers. They are all
+    /// due at the same time, so a spinning subscriber would delay the others, and the sample
+    /// itself.
     fn is_one_too_many(&self) -> bool {
         false
     }
-    /// How long this thread was ready to run and did not, in all, as far as that is known.
+    /// How long this thread was ready to run without running, in total, as far as it is known.
     fn delayed_ns(&self) -> u64 {
         wait::delayed_ns()
     }
-    /// How many streams of samples are to be told apart: at least 1, and the same as long as they are the
-    /// same.
+    /// How many streams of samples to tell apart: at least 1, and the same number as long as the
+    /// streams are the same.
     fn streams(&self) -> usize {
         1
     }
-    /// Whether a sleep or spin that has found something has found a sample of this stream.
+    /// Whether the sample that ended a sleep or spin is from this stream.
     fn has_come(&self, _stream: usize) -> bool {
         true
     }
 }
 
-/// What somebody has learnt from waiting.
+/// What a waiter has learnt from its waits.
 #[derive(Default)]
 pub(crate) struct Strategy {
     habit: Habit,
-    /// Since the first predictive wait.
+    /// Made at the first predictive wait.
     predictor: Option<Box<Counted>>,
 }
 
-/// A predictor of this process: they live on one budget.
+/// A predictor of this process, counted because all share one budget.
 struct Counted(Predictor);
 
 impl Counted {
@@ -81,7 +82,8 @@ impl Drop for Counted {
 static PREDICTORS: AtomicUsize = AtomicUsize::new(0);
 
 impl Strategy {
-    /// Waits until it is there; false once `CLOCK_MONOTONIC` reads `until_ns`, or if it was stopped.
+    /// Waits until it is ready; false once `CLOCK_MONOTONIC` reads `until_ns`, or if it was
+    /// stopped.
     #[inline]
     pub(crate) fn wait(&mut self, how: Wait, waiter: &mut impl Waiter, until_ns: u64) -> bool {
         match how {
@@ -105,7 +107,7 @@ impl Strategy {
         ended.is_sample()
     }
 
-    /// What is there already says little about when it came, so nothing is learnt from it.
+    /// If a sample is there already, its time is hardly known, so nothing is learnt from it.
     fn predict(&mut self, cpu_permille: u16, waiter: &mut impl Waiter, until_ns: u64) -> bool {
         if waiter.is_ready() {
             return true;
@@ -121,10 +123,10 @@ impl Strategy {
     }
 }
 
-/// Whether spinning has been paying. After Karlin, Li, Manasse and Owicki, *Empirical studies of
-/// competitive spinning for a shared-memory multiprocessor*, SOSP 1991: who spins for as long as a
-/// sleep costs pays at most twice the optimum, and the recent past tells which of both to begin
-/// with. A wait that was slept through is counted too, so nothing has to be tried out.
+/// Whether spinning has paid off. After Karlin, Li, Manasse and Owicki, *Empirical studies of
+/// competitive spinning for a shared-memory multiprocessor*, SOSP 1991: a waiter that spins for as
+/// long as a sleep costs pays at most twice the optimum, and the recent past tells whether to spin
+/// or to sleep first. A wait that was slept through is counted, too, so no trials are needed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Habit {
     credit: i8,
@@ -135,7 +137,7 @@ impl Habit {
         self.credit > 0
     }
 
-    /// A wait took `waited_ns`, the wake-up included if it was slept through.
+    /// A wait took `waited_ns`, including the wake-up if it was slept through.
     pub(crate) fn note(&mut self, waited_ns: u64, slept: bool) {
         let limit = if slept { 2 * SPIN_NS } else { SPIN_NS };
         let step = if waited_ns <= limit { 1 } else { -1 };
@@ -155,12 +157,12 @@ const CREDIT_MAX: i8 = 4;
 mod tests {
     use super::*;
 
-    /// Samples come 10 ms apart, to more than there are CPUs for, until `few_from_ns`.
+    /// Samples come 10 ms apart, to more subscribers than there are CPUs, until `few_from_ns`.
     #[derive(Default)]
     struct Crowded {
         now_ns: u64,
         few_from_ns: u64,
-        /// Time limits of sleeps; spins.
+        /// The time limits of sleeps; spins.
         timers: u32,
         spins: u32,
     }

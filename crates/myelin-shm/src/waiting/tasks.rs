@@ -1,8 +1,9 @@
-//! Asynchronous tasks that wait for samples: one thread a node wakes those of all its subscribers.
+//! Asynchronous tasks that wait for samples: one thread for each node wakes the tasks of all its
+//! subscribers.
 //!
-//! A task has no thread to sleep in, and a runtime's reactor cannot be had without depending on that
-//! runtime. So this thread sleeps in their stead, as a wait set does, and wakes a task once for each time
-//! that its subscriber has said that it sleeps.
+//! A task has no thread to sleep in, and using a runtime's reactor would make the library depend on
+//! that runtime. So this thread sleeps in place of the tasks, as a wait set does. It wakes a task
+//! once for each time that its subscriber has said that it sleeps.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,16 +31,17 @@ pub struct TaskSubscriber {
 }
 
 impl TaskSubscriber {
-    /// It leaves the wait set it is in. The node's first one starts a thread, which ends with the last.
+    /// The subscriber leaves its wait set, if it is in one. The node's first one starts a thread,
+    /// which ends with the last.
     ///
     /// # Errors
-    /// [`Error::TooMany`]: they take one of the node's wait sets. [`Error::System`] if there can be no
-    /// further thread.
+    /// [`Error::TooMany`]: they use one of the node's wait sets. [`Error::System`] if no further
+    /// thread can be started.
     pub fn new(subscriber: Subscriber) -> Result<TaskSubscriber, Error> {
         let shared = subscriber.reader.shared();
         let tasks = Tasks::of(shared.number().table(), subscriber.node().threads())?;
         shared.leave_set();
-        // Nobody else puts it into one: we have it.
+        // No other thread puts it into a set: we own it.
         let has_entered = shared.enter(tasks.set());
         debug_assert!(has_entered);
         Ok(TaskSubscriber { subscriber, tasks })
@@ -59,7 +61,7 @@ impl TaskSubscriber {
         &self.subscriber
     }
 
-    /// Ends the match with a publisher whose samples are not what they should be.
+    /// Ends the match with a publisher whose samples are invalid.
     pub fn reject(&mut self, publisher: EndpointId) {
         self.subscriber.reader.reject(publisher);
     }
@@ -93,16 +95,16 @@ struct Shared {
 #[derive(Debug)]
 struct Task {
     subscription: Weak<SubscriptionShared>,
-    /// Since it has last been polled in vain.
+    /// Set since the last poll that found nothing.
     waker: Option<Waker>,
 }
 
 impl Tasks {
-    /// Those of the node that `table` belongs to.
+    /// The tasks of the node that `table` belongs to.
     ///
     /// # Errors
-    /// [`Error::TooMany`]: it takes one of the node's wait sets. [`Error::System`] if there can be no
-    /// further thread.
+    /// [`Error::TooMany`]: it uses one of the node's wait sets. [`Error::System`] if no further
+    /// thread can be started.
     pub(crate) fn of(table: &Arc<WakeTable>, threads: &Threads) -> Result<Arc<Tasks>, Error> {
         let mut tasks = lock(table.tasks());
         if let Some(tasks) = tasks.upgrade() {
@@ -125,7 +127,8 @@ impl Tasks {
 
     /// From now on wakes the task of a subscriber, once, when its set is told of it.
     pub(crate) fn watch(&self, subscription: &Arc<SubscriptionShared>, waker: &Waker) {
-        // Not under the lock, as its end below: a waker is the user's code, and its last one drops the task.
+        // Cloned outside the lock, and dropped outside it below: a waker is user code, and its last
+        // clone drops the task.
         let waker = waker.clone();
         let mut tasks = self.shared.tasks();
         let new = || Task { subscription: Arc::downgrade(subscription), waker: None };
@@ -135,7 +138,7 @@ impl Tasks {
         drop(before);
     }
 
-    /// A subscriber is no task's any more.
+    /// Removes a subscriber that is no task's any more.
     pub(crate) fn forget(&self, subscription: &SubscriptionShared) {
         let task = self.shared.tasks().remove(&subscription.number().get());
         drop(task); // not under the lock
@@ -153,7 +156,7 @@ impl Shared {
         while !self.stop.load(Ordering::Acquire) {
             let count = its.fall_asleep();
             self.collect(&its, &mut woken);
-            // A bit of a publisher's could be taken away by another's node.
+            // Another publisher's node could take a publisher's bit away.
             let is_bounded = its.table().has_several_publishers();
             let until_ns = if is_bounded { wait::now_ns() + TRUST_NS } else { NEVER };
             if woken.is_empty() && !self.stop.load(Ordering::Acquire) {
@@ -165,7 +168,7 @@ impl Shared {
                 sweep_ns = wait::now_ns() + TRUST_NS;
                 self.sweep(&mut woken);
             }
-            // Without the lock: the task may be run, and dropped, at once.
+            // Woken without the lock: the task may run, and be dropped, at once.
             let _inside = Inside::new();
             for waker in woken.drain(..) {
                 if let Err(panic) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
@@ -175,7 +178,7 @@ impl Shared {
         }
     }
 
-    /// Those that have been told of.
+    /// Collects the subscribers that have been reported.
     fn collect(&self, its: &SetPlace, woken: &mut Vec<Waker>) {
         let (word, bit) = place(self.own.get());
         notify::collect(&its.table().ready().ready[word], bit);
@@ -187,7 +190,7 @@ impl Shared {
         }
     }
 
-    /// Those that have something all the same.
+    /// Collects subscribers that have something although their bit is gone.
     fn sweep(&self, woken: &mut Vec<Waker>) {
         for task in self.tasks().values_mut().filter(|task| task.waker.is_some()) {
             let Some(subscription) = task.subscription.upgrade() else { continue };
@@ -203,10 +206,10 @@ impl Drop for Tasks {
     fn drop(&mut self) {
         let thread = lock(&self.thread).take();
         if self.shared.own.table().is_forked() {
-            std::mem::forget(thread); // there is no such thread here
+            std::mem::forget(thread); // the thread does not exist in this process
             return;
         }
-        // ORDER: Release pairs with the acquire in `attend`; the bit is told of after it.
+        // ORDER: Release pairs with the acquire in `attend`; the bit is reported after it.
         self.shared.stop.store(true, Ordering::Release);
         self.shared.own.tell(self.shared.set as usize);
         // The thread itself may drop the last task.

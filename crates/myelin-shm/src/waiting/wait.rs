@@ -39,16 +39,16 @@ pub(crate) fn cpu() -> u64 {
 /// How many CPUs there are.
 pub(crate) fn cpus() -> u64 {
     static CPUS: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
-    // Those that this thread may run on would not do: a program that pins its threads has all of them.
-    // SAFETY: no preconditions. Were it to fail, -1 would say that there are enough.
+    // The CPUs of this thread alone would be wrong: a program that pins its threads has all of
+    // them. SAFETY: no preconditions. If it failed, -1 would mean that there are enough.
     *CPUS.get_or_init(|| unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) } as u64)
 }
 
 /// A word that a thread can sleep on: the kernel compares its lower half.
 pub(crate) trait Futex {
-    /// Where the lower half lies. The kernel reads it, nobody else.
+    /// The address of the lower half. Only the kernel reads it.
     fn lower_half(&self) -> *const std::sync::atomic::AtomicU32;
-    /// Its value as the kernel sees it.
+    /// The value that the kernel sees.
     #[cfg(loom)]
     fn seen(&self) -> u32;
 }
@@ -75,27 +75,27 @@ impl Futex for AtomicU64 {
     }
 }
 
-/// Sleeps while the lower half of the word in memory is `value`. False if the timer ended it at
-/// `until_ns`.
+/// Sleeps while the lower half of the word in memory is `value`. False if the timer ended the sleep
+/// at `until_ns`.
 #[cfg(not(loom))]
 pub(crate) fn sleep(word: &impl Futex, value: u32, until_ns: u64) -> bool {
     let until = limit(until_ns);
     // SAFETY: the first four bytes of an aligned word are an aligned half, which lives as long.
     let word = unsafe { &*word.lower_half() };
-    // Shared, not private: the word is mapped by other processes.
+    // A shared futex, not private: other processes map the word.
     let slept = futex::wait_bitset(word, Flags::empty(), value, until.as_ref(), NonZeroU32::MAX);
     slept != Err(Errno::TIMEDOUT)
 }
 
-/// Sleeps while the lower half of each of the words is its value; they may be mapped read-only. False if
-/// the timer ended it. Only if [`can_sleep_on_two`].
+/// Sleeps while the lower half of each word has its value; the words may be mapped read-only. False
+/// if the timer ended the sleep. Only if [`can_sleep_on_two`].
 #[cfg(not(loom))]
 pub(crate) fn sleep_on_two(words: [(&dyn Futex, u32); 2], until_ns: u64) -> bool {
     wait_on(words, limit(until_ns)) != Err(Errno::TIMEDOUT)
 }
 
-/// Whether a thread can sleep on two words: from Linux 5.16 on, where no filter of system calls forbids it
-/// and no emulator lacks it.
+/// Whether a thread can sleep on two words: from Linux 5.16 on, unless a filter of system calls
+/// forbids it or an emulator lacks it.
 #[cfg(not(loom))]
 pub fn can_sleep_on_two() -> bool {
     static CAN: OnceLock<bool> = OnceLock::new();
@@ -126,7 +126,7 @@ fn limit(until_ns: u64) -> Option<Timespec> {
     })
 }
 
-/// Wakes who sleeps on `word`; how many.
+/// Wakes the sleepers on `word`; returns how many.
 #[cfg(not(loom))]
 pub(crate) fn wake(word: &impl Futex) -> usize {
     if !acts() {
@@ -138,7 +138,7 @@ pub(crate) fn wake(word: &impl Futex) -> usize {
     futex::wake(word, Flags::empty(), u32::MAX >> 1).unwrap_or(0)
 }
 
-/// The kernel in a model: without timers, so that a wake-up that is lost ends in a deadlock.
+/// The kernel in a model. It has no timers, so a lost wake-up ends in a deadlock.
 #[cfg(loom)]
 mod model {
     use std::collections::{BTreeMap, BTreeSet};
@@ -152,7 +152,7 @@ mod model {
         /// Counts the sleeps.
         sleeps: u64,
         asleep: BTreeSet<u64>,
-        /// Which sleeps a word was the reason of, those included that have ended.
+        /// The sleeps that each word was a reason of, including those that have ended.
         queues: BTreeMap<usize, Vec<u64>>,
     }
 
@@ -169,7 +169,7 @@ mod model {
         sleep_on(&words)
     }
 
-    /// Its kernel is a new one.
+    /// The model's kernel is a new one.
     pub fn can_sleep_on_two() -> bool {
         true
     }
@@ -208,19 +208,20 @@ pub use model::can_sleep_on_two;
 #[cfg(loom)]
 pub(crate) use model::{sleep, sleep_on_two, wake};
 
-/// Has timers of this thread end when they should, not up to 50 µs later. The kernel asks for it to
-/// be done thread by thread; threads of real-time classes have no slack in any case.
+/// Makes timers of this thread end on time, not up to 50 µs late. The kernel sets it for each
+/// thread; threads of real-time classes have no slack in any case.
 pub(crate) fn exact_timers() {
     thread_local! {
         static ARE_EXACT: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
     }
     if !ARE_EXACT.replace(true) {
-        // SAFETY: integers only. Were it to fail, the predictor would learn how late timers are.
+        // SAFETY: integers only. If it failed, the predictor would learn how late timers are.
         unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
     }
 }
 
-/// How long this thread was ready to run and did not, in ns, since it began; 0 if the kernel does not say.
+/// How long this thread was ready to run without running, in ns, since it began; 0 if the kernel
+/// does not say.
 pub(crate) fn delayed_ns() -> u64 {
     thread_local! {
         static STATISTICS: Option<File> = File::open("/proc/thread-self/schedstat").ok();
@@ -228,55 +229,56 @@ pub(crate) fn delayed_ns() -> u64 {
     let read = |file: &File| {
         let mut bytes = [0; 96];
         let length = file.read_at(&mut bytes, 0).ok()?;
-        // Time that it ran, time that it was ready, turns.
+        // The fields: running time, ready time, number of turns.
         str::from_utf8(&bytes[..length]).ok()?.split(' ').nth(1)?.parse().ok()
     };
-    // A destructor may wait after those of this thread's values.
+    // A destructor may wait after the destructors of this thread's values.
     let delayed = STATISTICS.try_with(|file| file.as_ref().and_then(read));
     delayed.ok().flatten().unwrap_or(0)
 }
 
-/// Counts a wake word up and wakes who sleeps on it; whether there was anybody.
+/// Counts a wake word up and wakes its sleepers; whether there was one.
 pub(crate) fn count_and_wake(wakes: &AtomicU32) -> bool {
     notify::count_up(wakes);
     wake(wakes) > 0
 }
 
-/// A time limit that never comes.
+/// A time limit that is never reached.
 pub const NEVER: u64 = u64::MAX;
 
 /// How a subscriber waits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wait {
-    /// Spins until a sample comes: the lowest latency, at the price of a core.
+    /// Spins until a sample comes: the lowest latency, at the cost of a core.
     Poll,
     /// Sleeps in the kernel.
     Block,
-    /// Spins for as long as that has been paying, then sleeps; never spins on the core where the
+    /// Spins for as long as that has paid off, then sleeps; never spins on the core where the
     /// publisher last ran.
     #[default]
     Adaptive,
-    /// For samples that come periodically: learns period and jitter, sleeps until just before the
-    /// next sample is due, then spins; at most 2 % of a core ([`PREDICTIVE_CPU_PERMILLE`]) goes into
-    /// spinning, by all waits of the process together, and none while others want the cores, or where there are
-    /// fewer than the publisher and its subscribers need. A sample that comes early or late wakes it as with `Block`, and while nothing can
-    /// be predicted it waits as `Adaptive` does, within the same 2 %.
+    /// For periodic samples: learns period and jitter, sleeps until just before the next sample is
+    /// due, then spins. All waits of the process together spin at most 2 % of a core
+    /// ([`PREDICTIVE_CPU_PERMILLE`]). They do not spin while other threads need the cores, or with
+    /// fewer cores than the publisher and its subscribers need. A sample that comes early or late
+    /// wakes it as with `Block`. While nothing can be predicted it waits as `Adaptive` does, within
+    /// the same 2 %.
     ///
-    /// It sets the timer slack of the thread that waits to 1 ns (`PR_SET_TIMERSLACK`), for good: a
-    /// timer of its own would otherwise end up to 50 µs late.
+    /// It sets the timer slack of the waiting thread to 1 ns (`PR_SET_TIMERSLACK`), permanently:
+    /// otherwise its timer would end up to 50 µs late.
     Predictive,
-    /// [`Predictive`](Wait::Predictive) with a budget of its own: samples over 500 Hz need more
-    /// than 2 %, and jitter is covered the better, the more there is.
+    /// [`Predictive`](Wait::Predictive) with another budget: samples over 500 Hz need more than 2
+    /// %, and a larger budget covers more jitter.
     PredictiveWithin {
-        /// Thousandths of a core that may be spun, on average over a few periods; at most 1000.
+        /// Thousandths of a core that it may spin, on average over a few periods; at most 1000.
         cpu_permille: u16,
     },
 }
 
-/// What [`Wait::Predictive`] may spin, in thousandths of a core.
+/// The budget of [`Wait::Predictive`], in thousandths of a core.
 pub const PREDICTIVE_CPU_PERMILLE: u16 = 20;
 
-/// About what it costs to sleep and be woken where an idle core is halted by a hypervisor.
+/// About the cost of a sleep and a wake-up where a hypervisor halts an idle core.
 pub(crate) const SPIN_NS: u64 = 50_000;
 /// Looks between two readings of the clock.
 pub(crate) const LOOKS_PER_CLOCK_READ: u32 = 128;

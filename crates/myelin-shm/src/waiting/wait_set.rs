@@ -1,9 +1,10 @@
 //! One thread that waits for many things: subscribers, guards, timers.
 //!
-//! A wait costs what is ready and not what is watched. A member is *armed* once nothing of it is left to
-//! take: its `asleep` names the set, and the next publisher sets its bit in the node's ready table and
-//! notifies the set. Members whose bit is set, or that were reported by the wait before, are *looked at*:
-//! they have news and are reported, or they are armed again. Nobody looks at any other.
+//! The cost of a wait depends on what is ready and not on what is watched. A member is *armed* once
+//! nothing of it is left to take: its `asleep` names the set, and the next publisher sets its bit
+//! in the node's ready table and notifies the set. Members whose bit is set, or that were reported
+//! by the previous wait, are *looked at*: either they have news and are reported, or they are armed
+//! again. No other member is looked at.
 //!
 //! One thread waits ([`WaitSet`]); any thread adds and removes meanwhile ([`WaitSetHandle`]).
 
@@ -27,19 +28,19 @@ pub use crate::waiting::wait_set::handle::WaitSetHandle;
 use crate::waiting::wait_set::handle::{CLOSED, Change};
 use crate::waiting::wake_table::{Number, SetPlace, WakeTable, place};
 
-/// What a wait set tells one thing that it watches from another by.
+/// Identifies a member of a wait set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key(u64);
 
 impl Key {
-    /// How many things had been added to the set before this one, those included that are gone.
+    /// How many members had been added to the set before this one, including those that have gone.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// Waits for any number of subscribers of its node, of guards and of timers. One thread waits; it dereferences
-/// to its [handle](WaitSetHandle), by which any thread changes what is watched.
+/// Waits for any number of subscribers of its node, of guards and of timers. One thread waits; the
+/// set dereferences to its [handle](WaitSetHandle), by which any thread changes the members.
 pub struct WaitSet {
     place: SetPlace,
     handle: WaitSetHandle,
@@ -52,15 +53,15 @@ pub struct WaitSet {
     loose: Vec<u32>,
     quiet: Vec<u32>,
     timers: BinaryHeap<Timer>,
-    /// Of the timers in `ready`: when they were due.
+    /// When the timers in `ready` were due.
     due: Vec<(Key, u64)>,
-    /// A look has found that there are changes to take up.
+    /// Whether a look has found changes to apply.
     has_changes: bool,
     is_closed: bool,
     strategy: Strategy,
     /// What the wait under way, or the last one, reports.
     ready: Vec<Key>,
-    /// The subscribers, if they are few: what comes when is predicted for each.
+    /// The subscribers, if they are few: the next sample of each is predicted.
     streams: Vec<Key>,
     sweep: Sweep,
     /// The publisher that is to publish next, for all we know: the last one, by member and connection.
@@ -70,17 +71,17 @@ pub struct WaitSet {
 
 struct Member {
     key: Key,
-    /// Nobody else has it until the set has let go of it.
+    /// Not given to another member until the set has released it.
     number: Arc<Number>,
     what: Watched,
-    /// Nobody looks at it before it is resumed.
+    /// The set does not look at it before it is resumed.
     is_paused: Arc<AtomicBool>,
-    /// What the next look at it will read.
+    /// The addresses that the next look at it will read.
     next: PrefetchList,
 }
 
-/// A member that its set does not report: somebody is working on it. It is looked at again when this is
-/// dropped, by any thread.
+/// A member that its set does not report, because a thread is working on it. The set looks at it
+/// again when this is dropped, by any thread.
 #[derive(Debug)]
 pub struct Paused {
     number: Arc<Number>,
@@ -91,7 +92,8 @@ pub struct Paused {
 impl Drop for Paused {
     fn drop(&mut self) {
         if !self.number.table().is_forked() {
-            // ORDER: Release pairs with the acquire in `take_news`: what was taken meanwhile is seen.
+            // ORDER: Release pairs with the acquire in `take_news`: the takes made meanwhile are
+            // seen.
             self.is_paused.store(false, Ordering::Release);
             self.number.tell(self.set as usize);
         }
@@ -104,7 +106,7 @@ impl Member {
         Member { key, number, what, is_paused, next: PrefetchList::default() }
     }
 
-    /// It is to be looked at, and taken from: what that reads comes into the caches, all at once.
+    /// Fetches into the caches everything that a look and a take will read, all at once.
     #[inline(always)]
     fn prefetch(&self) {
         if let Watched::Subscriber(shared) = &self.what {
@@ -114,7 +116,7 @@ impl Member {
         }
     }
 
-    /// Finds what one of its publishers has taken away from another.
+    /// Finds ready bits that one of its publishers has taken away from another.
     fn look_for_overlooked(&self) {
         if let Watched::Subscriber(shared) = &self.what
             && let Some(shared) = shared.upgrade()
@@ -123,8 +125,8 @@ impl Member {
         }
     }
 
-    /// The set no longer watches it. A bit that it has taken may have been for another set, which the
-    /// subscriber is in by now.
+    /// The set no longer watches the subscriber. A bit that the set has taken may have been for
+    /// another set that the subscriber is in by now, so that set is woken.
     fn pass_on(&self, set: u32) {
         if let Watched::Subscriber(shared) = &self.what
             && let Some(shared) = shared.upgrade()
@@ -138,21 +140,21 @@ impl Member {
 enum Watched {
     Subscriber(Weak<SubscriptionShared>),
     Guard(Weak<Triggered>),
-    /// The set's own bit.
+    /// The set's own bit: there are changes to apply.
     Changes,
 }
 
 struct Triggered {
     number: Arc<Number>,
     set: u32,
-    /// Since the last wait that has reported it.
+    /// Triggered since the last wait that has reported it.
     is_set: AtomicBool,
-    /// Waits report it until it is [reset](Guard::reset); otherwise once.
+    /// Whether waits report it until it is [reset](Guard::reset); otherwise once.
     is_kept: bool,
 }
 
-/// Ends a wait of its set: the wait reports the guard's key. Clones are the same guard. Any thread may
-/// trigger it, and a signal handler. It goes with its last clone.
+/// Ends a wait of its set: the wait reports the guard's key. Clones are the same guard. Any thread
+/// may trigger it, and a signal handler. It ends with its last clone.
 #[derive(Clone)]
 pub struct Guard {
     key: Key,
@@ -160,18 +162,18 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// What the set reports.
+    /// The key that the set reports.
     pub fn key(&self) -> Key {
         self.key
     }
 
-    /// Ends the wait that is under way, or else the next one. Neither waits nor allocates.
+    /// Ends the running wait, or else the next one. Neither waits nor allocates.
     pub fn trigger(&self) {
         if self.triggered.number.table().is_forked() {
             return;
         }
-        // ORDER: Release pairs with the acquire in `take_news`: what was written before is seen by who
-        // is told of it.
+        // ORDER: Release pairs with the acquire in `take_news`: the woken thread sees everything
+        // written before.
         self.triggered.is_set.store(true, Ordering::Release);
         self.triggered.number.tell(self.triggered.set as usize);
     }
@@ -183,7 +185,7 @@ impl Guard {
         self.triggered.is_set.load(Ordering::Acquire)
     }
 
-    /// It is triggered no longer.
+    /// Ends its triggered state.
     pub fn reset(&self) {
         self.triggered.is_set.store(false, Ordering::Relaxed);
     }
@@ -192,7 +194,7 @@ impl Guard {
 impl Drop for Triggered {
     fn drop(&mut self) {
         if !self.number.table().is_forked() {
-            self.number.tell(self.set as usize); // which then lets go of it
+            self.number.tell(self.set as usize); // the set then releases it
         }
     }
 }
@@ -203,7 +205,7 @@ impl std::fmt::Debug for Guard {
     }
 }
 
-/// The one that is due next is the greatest.
+/// The timer that is due next is the greatest.
 #[derive(PartialEq, Eq)]
 struct Timer {
     due_ns: u64,
@@ -223,35 +225,36 @@ impl PartialOrd for Timer {
     }
 }
 
-/// Looks at all members once in a while, a few at a time: of several publishers' processes one could
-/// take away another's bit (`docs/explanation/shared-memory.md` section 10).
+/// Looks at all members once in a while, a few at a time: with publishers in several processes, one
+/// could take away another's bit (`docs/explanation/shared-memory.md` section 10).
 #[derive(Default)]
 struct Sweep {
-    /// Until here it has got, then.
+    /// The position and the time of the last part.
     at: usize,
     at_ns: u64,
 }
 
-/// What a look at a member has found.
+/// The result of a look at a member.
 enum News {
     Some,
     None,
     /// The member is paused.
     Paused,
-    /// The member is no more.
+    /// The member does not exist any more.
     Gone,
 }
 
 impl WaitSet {
-    /// Watches nothing yet.
+    /// A set without members.
     ///
     /// # Errors
-    /// [`Error::TooMany`]: a node has 1,024 at most. What memory and the limit of open files forbid.
+    /// [`Error::TooMany`]: a node has at most 1,024. Errors of memory and of the limit of open
+    /// files.
     pub fn create(node: &Node) -> Result<WaitSet, Error> {
         WaitSet::of(&node.wake_table()?)
     }
 
-    /// The same, of the node that `table` belongs to.
+    /// A set without members, of the node that `table` belongs to.
     ///
     /// # Errors
     /// As for [`create`](Self::create).
@@ -282,12 +285,13 @@ impl WaitSet {
         Ok(set)
     }
 
-    /// For other threads: changes what it watches.
+    /// The handle for other threads, which changes the members.
     pub fn handle(&self) -> &WaitSetHandle {
         &self.handle
     }
 
-    /// Does not report it before what is returned is dropped. `None` if it is no subscriber of the set.
+    /// Stops reporting a member until the result is dropped. `None` if it is not a subscriber of
+    /// the set.
     pub fn pause(&self, key: Key) -> Option<Paused> {
         let number = *self.numbers.get(&key)?;
         let member = self.members[number as usize].as_ref()?;
@@ -299,9 +303,9 @@ impl WaitSet {
         Some(Paused { number, set: self.place.set(), is_paused })
     }
 
-    /// Waits until something it watches has news, for one of them at least; reports all that have. What
-    /// has news is reported again by the next wait, as long as anything of it is left to take. Empty once
-    /// `CLOCK_MONOTONIC` reads `until_ns`.
+    /// Waits until at least one member has news; reports all that have. The next wait reports a
+    /// member again as long as something of it is left to take. Empty once `CLOCK_MONOTONIC` reads
+    /// `until_ns`.
     ///
     /// # Errors
     /// [`Error::Closed`], [`Error::Forked`].
@@ -309,10 +313,10 @@ impl WaitSet {
         self.wait_by(|| how, until_ns)
     }
 
-    /// The same; `how` is asked again if the [handle](WaitSetHandle::wait_anew) says so.
+    /// Like `wait`; `how` is called again if the [handle](WaitSetHandle::wait_anew) requests it.
     ///
     /// # Errors
-    /// As [`wait`](Self::wait).
+    /// As for [`wait`](Self::wait).
     #[inline]
     pub fn wait_by(&mut self, how: impl Fn() -> Wait, until_ns: u64) -> Result<&[Key], Error> {
         if self.is_closed || self.place.table().is_forked() {
@@ -342,13 +346,13 @@ impl WaitSet {
         Ok(&self.ready)
     }
 
-    /// What the last wait has reported, or the last look at the timers.
+    /// The members that the last wait, or the last look at the timers, has reported.
     pub fn ready(&self) -> &[Key] {
         &self.ready
     }
 
-    /// Whether somebody has told of news since the last wait: what that wait has reported need not be looked
-    /// at for this.
+    /// Whether news has come since the last wait. Members that the last wait has reported do not
+    /// count.
     #[inline]
     pub fn has_been_told(&self) -> bool {
         self.is_told()
@@ -371,7 +375,7 @@ impl WaitSet {
         &self.ready
     }
 
-    /// When a timer was due that the last wait has reported, or the last look at the timers: by
+    /// When a timer that the last wait, or the last look at the timers, has reported was due: by
     /// `CLOCK_MONOTONIC`, in ns.
     pub fn due_ns(&self, key: Key) -> Option<u64> {
         self.due.iter().find(|(timer, _)| *timer == key).map(|(_, due_ns)| *due_ns)
@@ -401,14 +405,14 @@ impl WaitSet {
             }
         }
         self.tell_apart();
-        // What has been added is not armed before a wait has looked at it.
+        // A new member is not armed before a wait has looked at it.
         if let Some(descriptor) = &mut self.descriptor {
             descriptor.raise();
         }
         Ok(())
     }
 
-    /// The descriptor is readable while something is left to report, and armed otherwise.
+    /// Makes the descriptor readable while something is left to report; arms it otherwise.
     #[cold]
     fn settle_descriptor(&mut self) {
         let timer_ns = match self.sweeps() {
@@ -419,7 +423,7 @@ impl WaitSet {
         if self.ready.is_empty() {
             descriptor.lower(timer_ns);
             self.place.fall_asleep_by_descriptor();
-            // S2: whoever has not seen that has set a bit before.
+            // S2: a publisher that has not seen that has set a bit before.
             if !self.is_told() || !self.look() {
                 return;
             }
@@ -451,7 +455,7 @@ impl WaitSet {
         self.loose.push(number);
     }
 
-    /// The members have changed: what has been learnt of them is forgotten.
+    /// The members have changed: the predictions start from the beginning.
     fn tell_apart(&mut self) {
         let is_subscriber = |it: &&Member| matches!(it.what, Watched::Subscriber(_));
         let subscribers = self.members.iter().flatten().filter(is_subscriber);
@@ -482,7 +486,7 @@ impl WaitSet {
         }
     }
 
-    /// Whether anybody has told of news.
+    /// Whether news has been reported to the set.
     #[inline]
     fn is_told(&self) -> bool {
         let ready = &self.place.table().ready().ready;
@@ -490,8 +494,8 @@ impl WaitSet {
         self.words.iter().any(|(word, mask)| ready[*word].load(Ordering::Relaxed) & mask != 0)
     }
 
-    /// Looks at what is not armed, and at what it has been told of. True if there is something to report, or
-    /// to take up.
+    /// Looks at the members that are not armed, and at those with news. True if there is something
+    /// to report, or a change to apply.
     fn look(&mut self) -> bool {
         if !self.timers.is_empty() {
             self.look_at_timers();
@@ -518,7 +522,7 @@ impl WaitSet {
             (std::mem::take(&mut self.loose), std::mem::take(&mut self.quiet));
         loose.sort_unstable();
         loose.dedup();
-        // What has news is not armed before the next wait.
+        // A member with news is not armed before the next wait.
         loose.retain(|number| match self.take_news(*number) {
             News::Some => true,
             News::None => {
@@ -526,14 +530,14 @@ impl WaitSet {
                 quiet.push(*number);
                 false
             }
-            News::Paused => false, // who resumes it tells
+            News::Paused => false, // the thread that resumes it wakes the set
             News::Gone => {
                 self.lose(*number);
                 false
             }
         });
-        // ORDER: pairs with the publisher's fence P7: it sees that the member is armed, or we see its
-        // sample.
+        // ORDER: pairs with the publisher's fence P7: either the publisher sees that the member is
+        // armed, or we see its sample.
         fence_of(Step::Arm);
         for number in quiet.drain(..) {
             if matches!(self.take_news(number), News::Some) {
@@ -564,8 +568,8 @@ impl WaitSet {
             }
             Watched::Guard(triggered) => {
                 let Some(triggered) = triggered.upgrade() else { return News::Gone };
-                // ORDER: Relaxed: whoever has told of it has written it before. Acquire pairs with the
-                // release in `trigger`.
+                // ORDER: Relaxed: the thread that reported it had written it before. Acquire pairs
+                // with the release in `trigger`.
                 let is_set = &triggered.is_set;
                 is_set.load(Ordering::Acquire)
                     && (triggered.is_kept || is_set.swap(false, Ordering::Acquire))
@@ -615,7 +619,7 @@ impl WaitSet {
         self.place.table().has_several_publishers()
     }
 
-    /// Adds those that are due to what is to be looked at.
+    /// Adds the members that are due to those to be looked at.
     fn sweep(&mut self, now_ns: u64) {
         let elapsed_ns = now_ns.saturating_sub(self.sweep.at_ns).min(TRUST_NS);
         let due = self.members.len() as u64 * elapsed_ns / TRUST_NS;
@@ -635,7 +639,8 @@ impl WaitSet {
 
 /// The key of the set's own bit, which is never reported.
 const OWN: Key = Key(u64::MAX);
-/// So many subscribers are predicted one by one. Each takes a fit, some µs, for each of its samples.
+/// So many subscribers are predicted separately. Each takes a fit, some µs, for each of its
+/// samples.
 const STREAMS_MAX: usize = 8;
 
 /// Waiting for any of its members.
@@ -668,7 +673,7 @@ impl Waiter for WaitSet {
             if cancel::is_cancelled() {
                 return Ended::Stopped;
             }
-            // Also if it was notified: there may be no end to that.
+            // Checked even after a notification: notifications may never end.
             if wait::now_ns() >= until_ns || self.place.table().is_forked() {
                 return Ended::Time;
             }

@@ -1,15 +1,16 @@
-//! The descriptor of a subscriber that sits in someone else's epoll loop: readable when a publisher,
-//! or the subscriber's own node, has something to tell.
+//! The descriptor of a subscriber in a user's epoll loop: readable when a publisher, or the
+//! subscriber's own node, has news.
 //!
-//! It is an epoll of its own with an eventfd for this process and a pipe for each publisher. What can
-//! be done to a descriptor (`O_NONBLOCK`) belongs to the open file and not to whoever holds it, so no
-//! two processes use the same open file: each opens the pipe anew for itself, to read and to write.
-//! Then no call on it waits, whatever the other does; nothing is readable because the other side has
-//! ended; and a write to a pipe that nobody reads raises no SIGPIPE, for the writer could. A hostile
-//! publisher can fill its own pipe, and nobody else's.
+//! It is an epoll of its own with an eventfd for this process and a pipe for each publisher. Flags
+//! of a descriptor (`O_NONBLOCK`) belong to the open file and not to its holder, so no two
+//! processes use the same open file: each opens the pipe again for itself, to read and to write.
+//! Then no call on it waits, whatever the other side does; it never becomes readable because the
+//! other side has ended; and a write to a pipe without another reader raises no SIGPIPE, because
+//! the writer itself could read. A hostile publisher can fill its own pipe, and no other.
 //!
-//! A process without `/proc` can open no pipe anew. It uses the open file that it was passed, or passes: then
-//! a hostile one of those that share it can make the others wait, and SIGPIPE is kept away at each write.
+//! A process without `/proc` cannot open a pipe again. It uses the open file that it was passed, or
+//! passes its own. Then a hostile process among those that share the file can make the others wait,
+//! and each write suppresses SIGPIPE.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::Mutex;
@@ -27,7 +28,7 @@ use crate::sync::lock;
 #[derive(Debug)]
 pub(crate) struct WakeFd {
     epoll: OwnedFd,
-    /// For this process alone.
+    /// For this process only.
     own: OwnedFd,
     /// The publishers' pipes, with the numbers of their connections.
     pipes: Mutex<Vec<(u32, WakePipe)>>,
@@ -45,13 +46,13 @@ impl WakeFd {
         Ok(WakeFd { epoll, own, pipes: Mutex::default() })
     }
 
-    /// For the user's epoll.
+    /// The descriptor for the user's epoll.
     pub(crate) fn fd(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
     }
 
-    /// A new pipe for the publisher of a connection, instead of an earlier one; returns what to pass
-    /// to it.
+    /// A new pipe for the publisher of a connection, in place of an earlier one; returns the end to
+    /// pass to the publisher.
     pub(crate) fn connect(&self, connection: u32) -> Result<OwnedFd, Error> {
         let (ours, theirs) = WakePipe::new()?;
         self.disconnect(connection);
@@ -66,19 +67,20 @@ impl WakeFd {
     pub(crate) fn disconnect(&self, connection: u32) {
         let mut pipes = lock(&self.pipes);
         for (_, pipe) in pipes.extract_if(.., |(number, _)| *number == connection) {
-            // Closing it alone would not do if a child of `fork` has it.
+            // Closing it would not be enough if a child of `fork` has it.
             let _ = epoll::delete(&self.epoll, pipe.fd());
         }
     }
 
     /// Makes it readable.
     pub(crate) fn wake(&self) {
-        // A full counter is readable already.
+        // If the counter is full, it is readable already.
         let _ = rustix::io::write(&self.own, &1u64.to_ne_bytes());
     }
 
-    /// Reads what is there, so that it is no longer readable; whether there was anything. `see` is told
-    /// which connections have written. A publisher that never stops writing cannot keep the caller here.
+    /// Reads everything, so that it is no longer readable; whether there was anything. `see` gets
+    /// the connections that have written. A publisher that never stops writing cannot keep the
+    /// caller here.
     pub(crate) fn drain(&self, mut see: impl FnMut(u32)) -> bool {
         let mut events = [const { std::mem::MaybeUninit::uninit() }; EVENTS_A_TURN];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
@@ -109,7 +111,7 @@ impl WakeFd {
 #[derive(Debug)]
 pub(crate) struct WakeEnd {
     fd: OwnedFd,
-    /// Others write to the same open file, and it cannot be read.
+    /// Whether other processes write to the same open file, so that it cannot be read.
     is_shared: bool,
 }
 
@@ -117,9 +119,9 @@ impl WakeEnd {
     /// A descriptor that a subscriber has passed.
     ///
     /// # Errors
-    /// It is no pipe.
+    /// It is not a pipe.
     pub(crate) fn check(fd: OwnedFd) -> Result<WakeEnd, Error> {
-        // Asked of the kernel's pipe, not of any file system.
+        // This asks the kernel about the pipe, and no file system.
         if !cfg!(miri) && rustix::pipe::fcntl_getpipe_size(&fd).is_err() {
             return Err(Error::PeerCorrupt { what: "a subscriber's descriptor" });
         }
@@ -137,22 +139,22 @@ impl WakeEnd {
     pub(crate) fn wake(&self) -> bool {
         let write = || rustix::io::write(&self.fd, &[1]);
         let written = if self.is_shared { without_sigpipe(write) } else { write() };
-        // No room: then it is readable already.
+        // A full pipe is readable already.
         matches!(written, Ok(_) | Err(Errno::AGAIN))
     }
 }
 
-/// A pipe that others write to, and we too.
+/// A pipe that other processes and this one write to.
 #[derive(Debug)]
 pub(crate) struct WakePipe {
-    /// It is kept also so that the pipe does not end with the last of the others.
+    /// Also kept so that the pipe does not end with the last of the others.
     end: WakeEnd,
-    /// What is read, if not the same open file.
+    /// The descriptor for reading, if it is a different open file.
     read: Option<OwnedFd>,
 }
 
 impl WakePipe {
-    /// With what to pass to others.
+    /// A new pipe, and the descriptor to pass to others.
     pub(crate) fn new() -> Result<(WakePipe, OwnedFd), Error> {
         let failed = |error| Error::system("making a pipe for publishers", error);
         if cfg!(miri) {
@@ -163,7 +165,8 @@ impl WakePipe {
         }
         let pipe = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
         let (ours, theirs) = pipe.map_err(failed)?;
-        // Only who is passed it can open it anew; in a group's domain that is another user.
+        // Only a process that gets the descriptor can open it again; in a group's domain it may be
+        // another user's.
         rustix::fs::fchmod(&theirs, Mode::from_raw_mode(0o666)).map_err(failed)?;
         let (fd, read) = match reopen(&ours).map_err(failed)? {
             Some(both) => (both, None),
@@ -172,17 +175,17 @@ impl WakePipe {
         Ok((WakePipe { end: WakeEnd { fd, is_shared: read.is_some() }, read }, theirs))
     }
 
-    /// Readable when somebody has written.
+    /// Readable after a write.
     pub(crate) fn fd(&self) -> &OwnedFd {
         self.read.as_ref().unwrap_or(&self.end.fd)
     }
 
-    /// Where we write.
+    /// The end that this process writes to.
     pub(crate) fn end(&self) -> &WakeEnd {
         &self.end
     }
 
-    /// Reads what is there. Who never stops writing cannot keep the caller here.
+    /// Reads everything. A process that never stops writing cannot keep the caller here.
     pub(crate) fn empty(&self) {
         let mut bytes = [0; BYTES_A_READ];
         let mut reads = 0..READS_A_TURN;
@@ -192,7 +195,7 @@ impl WakePipe {
     }
 }
 
-/// An open file of our own of a pipe that is open, to read and to write; `None` without `/proc`.
+/// Opens a pipe again, to read and to write; `None` without `/proc`.
 fn reopen(pipe: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     if cfg!(miri) {
         return rustix::io::fcntl_dupfd_cloexec(pipe, 0).map(Some);
@@ -200,16 +203,17 @@ fn reopen(pipe: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
     let path = format!("/proc/self/fd/{}", pipe.as_raw_fd());
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match rustix::fs::open(&path, flags, Mode::empty()) {
-        // Of an open descriptor a peer cannot make it so.
+        // A peer cannot cause this for an open descriptor.
         Err(Errno::NOENT) => Ok(None),
         opened => opened.map(Some),
     }
 }
 
-/// Calls `write` and keeps from the program the signal that a pipe without a reader raises.
+/// Calls `write` and hides from the program the signal that a pipe without a reader raises.
 fn without_sigpipe<T>(write: impl FnOnce() -> T) -> T {
-    // SAFETY: plain data that the calls fill in before it is read. The signal is the calling thread's own:
-    // unless it waited before, one that waits afterwards has come from the write.
+    // SAFETY: plain data that the calls fill in before it is read. The signal belongs to the
+    // calling thread: if it was not pending before the write and is pending afterwards, the write
+    // has raised it.
     unsafe {
         let [mut pipe, mut waiting, mut before]: [libc::sigset_t; 3] = std::mem::zeroed();
         libc::sigemptyset(&mut pipe);
@@ -274,7 +278,7 @@ mod tests {
         assert!(honest.wake());
         while fd.drain(|_| ()) {}
         assert!(!is_readable(&fd));
-        // Nobody reads it any more: neither a signal nor a wait.
+        // The pipe has no reader any more: this causes neither a signal nor a wait.
         fd.disconnect(0);
         for _ in 0..100_000 {
             end.wake();
@@ -283,7 +287,8 @@ mod tests {
         assert!(honest.wake() && is_readable(&fd));
     }
 
-    /// As without `/proc`. What a program does with the signal must not matter, so this one counts it.
+    /// The case without `/proc`. The program's handling of the signal must not matter, so this
+    /// program counts it.
     #[test]
     #[cfg_attr(miri, ignore = "Miri has no signals")]
     fn a_shared_end_wakes_and_raises_no_signal_when_nobody_reads() {
@@ -307,7 +312,7 @@ mod tests {
         assert_eq!(RAISED.load(Ordering::Relaxed), 0);
         assert_eq!(rustix::io::write(&end.fd, &[1]), Err(Errno::PIPE));
         assert_eq!(RAISED.load(Ordering::Relaxed), 1, "it is the program's again");
-        // SAFETY: as the runtime of Rust sets it.
+        // SAFETY: the same setting as Rust's runtime makes.
         unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
     }
 

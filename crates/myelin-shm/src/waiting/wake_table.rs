@@ -1,6 +1,7 @@
-//! What a node's wait sets sleep on, and by which publishers tell them which subscribers have something
-//! to take. A node has one: every publisher that is matched with any of its subscribers is passed it, so
-//! a subscriber enters a wait set, and leaves it, by a store to its own memory.
+//! The table that a node's wait sets sleep on. Publishers tell the sets through it which
+//! subscribers have something to take. A node has one table, and passes it to every publisher that
+//! is matched with any of its subscribers. So a subscriber enters or leaves a wait set by a store
+//! to its own memory.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
@@ -28,13 +29,14 @@ pub struct WakeTable {
     heads_fd: OwnedFd,
     ready: Segment,
     ready_fd: OwnedFd,
-    /// What makes the descriptors of all sets readable, for this process and for publishers.
+    /// Makes the descriptors of all sets readable, for this process and for publishers.
     pipe: WakePipe,
     pipe_fd: OwnedFd,
     used: Mutex<Used>,
     raises: Mutex<Vec<Weak<Raise>>>,
     tasks: Mutex<Weak<Tasks>>,
-    /// The node of the first publisher that was passed it, and whether there have been others.
+    /// The node of the first publisher that was passed the table, and whether there have been
+    /// others.
     publisher: AtomicU64,
     has_several: AtomicBool,
     fork: u32,
@@ -44,12 +46,12 @@ pub struct WakeTable {
 struct Used {
     numbers: [u64; READY_WORDS],
     sets: [bool; SETS_MAX],
-    /// No set that is gone has slept more often.
+    /// No set that has gone has slept more often.
     sleeps: u64,
 }
 
 impl WakeTable {
-    /// Without subscribers and sets.
+    /// A table without subscribers and sets.
     pub fn create() -> Result<Arc<WakeTable>, Error> {
         let (heads, heads_fd) = Segment::create("myelin-sets", SET_HEADS_BYTES, Writers::Owner)?;
         let (ready, ready_fd) =
@@ -72,12 +74,13 @@ impl WakeTable {
         }))
     }
 
-    /// Whether this is a child of the process that made it. Nothing is written to it then.
+    /// Whether this is a child of the process that made it. Such a child writes nothing to the
+    /// table.
     pub(crate) fn is_forked(&self) -> bool {
         fork::is_forked(self.fork)
     }
 
-    /// What is used, to give something back; not in a child of `fork`, where the lock may be held.
+    /// The numbers in use, to give one back; not in a child of `fork`, where the lock may be held.
     fn used(&self) -> Option<MutexGuard<'_, Used>> {
         (!self.is_forked()).then(|| lock(&self.used))
     }
@@ -94,23 +97,24 @@ impl WakeTable {
 
     /// Whether one publisher's node could take away another's bits.
     pub(crate) fn has_several_publishers(&self) -> bool {
-        // ORDER: Relaxed: a flag that stays.
+        // ORDER: Relaxed: a flag that is never cleared.
         self.has_several.load(Ordering::Relaxed)
     }
 
-    /// What the descriptors of its sets become readable by.
+    /// The pipe that makes the descriptors of its sets readable.
     pub(crate) fn pipe(&self) -> &WakePipe {
         &self.pipe
     }
 
-    /// A set has a descriptor from now on.
+    /// Adds a set that has a descriptor from now on.
     pub(crate) fn add_descriptor(&self, raise: &Arc<Raise>) {
         let mut raises = lock(&self.raises);
         raises.retain(|raise| raise.strong_count() > 0);
         raises.push(Arc::downgrade(raise));
     }
 
-    /// Empties the pipe. It told all sets that have a descriptor: those other than `own` are told again.
+    /// Empties the pipe. It woke all sets that have a descriptor: those other than `own` are woken
+    /// again.
     pub(crate) fn empty_pipe(&self, own: &Arc<Raise>) {
         self.pipe.empty();
         let others = lock(&self.raises).clone();
@@ -118,7 +122,7 @@ impl WakeTable {
         others.filter(|other| !Arc::ptr_eq(other, own)).for_each(|other| other.raise());
     }
 
-    /// What wakes the node's asynchronous tasks.
+    /// The object that wakes the node's asynchronous tasks.
     pub(crate) fn tasks(&self) -> &Mutex<Weak<Tasks>> {
         &self.tasks
     }
@@ -163,7 +167,7 @@ impl Number {
         &self.table
     }
 
-    /// Has a set look at it, whatever others have told it. Neither locks nor allocates.
+    /// Makes a set look at it, even if others have done so already. Neither locks nor allocates.
     pub(crate) fn tell(&self, set: usize) {
         let table = &self.table;
         notify(table.heads(), table.ready(), table.pipe.end(), set, self.number, &Notifier::new());
@@ -179,7 +183,7 @@ impl Drop for Number {
     }
 }
 
-/// Word and bit of a number.
+/// The word and bit of a number.
 pub(crate) fn place(number: u32) -> (usize, u64) {
     (number as usize / 64, 1 << (number % 64))
 }
@@ -200,7 +204,7 @@ impl SetPlace {
         let set = free.ok_or(Error::TooMany { topic: None, what, limit })?;
         used.sets[set as usize] = true;
         if cfg!(loom) {
-            // In a model, what lies there begins before there are two threads.
+            // In a model, the table's memory must be initialised before there are two threads.
             table.heads();
             table.ready();
         }
@@ -215,12 +219,12 @@ impl SetPlace {
         &self.table
     }
 
-    /// S1 and S2: says that the set sleeps; the count to sleep on.
+    /// S1 and S2: says that the set sleeps; returns the count to sleep on.
     pub(crate) fn fall_asleep(&mut self) -> u32 {
         self.fall_asleep_by(false)
     }
 
-    /// The same for a set in somebody's epoll: whoever wakes it makes its descriptor readable.
+    /// The same for a set in a user's epoll: a waker makes its descriptor readable.
     pub(crate) fn fall_asleep_by_descriptor(&mut self) {
         self.fall_asleep_by(true);
     }
@@ -231,7 +235,7 @@ impl SetPlace {
         notify::fall_asleep(self.asleep(), self.wakes(), sleep.0)
     }
 
-    /// Sleeps until it has been woken since then. False if the time was up.
+    /// Sleeps until it has been woken since `count`. False if the time was over.
     pub(crate) fn sleep(&self, count: u32, until_ns: u64) -> bool {
         wait::sleep(self.wakes(), count, until_ns)
     }
@@ -259,13 +263,14 @@ impl Drop for SetPlace {
     }
 }
 
-/// A publisher's side. All publishers of a node share one for each other node.
+/// A publisher's side of the table. All publishers of a node share one for each other node.
 #[derive(Debug)]
 pub(crate) struct WakeTableView {
     heads: Segment,
     ready: Segment,
     pipe: WakeEnd,
-    /// By line. Sets of one line share one: it notes a sleep of one of them, and no two are the same.
+    /// One for each line. Sets of one line share it: it notes a sleep of one of them, and no two
+    /// sleeps are the same.
     notifiers: [Notifier; SET_LINES],
 }
 
@@ -278,7 +283,7 @@ impl WakeTableView {
         Ok(Arc::new(WakeTableView { heads, ready, pipe, notifiers }))
     }
 
-    /// P8 for subscriber `number`, which is in `set`. Whether the set will look for certain.
+    /// P8 for subscriber `number`, which is in `set`. Whether the set will certainly look.
     pub(crate) fn notify(&self, set: usize, number: u32) -> bool {
         // SAFETY: atomics within checked segments; the heads are loaded only.
         let (heads, ready): (&SetHeads, &ReadyTable) =
@@ -287,7 +292,7 @@ impl WakeTableView {
     }
 }
 
-/// P8 for `number`, which is in `set`. Whether the set will look for certain.
+/// P8 for `number`, which is in `set`. Whether the set will certainly look.
 fn notify(
     heads: &SetHeads,
     ready: &ReadyTable,
@@ -304,14 +309,14 @@ fn notify(
     notify::notify_set(&ready.ready[word], bit, &heads.asleep[set], notifier, wake)
 }
 
-/// A table as it is passed to a publisher.
+/// A table in the form in which it is passed to a publisher.
 #[derive(Debug)]
 pub struct PassedTable {
     /// The segment of the sets' heads.
     pub heads: OwnedFd,
     /// The segment of the ready table.
     pub ready: OwnedFd,
-    /// What makes the sets' descriptors readable.
+    /// Makes the sets' descriptors readable.
     pub pipe: OwnedFd,
 }
 
@@ -322,8 +327,8 @@ pub struct WakeTableViews(Vec<(Key, Weak<WakeTableView>)>);
 type Key = [(u64, u64); 3];
 
 impl WakeTableViews {
-    /// Maps and checks what another node has passed, unless that has been done already. What is mapped
-    /// stays what it is, so its file tells one from the other.
+    /// Maps and checks a table that another node has passed, unless that has been done already. A
+    /// mapping never changes its file, so the file identifies it.
     pub(crate) fn map(&mut self, passed: PassedTable) -> Result<Arc<WakeTableView>, Error> {
         if cfg!(any(miri, loom)) {
             return WakeTableView::map(passed); // no files

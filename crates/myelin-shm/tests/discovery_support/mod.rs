@@ -1,4 +1,4 @@
-//! Other processes for the tests, and what they do.
+//! Other processes for the tests, and their roles.
 
 #[path = "../itself/mod.rs"]
 mod itself;
@@ -25,7 +25,7 @@ use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 
 /// Longer than anything takes.
 pub const WATCHDOG: Duration = Duration::from_secs(60);
-/// Environment: what a helper is to do.
+/// Environment: the role of a helper.
 pub const ROLE: &str = "MYELIN_TEST_ROLE";
 const FOLDER: &str = "MYELIN_TEST_FOLDER";
 const GROUP: &str = "MYELIN_TEST_GROUP";
@@ -39,7 +39,7 @@ pub fn until(what: &str, mut condition: impl FnMut() -> bool) {
     }
 }
 
-/// Whether the tests may act for other users; says so if not.
+/// Whether the tests may act for other users; prints a message if not.
 pub fn is_root(what: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
@@ -61,7 +61,7 @@ impl Helper {
         Self::spawn(Self::command(None, role, folder))
     }
 
-    /// `command` runs what is appended to it.
+    /// `command` runs the arguments that are appended to it.
     pub fn start_by(command: Command, role: &str, folder: &Path) -> Helper {
         Self::spawn(Self::command(Some(command), role, folder))
     }
@@ -132,7 +132,7 @@ impl Helper {
         assert!(status.success(), "{status:?} {:?}", self.said);
     }
 
-    /// Raises its limit on open files, which nobody but us has changed: it was `before`.
+    /// Raises its limit on open files, which only this test has changed: it was `before`.
     pub fn allow_files(&self, before: u64) {
         let limit = Rlimit { current: Some(256), maximum: Some(256) };
         let was = prlimit(Pid::from_raw(self.pid as i32), Resource::Nofile, limit).unwrap();
@@ -145,8 +145,8 @@ impl Helper {
         child.wait().unwrap();
     }
 
-    /// After SIGSTOP all its threads stand still when this returns; one that runs when it is sent goes on
-    /// until it has seen it.
+    /// After SIGSTOP all its threads stand still when this returns; a thread that runs when the
+    /// signal is sent goes on until it has seen it.
     pub fn signal(&self, signal: i32) {
         // SAFETY: no memory is concerned; the process is our child, not yet waited for.
         assert_eq!(unsafe { libc::kill(self.pid as i32, signal) }, 0);
@@ -180,13 +180,13 @@ pub fn read_to_end(socket: &mut File) {
     while socket.read(&mut bytes).is_ok_and(|bytes| bytes > 0) {}
 }
 
-/// This test program, not by its path: another user may not pass the folders on the way to it. An
-/// emulator is started by the kernel and opens the program itself, so `/proc/self/exe` would not do.
+/// This test program, not by its path: another user may not pass the folders on the way to it. The
+/// kernel starts an emulator, which opens the program itself, so `/proc/self/exe` would not work.
 fn open_program() -> String {
     static PROGRAM: OnceLock<File> = OnceLock::new();
     let program = PROGRAM.get_or_init(|| {
         let program = File::open(std::env::current_exe().unwrap()).unwrap();
-        rustix::io::fcntl_setfd(&program, FdFlags::empty()).unwrap(); // for who is started
+        rustix::io::fcntl_setfd(&program, FdFlags::empty()).unwrap(); // for the started process
         program
     });
     format!("/proc/self/fd/{}", program.as_raw_fd())
@@ -197,7 +197,7 @@ fn say(text: impl std::fmt::Display) {
     std::io::stdout().flush().unwrap();
 }
 
-/// Does what a helper is to do, until its input is closed.
+/// Plays a helper's role, until its input is closed.
 pub fn play(role: &str, topic: Topic) {
     if let Some(whom) = role.strip_prefix("impostor ") {
         return impostor(whom);
@@ -267,10 +267,10 @@ fn subscribe(subscriber: &mut Subscriber) {
     }
 }
 
-/// May open no further descriptor once it has so many peers.
+/// Can open no further descriptor once it has so many peers.
 fn poor(node: &Node, topic: Topic, peers: usize) {
     let mut subscriber = make_subscriber(node, topic);
-    is_open(); // starts what listens to us
+    is_open(); // starts the thread that listens
     say("open");
     until("its peers", || node.peers().unwrap().len() == peers);
     let maximum = getrlimit(Resource::Nofile).maximum;
@@ -279,7 +279,7 @@ fn poor(node: &Node, topic: Topic, peers: usize) {
     subscribe(&mut subscriber);
 }
 
-/// Gets no further descriptor once it has a peer, until a match has failed for that.
+/// Gets no further descriptor once it has a peer, until a match has failed for that reason.
 fn short_for_a_while(node: &Node, topic: Topic) {
     let mut subscriber = make_subscriber(node, topic);
     is_open();
@@ -310,10 +310,10 @@ fn impostor(whom: &str) {
     say("ended");
 }
 
-/// How many topics are echoed; there is one more, which is the last.
+/// How many topics are echoed; the last topic comes in addition.
 pub const ECHOES: usize = 60;
 
-/// What is published to the first comes back on the second.
+/// Samples published to the first come back on the second.
 pub fn echo_topics(number: usize) -> (Topic, Topic) {
     let topic = |name| Topic { name, type_name: "T".into(), type_hash: 1 };
     (topic(format!("request {number}")), topic(format!("answer {number}")))
@@ -400,7 +400,7 @@ fn fork(node: &Node, topic: Topic) {
         let forked = matches!(refused, Err(Error::Forked)) && subscriber.matched() == 0;
         drop(subscriber);
         say(if forked { "child forked" } else { "child speaks" });
-        // It outlives its parent for a while, as a bystander.
+        // It outlives its parent for some time, as a bystander.
         std::thread::sleep(WATCHDOG / 2);
         // SAFETY: ends the process.
         unsafe { libc::_exit(0) };

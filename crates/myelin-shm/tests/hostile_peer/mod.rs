@@ -1,4 +1,4 @@
-//! A peer that writes what it likes into its own memory. The handler of `hostile.rs` and of the fuzz
+//! A peer that writes anything into its own memory. The handler of `hostile.rs` and of the fuzz
 //! targets: any input must end in `Ok` or `Err`.
 #![allow(dead_code, reason = "each user has its own part")]
 
@@ -61,7 +61,7 @@ impl Memory {
         self.fd.as_fd().try_clone_to_owned().unwrap()
     }
 
-    /// What an honest publisher begins with.
+    /// An honest publisher's initial state.
     pub fn publication(id: u64, cells: u64) -> Self {
         let memory = Memory::new(Writers::Owner);
         let head = [PUBLICATION_MAGIC, VERSION, SEGMENT_BYTES, id, TYPE_HASH, cells, cells - 1, 0];
@@ -71,7 +71,7 @@ impl Memory {
         memory
     }
 
-    /// What an honest subscriber begins with: 4 holds, 2 connections, the first with publisher 1.
+    /// An honest subscriber's initial state: 4 holds, 2 connections, the first with publisher 1.
     pub fn subscription() -> Self {
         let memory = Memory::new(Writers::Owner);
         let head = [SUBSCRIPTION_MAGIC, VERSION, SEGMENT_BYTES, SUBSCRIBER, TYPE_HASH, 2, 4];
@@ -83,7 +83,7 @@ impl Memory {
     }
 }
 
-/// Choices, made by the input; zeros when it is used up.
+/// Choices made by the input; zeros when it is used up.
 pub struct Input<'a>(pub &'a [u8]);
 
 impl Input<'_> {
@@ -97,7 +97,7 @@ impl Input<'_> {
         (u64::from(self.byte()) << 8 | u64::from(self.byte())) % limit
     }
 
-    /// A word, more often one that matters.
+    /// A word, more often a significant one.
     fn word(&mut self) -> u64 {
         let small = u64::from(self.byte() % 16);
         match self.byte() % 10 {
@@ -117,13 +117,13 @@ impl Input<'_> {
     }
 }
 
-/// One hostile write: most often where a reader looks.
+/// One hostile write: most often to a place where a reader looks.
 fn mutate(memory: &Memory, cells: u64, input: &mut Input<'_>) {
     let value = input.word();
     match input.byte() % 8 {
         0 => memory.set(PUBLISHED, value),
         1 => memory.set(input.below(WORDS) as usize, value),
-        // A sample as it ought to be, but for its length and place.
+        // A valid sample, except for its length and place.
         2 | 3 => {
             let sequence = memory.words()[PUBLISHED].load(Ordering::Relaxed);
             let cell = (HEAD_WORDS + sequence % cells * CELL_WORDS) as usize;
@@ -291,7 +291,7 @@ pub fn reader(qos: SubscriberQos) -> (Reader, Arc<SubscriptionShared>) {
     Reader::create(SUBSCRIBER, &topic(), qos, &WakeTable::create().unwrap()).unwrap()
 }
 
-/// A wake word with a wake table of nobody's.
+/// A wake word with the wake table of no node.
 pub fn waking(wake_word: &Memory, wake_end: Option<OwnedFd>) -> Waking {
     let of = |bytes, writers| Segment::create("hostile", bytes, writers).unwrap().1;
     let table = PassedTable {

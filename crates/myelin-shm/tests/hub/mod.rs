@@ -44,7 +44,7 @@ impl Hub {
         let segments = self.publication.segments().iter().map(parts).collect();
         let publication = dup(self.publication.descriptor());
         let connection = subscription.reserve(id, publication, segments).unwrap();
-        // What the arena grew by meanwhile; a segment that is known already is ignored.
+        // Segments that the arena has added meanwhile; a known segment is ignored.
         for (number, slot_bytes, slots, fd) in self.publication.segments().iter().map(parts) {
             subscription.add_segment(id, number, slot_bytes, slots, fd).unwrap();
         }

@@ -8,8 +8,9 @@ pub fn itself() -> Command {
     run(std::env::current_exe().expect("it runs"))
 }
 
-/// A command that runs this test program, which is to be found at `program`. `MYELIN_TEST_RUNNER` is the
-/// command that runs it where the kernel cannot: an emulator with its options, as cargo's `runner`.
+/// A command that runs this test program, which lies at `program`. `MYELIN_TEST_RUNNER` is the
+/// command that runs it where the kernel cannot: an emulator with its options, like cargo's
+/// `runner`.
 pub fn run(program: impl AsRef<OsStr>) -> Command {
     let Ok(runner) = std::env::var("MYELIN_TEST_RUNNER") else { return Command::new(program) };
     let mut words = runner.split_whitespace();

@@ -1,5 +1,5 @@
-//! `PublicationShared::attach` against `Writer::reclaim` and `Writer::refresh`: what a newcomer begins with
-//! is not freed.
+//! `PublicationShared::attach` against `Writer::reclaim` and `Writer::refresh`: the first samples
+//! of a newcomer are not freed.
 
 use loom::thread;
 use myelin_shm::Step;
@@ -7,7 +7,8 @@ use myelin_shm::Step;
 use crate::endpoints::{Payloads, matched, publisher, read, reader, subscriber, writer};
 use crate::{PREEMPTIONS, explore, mutant};
 
-/// `before` samples, then the publisher goes on to sample `last` while somebody comes and reads.
+/// `before` samples, then the publisher goes on to sample `last` while a subscriber comes and
+/// reads.
 fn newcomer(history: u32, slots: u32, before: u64, last: u64) {
     let payloads = Payloads::default();
     let qos = publisher(1.max(history), u64::from(slots), history);

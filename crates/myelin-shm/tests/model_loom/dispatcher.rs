@@ -1,7 +1,7 @@
-//! Callbacks as they ship, with their process's publishers: whoever publishes runs the handler, or its thread
-//! does, and no sample is left lying; whoever sleeps elsewhere or has just come is seen.
+//! The shipping callbacks with the publishers of their process: the publisher runs the handler, or
+//! its thread does, and no sample is left untaken; sleepers elsewhere and newcomers are seen.
 
-// Not loom's `Arc`: it panics when a deadlock unwinds.
+// loom's `Arc` panics when a deadlock unwinds.
 use std::sync::{Arc, Mutex as Plain};
 
 use loom::sync::{Condvar, Mutex};
@@ -19,7 +19,7 @@ use crate::endpoints::{matched, reader, subscriber};
 use crate::support::topic;
 use crate::{Kept, PREEMPTIONS, explore, mutant};
 
-/// What a callback has been called with.
+/// The calls of a callback.
 struct Calls {
     count: Mutex<u64>,
     called: Condvar,
@@ -77,7 +77,7 @@ fn publish(writer: &mut Writer, samples: u64) {
     (0..samples).for_each(|_| _ = writer.publish_copy(&[1]).unwrap());
 }
 
-/// `samples` of each publisher; all must come to be called, or this never ends.
+/// `samples` of each publisher; all must be passed to a call, or this never ends.
 fn all_are_called(samples: &[u64]) {
     let (mut writers, callback, attend, calls) = callback(samples.len() as u64);
     let attending = thread::spawn(attend);
@@ -134,8 +134,8 @@ fn all_of_a_shared_publisher_are_called() {
     assert_eq!(sequences, [0, 1, 2], "each is called once, in order");
 }
 
-/// Somebody elsewhere, whom a publisher that has called has to notify: known to it, or just coming. It
-/// sleeps until the one sample is there, or this never ends.
+/// A subscriber elsewhere, which a publisher that has called must notify: it is known to the
+/// publisher, or just coming. It sleeps until the one sample is there, or this never ends.
 fn others_are_seen(is_known: bool) {
     let (mut writers, callback, attend, _) = callback(1);
     let table = WakeTable::create().unwrap();

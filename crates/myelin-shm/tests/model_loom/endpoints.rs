@@ -1,5 +1,5 @@
-//! A writer and readers as they ship, on memory of the model: what each model of a whole path begins
-//! with.
+//! The shipping writer and readers, on memory of the model: the initial state of each model of a
+//! whole path.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -16,8 +16,9 @@ pub use crate::support::{matched, pair};
 /// More than fits into a cell: such a payload lies in a slot.
 pub const SLOT_BYTES: u64 = 128;
 
-/// The payloads in slots, as plain memory of which loom checks every access: it finds a write that is
-/// not ordered after every read of the sample before, and a read that is not ordered after its write.
+/// The payloads in slots, as plain memory of which loom checks every access: it finds a write that
+/// is not ordered after every read of the previous sample, and a read that is not ordered after its
+/// write.
 #[derive(Clone, Default)]
 pub struct Payloads(Arc<Mutex<BTreeMap<usize, Arc<Slot>>>>);
 
@@ -54,8 +55,8 @@ impl Payloads {
     }
 }
 
-/// Takes up to `samples` in `looks` looks and reads each; holds each, if `late`, until the one after it has
-/// been taken. What the sequences are is for the caller to say.
+/// Takes up to `samples` in `looks` looks and reads each; holds each, if `late`, until the next one
+/// has been taken. The caller checks the sequences.
 pub fn read(reader: &mut Reader, payloads: &Payloads, looks: usize, late: bool) -> Vec<u64> {
     let (mut seen, mut held) = (Vec::new(), None);
     for _ in 0..looks {

@@ -1,5 +1,5 @@
-//! The end of a sample's clones and of its reader: what they share ends with the last of them, and the slot is
-//! released after the last read.
+//! The end of a sample's clones and of its reader: their shared state ends with the last of them,
+//! and the slot is released after the last read.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -10,8 +10,8 @@ use myelin_shm::Step;
 use crate::endpoints::{Payloads, matched, publisher, reader, subscriber, writer};
 use crate::{PREEMPTIONS, explore, mutant};
 
-/// A sample with `clones` clones, each read and dropped by a thread of its own, while the reader goes and the
-/// publisher looks for a slot.
+/// A sample with `clones` clones, each read and dropped by a thread of its own, while the reader is
+/// dropped and the publisher looks for a slot.
 fn run(clones: usize) {
     let payloads = Payloads::default();
     let (mut writer, publication) = writer(publisher(1, 2, 0), 2, &payloads, 0);

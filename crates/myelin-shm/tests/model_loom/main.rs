@@ -1,8 +1,9 @@
-//! What is lock-free, run in every order that the C++ memory model allows (as far as loom knows it: no load
-//! buffering): writers, readers, wait sets and callbacks as they ship, on memory and a kernel of the model;
-//! `ring` runs the functions of a cell, beside which it can put a hostile peer. Each property has mutants, one
-//! step left out or weakened each, that must fail: a model that cannot fail proves nothing. loom sometimes explores far less than it should and says
-//! nothing (tokio-rs/loom #166, #392), so each run counts its executions and asserts a minimum.
+//! Lock-free code, run in every order that the C++ memory model allows (as far as loom knows it: no
+//! load buffering): the shipping writers, readers, wait sets and callbacks, on memory and a kernel
+//! of the model. `ring` runs the functions of a cell, and can put a hostile peer beside it. Each
+//! property has mutants, each with one step left out or weakened, that must fail: a model that
+//! cannot fail proves nothing. loom sometimes explores far less than it should without a notice
+//! (tokio-rs/loom #166, #392), so each run counts its executions and asserts a minimum.
 //!
 //! `RUSTFLAGS="--cfg loom" cargo test -p myelin-shm --release --test model_loom`
 #![cfg(loom)]
@@ -26,10 +27,10 @@ use std::sync::atomic::{AtomicU64 as Count, Ordering as Counting};
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use myelin_shm::data_plane::layout::{Cell, EMPTY};
 
-/// Switches of threads that no thread asked for, in models of a whole publish and a whole take.
+/// Thread switches that no thread requested, in models of a whole publish and a whole take.
 const PREEMPTIONS: usize = 2;
 
-/// Runs a model in which a step of what ships is left out; it must fail.
+/// Runs a model in which a step of the shipping code is left out; it must fail.
 fn mutant(step: myelin_shm::Step, model: impl Fn() + Send + Sync + 'static) {
     struct Restore;
     impl Drop for Restore {
@@ -42,8 +43,8 @@ fn mutant(step: myelin_shm::Step, model: impl Fn() + Send + Sync + 'static) {
     explore(&format!("mutant {step:?}"), 3, 0, model);
 }
 
-/// Runs `handler` in every order with at most `preemptions` switches of threads that no thread asked
-/// for.
+/// Runs `handler` in every order with at most `preemptions` thread switches that no thread
+/// requested.
 fn explore(
     name: &str,
     preemptions: usize,
@@ -64,7 +65,7 @@ fn explore(
     assert!(executions >= at_least, "{name}: only {executions} executions were explored");
 }
 
-/// What is not dropped when a deadlock unwinds: loom's objects would panic once more.
+/// An object that is not dropped when a deadlock unwinds: loom's objects would panic again.
 struct Kept<T>(std::mem::ManuallyDrop<T>);
 
 impl<T> Kept<T> {

@@ -1,5 +1,5 @@
-//! P7 and P8 against S1 to S3 as they ship, in bad company and in large: whatever another publisher writes
-//! to the wake word, and by one call for many. `sleep` has the plain case.
+//! The shipping P7 and P8 against S1 to S3, with bad peers and many subscribers: another publisher
+//! may write anything to the wake word, and one call wakes many. `sleep` has the plain case.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ use crate::sleep::endpoints;
 use crate::support::topic;
 use crate::{Kept, PREEMPTIONS, explore, mutant};
 
-/// What another publisher of the subscriber has mapped.
+/// The memory that another publisher of the subscriber has mapped.
 struct Other {
     subscription: Segment,
     wake_word: Segment,
@@ -60,8 +60,8 @@ fn take(reader: &mut Reader, samples: u64) {
     }
 }
 
-/// A hostile publisher sets the wake word back, at any moment; an honest one publishes twice. The sleeper
-/// may miss the first wake-up, but not both.
+/// A hostile publisher resets the wake word, at any moment; an honest one publishes twice. The
+/// sleeper may miss the first wake-up, but not both.
 fn set_back() {
     let (mut writers, mut reader) = endpoints(1);
     let other = Other::of(reader.shared());
@@ -70,7 +70,7 @@ fn set_back() {
     let mut writer = writers.pop().unwrap();
     let publisher = thread::spawn(move || {
         writer.publish_copy(&[1]).unwrap();
-        // What it has set back, it has set back before.
+        // All its resets came before this point.
         hostile.join().unwrap();
         writer.publish_copy(&[2]).unwrap();
         writer
@@ -79,7 +79,8 @@ fn set_back() {
     drop(publisher.join().unwrap());
 }
 
-/// Another publisher is stopped for ever (SIGSTOP) before it wakes: who publishes then arrives all the same.
+/// Another publisher is stopped for ever (SIGSTOP) before it wakes: other publishers' samples
+/// arrive nevertheless.
 fn stopped() {
     let (mut writers, mut reader) = endpoints(1);
     let other = Other::of(reader.shared());
@@ -102,7 +103,7 @@ fn many_sleepers() -> (Writer, Vec<Kept<Reader>>) {
     let (mut writer, publication) = Writer::create(1, &topic(), PublisherQos::default()).unwrap();
     let mut readers: Vec<_> = (0..2).map(|_| Kept::new(reader(subscriber(0)))).collect();
     readers.iter().for_each(|reader| matched(&publication, reader.shared()));
-    // The first publish takes up its subscribers.
+    // The first publish adds its subscribers.
     writer.publish_copy(&[0]).unwrap();
     readers.iter_mut().for_each(|reader| assert!(reader.take().unwrap().is_some()));
     (writer, readers)
@@ -156,21 +157,22 @@ fn one_of_many_is_woken_by_its_own_process() {
     explore("notify: interrupted", PREEMPTIONS, 10, interrupted);
 }
 
-/// Whoever has notified a sleep is silent for the rest of it, whether or not somebody was woken.
+/// A publisher that has notified a sleep is silent for the rest of it, whether or not a thread was
+/// woken.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_that_does_not_ask_the_kernel() {
     mutant(Step::Certain, set_back);
 }
 
-/// Who is on its way into the kernel does not notice.
+/// A subscriber on its way into the kernel does not notice.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_that_wakes_without_counting() {
     mutant(Step::Count, stopped);
 }
 
-/// Who sleeps on the present value counts as woken by it.
+/// A sleeper on the present value counts as woken by it.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_that_counts_who_has_seen_the_sample_as_woken() {

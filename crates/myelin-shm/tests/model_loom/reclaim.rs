@@ -1,4 +1,4 @@
-//! R1 to R3 against T1 to T7: nobody writes to a slot that is read.
+//! R1 to R3 against T1 to T7: a slot that is being read is not written to.
 
 use loom::thread;
 use myelin_shm::Step;
@@ -6,8 +6,8 @@ use myelin_shm::Step;
 use crate::endpoints::{Payloads, matched, publisher, read, reader, subscriber, writer};
 use crate::{PREEMPTIONS, explore, mutant};
 
-/// `before` samples lie in the ring; then the publisher publishes up to sample `last` while a reader that
-/// has read nothing yet reads.
+/// `before` samples lie in the ring; then the publisher publishes up to sample `last` while a
+/// reader that has read nothing yet reads.
 fn run(depth: u32, slots: u32, before: u64, last: u64, late: bool) {
     let payloads = Payloads::default();
     let (mut writer, publication) =
@@ -34,8 +34,8 @@ fn early(late: bool) {
     run(7, 2, 1, 3, late);
 }
 
-/// Two cells, four slots: a slot is freed because its cell is written anew, just as a reader that was
-/// overtaken goes on there.
+/// Two cells, four slots: a slot is freed because its cell is written again, just when an overtaken
+/// reader goes on there.
 fn overwritten(late: bool) {
     run(1, 4, 3, 5, late);
 }
@@ -64,7 +64,7 @@ fn mutant_that_does_not_hold() {
     mutant(Step::T6, || early(true));
 }
 
-/// Frees what is not announced, whether or not it can still be found in the ring.
+/// Frees slots that are not announced, even if they can still be found in the ring.
 #[test]
 #[should_panic(expected = "another sample's payload")]
 fn mutant_that_frees_what_is_still_to_be_read() {

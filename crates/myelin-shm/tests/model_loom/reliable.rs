@@ -1,4 +1,4 @@
-//! P1 against T7 and T8: a publisher that waits is woken, and does not write over what is still to be read.
+//! P1 against T7 and T8: a waiting publisher is woken, and does not overwrite unread samples.
 
 use std::time::Duration;
 
@@ -11,8 +11,8 @@ use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use crate::endpoints::{pair, subscriber};
 use crate::{Kept, PREEMPTIONS, explore, mutant};
 
-/// A publisher with room for one sample, and its subscriber. In a model no time passes, so it waits for as
-/// long as it takes.
+/// A publisher with room for one sample, and its subscriber. In a model no time passes, so it waits
+/// as long as necessary.
 fn reliable() -> (Writer, Reader) {
     let publisher = PublisherQos {
         depth: 1,
@@ -28,7 +28,7 @@ fn reliable() -> (Writer, Reader) {
     (writer, reader)
 }
 
-/// Takes `samples` samples, which are the next ones.
+/// Takes the next `samples` samples.
 fn take(reader: &mut Reader, from: u64, samples: u64) {
     for sequence in from..from + samples {
         let taken = loop {
@@ -74,8 +74,8 @@ fn leaves() {
     reader.join().unwrap();
 }
 
-/// The ring is full and the subscriber dead; the node's thread removes it, and wakes the publisher once or
-/// until it has noticed.
+/// The ring is full and the subscriber dead; the node's thread removes it, and wakes the publisher
+/// once or until it has noticed.
 fn dies(is_woken_again: bool) {
     let (writer, reader) = reliable();
     let (mut writer, reader) = (Kept::new(writer), Kept::new(reader));

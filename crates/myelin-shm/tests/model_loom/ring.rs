@@ -1,4 +1,4 @@
-//! P2 to P6 against T2 to T5: a sample that is taken is the one asked for, and whole.
+//! P2 to P6 against T2 to T5: a taken sample is the requested one, and whole.
 
 use std::mem::MaybeUninit;
 
@@ -19,7 +19,7 @@ struct Ring {
     published: AtomicU64,
 }
 
-/// What a mutant does differently.
+/// The change in a mutant.
 #[derive(Clone, Copy)]
 struct Steps {
     begin: fn(&Cell),
@@ -29,7 +29,7 @@ struct Steps {
 
 const REAL: Steps = Steps { begin: ring::begin, finish: ring::finish, look: ring::look };
 
-/// Two words that tell the sequence; the length does too.
+/// Two words that contain the sequence; so does the length.
 fn payload(sequence: u64) -> Vec<u8> {
     let words = [sequence + 100, !sequence];
     let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -44,7 +44,7 @@ fn publish(ring: &Ring, sequence: u64, steps: Steps) {
     fence(Ordering::SeqCst); // P7
 }
 
-/// As `Publisher::take` in `reader.rs`, with a bound on the looks.
+/// The same as `Publisher::take` in `reader.rs`, with a bound on the looks.
 fn read(ring: &Ring, steps: Steps) {
     let mut next = 0;
     let mut inline = MaybeUninit::new(Inline::ZERO);
@@ -87,7 +87,7 @@ fn what_is_taken_is_whole_and_the_one_asked_for() {
     explore("ring: overwritten", PREEMPTIONS, 1_000, || overwrite(REAL));
 }
 
-/// The reader waits for sample 0 from before it is there.
+/// The reader waits for sample 0 before it exists.
 #[test]
 fn a_first_sample_is_seen_whole() {
     explore("ring: first", PREEMPTIONS, 20, || {

@@ -22,7 +22,7 @@ pub fn endpoints(publishers: u64) -> (Vec<Writer>, Kept<Reader>) {
         writer
     });
     let mut writers: Vec<_> = writers.collect();
-    // The first publish takes up its subscribers, which orders more than the steps do.
+    // The first publish adds its subscribers, which orders more than the steps do.
     writers.iter_mut().for_each(|writer| _ = writer.publish_copy(&[0]).unwrap());
     (0..publishers).for_each(|_| assert!(reader.take().unwrap().is_some()));
     (writers, Kept::new(reader))
@@ -60,8 +60,8 @@ fn no_wake_up_is_lost_between_two_publishers() {
     explore("sleep: two publishers", 2, 500, || run(2, 1, Wait::Block));
 }
 
-/// Runs `handler` with subscribers that count any number of publishers as many: these set their ready
-/// bits, and are not looked at otherwise.
+/// Runs `handler` with subscribers that treat any number of publishers as many: these set their
+/// ready bits, and are looked at only then.
 pub fn of_many(handler: impl FnOnce()) {
     struct Restore;
     impl Drop for Restore {
@@ -91,7 +91,8 @@ fn mutant_without_the_fence_of_b2() {
     of_many(|| mutant(Step::B2, || run(1, 1, Wait::Block)));
 }
 
-/// The publisher sees its bit, which the subscriber has taken just before it looks for the sample.
+/// The publisher sees its own bit, which the subscriber has taken just before it looks for the
+/// sample.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_without_the_fence_of_b4() {
@@ -116,14 +117,14 @@ fn mutant_without_the_fence_of_s2() {
     mutant(Step::S2, || run(1, 1, Wait::Block));
 }
 
-/// Who has woken the first sleep is silent in the second.
+/// A publisher that has woken the first sleep is silent in the second.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_in_which_all_sleeps_are_one() {
     mutant(Step::S1, || run(1, 2, Wait::Block));
 }
 
-/// Who is on its way into the kernel does not notice.
+/// A subscriber on its way into the kernel does not notice.
 #[test]
 #[should_panic(expected = "deadlock")]
 fn mutant_that_wakes_without_counting() {

@@ -1,5 +1,5 @@
-//! A wait set as it ships, with the writers and readers of its members: what is published, and who dies, is
-//! reported.
+//! A shipping wait set, with the writers and readers of its members: it reports published samples
+//! and deaths.
 
 use std::os::fd::OwnedFd;
 
@@ -18,7 +18,8 @@ use crate::sleep::of_many;
 use crate::support::topic;
 use crate::{Kept, PREEMPTIONS, explore, mutant};
 
-/// A set and what it may watch: so many subscribers of its node, each with a publisher of its own.
+/// A set and its possible members: so many subscribers of its node, each with a publisher of its
+/// own.
 fn members(count: u64) -> (Kept<WaitSet>, Kept<Vec<Reader>>, Vec<Writer>) {
     let table = WakeTable::create().unwrap();
     let member = |number: u64| {
@@ -26,10 +27,10 @@ fn members(count: u64) -> (Kept<WaitSet>, Kept<Vec<Reader>>, Vec<Writer>) {
         let (mut writer, publication) =
             Writer::create(10 + number, &topic(), PublisherQos::default()).unwrap();
         matched(&publication, reader.shared());
-        // The first publish takes up its subscribers, which orders more than the steps do.
+        // The first publish adds its subscribers, which orders more than the steps do.
         writer.publish_copy(&[0]).unwrap();
         assert!(reader.take().unwrap().is_some());
-        // So that nobody is looked at who has not said that there is something.
+        // Members are then looked at only if they have reported something.
         assert!(reader.take().unwrap().is_none());
         (reader, writer)
     };
@@ -44,8 +45,8 @@ fn publish(mut writer: Writer, samples: u8) -> thread::JoinHandle<Writer> {
     })
 }
 
-/// Waits until `samples` samples have been taken of those that `keys` name. If it waits for ever, one was
-/// forgotten.
+/// Waits until `samples` samples of the members in `keys` have been taken. If it waits for ever,
+/// one was forgotten.
 fn take(set: &mut WaitSet, keys: &[Key], readers: &mut [Reader], samples: u64) {
     let mut taken = 0;
     while taken < samples {
@@ -94,8 +95,8 @@ fn goes() {
     drop((publishing.join().unwrap(), second.join().unwrap()));
 }
 
-/// A publisher dies before it has notified anybody (section 9 of `docs/explanation/shared-memory.md`); its node's end
-/// is heard by the subscriber's node.
+/// A publisher dies before it has notified (section 9 of `docs/explanation/shared-memory.md`); the
+/// subscriber's node learns of the end of its node.
 fn dies() {
     let (mut set, mut readers, mut writers) = members(1);
     let keys = [set.add(&readers[0]).unwrap()];
@@ -124,7 +125,7 @@ fn is_triggered() {
     drop(triggering.join().unwrap());
 }
 
-/// Another thread adds a member, of which there is a sample, while the set falls asleep.
+/// Another thread adds a member that has a sample, while the set falls asleep.
 fn is_added_to() {
     let (mut set, mut readers, mut writers) = members(1);
     writers[0].publish_copy(&[1]).unwrap();
@@ -151,7 +152,7 @@ fn is_closed() {
     drop(closing.join().unwrap());
 }
 
-/// The set is in somebody's epoll: its descriptor, the system's own, is readable when something is left.
+/// The set is in a user's epoll: its descriptor, a real one, is readable when something is left.
 fn by_descriptor() {
     let (mut set, mut readers, mut writers) = members(1);
     let keys = [set.add(&readers[0]).unwrap()];
@@ -162,7 +163,7 @@ fn by_descriptor() {
         if set.wait(Wait::Block, 0).unwrap() == keys {
             taken += u64::from(readers[0].take().unwrap().is_some());
         } else if !is_readable(&descriptor) {
-            break; // who publishes makes it so
+            break; // a publisher makes it readable
         }
     }
     let writer = publishing.join().unwrap();

@@ -1,5 +1,5 @@
-//! Writers and readers matched without a node: what the messages of `docs/explanation/shared-memory.md`
-//! section 8 do, by plain calls.
+//! Writers and readers matched without a node: plain calls in place of the messages of
+//! `docs/explanation/shared-memory.md` section 8.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

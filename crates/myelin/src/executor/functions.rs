@@ -8,19 +8,20 @@ use crate::sample::{Sample, SampleBuffer};
 use crate::subscriber::Subscriber;
 use crate::wait_set::{Key, KeyMap};
 
-/// A function with what it is called with.
+/// A function with its source of calls.
 pub(super) trait Callee: Send {
-    /// Calls it, if there is something. True: there was a sample, and there may be more.
+    /// Calls it, if there is something to do. True: there was a sample, and there may be more.
     fn call(&mut self) -> Result<bool, Error>;
 
-    /// Since when the next sample has been there, by the monotonic clock in ns. The next call is with that one.
+    /// Since when the next sample has been there, by the monotonic clock in ns. The next call is
+    /// with that sample.
     fn since_ns(&mut self) -> Option<u64>;
 }
 
-/// Called with samples.
+/// A function that is called with samples.
 pub(super) struct OnSample<T: Payload + ?Sized, F> {
     subscriber: Subscriber<T>,
-    /// To move a sample costs as much as to take it.
+    /// Keeps the sample in place: moving it costs as much as a take.
     buffer: SampleBuffer<T>,
     call: F,
 }
@@ -55,7 +56,7 @@ impl<T: Payload + ?Sized> Drop for Lent<'_, T> {
     }
 }
 
-/// Called at intervals.
+/// A function that is called at intervals.
 pub(super) struct OnTimer<F>(pub(super) F);
 
 impl<F: FnMut() + Send> Callee for OnTimer<F> {
@@ -71,9 +72,9 @@ impl<F: FnMut() + Send> Callee for OnTimer<F> {
 
 #[derive(Default)]
 pub(super) struct Functions {
-    /// With gaps. One that is removed while it is being called stays until then.
+    /// With gaps. A function that is removed during its call stays until the call ends.
     pub(super) all: Vec<Option<Function>>,
-    /// Where those are that have not been removed.
+    /// The places of the functions that have not been removed.
     places: KeyMap<usize>,
 }
 
@@ -83,9 +84,9 @@ pub(super) struct Function {
     pub(super) callee: Option<Box<dyn Callee>>,
     pub(super) is_timer: bool,
     pub(super) is_removed: bool,
-    /// Who calls it.
+    /// The thread that calls it.
     pub(super) thread: Option<ThreadId>,
-    /// The function that this call removes, and for whose end it waits.
+    /// The function that this call removes and whose end it waits for.
     pub(super) removes: Option<Key>,
 }
 
@@ -112,7 +113,7 @@ impl Functions {
         its.filter(|its| its.key == key && !its.is_removed)
     }
 
-    /// `None`: it is not there. What is being called goes with the end of that call.
+    /// `None`: it is not there. A function that is being called is dropped at the end of that call.
     #[expect(clippy::option_option, reason = "they are two questions")]
     pub(super) fn remove(&mut self, key: Key) -> Option<Option<Function>> {
         let place = self.places.remove(&key)?;
@@ -121,7 +122,7 @@ impl Functions {
         Some(if function.callee.is_some() { self.all[place].take() } else { None })
     }
 
-    /// Those that are not being called.
+    /// The functions that are not being called.
     pub(super) fn remove_all(&mut self) -> Vec<Function> {
         let keys: Vec<Key> = self.places.keys().copied().collect();
         keys.into_iter().filter_map(|key| self.remove(key).flatten()).collect()

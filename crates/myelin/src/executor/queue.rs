@@ -1,4 +1,4 @@
-//! What an executor is to call next.
+//! The next calls of an executor.
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -9,11 +9,11 @@ use crate::wait_set::{Key, Paused};
 /// A function that is due.
 pub(super) struct Job {
     pub(super) key: Key,
-    /// Of its function, if that has not been removed meanwhile.
+    /// The place of its function, if the function has not been removed meanwhile.
     pub(super) place: usize,
-    /// Since when, by the monotonic clock in ns. Read if the oldest is called first.
+    /// Since when, by the monotonic clock in ns. Used if the oldest is called first.
     pub(super) since_ns: u64,
-    /// Keeps the set from reporting its subscriber, while others look at the set.
+    /// Keeps the set from reporting its subscriber, while other threads look at the set.
     pub(super) paused: Option<Paused>,
 }
 
@@ -21,13 +21,13 @@ pub(super) struct Job {
 #[derive(Default)]
 pub(super) struct Queue {
     order: Order,
-    /// In turn: the rest of this round.
+    /// For turns: the rest of this round.
     round: VecDeque<Job>,
-    /// Called in this round, and due again in the next.
+    /// Functions called in this round that are due again in the next.
     again: VecDeque<Job>,
     /// Oldest first: all that are due.
     by_age: BinaryHeap<Aged>,
-    /// Counts what has been added to `by_age`: of the same age, the first comes first.
+    /// Counts the jobs added to `by_age`: of two with the same age, the first comes first.
     count: u64,
 }
 
@@ -73,7 +73,7 @@ impl Queue {
         self.order == Order::OldestFirst
     }
 
-    /// Of an empty queue.
+    /// Sets the order of an empty queue.
     pub(super) fn set_order(&mut self, order: Order) {
         self.order = order;
     }
@@ -111,7 +111,7 @@ impl Queue {
         }
     }
 
-    /// Due in this round, after the others.
+    /// Adds a job that is due in this round, after the others.
     pub(super) fn push(&mut self, job: Job) {
         match self.order {
             Order::RoundRobin => self.round.push_back(job),
@@ -122,7 +122,7 @@ impl Queue {
         }
     }
 
-    /// Due in this round, before the others; by age, as old as it is.
+    /// Adds a timer that is due in this round, before the others; if ordered by age, at its age.
     pub(super) fn push_timer(&mut self, job: Job) {
         match self.order {
             Order::RoundRobin => self.round.push_front(job),
@@ -130,13 +130,13 @@ impl Queue {
         }
     }
 
-    /// Due in the next round.
+    /// Adds a job that is due in the next round.
     #[inline]
     pub(super) fn push_again(&mut self, job: Job) {
         self.again.push_back(job);
     }
 
-    /// What is due again is due now.
+    /// Begins the next round with the functions that are due again.
     pub(super) fn next_round(&mut self) {
         if self.round.is_empty() && self.order == Order::RoundRobin {
             std::mem::swap(&mut self.round, &mut self.again);
@@ -146,12 +146,12 @@ impl Queue {
         }
     }
 
-    /// The set reports what is due again.
+    /// Drops the functions that are due again: the set reports them.
     pub(super) fn clear_again(&mut self) {
         self.again.clear();
     }
 
-    /// The set may report all of them.
+    /// Lets the set report all of them.
     pub(super) fn resume_all(&mut self) {
         let Queue { round, again, .. } = self;
         round.iter_mut().chain(again).for_each(|job| job.paused = None);
@@ -160,7 +160,7 @@ impl Queue {
             by_age.map(|aged| Aged { job: Job { paused: None, ..aged.job }, ..aged }).collect();
     }
 
-    /// All of them, the next one first.
+    /// Takes all jobs, the next one first.
     pub(super) fn take_all(&mut self) -> Vec<Job> {
         let by_age = std::mem::take(&mut self.by_age).into_sorted_vec();
         let by_age = by_age.into_iter().rev().map(|aged| aged.job);

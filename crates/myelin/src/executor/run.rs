@@ -1,4 +1,4 @@
-//! How an executor's threads wait, and call what is due.
+//! How an executor's threads wait, and call the functions that are due.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,31 +15,31 @@ pub(super) struct Shared {
     pub(super) set: WaitSetHandle,
     pub(super) stop: Guard,
     state: Mutex<State>,
-    /// There is something to call, or to wait in, or it is over.
+    /// There is something to call, or to wait in, or the run is over.
     pub(super) work: Condvar,
     /// A call has ended.
     ended: Condvar,
 }
 
 pub(super) struct State {
-    /// Nobody has it while a thread waits in it, nor once it is closed.
+    /// `None` while a thread waits in it, and after it is closed.
     pub(super) set: Option<Box<WaitSet>>,
     pub(super) functions: Functions,
     pub(super) queue: Queue,
-    /// Since the last look at the set; by age, calls.
+    /// How many rounds since the last look at the set; if ordered by age, calls.
     rounds: u32,
-    /// Samples come faster than they are worked on.
+    /// Whether samples come faster than they are handled.
     has_backlog: bool,
-    /// A timer may be due: nobody has looked since the last call.
+    /// Whether a timer may be due: no thread has looked since the last call.
     looks_at_timers: bool,
-    /// Calls under way.
+    /// How many calls are running.
     pub(super) calls: usize,
-    /// Threads that wait for `work`, and for `ended`.
+    /// How many threads wait for `work`, and for `ended`.
     idle: usize,
     removers: usize,
     pub(super) is_over: bool,
     pub(super) is_closed: bool,
-    /// The first one.
+    /// The first error.
     error: Option<Error>,
 }
 
@@ -61,7 +61,7 @@ impl State {
         }
     }
 
-    /// The set reports again what is due; of timers it does not.
+    /// Sets the order. The set reports pending subscribers again; timers it would not report again.
     pub(super) fn set_order(&mut self, order: Order) {
         let jobs = self.queue.take_all();
         self.queue.set_order(order);
@@ -72,7 +72,7 @@ impl State {
         }
     }
 
-    /// What is to be called next in this round.
+    /// The next call in this round.
     #[inline]
     pub(super) fn next_job(&mut self) -> Option<Job> {
         if self.looks_at_timers
@@ -98,7 +98,7 @@ impl State {
         }
     }
 
-    /// Whether another function may be due that is older than what is known.
+    /// Whether another function may be due whose sample is older than those known.
     #[inline]
     fn may_be_older(&mut self) -> bool {
         if !self.queue.is_by_age() || self.queue.is_empty() {
@@ -112,7 +112,8 @@ impl State {
 
 impl Shared {
     pub(super) fn new(set: WaitSet) -> Result<Shared, Error> {
-        // A wait that has reported it must not hide it from the threads that look between calls.
+        // A wait that has reported the guard must not hide it from the threads that look between
+        // calls.
         let (handle, stop) = (set.handle(), set.guard_until_reset()?);
         let state = Mutex::new(State::new(set));
         Ok(Shared { set: handle, stop, state, work: Condvar::new(), ended: Condvar::new() })
@@ -130,14 +131,14 @@ impl Shared {
         if state.is_closed { Err(CLOSED) } else { Ok(state) }
     }
 
-    /// A run or a turn begins.
+    /// Begins a run or a turn.
     pub(super) fn begin(&self) -> Result<MutexGuard<'_, State>, Error> {
         let mut state = self.open()?;
         state.is_over = false;
         Ok(state)
     }
 
-    /// It ends; false if it was stopped.
+    /// Ends it; false if it was stopped.
     pub(super) fn end(&self, mut state: MutexGuard<'_, State>) -> Result<bool, Error> {
         let is_over = self.is_over(&state);
         if is_over {
@@ -150,7 +151,7 @@ impl Shared {
         }
     }
 
-    /// Whether nothing more is to be called.
+    /// Whether there must be no further call.
     #[inline]
     pub(super) fn is_over(&self, state: &State) -> bool {
         state.is_over || self.stop.is_triggered()
@@ -162,11 +163,11 @@ impl Shared {
         state.is_over = true;
     }
 
-    /// Calls what is due until it is over. `shares`: other threads do the same.
+    /// Makes the due calls until the run is over. `shares`: other threads do the same.
     pub(super) fn work(&self, shares: bool) {
         let _others = EndOthers { shared: self, shares };
         let (thread, mut calls) = (std::thread::current().id(), 0u32);
-        // Whether this thread asks now and then if it is to go on.
+        // Whether this thread checks now and then whether its wait is cancelled.
         let asks = cancel::slice(Duration::MAX) < Duration::MAX;
         let mut state = self.lock();
         while !self.is_over(&state) {
@@ -189,8 +190,9 @@ impl Shared {
         }
     }
 
-    /// The next round, from those that may have more, and from the set: waits there for `limit` at most.
-    /// `shares`: somebody looks at the set before all of the round have been called.
+    /// Fills the next round, from the functions that may have more, and from the set: waits there
+    /// for at most `limit`. `shares`: another thread looks at the set before the whole round has
+    /// been called.
     pub(super) fn refill<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -198,7 +200,7 @@ impl Shared {
         limit: Duration,
     ) -> MutexGuard<'a, State> {
         let State { set, queue, rounds, has_backlog, .. } = &mut *state;
-        // A look costs as much as a call with a sample: not before somebody has something new.
+        // A look costs as much as a call with a sample: look only when there is something new.
         if queue.has_again() && (shares || *has_backlog) {
             let is_told = set.as_ref().is_some_and(|set| set.has_been_told());
             if !is_told && *rounds < ROUNDS_MAX {
@@ -273,7 +275,8 @@ impl Shared {
         state
     }
 
-    /// Calls a function; `again`: with one sample after the other, as long as it is its turn.
+    /// Calls a function; `again`: repeatedly, one sample after the other, as long as it is its
+    /// turn.
     pub(super) fn call<'a>(
         &'a self,
         mut state: MutexGuard<'a, State>,
@@ -281,7 +284,7 @@ impl Shared {
         thread: ThreadId,
         again: bool,
     ) -> MutexGuard<'a, State> {
-        // It may have been removed, or be a timer's whose call is under way.
+        // It may have been removed, or its timer's call may be running.
         let Some(function) = state.functions.at(job.place, job.key) else { return state };
         let Some(mut callee) = function.callee.take() else { return state };
         function.thread = Some(thread);
@@ -344,8 +347,8 @@ impl Shared {
         state
     }
 
-    /// Whether the function that has just been called is the next one, as far as is known. It has been due
-    /// again since then.
+    /// Whether the function that has just been called is the next one, as far as is known. It has
+    /// been due again since then.
     #[inline]
     fn is_next(&self, state: &mut State, since_ns: u64) -> bool {
         if !state.queue.is_before_all(since_ns) || self.is_over(state) {
@@ -358,7 +361,7 @@ impl Shared {
         is_looked_at && state.rounds < ROUNDS_MAX && !may_be_more
     }
 
-    /// Waits for the end of a call of a function that has been removed; not if that waits for us.
+    /// Waits for the end of a call of a removed function; not if that call waits for this one.
     pub(super) fn wait_for_end(&self, mut state: MutexGuard<'_, State>, key: Key) {
         let thread = std::thread::current().id();
         let functions = &mut state.functions;
@@ -389,7 +392,7 @@ impl Shared {
     }
 }
 
-/// Since when a function has been due that the set has just reported.
+/// Since when a function that the set has just reported has been due.
 fn since_ns(functions: &mut Functions, place: usize, key: Key, set: &WaitSet) -> u64 {
     let mut of_sample = || functions.at(place, key)?.callee.as_mut()?.since_ns();
     set.due_ns(key).or_else(&mut of_sample).unwrap_or_else(clock::now)
@@ -406,13 +409,14 @@ impl Drop for EndOthers<'_> {
         if self.shares {
             self.shared.lock().is_over = true;
             self.shared.work.notify_all();
-            self.shared.stop.trigger(); // wakes the one that waits in the set
+            self.shared.stop.trigger(); // wakes the thread that waits in the set
         }
     }
 }
 
 pub(super) const CLOSED: Error = Error::Closed { what: "executor" };
-/// Rounds without a look at what nobody has told of: publishers can take such words from each other.
+/// Rounds without a look at members that nobody has reported: publishers can take such reports from
+/// each other.
 const ROUNDS_MAX: u32 = 64;
 /// Calls between two checks, if there is always something to call.
 const CALLS_PER_CHECK: u32 = 64;

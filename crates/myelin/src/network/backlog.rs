@@ -1,20 +1,20 @@
-//! When the thread that receives gives way to the one that takes.
+//! When the receiving thread yields to the taking thread.
 //!
-//! Where both have one core and one realtime priority, the receiving thread would go on as long as
-//! anything comes: the subscriber's queue overruns, and of large samples it grows to its whole depth, in
-//! memory that is made while the sockets overflow. Given way to, the subscriber takes what there is, and
-//! copies stay in memory that is in the caches.
+//! If both have the same core and realtime priority, the receiving thread would go on as long as
+//! messages arrive. The subscriber's queue overruns, and for large samples it grows to its whole
+//! depth, in new memory that is made while the sockets overflow. If the receiving thread yields,
+//! the subscriber takes its samples, and copies stay in memory that is in the caches.
 
-/// What a subscriber has yet to take of one publisher.
+/// The samples of one publisher that a subscriber has not taken yet.
 #[derive(Debug, Default)]
 pub(super) struct Backlog {
-    /// What it was to read next when it was last given way to. One that has not moved since is busy, or
-    /// stands still: that helps neither.
+    /// The next sample to read at the last yield. A subscriber that has not moved since is busy or
+    /// stopped, and yielding helps neither.
     gave_way_at: Option<u64>,
 }
 
 impl Backlog {
-    /// Whether to give way now: the sample `published` of so many bytes has been put into a queue of
+    /// Whether to yield now: the sample `published` of so many bytes has been put into a queue of
     /// `depth`, of which the subscriber reads `reading` next.
     pub(super) fn is_due(
         &mut self,
@@ -30,8 +30,9 @@ impl Backlog {
     }
 }
 
-/// Lets others of this thread's realtime priority run. Without one the kernel divides the core by
-/// time; to give way would be to wait for strangers, and lose meanwhile what the sockets do not hold.
+/// Lets other threads with this thread's realtime priority run. Without such a priority the kernel
+/// divides the core by time; yielding would mean waiting for other programs, and losing what the
+/// sockets cannot hold meanwhile.
 pub(super) fn give_way() {
     // SAFETY: no preconditions; 0 is this thread.
     let policy = unsafe { libc::sched_getscheduler(0) } & !libc::SCHED_RESET_ON_FORK;
@@ -40,7 +41,7 @@ pub(super) fn give_way() {
     }
 }
 
-/// What a core's cache holds at least.
+/// The minimum that a core's cache holds.
 const BYTES_MAX: u64 = 1 << 20;
 
 #[cfg(test)]

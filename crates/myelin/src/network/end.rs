@@ -1,5 +1,5 @@
-//! What a publisher and a subscriber have in common as DDS endpoints: their names there, and whom of
-//! the other side they cannot be matched with.
+//! Common parts of a publisher and a subscriber as DDS endpoints: their names in DDS, and the
+//! endpoints of the other side that they cannot be matched with.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -21,16 +21,16 @@ pub(super) struct End {
     is_private: bool,
     type_text: String,
     vendor: Option<u16>,
-    /// Endpoints of another type, or vendor, that the user has been told of: the newest.
+    /// Endpoints of another type, or vendor, that have been reported to the user: the newest.
     told: Mutex<Newest>,
 }
 
-/// A set of so many ids; with one more the oldest goes.
+/// A set of so many ids; with one more the oldest is dropped.
 #[derive(Debug, Default)]
 struct Newest(VecDeque<EndpointId>);
 
 impl Newest {
-    /// Whether it is new.
+    /// Whether the id is new.
     fn insert(&mut self, endpoint: EndpointId) -> bool {
         if self.0.contains(&endpoint) {
             return false;
@@ -48,7 +48,7 @@ impl End {
         let (dds_topic, dds_type) = match &spec.dds.encoding {
             Encoding::Private => (
                 topic_name(&spec.topic.name),
-                // Endpoints of other layouts are of other types, and not matched.
+                // Endpoints of other layouts have other types, and are not matched.
                 format!("myelin::T{:016x}", spec.topic.type_hash),
             ),
             Encoding::Typed(name) | Encoding::Message(name) => {
@@ -72,13 +72,13 @@ impl End {
         }
     }
 
-    /// Tells of an endpoint of the other side that is on this topic with another type.
+    /// Reports an endpoint of the other side that is on this topic with another type.
     pub(super) fn compare(&self, other: &Endpoint, host: Host) {
         if other.topic != self.dds_topic || other.type_name == self.dds_type {
             return;
         }
         let card = Card::decode(&other.user_data);
-        // Those of this host are told of by the shared-memory route.
+        // The shared-memory route reports those of this host.
         if card.as_ref().is_some_and(|card| card.host == host) {
             return;
         }
@@ -97,7 +97,8 @@ impl End {
         self.tell_incompatible(endpoint, reason);
     }
 
-    /// Whether an endpoint of the other side, not Myelin's, is of a vendor that is not understood; tells so.
+    /// Whether an endpoint of the other side, not Myelin's, comes from a vendor that is not
+    /// understood; reports it.
     pub(super) fn is_foreign(&self, other: &Endpoint) -> bool {
         let vendor = u16::from_be_bytes([other.guid[0], other.guid[1]]);
         if self.vendor.is_none_or(|understood| understood == vendor) {
@@ -116,9 +117,9 @@ impl End {
         true
     }
 
-    /// Tells of an endpoint of the other side that demands or offers otherwise.
+    /// Reports an endpoint of the other side whose settings do not fit.
     pub(super) fn tell_policy(&self, policy: u32) {
-        // Between Myelin's own, what does not match so does otherwise, or on purpose.
+        // Between Myelin's own endpoints, a mismatch is intended or reported elsewhere.
         if self.is_private {
             return;
         }
@@ -141,7 +142,7 @@ impl End {
         self.tell_incompatible(0, reason);
     }
 
-    /// Tells that it could not be made on an interface that has come.
+    /// Reports that it could not be made on a new interface.
     pub(super) fn tell_unbound(&self, error: &crate::Error) {
         self.tell_incompatible(0, format!("DDS topic {:?} is not open: {error}", self.dds_topic));
     }
@@ -167,8 +168,8 @@ impl End {
     }
 }
 
-/// An id for an endpoint that is not Myelin's. Half of the name would not do: other DDS programs count
-/// processes and endpoints from 1 in it.
+/// An id for an endpoint that is not Myelin's. Half of the GUID would not be enough: other DDS
+/// programs count processes and endpoints from 1 in it.
 pub(super) fn id_of(guid: Guid) -> EndpointId {
     LayoutHash::of_bytes(&guid)
 }
@@ -183,7 +184,7 @@ pub(super) fn type_text(spec: &Spec) -> String {
     }
 }
 
-/// Endpoints that one endpoint tells its user of once; of more it may tell again.
+/// How many endpoints one endpoint reports to its user once; beyond that it may report one again.
 const TOLD_MAX: usize = 1_024;
 /// Numbers of DDS's policies (`dds_qos_policy_id_t`).
 const DURABILITY: u32 = 2;

@@ -1,11 +1,11 @@
-//! The words between subscribers and publishers elsewhere, for which DDS has none: a subscriber's that
-//! it takes what is published from now on, that it is full, that it has room again; a publisher's that
-//! it does not wait any longer for one that is full.
+//! The messages between subscribers and publishers on different hosts that DDS lacks. A subscriber
+//! says that it takes samples from now on, that it is full, or that it has room again. A publisher
+//! says that it does not wait any longer for a full subscriber.
 //!
-//! A DDS writer is matched with a reader before the reader is with the writer, and what it sends
-//! meanwhile is lost if it is best effort. And CycloneDDS acknowledges what it has received, not what
-//! the subscriber had room for; its own way to hold a publisher up is to stop receiving, all topics
-//! at once.
+//! A DDS writer is matched with a reader before the reader is matched with the writer, and
+//! best-effort samples sent meanwhile are lost. And CycloneDDS acknowledges the samples that it has
+//! received, not those for which the subscriber had room. Its own way to hold a publisher up is to
+//! stop receiving, all topics at once.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -20,36 +20,38 @@ use super::wire::{CDR_LE, HEADER_BYTES};
 use super::{lock, said};
 use crate::Error;
 
-/// A node's end of it: all nodes of the domain write to and read one topic.
+/// A node's end of it: all nodes of the domain write to and read from one topic.
 pub(super) struct Flow {
     writer: Writer,
     _reader: Reader,
     heard: Arc<Mutex<Vec<Word>>>,
     kept: Arc<Kept>,
-    /// Peers for which no word is kept, as they did not acknowledge `KEPT_MAX`: what is said they do not hear.
+    /// Peers for which no word is kept, because they did not acknowledge `KEPT_MAX`: they miss new
+    /// words.
     silent: RefCell<BTreeSet<Guid>>,
 }
 
-/// What a reader says to a writer, or a writer to a reader.
+/// A message from a reader to a writer, or from a writer to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) writer: Guid,
     pub(super) reader: Guid,
     pub(super) says: Says,
-    /// Of `Full`: the reader counts them. Of `Late`: which one it answers; there may be room since.
+    /// For `Full`: the reader counts them. For `Late`: the `Full` that it answers; there may be
+    /// room since.
     pub(super) count: u8,
 }
 
-/// What there is to say.
+/// The kinds of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Says {
-    /// I take what you write from now on.
+    /// From the reader: I take your samples from now on.
     Ready = 0,
-    /// I have no room, write no more.
+    /// From the reader: I have no room, write no more.
     Full = 1,
-    /// I have room again.
+    /// From the reader: I have room again.
     Room = 2,
-    /// The writer's: you have been full for too long, nobody waits for you until you have room.
+    /// From the writer: you have been full for too long, I do not wait for you until you have room.
     Late = 3,
 }
 
@@ -77,7 +79,7 @@ impl Flow {
         Ok(Flow { writer, _reader: reader, heard, kept, silent })
     }
 
-    /// Says it to all nodes that are there, but to those that are silent.
+    /// Sends it to all existing nodes, except those that are silent.
     pub(super) fn say(&self, word: Word) {
         let kept = self.kept.0.fetch_add(1, Ordering::Relaxed) + 1;
         let _ = self.writer.write(&CDR_LE, &word.encode(), self.kept.clone(), || {});
@@ -105,12 +107,13 @@ impl Flow {
         }
     }
 
-    /// Whether there are peers that miss what is said.
+    /// Whether there are peers that miss words.
     pub(super) fn has_silent(&self) -> bool {
         !self.silent.borrow().is_empty()
     }
 
-    /// Forgets those that have gone, and those that answer: whoever calls this says all again that counts.
+    /// Forgets peers that have gone or answer again: the caller then repeats all words that still
+    /// count.
     pub(super) fn forget_answering(&self) {
         let mut there = BTreeSet::new();
         let _ = self.writer.visit_matched(&mut |endpoint| _ = there.insert(endpoint.guid));
@@ -119,7 +122,7 @@ impl Flow {
         self.silent.borrow_mut().retain(is_silent);
     }
 
-    /// What others have said.
+    /// The words of others.
     pub(super) fn hear(&self) -> Vec<Word> {
         std::mem::take(&mut *lock(&self.heard))
     }
@@ -145,7 +148,7 @@ impl Word {
     }
 }
 
-/// What is said is kept for the node's thread.
+/// Keeps received words for the node's thread.
 struct Words {
     heard: Arc<Mutex<Vec<Word>>>,
     queue: Arc<Queue>,
@@ -166,7 +169,7 @@ impl Calls for Words {
     }
 }
 
-/// Somebody has come who has not heard what was said before.
+/// Reports new peers that have missed earlier words.
 struct Peers(Arc<Queue>);
 
 impl Calls for Peers {
@@ -180,7 +183,7 @@ impl Calls for Peers {
 struct Kept(AtomicUsize);
 
 impl Kept {
-    // ORDER: Relaxed, wherever it is used: a number alone, and one too many does no harm.
+    // ORDER: Relaxed, wherever it is used: only a number, and one word too many does no harm.
     fn words(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
@@ -192,13 +195,13 @@ impl Release for Kept {
     }
 }
 
-/// Words that wait for the node's thread.
+/// How many received words can wait for the node's thread.
 const HEARD_MAX: usize = 16_384;
-/// Words that are kept for peers: some megabytes.
+/// How many words are kept for peers: some megabytes.
 const KEPT_MAX: usize = 16_384;
-/// After so many that are kept the peers are asked what they have.
+/// After so many kept words the peers are asked for acknowledgements.
 const ASK_EACH: usize = 1_024;
-/// No name of a topic of ours.
+/// Not a valid name of a user's topic.
 pub(super) const FLOW_TOPIC: &str = "myelin_flow";
 
 #[cfg(test)]
@@ -225,7 +228,7 @@ mod tests {
         assert_eq!(Word::decode(&[&bytes[..], &[0]].concat()), None);
     }
 
-    /// It is there for DDS as long as its lease runs, and acknowledges nothing.
+    /// DDS considers it alive as long as its lease runs, and it acknowledges nothing.
     #[test]
     fn words_for_a_stopped_peer_are_bounded() {
         match std::env::var(ROLE).as_deref() {
@@ -239,7 +242,7 @@ mod tests {
         let mut command = Command::new("unshare");
         command.args(["--net", "sh", "-c", "ip link set lo up && exec \"$@\"", "sh"]);
         command.arg(std::env::current_exe().unwrap()).args(ARGUMENTS).env(ROLE, "speaker");
-        // A right to make networks is not everybody's.
+        // Not every user may make network namespaces.
         match Command::new("unshare").args(["--net", "true"]).status() {
             Ok(status) if status.success() => assert!(command.status().unwrap().success()),
             _ => println!("skipped: unshare --net is not permitted"),
@@ -308,7 +311,7 @@ mod tests {
     fn listen() {
         let flow = flow();
         until("the last word", || flow.hear().contains(&word(2)));
-        // The acknowledgement goes out before this does.
+        // The acknowledgement is sent before this returns.
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
     }
 

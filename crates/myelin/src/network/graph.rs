@@ -1,4 +1,4 @@
-//! What the network tells of endpoints elsewhere, for `Node::graph`.
+//! The network's part of `Node::graph`: endpoints elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -32,7 +32,7 @@ pub(super) fn add(
         let endpoint = inlet.end.observer.id();
         own(endpoint, graph, inlet.guid());
         let sources = inlet.sources();
-        // To its subscriber a publisher elsewhere is its proxy.
+        // For its subscriber, a publisher elsewhere is its proxy.
         let proxies: BTreeSet<_> = sources.iter().map(|(_, proxy)| *proxy).collect();
         graph.matches.retain(|each| each.endpoint != endpoint || !proxies.contains(&each.other));
         graph.matches.extend(matched(endpoint, sources.iter().map(|(guid, _)| guid), &found.ids));
@@ -86,7 +86,7 @@ impl Found {
     }
 }
 
-/// The matches of an endpoint with those of these names.
+/// The matches of an endpoint with the endpoints of these names.
 fn matched<'a>(
     endpoint: EndpointId,
     others: impl Iterator<Item = &'a Guid>,
@@ -96,5 +96,5 @@ fn matched<'a>(
     others.into_iter().map(move |other| MatchInfo { endpoint, other, state: MatchState::Matched })
 }
 
-/// What the types of CycloneDDS's own topics begin with, by which this process discovers.
+/// The prefix of the types of CycloneDDS's own topics, which this process uses for discovery.
 const BUILTIN: &str = "org::eclipse::cyclonedds::builtin::";

@@ -1,21 +1,22 @@
 //! Which endpoints are on this host, and which of the others are Myelin's: the partitions that keep
-//! the former apart, and the card that an endpoint shows to whoever discovers it.
+//! endpoints of this host apart, and the card that an endpoint shows in discovery.
 //!
 //! Two endpoints are on one host if they can meet by shared memory: if their nodes have the same
-//! folder of sockets. Containers with a `/dev/shm` of their own are hosts of their own.
+//! folder of sockets. Containers with their own `/dev/shm` are separate hosts.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use crate::{EndpointId, Error, LayoutHash};
 
-/// What a publisher is to other hosts. Partitions name it, so that a subscriber can ask each kind
-/// with other settings: DDS does not match a reliable reader with a best-effort writer, Myelin does.
+/// The kind of a publisher for other hosts. Partitions name it, so that a subscriber can request
+/// each kind with other settings: DDS does not match a reliable reader with a best-effort writer,
+/// but Myelin does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     BestEffort,
     Reliable,
-    /// With history for subscribers that come later.
+    /// With history for late subscribers.
     History,
 }
 
@@ -36,8 +37,9 @@ impl Kind {
 pub(super) struct Host(pub(super) u64);
 
 impl Host {
-    /// The host of nodes whose sockets are in `folder`: a user's or group's, and in it the domain's. These
-    /// two can be removed and made anew while nodes live, so they count by their names.
+    /// The host of nodes whose sockets are in `folder`: a user's or group's folder, and in it the
+    /// domain's. These two can be removed and made again while nodes live, so their names count and
+    /// not their inodes.
     pub(super) fn of(folder: &Path) -> Result<Host, Error> {
         let failed = |path: &Path, error| {
             let reason = format!("{}: {error}; it names the host in the network", path.display());
@@ -52,14 +54,14 @@ impl Host {
         Ok(Host(LayoutHash::of_bytes(&[boot.trim_ascii(), &place, names].concat())))
     }
 
-    /// The partitions of a writer of this host: for each bit of the host one that names the bit's
-    /// value. A reader is matched if it asks for any of them.
+    /// The partitions of a writer of this host: for each bit of the host one partition that names
+    /// the bit's value. A reader is matched if it requests any of them.
     pub(super) fn offered(self, kind: Kind) -> Vec<String> {
         (0..BITS).map(|bit| partition(bit, self.bit(bit), kind)).collect()
     }
 
-    /// The partitions that a reader of this host asks for: for each bit the one of the other value.
-    /// So it meets the writers of hosts that differ in any bit, and none of its own.
+    /// The partitions that a reader of this host requests: for each bit the one of the opposite
+    /// value. So it meets the writers of hosts that differ in any bit, and none of its own.
     pub(super) fn wanted(self, kinds: &[Kind]) -> Vec<String> {
         let of = |kind: Kind| (0..BITS).map(move |bit| partition(bit, !self.bit(bit), kind));
         kinds.iter().flat_map(|kind| of(*kind)).collect()
@@ -74,14 +76,14 @@ fn partition(bit: u32, value: bool, kind: Kind) -> String {
     format!("myelin{bit}{}{}", if value { '+' } else { '-' }, kind.letter())
 }
 
-/// What an endpoint tells of itself, as DDS user data: the last `key=value` there.
+/// An endpoint's announcement as DDS user data: the last `key=value` there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Card {
     pub(super) host: Host,
     pub(super) endpoint: EndpointId,
     /// The largest receive buffer that its kernel grants, in bytes.
     pub(super) buffer_bytes: u64,
-    /// It asks for reliability, or offers it.
+    /// Whether it requests or offers reliability.
     pub(super) reliable: bool,
     /// For people.
     pub(super) type_text: String,
@@ -96,7 +98,7 @@ impl Card {
         text.into_bytes()
     }
 
-    /// `None` of an endpoint that is not Myelin's.
+    /// `None` for an endpoint that is not Myelin's.
     pub(super) fn decode(data: &[u8]) -> Option<Card> {
         let text = std::str::from_utf8(data).ok()?;
         let (before, card) = text.split_once(MARK)?;
@@ -113,7 +115,8 @@ impl Card {
     }
 }
 
-/// A topic's name among DDS programs: of characters that DDS takes, no two topics with one name.
+/// A topic's name among DDS programs: only characters that DDS allows, and different for different
+/// topics.
 pub(super) fn topic_name(name: &str) -> String {
     let mut encoded = String::from(TOPIC_PREFIX);
     for byte in name.bytes() {
@@ -137,9 +140,9 @@ pub(super) fn name_of(dds_topic: &str) -> Option<String> {
     String::from_utf8(name).ok()
 }
 
-/// Bits of a host that its partitions show. Two hosts in 2³² agree in all and never meet.
+/// Bits of a host in its partitions. Two hosts in 2³² agree in all and never meet.
 const BITS: u32 = 32;
-/// With the version of what is agreed between hosts.
+/// With the version of the agreement between hosts.
 const MARK: &str = "myelin=1 ";
 const TOPIC_PREFIX: &str = "myelin/";
 

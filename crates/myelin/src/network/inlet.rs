@@ -1,5 +1,5 @@
-//! The way of other hosts' samples to a subscriber: a reader takes them, a proxy for each
-//! publisher puts them into the subscriber's queue, in the thread that has received them.
+//! The inlet: the way of other hosts' samples to a subscriber. A reader takes them, and a proxy for
+//! each publisher puts them into the subscriber's queue, in the receiving thread.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
@@ -22,13 +22,13 @@ use super::wire::Wire;
 use super::{Encoding, Spec, lock, said};
 use crate::{EndpointId, Error, Event};
 
-/// A subscriber's.
+/// A subscriber's inlet.
 pub(crate) struct Inlet {
     shared: Arc<Shared>,
     open: Arc<Open>,
 }
 
-/// What the node's thread and CycloneDDS's know of it.
+/// The part that the node's thread and CycloneDDS's threads use, too.
 pub(super) struct Shared {
     pub(super) end: End,
     wire: Wire,
@@ -39,39 +39,40 @@ pub(super) struct Shared {
     groups: Vec<Mutex<Group>>,
 }
 
-/// Publishers that are asked alike, by a reader of its own.
+/// Publishers with the same settings, each group with a reader of its own.
 struct Group {
     kinds: Vec<Kind>,
-    /// Of publishers that wait for the subscriber.
+    /// For publishers that wait for the subscriber.
     reliable: bool,
-    /// Of publishers that send again what is lost on the way.
+    /// For publishers that send lost samples again.
     resends: bool,
     history: bool,
-    /// `None` while no interface leads to other hosts. To be held outside of this only by the node's
-    /// thread while it is busy; see [`Open::apply_pending`].
+    /// `None` while no interface leads to other hosts. Outside this lock only the node's thread may
+    /// hold it, while it is busy; see [`Open::apply_pending`].
     reader: Option<Arc<Reader>>,
     guid: Guid,
-    /// There is a reader, or it is just being made.
+    /// Whether there is a reader, or one is just being made.
     is_open: bool,
     /// By handle.
     sources: BTreeMap<u64, Source>,
-    /// The next samples: for the first there is no room yet, or of its publisher nothing is known yet.
+    /// Waiting samples: there is no room yet for the first one, or its publisher is still unknown.
     waiting: Waiting<Message>,
-    /// How many have ever waited.
+    /// How many samples have ever waited.
     waited: u64,
-    /// There is no room for the next. The node's thread looks after it.
+    /// Whether there is no room for the next sample. The node's thread then checks again.
     full: bool,
-    /// How often its publishers have been told so.
+    /// How often its publishers have been told that it is full.
     full_count: u8,
-    /// The newest numbers of publishers that have gone: who comes back goes on with the count.
+    /// The last sequence numbers of publishers that have gone: a publisher that comes back goes on
+    /// with the count.
     gone: Vec<(Guid, u64)>,
-    /// A publisher is no longer late, and has to be told.
+    /// Whether a publisher is no longer late, and must be told.
     caught_up: bool,
     /// `None`: the subscriber has gone.
     subscription: Option<Arc<SubscriptionShared>>,
 }
 
-/// What a group had while it had a reader; the reader ends first.
+/// The contents of a group with a reader; the reader ends first.
 struct Detached {
     _reader: Option<Arc<Reader>>,
     _sources: BTreeMap<u64, Source>,
@@ -81,27 +82,27 @@ struct Detached {
 /// A publisher.
 struct Source {
     guid: Guid,
-    /// It heeds what is said to it.
+    /// Whether it heeds the words of the flow topic.
     listens: bool,
-    /// `None`: its samples are not for us. It is on this host, not understood, or declined.
+    /// `None`: its samples are not for us, because it is on this host, not understood, or declined.
     proxy: Option<shm::Proxy>,
-    /// There was no room for it; it is asked again.
+    /// Whether there was no room for it; it is asked again.
     declined: bool,
-    /// Of the newest sample.
+    /// The sequence number of the newest sample.
     sequence: u64,
     backlog: Backlog,
-    /// It has been told to wait.
+    /// Whether it has been told to wait.
     waits: bool,
-    /// It waits no longer: what there is no room for is lost.
+    /// Set when it waits no longer: samples without room are lost.
     late: Option<Late>,
 }
 
 /// A publisher for which the subscriber is late.
 #[derive(Clone, Copy, Debug, Default)]
 struct Late {
-    /// Samples that were lost since the last that there was room for.
+    /// How many samples were lost since the last one that there was room for.
     lost: u64,
-    /// Samples in a row that there was room for.
+    /// How many samples in a row there was room for.
     taken: u32,
 }
 
@@ -136,7 +137,7 @@ impl Inlet {
 impl Drop for Inlet {
     fn drop(&mut self) {
         if self.open.is_forked() {
-            // Its locks may be held by threads that are not here.
+            // In a child of `fork`, other threads may have held its locks.
             for group in &self.shared.groups {
                 if let Ok(mut group) = group.try_lock() {
                     std::mem::forget(std::mem::take(&mut group.sources));
@@ -148,7 +149,7 @@ impl Drop for Inlet {
             let mut group = lock(group);
             let (detached, subscription) = (group.detach(), group.subscription.take());
             drop(group);
-            // The node's thread may just have it.
+            // The node's thread may be using it.
             self.open.apply_pending();
             drop((detached, subscription));
         }
@@ -156,9 +157,9 @@ impl Drop for Inlet {
     }
 }
 
-/// The groups of publishers a subscriber has to ask apart, each with what it can have of them:
-/// reliability and history are what both sides want. Of a topic for all DDS programs DDS decides
-/// itself who fits.
+/// The groups of publishers that a subscriber must request separately, each with the settings that
+/// it can have: reliability and history are used only if both sides want them. For a topic for all
+/// DDS programs DDS itself decides which fit.
 fn groups(spec: &Spec, is_private: bool, subscription: &Arc<SubscriptionShared>) -> Vec<Group> {
     let qos = &spec.subscriber;
     let reliable = qos.reliability == Reliability::Reliable;
@@ -197,10 +198,11 @@ fn groups(spec: &Spec, is_private: bool, subscription: &Arc<SubscriptionShared>)
 }
 
 impl Group {
-    /// Takes what hangs on the reader, to be dropped outside of the lock: calls wait for that.
+    /// Takes the objects that depend on the reader, to be dropped outside the lock: their drop
+    /// waits for calls.
     fn detach(&mut self) -> Detached {
         (self.is_open, self.full, self.caught_up) = (false, false, false);
-        // One that is found again on another interface goes on with its count.
+        // A publisher that is found again on another interface goes on with its count.
         self.gone.extend(self.sources.values().map(|source| (source.guid, source.sequence)));
         self.gone.drain(..self.gone.len().saturating_sub(GONE_MAX));
         Detached {
@@ -212,7 +214,7 @@ impl Group {
 }
 
 impl Shared {
-    /// Opens readers where there is a way to other hosts now.
+    /// Opens readers if there is a way to other hosts now.
     pub(super) fn bind(self: &Arc<Self>, session: &Session) -> Result<(), Error> {
         for (number, group) in self.groups.iter().enumerate() {
             let settings = {
@@ -261,7 +263,7 @@ impl Shared {
         }
     }
 
-    /// Looks who publishes. By the node's thread.
+    /// Updates the publishers. Called by the node's thread.
     pub(super) fn refresh(&self, session: &Session) {
         for group in &self.groups {
             let (reader, waited) = {
@@ -288,7 +290,7 @@ impl Shared {
                 let card = Card::decode(&endpoint.user_data);
                 let is_here = card.as_ref().is_some_and(|card| card.host == session.host);
                 let is_foreign = card.is_none() && self.end.is_foreign(&endpoint);
-                // One that waits for nobody may be reliable on the way all the same.
+                // A publisher that does not wait may be reliable on the network nevertheless.
                 let waits = group.reliable && card.as_ref().is_none_or(|card| card.reliable);
                 let proxy = (!is_here && !is_foreign).then(|| self.proxy(&subscription, waits));
                 if let Some(Err(error)) = &proxy
@@ -311,13 +313,13 @@ impl Shared {
         }
     }
 
-    /// What names its first reader on the network; `None` while there is none.
+    /// The GUID of its first reader in DDS; `None` while there is none.
     pub(super) fn guid(&self) -> Option<Guid> {
         let group = lock(self.groups.first()?);
         group.reader.is_some().then_some(group.guid)
     }
 
-    /// Who publishes, each with its proxy.
+    /// The publishers, each with its proxy.
     pub(super) fn sources(&self) -> Vec<(Guid, EndpointId)> {
         let mut found = Vec::new();
         for group in &self.groups {
@@ -353,14 +355,15 @@ impl Shared {
         self.end.observer.node().proxy(subscription, qos)
     }
 
-    /// Passes on what there is, of all groups. By the node's thread. True if some had no room.
+    /// Passes on all waiting samples, of all groups. Called by the node's thread. True if some had
+    /// no room.
     pub(super) fn pass_on_all(&self, session: &Session) -> bool {
         let mut some_full = false;
         for group in &self.groups {
             let mut group = lock(group);
             let is_full = self.pass_on_waiting(&mut group);
             some_full |= is_full;
-            group.caught_up = false; // what there is to say of it is said below
+            group.caught_up = false; // the words about it are sent below
             if is_full && !group.full {
                 group.full_count = group.full_count.wrapping_add(1);
             }
@@ -376,7 +379,7 @@ impl Shared {
         some_full
     }
 
-    /// Says again what somebody may not have heard. By the node's thread.
+    /// Repeats words that a publisher may have missed. Called by the node's thread.
     pub(super) fn say_again(&self, session: &Session) {
         for group in &self.groups {
             let group = lock(group);
@@ -384,13 +387,13 @@ impl Shared {
         }
     }
 
-    /// A publisher waits no longer. By the node's thread. True if it is one of ours.
+    /// A publisher waits no longer. Called by the node's thread. True if it is one of ours.
     pub(super) fn hear_late(&self, word: &Word) -> bool {
         for group in &self.groups {
             let mut group = lock(group);
             let is_full = group.full && group.full_count == word.count;
             if group.guid != word.reader || !is_full {
-                continue; // there has been room since, and it has been told so
+                continue; // there has been room since, and the publisher knows
             }
             let mut sources = group.sources.values_mut();
             if let Some(source) = sources.find(|source| source.guid == word.writer) {
@@ -401,7 +404,7 @@ impl Shared {
         false
     }
 
-    /// Moves samples that wait into the subscriber's queue. True if for the next there is no room.
+    /// Moves waiting samples into the subscriber's queue. True if there is no room for the next.
     fn pass_on_waiting(&self, group: &mut Group) -> bool {
         while let Some(message) = group.waiting.pop_front() {
             if let Some(message) = self.pass_on(group, message) {
@@ -413,8 +416,8 @@ impl Shared {
         false
     }
 
-    /// Puts a sample into the subscriber's queue; returns it if it has to wait, for room or until its
-    /// publisher has been looked at.
+    /// Puts a sample into the subscriber's queue; returns it if it has to wait, for room or until
+    /// its publisher is known.
     fn pass_on(&self, group: &mut Group, message: Message) -> Option<Message> {
         let Group { sources, caught_up, reliable, subscription, .. } = group;
         let Some(source) = sources.get_mut(&message.writer()) else { return Some(message) };
@@ -424,7 +427,7 @@ impl Shared {
             source.proxy = None;
             return None;
         };
-        // Before whoever takes it asks.
+        // Counted before the sample can be taken.
         let lost = gap(&mut source.sequence, message.sequence());
         self.count_lost(subscription, lost, proxy.id(), *reliable);
         let bytes = payload.len() as u64;
@@ -447,26 +450,26 @@ impl Shared {
                 *late = Late { lost: late.lost + 1, taken: 0 };
                 self.count_lost(subscription, 1, proxy.id(), false);
             }
-            // No memory.
+            // Memory is short.
             Err(_) => self.count_lost(subscription, 1, proxy.id(), *reliable),
         }
         None
     }
 
-    /// Has a sample wait. False if there are as many as may wait.
+    /// Makes a sample wait. False if too many wait already.
     fn hold_back(&self, group: &mut Group, message: Message) -> bool {
         let SubscriberQos { depth, history, .. } = self.qos;
         if !group.reliable {
-            // The oldest goes, and is a gap in its publisher's count.
+            // The oldest is dropped, and is a gap in its publisher's count.
             if group.waiting.len() >= depth.max(history) as usize {
                 group.waiting.pop_front();
             }
         } else if !self.is_private && group.waiting.len() >= depth as usize {
-            // Myelin's publishers are told to wait; others know CycloneDDS's way alone.
+            // Myelin's publishers are told to wait; others only know CycloneDDS's own way.
             return false;
         } else if group.waiting.is_full() {
-            // They have been told, and go on. This one is lost: a gap in its publisher's count, and the
-            // other topics go on.
+            // They have been told, and go on. This sample is lost: it is a gap in its publisher's
+            // count, and the other topics go on.
             return true;
         }
         let bytes = message.bytes().len();
@@ -475,7 +478,7 @@ impl Shared {
         true
     }
 
-    /// Samples are lost; of a reliable publisher that is told of.
+    /// Counts lost samples; for a reliable publisher, reports them.
     fn count_lost(
         &self,
         subscription: &Option<Arc<SubscriptionShared>>,
@@ -501,13 +504,13 @@ impl Group {
         self.subscription.iter().for_each(|its| its.count_lost(samples as u64));
     }
 
-    /// Whether the first sample that waits is of a publisher that is known.
+    /// Whether the publisher of the first waiting sample is known.
     fn knows_the_next(&self) -> bool {
         self.waiting.front().is_some_and(|next| self.sources.contains_key(&next.writer()))
     }
 
-    /// Drops samples of publishers that have gone. They were looked for when so many had `waited`; what
-    /// has come since may be of one that was not there yet.
+    /// Drops samples of publishers that have gone. The publishers were looked up when so many had
+    /// `waited`; a later sample may be from a publisher that did not exist yet.
     fn drop_orphans(&mut self, waited: u64) {
         let new = (self.waited - waited).min(self.waiting.len() as u64) as usize;
         let Group { waiting, sources, .. } = self;
@@ -516,7 +519,7 @@ impl Group {
         self.count_lost(gone);
     }
 
-    /// Publishers that are not there are gone.
+    /// Removes publishers that are not there any more.
     fn forget(&mut self, is_there: impl Fn(&u64) -> bool) {
         let Group { sources, gone, .. } = self;
         sources.retain(|handle, source| {
@@ -529,14 +532,15 @@ impl Group {
         gone.drain(..gone.len().saturating_sub(GONE_MAX));
     }
 
-    /// The newest number of a publisher that was here before: the link was cut, or one of both stood
-    /// still for longer than the lease. What it has published meanwhile is lost, and counts.
+    /// The last sequence number of a publisher that was here before: the link was cut, or one of
+    /// the two stood still for longer than the lease. Its samples published meanwhile are lost, and
+    /// count.
     fn remember(&mut self, guid: &Guid) -> u64 {
         let known = self.gone.iter().position(|(gone, _)| gone == guid);
         known.map_or(0, |at| self.gone.swap_remove(at).1)
     }
 
-    /// Says to a publisher all that it has to know.
+    /// Sends a publisher all words that it needs.
     fn say_all(&self, source: &Source, session: &Session) {
         source.say(Says::Ready, self.guid, 0, session);
         if source.waits {
@@ -560,7 +564,7 @@ fn gap(newest: &mut u64, sequence: u64) -> u64 {
     lost
 }
 
-/// What CycloneDDS calls.
+/// The object that CycloneDDS calls.
 struct Watch {
     shared: Weak<Shared>,
     number: usize,
@@ -585,7 +589,7 @@ impl Calls for Watch {
             }
             Task::Full(self.shared.clone())
         } else if group.full {
-            return was_kept; // the node's thread looks after it
+            return was_kept; // the node's thread then checks again
         } else if group.knows_the_next() {
             Task::Full(self.shared.clone())
         } else {
@@ -604,5 +608,5 @@ impl Calls for Watch {
     }
 }
 
-/// Publishers that have gone, of each group, whose count may go on.
+/// How many publishers that have gone, of each group, are remembered.
 const GONE_MAX: usize = 64;

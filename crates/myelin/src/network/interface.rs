@@ -1,6 +1,6 @@
-//! The network interfaces of this host: which there are, which of them leads to other hosts, and word
-//! of any change. CycloneDDS binds itself to one when it opens a domain, and never looks again; so the
-//! choice is made here, in its order, and made anew when something changes.
+//! The network interfaces of this host: which exist, which one leads to other hosts, and notice of
+//! any change. CycloneDDS binds itself to one when it opens a domain, and never looks again. So the
+//! choice is made here, in CycloneDDS's order, and made again after a change.
 
 use std::ffi::CStr;
 use std::io;
@@ -14,24 +14,24 @@ use myelin_dds::Binding;
 pub(super) struct Interface {
     pub(super) name: String,
     index: u32,
-    /// `None` of one that has none of the kind.
+    /// `None` for an interface without an address of this kind.
     pub(super) address: Option<IpAddr>,
     netmask: Option<Ipv4Addr>,
     is_up: bool,
-    /// There is a carrier.
+    /// Whether there is a carrier.
     is_running: bool,
     is_loopback: bool,
     has_multicast: bool,
     is_point_to_point: bool,
-    /// A device, not a bridge, a tunnel or the like.
+    /// Whether it is a device, not a bridge, a tunnel or similar.
     is_device: bool,
 }
 
-/// What is to be bound to.
+/// The chosen interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Choice {
     pub(super) interface: Interface,
-    /// Why it leads to no other host, if it does not.
+    /// Why it leads to no other host, if so.
     pub(super) shortcoming: Option<String>,
 }
 
@@ -49,8 +49,8 @@ impl Interface {
         self.address.map(|address| Binding { index: self.index, address })
     }
 
-    /// CycloneDDS's order; among those that are equal to it a device goes before a bridge that some
-    /// program has made, and one with a carrier before one without.
+    /// CycloneDDS's order; among equals, a device comes before a bridge that some program has made,
+    /// and an interface with a carrier before one without.
     fn rank(&self) -> [u8; 4] {
         let is_link_local =
             matches!(self.address, Some(IpAddr::V6(address)) if address.is_unicast_link_local());
@@ -69,7 +69,7 @@ impl Interface {
         if self.address == Some(wanted) {
             return true;
         }
-        // A network's address stands for the one in it, as for CycloneDDS.
+        // A network's address means the interface in it, as in CycloneDDS.
         let (IpAddr::V4(wanted), Some(IpAddr::V4(own)), Some(mask)) =
             (wanted, self.address, self.netmask)
         else {
@@ -79,9 +79,8 @@ impl Interface {
     }
 }
 
-/// What to bind to: the interface `wanted`, by name or address, or the best there is. The one that is
-/// bound to now stays while it has its address, also if its cable is pulled, unless there is a better
-/// one.
+/// The interface to bind to: `wanted`, by name or address, or the best one. The current interface
+/// stays while it has its address, even if its cable is pulled, unless there is a better one.
 ///
 /// # Errors
 /// Why there is none.
@@ -94,7 +93,7 @@ pub(super) fn choose(
     let now =
         now.and_then(|now| there.iter().filter(fits).find(|each| each.binding() == Some(now)));
     let free = there.iter().filter(fits).filter(|each| each.is_up && each.address.is_some());
-    // Of equals the first.
+    // The first one among equals.
     let best = match wanted {
         Some(_) => free.clone().next(),
         None => {
@@ -146,7 +145,7 @@ pub(super) fn can_be_named(wanted: &str) -> bool {
             && wanted.bytes().all(|byte| is_name(byte) && byte != 0))
 }
 
-/// All interfaces, each with every address of version 4 or 6 that it has, in the kernel's order.
+/// All interfaces, each with all its addresses of version 4 or 6, in the kernel's order.
 pub(super) fn all(ipv6: bool) -> io::Result<Vec<Interface>> {
     let mut list: *mut libc::ifaddrs = std::ptr::null_mut();
     // SAFETY: the pointer is valid for the call, which sets it.
@@ -159,7 +158,7 @@ pub(super) fn all(ipv6: bool) -> io::Result<Vec<Interface>> {
     while let Some(entry) = unsafe { next.as_ref() } {
         // SAFETY: as above.
         let each = unsafe { interface(entry, ipv6) };
-        // The kernel first lists all without addresses.
+        // The kernel first lists all interfaces without addresses.
         let known = found.iter().position(|known| known.index == each.index);
         match known.filter(|known| found[*known].address.is_none()) {
             Some(bare) if each.address.is_some() => found[bare] = each,
@@ -236,7 +235,7 @@ impl Watch {
         if socket < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: a descriptor that nobody else has.
+        // SAFETY: a descriptor that nothing else owns.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         // SAFETY: all zeros are an address.
         let mut address: libc::sockaddr_nl = unsafe { std::mem::zeroed() };
@@ -251,7 +250,7 @@ impl Watch {
         }
     }
 
-    /// Takes what has been said: what there is now is to be asked afterwards.
+    /// Discards all notices: the caller asks for the current state afterwards.
     pub(super) fn drain(&self) {
         let mut message = [0_u8; 8 << 10];
         loop {
@@ -259,7 +258,7 @@ impl Watch {
             let count = unsafe {
                 libc::recv(self.0.as_raw_fd(), message.as_mut_ptr().cast(), message.len(), 0)
             };
-            // Of more than the kernel had room for it says so once, and goes on.
+            // If the kernel's queue overflowed, it reports that once, and goes on.
             if count < 0 && io::Error::last_os_error().raw_os_error() != Some(libc::ENOBUFS) {
                 return;
             }

@@ -25,24 +25,25 @@ pub use state::NetworkState;
 
 use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
 
-/// What a topic is to DDS.
+/// A topic's settings in DDS.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Dds {
-    /// Its name there, if that is not derived from its own.
+    /// Its name in DDS, if it is not derived from its own.
     pub(crate) name: Option<String>,
-    /// Reliable there, though nobody waits.
+    /// Whether it is reliable in DDS, though no publisher waits.
     pub(crate) resends: bool,
-    /// For whoever discovers its endpoints, in front of their cards.
+    /// User data of its endpoints, in front of their cards.
     pub(crate) user_data: String,
-    /// Whose other DDS programs alone understand its messages: RTPS's number of the implementation.
+    /// The only vendor whose other DDS programs understand its messages: RTPS's number of the
+    /// implementation.
     pub(crate) vendor: Option<u16>,
     pub(crate) encoding: Encoding,
 }
 
-/// How its samples are serialised there.
+/// The serialisation of its samples in DDS.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Encoding {
-    /// For Myelin alone: the layout's hash is the type's name.
+    /// Only for Myelin: the layout's hash is the type's name.
     #[default]
     Private,
     /// The bytes are the CDR of a type of this name.
@@ -51,7 +52,7 @@ pub(crate) enum Encoding {
     Message(String),
 }
 
-/// A topic as the way to other hosts sees it.
+/// A topic from the network's point of view.
 pub(crate) struct Spec {
     pub(crate) topic: Topic,
     pub(crate) dds: Dds,
@@ -60,7 +61,7 @@ pub(crate) struct Spec {
     pub(crate) subscriber: SubscriberQos,
 }
 
-/// What the bytes of a payload are to CDR.
+/// The shape of a payload in CDR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A value of so many bytes.
@@ -68,21 +69,21 @@ pub enum Shape {
     /// Elements of so many bytes each.
     Sequence {
         element: usize,
-        /// Of its largest primitive; at most 8, which is CDR's.
+        /// The alignment of its largest primitive; at most 8, which is CDR's.
         align: usize,
-        /// Of its first primitive.
+        /// The alignment of its first primitive.
         first_align: usize,
     },
-    /// Bytes that no type of CDR has: those of Myelin's own programs alone.
+    /// Bytes without a CDR type: only for Myelin's own programs.
     Bytes,
 }
 
-/// The library's word for an error of the crate below.
+/// The library's error for an error of the crate below.
 fn said(error: myelin_dds::Error) -> crate::Error {
     crate::Error::Network { doing: "the way to other hosts", reason: error.to_string() }
 }
 
-/// A lock that a panic has not spoilt: what it guards is changed in single steps.
+/// A lock that ignores poisoning: its data is changed in single steps.
 fn lock<T>(mutex: &std::sync::Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }

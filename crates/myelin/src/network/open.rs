@@ -1,5 +1,6 @@
-//! A node's part in the network, from its first topic on: its publishers and subscribers, what is open
-//! while there is an interface that leads to other hosts, and the thread that looks after all of it.
+//! A node's part in the network, from its first topic on: its publishers and subscribers, the
+//! resources that are open while an interface leads to other hosts, and the thread that manages
+//! them.
 
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, Weak};
@@ -31,8 +32,8 @@ pub(crate) struct Network {
 
 impl Network {
     /// # Errors
-    /// What no waiting mends: there is no CycloneDDS, no such domain, or no interface can have such
-    /// a name.
+    /// Permanent faults: CycloneDDS is missing, there is no such domain, or no interface can have
+    /// such a name.
     pub(crate) fn open(way: Way, domain: u32, node: &shm::Node) -> Result<Arc<Network>, Error> {
         Domain::check(domain).map_err(said)?;
         if let Some(name) = way.interface.as_ref().filter(|name| !interface::can_be_named(name)) {
@@ -64,7 +65,7 @@ impl Network {
         }
     }
 
-    /// Adds what is known of other hosts.
+    /// Adds the endpoints of other hosts.
     pub(crate) fn add_to(&self, graph: &mut Graph) {
         let open = lock(&self.open).clone();
         if let Some(open) = open.filter(|open| !open.is_forked()) {
@@ -88,14 +89,14 @@ impl Network {
     }
 }
 
-/// What an open node and its endpoints hold; the last to go ends the thread.
+/// Shared by an open node and its endpoints; the last one dropped ends the thread.
 pub(super) struct Open {
     hub: Arc<Hub>,
     thread: Option<shm::Thread>,
     process: u32,
 }
 
-/// What the thread has too.
+/// The part that the thread owns, too.
 pub(super) struct Hub {
     domain: Arc<Domain>,
     pub(super) host: Host,
@@ -103,25 +104,25 @@ pub(super) struct Hub {
     node: shm::Node,
     outlets: Mutex<Vec<Weak<outlet::Shared>>>,
     inlets: Mutex<Vec<Weak<inlet::Shared>>>,
-    /// For whoever asks.
+    /// For `Node::network`.
     state: Mutex<NetworkState>,
-    /// Held by the thread while it has any endpoint in its hands, and by whoever makes one.
+    /// Held by the thread while it uses any endpoint, and by a thread that makes one.
     link: Mutex<Link>,
 }
 
-/// What leads to other hosts now.
+/// The current way to other hosts.
 #[derive(Default)]
 struct Link {
     session: Option<Session>,
-    /// What the session is bound to; `None` if the user's configuration says.
+    /// The binding of the session; `None` if the user's configuration decides.
     binding: Option<Binding>,
-    /// When to try again what has failed, and how long it was waited for.
+    /// When to try a failed attempt again, and the delay before it.
     again: Option<(Instant, Duration)>,
 }
 
 impl Open {
     fn start(domain: Arc<Domain>, host: Host, node: &shm::Node) -> Result<Arc<Open>, Error> {
-        // Without word of changes there is only what is there now.
+        // Without notices of changes, only the current state is used.
         let queue = Arc::new(Queue::new(interface::Watch::open().ok())?);
         let hub = Arc::new(Hub {
             domain,
@@ -135,14 +136,15 @@ impl Open {
         });
         let (its, (opened, has_opened)) = (hub.clone(), channel());
         let run = move || {
-            // In this thread: those that CycloneDDS starts have its CPUs and policy, and take no signals.
+            // In this thread: the threads that CycloneDDS starts inherit its CPUs and policy, and
+            // take no signals.
             its.look(&mut lock(&its.link));
             its.warn_of_interface();
-            let _ = opened.send(()); // it is waited for
+            let _ = opened.send(()); // the opening thread waits for it
             its.attend();
         };
         let thread = node.spawn("network", run)?;
-        // Who has made a publisher has opened the network.
+        // When a publisher has been made, the network is open.
         let _ = has_opened.recv();
         Ok(Arc::new(Open { hub, thread: Some(thread), process: std::process::id() }))
     }
@@ -176,14 +178,14 @@ impl Drop for Open {
 }
 
 impl Hub {
-    /// What an endpoint of a topic tells of itself.
+    /// The user data of an endpoint of a topic.
     pub(super) fn user_data(&self, spec: &Spec, endpoint: EndpointId, reliable: bool) -> Vec<u8> {
         let (host, buffer_bytes) = (self.host, socket_buffer_bytes());
         let card = Card { host, endpoint, buffer_bytes, reliable, type_text: type_text(spec) };
         [spec.dds.user_data.as_bytes(), &card.encode()].concat()
     }
 
-    /// Takes a publisher in, from now on.
+    /// Manages a publisher from now on.
     pub(super) fn add_outlet(&self, outlet: &Arc<outlet::Shared>) -> Result<(), Error> {
         let link = lock(&self.link);
         if let Some(session) = &link.session {
@@ -198,7 +200,7 @@ impl Hub {
         Ok(())
     }
 
-    /// Takes a subscriber in, from now on.
+    /// Manages a subscriber from now on.
     pub(super) fn add_inlet(&self, inlet: &Arc<inlet::Shared>) -> Result<(), Error> {
         let link = lock(&self.link);
         if let Some(session) = &link.session {
@@ -213,14 +215,14 @@ impl Hub {
         Ok(())
     }
 
-    /// Waits until the thread has let go of what the caller has withdrawn: the caller is then the
-    /// only one to hold it. Nothing of CycloneDDS may end in CycloneDDS's own threads.
+    /// Waits until the thread has released the objects that the caller has withdrawn: the caller is
+    /// then their only owner. No object of CycloneDDS may end in CycloneDDS's own threads.
     pub(super) fn apply_pending(&self) {
         drop(lock(&self.link));
     }
 
-    /// The thread. It sleeps unless somebody comes or goes, interfaces change, or a subscriber is
-    /// full.
+    /// Runs the thread. It sleeps unless an endpoint comes or goes, interfaces change, or a
+    /// subscriber is full.
     fn attend(&self) {
         let mut full: Vec<Weak<inlet::Shared>> = Vec::new();
         let mut look_again = LOOK_AGAIN_MIN;
@@ -246,7 +248,7 @@ impl Hub {
             let Some(session) = &link.session else {
                 full.clear();
                 say_again = None;
-                continue; // what was to be done was about what has gone
+                continue; // the endpoint has gone
             };
             tasks.into_iter().for_each(|task| self.act(session, task, &mut full));
             if ask_again.is_some_and(|at| at <= Instant::now()) {
@@ -258,7 +260,7 @@ impl Hub {
                 ask_again = has_declined.then(|| Instant::now() + ASK_AGAIN);
             }
             if say_again.is_some_and(|at| at <= Instant::now()) {
-                // Before it is said: one that answers hears all of it.
+                // Before the words are repeated: a peer that answers again gets all of them.
                 session.forget_answering_peers();
                 alive(&self.inlets).iter().for_each(|inlet| inlet.say_again(session));
                 say_again = None;
@@ -270,7 +272,7 @@ impl Hub {
         }
     }
 
-    /// Sees to it that what is open is bound to the interface that leads to other hosts.
+    /// Keeps everything bound to the interface that leads to other hosts.
     fn look(&self, link: &mut Link) {
         let chosen = self.choose(link);
         let state = match chosen {
@@ -284,7 +286,7 @@ impl Hub {
         *lock(&self.state) = state;
     }
 
-    /// Says that the interface that somebody has named is none to go by: it may be misspelt.
+    /// Warns that a named interface is not usable: it may be misspelt.
     fn warn_of_interface(&self) {
         let NetworkState::Waiting { reason } = lock(&self.state).clone() else { return };
         if self.domain.config().interface.is_none() || has_own_configuration() {
@@ -295,7 +297,7 @@ impl Hub {
         myelin_shm::warn("", "the network", &format!("{reason}; {remedy}"));
     }
 
-    /// What to bind to; `None` if the user's configuration says.
+    /// The interface to bind to; `None` if the user's configuration decides.
     fn choose(&self, link: &Link) -> Result<Option<Choice>, String> {
         if has_own_configuration() {
             return Ok(None);
@@ -304,12 +306,12 @@ impl Hub {
         let there = interface::all(config.is_ipv6())
             .map_err(|error| format!("the network interfaces cannot be listed: {error}"))?;
         let wanted = config.interface.as_deref();
-        // Nodes of one process go by one interface.
+        // All nodes of one process use one interface.
         let now = link.binding.or_else(|| self.domain.bound());
         interface::choose(&there, wanted, now).map(Some)
     }
 
-    /// Opens what is to be open, unless it is.
+    /// Opens the resources, unless they are open.
     fn open(&self, link: &mut Link, choice: Option<Choice>) -> NetworkState {
         let (interface, shortcoming) = match choice {
             Some(Choice { interface, shortcoming }) => (Some(interface), shortcoming),
@@ -357,7 +359,7 @@ impl Hub {
         *link = Link { session: Some(session), binding, again: None };
     }
 
-    /// Closes what is open: all matches across the network end.
+    /// Closes the resources: all matches across the network end.
     fn close(&self, link: &mut Link) {
         if link.session.is_some() {
             alive(&self.outlets).iter().for_each(|outlet| outlet.unbind());
@@ -434,14 +436,14 @@ impl std::fmt::Debug for Network {
     }
 }
 
-/// How long a subscriber's queue that is full is left alone: one that takes has room soon, one that
-/// does not costs little.
+/// How long a full subscriber's queue is left alone: a subscriber that takes has room soon, and one
+/// that does not costs little.
 const LOOK_AGAIN_MIN: Duration = Duration::from_micros(25);
 const LOOK_AGAIN_MAX: Duration = Duration::from_millis(1);
-/// Until a publisher for which a subscriber had no room is asked again.
+/// The time until a publisher that found no room at a subscriber is asked again.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// As long as a peer does not acknowledge what is said, all that counts is said again so often.
+/// How often all valid words are repeated while a peer does not acknowledge them.
 const SAY_AGAIN: Duration = Duration::from_secs(2);
-/// Until what CycloneDDS could not open is tried again, the first time; then twice as long each time.
+/// The delay before the first repetition of a failed attempt of CycloneDDS; it doubles each time.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 const TRY_AGAIN_MAX: Duration = Duration::from_secs(60);

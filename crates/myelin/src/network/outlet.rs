@@ -1,4 +1,4 @@
-//! The way of a publisher to other hosts: what it writes, and how much may be under way.
+//! The outlet: the way of a publisher's samples to other hosts, and the limit of samples under way.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -22,45 +22,46 @@ use super::wire::Wire;
 use super::{Encoding, Spec, lock, said};
 use crate::{EndpointId, Error, Event};
 
-/// A publisher's. Used by the publisher's thread.
+/// A publisher's outlet. Used by the publisher's thread.
 pub(crate) struct Outlet {
     shared: Arc<Shared>,
     wire: Wire,
-    /// What may be under way; `None` for a publisher that waits for nobody.
+    /// The limit of samples under way; `None` for a publisher that never waits.
     window: Option<Window>,
-    /// Written also while nobody listens: for those that come later.
+    /// Whether samples are also written without readers: for late subscribers.
     keeps: bool,
     limit: Duration,
     late: Late,
     open: Arc<Open>,
 }
 
-/// What the node's thread knows of it too.
+/// The part that the node's thread uses, too.
 pub(super) struct Shared {
     pub(super) end: End,
-    /// Of its writers.
+    /// The settings of its writers.
     settings: Settings,
     route: Mutex<Route>,
-    /// Readers that have said that they take what is written; some before they are found here.
+    /// Readers that have said that they take samples; some before they are found here.
     ready: Mutex<Ready>,
-    /// Subscribers of other hosts, those that are ready.
+    /// Subscribers of other hosts that are ready.
     matches: Mutex<BTreeMap<u64, Match>>,
-    /// How many; read on every publish.
+    /// Their number; read on every publish.
     wanted: AtomicU32,
-    /// The least that any host of theirs receives at once, in bytes.
+    /// The least that any of their hosts receives at once, in bytes.
     buffer_bytes: AtomicU64,
-    /// The same, also of those that have been warned of; the size that is reckoned with of others.
+    /// The same, including hosts that have been warned about; for hosts that do not announce it, an
+    /// assumed size.
     socket_bytes: AtomicU64,
     room: Arc<Room>,
 }
 
-/// Where what is published goes.
+/// The destination of samples.
 #[derive(Default)]
 struct Route {
-    /// `None` while no interface leads to other hosts. To be held outside of this only by the node's
-    /// thread while it is busy; see [`Open::apply_pending`].
+    /// `None` while no interface leads to other hosts. Outside this lock only the node's thread may
+    /// hold it, while it is busy; see [`Open::apply_pending`].
     writer: Option<Bound>,
-    /// The newest samples, for whom the next writer meets: each the head and the payload.
+    /// The newest samples, for the readers of the next writer: each with its head and payload.
     kept: VecDeque<(Vec<u8>, Vec<u8>)>,
     kept_max: usize,
     /// The publisher has gone.
@@ -76,7 +77,7 @@ struct Bound {
 
 /// A subscriber of another host.
 struct Match {
-    /// Its id there; of one that is not Myelin's what this process calls it.
+    /// Its id there; for one that is not Myelin's, the id that this process gave it.
     endpoint: EndpointId,
     guid: Guid,
     reliable: bool,
@@ -84,13 +85,13 @@ struct Match {
     told: bool,
 }
 
-/// Readers that have spoken.
+/// Readers that have sent a word.
 #[derive(Debug, Default)]
 struct Ready(BTreeSet<Guid>);
 
 impl Ready {
-    /// Those that are `there` stay, and those that have spoken before they were found; not those that
-    /// have left, and of those before only as many as may be.
+    /// Keeps the readers that are `there`, and a limited number of those that sent a word before
+    /// they were found; removes those that have left.
     fn forget_the_gone(&mut self, there: &BTreeSet<Guid>, has_left: impl Fn(&Guid) -> bool) {
         let mut early = 0;
         self.0.retain(|reader| {
@@ -124,7 +125,7 @@ impl Outlet {
             type_name: end.dds_type.clone(),
             partitions: if private { open.host.offered(kind) } else { Vec::new() },
             user_data: open.user_data(spec, publisher.id(), reliable),
-            // What comes later can only be had reliably.
+            // Late subscribers can only get samples reliably.
             reliable: kind != Kind::BestEffort,
             history: match reliable {
                 true => History::KeepAll,
@@ -151,8 +152,9 @@ impl Outlet {
         Ok(Outlet { shared, wire, window, keeps, limit, late, open })
     }
 
-    /// Waits until another sample may be under way; for the publisher's time limit at most. How many
-    /// subscribers it does not wait for. Not inlined, here and below: a publish without a network stays small.
+    /// Waits until there is room for another sample, at most for the publisher's time limit.
+    /// Returns how many subscribers it does not wait for. Not inlined, here and below, so that a
+    /// publish without a network stays small.
     pub(crate) fn make_room(&self) -> Result<u32, Error> {
         self.try_make_room().or_else(|wait| {
             wait.wait(Instant::now())?;
@@ -160,7 +162,7 @@ impl Outlet {
         })
     }
 
-    /// The same without a wait: what is to be waited for, if there is no room.
+    /// Like `make_room`, without a wait: returns the wait to make, if there is no room.
     pub(crate) fn try_make_room(&self) -> Result<u32, OutletWait> {
         match &self.window {
             Some(window) if self.is_wanted() => {
@@ -176,13 +178,13 @@ impl Outlet {
         self.shared.room.late()
     }
 
-    /// Sends a copy of what has been published, if somebody on another host wants it.
+    /// Sends a copy of a published sample, if a subscriber on another host wants it.
     #[inline]
     pub(crate) fn write(&self, payload: &[u8]) -> Result<(), Error> {
         if self.is_wanted() { self.send(payload) } else { Ok(()) }
     }
 
-    /// Waits until all that was sent is acknowledged, for `limit` at most. False if it is not by then.
+    /// Waits until everything sent is acknowledged, for at most `limit`. False if the time is over.
     pub(crate) fn wait_for_acknowledgements(&self, limit: Duration) -> bool {
         let bound = lock(&self.shared.route).writer.clone();
         let Some(Bound { writer, .. }) = bound else { return true };
@@ -215,7 +217,7 @@ impl Outlet {
             route.keep(head.bytes(), payload);
         }
         let Some(Bound { writer, .. }) = &route.writer else {
-            // What is kept counts for the window, also while nothing leaves.
+            // Kept samples count for the window, even while nothing is sent.
             if let Some(window) = &self.window {
                 window.enter(bytes, Instant::now());
             }
@@ -223,8 +225,8 @@ impl Outlet {
         };
         let room = &self.shared.room;
         room.enter(bytes);
-        // The message is made while those before it are under way. This thread has the route meanwhile:
-        // acknowledgements do not need it.
+        // The message is made while earlier ones are under way. This thread has the route
+        // meanwhile: acknowledgements do not need it.
         let hold_back = || {
             let Some(window) = &self.window else { return };
             window.set_buffer(self.shared.socket_bytes.load(Ordering::Relaxed));
@@ -235,7 +237,8 @@ impl Outlet {
         };
         match writer.write(head.bytes(), payload, room.clone(), hold_back) {
             Ok(()) => Ok(()),
-            // CycloneDDS's own limits, which only a configuration of the user's sets: that is a loss.
+            // These are CycloneDDS's own limits, which only a user's configuration sets: the sample
+            // is lost.
             Err(myelin_dds::Error::Other { timeout: true, .. }) if self.window.is_none() => Ok(()),
             Err(myelin_dds::Error::Other { timeout: true, .. }) => {
                 drop(route);
@@ -264,7 +267,8 @@ impl Outlet {
     }
 }
 
-/// A publisher's wait for room on the way to other hosts. Nothing of the publisher is locked meanwhile.
+/// A publisher's wait for room on the way to other hosts. No lock of the publisher is held
+/// meanwhile.
 pub(crate) struct OutletWait {
     shared: Arc<Shared>,
     open: Arc<Open>,
@@ -275,8 +279,9 @@ pub(crate) struct OutletWait {
 }
 
 impl OutletWait {
-    /// Waits until there is room, until the publisher's limit has passed since `begin` at most. False if the
-    /// publisher is to go on regardless: those that hold it up are passed over.
+    /// Waits until there is room, at most until the publisher's limit has passed since `begin`.
+    /// False if the publisher must go on regardless: the subscribers that hold it up are passed
+    /// over.
     ///
     /// # Errors
     /// [`Error::ReliableTimeout`].
@@ -300,7 +305,7 @@ impl OutletWait {
         }
     }
 
-    /// Waits no longer for those that hold all others up.
+    /// Stops waiting for the subscribers that hold all others up.
     fn pass_over(&self, is_there: impl Fn() -> bool) {
         let OutletWait { shared, open, .. } = self;
         let Some(writer) = shared.with_writer(Writer::guid) else { return };
@@ -327,7 +332,7 @@ impl Drop for Outlet {
             return;
         }
         if self.window.is_some() {
-            // What has been published may not have arrived, and goes with the writer.
+            // Published samples may not have arrived, and would be lost with the writer.
             self.wait_for_acknowledgements(self.limit);
         }
         let mut route = lock(&self.shared.route);
@@ -339,7 +344,7 @@ impl Drop for Outlet {
 }
 
 impl Route {
-    /// Keeps a sample, in the memory of one that is kept no longer.
+    /// Keeps a sample, in the memory of one that is dropped.
     fn keep(&mut self, head: &[u8], payload: &[u8]) {
         let is_full = self.kept.len() == self.kept_max;
         let oldest = if is_full { self.kept.pop_front() } else { None };
@@ -353,15 +358,15 @@ impl Route {
 }
 
 impl Shared {
-    /// Whether what is published is to be written. `keeps`: also for those that come later.
+    /// Whether samples are to be written. `keeps`: also for late subscribers.
     #[inline]
     fn is_wanted(&self, keeps: bool) -> bool {
-        // ORDER: Acquire pairs with the release in `refresh`; nothing else hangs on it.
+        // ORDER: Acquire pairs with the release in `refresh`; nothing else depends on it.
         keeps || self.wanted.load(Ordering::Acquire) > 0
     }
 
-    /// `None` while there is none. It is not kept while a publish waits: the interface may go then, and
-    /// the writer with it.
+    /// `None` while there is none. It is not kept during the wait of a publish: the interface may
+    /// go then, and the writer with it.
     fn with_writer<R>(&self, act: impl FnOnce(&Writer) -> R) -> Option<R> {
         lock(&self.route).writer.as_ref().map(|bound| act(&bound.writer))
     }
@@ -375,7 +380,7 @@ impl Shared {
         Error::ReliableTimeout { topic: self.end.topic.clone(), subscriber, pid: 0, waited }
     }
 
-    /// Opens a writer where there is a way to other hosts now, with what is kept for them.
+    /// Opens a writer if there is a way to other hosts now, with the samples kept for them.
     pub(super) fn bind(self: &Arc<Self>, session: &Session) -> Result<(), Error> {
         let watch = Watch { shared: Arc::downgrade(self), queue: session.queue.clone() };
         let participant = &session.participant;
@@ -401,13 +406,13 @@ impl Shared {
         self.update(BTreeMap::new());
     }
 
-    /// A reader elsewhere has said something. By the node's thread.
+    /// Handles a word of a reader elsewhere. Called by the node's thread.
     pub(super) fn hear(&self, word: &Word, host: Host) {
         if lock(&self.route).writer.as_ref().is_none_or(|bound| bound.guid != word.writer) {
             return;
         }
         match word.says {
-            // Nobody waits for one that has not spoken before.
+            // A publisher does not wait for a reader that has not said that it is ready.
             Says::Full if !lock(&self.ready).0.contains(&word.reader) => {}
             Says::Full => self.room.set_full(word.reader, word.count),
             Says::Room => {
@@ -424,17 +429,17 @@ impl Shared {
         }
     }
 
-    /// What names it on the network; `None` while there is none.
+    /// Its GUID in DDS; `None` while there is none.
     pub(super) fn guid(&self) -> Option<Guid> {
         lock(&self.route).writer.as_ref().map(|bound| bound.guid)
     }
 
-    /// Who listens, as far as it is known.
+    /// The known readers.
     pub(super) fn readers(&self) -> Vec<Guid> {
         lock(&self.matches).values().map(|each| each.guid).collect()
     }
 
-    /// Looks who listens. By the node's thread.
+    /// Updates the readers. Called by the node's thread.
     pub(super) fn refresh(&self, host: Host) {
         let Some(Bound { writer, .. }) = lock(&self.route).writer.clone() else { return };
         let (mut found, mut there) = (BTreeMap::new(), BTreeSet::new());
@@ -460,7 +465,7 @@ impl Shared {
         self.update(found);
     }
 
-    /// Tells of the subscribers that have come and gone, now that there are those that are `found`.
+    /// Reports the subscribers that have come and gone, given the current `found`.
     fn update(&self, found: BTreeMap<u64, Match>) {
         let mut matches = lock(&self.matches);
         let mut events = Vec::new();
@@ -480,7 +485,8 @@ impl Shared {
         let socket_bytes = matches.values().map(|each| each.buffer_bytes.min(SOCKET_BYTES)).min();
         self.socket_bytes.store(socket_bytes.unwrap_or(u64::MAX), Ordering::Relaxed);
         self.room.retain(|reader| matches.values().any(|each| each.guid == *reader));
-        // ORDER: Release, before the match is told of: who has heard of it publishes to it.
+        // ORDER: Release, before the match is reported: a user that knows of the match publishes to
+        // it.
         self.wanted.store(matches.len() as u32, Ordering::Release);
         drop(matches);
         events.into_iter().for_each(|event| self.end.observer.tell(event));
@@ -504,7 +510,7 @@ impl Shared {
         matches.values().find(|each| each.guid == *reader).map(|each| each.endpoint)
     }
 
-    /// Tells once of each subscriber whose host may never receive a best-effort sample of this size.
+    /// Reports once each subscriber whose host may never receive a best-effort sample of this size.
     #[cold]
     fn warn(&self, bytes: u64, reliable: bool) {
         let mut matches = lock(&self.matches);
@@ -531,14 +537,16 @@ impl Shared {
     }
 }
 
-/// Of what a host's sockets hold, and of one that has not told, so much is reckoned with. What is under way is
-/// half of it: more fills no link of a robot any better, and what comes waits the longer behind it.
+/// The assumed capacity of a host's sockets, as a maximum and for hosts that do not announce it.
+/// Half of it may be under way: more would not fill a robot's link better, and later samples would
+/// wait longer behind it.
 const SOCKET_BYTES: u64 = 1 << 20;
 
-/// Readers that speak before they are found; the word of more is forgotten, and they have to speak again.
+/// Readers that sent a word before they are found; beyond this number a word is forgotten and must
+/// be repeated.
 const EARLY_MAX: usize = 1_024;
 
-/// What CycloneDDS calls.
+/// The object that CycloneDDS calls.
 struct Watch {
     shared: Weak<Shared>,
     queue: Arc<Queue>,

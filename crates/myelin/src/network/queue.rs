@@ -1,4 +1,5 @@
-//! What CycloneDDS's threads leave for the node's: they must not wait, nor end anything.
+//! The tasks that CycloneDDS's threads leave for the node's thread: they must neither wait nor end
+//! any object.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::os::fd::OwnedFd;
@@ -13,32 +14,32 @@ use super::interface::Watch;
 use super::{inlet, lock, outlet};
 use crate::Error;
 
-/// Something to be looked at.
+/// A task for the node's thread.
 pub(super) enum Task {
     /// A publisher's matches.
     Outlet(Weak<outlet::Shared>),
-    /// A subscriber's matches, and what has come.
+    /// A subscriber's matches, and its new samples.
     Inlet(Weak<inlet::Shared>),
     /// A subscriber has no room.
     Full(Weak<inlet::Shared>),
-    /// One of the other side does not fit: the number of the policy.
+    /// An endpoint of the other side does not fit: the number of the policy.
     OutletPolicy(Weak<outlet::Shared>, u32),
     InletPolicy(Weak<inlet::Shared>, u32),
-    /// What is discovered.
+    /// Endpoints were discovered.
     Discovery,
-    /// Other nodes have said something.
+    /// Other nodes have sent words.
     Flow,
-    /// Other nodes have come, and have to be told.
+    /// Other nodes have come, and need the earlier words.
     Peers,
     /// Network interfaces have changed.
     Interfaces,
-    /// A publisher has something to say.
+    /// A publisher has a word to send.
     Say(Word),
 }
 
 impl Task {
-    /// Two of one key are as good as one: what there is is looked at when its turn comes. `None`: each is
-    /// for itself.
+    /// Two tasks with the same key are handled as one, because the handler reads the current state.
+    /// `None`: each counts.
     fn key(&self) -> Option<(u8, usize, u32)> {
         let of = |shared: *const ()| shared.addr();
         Some(match self {
@@ -56,28 +57,28 @@ impl Task {
     }
 }
 
-/// The tasks. Any thread may add one, one takes them. However much comes from the network, there is one of
-/// a kind for each endpoint of this process.
+/// The tasks. Any thread may add one, one thread takes them. However much comes from the network,
+/// there is one of each kind for each endpoint of this process.
 pub(super) struct Queue {
     content: Mutex<Content>,
-    /// Counted up for the taker that sleeps.
+    /// Counted up to wake the taker.
     event: OwnedFd,
-    /// `None` where the kernel does not tell.
+    /// `None` where the kernel gives no notices.
     interfaces: Option<Watch>,
 }
 
 #[derive(Default)]
 struct Content {
     tasks: VecDeque<Task>,
-    /// Of the tasks.
+    /// The keys of the tasks.
     keys: BTreeSet<(u8, usize, u32)>,
     stop: bool,
-    /// The taker sleeps, or is about to.
+    /// Whether the taker sleeps, or is about to.
     asleep: bool,
 }
 
 impl Queue {
-    /// With word of changes from `interfaces`.
+    /// A queue with notices of changes from `interfaces`.
     pub(super) fn new(interfaces: Option<Watch>) -> Result<Queue, Error> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let event =
@@ -103,11 +104,11 @@ impl Queue {
 
     fn wake(&self, content: &mut Content) {
         if std::mem::take(&mut content.asleep) {
-            let _ = write(&self.event, &1_u64.to_ne_bytes()); // it cannot be full: once a sleep
+            let _ = write(&self.event, &1_u64.to_ne_bytes()); // it cannot be full: one for each sleep
         }
     }
 
-    /// All tasks there are; waits for one, for `limit` at most. `None`: stop.
+    /// All tasks; waits for one, for at most `limit`. `None`: stop.
     pub(super) fn take(&self, limit: Option<Duration>) -> Option<VecDeque<Task>> {
         if self.falls_asleep() {
             self.sleep(limit);
@@ -118,14 +119,14 @@ impl Queue {
         (!content.stop).then(|| std::mem::take(&mut content.tasks))
     }
 
-    /// If there is nothing to take.
+    /// Falls asleep if there is nothing to take.
     fn falls_asleep(&self) -> bool {
         let mut content = lock(&self.content);
         content.asleep = content.tasks.is_empty() && !content.stop;
         content.asleep
     }
 
-    /// Until there is a task, or for `limit`.
+    /// Sleeps until there is a task, or for `limit`.
     fn sleep(&self, limit: Option<Duration>) {
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         let mut sources = vec![PollFd::new(&self.event, PollFlags::IN)];

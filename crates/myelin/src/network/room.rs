@@ -10,26 +10,27 @@ use myelin_dds::{Guid, Release};
 
 use super::lock;
 
-/// What a publisher has under way at most, and when it asks for acknowledgements. Its own thread's.
+/// A publisher's limit of samples under way, and when it asks for acknowledgements. Only its thread
+/// uses it.
 #[derive(Debug)]
 pub(super) struct Window {
     limits: Limits,
-    /// Of the newest samples so many are kept also when all have acknowledged them.
+    /// How many of the newest samples are kept even when all have been acknowledged.
     history: usize,
-    /// Their bytes, the oldest first, and in sum.
+    /// The bytes of each, the oldest first, and their sum.
     kept: RefCell<VecDeque<u64>>,
     kept_bytes: Cell<u64>,
-    /// What the readers' hosts receive at once. More than that goes out only after a wait that was in
-    /// vain, at this count of releases: the link is cut, and nothing is gained by waiting.
+    /// How much the readers' hosts receive at once. More is sent only after a wait without success,
+    /// at this count of releases: the link is cut then, and waiting gains nothing.
     pace_bytes: Cell<u64>,
     unpaced: Cell<Option<u64>>,
-    /// Since the last question.
+    /// How many samples since the last question.
     samples: Cell<u32>,
     bytes: Cell<u64>,
     asked: Cell<Option<Instant>>,
 }
 
-/// What may be under way at once.
+/// The limit of what is under way.
 #[derive(Clone, Copy, Debug)]
 struct Limits {
     depth: u32,
@@ -37,8 +38,8 @@ struct Limits {
 }
 
 impl Limits {
-    /// Whether one more fits beside so many samples and bytes that are not acknowledged. A single
-    /// sample does always, however large.
+    /// Whether one more sample fits in addition to so many samples and bytes that are not
+    /// acknowledged. A single sample always fits, however large.
     fn fits(&self, samples: u32, bytes: u64) -> bool {
         let depth = samples < self.depth && bytes < self.bytes_max;
         let burst = samples < BURST_SAMPLES && bytes < BURST_BYTES.min(self.bytes_max);
@@ -51,8 +52,9 @@ impl Limits {
     }
 }
 
-/// When a publisher that waits for acknowledgements is woken: once half of its window is free. To wake it at
-/// each sample, as one acknowledgement lets go of many, would be two changes of threads for each.
+/// When a publisher that waits for acknowledgements is woken: once half of its window is free. One
+/// acknowledgement releases many samples, so waking it for each sample would cost two thread
+/// switches for each.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Half {
     limits: Limits,
@@ -61,7 +63,7 @@ pub(super) struct Half {
 }
 
 impl Half {
-    /// Whether one more fits beside so many samples and bytes that CycloneDDS has.
+    /// Whether one more sample fits in addition to so many samples and bytes that CycloneDDS has.
     fn fits(&self, samples: u32, bytes: u64) -> bool {
         let bytes = bytes.saturating_sub(self.kept_bytes);
         self.limits.fits(samples.saturating_sub(self.kept), bytes)
@@ -74,7 +76,7 @@ impl Half {
 }
 
 impl Window {
-    /// Of a topic's depth and history.
+    /// For a topic's depth and history.
     pub(super) fn new(depth: u32, history: u32, bytes_max: u64) -> Window {
         Window {
             limits: Limits { depth, bytes_max: bytes_max.min(WINDOW_BYTES_MAX) },
@@ -89,21 +91,22 @@ impl Window {
         }
     }
 
-    /// What the least of the readers' hosts has for its sockets.
+    /// Sets the smallest socket buffer of the readers' hosts.
     pub(super) fn set_buffer(&self, bytes: u64) {
         self.pace_bytes.set((bytes / 2).max(PACE_BYTES_MIN));
     }
 
-    /// What to wait for.
+    /// The state to wait for.
     pub(super) fn half(&self) -> Half {
         let kept = self.kept.borrow().len() as u32;
         Half { limits: self.limits, kept, kept_bytes: self.kept_bytes.get() }
     }
 
-    /// A sample of so many bytes is written now; whether it asks: each that fills half of the window
-    /// does, by samples or by bytes, and the first after a time, so that the answer comes before the
-    /// window is full, and nothing is kept for long. What has not been asked for is less than half: once all
-    /// questions are answered, the publisher is woken.
+    /// A sample of so many bytes is written now; returns whether it asks for acknowledgements. Each
+    /// sample that fills half of the window asks, by samples or by bytes, and so does the first one
+    /// after some time, so that the answer comes before the window is full, and nothing is kept for
+    /// long. The samples not asked about are less than half: once all questions are answered, the
+    /// publisher is woken.
     pub(super) fn enter(&self, bytes: u64, now: Instant) -> bool {
         if self.history > 0 {
             self.keep(bytes);
@@ -129,43 +132,44 @@ impl Window {
     }
 }
 
-/// Samples that CycloneDDS has not let go of, and subscribers that have no room. CycloneDDS 0.10
-/// heeds no limit at a writer that keeps all, so it is kept here.
+/// Samples that CycloneDDS has not released, and subscribers without room. CycloneDDS 0.10 ignores
+/// limits at a writer that keeps all samples, so the limit is kept here.
 ///
-/// ORDER: all of it is SeqCst: whoever waits has said so before it looks, whoever changes something
-/// looks for a waiter after that; so one sees the other.
+/// ORDER: all of it is SeqCst: a waiter announces itself before it looks, and a thread that changes
+/// something looks for a waiter after that; so one sees the other.
 #[derive(Debug, Default)]
 pub(super) struct Room {
     samples: AtomicU32,
     bytes: AtomicU64,
-    /// Samples that were let go of, in all.
+    /// How many samples were released in total.
     releases: AtomicU64,
     readers: Mutex<Readers>,
     full_count: AtomicU32,
     late_count: AtomicU32,
-    /// How many wait.
+    /// How many threads wait.
     waiting: AtomicU32,
     waiters: Mutex<Waiters>,
     changed: Condvar,
 }
 
-/// What the threads that wait are woken for besides what others change.
+/// The releases for which waiting threads are woken, besides other changes.
 #[derive(Clone, Copy, Debug, Default)]
 struct Waiters {
-    /// So many are for each release.
+    /// How many are woken for each release.
     eager: u32,
-    /// One is when half of the window is free.
+    /// One is woken when half of the window is free.
     patient: Option<Half>,
 }
 
 /// Readers that are behind.
 #[derive(Debug, Default)]
 struct Readers {
-    /// Their subscribers are full, as they have said so many times; they are waited for.
+    /// Readers whose subscribers are full, with the count that they announced; the publisher waits
+    /// for them.
     full: BTreeMap<Guid, u8>,
-    /// Passed over as their subscribers are full. They say when they have room.
+    /// Readers passed over because their subscribers are full. They announce when they have room.
     late: BTreeSet<Guid>,
-    /// Passed over as they do not acknowledge.
+    /// Readers passed over because they do not acknowledge.
     silent: BTreeSet<Guid>,
 }
 
@@ -176,26 +180,27 @@ impl Readers {
 }
 
 impl Room {
-    /// Whether one more may be under way.
+    /// Whether one more sample may be under way.
     pub(super) fn has(&self, window: &Window) -> bool {
         self.has_in(&window.half())
     }
 
-    /// The same, for who waits while the window is another thread's.
+    /// The same, for a thread that waits while another thread has the window.
     pub(super) fn has_in(&self, half: &Half) -> bool {
         let (samples, bytes) =
             (self.samples.load(Ordering::SeqCst), self.bytes.load(Ordering::SeqCst));
         half.fits(samples, bytes) && self.full_count.load(Ordering::SeqCst) == 0
     }
 
-    /// Whether one that has entered, of so many bytes, goes out without outrunning the readers' hosts.
+    /// Whether an entered sample of so many bytes can be sent without overrunning the readers'
+    /// hosts.
     fn is_paced(&self, window: &Window, own: u64) -> bool {
         let bytes = self.bytes.load(Ordering::SeqCst);
         bytes.saturating_sub(own + window.kept_bytes.get()) < window.pace_bytes.get()
             || window.unpaced.get() == Some(self.releases.load(Ordering::SeqCst))
     }
 
-    /// Waits for it, for a short time and `limit` at most; then there is nothing to be paced by until
+    /// Waits for that, for a short time and at most `limit`; after that there is no pacing until
     /// something is acknowledged.
     pub(super) fn pace(&self, window: &Window, own: u64, limit: Duration) {
         if self.is_paced(window, own) {
@@ -215,8 +220,8 @@ impl Room {
         self.bytes.fetch_add(bytes, Ordering::SeqCst);
     }
 
-    /// Waits until `is_there`, for `limit` at most; false then. Releases are looked at once `half` is free; one
-    /// thread at a time waits so.
+    /// Waits until `is_there`, for at most `limit`; false then. It checks releases once `half` is
+    /// free; one thread at a time waits so.
     pub(super) fn wait(
         &self,
         limit: Duration,
@@ -246,7 +251,7 @@ impl Room {
         came
     }
 
-    /// Something has changed that the publisher may be waiting for.
+    /// Wakes the publisher after a change that it may wait for.
     pub(super) fn stir(&self) {
         if self.waiting.load(Ordering::SeqCst) > 0 {
             drop(lock(&self.waiters));
@@ -254,8 +259,8 @@ impl Room {
         }
     }
 
-    /// A reader's subscriber is full, as it has said so many times. One that is passed over for that
-    /// is not waited for until it has had room.
+    /// A reader's subscriber is full, and has announced it so many times. If it was passed over for
+    /// that, the publisher does not wait for it until it has had room.
     pub(super) fn set_full(&self, reader: Guid, count: u8) {
         self.change(|readers| {
             if !readers.late.contains(&reader) {
@@ -272,8 +277,8 @@ impl Room {
         })
     }
 
-    /// Passes over those that are full: they, and what they have said; and of each, whether it was
-    /// not passed over before.
+    /// Passes over the full readers. Returns them with their counts, and whether each was not
+    /// passed over before.
     pub(super) fn pass_over_full(&self) -> Vec<(Guid, u8, bool)> {
         self.change(|readers| {
             let full = std::mem::take(&mut readers.full).into_iter();
@@ -295,7 +300,7 @@ impl Room {
         })
     }
 
-    /// Those that did not acknowledge and now do: they are waited for again.
+    /// The readers that did not acknowledge and now do: the publisher waits for them again.
     pub(super) fn take_answering(&self, answers: impl Fn(&Guid) -> bool) -> Vec<Guid> {
         self.change(|readers| {
             let back = readers.silent.extract_if(.., |reader| answers(reader));
@@ -305,7 +310,7 @@ impl Room {
         })
     }
 
-    /// Forgets readers that are not there.
+    /// Removes readers that have gone.
     pub(super) fn retain(&self, is_there: impl Fn(&Guid) -> bool) {
         self.change(|readers| {
             readers.full.retain(|reader, _| is_there(reader));
@@ -345,7 +350,8 @@ impl Release for Room {
         if self.waiting.load(Ordering::SeqCst) == 0 {
             return;
         }
-        // Both are read after both were changed, so of several threads the last sees what all have done.
+        // Both are read after both were changed, so the last of several threads sees the changes of
+        // all.
         let samples = self.samples.load(Ordering::SeqCst);
         let bytes = self.bytes.load(Ordering::SeqCst);
         let Waiters { eager, patient } = *lock(&self.waiters);
@@ -355,17 +361,17 @@ impl Release for Room {
     }
 }
 
-/// So many small samples may be under way at any depth: to wait for an answer after a few of them costs
-/// more than they do. What bounds a subscriber's queue is its own word.
+/// So many small samples may be under way at any depth: waiting for an answer after a few of them
+/// costs more than they do. The subscriber's own word bounds its queue.
 const BURST_SAMPLES: u32 = 64;
 const BURST_BYTES: u64 = 4 << 20;
-/// Of a host that has less for its sockets, or has not told.
+/// For a host that has smaller sockets, or does not announce their size.
 const PACE_BYTES_MIN: u64 = 128 << 10;
-/// An acknowledgement takes less on any link that carries so much.
+/// On any link that carries so much, an acknowledgement takes less time.
 const PACE_LIMIT: Duration = Duration::from_millis(20);
-/// What is kept for readers that have not acknowledged it, whatever the depth.
+/// The maximum kept for readers that have not acknowledged it, whatever the depth.
 const WINDOW_BYTES_MAX: u64 = 64 << 20;
-/// CycloneDDS's own questions come as often, once nothing is written any more (`myelin_dds::Config`).
+/// CycloneDDS asks by itself as often, once nothing is written any more (`myelin_dds::Config`).
 const ASK_AGAIN: Duration = Duration::from_millis(2);
 
 #[cfg(test)]
@@ -455,7 +461,7 @@ mod tests {
         assert!(room.is_paced(&window, 1 << 20));
     }
 
-    /// Also where all are acknowledged, and the last is kept until the next is written.
+    /// Also if all are acknowledged, and the last is kept until the next is written.
     #[test]
     fn a_single_one_that_is_larger_than_that_goes_out() {
         for history in [0, 1] {
@@ -537,8 +543,8 @@ mod tests {
         }
     }
 
-    /// What is not asked for when the window is full is less than half, so the answer to the last question
-    /// wakes.
+    /// The samples that are not asked about when the window is full are less than half, so the
+    /// answer to the last question wakes.
     #[test]
     fn who_waits_is_let_be_until_half_of_the_window_is_free() {
         let free_at = |depth: u32, bytes: u64| {

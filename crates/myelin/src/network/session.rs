@@ -1,4 +1,4 @@
-//! What is open of the network while there is an interface that leads to it.
+//! The network resources that are open while an interface leads to other hosts.
 
 use std::sync::Arc;
 
@@ -35,34 +35,35 @@ impl Session {
         Ok(Session { host, queue: queue.clone(), participant, flow, discoveries })
     }
 
-    /// Says something to an endpoint elsewhere. By the node's thread.
+    /// Sends a word to an endpoint elsewhere. Called by the node's thread.
     pub(super) fn say(&self, word: Word) {
         self.flow.say(word);
     }
 
-    /// Whether nodes elsewhere miss what is said, as they do not acknowledge.
+    /// Whether nodes elsewhere miss words, because they do not acknowledge.
     pub(super) fn has_silent_peers(&self) -> bool {
         self.flow.has_silent()
     }
 
-    /// Forgets those of them that answer: they are to be told all again.
+    /// Forgets those of them that answer: all words must be repeated for them.
     pub(super) fn forget_answering_peers(&self) {
         self.flow.forget_answering();
     }
 
-    /// What readers elsewhere have said.
+    /// The words of readers elsewhere.
     pub(super) fn hear(&self) -> Vec<Word> {
         self.flow.hear()
     }
 
-    /// Calls `visit` with every writer (true) and reader of the domain, those of this process included.
+    /// Calls `visit` with every writer (true) and reader of the domain, including those of this
+    /// process.
     pub(super) fn visit_discovered(&self, visit: &mut dyn FnMut(bool, Endpoint)) {
         let [writers, readers] = &self.discoveries;
         let _ = writers.visit(&mut |endpoint| visit(true, endpoint));
         let _ = readers.visit(&mut |endpoint| visit(false, endpoint));
     }
 
-    /// Finds who is on a topic of ours with another type.
+    /// Finds endpoints that are on a topic of ours with another type.
     pub(super) fn compare(&self, inlets: &[Arc<inlet::Shared>], outlets: &[Arc<outlet::Shared>]) {
         self.visit_discovered(&mut |is_writer, endpoint| match is_writer {
             true => inlets.iter().for_each(|inlet| inlet.end.compare(&endpoint, self.host)),
@@ -71,7 +72,7 @@ impl Session {
     }
 }
 
-/// Something has been discovered, or has gone.
+/// Reports that an endpoint has been discovered, or has gone.
 struct News(Arc<Queue>);
 
 impl Calls for News {

@@ -1,11 +1,11 @@
-//! What a node's user says of the network, and what the environment says where the user does not.
+//! The user's settings of the network, completed from the environment.
 
 use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::Error;
 
-/// What was said to the builder; the environment fills in the rest.
+/// The builder's settings; the environment fills in the rest.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) open: Option<bool>,
@@ -17,7 +17,7 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// With what the environment says; `None` if the node stays on its host.
+    /// The settings completed from the environment; `None` if the node stays on its host.
     pub(crate) fn resolve(self) -> Result<Option<Way>, Error> {
         self.resolve_with(std::env::var_os)
     }
@@ -64,13 +64,13 @@ impl Settings {
 pub(crate) struct Way {
     /// A name or an address; `None` leaves the choice to CycloneDDS.
     pub(crate) interface: Option<String>,
-    /// Whom to look for; empty for multicast.
+    /// The hosts to look for; empty for multicast.
     pub(crate) peers: Vec<String>,
-    /// Multicast beside the peers.
+    /// Whether to use multicast besides the peers.
     pub(crate) multicast: bool,
-    /// After so long without a word a process is missed.
+    /// How long without a sign of life until a process counts as dead.
     pub(crate) lease: Duration,
-    /// What the process tells DDS programs of itself.
+    /// The process's user data for DDS programs.
     pub(crate) user_data: String,
 }
 
@@ -81,7 +81,7 @@ impl Default for Way {
     }
 }
 
-/// A variable that is not set and one that is empty say the same.
+/// An unset variable and an empty one mean the same.
 fn text(name: &'static str, value: Option<OsString>) -> Result<Option<String>, Error> {
     let Some(value) = value.filter(|value| !value.is_empty()) else { return Ok(None) };
     value.into_string().map(Some).map_err(|value| Error::Setting {
@@ -123,9 +123,9 @@ const NETWORK: &str = "MYELIN_NETWORK";
 const INTERFACE: &str = "MYELIN_INTERFACE";
 const PEERS: &str = "MYELIN_PEERS";
 const LEASE_MS: &str = "MYELIN_LEASE_MS";
-/// Long enough for a machine under load and for packets that are lost, short enough for a robot.
+/// Long enough for a machine under load and for lost packets, short enough for a robot.
 const LEASE: Duration = Duration::from_secs(1);
-/// Shorter ones tell of every hiccup.
+/// Shorter leases would report every hiccup.
 const LEASES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(3_600);
 

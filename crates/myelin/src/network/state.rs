@@ -1,4 +1,4 @@
-//! What a node's user can know of the network.
+//! The state of the network, for a node's user.
 
 use std::net::IpAddr;
 
@@ -6,16 +6,16 @@ use std::net::IpAddr;
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum NetworkState {
-    /// The node stays on its host: nobody has asked for the network.
+    /// The node stays on its host: no network was requested.
     Off,
-    /// Not now; as soon as it can be. On this host everything works meanwhile.
+    /// Not yet; as soon as the network is up. On this host everything works meanwhile.
     Waiting {
         /// What is missing.
         reason: String,
     },
-    /// Other hosts can be reached by an interface. It says nothing of whether they are there.
+    /// Other hosts can be reached through an interface. This does not mean that there are any.
     Up {
-        /// Its name; empty if a configuration of CycloneDDS's (`CYCLONEDDS_URI`) chooses.
+        /// Its name; empty if a CycloneDDS configuration (`CYCLONEDDS_URI`) chooses it.
         interface: String,
         /// Its address; `None` likewise.
         address: Option<IpAddr>,

@@ -1,9 +1,9 @@
-//! Samples that have come from other hosts and wait for room in a subscriber's queue.
+//! Samples from other hosts that wait for room in a subscriber's queue.
 
 use std::collections::VecDeque;
 
-/// A queue with a maximum of messages and one of bytes. A publisher that is told to wait and goes on
-/// regardless fills it, and nothing more.
+/// A queue with a maximum of messages and one of bytes. A publisher that ignores the request to
+/// wait fills it, and nothing more.
 #[derive(Debug)]
 pub(super) struct Waiting<M> {
     messages: VecDeque<(M, usize)>,
@@ -25,7 +25,7 @@ impl<M> Waiting<M> {
         self.messages.len()
     }
 
-    /// Whether nothing more may wait.
+    /// Whether no further sample may wait.
     pub(super) fn is_full(&self) -> bool {
         self.len() >= WAITING_MAX || self.bytes >= WAITING_BYTES_MAX
     }
@@ -50,7 +50,8 @@ impl<M> Waiting<M> {
         self.bytes += bytes;
     }
 
-    /// Of the first `count` those stay that are to; all others do. Returns how many went.
+    /// Keeps those of the first `count` for which `stays` is true, and all others. Returns how many
+    /// were removed.
     pub(super) fn retain_of_first(&mut self, count: usize, stays: impl Fn(&M) -> bool) -> usize {
         let (before, mut at) = (self.len(), 0);
         let bytes = &mut self.bytes;
@@ -64,7 +65,7 @@ impl<M> Waiting<M> {
     }
 }
 
-/// An honest publisher stops when it is told, and has less than this under way.
+/// An honest publisher stops on request, and has less than this under way.
 const WAITING_MAX: usize = 65_536;
 const WAITING_BYTES_MAX: usize = 256 << 20;
 

@@ -1,21 +1,21 @@
-//! How a payload lies in a message: the encapsulation header of RTPS (2.5, section 10.2), then CDR.
-//! Plain data has no padding and natural alignment, so CDR's little-endian form of it is its bytes.
+//! The layout of a payload in a message: the encapsulation header of RTPS (2.5, section 10.2), then
+//! CDR. Plain data has no padding and natural alignment, so its little-endian CDR is its bytes.
 
 use std::ops::Range;
 
 use super::{Encoding, Shape};
 use crate::Error;
 
-/// How a topic's payloads lie in messages.
+/// The layout of a topic's payloads in messages.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Wire {
-    /// Header and CDR are ours to write and to read.
+    /// Myelin writes and reads header and CDR.
     Cdr(Shape),
     /// The payload is the message.
     Message,
 }
 
-/// What comes before a payload.
+/// The bytes before a payload.
 pub(super) struct Head {
     bytes: [u8; HEAD_BYTES_MAX],
     length: usize,
@@ -34,7 +34,7 @@ impl Head {
 
 impl Wire {
     /// # Errors
-    /// The elements of a sequence, and that none of them lies as CDR would have it.
+    /// Elements of a sequence whose layout differs from CDR's.
     pub(super) fn of(encoding: &Encoding, shape: Shape) -> Result<Wire, Error> {
         match (encoding, shape) {
             (Encoding::Message(_), _) => Ok(Wire::Message),
@@ -48,8 +48,8 @@ impl Wire {
                 remedy: "a header with a slice does not lie in memory as CDR lays it out; serialise \
                          the message yourself (dds_cdr), or take a slice alone",
             }),
-            // CDR aligns what is in an element, not the element: one that begins with less than its
-            // largest scalar begins elsewhere than in memory.
+            // CDR aligns the fields of an element, not the element: an element whose first scalar
+            // is smaller than its largest one begins at another place than in memory.
             (Encoding::Typed(name), Shape::Sequence { align: 8, first_align, .. })
                 if first_align < 8 =>
             {
@@ -66,10 +66,10 @@ impl Wire {
         }
     }
 
-    /// What comes before a payload of so many bytes.
+    /// The bytes before a payload of so many bytes.
     ///
     /// # Errors
-    /// More elements than a sequence counts; a message too short to have a header.
+    /// More elements than a sequence can count; a message too short to have a header.
     pub(super) fn head(&self, bytes: usize) -> Result<Head, Error> {
         let mut head = Head { bytes: [0; HEAD_BYTES_MAX], length: 0 };
         let shape = match self {
@@ -95,15 +95,14 @@ impl Wire {
         Ok(head)
     }
 
-    /// Where the payload lies in a message; `None` if it is no message of this type, or of another
-    /// byte order.
+    /// The place of the payload in a message; `None` if the message has another type or byte order.
     pub(super) fn payload(&self, message: &[u8]) -> Option<Range<usize>> {
         let Wire::Cdr(shape) = self else {
             return (message.len() >= HEADER_BYTES).then_some(0..message.len());
         };
         let align_max = match message.get(..2)? {
             [0, 1] => 8,
-            [0, 7] => 4, // plain CDR of version 2, where nothing is aligned to more
+            [0, 7] => 4, // plain CDR of version 2, with a maximum alignment of 4
             _ => return None,
         };
         let (begin, bytes) = match *shape {
@@ -122,7 +121,7 @@ impl Wire {
     }
 }
 
-/// Between the count of a sequence and its first element.
+/// The padding between the count of a sequence and its first element.
 fn padding(align: usize) -> usize {
     align.saturating_sub(4)
 }

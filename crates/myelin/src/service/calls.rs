@@ -1,4 +1,4 @@
-//! A client's calls: which are out, which are over and how. Without input or output.
+//! A client's calls: those without a reply, and the results of the others. Does no input or output.
 
 use crate::EndpointId;
 
@@ -6,10 +6,10 @@ use super::CALLS_MAX;
 
 /// `R` is a reply.
 pub(super) struct Calls<R> {
-    /// The number of the next one.
+    /// The number of the next call.
     next: u64,
     open: Vec<Call<R>>,
-    /// Servers, with the first call that each can have got.
+    /// The servers, each with the first call that it can have received.
     servers: Vec<(EndpointId, u64)>,
     late: u64,
 }
@@ -21,7 +21,7 @@ struct Call<R> {
 
 enum State<R> {
     Waiting,
-    /// Nobody waits for it any more. It still takes room in the rings.
+    /// The client does not wait for the reply any more. The call still takes room in the rings.
     Abandoned,
     Over(Result<R, Failure>),
 }
@@ -40,7 +40,7 @@ impl<R> Calls<R> {
         Calls { next: 1, open: Vec::with_capacity(CALLS_MAX), servers: Vec::new(), late: 0 }
     }
 
-    /// The number of a further call; `None` if there are as many as may be.
+    /// The number of a new call; `None` if there are too many.
     pub(super) fn begin(&mut self) -> Option<u64> {
         if self.open.len() == CALLS_MAX {
             return None;
@@ -51,7 +51,7 @@ impl<R> Calls<R> {
         Some(number)
     }
 
-    /// The request has not been sent after all.
+    /// The request could not be sent.
     pub(super) fn withdraw(&mut self, number: u64) {
         self.open.retain(|call| call.number != number);
     }
@@ -59,7 +59,7 @@ impl<R> Calls<R> {
     /// A server has replied, or has said that it will not.
     pub(super) fn reply(&mut self, number: u64, reply: Result<R, Failure>) {
         let Some(at) = self.open.iter().position(|call| call.number == number) else {
-            self.late += 1; // of a second server, or of one that was given up
+            self.late += 1; // from a second server, or for an abandoned call
             return;
         };
         match self.open[at].state {
@@ -72,7 +72,7 @@ impl<R> Calls<R> {
         }
     }
 
-    /// How a call has ended, once.
+    /// The result of a call, once.
     pub(super) fn take(&mut self, number: u64) -> Option<Result<R, Failure>> {
         let at = self.open.iter().position(|call| call.number == number)?;
         match self.open[at].state {
@@ -84,7 +84,7 @@ impl<R> Calls<R> {
         }
     }
 
-    /// Nobody waits for a call any more.
+    /// The client stops waiting for a call.
     pub(super) fn abandon(&mut self, number: u64) {
         if let Some(Ok(_)) = self.take(number) {
             self.late += 1;
@@ -93,12 +93,12 @@ impl<R> Calls<R> {
         }
     }
 
-    /// A server gets all calls from now on.
+    /// A server has come: it gets all calls from now on.
     pub(super) fn server_came(&mut self, server: EndpointId) {
         self.servers.push((server, self.next));
     }
 
-    /// A server replies no more. All its replies have been told of.
+    /// A server has gone. All its replies have been passed to `reply`.
     pub(super) fn server_gone(&mut self, server: EndpointId) {
         self.servers.retain(|(known, _)| *known != server);
         let servers = &self.servers;
@@ -120,7 +120,7 @@ impl<R> Calls<R> {
         self.servers.len()
     }
 
-    /// Replies that nobody waited for.
+    /// How many replies came for calls that nobody waited for.
     pub(super) fn late(&self) -> u64 {
         self.late
     }

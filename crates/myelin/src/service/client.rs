@@ -1,4 +1,4 @@
-//! The asking side.
+//! The client's side of a service.
 
 use std::cell::{RefCell, RefMut};
 use std::fmt;
@@ -27,13 +27,13 @@ use crate::{EndpointId, Error, Event, Wait, cancel};
 /// A client of a service: sends requests and gets a reply to each. Made by
 /// [`Node::client`](crate::Node::client).
 ///
-/// [`call`](Client::call) waits for the reply; [`send`](Client::send) gives a [`Pending`] one, to be
-/// polled or waited for, and several may be out at once: [`CALLS_MAX`]. One thread at a time uses it, and
-/// it can be sent to another; make a client for each thread.
+/// [`call`](Client::call) waits for the reply. [`send`](Client::send) returns a [`Pending`] reply,
+/// to poll or to wait for; up to [`CALLS_MAX`] calls may be open at once. One thread at a time uses
+/// a client, and it can be sent to another; make a client for each thread.
 ///
-/// A request is given to the server once or not at all; a server that leaves or dies meanwhile ends all
-/// its calls at once, by [`Error::ServerGone`]. One that is stopped is noticed by the time limit alone.
-/// A server that comes back is found again.
+/// The server gets a request once or not at all. If a server leaves or dies, all its open calls end
+/// at once, with [`Error::ServerGone`]. A stopped server is noticed only by the time limit. A
+/// server that comes back is found again.
 ///
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
@@ -63,7 +63,7 @@ pub struct Client<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     state: RefCell<State<Req, Rep>>,
 }
 
-/// Where replies come in.
+/// The state of a client: its calls and its side of the replies.
 struct State<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     replies: Subscriber<ReplyOf<Req, Rep>>,
     of_requests: Events,
@@ -71,9 +71,9 @@ struct State<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     calls: Calls<Sample<[u8]>>,
     /// Servers that have left or died, whose last replies may not have been taken yet.
     gone: Vec<EndpointId>,
-    /// A server has come that this client has not said hello to.
+    /// A server has come to which this client has not said hello yet.
     owes_hello: bool,
-    /// Why one that is there cannot be used.
+    /// Why an existing server cannot be used.
     refusal: String,
 }
 
@@ -82,7 +82,8 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
         let requests_type = told.map(|told| &told.requests);
         let requests =
             publisher::<RequestOf<Req, Rep>>(node, &requests_of(service)?, requests_type)?;
-        // An endpoint's id is its host's alone; hashed with a random key it is everybody's.
+        // An endpoint's id is unique on its host only; hashed with a random key it is unique
+        // everywhere.
         let id = RandomState::new().hash_one(requests.observer().id());
         let replies_type = told.map(|told| &told.replies);
         let replies =
@@ -100,15 +101,16 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
         Ok(Client { service: service.to_string(), id, requests, state: RefCell::new(state) })
     }
 
-    /// Sends a copy of `request` and waits for the reply, for `limit` at most (`Duration::MAX`: for
-    /// ever), in which time the server may yet come.
+    /// Sends a copy of `request` and waits for the reply, for at most `limit` (`Duration::MAX`: for
+    /// ever). The server may also start within this time.
     ///
     /// # Errors
-    /// [`Error::NoServer`]: none has come. [`Error::ReplyTimeout`]: there is one, and no reply. A reply
-    /// that comes later is dropped, and [counted](Client::late). [`Error::ServerGone`], at once, when the
-    /// server leaves or dies. [`Error::NoReply`]: the server has dropped the request.
-    /// [`Error::TooMany`]: more than [`CALLS_MAX`] calls have no reply yet, those included that are no
-    /// longer waited for. As [`Publisher::publish_copy`](Publisher::publish_copy) and
+    /// [`Error::NoServer`]: none has come. [`Error::ReplyTimeout`]: there is one, and no reply. A
+    /// reply that comes later is dropped, and [counted](Client::late). [`Error::ServerGone`], at
+    /// once, when the server leaves or dies. [`Error::NoReply`]: the server has dropped the
+    /// request. [`Error::TooMany`]: more than [`CALLS_MAX`] calls have no reply yet, including
+    /// those whose client has stopped waiting. As for
+    /// [`Publisher::publish_copy`](Publisher::publish_copy) and
     /// [`Subscriber::take`](Subscriber::take).
     pub fn call(&self, request: &Req::View, limit: Duration) -> Result<Reply<Rep>, Error> {
         let until_ns = until_ns(limit);
@@ -124,11 +126,12 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
         pending.receive_until(until_ns)?.ok_or_else(timeout)
     }
 
-    /// Sends a copy of `request`, and does not wait. For a large one, [`loan`](Client::loan) its memory.
+    /// Sends a copy of `request`, and does not wait. For a large request, [`loan`](Client::loan)
+    /// its memory.
     ///
     /// # Errors
-    /// [`Error::NoServer`] if there is none now: see [`wait_for_service`](Client::wait_for_service). As
-    /// [`call`](Client::call) otherwise.
+    /// [`Error::NoServer`] if there is none now: see
+    /// [`wait_for_service`](Client::wait_for_service). Otherwise as for [`call`](Client::call).
     pub fn send(&self, request: &Req::View) -> Result<Pending<'_, Req, Rep>, Error> {
         let payload = Req::as_bytes(request);
         let mut loan = self.loan_bytes(payload.len())?;
@@ -136,17 +139,17 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
         loan.send()
     }
 
-    /// Waits until there is a server, for `limit` at most. False if there is none by then.
+    /// Waits until there is a server, for at most `limit`. False if the time is over.
     ///
     /// # Errors
-    /// As [`Subscriber::take`](Subscriber::take).
+    /// As for [`Subscriber::take`](Subscriber::take).
     pub fn wait_for_service(&self, limit: Duration) -> Result<bool, Error> {
         let is_there = |state: &mut State<Req, Rep>| (state.calls.servers() > 0).then_some(());
         self.wait_until(until_ns(limit), is_there).map(|is_there| is_there.is_some())
     }
 
-    /// Waits until something has come, a reply or a server, for `limit` at most; it may end for nothing.
-    /// For whoever does more in a wait than [`call`](Client::call) can: look with [`Pending::take`] or
+    /// Waits until a reply or a server may have come, for at most `limit`; it may also end for no
+    /// reason. Use it to wait for more than [`call`](Client::call) can: check [`Pending::take`] or
     /// [`servers`](Client::servers), then wait again.
     ///
     /// # Errors
@@ -155,7 +158,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
         self.state.borrow_mut().replies.wait(limit).map(|_| ())
     }
 
-    /// What ends a [`wait`](Client::wait) from elsewhere.
+    /// Ends a [`wait`](Client::wait) from another thread.
     pub fn interrupter(&self) -> Interrupter {
         self.state.borrow().replies.interrupter()
     }
@@ -170,19 +173,19 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
         self.state.borrow_mut().replies.set_wait(wait);
     }
 
-    /// Replies that came after their call's time limit, or a second time, from a second server. They
-    /// were dropped.
+    /// How many replies came after their call's time limit, or a second time, from a second server.
+    /// They were dropped.
     pub fn late(&self) -> u64 {
         self.state.borrow().calls.late()
     }
 
-    /// What has happened to its matches with servers since the last call, oldest first; at most 1,024,
-    /// of more the oldest go.
+    /// The events of its matches with servers since the last call, oldest first. At most 1,024 are
+    /// kept; beyond that the oldest are dropped.
     pub fn events(&self) -> Vec<Event> {
         self.state.borrow_mut().of_requests.take()
     }
 
-    /// What its topic of replies is named after.
+    /// The id after which its topic of replies is named.
     #[cfg(test)]
     pub(super) fn id(&self) -> u64 {
         self.id
@@ -193,7 +196,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
         Ok(RequestLoan { client: self, loan })
     }
 
-    /// Looks at what has come.
+    /// Takes events and replies that have come.
     fn update(&self) -> Result<RefMut<'_, State<Req, Rep>>, Error> {
         let mut state = self.state.borrow_mut();
         state.update()?;
@@ -262,11 +265,13 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> State<Req, Rep> {
         self.take_replies()
     }
 
-    /// Takes as many as can be asked for; the caller looks at its clock and comes again.
+    /// Takes at most as many replies as calls can be open; the caller then checks its clock and
+    /// comes again.
     fn take_replies(&mut self) -> Result<(), Error> {
         for _ in 0..TAKEN_MAX {
             let Some(sample) = self.replies.take()? else {
-                // What a server replied before its end was there when we heard of the end.
+                // All replies that a server sent before its end were there when the end was
+                // reported.
                 self.gone.drain(..).for_each(|server| self.calls.server_gone(server));
                 return Ok(());
             };
@@ -278,7 +283,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> State<Req, Rep> {
         Ok(())
     }
 
-    /// Requests reach a server, and there is a way back.
+    /// Whether requests reach a server, and its replies reach this client.
     fn is_ready(&self) -> bool {
         self.calls.servers() > 0 && self.replies.matched() > 0
     }
@@ -291,8 +296,8 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> fmt::Debug for Client<Req, Re
     }
 }
 
-/// A reply that is still to come. Made by [`Client::send`] and [`RequestLoan::send`]. Dropped, the call
-/// goes on at the server, and its reply is dropped too.
+/// A reply that is still to come. Made by [`Client::send`] and [`RequestLoan::send`]. If it is
+/// dropped, the call goes on at the server, and its reply is dropped, too.
 #[must_use = "the reply comes here"]
 pub struct Pending<'c, Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     client: &'c Client<Req, Rep>,
@@ -300,19 +305,18 @@ pub struct Pending<'c, Req: Payload + ?Sized, Rep: Payload + ?Sized> {
 }
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Pending<'_, Req, Rep> {
-    /// The reply, if it is there; once. Never waits.
+    /// The reply, if it has come; once. Never waits.
     ///
     /// # Errors
-    /// As [`Client::call`].
+    /// As for [`Client::call`].
     pub fn take(&mut self) -> Result<Option<Reply<Rep>>, Error> {
         self.receive_until(0)
     }
 
-    /// Waits for the reply, for `limit` at most. `None` if it is not there by then: it can be waited for
-    /// again.
+    /// Waits for the reply, for at most `limit`. `None` if the time is over: you can wait again.
     ///
     /// # Errors
-    /// As [`Client::call`].
+    /// As for [`Client::call`].
     pub fn receive(&mut self, limit: Duration) -> Result<Option<Reply<Rep>>, Error> {
         self.receive_until(until_ns(limit))
     }
@@ -336,8 +340,8 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> fmt::Debug for Pending<'_, Re
     }
 }
 
-/// What a server has replied, where it was written: dereferences to the payload. It stays as it is until
-/// its last clone is dropped, as a [`Sample`] does; any thread may hold it, also after its client.
+/// A reply where its server wrote it: dereferences to the payload. Like a [`Sample`], it does not
+/// change until its last clone is dropped; any thread may hold it, also after its client has gone.
 pub struct Reply<Rep: Payload + ?Sized> {
     sample: Sample<[u8]>,
     payload: PhantomData<fn() -> PhantomData<Rep>>,
@@ -367,18 +371,18 @@ impl<Rep: Payload<View: fmt::Debug> + ?Sized> fmt::Debug for Reply<Rep> {
     }
 }
 
-/// Memory for a request: dereferences to its payload. Made by [`Client::loan`]. Dropped instead of
-/// [sent](RequestLoan::send), it is discarded.
+/// Memory for a request: dereferences to its payload. Made by [`Client::loan`]. If it is dropped
+/// instead of [sent](RequestLoan::send), it is discarded.
 pub struct RequestLoan<'c, Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     client: &'c Client<Req, Rep>,
     loan: Loan<'c, RequestOf<Req, Rep>>,
 }
 
 impl<'c, Req: Payload + ?Sized, Rep: Payload + ?Sized> RequestLoan<'c, Req, Rep> {
-    /// Sends it to the server, as it is: without a copy, if it has more than 88 bytes.
+    /// Sends it to the server, without a copy if it has more than 88 bytes.
     ///
     /// # Errors
-    /// As [`Client::send`].
+    /// As for [`Client::send`].
     pub fn send(mut self) -> Result<Pending<'c, Req, Rep>, Error> {
         let client = self.client;
         let mut state = client.update()?;
@@ -427,31 +431,31 @@ impl<Req: Payload<View: fmt::Debug> + ?Sized, Rep: Payload + ?Sized> fmt::Debug
 }
 
 impl<Req: PlainData, Rep: Payload + ?Sized> Client<Req, Rep> {
-    /// Memory for a request, in place: zeros, or what an earlier request left.
+    /// Memory for a request, in place: zeros, or bytes of an earlier request.
     ///
     /// # Errors
-    /// As [`Publisher::loan`](Publisher#method.loan).
+    /// As for [`Publisher::loan`](Publisher#method.loan).
     pub fn loan(&self) -> Result<RequestLoan<'_, Req, Rep>, Error> {
         self.loan_bytes(size_of::<Req>())
     }
 }
 
 impl<Req: PlainData, Rep: Payload + ?Sized> Client<[Req], Rep> {
-    /// Memory for a request of `len` elements, in place: zeros, or what an earlier request left.
+    /// Memory for a request of `len` elements, in place: zeros, or bytes of an earlier request.
     ///
     /// # Errors
-    /// As [`Publisher::loan`](Publisher#method.loan).
+    /// As for [`Publisher::loan`](Publisher#method.loan).
     pub fn loan(&self, len: usize) -> Result<RequestLoan<'_, [Req], Rep>, Error> {
         self.loan_bytes(len.saturating_mul(size_of::<Req>()))
     }
 }
 
 impl<H: PlainData, Req: PlainData, Rep: Payload + ?Sized> Client<(H, [Req]), Rep> {
-    /// Memory for a request of a header and `len` elements, in place: zeros, or what an earlier request
-    /// left.
+    /// Memory for a request of a header and `len` elements, in place: zeros, or bytes of an earlier
+    /// request.
     ///
     /// # Errors
-    /// As [`Publisher::loan`](Publisher#method.loan).
+    /// As for [`Publisher::loan`](Publisher#method.loan).
     pub fn loan(&self, len: usize) -> Result<RequestLoan<'_, (H, [Req]), Rep>, Error> {
         self.loan_bytes(HeaderSlice::<H, Req>::bytes_of(len))
     }

@@ -1,4 +1,4 @@
-//! Events that a service or a client looks at itself before its user does.
+//! Events that a service or a client reads itself before it passes them to its user.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,17 +11,17 @@ use myelin_shm::node::Observer;
 use super::SERVICE_CLIENTS_MAX;
 use crate::{EndpointId, Event};
 
-/// Those of one endpoint. An event ends the wait of a subscriber.
+/// The events of one endpoint. An event ends the wait of a subscriber.
 pub(super) struct Events {
     observer: Observer,
-    /// Since the last look.
+    /// Whether events have come since the last look.
     have_come: Arc<AtomicBool>,
-    /// For the user.
+    /// Events for the user.
     kept: VecDeque<Event>,
     gone: Gone,
 }
 
-/// The other sides that have gone last. Known as soon as the node knows, in every thread.
+/// The peers that have gone last. Every thread sees a departure as soon as the node does.
 #[derive(Clone, Default)]
 pub(super) struct Gone(Arc<Mutex<VecDeque<EndpointId>>>);
 
@@ -62,7 +62,7 @@ impl Events {
         Events { observer: observer.clone(), have_come, kept: VecDeque::new(), gone }
     }
 
-    /// What has come since the last call, oldest first.
+    /// The events since the last call, oldest first.
     pub(super) fn fresh(&mut self) -> Vec<Event> {
         if !self.have_come.swap(false, Ordering::Acquire) {
             return Vec::new();
@@ -74,12 +74,12 @@ impl Events {
         fresh
     }
 
-    /// Who has gone.
+    /// The peers that have gone.
     pub(super) fn gone(&self) -> &Gone {
         &self.gone
     }
 
-    /// All that the user has not seen, oldest first.
+    /// All events that the user has not seen, oldest first.
     pub(super) fn take(&mut self) -> Vec<Event> {
         self.kept.drain(..).collect()
     }

@@ -1,12 +1,13 @@
 //! Requests and replies, on topics. All clients of the service `plan` publish their requests on
-//! `plan/request`; the server publishes the replies to a client on a topic that this one alone
-//! subscribes to, `plan/reply/<client>`. So a reply reaches nobody else, a client that is stopped holds
-//! up nobody else, and other hosts are reached as by any topic.
+//! `plan/request`. The server publishes the replies to one client on a topic that only this client
+//! subscribes to, `plan/reply/<client>`. So no other client sees a reply, a stopped client delays
+//! no other client, and services reach other hosts as topics do.
 //!
-//! A client first says hello, by a request without a payload, and the server makes the way back. A call
-//! waits until that is matched; `send` does not, for the server may be of the same thread, and then the
-//! reply waits for the match. A client has at most [`CALLS_MAX`] calls out, no more than the rings
-//! of both topics hold, so neither side ever waits for room on its host.
+//! A client first says hello, by a request without a payload, and the server makes the topic for
+//! the replies. `call` waits until that topic is matched. `send` does not, because the server may
+//! be in the same thread; the reply then waits for the match. A client has at most [`CALLS_MAX`]
+//! open calls, no more than the rings of both topics hold, so neither side ever waits for room on
+//! its host.
 
 mod calls;
 mod client;
@@ -30,10 +31,11 @@ use crate::topic::fitting;
 use crate::{Error, Topic};
 use wire::HEADER_BYTES;
 
-/// Calls of one client that can be unanswered at once, those included that it no longer waits for.
+/// How many calls of one client can be unanswered at once, including those that it no longer waits
+/// for.
 pub const CALLS_MAX: usize = 64;
 
-/// Clients of one service.
+/// How many clients one service can have.
 pub const SERVICE_CLIENTS_MAX: usize = myelin_shm::limits::CONNECTIONS_MAX as usize;
 
 /// The topic of a service's requests or of one client's replies.
@@ -62,7 +64,7 @@ fn subscriber<T: Payload + ?Sized>(
     builder.held_max(HELD_MAX).publishers_max(SERVICE_CLIENTS_MAX as u32).open()
 }
 
-/// Types of the topics of requests and of replies, if those are told at run time.
+/// The types of the topics of requests and of replies, if they are known at run time only.
 #[derive(Clone, Debug)]
 pub(crate) struct Told {
     request: DynamicType,
@@ -72,8 +74,8 @@ pub(crate) struct Told {
 
 impl Told {
     /// # Errors
-    /// [`Error::Setting`] for a type whose place depends on its alignment: those of a binding all lie
-    /// behind our two words.
+    /// [`Error::Setting`] for a type whose offset would depend on its alignment: every payload of a
+    /// binding lies right behind the header of two words.
     pub(crate) fn new(request: &DynamicType, reply: &DynamicType) -> Result<Told, Error> {
         if let Some(wide) = [request, reply].into_iter().find(|it| it.align() > HEADER_BYTES) {
             return Err(Error::Setting {
@@ -104,11 +106,11 @@ fn replies_of(service: &str, client: u64) -> String {
 
 /// Room for all calls, and for a hello to each of a few servers.
 const DEPTH: u32 = 2 * CALLS_MAX as u32;
-/// Messages that one look at a topic takes before its caller looks at the clock again.
+/// How many messages one look at a topic takes before its caller checks the clock again.
 const TAKEN_MAX: usize = 2 * DEPTH as usize;
 /// How long to wait for a link to another host to have room.
 const ROOM_LIMIT: Duration = Duration::from_secs(1);
-/// Requests that a server, and replies that a client may keep at once.
+/// How many requests a server, and how many replies a client may hold at once.
 const HELD_MAX: u32 = 256;
 
 #[cfg(test)]

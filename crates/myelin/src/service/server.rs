@@ -1,4 +1,5 @@
-//! The serving side: requests are taken where they were written, and each has its own way back.
+//! The server's side of a service: it takes requests where they were written; each knows its
+//! client.
 
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -27,14 +28,15 @@ use crate::{EndpointId, Error, Event, Wait, cancel, clock};
 /// The server of a service: takes requests and replies to them. Made by
 /// [`Node::service`](crate::Node::service).
 ///
-/// It is a [`Subscriber`] of requests, and is used like one: it is polled ([`take`](Service::take)),
-/// waited on ([`receive`](Service::receive)), called back ([`on_request`](Service::on_request)), in a
-/// wait set ([`WaitSetHandle::add_service`]) or in an executor ([`ExecutorHandle::on_request`]). One thread at a time
-/// uses it; the requests that it has given out may be answered by any thread, in any order.
+/// It is used like a [`Subscriber`] of requests: poll it ([`take`](Service::take)), wait for
+/// requests ([`receive`](Service::receive)), set a callback ([`on_request`](Service::on_request)),
+/// or add it to a wait set ([`WaitSetHandle::add_service`]) or an executor
+/// ([`ExecutorHandle::on_request`]). One thread at a time uses it. Any thread may reply to the
+/// requests that it has returned, in any order.
 ///
-/// A service has one server. Of two, as in ROS 2, each gets every request, and the reply that comes first
-/// counts. A client that leaves or dies costs it nothing; at most [`SERVICE_CLIENTS_MAX`](crate::SERVICE_CLIENTS_MAX) can be there at
-/// once.
+/// A service has one server. If there are two, as in ROS 2, each gets every request, and the first
+/// reply counts. A client that leaves or dies costs the server nothing; at most
+/// [`SERVICE_CLIENTS_MAX`](crate::SERVICE_CLIENTS_MAX) clients can exist at once.
 ///
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
@@ -64,7 +66,7 @@ pub struct Service<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     clients: Clients<Req, Rep>,
 }
 
-/// Who has said hello, and the way back.
+/// The clients that have said hello, each with the publisher of its replies.
 struct Clients<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     node: Node,
     service: String,
@@ -73,10 +75,10 @@ struct Clients<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     open: Vec<(EndpointId, WayBack<Req, Rep>)>,
 }
 
-/// Where the replies to a client go.
+/// The publisher of the replies to one client.
 struct WayBack<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     publisher: SharedPublisher<ReplyOf<Req, Rep>>,
-    /// The client is matched, or was.
+    /// Whether the client is or was matched.
     has_met: Arc<AtomicBool>,
     client: EndpointId,
     gone: Gone,
@@ -89,7 +91,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> WayBack<Req, Rep> {
         let has_met = Arc::new(AtomicBool::new(false));
         let met = has_met.clone();
         publisher.observer().on_event(Box::new(move |event| {
-            // ORDER: Relaxed: the match itself is ordered by the publisher's own means.
+            // ORDER: Relaxed: the publisher itself orders the match.
             met.fetch_or(matches!(event, Event::Matched { .. }), Ordering::Relaxed);
         }));
         has_met.fetch_or(publisher.matched() > 0, Ordering::Relaxed);
@@ -98,12 +100,13 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> WayBack<Req, Rep> {
     }
 
     fn send(&self, loan: SharedLoan<ReplyOf<Req, Rep>>) -> Result<(), Error> {
-        // Most ask when they are matched; one whose first message is a request may not be yet.
+        // Most clients are matched when they send a request; one whose first message is a request
+        // may not be yet.
         let until_ns = clock::now().saturating_add(MATCH_LIMIT.as_nanos() as u64);
         while !self.has_met.load(Ordering::Relaxed) && !self.publisher.wait_for_match(1, MATCH_LOOK)
         {
             if self.gone.contains(self.client) || clock::now() >= until_ns {
-                return Ok(()); // it has gone before it came
+                return Ok(()); // it went before it was matched
             }
         }
         loan.publish().map(|_| ())
@@ -128,12 +131,12 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
         Ok(Service { requests, clients: Clients { node, service, told, events, open: Vec::new() } })
     }
 
-    /// The next request, if there is one. Never waits. Of a client that sends anything else without end it
-    /// skips a few hundred messages, and returns `None`: what comes behind them is there at the next call.
+    /// The next request, if there is one. Never waits. If a client sends endless other messages, it
+    /// skips a few hundred of them and returns `None`; the next call finds what follows them.
     ///
     /// # Errors
-    /// As [`Subscriber::take`]. What memory or the limit of open files forbid at the first request of a
-    /// client: that one is lost, and its client told nothing.
+    /// As for [`Subscriber::take`]. Errors of memory or of the limit of open files at the first
+    /// request of a client: that request is lost, and its client gets no error.
     pub fn take(&mut self) -> Result<Option<Request<Req, Rep>>, Error> {
         for _ in 0..TAKEN_MAX {
             let Some(sample) = self.requests.take()? else { break };
@@ -145,10 +148,10 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
         Ok(None)
     }
 
-    /// Takes the next request; waits for it for `limit` at most (`Duration::MAX`: for ever).
+    /// Takes the next request; waits for it for at most `limit` (`Duration::MAX`: for ever).
     ///
     /// # Errors
-    /// As [`take`](Service::take).
+    /// As for [`take`](Service::take).
     pub fn receive(&mut self, limit: Duration) -> Result<Option<Request<Req, Rep>>, Error> {
         let until_ns = until_ns(limit);
         loop {
@@ -165,8 +168,8 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
         }
     }
 
-    /// Waits until there is a request to take, for `limit` at most; it may also end, false, for clients
-    /// that come or go, or because it is [interrupted](Service::interrupter).
+    /// Waits until there is a request to take, for at most `limit`. It may also end, with false,
+    /// because clients come or go, or because it is [interrupted](Service::interrupter).
     ///
     /// # Errors
     /// [`Error::Forked`].
@@ -174,7 +177,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
         self.requests.wait(limit)
     }
 
-    /// What ends a [`wait`](Service::wait) from elsewhere.
+    /// Ends a [`wait`](Service::wait) from another thread.
     pub fn interrupter(&self) -> Interrupter {
         self.requests.interrupter()
     }
@@ -184,13 +187,13 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
         self.requests.set_wait(wait);
     }
 
-    /// Calls `call` with every request from now on, until the returned handle is dropped: as
-    /// [`Subscriber::on_sample`]. A client of this process calls it inside its own call, in its own
-    /// thread. It may reply at once, or keep the request and reply later. Of a call that panics the
-    /// client is told that there will be no reply.
+    /// Calls `call` with every request from now on, until the returned handle is dropped: like
+    /// [`Subscriber::on_sample`]. A client of this process runs it inside its own call, in its own
+    /// thread. It may reply at once, or keep the request and reply later. If a call panics, the
+    /// client gets [`Error::NoReply`].
     ///
     /// # Errors
-    /// [`Error::System`] if there can be no further thread.
+    /// [`Error::System`] if no further thread can be started.
     ///
     /// ```
     /// # fn main() -> Result<(), myelin::Error> {
@@ -223,8 +226,8 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
         self.requests.matched()
     }
 
-    /// What has happened to its matches with clients since the last call, oldest first; at most 1,024,
-    /// of more the oldest go.
+    /// The events of its matches with clients since the last call, oldest first. At most 1,024 are
+    /// kept; beyond that the oldest are dropped.
     pub fn events(&mut self) -> Vec<Event> {
         self.clients.update();
         self.clients.events.take()
@@ -232,14 +235,14 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
 }
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clients<Req, Rep> {
-    /// What a client wants, if it is more than a way back.
+    /// The request in a message; `None` if the message is only a hello.
     fn request(
         &mut self,
         sample: Sample<RequestOf<Req, Rep>>,
     ) -> Result<Option<Request<Req, Rep>>, Error> {
         self.update();
         if self.events.gone().contains(sample.publisher()) {
-            return Ok(None); // nobody waits for it
+            return Ok(None); // its client does not wait for a reply
         }
         let [client, number] = header(sample.as_bytes());
         let to = self.way_back(sample.publisher(), client)?;
@@ -250,7 +253,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clients<Req, Rep> {
         let fits = |told: &Told| told.request.fits(bytes - offset::<Req>());
         let fits = has_payload::<Req>(bytes) && self.told.as_ref().is_none_or(fits);
         let request = Request { sample, to, number, replied: AtomicBool::new(false) };
-        Ok(fits.then_some(request)) // of one that is dropped its client is told
+        Ok(fits.then_some(request)) // if it is dropped, its client gets an error
     }
 
     fn way_back(&mut self, endpoint: EndpointId, client: u64) -> Result<WayBack<Req, Rep>, Error> {
@@ -262,7 +265,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clients<Req, Rep> {
         Ok(to)
     }
 
-    /// Closes the ways to those that are gone.
+    /// Closes the publishers for clients that have gone.
     fn update(&mut self) {
         for event in self.events.fresh() {
             if let Event::Unmatched { endpoint, .. } = event {
@@ -271,13 +274,14 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clients<Req, Rep> {
         }
     }
 
-    /// Calls `call` with what is sent.
+    /// A function for a callback: it calls `call` with each request.
     fn caller<F>(mut self, mut call: F) -> impl FnMut(&Sample<RequestOf<Req, Rep>>) + Send
     where
         F: FnMut(Request<Req, Rep>) + Send,
     {
         move |sample| {
-            // Without memory for a way back its client waits in vain, as if we were stopped.
+            // Without memory for the topic of replies, the client waits as it would for a stopped
+            // server.
             if let Ok(Some(request)) = self.request(sample.clone()) {
                 call(request);
             }
@@ -294,11 +298,11 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> fmt::Debug for Service<Req, R
 }
 
 impl WaitSetHandle {
-    /// Watches a service, as [`add`](WaitSetHandle::add) a subscriber: it is ready while there is a request
-    /// to take.
+    /// Watches a service, like a subscriber with [`add`](WaitSetHandle::add): it is ready while
+    /// there is a request to take.
     ///
     /// # Errors
-    /// As [`add`](WaitSetHandle::add).
+    /// As for [`add`](WaitSetHandle::add).
     pub fn add_service<Req, Rep>(&self, service: &Service<Req, Rep>) -> Result<Key, Error>
     where
         Req: Payload + ?Sized,
@@ -309,10 +313,10 @@ impl WaitSetHandle {
 }
 
 impl ExecutorHandle {
-    /// Calls `call` with each request, as [`on_sample`](ExecutorHandle::on_sample) with samples.
+    /// Calls `call` with each request, like [`on_sample`](ExecutorHandle::on_sample) with samples.
     ///
     /// # Errors
-    /// As [`WaitSetHandle::add`].
+    /// As for [`WaitSetHandle::add`].
     pub fn on_request<Req, Rep, F>(&self, service: Service<Req, Rep>, call: F) -> Result<Key, Error>
     where
         Req: Payload + ?Sized + 'static,
@@ -324,8 +328,9 @@ impl ExecutorHandle {
     }
 }
 
-/// What a client asks, where it was written: dereferences to the payload. Any thread may hold it and
-/// reply, at once or later. Dropped without a reply, its client gets an [`Error::NoReply`].
+/// A client's request where it was written: dereferences to the payload. Any thread may hold it and
+/// reply, at once or later. If it is dropped without a reply, its client gets an
+/// [`Error::NoReply`].
 pub struct Request<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     sample: Sample<RequestOf<Req, Rep>>,
     to: WayBack<Req, Rep>,
@@ -334,12 +339,12 @@ pub struct Request<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
 }
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Request<Req, Rep> {
-    /// Replies with a copy of `reply`; for a large one, [`loan`](Request::loan) its memory. A client that
-    /// is gone by now is none of the server's concern.
+    /// Replies with a copy of `reply`; for a large reply, [`loan`](Request::loan) its memory. It is
+    /// not an error if the client has gone.
     ///
     /// # Errors
-    /// As [`Publisher::publish_copy`](crate::Publisher::publish_copy); [`Error::Setting`] if it has been
-    /// replied to already.
+    /// As for [`Publisher::publish_copy`](crate::Publisher::publish_copy); [`Error::Setting`] if it
+    /// already has a reply.
     pub fn reply(&self, reply: &Rep::View) -> Result<(), Error> {
         let payload = Rep::as_bytes(reply);
         let mut loan = self.loan_bytes(payload.len())?;
@@ -357,9 +362,9 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Request<Req, Rep> {
         Ok(ReplyLoan { request: self, loan })
     }
 
-    /// Once.
+    /// Sends the only reply.
     fn send(&self, loan: SharedLoan<ReplyOf<Req, Rep>>) -> Result<(), Error> {
-        // ORDER: Relaxed: only who is first.
+        // ORDER: Relaxed: it only decides which thread is first.
         if self.replied.swap(true, Ordering::Relaxed) {
             return Err(Error::Setting {
                 topic: None,
@@ -381,9 +386,9 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Deref for Request<Req, Rep> {
 
     fn deref(&self) -> &Req::View {
         let bytes = &self.sample.as_bytes()[offset::<Req>()..];
-        // SAFETY: `Clients::request` has checked the length; a sample is aligned as its type demands,
-        // and so is what follows the offset; any bytes are a value of `Req`; nobody writes to them
-        // while the sample lives.
+        // SAFETY: `Clients::request` has checked the length; a sample and the bytes behind the
+        // offset are aligned as their type demands; any bytes are a value of `Req`; nobody writes
+        // to them while the sample lives.
         unsafe { &*Req::view(bytes.as_ptr(), bytes.len()) }
     }
 }
@@ -395,7 +400,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Drop for Request<Req, Rep> {
                 loan.as_bytes_mut().copy_from_slice(&header_bytes([self.number, NO_REPLY]));
                 self.to.send(loan)
             });
-            drop(none); // who cannot be told waits until its limit
+            drop(none); // without this message the client waits until its limit
         }
     }
 }
@@ -408,18 +413,18 @@ impl<Req: Payload<View: fmt::Debug> + ?Sized, Rep: Payload + ?Sized> fmt::Debug
     }
 }
 
-/// Memory for a reply: dereferences to its payload. Made by [`Request::loan`]; any thread may fill and
-/// [send](ReplyLoan::send) it. Dropped instead, it is discarded.
+/// Memory for a reply: dereferences to its payload. Made by [`Request::loan`]; any thread may fill
+/// and [send](ReplyLoan::send) it. If it is dropped instead, it is discarded.
 pub struct ReplyLoan<'r, Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     request: &'r Request<Req, Rep>,
     loan: SharedLoan<ReplyOf<Req, Rep>>,
 }
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> ReplyLoan<'_, Req, Rep> {
-    /// Sends it to the client, as it is: without a copy, if it has more than 88 bytes.
+    /// Sends it to the client, without a copy if it has more than 88 bytes.
     ///
     /// # Errors
-    /// As [`Request::reply`].
+    /// As for [`Request::reply`].
     pub fn send(mut self) -> Result<(), Error> {
         let header = header_bytes([self.request.number, REPLIED]);
         self.loan.as_bytes_mut()[..HEADER_BYTES].copy_from_slice(&header);
@@ -450,37 +455,37 @@ impl<Req: Payload + ?Sized, Rep: Payload<View: fmt::Debug> + ?Sized> fmt::Debug
 }
 
 impl<Req: Payload + ?Sized, Rep: PlainData> Request<Req, Rep> {
-    /// Memory for the reply, in place: zeros, or what an earlier reply left.
+    /// Memory for the reply, in place: zeros, or bytes of an earlier reply.
     ///
     /// # Errors
-    /// As [`Publisher::loan`](crate::Publisher::loan).
+    /// As for [`Publisher::loan`](crate::Publisher::loan).
     pub fn loan(&self) -> Result<ReplyLoan<'_, Req, Rep>, Error> {
         self.loan_bytes(size_of::<Rep>())
     }
 }
 
 impl<Req: Payload + ?Sized, Rep: PlainData> Request<Req, [Rep]> {
-    /// Memory for a reply of `len` elements, in place: zeros, or what an earlier reply left.
+    /// Memory for a reply of `len` elements, in place: zeros, or bytes of an earlier reply.
     ///
     /// # Errors
-    /// As [`Publisher::loan`](crate::Publisher::loan).
+    /// As for [`Publisher::loan`](crate::Publisher::loan).
     pub fn loan(&self, len: usize) -> Result<ReplyLoan<'_, Req, [Rep]>, Error> {
         self.loan_bytes(len.saturating_mul(size_of::<Rep>()))
     }
 }
 
 impl<Req: Payload + ?Sized, H: PlainData, Rep: PlainData> Request<Req, (H, [Rep])> {
-    /// Memory for a reply of a header and `len` elements, in place: zeros, or what an earlier reply
-    /// left.
+    /// Memory for a reply of a header and `len` elements, in place: zeros, or bytes of an earlier
+    /// reply.
     ///
     /// # Errors
-    /// As [`Publisher::loan`](crate::Publisher::loan).
+    /// As for [`Publisher::loan`](crate::Publisher::loan).
     pub fn loan(&self, len: usize) -> Result<ReplyLoan<'_, Req, (H, [Rep])>, Error> {
         self.loan_bytes(HeaderSlice::<H, Rep>::bytes_of(len))
     }
 }
 
-/// Until then, by the clock of [`clock::now`].
+/// The time left until `until_ns`, by the clock of [`clock::now`].
 pub(super) fn left(until_ns: u64) -> Duration {
     match until_ns {
         u64::MAX => Duration::MAX,
@@ -488,6 +493,7 @@ pub(super) fn left(until_ns: u64) -> Duration {
     }
 }
 
-/// How long a reply waits for a client to be matched, and how often it looks whether that has gone.
+/// How long a reply waits for its client to be matched, and how often it checks whether the client
+/// has gone.
 const MATCH_LIMIT: Duration = Duration::from_secs(1);
 const MATCH_LOOK: Duration = Duration::from_millis(5);

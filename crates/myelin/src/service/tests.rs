@@ -1,4 +1,4 @@
-//! Peers that send without end what is neither a request nor a reply that anybody waits for.
+//! Peers that send endless messages that are neither requests nor expected replies.
 
 use super::wire::{HELLO, REPLIED, ReplyOf, RequestOf, header_bytes};
 use super::*;
@@ -30,7 +30,7 @@ fn one_look_at_requests_ends_and_the_request_behind_a_flood_is_served() {
     drop(floods);
 }
 
-/// What a server replied before it died counts, however much lies in front of it.
+/// Replies that a server sent before it died count, however many messages lie in front of them.
 #[test]
 fn one_look_at_replies_ends_and_the_one_behind_a_flood_comes_before_the_end_of_its_server() {
     let (_folder, node) = node();

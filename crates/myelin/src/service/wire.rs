@@ -1,4 +1,5 @@
-//! What a service's topics carry: two words of ours, then the payload, aligned as it demands.
+//! The messages of a service's topics: a header of two words, then the payload, aligned as it
+//! demands.
 
 use std::marker::PhantomData;
 
@@ -9,17 +10,17 @@ use crate::network::Shape;
 use crate::payload::Payload;
 use crate::payload::sealed::Raw;
 
-/// On the topic of requests: the client, the call's number from 1 on, the request. Or the client, 0
-/// ([`HELLO`]), and nothing.
+/// A message on the topic of requests: the client, the call's number from 1 on, the request. Or the
+/// client, 0 ([`HELLO`]), and nothing.
 pub(super) struct RequestOf<Req: ?Sized, Rep: ?Sized>(Types<Req, Rep>);
 
-/// On the topic of a client's replies: the call's number, [`REPLIED`], the reply. Or the number,
-/// [`NO_REPLY`], and nothing.
+/// A message on the topic of a client's replies: the call's number, [`REPLIED`], the reply. Or the
+/// number, [`NO_REPLY`], and nothing.
 pub(super) struct ReplyOf<Req: ?Sized, Rep: ?Sized>(Types<Req, Rep>);
 
 type Types<Req, Rep> = PhantomData<fn() -> (PhantomData<Req>, PhantomData<Rep>)>;
 
-/// The two words.
+/// The header of two words.
 pub(super) type Header = [u64; 2];
 
 pub(super) const HEADER_BYTES: usize = 16;
@@ -32,7 +33,7 @@ pub(super) const fn offset<P: Payload + ?Sized>() -> usize {
     if P::ALIGN > HEADER_BYTES { P::ALIGN } else { HEADER_BYTES }
 }
 
-/// Whether there is a payload, and it fits.
+/// Whether there is a payload that fits.
 pub(super) fn has_payload<P: Payload + ?Sized>(bytes: usize) -> bool {
     bytes.checked_sub(offset::<P>()).is_some_and(P::fits)
 }

@@ -1,4 +1,4 @@
-//! What is published arrives: once, whole, also for who comes later.
+//! Published samples arrive: once, whole, also for late subscribers.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ fn a_sample_comes_once_by_shared_memory_and_once_by_dds() {
     nothing_is_left(&hosts);
 }
 
-/// The last is published once both have all others: one that came twice would come before it.
+/// The last sample is published once both have all others: a duplicate would come before it.
 pub(crate) fn all_is_taken_once(mut publisher: two::Process, mut takers: [two::Process; 2]) {
     takers.iter_mut().for_each(|taker| taker.hears("taken"));
     publisher.say("taken by both");
@@ -54,7 +54,7 @@ pub(crate) fn publish_and_keep_the_last() {
     heard("end");
 }
 
-/// Has not taken anything before all was published.
+/// Takes nothing before everything was published.
 pub(crate) fn take_the_last() {
     let node = node("taker");
     let topics = both(&node).map(|topic| topic.depth(4).keep_last());
@@ -70,7 +70,7 @@ pub(crate) fn take_the_last() {
     }
 }
 
-/// A topic for Myelin alone, and one for any DDS program, where nothing but the library keeps those
+/// A topic only for Myelin, and one for any DDS program, where only the library keeps the endpoints
 /// of one host apart.
 pub(crate) fn both(node: &Node) -> [Topic<[u64]>; 2] {
     let topic = |name| node.topic(name).depth(64).reliable(WATCHDOG);
@@ -88,7 +88,7 @@ pub(crate) fn publish_both() {
             heard("taken by both");
         }
         for publisher in &publishers {
-            // Small and large: a copy in the ring, and a slot; and a copy of one's own.
+            // Small and large: a copy in the ring, and a slot; and a copy of the program's own.
             let mut loan = publisher.loan(numbers_len(number)).unwrap();
             loan.fill(number);
             match number % 2 {
@@ -166,7 +166,8 @@ fn large_samples_arrive_whole() {
     run("publish_images", "take_images");
 }
 
-/// The kernel's setting is not a namespace's own, so this takes the user's way to a configuration.
+/// The kernel's setting does not belong to a namespace, so this uses a configuration, as a user
+/// would.
 #[test]
 fn large_samples_arrive_whole_in_the_buffer_that_a_kernel_grants_by_default() {
     let Some(hosts) = Hosts::new() else { return };
@@ -212,7 +213,7 @@ fn best_effort_frames_of_any_length_arrive_as_they_were_published() {
     run("publish_frames", "take_frames");
 }
 
-/// Those that are large and of whole words are sent from where they lie.
+/// Large frames of whole words are sent from their place.
 pub(crate) fn publish_frames() {
     let node = node("publisher");
     let frames = node.topic::<[u8]>("frames").best_effort().publisher().unwrap();
@@ -255,13 +256,15 @@ pub(crate) fn take_frames() {
     until("the publisher to have gone", || frames.matched() == 0);
 }
 
-/// Around what is sent from where it lies, with and without padding, and of many datagrams.
+/// Sizes around the limit for sending from their place, with and without padding, and of many
+/// datagrams.
 const FRAME_BYTES: [usize; 10] =
     [1_000, 65_484, 65_536, 131_056, 131_060, 131_064, 194_992, 300_001, 1 << 20, 3_000_000];
-/// A copy of it would be refused.
+/// A copy of it would fail.
 const HUGE_BYTES: usize = 64 << 20;
 
-/// The process gets less than half of `bytes` more of memory of its own; what is shared does not count.
+/// Limits the process to less than half of `bytes` more private memory; shared memory does not
+/// count.
 fn without_memory_for<R>(bytes: usize, act: impl FnOnce() -> R) -> R {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let data = status.lines().find_map(|line| line.strip_prefix("VmData:")).unwrap();
@@ -280,7 +283,7 @@ fn without_memory_for<R>(bytes: usize, act: impl FnOnce() -> R) -> R {
     result
 }
 
-/// No two words of an image and no two images are alike.
+/// All words of an image and all images are different.
 fn paint(image: &mut [u8], number: u64) {
     for (at, word) in image.chunks_exact_mut(8).enumerate() {
         word.copy_from_slice(&(number << 32 | at as u64).to_le_bytes());
@@ -330,7 +333,7 @@ pub(crate) fn want_no_map() {
     }
 }
 
-/// Both sides ask for history, whatever else they are.
+/// Both sides set history, with all other settings.
 fn maps(node: &Node) -> [Topic<[u8]>; 3] {
     [
         node.topic("map").reliable(WATCHDOG),

@@ -1,4 +1,4 @@
-//! Links that are cut, processes that are killed, hosts that vanish, children of `fork`.
+//! Cut links, killed processes, vanished hosts, children of `fork`.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ fn a_cut_of_five_seconds_loses_nothing_within_the_depth() {
     publisher.ends();
 }
 
-/// One that takes nobody for dead during a cut.
+/// A node that considers no other dead during a cut.
 fn patient(name: &str) -> Node {
     Node::builder(name).network(true).lease(WATCHDOG).open().unwrap()
 }
@@ -118,7 +118,7 @@ pub(crate) fn outlive_a_publisher() {
     }
 }
 
-/// It has one place, and keeps the last image of the first camera.
+/// It has room for one publisher, and keeps the last image of the first camera.
 #[test]
 fn a_viewer_that_keeps_an_image_hears_a_restarted_camera() {
     let Some(hosts) = Hosts::new() else { return };
@@ -171,7 +171,7 @@ fn a_host_that_vanishes_is_missed_and_holds_nobody_up() {
     publisher.ends();
 }
 
-/// With the interface that has led to it.
+/// Together with its only interface.
 #[test]
 fn a_host_that_vanishes_with_its_link_is_missed() {
     let Some(hosts) = Hosts::new() else { return };
@@ -243,11 +243,11 @@ fn a_child_of_fork_lets_go_of_the_network_and_the_parent_keeps_it() {
     all_is_taken_once(hosts.one.run("publish_both"), [forked, taker]);
 }
 
-/// The second one of those that take both.
+/// The second of the processes that take both.
 pub(crate) fn fork_and_go_on() {
     let node = node("forks");
     let ends = both(&node).map(|topic| (topic.publisher().unwrap(), topic.subscriber().unwrap()));
-    // SAFETY: the child drops what it has inherited, and `_exit`s.
+    // SAFETY: the child drops inherited objects, and `_exit`s.
     let child = unsafe { libc::fork() };
     if child == 0 {
         let [(first, _), _] = &ends;

@@ -1,4 +1,4 @@
-//! Network interfaces that come late, go, and come back otherwise.
+//! Network interfaces that come late, go, and come back changed.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use crate::support::{WATCHDOG, soon, until};
 use crate::two::{Hosts, LINK, ONE, heard, say};
 use crate::{node, nothing_is_left};
 
-/// Neither with a loopback alone nor without any interface.
+/// With only a loopback, and without any interface.
 #[test]
 fn a_node_works_on_its_host_and_takes_the_interface_that_comes() {
     for loopback in ["up", "down"] {
@@ -40,7 +40,7 @@ fn work_alone(node: &Node) {
 }
 
 pub(crate) fn work_alone_then_publish() {
-    // Two nodes of one domain share what is open.
+    // Two nodes of one domain share the open resources.
     let nodes = ["publisher", "second"].map(node);
     nodes.iter().for_each(work_alone);
     let publishers: Vec<_> = nodes
@@ -81,7 +81,7 @@ fn what_was_published_before_there_was_a_network_is_history_to_those_who_come() 
     publisher.hears("published");
     hosts.connect();
     hosts.other.run("take_map_late").ends();
-    // And again, on another interface.
+    // The same again, on another interface.
     hosts.disconnect();
     hosts.connect();
     hosts.other.run("take_map_late").ends();
@@ -200,11 +200,11 @@ pub(crate) fn publish_for_long() {
     let events = publisher.events();
     assert!(crate::unmatched(&events) >= 3, "{events:?}");
     drop((publisher, node));
-    // Nothing of CycloneDDS is left behind, though its interfaces have gone.
+    // Nothing of CycloneDDS is left, though its interfaces have gone.
     soon("its threads to end", || threads_of_cyclonedds().is_empty());
 }
 
-/// The names of threads that CycloneDDS has left, or has.
+/// The names of CycloneDDS's threads, including those left over.
 fn threads_of_cyclonedds() -> Vec<String> {
     let tasks = std::fs::read_dir("/proc/self/task").unwrap();
     let names =
@@ -232,7 +232,7 @@ pub(crate) fn take_for_long() {
             say("missed");
             continue;
         }
-        // What was taken before the interface went does not count.
+        // Samples taken before the interface went do not count.
         while subscriber.take().unwrap().is_some() {}
         let _ = subscriber.events();
         let mut newest = *subscriber.receive(WATCHDOG).unwrap().expect("it goes on");
@@ -257,7 +257,7 @@ pub(crate) fn run_on_one_cpu() {
     let threads = Threads { name: "robot".to_owned(), cpus: vec![cpu], ..Threads::default() };
     let node = Node::builder("robot").network(true).threads(threads).open().unwrap();
     let _publisher = node.topic::<u64>("count").publisher().unwrap();
-    // Each names itself when it begins to run.
+    // Each thread sets its name when it begins to run.
     for name in ["robot-node", "robot-network", "recv", "recvUC", "dq.builtins", "tev", "gc"] {
         until(name, || threads_and_cpus().contains(&(name.to_owned(), cpu.to_string())));
     }

@@ -1,4 +1,4 @@
-//! Reliable subscribers that are late: they alone lose, are told, and come back.
+//! Late reliable subscribers: only they lose samples, they learn of it, and they come back.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,8 +37,8 @@ fn a_logger_that_is_killed_costs_others_nothing() {
     past_a_late_logger("", |logger| logger.signal(libc::SIGKILL), drop);
 }
 
-/// A publisher, a subscriber on its host, one on the other, and there the logger, which does not take
-/// from `hold` on, until `let_go`.
+/// A publisher, a subscriber on its host, one on the other host, and there the logger, which does
+/// not take from `hold` on, until `let_go`.
 fn past_a_late_logger(configuration: &str, hold: impl Fn(&mut Process), let_go: impl Fn(Process)) {
     let Some(hosts) = Hosts::new() else { return };
     let run = |host: &Host, role| host.run_with(role, configuration);
@@ -56,8 +56,8 @@ fn past_a_late_logger(configuration: &str, hold: impl Fn(&mut Process), let_go: 
     publisher.ends();
 }
 
-/// Three threads and one publisher: one waits for the host that stands still, one for that thread; the third is held
-/// up by neither.
+/// Three threads and one publisher: one waits for the stopped host, one for that thread; neither
+/// holds up the third.
 #[test]
 fn publishes_that_wait_for_a_stopped_host_are_cancelled_each_for_itself() {
     let Some(hosts) = Hosts::new() else { return };
@@ -71,7 +71,7 @@ fn publishes_that_wait_for_a_stopped_host_are_cancelled_each_for_itself() {
 }
 
 thread_local! {
-    /// What tells this thread to end its waits, and is told that it waits.
+    /// Ends this thread's waits on request, and shows that it waits.
     static STOP: Cell<Option<&'static Stop>> = const { Cell::new(None) };
 }
 
@@ -107,10 +107,10 @@ pub(crate) fn publish_until_cancelled() {
             until("it to wait", || stop.waits.load(Ordering::Relaxed));
             thread
         });
-        // The lock is nobody's while they wait.
+        // No thread holds the lock while they wait.
         publisher.assert_liveliness().unwrap();
         drop(publisher.loan().unwrap());
-        // The later one first: it waits for the other.
+        // The later thread first: it waits for the other.
         for (stop, thread) in STOPS.iter().zip(threads).rev() {
             stop.ends.store(true, Ordering::Relaxed);
             until("its end", || thread.is_finished());
@@ -118,7 +118,7 @@ pub(crate) fn publish_until_cancelled() {
             assert!(matches!(error, Some(Error::ReliableTimeout { .. })), "{error:?}");
         }
     });
-    // Nor is what is not acknowledged waited for then.
+    // Then it does not wait for missing acknowledgements either.
     STOP.set(Some(&STOPS[0]));
     drop(publisher);
 }
@@ -133,7 +133,7 @@ pub(crate) fn stand_still() {
     heard("never");
 }
 
-/// A process that stands still is there for as long. The rest is as without a configuration.
+/// A stopped process stays alive for DDS for this long. The rest is as without a configuration.
 pub(crate) const LONG_LEASE: &str = r#"<CycloneDDS><Domain>
     <Discovery><LeaseDuration>60 s</LeaseDuration></Discovery>
     <Internal>
@@ -166,7 +166,7 @@ pub(crate) fn publish_past_the_late() {
     while !held.is_finished() {
         publish(&mut events);
     }
-    // One that is dead may be missed first.
+    // A dead one may be noticed first.
     while passed_over(&events) + unmatched(&events) == 0 {
         publish(&mut events);
     }
@@ -236,7 +236,7 @@ fn lost(events: &[Event]) -> u64 {
     events.iter().map(samples).sum()
 }
 
-/// Of 8 KiB: of 500 while one stands still its socket does not hold all.
+/// 8 KiB: the socket of a stopped process cannot hold 500 of them.
 fn message(number: u64, what: u64) -> [u64; 1024] {
     let mut words = [0; 1024];
     (words[0], words[1]) = (number, what);

@@ -1,4 +1,4 @@
-//! That a machine under load is not taken for a dead one.
+//! A machine under load is not considered dead.
 
 use std::time::{Duration, Instant};
 
@@ -41,12 +41,12 @@ pub(crate) fn take_all_cores() {
     heard("never");
 }
 
-/// Silent: nothing but the announcements says that it lives.
+/// Publishes nothing: only the announcements show that it is alive.
 pub(crate) fn stay_matched() {
     let node = node("silent");
     let publisher = node.topic::<u64>("silence").reliable(WATCHDOG).publisher().unwrap();
     let subscriber = node.topic::<u64>("silence").reliable(WATCHDOG).subscriber().unwrap();
-    // Its own and the one elsewhere.
+    // Its own host's and the other host's.
     assert!(publisher.wait_for_match(2, WATCHDOG) && subscriber.wait_for_match(2, WATCHDOG));
     let _ = (publisher.events(), subscriber.events());
     say("matched");

@@ -1,4 +1,4 @@
-//! What is too much for a subscriber or for the link.
+//! Too much data for a subscriber or for the link.
 
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(crate) fn take_slowly() {
     let mut slow = node.topic::<u64>("slow").depth(2).reliable(WATCHDOG).subscriber().unwrap();
     let mut fast = node.topic::<u64>("fast").depth(64).reliable(WATCHDOG).subscriber().unwrap();
     say("ready");
-    // Nothing is taken of the slow topic until all of the fast one is here.
+    // Nothing of the slow topic is taken until all samples of the fast one are here.
     assert!(slow.wait(WATCHDOG).unwrap());
     for number in 0..NUMBERS {
         assert_eq!(*fast.receive(WATCHDOG).unwrap().expect("it goes on"), number);
@@ -50,8 +50,8 @@ pub(crate) fn take_slowly() {
     assert_eq!((slow.lost(), fast.lost()), (0, 0));
 }
 
-/// Nothing else gives the subscriber a turn while the sockets have more: the process stood still while
-/// the burst came.
+/// Nothing else gives the subscriber a turn while the sockets have more: the process was stopped
+/// while the burst came.
 #[test]
 fn who_shares_a_core_with_what_receives_takes_a_burst() {
     let Some(hosts) = Hosts::new() else { return };
@@ -95,7 +95,7 @@ pub(crate) fn take_on_one_core() {
     assert_eq!(take_on(&node), 0, "lost");
 }
 
-/// Takes what was published at once, to the last; how many were lost.
+/// Takes a burst, to its last sample; returns how many were lost.
 fn take_on(node: &Node) -> u64 {
     let mut subscriber = at_once(node).subscriber().unwrap();
     say("ready");
@@ -110,8 +110,9 @@ fn take_on(node: &Node) -> u64 {
     subscriber.lost()
 }
 
-/// This thread has the core it is on and a realtime priority, and so have the threads of a node that is opened
-/// with what is returned: none of them runs before another waits or gives way. `None` where that is not permitted.
+/// This thread gets its current core and a realtime priority, and so do the threads of a node that
+/// is opened with the result: none of them runs before another waits or yields. `None` where that
+/// is not permitted.
 fn share_one_core() -> Option<Threads> {
     let parameter = libc::sched_param { sched_priority: PRIORITY.into() };
     // SAFETY: no preconditions.
@@ -134,9 +135,10 @@ const PRIORITY: u8 = 1;
 /// Eight times the depth.
 const AT_ONCE: u64 = 64;
 
-/// CycloneDDS's own question comes with the heartbeat, ten seconds later: a burst that waits for that at
-/// each window takes minutes, and is not published within the watchdog's one. All acknowledgements that
-/// the publisher waits for are those that it has asked for itself; of these some may be lost.
+/// CycloneDDS's own question comes with the heartbeat, ten seconds later: a burst that waits for it
+/// at each window takes minutes, and is not published within the watchdog's minute. So all
+/// acknowledgements that the publisher waits for are answers to its own questions; some of these
+/// may be lost.
 #[test]
 fn a_burst_waits_for_no_heartbeat() {
     let Some(hosts) = Hosts::new() else { return };
@@ -238,7 +240,7 @@ pub(crate) fn take_and_count_losses() {
     assert_eq!(subscriber.lost(), 0);
     say("first");
     while *subscriber.receive(WATCHDOG).unwrap().expect("some come after the cut") != [2] {}
-    // The two large ones and all small ones after the cut; perhaps some that were under way.
+    // The two large ones and all small ones after the cut; maybe some that were under way.
     assert!(subscriber.lost() >= LOST + 2, "{}", subscriber.lost());
 }
 

@@ -1,5 +1,5 @@
-//! What the API promises across hosts, by real CycloneDDS between two network namespaces. Each role
-//! is this executable again; the test speaks with it through pipes.
+//! The promises of the API across hosts, with real CycloneDDS between two network namespaces. Each
+//! role is this executable again; the test talks to it through pipes.
 
 mod delivery;
 mod failures;
@@ -91,7 +91,7 @@ fn node(name: &str) -> Node {
     Node::builder(name).network(true).open().unwrap()
 }
 
-/// Runs both roles, the second one on the other host and first, and sees that nothing is left.
+/// Runs both roles, the second one first and on the other host, and checks that nothing is left.
 fn run(publisher: &str, taker: &str) {
     let Some(hosts) = Hosts::new() else { return };
     let mut taker = hosts.other.run(taker);

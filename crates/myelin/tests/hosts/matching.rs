@@ -1,4 +1,4 @@
-//! Who finds whom: by domain, type and quality of service.
+//! Which endpoints find each other: by domain, type and quality of service.
 
 use std::time::Duration;
 

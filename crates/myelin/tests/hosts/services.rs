@@ -23,7 +23,7 @@ fn a_service_is_called_from_its_own_host_and_from_another_and_its_death_ends_the
     }
     clients.into_iter().for_each(Process::ends);
     next.ends();
-    // On the other one the killed server has left its socket, for the next node there to remove.
+    // The killed server has left its socket on the other host, for the next node there to remove.
     assert!(hosts.other.leftovers().is_empty(), "{:?}", hosts.other.leftovers());
 }
 

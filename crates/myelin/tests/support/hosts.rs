@@ -27,7 +27,7 @@ pub struct Process {
 }
 
 impl Hosts {
-    /// `None`, and a word why, where there is no right to make them.
+    /// `None`, with a printed reason, without the right to make them.
     pub fn new() -> Option<Hosts> {
         let hosts = Hosts::apart()?;
         hosts.connect();
@@ -102,7 +102,8 @@ impl Host {
         Process::start(command, role)
     }
 
-    /// A program on it, to be given arguments and started. Its working directory is the root.
+    /// A program on it, to be completed with arguments and started. Its working directory is the
+    /// root.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new("nsenter");
         command.args(["-t", &self.0.child.id().to_string(), "-n", "-m", "-i", "-u", "--"]);
@@ -143,7 +144,7 @@ impl Process {
         Process { child, stdin, lines, role: role.to_string() }
     }
 
-    /// Waits until it has said so; what it says else is passed over.
+    /// Waits until it has printed this line; other lines are skipped.
     pub fn hears(&mut self, line: &str) {
         loop {
             match self.lines.recv_timeout(WATCHDOG) {
@@ -154,7 +155,7 @@ impl Process {
         }
     }
 
-    /// Says something to it, for its [`heard`].
+    /// Sends it a line, for its [`heard`].
     pub fn say(&mut self, line: &str) {
         writeln!(self.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
@@ -203,14 +204,14 @@ pub fn role() -> Option<String> {
     std::env::var(ROLE).ok()
 }
 
-/// Says something to the test.
+/// Sends the test a line.
 pub fn say(line: &str) {
-    // The harness may have begun a line; and a test's output is not to be captured.
+    // The harness may have begun a line; and a test's output must not be captured.
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "\n{line}").and_then(|()| stdout.flush()).unwrap();
 }
 
-/// Waits until the test has said something.
+/// Waits until the test has sent this line.
 pub fn heard(line: &str) {
     let mut said = String::new();
     while std::io::stdin().read_line(&mut said).unwrap() > 0 {

@@ -1,4 +1,4 @@
-//! What the tests share: a node in a folder of its own, a watchdog, conditions.
+//! Shared by the tests: a node in a folder of its own, a watchdog, conditions.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use myelin::{Node, Payload, Publisher, Subscriber, Topic};
 use tempfile::TempDir;
 
-/// A node that no other test sees. The folder goes with the returned guard.
+/// A node that no other test sees. The folder is removed with the returned guard.
 pub fn node() -> (TempDir, Node) {
     let folder = tempfile::tempdir().unwrap();
     let node = Node::builder("test").folder(folder.path()).open().unwrap();
@@ -32,7 +32,8 @@ pub fn until(what: &str, is_so: impl FnMut() -> bool) {
     within(WATCHDOG, what, is_so);
 }
 
-/// As [`until`], for what happens within a second: well before the ten that others take for it.
+/// Like [`until`], for events that come within a second: well before the ten that other causes
+/// take.
 pub fn soon(what: &str, is_so: impl FnMut() -> bool) {
     within(Duration::from_secs(6), what, is_so);
 }

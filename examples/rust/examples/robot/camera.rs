@@ -11,8 +11,8 @@ pub fn run(node: &Node, stop: &Stop) -> Result<(), Failure> {
     let mut number = 0;
     while !stop.is_set() {
         ticker.wait();
-        // A real driver hands the loan's memory to the hardware, or unpacks into it. What it does not
-        // write stays as it was in an earlier image.
+        // A real driver passes the loan's memory to the hardware, or unpacks into it. Bytes that it
+        // does not write keep their values from an earlier image.
         let mut image = images.loan()?;
         image.stamp_ns = now_ns();
         image.number = number;

@@ -1,4 +1,4 @@
-//! What every part needs: an end, a clock, and words for what happens to a topic.
+//! Shared by all parts: an end, a clock, and texts for the events of a topic.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use myelin::{EndpointId, Event};
 use signal_hook::consts::{SIGINT, SIGTERM};
 
-/// Whatever ends a part. The supervisor starts it again.
+/// Any error that ends a part. The supervisor starts the part again.
 pub type Failure = Box<dyn std::error::Error>;
 
-/// Set by Ctrl-C and SIGTERM. A part then leaves its loop and returns, so that everything is closed in
-/// order; nothing would break without, but the others would call it a death.
+/// Set by Ctrl-C and SIGTERM. A part then leaves its loop and returns, so that everything is closed
+/// in order. Without this nothing would break, but the others would report a death.
 pub struct Stop(Arc<AtomicBool>);
 
 impl Stop {
@@ -24,15 +24,15 @@ impl Stop {
     }
 
     pub fn is_set(&self) -> bool {
-        // ORDER: Relaxed; nothing but the flag itself is handed over.
+        // ORDER: Relaxed; no other data depends on the flag.
         self.0.load(Ordering::Relaxed)
     }
 }
 
-/// No part waits for longer than this without looking at [`Stop`] and at its events.
+/// No part waits for longer than this without checking [`Stop`] and its events.
 pub const LOOK_AROUND: Duration = Duration::from_millis(100);
 
-/// A fixed rate that does not drift: each tick is due a period after the one before was due.
+/// A fixed rate without drift: each tick is due one period after the previous due time.
 pub struct Ticker {
     due: Instant,
     period: Duration,
@@ -45,7 +45,7 @@ impl Ticker {
 
     pub fn wait(&mut self) {
         let now = Instant::now();
-        // A little late is made up for; what was missed in a long stop is not.
+        // A small delay is made up for; ticks missed in a long stop are not.
         if self.due + Duration::from_millis(100) < now {
             self.due = now;
         }
@@ -54,13 +54,13 @@ impl Ticker {
     }
 }
 
-/// The monotonic clock: the same for all processes of a host, and never set.
+/// The monotonic clock: the same for all processes of a host, and never set back.
 pub fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// Says whose samples come: the first publisher's, and after a restart the next one's.
+/// Reports which publisher's samples come: the first one's, and after a restart the next one's.
 #[derive(Default)]
 pub struct Source {
     known: Vec<EndpointId>,
@@ -77,7 +77,7 @@ impl Source {
     }
 }
 
-/// Says what has happened to a topic, and what it means.
+/// Prints the events of a topic, and their meaning.
 pub fn report(part: &str, topic: &str, events: &[Event]) {
     for event in events {
         let text = match event {
@@ -107,5 +107,6 @@ fn process(pid: u32) -> String {
     }
 }
 
-/// Lives of a publisher that are told apart; one that comes again after so many others is said again.
+/// How many lives of a publisher are remembered; a life that comes back after so many others is
+/// reported again.
 const KNOWN_MAX: usize = 16;

@@ -1,5 +1,5 @@
-//! A controller: a command for each IMU sample, within 1 ms, by what the detector has seen last. Two
-//! topics in one thread, by a wait set.
+//! A controller: a command for each IMU sample, within 1 ms, based on the detector's latest result.
+//! Two topics in one thread, by a wait set.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,8 @@ use crate::common::{Failure, LOOK_AROUND, Source, Stop, now_ns, report};
 use crate::topics::{self, Command, Detection};
 
 pub fn run(node: &Node, stop: &Stop) -> Result<(), Failure> {
-    // Best effort, and no history: nobody is to wait for a controller, and it has no use for the past.
+    // Best effort, and no history: no publisher must wait for a controller, and it has no use for
+    // old samples.
     let imu = topics::imu(node).best_effort().history(0).deadline(IMU_LATE);
     let mut imu = imu.subscriber()?;
     let detections = topics::detections(node).deadline(DETECTIONS_LATE);
@@ -17,19 +18,20 @@ pub fn run(node: &Node, stop: &Stop) -> Result<(), Failure> {
     let mut either = node.wait_set()?;
     either.add(&imu)?;
     either.add(&detections)?;
-    // Both are periodic: it is awake when they are due.
+    // Both topics are periodic: the thread is awake when a sample is due.
     either.set_wait(Wait::Predictive);
 
     let mut controller = Controller::new(topics::command(node).publisher()?);
     let (mut imu_source, mut detector) = (Source::default(), Source::default());
     while !stop.is_set() {
         either.wait(LOOK_AROUND)?;
-        // Whichever it was. The detections come first, so that the command knows of them.
+        // Whichever topic was ready, the detections come first, so that the command uses them.
         while let Some(seen) = detections.take()? {
             detector.came_from(seen.publisher(), "controller", "detections");
             controller.see(&seen);
         }
-        // If there are several, we are late. All would be integrated; to be acted on is the newest.
+        // If there are several samples, we are late. All would be integrated; the command uses the
+        // newest.
         let mut newest = None;
         while let Some(sample) = imu.take()? {
             imu_source.came_from(sample.publisher(), "controller", "imu");
@@ -37,7 +39,7 @@ pub fn run(node: &Node, stop: &Stop) -> Result<(), Failure> {
         }
         match newest {
             Some(sample) => controller.command(sample.stamp_ns)?,
-            // Nothing to command; but the supervisor is to know that this is not our fault.
+            // There is nothing to command; this tells the supervisor that the controller is alive.
             None => controller.commands.assert_liveliness()?,
         }
         let (imu_events, detection_events) = (imu.events(), detections.events());
@@ -54,7 +56,7 @@ pub fn run(node: &Node, stop: &Stop) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A publisher that has died is late as well.
+/// A dead publisher counts as late, too.
 fn is_late(events: &[Event]) -> bool {
     let is_late =
         |event: &Event| matches!(event, Event::DeadlineMissed { .. } | Event::Unmatched { .. });
@@ -73,7 +75,7 @@ impl Controller {
         Controller { commands, speed: SPEED_BLIND, reactions: Reactions::new() }
     }
 
-    /// The more there is in the way, the slower.
+    /// The more obstacles there are, the slower.
     fn see(&mut self, seen: &Sample<[Detection]>) {
         self.speed = SPEED_MAX / (1 + seen.len()) as f64;
     }
@@ -95,7 +97,7 @@ impl Controller {
     }
 }
 
-/// How long it took from the IMU's stamp until the command was out, each second anew.
+/// The time from the IMU's stamp to the command, for each second.
 struct Reactions {
     ns: Vec<u64>,
     begun: Instant,
@@ -107,7 +109,7 @@ impl Reactions {
     }
 
     fn add(&mut self, ns: u64) {
-        // At most what there is room for: a control loop does not ask for memory.
+        // At most as many as fit: a control loop does not allocate.
         if self.ns.len() < self.ns.capacity() {
             self.ns.push(ns);
         }
@@ -137,9 +139,9 @@ impl Reactions {
 }
 
 const LIMIT: Duration = Duration::from_millis(1);
-/// Ten samples have not come.
+/// Ten samples are missing.
 const IMU_LATE: Duration = Duration::from_millis(20);
-/// Five images have not come.
+/// Five images are missing.
 const DETECTIONS_LATE: Duration = Duration::from_millis(170);
 const SPEED_MAX: f64 = 2.0;
 const SPEED_BLIND: f64 = 0.2;

@@ -21,7 +21,8 @@ pub fn run(node: &Node, stop: &Stop) -> Result<(), Failure> {
             find(&image, &mut found);
             detections.publish_copy(&found)?; // an empty list says: nothing there
         } else {
-            // Without images there is nothing to publish; that is the camera's fault, not ours.
+            // Without images there is nothing to publish; that is the camera's fault, not the
+            // detector's.
             detections.assert_liveliness()?;
         }
         report("detector", "image", &images.events());
@@ -30,7 +31,7 @@ pub fn run(node: &Node, stop: &Stop) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Squares are as high as the lines looked at are apart, so each is met once.
+/// A square is as high as the distance of the searched lines, so each square is found once.
 fn find(image: &Image, found: &mut Vec<Detection>) {
     found.clear();
     for (top, line) in image.pixels.iter().enumerate().step_by(scene::SIZE) {

@@ -1,4 +1,4 @@
-//! An IMU: 500 samples a second, of which the logger is to lose none.
+//! An IMU: 500 samples a second. The logger must not lose any.
 
 use myelin::Node;
 

@@ -1,6 +1,6 @@
-//! A logger that loses nothing: it may start late, die and come again. It writes `robot.log` in the
-//! current folder, a record of [`RECORD_BYTES`] for each IMU sample: how many are missing before it, as a
-//! `u64` in the machine's byte order, and the sample as it is in memory.
+//! A logger that loses nothing: it may start late, die and come back. It writes `robot.log` in the
+//! current folder, with a record of [`RECORD_BYTES`] for each IMU sample: how many samples are
+//! missing before it, as a `u64` in the machine's byte order, and the bytes of the sample.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -16,7 +16,7 @@ pub fn run(node: &Node, stop: &Stop) -> Result<(), Failure> {
     let log = Log::open();
     let mut log = log.map_err(|error| format!("{error}; start it where it may write {FILE}"))?;
     let mut imu = topics::imu(node).subscriber()?;
-    imu.set_wait(Wait::Block); // it is in no hurry, and is to cost nothing
+    imu.set_wait(Wait::Block); // it need not be fast, and should cost nothing
     let status = topics::log_status(node).publisher()?;
     let mut source = Source::default();
     let mut said = Instant::now();
@@ -27,7 +27,7 @@ pub fn run(node: &Node, stop: &Stop) -> Result<(), Failure> {
             log.write(&sample)?;
             next = imu.take()?;
         }
-        // What is in the file by now, outlives this process.
+        // Data in the file outlives this process.
         log.file.flush()?;
         report("logger", "imu", &imu.events());
         if said.elapsed() >= Duration::from_secs(1) {
@@ -52,7 +52,7 @@ impl Log {
     fn open() -> std::io::Result<Log> {
         let mut options = File::options();
         let file = options.read(true).append(true).create(true).open(FILE)?;
-        // One that was killed while it wrote may have left a part of a record.
+        // A logger that was killed during a write may have left a part of a record.
         let records = file.metadata()?.len() / RECORD_BYTES;
         file.set_len(records * RECORD_BYTES)?;
         let mut last = None;
@@ -68,7 +68,8 @@ impl Log {
     }
 
     fn write(&mut self, sample: &Sample<Imu>) -> std::io::Result<()> {
-        // By the driver's numbers and not by `lost_before`: they hold across lives of this process.
+        // By the driver's numbers and not by `lost_before`: they stay valid when this process
+        // restarts.
         let missing = match self.last {
             Some((life, last)) if life == sample.life => {
                 if sample.number <= last {

@@ -1,9 +1,9 @@
-//! A robot of five processes that may each die at any moment, and a supervisor that starts them
-//! again. `docs/tutorials/robot.md` goes through it.
+//! A robot of five processes, each of which may die at any moment, and a supervisor that starts
+//! them again. `docs/tutorials/robot.md` explains it.
 //!
 //! `cargo run -p myelin-examples --example robot -- supervise`, until Ctrl-C; or each part in a
-//! terminal of its own: `robot camera`, `robot detector`, `robot imu`, `robot controller`, `robot
-//! logger`. On two hosts: `MYELIN_NETWORK=1 robot supervise camera detector` on the one and
+//! terminal of its own: `robot camera`, `robot detector`, `robot imu`, `robot controller`,
+//! `robot logger`. On two hosts: `MYELIN_NETWORK=1 robot supervise camera detector` on the one and
 //! `MYELIN_NETWORK=1 robot supervise imu controller logger` on the other.
 
 mod camera;

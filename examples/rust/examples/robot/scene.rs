@@ -1,6 +1,6 @@
-//! What the camera sees, in place of a lens: white squares on grey stripes. How many squares there are
-//! and how grey each line is follows from the image's number, so that whoever looks can tell whether
-//! an image is whole.
+//! The scene before the camera, in place of a lens: white squares on grey stripes. The number of
+//! squares and the grey of each line follow from the image's number, so that a reader can check
+//! whether an image is whole.
 
 use crate::topics::{HEIGHT, Image, Pixel};
 
@@ -17,7 +17,7 @@ pub fn draw(image: &mut Image) {
     }
 }
 
-/// Whether each line is of this image, and none of another one.
+/// Whether each line belongs to this image.
 pub fn is_whole(image: &Image) -> bool {
     (0..HEIGHT).filter(|y| !(TOP..TOP + SIZE).contains(y)).all(|y| {
         let line = image.pixels[y].as_flattened();

@@ -1,4 +1,5 @@
-//! Starts the parts, starts again whoever dies, kills whoever hangs, and at Ctrl-C ends them all.
+//! Starts the parts, restarts those that die, kills those that hang, and ends all of them at
+//! Ctrl-C.
 
 use std::process::{Child, Command};
 use std::time::{Duration, Instant};
@@ -10,13 +11,13 @@ use crate::common::{Failure, Stop};
 use crate::topics;
 
 pub fn run(names: &[String], stop: &Stop) -> Result<(), Failure> {
-    // It looks after the parts of its own host, also if they are in the network.
+    // It watches the parts of its own host, even if they use the network.
     let node = Node::builder("supervisor").network(false).open()?;
     let names = names.iter().map(String::as_str);
     let names = if names.len() == 0 { ALL.to_vec() } else { names.collect() };
     let parts = names.into_iter().map(|name| Part::new(&node, name));
     let mut parts = parts.collect::<Result<Vec<Part>, Failure>>()?;
-    // Ctrl-C goes to all processes of the terminal: look at `stop` before at who has ended.
+    // Ctrl-C goes to all processes of the terminal: check `stop` before the ended processes.
     while !stop.is_set() {
         for part in &mut parts {
             part.look_after()?;
@@ -24,22 +25,22 @@ pub fn run(names: &[String], stop: &Stop) -> Result<(), Failure> {
         std::thread::sleep(LOOK_AGAIN);
     }
     end(parts)?;
-    // Of one that was killed the socket is left, until the next node opens: this one.
+    // The socket of a killed process stays until the next node opens: this one.
     drop(Node::builder("supervisor").network(false).open()?);
     Ok(())
 }
 
-/// What has happened to the topic that a part publishes.
+/// The events of the topic that a part publishes.
 type Watch = Box<dyn FnMut() -> Vec<Event>>;
 
-/// A watchdog. `deadline` would tell whether data comes in time, and a detector has none without
-/// camera; `liveliness` tells whether the process gets round to anything.
+/// A watchdog. `deadline` would show whether data comes in time, and without a camera a detector
+/// has none. `liveliness` shows whether the process still runs its loop.
 fn watch<T: Payload + ?Sized + 'static>(topic: Topic<T>, lease: Duration) -> Result<Watch, Error> {
     let topic = topic.depth(1).history(0).best_effort();
     let mut subscriber = topic.subscriber_builder().liveliness(lease).open()?;
     Ok(Box::new(move || {
-        // Samples are of no interest here, but those of a dead publisher keep its place until they are
-        // taken. An error is of a publisher that wrote nonsense and has been cut off.
+        // The samples are not needed, but those of a dead publisher keep its place until they are
+        // taken. An error comes from a publisher that wrote invalid data and has been disconnected.
         while let Ok(Some(_)) = subscriber.take() {}
         subscriber.events()
     }))
@@ -49,9 +50,9 @@ struct Part {
     name: String,
     watch: Watch,
     child: Option<Child>,
-    /// Its publisher, once it is there.
+    /// Its publisher, once it exists.
     endpoint: Option<EndpointId>,
-    /// When it was started, or is to be.
+    /// When it was started, or will be.
     start: Instant,
     /// Short lives in a row.
     failures: u32,
@@ -67,7 +68,7 @@ impl Part {
             "logger" => watch(topics::log_status(node), DISK_HANGS),
             _ => return Err(format!("there is no part {name:?}, but {}", ALL.join(", ")).into()),
         };
-        // The logger comes later, to show that it misses nothing.
+        // The logger starts later, to show that it misses nothing.
         let delay = Duration::from_secs(u64::from(name == "logger"));
         let (name, start) = (name.to_string(), Instant::now() + delay);
         Ok(Part { name, watch: watch?, child: None, endpoint: None, start, failures: 0 })
@@ -115,7 +116,7 @@ impl Part {
                 println!("supervisor: {} is process {}", self.name, child.id());
                 self.child = Some(child);
             }
-            // No memory, or no process more: the others go on, and it is tried again.
+            // Out of memory or processes: the others go on, and the start is tried again.
             Err(error) => {
                 let delay = self.delay();
                 println!("supervisor: {} cannot start ({error}), again in {delay:?}", self.name);
@@ -129,19 +130,19 @@ impl Part {
         command.arg(&self.name).env(SUPERVISOR, std::process::id().to_string()).spawn()
     }
 
-    /// Until the next start: at once after a long life, and ever longer after short ones, so that a
-    /// part that cannot even start does not keep the machine from everything else.
+    /// The time until the next start: none after a long life, and longer and longer after short
+    /// ones, so that a part that cannot even start does not take all of the machine.
     fn delay(&mut self) -> Duration {
         self.failures = if self.start.elapsed() > LONG_LIFE { 0 } else { self.failures + 1 };
         DELAY_MAX.min(DELAY_MIN * 2_u32.saturating_pow(self.failures))
     }
 }
 
-/// Asks all to end, and kills those that do not.
+/// Asks all parts to end, and kills those that do not.
 fn end(parts: Vec<Part>) -> Result<(), Failure> {
     println!("supervisor: ends");
     for child in parts.iter().filter_map(|part| part.child.as_ref()) {
-        // Not waited for yet, so the number is still its own.
+        // The process has not been waited for yet, so the number is still its own.
         rustix::process::kill_process(Pid::from_child(child), Signal::TERM)?;
     }
     let patience = Instant::now() + PATIENCE;
@@ -160,8 +161,8 @@ fn end(parts: Vec<Part>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// In a part: if the supervisor dies, of whatever, this process is asked to end, so that no part is
-/// left without one.
+/// Called in a part: if the supervisor dies, for any reason, the kernel asks this process to end,
+/// so that no part is left without a supervisor.
 pub fn end_with_it() -> Result<(), Failure> {
     let Ok(supervisor) = std::env::var(SUPERVISOR) else { return Ok(()) };
     rustix::process::set_parent_process_death_signal(Some(Signal::TERM))?;
@@ -172,14 +173,14 @@ pub fn end_with_it() -> Result<(), Failure> {
     Ok(())
 }
 
-/// In the order in which they are started.
+/// In the order of their start.
 const ALL: [&str; 5] = ["camera", "detector", "imu", "controller", "logger"];
 const SUPERVISOR: &str = "ROBOT_SUPERVISOR";
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-/// Until its publisher is there.
+/// The limit until its publisher exists.
 const START_MAX: Duration = Duration::from_secs(10);
 const HANGS: Duration = Duration::from_secs(2);
-/// Disks may take their time.
+/// Disks may be slow.
 const DISK_HANGS: Duration = Duration::from_secs(30);
 const DELAY_MIN: Duration = Duration::from_millis(50);
 const DELAY_MAX: Duration = Duration::from_secs(5);

@@ -1,12 +1,12 @@
-//! What the parts say to each other: types, and how each topic is to behave. Both ends take it from
-//! here, so they cannot disagree; one that wants it otherwise for itself says so where it subscribes.
+//! The topics between the parts: types and settings. Both ends take them from here, so they cannot
+//! disagree; a part that needs another setting changes it where it subscribes.
 
 use std::time::Duration;
 
 use myelin::{Node, PlainData, Topic};
 
-/// A camera's image has one size, so it is a struct; were the size to vary, it would be a `[u8]`.
-/// It is 4.7 MB: write it in a loan, read it in the sample, and never have it on the stack.
+/// A camera's images have one size, so this is a struct; for varying sizes it would be a `[u8]`. It
+/// has 4.7 MB: write it in a loan, read it in the sample, and never put it on the stack.
 #[derive(Clone, Copy, PlainData)]
 #[repr(C)]
 pub struct Image {
@@ -33,8 +33,8 @@ pub struct Detection {
 #[repr(C)]
 pub struct Imu {
     pub stamp_ns: u64,
-    /// When the driver was started. With the number it names a sample for good, on every host and
-    /// whoever was restarted since; `Sample::publisher` does so for one subscriber alone.
+    /// When the driver was started. Together with the number it identifies a sample for ever, on
+    /// every host and after every restart; `Sample::publisher` does so only for one subscriber.
     pub life: u64,
     /// Counts from 0 in each life.
     pub number: u64,
@@ -59,30 +59,30 @@ pub struct LogStatus {
     pub lost: u64,
 }
 
-/// The newest image is worth more than a late one, so nobody waits for anybody. Two may pile up while
-/// the detector is at one.
+/// The newest image is worth more than a late one, so no publisher waits. Two images may wait while
+/// the detector handles one.
 pub fn image(node: &Node) -> Topic<Image> {
     node.topic("image").depth(2).best_effort()
 }
 
-/// Small, and each counts; but a controller that hangs must not hold up the detector.
+/// Small, and each one counts; but a controller that hangs must not hold up the detector.
 pub fn detections(node: &Node) -> Topic<[Detection]> {
     node.topic("detections").depth(64).reliable(Duration::from_millis(10))
 }
 
-/// The depth is 4 s: who pauses for less, loses nothing, and who starts up to 4 s late (or dies and
-/// is started again) gets what it missed. Who hangs for longer is passed over and told so: the
-/// driver waits for it once, for 2 ms, and never stands still.
+/// The depth is 4 s: a subscriber that pauses for less loses nothing, and one that starts up to 4 s
+/// late (or is restarted) gets the samples that it missed. A subscriber that hangs for longer is
+/// passed over, and learns of it: the driver waits for it once, for 2 ms, and never stops.
 pub fn imu(node: &Node) -> Topic<Imu> {
     node.topic("imu").depth(2048).history(2048).reliable(Duration::from_millis(2))
 }
 
-/// The newest command alone is of interest.
+/// Only the newest command matters.
 pub fn command(node: &Node) -> Topic<Command> {
     node.topic("command").depth(1).best_effort()
 }
 
-/// Whoever asks, at any time, gets the latest at once.
+/// Every subscriber, at any time, gets the latest status at once.
 pub fn log_status(node: &Node) -> Topic<LogStatus> {
     node.topic("log/status").depth(1).history(1)
 }

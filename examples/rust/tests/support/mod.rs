@@ -1,11 +1,11 @@
-//! What the tests of the examples share: domains of their own, and where the programs are.
+//! Shared by the tests of the examples: domains of their own, and the paths of the programs.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-/// A domain that nobody else uses. Its folder goes with it: a program that the watchdog kills leaves
-/// its socket, and no other node comes that would remove it.
+/// A domain that no other program uses. Its folder is removed with it: a program that the watchdog
+/// kills leaves its socket, and no other node comes that would remove it.
 pub struct Domain(pub u32);
 
 impl Domain {
@@ -13,7 +13,7 @@ impl Domain {
         Domain(next())
     }
 
-    /// One of those that DDS has ports for, away from the first ones, which robots are in.
+    /// A domain for which DDS has ports, different from the first ones, which robots use.
     #[allow(dead_code, reason = "each test file uses its own part")]
     pub fn for_the_network() -> Domain {
         Domain(100 + next() % 130)

@@ -1,11 +1,11 @@
-//! Folders that stand for machines: `/proc`, `/sys`, `/dev` and `/boot` as the doctor reads them.
+//! Folders that represent machines: `/proc`, `/sys`, `/dev` and `/boot` as the doctor reads them.
 
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-/// A folder that stands for a machine.
+/// A folder that represents a machine.
 pub struct Machine(pub tempfile::TempDir);
 
 impl Machine {

@@ -1,5 +1,5 @@
-//! `myelin doctor` on folders that stand for good and bad machines, and on the real one as root and
-//! as an ordinary user. Nothing here depends on how fast this machine is.
+//! `myelin doctor` on folders that represent good and bad machines, and on the real machine as root
+//! and as an ordinary user. Nothing here depends on the speed of this machine.
 
 mod machine;
 mod schema;
@@ -39,7 +39,7 @@ fn finding<'a>(report: &'a Value, cause: &str) -> &'a Value {
     findings.iter().find(|finding| finding["cause"] == cause).unwrap()
 }
 
-/// One change to a good machine: the cause it is to be found as, how bad, and words of the finding.
+/// One change to a good machine: the expected cause, its state, and words of the finding.
 fn change(cause: &str, state: &str, words: &[&str], change: impl Fn(&Machine)) {
     let machine = Machine::good();
     change(&machine);
@@ -333,7 +333,7 @@ fn check_real(output: &Output) -> Value {
     report
 }
 
-/// Runs the command as a user without rights; `None`, and why, where that cannot be done. The
+/// Runs the command as a user without rights; `None`, with a reason, where that is impossible. The
 /// program is opened here, so that the user need not be able to reach it by its path.
 fn as_nobody(arguments: &[&str]) -> Option<Output> {
     // SAFETY: geteuid has no preconditions.

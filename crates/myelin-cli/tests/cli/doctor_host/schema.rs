@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What docs/how-to/doctor.md promises of the findings.
+/// The promises of docs/how-to/doctor.md about the findings.
 pub fn check_schema(report: &Value) {
     assert_eq!(report["schema"], 1);
     let findings = report["findings"].as_array().unwrap();

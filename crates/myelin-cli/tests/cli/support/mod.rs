@@ -35,7 +35,7 @@ pub fn start(command: &mut Command) -> Child {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("myelin starts")
 }
 
-/// What it said on standard error.
+/// Its output on standard error.
 pub fn complaint(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -126,7 +126,8 @@ fn parent_of(pid: u32) -> Option<u32> {
     stat.rsplit(')').next()?.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What a run could leave behind: files in the folders of this test (see [`own_host::enter`]), and processes.
+/// Possible leftovers of a run: files in the folders of this test (see [`own_host::enter`]), and
+/// processes.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Traces {
     segments: BTreeSet<PathBuf>,
@@ -135,7 +136,7 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// Now.
+    /// The current state.
     pub fn look() -> Self {
         let list = |folder: &str| -> BTreeSet<PathBuf> {
             fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
@@ -156,7 +157,7 @@ impl Traces {
         }
     }
 
-    /// Nothing has come to stay since; what is on its way out gets a moment.
+    /// Nothing new has stayed since; objects that are just ending get a moment.
     pub fn assert_unchanged(&self) {
         let deadline = Instant::now() + Duration::from_secs(15);
         while Traces::look() != *self && Instant::now() < deadline {
@@ -166,7 +167,7 @@ impl Traces {
     }
 }
 
-/// Whether `bench` has started it, or what that has started: other sessions may be at work.
+/// Whether `bench` has started it, directly or indirectly: other sessions may be running.
 fn is_of_this_test(pid: u32) -> bool {
     let environment = fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
     let own = format!("{TEST}={}", this_test());
@@ -185,5 +186,5 @@ fn this_test() -> String {
     format!("{}-{}", std::process::id(), thread.name().unwrap_or_default())
 }
 
-/// Names the test in the environment of all that it starts.
+/// Names the test in the environment of all processes that it starts.
 const TEST: &str = "MYELIN_TEST";

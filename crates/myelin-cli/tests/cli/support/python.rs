@@ -5,7 +5,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A script of this repository, to be run; `None`, and said, where its packages are not there.
+/// A script of this repository, ready to run; `None`, with a message, without its packages.
 pub fn python(script: &str) -> Option<Command> {
     let interpreter = cache()?.join("venv/bin/python");
     let is_whole = cache()?.join("venv/requirements-test.txt").exists();

@@ -1,4 +1,4 @@
-//! What is encoded is decoded, and nothing else is.
+//! Encoded messages are decoded, and nothing else is.
 
 use super::*;
 use proptest::prelude::*;

@@ -10,12 +10,12 @@ use crate::event::Event;
 use crate::topic::{AnnouncedQos, EndpointId, Reliability};
 
 impl<D: Clone> Protocol<D> {
-    /// A publisher offers itself.
+    /// Handles a publisher's offer.
     pub(super) fn offered(&mut self, pair: Pair, descriptors: Vec<D>) -> Result<(), OutOfOrder> {
         let Pair { publisher, subscriber } = pair;
         let pid = self.pid_of(publisher);
         let Some(LocalSubscriber { matches, .. }) = self.subscribers.get_mut(&subscriber) else {
-            return Ok(()); // it has been dropped
+            return Ok(()); // the subscriber has been dropped
         };
         let (theirs, own) = (self.directory.get(publisher), self.directory.get(subscriber));
         let (theirs, own) = (theirs.ok_or(OutOfOrder)?, own.ok_or(OutOfOrder)?);
@@ -49,7 +49,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// A publisher has further slot segments.
+    /// Handles further slot segments of a publisher.
     pub(super) fn segments_came(
         &mut self,
         publisher: EndpointId,
@@ -68,7 +68,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// The publisher looks at the subscriber now.
+    /// Handles that the publisher looks at the subscriber now.
     pub(super) fn matched(&mut self, pair: Pair, start: u64) {
         let Pair { publisher, subscriber } = pair;
         let Some(qos) = self.directory.get(publisher).map(|theirs| theirs.qos) else { return };
@@ -78,14 +78,14 @@ impl<D: Clone> Protocol<D> {
         self.begin(pair, Some(start), pid, qos);
     }
 
-    /// Somebody elsewhere publishes to a subscriber of ours, by a proxy: the process has the number 0.
+    /// Adds a proxy, which publishes to a subscriber of ours: its process has the number 0.
     pub(super) fn proxy_made(&mut self, pair: Pair, qos: AnnouncedQos) {
         if self.subscribers.contains_key(&pair.subscriber) {
             self.begin(pair, None, 0, qos);
         }
     }
 
-    /// Samples flow from now on.
+    /// Begins the flow of samples.
     fn begin(&mut self, pair: Pair, start: Option<u64>, pid: u32, offered: AnnouncedQos) {
         let Pair { publisher, subscriber } = pair;
         self.enter_answer(pair, State::Matched, pid);
@@ -112,7 +112,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// The publisher's side has not begun the match after all.
+    /// Handles that the publisher's side has not begun the match after all.
     pub(super) fn withdrawn(&mut self, pair: Pair, reason: String) {
         let Pair { publisher, subscriber } = pair;
         self.refuse_answer(pair, reason.clone(), None, |protocol| {
@@ -155,7 +155,8 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Refuses a match that is there or being made, tells why, and ends it. Whether there was one.
+    /// Refuses an existing or pending match, reports the reason, and ends the match. Whether there
+    /// was one.
     fn refuse_answer(
         &mut self,
         pair: Pair,
@@ -179,10 +180,10 @@ impl<D: Clone> Protocol<D> {
         true
     }
 
-    /// What a match of this state has goes back.
+    /// Releases the resources of a match in this state.
     fn release(&mut self, pair: Pair, pid: u32, state: &State, died: bool) {
         let had_begun = *state == State::Matched;
-        // One that was only offered has nothing yet: its reservation has failed.
+        // A match that was only offered has no resources yet: its reservation has failed.
         if had_begun || *state == State::Accepted {
             self.actions.push(Action::Release { pair, had_begun });
         }
@@ -192,7 +193,7 @@ impl<D: Clone> Protocol<D> {
     }
 }
 
-/// What a subscriber asks for and a publisher does not offer.
+/// The settings that a subscriber requests and a publisher does not offer.
 fn reductions(wanted: &AnnouncedQos, offered: &AnnouncedQos) -> Vec<String> {
     let mut reasons = Vec::new();
     if wanted.depth > offered.depth {

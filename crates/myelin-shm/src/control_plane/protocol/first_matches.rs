@@ -1,9 +1,9 @@
-//! What the creation of an endpoint waits for: that each other node has told what it has, has been told of
-//! the endpoint, and has made its matches with it, or refused them. Whoever uses the endpoint then reaches
-//! all that were there.
+//! The creation of an endpoint waits until each other node has announced its endpoints, has been
+//! informed of the new endpoint, and has made its matches with it, or refused them. The endpoint
+//! then reaches all endpoints that existed.
 //!
-//! A node that does not answer in time is late. No creation waits for it until it has answered all that it was
-//! late with.
+//! A node that does not answer in time is late. No creation waits for it until it has answered
+//! everything that it was late with.
 
 use crate::control_plane::directory::node_of;
 use crate::control_plane::protocol::Protocol;
@@ -12,12 +12,12 @@ use crate::control_plane::protocol::matches::State;
 use crate::topic::EndpointId;
 
 impl<D: Clone> Protocol<D> {
-    /// Whether the creation of an endpoint of ours has to wait for a node that is not late.
+    /// Whether the creation of an endpoint of ours still has to wait for a node that is not late.
     pub(crate) fn is_awaiting(&self, id: EndpointId) -> bool {
         self.unanswered(id).any(|link| self.links[&link].late.is_empty())
     }
 
-    /// The creation of an endpoint ends: nodes that have not answered are late.
+    /// Ends the creation of an endpoint: nodes that have not answered are late.
     pub(crate) fn stop_awaiting(&mut self, id: EndpointId) {
         for link in self.unanswered(id).collect::<Vec<_>>() {
             let late = &mut self.links.get_mut(&link).expect("it is there").late;
@@ -27,7 +27,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Before a creation: those that have answered meanwhile are not late any more.
+    /// Called before a creation: nodes that have answered meanwhile are not late any more.
     pub(super) fn forgive(&mut self) {
         for link in self.links.keys().copied().collect::<Vec<_>>() {
             while let Some(id) = self.links[&link].late.front()
@@ -38,26 +38,28 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Whether a node has done all that the creation of an endpoint of ours waits for.
+    /// Whether a node has done everything that the creation of an endpoint of ours waits for.
     pub(super) fn has_answered(&self, link: u64, id: EndpointId) -> bool {
         let Some(peer) = self.links[&link].greeted() else { return false };
         self.knows(peer, id) && self.unmatched(id).all(|other| node_of(other) != peer.node)
     }
 
-    /// Links to the nodes that have not, some twice.
+    /// Links to the nodes that have not answered, some twice.
     fn unanswered(&self, id: EndpointId) -> impl Iterator<Item = u64> {
         let knows = move |peer: &Peer| peer.greeted().is_some_and(|peer| self.knows(peer, id));
         let links = self.links.iter().filter(move |(_, peer)| !knows(peer)).map(|(link, _)| *link);
         links.chain(self.unmatched(id).filter_map(|other| self.nodes.get(&node_of(other)).copied()))
     }
 
-    /// Whether a node has told what it has, and been told of an endpoint of ours, unless that has gone.
+    /// Whether a node has announced its endpoints, and been informed of an endpoint of ours, unless
+    /// that endpoint has gone.
     pub(super) fn knows(&self, peer: &Greeted, id: EndpointId) -> bool {
         let has_been_told = id <= peer.told || self.directory.get(id).is_none();
         peer.has_told && has_been_told && !peer.is_draining
     }
 
-    /// Endpoints of other nodes that an endpoint of ours will be matched with, or refused by, and is not yet.
+    /// Endpoints of other nodes that will match or refuse an endpoint of ours, and have not yet
+    /// done so.
     fn unmatched(&self, id: EndpointId) -> impl Iterator<Item = EndpointId> {
         let publisher = self.publishers.get(&id).map(|ours| &ours.matches);
         let matches = publisher.or(self.subscribers.get(&id).map(|ours| &ours.matches));

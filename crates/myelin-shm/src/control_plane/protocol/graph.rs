@@ -1,4 +1,4 @@
-//! What a node knows, for people and tools.
+//! A node's knowledge of its domain, for people and tools.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -10,25 +10,26 @@ use crate::control_plane::protocol::query::{Answer, Counted};
 use crate::control_plane::protocol::{PeerInfo, Protocol};
 use crate::topic::{EndpointId, Reliability};
 
-/// All that a node knows of its domain at one moment. What is said of another process is what that
-/// process says of itself; it can lie, but tell of no more than 16,384 endpoints and as many matches.
+/// A node's view of its domain at one moment. Information about another process comes from that
+/// process. It can lie, but report no more than 16,384 endpoints and as many matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
     /// The nodes that are linked with this one, and this one, by id.
     pub nodes: Vec<PeerInfo>,
     /// Their publishers and subscribers, by id.
     pub endpoints: Vec<EndpointInfo>,
-    /// How far the matches are of this node's endpoints, and of those of nodes that were asked and have
-    /// answered, by the ids. Two endpoints of these have two entries, one for each side.
+    /// The states of the matches of this node's endpoints, and of those of nodes that were asked
+    /// and have answered, by ids. If both endpoints of a match belong to these nodes, there are two
+    /// entries, one for each side.
     pub matches: Vec<MatchInfo>,
     /// The types of the endpoints, by hash and name.
     pub types: Vec<TypeInfo>,
-    /// Endpoints on other hosts, and of DDS programs, by id; without a network that is up there are none.
-    /// Nobody tells of their depth, their matches among themselves and what they have counted.
+    /// Endpoints on other hosts, and of DDS programs, by id; empty without a network that is up.
+    /// Their depth, their matches with each other and their counters are unknown.
     pub remote_endpoints: Vec<RemoteEndpointInfo>,
     /// The nodes that were asked and have not answered in time: stopped, or busy.
     pub silent: Vec<u64>,
-    /// The nodes that have more to tell than they may.
+    /// The nodes whose answers were cut off at a limit.
     pub incomplete: Vec<u64>,
 }
 
@@ -43,110 +44,113 @@ pub struct EndpointInfo {
     pub topic: String,
     /// The type's name.
     pub type_name: String,
-    /// Hash of the type's layout: endpoints with different ones do not match.
+    /// Hash of the type's layout: endpoints with different hashes do not match.
     pub type_hash: u64,
     /// Whether it publishes; otherwise it subscribes.
     pub is_publisher: bool,
-    /// How many samples a subscriber can be behind, or wants to.
+    /// How many samples a subscriber can be behind, or requests to be.
     pub depth: u32,
-    /// Whether a publisher waits for subscribers, or a subscriber asks for it.
+    /// Whether a publisher waits for subscribers, or a subscriber requests it.
     pub reliable: bool,
-    /// How many samples are kept for those that come later, or wanted of before.
+    /// How many samples are kept for late subscribers, or requested by a late subscriber.
     pub history: u32,
-    /// What it has counted; `None` of a node that was not asked or has not answered.
+    /// Its counters; `None` if its node was not asked or has not answered.
     pub counters: Option<Counters>,
-    /// What names it in DDS, of this node's while there is a network; of a subscriber with several readers,
-    /// one of them.
+    /// Its GUID in DDS, for an endpoint of this node while there is a network; for a subscriber
+    /// with several readers, the GUID of one of them.
     pub dds_guid: Option<[u8; 16]>,
 }
 
-/// What an endpoint has counted since it was made. The words are read while it goes on, one after the
-/// other.
+/// The counters of an endpoint since it was made. They are read one after the other while the
+/// endpoint goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counters {
     /// A publisher.
     Publisher {
-        /// Samples it has published.
+        /// How many samples it has published.
         published: u64,
-        /// Bytes of the shared memory it has made: ring and slots.
+        /// Bytes of its shared memory: ring and slots.
         memory_bytes: u64,
     },
     /// A subscriber.
     Subscriber {
-        /// Samples it has lost, on the way from other hosts too; a loss is counted when the next sample
-        /// is taken.
+        /// How many samples it has lost, including those on the way from other hosts; a loss is
+        /// counted when the next sample is taken.
         lost: u64,
-        /// Samples in slots that its user holds now; those of up to 104 B are copies, and not counted.
+        /// How many samples in slots its user holds now; samples of up to 104 B are copies, and not
+        /// counted.
         held: u64,
-        /// Bytes of the shared memory it has made: what it announces.
+        /// Bytes of its shared memory: its announcements.
         memory_bytes: u64,
     },
 }
 
-/// A type that a topic of the domain carries.
+/// The type of a topic of the domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TypeInfo {
     /// Hash of its layout.
     pub hash: u64,
-    /// Its name; endpoints that match may call a type differently.
+    /// Its name; endpoints that match may have different names for a type.
     pub name: String,
-    /// Names, types and offsets of its fields, as `Imu{stamp_ns: u64 @0, gyro: [f32; 3] @8} 24`; `None`
-    /// if nobody has told. `docs/reference/library.md` has the grammar.
+    /// Names, types and offsets of its fields, such as
+    /// `Imu{stamp_ns: u64 @0, gyro: [f32; 3] @8} 24`; `None` if no node has reported them.
+    /// `docs/reference/library.md` has the grammar.
     pub layout: Option<Arc<str>>,
 }
 
-/// An endpoint that the network leads to, as far as it tells.
+/// An endpoint that is reached through the network, as far as it announces itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteEndpointInfo {
-    /// Its id: of Myelin's the one it has there, of a DDS program's what this process calls it.
+    /// Its id: for Myelin's endpoints the id on their host, for a DDS program's the id that this
+    /// process gave it.
     pub id: EndpointId,
-    /// Names the host of a Myelin program; `None` of other DDS programs, wherever they are.
+    /// Names the host of a Myelin program; `None` for other DDS programs, wherever they run.
     pub host: Option<u64>,
-    /// The topic; of DDS programs and topics made for them the name that it has among these.
+    /// The topic; for DDS programs and topics made for them, the name in DDS.
     pub topic: String,
     /// The type, for people.
     pub type_name: String,
     /// Whether it publishes; otherwise it subscribes.
     pub is_publisher: bool,
-    /// Whether it is reliable, or asks for it; `None`: not known.
+    /// Whether it is reliable, or requests it; `None`: unknown.
     pub reliable: Option<bool>,
-    /// Whether there is something for those that come later, or asked for; `None`: not known.
+    /// Whether it keeps or requests samples for late subscribers; `None`: unknown.
     pub keeps_history: Option<bool>,
-    /// What names it in DDS; of a subscriber with several readers, one of them.
+    /// Its GUID in DDS; for a subscriber with several readers, the GUID of one of them.
     pub guid: [u8; 16],
-    /// What it tells of itself in DDS.
+    /// Its user data in DDS.
     pub user_data: Vec<u8>,
-    /// Its deadline, if it has one; here and below of publishers what they promise, of subscribers what
-    /// they ask for.
+    /// Its deadline, if it has one. Here and below, a publisher offers the value and a subscriber
+    /// requests it.
     pub deadline: Option<Duration>,
-    /// How long its samples are of use, if they are not for ever.
+    /// How long its samples are valid, if not for ever.
     pub lifespan: Option<Duration>,
-    /// How often it says that it is alive, if it has to.
+    /// Its liveliness lease, if it has one.
     pub liveliness: Option<Duration>,
-    /// Whether only its program says so, for this endpoint alone.
+    /// Whether only its program asserts liveliness, for this endpoint alone.
     pub is_alive_by_topic: bool,
 }
 
-/// A match of an endpoint of this node, as far as it is.
+/// A match of an endpoint of this node, and its state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MatchInfo {
     /// The endpoint of this node.
     pub endpoint: EndpointId,
     /// The other side.
     pub other: EndpointId,
-    /// How far it is.
+    /// Its state.
     pub state: MatchState,
 }
 
-/// How far a match is.
+/// The state of a match.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MatchState {
-    /// The two sides are at it.
+    /// The two sides are connecting.
     Pending,
     /// Samples flow.
     Matched,
-    /// There is none.
+    /// There is no match.
     Refused {
         /// Why, and what to do.
         reason: String,
@@ -154,8 +158,8 @@ pub enum MatchState {
 }
 
 impl<D: Clone> Protocol<D> {
-    /// With the counters of this node's endpoints, by id, and what others have told since the survey
-    /// began, if there was one.
+    /// With the counters of this node's endpoints, by id, and the answers of others since the
+    /// survey began, if there was one.
     pub(crate) fn graph(&self, counted: &Counted, survey: Option<u64>) -> Graph {
         let ours = PeerInfo { node: self.node, name: self.name.clone(), pid: self.pid };
         let answers: Vec<_> = survey.into_iter().flat_map(|begun| self.answers(begun)).collect();
@@ -192,7 +196,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// How far the matches of this node's endpoints are, by the ids.
+    /// The states of the matches of this node's endpoints, by ids.
     pub(super) fn own_matches(&self) -> Vec<MatchInfo> {
         let offers = self.publishers.iter().map(|(id, it)| (*id, &it.matches));
         let answers = self.subscribers.iter().map(|(id, it)| (*id, &it.matches));
@@ -202,7 +206,8 @@ impl<D: Clone> Protocol<D> {
         matches
     }
 
-    /// The types of all endpoints. This node's word for a layout comes before others'.
+    /// The types of all endpoints. This node's description of a layout takes precedence over
+    /// others'.
     fn types(&self, answers: &[(u64, &Answer)]) -> Vec<TypeInfo> {
         let named =
             self.directory.iter().map(|(_, it)| (it.topic.type_hash(), it.topic.type_name()));

@@ -1,4 +1,4 @@
-//! A node and one peer that says what it likes, for tests and the fuzz target `messages`.
+//! A node and one peer that sends any messages, for tests and the fuzz target `messages`.
 
 use crate::control_plane::directory::NODE_SHIFT;
 use crate::control_plane::link::Credentials;
@@ -8,11 +8,11 @@ use crate::control_plane::protocol::{Action, Input, Protocol};
 use crate::limits::MATCHES_TOLD_MAX;
 use crate::topic::{AnnouncedQos, EndpointId, Reliability, Topic};
 
-/// A node that has met a peer, which has a publisher and a subscriber. There is no memory and there are
-/// no descriptors.
+/// A node that has met a peer, which has a publisher and a subscriber. There is no memory and there
+/// are no descriptors.
 pub(crate) struct Met {
     pub(crate) protocol: Protocol<()>,
-    /// The peer reads at once what the node says; otherwise it never reads.
+    /// Whether the peer reads the node's messages at once; otherwise it never reads.
     reads: bool,
 }
 
@@ -68,7 +68,7 @@ impl Met {
         id
     }
 
-    /// Offers that wait for the peer.
+    /// Offers waiting for the peer.
     #[cfg(test)]
     fn queued_offers(&self) -> usize {
         self.protocol.links[&LINK].queued_offers()
@@ -89,8 +89,8 @@ fn topic(name: &str) -> Topic {
     Topic { name: name.into(), type_name: "T".into(), type_hash: 7 }
 }
 
-/// A peer that is asked, and says these messages, each after a byte that says how long it is. It reads if
-/// their number of bytes is even.
+/// A peer that is asked, and sends these messages, each after a byte with its length. The peer
+/// reads if the number of all bytes is even.
 #[cfg(fuzzing)]
 pub(crate) fn talk(mut bytes: &[u8]) {
     let mut met = Met::with_peer_that_reads(bytes.len().is_multiple_of(2));
@@ -121,7 +121,7 @@ pub(crate) fn talk(mut bytes: &[u8]) {
 mod tests {
     use super::*;
 
-    /// Once its announcements are on their way.
+    /// A peer that stops reading once its announcements are on their way.
     fn met_a_peer_that_does_not_read() -> Met {
         let mut met = Met::with_peer_that_reads(false);
         met.makes_publisher();

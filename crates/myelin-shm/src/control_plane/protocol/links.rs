@@ -1,12 +1,14 @@
-//! The links to other nodes: calling and being called, greeting, ending, and what is told on them.
+//! The links to other nodes: calling and being called, greeting, ending, and the order of messages
+//! on them.
 //!
-//! The caller greets first. The called answers with its own greeting, or closes the link if there is
-//! to be another one: of two links between two nodes the one that the lower id has called stays.
-//! Nothing but greetings passes before that is decided, so nothing is said twice or lost.
+//! The caller greets first. The called node answers with its own greeting, or closes the link if
+//! there will be another one: of two links between two nodes the one called by the lower id stays.
+//! Only greetings pass before that is decided, so no message is sent twice or lost.
 //!
-//! What a node has to tell, its endpoints, its offers and what it is asked for, is told in bursts: the next
-//! one when the other side has made room for all of the last. So what waits for a peer is bounded,
-//! however many endpoints there are, and a peer that is stopped for a while costs no memory.
+//! A node sends its endpoints, its offers and its answers to queries in bursts: the next burst
+//! comes when the other side has made room for the whole last one. So the queue for a peer is
+//! bounded, however many endpoints there are, and a peer that is stopped for a while costs no
+//! memory.
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -25,7 +27,7 @@ use crate::topic::EndpointId;
 pub(super) struct Peer {
     who: Credentials,
     stage: Stage,
-    /// It has said that it leaves.
+    /// Whether it has said that it leaves.
     is_leaving: bool,
     /// Endpoints of ours whose creation has ended without its answer; the oldest first.
     pub(super) late: VecDeque<EndpointId>,
@@ -35,7 +37,7 @@ pub(super) struct Peer {
 enum Stage {
     /// We have called this node, and greeted.
     Called { node: u64 },
-    /// It has called us, and has not said who it is.
+    /// It has called us, and has not identified itself yet.
     Unknown,
     /// Both sides have greeted, and this link stays.
     Greeted(Greeted),
@@ -45,20 +47,20 @@ enum Stage {
 pub(super) struct Greeted {
     pub(super) node: u64,
     name: String,
-    /// How many endpoints it has told of.
+    /// How many endpoints it has announced.
     pub(super) endpoints: usize,
-    /// It has told all that it had when we met.
+    /// Whether it has announced all endpoints that it had when we met.
     pub(super) has_told: bool,
     called: bool,
-    /// Endpoints of ours up to this id have been told.
+    /// Endpoints of ours up to this id have been announced.
     pub(super) told: EndpointId,
-    /// All that we had when we met have been told.
+    /// Whether all endpoints that we had when we met have been announced.
     is_ready: bool,
-    /// Offers to be made: those that are [`Queued`](super::matches::State::Queued), and no others.
+    /// Pending offers: all that are [`Queued`](super::matches::State::Queued), and no others.
     to_offer: BTreeSet<Pair>,
-    /// A burst is on its way.
+    /// Whether a burst is on its way.
     pub(super) is_draining: bool,
-    /// It has asked, and is told last of all.
+    /// The answer to its query, which is sent last of all.
     pub(super) report: Option<Box<Report>>,
     pub(super) query: Box<Query>,
 }
@@ -70,10 +72,10 @@ pub(super) struct Call {
     due_ns: Option<u64>,
 }
 
-/// A peer that could not be taken on.
+/// A peer that could not be linked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RefusedPeer {
-    /// Its process; 0 if that is in a process namespace we cannot see.
+    /// Its process; 0 if it is in a process namespace that is not visible here.
     pub pid: u32,
     /// Why, and what to do.
     pub reason: String,
@@ -86,7 +88,7 @@ pub struct PeerInfo {
     pub node: u64,
     /// Its name.
     pub name: String,
-    /// Its process; 0 if that is in a process namespace we cannot see.
+    /// Its process; 0 if it is in a process namespace that is not visible here.
     pub pid: u32,
 }
 
@@ -109,7 +111,7 @@ impl Peer {
         self.who.pid
     }
 
-    /// What waits for its turn.
+    /// Messages waiting for their turn.
     #[cfg(test)]
     pub(super) fn queued(&self) -> usize {
         self.greeted().map_or(0, |greeted| {
@@ -137,7 +139,7 @@ impl<D: Clone> Protocol<D> {
         self.links.values().filter_map(Peer::greeted)
     }
 
-    /// Peers that could not be taken on; the newest.
+    /// Peers that could not be linked; the newest.
     pub(crate) fn refused(&self) -> impl Iterator<Item = &RefusedPeer> {
         self.refused.iter()
     }
@@ -156,8 +158,8 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// A node takes no calls for now: it may be stopped, or descriptors may be short. It is called for as
-    /// long as it has a socket.
+    /// A node takes no calls for now: it may be stopped, or descriptors may be short. It is called
+    /// again as long as it has a socket.
     pub(super) fn busy(&mut self, node: u64) {
         let Some(call) = self.calls.get_mut(&node) else { return };
         let pause_ns = (CALL_NS_MIN << call.attempts.min(16)).min(CALL_NS_MAX);
@@ -239,14 +241,15 @@ impl<D: Clone> Protocol<D> {
         Ok(())
     }
 
-    /// Whether the process at the other end of a link has not the node it says it is. Ids are no
-    /// secret, and who is taken for a node has that node's link ended.
+    /// Whether the process at the other end of a link does not own the node that it claims to be.
+    /// Ids are not secret, and a process that is accepted as a node makes that node's other link
+    /// end.
     fn is_impostor(&self, who: Credentials, node: u64, owner: Option<u32>) -> bool {
         let known = self.nodes.get(&node).map(|link| self.links[link].who);
         known.is_some_and(|known| known != who) || owner.is_some_and(|owner| owner != who.uid)
     }
 
-    /// Whether a call by `node` is to be answered; if so, ends the link there was before.
+    /// Whether a call by `node` must be answered; if so, ends the previous link.
     fn shall_stay(&mut self, node: u64) -> bool {
         let Some(before) = self.nodes.get(&node).copied() else { return true };
         let called = match &self.links[&before].stage {
@@ -257,12 +260,13 @@ impl<D: Clone> Protocol<D> {
         if called && self.node < node {
             return false;
         }
-        // Ours gives way; or it has called before, and then its end is on its way.
+        // Our call gives way; or the node has called before, and the end of that link is on its
+        // way.
         self.end_link(before, true);
         true
     }
 
-    /// A message that is no greeting.
+    /// A message that is not a greeting.
     pub(super) fn said(
         &mut self,
         link: u64,
@@ -284,7 +288,7 @@ impl<D: Clone> Protocol<D> {
         self.end_link(link, died);
     }
 
-    /// Ends a link and all that came by it.
+    /// Ends a link and everything that came through it.
     pub(super) fn end_link(&mut self, link: u64, died: bool) {
         let Some(peer) = self.links.remove(&link) else { return };
         self.actions.push(Action::Close { link });
@@ -297,7 +301,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Ends the link to a peer that sends nonsense.
+    /// Ends the link to a peer that sends invalid messages.
     pub(super) fn expel(&mut self, link: u64) {
         let node = self.links.get(&link).and_then(Peer::greeted).map(|greeted| greeted.node);
         for endpoint in node.map_or_else(Vec::new, |node| self.endpoints_of(node)) {
@@ -313,7 +317,7 @@ impl<D: Clone> Protocol<D> {
         self.directory.of_node_after(node, node).map(|(id, _)| id).collect()
     }
 
-    /// Endpoints of ours that are matched with another node's, or about to be.
+    /// Endpoints of ours that are matched with another node's endpoint, or about to be.
     fn matched_with(&self, other: EndpointId) -> Vec<EndpointId> {
         let Some(theirs) = self.directory.get(other) else { return Vec::new() };
         match theirs.kind {
@@ -335,7 +339,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Ends the link to a peer of another version and lets everybody here know.
+    /// Ends the link to a peer of another version and informs all endpoints here.
     pub(super) fn refuse_peer(&mut self, link: u64, reason: String) {
         let Some(peer) = self.links.get(&link) else { return };
         let pid = peer.pid();
@@ -344,13 +348,13 @@ impl<D: Clone> Protocol<D> {
             Stage::Unknown => 0,
         };
         if node == 0 {
-            self.greet(link); // so that the other side learns our version
+            self.greet(link); // lets the other side learn our version
         }
         self.refuse(node, pid, reason);
         self.end_link(link, false);
     }
 
-    /// Lets everybody here know of a peer that is not taken on.
+    /// Informs all endpoints here of a peer that is not linked.
     pub(super) fn refuse(&mut self, node: u64, pid: u32, reason: String) {
         let ours: Vec<_> = self.publishers.keys().chain(self.subscribers.keys()).copied().collect();
         for endpoint in ours {
@@ -364,14 +368,14 @@ impl<D: Clone> Protocol<D> {
         self.refused.push_back(RefusedPeer { pid, reason });
     }
 
-    /// Says to people that a peer is not taken on.
+    /// Warns people that a peer is not linked.
     fn warn_of_peer(&mut self, pid: u32, reason: String) {
         let sides = format!("process {pid} is refused, with all its topics");
         let (pair, topic) = ((0, u64::from(pid)), String::new());
         self.actions.push(Action::Warn(Warning { pair, topic, sides, reason }));
     }
 
-    /// Says farewell to all and closes all links.
+    /// Says farewell to all peers and closes all links.
     pub(super) fn leave(&mut self) {
         self.nodes.clear();
         for link in std::mem::take(&mut self.links).into_keys() {
@@ -381,7 +385,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Tells everybody of a new endpoint of ours.
+    /// Announces a new endpoint of ours to all peers.
     pub(super) fn announce(&mut self, id: EndpointId) {
         for link in self.links.keys().copied().collect::<Vec<_>>() {
             let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) else {
@@ -390,13 +394,13 @@ impl<D: Clone> Protocol<D> {
             if id > peer.told {
                 self.tell(link);
             } else if let Some(message) = self.announcement(id) {
-                // Another thread's with a higher id has been quicker.
+                // Another thread's endpoint with a higher id was announced first.
                 self.actions.push(Action::Send { link, message, descriptors: Vec::new() });
             }
         }
     }
 
-    /// An endpoint of ours is no more: `message` says so to all that have been told of it.
+    /// An endpoint of ours has gone: sends `message` to all peers that know the endpoint.
     pub(super) fn retract(&mut self, id: EndpointId, message: &Message) {
         for (link, peer) in &mut self.links {
             if peer.greeted_mut().is_some_and(|peer| id <= peer.told) {
@@ -416,7 +420,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// An offer is not to be made any more, if it waits for its turn.
+    /// Cancels an offer, if it still waits for its turn.
     pub(super) fn cancel_offer(&mut self, pair: Pair) {
         let link = self.link_of(pair.subscriber);
         let peer = link.and_then(|link| self.links.get_mut(&link)).and_then(Peer::greeted_mut);
@@ -432,7 +436,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Sends the next burst of what a peer is to be told, unless one is on its way.
+    /// Sends the next burst of messages for a peer, unless one is on its way.
     pub(super) fn tell(&mut self, link: u64) {
         let mut sent = 0;
         while sent < BURST_MESSAGES {
@@ -450,14 +454,14 @@ impl<D: Clone> Protocol<D> {
                     peer.is_ready = true;
                     Some(Message::Ready)
                 }
-                // It has been told of the publisher by now.
+                // The publisher has been announced to it by now.
                 None => match peer.to_offer.pop_first() {
                     Some(pair) => {
                         sent += self.make_offer(pair);
                         continue;
                     }
                     None => match peer.report.as_mut().and_then(|report| report.next()) {
-                        // Once it has the last part, the peer may ask again.
+                        // After the last part, the peer may ask again.
                         Some(message) => {
                             peer.report.take_if(|report| report.is_told());
                             Some(message)
@@ -488,7 +492,7 @@ impl<D: Clone> Protocol<D> {
     }
 }
 
-/// What is told before the other side has to make room.
+/// How many messages are sent before the other side has to make room.
 const BURST_MESSAGES: usize = 32;
 const CALL_NS_MIN: u64 = 1_000_000;
 const CALL_NS_MAX: u64 = 1_000_000_000;

@@ -1,5 +1,5 @@
-//! How far the matches of one endpoint of ours are. Both sides of a match have one of their own; they
-//! use the same words for its states.
+//! The states of the matches of one endpoint of ours. Each side of a match has its own state; both
+//! use the same names.
 
 use std::collections::BTreeMap;
 
@@ -7,38 +7,39 @@ use crate::control_plane::protocol::{Timer, Timers};
 use crate::error::Error;
 use crate::topic::EndpointId;
 
-/// A match with another endpoint, as far as it is.
+/// A match with another endpoint, and its state.
 #[derive(Debug)]
 pub(super) struct Match {
     pub(super) state: State,
     /// The other side's process.
     pub(super) pid: u32,
-    /// How long the attempt to come is put off; 0 if there was none in vain.
+    /// How long the next attempt is delayed; 0 if no attempt has failed.
     pause_ns: u64,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum State {
-    /// At a publisher: they fit, and its offer waits for room on the link.
+    /// At a publisher: the two fit, and the offer waits for room on the link.
     Queued,
-    /// At a publisher: the offer is made. At a subscriber: it has come, and memory is being mapped.
+    /// At a publisher: the offer has been sent. At a subscriber: it has come, and memory is being
+    /// mapped.
     Offered,
-    /// At a publisher: the subscriber has accepted, and its memory is being mapped. At a subscriber: it
-    /// has accepted, and waits for the publisher to look at it.
+    /// At a publisher: the subscriber has accepted, and its memory is being mapped. At a
+    /// subscriber: it has accepted, and waits for the publisher to look at it.
     Accepted,
     /// Samples flow.
     Matched,
-    /// One side has ended it, or not begun it: why, and when this side tries again. If it does not, the
-    /// other side does, or nobody.
+    /// One side has ended or refused the match: the reason, and when this side tries again. If it
+    /// does not, the other side does, or neither.
     Refused { reason: String, again_ns: Option<u64> },
 }
 
-/// Why a side of a match does not want it.
+/// Why a side refuses a match.
 #[derive(Clone, Debug)]
 pub(crate) struct Refusal {
     /// What is wrong, and what to do.
     pub(crate) reason: String,
-    /// The other side wrote nonsense.
+    /// Whether the other side wrote invalid data.
     pub(crate) is_corrupt: bool,
     /// The match may be possible later.
     pub(crate) may_pass: bool,
@@ -49,7 +50,7 @@ pub(crate) struct Refusal {
 pub(super) struct Matches(BTreeMap<EndpointId, Match>);
 
 impl Match {
-    /// Has not been refused.
+    /// Whether it has not been refused.
     pub(super) fn is_active(&self) -> bool {
         !matches!(self.state, State::Refused { .. })
     }
@@ -92,7 +93,7 @@ impl Matches {
         self.0.iter().map(|(other, each)| (*other, each))
     }
 
-    /// A match, new or not, comes to be in a state in which it is not refused.
+    /// Sets a match, new or not, to a state other than refused.
     pub(super) fn enter(
         &mut self,
         timers: &mut Timers,
@@ -110,7 +111,7 @@ impl Matches {
         }
     }
 
-    /// A match that is being made, or there, is refused. Returns what it was.
+    /// Refuses an existing or pending match. Returns its previous state.
     pub(super) fn refuse(
         &mut self,
         timers: &mut Timers,
@@ -126,8 +127,8 @@ impl Matches {
         Some(before)
     }
 
-    /// The timer of a match that was refused has come. It is set again, for later each time that
-    /// something has been tried. False if it is no more to be tried.
+    /// The timer of a refused match is due. It is set again, with a longer delay after each
+    /// attempt. False if there will be no further attempt.
     pub(super) fn put_off(
         &mut self,
         timers: &mut Timers,

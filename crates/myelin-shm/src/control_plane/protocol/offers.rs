@@ -24,8 +24,8 @@ impl<D> LocalPublisher<D> {
 }
 
 impl<D: Clone> Protocol<D> {
-    /// Offers a publisher of ours to a subscriber, unless it has been done, they do not fit, or the subscriber
-    /// is ours too and wants none of ours.
+    /// Offers a publisher of ours to a subscriber, unless this has been done, they do not fit, or
+    /// the subscriber is ours, too, and ignores publishers of its own node.
     pub(super) fn offer(&mut self, pair: Pair) {
         let Pair { publisher, subscriber } = pair;
         let (pid, link) = (self.pid_of(subscriber), self.link_of(subscriber));
@@ -47,7 +47,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Makes an offer that has waited for its turn. Returns how many messages it takes.
+    /// Sends an offer that has waited for its turn. Returns how many messages it takes.
     pub(super) fn make_offer(&mut self, pair: Pair) -> usize {
         let Pair { publisher, subscriber } = pair;
         let Some(ours) = self.publishers.get_mut(&publisher) else { return 0 };
@@ -73,7 +73,7 @@ impl<D: Clone> Protocol<D> {
             |state: &State| matches!(state, State::Offered | State::Accepted | State::Matched);
         let offered = ours.matches.iter().filter(|(_, each)| was_offered(&each.state));
         let mut subscribers: Vec<_> = offered.map(|(subscriber, _)| subscriber).collect();
-        // One message a node; the ids of a node's endpoints lie together.
+        // One message for each node; the ids of a node's endpoints are neighbours.
         subscribers.dedup_by_key(|subscriber| self.link_of(*subscriber));
         for subscriber in subscribers {
             self.send_segments(subscriber, publisher, std::slice::from_ref(&new));
@@ -105,9 +105,9 @@ impl<D: Clone> Protocol<D> {
                 let subscriber = RemoteInfo { pid, qos };
                 self.actions.push(Action::Attach { pair, subscriber, connection, descriptors });
             }
-            // What it declined was the offer before, which we have withdrawn; its word has crossed this
-            // offer, and we take the offer for declined. It may have asked for the next one before it
-            // accepted this one.
+            // It declined the previous offer, which we have withdrawn; its message has crossed this
+            // offer, and we treat this offer as declined. It may have asked for the next offer
+            // before it accepted this one.
             State::Refused { again_ns: None, .. } | State::Queued => {
                 let crossed = Refusal {
                     reason: "the offer was withdrawn meanwhile, and is made again".to_owned(),
@@ -161,7 +161,7 @@ impl<D: Clone> Protocol<D> {
         self.send_to(subscriber, Message::Withdrawn { publisher, subscriber, reason }, Vec::new());
     }
 
-    /// The subscriber's side has ended the match, or not begun it.
+    /// The subscriber's side has ended or refused the match.
     pub(super) fn declined(&mut self, pair: Pair, reason: String) {
         let Pair { publisher, subscriber } = pair;
         let Some(LocalPublisher { matches, .. }) = self.publishers.get_mut(&publisher) else {
@@ -195,7 +195,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Some time ago the match could not be made.
+    /// Repeats an attempt at a match that failed some time ago.
     pub(super) fn offer_again(&mut self, pair: Pair) {
         let Pair { publisher, subscriber } = pair;
         let Some(LocalPublisher { matches, .. }) = self.publishers.get_mut(&publisher) else {

@@ -1,9 +1,10 @@
-//! What a node tells a peer that asks: the counters of its endpoints, how far their matches are, and the
+//! A node's answer to a query: the counters of its endpoints, the states of their matches, and the
 //! layouts of its types.
 //!
-//! A *survey* asks all peers. Each is asked once at a time, and told in bursts like everything else, so
-//! neither side has more under way than the other has made room for. Answers come in the order of their
-//! ids and within limits, or the peer is dropped; one that does not answer is asked nothing more.
+//! A *survey* asks all peers. Each has one query at a time, and answers in bursts like all
+//! messages, so neither side has more messages on the way than the other has room for. Answers come
+//! in the order of their ids and within limits, otherwise the peer is dropped; a peer that does not
+//! answer gets no further query.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,28 +21,28 @@ use crate::topic::EndpointId;
 /// Counters of endpoints, by id.
 pub(crate) type Counted = Vec<(EndpointId, Counters)>;
 
-/// What is still to be told to a peer that has asked.
+/// The rest of the answer to a peer that has asked.
 #[derive(Debug)]
 pub(super) struct Report {
     counted: IntoIter<(EndpointId, Counters)>,
     matches: IntoIter<MatchInfo>,
     layouts: IntoIter<(u64, Arc<str>)>,
-    /// A layout of which this is the rest.
+    /// A layout, of which this rest must be sent.
     layout: Option<(u64, Arc<str>, usize)>,
-    /// The last message, until it is told.
+    /// The last message, until it is sent.
     end: Option<Message>,
 }
 
-/// How far we are with asking a peer.
+/// The state of our query to a peer.
 #[derive(Debug, Default)]
 pub(super) struct Query {
-    /// What it has told so far, since it was asked.
+    /// Its answer so far, since it was asked.
     asked: Option<Answer>,
-    /// The newest answer that is complete, and the survey during which it became so.
+    /// The newest complete answer, and the survey during which it became complete.
     answered: Option<(u64, Answer)>,
 }
 
-/// What a peer has told.
+/// A peer's answer.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
     pub(super) counted: Counted,
@@ -50,11 +51,11 @@ pub(super) struct Answer {
     /// The beginning of the next layout.
     layout: Option<(u64, String)>,
     layouts_bytes: usize,
-    /// It had no more to tell than it may.
+    /// Whether it was not cut off at a limit.
     pub(super) is_complete: bool,
 }
 
-/// Surveys that are under way.
+/// The running surveys.
 #[derive(Debug, Default)]
 pub(super) struct Surveys {
     begun: u64,
@@ -92,7 +93,7 @@ impl Report {
         self.end.is_none()
     }
 
-    /// `None`: all is told.
+    /// The next message; `None` at the end.
     pub(super) fn next(&mut self) -> Option<Message> {
         if let Some((endpoint, counters)) = self.counted.next() {
             return Some(Message::Counted { endpoint, counters });
@@ -112,12 +113,12 @@ impl Report {
 }
 
 impl Query {
-    /// It is not known whether it will ever answer.
+    /// It may never answer.
     fn is_silent(&self, survey: u64) -> bool {
         self.asked.is_some() && self.answer(survey).is_none()
     }
 
-    /// What has come since the survey began.
+    /// The answer since the survey began.
     fn answer(&self, survey: u64) -> Option<&Answer> {
         self.answered.as_ref().filter(|(during, _)| *during >= survey).map(|(_, answer)| answer)
     }
@@ -151,7 +152,7 @@ impl Answer {
         layout.push_str(text);
         self.layouts_bytes += text.len();
         let fits = layout.len() <= LAYOUT_BYTES_MAX && self.layouts_bytes <= LAYOUTS_BYTES_MAX;
-        // One without text would never come to an end.
+        // Parts without text would never come to an end.
         if begun != hash || !is_next || !fits || text.is_empty() {
             return Err(OutOfOrder);
         }
@@ -170,7 +171,7 @@ impl<D: Clone> Protocol<D> {
         self.layouts.contains_key(&type_hash)
     }
 
-    /// Knows the layout of a type of this node.
+    /// Registers the layout of a type of this node.
     pub(crate) fn describe(&mut self, type_hash: u64, layout: String) {
         if !layout.is_empty() && layout.len() <= LAYOUT_BYTES_MAX {
             self.layouts.insert(type_hash, layout.into());
@@ -182,23 +183,23 @@ impl<D: Clone> Protocol<D> {
         self.surveys.begun
     }
 
-    /// Whether somebody has not answered since a survey began.
+    /// Whether a peer has not answered since a survey began.
     pub(crate) fn is_awaited(&self, survey: u64) -> bool {
         self.silent(survey).next().is_some()
     }
 
-    /// Who has not answered since a survey began.
+    /// The peers that have not answered since a survey began.
     pub(super) fn silent(&self, survey: u64) -> impl Iterator<Item = u64> {
         let silent = self.greeted().filter(move |peer| peer.query.is_silent(survey));
         silent.map(|peer| peer.node)
     }
 
-    /// What each has answered since a survey began.
+    /// The answer of each peer since a survey began.
     pub(super) fn answers(&self, survey: u64) -> impl Iterator<Item = (u64, &Answer)> {
         self.greeted().filter_map(move |peer| Some((peer.node, peer.query.answer(survey)?)))
     }
 
-    /// A survey is over: answers are kept for those that are not.
+    /// Ends a survey: answers are kept for the surveys that still run.
     pub(crate) fn end_survey(&mut self) {
         self.surveys.open -= 1;
         if self.surveys.open == 0 {
@@ -232,7 +233,7 @@ impl<D: Clone> Protocol<D> {
         Ok(())
     }
 
-    /// Tells a peer that has asked, when it is its turn.
+    /// Sends the answer to a peer that has asked, when it is its turn.
     pub(super) fn counted(&mut self, link: u64, counted: Counted) {
         let report = Report::new(counted, self.own_matches(), &self.layouts);
         if let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) {

@@ -1,9 +1,9 @@
-//! The shipping protocol, as many nodes in one thread, through crashes, restarts, stops, want of
-//! descriptors and memory, and any order of what happens on different links. When nothing happens any
-//! more, `checks` says whether all is as it should be; `memory` says so at each step.
+//! The shipping protocol, as many nodes in one thread, through crashes, restarts, stops, shortages
+//! of descriptors and memory, and any order of events on different links. When nothing happens any
+//! more, `checks` verifies the final state; `memory` verifies each step.
 //!
-//! A world follows from its seed. `SEED` is the first one's, `MYELIN_WORLDS` how many there are; a
-//! failure prints the line that runs its world again.
+//! A world follows from its seed. `SEED` is the first world's seed, `MYELIN_WORLDS` the number of
+//! worlds; a failure prints the line that runs its world again.
 
 mod checks;
 mod creations;
@@ -19,37 +19,37 @@ use crate::control_plane::protocol::matches::PAUSE_NS_MIN;
 use crate::control_plane::protocol::{Action, Input, Pair};
 use crate::topic::Topic;
 
-/// What a faulty protocol could do, so that the simulation is seen to find it.
+/// Faults that a protocol could have, to show that the simulation finds them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mutant {
-    /// Its publishers go on looking at subscribers that are gone.
+    /// Its publishers keep looking at subscribers that have gone.
     ForgetsToDetach,
     /// A subscriber's connection is never free again.
     ForgetsToRelease,
     /// Links stay open that the other side does not know.
     ForgetsToClose,
-    /// Who was refused for want of room is not asked again.
+    /// A side that was refused because of a shortage is not asked again.
     ForgetsToAsk,
-    /// What failed is not tried again.
+    /// A failed attempt is not repeated.
     HasNoClock,
-    /// Who is told nothing waits for ever.
+    /// A side that gets no refusal waits for ever.
     ForgetsToDecline,
-    /// A match is withdrawn without a word.
+    /// A match is withdrawn without a message.
     ForgetsToWithdraw,
-    /// Memory is missing that samples lie in.
+    /// Memory that samples lie in is missing.
     ForgetsSegments,
-    /// Peers keep endpoints that are gone.
+    /// Peers keep endpoints that have gone.
     ForgetsToRetract,
-    /// What waited for room is never told.
+    /// Messages that waited for room are never sent.
     ForgetsToDrain,
     /// An answer has no end.
     ForgetsToEndAnswers,
-    /// Who makes an endpoint uses it at once.
+    /// A new endpoint is used at once.
     WaitsForNobody,
 }
 
 impl Mutant {
-    /// Whether it leaves out what it should do.
+    /// Whether it leaves out this action.
     fn forgets(self, action: &Action<Token>, random: &mut Random) -> bool {
         let is_it = match (self, action) {
             (Mutant::ForgetsToDetach, Action::Detach { .. })
@@ -100,17 +100,17 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// From 0 to `limit`, that one excluded.
+    /// From 0 to `limit`, exclusive.
     fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }
 }
 
-/// How a world is: how many nodes, for how long, and how wild.
+/// The plan of a world: the number of nodes, its duration, and how often things happen.
 struct Plan {
     nodes: usize,
     steps: u64,
-    /// Of 1,000 steps, so many are a user's, and so many begin or end a process, or stop it.
+    /// Out of 1,000 steps, how many are a user's, and how many begin, end or stop a process.
     users: u64,
     processes: u64,
     failing: u64,
@@ -126,7 +126,7 @@ fn plan(seed: u64) -> Plan {
     Plan { nodes, steps, users, processes, failing, topics: 1 + random.below(nodes as u64) }
 }
 
-/// Lets a world happen, then comes to rest. Returns it, or what is wrong with it.
+/// Runs a world until it comes to rest. Returns the world, or a fault in it.
 fn run(seed: u64, plan: &Plan, mutant: Option<Mutant>) -> Result<World, String> {
     let mut world = World::new(seed, mutant);
     (world.failing, world.topics) = (plan.failing, plan.topics);
@@ -154,7 +154,7 @@ fn run(seed: u64, plan: &Plan, mutant: Option<Mutant>) -> Result<World, String> 
     Ok(world)
 }
 
-/// Until nothing happens any more but that some are still refused.
+/// Runs until nothing happens any more except repeated refusals.
 fn rest(world: &mut World) -> Result<(), String> {
     let end_ns = world.now_ns + REST_NS;
     let end = world.steps + REST_STEPS * world.nodes.len() as u64;
@@ -199,7 +199,7 @@ fn change_processes(world: &mut World, nodes: usize) {
     }
 }
 
-/// As `run`; what `memory` finds is a panic.
+/// Like `run`; a fault found by `memory` is a panic.
 fn outcome(seed: u64, plan: &Plan, mutant: Option<Mutant>) -> Result<World, String> {
     let outcome = std::panic::catch_unwind(AssertUnwindSafe(|| run(seed, plan, mutant)));
     outcome.unwrap_or_else(|panic| {
@@ -261,8 +261,9 @@ fn faulty_protocols_are_found_out() {
     }
 }
 
-/// A publisher withdraws its offer just when the subscriber declines it, and offers itself again before it
-/// hears of that: the word was for the first offer, and the second is not lost by it.
+/// A publisher withdraws its offer just when the subscriber declines it, and offers itself again
+/// before it receives the refusal. The refusal was for the first offer, and the second one must not
+/// be lost because of it.
 #[test]
 fn a_word_that_an_offer_has_crossed_is_not_taken_for_the_answer() {
     let mut world = World::new(1, None);
@@ -284,12 +285,12 @@ fn a_word_that_an_offer_has_crossed_is_not_taken_for_the_answer() {
             assert!(world.read(id), "{}", state(world));
         }
     };
-    // The offer, and what comes before it.
+    // The offer, and the messages before it.
     while !world.nodes[&other].memory.subscribers[&subscriber].connections.contains_key(&publisher)
     {
         assert!(world.read(other));
     }
-    // What the subscriber passes with its answer gets lost.
+    // The subscriber's descriptors in its answer get lost.
     world.failing = 1_000;
     hear(&mut world, one, "Refused");
     world.failing = 0;
@@ -304,7 +305,8 @@ fn a_word_that_an_offer_has_crossed_is_not_taken_for_the_answer() {
     assert_eq!(state(&world), "Matched");
 }
 
-/// What is to be told grows with the number of endpoints, and with that of the others; no faster.
+/// The number of announcements grows with the number of endpoints, and with that of the others; no
+/// faster.
 #[test]
 fn discovery_takes_one_message_for_each_endpoint_and_peer() {
     let count = |nodes: u64, endpoints: u64| {
@@ -322,7 +324,7 @@ fn discovery_takes_one_message_for_each_endpoint_and_peer() {
     };
     for (nodes, endpoints) in [(2, 100), (2, 1_000), (10, 100), (20, 50)] {
         let messages = count(nodes, endpoints);
-        // Beside its endpoints each tells its greeting, and that it is ready.
+        // Besides its endpoints each node sends its greeting, and that it is ready.
         let told = nodes * (nodes - 1) * (endpoints + 2);
         let of_links_that_gave_way = nodes * (nodes - 1) / 2;
         assert!(
@@ -332,13 +334,13 @@ fn discovery_takes_one_message_for_each_endpoint_and_peer() {
     }
 }
 
-/// Enough for a refusal to be tried again, and for all who have waited for its place.
+/// Enough for a repeated attempt after a refusal, and for all that have waited for its place.
 const REST_NS: u64 = 30_000_000_000;
 /// The same in steps, for each node.
 const REST_STEPS: u64 = 20_000;
-/// Between two looks whether that has come.
+/// The time between two checks for it.
 const LOOK_NS: u64 = 100_000_000;
-/// Where each node asks each other when all is quiet, there are fewer.
+/// Where each node asks each other node at rest, there are fewer nodes.
 const MANY_NODES: usize = 100;
 const WORLDS: u64 = 300;
 const MUTANT_WORLDS: u64 = 60;

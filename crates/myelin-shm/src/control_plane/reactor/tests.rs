@@ -1,5 +1,6 @@
-//! Peers that read late; and one that greets as it should and then sends any messages in any order, with
-//! any descriptors: the node drops it or bears it, and the honest endpoints beside it go on.
+//! Peers that read late; and a hostile peer that greets correctly and then sends any messages in
+//! any order, with any descriptors: the node drops it or tolerates it, and the honest endpoints
+//! beside it go on.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
@@ -23,17 +24,17 @@ use crate::os::poll::Poll;
 use crate::topic::{AnnouncedQos, EndpointId, PublisherQos, Reliability, SubscriberQos, Topic};
 use crate::waiting::wake_table::{PassedTable, WakeTable};
 
-/// What the peer does, most of it nearly right.
+/// The peer's actions, most of them nearly right.
 #[derive(Clone, Debug)]
 struct Act {
     kind: u8,
-    /// Whose ids it names.
+    /// The publisher that it names.
     publisher: u8,
     subscriber: u8,
     number: u64,
-    /// What it passes along, for each descriptor that is due.
+    /// A choice for each descriptor that belongs to the message.
     descriptors: [u8; 6],
-    /// Of a type of its own.
+    /// Whether it uses a type of its own.
     other_type: bool,
 }
 
@@ -57,13 +58,13 @@ fn topic(other: bool) -> Topic {
 
 const NODE: u64 = 0x66 << 24;
 
-/// The hostile peer: two publishers and two subscribers, whose memory is in order.
+/// The hostile peer: two publishers and two subscribers, with valid memory.
 struct Peer {
     link: Link,
     ids: Vec<EndpointId>,
     writer: Writer,
     reader: Reader,
-    /// To be closed at the other end: a pipe whose end is gone, or is full.
+    /// Wrong descriptors that it passes, among them a pipe without a reader.
     odd: [OwnedFd; 3],
 }
 
@@ -142,7 +143,7 @@ impl Peer {
         while let Received::Message(..) = self.link.receive() {}
     }
 
-    /// Three times of four the right one.
+    /// The right one three times out of four.
     fn descriptor(&self, message: &Message, at: usize, choice: u8) -> OwnedFd {
         let own = |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned().unwrap();
         match (message, at) {
@@ -186,7 +187,7 @@ proptest! {
             publisher.writer.publish_copy(&[9; 200]).unwrap();
             sent += 1;
         }
-        // All that is honest arrives, and what the peer says it publishes is no more than an error.
+        // All honest samples arrive, and whatever the peer publishes is at most an error.
         let (mut taken, begin) = (0, Instant::now());
         while taken < sent {
             prop_assert!(begin.elapsed() < Duration::from_secs(60), "{taken} of {sent} came");
@@ -200,7 +201,7 @@ proptest! {
         }
         drop(peer);
         drop((publisher, subscriber));
-        // The peer may have said another type: until the node's thread has heard of its end.
+        // The peer may have announced another type: until the node's thread has noticed its end.
         let begin = Instant::now();
         while let Err(error) = node.publisher(topic(false), PublisherQos::default()) {
             prop_assert!(begin.elapsed() < Duration::from_secs(60), "{error}");
@@ -209,8 +210,9 @@ proptest! {
     }
 }
 
-/// A peer reads all that its socket holds, and only then something else is sent to it, with what waited:
-/// nothing is left that the poll would report, and it has to hear the rest all the same.
+/// A peer reads everything in its socket, and only then another message is sent to it, together
+/// with waiting ones. Nothing is left for the poll to report, and the peer must get the rest
+/// nevertheless.
 #[test]
 fn what_goes_out_with_another_message_ends_a_burst_too() {
     const PUBLISHERS: u64 = 2_000;
@@ -266,7 +268,7 @@ fn what_goes_out_with_another_message_ends_a_burst_too() {
     }
 }
 
-/// The node's thread has other things to do, and others wait for the lock.
+/// The node's thread has other work, and other threads wait for the lock.
 #[test]
 fn of_many_that_call_at_once_a_turn_takes_some() {
     const CALLS: usize = CALLS_A_TURN + 10;

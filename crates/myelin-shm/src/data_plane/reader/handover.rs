@@ -1,5 +1,5 @@
-//! What a callback's reader does besides: taking what its publisher, in this very thread, has just
-//! published; falling asleep without waiting.
+//! The additional functions of a callback's reader: it takes a sample that its publisher has just
+//! published in this thread, and falls asleep without waiting.
 
 use crate::sync::Ordering;
 use std::mem::ManuallyDrop;
@@ -13,7 +13,7 @@ use crate::data_plane::taken::Payload;
 use crate::dispatch::callback::Fresh;
 use crate::topic::EndpointId;
 
-/// A sample in a slot, for the length of a call.
+/// A sample in a slot, lent for the length of a call.
 pub(crate) struct Lent<'a> {
     taken: ManuallyDrop<Taken>,
     shared: &'a SubscriptionShared,
@@ -37,16 +37,16 @@ impl Drop for Lent<'_> {
 }
 
 impl Reader {
-    /// Whether a sample that has just been published in this thread is the next one to be taken; it
-    /// then counts as taken. Otherwise [`take`](Reader::take) finds it in its turn, if it is for us at
-    /// all.
+    /// Whether a sample that has just been published in this thread is the next one to take; it
+    /// then counts as taken. Otherwise [`take`](Reader::take) finds it in its turn, if it is for
+    /// this subscriber at all.
     #[inline(always)]
     pub(crate) fn pass(&mut self, fresh: &Fresh) -> bool {
         let incoming = self.connections.iter_mut().find(|it| it.is_next(fresh));
         incoming.map(Incoming::go_on).is_some()
     }
 
-    /// As [`pass`](Self::pass) for a sample in a slot, which is held meanwhile.
+    /// Like [`pass`](Self::pass) for a sample in a slot, which is held meanwhile.
     #[inline(always)]
     pub(crate) fn lend(&mut self, fresh: &Fresh, length: u64, place: u64) -> Option<Lent<'_>> {
         let Reader { shared, connections, .. } = self;
@@ -60,10 +60,10 @@ impl Reader {
         Some(Lent { taken: ManuallyDrop::new(taken), shared, hold })
     }
 
-    /// Whether publishers have come or gone, or somebody else has asked us to look.
+    /// Whether publishers have come or gone, or another thread has requested a look.
     #[inline(always)]
     pub(crate) fn has_news(&self) -> bool {
-        // ORDER: acquire pairs with the release in `look_again`: what was done before is seen.
+        // ORDER: acquire pairs with the release in `look_again`: everything done before is seen.
         self.shared.changed.load(Ordering::Acquire)
     }
 
@@ -72,13 +72,13 @@ impl Reader {
         self.is_ready(false)
     }
 
-    /// Takes note of publishers that have come or gone; a number that changes when they do.
+    /// Updates the list of publishers; returns a number that changes when the list does.
     pub(crate) fn look_at_publishers(&mut self) -> u32 {
         self.keep_up();
         self.changes
     }
 
-    /// Whether one of its publishers is such a one.
+    /// Whether `is_such` is true for one of its publishers.
     pub(crate) fn has_publisher(&self, is_such: impl Fn(EndpointId) -> bool) -> bool {
         self.connections.iter().any(|publisher| is_such(publisher.source.id))
     }

@@ -1,22 +1,22 @@
-//! A reader of many publishers: it looks at those that have said that they have published, in turn, and
-//! if none of these has anything at one more, lest a hostile one silence another.
+//! A reader of many publishers. It looks at those with a ready bit, in turn. If none of them has
+//! anything, it looks at one more publisher, so that a hostile one cannot silence another.
 
 use crate::sync::{Ordering, fence, few};
 
 use super::Reader;
 use crate::topic::EndpointId;
 
-/// What a reader knows of them besides who is due.
+/// A reader's knowledge about many publishers, besides which ones are due.
 pub(super) struct Many {
     /// A bit for each connection.
     numbers: Vec<u64>,
-    /// Where in the reader's `connections` each of them is, by connection.
+    /// The position of each publisher in the reader's `connections`, by connection.
     places: Vec<u16>,
-    /// The number from which the round under way goes on.
+    /// The number from which the current round goes on.
     turn: u32,
-    /// Where the last look was at one that had said nothing.
+    /// The last publisher without a ready bit that was looked at.
     swept: usize,
-    /// Where the last sample came from.
+    /// The publisher of the last sample.
     pub(super) last: usize,
 }
 
@@ -27,7 +27,8 @@ impl Many {
 }
 
 impl Reader {
-    /// After `connections` has changed: tells many publishers from few. All of many are due.
+    /// Tells many publishers from few, after `connections` has changed. All of many publishers are
+    /// due.
     pub(super) fn sort_out(&mut self) {
         if self.connections.len() <= few() {
             self.many = None;
@@ -46,11 +47,12 @@ impl Reader {
         let (turn, swept, last) =
             self.many.as_ref().map_or((0, 0, 0), |many| (many.turn, many.swept, many.last));
         self.many = Some(Box::new(Many { numbers, places, turn, swept, last }));
-        // ORDER: pairs with P7: a publisher has seen that it is to set its bit, or we see its sample.
+        // ORDER: pairs with P7: either a publisher has seen that it must set its bit, or we see its
+        // sample.
         fence(Ordering::SeqCst);
     }
 
-    /// It is the turn of the next that has something; false if none has.
+    /// Goes on to the next publisher that has something; false if none has.
     #[inline(never)]
     pub(super) fn turn_to_due(&mut self) -> bool {
         let found = self.find_due();
@@ -61,7 +63,7 @@ impl Reader {
         true
     }
 
-    /// It is the turn of the one whose sample has been there longest: since when.
+    /// Turns to the publisher whose sample has been there longest; returns since when.
     pub(super) fn turn_to_oldest_of_many(&mut self) -> Option<u64> {
         let Reader { shared, connections, many: Some(many), .. } = self else { return None };
         let ready = shared.ready_list();
@@ -76,7 +78,7 @@ impl Reader {
             many.turn = number;
             return Some(since_ns);
         }
-        // Whoever has nothing is due no longer.
+        // A publisher without samples is not due any more.
         let number = self.find_due()?;
         let Reader { connections, many: Some(many), .. } = self else { return None };
         many.turn = number;
@@ -89,8 +91,8 @@ impl Reader {
         self.find_due().is_some()
     }
 
-    /// The next that has something: first of the rest of the round that is under way, then of all that
-    /// have said something meanwhile.
+    /// The next publisher that has something: first in the rest of the current round, then among
+    /// all that have set their bits meanwhile.
     #[inline(always)]
     fn find_due(&mut self) -> Option<u32> {
         let Reader { shared, connections, many: Some(many), .. } = self else { return None };
@@ -102,7 +104,7 @@ impl Reader {
                 if publisher.is_ready(false) {
                     return Some(number);
                 }
-                // One of which a slot segment has not come yet has something all the same.
+                // A publisher whose slot segment has not come yet has something nevertheless.
                 if !publisher.lacks_memory() {
                     ready.remove(number);
                     shared.has_read_all_of(&publisher.source);
@@ -118,8 +120,8 @@ impl Reader {
         find_from(0).or_else(|| self.find_untold())
     }
 
-    /// Looks at one that is not due, another one each time. At none in a model, which has to see that they
-    /// do not do without their bits.
+    /// Looks at a publisher that is not due, another one each time. In a model it looks at none,
+    /// because the model must show that the bits are needed.
     #[inline(always)]
     fn find_untold(&mut self) -> Option<u32> {
         let Reader { shared, connections, many: Some(many), .. } = self else { return None };
@@ -133,7 +135,7 @@ impl Reader {
         Some(number)
     }
 
-    /// The publisher of this connection is due.
+    /// Marks the publisher of this connection as due.
     pub(super) fn is_told_of(&self, number: u32) {
         let is_it = |many: &Many| {
             let bits = many.numbers.get(number as usize / 64).copied().unwrap_or(0);
@@ -144,14 +146,15 @@ impl Reader {
         }
     }
 
-    /// Looks at all of its publishers next, whatever they have said.
+    /// Makes the next take look at all publishers, with or without ready bits.
     pub(crate) fn look_at_all(&self) {
         if let Some(many) = &self.many {
             self.shared.ready_list().fill(&many.numbers);
         }
     }
 
-    /// Looks at a publisher next that may have published without saying so: it is in this very thread.
+    /// Makes the next take look at a publisher without a ready bit: it may have published in this
+    /// thread.
     pub(crate) fn look_at(&self, publisher: EndpointId) {
         if self.many.is_some() {
             let its = self.connections.iter().find(|it| it.source.id == publisher);

@@ -7,13 +7,13 @@ use super::SubscriptionShared;
 use crate::data_plane::reclaim;
 
 impl SubscriptionShared {
-    /// Samples in slots that are held now.
+    /// How many samples in slots are held now.
     pub fn held(&self) -> usize {
         let is_held = |clones: &&AtomicU32| clones.load(Ordering::Relaxed) & !ORPHAN != 0;
         self.clones.iter().filter(is_held).count()
     }
 
-    /// A hold nobody uses. Only the reader calls it, so it stays free until `take_hold`.
+    /// An unused hold. Only the reader calls this, so the hold stays unused until `take_hold`.
     #[inline(always)]
     pub(crate) fn free_hold(&self) -> Option<u32> {
         // ORDER: acquire pairs with the release in `drop_clone`: the hold's word is 0 again.
@@ -33,19 +33,20 @@ impl SubscriptionShared {
         assert!((2..ORPHAN / 2).contains(&before), "a clone comes from a live sample");
     }
 
-    /// Drops one clone of the sample in `hold`; the last releases it.
+    /// Drops one clone of the sample in `hold`; the last one releases it.
     ///
     /// # Safety
-    /// `this` must come from the `Arc` of the reader that took the sample, and the clone be dropped
-    /// only once.
+    /// `this` must come from the `Arc` of the reader that took the sample, and the clone must be
+    /// dropped only once.
     #[inline]
     pub(crate) unsafe fn drop_clone(this: *const Self, hold: u32) {
         // SAFETY: the sample is not yet released, so the reader or the sample itself keeps it alive.
         let shared = unsafe { &*this };
         let clones = &shared.clones[hold as usize];
-        // ORDER: acquire: if it is the only one, every other clone's reads came before its end.
+        // ORDER: acquire: if it is the only clone, the reads of all other clones came before their
+        // end.
         if clones.load(Ordering::Acquire) != 2 {
-            // ORDER: what any clone read comes before the release of the slot.
+            // ORDER: the reads of all clones come before the release of the slot.
             if clones.fetch_sub(1, last_clone()) & !ORPHAN != 2 {
                 return;
             }
@@ -56,11 +57,11 @@ impl SubscriptionShared {
             // SAFETY: `abandon` has counted this sample in, once.
             unsafe { Arc::decrement_strong_count(this) };
         }
-        // From here on the object may be gone.
+        // The object may be gone after this point.
     }
 
-    /// As [`drop_clone`](Self::drop_clone), by the thread that has the reader: it cannot go
-    /// meanwhile.
+    /// Like [`drop_clone`](Self::drop_clone), in the thread that has the reader: the reader cannot
+    /// be dropped meanwhile.
     #[inline(always)]
     pub(crate) fn drop_lent(&self, hold: u32) {
         let clones = &self.clones[hold as usize];
@@ -72,19 +73,19 @@ impl SubscriptionShared {
         clones.store(0, Ordering::Release);
     }
 
-    /// The reader goes: every sample that is held keeps the object alive from now on.
+    /// Called when the reader is dropped: every held sample keeps the object alive from now on.
     pub(crate) fn abandon(self: &Arc<Self>) {
         for clones in &self.clones {
             let own = Arc::clone(self);
             // ORDER: release pairs with the acquire of the swap in `drop_clone`.
             if clones.fetch_or(ORPHAN, Ordering::AcqRel) != 0 {
-                std::mem::forget(own); // the sample's now
+                std::mem::forget(own); // now the sample's reference
             }
         }
     }
 }
 
-/// How a clone of several ends.
+/// The order in which one of several clones ends.
 #[inline(always)]
 fn last_clone() -> Ordering {
     if is_taken(Step::Clones) { Ordering::AcqRel } else { Ordering::Relaxed }

@@ -1,4 +1,4 @@
-//! Running the callbacks of this process inside the publish.
+//! Runs the callbacks of this process inside the publish.
 
 use std::sync::Arc;
 
@@ -13,7 +13,8 @@ use crate::sync::{Ordering, Step, fence_of, is_taken};
 use crate::topic::EndpointId;
 
 impl Writer {
-    /// P7 and P8 with callbacks in this process: they are called, all others are notified.
+    /// P7 and P8 with callbacks in this process: they are called, all other subscribers are
+    /// notified.
     #[inline(never)]
     pub(super) fn call_back(&mut self, sequence: u64, time_ns: u64, published: Published<'_>) {
         let fresh = Fresh { publisher: self.shared.id(), sequence, time_ns };
@@ -54,21 +55,21 @@ impl Writer {
         }
     }
 
-    /// From now on leaves the callbacks of this process to its caller, who shares it: each publish is
-    /// followed by [`take_dispatch`](Self::take_dispatch), and what that returns is run when the lock
-    /// around the writer has been released.
+    /// From now on the caller, which shares the writer, runs the callbacks of this process. After
+    /// each publish it calls [`take_dispatch`](Self::take_dispatch), and runs the result when it
+    /// has released the lock around the writer.
     pub fn defer_callbacks(&mut self) {
         self.defers = true;
         self.shared.look_again();
     }
 
-    /// The callbacks that are to be run after the last publish.
+    /// The callbacks to run after the last publish.
     #[inline]
     pub fn take_dispatch(&mut self) -> Option<Dispatch> {
         self.due.take()
     }
 
-    /// P7 and P8 without the callbacks of this process, which are due from now on.
+    /// P7 and P8 without the callbacks of this process, which the caller must run.
     fn defer(&mut self, fresh: Fresh, is_inline: bool) {
         loop {
             // ORDER: P7, as in `finish`.
@@ -120,30 +121,31 @@ impl Writer {
     }
 }
 
-/// The callbacks of this process that a shared publisher's sample is for. No lock is held while they run,
-/// so the publisher may have published more by then: they are called with what is in their turn.
+/// The callbacks of this process for a shared publisher's sample. No lock is held while they run,
+/// so the publisher may have published more by then: each is called with the samples that are next
+/// for it.
 #[must_use = "its callbacks are yet to be run"]
 pub struct Dispatch {
     local: Arc<Local>,
     fresh: Fresh,
-    /// It lies in the ring itself.
+    /// Whether the sample lies in the ring itself.
     is_inline: bool,
 }
 
-/// A writer's callbacks, as it saw them last.
+/// A writer's callbacks, as the writer saw them last.
 pub(super) struct Local {
     shared: Arc<PublicationShared>,
     dispatcher: Option<Arc<Dispatcher>>,
-    /// First `exclusive` ones of the dispatcher, then those of `concurrent`.
+    /// First the `exclusive` ones of the dispatcher, then those of `concurrent`.
     views: Vec<Arc<RemoteSubscriber>>,
     exclusive: usize,
     concurrent: Vec<Arc<Concurrent>>,
 }
 
 impl Dispatch {
-    /// Runs them, in this thread. Those that another thread runs at the moment are left to their own
-    /// threads. `copied`: what was published, if the caller has it still; small enough, it is what they are called
-    /// with, and nothing is taken.
+    /// Runs them, in this thread. Callbacks that another thread is running are left to their own
+    /// threads. `copied`: the published payload, if the caller still has it. If it is small enough,
+    /// they are called with it, and nothing is taken.
     pub fn run(self, copied: Option<&[u8]>) {
         let Dispatch { local, fresh, is_inline } = self;
         let Local { shared, dispatcher, views, exclusive, concurrent } = &*local;

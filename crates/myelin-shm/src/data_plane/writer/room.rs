@@ -1,4 +1,4 @@
-//! Room in the ring of a reliable publisher: P1, and what becomes of subscribers that are late.
+//! Room in the ring of a reliable publisher: P1, and the handling of late subscribers.
 
 use crate::sync::{Ordering, Step, fence_of};
 use std::sync::Arc;
@@ -11,24 +11,24 @@ use crate::os::fork;
 use crate::topic::{Late, Reliability};
 use crate::waiting::{cancel, wait};
 
-/// A wait for room in a ring: for the subscriber that is furthest behind.
+/// A wait for room in a ring: for the slowest subscriber.
 #[derive(Debug)]
 pub struct RoomWait {
     slowest: Arc<RemoteSubscriber>,
-    /// Its count of reads when it was looked at.
+    /// The subscriber's count of reads at the last look.
     word: u64,
-    /// It has read meanwhile, or the list of subscribers has changed.
+    /// Whether it has read meanwhile, or the list of subscribers has changed.
     is_over: bool,
 }
 
-/// How a sleep has ended.
+/// The end of a sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slept {
     /// There may be room.
     InTime,
     /// The limit has passed.
     TooLong,
-    /// The thread that waits [is not to go on](cancel).
+    /// The wait of this thread [was cancelled](cancel).
     Cancelled,
 }
 
@@ -65,13 +65,13 @@ impl Writer {
         }
     }
 
-    /// Whether the cell of the next sample may be written if `least_reading` is next to be read.
-    /// The newest `depth` samples stay, so the ring is full one cell early.
+    /// Whether the cell of the next sample may be written if `least_reading` is the next to be
+    /// read. The newest `depth` samples stay, so the ring is full one cell early.
     fn has_room(&self, least_reading: u64) -> bool {
         self.behind(least_reading) < u64::from(self.shared.qos().depth)
     }
 
-    /// How many samples are still to be read by who reads `reading` next.
+    /// How many samples a subscriber still has to read whose next one is `reading`.
     fn behind(&self, reading: u64) -> u64 {
         self.next - reading.min(self.next)
     }
@@ -86,9 +86,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Whether a publish would wait for a subscriber now. Then a caller that shares the writer waits for it
-    /// without its lock: [`begin_wait`](Self::begin_wait), [`RoomWait::sleep`], [`end_wait`](Self::end_wait),
-    /// again and again; one thread at a time.
+    /// Whether a publish would wait for a subscriber now. Then a caller that shares the writer
+    /// waits for the subscriber without its lock, by [`begin_wait`](Self::begin_wait),
+    /// [`RoomWait::sleep`] and [`end_wait`](Self::end_wait), again and again; one thread at a time.
     #[inline]
     pub fn is_full(&mut self) -> bool {
         if self.shared.qos().reliability == Reliability::BestEffort {
@@ -100,7 +100,7 @@ impl Writer {
         !self.has_room(self.least_reading)
     }
 
-    /// What to sleep on until there may be room; `None` if there is.
+    /// The wait for room; `None` if there is room.
     pub fn begin_wait(&mut self) -> Option<RoomWait> {
         self.look_who_caught_up();
         let Some((slowest, reading)) = self.slowest() else {
@@ -121,10 +121,10 @@ impl Writer {
         Some(RoomWait { slowest, word, is_over })
     }
 
-    /// After a sleep.
+    /// Continues after a sleep.
     ///
     /// # Errors
-    /// The time limit of a publisher that is not to pass over; a sleep that was cancelled.
+    /// The time limit of a publisher that must not pass over; a cancelled sleep.
     pub fn end_wait(&mut self, wait: RoomWait, slept: Slept) -> Result<(), Error> {
         self.shared.head().waiting.store(0, Ordering::Relaxed);
         self.shared.waits_for.store(0, Ordering::Relaxed);
@@ -142,14 +142,14 @@ impl Writer {
         Ok(())
     }
 
-    /// The slowest of those that are waited for.
+    /// The slowest of the subscribers that the publisher waits for.
     fn slowest(&self) -> Option<(Arc<RemoteSubscriber>, u64)> {
         let waited_for = self.reliable().filter(|view| !view.is_late());
         let read = waited_for.map(|view| (view, view.announced().reading()));
         read.min_by_key(|(_, reading)| *reading).map(|(view, reading)| (view.clone(), reading))
     }
 
-    /// From now on nobody waits for it.
+    /// Stops waiting for a subscriber.
     fn pass_over(&mut self, view: &RemoteSubscriber) {
         view.set_late(true);
         self.late += 1;
@@ -157,15 +157,15 @@ impl Writer {
         self.shared.inbox().push(Event::PassedOver { endpoint, pid });
     }
 
-    /// Waits again for those that have read half of the ring. With less they would be late again at
-    /// once, and hold all others up each time.
+    /// Waits again for subscribers that have read half of the ring. With less they would be late
+    /// again at once, and hold up all others each time.
     fn look_who_caught_up(&mut self) {
         if self.late == 0 {
             return;
         }
         let depth = u64::from(self.shared.qos().depth);
         for view in self.reliable().filter(|view| view.is_late()) {
-            // What it announced last may be far behind what it can still read.
+            // Its last announcement may be far behind the samples that it can still read.
             if self.behind(view.announced().reading()) <= depth / 2 {
                 view.set_late(false);
                 let (endpoint, pid) = (view.id(), view.pid());
@@ -175,7 +175,7 @@ impl Writer {
         self.count_late();
     }
 
-    /// After the list of subscribers has changed, or one of them.
+    /// Counts the late subscribers, after the list of subscribers or one of them has changed.
     pub(super) fn count_late(&mut self) {
         self.late = self.reliable().filter(|view| view.is_late()).count() as u32;
     }
@@ -184,8 +184,8 @@ impl Writer {
         self.views.iter().filter(|view| view.is_reliable())
     }
 
-    /// The least reading to go by: that of those that are in time, but no later than that those that
-    /// are late are looked at after a quarter of the ring.
+    /// The least reading to use: that of the subscribers in time, limited so that late subscribers
+    /// are looked at again after a quarter of the ring.
     fn look_again_at(&self, least_reading: u64) -> u64 {
         if self.late == 0 {
             return least_reading;

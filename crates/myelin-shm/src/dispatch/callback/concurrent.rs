@@ -12,7 +12,7 @@ use crate::sync::{Ordering, lock};
 use crate::topic::{EndpointId, Topic};
 use crate::user_code::Inside;
 
-/// The function with its subscriber. Whoever has published takes under the lock, and calls without.
+/// The function with its subscriber. A publisher takes under the lock, and calls without it.
 pub(crate) struct Concurrent {
     id: EndpointId,
     topic: Topic,
@@ -23,10 +23,10 @@ pub(crate) struct Concurrent {
 }
 
 struct Taking {
-    /// `None` when the calls have ended.
+    /// `None` after the calls have ended.
     subscriber: Option<Subscriber>,
     call: Option<Call>,
-    /// Calls under way.
+    /// How many calls are running.
     calls: u32,
 }
 
@@ -50,8 +50,8 @@ impl Concurrent {
         self.id
     }
 
-    /// Calls the function with what there is, in this thread, which is that of `publisher`; with a
-    /// limited number of samples, for they may be other publishers'.
+    /// Calls the function with the samples there are, in this thread, which is that of `publisher`.
+    /// The number is limited, because the samples may be other publishers'.
     pub(crate) fn run(&self, publisher: EndpointId) -> Handed {
         let _inside = Inside::new();
         let mut publisher = Some(publisher);
@@ -68,15 +68,16 @@ impl Concurrent {
         Handed::Deferred
     }
 
-    /// Its thread: for other processes' samples, and for what could not be taken.
+    /// Runs its thread: for samples of other processes, and for samples that a publisher could not
+    /// take.
     pub(super) fn attend(&self, dispatcher: &Dispatcher, subscription: &SubscriptionShared) {
         while !self.shared.is_stopping() {
             if let Err(error) = self.deliver() {
                 self.shared.note(error);
                 continue;
             }
-            // ORDER: its fence pairs with the publisher's: one that leaves something sees us asleep,
-            // or we see what it has left.
+            // ORDER: its fence pairs with the publisher's: a publisher that leaves a sample sees
+            // this thread asleep, or this thread sees the sample.
             let asleep = match &mut self.taking().subscriber {
                 Some(Subscriber { reader, .. }) => {
                     reader.look_at_all(); // one publisher may have taken away another's ready bit
@@ -91,8 +92,8 @@ impl Concurrent {
         }
         dispatcher.remove_concurrent(self.id);
         let ended = self.ended.wait_while(self.taking(), |taking| taking.calls > 0);
-        // Publishers let go of this object at their next publish; the match ends now, and the function is
-        // dropped here, with no lock held.
+        // Publishers release this object at their next publish; the match ends now, and the
+        // function is dropped here, with no lock held.
         let mut taking = ended.unwrap_or_else(PoisonError::into_inner);
         let its = (taking.subscriber.take(), taking.call.take());
         drop(taking);
@@ -121,10 +122,11 @@ impl Concurrent {
         }
     }
 
-    /// The next sample; the call counts as under way. `publisher`: one that has published in this thread.
+    /// The next sample; its call counts as running. `publisher`: a publisher of this thread, if
+    /// any.
     fn take(&self, publisher: Option<EndpointId>) -> Result<Option<(Taken, Call)>, Error> {
         let mut taking = self.taking();
-        // Under the lock: once the thread has seen no call under way, there will be none.
+        // Checked under the lock: once the thread has seen no call running, there will be none.
         if self.shared.is_stopping() {
             return Ok(None);
         }

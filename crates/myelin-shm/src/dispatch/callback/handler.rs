@@ -1,4 +1,4 @@
-//! A callback's function with its subscriber: what runs it.
+//! A callback's function with its subscriber: the object that runs it.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -14,16 +14,16 @@ use crate::topic::EndpointId;
 use crate::user_code::Inside;
 use crate::waiting::wait::{NEVER, Wait};
 
-/// A callback's function and its subscriber. Who has it may take and call.
+/// A callback's function and its subscriber. The thread that owns it may take and call.
 pub(crate) struct Handler {
     reader: Reader,
-    /// None without a node.
+    /// `None` without a node.
     _after: Option<AfterReader>,
     function: Function,
     shared: Arc<Shared>,
     calls: u64,
-    /// Whether a publisher of this process is among its publishers, and at which state of these that
-    /// was found.
+    /// Whether a publisher of this process is among its publishers, and for which state of the list
+    /// this was found.
     meets: bool,
     meets_at: Option<u32>,
 }
@@ -32,24 +32,24 @@ pub(crate) struct Handler {
 pub(crate) struct Fresh {
     pub(crate) publisher: EndpointId,
     pub(crate) sequence: u64,
-    /// When; 0 if that is not known.
+    /// The time; 0 if it is unknown.
     pub(crate) time_ns: u64,
 }
 
 /// Its payload.
 #[derive(Clone, Copy)]
 pub(crate) enum Payload<'a> {
-    /// Up to 104 B, where the publisher has it.
+    /// Up to 104 B, in the publisher's memory.
     Inline(&'a Taken),
     /// In a slot.
     Slot { length: u64, place: u64 },
 }
 
-/// What came of handing a sample over.
+/// The result of handing a sample over.
 pub(crate) enum Handed {
-    /// The function has been called with all there was, or there was nothing for it.
+    /// The function has been called with all samples, or there was none for it.
     Done,
-    /// There is something left for its thread.
+    /// Some samples are left for its thread.
     Deferred,
 }
 
@@ -65,8 +65,8 @@ impl Handler {
     }
 
     /// Calls the function with a sample that has just been published in this thread, and before it
-    /// with what it has not taken yet. A panic of the function goes through; the sample is then
-    /// given back.
+    /// with all earlier samples that it has not taken yet. A panic of the function unwinds further;
+    /// the sample is then given back.
     #[inline(always)]
     pub(crate) fn hand_over(&mut self, fresh: &Fresh, payload: Payload<'_>) -> Handed {
         let reader = &mut self.reader;
@@ -76,7 +76,7 @@ impl Handler {
         match payload {
             Payload::Inline(taken) => {
                 let fits = self.function.lengths.fit(taken.bytes().len());
-                // Misaligned for us, it is copied from the ring.
+                // A sample that is misaligned for this type is copied from the ring.
                 let is_aligned = taken.address() & (self.function.align - 1) == 0;
                 if !fits || !is_aligned || !reader.pass(fresh) {
                     return self.catch_up(fresh.publisher);
@@ -97,8 +97,9 @@ impl Handler {
         Handed::Done
     }
 
-    /// Calls the function with what it has not taken yet, that of `publisher` included, which has published
-    /// in this thread: what came before has not been taken yet, or the sample cannot be had directly.
+    /// Calls the function with all samples that it has not taken yet, including that of
+    /// `publisher`, which has published in this thread: earlier samples are still untaken, or the
+    /// sample cannot be passed directly.
     #[cold]
     pub(crate) fn catch_up(&mut self, publisher: EndpointId) -> Handed {
         self.reader.look_at(publisher);
@@ -118,7 +119,7 @@ impl Handler {
         Handed::Deferred
     }
 
-    /// Calls the function with all there is.
+    /// Calls the function with all samples that there are.
     pub(super) fn deliver(&mut self) -> Result<(), Error> {
         let _inside = Inside::new();
         self.shared.delivers.set(true);
@@ -143,18 +144,18 @@ impl Handler {
         self.reader.wait(wait, NEVER).map(drop)
     }
 
-    /// Says that the subscriber sleeps. `None` if there is a sample. A publisher that has found the handler
-    /// away has said nothing.
+    /// Says that the subscriber sleeps. `None` if there is a sample. A publisher that has found the
+    /// handler away has not notified.
     pub(super) fn fall_asleep(&mut self) -> Option<Asleep> {
         self.reader.look_at_all();
         self.reader.fall_asleep()
     }
 
-    /// Whether there is something left to deliver.
+    /// Whether there are samples left to deliver.
     pub(crate) fn has_more(&mut self) -> bool {
         let has_more = self.reader.has_more();
         if self.shared.is_stopping() {
-            self.reader.shared().look_again(); // the look has taken note of it, and a publisher goes by that
+            self.reader.shared().look_again(); // the look has cleared the mark by which publishers go
         }
         has_more
     }
@@ -168,14 +169,14 @@ impl Handler {
         self.count_call();
     }
 
-    /// A call has ended.
+    /// Ends a call.
     #[inline(always)]
     fn count_call(&mut self) {
         self.calls += 1;
         self.shared.calls.store(self.calls, Ordering::Release);
     }
 
-    /// A call has ended in a panic.
+    /// Ends a call that has panicked.
     #[cold]
     pub(crate) fn count_panic(&mut self, panic: &(dyn Any + Send)) {
         self.count_call();

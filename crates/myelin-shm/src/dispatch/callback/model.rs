@@ -1,4 +1,4 @@
-//! Callbacks without a node: those of a model, whose threads are the model's.
+//! Callbacks without a node, for a model; the model owns the threads.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -22,20 +22,21 @@ pub struct Callback {
 }
 
 impl Process {
-    /// Without publishers and callbacks.
+    /// A process without publishers and callbacks.
     pub fn new(topic: &Topic) -> Process {
-        // What an execution has left behind, as one that ends in a deadlock does, is not the next one's.
+        // A count, so that objects left by an execution (one that ends in a deadlock leaves some)
+        // are not used by the next one.
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let number = COUNT.fetch_add(1, Ordering::Relaxed);
         Process(Dispatcher::of(Path::new(&format!("model {number}")), topic))
     }
 
-    /// The publisher is one of this process.
+    /// Makes a publisher one of this process.
     pub fn enter(&self, writer: &mut Writer) {
         writer.enter_on(self.0.clone());
     }
 
-    /// Calls `function` with the samples of `reader`: also what its thread is to run.
+    /// Calls `function` with the samples of `reader`; returns the code that its thread is to run.
     pub fn start(
         &self,
         reader: Reader,

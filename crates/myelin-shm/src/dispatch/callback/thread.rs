@@ -1,4 +1,4 @@
-//! A callback's thread: it takes what no publisher of this process delivers.
+//! A callback's thread: it takes the samples that no publisher of this process delivers.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ pub(super) struct CallbackThread {
     has_joined: bool,
 }
 
-/// Where the handler is while its thread runs.
+/// The place of the handler while its thread runs.
 pub(super) enum At {
-    /// With the thread.
+    /// The thread has it.
     Hand(Handler),
-    /// In its entry; the thread sleeps.
+    /// It lies in its entry; the thread sleeps.
     Entry(Asleep),
 }
 
@@ -38,7 +38,7 @@ impl CallbackThread {
         CallbackThread { dispatcher, shared, subscription, wait, has_joined: false }
     }
 
-    /// Whether its entry on the dispatcher has been made.
+    /// Whether it has an entry in the dispatcher.
     pub(super) fn has_joined(&self) -> bool {
         self.has_joined
     }
@@ -80,10 +80,10 @@ impl CallbackThread {
             dispatcher.leave(self.subscription.id());
         }
         let _inside = Inside::new();
-        drop(handler); // outside the dispatcher: the function's own `Drop` may do what it likes
+        drop(handler); // outside the dispatcher: the function's own `Drop` is user code
     }
 
-    /// Leaves the handler to the publishers, unless there is something to do.
+    /// Leaves the handler to the publishers, unless there is work.
     fn put_down(&mut self, mut handler: Handler, mut entered: Entered<'_, Handler>) -> At {
         let id = self.subscription.id();
         if !self.has_joined {
@@ -93,8 +93,8 @@ impl CallbackThread {
         if !handler.meets_locals(&self.dispatcher) {
             return At::Hand(handler);
         }
-        // ORDER: the fence in `fall_asleep` pairs with those of publishers and of `interrupt`, so
-        // that whoever does not see us asleep is seen by us.
+        // ORDER: the fence in `fall_asleep` pairs with those of publishers and of `interrupt`: a
+        // thread that does not see this one asleep is seen by this one.
         let fall_asleep =
             |handler: &mut Handler| handler.fall_asleep().filter(|_| !self.shared.is_stopping());
         match entered.put_down(id, handler, fall_asleep) {

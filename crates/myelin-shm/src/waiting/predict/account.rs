@@ -1,14 +1,14 @@
-//! What a predictor may spin: a token bucket, so that the budget holds whatever the estimates are
-//! worth.
+//! The time that a predictor may spin: a token bucket, so that the budget holds however good the
+//! estimates are.
 
-/// Spinning time that has been allowed and not spent, in ns.
+/// Spinning time that was credited and not spent, in ns.
 #[derive(Debug)]
 pub(super) struct Account {
-    /// The part of a core's time that is credited.
+    /// The credited share of a core's time.
     share: f64,
     credit_ns: f64,
     credit_max_ns: f64,
-    /// When it was credited last; `None` before the first wait.
+    /// The time of the last credit; `None` before the first wait.
     accrued_ns: Option<u64>,
 }
 
@@ -20,14 +20,14 @@ impl Account {
         account
     }
 
-    /// The budget is for so many accounts alike.
+    /// So many equal accounts share the budget.
     pub(super) fn set_budget(&mut self, cpu_permille: u16, accounts: usize) {
         let permille = f64::from(cpu_permille.min(1000)) / accounts.max(1) as f64;
         self.share = SPINNING * permille / 1000.0;
     }
 
-    /// Credits the time since the last call. A silence is not saved up: the most that is kept is
-    /// what a few periods are worth.
+    /// Credits the time since the last call. A silence is not saved up: at most the credit of a few
+    /// periods is kept.
     pub(super) fn accrue(&mut self, now_ns: u64, period_ns: f64) {
         let share = self.share;
         self.credit_max_ns = (PERIODS_SAVED * share * period_ns).max(SPARE_NS);
@@ -36,13 +36,13 @@ impl Account {
         self.credit_ns = (self.credit_ns + share * elapsed_ns as f64).min(self.credit_max_ns);
     }
 
-    /// What comes in within an interval.
+    /// The credit of an interval.
     pub(super) fn income_ns(&self, interval_ns: f64) -> f64 {
         self.share * interval_ns
     }
 
-    /// What the next spin may be expected to take. Spending as much as comes in, the account settles
-    /// half full: room for spins that take several times what they were expected to.
+    /// How much the next spin may be expected to take. If spending equals income, the account
+    /// settles half full: there is room for spins that take several times the expected time.
     pub(super) fn to_spend_ns(&self) -> f64 {
         self.credit_ns * 2.0 / PERIODS_SAVED
     }
@@ -51,12 +51,12 @@ impl Account {
         self.credit_ns >= spin_ns as f64
     }
 
-    /// The end of a spin that begins now, at `until_ns` if the account is good for it.
+    /// The end of a spin that begins now: at `until_ns` if the account has enough.
     pub(super) fn allows(&self, until_ns: u64, now_ns: u64) -> u64 {
         until_ns.min(now_ns + self.credit_ns.max(0.0) as u64)
     }
 
-    /// Making a plan costs CPU too; if it took much longer, the thread was not running.
+    /// Making a plan costs CPU time, too; if it took much longer, the thread was not running.
     pub(super) fn spend_on_planning(&mut self, took_ns: u64) {
         self.spend(took_ns.min(PLANNING_NS_MAX));
     }
@@ -66,7 +66,7 @@ impl Account {
     }
 }
 
-/// Of the budget; the rest pays for setting timers.
+/// The share of the budget for spinning; the rest pays for setting timers.
 const SPINNING: f64 = 0.875;
 const PLANNING_NS_MAX: u64 = 30_000;
 const PERIODS_SAVED: f64 = 16.0;

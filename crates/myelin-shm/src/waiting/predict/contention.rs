@@ -1,19 +1,19 @@
-//! Whether spinning pays while others want the cores, too: who spins is then in the way, of the publisher
-//! and of other subscribers, and comes later than who sleeps.
+//! Whether spinning pays off while other threads need the cores, too. A spinning subscriber is then
+//! in the way of the publisher and of other subscribers, and is later than a sleeping one.
 //!
-//! The kernel counts how long a thread was ready to run and did not. A thread that its timer has woken, and
-//! that spins, waits for no other core to wake up: what is counted then is somebody else's turn. After two
-//! such waits nobody spins for a while, eight times as long each time until it has gone well again: each trial
-//! makes one sample late for all others.
+//! The kernel counts how long a thread was ready to run without running. A thread that its timer
+//! has woken, and that spins, waits for no other core to wake up: the time counted then is another
+//! thread's turn. After two such waits the predictor does not spin for a while, eight times as long
+//! each time until a trial has gone well again: each trial makes one sample late for all others.
 
-/// What a predictor knows about the cores it runs on.
+/// A predictor's knowledge about the cores it runs on.
 #[derive(Debug)]
 pub(super) struct Contention {
-    /// The thread's count when a wait began that had a timer or a spin.
+    /// The thread's count at the beginning of a wait that had a timer or a spin.
     before_ns: Option<u64>,
-    /// Waits in a row that were held up, or nearly so.
+    /// How many waits in a row were held up, or nearly so.
     held_up: u32,
-    /// Waits that are still to be slept through, and how many it will be the next time.
+    /// How many waits are still to be slept through, and how many it will be the next time.
     pause: u32,
     next_pause: u32,
 }
@@ -23,7 +23,7 @@ impl Contention {
         Contention { before_ns: None, held_up: 0, pause: 0, next_pause: PAUSE_MIN }
     }
 
-    /// A wait begins; `delayed_ns`: how long the thread was ready and did not run, in all.
+    /// A wait begins; `delayed_ns`: how long the thread was ready without running, in total.
     pub(super) fn begin(&mut self, delayed_ns: impl FnOnce() -> u64) {
         self.pause = self.pause.saturating_sub(1);
         let Some(before_ns) = self.before_ns.take() else { return };
@@ -47,7 +47,7 @@ impl Contention {
         self.pause > 0
     }
 
-    /// This wait has a timer or a spin: the next one learns what came of it.
+    /// This wait has a timer or a spin: the next one learns from its delay.
     pub(super) fn watch(&mut self, delayed_ns: impl FnOnce() -> u64) {
         self.before_ns.get_or_insert_with(delayed_ns);
     }
@@ -57,14 +57,14 @@ impl Contention {
 const DELAY_NS: u64 = 20_000;
 const HELD_UP_MAX: u32 = 2;
 const PAUSE_MIN: u32 = 64;
-/// With 32 subscribers a trial in 512 samples: p99 does not see it.
+/// With 32 subscribers there is a trial in 512 samples, which p99 does not see.
 const PAUSE_MAX: u32 = 16_384;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// `waits` waits, each delayed by `delay_ns` if it spins; how many did.
+    /// Runs `waits` waits, each delayed by `delay_ns` if it spins; returns how many spun.
     fn spins(contention: &mut Contention, now_ns: &mut u64, waits: u32, delay_ns: u64) -> u32 {
         let mut spins = 0;
         for _ in 0..waits {

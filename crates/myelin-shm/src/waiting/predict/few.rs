@@ -1,4 +1,4 @@
-//! A few numbers in place: predicting must not allocate while samples come.
+//! A few numbers without an allocation: predicting must not allocate while samples come.
 
 use std::ops::{Deref, DerefMut};
 
@@ -21,7 +21,7 @@ impl<T: Copy + Default, const N: usize> Few<T, N> {
         self.count += 1;
     }
 
-    /// Adds a value to a history, newest last: if it is full, the oldest goes.
+    /// Adds a value to a history, newest last: if it is full, the oldest is dropped.
     pub(super) fn shift(&mut self, value: T) {
         if self.count == N {
             self.keep_last(N - 1);
@@ -57,7 +57,7 @@ impl<T, const N: usize> DerefMut for Few<T, N> {
     }
 }
 
-/// The value that `share` of `values` lie below; `None` if there are none.
+/// The value below which `share` of `values` lie; `None` if there are none.
 pub(super) fn quantile(values: &mut [f64], share: f64) -> Option<f64> {
     let at = ((values.len() as f64 * share) as usize).min(values.len().checked_sub(1)?);
     Some(*values.select_nth_unstable_by(at, f64::total_cmp).1)

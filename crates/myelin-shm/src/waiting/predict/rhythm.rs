@@ -1,33 +1,33 @@
 //! Period and phase of the samples, from the times at which they came.
 //!
-//! A line is laid through the last arrivals over their number. Medians find it (slopes between
+//! A line is fitted to the last arrivals over their number. Medians find it (slopes between
 //! arrivals half a history apart: the *incomplete method* of Theil, *A rank-invariant method of
-//! linear and polynomial regression analysis*, 1950; Sen, JASA 63, 1968), whatever a quarter of the
-//! arrivals does; least squares over those within three standard deviations (by the median absolute
-//! deviation) then make the most of the rest (one-step reweighting: Rousseeuw and Leroy, *Robust
+//! linear and polynomial regression analysis*, 1950; Sen, JASA 63, 1968), even if a quarter of the
+//! arrivals are outliers. Least squares over the arrivals within three standard deviations (by the
+//! median absolute deviation) then refine it (one-step reweighting: Rousseeuw and Leroy, *Robust
 //! Regression and Outlier Detection*, 1987). A recursive filter (alpha-beta, PLL) costs less, but
-//! follows each outlier, and has to be tuned to a jitter that is not known. An arrival may be
-//! several periods after the one before.
+//! follows each outlier, and must be tuned to a jitter that is not known. An arrival may be several
+//! periods after the previous one.
 
 use super::few::{Few, quantile};
 
-/// Arrivals, and what they say.
+/// Arrivals, and the period found from them.
 #[derive(Debug, Default)]
 pub(super) struct Rhythm {
     /// Oldest first.
     arrivals_ns: Few<u64, ARRIVALS_KEPT>,
-    /// Of the last fit; 0: none yet.
+    /// The period of the last fit; 0: none yet.
     period_ns: f64,
 }
 
-/// A period and the last arrival, from which two experts predict the next: one trusts the phase of
-/// all arrivals (a publisher that is woken by an absolute timer is late each time anew), the other
-/// that of the last one (a publisher that pauses between samples).
+/// A period and the last arrival, from which two experts predict the next arrival. One trusts the
+/// phase of all arrivals (a publisher woken by an absolute timer has a new delay each time), the
+/// other trusts that of the last one (a publisher that pauses between samples).
 #[derive(Clone, Debug)]
 pub(super) struct Fit {
     pub(super) period_ns: f64,
     newest_ns: u64,
-    /// What each expert takes as the last arrival, relative to `newest_ns`.
+    /// Each expert's time of the last arrival, relative to `newest_ns`.
     phases_ns: [f64; EXPERTS],
 }
 
@@ -64,7 +64,7 @@ impl Rhythm {
         Some(Fit { period_ns: line.period_ns, newest_ns, phases_ns: [line.phase_ns, 0.0] })
     }
 
-    /// Three intervals that agree with each other and not with the period: it has changed.
+    /// If three intervals agree with each other and not with the period, the period has changed.
     fn forget_an_older_period(&mut self) {
         let Some(last) = self.arrivals_ns.last_chunk::<4>() else { return };
         let mut intervals = [0, 1, 2].map(|at| (last[at + 1] - last[at]) as f64);
@@ -106,7 +106,7 @@ impl Rhythm {
 }
 
 impl Fit {
-    /// How much later than each expert said; `None` if too long has passed to tell.
+    /// How much later than each expert predicted; `None` if too much time has passed to tell.
     pub(super) fn errors_ns(&self, arrived_ns: u64) -> Option<[f64; EXPERTS]> {
         let age_ns = arrived_ns.checked_sub(self.newest_ns)? as f64;
         (age_ns < (GAP_MAX + 0.5) * self.period_ns).then(|| {
@@ -117,7 +117,7 @@ impl Fit {
         })
     }
 
-    /// When the next arrival after `after_ns` is due, as an expert sees it.
+    /// When an expert expects the next arrival after `after_ns`.
     pub(super) fn due_ns(&self, expert: usize, after_ns: u64) -> u64 {
         let phase_ns = self.phases_ns[expert];
         let after_ns = after_ns.saturating_sub(self.newest_ns) as f64 - phase_ns;
@@ -126,14 +126,14 @@ impl Fit {
     }
 }
 
-/// Where arrivals lie if they are regular: at `phase_ns` and each `period_ns` before.
+/// The times of regular arrivals: `phase_ns`, and every `period_ns` before it.
 #[derive(Clone, Copy)]
 struct Line {
     period_ns: f64,
     phase_ns: f64,
 }
 
-/// The line through an (index, age) chain: medians first, then least squares over what lies near.
+/// The line through an (index, age) chain: medians first, then least squares over the near points.
 fn line(chain: &[(f64, f64)]) -> Option<Line> {
     let half = chain.len() / 2;
     let between = |(near, far): (&(f64, f64), &(f64, f64))| (far.1 - near.1) / (far.0 - near.0);
@@ -164,11 +164,11 @@ type Numbers = Few<f64, ARRIVALS_KEPT>;
 
 pub(super) const EXPERTS: usize = 2;
 const ARRIVALS_KEPT: usize = 32;
-/// Arrivals that make a period.
+/// The number of arrivals that make a period.
 const CHAIN_MIN: usize = 4;
-/// Times the median deviation; three standard deviations of a normal distribution.
+/// In median deviations: three standard deviations of a normal distribution.
 const NEAR: f64 = 3.0 * 1.4826;
-/// Periods that may be between two arrivals of one chain.
+/// The largest number of periods between two arrivals of one chain.
 const GAP_MAX: f64 = 8.0;
-/// Below, a timer is of no use.
+/// A timer is useless below this period.
 const PERIOD_MIN_NS: f64 = 100_000.0;

@@ -6,25 +6,25 @@ use proptest::prelude::*;
 use super::{Ended, Predictor, Waiter, wait};
 use crate::waiting::wait::NEVER;
 
-/// When samples come.
+/// The times of samples.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Process {
-    /// To the nanosecond.
+    /// Exact to the nanosecond.
     Exact,
     /// By a timer that is late by 20 µs on average, as the kernel's is.
     Timer,
-    /// Each anywhere within 5 % of the period before or after its time.
+    /// Each sample within 5 % of the period before or after its time.
     Jitter,
-    /// Each 5 % of the period, at most, later or earlier after the one before.
+    /// Each sample at most 5 % of the period later or earlier, relative to the previous one.
     Wander,
     /// The period grows by a hundredth of a per mille each time.
     Drift,
-    /// One in ten is left out.
+    /// One sample in ten is missing.
     Missing,
     /// The period is 30 % shorter from a third on, 10 % longer from two thirds on.
     Change,
     Poisson,
-    /// Four in a row, then a pause.
+    /// Four samples in a row, then a pause.
     Bursts,
     /// Five seconds of silence every fifty samples.
     Silence,
@@ -84,7 +84,7 @@ fn arrivals(process: Process, period_ns: f64, count: usize, random: &mut Random)
     arrivals
 }
 
-/// What is simulated besides the predictor.
+/// The simulated machine around the predictor.
 #[derive(Clone)]
 struct Machine {
     now_ns: u64,
@@ -94,12 +94,12 @@ struct Machine {
     next: usize,
     random: Random,
     spun_ns: u64,
-    /// The publisher runs on this core.
+    /// Whether the publisher runs on this core.
     shares_a_core: bool,
-    /// Sleeps on a timer, not on the wake word: what must be found out.
+    /// Whether it sleeps on a timer and not on the wake word: the tests must detect this fault.
     is_deaf: bool,
-    /// Until then others want the cores whenever a sample is due: who gets up by a timer is held up, and so
-    /// is the publisher by who spins.
+    /// Until then other threads need the cores whenever a sample is due: a waiter woken by a timer
+    /// is held up, and a spinning waiter holds up the publisher.
     crowded_until_ns: u64,
     delayed_ns: u64,
 }
@@ -162,17 +162,18 @@ impl Waiter for Machine {
     }
 }
 
-/// What came of it.
+/// The results of a simulation.
 struct Outcome {
-    /// Of each sample that was waited for: how long after it came, or after the wait began.
+    /// For each awaited sample: how long after its arrival, or after the begin of the wait, it was
+    /// seen.
     late_ns: Vec<u64>,
-    /// Which these are.
+    /// The numbers of these samples.
     samples: Vec<usize>,
-    /// At the end of each wait: time since the first, and what was spun.
+    /// At the end of each wait: the time since the first wait, and the spinning time.
     spun: Vec<(u64, u64)>,
 }
 
-/// Takes all samples, working on each for `work_ns`, and waiting for `limit_ns` at a time.
+/// Takes all samples, works on each for `work_ns`, and waits for `limit_ns` at a time.
 fn simulate(machine: &mut Machine, permille: u16, work_ns: u64, limit_ns: u64) -> Outcome {
     let mut predictor = Predictor::new(permille);
     let (mut late_ns, mut samples, mut spun) = (Vec::new(), Vec::new(), Vec::new());
@@ -211,13 +212,13 @@ fn machine(process: Process, period_ns: f64, count: usize, seed: u64) -> Machine
     }
 }
 
-/// (a) No sample is seen later than who sleeps would see it.
+/// (a) No sample is seen later than a sleeping waiter would see it.
 fn never_later_than_asleep(outcome: &Outcome) -> bool {
     outcome.late_ns.iter().all(|late_ns| *late_ns <= WAKE_NS)
 }
 
-/// (b) At no time was more spun than what the budget has for spinning, seven eighths, in the time
-/// that had passed.
+/// (b) At no time was more spun than the budget for spinning, seven eighths, of the time that had
+/// passed.
 fn within_budget(outcome: &Outcome, permille: u16) -> bool {
     let allowed_ns = |time_ns: u64| time_ns as f64 * f64::from(permille) * 0.875 / 1000.0 + 10.0;
     outcome.spun.iter().all(|(time_ns, spun_ns)| *spun_ns as f64 <= allowed_ns(*time_ns))
@@ -283,7 +284,7 @@ fn jitter_is_worth_it_too() {
     }
 }
 
-/// An IMU at 500 Hz and detections at 30 Hz in one wait set: each is awaited awake.
+/// An IMU at 500 Hz and detections at 30 Hz in one wait set: both are awaited awake.
 #[test]
 fn streams_of_different_periods_are_told_apart() {
     for seed in [1, 3, 5] {
@@ -320,7 +321,8 @@ fn another_period_is_found_within_a_few_samples() {
     }
 }
 
-/// While others want the cores it sleeps as `Block` does, but for a few trials; afterwards it predicts again.
+/// While other threads need the cores it sleeps as `Block` does, except for a few trials;
+/// afterwards it predicts again.
 #[test]
 fn it_gives_way_where_cores_are_busy() {
     for seed in [1, 3, 5] {
@@ -352,7 +354,7 @@ fn what_comes_too_fast_for_the_budget_is_slept_for() {
     }
 }
 
-/// The three properties do not hold of everything.
+/// The three properties can be violated.
 #[test]
 fn what_is_wrong_is_found_out() {
     let mut deaf = machine(Process::Change, 10e6, 600, 1);
@@ -368,7 +370,7 @@ fn what_is_wrong_is_found_out() {
     assert_eq!((quantile_ns(&outcome, 0.5), without_spinning.spun_ns), (WAKE_NS, 0));
 }
 
-/// By others, where cores are busy.
+/// How long other threads hold it up on busy cores.
 const HELD_UP_NS: u64 = 400_000;
-/// A wake-up by its publisher.
+/// How long a wake-up by its publisher takes.
 const WAKE_NS: u64 = 50_000;

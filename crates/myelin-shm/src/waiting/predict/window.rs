@@ -1,32 +1,32 @@
-//! When to be awake: from how far off the predictions were, from how late the kernel's timer was,
-//! and from what may be spent.
+//! When to be awake: from the errors of the predictions, the lateness of the kernel's timer, and
+//! the time that may be spent.
 //!
-//! Both are kept as samples and their quantiles read off: nothing is assumed about their shapes,
-//! which are one-sided and heavy-tailed.
+//! Both errors and lateness are kept as samples, and quantiles are read off. Nothing is assumed
+//! about their distributions, which are one-sided and heavy-tailed.
 
 use super::few::{Few, quantile};
 use super::rhythm::EXPERTS;
 
-/// How this thread is woken, and by when it would have to be.
+/// How this thread is woken, and when it would have to be.
 #[derive(Debug)]
 pub(super) struct Alarm {
     oversleeps_ns: Few<f64, RECENT>,
     errors_ns: [Few<f64, RECENT>; EXPERTS],
-    /// Added to the lead. Grows when a sample comes before the window although the window was as
-    /// wide as wanted; shrinks while they come within.
+    /// Added to the lead. It grows when a sample comes before the window although the window was as
+    /// wide as wanted, and shrinks while samples come inside.
     margin_ns: f64,
 }
 
-/// When to look for a sample, relative to when it is due.
+/// When to look for a sample, relative to its due time.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Window {
-    /// The timer is set so long before.
+    /// The timer is set so long before the due time.
     pub(super) lead_ns: f64,
-    /// The spin ends so long after.
+    /// The spin ends so long after the due time.
     pub(super) tail_ns: f64,
-    /// It is as wide as it should be, not as the budget allows.
+    /// Whether it has the wanted width, not only what the budget allows.
     pub(super) full: bool,
-    /// The samples of the past that would have come within.
+    /// How many of the past samples would have come inside.
     caught: usize,
 }
 
@@ -63,13 +63,13 @@ impl Alarm {
         self.margin_ns = (self.margin_ns * WIDENING).min(MARGIN_MAX_NS);
     }
 
-    /// What a wake-up takes, by the timer's: the kernel does the same for a futex.
+    /// How long a wake-up takes, judged by the timer: the kernel does the same for a futex.
     pub(super) fn wake_ns(&self) -> f64 {
         quantile(&mut self.oversleeps_ns.clone(), 0.5).unwrap_or(WAKE_GUESS_NS)
     }
 
     /// The window that would have caught the most of the recent samples while spinning `spend_ns`
-    /// on average, and by which expert. `None` if it would have caught too few.
+    /// on average, and its expert. `None` if it would have caught too few.
     pub(super) fn window(&self, spend_ns: f64) -> Option<(usize, Window)> {
         if spend_ns < SPEND_MIN_NS {
             return None;
@@ -94,7 +94,7 @@ impl Alarm {
         let latest_ns = quantile(&mut self.oversleeps_ns.clone(), 0.97);
         let latest_ns = latest_ns.unwrap_or(2.0 * WAKE_GUESS_NS);
         let wanted_ns = latest_ns - known[known.len() / 32] + self.margin_ns;
-        // Those that come latest may cost more than they are worth.
+        // The latest samples may cost more than they are worth.
         let tails = [0, known.len() / 16, known.len() / 8, known.len() / 4];
         let windows = tails.map(|given_up| {
             let tail_ns = known[known.len() - 1 - given_up] + TAIL_NS;
@@ -122,7 +122,7 @@ impl Window {
     }
 }
 
-/// The greatest lead that costs no more than `spend_ns`; the cost rises with it.
+/// The greatest lead that costs at most `spend_ns`; the cost rises with the lead.
 fn most(cost: impl Fn(f64) -> f64, mut low_ns: f64, mut high_ns: f64, spend_ns: f64) -> f64 {
     for _ in 0..12 {
         let middle_ns = (low_ns + high_ns) / 2.0;
@@ -135,13 +135,13 @@ fn most(cost: impl Fn(f64) -> f64, mut low_ns: f64, mut high_ns: f64, spend_ns: 
 }
 
 const RECENT: usize = 64;
-/// Less is not worth a timer.
+/// Less spinning time is not worth a timer.
 pub(super) const SPEND_MIN_NS: f64 = 10_000.0;
-/// Errors that make a distribution.
+/// The number of errors that make a distribution.
 const ERRORS_MIN: usize = 3;
 /// If a window catches fewer, the topic is not periodic, or too fast for the budget.
 const CAUGHT_MIN_PERCENT: usize = 40;
-/// Before any timer was seen.
+/// The guess before any timer was seen.
 const WAKE_GUESS_NS: f64 = 50_000.0;
 /// In balance if one sample in 256 is missed: 2 × 0.9973^255 = 1. After Robbins and Monro, *A
 /// stochastic approximation method*, 1951.

@@ -1,6 +1,6 @@
-//! What any thread does with a wait set: it adds and removes, closes, and makes guards. The set takes the
-//! changes up in its next look. If it sleeps, a change wakes it: by a bit of the ready table, as a guard
-//! does, so a look costs nothing for it.
+//! A wait set's interface for any thread: add and remove members, close, and make guards. The set
+//! applies the changes in its next look. If it sleeps, a change wakes it by a bit of the ready
+//! table, like a guard; so checking for changes costs a look nothing.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -16,14 +16,15 @@ use crate::waiting::set_descriptor::{Raise, SetDescriptor};
 use crate::waiting::wait::{self, NEVER};
 use crate::waiting::wake_table::{Number, WakeTable};
 
-/// Changes a wait set from any thread, also while another one waits in it. Clones are of the same set.
+/// Changes a wait set from any thread, also while another one waits in it. Clones belong to the
+/// same set.
 #[derive(Clone)]
 pub struct WaitSetHandle(Arc<Shared>);
 
 struct Shared {
     table: Arc<WakeTable>,
     set: u32,
-    /// The bit that has the set look for changes.
+    /// The bit that makes the set look for changes.
     own: Arc<Number>,
     is_changed: AtomicBool,
     members: Mutex<Members>,
@@ -33,11 +34,11 @@ struct Shared {
 struct Members {
     keys: u64,
     watched: HashMap<Key, Registered>,
-    /// What the set has not taken up, in order.
+    /// The changes that the set has not applied, in order.
     changes: Vec<Change>,
     descriptor: Option<(OwnedFd, Arc<Raise>)>,
     is_closed: bool,
-    /// With so many members, the next one that comes has those looked for that are gone.
+    /// At this number of members, the next addition looks for members that have gone.
     prune_at: usize,
 }
 
@@ -65,7 +66,7 @@ impl Change {
 }
 
 impl Registered {
-    /// Its subscriber, if the set is to watch it no longer.
+    /// Its subscriber, if the set must stop watching it.
     fn leave(self, set: u32) -> Option<Arc<SubscriptionShared>> {
         let Registered::Subscriber(shared) = self else { return None };
         let shared = shared.upgrade()?;
@@ -73,7 +74,7 @@ impl Registered {
         Some(shared)
     }
 
-    /// Whether it is still there; a subscriber that had to be looked into.
+    /// Whether it still exists; and the subscriber that was locked to find out, if any.
     fn is_there(&self, set: u32) -> (bool, Option<Arc<SubscriptionShared>>) {
         match self {
             Registered::Subscriber(shared) => {
@@ -92,7 +93,7 @@ impl Members {
         Key(self.keys - 1)
     }
 
-    /// The set is to forget it, or never learns of it.
+    /// Makes the set forget a member, or never learn of it.
     fn withdraw(&mut self, key: Key) {
         match self.changes.iter().position(|change| change.inserts(key)) {
             Some(at) => drop(self.changes.remove(at)),
@@ -100,8 +101,8 @@ impl Members {
         }
     }
 
-    /// Forgets members that are gone if there are many members: they may come and go although nobody waits.
-    /// Returns what must not be dropped before the lock.
+    /// Forgets members that have gone if there are many members: they may come and go although no
+    /// thread waits. Returns objects that must not be dropped under the lock.
     fn prune(&mut self, set: u32) -> Vec<Arc<SubscriptionShared>> {
         let mut seen = Vec::new();
         if self.watched.len() < self.prune_at.max(PRUNE_MIN) {
@@ -137,20 +138,20 @@ impl WaitSetHandle {
         &self.0.own
     }
 
-    /// Whether there is something to take up.
+    /// Whether there are changes to apply.
     pub(super) fn is_changed(&self) -> bool {
         // ORDER: Relaxed: the lock in `take_changes` acquires.
         self.0.is_changed.load(Ordering::Relaxed)
     }
 
-    /// What is to be taken up, once. `None`: it is closed.
+    /// The changes to apply, once. `None`: the set is closed.
     pub(super) fn take_changes(&self) -> Option<Vec<Change>> {
         let mut members = lock(&self.0.members);
         self.0.is_changed.store(false, Ordering::Relaxed);
         (!members.is_closed).then(|| std::mem::take(&mut members.changes))
     }
 
-    /// The set has found that it is gone.
+    /// Removes a member that the set has found gone.
     pub(super) fn forget(&self, key: Key) {
         lock(&self.0.members).watched.remove(&key);
     }
@@ -163,18 +164,19 @@ impl WaitSetHandle {
         if members.is_closed { Err(CLOSED) } else { Ok(members) }
     }
 
-    /// Has the set take up what has been changed.
+    /// Makes the set apply the changes.
     fn tell(&self) {
-        // ORDER: Relaxed: the set, which is told of it below, takes the lock under which it was changed.
+        // ORDER: Relaxed: the set, which is woken below, takes the lock under which the change was
+        // made.
         self.0.is_changed.store(true, Ordering::Relaxed);
         self.0.own.tell(self.0.set as usize);
     }
 
-    /// Watches a subscriber, until that is removed, dropped or becomes a callback.
+    /// Watches a subscriber, until it is removed, dropped or becomes a callback.
     ///
     /// # Errors
-    /// [`Error::Setting`] if it is of another node, or in a wait set already. [`Error::Closed`],
-    /// [`Error::Forked`].
+    /// [`Error::Setting`] if it belongs to another node, or is in a wait set already.
+    /// [`Error::Closed`], [`Error::Forked`].
     pub fn add(&self, subscriber: &Reader) -> Result<Key, Error> {
         let shared = subscriber.shared();
         let wrong = |value: &str, remedy| Error::Setting {
@@ -213,7 +215,7 @@ impl WaitSetHandle {
     /// A guard that waits report until it is [reset](Guard::reset).
     ///
     /// # Errors
-    /// As [`guard`](Self::guard).
+    /// As for [`guard`](Self::guard).
     pub fn guard_until_reset(&self) -> Result<Guard, Error> {
         self.make_guard(true)
     }
@@ -234,8 +236,8 @@ impl WaitSetHandle {
         Ok(Guard { key, triggered })
     }
 
-    /// Has a wait end every `period`, the first time after one period. Periods that pass while nobody waits
-    /// are reported once.
+    /// Ends a wait every `period`, the first time after one period. Periods that pass while no
+    /// thread waits are reported once.
     ///
     /// # Errors
     /// [`Error::Setting`] for a period of 0. [`Error::Closed`], [`Error::Forked`].
@@ -256,8 +258,8 @@ impl WaitSetHandle {
         Ok(key)
     }
 
-    /// Watches it no longer: it may go into another set at once. A wait that another thread is just ending
-    /// may still report it. False if it is not in the set.
+    /// Stops watching a member: it may go into another set at once. A wait that is just ending in
+    /// another thread may still report it. False if it is not in the set.
     pub fn remove(&self, key: Key) -> bool {
         let _left; // dropped after the lock
         let Ok(mut members) = self.open() else { return false };
@@ -269,17 +271,18 @@ impl WaitSetHandle {
         true
     }
 
-    /// Whether it is in the set, as far as is known: it may be gone, and nobody has looked since.
+    /// Whether it is in the set, as far as is known: a member that has gone may not have been
+    /// noticed yet.
     pub fn contains(&self, key: Key) -> bool {
         self.open().is_ok_and(|members| members.watched.contains_key(&key))
     }
 
-    /// A descriptor for somebody's epoll, the caller's own: readable when a wait may have something to
-    /// report, until a wait has reported nothing. A wait with a limit that is over says what. Each call
-    /// duplicates the same descriptor.
+    /// A descriptor for a user's epoll, owned by the caller: readable when a wait may have
+    /// something to report, until a wait has reported nothing. A wait whose limit is over says what
+    /// is ready. Each call duplicates the same descriptor.
     ///
     /// # Errors
-    /// What the limit of open files forbids. [`Error::Closed`], [`Error::Forked`].
+    /// Errors of the limit of open files. [`Error::Closed`], [`Error::Forked`].
     pub fn descriptor(&self) -> Result<OwnedFd, Error> {
         let mut members = self.open()?;
         if members.descriptor.is_none() {
@@ -288,22 +291,22 @@ impl WaitSetHandle {
             members.changes.push(Change::Descriptor(made));
         }
         let (descriptor, raise) = members.descriptor.as_ref().expect("it was made above");
-        raise.raise(); // nobody has looked yet
+        raise.raise(); // members have not been looked at yet
         let own = duplicate(descriptor.as_fd(), "making a wait set's descriptor")?;
         drop(members);
         self.tell();
         Ok(own)
     }
 
-    /// Has the wait under way begin again, or the next one: something that it goes by has changed.
+    /// Restarts the running wait, or the next one: one of its parameters has changed.
     pub fn wait_anew(&self) {
         if !self.is_forked() {
             self.tell();
         }
     }
 
-    /// Watches nothing any more, for ever. The wait that is under way ends with [`Error::Closed`], and so
-    /// does each later one. What it watched goes on.
+    /// Stops watching everything, for ever. The running wait ends with [`Error::Closed`], and so
+    /// does each later one. The watched members go on.
     pub fn close(&self) {
         let Ok(mut members) = self.open() else { return };
         members.is_closed = true;
@@ -314,7 +317,7 @@ impl WaitSetHandle {
         );
         drop(members);
         if let Some((_, raise)) = &descriptor {
-            raise.raise(); // who polls it waits, and hears of the end
+            raise.raise(); // a thread that polls it then waits, and learns of the end
         }
         self.tell();
         watched.into_values().for_each(|its| drop(its.leave(self.0.set)));
@@ -326,15 +329,16 @@ impl WaitSetHandle {
         !self.is_forked() && lock(&self.0.members).is_closed
     }
 
-    /// Whether this is a child of the process that made it: other threads may have been anywhere.
+    /// Whether this is a child of the process that made it, where the state of other threads is
+    /// unknown.
     pub fn is_forked(&self) -> bool {
         self.0.table.is_forked()
     }
 }
 
-/// Of a set that is closed.
+/// The error of a closed set.
 pub(super) const CLOSED: Error = Error::Closed { what: "wait set" };
-/// Fewer members are not worth looking for those that are gone.
+/// With fewer members, a search for those that have gone is not worth while.
 const PRUNE_MIN: usize = 64;
 
 impl std::fmt::Debug for WaitSetHandle {

@@ -1,4 +1,4 @@
-//! What a peer can answer, and ask, and what it cannot.
+//! Valid and invalid queries and answers of a peer.
 
 use super::*;
 use crate::control_plane::directory::NODE_SHIFT;
@@ -136,7 +136,7 @@ fn answers_without_end_are_bounded() {
     is_dropped_for_the_last_of(many);
     let matches = 0..=MATCHES_TOLD_MAX as u64;
     is_dropped_for_the_last_of(matches.map(|other| matched(PUBLISHER, other)).collect());
-    // Of endpoints that have left it may tell for ever; nothing is kept of them.
+    // A peer may report endpoints that have left for ever; nothing is kept about them.
     let mut met = Met::new();
     met.handle(Input::Survey);
     for count in 0..100_000 {

@@ -1,4 +1,4 @@
-//! What holds when nothing happens any more.
+//! Properties that hold when nothing happens any more.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -12,7 +12,7 @@ use crate::topic::EndpointId;
 type Finding = Result<(), String>;
 
 impl World {
-    /// What is not as it should be, if anything.
+    /// The first fault, if there is one.
     pub(super) fn check(&self) -> Finding {
         self.check_links()?;
         let all: BTreeSet<_> = self.nodes.values().flat_map(endpoints).collect();
@@ -25,7 +25,7 @@ impl World {
         self.check_tokens()
     }
 
-    /// Each node has one link to each other, and no others.
+    /// Each node has one link to each other node, and no further links.
     fn check_links(&self) -> Finding {
         let count = self.nodes.len();
         for (id, node) in &self.nodes {
@@ -42,7 +42,7 @@ impl World {
         require((open, closed) == (expected, 0), || format!("{open} links, {closed} half closed"))
     }
 
-    /// Every pair that fits is matched on both sides, unless there is a reason, which both know.
+    /// Every pair that fits is matched on both sides, unless there is a reason that both know.
     fn check_pairs(&self) -> Finding {
         for node in self.nodes.values() {
             for (id, publisher) in &node.memory.publishers {
@@ -93,7 +93,7 @@ impl World {
         self.check_nobody_else()
     }
 
-    /// There are no matches but with those who live.
+    /// All matches are with live endpoints.
     fn check_nobody_else(&self) -> Finding {
         let all: BTreeSet<_> = self.nodes.values().flat_map(endpoints).collect();
         for node in self.nodes.values() {
@@ -108,7 +108,7 @@ impl World {
         Ok(())
     }
 
-    /// All descriptors are where they belong, and nowhere else.
+    /// All descriptors are where they belong, and only there.
     fn check_tokens(&self) -> Finding {
         let mut expected = 1;
         for node in self.nodes.values() {
@@ -133,7 +133,7 @@ impl World {
 }
 
 impl World {
-    /// A survey by any node finds what each says of itself.
+    /// A survey by any node finds each node's own data.
     pub(super) fn check_surveys(&mut self) -> Finding {
         for asking in self.nodes.keys().copied().collect::<Vec<_>>() {
             self.drive(asking, Input::Survey);
@@ -159,7 +159,7 @@ impl World {
     }
 }
 
-/// No message, no call, and no timer but those of matches that were refused.
+/// No message, no call, and no timer except those of refused matches.
 fn check_nothing_waits(node: &Node) -> Finding {
     let protocol = &node.protocol;
     let waiting = protocol.to_ourselves.len() + protocol.actions.len() + protocol.calls.len();

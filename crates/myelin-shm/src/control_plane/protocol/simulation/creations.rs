@@ -1,5 +1,5 @@
-//! Users who make an endpoint wait as the node has it. When that returns, the endpoint reaches all that
-//! fit it and whose creation had returned before, unless a node was late.
+//! Users that make an endpoint wait as the node's code does. When the wait returns, the endpoint
+//! reaches all matching endpoints whose creation had returned before, unless a node was late.
 
 use std::collections::BTreeSet;
 
@@ -13,9 +13,9 @@ use crate::topic::EndpointId;
 #[derive(Default)]
 pub(super) struct Creations {
     under_way: Vec<Creation>,
-    /// Endpoints whose creation has returned, while nobody was late.
+    /// Endpoints whose creation has returned while no node was late.
     usable: BTreeSet<EndpointId>,
-    /// Of these, how many have found somebody who was there.
+    /// How many of these have found an existing endpoint.
     pub(super) found: u64,
 }
 
@@ -23,13 +23,13 @@ struct Creation {
     node: u64,
     endpoint: EndpointId,
     until_ns: u64,
-    /// What it has to reach, unless that goes.
+    /// The endpoints that it has to reach, unless they go.
     expected: Vec<EndpointId>,
     is_certain: bool,
 }
 
 impl World {
-    /// A user begins to make an endpoint: what others have said is taken first.
+    /// Begins the creation of an endpoint by a user: messages from others are read first.
     pub(super) fn begin_creation(&mut self, node: u64, endpoint: EndpointId) {
         let is_certain = self.hears(node);
         while is_certain && (self.accept(node) || self.read(node)) {}
@@ -90,7 +90,7 @@ impl World {
         }
     }
 
-    /// Both nodes have told each other what they have.
+    /// Both nodes have announced their endpoints to each other.
     fn know_each_other(&self, node: u64, other: EndpointId) -> bool {
         let has_told = |one: u64, of: u64| {
             let Some(Node { protocol, .. }) = self.nodes.get(&one) else { return false };

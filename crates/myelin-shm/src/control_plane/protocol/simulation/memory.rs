@@ -1,5 +1,5 @@
-//! What the protocol has done to the endpoints of a node: a model of the data plane, that says when
-//! something is done which the shipping one relies on not to happen.
+//! The protocol's effects on the endpoints of a node: a model of the data plane that reports every
+//! action that the shipping data plane relies on never to get.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -11,10 +11,10 @@ use crate::control_plane::protocol::{Action, Input, Pair, Refusal, Reservation};
 use crate::event::Event;
 use crate::topic::{EndpointId, Topic};
 
-/// Stands for a descriptor; all are copies of one, which counts them.
+/// Represents a descriptor; all are clones of one, which counts them.
 pub(super) type Token = Rc<()>;
 
-/// What the world makes fail now.
+/// Failures in the current state of the world.
 pub(super) struct Faults<'a> {
     pub(super) is_failing: &'a mut dyn FnMut() -> bool,
     pub(super) token: &'a Token,
@@ -49,17 +49,17 @@ pub(super) struct Subscriber {
 pub(super) struct Connection {
     _publication: Token,
     pub(super) segments: BTreeMap<u32, Token>,
-    /// With the first sample, once samples flow.
+    /// The first sample, once samples flow.
     pub(super) begun: Option<u64>,
     /// The match has ended, and the reader has not read to the end.
     pub(super) is_unread: bool,
 }
 
-/// What the user has been told.
+/// The events of the user.
 #[derive(Default)]
 pub(super) struct Told {
     pub(super) matched: BTreeSet<EndpointId>,
-    /// By the other side, or its node.
+    /// By the other side, or by its node.
     pub(super) refusals: BTreeMap<EndpointId, String>,
 }
 
@@ -124,7 +124,7 @@ impl Memory {
         }
     }
 
-    /// The counters of an endpoint are made of its id.
+    /// The counters of an endpoint are derived from its id.
     pub(super) fn counted(&self) -> Counted {
         let publishers = self
             .publishers
@@ -139,7 +139,7 @@ impl Memory {
         counted
     }
 
-    /// The reader of a subscriber has read what is left of those that are gone.
+    /// The reader of a subscriber has read all samples of publishers that have gone.
     pub(super) fn read_to_the_end(&mut self) {
         for subscriber in self.subscribers.values_mut() {
             subscriber.connections.retain(|_, connection| !connection.is_unread);

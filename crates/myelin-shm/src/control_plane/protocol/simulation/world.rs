@@ -1,8 +1,9 @@
 //! Nodes, the links between them, and a scheduler that is a random number generator.
 //!
-//! A link is a pair of queues, each first in, first out, and bounded as the kernel's are; what a sender
-//! could not place waits with it. What is on different links, and what the user, the clock and the
-//! kernel do, comes in any order. A node that crashes leaves what it had sent to be read, and its socket.
+//! A link is a pair of queues, each first in, first out, and bounded like the kernel's; messages
+//! for which there is no room wait at the sender. Events on different links, and those of the user,
+//! the clock and the kernel, come in any order. When a node crashes, its sent messages can still be
+//! read, and its socket stays.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
@@ -23,20 +24,20 @@ pub(super) struct World {
     pub(super) now_ns: u64,
     pub(super) steps: u64,
     pub(super) messages: u64,
-    /// By id. Ids are random, as they ship.
+    /// By id. Ids are random, as in the shipping code.
     pub(super) nodes: BTreeMap<u64, Node>,
-    /// Names in the file system: of nodes that live, and of some that do not.
+    /// Names in the file system: of live nodes, and of some dead ones.
     sockets: BTreeSet<u64>,
     /// By number; the key of an end is twice that, and 1 for the called.
     pub(super) links: BTreeMap<u64, [End; 2]>,
     links_made: u64,
     processes: u32,
-    /// How often, of 1,000 times, what can fail does.
+    /// How often, in 1,000 cases, an operation that can fail does fail.
     pub(super) failing: u64,
     pub(super) topics: u64,
-    /// All tokens are copies of it.
+    /// All tokens are clones of it.
     pub(super) token: Token,
-    /// Matches that were ended for good, because a sample was corrupt.
+    /// Matches that ended for good because a sample was corrupt.
     pub(super) corrupt: BTreeSet<Pair>,
     pub(super) creations: Creations,
 }
@@ -45,27 +46,27 @@ pub(super) struct Node {
     pub(super) protocol: Protocol<Token>,
     pub(super) memory: Memory,
     who: Credentials,
-    /// Nodes that it has found in the folder and not yet called; none before it has read the folder.
+    /// Nodes found in the folder and not called yet; `None` before it has read the folder.
     to_find: Option<Vec<u64>>,
-    /// Links that are to be accepted.
+    /// Links to be accepted.
     backlog: VecDeque<u64>,
     pub(super) keys: BTreeSet<u64>,
     /// Ends with something to read.
     readable: BTreeSet<u64>,
-    /// Ends with room for what waits.
+    /// Ends with room for waiting messages.
     writable: BTreeSet<u64>,
     stopped_until_ns: u64,
-    /// What it is told lags behind its timers: until then it reads nothing.
+    /// Until then it reads no messages, so they lag behind its timers.
     deaf_until_ns: u64,
 }
 
 #[derive(Default)]
 pub(super) struct End {
-    /// What the kernel has for it.
+    /// The messages that the kernel holds for it.
     pub(super) inbox: VecDeque<(Message, Vec<Token>)>,
-    /// What it could not send yet.
+    /// The messages that it could not send yet.
     pub(super) outbox: VecDeque<(Message, Vec<Token>)>,
-    /// The node that has it; none before it is accepted, and when it is closed.
+    /// The node that owns it; `None` before it is accepted, and after it is closed.
     node: Option<u64>,
     pub(super) is_closed: bool,
     is_draining: bool,
@@ -114,7 +115,7 @@ impl World {
         id
     }
 
-    /// Kill -9: what it has sent can still be read.
+    /// Kill -9: its sent messages can still be read.
     pub(super) fn crash(&mut self, id: u64) {
         let node = self.nodes.remove(&id).expect("it lives");
         for key in node.keys.into_iter().chain(node.backlog) {
@@ -139,7 +140,7 @@ impl World {
         self.nodes.get_mut(&id).expect("it lives").stopped_until_ns = until_ns;
     }
 
-    /// Its timers go on, and what it says is heard, but what others say waits.
+    /// Its timers go on, and others receive its messages, but messages from others wait.
     pub(super) fn deafen(&mut self, id: u64, for_ns: u64) {
         let until_ns = self.now_ns + for_ns;
         self.nodes.get_mut(&id).expect("it lives").deaf_until_ns = until_ns;
@@ -198,7 +199,7 @@ impl World {
         self.corrupt.retain(|pair| pair.publisher != endpoint && pair.subscriber != endpoint);
     }
 
-    /// Something that the user of a node does.
+    /// An action of a node's user.
     pub(super) fn act_as_user(&mut self, id: u64) {
         let choice = self.random.below(14);
         let memory = &mut self.nodes.get_mut(&id).expect("it lives").memory;
@@ -244,7 +245,7 @@ impl World {
         }
     }
 
-    /// One thing that happens. False if there is nothing to happen but by time.
+    /// One event. False if only time can make something happen.
     pub(super) fn step(&mut self) -> bool {
         self.steps += 1;
         self.now_ns += self.random.below(20_000);
@@ -311,14 +312,15 @@ impl World {
         node.readable.insert(link);
         let [mine, caller] = self.ends(link);
         mine.node = Some(id);
-        // The kernel knows a caller also when it is gone; here nothing depends on it then.
+        // The kernel knows a caller even after its death; here nothing depends on it then.
         let caller = caller.node.and_then(|caller| self.nodes.get(&caller));
         let who = caller.map_or(Credentials { pid: 0, uid: 1 }, |caller| caller.who);
         self.drive(id, Input::Linked { link, who, called: None });
         true
     }
 
-    /// Reads one message, or the end, from one of the links; what waits behind it at the sender goes on.
+    /// Reads one message, or the end, from one of the links; messages waiting at the sender move
+    /// on.
     pub(super) fn read(&mut self, id: u64) -> bool {
         let node = self.nodes.get_mut(&id).expect("it lives");
         if node.readable.is_empty() {
@@ -353,7 +355,7 @@ impl World {
         true
     }
 
-    /// Sends what waited until there was room for it.
+    /// Sends messages that waited for room.
     fn write(&mut self, id: u64) -> bool {
         let Some(link) = self.nodes.get_mut(&id).expect("it lives").writable.pop_first() else {
             return false;
@@ -366,7 +368,7 @@ impl World {
         true
     }
 
-    /// Whether it runs, and reads what others say.
+    /// Whether it runs, and reads messages from others.
     pub(super) fn hears(&self, id: u64) -> bool {
         let node = &self.nodes[&id];
         node.stopped_until_ns.max(node.deaf_until_ns) <= self.now_ns
@@ -422,7 +424,7 @@ impl World {
         }
     }
 
-    /// Gives the kernel what it takes.
+    /// Moves waiting messages to the kernel, as many as it takes.
     fn place(&mut self, link: u64) {
         let [mine, other] = self.ends(link);
         while other.inbox.len() < KERNEL_MESSAGES
@@ -483,9 +485,9 @@ impl World {
     }
 }
 
-/// What the kernel takes for somebody who does not read; it is more in fact.
+/// How many messages the kernel takes for a node that does not read; in reality it is more.
 const KERNEL_MESSAGES: usize = 6;
-/// Calls that wait to be accepted; it is more in fact.
+/// How many calls can wait to be accepted; in reality it is more.
 const BACKLOG: usize = 8;
 /// Publishers of a node, and subscribers.
 const ENDPOINTS: usize = 4;
