@@ -83,7 +83,7 @@ void wait_until_matched(const myelin_bench_prepare &prepare, std::chrono::millis
   while (!is_matched()) {
     if (myelin_bench_now_ns() >= until_ns)
       throw Failure("no other side in either direction, or not all of them, within the time to match",
-                    "what it met is in this run's log");
+                    "this run's log says more");
     std::this_thread::sleep_for(pause);
   }
 }

@@ -89,7 +89,7 @@ impl<T: Send + 'static> Lent<T> {
     /// Returns the state. The system must have dropped the function, or do so soon.
     pub(crate) fn back(self) -> Result<T, Error> {
         self.returned.recv_timeout(BACK_MAX).map_err(|_| {
-            Error::new("this driver keeps the function that it was to call")
+            Error::new("this driver did not drop the function in time")
                 .remedy("`CallSource::start` says when it must be dropped")
         })
     }

@@ -110,7 +110,7 @@ fn pong(
         }
     };
     if first_ns == 0 {
-        return Err(Error::new("nothing came although both ends had matched"));
+        return Err(Error::new("nothing arrived although both ends had matched"));
     }
     samples.beat(1);
     Ok(Started { first_ns, messages: 1, _kept: kept })

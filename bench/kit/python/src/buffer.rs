@@ -72,7 +72,7 @@ impl Drop for Lent<'_> {
     fn drop(&mut self) {
         // From now on Python cannot read them. A kept part would refer to memory that is gone.
         if self.0.call_method0("release").is_err() {
-            eprintln!("a link's publish has kept a part of the message that it was lent");
+            eprintln!("a link's publish kept a part of the message after it returned");
             std::process::abort();
         }
     }
