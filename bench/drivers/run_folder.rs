@@ -29,7 +29,7 @@ impl RunFolder {
         clean(prefix)?;
         let path = Path::new(MEMORY).join(format!("{prefix}{run}"));
         let alive = join(&path)?;
-        let mut here = HERE.lock().map_err(|_| Error::new("an earlier stay has panicked"))?;
+        let mut here = HERE.lock().map_err(|_| Error::new("an earlier use has panicked"))?;
         *here = Some((path.clone(), alive));
         // SAFETY: the handler is a function of this program and has no preconditions.
         unsafe { libc::atexit(at_exit) };

@@ -22,5 +22,5 @@ pub extern "C" fn myelin_cyberrt_missing() -> *const c_char {
 }
 
 const DENIED: &std::ffi::CStr =
-    c"network namespaces may not be made, and CyberRT's multicast would leave \
-    this host: needs CAP_SYS_ADMIN and CAP_NET_ADMIN; run as root";
+    c"no permission to make network namespaces, and CyberRT's multicast would leave this host: \
+      needs CAP_SYS_ADMIN and CAP_NET_ADMIN; run as root";

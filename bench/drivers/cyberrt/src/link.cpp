@@ -161,7 +161,7 @@ void start(const Plan &plan)
    * directory. Version 9 has none. */
   google::SetCommandLineOption("bvar_dump_file", (plan.directory + "/monitor.data").c_str());
   if (!apollo::cyber::Init("myelin-driver-cyberrt"))
-    throw Failure("cyber::Init failed", "what it met is in its log in the folder of this run");
+    throw Failure("cyber::Init failed", "its log in the folder of this run says more");
 }
 
 apollo::cyber::proto::RoleAttributes attributes(const Plan &plan, const std::string &channel)
@@ -319,7 +319,7 @@ public:
   explicit Link(const myelin_bench_prepare &prepare) : plan_(prepare)
   {
     if (plan_.own.find(':') != std::string::npos)
-      throw Failure("it knows IPv4 alone, and the way to the other host is " + plan_.own,
+      throw Failure("it supports only IPv4, but the address of the other host is " + plan_.own,
                     "hosts with IPv4 addresses on that interface");
     if (myelin_cyberrt_enter(&prepare) != 0)
       throw myelin_bench::Told{};
@@ -404,7 +404,7 @@ public:
   void publish() override
   {
     if (!writer_->Write(message_))
-      throw Failure("Write failed", "what it met is in its log in the folder of this run");
+      throw Failure("Write failed", "its log in the folder of this run says more");
     if (!plan_.is_serialised())
       message_.reset();
   }

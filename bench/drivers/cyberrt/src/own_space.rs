@@ -70,7 +70,7 @@ fn await_announced(meeting: &Path, timeout_ns: u64) -> Result<PathBuf, Error> {
                 return Err(Error::new(
                     "no other side: the first ping has made no namespaces within the time to match",
                 )
-                .remedy("what it met is in this run's log"));
+                .remedy("this run's log says more"));
             }
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }

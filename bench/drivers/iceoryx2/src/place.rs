@@ -32,7 +32,7 @@ impl Place {
         clean()?;
         let tag = format!("{:016x}", hash(run));
         let alive = join(&root_of(&tag))?;
-        let mut here = HERE.lock().map_err(|_| Error::new("an earlier stay has panicked"))?;
+        let mut here = HERE.lock().map_err(|_| Error::new("an earlier use has panicked"))?;
         *here = Some((tag.clone(), alive));
         // SAFETY: the handler is a function of this program and has no preconditions.
         unsafe { libc::atexit(at_exit) };

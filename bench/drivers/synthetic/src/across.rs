@@ -215,7 +215,7 @@ impl Subscriber for Held {
             return Ok(None);
         };
         let body = self.bodies.get(&delivery.sequence);
-        self.taken.clone_from(body.ok_or_else(|| Error::new("delivered, but never come"))?);
+        self.taken.clone_from(body.ok_or_else(|| Error::new("delivered, but never received"))?);
         // A duplicate may be delivered right after it. Older messages are dropped, including lost
         // ones.
         let before = delivery.sequence.saturating_sub(BODIES_MAX);

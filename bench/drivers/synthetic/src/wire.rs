@@ -49,7 +49,7 @@ fn listen(network: &Network, deadline: Instant) -> Result<TcpStream, Error> {
             // A foreign connection, or none yet.
             _ if Instant::now() < deadline => std::thread::sleep(NAP),
             _ => {
-                return Err(Error::new(format!("nobody has called {own}/tcp"))
+                return Err(Error::new(format!("nobody has connected to {own}/tcp"))
                     .remedy("see ping's log, and whether the hosts reach each other"));
             }
         }
