@@ -54,10 +54,12 @@ pub fn tell(sample: &Sample<[u8]>, id: u64) -> myelin_sample {
 
 /// Calls `call` with a sample that is lent for the length of the call.
 pub fn lend(sample: &Sample<[u8]>, call: impl FnOnce(&myelin_sample)) {
-    let before = LENT.replace(sample);
-    let told = tell(sample, LENT_ID);
-    call(&told);
-    LENT.set(before);
+    // One access to the thread's memory, which takes a call in a shared library.
+    LENT.with(|lent| {
+        let before = lent.replace(sample);
+        call(&tell(sample, LENT_ID));
+        lent.set(before);
+    });
 }
 
 /// Releases a sample: its memory may be used again. `data` becomes NULL; a second time gives
