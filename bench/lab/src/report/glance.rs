@@ -15,7 +15,7 @@ use super::document::{Finding, Standing};
 use super::format;
 use super::validity::{CELLS, MESSAGES, MISSING, RECORDS, REMARKS, checks};
 use super::view::View;
-use crate::lists::{self, distinct, few};
+use crate::lists::{distinct, few};
 use crate::machine::Machine;
 pub(super) use axis::Axis;
 use picture::Picture;
@@ -32,8 +32,6 @@ pub(super) struct Glance<'a> {
     /// One for each scenario, in plan order.
     pub pictures: Vec<Picture<'a>>,
     pub sentences: Vec<Sentence>,
-    /// Systems that were asked for and could not run: `fastdds.*`.
-    pub unmeasured: Vec<String>,
 }
 
 /// Whether the figures are valid.
@@ -70,7 +68,6 @@ impl<'a> Glance<'a> {
             trust: Trust::new(&checks(view)),
             pictures,
             sentences: sentences.unwrap_or_default(),
-            unmeasured: unmeasured(view),
         }
     }
 }
@@ -117,13 +114,6 @@ fn machine(host: &Machine) -> String {
     let kernel = host.identity.kernel.splitn(3, '.').take(2).collect::<Vec<_>>().join(".");
     let parts = [processors, os, format!("Linux {kernel}")];
     parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(", ")
-}
-
-/// Systems that were asked for and could not run, those of a driver together.
-fn unmeasured(view: &View) -> Vec<String> {
-    let systems = view.analysis.summary.systems.iter();
-    let systems = systems.map(|system| (&*system.name, system.missing.as_deref()));
-    lists::unmeasured(systems).into_iter().map(|(names, _)| names).collect()
 }
 
 /// Number of systems under test.

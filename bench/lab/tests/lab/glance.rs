@@ -205,24 +205,6 @@ fn the_terminal_shows_one_screen() {
 }
 
 #[test]
-fn systems_that_could_not_run_are_named() {
-    let mut analysis = quick();
-    assert!(!printed(&analysis).contains("Not measured"));
-    let pattern = analysis.summary.systems[0].clone();
-    for name in ["fastdds.shm-more", "ecal.shm", "ecal.udp"] {
-        let missing = Some(format!("{name} is not installed"));
-        let missing = if name.starts_with("ecal") { Some("no eCAL".into()) } else { missing };
-        let system = summary::SystemInfo { name: name.into(), missing, ..pattern.clone() };
-        analysis.summary.systems.push(system);
-    }
-    let text = printed(&analysis);
-    assert!(text.contains("! Not measured: fastdds.shm-more, ecal.*. Why: --verbose."), "{text}");
-    assert!(text.lines().count() < 40, "{}:\n{text}", text.lines().count());
-    let all = terminal(&analysis, Format::Table, Screen::default());
-    assert!(all.contains("no eCAL") && all.contains("fastdds.shm-more is not installed"), "{all}");
-}
-
-#[test]
 fn who_spins_first_is_not_said_to_sleep_alone() {
     let mut analysis = quick();
     let said = "among systems that sleep, some after spinning";

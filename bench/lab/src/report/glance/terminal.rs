@@ -59,10 +59,6 @@ fn trust(glance: &Glance, screen: Screen) -> String {
     if !shown.is_empty() {
         text += &screen.wrap(&format!("! To know: {}{more}", shown.join(" ")), YELLOW);
     }
-    if !glance.unmeasured.is_empty() {
-        let systems = glance.unmeasured.join(", ");
-        text += &screen.wrap(&format!("! Not measured: {systems}. Why: --verbose."), YELLOW);
-    }
     text
 }
 
