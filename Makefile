@@ -59,12 +59,13 @@ test-all:
 lint:
 	@scripts/test lint
 
-## Packages in target/dist: the library for C and C++, the command with the drivers, the Python module.
+## Packages for amd64 and arm64 in target/dist: the library for C and C++, the command with the drivers, the
+## Python module; rmw_myelin where there is a ROS 2.
 dist:
 	@scripts/setup dist
 	@scripts/dist
 
-## Tries them in a bare Debian; as root, with debootstrap.
+## Tries them in bare Debians, 11 to 13, amd64 and arm64; as root, with debootstrap.
 dist-check:
 	@scripts/dist-check
 
