@@ -11,7 +11,7 @@ CYCLONEDDS11_PREFIX ?= $(wildcard $(or $(MYELIN_CACHE),$(or $(XDG_CACHE_HOME),$(
 export CYCLONEDDS11_PREFIX
 MYELIN := $(CARGO_TARGET_DIR)/release/myelin
 
-.PHONY: bench bench-all build cyclonedds11 test test-long test-all lint dist dist-check setup-check counts overhead fidelity shm sanitize
+.PHONY: bench bench-all build cyclonedds11 test test-long test-all lint dist dist-check dist-repeat setup-check counts overhead fidelity shm sanitize
 
 ## The main job: the first answer. What takes minutes to build has to wait for `make bench-all`; where
 ## it has been built once, it is built and measured here too.
@@ -68,6 +68,11 @@ dist:
 ## Tries them in bare Debians, 11 to 13, amd64 and arm64; as root, with debootstrap.
 dist-check:
 	@scripts/dist-check
+
+## Makes the packages of the last commit twice, in two folders: they have to have the same bytes.
+dist-repeat:
+	@scripts/setup dist
+	@scripts/dist-repeat
 
 ## What `make bench` installs, in a bare Debian: whether it is all that drivers need; as root, with debootstrap.
 setup-check:
