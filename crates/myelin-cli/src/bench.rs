@@ -94,10 +94,10 @@ pub struct Run {
     /// Go on with an interrupted results folder.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["system", "tuning", "runs", "quick", "out", "seed", "hosts"])]
     resume: Option<PathBuf>,
-    /// Of the random order; the same seed gives the same order.
+    /// Seed of the random order; the same seed gives the same order.
     #[arg(long)]
     seed: Option<u64>,
-    /// Of scenarios across hosts, ping's and pong's: `netns` for two network namespaces of this one,
+    /// Hosts of ping and pong in scenarios across hosts: `netns` for two network namespaces here,
     /// or two of `local` and `ssh:DESTINATION`, for instance `ssh:a,ssh:b`.
     #[arg(long, value_name = "HOSTS")]
     hosts: Option<String>,
@@ -110,7 +110,7 @@ pub struct Run {
     options: Options,
 }
 
-/// What `list` lists.
+/// The things that `list` lists.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Listed {
     /// Experiments.

@@ -1,5 +1,4 @@
-//! What the reader of a report holds to be worth how much, and can spend: options of `bench report`
-//! and `bench run`.
+//! The weights and limits of a report's reader: options of `bench report` and `bench run`.
 
 use std::path::PathBuf;
 

@@ -1,8 +1,8 @@
-/* CycloneDDS, as far as it is called. Nothing is linked with it: a program that never opens a node to
- * the network has none of its memory, and runs where it is not installed. myelin_dds_load finds it.
+/* The functions of CycloneDDS that are called. Nothing is linked with CycloneDDS: a program that never opens a
+ * node to the network does not have it in memory, and runs where it is not installed. myelin_dds_load finds it.
  *
- * What is not listed here and used all the same is inline in its headers, and so are the layouts of
- * its structures: the library that is loaded has to be of the version that this was compiled for. */
+ * Other parts that are used are inline in CycloneDDS's headers, and so are the layouts of its structures: the
+ * loaded library must have the version that this was compiled for. */
 #ifndef MYELIN_DDS_CYCLONEDDS_H
 #define MYELIN_DDS_CYCLONEDDS_H
 

@@ -1,4 +1,4 @@
-"""What publishing and taking cost in Python, in ns a sample, in one process and without a wait.
+"""The cost of publishing and taking in Python, in ns a sample, in one process and without a wait.
 
 `publish_time.py`: the median and the least of 300 rounds each. Beside it: `cargo bench -p myelin --bench publish_time`.
 """

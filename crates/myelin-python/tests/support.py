@@ -1,4 +1,4 @@
-"""What the tests share: a node in a folder of its own, a watchdog, other processes."""
+"""Shared by the tests: a node in a folder of its own, a watchdog, other processes."""
 
 import faulthandler
 import os
@@ -38,7 +38,7 @@ class Case(unittest.TestCase):
         """A process of Python with `node`, `myelin` and `WATCHDOG`; its output is read by lines."""
         # Tests that run in the background of a script are deaf to Ctrl-C, and so would this process be.
         begin = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        # PR_SET_PDEATHSIG: whoever the watchdog ends takes its processes along.
+        # PR_SET_PDEATHSIG: a test that the watchdog ends takes its processes along.
         begin += "import ctypes; ctypes.CDLL(None).prctl(1, signal.SIGKILL)\n"
         begin += f"import myelin, sys; WATCHDOG = {WATCHDOG}\n"
         begin += "node = myelin.Node('other')\n"

@@ -29,7 +29,7 @@ class Alone(Case):
         return text.splitlines()
 
     def both(self, name):
-        """What the subscriber of an example prints."""
+        """The output of an example's subscriber."""
         subscriber = self.start(name, "subscribe")
         self.said(self.start(name, "publish"))
         return self.said(subscriber)

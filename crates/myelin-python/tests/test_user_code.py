@@ -94,7 +94,7 @@ def end_of_function(case, node, call):
 
 
 def in_value(case, node, call):
-    """Where a value is read that is to be published."""
+    """Where a value is read before a publish."""
 
     class Number:
         def __index__(self):

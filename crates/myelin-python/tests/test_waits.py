@@ -1,4 +1,4 @@
-"""What ends a wait: signals, closing from anywhere, an exception in a callback, a fork, the garbage collector."""
+"""Ends of a wait: signals, closing from anywhere, an exception in a callback, a fork, the garbage collector."""
 
 import gc
 import os

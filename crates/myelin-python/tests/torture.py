@@ -2,8 +2,8 @@
 
     torture.py [--seconds 60] [--seed N] [--threads 16] [--only OPERATION,…]
 
-The seed is printed first. What a thread does in its nth step depends on the seed, the thread and n alone, not on
-what others do: a seed repeats the choices, though not the moments. Operations are functions with
+The seed is printed first. A thread's nth step depends only on the seed, the thread and n, not on other threads: a
+seed repeats the choices, though not their timing. Operations are functions with
 `@operation(weight)`.
 
 It runs in rounds. In each, a witness of each topic lives from before the first publisher to after the last
@@ -34,7 +34,7 @@ import myelin
 WATCHDOG = 60.0
 # At once, of each topic.
 TOPICS, PUBLISHERS, SUBSCRIBERS = 4, 3, 3
-# What happens when threads use the same objects at the same time.
+# Errors that come when threads use the same objects at the same time.
 EXPECTED = (
     myelin.Busy,
     myelin.Closed,
@@ -119,7 +119,7 @@ def check_payload(sample):
 
 
 class World:
-    """What the threads of a round share. Slots are filled and emptied by any of them."""
+    """Objects shared by the threads of a round. Any thread fills and empties slots."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -132,7 +132,7 @@ class World:
             for at, each in enumerate(settings)
         ]
         self.witnesses = [Taker(topic, held_max=64) for topic in self.topics]
-        # Of every publisher its id, and the sequences of what it has sent.
+        # The id of every publisher, and the sequences that it has sent.
         self.sent = [{} for _ in self.topics]
         self.publishers = [[None] * PUBLISHERS for _ in self.topics]
         self.subscribers = [[None] * SUBSCRIBERS for _ in self.topics]
@@ -182,7 +182,7 @@ class World:
             self.is_over.set()
 
     def account(self):
-        """Of each publisher: received + lost = sent, at the witness of its topic."""
+        """For each publisher: received + lost = sent, at the witness of its topic."""
         for taker, sent_of in zip(self.witnesses, self.sent):
             for publisher, sequences in sent_of.items():
                 sent = len(sequences)
@@ -466,7 +466,7 @@ def publish_across(world, rng):
 
 
 def in_thread(function, *ends):
-    """What another thread raises that is not one of `ends` is raised by the function that is returned."""
+    """The returned function raises any exception of another thread that is not one of `ends`."""
     raised = []
 
     def run():
@@ -541,7 +541,7 @@ def change_a_wait_set(world, rng):
 
 @operation(1)
 def leave_a_cycle(world, rng):
-    """Of an object and what calls its methods: garbage."""
+    """Garbage: an object and the callers of its methods."""
 
     class Owner:
         def __init__(self):
@@ -691,7 +691,7 @@ def round_of(folder, seconds, seed, threads, operations):
 
 
 def used():
-    """What a leak would raise: descriptors, threads, mappings, kilobytes, blocks of Python."""
+    """Numbers that a leak would raise: descriptors, threads, mappings, kilobytes, blocks of Python."""
     gc.collect()
     with open("/proc/self/maps") as maps, open("/proc/self/statm") as statm:
         pages = int(statm.read().split()[1])
@@ -709,7 +709,7 @@ MARGINS = {"descriptors": 0, "threads": 0, "mappings": 40, "KiB": 24 << 10, "blo
 
 
 def settled(before):
-    """What is used once threads and descriptors have gone that may still be going."""
+    """The resources in use, after ending threads and descriptors have gone."""
     begun = time.monotonic()
     while True:
         now = used()

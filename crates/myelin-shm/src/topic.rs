@@ -85,7 +85,7 @@ pub enum Reliability {
     Reliable,
 }
 
-/// What a reliable publish does about a subscriber that is still behind at the time limit.
+/// The action of a reliable publish for a subscriber that is still behind at the time limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Late {
     /// Passes it over: only the late subscriber loses samples, until it has caught up. No publish

@@ -19,7 +19,8 @@ macro_rules! foreign {
         pub struct $name<T>(pub T);
 
         // Not in the compiler's list of types that are plain data: a feature must not change that
-        // list. SAFETY: the bounds promise that every byte pattern is a value and that there is no
+        // list.
+        // SAFETY: the bounds promise that every byte pattern is a value and that there is no
         // padding; the alignment is asserted.
         #[diagnostic::do_not_recommend]
         unsafe impl<T: $($bound +)* Copy + Send + Sync + 'static> PlainData for $name<T> {

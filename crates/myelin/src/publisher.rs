@@ -304,6 +304,7 @@ impl<T: PlainData> Publisher<T> {
     /// Memory for the next sample, in place. It contains zeros, or bytes of an earlier sample of
     /// this publisher. Write to it and [`publish`](Loan::publish) it. If it is dropped, it is
     /// discarded.
+    ///
     /// # Errors
     /// As [`publish_copy`](Publisher::publish_copy), and [`Error::TooManyLoans`].
     ///

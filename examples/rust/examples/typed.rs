@@ -13,7 +13,7 @@ struct Imu {
     stamp_ns: u64,
     acceleration: [f64; 3],
     temperature: f32,
-    /// There must be no padding: without this field the derive reports it, with its place.
+    /// There must be no padding: the derive says so, and where, if this field is missing.
     _pad: [u8; 4],
 }
 

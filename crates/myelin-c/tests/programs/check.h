@@ -1,4 +1,4 @@
-/* What the test programs check with: the first failure ends the program, and says where and why. */
+/* The checks of the test programs: the first failure ends the program, and prints where and why. */
 #ifndef CHECK_H
 #define CHECK_H
 

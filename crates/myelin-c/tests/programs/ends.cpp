@@ -1,4 +1,4 @@
-// What static and thread-local objects of C++ keep ends with the process and with their thread, in any order.
+// Objects in static and thread-local C++ objects end with the process and with their thread, in any order.
 #include <memory>
 #include <optional>
 #include <thread>
@@ -25,7 +25,7 @@ struct Parts {
     sample.emplace(std::move(subscriber.receive(watchdog).value().value()));
   }
   ~Parts() {
-    // Still as it was, whoever has ended before.
+    // Still intact, whichever object has ended before.
     CHECK(sample->size() == 1000);
     CHECK(publisher.publish_copy(std::vector<unsigned char>(3)));
   }

@@ -1,6 +1,6 @@
-/* What a child of fork inherits, a loan, a sample, a request's loan, is zeros of its own there: it is written and
- * given back without harm to its parent, and to what it maps itself. The child closes all, whatever the parent's
- * threads were doing. */
+/* In a child of fork the memory of an inherited loan, sample or request's loan is zeros of its own: the child can
+ * write it and give it back without harm to its parent, and to its own mappings. The child closes everything, at
+ * any state of the parent's threads. */
 #include <pthread.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -71,7 +71,7 @@ static void *change(void *number) {
   return NULL;
 }
 
-/* What other threads are doing when one forks does not stop the child. */
+/* Actions of other threads during a fork do not stop the child. */
 static void fork_among_threads(void) {
   enum { THREADS = 3, CHILDREN = 50 };
   pthread_t threads[THREADS];

@@ -1,4 +1,4 @@
-/* Each part of the C API once, and what it says to nonsense. The domain is the environment's. */
+/* Each part of the C API once, and its errors for invalid arguments. The domain comes from the environment. */
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -188,7 +188,7 @@ static void *trigger(void *guard) {
   return NULL;
 }
 
-/* A thread that waits, and what it was told. */
+/* A thread that waits, and the keys that it got. */
 struct waiter {
   myelin_wait_set *set;
   pthread_t thread;
@@ -218,7 +218,7 @@ static void ends_with(struct waiter *waiter, uint64_t key) {
   CHECK(waiter->code == MYELIN_OK && waiter->ready == 1 && waiter->key == key);
 }
 
-/* What this thread adds, removes and closes another one takes up, which waits. */
+/* This thread adds, removes and closes; a waiting thread takes the changes into account. */
 static void wait_sets_of_threads(void) {
   struct pair pair = pair_of("sets", NULL, NULL);
   struct waiter waiter = {0};
@@ -248,7 +248,7 @@ static void wait_sets_of_threads(void) {
   uint64_t key;
   size_t ready;
   CHECK(myelin_wait_set_wait(waiter.set, 0, &key, 1, &ready) == MYELIN_ERROR_HANDLE);
-  /* The guard of a set that is gone does nothing. */
+  /* The guard of a closed set does nothing. */
   OK(myelin_guard_trigger(guard));
   OK(myelin_guard_close(guard));
   close_pair(pair);
@@ -273,7 +273,7 @@ static void wait_sets(void) {
   OK(myelin_wait_set_descriptor(set, &descriptor));
   struct pollfd poll_fd = {.fd = descriptor, .events = POLLIN};
   CHECK(poll(&poll_fd, 1, 60000) == 1);
-  /* Room for one of the two that are ready: the other is told next. */
+  /* Room for one of the two ready members: the next wait reports the other. */
   OK(myelin_guard_trigger(guard));
   OK(myelin_wait_set_wait(set, WATCHDOG_NS, keys, 1, &ready));
   CHECK(ready == 1);
@@ -445,7 +445,7 @@ static void events_and_graph(void) {
   CHECK(strlen(text) == sizeof text - 1 && strncmp(folder, text, sizeof text - 1) == 0);
 }
 
-/* Whatever a handle that is none is passed to. */
+/* Every function with an invalid handle. */
 static void none_is_refused(void) {
   struct myelin_loan loan = MYELIN_INIT(myelin_loan);
   struct myelin_sample sample = MYELIN_INIT(myelin_sample);

@@ -1,4 +1,4 @@
-// Each part of the C++ API once, and what it says to nonsense. The domain is the environment's.
+// Each part of the C++ API once, and its errors for invalid arguments. The domain comes from the environment.
 #include <atomic>
 #include <string>
 #include <future>
@@ -64,7 +64,7 @@ static void values(const myelin::Node &node) {
   CHECK(!events.empty() && events[0].kind == MYELIN_EVENT_MATCHED);
 }
 
-// Of a topic without a name the settings make another one, which a reference keeps.
+// The settings of a temporary topic make another topic, which a reference keeps.
 static void settings(const myelin::Node &node) {
   const auto &kept = node.topic<Imu>("settings").depth(5).history(4).deadline(2s).reliable(1s);
   auto named = node.topic<Imu>("settings");
@@ -280,7 +280,7 @@ static void nonsense(const myelin::Node &node) {
   } catch (const myelin::Error &error) {
     CHECK(error.code() == MYELIN_ERROR_SETTING);
   }
-  // What has been moved away is closed.
+  // An object that was moved from is closed.
   auto moved = std::move(held);
   auto gone = held.publish_copy(Imu{});
   CHECK(!gone && gone.error().code() == MYELIN_ERROR_HANDLE && held.matched() == 0);

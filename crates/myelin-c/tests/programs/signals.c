@@ -1,12 +1,12 @@
-/* What a signal handler may call neither allocates nor frees, whatever it is passed, also while the thread that
- * it interrupts is writing a message. */
+/* The functions that a signal handler may call neither allocate nor free, with any arguments, also while the
+ * interrupted thread is writing a message. */
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/time.h>
 
 #include "check.h"
 
-/* Of this thread: the node's own allocates when it likes. */
+/* Only for this thread: the node's own thread may allocate at any time. */
 static _Thread_local volatile int in_handler;
 static _Atomic unsigned allocations;
 

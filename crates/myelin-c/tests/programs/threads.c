@@ -1,5 +1,5 @@
-/* What one thread has written another one sees, by the library alone: there is neither a lock nor an atomic
- * in this program. The thread sanitizer says if that is not so; with the word `race` there is a fault that it
+/* One thread sees the writes of another through the library alone: there is neither a lock nor an atomic in
+ * this program. The thread sanitizer reports any violation; with the word `race` there is a fault that it
  * has to find. */
 #include <pthread.h>
 #include <unistd.h>
@@ -63,7 +63,7 @@ static void *write_and_interrupt(void *role) {
   return NULL;
 }
 
-/* What was written before a wait was ended is seen after it. */
+/* Writes before the end of a wait are seen after the wait. */
 static void waits(myelin_node *node) {
   myelin_wait_set *set;
   pthread_t thread;

@@ -1,8 +1,8 @@
-/* What sixteen threads of a C program do to the library, at random: publish, take, wait, call, add, remove, change,
- * close, fork, signal. Nothing hangs or stays, and each subscriber has received or lost whatever was published to it.
- *   MYELIN_TORTURE_SEED     the choices of each thread; what comes of them when is the machine's
- *   MYELIN_TORTURE_S        how long it takes
- *   MYELIN_TORTURE_WITHOUT  operations to leave out, with commas between them */
+/* Sixteen threads of a C program use the library at random: publish, take, wait, call, add, remove, change, close,
+ * fork, signal. Nothing hangs or is left, and each subscriber has received or lost every sample published to it.
+ *   MYELIN_TORTURE_SEED     the choices of each thread; their timing depends on the machine
+ *   MYELIN_TORTURE_S        the duration
+ *   MYELIN_TORTURE_WITHOUT  operations to leave out, separated by commas */
 #include <dirent.h>
 #include <pthread.h>
 #include <signal.h>
@@ -15,7 +15,7 @@
 enum { THREADS = 16, TOPICS = 4, EACH_MAX = 3, ROUND = 200, KNOWN_MAX = 4096, HELD_MAX = 8, SLACK = 8,
        SETS = 4 };
 
-/* What a subscriber has received: by publisher, the sequence that is next. */
+/* The samples received by a subscriber: by publisher, the next sequence. */
 struct ledger {
   pthread_mutex_t lock;
   struct known {
@@ -76,7 +76,7 @@ static size_t some_bytes(struct actor *actor) {
   return bytes[below(actor, sizeof bytes / sizeof *bytes)];
 }
 
-/* Whatever lies between two samples of a publisher is lost, and said to be. */
+/* Samples between two received ones of a publisher are lost, and reported as lost. */
 static void enter(struct ledger *ledger, const struct myelin_sample *sample) {
   const unsigned char *data = sample->data;
   for (size_t at = 0; at < sample->bytes; at++) EXPECT(data[at] == (unsigned char)sample->bytes);
@@ -414,7 +414,7 @@ static void act_for_a_round(struct actor *actor) {
   }
   actor->doing = "at the end of a round";
   pthread_barrier_wait(&barrier);
-  /* All stand still. The last sample of each is not lost to anybody. */
+  /* All threads stand still. No subscriber has lost the last sample of a publisher. */
   for (size_t at = 0; at < EACH_MAX; at++) {
     struct known *known = &published[actor->number * EACH_MAX + at];
     memset(known, 0, sizeof *known);

@@ -1,6 +1,6 @@
-// What sixteen threads of a C++ program do to the library, at random: publish, take, wait, call, throw, move, remove,
-// change, close, fork. Nothing hangs or stays, and each subscriber has received or lost whatever was published to it.
-// As torture.c, with the same variables of the environment.
+// Sixteen threads of a C++ program use the library at random: publish, take, wait, call, throw, move, remove, change,
+// close, fork. Nothing hangs or is left, and each subscriber has received or lost every sample published to it. The
+// variables of the environment are those of torture.c.
 #include <dirent.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -39,9 +39,9 @@ static std::uint64_t seed;
 
 using Published = std::map<std::uint64_t, std::uint64_t>;
 
-/// What a subscriber has received: by publisher, the sequence that is next.
+/// The samples received by a subscriber: by publisher, the next sequence.
 struct Ledger {
-  /// Whatever lies between two samples of a publisher is lost, and said to be.
+  /// Samples between two received ones of a publisher are lost, and reported as lost.
   void enter(const myelin::Sample<Bytes> &sample) {
     const auto byte = static_cast<unsigned char>(sample.size());
     EXPECT(std::all_of(sample.begin(), sample.end(), [&](unsigned char each) { return each == byte; }));
@@ -327,7 +327,7 @@ public:
     }
     world_.doing[number_] = "at the end of a round";
     world_.barrier.wait();
-    // All stand still. The last sample of each is not lost to anybody.
+    // All threads stand still. No subscriber has lost the last sample of a publisher.
     for (auto &publisher : publishers_) {
       const auto published = publisher.publish_copy(std::vector<unsigned char>(1, 1)).value();
       const std::lock_guard guard(world_.lock);

@@ -29,7 +29,7 @@ use finding::{Finding, Report, SCHEMA, State};
 use host::Host;
 use leftovers::Leftovers;
 
-/// What to look at, and whether to mend it.
+/// The parts to examine, and whether to remove leftovers.
 #[derive(Args)]
 pub struct Options {
     /// Remove what dead nodes have left behind. Nothing else of the system is changed.
@@ -52,9 +52,9 @@ pub struct Options {
 /// A part of the examination.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// What on this host costs latency.
+    /// Causes of latency on this host.
     Host,
-    /// What dead nodes have left behind.
+    /// Leftovers of dead nodes.
     Leftovers,
 }
 

@@ -402,7 +402,7 @@ int main(int count, char **words)
   dds_qset_reliability(qos, reliability, DDS_INFINITY);
   dds_qset_history(qos, DDS_HISTORY_KEEP_LAST, 10);
   dds_qset_durability(qos, options.late ? DDS_DURABILITY_TRANSIENT_LOCAL : DDS_DURABILITY_VOLATILE);
-  /* What late joiners get is this policy's, as rmw_cyclonedds knows. */
+  /* This policy decides what late joiners get, as in rmw_cyclonedds. */
   dds_qset_durability_service(qos, 0, DDS_HISTORY_KEEP_LAST, 10, DDS_LENGTH_UNLIMITED,
                               DDS_LENGTH_UNLIMITED, DDS_LENGTH_UNLIMITED);
   if (strcmp(words[1], "pub") == 0)

@@ -133,7 +133,7 @@ struct Poses {
   template <typename F> void visit(F &f) { f.structs(poses); }
 };
 
-/* What `visit` is given. */
+/* The argument of `visit`. */
 
 struct Writer {
   Cdr &cdr;
@@ -366,7 +366,7 @@ std::vector<std::string> words_of(const char *variable)
 }
 
 /* UDP alone: what is killed leaves nothing in /dev/shm. PEER_ADDRESS: the interface's address;
- * PEER_PEERS: whom to look for where there is no multicast. */
+ * PEER_PEERS: the hosts to look for without multicast. */
 DomainParticipantQos participant_qos()
 {
   DomainParticipantQos qos = PARTICIPANT_QOS_DEFAULT;

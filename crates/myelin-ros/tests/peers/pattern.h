@@ -1,5 +1,5 @@
-/* What is in message `n`, in C, C++ and Rust (tests/support/pattern.rs) alike: every byte of it can
- * be checked, lengths and with them alignments differ from one to the next. */
+/* The content of message `n`, the same in C, C++ and Rust (tests/support/pattern.rs): every byte of it can
+ * be checked; lengths, and so alignments, differ from one message to the next. */
 #ifndef MYELIN_ROS_PATTERN_H
 #define MYELIN_ROS_PATTERN_H
 

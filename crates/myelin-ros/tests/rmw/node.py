@@ -25,9 +25,9 @@ from ros2 import KINDS, number_of, say  # noqa: E402
 # Images are large; of small messages none is lost, however long a busy machine holds up a node.
 DEPTHS = {"Image": 10}
 DEPTH = 1000
-# Of many endpoints so many are used at once; messages of all are published later.
+# How many of many endpoints are used at once; messages of all are published later.
 AT_ONCE, LATER = 20, 1000
-# Of a storm: nodes at once, and how long they live at most.
+# A storm: how many nodes at once, and how long they live at most.
 ALIVE, LIFE_S = 4, 0.1
 
 
@@ -134,8 +134,8 @@ def ask(node, of):
 
 
 def count(node):
-    """A service, and another one that says how many different messages have come of topic `many`: of those that
-    were published at once, and of the others."""
+    """A service, and another one that returns how many different messages of topic `many` have come: those that
+    were published at once, and the others."""
     heard = set()
 
     def tell(request, response):
@@ -278,7 +278,7 @@ def threads(name):
 
 
 def one_after_another(contexts):
-    """Each context has a node for a while. Of all there is one at most in the end: Python may keep the last."""
+    """Each context has a node for a while. In the end at most one is left: Python may keep the last."""
     for number in range(contexts):
         rclpy.init()
         node = rclpy.create_node(f"node{number}")

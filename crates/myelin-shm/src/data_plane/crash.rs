@@ -534,7 +534,7 @@ fn subscription_is_half_made(seed: u64, at: u64) -> bool {
     is_whole_or_none(made.is_some(), mapped.map(drop))
 }
 
-/// What a process finds in a head that was made, or not completely; whether it was not.
+/// Checks the view of a head that was made completely or not; returns whether it was not.
 fn is_whole_or_none(is_made: bool, found: Result<(), Error>) -> bool {
     match found {
         Err(Error::PeerCorrupt { what }) => {

@@ -42,7 +42,7 @@ pub(crate) fn interrupted<T>(
     (done, THEN.take().is_none())
 }
 
-/// Does `what` as another process would, which goes on whatever becomes of this one: its steps do not count.
+/// Does `what` as another process would, which goes on after the death of this one: its steps do not count.
 pub(crate) fn elsewhere<T>(what: impl FnOnce() -> T) -> T {
     let left = LEFT.replace(u64::MAX);
     let done = what();

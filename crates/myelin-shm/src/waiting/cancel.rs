@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use crate::waiting::wait::{NEVER, now_ns};
 
-/// What the waits of this process ask. Both are called by the thread that waits, without a lock of the
+/// The checks of this process's waits. The waiting thread calls both, without a lock of the
 /// library's.
 #[derive(Debug)]
 pub struct Checks {

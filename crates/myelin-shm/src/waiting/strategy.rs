@@ -55,7 +55,7 @@ pub(crate) trait Waiter {
     }
 }
 
-/// What a waiter has learnt from its waits.
+/// Knowledge that a waiter has gained from its waits.
 #[derive(Default)]
 pub(crate) struct Strategy {
     habit: Habit,

@@ -40,7 +40,8 @@ pub(crate) fn cpu() -> u64 {
 pub(crate) fn cpus() -> u64 {
     static CPUS: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
     // The CPUs of this thread alone would be wrong: a program that pins its threads has all of
-    // them. SAFETY: no preconditions. If it failed, -1 would mean that there are enough.
+    // them.
+    // SAFETY: no preconditions. If it failed, -1 would mean that there are enough.
     *CPUS.get_or_init(|| unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) } as u64)
 }
 

@@ -59,7 +59,7 @@ pub struct WaitSet {
     has_changes: bool,
     is_closed: bool,
     strategy: Strategy,
-    /// What the wait under way, or the last one, reports.
+    /// The members that the running wait, or the last one, reports.
     ready: Vec<Key>,
     /// The subscribers, if they are few: the next sample of each is predicted.
     streams: Vec<Key>,

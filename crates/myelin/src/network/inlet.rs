@@ -61,12 +61,12 @@ struct Group {
     waited: u64,
     /// Whether there is no room for the next sample. The node's thread then checks again.
     full: bool,
-    /// How often its publishers have been told that it is full.
+    /// The number of its `Full` words to its publishers.
     full_count: u8,
     /// The last sequence numbers of publishers that have gone: a publisher that comes back goes on
     /// with the count.
     gone: Vec<(Guid, u64)>,
-    /// Whether a publisher is no longer late, and must be told.
+    /// Whether a publisher is no longer late, and must learn it.
     caught_up: bool,
     /// `None`: the subscriber has gone.
     subscription: Option<Arc<SubscriptionShared>>,
@@ -91,7 +91,7 @@ struct Source {
     /// The sequence number of the newest sample.
     sequence: u64,
     backlog: Backlog,
-    /// Whether it has been told to wait.
+    /// Whether it was asked to wait.
     waits: bool,
     /// Set when it waits no longer: samples without room are lost.
     late: Option<Late>,
@@ -465,7 +465,7 @@ impl Shared {
                 group.waiting.pop_front();
             }
         } else if !self.is_private && group.waiting.len() >= depth as usize {
-            // Myelin's publishers are told to wait; others only know CycloneDDS's own way.
+            // Myelin's publishers are asked to wait; others only know CycloneDDS's own way.
             return false;
         } else if group.waiting.is_full() {
             // They have been told, and go on. This sample is lost: it is a gap in its publisher's

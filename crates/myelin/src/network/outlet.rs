@@ -358,7 +358,7 @@ impl Route {
 }
 
 impl Shared {
-    /// Whether samples are to be written. `keeps`: also for late subscribers.
+    /// Whether samples must be written. `keeps`: also for late subscribers.
     #[inline]
     fn is_wanted(&self, keeps: bool) -> bool {
         // ORDER: Acquire pairs with the release in `refresh`; nothing else depends on it.
