@@ -651,7 +651,7 @@ typedef struct myelin_topic_options {
   // User data of the endpoints in DDS, in front of Myelin's own: text of the form `key=value;`,
   // such as ROS 2's `typehash=`; NULL: none.
   const char *dds_user_data;
-  // Meets only DDS programs of one DDS implementation, by its number in RTPS; 0: all.
+  // Meets other DDS programs of one DDS implementation only, by its number in RTPS; 0: all.
   uint16_t dds_vendor;
 } myelin_topic_options;
 

@@ -66,7 +66,7 @@ pub struct myelin_topic_options {
     /// User data of the endpoints in DDS, in front of Myelin's own: text of the form `key=value;`,
     /// such as ROS 2's `typehash=`; NULL: none.
     pub dds_user_data: *const c_char,
-    /// Meets only DDS programs of one DDS implementation, by its number in RTPS; 0: all.
+    /// Meets other DDS programs of one DDS implementation only, by its number in RTPS; 0: all.
     pub dds_vendor: u16,
 }
 

@@ -159,7 +159,7 @@ impl<T: Payload + ?Sized> Topic<T> {
         self
     }
 
-    /// Meets only DDS programs of one DDS implementation, given by its number in RTPS. This is for
+    /// Meets other DDS programs of one DDS implementation only, given by its number in RTPS. This is for
     /// messages whose meaning depends on the implementation, such as ROS 2's services: each RMW has
     /// its own form. CycloneDDS is 0x0110, Fast DDS 0x010f. By default it meets all.
     pub fn dds_vendor(mut self, number: u16) -> Self {

@@ -32,8 +32,7 @@ fn every_installed_system_yields_valid_cells() {
     the_formats_of_others_print_halves(&out, cells);
 }
 
-/// On a host with a network that all systems may use: a system that names no interface uses this
-/// one.
+/// On a host whose network every system may use: a system that names no interface would send by it.
 #[test]
 fn no_run_sends_a_packet_by_another_interface_than_lo() {
     let Some(hosts) = Namespaces::new(ADDRESSES) else { return };
@@ -44,8 +43,7 @@ fn no_run_sends_a_packet_by_another_interface_than_lo() {
     hosts.run(0, &["ip", "route", "add", "default", "via", &gateway]);
     let folder = tempfile::tempdir().unwrap();
     let (file, out) = (folder.path().join("it.toml"), folder.path().join("out"));
-    // One size, which does not fit into a datagram: then there is no other way to other processes
-    // than this one.
+    // One size, too large for a datagram: other sizes leave by the same interface.
     let everybody = SCENARIO
         .replace("\"zeromq.*\"", "\"zeromq.*\", \"zenoh.*\", \"ros2.*\"")
         .replace("[0, 1024, 65536]", "[65536]");
