@@ -247,7 +247,7 @@ impl Hub {
             again = link.again.map(|(at, _)| at);
             let Some(session) = &link.session else {
                 full.clear();
-                say_again = None;
+                (ask_again, say_again) = (None, None); // a time that is past would end each wait at once
                 continue; // the endpoint has gone
             };
             tasks.into_iter().for_each(|task| self.act(session, task, &mut full));
