@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 
 /// From left to right. The first line may be used by all; then scenario → plan → run → record →
 /// analyse → report. The hosts that a run needs come before the plan, which names them.
-const ORDER: [&str; 22] = [
+const ORDER: [&str; 23] = [
     "input_error",
     "lists",
     "root",
+    "shell",
     "stats", //
     "scenario",
     "registry", //

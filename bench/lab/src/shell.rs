@@ -10,11 +10,11 @@ pub fn quoted(word: &str) -> Cow<'_, str> {
     if !word.is_empty() && word.chars().all(is_plain) {
         return word.into();
     }
-    // Within quotes nothing has a meaning but the quote itself.
+    // In quotes only the quote itself has a meaning.
     format!("'{}'", word.replace('\'', r"'\''")).into()
 }
 
-/// The command that goes on with a results folder, by the name under which this program was called.
+/// The command that continues a results folder, by the name under which this program was called.
 pub fn resume(folder: &Path) -> String {
     let program = std::env::args_os().next().unwrap_or_else(|| "myelin".into());
     let (program, folder) = (program.to_string_lossy(), folder.to_string_lossy());
