@@ -181,14 +181,13 @@ impl Source {
 
 #[cfg(all(test, not(loom)))]
 mod tests {
-    use std::sync::atomic::AtomicBool;
-
     use super::*;
     use crate::data_plane::writer::Writer;
     use crate::os::segment::Writers;
     use crate::topic::PublisherQos;
 
-    /// A take needs the list of slot segments, and mapping a large one takes long.
+    /// A take needs the list of slot segments, and mapping a large one takes long. So there is a moment
+    /// when a segment is mapped and not in the list while another thread has the lock.
     #[test]
     #[cfg_attr(miri, ignore = "Miri maps nothing")]
     fn a_segment_is_mapped_without_the_lock() {
@@ -198,24 +197,34 @@ mod tests {
         let publication = shared.descriptor().try_clone_to_owned().unwrap();
         let source = Source::map(1, &topic, 0, publication).unwrap();
         let lead = (topic.lead() as u64).next_multiple_of(SLOT_ALIGN);
-        let (_slots, fd) = Segment::create("test", SLOT_BYTES + lead, Writers::Owner).unwrap();
-        let is_mapped = AtomicBool::new(false);
-        let (mut free, mut locked) = (0_u64, 0_u64);
-        std::thread::scope(|scope| {
-            let mapping = scope.spawn(|| {
-                let mapped = source.add_segment(0, SLOT_BYTES, 1, fd);
-                is_mapped.store(true, Ordering::Release);
-                mapped
-            });
-            while !is_mapped.load(Ordering::Acquire) {
-                match source.slots.try_lock() {
-                    Ok(_) => free += 1,
-                    Err(_) => locked += 1,
-                }
-            }
-            mapping.join().unwrap().unwrap();
-        });
-        assert!(free > locked, "it was locked {locked} times of {}", free + locked);
+        // The moment may pass between two looks; then the next segment has one.
+        let is_seen = |number: u32| {
+            let (_slots, fd) = Segment::create("test", SLOT_BYTES + lead, Writers::Owner).unwrap();
+            let inode = rustix::fs::fstat(&fd).unwrap().st_ino.to_string();
+            let is_of_segment = |line: &&str| line.split_whitespace().nth(4) == Some(&inode);
+            let mappings = || {
+                let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+                maps.lines().filter(is_of_segment).count()
+            };
+            let before = mappings();
+            std::thread::scope(|scope| {
+                let mapping = scope.spawn(|| source.add_segment(number, SLOT_BYTES, 1, fd));
+                let is_seen = loop {
+                    let slots = source.slots.lock().unwrap();
+                    if slots.iter().any(|slot| slot.number == number) {
+                        break false;
+                    }
+                    if mappings() > before {
+                        break true;
+                    }
+                    drop(slots);
+                    std::thread::yield_now();
+                };
+                mapping.join().unwrap().unwrap();
+                is_seen
+            })
+        };
+        assert!((0..SEGMENTS_MAX).any(is_seen), "it was mapped with the lock held");
         assert!(source.slot_view(0).is_some());
     }
 }
