@@ -7,6 +7,7 @@ import signal
 import sys
 import threading
 import time
+import types
 import unittest
 import weakref
 
@@ -81,7 +82,9 @@ class Waits(Case):
             with self.assertRaises(myelin.Closed):
                 publish()
 
-        self.addCleanup(self.in_thread(publish_until_closed))
+        end = self.in_thread(publish_until_closed)
+        # Before the subscriber is closed: without a subscriber the publish need not wait, and succeeds.
+        self.objects.insert(len(self.objects) - 1, types.SimpleNamespace(close=end))
         begun.wait()
         return publisher, publish
 
