@@ -1,4 +1,4 @@
-/* The version of a library that runs, which may be newer than the headers that a driver was built with. */
+/* The version of the loaded library, which may be newer than the headers that a driver was built with. */
 #ifndef MYELIN_LIBRARY_VERSION_H
 #define MYELIN_LIBRARY_VERSION_H
 
@@ -10,14 +10,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* By the name of the file that has `symbol`, for instance libddsc.so.0.10.5; `headers`, the version of the
- * headers, where the name does not tell. Of libraries whose files are named so; LCM's are not. */
+/* Reads the version from the name of the file that contains `symbol`, for instance libddsc.so.0.10.5. If the name
+ * has no version, it returns `headers`, the version of the headers. LCM's file name has another version. */
 static inline const char *library_version(const void *symbol, const char *headers)
 {
   Dl_info info;
   if (dladdr(symbol, &info) == 0)
     return headers;
-  /* Kept: the version is a part of it. */
+  /* Not freed: the returned version is a part of it. */
   const char *path = realpath(info.dli_fname, NULL);
   const char *version = path != NULL ? strstr(path, ".so.") : NULL;
   if (version == NULL)

@@ -1,22 +1,22 @@
-//! What the build scripts of drivers say of a library that is not installed: its packages in this
-//! distribution, by `scripts/packages.tsv`. A file and no crate: build scripts take it in by its path.
+//! The message of a driver's build script about a library that is not installed. It names the packages of this
+//! distribution, from `scripts/packages.tsv`. Build scripts include this file by its path.
 
-// Each takes what it needs.
+// Each build script uses a part.
 #![allow(dead_code)]
 
 use std::path::Path;
 
-/// What to tell the user who has no `need`, a line of the table.
+/// The message for a user without `need`, a line of the table.
 pub fn not_installed(need: &str) -> String {
     println!("cargo:rerun-if-changed={TABLE}");
     println!("cargo:rerun-if-changed={OS_RELEASE}");
-    // Only of a clone is the table there.
+    // The table exists only in a clone.
     let table = std::fs::read_to_string(Path::new(TABLE)).unwrap_or_default();
     let os_release = std::fs::read_to_string(OS_RELEASE).unwrap_or_default();
     format!("not installed: {}", remedy(&table, &os_release, need))
 }
 
-/// What to do, by the texts of the table and of `/etc/os-release`.
+/// The remedy, from the texts of the table and of `/etc/os-release`.
 pub fn remedy(table: &str, os_release: &str, need: &str) -> String {
     let rows: Vec<Vec<&str>> = table
         .lines()
@@ -24,7 +24,7 @@ pub fn remedy(table: &str, os_release: &str, need: &str) -> String {
         .map(|line| line.split('\t').collect())
         .collect();
     let head = rows.first().map_or(&[][..], Vec::as_slice);
-    // An empty cell, or one that is left out, is as the one to its left.
+    // An empty or missing cell has the value of the cell to its left.
     let cell = |name: &str, column: usize| {
         let row = rows.iter().find(|row| row.get(NEED) == Some(&name))?;
         let column = column.min(row.len() - 1);
@@ -46,8 +46,8 @@ pub fn remedy(table: &str, os_release: &str, need: &str) -> String {
     }
 }
 
-/// The table's column of this distribution: by its codename, that of what it is derived from, or, of a
-/// newer one, the last of its kind. `scripts/setup` chooses alike.
+/// The table's column for this distribution: by its codename, or by the codename of the distribution that it is
+/// derived from. A newer distribution gets the newest column of its kind. `scripts/setup` chooses in the same way.
 fn column(head: &[&str], os_release: &str) -> Option<usize> {
     let value = |name: &str| {
         let line = os_release.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
@@ -60,10 +60,12 @@ fn column(head: &[&str], os_release: &str) -> Option<usize> {
     }
     let kinds = format!("{} {}", value("ID"), value("ID_LIKE"));
     let is = |kind: &str| kinds.split(' ').any(|it| it == kind);
-    match () {
-        () if is("ubuntu") => of(NEWEST_UBUNTU),
-        () if is("debian") => of(NEWEST_DEBIAN),
-        () => None,
+    if is("ubuntu") {
+        of(NEWEST_UBUNTU)
+    } else if is("debian") {
+        of(NEWEST_DEBIAN)
+    } else {
+        None
     }
 }
 

@@ -1,12 +1,12 @@
-//! How to install CycloneDDS 0.10 in this distribution. Of the build script, too.
+//! How to install CycloneDDS 0.10 in this distribution. The build script uses this file, too.
 
-/// What the distribution says of itself; empty if it says nothing.
+/// The text of `/etc/os-release`; empty if there is none.
 pub fn os_release() -> String {
     std::fs::read_to_string("/etc/os-release").unwrap_or_default()
 }
 
-/// The words, by the text of `/etc/os-release`: with the package of Debian 12, or with that of Debian 13 and
-/// Ubuntu 24.04.
+/// The remedy, from the text of `/etc/os-release`. It names the package of Debian 12, or the package of Debian 13
+/// and Ubuntu 24.04.
 pub fn install(os_release: &str, bookworm: &str, later: &str) -> String {
     let values = os_release.lines().filter_map(|line| Some(line.split_once('=')?.1));
     let words: Vec<&str> = values.flat_map(|value| value.trim_matches('"').split(' ')).collect();
