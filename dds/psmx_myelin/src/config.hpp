@@ -8,17 +8,17 @@
 namespace psmx_myelin {
 
 struct Config {
-  /// CycloneDDS's own two.
+  /// The two keys that CycloneDDS itself defines.
   std::string instance_name;
   std::string locator;
   bool keyed_topics = true;
   myelin_wait wait = MYELIN_WAIT_ADAPTIVE;
-  /// Of the library's node; empty: its default.
+  /// Settings of the library's node; empty: the default.
   std::string folder;
   std::string group;
 
-  /// Reads it as CycloneDDS passes it on: texts of `KEY=VALUE;`, each ended by a zero, behind the last one
-  /// a second zero; a backslash takes the next character as it is. Throws a std::invalid_argument that
+  /// Reads the text in the form in which CycloneDDS passes it: strings of `KEY=VALUE;`, each with a zero at its end,
+  /// and one more zero at the end of all. A backslash escapes the next character. Throws a std::invalid_argument that
   /// names the key and the remedy.
   explicit Config(const char *text);
 

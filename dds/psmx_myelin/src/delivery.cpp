@@ -12,24 +12,26 @@
 namespace psmx_myelin {
 namespace {
 
-/// Of the guard that ends the thread's waits.
+/// Key of the guard that ends the thread's waits.
 constexpr uint64_t guard_key = 0;
-/// Readers that one wait tells of; the next one tells of more.
+/// Most readers that one wait reports. The next wait reports the others.
 constexpr size_t keys_max = 64;
-/// Between two looks whether DDS has found a writer of which something has come already.
+/// Interval between two attempts to find a writer in DDS whose samples are here already: the first one, and the
+/// longest.
 constexpr uint64_t retry_first_ns = 200'000;
 constexpr uint64_t retry_last_ns = 5'000'000;
-/// About what a sleep and a wake-up cost: who looks for as long before it sleeps pays twice the optimum at most.
+/// About the cost of a sleep and a wake-up. A thread that polls this long before it sleeps pays at most twice the
+/// optimum.
 constexpr uint64_t look_ns = 50'000;
-/// Waits that sleep at once, at most, after one that has looked in vain; and how many have to find something, one after
-/// the other, before looking in vain counts as the first time again.
+/// After a poll without success, the next waits sleep at once: at most so many. After so many successful polls in a
+/// row, the number of these waits starts at one again.
 constexpr uint32_t sleeps_max = 1 << 13;
 constexpr uint32_t hits_min = 256;
-/// For so long DDS's thread waits for this one, which may be in a listener, or store in a reader that is full: as
-/// long as DDS has a writer linger.
+/// Longest wait of DDS's thread for this thread, which may be in a listener, or waiting for room in a full reader. DDS
+/// lets a deleted writer linger for the same time.
 constexpr std::chrono::seconds departure_limit{1};
 
-/// Where it is, so that it need not be looked for.
+/// The key is the reader's address, so that no lookup is necessary.
 uint64_t key_of(const Reader &reader) { return reinterpret_cast<uint64_t>(&reader); }
 
 }  // namespace
@@ -81,7 +83,7 @@ void Delivery::depart(const std::shared_ptr<Departure> &departure) {
   departure->is_stored = false;
   departures_.push_back(departure);
   myelin_guard_trigger(guard_);
-  // A listener that this thread calls may delete much.
+  // A listener that this thread calls may delete entities. This thread must not wait for itself.
   if (std::this_thread::get_id() == thread_.get_id()) return;
   has_stored_.wait_for(lock, departure_limit, [&] { return departure->is_stored; });
 }
@@ -145,12 +147,12 @@ myelin_code Delivery::wait(uint64_t limit_ns, uint64_t *keys, size_t &count) {
   uint64_t looked_ns = 0;
   while (looks && code == MYELIN_NOTHING && looked_ns < look_ns) {
     code = myelin_wait_set_wait(set_, 0, keys, keys_max, &count);
-    // The program's thread that this one has just woken may be on this CPU.
+    // A thread of the program that has just been woken may need this CPU.
     if (code == MYELIN_NOTHING) sched_yield();
     looked_ns = myelin_now() - begun_ns;
   }
   if (looked_ns >= look_ns) {
-    // Samples come seldom, or others want this CPU, which the kernel gives them for some ms.
+    // Samples are rare, or the kernel has given this CPU to other threads for some ms.
     hits_ = 0;
     sleeps_left_ = sleeps_;
     sleeps_ = std::min(4 * sleeps_, sleeps_max);
@@ -163,7 +165,7 @@ myelin_code Delivery::wait(uint64_t limit_ns, uint64_t *keys, size_t &count) {
 void Delivery::run() {
   uint64_t keys[keys_max];
   bool is_asked = true;
-  // Readers go between waits alone: a key that was reported is that of one that is there.
+  // Readers are removed only between waits, so the reader of a reported key still exists.
   while (!is_asked || follow()) {
     is_asked = false;
     see_off();

@@ -1,4 +1,4 @@
-// The thread that takes what comes for an instance's readers and stores it in them.
+// The thread that takes the samples for all readers of an instance and stores them in the readers.
 #pragma once
 
 #include <condition_variable>
@@ -20,36 +20,36 @@ class Delivery {
  public:
   /// Throws a std::runtime_error.
   Delivery(myelin_node *node, myelin_wait wait);
-  /// Ends the thread, and waits for it.
+  /// Ends the thread, and waits for its end.
   ~Delivery();
   Delivery(const Delivery &) = delete;
   Delivery &operator=(const Delivery &) = delete;
 
-  /// The reader is the thread's from now on. Any thread.
+  /// Hands a reader over to the thread. Any thread may call it.
   void add(std::unique_ptr<Reader> reader);
-  /// Has the thread drop the reader, at once or after what it is storing in it just now; does not wait. Any
-  /// thread, also from a listener that the thread is calling.
+  /// Has the thread drop a reader, at the latest after the sample that it is storing. Does not wait. Any thread may
+  /// call it, also a listener that the thread has called.
   void remove(Reader &reader);
-  /// Has the thread store what a writer has written that DDS has lost, and waits for it, as long as it is not for
-  /// too long. Any thread.
+  /// Has the thread store all samples of a writer that DDS has lost. Waits for this, 1 s at most. Any thread may call
+  /// it.
   void depart(const std::shared_ptr<Departure> &departure);
 
  private:
   void run();
-  /// Takes over what other threads have asked for; whether to go on.
+  /// Applies the requests of other threads. Returns false if the thread should end.
   bool follow();
-  /// Has what departing writers have written stored, and tells those who wait for it.
+  /// Stores the samples of lost writers, and notifies the threads that wait for this.
   void see_off();
-  /// Tries again what could not be stored; after how many ns it is to do so again.
+  /// Tries again to store the samples of writers that DDS had not found. Returns after how many ns to call it again.
   uint64_t retry();
-  /// Waits for readers for which something has come, as the configuration says.
+  /// Waits for samples, with the configured strategy. Writes the keys of the readers that have some.
   myelin_code wait(uint64_t limit_ns, uint64_t *keys, size_t &count);
 
   myelin_wait_set *set_ = nullptr;
   myelin_guard *guard_ = nullptr;
   std::thread thread_;
 
-  /// Guards what other threads ask for.
+  /// Guards the requests of other threads.
   std::mutex mutex_;
   std::vector<std::unique_ptr<Reader>> added_;
   std::vector<Reader *> removed_;
@@ -57,15 +57,16 @@ class Delivery {
   std::condition_variable has_stored_;
   bool is_ending_ = false;
 
-  /// The thread's alone, by the keys of the wait set.
+  /// Readers by their key in the wait set. For the thread only.
   std::unordered_map<uint64_t, std::unique_ptr<Reader>> readers_;
-  /// Of which not all has been stored yet.
+  /// Departures whose samples are not all stored yet.
   std::vector<std::shared_ptr<Departure>> departing_;
-  /// Whether a reader may have samples of writers that DDS has not found yet.
+  /// Whether a reader may have samples of a writer that DDS has not found yet.
   bool is_waiting_ = false;
   uint64_t retry_ns_ = 0;
-  /// Whether it looks for a while before it sleeps, and lets other threads run meanwhile; how many waits sleep at once
-  /// before the next look, and how many will if that is in vain; how many looks in a row were not.
+  /// Whether a wait polls for a while before it sleeps, and yields to other threads meanwhile. `sleeps_left_`: waits
+  /// that sleep at once before the next poll. `sleeps_`: as many follow if that poll finds nothing. `hits_`: successful
+  /// polls in a row.
   const bool gives_way_;
   uint32_t sleeps_left_ = 0;
   uint32_t sleeps_ = 1;

@@ -7,7 +7,7 @@
 
 #include "delivery.hpp"
 #include "dds/ddsi/ddsi_domaingv.h"
-// After it.
+// These need the header above.
 #include "dds/ddsi/ddsi_builtin_topic_if.h"
 #include "dds/ddsi/ddsi_endpoint.h"
 #include "dds/ddsi/ddsi_proxy_endpoint.h"
@@ -17,14 +17,14 @@ namespace {
 
 using WriteEndpoint = decltype(ddsi_builtin_topic_interface::builtintopic_write_endpoint);
 
-/// Of all domains that are watched.
+/// Guards the watchers of all domains.
 std::mutex mutex;
 std::multimap<const ddsi_domaingv *, Delivery *> watchers;
-/// CycloneDDS's own, the same for all domains.
+/// CycloneDDS's own function, the same for all domains.
 WriteEndpoint write_endpoint;
 
-/// How a proxy writer keeps its readers begins so in the versions of version.cpp; CycloneDDS does not install the
-/// header, and its public functions do not find a writer any more that is being lost.
+/// The beginning of the struct in which a proxy writer keeps a reader, in the versions that version.cpp lists.
+/// CycloneDDS does not install its header, and no public function finds a writer that is being lost.
 struct MatchedReader {
   ddsrt_avl_node_t node;
   ddsi_guid_t guid;
@@ -42,7 +42,7 @@ std::vector<Guid> readers_of(const ddsi_proxy_writer &writer) {
   std::vector<Guid> readers;
   auto &lock = const_cast<ddsrt_mutex_t &>(writer.e.lock);
   ddsrt_mutex_lock(&lock);
-  // What is used of a definition is where the node lies: in front, as here.
+  // Iterating uses only one value of the tree's definition, the position of the node, and this is the front here too.
   ddsrt_avl_iter_t at;
   for (void *each = ddsrt_avl_iter_first(&ddsi_wr_readers_treedef, &writer.readers, &at); each != nullptr;
        each = ddsrt_avl_iter_next(&at)) {
@@ -71,20 +71,20 @@ void tell(const ddsi_proxy_writer &writer) {
     const auto [first, last] = watchers.equal_range(writer.e.gv);
     for (auto at = first; at != last; ++at) told.push_back(at->second);
   }
-  // They live as long as DDS's threads run, of which this is one.
+  // An instance lives as long as DDS's threads, and this is one of them.
   for (Delivery *delivery : told) delivery->depart(departure);
   departure->is_held.store(false);
 }
 
-/// CycloneDDS writes its built-in topic when it has found an endpoint, and when it has lost it: then before
-/// it tells the readers, which it has another thread do.
+/// CycloneDDS calls this to write its built-in topic, when it has found or lost an endpoint. After a loss, another
+/// thread notifies the readers, and does so later than this call.
 void watch_endpoint(const ddsi_entity_common *endpoint, ddsrt_wctime_t timestamp, bool is_alive, void *domain) {
   if (!is_alive && endpoint->kind == DDSI_EK_PROXY_WRITER) {
     tell(*reinterpret_cast<const ddsi_proxy_writer *>(endpoint));
   }
   WriteEndpoint original;
   {
-    // Whoever calls this for the first time may be here before it has been set.
+    // The lock waits for `watch_departures`, which sets the original function.
     const std::lock_guard<std::mutex> lock(mutex);
     original = write_endpoint;
   }
@@ -103,7 +103,7 @@ void watch_departures(ddsi_domaingv *domain, Delivery &delivery) {
   WriteEndpoint &called = domain->builtin_topic_interface->builtintopic_write_endpoint;
   if (called == watch_endpoint) return;
   write_endpoint = called;
-  __atomic_store_n(&called, &watch_endpoint, __ATOMIC_RELEASE);  // DDS's threads run
+  __atomic_store_n(&called, &watch_endpoint, __ATOMIC_RELEASE);  // DDS's threads are running
 }
 
 void forget_departures(Delivery &delivery) {

@@ -1,5 +1,5 @@
-// Writers of other processes that DDS loses: deleted, or out of sight. The network tells of it, and may do so before
-// the delivering thread has run since they wrote last.
+// Departures: DDS loses a writer of another process because it is deleted or out of reach. DDS learns this from the
+// network, possibly before the delivering thread has taken the writer's last samples.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@ class Delivery;
 
 using Guid = std::array<uint8_t, 16>;
 
-/// A writer that DDS has just lost, before the readers that it was matched with are told.
+/// A writer that DDS has lost, as long as its readers have not been notified.
 struct Departure {
   ddsi_domaingv *domain;
   Guid writer;
@@ -26,17 +26,18 @@ struct Departure {
   int32_t ownership_strength;
   bool autodispose;
   dds_duration_t lifespan;
-  /// When DDS lost it, by the library's clock.
+  /// Time of the loss, by the library's clock.
   uint64_t since_ns;
-  /// Whether the readers will be told only after this.
+  /// Whether the notification of the readers is still held back.
   std::atomic<bool> is_held{true};
-  /// Whether a delivering thread has stored what there was; guarded by its mutex.
+  /// Whether a delivering thread has stored all samples of the writer. Guarded by the mutex of its Delivery.
   bool is_stored = false;
 };
 
-/// Has a delivering thread told of the domain's departures, and waited for. Any thread; again, without effect.
+/// From now on, reports each departure of the domain to `delivery`, and waits until it has stored the samples. Any
+/// thread may call it. A second call has no effect.
 void watch_departures(ddsi_domaingv *domain, Delivery &delivery);
-/// The domain may be gone.
+/// Ends the reports to `delivery`. The domain may not exist any more.
 void forget_departures(Delivery &delivery);
 
 }  // namespace psmx_myelin

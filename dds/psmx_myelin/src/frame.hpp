@@ -1,4 +1,4 @@
-// How a DDS sample lies in a sample of the library: a header, then the payload.
+// Format of a DDS sample in a sample of the library: a header and the payload.
 #pragma once
 
 #include <cstddef>
@@ -10,19 +10,19 @@
 
 namespace psmx_myelin {
 
-/// Its layout is the topic's type: the library does not let programs with another one meet.
+/// Its layout is part of the topic's type, so the library does not match programs with different layouts.
 struct FrameHeader {
   uint8_t writer[16];
   int64_t timestamp_ns;
   uint32_t status;
-  /// Of the payload.
+  /// Size of the payload.
   uint32_t bytes;
-  /// `dds_loaned_sample_state_t`.
+  /// A `dds_loaned_sample_state_t`.
   uint8_t state;
-  /// Whether the writer has put the CDR header in front of the payload: see `slack` in writer.cpp.
+  /// Whether the payload begins with a CDR header that the writer has put there: see `slack` in writer.cpp.
   uint8_t has_header_inside;
   uint8_t unused[2];
-  /// As in the four bytes in front of a serialised sample, which they are: the payload follows.
+  /// These four bytes are the CDR header of a serialised sample. They come last, so that the payload follows.
   uint16_t cdr_identifier;
   uint16_t cdr_options;
 };
@@ -30,7 +30,7 @@ constexpr size_t cdr_header_bytes = 4;
 static_assert(sizeof(FrameHeader) == 40, "a payload of 64 B fits into the library's ring, 104 B");
 static_assert(offsetof(FrameHeader, cdr_identifier) + cdr_header_bytes == sizeof(FrameHeader));
 
-/// What topics of frames carry, as the library is told.
+/// Describes the payload of a topic of frames to the library.
 class FramePayload {
  public:
   FramePayload() {

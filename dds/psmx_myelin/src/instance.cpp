@@ -15,7 +15,7 @@
 namespace psmx_myelin {
 namespace {
 
-/// A hash of several values, none of which runs into the next.
+/// Hashes several values. Each is preceded by its length, so that different values give different bytes.
 class Hash {
  public:
   Hash() { ddsrt_md5_init(&state_); }
@@ -43,7 +43,7 @@ class Hash {
   ddsrt_md5_state_t state_;
 };
 
-/// As CycloneDDS reads `LOCATOR`, which is in the place of ours then: 32 hexadecimal digits.
+/// Parses `LOCATOR` in CycloneDDS's form, 32 hexadecimal digits. It replaces the computed locator.
 dds_psmx_node_identifier_t locator_of(const std::string &digits) {
   dds_psmx_node_identifier_t locator{};
   size_t count = 0;
@@ -57,8 +57,8 @@ dds_psmx_node_identifier_t locator_of(const std::string &digits) {
   return locator;
 }
 
-/// Nodes meet if their sockets are in one folder of one running kernel; programs in two containers may
-/// call it by two names, or two folders by one.
+/// Nodes can match if their sockets are in one folder on one running kernel. The path does not tell this: two
+/// containers may have different paths for one folder, and the same path for two folders.
 dds_psmx_node_identifier_t meeting_place(myelin_node *node, dds_psmx_instance_id_t id) {
   char folder[4096];
   if (myelin_node_folder(node, folder, sizeof folder) != MYELIN_OK) {
@@ -103,7 +103,7 @@ dds_psmx_features_t features(const dds_psmx_t *) {
 
 void delete_psmx(dds_psmx_t *psmx) { delete static_cast<Instance *>(psmx); }
 
-/// Of version 1 of the interface, as the two that are left out say.
+/// The two operations that stay empty tell CycloneDDS that this is version 1 of the interface.
 dds_psmx_ops_t operations() {
   dds_psmx_ops_t made{};
   made.type_qos_supported = is_supported;
@@ -120,7 +120,7 @@ dds_psmx_ops_t operations() {
 Instance::Instance(dds_psmx_instance_id_t id, const char *text) : dds_psmx_t{}, config(text), id(id) {
   ops = operations();
   myelin_node_options options = MYELIN_INIT(myelin_node_options);
-  options.network = -1;  // other hosts are reached by DDS itself
+  options.network = -1;  // DDS itself reaches other hosts
   if (!config.folder.empty()) options.folder = config.folder.c_str();
   if (!config.group.empty()) options.group = config.group.c_str();
   if (myelin_node_open("cyclonedds", &options, &node) != MYELIN_OK) {
@@ -161,7 +161,7 @@ std::string Instance::topic_name(const char *topic, const char *partition) const
 
 }  // namespace psmx_myelin
 
-/// What CycloneDDS calls for `type="myelin"`.
+/// CycloneDDS calls this for `type="myelin"`.
 extern "C" __attribute__((visibility("default"))) dds_return_t myelin_create_psmx(
     dds_psmx_t **made, dds_psmx_instance_id_t id, const char *config) {
   return psmx_myelin::guarded(DDS_RETCODE_BAD_PARAMETER, [&] {

@@ -1,4 +1,4 @@
-// A <PubSubMessageExchange> of a domain: one node of the library, and one thread that delivers.
+// A <PubSubMessageExchange> of a domain: one node of the library and one delivering thread.
 #pragma once
 
 #include <cstdint>
@@ -14,23 +14,23 @@
 namespace psmx_myelin {
 
 struct Instance : dds_psmx_t {
-  /// Throws a std::exception that says why, and what to do.
+  /// Throws a std::exception that names the fault and the remedy.
   Instance(dds_psmx_instance_id_t id, const char *config);
   ~Instance();
 
-  /// What a DDS topic in a partition is called in the library.
+  /// Returns the library's name of a DDS topic in a partition.
   std::string topic_name(const char *topic, const char *partition) const;
 
   const Config config;
   const dds_psmx_instance_id_t id;
   myelin_node *node = nullptr;
-  /// The same for all instances whose nodes meet, and for no other.
+  /// Equal for all instances whose nodes can match, and different for all others.
   dds_psmx_node_identifier_t locator{};
   std::unique_ptr<Delivery> delivery;
 
-  /// Guards what follows.
+  /// Guards the members below.
   std::mutex mutex;
-  /// Nodes that have not answered: until then no endpoint waits for them.
+  /// Nodes that have not answered, and the time until which no endpoint waits for them.
   std::unordered_map<uint64_t, uint64_t> silent_until_ns;
 };
 

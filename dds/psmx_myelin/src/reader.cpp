@@ -18,11 +18,11 @@ namespace psmx_myelin {
 struct ReaderLoan : dds_loaned_sample_t {
   dds_psmx_metadata_t own_metadata;
   myelin_sample sample = MYELIN_INIT(myelin_sample);
-  /// Of its reader, if it is counted there.
+  /// The counter of its reader, if the loan is counted there.
   std::shared_ptr<std::atomic<uint32_t>> held;
-  /// Where the payload is while CycloneDDS has a copy of it.
+  /// The address of the payload while `sample_ptr` points to a private copy.
   void *lent_ptr = nullptr;
-  /// The payload, if it is not in the sample.
+  /// The payload, if it is no longer in the sample.
   std::vector<uint8_t> copy;
 
   ~ReaderLoan() { release(); }
@@ -37,26 +37,27 @@ void DropLoan::operator()(ReaderLoan *loan) const { dds_loaned_sample_unref(loan
 
 namespace {
 
-/// Samples up to this size the library copies out; larger ones are held.
+/// Up to this size the library copies a sample out of the ring. Larger samples are held in shared memory.
 constexpr size_t inline_bytes = 104;
-/// For what a program keeps of the samples that it took, beside its reader's history.
+/// Samples that a program may keep beyond its reader's history.
 constexpr uint32_t held_beyond_depth = 64;
 constexpr uint32_t held_max = 256;
-/// Of a reliable writer that DDS has not found yet: with one more the oldest goes. Of large ones no more than
-/// are held.
+/// Samples that are kept of a reliable writer while DDS has not found it yet. Beyond this the oldest is dropped. For
+/// large samples the limit is `held_max`.
 constexpr size_t waiting_max = 4096;
 constexpr uint32_t large_bytes = 4096;
 /// Processes that publish a topic.
 constexpr uint32_t publishers_max = 4096;
-/// Samples taken for one reader before the others have their turn.
+/// Samples that are taken for one reader before the others get their turn.
 constexpr int batch_max = 64;
-/// How long DDS may take to find a writer whose samples are here already. Those of writers that do not
-/// match are dropped then, and asked for at longer intervals.
+/// How long DDS may take to find a writer whose samples are here already. After this time the samples are dropped, and
+/// DDS is asked about the writer at longer intervals.
 constexpr uint64_t discovery_limit_ns = 10'000'000'000;
 constexpr uint64_t unmatched_interval_ns = 1'000'000'000;
-/// What a writer that DDS has lost had written is waited for so long: less than DDS may take to find one.
+/// Longest wait for the samples of a writer that DDS has lost. It is shorter than the time that DDS may take to find a
+/// writer.
 constexpr uint64_t departure_limit_ns = discovery_limit_ns / 2;
-/// A reader whose limits are reached is tried again for so long, as it may be the sample that is refused.
+/// How long to try again if a reader refuses a sample. The reader may be full, or the sample itself may be wrong.
 constexpr uint64_t refusal_limit_ns = 10'000'000'000;
 constexpr std::chrono::milliseconds refusal_interval{1};
 
@@ -69,7 +70,7 @@ dds_return_t on_data_available(dds_psmx_endpoint_t *endpoint, dds_entity_t reade
   });
 }
 
-/// Has to be there; CycloneDDS does not call it.
+/// The interface requires this function, but CycloneDDS does not call it.
 dds_loaned_sample_t *take(dds_psmx_endpoint_t *) { return nullptr; }
 
 bool has_limits(const dds_qos_t *qos) {
@@ -78,8 +79,8 @@ bool has_limits(const dds_qos_t *qos) {
   return std::max({samples, instances, samples_per_instance}) != DDS_LENGTH_UNLIMITED;
 }
 
-/// Of a writer that DDS does not know any more, CycloneDDS makes the publication handle of the second half of
-/// its GUID: so that is to be the handle it had.
+/// If CycloneDDS no longer knows the writer, it makes the publication handle from the second half of the GUID. This
+/// puts the writer's former handle there.
 void set_handle(dds_guid_t &guid, dds_instance_handle_t handle) {
   const uint32_t halves[2] = {static_cast<uint32_t>(handle >> 32), static_cast<uint32_t>(handle)};
   static_assert(sizeof guid.v == 2 * sizeof halves);
@@ -110,7 +111,7 @@ Reader::Reader(Topic &topic, const dds_qos_t *qos)
   myelin_subscriber_options options = MYELIN_INIT(myelin_subscriber_options);
   options.held_max = held_max_;
   options.publishers_max = publishers_max;
-  // To those CycloneDDS gives samples itself.
+  // CycloneDDS itself gives samples to readers of the same process.
   options.ignore_own_node = true;
   const myelin_code code = myelin_subscriber_open(opened, &options, &subscriber_);
   const std::string why = code == MYELIN_OK ? "" : myelin_error_message();
@@ -174,7 +175,7 @@ Lent Reader::lend(myelin_sample &sample) {
   FrameHeader header;
   const size_t rest = sample.bytes - sizeof header;
   if (sample.bytes < sizeof header) return complain("a sample without a header was dropped"), nullptr;
-  // Read once: a peer may change what lies in its memory.
+  // Read it once: a peer may change its memory at any time.
   std::memcpy(&header, sample.data, sizeof header);
   made->own_metadata = metadata_of(header, topic_.instance.id);
   dds_psmx_metadata_t &metadata = made->own_metadata;
@@ -196,7 +197,7 @@ Lent Reader::lend(myelin_sample &sample) {
 
   const auto *data = static_cast<const uint8_t *>(sample.data);
   if (sample.bytes > inline_bytes) {
-    // The last hold there is must not be kept: with it samples are taken, and copied.
+    // The last hold stays free: it is needed to take the next sample, even if that is then copied.
     if (held_->load(std::memory_order_relaxed) + 1 >= held_max_) {
       made->copy.assign(data, data + sample.bytes);
       made->release();
@@ -241,7 +242,7 @@ bool Reader::depart(const std::shared_ptr<Departure> &departure) {
   const auto &readers = departure->readers;
   if (std::find(readers.begin(), readers.end(), guid_) == readers.end()) return true;
   while (deliver() && departure->is_held.load()) continue;
-  // A sample in new memory comes once the library has mapped that.
+  // A sample in a new segment arrives after the library has mapped the segment.
   const bool has_unread = myelin_subscriber_has_unread(subscriber_) == MYELIN_OK;
   if (has_unread && myelin_now() - departure->since_ns < departure_limit_ns) return false;
   const auto found = sources_.find(departure->writer);
@@ -281,8 +282,8 @@ void Reader::store_waiting(const Guid &guid, Source &source) {
 }
 
 dds_loaned_sample_t *Reader::with_private_copy(ReaderLoan &loan) {
-  // CycloneDDS corrects serialised samples where they lie before it copies them (a bool that is neither 0
-  // nor 1), and the library's memory is read-only.
+  // CycloneDDS corrects serialised samples in place before it copies them (a bool that is neither 0 nor 1). The
+  // library's memory is read-only.
   if (!is_serialized(loan.own_metadata.sample_state) || *takes_header_) return &loan;
   if (!loan.lent_ptr) loan.lent_ptr = loan.sample_ptr;
   const auto *data = static_cast<const uint8_t *>(loan.lent_ptr);
@@ -292,7 +293,7 @@ dds_loaned_sample_t *Reader::with_private_copy(ReaderLoan &loan) {
 }
 
 void Reader::keep_private_copy(ReaderLoan &loan) {
-  // A type of a language of its own may keep what it is lent.
+  // A custom type (`ddsi_sertype`) may keep the loan, which then needs the copy.
   if (loan.sample_ptr == private_copy_.data() && ddsrt_atomic_ld32(&loan.refc) > 1) {
     loan.copy = std::move(private_copy_);
   }
@@ -310,7 +311,7 @@ void Reader::store(Source &source, Lent &lent) {
       source.missed_ns = 0;
       return;
     }
-    // Among others that is what it returns for one more than the reader's limits allow.
+    // CycloneDDS returns this error also if the sample exceeds the reader's limits.
     if (result != DDS_RETCODE_ERROR || !is_bounded_ || is_ending_.load(std::memory_order_relaxed)) break;
     const uint64_t now_ns = myelin_now();
     if (refused_ns == 0) refused_ns = now_ns;
@@ -323,10 +324,10 @@ void Reader::store(Source &source, Lent &lent) {
 
 dds_return_t Reader::store_by(const Departure &writer, dds_loaned_sample_t *sample) {
   set_handle(sample->metadata->guid, writer.handle);
-  // While this thread is awake DDS's garbage collector, which tells the reader, does not run.
+  // DDS's garbage collector notifies the reader of the loss. It does not run while this thread is awake.
   ddsi_thread_state *const thread = ddsi_lookup_thread_state();
   ddsi_thread_state_awake(thread, writer.domain);
-  // If the reader has been told, nobody else unregisters what the sample registers.
+  // If the reader has been notified already, only this sample can unregister what it registers.
   if (!writer.is_held.load()) sample->metadata->statusinfo |= DDSI_STATUSINFO_UNREGISTER;
   const dds_return_t result = dds_reader_store_loaned_sample_wr_metadata(
       reader_, sample, writer.ownership_strength, writer.autodispose, writer.lifespan);
@@ -375,8 +376,8 @@ void Reader::forget_gone_writers() {
 
 bool Reader::takes_header() {
   if (takes_header_) return *takes_header_;
-  // The type is asked: rmw_cyclonedds up to 4.2.1 takes a sample as it is (issue 585), others put the header
-  // of the metadata in front.
+  // Ask the type: in rmw_cyclonedds up to 4.2.1 it takes a sample unchanged (issue 585), and others put the header from
+  // the metadata in front.
   uint8_t probe[2 * cdr_header_bytes] = {0, 1};
   dds_psmx_metadata_t metadata{};
   metadata.sample_state = DDS_LOANED_SAMPLE_STATE_SERIALIZED_DATA;

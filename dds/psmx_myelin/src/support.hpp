@@ -1,4 +1,4 @@
-// What every file needs: how something is said, and how no exception leaves the plug-in.
+// Common helpers: logging, and the barrier that keeps exceptions inside the plug-in.
 #pragma once
 
 #include <pthread.h>
@@ -11,7 +11,8 @@
 #include "dds/ddsrt/log.h"
 #include "myelin.h"
 
-/// By CycloneDDS's log: to stderr, or where the program's configuration sends it. (Its own macros are C's.)
+/// Logs through CycloneDDS: to stderr, or wherever the program's configuration sends it. CycloneDDS's own macros work
+/// in C only.
 #define SAY(category, format, ...) \
   dds_log(category, __FILE__, __LINE__, __func__, "psmx_myelin: " format "\n", __VA_ARGS__)
 #define SAY_ERROR(format, ...) SAY(DDS_LC_ERROR, format, __VA_ARGS__)
@@ -19,7 +20,7 @@
 
 namespace psmx_myelin {
 
-/// What `act` returns, or `failed` if it throws: CycloneDDS is C.
+/// Returns the result of `act`. If it throws, logs the reason and returns `failed`, because CycloneDDS is C.
 template <typename Result, typename Act>
 Result guarded(Result failed, Act act) noexcept {
   try {
@@ -30,7 +31,7 @@ Result guarded(Result failed, Act act) noexcept {
   }
 }
 
-/// The return value that says most of what a code of the library says.
+/// Returns the DDS code that is closest to the library's.
 inline dds_return_t return_of(myelin_code code) {
   switch (code) {
     case MYELIN_OK: return DDS_RETCODE_OK;
@@ -41,7 +42,8 @@ inline dds_return_t return_of(myelin_code code) {
   }
 }
 
-/// A thread that runs `body` and takes no signals: the program may wait for them in one of its own (`sigwait`).
+/// Starts a thread that runs `body` with all signals blocked: the program may wait for signals in a thread of its own
+/// (`sigwait`).
 template <typename Body>
 std::thread start_thread(Body body) {
   struct Blocked {

@@ -16,27 +16,26 @@
 namespace psmx_myelin {
 namespace {
 
-/// Samples between a writer and a reader's thread, which takes them out at once. A reader that is stopped
-/// keeps so many in its writer's memory.
+/// Depth between a writer and a reader's thread, which takes samples at once. If a reader is stopped, as many samples
+/// stay in the writer's memory.
 constexpr uint32_t depth_of_small = 256;
 constexpr uint32_t depth_of_large = 64;
 constexpr uint32_t small_bytes = 4096;
-/// What the library can keep for those that come later.
+/// Longest history that the library can keep for late joiners.
 constexpr int32_t history_max = 65'535;
-/// How long an endpoint waits for its matches, on a machine that is busy; and after how long it looks whether
-/// those that it waits for are still there.
+/// How long an endpoint waits for its matches on a busy machine, and how often it checks whether the peers still exist.
 constexpr uint64_t match_limit_ns = 1'000'000'000;
 constexpr uint64_t match_look_ns = 1'000'000;
-/// For so long nobody waits for a node again that has not answered within the limit: it is stopped.
+/// A node that has not answered within the limit is stopped. For this time no endpoint waits for it again.
 constexpr uint64_t silent_ns = 10'000'000'000;
-/// An endpoint's id is its node's above this bit.
+/// The bits of an endpoint's id from this one upwards are the id of its node.
 constexpr int node_shift = 24;
 uint64_t node_of(uint64_t endpoint) { return endpoint >> node_shift; }
-/// A writer that keeps the last samples alone does not wait longer for a reader that is stopped.
+/// A writer with KEEP_LAST waits no longer than this for a stopped reader.
 constexpr uint64_t keep_last_wait_ns = 100'000'000;
 
-/// The one partition that an endpoint is in, "" being one too; none if it is in several, or in all that
-/// fit a pattern.
+/// Returns the one partition of an endpoint; "" is a partition too. Returns none if the endpoint is in several
+/// partitions, or has a pattern.
 std::optional<std::string> partition_of(const dds_qos_t *qos) {
   uint32_t count = 0;
   char **names = nullptr;
@@ -48,7 +47,7 @@ std::optional<std::string> partition_of(const dds_qos_t *qos) {
   return first;
 }
 
-/// What of a history is promised to those that come later: samples, or none that could be said.
+/// Returns how many samples late joiners get. Returns none if the library cannot keep as many.
 std::optional<int32_t> late_joiners_history(const dds_qos_t *qos, dds_psmx_endpoint_type_t of) {
   dds_history_kind_t kind = DDS_HISTORY_KEEP_LAST;
   int32_t depth = 1;
@@ -67,7 +66,7 @@ bool is_for_late_joiners(const dds_qos_t *qos) {
   return durability != DDS_DURABILITY_VOLATILE;
 }
 
-/// With how many others that its node knows of an endpoint is matched, and with which it will be.
+/// The peers of an endpoint that its node knows: how many are matched, and the ids of those that will be.
 struct Partners {
   size_t matched = 0;
   std::set<uint64_t> pending;
@@ -134,16 +133,16 @@ bool is_supported(const Config &config, dds_psmx_endpoint_type_t of, dds_data_ty
                   const dds_qos_t *qos) {
   const bool has_key = (type & DDS_DATA_TYPE_CONTAINS_KEY) != 0;
   if (has_key && !config.keyed_topics) return false;
-  if (of == DDS_PSMX_ENDPOINT_TYPE_UNSET) return true;  // a topic's endpoints decide
+  if (of == DDS_PSMX_ENDPOINT_TYPE_UNSET) return true;  // its endpoints decide
   if (!partition_of(qos)) return false;
-  // The library keeps the last samples, DDS the last ones of each instance; and a service keeps those of
-  // the dead.
+  // The library keeps the last samples of a topic, DDS the last ones of each instance. With a durability service,
+  // samples outlive their writer.
   dds_durability_kind_t durability = DDS_DURABILITY_VOLATILE;
   dds_qget_durability(qos, &durability);
   if (durability > DDS_DURABILITY_TRANSIENT_LOCAL) return false;
   if (durability != DDS_DURABILITY_VOLATILE && (has_key || !late_joiners_history(qos, of))) return false;
 
-  // DDS keeps watch over writers by what comes of them by the network.
+  // DDS monitors deadlines and liveliness by the samples that arrive over the network.
   dds_liveliness_kind_t liveliness = DDS_LIVELINESS_AUTOMATIC;
   dds_qget_liveliness(qos, &liveliness, nullptr);
   dds_duration_t deadline = DDS_INFINITY;
@@ -172,7 +171,7 @@ myelin_topic_options Topic::options(const dds_qos_t *qos, dds_psmx_endpoint_type
     options.reliable_ns = limit == DDS_INFINITY ? MYELIN_FOREVER : static_cast<uint64_t>(limit);
     if (!keeps_all(qos)) options.reliable_ns = std::min(options.reliable_ns, keep_last_wait_ns);
   }
-  // As DDS has it, who is not reliable gets no history.
+  // A best-effort reader gets no history, as in DDS.
   if (is_for_late_joiners(qos) && (is_writer || reliable)) {
     options.history = static_cast<uint32_t>(std::max(late_joiners_history(qos, of).value_or(1), 1));
     options.depth = std::max(options.depth, options.history);

@@ -1,4 +1,4 @@
-// A DDS topic of an instance, and what of the quality of service becomes what in the library.
+// A DDS topic of an instance. Converts its quality of service to the library's settings.
 #pragma once
 
 #include <functional>
@@ -9,12 +9,12 @@
 
 namespace psmx_myelin {
 
-/// Whether endpoints of a type and a quality of service go through shared memory; those that do not go
-/// by the network, as if the plug-in were not there.
+/// Whether endpoints of this type and quality of service use shared memory. All others use the network, as if there
+/// were no plug-in.
 bool is_supported(const Config &config, dds_psmx_endpoint_type_t of, dds_data_type_properties_t type,
                   const dds_qos_t *qos);
 
-/// Whether a quality of service says so, and how long a writer may wait then.
+/// Read one setting of a quality of service. `limit` becomes how long a reliable writer may block.
 bool is_reliable(const dds_qos_t *qos, dds_duration_t *limit = nullptr);
 bool keeps_all(const dds_qos_t *qos);
 
@@ -23,22 +23,22 @@ struct Topic : dds_psmx_topic_t {
 
   bool is_memcpy_safe() const { return (properties & DDS_DATA_TYPE_IS_MEMCPY_SAFE) != 0; }
   bool has_key() const { return (properties & DDS_DATA_TYPE_CONTAINS_KEY) != 0; }
-  /// How the library is to call and treat it for an endpoint of this quality of service.
+  /// The library's name and options for an endpoint of this quality of service.
   std::string library_name(const dds_qos_t *qos) const;
   myelin_topic_options options(const dds_qos_t *qos, dds_psmx_endpoint_type_t of) const;
   /// Throws a std::runtime_error.
   myelin_topic *open(const std::string &name, const myelin_topic_options &options) const;
-  /// Waits until an endpoint is matched with all others that its node knows of, by a function that does so
-  /// for a number of them and a time. DDS finds them by ways of its own, and what is published between its
-  /// match and the library's would be lost. Of two endpoints that are made at once one at least knows of the
-  /// other here, and DDS tells of neither before.
+  /// Waits until an endpoint is matched with all peers that its node knows, 1 s at most. `wait_for_match` waits for a
+  /// number of matches and a time in ns. DDS finds the same peers by other means; a sample that is published after
+  /// DDS's match and before the library's would be lost. If two endpoints are created at the same time, at least one of
+  /// them knows the other here, and DDS announces none before.
   void settle(const std::string &name, uint64_t endpoint, bool is_publisher,
               const std::function<myelin_code(size_t, uint64_t)> &wait_for_match) const;
 
   Instance &instance;
   const std::string name;
   const dds_data_type_properties_t properties;
-  /// Of a value in memory; 0: not known.
+  /// Size of a value in memory; 0: not known.
   const uint32_t bytes;
 };
 

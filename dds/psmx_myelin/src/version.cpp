@@ -14,14 +14,14 @@
 namespace psmx_myelin {
 namespace {
 
-/// After each new one: the tests of crates/myelin-dds/tests/psmx, and a look at `MatchedReader` in departure.cpp.
+/// Before you add a version: run the tests of crates/myelin-dds/tests/psmx, and check `MatchedReader` in departure.cpp.
 constexpr const char *tested[] = {"11.0.1"};
 
 bool is_tested(const std::string &version) {
   return std::find(std::begin(tested), std::end(tested), version) != std::end(tested);
 }
 
-/// The file that CycloneDDS was loaded from.
+/// Returns the file that CycloneDDS was loaded from.
 std::string loaded_from() {
   Dl_info info;
   if (dladdr(reinterpret_cast<void *>(&dds_create_participant), &info) == 0) return "";
@@ -31,8 +31,8 @@ std::string loaded_from() {
   return path;
 }
 
-/// What comes after `.so.` in a library's name; the version of the headers, if nothing does (CycloneDDS has no
-/// function that tells).
+/// Returns the version in a library's name, after `.so.`. Without one returns the version of the headers, because
+/// CycloneDDS has no function for it.
 std::string version_of(const std::string &path) {
   const size_t at = path.rfind(".so.");
   return at == std::string::npos ? DDS_VERSION : path.substr(at + 4);

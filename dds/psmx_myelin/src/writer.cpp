@@ -10,12 +10,12 @@
 namespace psmx_myelin {
 namespace {
 
-/// As many loans as the library allows: CycloneDDS knows no limit.
+/// As many loans as the library allows, because CycloneDDS has no limit.
 constexpr uint32_t loans_max = 4096;
 
-/// Behind a payload that may be serialised. rmw_cyclonedds up to 4.2.1 asks for the bytes behind the CDR
-/// header and writes the header too (its issue 585): so four bytes more are there, and whether the last of
-/// them were written tells that the payload begins with its header.
+/// Four bytes behind a payload that may be serialised. rmw_cyclonedds up to 4.2.1 requests the size without the CDR
+/// header, but writes the header too (its issue 585). If the last of these bytes have been overwritten, the payload
+/// begins with its header.
 namespace slack {
 constexpr uint8_t mark[cdr_header_bytes] = {0xa7, 0x5c, 0xe3, 0x91};
 
@@ -92,7 +92,7 @@ dds_return_t Writer::publish(dds_loaned_sample_t *data) {
   if (is_serialized(loan.own_metadata.sample_state) && !topic_.is_memcpy_safe()) {
     const auto *payload = static_cast<const uint8_t *>(data->sample_ptr);
     const uint32_t padding = ntohs(header.cdr_options) & 3;
-    // With padding few bytes of the mark are written, perhaps as they were.
+    // With padding, only a few bytes of the mark are overwritten, and perhaps with the same values.
     const bool looks_alike = padding > 0 && has_overrun_ && header.bytes >= cdr_header_bytes &&
                              std::memcmp(payload, &header.cdr_identifier, cdr_header_bytes) == 0;
     header.has_header_inside = looks_alike || slack::is_written(payload + header.bytes, padding);

@@ -1,4 +1,4 @@
-// What a DDS writer publishes by.
+// A DDS writer's connection to the library.
 #pragma once
 
 #include <mutex>
@@ -13,10 +13,10 @@ struct Writer : dds_psmx_endpoint_t {
   Writer(Topic &topic, const dds_qos_t *qos);
   ~Writer();
 
-  /// Memory for a payload; NULL, with the reason in the log, if there is none.
+  /// Returns memory for a payload. Returns NULL and logs the reason if there is none.
   dds_loaned_sample_t *loan(uint32_t bytes);
   dds_return_t publish(dds_loaned_sample_t *data);
-  /// A loan that CycloneDDS drops, published or not.
+  /// Frees a loan that CycloneDDS drops, published or not.
   void free(dds_loaned_sample_t *data);
 
  private:
@@ -25,7 +25,7 @@ struct Writer : dds_psmx_endpoint_t {
   const Topic &topic_;
   const std::string name_;
   uint64_t id_ = 0;
-  /// Of what a publisher and its loans want one thread at a time for.
+  /// Guards the publisher and its loans: one thread at a time may use them.
   std::mutex mutex_;
   myelin_publisher *publisher_ = nullptr;
   bool has_published_ = false;

@@ -1,4 +1,4 @@
-/* What fails ends the program, which says what it was. */
+/* Ends the program with a message if a call fails. */
 #ifndef PSMX_MYELIN_TEST_CHECK_H
 #define PSMX_MYELIN_TEST_CHECK_H
 

@@ -1,10 +1,12 @@
-/* A type as rmw_cyclonedds has them: up to 4.2.1 it says how many bytes a message has behind its CDR header,
- * writes it with the header, and takes it with the header (its issue 585); "mended" it does neither.
+/* A custom type, as rmw_cyclonedds has them. With "broken" it behaves as in versions up to 4.2.1 (issue 585 there): it
+ * reports the size of a message without the CDR header, writes the header too, and expects the header. With "mended" it
+ * does neither.
  *
  *     header pub|sub broken|mended [late]
  *
- * A publisher writes messages of 0 to 99 bytes when it is matched; with "late" they go the way that such a
- * writer's do, which has the header apart. A subscriber says "took all" when it has them in order and whole. */
+ * A publisher waits for a match and then writes messages of 0 to 99 bytes. "late" sets transient-local durability, with
+ * which CycloneDDS serialises a message with its header apart. A subscriber prints "took all" after it has taken all
+ * messages, whole and in order. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,13 +22,13 @@ enum { MESSAGES = 100, HEADER = 4 };
 
 static bool is_broken;
 
-/* A message: a sequence of bytes. */
+/* A message is a sequence of bytes. */
 struct message {
   uint32_t bytes;
   uint8_t data[MESSAGES];
 };
 
-/* The same, serialised: the header, the length, the bytes, and what fills up the last four. */
+/* A serialised message: header, length, bytes, and padding to a multiple of four. */
 struct serialized {
   struct ddsi_serdata c;
   uint32_t bytes;
@@ -127,14 +129,14 @@ static void get_keyhash(const struct ddsi_serdata *data, struct ddsi_keyhash *ha
   memset(hash, 0, sizeof *hash);
 }
 
-/* Of the network there is nothing to come. */
+/* The test receives nothing over the network. */
 static struct ddsi_serdata *from_ser(const struct ddsi_sertype *type, enum ddsi_serdata_kind kind,
                                      const struct ddsi_rdata *fragments, size_t bytes) {
   (void)type, (void)kind, (void)fragments, (void)bytes;
   abort();
 }
 
-/* Nor does the program lend anything. */
+/* The test requests no loans. */
 static struct ddsi_serdata *from_loaned_sample(const struct ddsi_sertype *type, enum ddsi_serdata_kind kind,
                                                const char *sample, dds_loaned_sample_t *loan, bool cdr) {
   (void)type, (void)kind, (void)sample, (void)loan, (void)cdr;
@@ -179,7 +181,7 @@ static const struct ddsi_sertype_ops type_operations = {
 
 static struct message message_of(uint32_t number) {
   struct message message = {.bytes = number};
-  // Each ends with another byte, also with those that a plug-in could have left behind it.
+  // Each message ends with a different byte, also different from what a plug-in may have left behind it.
   for (uint32_t at = 0; at < number; ++at) message.data[at] = (uint8_t)(at + 37 * number);
   return message;
 }

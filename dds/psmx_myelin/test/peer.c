@@ -1,17 +1,22 @@
-/* A program of CycloneDDS's own API, which knows nothing of the plug-in, for the tests of
- * crates/myelin-dds/tests/psmx.
+/* A program that uses only CycloneDDS's API and does not know the plug-in, for crates/myelin-dds/tests/psmx.
  *
  *     peer pub|sub Small|Image|Text|Keyed TOPIC [SETTING]…
  *     domain=N partition=NAME depth=N limit=N all best-effort late loans listener one-writer beside=TOPIC
  *
- * It says "ready shared|network", and "matched N" when that changes. A publisher follows lines, and says
- * "done RETURN" after each: "write FIRST COUNT", "dispose ID", "others COUNT", which makes so many other
- * writers, one after the other, and deletes them. A subscriber says "took NUMBER MEMORY", where MEMORY is
- * "shared" if it was lent the sample in shared memory, else "own", or "gone ID"; after the line "stop" it says
- * "stopped" and takes nothing until "go"; with "one-writer" it says "of another writer" if a publication
- * handle is not the first one; with "beside" it has another reader, of TOPIC, whose listener says "called" and
- * returns when it is not stopped, and it says "lost" when DDS has lost a writer. Both end with their standard
- * input. */
+ * It prints "ready shared|network" first, and "matched N" whenever the number of matches changes. It ends at the end of
+ * its standard input.
+ *
+ * A publisher executes the lines of its standard input, and prints "done RETURN" after each:
+ *   write FIRST COUNT   writes samples
+ *   dispose ID          disposes of an instance
+ *   others COUNT        creates and deletes as many other writers, one after the other
+ *
+ * A subscriber prints "took NUMBER MEMORY" for each sample, and "gone ID" for a disposed instance. MEMORY is "shared"
+ * for a loan in shared memory, and otherwise "own". After the line "stop" it prints "stopped", and takes nothing until
+ * "go".
+ *   one-writer     prints "of another writer" if a publication handle differs from the first one
+ *   beside=TOPIC   has a second reader, of TOPIC. Its listener prints "called", and waits while the program is stopped.
+ *                  The program also prints "lost" when DDS has lost a writer. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -40,7 +45,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 #define SAY(...) \
   (pthread_mutex_lock(&lock), printf(__VA_ARGS__), fflush(stdout), pthread_mutex_unlock(&lock))
 
-/* Whether an address lies in memory of a memfd; the program has none of its own. */
+/* Whether an address is in the memory of a memfd. The program itself creates none. */
 static bool is_shared(const void *address) {
   FILE *maps = fopen("/proc/self/maps", "r");
   char line[4096];
@@ -54,7 +59,7 @@ static bool is_shared(const void *address) {
   return found;
 }
 
-/* Writes the sample of a number, such that a reader can tell whether it is whole. */
+/* Fills a sample from its number, so that a reader can check that it is whole. */
 static void fill(union sample *sample, uint64_t number, char *text, uint8_t *rest) {
   switch (type) {
   case SMALL:
@@ -70,7 +75,7 @@ static void fill(union sample *sample, uint64_t number, char *text, uint8_t *res
     sample->text = (psmx_Text){.number = number, .is_odd = number % 2, .words = text};
     sample->text.rest._buffer = rest;
     sample->text.rest._length = sample->text.rest._maximum = (uint32_t)(number % 1000);
-    if (loans) {  // its parts are CycloneDDS's with it
+    if (loans) {  // CycloneDDS frees the parts together with the sample
       sample->text.words = dds_string_dup(text);
       sample->text.rest._buffer = dds_alloc(number % 1000);
       sample->text.rest._release = true;
@@ -91,7 +96,7 @@ static bool is_filled(const uint8_t *bytes, size_t count, uint64_t number) {
   return true;
 }
 
-/* Its number; UINT64_MAX if it is not whole. */
+/* Returns a sample's number, or UINT64_MAX if the sample is not whole. */
 static uint64_t number_of(const union sample *sample) {
   char said[32];
   switch (type) {
@@ -164,7 +169,7 @@ static void take_all(dds_entity_t reader, void *unused) {
 }
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static bool ends;  // nobody takes while all is deleted; the gate guards it
+static bool ends;  // guarded by the gate; no thread takes samples during the deletion
 
 static void wait_at_gate(dds_entity_t reader, void *unused) {
   (void)reader, (void)unused;
@@ -267,7 +272,7 @@ int main(int count, char **words) {
   if (listens) dds_lset_data_available(listener, take_all);
   const dds_entity_t endpoint = CHECK(is_publisher ? dds_create_writer(participant, topic, qos, listener)
                                                    : dds_create_reader(participant, topic, qos, listener));
-  // Before whoever hears that it is ready may have it end.
+  // Before "ready": the test may end this program right after that line.
   static dds_entity_t set;
   if (!is_publisher && !listens) set = wait_set_of(endpoint);
   SAY("ready %s\n", dds_is_shared_memory_available(endpoint) ? "shared" : "network");
@@ -286,7 +291,7 @@ int main(int count, char **words) {
     }
     if (!is_stopped) pthread_mutex_lock(&gate);
     ends = true;
-    pthread_mutex_unlock(&gate);  // for a listener that is called meanwhile, which the deletion waits for
+    pthread_mutex_unlock(&gate);  // a listener may wait for it, and the deletion waits for the listener
   }
   CHECK(dds_delete(participant));
   return 0;

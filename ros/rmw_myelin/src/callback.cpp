@@ -9,7 +9,8 @@
 namespace rmw_myelin {
 namespace {
 
-/// How long a call that is under way is waited for. One that waits for a lock of who waits for it never returns.
+/// Longest wait for a call in progress when a callback is replaced. A call that waits for a lock of the waiting thread
+/// never returns.
 constexpr std::chrono::seconds return_max{1};
 
 }  // namespace

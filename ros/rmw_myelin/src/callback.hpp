@@ -1,4 +1,4 @@
-// A function of the user's that is called when something has come.
+// A function of the user that is called when something has arrived.
 #pragma once
 
 #include <condition_variable>
@@ -10,20 +10,21 @@
 
 namespace rmw_myelin {
 
-/// Calls back, one call at a time, with no lock of ours held: the function may use everything, and may replace
-/// or unset itself. What happens while nobody is called is counted, and reported to who is set next. Any thread
-/// may use it.
+/// Calls a function of the user, one call at a time. It holds no lock during a call, so the function may call all of
+/// rmw, and may replace or unset itself. Occurrences without a function are counted and reported to the next function.
+/// Any thread may use this class.
 class Callback {
  public:
-  /// It has happened so often. Whether there is a function; `deliver` calls it.
+  /// Counts `times` occurrences. Returns whether a function is set; the caller then calls `deliver`.
   bool add(size_t times);
-  /// Calls the function for what it has not been called for yet, unless a call is under way: that goes on with it.
+  /// Calls the function for the occurrences that it has not been called for. If a call is in progress, the thread of
+  /// that call does this instead.
   void deliver();
-  /// Sets the function, or NULL, and calls it for what has happened before, for `times_max` at most. The former
-  /// one is not called any more, and no call of it is under way in another thread: if it does not return, an
-  /// error in the log says so.
+  /// Sets the function, or unsets it with NULL. Calls the new function for earlier occurrences, `times_max` at most.
+  /// The previous function is not called again. Waits up to 1 s for a call of it in another thread; if the call has not
+  /// returned by then, logs an error.
   void set(rmw_event_callback_t function, const void *user_data, size_t times_max = SIZE_MAX);
-  /// What has happened has been looked at.
+  /// Drops the count: the user has taken everything.
   void forget();
 
  private:
@@ -35,9 +36,9 @@ class Callback {
   rmw_event_callback_t function_ = nullptr;
   const void *user_data_ = nullptr;
   size_t uncalled_ = 0;
-  /// Of the thread that calls; none otherwise.
+  /// The thread of the call in progress; no thread if there is none.
   std::thread::id caller_;
-  /// How many calls have returned.
+  /// Number of calls that have returned.
   size_t returned_ = 0;
 };
 

@@ -18,7 +18,7 @@ namespace {
 
 using CString = rosidl_runtime_c__String;
 using CWideString = rosidl_runtime_c__U16String;
-/// The same members in the same order as all sequences that rosidl generates for C.
+/// All sequences that rosidl generates for C have these members in this order.
 using CSequence = rosidl_runtime_c__uint8__Sequence;
 
 [[noreturn]] void too_long(const Step &step, size_t length, size_t bound) {
@@ -68,7 +68,7 @@ WideText wide_text(const Plan &plan, const void *string) {
   return {c.data, c.size};
 }
 
-/// The number of elements of a sequence, checked, and where they are.
+/// The elements of a sequence: where they are, and their number, which has been checked against the bound.
 struct Elements {
   const uint8_t *data;
   size_t count;
@@ -80,7 +80,7 @@ Elements elements(const Step &step, const void *sequence) {
   return {count == 0 ? nullptr : static_cast<const uint8_t *>(step.get_const(sequence, 0)), count};
 }
 
-/// Counts what `Writer` writes.
+/// Counts the bytes that a `Writer` will write.
 struct Counter {
   size_t at = 0;
 
@@ -91,7 +91,7 @@ struct Counter {
   void wide(const void *, size_t count) { at += 4 * count; }
 };
 
-/// Writes where a `Counter` has counted.
+/// Writes into memory of the size that a `Counter` has found.
 struct Writer {
   uint8_t *begin;
   size_t at = 0;
@@ -198,7 +198,7 @@ void put(Output &output, const Plan &plan, const void *message) {
   }
 }
 
-/// Reads within its bounds, each number once: who wrote it may change it meanwhile.
+/// Reads within its bounds, and reads each number once: the process that wrote the message may change it meanwhile.
 struct Reader {
   const uint8_t *begin;
   size_t bytes;
@@ -228,7 +228,7 @@ struct Reader {
     std::memcpy(&value, take(4, member), 4);
     return value;
   }
-  /// A count of elements that have `element_bytes` each at least.
+  /// Reads the number of elements of a sequence. Each element takes at least `element_bytes`.
   size_t count(const Step &step, size_t element_bytes) {
     const size_t count = number(step.name);
     if (count > step.bound) too_long(step, count, step.bound);
@@ -291,7 +291,7 @@ template <typename T>
 void assign(void *vector, const uint8_t *from, size_t count) {
   auto &to = *static_cast<std::vector<T> *>(vector);
   if (reinterpret_cast<uintptr_t>(from) % alignof(T) == 0) {
-    // In one pass: a resize would write zeros first.
+    // One pass: a resize would first write zeros.
     to.assign(reinterpret_cast<const T *>(from), reinterpret_cast<const T *>(from) + count);
   } else {
     to.resize(count);
@@ -299,7 +299,7 @@ void assign(void *vector, const uint8_t *from, size_t count) {
   }
 }
 
-/// A sequence of numbers. Vectors of numbers of one size lie alike in memory, whatever the numbers.
+/// Reads a sequence of numbers. The memory layout of a vector depends only on the size of its elements.
 void get_numbers(const Plan &plan, const Step &step, const uint8_t *from, size_t count, void *sequence) {
   if (plan.is_cpp) {
     switch (step.stride) {

@@ -1,4 +1,4 @@
-// Plain CDR (XCDR1), little-endian: what ROS 2 and DDS have on the wire, and Myelin in shared memory.
+// Plain CDR (XCDR1), little-endian: the encoding of ROS 2 and DDS on the wire, and of Myelin in shared memory.
 #pragma once
 
 #include <cstddef>
@@ -9,36 +9,34 @@
 
 namespace rmw_myelin::cdr {
 
-/// The encapsulation header in front of each message: plain CDR, little-endian.
+/// Size of the encapsulation header in front of each message.
 constexpr size_t header_bytes = 4;
 
-/// Bytes in front of a service's messages: the client, and the number of its request.
+/// Precedes each request and reply of a service: the client's id and the number of its request.
 struct RequestHeader {
   uint64_t client;
   int64_t sequence;
 };
 
-/// How many bytes `message` is, with headers. Throws a std::runtime_error that names a member that is
-/// longer than its type allows.
+/// Returns the size of the encoded `message` in bytes, headers included. Throws a std::runtime_error with the name of a
+/// member that is longer than its type allows.
 size_t encoded_bytes(const Plan &plan, const void *message, bool has_request_header = false);
 
-/// Writes `message` to `to`, which has as many bytes as `encoded_bytes` said: nobody changes the message
-/// in between.
+/// Encodes `message` into `to`. `bytes` is the result of `encoded_bytes`, and nobody may change the message in between.
 void encode(const Plan &plan, const void *message, uint8_t *to, size_t bytes,
             const RequestHeader *header = nullptr);
 
-/// Reads a message out of bytes that somebody else may have made up, and may yet change. Throws a
-/// std::runtime_error that says what cannot be, and at which byte.
+/// Decodes a message. The bytes are not trusted: another process may have made them up, and may change them meanwhile.
+/// Throws a std::runtime_error that names the fault and its byte.
 void decode(const Plan &plan, const uint8_t *from, size_t bytes, void *message,
             RequestHeader *header = nullptr);
 
-/// Whether the bytes begin as a message that we can read; the reason why not, or NULL.
+/// Checks the encapsulation header. Returns the reason why the message cannot be read, or NULL if it can.
 const char *header_error(const uint8_t *from, size_t bytes);
 
-/// Writes the encapsulation header.
 void put_header(uint8_t *to);
 
-/// The header of a service's message alone.
+/// Reads only the header of a request or a reply. Returns zeros if the bytes have none.
 RequestHeader request_header(const uint8_t *from, size_t bytes);
 
 }  // namespace rmw_myelin::cdr

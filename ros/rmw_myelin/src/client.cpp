@@ -7,7 +7,8 @@
 
 namespace rmw_myelin {
 
-/// Replies to the client whose requests this publisher publishes.
+/// Turns the shared reply topic into the reply topic of one client. `client` is the id of the publisher of the client's
+/// requests.
 static Endpoint to_one(Endpoint replies, uint64_t client) {
   replies.client = client;
   return replies;

@@ -7,12 +7,12 @@
 
 namespace rmw_myelin {
 
-/// What `rmw_client_t::data` is: requests go by one topic; replies come by another, on this host to this client alone,
-/// from other hosts to all clients.
+/// `rmw_client_t::data`. Requests have one topic. Replies have another topic: on this host one for each client, between
+/// hosts one for all clients.
 struct Client {
   Client(Node &node, Endpoint requests, Endpoint replies, std::string name);
 
-  /// Who it is in the header of its requests, and of the replies to them.
+  /// Identifies the client in the header of its requests and of their replies.
   uint64_t id() const { return reader.endpoint().id; }
 
   Writer writer;

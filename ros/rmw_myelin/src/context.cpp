@@ -1,4 +1,4 @@
-// Contexts and their options: rmw_init and what goes with it.
+// Contexts and their options: rmw_init and related functions.
 #include "context.hpp"
 
 #include <sys/resource.h>
@@ -15,14 +15,15 @@
 namespace rmw_myelin {
 namespace {
 
-/// A node has some 20 endpoints before the first of its program, each with two or three open files; the usual limit of
-/// 1,024 is reached by 20 nodes in a process. The library itself leaves it as it is.
+/// Raises the process's soft limit of open files. A ROS 2 node has some 20 endpoints before the first one of the
+/// program, and each has two or three open files, so 20 nodes in one process reach the usual limit of 1,024. The
+/// library itself does not change this limit.
 void raise_open_files() {
   constexpr rlim_t enough = 1 << 16;
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= enough) return;
   limit.rlim_cur = std::min(limit.rlim_max, enough);
-  setrlimit(RLIMIT_NOFILE, &limit);  // as far as it may: if not, an endpoint's error names the limit
+  setrlimit(RLIMIT_NOFILE, &limit);  // if this fails, the error of an endpoint names the limit
 }
 
 }  // namespace
@@ -97,7 +98,7 @@ void rmw_context_impl_s::add(rmw_myelin::EventSource &source) {
 void rmw_context_impl_s::remove(rmw_myelin::EventSource &source) {
   std::unique_lock<std::mutex> lock(sources_mutex_);
   sources_.erase(&source);
-  if (poller_ == std::this_thread::get_id()) return;  // from a callback
+  if (poller_ == std::this_thread::get_id()) return;  // called from a callback
   is_polled_.wait(lock, [&] { return polled_ != &source; });
 }
 
@@ -105,12 +106,13 @@ rmw_context_impl_s::~rmw_context_impl_s() {
   graph.reset();
   listener.reset();
   wait_sets.reset();
-  // What a client has forgotten (rclpy: each node's service of type descriptions) would keep the library's node.
+  // Close the endpoints that the client library has not destroyed (rclpy: the service of type descriptions of each
+  // node). They would keep the library's node open.
   for (rmw_myelin::EventSource *source : sources_) source->close();
   myelin_node_close(node);
 }
 
-/// The argument has its `member`, so somebody has initialised it; and that was this implementation.
+/// Checks that the argument was initialised, and by this implementation.
 #define CHECK_INITIALIZED(argument, member, noun)                                     \
   if ((argument)->member == nullptr) {                                                \
     RMW_SET_ERROR_MSG("expected initialized " noun);                                  \
@@ -226,7 +228,7 @@ RMW_PUBLIC rmw_ret_t rmw_init(const rmw_init_options_t *options, rmw_context_t *
 RMW_PUBLIC rmw_ret_t rmw_shutdown(rmw_context_t *context) try {
   CHECK_ARGUMENT(context);
   CHECK_INITIALIZED(context, impl, "context");
-  // Under the lock: another thread that finds it shut down may end it.
+  // Under the lock: another thread may finalize the context as soon as it sees the flag.
   const std::lock_guard<std::mutex> lock(context->impl->mutex);
   context->impl->is_shut_down = true;
   context->impl->wait_sets->wake_all();

@@ -1,4 +1,4 @@
-// A context: one node of the library, whatever the number of ROS 2 nodes.
+// A context is one node of the library, for any number of ROS 2 nodes.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,6 @@
 
 namespace rmw_myelin {
 
-/// A ROS 2 node.
 struct Node {
   rmw_context_impl_t &context;
   std::string name;
@@ -27,16 +26,16 @@ struct Node {
   rmw_guard_condition_t graph_condition;
 };
 
-/// Wait sets that are not in use keep what is attached to them: clients that make a wait set for each wait
-/// (rclpy does) get the one that their thread had before.
+/// Wait sets of a context. An unused wait set keeps its readers attached. Some client libraries create a wait set for
+/// each wait (rclpy does); they get back the wait set that their thread used before.
 class WaitSets {
  public:
   WaitSets(myelin_node *node, const std::atomic<bool> &is_shut_down)
       : node_(node), strategy_(wait_strategy()), is_shut_down_(is_shut_down) {}
-  /// Throws a std::runtime_error.
+  /// Returns an unused wait set, or opens one. Throws a std::runtime_error.
   WaitSet *take();
   void give_back(WaitSet *set);
-  /// Ends the waits that are under way.
+  /// Ends all waits in progress.
   void wake_all();
 
  private:
@@ -52,7 +51,7 @@ class WaitSets {
   std::vector<Place> places_;
 };
 
-/// What `rmw_wait_set_t::data` is.
+/// `rmw_wait_set_t::data`: a wait set that is in use until this object is destroyed.
 struct LentWaitSet {
   explicit LentWaitSet(WaitSets &all) : sets(all), set(all.take()) {}
   ~LentWaitSet() { sets.give_back(set); }
@@ -66,7 +65,7 @@ struct LentWaitSet {
 }  // namespace rmw_myelin
 
 struct rmw_context_impl_s {
-  /// Throws a std::runtime_error: the library's node cannot be opened.
+  /// Throws a std::runtime_error if the library's node cannot be opened.
   explicit rmw_context_impl_s(const rmw_init_options_t &options);
   ~rmw_context_impl_s();
 
@@ -74,23 +73,23 @@ struct rmw_context_impl_s {
   std::string enclave;
   std::mutex mutex;
   size_t nodes = 0;
-  /// From then on a wait of this context returns at once.
+  /// If true, waits of this context return at once.
   std::atomic<bool> is_shut_down{false};
   std::unique_ptr<rmw_myelin::WaitSets> wait_sets;
   std::unique_ptr<rmw_myelin::Graph> graph;
   std::unique_ptr<rmw_myelin::Listener> listener;
 
-  /// By the graph's thread, with no lock held: has all endpoints take their events, and calls back. After how
-  /// many ns it is to do so again.
+  /// Lets all endpoints take their events, and calls callbacks. Returns in how many nanoseconds to call it again.
+  /// Called by the graph's thread, which holds no lock.
   uint64_t poll_events();
   void add(rmw_myelin::EventSource &source);
-  /// The thread does not use it any more.
+  /// On return the graph's thread does not use `source` any more.
   void remove(rmw_myelin::EventSource &source);
 
  private:
   std::mutex sources_mutex_;
   std::set<rmw_myelin::EventSource *> sources_;
-  /// The one that the thread is at, and that thread.
+  /// The source that the graph's thread is polling, and this thread's id.
   rmw_myelin::EventSource *polled_ = nullptr;
   std::thread::id poller_;
   std::condition_variable is_polled_;

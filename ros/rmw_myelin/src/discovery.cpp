@@ -9,7 +9,7 @@
 namespace rmw_myelin {
 namespace {
 
-/// What a node is to look for.
+/// How a node looks for other nodes.
 struct Discovery {
   bool over_network = true;
   std::string interface;
@@ -18,11 +18,12 @@ struct Discovery {
 };
 
 constexpr const char *loopback = "127.0.0.1";
-/// Nodes of other RMWs miss a process that has died so much later, those of this one at once. On the loopback
-/// interface each sign of life goes to 32 ports; the library's own lease of 1 s took 1.1 ms of CPU each second.
+/// Lease on the loopback interface. Nodes of other RMWs notice a dead process only after this time; nodes on rmw_myelin
+/// notice it at once. On the loopback interface each heartbeat goes to 32 ports: with the library's own lease of 1 s,
+/// this took 1.1 ms of CPU per second.
 constexpr uint64_t lease_on_loopback_ns = 3'000'000'000;
 
-/// Whether somebody has said no to all that leads off this host.
+/// Whether the user has switched off everything beyond this host.
 bool is_off() {
   const char *network = std::getenv("MYELIN_NETWORK");
   return network != nullptr && std::strcmp(network, "0") == 0;

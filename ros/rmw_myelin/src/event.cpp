@@ -51,7 +51,7 @@ void Events::deliver() {
   }
   for (EventState *state : states) {
     state->callback.deliver();
-    // Who waits and is called back has been called when its wait ends.
+    // A wait for an event that also has a callback ends only after the call.
     const std::lock_guard<std::mutex> lock(mutex_);
     if (state->is_new) state->changed.fire();
   }
@@ -91,7 +91,7 @@ void Events::take(int type, void *info) {
           static_cast<size_t>(state.current), narrow(current_change)};
       break;
     default:
-      // The others are a count and its change, both of 32 bits.
+      // All others are a count and its change, 32 bits each.
       *static_cast<rmw_liveliness_lost_status_t *>(info) = {narrow(state.total), narrow(change)};
   }
 }

@@ -1,4 +1,4 @@
-// Events of publishers and subscriptions, as ROS 2 counts them.
+// Events of publishers and subscriptions, with ROS 2's counters.
 #pragma once
 
 #include <atomic>
@@ -12,23 +12,24 @@
 
 namespace rmw_myelin {
 
-/// Counters of one kind of event of an endpoint, and who is told.
+/// The counters of one kind of event, the callback, and the trigger of waits.
 struct EventState {
   Trigger changed;
   Callback callback;
-  /// How often it has happened, and how often since it was taken.
+  /// Number of events, and number of events since the last take.
   int64_t total = 0;
   int64_t total_change = 0;
-  /// Of matches: how many there are. Of liveliness: how many live, and how many do not.
+  /// For matches: `current` is the number of matches. For liveliness: `current` is the number of publishers that are
+  /// alive, `other` of the rest.
   int64_t current = 0;
   int64_t current_change = 0;
   int64_t other = 0;
   int64_t other_change = 0;
   rmw_qos_policy_kind_t policy = RMW_QOS_POLICY_INVALID;
-  /// Something has been counted since it was taken.
+  /// Something has been counted since the last take.
   bool is_new = false;
 
-  /// It has happened so often.
+  /// Counts `times` events.
   void add(int64_t times) {
     total += times;
     total_change += times;
@@ -38,16 +39,16 @@ struct EventState {
 /// All events of one endpoint. Any thread may use it.
 class Events {
  public:
-  /// `guard` has the graph's thread call `deliver`.
+  /// Triggering `guard` makes the graph's thread call `deliver`.
   explicit Events(myelin_guard *guard) : guard_(guard) {}
 
-  /// Whether this kind of event (`rmw_event_type_t`, see `humble.hpp`) is told of at all.
+  /// Whether rmw_myelin reports this kind of event (`rmw_event_type_t`, see `humble.hpp`).
   static bool is_supported(int type);
 
-  /// What a wait for this kind of event waits for.
+  /// The trigger that a wait for this kind of event waits for.
   Trigger &changed(int type);
-  /// Counts, and tells who waits. Who is to be called back is called by the graph's thread, and told afterwards
-  /// if it waits too: locks may be held here.
+  /// Counts an event by `count`. Without a callback, wakes waits at once. With one, wakes the graph's thread, which
+  /// first calls back and then wakes waits. The caller may hold locks.
   template <typename Count>
   void count(int type, Count count) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -62,7 +63,7 @@ class Events {
     count(type, [](EventState &state) { state.add(1); });
   }
   void take(int type, void *info);
-  /// By the graph's thread, with no lock held: calls back.
+  /// Calls the callbacks. Called by the graph's thread, which holds no lock.
   void deliver();
   void set_callback(int type, rmw_event_callback_t callback, const void *user_data);
 
@@ -78,18 +79,18 @@ class Events {
   std::atomic<bool> is_undelivered_{false};
 };
 
-/// Something whose events the graph's thread takes.
+/// An object whose events the graph's thread takes.
 class EventSource {
  public:
   virtual ~EventSource() = default;
-  /// Takes what there is. When it is to be called again at the latest, by `myelin_now`. It waits for nothing.
+  /// Takes pending events. Returns the time (of `myelin_now`) by which to call it again. Does not block.
   virtual uint64_t poll_events() = 0;
   virtual Events &events() = 0;
-  /// Closes its endpoint of the library. It is not used any more.
+  /// Closes its endpoint of the library. Nothing may use the object afterwards.
   virtual void close() = 0;
 };
 
-/// What a wait for the event waits for.
+/// The trigger that a wait for the event waits for.
 Trigger &event_trigger(const rmw_event_t &event);
 
 }  // namespace rmw_myelin

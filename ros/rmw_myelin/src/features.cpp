@@ -1,4 +1,4 @@
-// What this implementation is and has, serialisation without a topic, and what it does not have.
+// The identity and features of rmw_myelin, serialisation without a topic, and functions that are not supported.
 #include <cstring>
 #include <exception>
 

@@ -15,14 +15,14 @@ namespace {
 constexpr const char *contexts_topic = "ros_graph";
 constexpr const char *dds_topic = "ros_discovery_info";
 constexpr const char *dds_type = "rmw_dds_common::msg::dds_::ParticipantEntitiesInfo_";
-/// Contexts of a domain, as many as a subscriber can have publishers.
+/// Most contexts of a domain: as many as a subscriber can have publishers.
 constexpr uint32_t contexts_max = 4096;
-/// What may have come meanwhile; each says all anew.
+/// Queue of messages from DDS. Each message is the complete state of a participant.
 constexpr uint32_t dds_depth = 64;
 
-/// Publishers that cannot be read, of which it is known that people have been told.
+/// Unreadable publishers that are remembered, so that each causes one warning.
 constexpr size_t refused_max = 1024;
-/// Versions of types of which people are told.
+/// Different versions of types that cause a warning.
 constexpr size_t told_types_max = 1024;
 
 constexpr uint64_t changed_key = 0;
@@ -33,7 +33,7 @@ void check(myelin_code code) {
   if (code != MYELIN_OK) throw std::runtime_error(myelin_error_message());
 }
 
-/// A topic of which everybody gets the newest of each publisher, also who comes later.
+/// Opens a topic that keeps the newest samples of each publisher, also for subscribers that come later.
 myelin_topic *open_topic(myelin_node *node, const std::string &name, myelin_topic_options options,
                          uint32_t depth) {
   options.reliability = MYELIN_KEEP_LAST;
@@ -63,14 +63,14 @@ Gid gid_of_bytes(const uint8_t *bytes) {
   return gid;
 }
 
-/// The participant of an endpoint, both by their names in DDS.
+/// Returns the participant of an endpoint. Both are GUIDs in DDS.
 Gid participant_of(Gid endpoint) {
   const uint8_t participant[4] = {0, 0, 1, 0xc1};
   std::copy(std::begin(participant), std::end(participant), endpoint.end() - 4);
   return endpoint;
 }
 
-/// The value of a key in `key=value;key=value;`.
+/// Returns the value of a key in `key=value;key=value;`.
 std::string value_of(const std::string &text, const std::string &key) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(';', at), text.size());
@@ -87,7 +87,7 @@ rmw_time_t time_of(uint64_t ns) {
   return {ns / 1'000'000'000, ns % 1'000'000'000};
 }
 
-/// An endpoint of another RMW. How much it keeps DDS does not tell.
+/// Converts an endpoint of another RMW. DDS does not announce its history and depth.
 KnownEndpoint known(const myelin_graph_remote &remote) {
   const auto *text = reinterpret_cast<const char *>(remote.user_data);
   rmw_qos_profile_t qos{};
@@ -156,7 +156,7 @@ void Graph::open_all() {
   check(myelin_wait_set_guard(set_, changed_key, &guard_));
   check(myelin_wait_set_add(set_, subscriber_, contexts_key));
   if (over_network_) {
-    // To the library two topics of this context alone: in shared memory there is nobody to meet.
+    // Two topics with names of their own, so that only DDS matches them: shared memory has `ros_graph`.
     const std::string name = std::string(dds_topic) + " " + std::to_string(id);
     myelin_topic_options options = MYELIN_INIT(myelin_topic_options);
     options.dds_type = dds_type;
@@ -215,7 +215,7 @@ bool Graph::hear() {
 }
 
 bool Graph::hear_contexts() {
-  // Before the samples: what those that have gone had said is taken in before they are forgotten.
+  // Events first. The last messages of a publisher that has gone are taken in before it is forgotten.
   std::vector<uint64_t> gone;
   myelin_event event = MYELIN_INIT(myelin_event);
   while (myelin_subscriber_event(subscriber_, &event) == MYELIN_OK) {
@@ -250,7 +250,7 @@ bool Graph::forget(uint64_t publisher) {
   if (found == contexts_.end()) return false;
   const Gid gid = found->second;
   contexts_.erase(found);
-  // On another interface it has come back as another publisher.
+  // The same context may be matched as another publisher by now, over another interface.
   if (std::any_of(contexts_.begin(), contexts_.end(), [&](const auto &it) { return it.second == gid; })) {
     return false;
   }
@@ -287,7 +287,7 @@ bool Graph::discover() {
   std::map<Gid, Participant> found;
   myelin_graph_remote remote = MYELIN_INIT(myelin_graph_remote);
   for (size_t at = 0; myelin_graph_remote_at(graph, at, &remote) == MYELIN_OK; ++at) {
-    // Myelin's say themselves who they are.
+    // Endpoints of Myelin come by `ros_graph`.
     if (remote.host != 0) continue;
     const Gid gid = gid_of_bytes(remote.guid);
     KnownEndpoint endpoint = known(remote);
@@ -360,7 +360,7 @@ void Graph::announce_to_dds() {
 void Graph::compare(const KnownEndpoint &own, const Participant &other) {
   for (const auto &[gid, theirs] : other.endpoints) {
     if (theirs.is_publisher == own.is_publisher || theirs.topic != own.topic) continue;
-    // Of another type the library tells: such endpoints do not match.
+    // Endpoints of different types do not match, and the library reports that.
     const bool is_other_version = theirs.type == own.type && !own.hash.empty() &&
                                   !theirs.hash.empty() && own.hash != theirs.hash;
     if (!is_other_version || told_types_.size() == told_types_max) continue;

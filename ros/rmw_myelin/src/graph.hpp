@@ -1,9 +1,9 @@
-// What a context knows of all nodes, topics and services, and tells of its own.
+// The graph of a context: all nodes, topics and services.
 //
-// Contexts tell each other by a topic of Myelin's own, `ros_graph`, on this host and on others: each its whole
-// state whenever that changes; who comes later gets the newest, and who dies is missed at once. Nodes of other
-// RMWs are told and found by DDS: its discovery of endpoints, and ROS 2's topic `ros_discovery_info`, which says
-// whose they are.
+// Contexts describe themselves to each other on `ros_graph`, a topic of Myelin, on this host and between hosts. Each
+// context publishes all its nodes and endpoints after every change. A context that starts later gets the newest message
+// of each, and a context that dies is noticed at once. For other RMWs, DDS does this: its discovery finds endpoints, and
+// ROS 2's topic `ros_discovery_info` names the node of each endpoint.
 #pragma once
 
 #include <array>
@@ -23,41 +23,42 @@ namespace rmw_myelin {
 
 struct Node;
 
-/// Names an endpoint or a context: of Myelin's the library's id, of others their name in DDS.
+/// Identifies an endpoint or a context. Made from the library's id for those of Myelin, and the GUID in DDS for all
+/// others.
 using Gid = std::array<uint8_t, 16>;
 
-/// A publisher or subscriber, whose ever it is.
+/// A publisher or a subscriber of any process.
 struct KnownEndpoint {
   bool is_publisher;
-  /// In DDS.
+  /// Name in DDS.
   std::string topic;
   std::string type;
-  /// `RIHS01_…`, or empty.
+  /// `RIHS01_…`, or empty if it is not known.
   std::string hash;
   rmw_qos_profile_t qos;
 };
 
-/// A node, whose ever it is.
+/// A node of any process.
 struct KnownNode {
   std::string name_space;
   std::string name;
   std::vector<Gid> endpoints;
 };
 
-/// A context, or what is one in another RMW.
+/// A context, or a DDS participant of another RMW.
 struct Participant {
   std::string enclave;
   std::vector<KnownNode> nodes;
   std::map<Gid, KnownEndpoint> endpoints;
 
-  /// The node of an endpoint, if it is known.
+  /// Returns the node of an endpoint, or NULL if it is not known.
   const KnownNode *node_of(const Gid &endpoint) const;
 };
 
 /// The graph of a context. Any thread may use it.
 class Graph {
  public:
-  /// Throws a std::runtime_error. `over_network`: other RMWs are to be told and found.
+  /// Throws a std::runtime_error. `over_network`: exchange nodes with other RMWs too.
   Graph(rmw_context_impl_t &context, bool over_network);
   ~Graph();
   Graph(const Graph &) = delete;
@@ -65,15 +66,15 @@ class Graph {
 
   void add_node(Node &node);
   void remove_node(Node &node);
-  /// An endpoint of one of our nodes has been opened, or is about to be closed.
+  /// `add` follows the opening of an endpoint of one of our nodes; `remove` precedes its closing.
   void add(Node &node, const Endpoint &endpoint);
   void remove(Node &node, const Endpoint &endpoint);
 
-  /// The settings of an endpoint by the library's id, if it is known. Those of other RMWs are not: of their
-  /// matches DDS decides.
+  /// Returns the settings of an endpoint by the library's id, if it is known. Endpoints of other RMWs have no such id:
+  /// DDS decides about their matches.
   std::optional<rmw_qos_profile_t> qos_of(uint64_t endpoint) const;
 
-  /// To be triggered when an endpoint of ours has an event: the graph's thread then polls it.
+  /// An endpoint of ours triggers this guard when it has an event. The graph's thread then polls the endpoint.
   myelin_guard *guard() const { return guard_; }
 
   /// Calls `visit` with each participant, under the lock.
@@ -88,22 +89,22 @@ class Graph {
   /// Throws a std::runtime_error.
   void open_all();
   void close_all();
-  /// Takes in what others have said. True if anything is different.
+  /// Takes in the messages of others. Returns whether the graph has changed.
   bool hear();
   bool hear_contexts();
-  /// What a publisher says of a context cannot be read, or it has gone: its context is none of the graph's any
-  /// more. Whether it was.
+  /// Both remove the context of `publisher` from the graph, and return whether it was there. `refuse` is for a message
+  /// that cannot be read, `forget` for a publisher that has gone.
   bool refuse(uint64_t publisher, const char *why);
   bool forget(uint64_t publisher);
   void hear_dds();
   bool discover();
   void announce();
   void announce_to_dds();
-  /// Has people told, once, that endpoints of a topic have different versions of its type.
+  /// Warns, once, if endpoints of one topic have different versions of its type.
   void compare(const KnownEndpoint &own, const Participant &other);
-  /// By the graph's thread, with no lock held: a log handler may use everything.
+  /// Logs the warnings. Called by the graph's thread without a lock: a log handler may call all of rmw.
   void log_warnings();
-  /// Others are to be told, and our nodes that the graph has changed.
+  /// Our nodes or endpoints have changed: has them published, and wakes waits for a graph change. Under the lock.
   void changed();
   void tell_nodes();
   KnownNode &known_node(const Node &node);
@@ -124,31 +125,31 @@ class Graph {
 
   mutable std::mutex mutex_;
   std::map<Gid, Participant> participants_;
-  /// Ours, in the order of `own().nodes`.
+  /// Our nodes, in the order of `own().nodes`.
   std::vector<Node *> nodes_;
-  /// Topics, and versions of their types, that people have been told of.
+  /// Topics and type hashes that a warning has named.
   std::set<std::string> told_types_;
   std::vector<std::string> warnings_;
-  /// Others have not been told yet.
+  /// Our nodes or endpoints have changed since they were last published.
   bool is_untold_ = true;
 
-  // The thread's own.
-  /// By the library's id of the publisher that tells of it.
+  // Used by the graph's thread only.
+  /// Contexts by the library's id of their publisher on `ros_graph`.
   std::map<uint64_t, Gid> contexts_;
-  /// Publishers of which a warning has said that they cannot be read.
+  /// Publishers that a warning has reported as unreadable.
   std::set<uint64_t> refused_;
-  /// What other RMWs say of their nodes, by participant; and the participants there were.
+  /// Nodes of other RMWs by participant, and the participants that the last discovery found.
   std::map<Gid, std::vector<KnownNode>> dds_nodes_;
   std::map<Gid, Participant> dds_participants_;
-  /// What our endpoints are called in DDS.
+  /// The GUIDs in DDS of our endpoints.
   std::map<Gid, Gid> dds_gids_;
   std::vector<uint8_t> told_dds_;
 };
 
-/// The gid of an endpoint of Myelin, by the library's id.
+/// Makes a gid from the library's id of an endpoint.
 Gid gid_of(uint64_t endpoint);
 
-/// As ROS 2 has it.
+/// Converts a gid to ROS 2's struct.
 rmw_gid_t ros_gid(const Gid &gid);
 
 }  // namespace rmw_myelin

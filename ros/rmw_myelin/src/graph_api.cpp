@@ -1,4 +1,4 @@
-// rmw's questions about the graph: which nodes, topics and services there are, and whose they are.
+// rmw's queries of the graph: nodes, topics, services and their endpoints.
 #include <map>
 #include <set>
 
@@ -24,9 +24,10 @@ using rmw_myelin::Participant;
 
 namespace {
 
-/// What a topic or a type is called in ROS 2; empty for one that is not asked for.
+/// Converts the name of a topic or a type in DDS to its name in ROS 2. Returns an empty string for a topic of the wrong
+/// kind.
 using Name = std::string (*)(const std::string &);
-/// Types by name, as ROS 2 is told.
+/// The types of each name, in ROS 2's form.
 using NamesAndTypes = std::map<std::string, std::set<std::string>>;
 
 std::string as_it_is(const std::string &name) { return name; }
@@ -105,7 +106,7 @@ rmw_ret_t check_node(const char *name, const char *name_space) {
   return RMW_RET_OK;
 }
 
-/// Of the publishers or the subscriptions of a node.
+/// Topics and types of the publishers or the subscriptions of one node.
 rmw_ret_t names_and_types_of(const rmw_node_t *node, rcutils_allocator_t *allocator, const char *name,
                              const char *name_space, bool of_publishers, Name topic, Name type,
                              rmw_names_and_types_t *to) {
@@ -135,7 +136,7 @@ rmw_ret_t names_and_types_of(const rmw_node_t *node, rcutils_allocator_t *alloca
   return give(found, allocator, to);
 }
 
-/// How many publishers or subscriptions a topic has; `name` is made the topic's in DDS.
+/// Counts the publishers or the subscriptions of a topic. `dds_name` converts `name` to the topic's name in DDS.
 rmw_ret_t count(const rmw_node_t *node, const char *name,
                 std::string (*dds_name)(const std::string &, const rmw_qos_profile_t &),
                 bool of_publishers, size_t *to) {
@@ -161,7 +162,7 @@ rmw_ret_t count(const rmw_node_t *node, const char *name,
   return RMW_RET_OK;
 }
 
-/// The node of an endpoint, or what other RMWs say of one that has none.
+/// Returns name and namespace of an endpoint's node. Without a node, returns the placeholders that other RMWs use.
 std::pair<std::string, std::string> node_of(const Participant &participant, const Gid &endpoint) {
   if (const KnownNode *node = participant.node_of(endpoint)) return {node->name, node->name_space};
   if (participant.nodes.empty()) return {"_CREATED_BY_BARE_DDS_APP_", "_CREATED_BY_BARE_DDS_APP_"};

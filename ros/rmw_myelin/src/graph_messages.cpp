@@ -25,7 +25,7 @@ class Out {
     count(value.size() + 1);
     bytes_.insert(bytes_.end(), value.c_str(), value.c_str() + value.size() + 1);
   }
-  /// `bytes` of them, zeros behind what there is.
+  /// Writes a gid of `bytes`, filled up with zeros.
   void gid(const Gid &value, size_t bytes = sizeof(Gid)) {
     bytes_.insert(bytes_.end(), value.begin(), value.end());
     bytes_.resize(bytes_.size() + bytes - value.size());
@@ -38,7 +38,7 @@ class Out {
   std::vector<uint8_t> bytes_;
 };
 
-/// Reads it. Throws a std::runtime_error where there is less than there has to be.
+/// Reads what `Out` writes. Throws a std::runtime_error if the message is too short.
 class In {
  public:
   In(const uint8_t *data, size_t bytes) : data_(data), bytes_(bytes) {
@@ -55,7 +55,7 @@ class In {
     std::memcpy(&value, take(sizeof value), sizeof value);
     return value;
   }
-  /// Of what takes so many bytes each at least.
+  /// Reads a number of elements, each of which takes at least `bytes_each`.
   size_t count(size_t bytes_each) {
     const size_t value = number<uint32_t>();
     if (value > (bytes_ - at_) / bytes_each) throw std::runtime_error("it is cut off");
@@ -124,15 +124,15 @@ rmw_qos_profile_t read_qos(In &in) {
   return qos;
 }
 
-/// Of what contexts tell each other.
+/// Version of the messages between contexts.
 constexpr uint32_t version = 1;
-/// In DDS a gid is as long as the RMWs of this ROS 2 have it.
+/// Size of a gid in DDS, as all RMWs of this distribution of ROS 2 have it.
 constexpr size_t dds_gid_bytes = RMW_GID_STORAGE_SIZE;
 
-/// In CDR a node is no less than three counts.
+/// The least size of a node in CDR: three counts.
 constexpr size_t node_bytes_min = 3 * sizeof(uint32_t);
 
-/// A node's namespace and name.
+/// Reads a node's namespace and name.
 void read_names(In &in, KnownNode &node) {
   node.name_space = in.text();
   node.name = in.text();
@@ -183,7 +183,7 @@ std::pair<Gid, Participant> decode_context(const uint8_t *data, size_t bytes) {
   Participant participant;
   participant.enclave = in.text();
   for (size_t nodes = in.count(node_bytes_min); nodes > 0; --nodes) {
-    // One by one, as far as the message goes, and not as many as it says.
+    // Grows node by node: memory follows the size of the message, not the count that it claims.
     KnownNode &node = participant.nodes.emplace_back();
     read_names(in, node);
     node.endpoints.resize(in.count(sizeof(Gid)));

@@ -1,4 +1,4 @@
-// Kinds of events that ROS 2 Humble's headers do not have yet. Nobody asks for them there.
+// Kinds of events that ROS 2 Humble's headers lack. No program requests them there.
 #pragma once
 
 #include "rmw/event.h"

@@ -7,10 +7,10 @@
 namespace rmw_myelin {
 namespace {
 
-/// Of the guard that ends the thread's waits.
+/// Key of the guard that ends the thread's waits.
 constexpr uint64_t guard_key = 0;
 
-/// The thread goes on whatever happens. What has happened is logged with no lock held.
+/// Runs `work` and logs its exception, so that the thread continues. Unlocks for the logging.
 template <typename Work>
 void contain(std::unique_lock<std::mutex> &lock, Work work) {
   try {
@@ -64,7 +64,7 @@ void Listener::remove(Reader &reader) {
   // A closed subscriber stays in the set until its key is removed.
   leaving_.push_back(key);
   myelin_guard_trigger(guard_);
-  if (std::this_thread::get_id() == thread_.get_id()) return;  // from a callback
+  if (std::this_thread::get_id() == thread_.get_id()) return;  // called from a callback
   is_taken_.wait(lock, [&] { return current_ != &reader; });
 }
 
@@ -116,7 +116,7 @@ void Listener::run() {
       bool goes_on = true;
       contain(lock, [&] { goes_on = current_->listen(); });
       lock.lock();
-      // At once: if it has room again, it has joined already.
+      // Remove it right away. If the reader has room again, it is in `joining_` already.
       if (!goes_on) myelin_wait_set_remove(set_, keys[at]);
       current_ = nullptr;
       is_taken_.notify_all();

@@ -1,5 +1,5 @@
-// The thread of a context that takes samples as they come: for readers whose user is to be called back, and for
-// those that several wait sets wait for, of which the library's subscriber can be in one.
+// The thread of a context that takes samples as they arrive. It serves readers whose user has set a callback, and
+// readers that several wait sets wait for: the library's subscriber can be in one wait set only.
 #pragma once
 
 #include <condition_variable>
@@ -14,7 +14,7 @@ namespace rmw_myelin {
 
 class Reader;
 
-/// Takes samples ahead. Its thread runs from the first use on. Any thread may use it.
+/// Takes samples ahead of the user. Its thread starts with the first reader. Any thread may use it.
 class Listener {
  public:
   explicit Listener(myelin_node *node) : node_(node) {}
@@ -22,17 +22,17 @@ class Listener {
   Listener(const Listener &) = delete;
   Listener &operator=(const Listener &) = delete;
 
-  /// From now on it listens to the reader, which leaves its wait set.
+  /// Takes the reader's samples from now on. The reader leaves its wait set. Sets the error if the thread cannot start.
   rmw_ret_t add(Reader &reader);
-  /// A reader that was full has room again.
+  /// Takes samples of a reader again that was full and has room now.
   void resume(Reader &reader);
-  /// From now on it does not. The reader may be closed then.
+  /// Stops taking the reader's samples. On return the reader may be closed.
   void remove(Reader &reader);
 
  private:
   bool start();
   void run();
-  /// What has been asked for since the last wait. Under the lock.
+  /// Applies the requests since the last wait. Called with the lock, which it releases to log failures.
   void change(std::unique_lock<std::mutex> &lock);
 
   myelin_node *node_;
@@ -41,12 +41,13 @@ class Listener {
   std::thread thread_;
 
   std::mutex mutex_;
-  /// By their keys; and those among them that the thread has yet to watch, and keys that it is not to any more.
+  /// Readers by key. `joining_` has the keys that the thread has yet to add to its wait set, `leaving_` those that it
+  /// has yet to remove.
   std::unordered_map<uint64_t, Reader *> readers_;
   std::vector<uint64_t> joining_;
   std::vector<uint64_t> leaving_;
   uint64_t last_key_ = 0;
-  /// The one whose samples the thread takes.
+  /// The reader whose samples the thread is taking.
   Reader *current_ = nullptr;
   std::condition_variable is_taken_;
   bool is_ending_ = false;

@@ -11,7 +11,7 @@ std::string with(const char *prefix, const std::string &name, const char *suffix
   return (qos.avoid_ros_namespace_conventions ? "" : prefix) + name + suffix;
 }
 
-/// What is between a prefix, which a slash follows, and a suffix; empty if they are not there.
+/// Returns the text between a prefix with a slash and a suffix, or an empty string if one is missing.
 std::string between(const std::string &prefix, const std::string &name, const std::string &suffix) {
   const size_t bytes = prefix.size() + suffix.size();
   if (name.size() <= bytes || name.compare(0, prefix.size() + 1, prefix + "/") != 0 ||
@@ -21,7 +21,7 @@ std::string between(const std::string &prefix, const std::string &name, const st
   return name.substr(prefix.size(), name.size() - bytes);
 }
 
-/// A type without its suffix, with slashes; empty if it is none of ROS 2's.
+/// Returns a type's ROS 2 name without the suffix, or an empty string if it is not a type of ROS 2.
 std::string without_suffix(const std::string &dds_type, const std::string &suffix) {
   const std::string mark = "dds_::";
   const size_t at = dds_type.find(mark);

@@ -1,4 +1,4 @@
-// Nodes. To the library they are one: its node is the context's.
+// ROS 2 nodes. All nodes of a context share the context's node of the library.
 #include <memory>
 #include <new>
 

@@ -10,9 +10,10 @@
 namespace rmw_myelin {
 namespace {
 
-/// A program that is no ROS 2 node (it speaks Myelin itself) is not in the graph: it is waited for as long.
+/// How long the graph may take to learn of a peer. Programs that use Myelin directly are not ROS 2 nodes and never
+/// appear in the graph; after this time they are accepted.
 constexpr uint64_t undecided_ns = 100'000'000;
-/// Warnings that wait to be logged.
+/// Most warnings that wait to be logged.
 constexpr size_t warnings_max = 64;
 
 }  // namespace
@@ -23,9 +24,9 @@ void Peers::happened(const myelin_event &event, const std::string &text) {
     case MYELIN_EVENT_MATCHED: {
       Peer &peer = peers_[event.endpoint];
       peer.decided_by_ns = myelin_now() + undecided_ns;
-      // A proxy of a publisher elsewhere is of our own node.
+      // The proxy of a publisher on another host belongs to our own node.
       peer.is_here = event.pid != 0 || !is_of_one_node(event.endpoint, own_.id);
-      // Of those elsewhere DDS has decided; of a way back the server.
+      // For peers on other hosts DDS has decided already, and for a reply topic the server has.
       if (event.pid == 0 || own_.client != 0) peer.decided_by_ns = 0;
       decide_about(event.endpoint, peer);
       return;
@@ -49,11 +50,11 @@ void Peers::happened(const myelin_event &event, const std::string &text) {
       return;
     }
     case MYELIN_EVENT_INCOMPATIBLE:
-      // The library has told people why.
+      // The library has logged the reason.
       return events_.count_once(own_.is_publisher ? publisher_incompatible_type
                                                   : subscription_incompatible_type);
     case MYELIN_EVENT_REFUSED:
-      // The library tries again, and has told people why; ROS 2 has no event for it.
+      // The library has logged the reason and tries again. ROS 2 has no event for this.
       return;
     case MYELIN_EVENT_BUFFER_TOO_SMALL:
     case MYELIN_EVENT_CORRUPT:
@@ -110,7 +111,7 @@ void Peers::leave(const Peer &peer) {
 bool Peers::accepts(const Sample &sample) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = peers_.find(sample->publisher);
-  // Its match has ended, or has not been told of yet.
+  // The publisher is missing in the map if its match has ended, or if the event of its match is still to come.
   Peer unknown;
   Peer &peer = found == peers_.end() ? unknown : found->second;
   if (found != peers_.end() && peer.state == State::undecided) decide_about(found->first, peer);

@@ -1,5 +1,5 @@
-// The other sides of an endpoint. The library matches whoever has the same topic; whether their quality of
-// service fits, ROS 2 decides, and we do: of a pair that does not, nothing is taken and nothing counted.
+// The peers of an endpoint. The library matches all endpoints of a topic; ROS 2's rules for quality of service are
+// applied here. From an incompatible peer no sample is taken, and its match is not counted.
 #pragma once
 
 #include <atomic>
@@ -17,43 +17,43 @@ namespace rmw_myelin {
 
 class Graph;
 
-/// Those that an endpoint is matched with. Any thread may use it.
+/// The peers that an endpoint is matched with. Any thread may use it.
 class Peers {
  public:
   Peers(const Endpoint &own, Graph &graph, Events &events) : own_(own), graph_(graph), events_(events) {}
 
-  /// What the library tells of a match; `text` says why there is none.
+  /// Processes an event of the library. `text` is the library's reason, or empty.
   void happened(const myelin_event &event, const std::string &text);
-  /// Decides about those that the graph did not know. When it has to be called again, by `myelin_now`.
+  /// Checks the peers that the graph did not know so far. Returns the time (of `myelin_now`) by which to call it again.
   uint64_t decide(uint64_t now_ns);
 
-  /// Whether a sample is from a publisher that fits, and not too old.
+  /// Whether to take a sample: its publisher is compatible, and its lifespan has not passed.
   bool accepts(const Sample &sample);
-  /// How many fit.
+  /// Number of compatible peers.
   size_t fitting();
-  /// Whether this one is there.
+  /// Whether the endpoint is matched with this peer, compatible or not.
   bool has(uint64_t peer);
-  /// The publishers on this host that fit, in order; and a number that is another one when they are others.
+  /// Compatible publishers on this host, by ascending id. `version` changes whenever a compatible peer comes or goes.
   std::vector<uint64_t> publishers_here();
   uint64_t version() const { return version_.load(std::memory_order_acquire); }
-  /// Whether samples come from other hosts.
+  /// Whether a peer is on another host.
   bool is_over_network();
-  /// Logs what has been found out meanwhile. No lock is held: a log handler may use everything.
+  /// Logs the warnings so far. Called without a lock: a log handler may call all of rmw.
   void log();
 
  private:
   enum class State { undecided, fits, refused };
   struct Peer {
     State state = State::undecided;
-    /// From when on it fits though the graph does not know it.
+    /// The time at which the peer is accepted even if the graph does not know it.
     uint64_t decided_by_ns = 0;
     uint64_t lifespan_ns = MYELIN_FOREVER;
     bool is_silent = false;
-    /// Of a publisher: it is on this host.
+    /// For a publisher: it is on this host.
     bool is_here = false;
   };
 
-  /// Whether something is known of it now.
+  /// Checks the peer if the graph knows it. Returns whether its state is decided now.
   bool decide_about(uint64_t id, Peer &peer);
   void enter(Peer &peer);
   void leave(const Peer &peer);

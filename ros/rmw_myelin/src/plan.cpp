@@ -14,7 +14,7 @@
 namespace rmw_myelin {
 namespace {
 
-/// Plans of the types inside a type: each is made once.
+/// Plans of nested types. Each is made once.
 using Known = std::map<const void *, std::shared_ptr<const Plan>>;
 
 std::shared_ptr<const Plan> plan_of(const void *members, bool is_cpp, Known &known);
@@ -48,7 +48,7 @@ size_t number_bytes(uint8_t type) {
 
 size_t aligned(size_t at, size_t align) { return (at + align - 1) / align * align; }
 
-/// Appends bytes, to the run before them if they follow it in memory and in CDR wherever that begins.
+/// Appends bytes. Extends the previous step if the bytes follow it both in memory and in CDR, wherever that begins.
 void append_bytes(std::vector<Step> &steps, Step step) {
   if (!steps.empty()) {
     Step &before = steps.back();
@@ -62,7 +62,7 @@ void append_bytes(std::vector<Step> &steps, Step step) {
   steps.push_back(std::move(step));
 }
 
-/// Appends the steps of a struct that lies at `offset` of another.
+/// Appends the steps of a nested struct at `offset`.
 void append_struct(std::vector<Step> &steps, const Plan &plan, size_t offset) {
   for (Step step : plan.steps) {
     step.offset += offset;
@@ -74,7 +74,7 @@ void append_struct(std::vector<Step> &steps, const Plan &plan, size_t offset) {
   }
 }
 
-/// A long double has 16 bytes in CDR and is aligned to 8; nothing else is over 8.
+/// In CDR no alignment exceeds 8: a long double has 16 bytes and is aligned to 8.
 uint8_t cdr_align(size_t bytes) { return static_cast<uint8_t>(bytes < 8 ? bytes : 8); }
 
 void set_resize(Step &step, bool (*resize)(void *, size_t)) { step.resize_c = resize; }
@@ -128,7 +128,7 @@ void append_string(Plan &plan, const Member &member, bool is_wide) {
   }
   step.stride = string_bytes(plan.is_cpp, is_wide);
   if (member.array_size_ > 0 && !member.is_upper_bound_) {
-    // Its elements one by one.
+    // Each element has a step of its own.
     step.kind = is_wide ? Kind::wide_string : Kind::string;
     for (size_t at = 0; at < member.array_size_; ++at, step.offset += step.stride) {
       plan.steps.push_back(step);
@@ -181,8 +181,7 @@ void append(Plan &plan, const Member &member, Known &known) {
   append_number(plan, member, bytes);
 }
 
-/// How many bytes the steps are, if their CDR is their memory, gaps included, where that begins at a multiple
-/// of `align`.
+/// Returns the size of the struct if its CDR equals its memory, padding included, at every multiple of `align`.
 std::optional<size_t> plain_bytes(const Plan &plan, size_t align) {
   size_t at = 0;
   for (const Step &step : plan.steps) {

@@ -4,7 +4,7 @@
 
 namespace rmw_myelin {
 
-/// What `rmw_publisher_t::data` is.
+/// `rmw_publisher_t::data`.
 struct Publisher {
   Publisher(Node &node, Endpoint endpoint, std::string name)
       : writer(node, std::move(endpoint)), topic_name(std::move(name)) {}

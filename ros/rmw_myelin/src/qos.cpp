@@ -16,14 +16,15 @@ namespace {
 constexpr rmw_time_t infinite = {9223372036ULL, 854775807ULL};
 constexpr uint32_t depth_max = 65535;
 constexpr size_t library_name_max = 255;
-/// In ROS 2 the reader's queue is the reader's own; in Myelin the lesser depth of both counts. So a
-/// publisher's is no less than this. It costs memory while a subscription does not read: of large messages
-/// it is less.
+/// Least depth of a publisher's queue. In ROS 2 a subscription has a queue of its own; in Myelin the smaller depth of
+/// publisher and subscription counts. The queue uses memory while a subscription does not read, so it is shorter for
+/// large messages.
 constexpr uint32_t publisher_depth_min = 256;
 constexpr uint32_t large_depth_min = 16;
 /// As deep as the queues of ROS 2's parameter services.
 constexpr uint32_t service_depth_min = 1000;
-/// As long as DDS blocks by default: rclpy holds the interpreter meanwhile.
+/// How long a publisher with `KEEP_ALL` blocks if a queue is full: DDS's default. rclpy holds the interpreter lock
+/// meanwhile.
 constexpr uint64_t keep_all_block_ns = 100'000'000;
 
 void resolve_duration(rmw_time_t &time) {
@@ -87,7 +88,8 @@ myelin_topic_options options(const rmw_qos_profile_t &qos, uint32_t depth) {
   return options;
 }
 
-/// The topic's name on this host. What makes it another one than in DDS is in no name of ROS 2's.
+/// Returns the topic's name on this host. A space or a question mark, which no ROS 2 name contains, makes it differ
+/// from the name in DDS.
 std::string library_name(const Endpoint &endpoint) {
   std::string own;
   if (endpoint.client != 0) {
@@ -95,7 +97,7 @@ std::string library_name(const Endpoint &endpoint) {
     std::snprintf(text, sizeof text, " %016" PRIx64, endpoint.client);
     own = text;
   }
-  // The longest name that ROS 2 has for a service makes a longer one than the library's for its requests.
+  // ROS 2 allows service names whose request topics exceed the library's limit.
   if (endpoint.topic.size() + own.size() <= library_name_max) return endpoint.topic + own;
   return endpoint.topic.substr(0, library_name_max - 1 - own.size()) + '?' + own;
 }
@@ -145,7 +147,8 @@ myelin_topic_options publisher_options(const Endpoint &endpoint) {
 
 myelin_topic_options subscriber_options(const Endpoint &endpoint) {
   uint32_t depth = depth_of(endpoint.qos);
-  // From other hosts they come among the replies to all clients: each keeps as many of its own as its depth allows.
+  // Replies from other hosts arrive together with the replies to all other clients. Each client keeps as many of its
+  // own as its depth allows.
   if (endpoint.is_of_replies) depth = std::max(depth, service_depth_min);
   return options(endpoint.qos, depth);
 }
@@ -180,7 +183,7 @@ rmw_qos_policy_kind_t incompatible_policy(const rmw_qos_profile_t &offered,
       asked.liveliness == RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC) {
     return RMW_QOS_POLICY_LIVELINESS;
   }
-  // In DDS the lease is a part of the liveliness.
+  // In DDS the lease belongs to the liveliness policy.
   if (is_less(asked.liveliness_lease_duration, offered.liveliness_lease_duration)) {
     return RMW_QOS_POLICY_LIVELINESS;
   }

@@ -1,4 +1,4 @@
-// Quality of service: what ROS 2 asks for, and what of the library gives it.
+// Quality of service: converts ROS 2's settings to the library's.
 #pragma once
 
 #include "endpoint.hpp"
@@ -6,25 +6,27 @@
 
 namespace rmw_myelin {
 
-/// `asked` of a publisher or a subscription of `topic`, or of a service, without what is left to the
-/// implementation, or to what the other side has. They set the error and return false if it cannot be.
+/// Replace the settings in `asked` that are left to the implementation, or to the endpoints of the other side, by
+/// actual values. Set the error and return false if a setting is invalid. `topic` is the name in ROS 2.
 bool resolve_publisher(const rmw_node_t *node, const char *topic, rmw_qos_profile_t asked,
                        rmw_qos_profile_t &actual);
 bool resolve_subscription(const rmw_node_t *node, const char *topic, rmw_qos_profile_t asked,
                           rmw_qos_profile_t &actual);
 bool resolve_service(rmw_qos_profile_t asked, rmw_qos_profile_t &actual);
 
-/// The library's options of a publisher's and of a subscriber's topic.
+/// The library's options for the topic of a publisher or a subscriber.
 myelin_topic_options publisher_options(const Endpoint &endpoint);
 myelin_topic_options subscriber_options(const Endpoint &endpoint);
-/// An endpoint's topic, with these and what its type is in DDS; to be closed. Throws a std::runtime_error.
+/// Opens an endpoint's topic with these options and the type's name in DDS. The caller closes the topic. Throws a
+/// std::runtime_error.
 myelin_topic *open_topic(myelin_node *node, const Endpoint &endpoint, myelin_topic_options options);
 
-/// Whether a publisher fits a subscription; the policy that does not, or RMW_QOS_POLICY_INVALID.
+/// Returns the policy that makes a publisher and a subscription incompatible, or RMW_QOS_POLICY_INVALID if they are
+/// compatible.
 rmw_qos_policy_kind_t incompatible_policy(const rmw_qos_profile_t &offered,
                                           const rmw_qos_profile_t &asked);
 
-/// The depth of a queue that keeps all: rmw_fastrtps's.
+/// Depth of a queue with `KEEP_ALL`, the same as in rmw_fastrtps.
 constexpr uint32_t keep_all_depth = 5000;
 
 }  // namespace rmw_myelin

@@ -10,18 +10,19 @@
 namespace rmw_myelin {
 namespace {
 
-/// Loaned messages and samples taken ahead are held; and who holds more is told.
+/// Samples that a reader may hold, for loaned messages and samples taken ahead. A take beyond this limit returns an
+/// error.
 constexpr uint32_t held_beyond_depth = 64;
 constexpr uint32_t held_max = 4096;
 constexpr size_t ahead_max = held_max - held_beyond_depth;
-/// Parameter events and logs come from all nodes there are.
+/// Parameter events and logs have a publisher in each node.
 constexpr uint32_t publishers_max = 4096;
-/// Samples that are looked at under the lock, whatever comes meanwhile.
+/// Samples that one call looks at under the lock, even if more arrive meanwhile.
 constexpr size_t looks_max = 4096;
-/// How often replies are taken while their client is busy: so often that the queue of the server, 1,000 at least,
-/// does not overtake it.
+/// How often replies are taken while their client is busy. In this time the server's queue, which has 1,000 places at
+/// least, should not fill up.
 constexpr uint64_t drain_every_ns = 50'000'000;
-/// For how long the next request is awaited: the graph's thread is not to be woken for each.
+/// How long to go on after the last expected reply, so that not every request wakes the graph's thread.
 constexpr uint64_t drain_for_ns = 1'000'000'000;
 
 myelin_subscriber *open(myelin_node *node, const Endpoint &endpoint) {
@@ -81,7 +82,7 @@ bool Reader::take_from_library(Sample &sample, myelin_code &code) {
     if (expected_.load(std::memory_order_relaxed) > 0) --expected_;
     return true;
   }
-  // More is there, and the next wait says so.
+  // There may be more samples. The next wait reports them.
   sample = Sample();
   code = MYELIN_NOTHING;
   return false;
@@ -94,7 +95,7 @@ rmw_ret_t Reader::take(Sample &sample, bool &taken) {
     taken = take_from_library(sample, code);
     return code < 0 ? fail(code, endpoint_.topic.c_str()) : RMW_RET_OK;
   }
-  // What has come since may be newer than the depth allows of what was taken ahead.
+  // Newer samples may have arrived, which push samples taken ahead out of the depth.
   if (endpoint_.qos.history == RMW_QOS_POLICY_HISTORY_KEEP_LAST) {
     Sample newer;
     for (size_t more = 0; more < endpoint_.qos.depth && take_from_library(newer, code); ++more) {
@@ -163,7 +164,7 @@ void Reader::count_lost(uint64_t samples) {
 bool Reader::share() { return node_.context.listener->add(*this) == RMW_RET_OK; }
 
 void Reader::join_listener(uint64_t key) {
-  // Before it leaves: a wait set that takes it in meanwhile sees it, and leaves it again.
+  // Before it leaves: a wait set that attaches it meanwhile sees the flag and detaches it.
   is_listened_to_ = true;
   while (WaitSet *set = set_) set->lend(*this);
   key_ = key;
@@ -208,16 +209,16 @@ void Reader::expect() {
 uint64_t Reader::drain(uint64_t now_ns) {
   if (!is_draining_ || is_listened_to()) return MYELIN_FOREVER;
   if (now_ns < drain_at_ns_) return drain_at_ns_;
-  // The notice of what is taken here was for who waits.
+  // A waiting thread does not notice samples that are taken here, so wake it.
   if (take_all_ahead() > 0) {
     if (WaitSet *set = set_) set->wake();
   }
-  if (peers_.fitting() == 0) expected_ = 0;  // who was asked has gone
+  if (peers_.fitting() == 0) expected_ = 0;  // the server has gone
   if (expected_ > 0 || drain_until_ns_ == 0) drain_until_ns_ = now_ns + drain_for_ns;
   if (now_ns >= drain_until_ns_) {
     drain_until_ns_ = 0;
     is_draining_ = false;
-    // Unless it has been asked for just now.
+    // Go on if `expect` has been called just now.
     if (expected_ == 0 || is_draining_.exchange(true)) return MYELIN_FOREVER;
   }
   return drain_at_ns_ = now_ns + drain_every_ns;

@@ -1,4 +1,4 @@
-// What subscriptions, services and clients take samples by.
+// Takes samples for subscriptions, services and clients.
 #pragma once
 
 #include <atomic>
@@ -17,13 +17,13 @@ namespace rmw_myelin {
 
 struct Node;
 
-/// A subscriber of the library, with what of its samples has been taken ahead. Any thread may use it.
+/// A subscriber of the library, with the samples that were taken ahead of the user. Any thread may use it.
 ///
-/// It is attached to the wait set that waits for it. Where two wait for it, or its user is to be called back, the
-/// context's listener takes its samples as they come, until it is closed, and wait sets wait for `arrived`.
+/// It is attached to the wait set that waits for it. If two wait sets wait for it, or its user has set a callback, the
+/// context's listener takes its samples from then on, and wait sets wait for `arrived`.
 class Reader : public EventSource {
  public:
-  /// Drops a sample that is not for it.
+  /// Returns false if the reader should drop the sample.
   using Filter = std::function<bool(const Sample &)>;
 
   /// Throws a std::runtime_error. `filter` may be empty.
@@ -32,16 +32,16 @@ class Reader : public EventSource {
   Reader(const Reader &) = delete;
   Reader &operator=(const Reader &) = delete;
 
-  /// The next sample, if there is one: RMW_RET_OK, and whether it was taken.
+  /// Takes the next sample. Returns RMW_RET_OK without one too; `taken` tells the difference.
   rmw_ret_t take(Sample &sample, bool &taken);
-  /// How many publishers it is matched with.
+  /// Number of compatible publishers.
   size_t matched();
 
-  /// Has the listener's thread call `callback` for each sample that comes, or for none any more.
+  /// Has the listener's thread call `callback` for each new sample. NULL unsets it.
   rmw_ret_t set_callback(rmw_event_callback_t callback, const void *user_data);
 
-  /// A sample is to come; from another host among many that are not for it. Until it has, what comes is taken often
-  /// enough, also while nobody waits for it: what is not for it must not crowd it out.
+  /// Announces a reply. From another host it arrives among many replies to other clients. Until it arrives, samples are
+  /// taken regularly, even if no thread waits: otherwise the replies to others push it out of the queue.
   void expect();
 
   const Endpoint &endpoint() const { return endpoint_; }
@@ -49,12 +49,13 @@ class Reader : public EventSource {
   Events &events() override { return events_; }
   uint64_t poll_events() override;
   void close() override;
-  /// Whether this publisher is there.
+  /// Whether this publisher is matched.
   bool has_peer(uint64_t publisher) {
     poll_events();
     return peers_.has(publisher);
   }
-  /// Its publishers on this host, in order; and a number that is another one when they are others.
+  /// Compatible publishers on this host, by ascending id. `peers_version` changes whenever a compatible peer comes or
+  /// goes.
   std::vector<uint64_t> publishers_here() { return peers_.publishers_here(); }
   uint64_t peers_version() const { return peers_.version(); }
 
@@ -62,38 +63,39 @@ class Reader : public EventSource {
   friend class Listener;
   friend class WaitSet;
 
-  /// The next one that is for it. It looks at so many at most.
+  /// Takes the next sample that is accepted by the peers and the filter. Looks at `looks_max` samples at most.
   bool take_from_library(Sample &sample, myelin_code &code);
-  /// Takes ahead what is there, so many at most. How many it has kept. By the listener: whether there is no room for
-  /// more, so that it is to listen no longer until a take has made room.
+  /// Takes samples ahead, `looks_max` at most. Returns how many it has kept. The listener passes `is_paused`, which
+  /// becomes true if there is no room for more: it then stops listening until a take has made room.
   size_t take_all_ahead(bool *is_paused = nullptr);
-  /// Takes a sample ahead, if there is one for it: the library's word that there is something may be about
-  /// samples of others, or about memory that is still on its way. Whether one is there.
+  /// Takes one sample ahead. The library may report a sample that the filter drops, or memory that is not mapped yet.
+  /// Returns whether a sample is there.
   bool take_ahead();
   bool has_taken() const { return taken_count_.load(std::memory_order_acquire) > 0; }
   bool is_listened_to() const { return is_listened_to_.load(std::memory_order_acquire); }
   Trigger &arrived() { return arrived_; }
-  /// Has the listener listen to it. False, and the error is set, if that cannot be.
+  /// Has the listener take its samples from now on. Sets the error and returns false if that fails.
   bool share();
-  /// By the listener: it leaves its wait set.
+  /// The reader leaves its wait set. Called by the listener.
   void join_listener(uint64_t key);
-  /// By the listener's thread: takes all there is ahead, and calls back. False: it is to listen no longer, until
-  /// `Listener::resume`.
+  /// Takes all samples ahead and calls back. Returns false if the listener should stop until `Listener::resume`. Called
+  /// by the listener's thread.
   bool listen();
-  /// Takes what comes in among what is not for it. When it is to do so again.
+  /// Takes samples ahead while a reply is expected. Returns the time of the next call. Called by the graph's thread.
   uint64_t drain(uint64_t now_ns);
-  /// Ahead of the takes; the oldest goes when there are more than the depth. What keeps all has to have room.
+  /// Appends to the samples taken ahead. With `KEEP_LAST` the oldest is dropped beyond the depth. With `KEEP_ALL` the
+  /// caller has checked `is_full`.
   void keep(Sample sample);
-  /// Of one that keeps all: what comes has to stay with its publishers.
+  /// With `KEEP_ALL`: no room, so new samples stay with their publishers.
   bool is_full() const;
   uint64_t take_events();
   void count_lost(uint64_t samples);
 
-  // What a wait looks at of each reader that it is given lies together.
+  // A wait reads these fields of each of its readers, so they lie together.
   std::atomic<size_t> taken_count_{0};
   std::atomic<bool> is_listened_to_{false};
   std::atomic<WaitSet *> set_{nullptr};
-  // Of the wait set that it is attached to, or of the listener.
+  // Key in the wait set that it is attached to, or in the listener.
   uint64_t key_ = 0;
   uint64_t asked_ = 0;
 
@@ -106,18 +108,19 @@ class Reader : public EventSource {
 
   std::mutex mutex_;
   std::deque<Sample> taken_;
-  /// It was full, and the listener does not listen to it.
+  /// It was full, and the listener has stopped listening to it.
   bool is_paused_ = false;
-  /// Pending, of one that is listened to, while samples are taken ahead.
+  /// Pending while there are samples taken ahead, if the listener takes them.
   Trigger arrived_;
   Callback callback_;
 
-  /// How many samples are to come, and whether the graph's thread looks for them: when next, and how long at least.
+  /// Number of replies to come, and whether the graph's thread looks for them: at which time next, and until when at
+  /// least.
   std::atomic<uint64_t> expected_{0};
   std::atomic<bool> is_draining_{false};
   uint64_t drain_at_ns_ = 0;
   uint64_t drain_until_ns_ = 0;
-  /// Held by who takes events until they are counted: in their order.
+  /// Held from taking events until they are counted, so that they are counted in order.
   std::mutex events_mutex_;
 };
 

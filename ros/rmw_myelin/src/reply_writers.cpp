@@ -15,7 +15,7 @@ namespace {
 
 /// How long a reply waits for its client to be there for it: on a busy machine they may meet that late.
 constexpr uint64_t match_ns = 2'000'000'000;
-/// When a publisher that could not be made is tried again.
+/// Delay until a failed publisher is tried again.
 constexpr uint64_t retry_ns = 100'000'000;
 
 }  // namespace
@@ -23,7 +23,7 @@ constexpr uint64_t retry_ns = 100'000'000;
 ReplyWriters::ReplyWriters(Reader &requests, const Endpoint &replies)
     : context_(requests.node().context), requests_(requests), replies_(replies) {
   context_.add(*this);
-  // A client may have come before.
+  // Clients may have come before.
   myelin_guard_trigger(context_.graph->guard());
 }
 
@@ -54,7 +54,8 @@ std::shared_ptr<Writer> ReplyWriters::to(uint64_t client) {
     const auto found = writers_.find(client);
     if (found != writers_.end()) return found->second;
   }
-  // Without the lock: that waits for the client's process. If another thread has made one too, that is the one.
+  // Without the lock, because opening waits for the client's process. If another thread has been faster, its publisher
+  // is used.
   std::shared_ptr<Writer> made = open(client);
   const std::lock_guard<std::mutex> lock(mutex_);
   return writers_.emplace(client, std::move(made)).first->second;

@@ -1,5 +1,5 @@
-// The ways back of a service: on this host each client has a topic of its own for its replies, so that those to
-// others are not among them. Clients on other hosts, and of other RMWs, have theirs by the topic that all share.
+// Publishers of replies. On this host a service publishes the replies to each client on a topic of its own, so that a
+// client gets no replies to others. All clients on other hosts and of other RMWs share one topic.
 #pragma once
 
 #include <cstdint>
@@ -12,27 +12,29 @@
 
 namespace rmw_myelin {
 
-/// A publisher for each client on this host, as long as both are there. Any thread may use it.
+/// One publisher of replies for each client on this host. It exists as long as service and client do. Any thread may
+/// use it.
 class ReplyWriters : public EventSource {
  public:
-  /// `replies` is the topic that all share. Both have to live longer.
+  /// `replies` is the topic that all clients share. Both arguments must outlive this object.
   ReplyWriters(Reader &requests, const Endpoint &replies);
   ~ReplyWriters() override;
   ReplyWriters(const ReplyWriters &) = delete;
   ReplyWriters &operator=(const ReplyWriters &) = delete;
 
-  /// Replies to the client whose requests this publisher publishes. Nothing happens if it has gone.
+  /// Publishes a reply. `client` is the id of the publisher of the client's requests. Does nothing if the client has
+  /// gone.
   rmw_ret_t publish(uint64_t client, const void *reply, const cdr::RequestHeader &header);
 
   Events &events() override { return requests_.events(); }
-  /// By the graph's thread: has a publisher for each client there is, and for no other.
+  /// Opens and closes publishers, so that each client on this host has one. Called by the graph's thread.
   uint64_t poll_events() override;
   void close() override;
 
  private:
   using Writers = std::map<uint64_t, std::shared_ptr<Writer>>;
-  /// The one for a client, made if there is none yet; NULL if the client asks for more than the service offers.
-  /// Throws a std::runtime_error.
+  /// Returns the publisher for a client and opens it if necessary. Returns NULL if the client requests more than the
+  /// service offers. Throws a std::runtime_error.
   std::shared_ptr<Writer> to(uint64_t client);
   std::shared_ptr<Writer> open(uint64_t client) const;
 
@@ -42,7 +44,8 @@ class ReplyWriters : public EventSource {
   std::mutex mutex_;
   Writers writers_;
 
-  // The graph's thread's own: which clients there were, and whether people have been told that one has no publisher.
+  // For the graph's thread only: the version of the clients it has seen, and whether it has logged that one has no
+  // publisher.
   uint64_t version_ = 0;
   bool has_failed_ = false;
 };

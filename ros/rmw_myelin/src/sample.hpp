@@ -1,4 +1,4 @@
-// A sample of the library, released when it is dropped.
+// A sample of the library. The destructor releases it.
 #pragma once
 
 #include <utility>
@@ -22,7 +22,7 @@ class Sample {
     return *this;
   }
 
-  /// To be written by a take.
+  /// A take writes here.
   myelin_sample *out() {
     release();
     return &sample_;
@@ -40,11 +40,11 @@ class Sample {
   myelin_sample sample_ = empty();
 
  public:
-  /// When it was taken out of the library, by the wall clock.
+  /// Time of the take, by the wall clock.
   int64_t received_ns = 0;
 };
 
-/// When a sample was published, by the wall clock: the library's stamps are of the monotonic one.
+/// Time of publication by the wall clock. The library's time stamps are of the monotonic clock.
 inline int64_t source_ns(const Sample &sample) {
   if (sample->published_ns == 0) return sample.received_ns;
   return wall_ns() - static_cast<int64_t>(myelin_now() - sample->published_ns);

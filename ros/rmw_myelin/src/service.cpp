@@ -120,7 +120,7 @@ RMW_PUBLIC rmw_ret_t rmw_send_response(const rmw_service_t *service, rmw_request
   std::memcpy(&publisher, request_header->writer_guid + sizeof header.client, sizeof publisher);
   header.sequence = request_header->sequence_number;
   Service &own = *service_of(service);
-  // From elsewhere requests come by a proxy, which is none of the client's node.
+  // Requests from other hosts come through a proxy, which does not belong to the client's node.
   const bool is_here = rmw_myelin::is_of_one_node(header.client, publisher);
   return is_here ? own.replies.publish(publisher, ros_response, header) : own.writer.publish(ros_response, &header);
 } CONTAIN

@@ -6,8 +6,8 @@
 
 namespace rmw_myelin {
 
-/// What `rmw_service_t::data` is: requests come by one topic; replies go by one of each client on this host, and by
-/// another to all clients elsewhere.
+/// `rmw_service_t::data`. Requests have one topic. Replies have one topic for each client on this host, and another for
+/// all clients elsewhere.
 struct Service {
   Service(Node &node, Endpoint requests, Endpoint shared, std::string name);
 
@@ -17,12 +17,12 @@ struct Service {
   std::string name;
 };
 
-/// The two topics of a service; neither is a publisher's yet. Sets the error and returns false, or throws a
-/// std::runtime_error, if they cannot be.
+/// Fills in the two endpoints of a service, both as subscribers; the caller makes one of them a publisher. Sets the
+/// error and returns false, or throws a std::runtime_error, if an argument is invalid.
 bool service_endpoints(const rosidl_service_type_support_t &type_support, const char *name,
                        const rmw_qos_profile_t &asked, Endpoint &requests, Endpoint &replies);
 
-/// Takes a request or a reply.
+/// Takes a request or a reply. A message that cannot be decoded is logged and dropped.
 rmw_ret_t take_message(Reader &reader, const std::string &name, rmw_service_info_t *info, void *message,
                        bool *taken);
 

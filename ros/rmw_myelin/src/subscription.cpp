@@ -26,7 +26,7 @@ void fill_info(Subscription &subscription, const Sample &sample, rmw_message_inf
   info->from_intra_process = false;
 }
 
-/// The next message, out of shared memory in one pass.
+/// Decodes the next message directly from shared memory.
 rmw_ret_t take(Subscription &subscription, void *message, bool *taken, rmw_message_info_t *info) {
   *taken = false;
   Sample sample;
@@ -64,8 +64,7 @@ rmw_ret_t take_serialized(Subscription &subscription, rmw_serialized_message_t *
   return RMW_RET_OK;
 }
 
-/// The next message where its publisher wrote it. What does not lie aligned there, as small messages do not,
-/// is copied.
+/// Lends the next message in place, where its publisher wrote it. Small messages are not aligned there, and are copied.
 rmw_ret_t take_loaned(Subscription &subscription, void **message, bool *taken, rmw_message_info_t *info) {
   *taken = false;
   const MessageType &type = subscription.reader.endpoint().type;
@@ -95,7 +94,7 @@ rmw_ret_t take_loaned(Subscription &subscription, void **message, bool *taken, r
     body = reinterpret_cast<const uint8_t *>(loaned.copy.data());
     loaned.sample = Sample();
   }
-  // A message is passed on as one that may be written to, which its user must not: it is mapped read-only.
+  // rmw's interface has no const here, but the memory is mapped read-only: the user must not write to it.
   *message = const_cast<uint8_t *>(body);
   const std::lock_guard<std::mutex> lock(subscription.mutex);
   subscription.lent.emplace(*message, std::move(loaned));

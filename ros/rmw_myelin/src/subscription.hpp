@@ -8,20 +8,20 @@
 
 namespace rmw_myelin {
 
-/// A message that is lent: the sample that it lies in, or a copy.
+/// A message on loan: the sample that contains it, or a copy.
 struct Loaned {
   Sample sample;
   std::vector<uint64_t> copy;
 };
 
-/// What `rmw_subscription_t::data` is.
+/// `rmw_subscription_t::data`.
 struct Subscription {
   Subscription(Node &node, Endpoint endpoint, const rmw_subscription_options_t &options,
                std::string name);
 
   Reader reader;
   std::string topic_name;
-  /// By the message that is lent.
+  /// Guards `lent`, the loans by the address of their message.
   std::mutex mutex;
   std::unordered_map<const void *, Loaned> lent;
   uint64_t received = 0;

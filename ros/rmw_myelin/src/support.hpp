@@ -1,4 +1,4 @@
-// What every file needs: who we are, how arguments are checked, how an error of the library is told.
+// Common helpers: the implementation's name, checks of arguments, and the library's errors in rmw's form.
 #pragma once
 
 #include <cstdint>
@@ -17,58 +17,58 @@
 
 namespace rmw_myelin {
 
-/// What `RMW_IMPLEMENTATION` names, and the name of the logger.
+/// The value of `RMW_IMPLEMENTATION`, and the name of the logger.
 extern const char *const identifier;
 
-/// The return value that says most of what a code of the library says.
+/// Returns the rmw code that is closest to the library's.
 rmw_ret_t ret_of(myelin_code code);
 
-/// Sets the error to `what` and what the library has to say, and returns its code as ours.
+/// Sets the error to `what` and the library's message. Returns the matching rmw code.
 rmw_ret_t fail(myelin_code code, const char *what);
 
-/// Sets the error to the exception that is being handled: what a function of rmw then returns.
+/// Sets the error to the current exception, and returns its rmw code.
 rmw_ret_t contained() noexcept;
 
-/// `CLOCK_REALTIME` in nanoseconds, as ROS 2 stamps messages.
+/// `CLOCK_REALTIME` in nanoseconds, the clock of ROS 2's time stamps.
 int64_t wall_ns();
 
-/// A thread that runs `body` and takes no signals: they are for the program's own threads.
+/// Starts a thread that runs `body` with all signals blocked: they are for the program's own threads.
 std::thread start_thread(std::function<void()> body);
 
-/// A duration in nanoseconds; `MYELIN_FOREVER` for the infinite one and for what does not fit.
+/// Converts a duration to nanoseconds. Returns `MYELIN_FOREVER` if it is infinite or too long.
 uint64_t nanoseconds(const rmw_time_t &time);
 
 }  // namespace rmw_myelin
 
-/// Behind the body of a function of rmw that begins with `try`: its caller is C.
+/// Follows the body of an rmw function that begins with `try`. Its caller is C, which knows no exceptions.
 #define CONTAIN catch (...) { return ::rmw_myelin::contained(); }
 #define CONTAIN_OR_NULL catch (...) { ::rmw_myelin::contained(); return nullptr; }
 
-/// The argument is there.
+/// Returns an error if the argument is NULL.
 #define CHECK_ARGUMENT(argument) RMW_CHECK_ARGUMENT_FOR_NULL(argument, RMW_RET_INVALID_ARGUMENT)
 
-/// What the few functions return that say of a NULL something else than the rest. From Kilted on, which has no
-/// such header any more, they say the same.
+/// Some functions return another code for NULL than the rest, up to Jazzy. Since Kilted, which dropped this header, all
+/// return the same code.
 #if __has_include("rmw/localhost.h")
 #define RET_OF_NULL RMW_RET_ERROR
 #else
 #define RET_OF_NULL RMW_RET_INVALID_ARGUMENT
 #endif
 
-/// The handle is there, and of this implementation.
+/// Returns an error if the handle is NULL or of another implementation.
 #define CHECK_HANDLE(handle)                                                          \
   CHECK_ARGUMENT(handle);                                                             \
   RMW_CHECK_TYPE_IDENTIFIERS_MATCH(                                                   \
       handle, (handle)->implementation_identifier, ::rmw_myelin::identifier,          \
       return RMW_RET_INCORRECT_RMW_IMPLEMENTATION)
 
-/// The same in functions that return a pointer.
+/// The same for functions that return a pointer.
 #define CHECK_HANDLE_OR_NULL(handle)                                                  \
   RMW_CHECK_ARGUMENT_FOR_NULL(handle, nullptr);                                       \
   RMW_CHECK_TYPE_IDENTIFIERS_MATCH(                                                   \
       handle, (handle)->implementation_identifier, ::rmw_myelin::identifier, return nullptr)
 
-/// The publisher's or subscription's messages can be loaned.
+/// Returns an error if messages of the publisher or subscription cannot be loaned.
 #define CHECK_CAN_LOAN(endpoint)                                                      \
   if (!(endpoint)->can_loan_messages) {                                               \
     RMW_SET_ERROR_MSG("messages of this type cannot be loaned");                      \

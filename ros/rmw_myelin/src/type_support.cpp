@@ -19,7 +19,7 @@ namespace {
 const char *c_identifier() { return rosidl_typesupport_introspection_c__identifier; }
 const char *cpp_identifier() { return rosidl_typesupport_introspection_cpp::typesupport_identifier; }
 
-/// The introspection of a type, of C or of C++, by `get` of its kind.
+/// Returns the introspection of a type, of C or of C++. `get` is rosidl's function for messages or for services.
 template <typename TypeSupport>
 const TypeSupport &introspection(const TypeSupport &type_support,
                                  const TypeSupport *(*get)(const TypeSupport *, const char *)) {
@@ -41,7 +41,7 @@ MessageType of_members(const Members &members, bool is_cpp) {
   return type;
 }
 
-/// The hash of a type, as text.
+/// Returns a type's hash as text, or an empty string.
 template <typename TypeSupport>
 std::string hash_of(const TypeSupport *type_support) {
 #ifdef RMW_MYELIN_HAS_TYPE_HASH

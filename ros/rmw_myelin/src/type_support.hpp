@@ -1,4 +1,4 @@
-// The types of topics and services, by what rosidl's introspection tells.
+// Types of topics and services, made from rosidl's introspection.
 #pragma once
 
 #include <memory>
@@ -15,10 +15,10 @@
 namespace rmw_myelin {
 
 struct MessageType {
-  /// In DDS and in Myelin: `std_msgs::msg::dds_::String_`.
+  /// Name in DDS and in Myelin: `std_msgs::msg::dds_::String_`.
   std::string name;
   std::shared_ptr<const Plan> plan;
-  /// `RIHS01_…`, or empty if the type does not tell.
+  /// `RIHS01_…`, or empty if the type has no hash.
   std::string hash;
 };
 
@@ -27,7 +27,7 @@ struct ServiceType {
   MessageType response;
 };
 
-/// Throw a std::runtime_error: no introspection, or nothing that we know.
+/// Throw a std::runtime_error if the type has no introspection, or one with an unknown member.
 MessageType message_type(const rosidl_message_type_support_t &type_support);
 ServiceType service_type(const rosidl_service_type_support_t &type_support);
 

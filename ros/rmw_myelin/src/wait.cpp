@@ -31,7 +31,7 @@ Trigger::~Trigger() {
 }
 
 void Trigger::fire() {
-  // Under the lock: who sees that it is pending may destroy it.
+  // Under the lock: a thread that sees it pending may destroy it.
   const std::lock_guard<std::mutex> lock(mutex_);
   pending_.store(true, std::memory_order_release);
   for (WaitSet *set : waiters_) set->wake();
@@ -71,7 +71,7 @@ WaitSet::~WaitSet() {
   myelin_wait_set_close(set_);
 }
 
-/// What of an array is not ready becomes NULL.
+/// Sets entries that are not ready to NULL. Returns whether any is ready.
 template <typename IsReady>
 static bool keep_ready(void **array, size_t count, IsReady is_ready) {
   bool any = false;
@@ -139,7 +139,7 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
   const uint64_t limit_ns = timeout == nullptr ? MYELIN_FOREVER : nanoseconds(*timeout);
   const uint64_t began_ns = limit_ns == MYELIN_FOREVER ? 0 : myelin_now();
   for (uint64_t left_ns = limit_ns;;) {
-    // What is there already is reported with what the set finds at once.
+    // If something is ready already, the wait set only looks for more and does not block.
     const bool is_there = is_pending() || is_shut_down_;
     const myelin_code found = wait_once(is_there ? 0 : left_ns);
     while (wanted_.load(std::memory_order_relaxed) > 0) is_unwanted_.wait(lock);
@@ -151,7 +151,7 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
     left_ns = limit_ns - gone_ns;
   }
 
-  // In the order in which they were asked for: what an array names may have been destroyed meanwhile.
+  // By our own lists, which are in the order of the arrays: an object in an array may have been destroyed meanwhile.
   auto reader = asked_.cbegin();
   auto trigger = asked_triggers_.cbegin();
   const auto has_taken = [&] {
@@ -192,18 +192,18 @@ WaitSet::Interruption::~Interruption() {
   set_.is_unwanted_.notify_all();
 }
 
-/// False, and the error is set, if it cannot be waited for.
+/// Sets the error and returns false if no wait for the reader is possible.
 bool WaitSet::attach(Reader &reader, std::unique_lock<std::mutex> &lock) {
   WaitSet *other = nullptr;
   while (!reader.is_listened_to() && !reader.set_.compare_exchange_strong(other, this)) {
-    // Not with our lock: the other one's thread may want it.
+    // Without our lock, because the thread of the other wait set may need it.
     lock.unlock();
     const bool is_free = other->release(reader) || reader.share();
     lock.lock();
     if (!is_free) return false;
     other = nullptr;
   }
-  // Again: it may have joined the listener since. ORDER: SeqCst, as the two stores of Reader::join_listener's.
+  // Check again: it may have joined the listener since. ORDER: SeqCst, like the two stores in `Reader::join_listener`.
   if (reader.is_listened_to_.load()) {
     if (reader.set_ == this) reader.set_ = nullptr;
     asked_triggers_.push_back(&reader.arrived());
@@ -246,7 +246,7 @@ void WaitSet::forget(Trigger &trigger) {
   for (auto *triggers : {&triggers_, &asked_triggers_}) {
     std::replace(triggers->begin(), triggers->end(), &trigger, static_cast<Trigger *>(nullptr));
   }
-  // A reader that the listener listens to has gone.
+  // The trigger may belong to a reader that the listener serves and that is being destroyed.
   for (Reader *&reader : asked_) {
     if (reader != nullptr && &reader->arrived() == &trigger) reader = nullptr;
   }
@@ -288,7 +288,7 @@ bool WaitSet::is_pending() const {
          std::any_of(asked_.begin(), asked_.end(), has_taken);
 }
 
-/// MYELIN_OK if a reader is ready.
+/// Returns MYELIN_OK if a reader is ready.
 myelin_code WaitSet::wait_once(uint64_t limit_ns) {
   keys_.resize(attached_.size() + 1);
   size_t count = 0;
@@ -346,7 +346,7 @@ RMW_PUBLIC rmw_wait_set_t *rmw_create_wait_set(rmw_context_t *context, size_t) t
 } CONTAIN_OR_NULL
 
 RMW_PUBLIC rmw_ret_t rmw_destroy_wait_set(rmw_wait_set_t *wait_set) try {
-  // rcl destroys what could not be made, too: the reason why is the error that counts.
+  // rcl also destroys a wait set that could not be created. Keep the error that explains why.
   if (wait_set == nullptr && rmw_error_is_set()) return RET_OF_NULL;
   RMW_CHECK_ARGUMENT_FOR_NULL(wait_set, RET_OF_NULL);
   CHECK_HANDLE(wait_set);

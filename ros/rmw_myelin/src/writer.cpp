@@ -12,9 +12,9 @@ namespace {
 
 constexpr uint32_t loans_max = 64;
 constexpr uint64_t acknowledgement_slice_ns = 10'000'000;
-/// When events are asked for again that a publish has kept from being taken.
+/// Delay until events are taken again, if a publish in progress prevented it.
 constexpr uint64_t event_retry_ns = 10'000'000;
-/// Smaller messages lie in the queue itself: the library copies them there.
+/// Up to this size the library copies a message into the ring.
 constexpr size_t small_bytes = 104;
 
 myelin_publisher *open(myelin_node *node, const Endpoint &endpoint) {
@@ -111,11 +111,11 @@ rmw_ret_t Writer::publish_serialized(const uint8_t *data, size_t bytes) {
 }
 
 rmw_ret_t Writer::borrow(void **message) {
-  // With what is behind the last member: who assigns to the message writes that too.
+  // With the padding behind the last member: an assignment to the message writes it too.
   const size_t bytes = cdr::header_bytes + endpoint_.type.plan->bytes;
   return use([&] {
     myelin_loan loan = MYELIN_INIT(myelin_loan);
-    // Smaller ones would lie where no body is aligned.
+    // A smaller loan would lie in the ring, where the message is not aligned.
     const myelin_code code = myelin_publisher_loan(publisher_, std::max(bytes, small_bytes + 1), &loan);
     if (code != MYELIN_OK) return code;
     auto *data = static_cast<uint8_t *>(loan.data);
@@ -146,7 +146,7 @@ rmw_ret_t Writer::give_back(void *message) {
   return use([&] { return myelin_publisher_discard(publisher_, &loan); });
 }
 
-/// False, and the error is set, if it is none.
+/// Sets the error and returns false if `message` is not on loan.
 bool Writer::take_loan(void *message, myelin_loan &loan) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const auto found = loans_.find(message);
@@ -175,7 +175,7 @@ rmw_ret_t Writer::wait_for_acknowledgements(uint64_t limit_ns) {
   const uint64_t began_ns = myelin_now();
   for (;;) {
     const uint64_t gone_ns = myelin_now() - began_ns;
-    // In slices: meanwhile others publish, and the context's thread takes events.
+    // In slices, so that other threads can publish meanwhile and the graph's thread can take events.
     const uint64_t slice_ns = std::min(acknowledgement_slice_ns, limit_ns - std::min(limit_ns, gone_ns));
     const std::lock_guard<std::mutex> lock(mutex_);
     const myelin_code code = myelin_publisher_wait_for_acknowledgements(publisher_, slice_ns);
@@ -206,7 +206,7 @@ uint64_t Writer::take_events() {
   if (const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock); lock) {
     hear();
   } else {
-    // A publish is under way, and may wait: it takes them afterwards.
+    // A publish is in progress and may block. It takes the events afterwards.
     is_event_wanted_ = true;
     next_ns = myelin_now() + event_retry_ns;
   }
@@ -227,7 +227,7 @@ void Writer::moved() {
   deadline_at_ns_ = deadline_ns_ == MYELIN_FOREVER ? MYELIN_FOREVER : now_ns + deadline_ns_;
   const bool was_dead = lease_at_ns_ == MYELIN_FOREVER && lease_ns_ != MYELIN_FOREVER;
   lease_at_ns_ = lease_ns_ == MYELIN_FOREVER ? MYELIN_FOREVER : now_ns + lease_ns_;
-  // The thread that counts does not wait for these yet.
+  // The graph's thread does not wait for these times yet.
   if (is_first || was_dead) myelin_guard_trigger(context_.graph->guard());
 }
 
@@ -236,7 +236,7 @@ uint64_t Writer::count_missed(uint64_t now_ns) {
   uint64_t at_ns = deadline_at_ns_;
   if (deadline_ns_ != MYELIN_FOREVER && at_ns != 0) {
     while (at_ns <= now_ns) {
-      // Unless it has been published meanwhile: then `at_ns` is that deadline now.
+      // The exchange fails if a message was published meanwhile. `at_ns` is then the new deadline.
       if (!deadline_at_ns_.compare_exchange_strong(at_ns, at_ns + deadline_ns_)) continue;
       at_ns += deadline_ns_;
       events_.count_once(RMW_EVENT_OFFERED_DEADLINE_MISSED);

@@ -1,4 +1,4 @@
-// What publishers, services and clients publish samples by.
+// Publishes samples for publishers, services and clients.
 #pragma once
 
 #include <atomic>
@@ -16,33 +16,34 @@ namespace rmw_myelin {
 
 struct Node;
 
-/// A publisher of the library. Any thread may use it. The events of a client's way back are taken when somebody asks for
-/// its matches.
+/// A publisher of the library. Any thread may use it. A publisher of replies to one client takes its events only when
+/// its matches are queried.
 class Writer : public EventSource {
  public:
-  /// Throws a std::runtime_error. A client's way back is no node's: `rmw_destroy_node` may leave its service behind.
+  /// Both throw a std::runtime_error. A publisher of replies to one client has no node, because `rmw_destroy_node` may
+  /// leave its service behind.
   Writer(Node &node, Endpoint endpoint);
   Writer(rmw_context_impl_t &context, Endpoint way_back);
   ~Writer() override;
   Writer(const Writer &) = delete;
   Writer &operator=(const Writer &) = delete;
 
-  /// Serialises a message into shared memory, and publishes it.
+  /// Encodes a message into shared memory and publishes it.
   rmw_ret_t publish(const void *message, const cdr::RequestHeader *header = nullptr);
-  /// Publishes what is serialised already.
+  /// Publishes a message that is encoded already.
   rmw_ret_t publish_serialized(const uint8_t *data, size_t bytes);
 
-  /// Whether messages can be lent: their CDR is their memory.
+  /// Whether messages can be loaned: their CDR must equal their memory.
   bool can_loan() const { return endpoint_.type.plan->plain_message.has_value(); }
-  /// Memory for a message whose CDR is its memory, in shared memory.
+  /// Lends memory for a message in shared memory.
   rmw_ret_t borrow(void **message);
   rmw_ret_t publish_borrowed(void *message);
   rmw_ret_t give_back(void *message);
 
-  /// How many subscribers it is matched with.
+  /// Number of compatible subscribers.
   size_t matched();
   rmw_ret_t assert_liveliness();
-  /// By those that are not on this host.
+  /// Waits for the acknowledgements of subscribers on other hosts.
   rmw_ret_t wait_for_acknowledgements(uint64_t limit_ns);
 
   const Endpoint &endpoint() const { return endpoint_; }
@@ -52,16 +53,16 @@ class Writer : public EventSource {
   void close() override;
 
  private:
-  /// Has the library do it; and takes events then, if the graph's thread could not meanwhile.
+  /// Calls the library under the lock. Then takes events if the graph's thread has tried in vain meanwhile.
   template <typename Call>
   rmw_ret_t use(Call call);
   bool take_loan(void *message, myelin_loan &loan);
   uint64_t take_events();
-  /// Takes what events there are. Under the lock.
+  /// Takes all pending events of the library. Called with the lock held.
   void hear();
-  /// What has been published or asserted just now is no missed deadline, and a sign of life.
+  /// Restarts the deadline and the lease. Called for each publish and each assertion of liveliness.
   void moved();
-  /// Counts deadlines and leases that have passed. When the next one does.
+  /// Counts missed deadlines and expired leases. Returns the time of the next one.
   uint64_t count_missed(uint64_t now_ns);
 
   Writer(rmw_context_impl_t &context, Node *node, Endpoint endpoint);
@@ -72,21 +73,21 @@ class Writer : public EventSource {
   myelin_publisher *publisher_ = nullptr;
   Events events_;
   Peers peers_;
-  /// Held by a publish, also while that waits: who takes events must not wait for it.
+  /// A publish holds it even while it blocks. Taking events must not wait for it.
   std::mutex mutex_;
-  /// By the address that was lent.
+  /// Loans by the address of their message.
   std::unordered_map<void *, myelin_loan> loans_;
 
   std::atomic<bool> is_event_wanted_{false};
   std::mutex heard_mutex_;
   std::vector<std::pair<myelin_event, std::string>> heard_;
-  /// Held by who takes events until they are counted: in their order.
+  /// Held from taking events until they are counted, so that they are counted in order.
   std::mutex events_mutex_;
 
-  // How long it may be silent; MYELIN_FOREVER: it may.
+  // Longest silence; MYELIN_FOREVER: no limit.
   uint64_t deadline_ns_ = MYELIN_FOREVER;
   uint64_t lease_ns_ = MYELIN_FOREVER;
-  /// When the next deadline or lease passes. 0: nothing has been published yet.
+  /// Times of the next deadline and of the end of the lease; 0 before the first publish.
   std::atomic<uint64_t> deadline_at_ns_{0};
   std::atomic<uint64_t> lease_at_ns_{0};
 };

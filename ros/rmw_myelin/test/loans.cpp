@@ -1,4 +1,4 @@
-// Loaned messages by the functions of rmw.h: written and read where they lie in shared memory.
+// Tests loaned messages through rmw.h: written and read in place in shared memory.
 #include <cinttypes>
 #include <cstdio>
 #include <string>
@@ -11,7 +11,7 @@ namespace {
 
 using Message = test_msgs::msg::BasicTypes;
 
-/// The line of /proc/self/maps that an address is in.
+/// Returns the line of /proc/self/maps that contains an address.
 std::string mapping(const void *address) {
   const auto at = reinterpret_cast<uintptr_t>(address);
   std::FILE *maps = std::fopen("/proc/self/maps", "r");
@@ -51,7 +51,7 @@ int main() {
   rmw_wait_set_t *set = rmw_create_wait_set(&listener.context, 1);
   CHECK(set != nullptr);
 
-  // More than may be lent at once: what is given back is lent again.
+  // More rounds than there are loans at once: memory is lent again after its return.
   for (int64_t round = 0; round < 300; ++round) {
     void *lent = nullptr;
     OK(rmw_borrow_loaned_message(publisher, type, &lent));

@@ -1,5 +1,5 @@
-// Messages of all kinds: what one RMW serialises another one reads, both ways; and what is cut off or
-// altered is refused or read as something, within its bounds.
+// Tests all kinds of messages. Each of two RMWs reads what the other one has serialised. A message that is cut off or
+// altered is refused, or read within its bounds.
 //     serialization <librmw_myelin.so> <another RMW's library>
 #include <dlfcn.h>
 
@@ -56,12 +56,12 @@ void cross(const Rmw &from, const Rmw &to, const Message &message, const char *n
   Message back;
   expect(to.deserialize(&bytes, type, &back) == RMW_RET_OK, "is read", name);
   expect(back == message, "is the same", name);
-  // Into one that has something already, as a subscription that takes again.
+  // A second time, into a message that is not empty.
   expect(to.deserialize(&bytes, type, &back) == RMW_RET_OK && back == message, "is read again", name);
   (void)rmw_serialized_message_fini(&bytes);
 }
 
-/// A copy of just so many bytes, so that a sanitizer sees what is read beyond them.
+/// Reads a copy of exactly this size, so that a sanitizer notices a read beyond it.
 template <typename Message>
 void try_to_read(const Rmw &rmw, const std::vector<uint8_t> &bytes) {
   const auto *type = rosidl_typesupport_cpp::get_message_type_support_handle<Message>();

@@ -1,4 +1,4 @@
-// What programs by the functions of rmw.h begin with: checks, and a context with a node.
+// Common parts of the programs that test rmw.h: checks, and a context with a node.
 #pragma once
 
 #include <cstdio>

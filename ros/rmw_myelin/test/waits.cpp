@@ -1,4 +1,4 @@
-// Waits, callbacks and publishes that other threads must not be held up by; by the functions of rmw.h.
+// Tests through rmw.h that waits, callbacks and publishes do not block other threads.
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ using Message = test_msgs::msg::BasicTypes;
 using Call = test_msgs::srv::BasicTypes;
 using namespace std::chrono_literals;
 
-/// Nothing here takes nearly so long.
+/// The limit is a watchdog: no step takes nearly as long.
 void wait_until(const char *what, const std::function<bool()> &is_so) {
   const auto end = std::chrono::steady_clock::now() + 60s;
   while (!is_so()) {
@@ -58,7 +58,7 @@ bool take(rmw_subscription_t *subscription, Message &message) {
   return is_taken;
 }
 
-/// Waits for a subscription or for nothing. Whether it has a message.
+/// Waits for a subscription, or for nothing if it is NULL. Returns whether the subscription is ready.
 bool wait(rmw_wait_set_t *set, rmw_subscription_t *subscription, const rmw_time_t *limit) {
   void *ready = subscription == nullptr ? nullptr : subscription->data;
   rmw_subscriptions_t subscriptions{subscription == nullptr ? 0U : 1U, &ready};
@@ -67,7 +67,7 @@ bool wait(rmw_wait_set_t *set, rmw_subscription_t *subscription, const rmw_time_
   return ready != nullptr;
 }
 
-/// A shutdown ends the wait under way, and later ones.
+/// A shutdown ends the wait in progress, and all later waits.
 void a_shutdown_ends_waits() {
   Side side("shut_down");
   rmw_wait_set_t *set = rmw_create_wait_set(&side.context, 0);
@@ -83,7 +83,7 @@ void a_shutdown_ends_waits() {
   OK(rmw_destroy_wait_set(set));
 }
 
-/// Two threads wait for one subscription, each with a wait set of its own.
+/// Two threads wait for one subscription, each with its own wait set.
 void two_wait_sets_wait_for_one_subscription(Side &talker, Side &listener) {
   rmw_publisher_t *out = publisher(talker, "/two", rmw_qos_profile_default);
   rmw_subscription_t *in = subscription(listener, "/two", rmw_qos_profile_default);
@@ -102,7 +102,7 @@ void two_wait_sets_wait_for_one_subscription(Side &talker, Side &listener) {
   wait_until("they match", [&] { return matched(out) == 1; });
   Message message;
   int sent = 0;
-  // Until both have had a turn: that one of them wakes is not enough.
+  // Until both threads have returned from a wait; each message wakes at least one.
   while (sent < 50 || waits[0] == 0 || waits[1] == 0) {
     OK(rmw_publish(out, &message, nullptr));
     ++sent;
@@ -116,7 +116,7 @@ void two_wait_sets_wait_for_one_subscription(Side &talker, Side &listener) {
   OK(rmw_destroy_publisher(talker.node, out));
 }
 
-/// What a callback works on.
+/// The data of a callback.
 struct Called {
   rmw_subscription_t *subscription;
   rmw_event_t event = rmw_get_zero_initialized_event();
@@ -124,7 +124,7 @@ struct Called {
   std::atomic<int> others{0};
 };
 
-/// Callbacks of messages and of events unset and replace themselves, and use what they are of.
+/// Callbacks of messages and of events unset or replace themselves, and use their own entity.
 void callbacks_replace_themselves(Side &talker, Side &listener) {
   rmw_publisher_t *out = publisher(talker, "/called", rmw_qos_profile_default);
   Called called{subscription(listener, "/called", rmw_qos_profile_default)};
@@ -158,7 +158,7 @@ void callbacks_replace_themselves(Side &talker, Side &listener) {
   CHECK(called.calls == 11);
 
 #if __has_include("rmw/events_statuses/matched.h")
-  // A match is told of by the graph's thread, which must be free to make an endpoint meanwhile.
+  // The graph's thread reports a match. The callback creates an endpoint on this thread.
   OK(rmw_subscription_event_init(&called.event, called.subscription, RMW_EVENT_SUBSCRIPTION_MATCHED));
   static Side *side = &listener;
   const auto unset_event = [](const void *data, size_t) {
@@ -182,7 +182,7 @@ void callbacks_replace_themselves(Side &talker, Side &listener) {
   OK(rmw_destroy_publisher(talker.node, out));
 }
 
-/// Once unset, a callback is not running in another thread.
+/// Unsetting a callback waits until a call of it in another thread has returned.
 void unset_waits_for_a_callback_that_runs(Side &talker, Side &listener) {
   rmw_publisher_t *out = publisher(talker, "/running", rmw_qos_profile_default);
   rmw_subscription_t *in = subscription(listener, "/running", rmw_qos_profile_default);
@@ -203,8 +203,8 @@ void unset_waits_for_a_callback_that_runs(Side &talker, Side &listener) {
   OK(rmw_destroy_publisher(talker.node, out));
 }
 
-/// While a publish waits for a subscription that keeps all and takes nothing, its publisher can be asked, and
-/// others can be made.
+/// A publish waits for a subscription with `KEEP_ALL` that takes nothing. Meanwhile its publisher can be queried, and
+/// other publishers can be created.
 void a_publish_that_waits_holds_nobody_up(Side &talker, Side &listener) {
   rmw_qos_profile_t qos = rmw_qos_profile_default;
   qos.history = RMW_QOS_POLICY_HISTORY_KEEP_ALL;
@@ -214,7 +214,7 @@ void a_publish_that_waits_holds_nobody_up(Side &talker, Side &listener) {
   const int kept = 5000;
   Message message;
   bool is_free = false;
-  // The machine may hold this thread up for as long as the publish waits: then once more.
+  // The machine may suspend this thread for as long as the publish waits. Then try again.
   for (int attempt = 0; attempt < 20 && !is_free; ++attempt) {
     std::atomic<int> published{0};
     std::thread other([&] {
@@ -224,7 +224,7 @@ void a_publish_that_waits_holds_nobody_up(Side &talker, Side &listener) {
     std::this_thread::sleep_for(5ms);
     rmw_publisher_t *another = publisher(talker, "/another", rmw_qos_profile_default);
     CHECK(matched(out) == 1);
-    std::this_thread::sleep_for(5ms);  // what has returned has been counted
+    std::this_thread::sleep_for(5ms);  // so that a publish that has returned is counted
     is_free = published == kept;
     other.join();
     OK(rmw_destroy_publisher(talker.node, another));
@@ -239,7 +239,7 @@ void a_publish_that_waits_holds_nobody_up(Side &talker, Side &listener) {
 
 struct Answering {
   rmw_service_t *service;
-  /// Answers all requests there are.
+  /// Answers all pending requests. Returns their number.
   int answer() {
     int count = 0;
     for (bool is_taken = true; is_taken;) {
@@ -256,7 +256,7 @@ struct Answering {
   }
 };
 
-/// A service whose queues hold all that is asked at once here.
+/// Settings of a service whose queues hold all requests of a test.
 rmw_qos_profile_t deep() {
   rmw_qos_profile_t qos = rmw_qos_profile_services_default;
   qos.depth = 500;
@@ -292,7 +292,7 @@ void ask(rmw_client_t *client, int number) {
   OK(rmw_send_request(client, &request, &sequence));
 }
 
-/// The next reply; -1 if there is none.
+/// Takes the next reply. Returns -1 if there is none.
 int reply(rmw_client_t *client) {
   rmw_service_info_t info;
   Call::Response response;
@@ -301,8 +301,8 @@ int reply(rmw_client_t *client) {
   return is_taken ? response.int32_value : -1;
 }
 
-/// A client that does not wait for its reply has it, whatever others are replied meanwhile; and a service's name may
-/// be as long as ROS 2 allows.
+/// A client that does not wait still gets its reply, however many replies other clients get meanwhile. The service's
+/// name is as long as ROS 2 allows.
 void a_reply_is_not_crowded_out(Side &talker, Side &listener) {
   const std::string longest = "/" + std::string(246, 'n');
   Answering server = service(talker, longest.c_str());
@@ -315,7 +315,7 @@ void a_reply_is_not_crowded_out(Side &talker, Side &listener) {
     wait_until("the service is available", [&] { return is_available(listener, each); });
     for (int number = 0; number < 400; ++number) ask(each, number);
   }
-  // All at once: nobody takes anything meanwhile.
+  // All at once, while no client takes anything.
   int answered = 0;
   wait_until("all are answered", [&] { return (answered += server.answer()) == 1 + 3 * 400; });
   wait_until("its reply comes", [&] { return reply(slow) == 7; });
@@ -331,8 +331,8 @@ void a_reply_is_not_crowded_out(Side &talker, Side &listener) {
   OK(rmw_destroy_service(talker.node, server.service));
 }
 
-/// A client has its way back as soon as the service is available, also to a server that comes anew; and one that has
-/// gone holds up no reply.
+/// A client has a topic for its replies as soon as the service is available, also after a restart of the server. A
+/// client that has gone does not delay replies to others.
 void clients_and_servers_come_and_go(Side &talker, Side &listener) {
   Answering server = service(talker, "/anew");
   rmw_client_t *stays = client(listener, "/anew");
@@ -344,7 +344,7 @@ void clients_and_servers_come_and_go(Side &talker, Side &listener) {
       wait_until("it is answered", [&] { return server.answer() == 1; });
       wait_until("the reply comes", [&] { return reply(each) == round; });
     }
-    // The other one goes with a request unanswered.
+    // The second client goes before its request is answered.
     ask(goes, -2);
     ask(stays, round);
     OK(rmw_destroy_client(listener.node, goes));
@@ -355,7 +355,7 @@ void clients_and_servers_come_and_go(Side &talker, Side &listener) {
     wait_until("the server is missed", [&] { return !is_available(listener, stays); });
     server = service(talker, "/anew");
   }
-  // Asked before the server has noticed the client at all.
+  // A request that is sent before the server has noticed the client.
   for (int round = 0; round < 20; ++round) {
     rmw_client_t *at_once = client(listener, "/anew");
     ask(at_once, round);
@@ -367,7 +367,7 @@ void clients_and_servers_come_and_go(Side &talker, Side &listener) {
   OK(rmw_destroy_service(talker.node, server.service));
 }
 
-/// A client that wants replies to be reliable is not served by a server whose are not, and says so.
+/// A client that requests reliable replies does not match a best-effort server; the service is not available to it.
 void a_server_that_offers_less_is_not_available(Side &talker, Side &listener) {
   const auto *type = rosidl_typesupport_cpp::get_service_type_support_handle<Call>();
   rmw_qos_profile_t less = deep();
@@ -382,7 +382,7 @@ void a_server_that_offers_less_is_not_available(Side &talker, Side &listener) {
   OK(rmw_destroy_service(talker.node, server.service));
 }
 
-/// A subscription that keeps all, and whose user is called back, loses nothing however much is taken ahead for it.
+/// A subscription with `KEEP_ALL` and a callback loses nothing, however much is taken ahead for it.
 void what_keeps_all_keeps_all_that_is_taken_ahead(Side &talker, Side &listener) {
   rmw_qos_profile_t qos = rmw_qos_profile_default;
   qos.history = RMW_QOS_POLICY_HISTORY_KEEP_ALL;
@@ -397,11 +397,11 @@ void what_keeps_all_keeps_all_that_is_taken_ahead(Side &talker, Side &listener) 
   for (int number = 0; number < published; ++number) {
     message.int32_value = number;
     OK(rmw_publish(out, &message, nullptr));
-    // Before the publisher's own queue is full.
+    // Before the publisher's queue is full.
     if (number == 4000) wait_until("so many are told of", [] { return called > 4000; });
   }
-  std::this_thread::sleep_for(20ms);  // what takes more than it can keep has taken it
-  // As an executor does: it takes as many as it is told of.
+  std::this_thread::sleep_for(20ms);  // so that a listener that takes more than it can keep has done so
+  // As an executor does: takes as many messages as the callback has announced.
   for (int next = 0; next < published; ++next) {
     wait_until("it is told of the next", [&] { return called > next; });
     CHECK(take(in, message) && message.int32_value == next);
@@ -411,7 +411,8 @@ void what_keeps_all_keeps_all_that_is_taken_ahead(Side &talker, Side &listener) 
   OK(rmw_destroy_publisher(talker.node, out));
 }
 
-/// A guard condition may be destroyed as soon as a wait has reported it, though who triggers it has yet to return.
+/// A guard condition may be destroyed as soon as a wait has reported it, even if the call that triggers it has not
+/// returned yet.
 void a_guard_condition_ends_while_it_is_triggered(Side &side) {
   rmw_wait_set_t *set = rmw_create_wait_set(&side.context, 0);
   std::atomic<rmw_guard_condition_t *> next{nullptr};
@@ -424,7 +425,7 @@ void a_guard_condition_ends_while_it_is_triggered(Side &side) {
   const rmw_time_t at_once{0, 0};
   for (int round = 0; round < 20'000; ++round) {
     rmw_guard_condition_t *condition = rmw_create_guard_condition(&side.context);
-    // rcl's own handle goes on until the triggering one returns.
+    // As in rcl: the handle outlives the call that triggers.
     rmw_guard_condition_t own = *condition;
     next = &own;
     const auto end = std::chrono::steady_clock::now() + 60s;
@@ -452,10 +453,10 @@ bool is_asleep(int thread) {
   return is_read && state == 'S';
 }
 
-/// What is destroyed while a thread waits for it is not ready.
+/// An object that is destroyed during a wait for it is not ready.
 void what_is_destroyed_is_not_ready(Side &side) {
   rmw_subscription_t *in = subscription(side, "/gone", rmw_qos_profile_default);
-  // From now on the context's thread takes its samples.
+  // From now on the listener's thread takes its samples.
   OK(rmw_subscription_set_on_new_message_callback(in, [](const void *, size_t) {}, nullptr));
   rmw_guard_condition_t *gone = rmw_create_guard_condition(&side.context);
   rmw_guard_condition_t *stays = rmw_create_guard_condition(&side.context);
@@ -482,7 +483,7 @@ void what_is_destroyed_is_not_ready(Side &side) {
   OK(rmw_destroy_wait_set(set));
 }
 
-/// A log handler uses what the message is about: no lock is held.
+/// A log handler uses the endpoint that the message is about: no lock is held.
 void a_log_handler_uses_everything(Side &talker, Side &listener) {
   rmw_qos_profile_t less = rmw_qos_profile_default;
   less.reliability = RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
@@ -502,7 +503,7 @@ void a_log_handler_uses_everything(Side &talker, Side &listener) {
   rcutils_logging_set_output_handler(handler);
   about = publisher(talker, "/logged", less);
   other = subscription(listener, "/logged", rmw_qos_profile_default);
-  // Another pair: both have a handler to use from the beginning.
+  // A second pair: now the handler has both entities to use.
   rmw_subscription_t *second = subscription(listener, "/logged", rmw_qos_profile_default);
   wait_until("it is logged", [&] {
     matched(about);
