@@ -17,13 +17,13 @@ std::string lower(std::string text) {
   throw std::invalid_argument("config: " + key + "=" + value + ": " + remedy);
 }
 
-bool truth(const std::string &key, const std::string &value) {
+bool parse_bool(const std::string &key, const std::string &value) {
   const std::string word = lower(value);
   if (word != "true" && word != "false") refuse(key, value, "set it to true or false");
   return word == "true";
 }
 
-myelin_wait wait_of(const std::string &key, const std::string &value) {
+myelin_wait parse_wait(const std::string &key, const std::string &value) {
   const std::string word = lower(value);
   if (word == "adaptive") return MYELIN_WAIT_ADAPTIVE;
   if (word == "block") return MYELIN_WAIT_BLOCK;
@@ -37,11 +37,11 @@ myelin_wait wait_of(const std::string &key, const std::string &value) {
 void Config::set(const std::string &key, const std::string &value) {
   if (key == "INSTANCE_NAME" || key == "SERVICE_NAME") instance_name = value;
   else if (key == "LOCATOR") locator = lower(value);
-  else if (key == "KEYED_TOPICS") keyed_topics = truth(key, value);
-  else if (key == "WAIT") wait = wait_of(key, value);
+  else if (key == "KEYED_TOPICS") keyed_topics = parse_bool(key, value);
+  else if (key == "WAIT") wait = parse_wait(key, value);
   else if (key == "FOLDER") folder = value;
   else if (key == "GROUP") group = value;
-  else refuse(key, value, "there is no such key; there are WAIT, FOLDER, GROUP, KEYED_TOPICS, INSTANCE_NAME, LOCATOR");
+  else refuse(key, value, "unknown key; the keys are WAIT, FOLDER, GROUP, KEYED_TOPICS, INSTANCE_NAME, LOCATOR");
 }
 
 Config::Config(const char *text) {

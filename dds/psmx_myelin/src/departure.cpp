@@ -52,7 +52,7 @@ std::vector<Guid> readers_of(const ddsi_proxy_writer &writer) {
   return readers;
 }
 
-void tell(const ddsi_proxy_writer &writer) {
+void report(const ddsi_proxy_writer &writer) {
   auto departure = std::make_shared<Departure>();
   departure->readers = readers_of(writer);
   if (departure->readers.empty()) return;
@@ -65,14 +65,14 @@ void tell(const ddsi_proxy_writer &writer) {
   departure->lifespan = qos.lifespan.duration;
   departure->since_ns = myelin_now();
 
-  std::vector<Delivery *> told;
+  std::vector<Delivery *> deliveries;
   {
     const std::lock_guard<std::mutex> lock(mutex);
     const auto [first, last] = watchers.equal_range(writer.e.gv);
-    for (auto at = first; at != last; ++at) told.push_back(at->second);
+    for (auto at = first; at != last; ++at) deliveries.push_back(at->second);
   }
   // An instance lives as long as DDS's threads, and this is one of them.
-  for (Delivery *delivery : told) delivery->depart(departure);
+  for (Delivery *delivery : deliveries) delivery->depart(departure);
   departure->is_held.store(false);
 }
 
@@ -80,7 +80,7 @@ void tell(const ddsi_proxy_writer &writer) {
 /// thread notifies the readers, and does so later than this call.
 void watch_endpoint(const ddsi_entity_common *endpoint, ddsrt_wctime_t timestamp, bool is_alive, void *domain) {
   if (!is_alive && endpoint->kind == DDSI_EK_PROXY_WRITER) {
-    tell(*reinterpret_cast<const ddsi_proxy_writer *>(endpoint));
+    report(*reinterpret_cast<const ddsi_proxy_writer *>(endpoint));
   }
   WriteEndpoint original;
   {

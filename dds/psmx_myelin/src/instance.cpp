@@ -59,7 +59,7 @@ dds_psmx_node_identifier_t locator_of(const std::string &digits) {
 
 /// Nodes can match if their sockets are in one folder on one running kernel. The path does not tell this: two
 /// containers may have different paths for one folder, and the same path for two folders.
-dds_psmx_node_identifier_t meeting_place(myelin_node *node, dds_psmx_instance_id_t id) {
+dds_psmx_node_identifier_t locator_of_folder(myelin_node *node, dds_psmx_instance_id_t id) {
   char folder[4096];
   if (myelin_node_folder(node, folder, sizeof folder) != MYELIN_OK) {
     throw std::runtime_error(myelin_error_message());
@@ -129,7 +129,7 @@ Instance::Instance(dds_psmx_instance_id_t id, const char *text) : dds_psmx_t{}, 
     throw std::runtime_error(folder + group + myelin_error_message());
   }
   try {
-    locator = config.locator.empty() ? meeting_place(node, id) : locator_of(config.locator);
+    locator = config.locator.empty() ? locator_of_folder(node, id) : locator_of(config.locator);
     delivery = std::make_unique<Delivery>(node, config.wait);
   } catch (...) {
     myelin_node_close(node);

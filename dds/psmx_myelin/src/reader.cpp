@@ -134,7 +134,7 @@ void Reader::start(dds_entity_t reader) {
   dds_guid_t guid;
   const ddsi_sertype *type = nullptr;
   if (dds_get_guid(reader, &guid) != DDS_RETCODE_OK || dds_get_entity_sertype(reader, &type) != DDS_RETCODE_OK) {
-    throw std::runtime_error("a reader is not known to CycloneDDS");
+    throw std::runtime_error("CycloneDDS does not know the reader");
   }
   std::memcpy(guid_.data(), guid.v, guid_.size());
   auto *domain = static_cast<ddsi_domaingv *>(ddsrt_atomic_ldvoidp(&type->gv));
@@ -155,7 +155,7 @@ bool Reader::deliver() {
     if (code < 0) complain(myelin_error_message());
     if (code != MYELIN_OK) return false;
     if (sample.lost_before > 0 && is_reliable_) {
-      SAY_WARNING("topic %s: %llu samples were lost by a reader that was stopped for too long",
+      SAY_WARNING("topic %s: %llu samples were lost, because a reader was stopped for too long",
                   topic_.name.c_str(), static_cast<unsigned long long>(sample.lost_before));
     }
     Lent lent = lend(sample);
@@ -191,7 +191,7 @@ Lent Reader::lend(myelin_sample &sample) {
             padding <= metadata.sample_size;
   }
   if (!fits) {
-    complain("samples of another form of the type were dropped; build both programs with the same IDL");
+    complain("samples were dropped, because their type has another form; build both programs with the same IDL");
     return nullptr;
   }
 

@@ -41,14 +41,14 @@ std::string version_of(const std::string &path) {
 [[noreturn]] void refuse(const std::string &what) {
   std::string known;
   for (const char *version : tested) known += (known.empty() ? "" : ", ") + std::string(version);
-  throw std::runtime_error(what + ", which was not tested with this plug-in; it works with CycloneDDS " + known +
-                           ": use that, or a psmx_myelin that knows the other");
+  throw std::runtime_error(what + ", which was not tested; psmx_myelin works with CycloneDDS " + known +
+                           ": use that version, or a psmx_myelin for the other one");
 }
 
 }  // namespace
 
 void check_version() {
-  if (!is_tested(DDS_VERSION)) refuse(std::string("it was built with CycloneDDS ") + DDS_VERSION);
+  if (!is_tested(DDS_VERSION)) refuse(std::string("the plug-in was built with CycloneDDS ") + DDS_VERSION);
   const std::string path = loaded_from();
   const std::string loaded = version_of(path);
   if (!is_tested(loaded)) refuse("the program has CycloneDDS " + loaded + " (" + path + ")");

@@ -218,10 +218,10 @@ static void take_all(dds_entity_t reader) {
   printf("took all\n");
 }
 
-int main(int count, char **words) {
+int main(int count, char **arguments) {
   if (count < 3) return fprintf(stderr, "see header.c\n"), 2;
-  const bool is_publisher = !strcmp(words[1], "pub");
-  is_broken = !strcmp(words[2], "broken");
+  const bool is_publisher = !strcmp(arguments[1], "pub");
+  is_broken = !strcmp(arguments[2], "broken");
   const dds_entity_t participant = CHECK(dds_create_participant(0, NULL, NULL));
   struct ddsi_sertype *type = calloc(1, sizeof *type);
   ddsi_sertype_init_flags(type, "Message", &type_operations, &data_operations,

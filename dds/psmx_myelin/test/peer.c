@@ -42,7 +42,7 @@ static enum type type;
 static bool loans, of_one_writer;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-#define SAY(...) \
+#define PRINT(...) \
   (pthread_mutex_lock(&lock), printf(__VA_ARGS__), fflush(stdout), pthread_mutex_unlock(&lock))
 
 /* Whether an address is in the memory of a memfd. The program itself creates none. */
@@ -98,7 +98,7 @@ static bool is_filled(const uint8_t *bytes, size_t count, uint64_t number) {
 
 /* Returns a sample's number, or UINT64_MAX if the sample is not whole. */
 static uint64_t number_of(const union sample *sample) {
-  char said[32];
+  char expected[32];
   switch (type) {
   case SMALL:
     if (!is_filled(sample->small.rest, sizeof sample->small.rest, sample->small.number)) break;
@@ -107,8 +107,8 @@ static uint64_t number_of(const union sample *sample) {
     if (!is_filled(sample->image.rest, sizeof sample->image.rest, sample->image.number)) break;
     return sample->image.number;
   case TEXT:
-    sprintf(said, "%" PRIu64, sample->text.number);
-    if (strcmp(said, sample->text.words) || sample->text.is_odd != sample->text.number % 2 ||
+    sprintf(expected, "%" PRIu64, sample->text.number);
+    if (strcmp(expected, sample->text.words) || sample->text.is_odd != sample->text.number % 2 ||
         sample->text.rest._length != sample->text.number % 1000)
       break;
     return sample->text.number;
@@ -145,7 +145,7 @@ static void follow_lines(dds_entity_t writer) {
         code = dds_delete(CHECK(dds_create_writer(participant, topic, qos, NULL)));
       dds_delete_qos(qos);
     }
-    SAY("done %s\n", dds_strretcode(code));
+    PRINT("done %s\n", dds_strretcode(code));
   }
 }
 
@@ -158,32 +158,32 @@ static void take_all(dds_entity_t reader, void *unused) {
     if (CHECK(dds_take(reader, &sample, &info, 1, 1)) == 0) return;
     static dds_instance_handle_t writer;
     if (writer == 0) writer = info.publication_handle;
-    if (of_one_writer && info.publication_handle != writer) SAY("of another writer\n");
+    if (of_one_writer && info.publication_handle != writer) PRINT("of another writer\n");
     if (info.valid_data) {
-      SAY("took %" PRIu64 " %s\n", number_of(sample), is_shared(sample) ? "shared" : "own");
+      PRINT("took %" PRIu64 " %s\n", number_of(sample), is_shared(sample) ? "shared" : "own");
     } else if (info.instance_state == DDS_NOT_ALIVE_DISPOSED_INSTANCE_STATE) {
-      SAY("gone %" PRIu32 "\n", ((psmx_Keyed *)sample)->id);
+      PRINT("gone %" PRIu32 "\n", ((psmx_Keyed *)sample)->id);
     }
     if (loans) CHECK(dds_return_loan(reader, &sample, 1));
   }
 }
 
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static bool ends;  // guarded by the gate; no thread takes samples during the deletion
+static bool is_ending;  // guarded by the gate; no thread takes samples during the deletion
 
 static void wait_at_gate(dds_entity_t reader, void *unused) {
   (void)reader, (void)unused;
-  SAY("called\n");
+  PRINT("called\n");
   pthread_mutex_lock(&gate);
   pthread_mutex_unlock(&gate);
 }
 
-static void say_losses(dds_entity_t publications, void *unused) {
+static void print_losses(dds_entity_t publications, void *unused) {
   (void)unused;
   void *publication = NULL;
   dds_sample_info_t info;
   while (CHECK(dds_take(publications, &publication, &info, 1, 1)) > 0) {
-    if (info.instance_state != DDS_ALIVE_INSTANCE_STATE) SAY("lost\n");
+    if (info.instance_state != DDS_ALIVE_INSTANCE_STATE) PRINT("lost\n");
     CHECK(dds_return_loan(publications, &publication, 1));
   }
 }
@@ -200,28 +200,28 @@ static void *take_when_woken(void *set) {
     dds_attach_t reader;
     const bool is_woken = CHECK(dds_waitset_wait(*(dds_entity_t *)set, &reader, 1, DDS_INFINITY)) > 0;
     pthread_mutex_lock(&gate);
-    const bool goes_on = !ends;
+    const bool goes_on = !is_ending;
     if (is_woken && goes_on) take_all((dds_entity_t)reader, NULL);
     pthread_mutex_unlock(&gate);
     if (!goes_on) return NULL;
   }
 }
 
-static void say_matches(uint32_t count) { SAY("matched %" PRIu32 "\n", count); }
+static void print_matches(uint32_t count) { PRINT("matched %" PRIu32 "\n", count); }
 
 static void on_subscription(dds_entity_t it, const dds_subscription_matched_status_t now, void *unused) {
-  (void)it, (void)unused, say_matches(now.current_count);
+  (void)it, (void)unused, print_matches(now.current_count);
 }
 
 static void on_publication(dds_entity_t it, const dds_publication_matched_status_t now, void *unused) {
-  (void)it, (void)unused, say_matches(now.current_count);
+  (void)it, (void)unused, print_matches(now.current_count);
 }
 
-int main(int count, char **words) {
+int main(int count, char **arguments) {
   if (count < 4) return fprintf(stderr, "see peer.c\n"), 2;
-  const bool is_publisher = !strcmp(words[1], "pub");
-  while (type < TYPES && strcmp(words[2], names[type])) ++type;
-  if (type == TYPES) return fprintf(stderr, "no type %s\n", words[2]), 2;
+  const bool is_publisher = !strcmp(arguments[1], "pub");
+  while (type < TYPES && strcmp(arguments[2], names[type])) ++type;
+  if (type == TYPES) return fprintf(stderr, "no type %s\n", arguments[2]), 2;
 
   dds_qos_t *qos = dds_create_qos();
   uint32_t domain = 0;
@@ -229,7 +229,7 @@ int main(int count, char **words) {
   bool all = false, best_effort = false, late = false, listens = false;
   const char *beside = NULL;
   for (int at = 4; at < count; ++at) {
-    const char *word = words[at], *value = strchr(word, '=');
+    const char *word = arguments[at], *value = strchr(word, '=');
     if (!strncmp(word, "domain=", 7)) domain = (uint32_t)atoi(value + 1);
     else if (!strncmp(word, "partition=", 10)) dds_qset_partition1(qos, value + 1);
     else if (!strncmp(word, "depth=", 6)) depth = atoi(value + 1);
@@ -256,7 +256,7 @@ int main(int count, char **words) {
   }
 
   const dds_entity_t participant = CHECK(dds_create_participant(domain, NULL, NULL));
-  const dds_entity_t topic = CHECK(dds_create_topic(participant, descriptors[type], words[3], NULL, NULL));
+  const dds_entity_t topic = CHECK(dds_create_topic(participant, descriptors[type], arguments[3], NULL, NULL));
   dds_listener_t *listener = dds_create_listener(NULL);
   dds_lset_publication_matched(listener, on_publication);
   dds_lset_subscription_matched(listener, on_subscription);
@@ -265,7 +265,7 @@ int main(int count, char **words) {
     dds_lset_data_available(waits, wait_at_gate);
     const dds_entity_t other = CHECK(dds_create_topic(participant, descriptors[type], beside, NULL, NULL));
     CHECK(dds_create_reader(participant, other, qos, waits));
-    dds_lset_data_available(waits, say_losses);
+    dds_lset_data_available(waits, print_losses);
     CHECK(dds_create_reader(participant, DDS_BUILTIN_TOPIC_DCPSPUBLICATION, NULL, waits));
     dds_delete_listener(waits);
   }
@@ -275,7 +275,7 @@ int main(int count, char **words) {
   // Before "ready": the test may end this program right after that line.
   static dds_entity_t set;
   if (!is_publisher && !listens) set = wait_set_of(endpoint);
-  SAY("ready %s\n", dds_is_shared_memory_available(endpoint) ? "shared" : "network");
+  PRINT("ready %s\n", dds_is_shared_memory_available(endpoint) ? "shared" : "network");
   if (is_publisher) {
     follow_lines(endpoint);
   } else {
@@ -287,10 +287,10 @@ int main(int count, char **words) {
       const bool stop = !strcmp(line, "stop\n");
       if (stop != is_stopped) (stop ? pthread_mutex_lock : pthread_mutex_unlock)(&gate);
       is_stopped = stop;
-      if (stop) SAY("stopped\n");
+      if (stop) PRINT("stopped\n");
     }
     if (!is_stopped) pthread_mutex_lock(&gate);
-    ends = true;
+    is_ending = true;
     pthread_mutex_unlock(&gate);  // a listener may wait for it, and the deletion waits for the listener
   }
   CHECK(dds_delete(participant));

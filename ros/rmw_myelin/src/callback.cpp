@@ -37,7 +37,7 @@ void Callback::deliver(Lock &lock) {
     try {
       function(user_data, times);
     } catch (...) {
-      RCUTILS_LOG_ERROR_NAMED(identifier, "a callback has thrown an exception, which was dropped");
+      RCUTILS_LOG_ERROR_NAMED(identifier, "a callback has thrown an exception, which is ignored");
     }
     lock.lock();
     caller_ = std::thread::id();
@@ -56,8 +56,8 @@ void Callback::set(rmw_event_callback_t function, const void *user_data, size_t 
   if (caller_ != std::this_thread::get_id() && !has_returned_.wait_for(lock, return_max, has_returned)) {
     lock.unlock();
     RCUTILS_LOG_ERROR_NAMED(identifier,
-                            "a callback was unset and has not returned for 1 s; it may wait for a lock that the "
-                            "thread holds which unset it: unset callbacks without that lock");
+                            "a callback was unset, but a call of it has not returned for 1 s; it may wait for a lock "
+                            "of the thread that unsets it: unset callbacks without that lock");
     lock.lock();
   }
   deliver(lock);

@@ -10,7 +10,7 @@
 #include "rosidl_runtime_c/u16string_functions.h"
 
 #if __BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__
-#error "rmw_myelin writes the machine's own numbers, as little-endian CDR"
+#error "rmw_myelin copies numbers from memory to little-endian CDR: it needs a little-endian machine"
 #endif
 
 namespace rmw_myelin::cdr {
@@ -23,7 +23,7 @@ using CSequence = rosidl_runtime_c__uint8__Sequence;
 
 [[noreturn]] void too_long(const Step &step, size_t length, size_t bound) {
   throw std::runtime_error(std::string(step.name) + " has " + std::to_string(length) +
-                           " elements, its type allows " + std::to_string(bound));
+                           " elements, but its type allows only " + std::to_string(bound));
 }
 
 void check_bound(const Step &step, size_t length, size_t bound) {
@@ -119,19 +119,19 @@ struct Writer {
 
 template <typename Output>
 void put_string(Output &output, const Plan &plan, const Step &step, const void *string) {
-  const Text told = text(plan, string);
-  check_bound(step, told.length, step.string_bound);
-  output.number(static_cast<uint32_t>(told.length + 1));
-  if (told.length > 0) output.bytes(told.data, told.length);
+  const Text characters = text(plan, string);
+  check_bound(step, characters.length, step.string_bound);
+  output.number(static_cast<uint32_t>(characters.length + 1));
+  if (characters.length > 0) output.bytes(characters.data, characters.length);
   output.byte(0);
 }
 
 template <typename Output>
 void put_wide_string(Output &output, const Plan &plan, const Step &step, const void *string) {
-  const WideText told = wide_text(plan, string);
-  check_bound(step, told.length, step.string_bound);
-  output.number(static_cast<uint32_t>(told.length));
-  output.wide(told.data, told.length);
+  const WideText characters = wide_text(plan, string);
+  check_bound(step, characters.length, step.string_bound);
+  output.number(static_cast<uint32_t>(characters.length));
+  output.wide(characters.data, characters.length);
 }
 
 template <typename Output>
@@ -206,7 +206,7 @@ struct Reader {
 
   [[noreturn]] void cut_off(const char *member) const {
     throw std::runtime_error(std::string(member) + " at byte " + std::to_string(at + header_bytes) +
-                             ": the message ends before it does");
+                             ": the message ends inside this member");
   }
   void need(size_t count, const char *member) const {
     if (count > bytes - at) cut_off(member);
@@ -391,7 +391,7 @@ void get(Reader &input, const Plan &plan, void *message) {
 }
 
 constexpr size_t request_bytes = sizeof(RequestHeader);
-static_assert(request_bytes == 16, "as rmw_cyclonedds has it");
+static_assert(request_bytes == 16, "the same size as in rmw_cyclonedds");
 
 }  // namespace
 
@@ -413,7 +413,7 @@ void encode(const Plan &plan, const void *message, uint8_t *to, size_t bytes,
   } else {
     put(writer, plan, message);
   }
-  if (header_bytes + writer.at != bytes) throw std::runtime_error("the message changed meanwhile");
+  if (header_bytes + writer.at != bytes) throw std::runtime_error("the message has changed during encoding");
 }
 
 void decode(const Plan &plan, const uint8_t *from, size_t bytes, void *message, RequestHeader *header) {
@@ -431,7 +431,7 @@ void decode(const Plan &plan, const uint8_t *from, size_t bytes, void *message, 
 const char *header_error(const uint8_t *from, size_t bytes) {
   if (bytes < header_bytes) return "the message has no header";
   if (from[0] != 0 || from[1] > 1) return "the message is not in plain CDR of version 1 (XCDR1)";
-  if (from[1] != 1) return "the message is of a big-endian machine";
+  if (from[1] != 1) return "the message comes from a big-endian machine";
   return nullptr;
 }
 

@@ -9,14 +9,14 @@ namespace rmw_myelin {
 
 /// Turns the shared reply topic into the reply topic of one client. `client` is the id of the publisher of the client's
 /// requests.
-static Endpoint to_one(Endpoint replies, uint64_t client) {
+static Endpoint reply_topic_of(Endpoint replies, uint64_t client) {
   replies.client = client;
   return replies;
 }
 
 Client::Client(Node &node, Endpoint requests, Endpoint replies, std::string given)
     : writer(node, std::move(requests)),
-      reader(node, to_one(std::move(replies), writer.endpoint().id),
+      reader(node, reply_topic_of(std::move(replies), writer.endpoint().id),
              [this](const Sample &sample) {
                return cdr::request_header(sample.data(), sample.bytes()).client == id();
              }),
@@ -55,7 +55,7 @@ RMW_PUBLIC rmw_client_t *rmw_create_client(const rmw_node_t *node,
     handle->data = made.release();
     return handle.release();
   } catch (const std::exception &error) {
-    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("a client of %s cannot be made: %s", service_name, error.what());
+    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("cannot create a client of %s: %s", service_name, error.what());
     return nullptr;
   }
 } CONTAIN_OR_NULL

@@ -217,7 +217,7 @@ RMW_PUBLIC rmw_ret_t rmw_init(const rmw_init_options_t *options, rmw_context_t *
   try {
     made.impl = new rmw_context_impl_s(*options);
   } catch (const std::exception &error) {
-    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("a context cannot be opened: %s", error.what());
+    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("cannot open a context: %s", error.what());
     result = rmw_init_options_fini(&made.options);
     return result == RMW_RET_OK ? RMW_RET_ERROR : result;
   }

@@ -24,36 +24,36 @@ constexpr const char *loopback = "127.0.0.1";
 constexpr uint64_t lease_on_loopback_ns = 3'000'000'000;
 
 /// Whether the user has switched off everything beyond this host.
-bool is_off() {
+bool is_network_off() {
   const char *network = std::getenv("MYELIN_NETWORK");
   return network != nullptr && std::strcmp(network, "0") == 0;
 }
 
 #if __has_include("rmw/discovery_options.h")
 Discovery discovery(const rmw_init_options_t &options) {
-  const rmw_discovery_options_t &asked = options.discovery_options;
+  const rmw_discovery_options_t &requested = options.discovery_options;
   Discovery found;
-  switch (asked.automatic_discovery_range) {
+  switch (requested.automatic_discovery_range) {
     case RMW_AUTOMATIC_DISCOVERY_RANGE_OFF:
       found.over_network = false;
       break;
     case RMW_AUTOMATIC_DISCOVERY_RANGE_LOCALHOST:
-      if (asked.static_peers_count == 0) found.interface = loopback;
+      if (requested.static_peers_count == 0) found.interface = loopback;
       found.peers = loopback;
       break;
     default:
       found.multicast = true;
   }
   const bool has_peers =
-      asked.automatic_discovery_range == RMW_AUTOMATIC_DISCOVERY_RANGE_LOCALHOST ||
-      asked.automatic_discovery_range == RMW_AUTOMATIC_DISCOVERY_RANGE_SUBNET;
-  for (size_t at = 0; at < asked.static_peers_count; ++at) {
+      requested.automatic_discovery_range == RMW_AUTOMATIC_DISCOVERY_RANGE_LOCALHOST ||
+      requested.automatic_discovery_range == RMW_AUTOMATIC_DISCOVERY_RANGE_SUBNET;
+  for (size_t at = 0; at < requested.static_peers_count; ++at) {
     if (!has_peers) {
-      RCUTILS_LOG_WARN_NAMED(identifier, "static peers are ignored: the range of discovery has none");
+      RCUTILS_LOG_WARN_NAMED(identifier, "static peers are ignored, because the discovery range does not use them");
       break;
     }
     if (!found.peers.empty()) found.peers += ',';
-    found.peers += asked.static_peers[at].peer_address;
+    found.peers += requested.static_peers[at].peer_address;
   }
   return found;
 }
@@ -78,25 +78,25 @@ myelin_node *open_node(const rmw_init_options_t &options, bool &over_network) {
   const Discovery found = discovery(options);
   const std::string user_data =
       std::string("enclave=") + (options.enclave == nullptr ? "/" : options.enclave) + ";";
-  myelin_node_options asked = MYELIN_INIT(myelin_node_options);
-  asked.has_domain = true;
-  asked.domain = domain_of(options);
-  over_network = found.over_network && !is_off();
-  asked.network = over_network ? 1 : -1;
-  asked.interface = or_null(found.interface);
-  asked.peers = or_null(found.peers);
-  asked.multicast = found.multicast;
+  myelin_node_options node_options = MYELIN_INIT(myelin_node_options);
+  node_options.has_domain = true;
+  node_options.domain = domain_of(options);
+  over_network = found.over_network && !is_network_off();
+  node_options.network = over_network ? 1 : -1;
+  node_options.interface = or_null(found.interface);
+  node_options.peers = or_null(found.peers);
+  node_options.multicast = found.multicast;
   const bool is_on_loopback = found.interface == loopback;
-  if (is_on_loopback && std::getenv("MYELIN_LEASE_MS") == nullptr) asked.lease_ns = lease_on_loopback_ns;
-  asked.dds_user_data = user_data.c_str();
+  if (is_on_loopback && std::getenv("MYELIN_LEASE_MS") == nullptr) node_options.lease_ns = lease_on_loopback_ns;
+  node_options.dds_user_data = user_data.c_str();
   myelin_node *node = nullptr;
-  myelin_code code = myelin_node_open(program_invocation_short_name, &asked, &node);
+  myelin_code code = myelin_node_open(program_invocation_short_name, &node_options, &node);
   if (code == MYELIN_ERROR_NETWORK && over_network) {
-    RCUTILS_LOG_WARN_NAMED(identifier, "nodes of this host that have rmw_myelin too are all there is: %s",
+    RCUTILS_LOG_WARN_NAMED(identifier, "only nodes on rmw_myelin on this host can be reached: %s",
                            myelin_error_message());
     over_network = false;
-    asked.network = -1;
-    code = myelin_node_open(program_invocation_short_name, &asked, &node);
+    node_options.network = -1;
+    code = myelin_node_open(program_invocation_short_name, &node_options, &node);
   }
   if (code != MYELIN_OK) throw std::runtime_error(myelin_error_message());
   return node;

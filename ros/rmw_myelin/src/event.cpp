@@ -9,7 +9,7 @@
 namespace rmw_myelin {
 namespace {
 
-int32_t narrow(int64_t count) { return static_cast<int32_t>(count); }
+int32_t to_int32(int64_t count) { return static_cast<int32_t>(count); }
 
 }  // namespace
 
@@ -73,11 +73,11 @@ void Events::take(int type, void *info) {
   switch (type) {
     case RMW_EVENT_LIVELINESS_CHANGED:
       *static_cast<rmw_liveliness_changed_status_t *>(info) = {
-          narrow(state.current), narrow(state.other), narrow(current_change), narrow(other_change)};
+          to_int32(state.current), to_int32(state.other), to_int32(current_change), to_int32(other_change)};
       break;
     case RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE:
     case RMW_EVENT_OFFERED_QOS_INCOMPATIBLE:
-      *static_cast<rmw_qos_incompatible_event_status_t *>(info) = {narrow(state.total), narrow(change),
+      *static_cast<rmw_qos_incompatible_event_status_t *>(info) = {to_int32(state.total), to_int32(change),
                                                                    state.policy};
       break;
     case RMW_EVENT_MESSAGE_LOST:
@@ -88,11 +88,11 @@ void Events::take(int type, void *info) {
     case publication_matched:
       *static_cast<rmw_matched_status_t *>(info) = {
           static_cast<size_t>(state.total), static_cast<size_t>(change),
-          static_cast<size_t>(state.current), narrow(current_change)};
+          static_cast<size_t>(state.current), to_int32(current_change)};
       break;
     default:
       // All others are a count and its change, 32 bits each.
-      *static_cast<rmw_liveliness_lost_status_t *>(info) = {narrow(state.total), narrow(change)};
+      *static_cast<rmw_liveliness_lost_status_t *>(info) = {to_int32(state.total), to_int32(change)};
   }
 }
 
@@ -132,7 +132,7 @@ RMW_PUBLIC rmw_ret_t rmw_publisher_event_init(rmw_event_t *rmw_event, const rmw_
   CHECK_ARGUMENT(rmw_event);
   CHECK_HANDLE(publisher);
   if (Events::is_supported(event_type) && !rmw_myelin::is_of_publisher(event_type)) {
-    RMW_SET_ERROR_MSG("this event is of subscriptions");
+    RMW_SET_ERROR_MSG("publishers do not have this event");
     return RMW_RET_UNSUPPORTED;
   }
   auto &own = *static_cast<rmw_myelin::Publisher *>(publisher->data);
@@ -145,7 +145,7 @@ RMW_PUBLIC rmw_ret_t rmw_subscription_event_init(rmw_event_t *rmw_event,
   CHECK_ARGUMENT(rmw_event);
   CHECK_HANDLE(subscription);
   if (rmw_myelin::is_of_publisher(event_type)) {
-    RMW_SET_ERROR_MSG("this event is of publishers");
+    RMW_SET_ERROR_MSG("subscriptions do not have this event");
     return RMW_RET_UNSUPPORTED;
   }
   auto &own = *static_cast<rmw_myelin::Subscription *>(subscription->data);

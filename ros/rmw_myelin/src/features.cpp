@@ -92,27 +92,27 @@ RMW_PUBLIC rmw_ret_t rmw_deserialize(const rmw_serialized_message_t *serialized_
 RMW_PUBLIC rmw_ret_t rmw_get_serialized_message_size(const rosidl_message_type_support_t *,
                                                      const rosidl_runtime_c__Sequence__bound *,
                                                      size_t *) {
-  return unsupported("the size of a serialized message in advance");
+  return unsupported("computing the size of a serialized message in advance");
 }
 
 RMW_PUBLIC rmw_ret_t rmw_init_publisher_allocation(const rosidl_message_type_support_t *,
                                                    const rosidl_runtime_c__Sequence__bound *,
                                                    rmw_publisher_allocation_t *) {
-  return unsupported("allocations of publishers");
+  return unsupported("preallocation for publishers");
 }
 
 RMW_PUBLIC rmw_ret_t rmw_fini_publisher_allocation(rmw_publisher_allocation_t *) {
-  return unsupported("allocations of publishers");
+  return unsupported("preallocation for publishers");
 }
 
 RMW_PUBLIC rmw_ret_t rmw_init_subscription_allocation(const rosidl_message_type_support_t *,
                                                       const rosidl_runtime_c__Sequence__bound *,
                                                       rmw_subscription_allocation_t *) {
-  return unsupported("allocations of subscriptions");
+  return unsupported("preallocation for subscriptions");
 }
 
 RMW_PUBLIC rmw_ret_t rmw_fini_subscription_allocation(rmw_subscription_allocation_t *) {
-  return unsupported("allocations of subscriptions");
+  return unsupported("preallocation for subscriptions");
 }
 
 RMW_PUBLIC rmw_ret_t rmw_subscription_set_content_filter(

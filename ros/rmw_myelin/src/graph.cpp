@@ -185,7 +185,7 @@ void Graph::run() {
     size_t count = 0;
     const myelin_code code = myelin_wait_set_wait(set_, limit_ns, keys, 3, &count);
     if (code < 0) {
-      RCUTILS_LOG_ERROR_NAMED(identifier, "the graph stays as it is: %s", myelin_error_message());
+      RCUTILS_LOG_ERROR_NAMED(identifier, "the graph is not updated any more: %s", myelin_error_message());
       return;
     }
     try {
@@ -225,12 +225,12 @@ bool Graph::hear_contexts() {
   myelin_sample sample = MYELIN_INIT(myelin_sample);
   while (myelin_subscriber_take(subscriber_, &sample) == MYELIN_OK) {
     try {
-      auto [gid, heard] = decode_context(static_cast<const uint8_t *>(sample.data), sample.bytes);
+      auto [gid, context] = decode_context(static_cast<const uint8_t *>(sample.data), sample.bytes);
       if (gid != own_gid_) {
         const std::lock_guard<std::mutex> lock(mutex_);
-        for (const auto &[own_gid, endpoint] : own().endpoints) compare(endpoint, heard);
+        for (const auto &[own_gid, endpoint] : own().endpoints) compare(endpoint, context);
         contexts_[sample.publisher] = gid;
-        participants_[gid] = std::move(heard);
+        participants_[gid] = std::move(context);
         is_different = true;
       }
     } catch (const std::exception &error) {
@@ -262,7 +262,7 @@ bool Graph::forget(uint64_t publisher) {
 bool Graph::refuse(uint64_t publisher, const char *why) {
   if (refused_.size() == refused_max) refused_.clear();
   if (refused_.insert(publisher).second) {
-    RCUTILS_LOG_WARN_NAMED(identifier, "another process's nodes are not in the graph; what it says of them "
+    RCUTILS_LOG_WARN_NAMED(identifier, "the graph lacks the nodes of another process; its message about them "
                                        "cannot be read: %s", why);
   }
   return forget(publisher);
@@ -320,14 +320,14 @@ bool Graph::discover() {
 }
 
 void Graph::announce() {
-  std::vector<uint8_t> told;
+  std::vector<uint8_t> message;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!std::exchange(is_untold_, false)) return;
-    told = encode_context(own_gid_, own());
+    message = encode_context(own_gid_, own());
   }
-  if (myelin_publisher_publish_copy(publisher_, told.data(), told.size(), nullptr) < 0) {
-    RCUTILS_LOG_ERROR_NAMED(identifier, "other nodes do not learn of changes of this process's: %s",
+  if (myelin_publisher_publish_copy(publisher_, message.data(), message.size(), nullptr) < 0) {
+    RCUTILS_LOG_ERROR_NAMED(identifier, "other nodes do not see a change of this process's nodes: %s",
                             myelin_error_message());
   }
 }
@@ -338,23 +338,22 @@ void Graph::announce_to_dds() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     for (const KnownNode &node : own().nodes) {
-      DdsNode &told = nodes.emplace_back(DdsNode{node.name_space, node.name, {}, {}});
+      DdsNode &dds_node = nodes.emplace_back(DdsNode{node.name_space, node.name, {}, {}});
       for (const Gid &endpoint : node.endpoints) {
         const auto gid = dds_gids_.find(endpoint);
         if (gid == dds_gids_.end()) continue;
-        (own().endpoints.at(endpoint).is_publisher ? told.writers : told.readers)
+        (own().endpoints.at(endpoint).is_publisher ? dds_node.writers : dds_node.readers)
             .push_back(gid->second);
       }
     }
   }
-  std::vector<uint8_t> told =
-      encode_dds_nodes(participant_of(dds_gids_.begin()->second), nodes);
-  if (told == told_dds_) return;
-  if (myelin_publisher_publish_copy(dds_publisher_, told.data(), told.size(), nullptr) < 0) {
-    RCUTILS_LOG_ERROR_NAMED(identifier, "nodes of other RMWs do not learn of this process's: %s",
+  std::vector<uint8_t> message = encode_dds_nodes(participant_of(dds_gids_.begin()->second), nodes);
+  if (message == told_dds_) return;
+  if (myelin_publisher_publish_copy(dds_publisher_, message.data(), message.size(), nullptr) < 0) {
+    RCUTILS_LOG_ERROR_NAMED(identifier, "nodes of other RMWs do not see a change of this process's nodes: %s",
                             myelin_error_message());
   }
-  told_dds_ = std::move(told);
+  told_dds_ = std::move(message);
 }
 
 void Graph::compare(const KnownEndpoint &own, const Participant &other) {
@@ -368,7 +367,7 @@ void Graph::compare(const KnownEndpoint &own, const Participant &other) {
     const KnownNode *node = other.node_of(gid);
     warnings_.push_back("topic " + own.topic + ": " + (node == nullptr ? "another program" : node->name) +
                         " has another version of " + own.type + " (" + theirs.hash + ") than a node here (" +
-                        own.hash + "): what is said may be misread; build both with the same version");
+                        own.hash + "): messages may be misread; build both with the same version");
   }
 }
 

@@ -30,7 +30,7 @@ using Name = std::string (*)(const std::string &);
 /// The types of each name, in ROS 2's form.
 using NamesAndTypes = std::map<std::string, std::set<std::string>>;
 
-std::string as_it_is(const std::string &name) { return name; }
+std::string unchanged(const std::string &name) { return name; }
 
 Graph &graph_of(const rmw_node_t *node) {
   return *static_cast<Node *>(node->data)->context.graph;
@@ -41,7 +41,7 @@ void add(NamesAndTypes &to, const KnownEndpoint &endpoint, Name topic, Name type
   if (!name.empty()) to[name].insert(type(endpoint.type));
 }
 
-rmw_ret_t give_strings(const std::set<std::string> &from, rcutils_allocator_t *allocator,
+rmw_ret_t copy_strings(const std::set<std::string> &from, rcutils_allocator_t *allocator,
                        rcutils_string_array_t *to) {
   const rcutils_ret_t made = rcutils_string_array_init(to, from.size(), allocator);
   if (made != RCUTILS_RET_OK) return rmw_convert_rcutils_ret_to_rmw_ret(made);
@@ -54,7 +54,7 @@ rmw_ret_t give_strings(const std::set<std::string> &from, rcutils_allocator_t *a
   return RMW_RET_OK;
 }
 
-rmw_ret_t give(const NamesAndTypes &from, rcutils_allocator_t *allocator, rmw_names_and_types_t *to) {
+rmw_ret_t copy_names_and_types(const NamesAndTypes &from, rcutils_allocator_t *allocator, rmw_names_and_types_t *to) {
   if (from.empty()) return RMW_RET_OK;
   rmw_ret_t result = rmw_names_and_types_init(to, from.size(), allocator);
   if (result != RMW_RET_OK) return result;
@@ -62,7 +62,7 @@ rmw_ret_t give(const NamesAndTypes &from, rcutils_allocator_t *allocator, rmw_na
   for (const auto &[name, types] : from) {
     to->names.data[at] = rcutils_strdup(name.c_str(), *allocator);
     result = to->names.data[at] == nullptr ? RMW_RET_BAD_ALLOC
-                                           : give_strings(types, allocator, &to->types[at]);
+                                           : copy_strings(types, allocator, &to->types[at]);
     if (result != RMW_RET_OK) {
       if (rmw_names_and_types_fini(to) != RMW_RET_OK) rmw_reset_error();
       RMW_SET_ERROR_MSG("failed to allocate memory for names and types");
@@ -83,7 +83,7 @@ rmw_ret_t names_and_types(const rmw_node_t *node, rcutils_allocator_t *allocator
   graph_of(node).visit([&](const Participant &participant) {
     for (const auto &[gid, endpoint] : participant.endpoints) add(found, endpoint, topic, type);
   });
-  return give(found, allocator, to);
+  return copy_names_and_types(found, allocator, to);
 }
 
 rmw_ret_t check_node(const char *name, const char *name_space) {
@@ -133,7 +133,7 @@ rmw_ret_t names_and_types_of(const rmw_node_t *node, rcutils_allocator_t *alloca
     RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("there is no node %s in namespace %s", name, name_space);
     return RMW_RET_NODE_NAME_NON_EXISTENT;
   }
-  return give(found, allocator, to);
+  return copy_names_and_types(found, allocator, to);
 }
 
 /// Counts the publishers or the subscriptions of a topic. `dds_name` converts `name` to the topic's name in DDS.
@@ -223,7 +223,7 @@ rmw_ret_t infos(const rmw_node_t *node, rcutils_allocator_t *allocator, const ch
   rmw_ret_t result = rmw_topic_endpoint_info_array_init_with_size(to, found.size(), allocator);
   for (size_t at = 0; result == RMW_RET_OK && at < found.size(); ++at) {
     to->info_array[at] = rmw_get_zero_initialized_topic_endpoint_info();
-    result = fill(to->info_array[at], found[at], as_in_dds ? as_it_is : rmw_myelin::ros_type, allocator);
+    result = fill(to->info_array[at], found[at], as_in_dds ? unchanged : rmw_myelin::ros_type, allocator);
   }
   if (result == RMW_RET_OK) return result;
   const rmw_ret_t ended = rmw_topic_endpoint_info_array_fini(to, allocator);
@@ -284,8 +284,8 @@ RMW_PUBLIC rmw_ret_t rmw_get_node_names_with_enclaves(const rmw_node_t *node,
 RMW_PUBLIC rmw_ret_t rmw_get_topic_names_and_types(const rmw_node_t *node,
                                                    rcutils_allocator_t *allocator, bool no_demangle,
                                                    rmw_names_and_types_t *topic_names_and_types) try {
-  return names_and_types(node, allocator, no_demangle ? as_it_is : rmw_myelin::ros_topic,
-                         no_demangle ? as_it_is : rmw_myelin::ros_type, topic_names_and_types);
+  return names_and_types(node, allocator, no_demangle ? unchanged : rmw_myelin::ros_topic,
+                         no_demangle ? unchanged : rmw_myelin::ros_type, topic_names_and_types);
 } CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_get_service_names_and_types(const rmw_node_t *node,
@@ -299,16 +299,16 @@ RMW_PUBLIC rmw_ret_t rmw_get_subscriber_names_and_types_by_node(
     const rmw_node_t *node, rcutils_allocator_t *allocator, const char *node_name,
     const char *node_namespace, bool no_demangle, rmw_names_and_types_t *topic_names_and_types) try {
   return names_and_types_of(node, allocator, node_name, node_namespace, false,
-                            no_demangle ? as_it_is : rmw_myelin::ros_topic,
-                            no_demangle ? as_it_is : rmw_myelin::ros_type, topic_names_and_types);
+                            no_demangle ? unchanged : rmw_myelin::ros_topic,
+                            no_demangle ? unchanged : rmw_myelin::ros_type, topic_names_and_types);
 } CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_get_publisher_names_and_types_by_node(
     const rmw_node_t *node, rcutils_allocator_t *allocator, const char *node_name,
     const char *node_namespace, bool no_demangle, rmw_names_and_types_t *topic_names_and_types) try {
   return names_and_types_of(node, allocator, node_name, node_namespace, true,
-                            no_demangle ? as_it_is : rmw_myelin::ros_topic,
-                            no_demangle ? as_it_is : rmw_myelin::ros_type, topic_names_and_types);
+                            no_demangle ? unchanged : rmw_myelin::ros_topic,
+                            no_demangle ? unchanged : rmw_myelin::ros_type, topic_names_and_types);
 } CONTAIN
 
 RMW_PUBLIC rmw_ret_t rmw_get_service_names_and_types_by_node(

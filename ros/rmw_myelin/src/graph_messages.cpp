@@ -9,9 +9,9 @@ namespace rmw_myelin {
 namespace {
 
 /// Writes plain CDR in the byte order of the host.
-class Out {
+class Encoder {
  public:
-  Out() : bytes_{0, __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, 0, 0} {}
+  Encoder() : bytes_{0, __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, 0, 0} {}
 
   template <typename Number>
   void number(Number value) {
@@ -38,10 +38,10 @@ class Out {
   std::vector<uint8_t> bytes_;
 };
 
-/// Reads what `Out` writes. Throws a std::runtime_error if the message is too short.
-class In {
+/// Reads what `Encoder` writes. Throws a std::runtime_error if the message is too short.
+class Decoder {
  public:
-  In(const uint8_t *data, size_t bytes) : data_(data), bytes_(bytes) {
+  Decoder(const uint8_t *data, size_t bytes) : data_(data), bytes_(bytes) {
     if (bytes > graph_message_bytes_max) throw std::runtime_error("it is too large");
     if (bytes < 4 || data[0] != 0 || data[1] != (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)) {
       throw std::runtime_error("it has another encoding");
@@ -50,7 +50,7 @@ class In {
 
   template <typename Number>
   Number number() {
-    take(Out::padding(at_, sizeof(Number)));
+    take(Encoder::padding(at_, sizeof(Number)));
     Number value;
     std::memcpy(&value, take(sizeof value), sizeof value);
     return value;
@@ -65,7 +65,7 @@ class In {
     const size_t bytes = count(1);
     const char *value = reinterpret_cast<const char *>(take(bytes));
     std::string text(value, strnlen(value, bytes));
-    if (!is_utf8(text)) throw std::runtime_error("a name in it is no UTF-8");
+    if (!is_utf8(text)) throw std::runtime_error("a name in it is not UTF-8");
     return text;
   }
   Gid gid(size_t bytes = sizeof(Gid)) {
@@ -86,19 +86,19 @@ class In {
   size_t at_ = 4;
 };
 
-void write_time(Out &out, const rmw_time_t &time) {
+void write_time(Encoder &out, const rmw_time_t &time) {
   out.number<uint64_t>(time.sec);
   out.number<uint64_t>(time.nsec);
 }
 
-rmw_time_t read_time(In &in) {
+rmw_time_t read_time(Decoder &in) {
   rmw_time_t time;
   time.sec = in.number<uint64_t>();
   time.nsec = in.number<uint64_t>();
   return time;
 }
 
-void write_qos(Out &out, const rmw_qos_profile_t &qos) {
+void write_qos(Encoder &out, const rmw_qos_profile_t &qos) {
   out.number<uint8_t>(qos.history);
   out.number<uint8_t>(qos.reliability);
   out.number<uint8_t>(qos.durability);
@@ -110,7 +110,7 @@ void write_qos(Out &out, const rmw_qos_profile_t &qos) {
   out.number<uint8_t>(qos.avoid_ros_namespace_conventions);
 }
 
-rmw_qos_profile_t read_qos(In &in) {
+rmw_qos_profile_t read_qos(Decoder &in) {
   rmw_qos_profile_t qos{};
   qos.history = static_cast<rmw_qos_history_policy_t>(in.number<uint8_t>());
   qos.reliability = static_cast<rmw_qos_reliability_policy_t>(in.number<uint8_t>());
@@ -133,17 +133,17 @@ constexpr size_t dds_gid_bytes = RMW_GID_STORAGE_SIZE;
 constexpr size_t node_bytes_min = 3 * sizeof(uint32_t);
 
 /// Reads a node's namespace and name.
-void read_names(In &in, KnownNode &node) {
+void read_names(Decoder &in, KnownNode &node) {
   node.name_space = in.text();
   node.name = in.text();
   int is_valid = RMW_NODE_NAME_VALID;
   if (rmw_validate_node_name(node.name.c_str(), &is_valid, nullptr) != RMW_RET_OK ||
       is_valid != RMW_NODE_NAME_VALID) {
-    throw std::runtime_error("the name of a node in it is none of ROS 2's");
+    throw std::runtime_error("a node in it has an invalid name");
   }
 }
 
-std::vector<Gid> read_gids(In &in) {
+std::vector<Gid> read_gids(Decoder &in) {
   std::vector<Gid> gids(in.count(dds_gid_bytes));
   for (Gid &gid : gids) gid = in.gid(dds_gid_bytes);
   return gids;
@@ -152,7 +152,7 @@ std::vector<Gid> read_gids(In &in) {
 }  // namespace
 
 std::vector<uint8_t> encode_context(const Gid &gid, const Participant &participant) {
-  Out out;
+  Encoder out;
   out.number(version);
   out.gid(gid);
   out.text(participant.enclave);
@@ -175,9 +175,9 @@ std::vector<uint8_t> encode_context(const Gid &gid, const Participant &participa
 }
 
 std::pair<Gid, Participant> decode_context(const uint8_t *data, size_t bytes) {
-  In in(data, bytes);
+  Decoder in(data, bytes);
   if (in.number<uint32_t>() != version) {
-    throw std::runtime_error("it is of another version of rmw_myelin; install the same version everywhere");
+    throw std::runtime_error("it comes from another version of rmw_myelin; install the same version everywhere");
   }
   const Gid gid = in.gid();
   Participant participant;
@@ -201,7 +201,7 @@ std::pair<Gid, Participant> decode_context(const uint8_t *data, size_t bytes) {
 }
 
 std::vector<uint8_t> encode_dds_nodes(const Gid &gid, const std::vector<DdsNode> &nodes) {
-  Out out;
+  Encoder out;
   out.gid(gid, dds_gid_bytes);
   out.count(nodes.size());
   for (const DdsNode &node : nodes) {
@@ -216,7 +216,7 @@ std::vector<uint8_t> encode_dds_nodes(const Gid &gid, const std::vector<DdsNode>
 }
 
 std::pair<Gid, std::vector<KnownNode>> decode_dds_nodes(const uint8_t *data, size_t bytes) {
-  In in(data, bytes);
+  Decoder in(data, bytes);
   const Gid gid = in.gid(dds_gid_bytes);
   std::vector<KnownNode> nodes;
   for (size_t count = in.count(node_bytes_min); count > 0; --count) {

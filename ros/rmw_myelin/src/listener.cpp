@@ -12,7 +12,7 @@ constexpr uint64_t guard_key = 0;
 
 /// Runs `work` and logs its exception, so that the thread continues. Unlocks for the logging.
 template <typename Work>
-void contain(std::unique_lock<std::mutex> &lock, Work work) {
+void log_exceptions(std::unique_lock<std::mutex> &lock, Work work) {
   try {
     work();
   } catch (const std::exception &error) {
@@ -49,7 +49,7 @@ bool Listener::start() {
 rmw_ret_t Listener::add(Reader &reader) {
   const std::lock_guard<std::mutex> lock(mutex_);
   if (reader.is_listened_to()) return RMW_RET_OK;
-  if (!start()) return fail(MYELIN_ERROR_TOO_MANY, "the thread that takes samples as they come");
+  if (!start()) return fail(MYELIN_ERROR_TOO_MANY, "cannot start the thread that takes samples");
   readers_.emplace(++last_key_, &reader);
   joining_.push_back(last_key_);
   reader.join_listener(last_key_);
@@ -81,7 +81,7 @@ void Listener::change(std::unique_lock<std::mutex> &lock) {
     if (found == readers_.end()) continue;
     Reader &reader = *found->second;
     if (myelin_wait_set_add(set_, reader.subscriber_, key) != MYELIN_OK) {
-      failures += reader.endpoint().topic + ": nothing is taken any more: " + myelin_error_message() + "; ";
+      failures += reader.endpoint().topic + ": no samples are taken any more: " + myelin_error_message() + "; ";
     }
   }
   for (const uint64_t key : leaving_) myelin_wait_set_remove(set_, key);
@@ -97,14 +97,14 @@ void Listener::run() {
   std::vector<uint64_t> keys;
   std::unique_lock<std::mutex> lock(mutex_);
   while (!is_ending_) {
-    contain(lock, [&] { change(lock); });
-    contain(lock, [&] { keys.resize(readers_.size() + 1); });
+    log_exceptions(lock, [&] { change(lock); });
+    log_exceptions(lock, [&] { keys.resize(readers_.size() + 1); });
     lock.unlock();
     size_t count = 0;
     const myelin_code code =
         myelin_wait_set_wait(set_, MYELIN_FOREVER, keys.data(), keys.size(), &count);
     if (code < 0) {
-      RCUTILS_LOG_ERROR_NAMED(identifier, "callbacks have ended: %s", myelin_error_message());
+      RCUTILS_LOG_ERROR_NAMED(identifier, "callbacks are not called any more: %s", myelin_error_message());
       return;
     }
     lock.lock();
@@ -114,7 +114,7 @@ void Listener::run() {
       current_ = found->second;
       lock.unlock();
       bool goes_on = true;
-      contain(lock, [&] { goes_on = current_->listen(); });
+      log_exceptions(lock, [&] { goes_on = current_->listen(); });
       lock.lock();
       // Remove it right away. If the reader has room again, it is in `joining_` already.
       if (!goes_on) myelin_wait_set_remove(set_, keys[at]);

@@ -58,7 +58,7 @@ void Peers::happened(const myelin_event &event, const std::string &text) {
       return;
     case MYELIN_EVENT_BUFFER_TOO_SMALL:
     case MYELIN_EVENT_CORRUPT:
-      return warn(text.empty() ? "a peer wrote what cannot be, and was disconnected" : text);
+      return warn(text.empty() ? "a peer wrote invalid data and was disconnected" : text);
     default:
       return;
   }
@@ -181,8 +181,9 @@ void Peers::count_alive(int64_t living, int64_t silent) {
 }
 
 void Peers::count_incompatible(rmw_qos_policy_kind_t policy) {
-  warn(std::string(own_.is_publisher ? "a subscription" : "this subscription") + " asks for more than is offered (" +
-       rmw_qos_policy_kind_to_str(policy) + "); nothing is exchanged");
+  warn(std::string(own_.is_publisher ? "a subscription requests more than this publisher offers ("
+                                     : "this subscription requests more than a publisher offers (") +
+       rmw_qos_policy_kind_to_str(policy) + "); they exchange nothing");
   events_.count(own_.is_publisher ? RMW_EVENT_OFFERED_QOS_INCOMPATIBLE
                                   : RMW_EVENT_REQUESTED_QOS_INCOMPATIBLE,
                 [policy](EventState &state) {

@@ -176,7 +176,7 @@ void append(Plan &plan, const Member &member, Known &known) {
   }
   const size_t bytes = number_bytes(member.type_id_);
   if (bytes == 0) {
-    throw std::runtime_error(std::string("the member ") + member.name_ + " is of an unknown type");
+    throw std::runtime_error(std::string("member ") + member.name_ + " has an unknown type");
   }
   append_number(plan, member, bytes);
 }

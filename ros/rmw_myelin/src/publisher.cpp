@@ -50,7 +50,7 @@ RMW_PUBLIC rmw_publisher_t *rmw_create_publisher(
     handle->data = made.release();
     return handle.release();
   } catch (const std::exception &error) {
-    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("a publisher of %s cannot be made: %s", topic_name,
+    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("cannot create a publisher of %s: %s", topic_name,
                                          error.what());
     return nullptr;
   }

@@ -232,15 +232,15 @@ uint64_t Reader::poll_events() {
 
 uint64_t Reader::take_events() {
   const std::lock_guard<std::mutex> in_order(events_mutex_);
-  std::vector<std::pair<myelin_event, std::string>> heard;
+  std::vector<std::pair<myelin_event, std::string>> new_events;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     myelin_event event = MYELIN_INIT(myelin_event);
     while (myelin_subscriber_event(subscriber_, &event) == MYELIN_OK) {
-      heard.emplace_back(event, event.text == nullptr ? "" : event.text);
+      new_events.emplace_back(event, event.text == nullptr ? "" : event.text);
     }
   }
-  for (const auto &[event, text] : heard) peers_.happened(event, text);
+  for (const auto &[event, text] : new_events) peers_.happened(event, text);
   const uint64_t now_ns = myelin_now();
   return std::min(peers_.decide(now_ns), drain(now_ns));
 }

@@ -35,7 +35,7 @@ std::shared_ptr<Writer> ReplyWriters::open(uint64_t client) const {
   const auto asked = context_.graph->qos_of(client);
   const rmw_qos_policy_kind_t policy = asked ? incompatible_policy(replies_.qos, *asked) : RMW_QOS_POLICY_INVALID;
   if (policy != RMW_QOS_POLICY_INVALID) {
-    RCUTILS_LOG_WARN_NAMED(identifier, "%s: a client asks for more than is offered (%s); it is not served",
+    RCUTILS_LOG_WARN_NAMED(identifier, "%s: a client requests more than the service offers (%s); it gets no replies",
                            replies_.topic.c_str(), rmw_qos_policy_kind_to_str(policy));
     return nullptr;
   }
@@ -78,7 +78,7 @@ uint64_t ReplyWriters::poll_events() {
     for (const uint64_t client : clients) to(client);
   } catch (const std::exception &error) {
     if (!has_failed_) {
-      RCUTILS_LOG_ERROR_NAMED(identifier, "%s: a client is not served yet: %s", replies_.topic.c_str(), error.what());
+      RCUTILS_LOG_ERROR_NAMED(identifier, "%s: a client gets no replies yet: %s", replies_.topic.c_str(), error.what());
     }
     has_failed_ = true;
     return std::min(next_ns, myelin_now() + retry_ns);
@@ -92,7 +92,7 @@ rmw_ret_t ReplyWriters::publish(uint64_t client, const void *reply, const cdr::R
   if (!requests_.has_peer(client)) return RMW_RET_OK;
   const std::shared_ptr<Writer> writer = to(client);
   if (writer == nullptr) {
-    RMW_SET_ERROR_MSG("the client asks for more than the service offers");
+    RMW_SET_ERROR_MSG("the client requests more than the service offers");
     return RMW_RET_ERROR;
   }
   // It may have asked before its reader has met us.

@@ -86,7 +86,7 @@ RMW_PUBLIC rmw_service_t *rmw_create_service(const rmw_node_t *node,
     handle->data = made.release();
     return handle.release();
   } catch (const std::exception &error) {
-    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("the service %s cannot be made: %s", service_name, error.what());
+    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("cannot create the service %s: %s", service_name, error.what());
     return nullptr;
   }
 } CONTAIN_OR_NULL

@@ -153,7 +153,7 @@ RMW_PUBLIC rmw_subscription_t *rmw_create_subscription(
     handle->data = made.release();
     return handle.release();
   } catch (const std::exception &error) {
-    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("a subscription of %s cannot be made: %s", topic_name,
+    RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("cannot create a subscription of %s: %s", topic_name,
                                          error.what());
     return nullptr;
   }
@@ -194,7 +194,7 @@ RMW_PUBLIC rmw_ret_t rmw_take_sequence(const rmw_subscription_t *subscription, s
   CHECK_ARGUMENT(message_info_sequence);
   CHECK_ARGUMENT(taken);
   if (count == 0 || count > message_sequence->capacity || count > message_info_sequence->capacity) {
-    RMW_SET_ERROR_MSG("the sequences have no room for as many messages, or none are asked for");
+    RMW_SET_ERROR_MSG("count is 0, or larger than the capacity of a sequence");
     return RMW_RET_INVALID_ARGUMENT;
   }
   rmw_ret_t result = RMW_RET_OK;

@@ -36,7 +36,7 @@ rmw_ret_t fail(myelin_code code, const char *what) {
 rmw_ret_t contained() noexcept try {
   throw;
 } catch (const std::bad_alloc &) {
-  RMW_SET_ERROR_MSG("there is no memory left");
+  RMW_SET_ERROR_MSG("out of memory");
   return RMW_RET_BAD_ALLOC;
 } catch (const std::exception &error) {
   RMW_SET_ERROR_MSG(error.what());

@@ -28,9 +28,8 @@ const TypeSupport &introspection(const TypeSupport &type_support,
     rcutils_reset_error();
   }
   throw std::runtime_error(
-      std::string("the type has no introspection; its package has to be built with "
-                  "rosidl_typesupport_introspection_c and _cpp, and it came with ") +
-      type_support.typesupport_identifier);
+      std::string("the type has no introspection, only ") + type_support.typesupport_identifier +
+      "; build its package with rosidl_typesupport_introspection_c and _cpp");
 }
 
 template <typename Members>
@@ -51,9 +50,9 @@ std::string hash_of(const TypeSupport *type_support) {
   const rcutils_allocator_t allocator = rcutils_get_default_allocator();
   char *text = nullptr;
   if (rosidl_stringify_type_hash(hash, allocator, &text) != RCUTILS_RET_OK) return "";
-  std::string told(text);
+  std::string result(text);
   allocator.deallocate(text, allocator.state);
-  return told;
+  return result;
 #else
   (void)type_support;
   return "";

@@ -38,17 +38,17 @@ void Trigger::fire() {
 }
 
 int32_t wait_strategy() {
-  const char *asked = std::getenv("MYELIN_WAIT");
-  if (asked == nullptr || *asked == 0) return MYELIN_WAIT_ADAPTIVE;
+  const char *value = std::getenv("MYELIN_WAIT");
+  if (value == nullptr || *value == 0) return MYELIN_WAIT_ADAPTIVE;
   const std::pair<const char *, int32_t> all[] = {{"adaptive", MYELIN_WAIT_ADAPTIVE},
                                                   {"block", MYELIN_WAIT_BLOCK},
                                                   {"poll", MYELIN_WAIT_POLL},
                                                   {"predictive", MYELIN_WAIT_PREDICTIVE}};
   for (const auto &[name, strategy] : all) {
-    if (std::strcmp(asked, name) == 0) return strategy;
+    if (std::strcmp(value, name) == 0) return strategy;
   }
   RCUTILS_LOG_ERROR_ONCE_NAMED(
-      identifier, "MYELIN_WAIT is %s; set it to adaptive, block, poll or predictive", asked);
+      identifier, "MYELIN_WAIT is %s; set it to adaptive, block, poll or predictive", value);
   return MYELIN_WAIT_ADAPTIVE;
 }
 
@@ -87,7 +87,7 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
                         rmw_services_t *services, rmw_clients_t *clients, rmw_events_t *events,
                         const rmw_time_t *timeout) {
   if (is_waiting_.exchange(true)) {
-    RMW_SET_ERROR_MSG("another thread waits with this wait set");
+    RMW_SET_ERROR_MSG("another thread is waiting with this wait set");
     return RMW_RET_ERROR;
   }
   struct Waiting {
@@ -143,7 +143,7 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
     const bool is_there = is_pending() || is_shut_down_;
     const myelin_code found = wait_once(is_there ? 0 : left_ns);
     while (wanted_.load(std::memory_order_relaxed) > 0) is_unwanted_.wait(lock);
-    if (found < 0) return fail(found, "a wait");
+    if (found < 0) return fail(found, "cannot wait");
     if (found == MYELIN_OK || is_there || is_pending() || is_shut_down_) break;
     if (limit_ns == MYELIN_FOREVER) continue;
     const uint64_t gone_ns = myelin_now() - began_ns;
@@ -212,7 +212,7 @@ bool WaitSet::attach(Reader &reader, std::unique_lock<std::mutex> &lock) {
   const myelin_code code = myelin_wait_set_add(set_, reader.subscriber_, last_key_ + 1);
   if (code != MYELIN_OK) {
     reader.set_ = nullptr;
-    fail(code, "a wait set");
+    fail(code, "cannot attach to a wait set");
     return false;
   }
   reader.key_ = ++last_key_;
@@ -340,7 +340,7 @@ RMW_PUBLIC rmw_wait_set_t *rmw_create_wait_set(rmw_context_t *context, size_t) t
     return handle;
   } catch (const std::exception &error) {
     RMW_SET_ERROR_MSG_WITH_FORMAT_STRING(
-        "a wait set cannot be made: %s; have fewer executors wait at once in this process", error.what());
+        "cannot create a wait set: %s; let fewer executors wait at once in this process", error.what());
     return nullptr;
   }
 } CONTAIN_OR_NULL

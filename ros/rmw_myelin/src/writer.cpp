@@ -210,12 +210,12 @@ uint64_t Writer::take_events() {
     is_event_wanted_ = true;
     next_ns = myelin_now() + event_retry_ns;
   }
-  std::vector<std::pair<myelin_event, std::string>> heard;
+  std::vector<std::pair<myelin_event, std::string>> new_events;
   {
     const std::lock_guard<std::mutex> lock(heard_mutex_);
-    heard.swap(heard_);
+    new_events.swap(heard_);
   }
-  for (const auto &[event, text] : heard) peers_.happened(event, text);
+  for (const auto &[event, text] : new_events) peers_.happened(event, text);
   const uint64_t now_ns = myelin_now();
   return std::min({next_ns, peers_.decide(now_ns), count_missed(now_ns)});
 }

@@ -49,15 +49,15 @@ rmw_serialized_message_t serialized() {
 }
 
 template <typename Message>
-void cross(const Rmw &from, const Rmw &to, const Message &message, const char *name) {
+void read_by_other(const Rmw &from, const Rmw &to, const Message &message, const char *name) {
   const auto *type = rosidl_typesupport_cpp::get_message_type_support_handle<Message>();
   rmw_serialized_message_t bytes = serialized();
-  expect(from.serialize(&message, type, &bytes) == RMW_RET_OK, "serialises", name);
+  expect(from.serialize(&message, type, &bytes) == RMW_RET_OK, "cannot be serialised", name);
   Message back;
-  expect(to.deserialize(&bytes, type, &back) == RMW_RET_OK, "is read", name);
-  expect(back == message, "is the same", name);
+  expect(to.deserialize(&bytes, type, &back) == RMW_RET_OK, "cannot be read", name);
+  expect(back == message, "differs after reading", name);
   // A second time, into a message that is not empty.
-  expect(to.deserialize(&bytes, type, &back) == RMW_RET_OK && back == message, "is read again", name);
+  expect(to.deserialize(&bytes, type, &back) == RMW_RET_OK && back == message, "cannot be read again", name);
   (void)rmw_serialized_message_fini(&bytes);
 }
 
@@ -82,7 +82,7 @@ void try_to_read(const Rmw &rmw, const std::vector<uint8_t> &bytes) {
 }
 
 template <typename Message>
-void mistreat(const Rmw &rmw, const Message &message) {
+void read_damaged(const Rmw &rmw, const Message &message) {
   const auto *type = rosidl_typesupport_cpp::get_message_type_support_handle<Message>();
   rmw_serialized_message_t bytes = serialized();
   if (rmw.serialize(&message, type, &bytes) != RMW_RET_OK) std::abort();
@@ -105,9 +105,9 @@ void mistreat(const Rmw &rmw, const Message &message) {
 template <typename Messages>
 void all(const Rmw &own, const Rmw &other, const Messages &messages, const char *name) {
   for (const auto &message : messages) {
-    cross(own, other, *message, name);
-    cross(other, own, *message, name);
-    mistreat(own, *message);
+    read_by_other(own, other, *message, name);
+    read_by_other(other, own, *message, name);
+    read_damaged(own, *message);
   }
 }
 
@@ -129,7 +129,7 @@ int main(int count, char **arguments) {
   all(own, other, get_messages_strings(), "Strings");
   all(own, other, get_messages_unbounded_sequences(), "UnboundedSequences");
   all(own, other, get_messages_wstrings(), "WStrings");
-  expect(refused > 1000 && read > 1000, "both happen", "altered messages");
-  std::printf("%d failures; of altered messages %zu were refused and %zu read\n", failures, refused, read);
+  expect(refused > 1000 && read > 1000, "too few are refused or too few are read", "altered messages");
+  std::printf("%d failures; altered messages: %zu refused, %zu read\n", failures, refused, read);
   return failures == 0 ? 0 : 1;
 }

@@ -11,7 +11,7 @@
 
 inline void check(bool holds, const char *what) {
   if (holds) return;
-  std::fprintf(stderr, "%s does not hold: %s\n", what, rmw_get_error_string().str);
+  std::fprintf(stderr, "failed: %s: %s\n", what, rmw_get_error_string().str);
   std::exit(1);
 }
 

@@ -22,9 +22,9 @@ using Call = test_msgs::srv::BasicTypes;
 using namespace std::chrono_literals;
 
 /// The limit is a watchdog: no step takes nearly as long.
-void wait_until(const char *what, const std::function<bool()> &is_so) {
+void wait_until(const char *what, const std::function<bool()> &holds) {
   const auto end = std::chrono::steady_clock::now() + 60s;
-  while (!is_so()) {
+  while (!holds()) {
     check(std::chrono::steady_clock::now() < end, what);
     std::this_thread::sleep_for(1ms);
   }
@@ -63,7 +63,7 @@ bool wait(rmw_wait_set_t *set, rmw_subscription_t *subscription, const rmw_time_
   void *ready = subscription == nullptr ? nullptr : subscription->data;
   rmw_subscriptions_t subscriptions{subscription == nullptr ? 0U : 1U, &ready};
   const rmw_ret_t waited = rmw_wait(&subscriptions, nullptr, nullptr, nullptr, nullptr, set, limit);
-  check(waited == RMW_RET_OK || waited == RMW_RET_TIMEOUT, "a wait");
+  check(waited == RMW_RET_OK || waited == RMW_RET_TIMEOUT, "the wait succeeds or times out");
   return ready != nullptr;
 }
 
@@ -78,7 +78,7 @@ void a_shutdown_ends_waits() {
   std::this_thread::sleep_for(10ms);
   CHECK(waits == 0);
   OK(rmw_shutdown(&side.context));
-  wait_until("waits end", [&] { return waits == 3; });
+  wait_until("the waits end", [&] { return waits == 3; });
   waiter.join();
   OK(rmw_destroy_wait_set(set));
 }
@@ -106,7 +106,7 @@ void two_wait_sets_wait_for_one_subscription(Side &talker, Side &listener) {
   while (sent < 50 || waits[0] == 0 || waits[1] == 0) {
     OK(rmw_publish(out, &message, nullptr));
     ++sent;
-    wait_until("it is taken", [&] { return taken == sent; });
+    wait_until("the message is taken", [&] { return taken == sent; });
   }
   is_over = true;
   OK(rmw_shutdown(&listener.context));
@@ -146,15 +146,15 @@ void callbacks_replace_themselves(Side &talker, Side &listener) {
   for (int round = 1; round <= 10; ++round) {
     OK(rmw_subscription_set_on_new_message_callback(called.subscription, unset, &called));
     OK(rmw_publish(out, &message, nullptr));
-    wait_until("it is called", [&] { return called.calls == round; });
+    wait_until("the callback is called", [&] { return called.calls == round; });
     while (take(called.subscription, message)) {
     }
   }
   OK(rmw_subscription_set_on_new_message_callback(called.subscription, replace, &called));
   OK(rmw_publish(out, &message, nullptr));
-  wait_until("it is called", [&] { return called.calls == 11; });
+  wait_until("the callback is called", [&] { return called.calls == 11; });
   OK(rmw_publish(out, &message, nullptr));
-  wait_until("the other one is called", [&] { return called.others > 0; });
+  wait_until("the other callback is called", [&] { return called.others > 0; });
   CHECK(called.calls == 11);
 
 #if __has_include("rmw/events_statuses/matched.h")
@@ -174,7 +174,7 @@ void callbacks_replace_themselves(Side &talker, Side &listener) {
   OK(rmw_take_event(&called.event, &status, &is_taken));
   OK(rmw_event_set_callback(&called.event, unset_event, &called));
   rmw_publisher_t *second = publisher(talker, "/called", rmw_qos_profile_default);
-  wait_until("the event's is called", [&] { return called.calls == 12; });
+  wait_until("the event's callback is called", [&] { return called.calls == 12; });
   OK(rmw_destroy_publisher(talker.node, second));
   OK(rmw_event_fini(&called.event));
 #endif
@@ -183,7 +183,7 @@ void callbacks_replace_themselves(Side &talker, Side &listener) {
 }
 
 /// Unsetting a callback waits until a call of it in another thread has returned.
-void unset_waits_for_a_callback_that_runs(Side &talker, Side &listener) {
+void unset_waits_for_a_running_callback(Side &talker, Side &listener) {
   rmw_publisher_t *out = publisher(talker, "/running", rmw_qos_profile_default);
   rmw_subscription_t *in = subscription(listener, "/running", rmw_qos_profile_default);
   wait_until("they match", [&] { return matched(out) == 1; });
@@ -196,7 +196,7 @@ void unset_waits_for_a_callback_that_runs(Side &talker, Side &listener) {
   OK(rmw_subscription_set_on_new_message_callback(in, slow, nullptr));
   Message message;
   OK(rmw_publish(out, &message, nullptr));
-  wait_until("it is called", [&] { return begun == 1; });
+  wait_until("the callback is called", [&] { return begun == 1; });
   OK(rmw_subscription_set_on_new_message_callback(in, nullptr, nullptr));
   CHECK(ended == begun);
   OK(rmw_destroy_subscription(listener.node, in));
@@ -205,7 +205,7 @@ void unset_waits_for_a_callback_that_runs(Side &talker, Side &listener) {
 
 /// A publish waits for a subscription with `KEEP_ALL` that takes nothing. Meanwhile its publisher can be queried, and
 /// other publishers can be created.
-void a_publish_that_waits_holds_nobody_up(Side &talker, Side &listener) {
+void a_blocked_publish_does_not_block_others(Side &talker, Side &listener) {
   rmw_qos_profile_t qos = rmw_qos_profile_default;
   qos.history = RMW_QOS_POLICY_HISTORY_KEEP_ALL;
   rmw_publisher_t *out = publisher(talker, "/all", qos);
@@ -237,7 +237,7 @@ void a_publish_that_waits_holds_nobody_up(Side &talker, Side &listener) {
   OK(rmw_destroy_publisher(talker.node, out));
 }
 
-struct Answering {
+struct Server {
   rmw_service_t *service;
   /// Answers all pending requests. Returns their number.
   int answer() {
@@ -271,10 +271,10 @@ rmw_client_t *client(Side &side, const char *name) {
   return made;
 }
 
-Answering service(Side &side, const char *name) {
+Server service(Side &side, const char *name) {
   const auto *type = rosidl_typesupport_cpp::get_service_type_support_handle<Call>();
   const rmw_qos_profile_t qos = deep();
-  Answering made{rmw_create_service(side.node, type, name, &qos)};
+  Server made{rmw_create_service(side.node, type, name, &qos)};
   CHECK(made.service != nullptr);
   return made;
 }
@@ -303,9 +303,9 @@ int reply(rmw_client_t *client) {
 
 /// A client that does not wait still gets its reply, however many replies other clients get meanwhile. The service's
 /// name is as long as ROS 2 allows.
-void a_reply_is_not_crowded_out(Side &talker, Side &listener) {
+void replies_to_others_do_not_push_out_a_reply(Side &talker, Side &listener) {
   const std::string longest = "/" + std::string(246, 'n');
-  Answering server = service(talker, longest.c_str());
+  Server server = service(talker, longest.c_str());
   rmw_client_t *slow = client(listener, longest.c_str());
   rmw_client_t *quick[3];
   for (rmw_client_t *&each : quick) each = client(listener, longest.c_str());
@@ -317,12 +317,12 @@ void a_reply_is_not_crowded_out(Side &talker, Side &listener) {
   }
   // All at once, while no client takes anything.
   int answered = 0;
-  wait_until("all are answered", [&] { return (answered += server.answer()) == 1 + 3 * 400; });
-  wait_until("its reply comes", [&] { return reply(slow) == 7; });
+  wait_until("all requests are answered", [&] { return (answered += server.answer()) == 1 + 3 * 400; });
+  wait_until("the reply arrives", [&] { return reply(slow) == 7; });
   CHECK(reply(slow) == -1);
   for (rmw_client_t *each : quick) {
     for (int number = 0; number < 400; ++number) {
-      wait_until("theirs come", [&] { return reply(each) == number; });
+      wait_until("the replies to the others arrive", [&] { return reply(each) == number; });
     }
     CHECK(reply(each) == -1);
     OK(rmw_destroy_client(listener.node, each));
@@ -334,33 +334,33 @@ void a_reply_is_not_crowded_out(Side &talker, Side &listener) {
 /// A client has a topic for its replies as soon as the service is available, also after a restart of the server. A
 /// client that has gone does not delay replies to others.
 void clients_and_servers_come_and_go(Side &talker, Side &listener) {
-  Answering server = service(talker, "/anew");
+  Server server = service(talker, "/anew");
   rmw_client_t *stays = client(listener, "/anew");
   for (int round = 0; round < 20; ++round) {
     rmw_client_t *goes = client(listener, "/anew");
     for (rmw_client_t *each : {stays, goes}) {
       wait_until("the service is available", [&] { return is_available(listener, each); });
       ask(each, round);
-      wait_until("it is answered", [&] { return server.answer() == 1; });
-      wait_until("the reply comes", [&] { return reply(each) == round; });
+      wait_until("the request is answered", [&] { return server.answer() == 1; });
+      wait_until("the reply arrives", [&] { return reply(each) == round; });
     }
     // The second client goes before its request is answered.
     ask(goes, -2);
     ask(stays, round);
     OK(rmw_destroy_client(listener.node, goes));
     int answered = 0;
-    wait_until("both are answered", [&] { return (answered += server.answer()) == 2; });
-    wait_until("the reply comes", [&] { return reply(stays) == round; });
+    wait_until("both requests are answered", [&] { return (answered += server.answer()) == 2; });
+    wait_until("the reply arrives", [&] { return reply(stays) == round; });
     OK(rmw_destroy_service(talker.node, server.service));
-    wait_until("the server is missed", [&] { return !is_available(listener, stays); });
+    wait_until("the client notices that the server has gone", [&] { return !is_available(listener, stays); });
     server = service(talker, "/anew");
   }
   // A request that is sent before the server has noticed the client.
   for (int round = 0; round < 20; ++round) {
     rmw_client_t *at_once = client(listener, "/anew");
     ask(at_once, round);
-    wait_until("it is answered", [&] { return server.answer() == 1; });
-    wait_until("the reply comes", [&] { return reply(at_once) == round; });
+    wait_until("the request is answered", [&] { return server.answer() == 1; });
+    wait_until("the reply arrives", [&] { return reply(at_once) == round; });
     OK(rmw_destroy_client(listener.node, at_once));
   }
   OK(rmw_destroy_client(listener.node, stays));
@@ -372,10 +372,10 @@ void a_server_that_offers_less_is_not_available(Side &talker, Side &listener) {
   const auto *type = rosidl_typesupport_cpp::get_service_type_support_handle<Call>();
   rmw_qos_profile_t less = deep();
   less.reliability = RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
-  Answering server{rmw_create_service(talker.node, type, "/less", &less)};
+  Server server{rmw_create_service(talker.node, type, "/less", &less)};
   rmw_client_t *reliable = client(listener, "/less");
   rmw_client_t *other = rmw_create_client(listener.node, type, "/less", &less);
-  wait_until("the service is available to the other", [&] { return is_available(listener, other); });
+  wait_until("the service is available to the other client", [&] { return is_available(listener, other); });
   CHECK(!is_available(listener, reliable));
   OK(rmw_destroy_client(listener.node, reliable));
   OK(rmw_destroy_client(listener.node, other));
@@ -383,7 +383,7 @@ void a_server_that_offers_less_is_not_available(Side &talker, Side &listener) {
 }
 
 /// A subscription with `KEEP_ALL` and a callback loses nothing, however much is taken ahead for it.
-void what_keeps_all_keeps_all_that_is_taken_ahead(Side &talker, Side &listener) {
+void keep_all_keeps_all_that_is_taken_ahead(Side &talker, Side &listener) {
   rmw_qos_profile_t qos = rmw_qos_profile_default;
   qos.history = RMW_QOS_POLICY_HISTORY_KEEP_ALL;
   rmw_publisher_t *out = publisher(talker, "/ahead", qos);
@@ -398,12 +398,12 @@ void what_keeps_all_keeps_all_that_is_taken_ahead(Side &talker, Side &listener) 
     message.int32_value = number;
     OK(rmw_publish(out, &message, nullptr));
     // Before the publisher's queue is full.
-    if (number == 4000) wait_until("so many are told of", [] { return called > 4000; });
+    if (number == 4000) wait_until("the callback has announced more than 4,000 messages", [] { return called > 4000; });
   }
   std::this_thread::sleep_for(20ms);  // so that a listener that takes more than it can keep has done so
   // As an executor does: takes as many messages as the callback has announced.
   for (int next = 0; next < published; ++next) {
-    wait_until("it is told of the next", [&] { return called > next; });
+    wait_until("the callback announces the next message", [&] { return called > next; });
     CHECK(take(in, message) && message.int32_value == next);
   }
   CHECK(!take(in, message) && called == published);
@@ -413,7 +413,7 @@ void what_keeps_all_keeps_all_that_is_taken_ahead(Side &talker, Side &listener) 
 
 /// A guard condition may be destroyed as soon as a wait has reported it, even if the call that triggers it has not
 /// returned yet.
-void a_guard_condition_ends_while_it_is_triggered(Side &side) {
+void a_guard_condition_is_destroyed_while_it_is_triggered(Side &side) {
   rmw_wait_set_t *set = rmw_create_wait_set(&side.context, 0);
   std::atomic<rmw_guard_condition_t *> next{nullptr};
   std::atomic<bool> is_over{false};
@@ -433,8 +433,8 @@ void a_guard_condition_ends_while_it_is_triggered(Side &side) {
       ready = condition->data;
       rmw_guard_conditions_t conditions{1, &ready};
       const rmw_ret_t waited = rmw_wait(nullptr, &conditions, nullptr, nullptr, nullptr, set, &at_once);
-      check(waited == RMW_RET_OK || waited == RMW_RET_TIMEOUT, "a wait");
-      check(std::chrono::steady_clock::now() < end, "it is triggered");
+      check(waited == RMW_RET_OK || waited == RMW_RET_TIMEOUT, "the wait succeeds or times out");
+      check(std::chrono::steady_clock::now() < end, "the guard condition is triggered");
     }
     OK(rmw_destroy_guard_condition(condition));
   }
@@ -454,7 +454,7 @@ bool is_asleep(int thread) {
 }
 
 /// An object that is destroyed during a wait for it is not ready.
-void what_is_destroyed_is_not_ready(Side &side) {
+void a_destroyed_object_is_not_ready(Side &side) {
   rmw_subscription_t *in = subscription(side, "/gone", rmw_qos_profile_default);
   // From now on the listener's thread takes its samples.
   OK(rmw_subscription_set_on_new_message_callback(in, [](const void *, size_t) {}, nullptr));
@@ -483,17 +483,17 @@ void what_is_destroyed_is_not_ready(Side &side) {
   OK(rmw_destroy_wait_set(set));
 }
 
-/// A log handler uses the endpoint that the message is about: no lock is held.
-void a_log_handler_uses_everything(Side &talker, Side &listener) {
+/// A log handler uses the endpoint of the message: no lock is held during logging.
+void a_log_handler_may_call_all_functions(Side &talker, Side &listener) {
   rmw_qos_profile_t less = rmw_qos_profile_default;
   less.reliability = RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
-  static std::atomic<rmw_publisher_t *> about{nullptr};
+  static std::atomic<rmw_publisher_t *> subject{nullptr};
   static std::atomic<rmw_subscription_t *> other{nullptr};
   static std::atomic<int> logged{0};
   const auto handler = [](const rcutils_log_location_t *, int, const char *, rcutils_time_point_value_t,
                           const char *, va_list *) {
-    if (about == nullptr || other == nullptr) return;
-    CHECK(matched(about) == 0);
+    if (subject == nullptr || other == nullptr) return;
+    CHECK(matched(subject) == 0);
     size_t count = 1;
     OK(rmw_subscription_count_matched_publishers(other, &count));
     CHECK(count == 0);
@@ -501,18 +501,18 @@ void a_log_handler_uses_everything(Side &talker, Side &listener) {
   };
   rcutils_logging_output_handler_t before = rcutils_logging_get_output_handler();
   rcutils_logging_set_output_handler(handler);
-  about = publisher(talker, "/logged", less);
+  subject = publisher(talker, "/logged", less);
   other = subscription(listener, "/logged", rmw_qos_profile_default);
   // A second pair: now the handler has both entities to use.
   rmw_subscription_t *second = subscription(listener, "/logged", rmw_qos_profile_default);
-  wait_until("it is logged", [&] {
-    matched(about);
+  wait_until("the warning is logged", [&] {
+    matched(subject);
     return logged >= 1;
   });
   rcutils_logging_set_output_handler(before);
   OK(rmw_destroy_subscription(listener.node, second));
   OK(rmw_destroy_subscription(listener.node, other));
-  OK(rmw_destroy_publisher(talker.node, about));
+  OK(rmw_destroy_publisher(talker.node, subject));
 }
 
 }  // namespace
@@ -523,17 +523,17 @@ int main() {
   {
     Side listener("listener");
     callbacks_replace_themselves(talker, listener);
-    unset_waits_for_a_callback_that_runs(talker, listener);
-    a_publish_that_waits_holds_nobody_up(talker, listener);
-    a_reply_is_not_crowded_out(talker, listener);
+    unset_waits_for_a_running_callback(talker, listener);
+    a_blocked_publish_does_not_block_others(talker, listener);
+    replies_to_others_do_not_push_out_a_reply(talker, listener);
     clients_and_servers_come_and_go(talker, listener);
     a_server_that_offers_less_is_not_available(talker, listener);
-    what_keeps_all_keeps_all_that_is_taken_ahead(talker, listener);
-    a_guard_condition_ends_while_it_is_triggered(listener);
-    what_is_destroyed_is_not_ready(listener);
-    a_log_handler_uses_everything(talker, listener);
+    keep_all_keeps_all_that_is_taken_ahead(talker, listener);
+    a_guard_condition_is_destroyed_while_it_is_triggered(listener);
+    a_destroyed_object_is_not_ready(listener);
+    a_log_handler_may_call_all_functions(talker, listener);
   }
   Side listener("listener");
   two_wait_sets_wait_for_one_subscription(talker, listener);
-  std::puts("nobody was held up");
+  std::puts("passed");
 }

@@ -38,7 +38,7 @@ fn a_bad_config_is_refused_with_the_key_and_the_remedy() {
         for (config, said) in [
             ("WAIT=sometimes", "WAIT=sometimes: set it to adaptive, block, predictive or poll"),
             ("KEYED_TOPICS=1", "KEYED_TOPICS=1: set it to true or false"),
-            ("COLOUR=blue", "COLOUR=blue: there is no such key; there are WAIT"),
+            ("COLOUR=blue", "COLOUR=blue: unknown key; the keys are WAIT"),
             ("GROUP=no-such-group", "GROUP=no-such-group"),
             ("FOLDER=/proc/nowhere", "FOLDER=/proc/nowhere"),
             ("LOCATOR=12", "LOCATOR=12: set it to 32 hexadecimal digits"),

@@ -126,7 +126,7 @@ fn what_cannot_be_read_ends_no_node_and_is_said_once() {
         assert!(watcher.logged("cannot be read").contains("another version"));
         // Latin-1.
         odd_name.publish_copy(&told(1, 3, 1, b"caf\xe9")).unwrap();
-        assert!(watcher.logged("cannot be read").contains("no UTF-8"));
+        assert!(watcher.logged("cannot be read").contains("not UTF-8"));
         // A message that claims more nodes than it has room for: each takes more memory than it has
         // bytes.
         let mut bytes = told(1, 4, 12_000_000, b"");

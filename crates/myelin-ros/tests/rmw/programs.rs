@@ -22,7 +22,7 @@ fn loaned_messages_are_not_copied() {
     let said = run(Command::new(library.with_file_name("loans"))
         .env("MYELIN_FOLDER", folder.path())
         .env_remove("LD_PRELOAD"));
-    assert_eq!(said, "lent and taken\n");
+    assert_eq!(said, "passed\n");
 }
 
 #[test]
@@ -34,7 +34,7 @@ fn waits_callbacks_and_publishes_hold_nobody_up() {
         .env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0:glibc.malloc.perturb=165")
         .env("MYELIN_FOLDER", folder.path())
         .env_remove("LD_PRELOAD"));
-    assert_eq!(said, "nobody was held up\n");
+    assert_eq!(said, "passed\n");
 }
 
 /// Its caller is C.
