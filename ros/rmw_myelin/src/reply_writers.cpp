@@ -1,9 +1,7 @@
 #include "reply_writers.hpp"
 
 #include <algorithm>
-#include <chrono>
 #include <exception>
-#include <thread>
 #include <vector>
 
 #include "context.hpp"
@@ -13,8 +11,10 @@
 namespace rmw_myelin {
 namespace {
 
-/// How long a reply waits for its client to be there for it: on a busy machine they may meet that late.
+/// How long a reply waits for its client to match the reply topic. On a busy machine it may take nearly as long.
 constexpr uint64_t match_ns = 2'000'000'000;
+/// How often this wait checks whether the client has gone. A match ends it at once.
+constexpr uint64_t match_slice_ns = 10'000'000;
 /// Delay until a failed publisher is tried again.
 constexpr uint64_t retry_ns = 100'000'000;
 
@@ -95,15 +95,16 @@ rmw_ret_t ReplyWriters::publish(uint64_t client, const void *reply, const cdr::R
     RMW_SET_ERROR_MSG("the client requests more than the service offers");
     return RMW_RET_ERROR;
   }
-  // It may have asked before its reader has met us.
+  // The request may have arrived before the client has matched the reply topic.
   const uint64_t until_ns = myelin_now() + match_ns;
   while (writer->matched() == 0) {
     if (!requests_.has_peer(client)) return RMW_RET_OK;
     if (myelin_now() >= until_ns) {
-      RMW_SET_ERROR_MSG("the client does not take replies");
+      RMW_SET_ERROR_MSG("the client has not matched the reply topic");
       return RMW_RET_TIMEOUT;
     }
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
+    const rmw_ret_t waited = writer->wait_for_match(match_slice_ns);
+    if (waited != RMW_RET_OK && waited != RMW_RET_TIMEOUT) return waited;
   }
   return writer->publish(reply, &header);
 }

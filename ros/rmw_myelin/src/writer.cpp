@@ -164,6 +164,15 @@ size_t Writer::matched() {
   return peers_.fitting();
 }
 
+rmw_ret_t Writer::wait_for_match(uint64_t limit_ns) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const myelin_code code = myelin_publisher_wait_for_match(publisher_, 1, limit_ns);
+    if (code < 0) return fail(code, endpoint_.topic.c_str());
+  }
+  return matched() > 0 ? RMW_RET_OK : RMW_RET_TIMEOUT;
+}
+
 rmw_ret_t Writer::assert_liveliness() {
   return use([&] {
     moved();

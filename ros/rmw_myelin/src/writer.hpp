@@ -42,6 +42,9 @@ class Writer : public EventSource {
 
   /// Number of compatible subscribers.
   size_t matched();
+  /// Waits until `matched` is not 0. Returns RMW_RET_TIMEOUT if the time is over. Another thread that publishes waits
+  /// until this wait has ended.
+  rmw_ret_t wait_for_match(uint64_t limit_ns);
   rmw_ret_t assert_liveliness();
   /// Waits for the acknowledgements of subscribers on other hosts.
   rmw_ret_t wait_for_acknowledgements(uint64_t limit_ns);
