@@ -53,8 +53,9 @@ fn a_bad_config_is_refused_with_the_key_and_the_remedy() {
 fn a_cyclonedds_that_was_not_tested_is_refused() {
     on_a_host("bad::a_cyclonedds_that_was_not_tested_is_refused", || {
         let (prefix, _) = plug_in().expect("asked for before");
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("untested");
-        std::fs::create_dir_all(&folder).unwrap();
+        // This host's own, so that no other test process reads or writes the copies.
+        let folder = Path::new("/dev/shm/untested");
+        std::fs::create_dir(folder).unwrap();
         // Only the file name differs; the loader uses the soname inside.
         for (version, is_refused) in [("11.0.1", false), ("11.9.0", true), ("12", true)] {
             let other = folder.join(format!("libddsc.so.{version}"));
