@@ -66,7 +66,7 @@ bool is_for_late_joiners(const dds_qos_t *qos) {
   return durability != DDS_DURABILITY_VOLATILE;
 }
 
-/// The peers of an endpoint that its node knows: how many are matched, and the ids of those that will be.
+/// The known peers of an endpoint: how many are matched, and the ids of the others, which may still match.
 struct Partners {
   size_t matched = 0;
   std::set<uint64_t> pending;

@@ -23,8 +23,7 @@ namespace rmw_myelin {
 
 struct Node;
 
-/// Identifies an endpoint or a context. Made from the library's id for those of Myelin, and the GUID in DDS for all
-/// others.
+/// Identifies an endpoint or a context. On Myelin it contains the library's id, and on other RMWs it is the GUID in DDS.
 using Gid = std::array<uint8_t, 16>;
 
 /// A publisher or a subscriber of any process.
