@@ -128,7 +128,7 @@ impl Machine {
         let busy = (self.busy_percent > BUSY_PERCENT_MAX).then(|| {
             let percent = self.busy_percent;
             format!(
-                "the CPUs were {percent:.0} % busy before the start: other work is measured too"
+                "the CPUs were {percent:.0} % busy before the start: other work affects the figures"
             )
         });
         let loud = (self.loopback_packets_per_s > BACKGROUND_PACKETS_PER_S).then(|| {

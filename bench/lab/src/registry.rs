@@ -175,7 +175,7 @@ fn is_executable(path: &Path) -> bool {
 pub(crate) fn describe(executable: &Path) -> Result<Vec<System>, String> {
     let answer = ask(executable, "describe", "")?;
     let description: Description = serde_json::from_str(&answer)
-        .map_err(|error| format!("its description is not understood: {error}"))?;
+        .map_err(|error| format!("its description cannot be read: {error}"))?;
     if description.protocol != PROTOCOL {
         let theirs = description.protocol;
         return Err(format!("speaks protocol {theirs}, this lab {PROTOCOL}: rebuild it"));

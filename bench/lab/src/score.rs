@@ -101,8 +101,8 @@ impl Weights {
             let Some(given) = given else { continue };
             *weight = *given.get_ref();
             if !(weight.is_finite() && *weight >= 0.0) {
-                let text = format!("{}: {weight} is no weight", criterion.key());
-                return Err(source.error(given.span(), text).remedy("use a number from 0 on"));
+                let text = format!("{}: {weight} is not a weight", criterion.key());
+                return Err(source.error(given.span(), text).remedy("use 0 or a positive number"));
             }
         }
         let sum: f64 = weights.iter().sum();
@@ -336,9 +336,9 @@ mod tests {
     fn mistakes_name_line_key_and_remedy() {
         for (text, expected) in [
             ("cpu = 1\nmemori = 2\n", "w.toml:2: unknown field `memori`; did you mean `memory`?"),
-            ("cpu = 1\n\nmemory = -1\n", "w.toml:3: memory: -1 is no weight; use a number"),
-            ("start_up = nan\n", "w.toml:1: start_up: NaN is no weight"),
-            ("simplicity = inf\n", "w.toml:1: simplicity: inf is no weight"),
+            ("cpu = 1\n\nmemory = -1\n", "w.toml:3: memory: -1 is not a weight; use 0 or a positive"),
+            ("start_up = nan\n", "w.toml:1: start_up: NaN is not a weight"),
+            ("simplicity = inf\n", "w.toml:1: simplicity: inf is not a weight"),
             ("\ncpu = 0\nmemory = 0\n", "the sum of memory, latency_stability, cpu, simplicity"),
             ("", "w.toml:1: the sum of memory"),
             ("cpu = \"much\"\n", "w.toml:1: invalid type"),

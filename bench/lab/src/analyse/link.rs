@@ -60,8 +60,8 @@ fn remark(run: &JudgedRun) -> Option<String> {
         None => "nothing was taken before or after".to_owned(),
     };
     Some(format!(
-        "run {}: the link was down for {:.3} s, {:.3} s into the run; {silence}; of {} messages sent \
-         while it was, {} were lost and {} came late",
+        "run {}: the link was down for {:.3} s, {:.3} s into the run; {silence}; of {} messages \
+         sent meanwhile, {} were lost and {} were late",
         run.number(),
         cut.for_s,
         cut.at_s,
@@ -81,10 +81,10 @@ fn too_much(lost: u64, plan: &CellPlan, scenario: &Scenario) -> Option<String> {
     let is_too_much = share > 1.0 || lost > 0 && share > NEARLY_ALL;
     (rate_mbit > 0.0 && is_too_much).then(|| {
         format!(
-            "the messages alone are {offered_mbit:.0} Mbit/s, {:.0} % of what the link carries \
-             ({rate_mbit} Mbit/s); headers come on top{}",
+            "the messages alone take {offered_mbit:.0} Mbit/s, {:.0} % of the link's {rate_mbit} \
+             Mbit/s; headers add to that{}",
             100.0 * share,
-            if lost > 0 { ", and what does not fit is late or lost" } else { "" }
+            if lost > 0 { ", and messages that do not fit are late or lost" } else { "" }
         )
     })
 }

@@ -9,7 +9,7 @@ impl Plan {
         let durations = Durations::new(self);
         let planned: f64 = self.runs.iter().map(|run| durations.of(run.cell)).sum();
         let runs = self.runs.len() as u32;
-        let size = format!("{runs} runs, some {}", words(planned));
+        let size = format!("{runs} runs, about {}", words(planned));
         let most: u32 = self.runs_at_most().map(|(_, runs)| runs).sum();
         if most <= runs {
             return size;

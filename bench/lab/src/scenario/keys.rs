@@ -104,8 +104,8 @@ const KEYS: &[Key] = &[
 pub(super) const KINDS: [Kind; 6] = [Roundtrip, Publish, Stream, Image, Flood, Startup];
 const ALL: Owners = Owners(&KINDS, "");
 const STREAMS: Owners = Owners(&[Stream, Image], "");
-const ONE_WAY: Owners = Owners(&[Stream, Image, Flood, Startup], "it is for what goes one way");
-const ANSWERED: Owners = Owners(&[Roundtrip], "nothing is answered");
+const ONE_WAY: Owners = Owners(&[Stream, Image, Flood, Startup], "only one-way workloads have it");
+const ANSWERED: Owners = Owners(&[Roundtrip], "its messages have no answers");
 const SIZED: Owners =
     Owners(&[Roundtrip, Publish, Stream, Flood, Startup], "it follows from frames");
 const TOUCHED: Owners = Owners(
@@ -114,7 +114,7 @@ const TOUCHED: Owners = Owners(
 );
 const RATED: Owners = Owners(
     &[Roundtrip, Publish, Stream, Image],
-    "a flood finds the rate that it can have, and a start-up has none",
+    "a flood finds its highest rate, and a start-up has no rate",
 );
 const MEASURED: Owners = Owners(
     &[Roundtrip, Publish, Stream, Image, Flood],
@@ -122,7 +122,7 @@ const MEASURED: Owners = Owners(
 );
 const TIMED: Owners = Owners(
     &[Roundtrip, Stream, Image],
-    "warmup_messages says how long, but of a start-up, which is cold",
+    "use warmup_messages instead; a start-up has no warm-up",
 );
 const PAYLOAD_BYTES: Rule = Number(0.0, (1 << 30) as f64);
 const MESSAGES: Rule = Number(0.0, 1e9);

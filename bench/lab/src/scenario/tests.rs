@@ -164,7 +164,8 @@ fn a_key_of_another_kind_is_a_mistake() {
             (
                 "messages",
                 "reply_timeout_ms = 10\nmessages",
-                "8: reply_timeout_ms: not a key of kind \"publish\"; leave it out: nothing is answered",
+                "8: reply_timeout_ms: not a key of kind \"publish\"; leave it out: its messages \
+                 have no answers",
             ),
             ("[0, 8, 8]", "[-1]", "5: subscribers: -1 is out of range; use 0 to 4096"),
             ("[0, 8, 8]", "[]", "5: subscribers: nothing given"),
@@ -211,7 +212,7 @@ fn frames_give_their_size_and_a_camera_its_rate() {
         &[
             ("1440x1080", "1440", "5: frames: \"1440\" is out of range; give width x height"),
             ("1440x1080", "0x9", "5: frames: \"0x9\" is out of range"),
-            ("1440x1080", "240x320", "5: frames: 320x240 has as many bytes as 240x320"),
+            ("1440x1080", "240x320", "5: frames: 320x240 has the same number of bytes as"),
             ("[\"1440x1080\", \"320x240\"]", "[]", "5: frames: nothing given"),
             ("messages", "payload_bytes = [1]\nmessages", "6: payload_bytes: not a key of kind"),
             ("messages", "touch = \"header\"\nmessages", "6: touch: not a key of"),
@@ -257,7 +258,7 @@ fn a_schedule_departs_from_a_rate_alone() {
     let even = text.replace("= []", "= [{ name = \"even\" }]");
     assert_eq!(workload(&even).arrivals.len(), 1);
     let drift = text.replace("= []", "= [{ name = \"drift\", drift_ppm_per_s = 10.0 }]");
-    refused(&drift, &[("", "", "7: arrivals: \"drift\" departs from a rate")]);
+    refused(&drift, &[("", "", "7: arrivals: \"drift\" changes a rate")]);
 }
 
 #[test]
@@ -272,7 +273,7 @@ fn a_module_has_a_size_and_a_rate() {
             ("\"b\"", "\"b c\"", "9: name: \"b c\" is not a plain word"),
             ("rate_hz = 100 ", "rate_hz = 10 ", "9: modules: \"b\" sends what \"a\" sends"),
             ("rate_hz = 100 ", "rate_hz = 0 ", "9: rate_hz: 0 is out of range"),
-            ("[plan]", "rate_hz = [1]\n[plan]", "12: rate_hz: modules have sizes"),
+            ("[plan]", "rate_hz = [1]\n[plan]", "12: rate_hz: modules set their own"),
             ("warmup_s", "warmup_messages = 5\nwarmup_s", "7: warmup_s: warmup_messages is"),
             ("warmup_s", "depth = 0\nwarmup_s", "6: depth: 0 is out of range"),
             ("warmup_s", "topics = []\nwarmup_s", "6: topics: nothing given"),
@@ -300,11 +301,13 @@ fn precision_has_two_keys_that_go_together() {
     quick.hasten();
     assert_eq!(quick.plan.precision, None, "a first impression repeats nothing");
     for (keys, expected) in [
-        ("runs = 5\nruns_max = 15", "14: runs_max: nothing says when fewer are enough;"),
-        ("runs = 5\ninterval_percent = 5", "14: interval_percent: nothing limits the runs"),
+        ("runs = 5\nruns_max = 15", "14: runs_max: without interval_percent, the lab does not know \
+                                     when fewer runs are enough;"),
+        ("runs = 5\ninterval_percent = 5", "14: interval_percent: without runs_max, the number of \
+                                            runs has no limit"),
         (
             "runs = 9\nruns_max = 8\ninterval_percent = 5",
-            "14: runs_max: 8 is less than runs, 9; runs are made in any case",
+            "14: runs_max: 8 is less than runs, 9; use a runs_max of at least runs",
         ),
         (
             "runs = 3\ninterval_percent = 5\nruns_max = 4",
@@ -350,7 +353,7 @@ fn a_link_is_a_cable_unless_said() {
         ("mtu = 100", "16: mtu: 100 is out of range; use 576 to 65535"),
         ("cut = { at_s = 2 }", "16: missing field `for_s`"),
         ("cut = { at_s = 2, for_s = 0 }", "16: for_s: 0 is out of range"),
-        ("cut = { at_s = 11, for_s = 5 }", "16: cut: it ends after 16 s, the run after 11"),
+        ("cut = { at_s = 11, for_s = 5 }", "16: cut: the cut ends after 16 s, but the run after 11"),
     ] {
         refused(&format!("{HOSTS}{keys}"), &[("", "", expected)]);
     }
@@ -371,11 +374,11 @@ fn two_hosts_stand_alone_and_only_they_have_a_link() {
     refused(
         HOSTS,
         &[
-            ("\"two-hosts\"", "\"two-processes\"", "15: [network]: there is no link where"),
+            ("\"two-hosts\"", "\"two-processes\"", "15: [network]: all processes are on one host"),
             (
                 "\"two-hosts\"",
                 "[\"two-hosts\", \"one-process\"]",
-                "12: topology: \"two-hosts\" stands alone",
+                "12: topology: \"two-hosts\" cannot be combined with another topology",
             ),
             (
                 "\"stream\"\npayload_bytes = [64]\nrate_hz = [100]",

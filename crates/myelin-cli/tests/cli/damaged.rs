@@ -155,7 +155,7 @@ fn lines_that_are_no_runs_are_left_out_and_half_a_last_one_is_no_damage() {
     let output = folder.report();
     assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
     let notes = summary(folder.0.path())["notes"].to_string();
-    assert!(notes.contains("incomplete: 5 of 6 runs were made"), "{notes}");
+    assert!(notes.contains("incomplete: 5 of 6 runs were done"), "{notes}");
 }
 
 #[test]
@@ -177,7 +177,7 @@ fn runs_of_two_machines_are_not_pooled() {
     let output = folder.resume();
     let said = complaint(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("begun on another machine") && said.contains("start anew"), "{said}");
+    assert!(said.contains("started on another machine") && said.contains("start a new session"), "{said}");
 }
 
 #[test]
@@ -200,7 +200,7 @@ fn without_its_plan_or_of_another_layout_a_folder_shows_the_figures_it_had() {
         ("plan.json", "No such file", |it| fs::remove_file(it.path("plan.json")).unwrap()),
         ("plan.json", "damaged", |it| fs::write(it.path("plan.json"), "{\"cells\": [").unwrap()),
         ("runs.jsonl", "No such file", |it| fs::remove_file(it.path("runs.jsonl")).unwrap()),
-        ("plan.json", "schema 0, where this program reads 1 to 2", |it| {
+        ("plan.json", "schema 0, but this program reads 1 to 2", |it| {
             it.replace("plan.json", "\"schema\": 2", "\"schema\": 0");
         }),
     ];
@@ -264,7 +264,7 @@ fn a_run_in_progress_is_reported_as_far_as_it_is() {
     let lab = lab.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
     let notes = seen["notes"].to_string();
-    assert!(notes.contains("in progress: ") && notes.contains(" of 4 runs are made"), "{notes}");
+    assert!(notes.contains("in progress: ") && notes.contains(" of 4 runs are done"), "{notes}");
     assert!(shown.contains("in progress: "), "{shown}");
     assert!((1..4).contains(&runs_of(&seen)[0]), "{seen}");
     assert_eq!(lab.status.code(), Some(0), "not disturbed: {}", complaint(&lab));

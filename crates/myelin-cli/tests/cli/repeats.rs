@@ -62,7 +62,7 @@ fn varying_delays_reach_the_limit_and_the_report_says_so() {
     assert!(said.contains("15 runs, some ") && said.contains("; up to 24 runs, "), "{said}");
     assert!(said.contains("test: warm-up 10 messages before each run: back to back"), "{said}");
     assert!(
-        said.contains("interval wider than asked for 3 of 3 cells: another block of 3"),
+        said.contains("3 of 3 cells have an interval wider than requested: another block of 3"),
         "{said}"
     );
     assert!(said.contains("24/24 runs, "), "{said}");

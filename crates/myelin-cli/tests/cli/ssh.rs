@@ -233,7 +233,7 @@ fn a_connection_that_breaks_ends_the_session_and_leaves_nothing() {
     let output = lab.wait_with_output().unwrap();
     let said = complaint(&output);
     assert!(!output.status.success(), "{said}");
-    assert!(said.contains("host b is gone"), "{said}");
+    assert!(said.contains("the connection to host b is lost"), "{said}");
     assert!(
         said.contains(&format!("go on with: {} bench run --resume ", env!("CARGO_BIN_EXE_myelin"))),
         "{said}"
@@ -241,7 +241,7 @@ fn a_connection_that_breaks_ends_the_session_and_leaves_nothing() {
     let records = runs(&out);
     assert_eq!(records.len(), 2, "{said}");
     assert!(records[0]["failure"].is_null(), "{}", records[0]);
-    assert!(records[1]["failure"].as_str().unwrap().contains("host b is gone"), "{}", records[1]);
+    assert!(records[1]["failure"].as_str().unwrap().contains("the connection to host b is lost"), "{}", records[1]);
     let begin = Instant::now();
     let agents = || {
         let lines = servers.spaces.processes(1).into_iter();

@@ -222,7 +222,7 @@ fn a_host_that_disappears_costs_its_run() {
     let (output, out, networks) = second_run_harmed(folder.path(), |lab| {
         signal(agent_of(lab, "myelin-b").expect("the agent of pong's host"), SIGKILL);
     });
-    let expected = "host myelin-b is gone: its agent was killed by signal 9";
+    let expected = "the connection to host myelin-b is lost: its agent was killed by signal 9";
     assert_one_run_failed(&out, &output, expected);
     before.assert_nothing_left(&networks);
 
@@ -242,7 +242,7 @@ fn a_host_that_says_nothing_any_more_costs_its_run() {
     let (output, out, networks) = second_run_harmed(folder.path(), |lab| {
         signal(agent_of(lab, "myelin-a").expect("the agent of ping's host"), SIGSTOP);
     });
-    assert_one_run_failed(&out, &output, "host myelin-a is gone: nothing heard of it for 15 s");
+    assert_one_run_failed(&out, &output, "the connection to host myelin-a is lost: no message from it for 15 s");
     before.assert_nothing_left(&networks);
 }
 
@@ -350,8 +350,8 @@ fn without_the_right_two_hosts_are_refused_or_left_out() {
     let complaint_alone = complaint(&output);
     assert_eq!(output.status.code(), Some(2), "{complaint_alone}");
     assert_eq!(complaint_alone.lines().count(), 1, "{complaint_alone}");
-    let expected = "network namespaces may not be made: needs CAP_SYS_ADMIN (run as root), or real \
-                    hosts by --hosts ssh:a,ssh:b";
+    let expected = "no permission to make network namespaces: run as root (CAP_SYS_ADMIN), or use \
+                    real hosts with --hosts ssh:a,ssh:b";
     assert!(complaint_alone.contains(expected), "{complaint_alone}");
     assert!(!Path::new(out).exists(), "a results folder was made");
 
@@ -393,8 +393,8 @@ fn hosts_that_make_no_sense_are_refused() {
     for (arguments, expected) in [
         (["quick", "--hosts", "netns"], "error: --hosts netns: no scenario needs them; it is for"),
         ([&file, "--hosts", "a,b"], "error: --hosts: \"a\" is no host; use netns, or two of"),
-        ([&file, "--hosts", "local,local"], "error: --hosts: local twice is one host"),
-        ([&file, "--hosts", "local,ssh:b"], "[network]: the link between local,ssh:b is not"),
+        ([&file, "--hosts", "local,local"], "error: --hosts: local is given twice"),
+        ([&file, "--hosts", "local,ssh:b"], "[network]: this program does not change the link between local,ssh:b"),
     ] {
         let output = finish(&mut bench(&[&["run"], &arguments[..]].concat()));
         let complaint = complaint(&output);

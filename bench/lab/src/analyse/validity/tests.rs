@@ -135,7 +135,7 @@ fn loss_is_a_result_of_a_publish_run_and_what_cannot_be_is_a_fault() {
     spoiled(
         good_publish,
         &[
-            ("hear something else", &|run| run.pong().received = 2001),
+            ("some came from another publisher", &|run| run.pong().received = 2001),
             ("1 of 2 subscribers took nothing", &|run| {
                 run.pong().more.insert(SILENT.into(), 1);
             }),
@@ -204,12 +204,12 @@ fn a_stream_may_lose_and_must_be_its_own() {
         &[
             ("no message was taken", &|run| run.pong().received = 0),
             ("999 messages taken recorded ≠ 998 counted", &|run| run.pong().received = 998),
-            ("1 messages taken were never sent", &|run| run.samples.pong[7].id = 5000),
+            ("1 messages that were taken were never sent", &|run| run.samples.pong[7].id = 5000),
             ("1 messages were taken before they were sent", &|run| {
                 run.samples.pong[7].take_return_ns = 9;
             }),
             ("999 calls recorded ≠ 1000 counted", &|run| run.samples.ping.truncate(999)),
-            ("hear something else", &|run| run.pong().received = 1001),
+            ("some came from another publisher", &|run| run.pong().received = 1001),
             ("ping ran on CPU 0", &|run| run.samples.ping[3].publish_cpu = 0),
             ("pong ran on CPU 1", &|run| run.samples.pong[3].take_cpu = 1),
             ("were not as sent", &|run| run.pong().corrupt = 1),
@@ -286,9 +286,9 @@ fn an_uneven_schedule_is_kept_or_missed_as_a_whole() {
     }
     assert_eq!(judge(&run), "", "latencies count from when messages were due");
     let said = run.with(saturation).unwrap_or_default();
-    assert!(said.contains("over a schedule of 99.900 s"), "{said}");
+    assert!(said.contains("for a schedule of 99.900 s"), "{said}");
     run.scenario.workload.kind = Workload::Image;
-    assert!(judge(&run).contains("over a schedule of 99.900 s"), "{}", judge(&run));
+    assert!(judge(&run).contains("for a schedule of 99.900 s"), "{}", judge(&run));
 }
 
 #[test]

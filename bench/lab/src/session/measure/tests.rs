@@ -289,7 +289,7 @@ fn an_interrupted_session_ends_after_its_run_and_is_resumed() {
     session.measure(stopping, &interrupted);
     assert_eq!(session.made(), made[..16], "the run under way is forgotten");
     let notes = session.summary().notes;
-    let is_told = |note: &String| note.contains("incomplete: intervals are wider than asked");
+    let is_told = |note: &String| note.contains("incomplete: intervals are wider than requested");
     assert!(notes.iter().any(is_told), "{notes:?}");
     session.finish();
     assert_eq!(session.made(), made);
