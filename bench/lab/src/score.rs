@@ -336,7 +336,10 @@ mod tests {
     fn mistakes_name_line_key_and_remedy() {
         for (text, expected) in [
             ("cpu = 1\nmemori = 2\n", "w.toml:2: unknown field `memori`; did you mean `memory`?"),
-            ("cpu = 1\n\nmemory = -1\n", "w.toml:3: memory: -1 is not a weight; use 0 or a positive"),
+            (
+                "cpu = 1\n\nmemory = -1\n",
+                "w.toml:3: memory: -1 is not a weight; use 0 or a positive",
+            ),
             ("start_up = nan\n", "w.toml:1: start_up: NaN is not a weight"),
             ("simplicity = inf\n", "w.toml:1: simplicity: inf is not a weight"),
             ("\ncpu = 0\nmemory = 0\n", "the sum of memory, latency_stability, cpu, simplicity"),

@@ -118,11 +118,14 @@ fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Machine, Op
             return Ok(());
         }
         let path = path.display();
-        let text =
-            format!("--resume {path}: it was started on another machine or kernel: {begun}; here: \
-                     {now}");
-        Err(InputError::new(text).remedy("figures of two machines must not be mixed; start a new \
-                                          session"))
+        let text = format!(
+            "--resume {path}: it was started on another machine or kernel: {begun}; here: \
+                     {now}"
+        );
+        Err(InputError::new(text).remedy(
+            "figures of two machines must not be mixed; start a new \
+                                          session",
+        ))
     };
     is_same(&machine.identity, &Identity::read(&Root::machine()))?;
     let Some(choice) = &plan.hosts else {
@@ -133,8 +136,11 @@ fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Machine, Op
     let drivers = across::drivers_of(registry.entries().iter().filter(planned));
     let mut hosts = Hosts::reach(choice.clone(), drivers).map_err(InputError::new)?;
     let others = hosts.others().map_err(InputError::new)?;
-    ensure!(others.len() == machine.others.len(), "--resume: it was started on other hosts; start \
-                                                   a new session");
+    ensure!(
+        others.len() == machine.others.len(),
+        "--resume: it was started on other hosts; start \
+                                                   a new session"
+    );
     for (begun, now) in machine.others.iter().zip(&others) {
         is_same(&begun.host.identity, &now.host.identity)?;
     }

@@ -180,8 +180,10 @@ fn wrong_transport(
                 false => packets > messages / 2 + background && observation.loopback_bytes >= bytes,
             };
             (went_over && messages > 0).then(|| {
-                format!("messages went over the network stack, or other programs began to use it: \
-                         {seen}")
+                format!(
+                    "messages went over the network stack, or other programs began to use it: \
+                         {seen}"
+                )
             })
         }
     }
@@ -236,8 +238,12 @@ fn answered_by_another(evidence: &Evidence<'_>) -> Option<String> {
             || (is_stamped && ping.take_return_ns + error_ns < pong.take_return_ns)
     });
     let count = wrong.count();
-    (count > 0).then(|| format!("{count} answers arrived before pong took the message, so pong did \
-                                 not send them"))
+    (count > 0).then(|| {
+        format!(
+            "{count} answers arrived before pong took the message, so pong did \
+                                 not send them"
+        )
+    })
 }
 
 /// Loss is a result. But a subscriber that took nothing was not connected, and a subscriber that
@@ -253,8 +259,10 @@ fn not_what_was_published(ping: &Done, pong: &Done, evidence: &Evidence<'_>) -> 
     let all = ping.sent * u64::from(evidence.case.plan.subscribers);
     if pong.received > all {
         let received = pong.received;
-        return Some(format!("{received} messages were taken, but only {all} were sent: some came \
-                             from another publisher"));
+        return Some(format!(
+            "{received} messages were taken, but only {all} were sent: some came \
+                             from another publisher"
+        ));
     }
     let silent = pong.more.get(SILENT).copied().unwrap_or(0);
     let simulated = evidence.case.system.transport == Transport::None;
@@ -284,8 +292,12 @@ fn not_the_stream(pong: &Done, evidence: &Evidence<'_>) -> Option<String> {
     if known < taken {
         return Some(format!("{} messages that were taken were never sent", taken - known));
     }
-    (early > 0).then(|| format!("{early} messages were taken before they were sent, so they came \
-                                 from another publisher"))
+    (early > 0).then(|| {
+        format!(
+            "{early} messages were taken before they were sent, so they came \
+                                 from another publisher"
+        )
+    })
 }
 
 fn payload_damaged(ping: &Done, pong: &Done) -> Option<String> {

@@ -38,7 +38,7 @@ impl Comparison {
         }
         let runs = [self.runs_least, asked];
         let immaterial = "a step of the clock or 0.5 MB";
-        format::error_rate("folders that do not differ", self.comparisons, immaterial, runs)
+        format::error_rate("pairs of folders", self.comparisons, immaterial, runs)
     }
 
     /// How primitives of the operating system differ, if they do.

@@ -200,8 +200,10 @@ fn unusable(a: &Entry, b: &Entry, figure: &Compared) -> Option<String> {
         };
         let (name, _) = sides.iter().find(withheld)?;
         let what = figure.words;
-        Some(format!("withheld: fewer than ten messages of each run in {name} lie beyond the \
-                      {what}"))
+        Some(format!(
+            "withheld: fewer than ten messages of each run in {name} lie beyond the \
+                      {what}"
+        ))
     })
 }
 

@@ -223,8 +223,10 @@ fn side(path: &Path) -> Result<Side> {
     read().map_err(|error| match error.is::<InputError>() {
         true => error,
         false => InputError::new(format!("{}: {error:#}", path.display()))
-            .remedy("name a results folder of `myelin bench run`; `myelin bench report` says more \
-                     about this one")
+            .remedy(
+                "name a results folder of `myelin bench run`; `myelin bench report` says more \
+                     about this one",
+            )
             .into(),
     })
 }

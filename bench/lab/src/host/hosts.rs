@@ -68,8 +68,10 @@ impl FromStr for HostsChoice {
         let hosts: Vec<Address> = hosts.collect::<Result<_, _>>()?;
         let count = hosts.len();
         match <[Address; 2]>::try_from(hosts) {
-            Ok([ping, pong]) if ping == pong => Err(wrong(format!("{ping} is given twice, but two \
-                                                                   hosts are needed"))),
+            Ok([ping, pong]) if ping == pong => Err(wrong(format!(
+                "{ping} is given twice, but two \
+                                                                   hosts are needed"
+            ))),
             Ok(two) => Ok(HostsChoice(two)),
             Err(_) => Err(wrong(format!("{count} hosts are given, but two are needed"))),
         }

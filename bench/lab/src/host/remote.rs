@@ -87,10 +87,7 @@ impl RemoteHost {
             }
         };
         let (theirs, ours) = (&hello.version, env!("CARGO_PKG_VERSION"));
-        ensure!(
-            theirs == ours,
-            "host {name}: its agent has version {theirs}, this lab has {ours}"
-        );
+        ensure!(theirs == ours, "host {name}: its agent has version {theirs}, this lab has {ours}");
         let writer = Writer::new(input);
         writer.keep_alive();
         let (drivers, directory) = (None, None);

@@ -86,8 +86,12 @@ pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<SystemDriver
     let wanted = wanted.join(", ");
     let able =
         able.map(|which| format!("{which}: workload `{kind}` is not supported by the driver"));
-    let placed = placed.map(|which| format!("{which}: the scenario's topology is {wanted}, which \
-                                             they do not support"));
+    let placed = placed.map(|which| {
+        format!(
+            "{which}: the scenario's topology is {wanted}, which \
+                                             they do not support"
+        )
+    });
     able.into_iter().chain(placed).chain(limited).collect()
 }
 

@@ -40,7 +40,7 @@ pub(crate) fn section(section: &Section, screen: Screen) -> String {
     let shown = section.parts.iter().filter(|part| !part.is_detail);
     text.extend(shown.map(|it| part(it, screen)));
     if section.parts.iter().any(|part| part.is_detail) {
-        text += &(screen.wrap("More of this is in the report.", "") + "\n");
+        text += &(screen.wrap("The report has more.", "") + "\n");
     }
     text
 }

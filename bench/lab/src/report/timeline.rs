@@ -26,7 +26,7 @@ impl Downsampling {
 
     /// Tells the reader what the plots over time leave out; empty if nothing.
     pub(super) fn remark(self) -> String {
-        let fewer = ": a results folder with fewer cells has them";
+        let fewer = ": a report of fewer cells has them";
         let (lost, remedy) = match self {
             Self::Nothing | Self::Configurations => return String::new(),
             Self::FineMaps => ("heat maps have half their columns and rows", ""),

@@ -188,9 +188,11 @@ impl Selection {
                 "runs_max",
                 "add interval_percent, for instance 5, or use runs alone",
             ),
-            (None, Some(_)) => {
-                ("without runs_max, the number of runs has no limit", "interval_percent", "add runs_max, for instance 15")
-            }
+            (None, Some(_)) => (
+                "without runs_max, the number of runs has no limit",
+                "interval_percent",
+                "add runs_max, for instance 15",
+            ),
         };
         Err(source.wrong(&format!("plan.{key}"), text).remedy(remedy))
     }
@@ -208,7 +210,8 @@ impl Selection {
         if self.topology.contains(&Topology::TwoHosts) {
             if self.topology.len() > 1 {
                 let remedy = "write a separate scenario for processes on one host";
-                return Err(wrong("\"two-hosts\" cannot be combined with another topology".into()).remedy(remedy));
+                return Err(wrong("\"two-hosts\" cannot be combined with another topology".into())
+                    .remedy(remedy));
             }
             // Flood and start-up: ping reads memory that pong writes.
             if matches!(kind, Kind::Flood | Kind::Startup) {
@@ -283,8 +286,10 @@ impl Link {
             .filter_map(|rate| workload.seconds_at_most(*rate))
             .fold(f64::INFINITY, f64::min);
         if cut.at_s + cut.for_s > shortest {
-            let text =
-                format!("the cut ends after {} s, but the run after {shortest}", cut.at_s + cut.for_s);
+            let text = format!(
+                "the cut ends after {} s, but the run after {shortest}",
+                cut.at_s + cut.for_s
+            );
             let remedy = "use a longer run: it must show what a system does after the cut";
             return Err(source.wrong("network.cut", text).remedy(remedy));
         }

@@ -120,10 +120,8 @@ const MEASURED: Owners = Owners(
     &[Roundtrip, Publish, Stream, Image, Flood],
     "a start-up ends with the first message, and is measured cold",
 );
-const TIMED: Owners = Owners(
-    &[Roundtrip, Stream, Image],
-    "use warmup_messages instead; a start-up has no warm-up",
-);
+const TIMED: Owners =
+    Owners(&[Roundtrip, Stream, Image], "use warmup_messages instead; a start-up has no warm-up");
 const PAYLOAD_BYTES: Rule = Number(0.0, (1 << 30) as f64);
 const MESSAGES: Rule = Number(0.0, 1e9);
 const RUNS: Rule = Number(1.0, 1e3);

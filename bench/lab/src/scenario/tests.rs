@@ -301,10 +301,16 @@ fn precision_has_two_keys_that_go_together() {
     quick.hasten();
     assert_eq!(quick.plan.precision, None, "a first impression repeats nothing");
     for (keys, expected) in [
-        ("runs = 5\nruns_max = 15", "14: runs_max: without interval_percent, the lab does not know \
-                                     when fewer runs are enough;"),
-        ("runs = 5\ninterval_percent = 5", "14: interval_percent: without runs_max, the number of \
-                                            runs has no limit"),
+        (
+            "runs = 5\nruns_max = 15",
+            "14: runs_max: without interval_percent, the lab does not know \
+                                     when fewer runs are enough;",
+        ),
+        (
+            "runs = 5\ninterval_percent = 5",
+            "14: interval_percent: without runs_max, the number of \
+                                            runs has no limit",
+        ),
         (
             "runs = 9\nruns_max = 8\ninterval_percent = 5",
             "14: runs_max: 8 is less than runs, 9; use a runs_max of at least runs",
@@ -353,7 +359,10 @@ fn a_link_is_a_cable_unless_said() {
         ("mtu = 100", "16: mtu: 100 is out of range; use 576 to 65535"),
         ("cut = { at_s = 2 }", "16: missing field `for_s`"),
         ("cut = { at_s = 2, for_s = 0 }", "16: for_s: 0 is out of range"),
-        ("cut = { at_s = 11, for_s = 5 }", "16: cut: the cut ends after 16 s, but the run after 11"),
+        (
+            "cut = { at_s = 11, for_s = 5 }",
+            "16: cut: the cut ends after 16 s, but the run after 11",
+        ),
     ] {
         refused(&format!("{HOSTS}{keys}"), &[("", "", expected)]);
     }

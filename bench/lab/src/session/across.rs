@@ -38,8 +38,7 @@ pub(super) fn reach(
     for (scenario, _) in chosen.iter_mut().filter(|it| is_across(it)) {
         if choice.are_real() && scenario.network.is_some() {
             let place = scenario.source.place("network");
-            let text =
-                format!("[network]: this program does not change the link between {choice}");
+            let text = format!("[network]: this program does not change the link between {choice}");
             let remedy = "leave it out, or use --hosts netns";
             return Err(scenario.source.error(place, text).remedy(remedy).into());
         }

@@ -257,8 +257,12 @@ fn seconds_of(record: &RunRecord) -> f64 {
 fn entry_of<'a>(systems: &'a [SystemDriver], name: &str) -> Result<&'a SystemDriver> {
     let is_it = |entry: &&SystemDriver| entry.system.name == name && entry.system.missing.is_none();
     let found = systems.iter().find(is_it);
-    found.with_context(|| format!("{name} was installed when the plan was made, but it is not any \
-                                   more"))
+    found.with_context(|| {
+        format!(
+            "{name} was installed when the plan was made, but it is not any \
+                                   more"
+        )
+    })
 }
 
 /// Time to stop processes and store samples, which records do not include.

@@ -132,8 +132,10 @@ fn a_shift_of_the_mixture_is_no_regression_and_is_said() {
     assert!(p50.a.unwrap() > 40.0, "those across cores: {p50:?}");
     assert_eq!(
         cell.remarks,
-        ["90 % of the messages of A ran on one core, and 2 % of B; p50 and p99 count only messages \
-          across cores"]
+        [
+            "90 % of the messages of A ran on one core, and 2 % of B; p50 and p99 count only messages \
+          across cores"
+        ]
     );
     let text = terminal(&comparison, Screen::default(), true);
     let said = text.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -328,7 +328,7 @@ fn sentences_say_what_the_figures_bear() {
     let stalls = cell(&mut analysis, "myelin.dds", "tuned", 64);
     stalls.round_trip_us.as_mut().unwrap().p99 = Some(31_440.0);
     let text = printed(&analysis).replace("\n  ", " ");
-    assert!(text.contains("Beware: one message in a hundred of myelin.dds, 64 B, tuned"), "{text}");
+    assert!(text.contains("Beware: 1 % of the messages of myelin.dds, 64 B, tuned"), "{text}");
     assert!(text.contains("takes 31 ms or more"), "{text}");
 }
 
@@ -368,7 +368,7 @@ fn what_is_invalid_has_no_rank() {
     let text = printed(&analysis);
     let row = text.lines().find(|line| line.trim_start().starts_with("myelin.shm-block ")).unwrap();
     assert!(row.contains('–') && !row.contains('●'), "{row}");
-    assert!(text.contains("✗ Not all of it can be believed"), "{text}");
+    assert!(text.contains("✗ Not all figures can be trusted"), "{text}");
     assert!(text.contains("zenoh.shm is the fastest of systems that sleep"), "{text}");
     let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(widest <= 100, "{text}");
@@ -398,7 +398,7 @@ fn sizes_of_which_none_can_be_drawn_are_told_all_the_same() {
         cell.invalid_reasons = vec!["run 1: ended early".to_owned()];
     }
     let text = printed(&analysis);
-    assert!(text.contains("✗ Not all of it can be believed"), "{text}");
+    assert!(text.contains("✗ Not all figures can be trusted"), "{text}");
     let (_, _, page) = write_folded(&analysis);
     assert!(page.contains("id=\"answer\""), "{page}");
 }

@@ -20,7 +20,7 @@ fn frames_have_the_way_apart_from_what_is_done_with_them() {
     let text = table(&flow::images());
     for wanted in [
         "image-30hz · one process and two processes · 30 Hz\n",
-        "1440x1080 rgb8: from the stamp until the payload is in hand, µs",
+        "1440x1080 rgb8: from the stamp until the payload was taken, µs",
         "320x240 rgb8: from the stamp",
         "user's copies, p50",
         "CPU, % of a core",
@@ -91,7 +91,7 @@ fn schedules_stand_beside_each_other() {
     let text = table(&flow::streams());
     for wanted in [
         "periodic · two processes · 100 Hz · jitter\n",
-        "periodic: one way p50 and p99, µs; CPU of the receiving end, % of a core",
+        "periodic: one way p50 and p99, µs; CPU of the receiving process, % of a core",
         "0.80 2.40",
         "1.10 %",
     ] {

@@ -43,8 +43,8 @@ fn streams_have_both_latencies_the_cost_and_the_promise() {
     let text = table(&robot::sizes(), 250);
     for wanted in [
         "sizes-100hz · two processes · 100 Hz\n",
-        "16 B: from the time a message was due until the payload is in hand, µs; naive: from its",
-        "sizes-100hz: one way p50 and p99, µs; CPU of the receiving end, % of a core",
+        "16 B: from the time a message was due until its payload was taken, µs; naive: from its",
+        "sizes-100hz: one way p50 and p99, µs; CPU of the receiving process, % of a core",
         "✗141¹",
     ] {
         assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");

@@ -226,5 +226,5 @@ fn a_terminal_shows_one_card_and_says_that_there_is_more() {
     let (_, card) = text.split_once("\nScorecard\n").unwrap();
     let card = &card[..card.find("\nAdvice\n").unwrap()];
     assert_eq!(card.matches("scores of 10 by weight").count(), 1, "{card}");
-    assert!(card.contains("More of this is in the report."), "{card}");
+    assert!(card.contains("The report has more."), "{card}");
 }

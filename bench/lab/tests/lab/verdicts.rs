@@ -96,7 +96,7 @@ fn too_few_runs_are_said_and_nothing_is_claimed() {
     });
     let text = report(&side.analysis);
     assert_eq!(claims(&text), 0, "{text}");
-    assert!(text.contains("Too few runs to tell anything apart: it takes --runs 5."), "{text}");
-    assert!(text.contains("too few runs for an order"), "{text}");
+    assert!(text.contains("Too few runs for a comparison; use --runs 5."), "{text}");
+    assert!(text.contains("too few runs to rank them"), "{text}");
     assert!(!text.contains("is the fastest of"), "{text}");
 }

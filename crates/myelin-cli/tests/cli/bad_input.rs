@@ -83,7 +83,10 @@ fn a_topology_that_no_system_has_is_nothing_to_run() {
     let output = finish(&mut bench(&["run", file.to_str().unwrap()]));
     assert_eq!(output.status.code(), Some(1));
     let said = complaint(&output);
-    assert!(said.contains("os.futex left out of `mine`: the scenario's topology is one-process"), "{said}");
+    assert!(
+        said.contains("os.futex left out of `mine`: the scenario's topology is one-process"),
+        "{said}"
+    );
 }
 
 #[test]

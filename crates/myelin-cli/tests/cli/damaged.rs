@@ -177,7 +177,10 @@ fn runs_of_two_machines_are_not_pooled() {
     let output = folder.resume();
     let said = complaint(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("started on another machine") && said.contains("start a new session"), "{said}");
+    assert!(
+        said.contains("started on another machine") && said.contains("start a new session"),
+        "{said}"
+    );
 }
 
 #[test]

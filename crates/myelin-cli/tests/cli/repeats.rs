@@ -74,7 +74,7 @@ fn varying_delays_reach_the_limit_and_the_report_says_so() {
     }
     let notes = summary(&out)["notes"].to_string();
     assert!(!notes.contains("incomplete"), "the limit is an end: {notes}");
-    let expected = "interval of the median wider than asked after 8 runs: synthetic";
+    let expected = "interval of the median wider than requested after 8 runs: synthetic";
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(expected), "{table}");

@@ -241,7 +241,11 @@ fn a_connection_that_breaks_ends_the_session_and_leaves_nothing() {
     let records = runs(&out);
     assert_eq!(records.len(), 2, "{said}");
     assert!(records[0]["failure"].is_null(), "{}", records[0]);
-    assert!(records[1]["failure"].as_str().unwrap().contains("the connection to host b is lost"), "{}", records[1]);
+    assert!(
+        records[1]["failure"].as_str().unwrap().contains("the connection to host b is lost"),
+        "{}",
+        records[1]
+    );
     let begin = Instant::now();
     let agents = || {
         let lines = servers.spaces.processes(1).into_iter();

@@ -242,7 +242,11 @@ fn a_host_that_says_nothing_any_more_costs_its_run() {
     let (output, out, networks) = second_run_harmed(folder.path(), |lab| {
         signal(agent_of(lab, "myelin-a").expect("the agent of ping's host"), SIGSTOP);
     });
-    assert_one_run_failed(&out, &output, "the connection to host myelin-a is lost: no message from it for 15 s");
+    assert_one_run_failed(
+        &out,
+        &output,
+        "the connection to host myelin-a is lost: no message from it for 15 s",
+    );
     before.assert_nothing_left(&networks);
 }
 
@@ -394,7 +398,10 @@ fn hosts_that_make_no_sense_are_refused() {
         (["quick", "--hosts", "netns"], "error: --hosts netns: no scenario needs them; it is for"),
         ([&file, "--hosts", "a,b"], "error: --hosts: \"a\" is no host; use netns, or two of"),
         ([&file, "--hosts", "local,local"], "error: --hosts: local is given twice"),
-        ([&file, "--hosts", "local,ssh:b"], "[network]: this program does not change the link between local,ssh:b"),
+        (
+            [&file, "--hosts", "local,ssh:b"],
+            "[network]: this program does not change the link between local,ssh:b",
+        ),
     ] {
         let output = finish(&mut bench(&[&["run"], &arguments[..]].concat()));
         let complaint = complaint(&output);

@@ -102,7 +102,10 @@ fn what_fails_there_is_said_here_with_the_host() {
 fn an_agent_that_goes_or_babbles_is_named() {
     for (bytes, expected) in [
         (&b""[..], "the connection to host b is lost: its agent closed the connection"),
-        (b"Last login: today from far away", "the connection to host b is lost: it does not follow"),
+        (
+            b"Last login: today from far away",
+            "the connection to host b is lost: it does not follow",
+        ),
         (b"\x81\xa5hello", "the connection to host b is lost: its agent closed"),
     ] {
         let (lab, mut agent) = UnixStream::pair().unwrap();
