@@ -192,8 +192,8 @@ fn bind(network: &Network) -> Result<UdpSocket, Error> {
 }
 
 fn failed(doing: &str, address: SocketAddr, error: &io::Error) -> Error {
-    Error::new(format!("the clock's port: {doing} {address}/udp: {error}"))
-        .remedy("choose another port for the run, or see whether the host has this address")
+    Error::new(format!("the port of the clock exchange: {doing} {address}/udp: {error}"))
+        .remedy("choose another port for the run, or check that the host has this address")
 }
 
 /// A selection of the exchanges, evenly over the length of a run: the shortest of every few in a

@@ -110,7 +110,7 @@ fn pong(
         }
     };
     if first_ns == 0 {
-        return Err(Error::new("nothing arrived although both ends had matched"));
+        return Err(Error::new("no message arrived although both ends had matched"));
     }
     samples.beat(1);
     Ok(Started { first_ns, messages: 1, _kept: kept })
@@ -126,7 +126,7 @@ fn take(subscriber: &mut dyn Subscriber, clock: &Clock, until_ns: u64) -> Result
 
 fn silence(prepare: &Prepare) -> Error {
     let seconds = prepare.match_timeout_ns as f64 * 1e-9;
-    Error::new(format!("pong took nothing for {seconds:.0} s although both ends had matched"))
+    Error::new(format!("pong took no message for {seconds:.0} s although both ends had matched"))
 }
 
 /// Interval at which ping publishes.

@@ -311,9 +311,9 @@ fn refused<T: Kind>(handle: u64) -> Failure {
     let is_valid = place(half & INDEX).word.load(Ordering::Relaxed) == handle;
     let (before, after) = match half >> KIND_SHIFT {
         _ if handle == 0 => ("the ", " is NULL"),
-        0 | KINDS.. => ("this is no ", ""),
-        kind if kind != T::NUMBER && is_valid => ("this handle is not of a ", ""),
-        _ => ("this ", " is closed, or was never one"),
+        0 | KINDS.. => ("this is not a ", ""),
+        kind if kind != T::NUMBER && is_valid => ("this handle does not belong to a ", ""),
+        _ => ("this ", " is closed, or was never opened"),
     };
     Failure::handle(format_args!("{before}{noun}{after}"))
 }

@@ -302,7 +302,10 @@ pub unsafe extern "C" fn myelin_wait_set_wait(
         }
         let Some(mut waiting) = shared.waiting() else {
             drop(shared.to_change()?); // in a child of `fork` no thread waits
-            return Err(Failure::busy("another thread waits in this wait set; make one for each"));
+            return Err(Failure::busy(
+                "another thread waits in this wait set; make one for each \
+                                      thread",
+            ));
         };
         shared.wait(&mut waiting, text::duration(limit_ns))?;
         let left = &mut waiting.left;

@@ -28,12 +28,12 @@ pub enum Error {
     Stuck(u32),
     /// A name that DDS does not allow.
     #[error(
-        "{0:?} is no name for DDS: letters, digits, `_` and `/`, without a digit in front; choose \
-         another with dds_name"
+        "{0:?} is not a DDS name: use letters, digits, `_` and `/`, without a digit in front; set \
+         another one with dds_name"
     )]
     Name(String),
     /// The sample is too large for the protocol, or there is no memory for a copy.
-    #[error("a message of {0} B: there is no memory for it, or it is over the protocol's 4 GiB")]
+    #[error("a message of {0} B: there is no memory for it, or it exceeds the protocol's 4 GiB")]
     Memory(usize),
     /// Any other error of CycloneDDS.
     #[error("CycloneDDS: {doing}: {text}")]

@@ -122,7 +122,9 @@ fn nodes_whose_sockets_were_removed_meet_newcomers_again() {
     let new = talker("new", &folder);
     for (old, name) in old.iter().zip(["one", "two"]) {
         meet(old, name, &new, "new");
-        old.expect_warning("was removed, and is made anew; if that was logind (RemoveIPC=yes)");
+        old.expect_warning(
+            "was removed and has been made again; if logind removed it (RemoveIPC=yes)",
+        );
     }
     assert!(!old[0].has_said("lost two"), "what had met has not parted");
 }
@@ -146,7 +148,7 @@ fn a_folder_that_others_made_meanwhile_is_named() {
     fs::rename(&own, folder.path().join("elsewhere")).unwrap();
     fs::create_dir(&own).unwrap();
     fs::set_permissions(&own, Permissions::from_mode(0o755)).unwrap();
-    old.expect_warning("is out of reach of new programs: its socket");
+    old.expect_warning("new programs cannot reach this node: its socket");
     old.expect_warning("chmod 700");
     fs::set_permissions(&own, Permissions::from_mode(0o700)).unwrap();
     meet(&old, "old", &talker("new", &folder), "new");
@@ -175,7 +177,7 @@ fn a_node_whose_program_changes_its_user_goes_on_and_says_whom_it_meets() {
         let folder = folder();
         let changed = Program::start(itself::itself(), how, &folder);
         changed.expect("open");
-        changed.expect_warning("runs as user 1000 now, and its node was opened as user 0");
+        changed.expect_warning("runs as user 1000 now, but its node was opened as user 0");
         let root = talker("root", &folder);
         meet(&changed, how, &root, "root");
         // A node that it opens later is among the others.
@@ -194,9 +196,9 @@ fn somebody_of_another_user_is_refused_by_name_on_both_sides() {
     user.expect("open");
     // Root may look into all folders; this process considers itself a program of the user.
     let stranger = Program::start(itself::itself(), "regains_root", &folder);
-    user.expect("event it runs as user 0, and the programs of user 1000 are among themselves");
-    user.expect_warning("it runs as user 0, and the programs of user 1000");
-    stranger.expect_warning("runs as user 0 now, and its node was opened as user 1000");
+    user.expect("event it runs as user 0, but programs of user 1000 match only each other");
+    user.expect_warning("it runs as user 0, but programs of user 1000");
+    stranger.expect_warning("runs as user 0 now, but its node was opened as user 1000");
 }
 
 #[test]
@@ -215,7 +217,7 @@ fn a_user_that_is_nobody_outside_is_told() {
     let folder = folder();
     let Some(inside) = as_user(&["unshare", "-U"]) else { return };
     let inside = Program::start(inside, "inside", &folder);
-    inside.expect_warning("its user is nobody outside of its user namespace");
+    inside.expect_warning("its user has no mapping outside of its user namespace");
 }
 
 #[test]

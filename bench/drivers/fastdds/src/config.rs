@@ -132,14 +132,14 @@ impl Profiles {
       <rtps>
         <builtin>
           <discovery_config>
-            <!-- A run is short: whoever comes says so at once and often. -->
+            <!-- A run is short: each participant announces itself at once and often. -->
             <initialAnnouncements>
               <count>20</count>
               <period><nanosec>10000000</nanosec></period>
             </initialAnnouncements>
           </discovery_config>
 {peers}        </builtin>
-        <!-- This transport and no other: there is nothing to fall back to. -->
+        <!-- Only this transport, without a fallback. -->
         <userTransports><transport_id>myelin</transport_id></userTransports>
         <useBuiltinTransports>false</useBuiltinTransports>
       </rtps>
@@ -166,7 +166,7 @@ impl Profiles {
         let [own, peer] = self.addresses();
         let family = if own.is_ipv4() { "udpv4" } else { "udpv6" };
         format!(
-            r#"          <!-- No multicast: all are at the first ports of this domain. -->
+            r#"          <!-- No multicast: all participants are at the first ports of this domain. -->
           <metatrafficUnicastLocatorList>
             <locator><{family}><address>{own}</address></{family}></locator>
           </metatrafficUnicastLocatorList>
@@ -191,11 +191,11 @@ impl Profiles {
              net.core.rmem_max. -->
         <sendBufferSize>{send}</sendBufferSize>
         <receiveBufferSize>{receive}</receiveBufferSize>
-        <!-- The largest datagram that UDP can carry: larger samples go in fragments. -->
+        <!-- The largest datagram of UDP: larger samples are sent in fragments. -->
         <maxMessageSize>65500</maxMessageSize>
-        <!-- The ports of so many processes are asked. -->
+        <!-- The number of processes whose ports are asked. -->
         <maxInitialPeersRange>{peers}</maxInitialPeersRange>
-        <!-- Nothing of a run goes another way: on one host it never leaves it. -->
+        <!-- Only this interface; on one host no message leaves the host. -->
         <interfaceWhiteList><address>{own}</address></interfaceWhiteList>
       </transport_descriptor>
 "#
@@ -238,7 +238,7 @@ impl Profiles {
     fn writer(&self) -> String {
         let qos = self.qos(
             "
-          <!-- The publishing thread itself sends: no hand-over to another. -->
+          <!-- The publishing thread itself sends, without a hand-over to another thread. -->
           <publishMode><kind>SYNCHRONOUS</kind></publishMode>",
         );
         let depth = self.history.depth();
@@ -248,7 +248,7 @@ impl Profiles {
         let delay = self.series.name("nackResponseDelay", "nack_response_delay");
         format!(
             r#"{topic}{qos}      <times>
-        <!-- Lost or refused samples are asked for this often, and sent at once. -->
+        <!-- Lost or refused samples are requested at this period, and sent at once. -->
         <{period}>
           <sec>{seconds}</sec><nanosec>{nanoseconds}</nanosec>
         </{period}>

@@ -140,7 +140,7 @@ fn a_side_that_stays_alone_says_who_did_not_come() {
     let daemon = start_daemon(Path::new(EXECUTABLE), &prepare);
     for (role, absent) in [(Role::Ping, "pong0"), (Role::Pong, "ping0")] {
         let [message, remedy, _] = refused(&Prepare { role, ..prepare.clone() });
-        assert_eq!(message, format!("iceoryx: timeout: {absent} did not come"));
+        assert_eq!(message, format!("iceoryx: timeout: {absent} did not connect"));
         assert!(remedy.contains("match_timeout_ms"), "{remedy}");
     }
     stop(daemon);

@@ -204,7 +204,7 @@ fn what_cannot_run_is_refused() {
     assert_eq!(error.key, "depth");
     let mut pong = prepare("libxr.sync", "pong", 64, 1);
     pong.role = myelin_bench_kit::protocol::Role::Pong;
-    assert!(refusal(&pong).message.contains("ping has both ends"));
+    assert!(refusal(&pong).message.contains("ping runs both ends"));
     assert!(driver().open(&pong).is_err());
 }
 

@@ -96,7 +96,7 @@ fn without_python_or_its_modules_it_says_what_to_do() {
             "no /nowhere/python3 (No such file or directory (os error 2)): apt-get install",
         ),
         // An interpreter without modules.
-        ("false", "false: ended without a word: scripts/python driver installs it"),
+        ("false", "false: ended without output: scripts/python driver installs it"),
     ] {
         let output = Command::new(EXECUTABLE).arg("describe").env("MYELIN_PYTHON", python).output();
         let output = output.unwrap();

@@ -100,8 +100,8 @@ impl Lane {
         let (theirs, ours) =
             (status.st_size as u64, layouts.iter().map(Layout::lane_bytes).sum::<usize>());
         if theirs != ours as u64 || !seals.contains(SEALS) {
-            let text = format!("pong's shared memory has {theirs} B, expected {ours} B, sealed");
-            return Err(Error::new(text).remedy("use one build of myelin-driver-os for both"));
+            let text = format!("pong's shared memory has {theirs} B; expected: {ours} B, sealed");
+            return Err(Error::new(text).remedy("use the same build of myelin-driver-os for both"));
         }
         let file = file.as_fd().try_clone_to_owned()?;
         let segment = Rc::new(MmapOptions::new().len(ours).populate().map_raw(&file)?);

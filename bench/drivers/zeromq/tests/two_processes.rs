@@ -116,7 +116,7 @@ fn a_side_that_stays_alone_says_what_did_not_come() {
     }
     let topics = Prepare { topics: 3, subscribers: 2, publishers: 2, ..at_rate(IPC) };
     for (role, expected) in [
-        (Role::Ping, "ZeroMQ: timeout: 0 of 6 subscriptions have come"),
+        (Role::Ping, "ZeroMQ: timeout: 0 of 6 subscriptions received"),
         (Role::Pong, "ZeroMQ: timeout: 0 of 2 publishers are connected"),
     ] {
         let [message, remedy, _] = refused(&Prepare { role, ..topics.clone() });

@@ -94,7 +94,7 @@ impl Leftovers {
         for other in &self.others {
             let path = other.path.display();
             text += &format!(
-                "others   user {} has {path}: nodes of two users meet only in a group's domain\n",
+                "others   user {} has {path}: nodes of two users match only in a group's domain\n",
                 other.uid
             );
         }
@@ -155,7 +155,8 @@ mod tests {
     fn other_users_are_named_with_the_reason_why_nobody_meets_them() {
         let others = vec![Others { path: PathBuf::from("/dev/shm/myelin-7"), uid: 7 }];
         let text = Leftovers { others, ..Leftovers::default() }.text();
-        let line = "others   user 7 has /dev/shm/myelin-7: nodes of two users meet only in a group's domain\n";
+        let line = "others   user 7 has /dev/shm/myelin-7: nodes of two users match only in a \
+                    group's domain\n";
         assert!(text.starts_with(line), "{text}");
     }
 

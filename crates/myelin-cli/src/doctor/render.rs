@@ -22,9 +22,9 @@ pub fn text(report: &Report) -> String {
     if let Some(findings) = &report.findings {
         let causes = findings.iter().filter(|finding| finding.state == State::Costs).count();
         text += &match causes {
-            0 => "nothing that was found costs latency\n".to_owned(),
-            1 => "1 cause costs latency on this host\n".to_owned(),
-            causes => format!("{causes} causes cost latency on this host\n"),
+            0 => "no cause of latency was found\n".to_owned(),
+            1 => "1 cause of latency was found on this host\n".to_owned(),
+            causes => format!("{causes} causes of latency were found on this host\n"),
         };
     }
     text
@@ -48,10 +48,10 @@ fn one(finding: &Finding) -> String {
     }
     let Some(mend) = &finding.mend else { return text };
     if let Some(remark) = &mend.remark {
-        let about = if mend.now.is_some() { "note" } else { "mend" };
+        let about = if mend.now.is_some() { "note" } else { "fix" };
         text += &paragraph(&" ".repeat(INDENT), &format!("{about}: {remark}"));
     }
-    for (when, command) in [("now", &mend.now), ("for good", &mend.permanent)] {
+    for (when, command) in [("now", &mend.now), ("permanently", &mend.permanent)] {
         if let Some(command) = command {
             text += &format!("  {when}:\n    {command}\n");
         }
@@ -97,8 +97,8 @@ fn measurements(measured: &Measured) -> String {
     text += &paragraph(
         "  ",
         &format!(
-            "a thread that spun for {:.1} s was away for {:.0} µs at most, {} times for more \
-             than 10 µs",
+            "a thread that spun for {:.1} s was interrupted for {:.0} µs at most, and {} times for \
+             more than 10 µs",
             gap.spun_s, gap.longest_us, gap.longer_than_10_us
         ),
     );

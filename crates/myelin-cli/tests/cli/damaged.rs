@@ -214,7 +214,7 @@ fn without_its_plan_or_of_another_layout_a_folder_shows_the_figures_it_had() {
         let output = folder.report();
         let (said, shown) = (complaint(&output), String::from_utf8_lossy(&output.stdout));
         assert!(matches!(output.status.code(), Some(1 | 2)), "{said}");
-        for word in [name, what, "the tables are those of", "not made again"] {
+        for word in [name, what, "the tables come from", "not written again"] {
             assert!(said.contains(word), "{word}: {said}");
         }
         assert!(shown.contains("os.futex") && shown.contains("os.pipe"), "{shown}");

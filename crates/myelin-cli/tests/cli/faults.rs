@@ -113,7 +113,7 @@ fn ctrl_c_keeps_what_is_done_and_resume_does_the_rest() {
     let out = odd.join("out");
     assert_eq!(output.status.code(), Some(130), "{}", complaint(&output));
     let said = complaint(&output);
-    let line = said.lines().find_map(|line| line.strip_prefix("interrupted; go on with: "));
+    let line = said.lines().find_map(|line| line.strip_prefix("interrupted; continue with: "));
     assert_eq!(runs(&out).len(), 1);
     assert!(out.join("report.html").exists());
     let notes = summary(&out)["notes"].to_string();

@@ -182,7 +182,7 @@ fn how_far_it_is_is_seen_and_ctrl_c_leaves_the_terminal_as_it_was() {
         (text.matches("▸ test").count() == 1 && text.contains(" left")).then_some(())
     });
     session.master.write_all(b"\x03").unwrap();
-    let status = session.finish("interrupted; go on with");
+    let status = session.finish("interrupted; continue with");
     assert_eq!(status.code(), Some(130), "{}", session.text());
     assert!(!session.text().contains("▸ test"), "{}", session.text());
     assert!(session.raw().contains("report: "));

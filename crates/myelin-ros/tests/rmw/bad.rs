@@ -67,7 +67,7 @@ fn services_of_another_rmw_are_not_met_and_that_is_said() {
     on_a_host("bad::services_of_another_rmw_are_not_met_and_that_is_said", || {
         let server = Node::start(&Host::Same, Rmw::Myelin, &["serve", "server"]);
         let client = Node::start(&Host::Same, Rmw::FastRtps, &["ask", "client", "server"]);
-        let said = server.logged("is of another DDS implementation");
+        let said = server.logged("uses another DDS implementation");
         assert!(said.contains("turn"), "{said}");
         assert_eq!(server.line(), "ready server");
         client.kill();

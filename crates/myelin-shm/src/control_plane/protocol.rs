@@ -639,11 +639,11 @@ fn side_text(endpoint: &Endpoint) -> String {
     };
     let AnnouncedQos { depth, reliability, history } = endpoint.qos;
     let reliability = match (reliability, endpoint.kind) {
-        (Reliability::Reliable, Kind::Publisher) => "waits for subscribers",
-        (Reliability::Reliable, Kind::Subscriber) => "asks to be waited for",
+        (Reliability::Reliable, Kind::Publisher) => "waits for slow subscribers",
+        (Reliability::Reliable, Kind::Subscriber) => "requests a publisher that waits",
         // The host does not know whether it is best effort across the network, too.
-        (Reliability::BestEffort, Kind::Publisher) => "does not wait",
-        (Reliability::BestEffort, Kind::Subscriber) => "is not waited for",
+        (Reliability::BestEffort, Kind::Publisher) => "does not wait for slow subscribers",
+        (Reliability::BestEffort, Kind::Subscriber) => "does not request a publisher that waits",
     };
     format!("a {kind} ({reliability}, depth {depth}, history {history})")
 }

@@ -99,8 +99,10 @@ impl Registry {
             }
         }
         let path = self.folder.display();
-        let reason =
-            format!("{path}: cannot be made, or others remove it; set MYELIN_FOLDER to another");
+        let reason = format!(
+            "{path}: it cannot be made, or another program removes it; set MYELIN_FOLDER \
+                     to another folder"
+        );
         Err(Error::Host { doing: SOCKET_DOING, reason })
     }
 
@@ -212,8 +214,8 @@ impl Registry {
             },
             error => {
                 let reason = format!(
-                    "{}: {error}; set MYELIN_FOLDER to a folder of a file system that holds sockets, as \
-                     tmpfs does",
+                    "{}: {error}; set MYELIN_FOLDER to a folder on a file system that supports \
+                     sockets, such as tmpfs",
                     path.display()
                 );
                 Error::Host { doing: SOCKET_DOING, reason }
@@ -234,7 +236,7 @@ pub(crate) fn call(path: &Path) -> Result<(Call, bool), Error> {
         Err(Errno::NOENT) => Ok((Call::Gone, false)),
         Err(error) => {
             let reason = format!(
-                "{}: {error}; see to its owner and mode, and to rules of AppArmor or SELinux",
+                "{}: {error}; check its owner and mode, and rules of AppArmor or SELinux",
                 path.display()
             );
             Ok((Call::Forbidden(Error::Host { doing: "calling a node", reason }), false))

@@ -136,7 +136,7 @@ pub(crate) fn report_panic(topic: &str, function: &str, panic: &(dyn Any + Send)
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let text = text.unwrap_or("without a message");
-    report_failure(topic, function, &format!("it panicked: {text}; it stays set"));
+    report_failure(topic, function, &format!("it panicked: {text}; the function stays registered"));
 }
 
 /// Reports a failure of a user's function, in the same way as a mismatch. `topic` is empty if the

@@ -391,7 +391,7 @@ fn unmapped_reason(error: Errno) -> Option<String> {
              -v, LimitAS=)"
         ),
         (Errno::NOMEM, ..) => format!(
-            "process {process} may have no further mapping; raise vm.max_map_count (sysctl)"
+            "process {process} has as many mappings as it may have; raise vm.max_map_count (sysctl)"
         ),
         _ => return None,
     })
@@ -504,8 +504,8 @@ mod heap {
 const PAGE_BYTES: u64 = 4096;
 /// Segments up to this size are made without checking how much memory is left.
 const UNASKED_BYTES_MAX: u64 = 1 << 20;
-const NO_REASON: &str = "the kernel has none; end other programs, give this container more (--memory, \
-                         MemoryMax=), or lower payload or depth";
+const NO_REASON: &str = "the kernel has no free memory; end other programs, give this container \
+                         more (--memory, MemoryMax=), or lower payload or depth";
 /// Segments up to this size are mapped at once; pages of larger ones are mapped when they are
 /// touched.
 const POPULATE_BYTES_MAX: usize = 64 << 20;

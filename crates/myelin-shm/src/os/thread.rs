@@ -280,10 +280,10 @@ fn refused(error: IoError) -> Error {
     }
     let [threads, locked, space] = [Resource::Nproc, Resource::Memlock, Resource::As].map(limit);
     let reason = format!(
-        "the system refuses ({error}). Its limits: {threads} threads of this user (RLIMIT_NPROC, ulimit \
-         -u), {space} B of address space (RLIMIT_AS, ulimit -v), {locked} B of locked memory \
-         (RLIMIT_MEMLOCK, ulimit -l; counts after mlockall), and pids.max of this container or service \
-         (--pids-limit, TasksMax=); raise the one that is reached"
+        "the system refuses ({error}). Its limits: {threads} threads of this user (RLIMIT_NPROC, \
+         ulimit -u), {space} B of address space (RLIMIT_AS, ulimit -v), {locked} B of locked \
+         memory (RLIMIT_MEMLOCK, ulimit -l; counts after mlockall), and pids.max of this container \
+         or service (--pids-limit, TasksMax=); raise the limit that is reached"
     );
     Error::Host { doing, reason }
 }

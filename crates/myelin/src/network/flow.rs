@@ -99,9 +99,10 @@ impl Flow {
             let freed = before.saturating_sub(self.kept.words());
             let name = reader.map(|byte| format!("{byte:02x}")).concat();
             let reason = format!(
-                "DDS endpoint {name} does not acknowledge flow control: {freed} of {before} messages that \
-                 were kept for it are dropped, and no more are kept until it answers; then it gets the \
-                 current state again. See whether its process is stopped or overloaded"
+                "DDS endpoint {name} does not acknowledge flow control: {freed} of {before} \
+                 messages that were kept for it are dropped, and no more are kept until it \
+                 answers; then it gets the current state again. Check whether its process is \
+                 stopped or overloaded"
             );
             myelin_shm::warn("", "the network", &reason);
         }

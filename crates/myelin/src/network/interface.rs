@@ -116,10 +116,10 @@ fn missing(there: &[Interface], wanted: Option<&str>) -> String {
         let state = match there.iter().find(|each| each.is_named(wanted)) {
             Some(found) if !found.is_up => "is down",
             Some(_) => "has no address",
-            None => "is not there",
+            None => "does not exist",
         };
         let named: Vec<String> = there.iter().map(Interface::text).collect();
-        return format!("interface {wanted} {state}; there are {}", named.join(", "));
+        return format!("interface {wanted} {state}; this host has {}", named.join(", "));
     }
     let others: Vec<String> = there
         .iter()

@@ -45,8 +45,8 @@ impl Wire {
                 topic: None,
                 field: "dds_type",
                 value: format!("{name:?}"),
-                remedy: "a header with a slice does not lie in memory as CDR lays it out; serialise \
-                         the message yourself (dds_cdr), or take a slice alone",
+                remedy: "a header with a slice has different layouts in memory and in CDR; \
+                         serialise the message yourself (dds_cdr), or take a slice alone",
             }),
             // CDR aligns the fields of an element, not the element: an element whose first scalar
             // is smaller than its largest one begins at another place than in memory.
@@ -57,9 +57,9 @@ impl Wire {
                     topic: None,
                     field: "dds_type",
                     value: format!("{name:?}"),
-                    remedy: "elements that have a field of 8 bytes must begin with one, or CDR lays \
-                             the first of a sequence out in another way than memory does; reorder \
-                             the fields, or serialise the message yourself (dds_cdr)",
+                    remedy: "elements that have a field of 8 bytes must begin with one, or the \
+                             first element of a sequence lies differently in CDR and in memory; \
+                             reorder the fields, or serialise the message yourself (dds_cdr)",
                 })
             }
             _ => Ok(Wire::Cdr(shape)),

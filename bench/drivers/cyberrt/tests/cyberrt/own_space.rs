@@ -44,7 +44,7 @@ fn a_pong_without_a_ping_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let pong = Prepare { match_timeout_ns: 1_000_000, ..run(Role::Pong, folder.path()) };
     let error = own_space::enter(&pong).unwrap_err();
-    assert!(error.message.contains("no other side"), "{}", error.message);
+    assert!(error.message.contains("did not make its namespaces"), "{}", error.message);
     assert!(error.remedy.contains("log"), "{}", error.remedy);
 }
 

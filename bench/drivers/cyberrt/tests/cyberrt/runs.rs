@@ -124,7 +124,7 @@ fn a_side_that_stays_alone_says_so() {
             let process =
                 Process::start(executable(), &Prepare { samples, match_timeout_ns, ..run });
             let [message, remedy, _] = process.expect_error();
-            assert!(message.contains("no other side"), "{message}");
+            assert!(message.contains("the other side did not match"), "{message}");
             assert!(remedy.contains("log"), "{remedy}");
         }
     }
@@ -191,7 +191,7 @@ fn a_host_that_is_not_reached_is_missed_and_ipv6_refused() {
     for system in systems_across(executable()) {
         let Some(roles) = nobody_is_reached(executable(), &system) else { return };
         for [message, ..] in roles {
-            assert!(message.contains("no other side"), "{message}");
+            assert!(message.contains("the other side did not match"), "{message}");
         }
         let Some(hosts) = Hosts::new(["fd00:9:8::1/64", "fd00:9:8::2/64"]) else { return };
         let prepare = prepare(&system.name, Role::Ping);

@@ -77,7 +77,7 @@ fn the_note_says_what_is_asked_for_and_what_is_granted() {
         let mut pair = Pair::start(&with(system), 1, start);
         let Some(Event::Ready(ready)) = pair.ping.event() else { panic!("ready") };
         pair.pong.expect_ready();
-        let expected = format!("{asked} B asked for, {} B granted", asked.min(limit));
+        let expected = format!("{asked} B requested, {} B granted", asked.min(limit));
         assert!(ready.notes.iter().any(|note| note.contains(&expected)), "{:?}", ready.notes);
         pair.pong.say(&Command::Stop);
         pair.ping.say(&Command::Stop);

@@ -53,7 +53,7 @@ fn nobody_on_the_other_side() {
         return;
     }
     let ping = run.start_with("ping", |prepare| prepare["match_timeout_ns"] = json!(50_000_000));
-    assert!(ping.hear_error().contains("timeout: 0 of 1 write for this side"));
+    assert!(ping.hear_error().contains("timeout: 0 of 1 writers for this side"));
 }
 
 #[test]

@@ -136,7 +136,7 @@ fn a_side_that_stays_alone_says_who_did_not_come() {
     for (role, absent) in [(Role::Ping, "pong"), (Role::Pong, "ping")] {
         let (mut process, _samples) = alone_in(role, SYSTEMS[0]);
         let [message, remedy, _] = process.expect_error();
-        assert_eq!(message, format!("eCAL: {absent} did not come"));
+        assert_eq!(message, format!("eCAL: {absent} did not connect"));
         assert!(remedy.contains("log"), "{remedy}");
         assert!(!process.expect_end().success());
     }

@@ -135,7 +135,7 @@ fn a_side_that_stays_alone_says_who_did_not_come() {
     for (role, absent) in [(Role::Ping, "pong"), (Role::Pong, "ping")] {
         let (mut process, _samples) = alone_in(role, EVENT, 64);
         let [message, remedy, _] = process.expect_error();
-        assert_eq!(message, format!("{absent} did not come within 0.05 s"));
+        assert_eq!(message, format!("{absent} did not connect within 0.05 s"));
         assert!(!remedy.is_empty());
         assert!(!process.expect_end().success());
     }
@@ -166,7 +166,7 @@ fn two_sides_of_different_systems_do_not_match() {
     });
     for ((mut process, _samples), absent) in sides.into_iter().zip(["pong", "ping"]) {
         let [message, ..] = process.expect_error();
-        assert!(message.starts_with(&format!("{absent} did not come")), "{message}");
+        assert!(message.starts_with(&format!("{absent} did not connect")), "{message}");
         process.expect_end();
     }
     assert_eq!(left_behind(), NOTHING);

@@ -143,7 +143,7 @@ fn a_side_that_stays_alone_says_who_did_not_come() {
     }
     for (role, absent) in [(Role::Ping, "pong0"), (Role::Pong, "ping0")] {
         let [message, remedy, _] = refused(&Prepare { role, ..at_rate(UDPM) });
-        assert_eq!(message, format!("LCM: timeout: {absent} did not come"));
+        assert_eq!(message, format!("LCM: timeout: {absent} did not connect"));
         assert!(remedy.contains("match_timeout_ms"), "{remedy}");
     }
 }

@@ -108,7 +108,7 @@ fn the_taking_thread_runs_where_it_is_told_to() {
     let mut solo = Solo::open(executable(), &nowhere, 100);
     solo.ping.go();
     let [message, ..] = solo.ping.expect_error();
-    assert_eq!(message, "pong_cpu: there is no CPU 100000");
+    assert_eq!(message, "pong_cpu: CPU 100000 does not exist");
     assert!(!solo.ping.expect_end().success());
 }
 

@@ -97,7 +97,7 @@ fn a_side_that_stays_alone_says_who_did_not_come() {
     for (role, absent) in [(Role::Ping, "pong"), (Role::Pong, "ping")] {
         let (mut process, _samples) = alone_in(role, "os.pipe", 64);
         let [message, remedy, _] = process.expect_error();
-        assert_eq!(message, format!("{absent} did not come within 0.05 s"));
+        assert_eq!(message, format!("{absent} did not connect within 0.05 s"));
         assert!(!remedy.is_empty());
         assert!(!process.expect_end().success());
     }

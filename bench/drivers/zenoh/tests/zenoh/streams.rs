@@ -148,7 +148,7 @@ fn a_publisher_says_how_many_came() {
     let pong = Process::start(Path::new(EXECUTABLE), &one(Role::Pong, &samples[0]));
     let ping = Process::start(Path::new(EXECUTABLE), &one(Role::Ping, &samples[1]));
     let [message, remedy, _] = ping.expect_error();
-    assert_eq!(message, "1 of 2 pongs came within 0.5 s");
+    assert_eq!(message, "1 of 2 pongs connected within 0.5 s");
     assert!(remedy.contains("pong's log"), "{remedy}");
     drop(pong);
 }

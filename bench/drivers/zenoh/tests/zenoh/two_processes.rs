@@ -131,7 +131,7 @@ fn a_side_that_stays_alone_says_who_did_not_come() {
         for system in SYSTEMS {
             let mut process = alone_in(folder.path(), role, system, 64, 50);
             let [message, remedy, _] = process.expect_error();
-            assert_eq!(message, format!("{absent} did not come within 0.05 s"));
+            assert_eq!(message, format!("{absent} did not connect within 0.05 s"));
             assert!(!remedy.is_empty());
             assert!(!process.expect_end().success());
         }
@@ -157,7 +157,7 @@ fn what_cannot_be_is_refused_with_a_remedy() {
     let [message, remedy, key] = Process::start(Path::new(EXECUTABLE), &odd).expect_error();
     assert_eq!(
         (message.as_str(), key.as_str()),
-        ("zenoh.tcp has no options, so no `speed`", "speed")
+        ("zenoh.tcp has no options; remove `speed`", "speed")
     );
     assert!(remedy.contains("options.zenoh"), "{remedy}");
 }

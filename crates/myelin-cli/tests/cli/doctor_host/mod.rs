@@ -286,7 +286,7 @@ fn the_text_fits_and_commands_stand_on_lines_of_their_own() {
     let states: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
     let place = |word| states.iter().position(|state| *state == word).unwrap();
     assert!(place("costs") < place("unknown") && place("unknown") < place("ok"), "{text}");
-    assert!(text.contains("4 causes cost latency"), "{text}");
+    assert!(text.contains("4 causes of latency"), "{text}");
 }
 
 #[test]

@@ -183,8 +183,8 @@ impl<D: Clone> Protocol<D> {
         if self.links.len() >= LINKS_MAX {
             self.actions.push(Action::Close { link });
             let reason = format!(
-                "this node is linked with {LINKS_MAX} others, the limit; put fewer nodes into one domain, as \
-                 one node for each process"
+                "this node has links to {LINKS_MAX} others, the limit; put fewer nodes into one \
+                 domain, for example one node per process"
             );
             return self.warn_of_peer(who.pid, reason);
         }
