@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shifted_clock_is_told_whatever_else_comes_to_the_port() {
+    fn a_shifted_clock_is_measured_despite_stray_datagrams() {
         let port = free_port();
         let shift = Shift::new(1_500_000_000, 80.0).unwrap();
         let server = network("127.0.0.2", "127.0.0.1", port);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_is_no_answer_and_no_error() {
+    fn a_missing_server_is_no_answer_and_no_error() {
         let client =
             Client::new(&network("127.0.0.1", "127.0.0.2", free_port()), Clock::Monotonic).unwrap();
         let done = client.run(&AtomicBool::new(true));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_quickest_stay_evenly() {
+    fn too_many_exchanges_are_thinned_to_the_fastest() {
         let mut kept = Kept::default();
         let count = 10 * EXCHANGES_MAX as u64 + 77;
         for number in 0..count {
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn of_few_all_stay() {
+    fn few_exchanges_are_all_kept() {
         let mut kept = Kept::default();
         (0..EXCHANGES_MAX as u64).for_each(|number| kept.add(exchange(number, 9)));
         assert!((0..).zip(&kept.exchanges).all(|(number, it)| it.asked_ns == number));

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn both_buffers_hold_the_frame_whichever_comes_first() {
+    fn both_copies_are_complete_in_either_order() {
         let mut copies = Copies::new(10_000);
         for fill in 1..=4u8 {
             let frame = vec![fill; 10_000];

@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_of_ours_may_name_systems_whose_drivers_are_not_here() {
+    fn a_built_in_scenario_may_name_missing_drivers() {
         let here = registry(&["os.call", "os.futex"]);
         let mut scenario = Scenario::load("callback").unwrap();
         let mut notes = Vec::new();

@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn proportions_matter_and_what_is_left_out_weighs_nothing() {
+    fn weights_are_relative_and_missing_ones_are_0() {
         let weights = parse("cpu = 3\nmemory = 1.0\n").unwrap();
         let found = Criterion::ALL.map(|criterion| weights.of(criterion));
         assert_eq!(found, [0.25, 0.0, 0.75, 0.0, 0.0]);
@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_swings_as_far_as_can_be_reckoned_by_hand() {
+    fn the_range_of_a_weight_matches_a_hand_calculation() {
         // Only memory and CPU: `0` is 2 points better in memory, `1` is 1 point better in CPU.
         let weights = Weights::parse(&Source::new("w", "memory = 1\ncpu = 1\n")).unwrap();
         let card = card(&[[1.0, 1.0, 2.0, 1.0, 1.0], [4.0, 1.0, 1.0, 1.0, 1.0]], &weights);
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_best_in_all_is_first_by_all_weights() {
+    fn a_system_that_is_best_in_all_criteria_is_first_for_all_weights() {
         let weights = Weights::default();
         let card = card(&[[1.0; 5], [2.0; 5], [1.1, 9.0, 9.0, 9.0, 9.0]], &weights);
         assert!((first_shares(&card)[0] - 1.0).abs() < 1e-9);
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_those_of_the_simplex() {
+    fn shares_match_the_simplex() {
         // Each is the best by one of five criteria, and equal to the others otherwise.
         let mut figures = [[2.0; 5]; 5];
         (0..5).for_each(|place| figures[place][place] = 1.0);
@@ -420,7 +420,7 @@ mod tests {
         /// Independence of irrelevant alternatives: the others keep their order when a system is
         /// added.
         #[test]
-        fn a_newcomer_reorders_nobody(
+        fn another_system_does_not_change_the_order_of_the_others(
             all in prop::collection::vec(prop::array::uniform5(1.0f64..30.0), 3..9),
             factor in 0.1f64..30.0,
         ) {
@@ -442,7 +442,7 @@ mod tests {
 
         /// The first system leads just inside the ends of a swing, and not just outside of them.
         #[test]
-        fn a_swing_ends_where_the_first_changes(
+        fn a_weight_range_ends_where_the_leader_changes(
             figures in prop::collection::vec(prop::array::uniform5(1.0f64..500.0), 2..6),
             criterion in 0usize..5,
         ) {

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn default_leaves_a_process_alone() {
+    fn default_tuning_does_not_change_the_process() {
         let cpus = Some(Cpus { ping: 1, pong: 0 });
         let settings = Settings::of(Tuning::Default, Role::Ping, Wait::Block, cpus, 80);
         assert!(settings.cpu.is_none() && settings.priority.is_none() && !settings.exact_timers);

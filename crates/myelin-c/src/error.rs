@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_kept_as_it_is_or_cut_where_a_character_ends() {
+    fn an_error_message_is_cut_only_between_characters() {
         assert_eq!(message(), "");
         Failure::setting("first, and longer");
         Failure::setting("ü\0b\0");

@@ -467,7 +467,7 @@ mod tests {
 
     /// The tests run one after the other, because there is one table.
     #[test]
-    fn places_come_back() {
+    fn released_handle_places_are_reused() {
         places_of_a_pool_come_back();
         a_place_is_kept_until_other_threads_have_left();
     }

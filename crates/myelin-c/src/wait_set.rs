@@ -382,7 +382,7 @@ mod tests {
 
     /// A program may add, trigger and remove without end.
     #[test]
-    fn what_has_no_name_any_more_does_not_prolong_a_wait() {
+    fn wake_ups_of_removed_guards_do_not_prolong_a_wait() {
         let folder = tempfile::tempdir().unwrap();
         let node = Node::builder("test").folder(folder.path()).open().unwrap();
         let shared = Shared::new(node.wait_set().unwrap());

@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_was_chosen_and_is_closed() {
+    fn the_config_has_the_choices_and_is_well_formed() {
         assert!(Config::default().xml(0, 4_711).contains(r#"BufferSize max="4711B""#));
         let plain = Config::default().xml(7, 1 << 20);
         assert!(plain.contains("<ExternalDomainId>7<") && is_closed(&plain));

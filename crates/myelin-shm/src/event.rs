@@ -259,7 +259,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_events_go_and_are_counted() {
+    fn the_oldest_events_are_dropped_and_counted() {
         let inbox = Inbox::default();
         for endpoint in 0..EVENTS_MAX as u64 + 3 {
             inbox.push(Event::Corrupt { endpoint });

@@ -47,13 +47,13 @@ fn check(said: &[&str]) {
 }
 
 #[test]
-fn what_does_not_match_is_said_once_on_stderr() {
+fn a_mismatch_is_reported_once_on_stderr() {
     let (_, stderr) = run("plain");
     check(&lines(&stderr, "myelin: "));
 }
 
 #[test]
-fn a_subscriber_of_the_programs_own_is_told_alone() {
+fn with_a_tracing_subscriber_nothing_is_written_to_stderr() {
     let (stdout, stderr) = run("tracing");
     assert!(lines(&stderr, "myelin: ").is_empty(), "{stderr}");
     check(&lines(&stdout, "WARN myelin "));

@@ -71,7 +71,8 @@ fn await_announced(meeting: &Path, timeout_ns: u64) -> Result<PathBuf, Error> {
             }
             Err(_) if clock::monotonic_ns() >= until_ns => {
                 return Err(Error::new(
-                    "the first ping did not make its namespaces within match_timeout_ms",
+                    "the other side did not match: the first ping did not make its namespaces \
+                     within match_timeout_ms",
                 )
                 .remedy("see this run's log"));
             }

@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn across_hosts_it_is_the_one_way_to_the_one_peer() {
+    fn across_hosts_the_config_has_one_interface_and_one_peer() {
         let [own, peer] = ["10.9.8.1", "10.9.8.2"].map(|it| it.parse().unwrap());
         let network = Some(Network { interface: "eth0".into(), own, peer, port: 1 });
         let xml = Profiles { network, ..profiles(Route::Udp, History::RoundTrip, 72) }.xml();
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_is_kept_as_its_reliability_wants() {
+    fn history_settings_follow_the_reliability() {
         let xml = |history| profiles(Route::SharedMemory, history, 72).xml();
         let reliable = xml(History::Reliable { depth: 3 });
         assert!(reliable.contains("<kind>KEEP_ALL</kind>") && reliable.contains("RELIABLE"));
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_goes_whole_through_a_segment_that_holds_a_history_of_it() {
+    fn the_shm_segment_holds_a_history_of_whole_samples() {
         let history = History::BestEffort { depth: 16 };
         for message_bytes in [8, 70_000, 10 << 20, 64 << 20] {
             let xml = profiles(Route::SharedMemory, history, message_bytes).xml();
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_goes_in_fragments_where_it_would_not_arrive_whole() {
+    fn large_udp_samples_are_sent_in_fragments() {
         let profiles = profiles(Route::SharedMemory, History::RoundTrip, 1 << 20);
         let xml = Profiles { sends_whole: false, ..profiles }.xml();
         assert_eq!(number(&xml, "maxMessageSize"), MESSAGE_BYTES_MIN);
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn three_has_more_samples_than_its_full_history() {
+    fn fast_dds_3_has_extra_samples_for_a_full_history() {
         let extra = |series, route, history| {
             number(&Profiles { series, ..profiles(route, history, 72) }.xml(), "extra_samples")
         };
@@ -486,7 +486,7 @@ mod tests {
 
     /// Both series refuse a file with the other's names.
     #[test]
-    fn elements_are_named_as_the_series_names_them() {
+    fn element_names_follow_the_series() {
         let xml = |series| {
             let profiles = profiles(Route::Udp, History::RoundTrip, 72);
             Profiles { series, ..profiles }.xml()
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_what_was_used() {
+    fn the_written_file_is_the_profile_in_use() {
         let folder = tempfile::tempdir().unwrap();
         let xml = profiles(Route::Udp, History::RoundTrip, 72).xml();
         let path = folder.path().join(FILE);

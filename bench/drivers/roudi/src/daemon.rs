@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_are_few() {
+    fn only_the_last_lines_of_output_are_kept() {
         let words = LastWords::default();
         assert_eq!(words.quote(), "none");
         for line in 0..2 * LAST_LINES {

@@ -198,7 +198,7 @@ mod tests {
 
     /// Found by experiment with iceoryx 2.0.3: each of these sizes suffices, and 8 less does not.
     #[test]
-    fn a_pool_is_as_large_as_iceoryx_needs_it() {
+    fn the_pool_size_has_the_overhead_of_iceoryx() {
         let sizes = [0, 13, 1024].map(|payload_bytes| NEED.pool_bytes(payload_bytes).unwrap());
         assert_eq!(sizes, [72, 88, 1096]);
         assert!(NEED.pool_bytes(u64::from(u32::MAX) - 64).is_err());
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn stated_pools_are_taken_as_they_are() {
+    fn configured_pools_are_used_unchanged() {
         let options =
             json!({ "pools": [{ "bytes": 64, "count": 2 }, { "bytes": 1096, "count": 3 }] });
         let pools = NEED.pools(&prepare(1024, options)).unwrap();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_pools_are_refused() {
         for (options, key) in [
             (json!({ "pool": [] }), "pool"),
             (json!({ "pools": [] }), "pools"),

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantile_function_is_refused() {
+    fn an_invalid_quantile_function_is_refused() {
         let wrong: [&[[f64; 2]]; 6] = [
             &[],
             &[[0.0, 1.0]],
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_fit_is_blamed_on_its_key() {
+    fn impossible_times_are_reported_with_their_key() {
         let whole = Options::default;
         let refused = [
             (Options { write_ns: 10_001, ..whole() }, "write_ns"),

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_comes_late() {
+    fn messages_kept_during_a_cut_are_late() {
         let figures = figures_of(&samples(|id| Some(5_950_000 + id)), Kind::Stream, 1).unwrap();
         assert_eq!((figures.sent, figures.lost, figures.late), (3, 0, 3));
         let ms = |s: f64| (s * 1e6).round() / 1e3;
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_is_lost() {
+    fn messages_not_kept_during_a_cut_are_lost() {
         let figures = figures_of(&samples(|_| None), Kind::Stream, 1).unwrap();
         assert_eq!((figures.sent, figures.lost, figures.late), (3, 3, 0));
         assert_eq!(figures.silent_s, Some(0.004));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_is_taken_where_it_began() {
+    fn a_round_trip_is_taken_at_ping() {
         let mut samples = samples(|_| None);
         for (ping, at_ns) in samples.ping.iter_mut().zip([1, 2, 0, 6, 7]) {
             ping.take_return_ns = at_ns * 1_000_000 + 50_000;

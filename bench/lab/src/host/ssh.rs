@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ssh_says_comes_with_a_remedy() {
+    fn ssh_errors_get_a_remedy() {
         for (said, reason, remedy) in [
             (
                 "ssh: Could not resolve hostname b: Name or service not known\r\n",
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shell_takes_exactly_what_is_its_own() {
+    fn the_shell_reads_exactly_its_own_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("driver");
         let script = "#!/bin/sh\necho \"$@\"; cat\n#";

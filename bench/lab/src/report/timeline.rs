@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn joined_rows_keep_what_happened() {
+    fn joined_rows_keep_means_and_peaks() {
         let columns = ObservedColumns {
             t_s: (1..=120).map(|row| f64::from(row) * 0.1).collect(),
             cpu_percent: (0..120).map(|row| f64::from(row % 2) * 50.0).collect(),

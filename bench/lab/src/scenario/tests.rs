@@ -116,7 +116,7 @@ fn errors_name_file_line_key_and_remedy() {
 }
 
 #[test]
-fn a_misspelt_key_is_told_before_all_else() {
+fn a_misspelt_key_is_reported_first() {
     let text = ROUNDTRIP.replace("runs = 3\n", "").replace("kind =", "knid =");
     refused(
         &text,
@@ -129,7 +129,7 @@ fn a_misspelt_key_is_told_before_all_else() {
 }
 
 #[test]
-fn what_is_missing_is_told_with_what_it_may_be() {
+fn a_missing_key_is_reported_with_its_choices() {
     refused(
         ROUNDTRIP,
         &[
@@ -144,7 +144,7 @@ fn what_is_missing_is_told_with_what_it_may_be() {
 }
 
 #[test]
-fn a_key_of_another_kind_is_a_mistake() {
+fn a_key_of_another_workload_kind_is_refused() {
     let publish = ROUNDTRIP.replace("\"roundtrip\"", "\"publish\"\nsubscribers = [0, 8, 8]");
     refused(
         ROUNDTRIP,
@@ -187,7 +187,7 @@ fn a_warm_up_is_messages_or_time() {
 }
 
 #[test]
-fn a_warm_up_at_a_rate_lasts_a_second_unless_said() {
+fn the_default_warm_up_at_a_low_rate_is_a_second() {
     let warmup =
         |text: &str| [Some(30.0), Some(100.0), None].map(|rate| workload(text).warmup_at(rate));
     assert_eq!(warmup(&stream()), [30, 100, 500]);
@@ -253,7 +253,7 @@ fn arrivals_are_cases_with_names() {
 }
 
 #[test]
-fn a_schedule_departs_from_a_rate_alone() {
+fn an_uneven_schedule_needs_a_rate() {
     let text = stream().replace("[30, 100]", "[30, \"max\"]");
     let even = text.replace("= []", "= [{ name = \"even\" }]");
     assert_eq!(workload(&even).arrivals.len(), 1);
@@ -290,7 +290,7 @@ fn a_module_has_a_size_and_a_rate() {
 }
 
 #[test]
-fn precision_has_two_keys_that_go_together() {
+fn runs_max_and_interval_percent_need_each_other() {
     let with = |keys: &str| ROUNDTRIP.replace("runs = 3", keys);
     let asked = |keys: &str| parse(&with(keys)).unwrap().plan.precision;
     assert_eq!(asked("runs = 5"), None);
@@ -338,7 +338,7 @@ fn precision_has_two_keys_that_go_together() {
 }
 
 #[test]
-fn a_link_is_a_cable_unless_said() {
+fn link_keys_default_to_an_unshaped_link() {
     let link = |keys: &str| parse(&format!("{HOSTS}{keys}")).unwrap().network.unwrap();
     assert_eq!(link(""), Link::default());
     assert_eq!(link("link = \"1gbit\"").rate_mbit, 1_000.0);
@@ -369,7 +369,7 @@ fn a_link_is_a_cable_unless_said() {
 }
 
 #[test]
-fn a_round_trip_outlives_its_cut() {
+fn a_round_trip_must_survive_its_cut() {
     let text = format!("{HOSTS}cut = {{ at_s = 2, for_s = 5 }}");
     let text = text.replace("\"stream\"", "\"roundtrip\"");
     let error = error_of(&text);
@@ -379,7 +379,7 @@ fn a_round_trip_outlives_its_cut() {
 }
 
 #[test]
-fn two_hosts_stand_alone_and_only_they_have_a_link() {
+fn two_hosts_cannot_be_combined_and_only_they_have_a_link() {
     refused(
         HOSTS,
         &[
@@ -399,7 +399,7 @@ fn two_hosts_stand_alone_and_only_they_have_a_link() {
 }
 
 #[test]
-fn ping_and_pong_have_a_cpu_each() {
+fn ping_and_pong_need_different_cpus() {
     let with = |keys: &str| format!("{ROUNDTRIP}[tuning]\n{keys}");
     assert_eq!(parse(&with("ping_cpu = 1")).unwrap().tuning.priority, 80);
     refused(&with("ping_cpu = 1\npong_cpu = 1"), &[("", "", "16: pong_cpu: the same as ping_cpu")]);

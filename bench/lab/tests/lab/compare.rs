@@ -28,7 +28,7 @@ fn figure<'a>(cell: &'a CellComparison, name: &str) -> &'a FigureComparison {
 }
 
 #[test]
-fn equal_folders_differ_in_nothing_but_the_session() {
+fn equal_folders_differ_only_in_the_session() {
     let (a, b) = sides();
     let comparison = compare(&a, &b).unwrap();
     assert!(comparison.environment.iter().all(|it| it.of == Aspect::Session));
@@ -45,7 +45,7 @@ fn equal_folders_differ_in_nothing_but_the_session() {
 }
 
 #[test]
-fn what_else_differs_comes_first_and_is_named() {
+fn environment_differences_come_first_with_their_names() {
     let (mut a, mut b) = sides();
     b.analysis.summary.host.identity.kernel = "7.0.1".to_owned();
     b.analysis.summary.host.governor = Some("performance".to_owned());
@@ -108,7 +108,7 @@ fn cells_of_one_folder_are_listed_and_folders_without_a_common_cell_refused() {
 }
 
 #[test]
-fn a_shift_of_the_mixture_is_no_regression_and_is_said() {
+fn a_shift_between_placements_is_reported_and_not_a_regression() {
     let (mut a, mut b) = sides();
     // Nine of ten messages of A stayed on one core, but hardly any of B, so the median changes.
     for (side, share, p50) in [(&mut a, 0.9, 3.0), (&mut b, 0.02, 50.0)] {
@@ -151,7 +151,7 @@ fn a_shift_of_the_mixture_is_no_regression_and_is_said() {
 }
 
 #[test]
-fn what_cannot_be_judged_says_why_and_a_cell_that_fails_now_is_worse() {
+fn figures_without_verdict_have_a_reason_and_a_newly_invalid_cell_is_worse() {
     let (mut a, mut b) = sides();
     for detail in &mut a.analysis.details[..2] {
         detail.runs.truncate(3);
@@ -181,7 +181,7 @@ fn what_cannot_be_judged_says_why_and_a_cell_that_fails_now_is_worse() {
 }
 
 #[test]
-fn with_too_few_runs_everywhere_nothing_is_claimed() {
+fn with_too_few_runs_there_is_no_verdict() {
     let (a, b) = (sides::side("a", 1, 3, 64), sides::side("b", 2, 5, 64));
     let comparison = compare(&a, &b).unwrap();
     assert_eq!((comparison.comparisons, comparison.verdicts.no_verdict), (0, 56));
@@ -191,7 +191,7 @@ fn with_too_few_runs_everywhere_nothing_is_claimed() {
 }
 
 #[test]
-fn differences_that_matter_to_nobody_are_none() {
+fn immaterial_differences_are_no_difference() {
     let (a, mut b) = sides();
     // A twentieth of 20 MB is more than half a megabyte; a twentieth of 4 MB is less.
     let (mut small_a, mut small_b) = sides();

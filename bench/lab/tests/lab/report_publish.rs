@@ -38,7 +38,7 @@ fn the_table_has_subscribers_by_system_in_nanoseconds() {
 }
 
 #[test]
-fn without_a_calibration_nothing_is_taken_off() {
+fn without_a_calibration_no_clock_cost_is_subtracted() {
     let mut analysis = fan::analysis();
     analysis.summary.host.clock_read_ns = 0.0;
     let text = table(&analysis);
@@ -73,7 +73,7 @@ fn files_have_the_figures_and_their_parameters() {
 }
 
 #[test]
-fn round_trips_have_nothing_of_it() {
+fn round_trip_reports_have_no_publish_tables() {
     let directory = tempfile::tempdir().unwrap();
     write_all(&fixture::analysis(), directory.path()).unwrap();
     let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
@@ -87,7 +87,7 @@ fn round_trips_have_nothing_of_it() {
 }
 
 #[test]
-fn what_is_not_touched_is_said_wherever_a_cell_is_named() {
+fn an_untouched_payload_is_noted_at_every_cell_name() {
     let mut analysis = fixture::analysis();
     for cell in &mut analysis.summary.cells {
         cell.params.touch = Touch::Header;

@@ -80,7 +80,7 @@ fn the_table_of_figures_ends_with_repeats_and_drift() {
 }
 
 #[test]
-fn runs_that_never_settled_are_a_doubt_where_a_median_rests_on_them() {
+fn unsettled_runs_are_a_caution_if_they_are_half_of_a_cell() {
     let mut analysis = analysis();
     for cell in &mut analysis.summary.cells[..40] {
         cell.unsettled_runs = 1;
@@ -100,7 +100,7 @@ fn runs_that_never_settled_are_a_doubt_where_a_median_rests_on_them() {
 }
 
 #[test]
-fn where_nobody_asks_nothing_is_said() {
+fn without_interval_percent_repeats_are_not_mentioned() {
     let text = terminal(&fixture::analysis(), Format::Table, Screen::default());
     assert!(
         !text.contains("wider than requested") && !text.contains("as narrow as requested"),

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeping_cores_awake_saves_decides() {
+    fn the_saving_by_awake_cores_decides() {
         let slow = judge(52.0, Some(4.0)).unwrap();
         assert_eq!(slow.state, State::Costs);
         assert_eq!(slow.cost.unwrap().amount_us, Some(48.0));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_explains_is_unknown() {
+    fn a_slow_wake_up_without_a_cause_is_unknown() {
         let shallow = Idle { halts: false, poll_ns: None, ..haltpoll() };
         assert!(shallow.by_measurement(&wake_up(52.0, None)).is_err());
         assert_eq!(shallow.by_measurement(&wake_up(6.0, None)).unwrap().state, State::Ok);

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_docker_gives_is_too_little() {
+    fn the_docker_default_of_shared_memory_is_too_small() {
         let docker = judge_room(64 << 20, 64 << 20);
         assert_eq!(docker.state, State::Costs);
         assert!(docker.mend.unwrap().now.unwrap().contains("remount"));

@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chosen_one_stands_in_brackets() {
+    fn the_word_in_brackets_is_read() {
         assert_eq!(in_brackets("none voluntary (full) lazy"), Some("full"));
         assert_eq!(in_brackets("always [madvise] never"), Some("madvise"));
         assert_eq!(in_brackets("always madvise"), None);

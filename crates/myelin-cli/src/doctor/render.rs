@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_a_line_of_its_own_however_long() {
+    fn a_command_is_never_wrapped() {
         let command = format!("echo {} | sudo tee /sys/somewhere", "x".repeat(100));
         let finding = Finding::new(State::Costs, "found")
             .expects("much", Some(7.0), "a book")
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unknown_says_why_and_the_good_does_not_speak_of_cost() {
+    fn unknown_findings_have_a_reason_and_ok_ones_no_cost() {
         let unknown = one(&Finding::unknown("smt", "/sys/x: Permission denied".into()));
         assert!(unknown.starts_with("unknown  smt "), "{unknown}");
         assert!(unknown.contains("Permission denied"), "{unknown}");

@@ -137,7 +137,7 @@ fn a_folder_in_use_is_not_overwritten() {
 }
 
 #[test]
-fn weights_and_budgets_that_mean_nothing_are_refused_before_anything_runs() {
+fn invalid_weights_and_budgets_are_refused_before_any_run() {
     let folder = tempfile::tempdir().unwrap();
     let weights = folder.path().join("weights.toml");
     let out = folder.path().join("out");

@@ -151,7 +151,7 @@ fn a_session_killed_at_any_point_measures_no_run_twice() {
 }
 
 #[test]
-fn a_run_that_drifts_is_valid_and_remarked() {
+fn a_drifting_run_is_valid_and_noted() {
     let _alone = own_host::alone();
     let folder = tempfile::tempdir().unwrap();
     let file = scenario(folder.path(), FIXED, "runs = 2");

@@ -151,7 +151,7 @@ fn two_hosts_are_reached_by_ssh_and_left_as_they_were() {
 }
 
 #[test]
-fn one_host_may_be_this_one() {
+fn one_host_may_be_the_local_one() {
     let _host = own_host::enter();
     let Some(servers) = Servers::new() else { return };
     let mut bench = servers.bench("config", "local,ssh:b", &["os.tcp"], 0.5, 1);
@@ -200,7 +200,7 @@ fn a_host_with_another_key_than_known_is_refused() {
 }
 
 #[test]
-fn what_is_missing_on_a_host_is_left_out_and_said() {
+fn systems_missing_on_a_host_are_left_out_and_reported() {
     let _host = own_host::enter();
     if !has_system("cyclonedds.udp") {
         return;

@@ -189,7 +189,7 @@ fn a_link_has_the_rate_it_is_given() {
 }
 
 #[test]
-fn a_cut_is_recorded_and_costs_a_stream_over_tcp_nothing() {
+fn a_cut_is_recorded_and_a_tcp_stream_loses_nothing() {
     let _host = own_host::enter();
     if !may_make_hosts() {
         return;
@@ -213,7 +213,7 @@ fn a_cut_is_recorded_and_costs_a_stream_over_tcp_nothing() {
 }
 
 #[test]
-fn a_host_that_disappears_costs_its_run() {
+fn a_lost_host_makes_its_run_fail() {
     let _host = own_host::enter();
     if !may_make_hosts() {
         return;
@@ -233,7 +233,7 @@ fn a_host_that_disappears_costs_its_run() {
 }
 
 #[test]
-fn a_host_that_says_nothing_any_more_costs_its_run() {
+fn a_silent_host_makes_its_run_fail() {
     let _host = own_host::enter();
     if !may_make_hosts() {
         return;
@@ -296,7 +296,7 @@ fn lose_a_fragment(agents: [u32; 2]) {
 }
 
 #[test]
-fn what_a_run_has_lost_of_a_datagram_is_gone_in_the_next() {
+fn fragments_of_a_lost_datagram_are_gone_in_the_next_run() {
     let _host = own_host::enter();
     if !may_make_hosts() {
         return;
@@ -332,7 +332,7 @@ fn a_killed_lab_leaves_neither_process_nor_namespace() {
 }
 
 #[test]
-fn without_the_right_two_hosts_are_refused_or_left_out() {
+fn without_permission_two_hosts_are_refused_or_left_out() {
     let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     let file = scenario(folder.path(), &["os.udp"], 0.2, 1, "");
@@ -368,7 +368,7 @@ fn without_the_right_two_hosts_are_refused_or_left_out() {
 }
 
 #[test]
-fn what_a_kernel_cannot_do_to_a_link_is_said_before_anything_runs() {
+fn unsupported_link_settings_are_reported_before_any_run() {
     let _host = own_host::enter();
     if !may_make_hosts() {
         return;
@@ -391,7 +391,7 @@ fn what_a_kernel_cannot_do_to_a_link_is_said_before_anything_runs() {
 }
 
 #[test]
-fn hosts_that_make_no_sense_are_refused() {
+fn invalid_hosts_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = scenario(folder.path(), &["os.udp"], 0.2, 1, "[network]\nlink = \"1gbit\"");
     for (arguments, expected) in [

@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_leaves_nothing() {
+    fn a_removed_endpoint_leaves_no_entry() {
         let mut directory = Directory::default();
         for id in 1..6 {
             directory.insert(id, topic("a", id / 2), Kind::Publisher, QOS);

@@ -296,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_read_back_and_nothing_else_is_one() {
+    fn a_socket_name_is_parsed_and_other_names_are_not() {
         let registry = Registry::new(Path::new("/x"), 3, None);
         let path = registry.socket_path(0xab_cdef_0123 << 24);
         assert_eq!(path.file_name().unwrap(), "abcdef0123.sock");
@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_enters_is_called_and_leaves_nothing() {
+    fn a_node_can_be_called_and_leaves_no_socket() {
         let base = tempfile::tempdir().unwrap();
         let registry = Registry::new(base.path(), 0, None);
         let (listener, node) = registry.enter().unwrap();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_socket_stays() {
+    fn a_file_that_is_not_a_socket_is_kept() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("0000000001.sock");
         std::fs::write(&path, "").unwrap();

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_users_folder_is_called_by_its_number_outside() {
+    fn a_users_folder_has_the_user_number_outside_of_the_namespace() {
         let of = |map: &str| [0, 7, 1000].map(|uid| outside(map, uid));
         assert_eq!(of("         0          0 4294967295\n"), [0, 7, 1000].map(Some));
         assert_eq!(of("0 1000 1\n1 100000 65536\n"), [1000, 100_006, 100_999].map(Some));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_folder_is_made_once_and_kept() {
+    fn the_users_folder_is_made_once_and_kept() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("ours");
         make(&path, None).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_to_others_or_no_folder_is_refused() {
+    fn a_folder_open_to_others_or_a_file_is_refused() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("open");
         make(&path, None).unwrap();

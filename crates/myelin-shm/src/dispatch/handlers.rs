@@ -206,7 +206,7 @@ mod tests {
     /// and then read the other's, one after entering, one after a fence. One of them must see the
     /// other's store.
     #[test]
-    fn who_has_entered_has_its_stores_visible_before_it_reads() {
+    fn stores_before_entering_are_visible_to_readers() {
         const ROUNDS: u32 = if cfg!(miri) { 50 } else { 5_000 };
         let (entries, words) = (Handlers::<()>::new(), [AtomicU32::new(0), AtomicU32::new(0)]);
         let turns = [AtomicU32::new(0), AtomicU32::new(0)];

@@ -516,7 +516,7 @@ mod tests {
     use crate::sync::Ordering;
 
     #[test]
-    fn an_owners_segment_can_be_read_but_never_written_or_resized_by_others() {
+    fn a_segment_is_read_only_and_of_fixed_size_for_others() {
         let (ours, fd) = Segment::create("test", 100, Writers::Owner).unwrap();
         // SAFETY: AtomicU64 is valid for any bytes.
         unsafe { ours.at::<AtomicU64>(8) }.store(7, Ordering::Relaxed);
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_later_lies_there_and_ends_where_the_mapping_does() {
+    fn a_mapping_with_an_offset_has_the_right_content_and_end() {
         let (ours, fd) = Segment::create("test", 4096, Writers::Owner).unwrap();
         let theirs = Segment::map_theirs(fd.as_fd(), 4096).unwrap().beginning_at(384).unwrap();
         // SAFETY: AtomicU64 is valid for any bytes, and the second is only loaded.
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unsealed_or_short_is_refused() {
+    fn unsealed_and_short_segments_are_refused() {
         let fd = rustix::fs::memfd_create("loose", MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&fd, 4096).unwrap();
         assert!(matches!(Segment::map_theirs(fd.as_fd(), 1), Err(Error::PeerCorrupt { .. })));

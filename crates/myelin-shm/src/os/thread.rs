@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri knows no CPUs")]
-    fn a_thread_runs_as_chosen_whoever_starts_it() {
+    fn a_thread_has_its_settings_whichever_thread_starts_it() {
         let all = sched_getaffinity(None).unwrap();
         let cpu = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap();
         let look = |threads: &Threads| {
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_settings_are_refused() {
         let of = |threads: Threads| threads.check().unwrap_err().to_string();
         let error = of(Threads { policy: Policy::Fifo(100), ..Threads::default() });
         assert!(error.contains("1 to 99"), "{error}");

@@ -203,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_endless_endpoints_each_is_told_once_and_the_newest_are_known() {
+    fn endless_endpoints_are_reported_once_in_bounded_memory() {
         let mut told = Newest::default();
         let endless = 0..10 * TOLD_MAX as u64;
         assert!(endless.clone().all(|endpoint| told.insert(endpoint)));

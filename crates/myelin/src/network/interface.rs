@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_is_chosen_and_left_only_for_a_better_one() {
+    fn the_best_interface_is_kept_until_there_is_a_better_one() {
         let eth = interface("eth0", 2, "10.0.0.1");
         let wlan = interface("wlan0", 3, "10.0.1.1");
         let docker = Interface { is_device: false, ..interface("docker0", 4, "172.17.0.1") };
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loopback_does_until_there_is_more_and_says_why() {
+    fn the_loopback_is_used_until_there_is_an_interface() {
         let bare = Interface { address: None, ..interface("eth0", 2, "") };
         let only = choose(&[loopback(), bare], None, None).unwrap();
         assert_eq!(only.interface.name, "lo");
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_asked_for_is_waited_for() {
+    fn a_requested_interface_is_waited_for() {
         let eth = interface("eth0", 2, "10.0.0.1");
         let wlan = interface("wlan0", 3, "10.0.1.1");
         let there = [loopback(), wlan.clone()];
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_can_never_be_are_known() {
+    fn impossible_interface_names_are_refused() {
         for name in ["eth0", "enp3s0f1", "fd00::1", "10.0.0.1", "br-1a2b"] {
             assert!(can_be_named(name), "{name}");
         }

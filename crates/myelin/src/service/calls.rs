@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_gets_its_own_reply_once() {
+    fn each_call_gets_its_reply_once() {
         let mut calls = with_server();
         let (first, second) = (calls.begin().unwrap(), calls.begin().unwrap());
         calls.reply(second, Ok("second"));

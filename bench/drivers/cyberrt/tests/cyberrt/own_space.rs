@@ -49,7 +49,7 @@ fn a_pong_without_a_ping_says_so() {
 }
 
 #[test]
-fn a_ping_that_has_ended_is_named() {
+fn an_ended_ping_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let pong = run(Role::Pong, folder.path());
     let meeting = folder.path().join(format!("{}.namespaces", pong.run));

@@ -46,7 +46,7 @@ fn the_version_is_that_of_the_library_that_runs() {
 }
 
 #[test]
-fn nobody_on_the_other_side() {
+fn a_missing_other_side_is_a_timeout() {
     let _host = own_host::enter();
     let run = Run::new("cyclonedds.udp", 0);
     if !run.is_installed() {
@@ -57,7 +57,7 @@ fn nobody_on_the_other_side() {
 }
 
 #[test]
-fn without_daemon() {
+fn a_missing_daemon_is_an_error() {
     let _host = own_host::enter();
     let run = Run::new("cyclonedds.iceoryx", 0);
     if run.is_installed() {

@@ -108,7 +108,7 @@ fn a_slow_subscriber_does_not_hold_the_publisher() {
 }
 
 #[test]
-fn runs_of_one_domain_do_not_hear_each_other() {
+fn runs_in_one_domain_do_not_mix() {
     let _host = own_host::enter();
     if !is_installed() {
         return;
@@ -136,7 +136,7 @@ fn killed_roles_leave_nothing() {
 }
 
 #[test]
-fn a_side_that_stays_alone_says_who_did_not_come() {
+fn a_timeout_names_the_missing_role() {
     let _host = own_host::enter();
     if !is_installed() {
         return;
@@ -149,7 +149,7 @@ fn a_side_that_stays_alone_says_who_did_not_come() {
 }
 
 #[test]
-fn what_it_cannot_do_is_refused() {
+fn unsupported_settings_are_refused() {
     if !is_installed() {
         return;
     }

@@ -50,7 +50,7 @@ fn a_host_that_cannot_be_reached_is_named() {
 }
 
 #[test]
-fn a_port_or_an_address_that_cannot_be_had_is_named() {
+fn an_unavailable_port_or_address_is_named() {
     let Some(hosts) = Hosts::new(ADDRESSES) else { return };
     let refused = |network| {
         let samples = Samples::new(1);

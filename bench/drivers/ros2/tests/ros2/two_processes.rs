@@ -53,7 +53,7 @@ fn nothing_leaves_one_host() {
 }
 
 #[test]
-fn a_side_that_stays_alone_says_so() {
+fn a_missing_other_side_is_a_timeout() {
     let _host = own_host::enter();
     for system in systems() {
         for role in [Role::Ping, Role::Pong] {
@@ -66,7 +66,7 @@ fn a_side_that_stays_alone_says_so() {
 }
 
 #[test]
-fn killed_processes_leave_nothing_that_is_not_cleaned() {
+fn cleaning_removes_all_files_of_killed_processes() {
     let _host = own_host::enter();
     for system in systems() {
         // `clean` finds files by their paths; those of other tests' processes have other names.

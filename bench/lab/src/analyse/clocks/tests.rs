@@ -79,7 +79,7 @@ fn a_step_is_found_with_its_time_and_its_size() {
 }
 
 #[test]
-fn another_pace_is_no_step() {
+fn a_change_of_rate_is_not_a_step() {
     let changed_ns = BEGIN_NS + 5_000_000_000;
     let truth = |at_ns: u64| at_ns + at_ns.saturating_sub(changed_ns) / 2_500; // 400 ppm
     let map = ClockMap::of(&asked(10, &truth)).unwrap();
@@ -89,7 +89,7 @@ fn another_pace_is_no_step() {
 }
 
 #[test]
-fn without_answers_nothing_is_known() {
+fn without_answers_there_is_no_estimate() {
     let why = |exchanges: &[Exchange]| ClockMap::of(exchanges).unwrap_err();
     let truth = |at_ns| at_ns;
     let few = &asked(1, &truth)[..EXCHANGES_MIN - 1];
@@ -104,7 +104,7 @@ fn without_answers_nothing_is_known() {
 }
 
 #[test]
-fn pongs_stamps_are_brought_to_pings_clock_and_what_was_not_stamped_stays_so() {
+fn pongs_stamps_are_mapped_to_pings_clock_and_missing_ones_stay_missing() {
     let shift = Shift::new(-3_000_000_000, -40.0).unwrap();
     let at_ns = BEGIN_NS + 1_000_000_000;
     let taken = Record { id: 7, take_return_ns: shift.apply(at_ns), ..Record::default() };

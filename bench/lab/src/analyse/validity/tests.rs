@@ -131,7 +131,7 @@ fn good_publish() -> Judgeable {
 }
 
 #[test]
-fn loss_is_a_result_of_a_publish_run_and_what_cannot_be_is_a_fault() {
+fn publish_loss_is_a_result_and_impossible_counts_are_faults() {
     spoiled(
         good_publish,
         &[
@@ -149,7 +149,7 @@ fn loss_is_a_result_of_a_publish_run_and_what_cannot_be_is_a_fault() {
 
 /// 2,200 messages of 72 bytes. A datagram of 24 bytes has 52 with its headers.
 #[test]
-fn heartbeats_and_word_of_a_message_may_go_over_the_network_and_the_message_may_not() {
+fn small_network_traffic_is_allowed_for_shared_memory_but_not_payloads() {
     let over = |run: &mut Judgeable, packets, bytes| {
         run.system.transport = Transport::SharedMemory;
         let observation = run.observation();
@@ -198,7 +198,7 @@ fn good_stream() -> Judgeable {
 }
 
 #[test]
-fn a_stream_may_lose_and_must_be_its_own() {
+fn a_stream_may_lose_messages_but_not_take_foreign_ones() {
     spoiled(
         good_stream,
         &[
@@ -272,7 +272,7 @@ fn a_system_in_one_process_needs_no_segment_and_no_network() {
 }
 
 #[test]
-fn an_uneven_schedule_is_kept_or_missed_as_a_whole() {
+fn an_uneven_schedule_is_judged_as_a_whole() {
     let mut run = good_stream();
     let arrivals = Arrivals { missing_one_in: 10, ..Arrivals::default() };
     run.plan.arrivals = Some(ArrivalsCase { name: "uneven".into(), arrivals });
@@ -292,7 +292,7 @@ fn an_uneven_schedule_is_kept_or_missed_as_a_whole() {
 }
 
 #[test]
-fn across_hosts_messages_travel_over_the_link_whatever_they_do_on_one() {
+fn across_hosts_every_transport_must_use_the_link() {
     let over_link = |run: &mut Judgeable, transport, bytes| {
         run.system.transport = transport;
         let observation = run.observation();

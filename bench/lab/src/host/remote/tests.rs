@@ -59,7 +59,7 @@ fn script(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_process_elsewhere_is_started_heard_and_its_files_fetched() {
+fn a_remote_process_is_started_and_its_files_are_fetched() {
     let (mut remote, folder) = served();
     let (sender, messages) = mpsc::channel();
     let results = folder.path().join("results");
@@ -84,7 +84,7 @@ fn a_process_elsewhere_is_started_heard_and_its_files_fetched() {
 }
 
 #[test]
-fn what_fails_there_is_said_here_with_the_host() {
+fn remote_failures_name_the_host() {
     let (mut remote, folder) = served();
     let error = remote.observed().unwrap_err();
     assert_eq!(error, "host b: no run has begun");
@@ -99,7 +99,7 @@ fn what_fails_there_is_said_here_with_the_host() {
 }
 
 #[test]
-fn an_agent_that_goes_or_babbles_is_named() {
+fn a_lost_or_invalid_agent_is_named() {
     for (bytes, expected) in [
         (&b""[..], "the connection to host b is lost: its agent closed the connection"),
         (

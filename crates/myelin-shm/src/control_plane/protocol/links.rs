@@ -503,7 +503,7 @@ mod tests {
     use crate::control_plane::protocol::Input;
 
     #[test]
-    fn one_link_too_many_is_closed_and_said() {
+    fn a_link_over_the_limit_is_closed_and_reported() {
         let mut protocol = Protocol::<()>::new(1 << NODE_SHIFT, String::new(), 1);
         let mut linked = |link: usize| {
             let who = Credentials { pid: 7, uid: 0 };
