@@ -250,7 +250,7 @@ fn a_mark_for_one_placement_says_so() {
         write_all(analysis, folder.path()).unwrap();
         std::fs::read_to_string(folder.path().join("report.html")).unwrap()
     };
-    let said = "ran on one core: drawn are those across cores.";
+    let said = "ran on one core: the marks show those across cores.";
     let mut analysis = quick();
     keep(&mut analysis, |cell| ["zenoh.shm", "myelin.shm-block"].contains(&&*cell.system));
     assert!(!page(&analysis).contains(said));

@@ -152,8 +152,8 @@ fn a_missing_interface_is_reported() {
     on_a_host("bad::a_missing_interface_is_reported", || {
         let by = ["env", "MYELIN_INTERFACE=eth9", "ROS_AUTOMATIC_DISCOVERY_RANGE=SUBNET"];
         let node = Node::start_by(&Host::Same, Rmw::Myelin, &by, &["watch", "watcher"]);
-        let said = node.logged("interface eth9 is not there");
-        assert!(said.contains("there are lo (127.0.0.1)"), "{said}");
+        let said = node.logged("interface eth9 does not exist");
+        assert!(said.contains("this host has lo (127.0.0.1)"), "{said}");
         node.end();
     });
 }

@@ -346,7 +346,8 @@ mod tests {
         let eth = interface("eth0", 2, "10.0.0.1");
         let wlan = interface("wlan0", 3, "10.0.1.1");
         let there = [loopback(), wlan.clone()];
-        let missing = "(interface eth0 is not there; there are lo (127.0.0.1), wlan0 (10.0.1.1))";
+        let missing =
+            "(interface eth0 does not exist; this host has lo (127.0.0.1), wlan0 (10.0.1.1))";
         assert_eq!(name(choose(&there, Some("eth0"), None)), missing);
         assert_eq!(name(choose(&there, Some("eth0"), eth.binding())), missing);
         let both = [loopback(), wlan.clone(), eth.clone()];
@@ -355,7 +356,8 @@ mod tests {
         }
         assert_eq!(
             name(choose(&both, Some("10.0.0.2"), None)),
-            "(interface 10.0.0.2 is not there; there are lo (127.0.0.1), wlan0 (10.0.1.1), eth0 (10.0.0.1))"
+            "(interface 10.0.0.2 does not exist; this host has lo (127.0.0.1), wlan0 (10.0.1.1), \
+             eth0 (10.0.0.1))"
         );
         let moved = interface("eth0", 2, "10.0.0.7");
         let bound = choose(std::slice::from_ref(&moved), Some("eth0"), eth.binding()).unwrap();
@@ -363,7 +365,7 @@ mod tests {
         let down = Interface { is_up: false, ..eth.clone() };
         assert_eq!(
             name(choose(std::slice::from_ref(&down), Some("eth0"), None)),
-            "(interface eth0 is down; there are eth0 (10.0.0.1))"
+            "(interface eth0 is down; this host has eth0 (10.0.0.1))"
         );
         assert_eq!(name(choose(&[down], Some("eth0"), eth.binding())), "eth0");
     }

@@ -136,7 +136,10 @@ pub(crate) fn wait_for_the_named() {
     let publisher = node.topic::<u64>("there").publisher().unwrap();
     let state = node.network();
     let NetworkState::Waiting { reason } = &state else { panic!("{state:?}") };
-    assert!(reason.contains(LINK) && reason.contains("not there; there are lo ("), "{reason}");
+    assert!(
+        reason.contains(LINK) && reason.contains("does not exist; this host has lo ("),
+        "{reason}"
+    );
     // Another interface is another way into the same domain.
     let other = open("lo").unwrap();
     let error = other.topic::<u64>("there").publisher().unwrap_err().to_string();
