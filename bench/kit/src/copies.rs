@@ -91,7 +91,7 @@ impl Streaming {
     /// # Panics
     /// If the two differ in length.
     pub fn copy(self, to: &mut [u8], from: &[u8]) {
-        assert_eq!(to.len(), from.len(), "a copy is as long as what it copies");
+        assert_eq!(to.len(), from.len(), "a copy has the length of its source");
         match self {
             // SAFETY: `all` offers it only if the processor has AVX; both slices have the same
             // length.

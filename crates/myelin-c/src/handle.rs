@@ -249,7 +249,7 @@ pub unsafe fn remove_after<T: Kind>(
     others_have_left: impl FnOnce(),
 ) -> Result<Box<T>, Failure> {
     let place = look_up::<T>(handle)?;
-    assert!(handle as u32 & POOLED == 0, "its buffer is the pool's");
+    assert!(handle as u32 & POOLED == 0, "a pooled handle is not closed here");
     // ORDER: Acquire as in `look_up`. If two threads close a handle, the first one gets the object.
     let closed =
         place.word.compare_exchange(handle, uses(handle), Ordering::Acquire, Ordering::Relaxed);
@@ -346,7 +346,7 @@ impl Shared {
             let group = self.take_group()?;
             self.free.extend(of_group(group).rev());
         }
-        Ok(self.free.pop().expect("there is one at least"))
+        Ok(self.free.pop().expect("the free list has a place"))
     }
 
     fn take_group(&mut self) -> Result<u32, Failure> {

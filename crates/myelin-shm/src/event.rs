@@ -151,7 +151,10 @@ impl Inbox {
         match event {
             Event::Matched { .. } => content.matched += 1,
             Event::Unmatched { .. } => {
-                content.matched = content.matched.checked_sub(1).expect("matched before");
+                content.matched = content
+                    .matched
+                    .checked_sub(1)
+                    .expect("an endpoint matches before it unmatches");
             }
             _ => {}
         }

@@ -181,7 +181,7 @@ fn longest(exchanges: &[Exchange]) -> (Fit, usize) {
             None => fails = middle,
         }
     }
-    let fit = Fit::of(&exchanges[..fits]).expect("it did, or it is one alone");
+    let fit = Fit::of(&exchanges[..fits]).expect("these exchanges were found to fit");
     (fit, fits)
 }
 

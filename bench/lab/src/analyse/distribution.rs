@@ -82,7 +82,7 @@ impl Sorted {
         for equal in self.values.chunk_by(|one, other| one == other) {
             let value = equal[0].max(0) as u64;
             let recorded = histogram.record_n(value, equal.len() as u64);
-            recorded.expect("it grows as needed");
+            recorded.expect("the histogram grows as needed");
         }
         let buckets = histogram.iter_recorded();
         buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).collect()

@@ -30,7 +30,7 @@ pub(super) fn files(analysis: &Analysis) -> Vec<(String, String)> {
 fn render(cell: &Cell, detail: &Detail) -> String {
     let mut histogram = Histogram::<u64>::new(DIGITS).expect("3 digits are within 0 to 5");
     for &(ns, count) in &detail.histogram {
-        histogram.record_n(ns, count).expect("it grows as needed");
+        histogram.record_n(ns, count).expect("the histogram grows as needed");
     }
     let metric = Latency::of(cell.workload, cell.workload.is_one_way());
     let mut text = format!("# {}, in µs: {}\n", metric.words(), detail.name);

@@ -128,7 +128,9 @@ impl<'t> Grid<'t> {
                 is_same && self.width(joined) + GAP.len() <= self.room()
             });
             match joined {
-                Some(joined) => *self.spans.last_mut().expect("it was joined to") = joined,
+                Some(joined) => {
+                    *self.spans.last_mut().expect("a span was joined to the last one") = joined
+                }
                 None => self.spans.push(at..at + 1),
             }
         }

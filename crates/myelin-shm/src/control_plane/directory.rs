@@ -120,7 +120,10 @@ impl Directory {
         self.changes += 1;
         let SharedTopic { name, of_type } = &removed.topic;
         let (name, type_hash, kind) = (name.clone(), of_type.hash, removed.kind);
-        let count = self.counts.get_mut(&(name.clone(), type_hash)).expect("it was counted");
+        let count = self
+            .counts
+            .get_mut(&(name.clone(), type_hash))
+            .expect("each endpoint in the directory is counted");
         *count -= 1;
         if *count == 0 {
             self.counts.remove(&(name.clone(), type_hash));

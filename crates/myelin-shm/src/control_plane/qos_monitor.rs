@@ -74,7 +74,7 @@ impl Monitors {
         let later = self.due.split_off(&(now_ns + 1, (0, 0)));
         let due = std::mem::replace(&mut self.due, later);
         for (_, watch) in &due {
-            let monitor = self.monitors.get_mut(watch).expect("it is watched");
+            let monitor = self.monitors.get_mut(watch).expect("a due watch has a monitor");
             monitor.due_ns = now_ns.saturating_add(monitor.interval_ns());
             self.due.insert((monitor.due_ns, *watch));
         }

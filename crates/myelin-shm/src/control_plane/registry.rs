@@ -88,7 +88,7 @@ impl Registry {
     }
 
     fn in_folder<T>(&self, listen: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-        rendezvous::check_base(self.root.parent().expect("it lies in a folder"))?;
+        rendezvous::check_base(self.root.parent().expect("the root is inside a folder"))?;
         for _ in 0..FOLDER_ATTEMPTS_MAX {
             let made = rendezvous::make(&self.root, self.group);
             let made = made.and_then(|()| rendezvous::make(&self.folder, self.group));
@@ -167,7 +167,7 @@ impl Registry {
                 Err(error) => return Err(self.explain(error)),
             }
         }
-        unreachable!("so many random numbers are not all taken")
+        unreachable!("a free random number is found within the attempts")
     }
 
     fn listen_as(&self, node: u64) -> Result<OwnedFd, Errno> {

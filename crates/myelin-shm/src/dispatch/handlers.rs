@@ -120,14 +120,14 @@ impl<H> Entered<'_, H> {
     ) -> Result<S, H> {
         let Some(asleep) = fall_asleep(&mut handler) else { return Err(handler) };
         let entry = self.0.iter_mut().find(|entry| entry.subscriber == subscriber);
-        entry.expect("it has joined").handler = Some(handler);
+        entry.expect("the subscriber has joined").handler = Some(handler);
         Ok(asleep)
     }
 
     /// Takes the handler back to its thread.
     pub fn pick_up(mut self, subscriber: EndpointId) -> H {
         let entry = self.0.iter_mut().find(|entry| entry.subscriber == subscriber);
-        entry.and_then(|entry| entry.handler.take()).expect("its thread has put it here")
+        entry.and_then(|entry| entry.handler.take()).expect("the thread has put its handler here")
     }
 }
 

@@ -456,8 +456,8 @@ mod heap {
             let mut objects = self.objects.lock().unwrap();
             let new = || Box::new((0..count).map(|_| T::zeroed()).collect::<Vec<T>>()) as _;
             let found = objects.entry(offset).or_insert_with(new);
-            let found = found.downcast_ref::<Vec<T>>().expect("one type lies there");
-            assert!(count <= found.len(), "as many as there were at first");
+            let found = found.downcast_ref::<Vec<T>>().expect("an offset has objects of one type");
+            assert!(count <= found.len(), "an array keeps its first length");
             // SAFETY: nothing is removed or changes its size before all segments have been dropped,
             // and with them all borrows.
             unsafe { std::slice::from_raw_parts(found.as_ptr(), count) }

@@ -78,7 +78,7 @@ impl<R> Calls<R> {
         match self.open[at].state {
             State::Over(_) => match self.open.swap_remove(at).state {
                 State::Over(reply) => Some(reply),
-                State::Waiting | State::Abandoned => unreachable!("it was over"),
+                State::Waiting | State::Abandoned => unreachable!("the call was over"),
             },
             State::Waiting | State::Abandoned => None,
         }

@@ -236,7 +236,7 @@ impl<D: Clone> Protocol<D> {
             report: None,
             query: Box::default(),
         };
-        self.links.get_mut(&link).expect("it was there").stage = Stage::Greeted(greeted);
+        self.links.get_mut(&link).expect("the link is open").stage = Stage::Greeted(greeted);
         self.tell(link);
         Ok(())
     }
@@ -477,7 +477,7 @@ impl<D: Clone> Protocol<D> {
         }
         if sent > 0 {
             let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut);
-            peer.expect("it was there").is_draining = true;
+            peer.expect("the link has greeted").is_draining = true;
             self.actions.push(Action::Drain { link });
         }
     }
