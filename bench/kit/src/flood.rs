@@ -37,7 +37,7 @@ impl Flood {
         let publisher = stream.publisher;
         let publisher = publisher.ok_or_else(|| Error::new("this driver opened no publisher"))?;
         let path = prepare.heard.as_ref();
-        let path = path.ok_or_else(|| Error::new("protocol: no `heard` for a flood"))?;
+        let path = path.ok_or_else(|| Error::new("protocol: no `heard` file for a flood"))?;
         let outgoing = Outgoing::new(publisher, prepare);
         Ok(Flood { outgoing, clock: stream.clock, heard: SampleFile::look(path)?, probes: 0 })
     }

@@ -61,7 +61,7 @@ fn ping(
     until_ns: u64,
 ) -> Result<Started, Error> {
     let path = prepare.heard.as_ref();
-    let path = path.ok_or_else(|| Error::new("protocol: no `heard` for a start-up"))?;
+    let path = path.ok_or_else(|| Error::new("protocol: no `heard` file for a start-up"))?;
     let heard = SampleFile::look(path)?;
     let mut outgoing = Outgoing::new(publisher, prepare);
     let mut messages = 0;

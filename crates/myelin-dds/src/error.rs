@@ -23,7 +23,7 @@ pub enum Error {
     /// CycloneDDS has not finished closing an earlier participant.
     #[error(
         "domain {0} has been closed before, and CycloneDDS is still waiting for its network \
-         interface, which has gone; restart the program"
+         interface, which does not exist any more; restart the program"
     )]
     Stuck(u32),
     /// A name that DDS does not allow.

@@ -211,7 +211,7 @@ fn greeting(prepare: &Prepare) -> String {
 /// The text for an error of a read with a time limit.
 fn in_words(error: Errno) -> String {
     match error {
-        Errno::AGAIN => "nothing came in time".to_owned(),
+        Errno::AGAIN => "pong sent no greeting in time".to_owned(),
         error => error.to_string(),
     }
 }

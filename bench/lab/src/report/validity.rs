@@ -253,7 +253,9 @@ fn one_of_a_kind(lines: &[String]) -> Vec<String> {
     let kinds = grouped(lines.iter().map(|line| (kind(line), line)));
     let shown = kinds.into_iter().flat_map(|(_, same)| match same.len() {
         ..=ALIKE_MAX => same.into_iter().cloned().collect(),
-        number => vec![format!("{} (and {} alike: notes in summary.json)", same[0], number - 1)],
+        number => {
+            vec![format!("{} (and {} similar ones: notes in summary.json)", same[0], number - 1)]
+        }
     });
     shown.collect()
 }
@@ -409,7 +411,7 @@ pub(super) const CELLS: &str = "Cells";
 pub(super) const MESSAGES: &str = "Messages";
 pub(super) const REMARKS: &str = "Remarks";
 pub(super) const MISSING: &str = "Missing";
-const WHY_WITHHELD: &str = ": fewer than ten samples, or one run alone, lie beyond";
+const WHY_WITHHELD: &str = ": fewer than ten samples, or samples of only one run, lie beyond";
 /// Limit of remarks that differ only in numbers and are all shown.
 const ALIKE_MAX: usize = 3;
 /// Number of cells with unsettled runs that are named.

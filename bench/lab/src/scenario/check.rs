@@ -186,7 +186,7 @@ impl Selection {
             (Some(_), None) => (
                 "without interval_percent, the lab does not know when fewer runs are enough",
                 "runs_max",
-                "add interval_percent, for instance 5, or use runs alone",
+                "add interval_percent, for instance 5, or use only runs",
             ),
             (None, Some(_)) => (
                 "without runs_max, the number of runs has no limit",

@@ -129,7 +129,7 @@ fn tables_are_shown_without_scripts() {
         "too noisy",
         "not compared with cyclonedds.udp, which is invalid here",
         "103 of 104 valid",
-        "withheld: fewer than ten samples, or one run alone, lie beyond it",
+        "withheld: fewer than ten samples, or samples of only one run, lie beyond it",
         "same core 62 %",
         "iceoryx2.poll: not installed",
         "Jetson Orin",

@@ -166,7 +166,10 @@ pub(crate) fn credentials(socket: BorrowedFd<'_>) -> Result<Credentials, Error> 
     };
     match answer {
         0 => Ok(Credentials { pid: who.pid.max(0) as u32, uid: who.uid }),
-        _ => Err(Error::system("asking who is at the other end", std::io::Error::last_os_error())),
+        _ => Err(Error::system(
+            "reading the credentials of the other end",
+            std::io::Error::last_os_error(),
+        )),
     }
 }
 

@@ -46,7 +46,7 @@ impl Wire {
                 field: "dds_type",
                 value: format!("{name:?}"),
                 remedy: "a header with a slice has different layouts in memory and in CDR; \
-                         serialise the message yourself (dds_cdr), or take a slice alone",
+                         serialise the message yourself (dds_cdr), or use only a slice",
             }),
             // CDR aligns the fields of an element, not the element: an element whose first scalar
             // is smaller than its largest one begins at another place than in memory.
