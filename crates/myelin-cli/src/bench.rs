@@ -29,11 +29,11 @@ pub enum Verb {
     List {
         /// What to list; both by default.
         what: Option<Listed>,
-        /// Print the Markdown tables of docs/reference/catalogue.md, with all systems, installed or not.
+        /// Print the Markdown tables of docs/reference/catalogue.md, also for missing systems.
         #[arg(long)]
         markdown: bool,
     },
-    /// Write report.html, report.md, summary.csv and hgrm/ again from the records of a results folder.
+    /// Write report.html, report.md, summary.csv and hgrm/ again from the records of a folder.
     Report {
         /// The results folder.
         directory: PathBuf,
@@ -55,8 +55,8 @@ pub enum Verb {
         #[arg(long, value_name = "DIR")]
         folder: Option<PathBuf>,
     },
-    /// Write the samples of a results folder as a Parquet file, with a row for each message, for pandas
-    /// or polars.
+    /// Write the samples of a results folder as a Parquet file for pandas or polars, with a row for
+    /// each message.
     Export {
         /// The results folder.
         directory: PathBuf,

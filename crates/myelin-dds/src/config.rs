@@ -41,15 +41,16 @@ impl Config {
             r#"<CycloneDDS xmlns="https://cdds.io/config">
   <Domain Id="any">
     <General>{general}
-      <!-- The largest datagrams, also for samples that are sent again: the kernel counts its overhead for each datagram against the receive buffer, and each costs system calls. -->
+      <!-- The largest datagrams, also for samples that are sent again: the kernel counts its
+           overhead for each datagram against the receive buffer, and each costs system calls. -->
       <MaxMessageSize>65500B</MaxMessageSize>
       <FragmentSize>65000B</FragmentSize>
       <MaxRexmitMessageSize>65500B</MaxRexmitMessageSize>
     </General>
     <Discovery>{discovery}
     </Discovery>
-    <!-- A process that locks its memory keeps whole stacks in memory, 8 MB each by default. Two more
-         threads receive; CycloneDDS 0.10 knows their names but takes no settings for them. -->
+    <!-- A process that locks its memory keeps whole stacks in memory, 8 MB each by default. Two
+         more threads receive; CycloneDDS 0.10 knows their names but takes no settings for them. -->
     <Threads>{threads}
     </Threads>
     <Internal>
@@ -137,7 +138,8 @@ impl Config {
         let _ = write!(
             text,
             "
-      <!-- Without multicast, processes are found at the ports of the first indices of the domain, so each process must take an index. -->
+      <!-- Without multicast, processes are found at the ports of the first indices of the domain,
+           so each process must take an index. -->
       <ParticipantIndex>auto</ParticipantIndex>
       <MaxAutoParticipantIndex>{INDEX_MAX}</MaxAutoParticipantIndex>
       <Peers>"

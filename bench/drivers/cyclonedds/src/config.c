@@ -88,7 +88,7 @@ static void write_general(FILE *out, const struct myelin_bench_prepare *prepare,
   (void)fputs("    <General>\n", out);
   if (prepare->peer == NULL) {
     (void)fputs(
-        "      <!-- Loopback only: no message leaves the host, and no other host disturbs the run. -->\n"
+        "      <!-- Loopback only: nothing leaves the host, and no other host disturbs the run. -->\n"
         "      <Interfaces>\n"
         "        <NetworkInterface name=\"lo\" multicast=\"false\"/>\n",
         out);
@@ -125,8 +125,8 @@ static void write_discovery(FILE *out, const struct myelin_bench_prepare *prepar
 {
   (void)fputs(
       "    <Discovery>\n"
-      "      <!-- Without multicast, processes are found at the ports of the first indices of this\n"
-      "           domain, so each process must take an index. -->\n"
+      "      <!-- Without multicast, processes are found at the ports of the first indices of\n"
+      "           this domain, so each process must take an index. -->\n"
       "      <ParticipantIndex>auto</ParticipantIndex>\n",
       out);
   const uint64_t processes = (uint64_t)prepare->publishers + prepare->subscribers;
@@ -154,12 +154,12 @@ static void write_internal(FILE *out, bool tuned)
 {
   (void)fputs(
       "    <Internal>\n"
-      "      <!-- A run is short: with these two settings, processes match 10 ms after their start.\n"
-      "           Neither changes the path of a message. Ask a newly found writer at once, not 10 ms\n"
-      "           later, what it has written (discovery consists of such writers) ... -->\n"
+      "      <!-- A run is short: with these two settings, processes match within 10 ms of their\n"
+      "           start. Neither changes the path of a message. Ask a newly found writer at once,\n"
+      "           not 10 ms later, what it has written (discovery is such writers) ... -->\n"
       "      <PreEmptiveAckDelay>0 ms</PreEmptiveAckDelay>\n"
-      "      <!-- ... and do not wait at the end, up to 1 s, for acknowledgements of messages that\n"
-      "           are answered: that took 80 ms in one run of four. -->\n"
+      "      <!-- ... and do not wait at the end, up to 1 s, for acknowledgements of messages\n"
+      "           that are answered: that took 80 ms in one run of four. -->\n"
       "      <WriterLingerDuration>0 s</WriterLingerDuration>\n",
       out);
   if (tuned) {

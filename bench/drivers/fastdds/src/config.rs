@@ -166,7 +166,7 @@ impl Profiles {
         let [own, peer] = self.addresses();
         let family = if own.is_ipv4() { "udpv4" } else { "udpv6" };
         format!(
-            r#"          <!-- No multicast: all participants are at the first ports of this domain. -->
+            r#"          <!-- No multicast: participants are at the first ports of this domain. -->
           <metatrafficUnicastLocatorList>
             <locator><{family}><address>{own}</address></{family}></locator>
           </metatrafficUnicastLocatorList>

@@ -428,7 +428,10 @@ mod tests {
         lines.push("another matter".to_owned());
         assert_eq!(
             one_of_a_kind(&lines),
-            ["os.pipe: 1 of 12 not read (and 99 alike: notes in summary.json)", "another matter"]
+            [
+                "os.pipe: 1 of 12 not read (and 99 similar ones: notes in summary.json)",
+                "another matter"
+            ]
         );
         lines.drain(3..100);
         assert_eq!(one_of_a_kind(&lines), lines);

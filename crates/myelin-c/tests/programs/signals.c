@@ -54,7 +54,7 @@ static void handle(int signal) {
   expect(myelin_guard_trigger(guard), MYELIN_OK, "");
   expect(myelin_guard_trigger(NULL), MYELIN_ERROR_HANDLE, "the guard is NULL");
   expect(myelin_guard_trigger(closed_guard), MYELIN_ERROR_HANDLE, "this guard is closed");
-  expect(myelin_guard_trigger((myelin_guard *)subscriber), MYELIN_ERROR_HANDLE, "does not belong to a guard");
+  expect(myelin_guard_trigger((myelin_guard *)subscriber), MYELIN_ERROR_HANDLE, "not belong to a guard");
   expect(myelin_subscriber_interrupt(subscriber), MYELIN_OK, "");
   expect(myelin_subscriber_interrupt(NULL), MYELIN_ERROR_HANDLE, "the subscriber is NULL");
   expect(myelin_server_interrupt(server), MYELIN_OK, "");
