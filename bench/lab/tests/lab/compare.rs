@@ -133,7 +133,7 @@ fn a_shift_between_placements_is_reported_and_not_a_regression() {
     assert_eq!(
         cell.remarks,
         ["90 % of the messages of A ran on one core, and 2 % of B; p50 and p99 count only \
-          across cores"]
+             messages across cores"]
     );
     let text = terminal(&comparison, Screen::default(), true);
     let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
