@@ -20,14 +20,17 @@ impl Compilation {
         let commands = std::fs::read(folder.join(COMMANDS));
         let commands = commands.map_err(|error| format!("{COMMANDS}: {error}"))?;
         let commands: Value = serde_json::from_slice(&commands)
-            .map_err(|error| format!("{COMMANDS} is not understood: {error}"))?;
+            .map_err(|error| format!("{COMMANDS} cannot be read: {error}"))?;
         let mut entries = commands.as_array().into_iter().flatten();
         let found = entries.find_map(|entry| {
             let source = PathBuf::from(entry["file"].as_str()?.strip_suffix(file)?);
             let words = shlex::split(entry["command"].as_str()?)?;
             Some(Compilation { source, flags: flags(&words) })
         });
-        let what = format!("{COMMANDS} compiles no {file}: not {middleware}'s build folder");
+        let what = format!(
+            "{COMMANDS} does not compile {file}: this is not the build folder of \
+                            {middleware}"
+        );
         found.ok_or(what)
     }
 

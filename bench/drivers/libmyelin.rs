@@ -50,7 +50,7 @@ pub fn compile(source: &str) {
 /// The folder `<target>/<profile>`, derived from `<target>/<profile>/build/<package>/out`.
 fn profile_folder() -> PathBuf {
     let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-    out.ancestors().nth(3).map(Path::to_owned).expect("it is that deep")
+    out.ancestors().nth(3).map(Path::to_owned).expect("OUT_DIR has three parents")
 }
 
 /// The headers of the library.

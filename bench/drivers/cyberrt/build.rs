@@ -160,7 +160,8 @@ const LIBRARY: &str = "libcyber.so";
 const LINK: &str = "CMakeFiles/cyber.dir/link.txt";
 const NODE: &str = "cyber/node/node.cc";
 const WRITER: &str = "cyber/node/writer.h";
-const FROM_10: &str = "set CYBERRT_DIR to the build folder of 10 (bench/drivers/cyberrt/README.md)";
+const FROM_10: &str = "set CYBERRT_DIR to the build folder of CyberRT 10 \
+                       (bench/drivers/cyberrt/README.md)";
 const MESSAGE: [&str; 2] =
     ["cyber/benchmark/benchmark_msg.pb.cc", "cyber/benchmark/benchmark_msg.pb.h"];
 const CYBERRT: Installation = Installation {

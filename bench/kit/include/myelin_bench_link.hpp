@@ -82,8 +82,8 @@ void wait_until_matched(const myelin_bench_prepare &prepare, std::chrono::millis
   const std::uint64_t until_ns = myelin_bench_now_ns() + prepare.match_timeout_ns;
   while (!is_matched()) {
     if (myelin_bench_now_ns() >= until_ns)
-      throw Failure("no other side in either direction, or not all of them, within the time to match",
-                    "this run's log says more");
+      throw Failure("some or all processes of the other side did not match within match_timeout_ms",
+                    "see this run's log");
     std::this_thread::sleep_for(pause);
   }
 }

@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn order_is_that_of_a_topic_of_a_publisher() {
+    fn order_is_checked_per_topic_and_publisher() {
         let mut lanes = lanes(2, 3);
         for (publisher, count, came) in [
             (0, 4, Came::Newest),
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_begun_is_counted_without_the_warm_up() {
+    fn counts_exclude_the_warm_up() {
         for (topics, warm_ups) in [(1, 0), (1, 5), (3, 0), (3, 5), (7, 2)] {
             let mut lanes = lanes(2, topics);
             for count in 0..20 {

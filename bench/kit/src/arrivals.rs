@@ -136,11 +136,11 @@ impl Iterator for Schedule {
 pub fn check(prepare: &Prepare) -> Result<(), Error> {
     let arrivals = &prepare.arrivals;
     if prepare.rate_hz.is_none() && *arrivals != Arrivals::default() {
-        return Err(Error::new("arrivals: without rate_hz there is no schedule to depart from")
+        return Err(Error::new("arrivals: a schedule needs rate_hz")
             .remedy("set rate_hz, or leave arrivals out"));
     }
     if let Some(rate) = prepare.rate_hz.filter(|rate| !(*rate > 0.0 && *rate <= RATE_HZ_MAX)) {
-        return Err(Error::new(format!("rate_hz: {rate} is no rate")).remedy("for instance 100"));
+        return Err(Error::new(format!("rate_hz: {rate} is not a rate")).remedy("for instance 100"));
     }
     let numbers = [
         ("jitter_percent", arrivals.jitter_percent, 0.0..=1000.0),
@@ -149,7 +149,7 @@ pub fn check(prepare: &Prepare) -> Result<(), Error> {
     ];
     match numbers.iter().find(|(_, value, range)| !range.contains(value)) {
         Some((key, value, range)) => Err(Error::new(format!("arrivals.{key}: {value}"))
-            .remedy(format!("from {} to {}", range.start(), range.end()))),
+            .remedy(format!("use {} to {}", range.start(), range.end()))),
         None => Ok(()),
     }
 }

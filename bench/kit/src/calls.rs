@@ -136,9 +136,7 @@ impl Audience {
         let mut audience = Audience { calling: Vec::new(), fan, lent: Vec::new() };
         for receiver in stream.receivers {
             let Receiver::Calls(source) = receiver else {
-                return Err(Error::new(
-                    "publish in one process is for subscribers that are called",
-                ));
+                return Err(Error::new("publish in one process needs subscribers with callbacks"));
             };
             let (call, lent) = Lent::counting(Expected::of(prepare));
             audience.calling.push(source.start(call)?);

@@ -138,8 +138,11 @@ impl Driver for CDriver {
         }
         let (bytes, max) = (prepare.payload_bytes, payload_bytes_max);
         if max != 0 && bytes > max {
-            return Err(Error::new(format!("{name}: at most {max} B of payload, not {bytes}"))
-                .remedy("set workload.payload_bytes to less, or leave the system out"));
+            return Err(Error::new(format!(
+                "{name}: {bytes} B of payload, but at most {max} B can \
+                                           be sent"
+            ))
+            .remedy("set workload.payload_bytes to less, or leave the system out"));
         }
         let reliability = prepare.reliability;
         if prepare.workload.is_one_way() && !streams.reliability.contains(&reliability) {
@@ -252,7 +255,7 @@ impl CDriver {
         Driver::check(self, prepare)?;
         let system = self.system(prepare)?;
         if system.topology == Topology::OneProcess && prepare.role != Role::Ping {
-            let text = format!("{}: ping has both ends; there is no other role", prepare.system);
+            let text = format!("{}: ping runs both ends; there is no other role", prepare.system);
             return Err(Error::new(text));
         }
         COpened::open(self.link()?, &*PrepareWithTexts::new(prepare)?)

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_pmc_prints_is_read() {
+    fn the_output_of_pmc_is_parsed() {
         let text = "sending: GET TIME_STATUS_NP\n\
             \ta0369f.fffe.8b1b58-0 seq 0 RESPONSE MANAGEMENT TIME_STATUS_NP \n\
             \t\tmaster_offset              -37\n\

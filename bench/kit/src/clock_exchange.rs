@@ -192,8 +192,8 @@ fn bind(network: &Network) -> Result<UdpSocket, Error> {
 }
 
 fn failed(doing: &str, address: SocketAddr, error: &io::Error) -> Error {
-    Error::new(format!("the clock's port: {doing} {address}/udp: {error}"))
-        .remedy("choose another port for the run, or see whether the host has this address")
+    Error::new(format!("the port of the clock exchange: {doing} {address}/udp: {error}"))
+        .remedy("choose another port for the run, or check that the host has this address")
 }
 
 /// A selection of the exchanges, evenly over the length of a run: the shortest of every few in a
@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_shifted_clock_is_told_whatever_else_comes_to_the_port() {
+    fn a_shifted_clock_is_measured_despite_stray_datagrams() {
         let port = free_port();
         let shift = Shift::new(1_500_000_000, 80.0).unwrap();
         let server = network("127.0.0.2", "127.0.0.1", port);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_there_is_no_answer_and_no_error() {
+    fn a_missing_server_is_no_answer_and_no_error() {
         let client =
             Client::new(&network("127.0.0.1", "127.0.0.2", free_port()), Clock::Monotonic).unwrap();
         let done = client.run(&AtomicBool::new(true));
@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn of_too_many_the_quickest_stay_evenly() {
+    fn too_many_exchanges_are_thinned_to_the_fastest() {
         let mut kept = Kept::default();
         let count = 10 * EXCHANGES_MAX as u64 + 77;
         for number in 0..count {
@@ -345,7 +345,7 @@ mod tests {
     }
 
     #[test]
-    fn of_few_all_stay() {
+    fn few_exchanges_are_all_kept() {
         let mut kept = Kept::default();
         (0..EXCHANGES_MAX as u64).for_each(|number| kept.add(exchange(number, 9)));
         assert!((0..).zip(&kept.exchanges).all(|(number, it)| it.asked_ns == number));

@@ -91,7 +91,7 @@ impl Streaming {
     /// # Panics
     /// If the two differ in length.
     pub fn copy(self, to: &mut [u8], from: &[u8]) {
-        assert_eq!(to.len(), from.len(), "a copy is as long as what it copies");
+        assert_eq!(to.len(), from.len(), "a copy has the length of its source");
         match self {
             // SAFETY: `all` offers it only if the processor has AVX; both slices have the same
             // length.
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn both_buffers_hold_the_frame_whichever_comes_first() {
+    fn both_copies_are_complete_in_either_order() {
         let mut copies = Copies::new(10_000);
         for fill in 1..=4u8 {
             let frame = vec![fill; 10_000];

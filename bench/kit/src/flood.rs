@@ -37,7 +37,7 @@ impl Flood {
         let publisher = stream.publisher;
         let publisher = publisher.ok_or_else(|| Error::new("this driver opened no publisher"))?;
         let path = prepare.heard.as_ref();
-        let path = path.ok_or_else(|| Error::new("protocol: no `heard` for a flood"))?;
+        let path = path.ok_or_else(|| Error::new("protocol: no `heard` file for a flood"))?;
         let outgoing = Outgoing::new(publisher, prepare);
         Ok(Flood { outgoing, clock: stream.clock, heard: SampleFile::look(path)?, probes: 0 })
     }
@@ -266,7 +266,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_finds_what_holds(
+        fn the_search_finds_the_highest_sustained_rate(
             capacity in 0.0f64..6.0,
             first in -1.0f64..1.0,
         ) {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_that_holds_for_a_moment_alone_is_not_the_answer() {
+    fn a_rate_sustained_only_briefly_is_rejected() {
         let mut search = Search::new(1000.0);
         while let Some(rate_hz) = search.next() {
             let capacity_hz = if search.seconds() > TRIAL_S { 700.0 } else { 1000.0 };
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_nothing_ends() {
+    fn a_search_without_a_sustained_rate_ends() {
         assert_eq!(found(1e6, 0.0), 0.0);
         assert_eq!(found(0.0, 100.0), 0.0, "nothing was taken of the flood");
     }

@@ -166,7 +166,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_stamped_holds(len in 0usize..5000, sequence_sent: u64) {
+        fn a_stamped_message_passes_the_check(len in 0usize..5000, sequence_sent: u64) {
             let mut outgoing = Outgoing::new(len);
             let message = outgoing.stamp(sequence_sent).to_vec();
             prop_assert_eq!(sequence(&message), Some(sequence_sent));
@@ -175,7 +175,11 @@ mod tests {
         }
 
         #[test]
-        fn any_flipped_payload_bit_shows(len in 1usize..5000, bit: usize, sequence_sent: u64) {
+        fn any_flipped_payload_bit_is_detected(
+            len in 1usize..5000,
+            bit: usize,
+            sequence_sent: u64,
+        ) {
             let mut message = Outgoing::new(len).stamp(sequence_sent).to_vec();
             let bit = bit % (len * 8);
             message[HEADER_BYTES + bit / 8] ^= 1 << (bit % 8);
@@ -184,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_payload_under_a_new_number_shows() {
+    fn a_stale_payload_with_a_new_number_is_detected() {
         let mut outgoing = Outgoing::new(4096);
         let mut message = outgoing.stamp(1).to_vec();
         message[..8].copy_from_slice(&2u64.to_le_bytes());
@@ -192,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_alone_is_renewed_and_checked_if_no_more_is_touched() {
+    fn touch_header_writes_and_checks_only_the_header() {
         let mut outgoing = Outgoing::new(4096);
         outgoing.stamp(1);
         let message = outgoing.renew(2, Touch::Header).to_vec();
@@ -204,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_torn_at_any_kib_shows() {
+    fn a_frame_torn_at_any_kib_is_detected() {
         let mut frames = [vec![0; HEADER_BYTES + 5000], vec![0; HEADER_BYTES + 5000]];
         fill_frame(&mut frames[0], 7);
         fill_frame(&mut frames[1], 8);
@@ -220,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_length_shows() {
+    fn a_wrong_length_is_detected() {
         let message = Outgoing::new(64).stamp(1).to_vec();
         assert!(!stamps_hold(&message, 65));
         assert!(!stamps_hold(&message[..3], 64));

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_never_early_and_counts_what_it_was_awake() {
+    fn pacing_is_never_early_and_counts_its_cpu_time() {
         let clock = Clock::Monotonic;
         let mut pace = Pace::new(clock.clone(), 1e6);
         let due_ns = clock.now() + 2_000_000;
@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_has_no_cpu_meanwhile_has_used_none() {
+    fn a_descheduled_thread_counts_no_cpu_time() {
         let clock = Clock::Monotonic;
         let mut pace = Pace { cpu_ns: || 7, ..Pace::new(clock.clone(), 1e9) };
         for _ in 0..20 {

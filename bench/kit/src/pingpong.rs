@@ -264,7 +264,7 @@ impl<'a, P: Publisher + ?Sized, S: Subscriber + ?Sized> Ping<'a, P, S> {
         }
         let seconds = self.prepare.reply_timeout_ns as f64 * 1e-9;
         Err(Error::new(format!(
-            "pong left {LOST_IN_A_ROW_MAX} messages in a row unanswered, each for {seconds} s"
+            "pong did not answer {LOST_IN_A_ROW_MAX} messages in a row, each within {seconds} s"
         ))
         .remedy("see pong's log in the results folder; reply_timeout_ms sets the limit"))
     }

@@ -48,7 +48,7 @@ pub fn pin_thread(cpu: u32) -> Result<(), Error> {
     // SAFETY: all-zero bytes are an empty set of CPUs.
     let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
     if cpu as usize >= 8 * size_of::<libc::cpu_set_t>() {
-        return Err(Error::new(format!("pong_cpu: there is no CPU {cpu}")));
+        return Err(Error::new(format!("pong_cpu: CPU {cpu} does not exist")));
     }
     // SAFETY: the set is valid and has room for the CPU, as checked above.
     unsafe { libc::CPU_SET(cpu as usize, &mut set) };

@@ -326,7 +326,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_driver_writes_the_lab_reads() {
+    fn the_lab_reads_the_samples_of_the_driver() {
         let file = tempfile::NamedTempFile::new().unwrap();
         let lab = SampleFile::create(file.as_file(), 3).unwrap();
         let mut driver = SampleFile::open(file.path()).unwrap();

@@ -82,7 +82,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_agrees_with_a_set_within_its_window(steps in prop::collection::vec(0u64..40, 1..400)) {
+        fn the_window_agrees_with_a_set(steps in prop::collection::vec(0u64..40, 1..400)) {
             let (mut window, mut set, mut base) = (SequenceWindow::new(), BTreeSet::new(), 0u64);
             for step in steps {
                 let number = (base + step).saturating_sub(20);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_gap_wider_than_the_window_is_no_memory_of_what_was_there() {
+    fn a_message_from_before_a_wide_gap_counts_as_late() {
         let mut window = SequenceWindow::new();
         window.note(5);
         assert_eq!(window.note(5 + WINDOW), Came::Newest);

@@ -71,7 +71,7 @@ fn run(driver: &dyn Driver) -> Result<(), Error> {
     };
     if prepare.protocol != PROTOCOL {
         let theirs = prepare.protocol;
-        return Err(Error::new(format!("lab speaks protocol {theirs}, driver {PROTOCOL}"))
+        return Err(Error::new(format!("the lab speaks protocol {theirs}, the driver {PROTOCOL}"))
             .remedy("rebuild both: make build"));
     }
     if prepare.record_every == 0 || prepare.parts_every == 0 {
@@ -138,7 +138,7 @@ fn run_daemon(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
 /// Reads the other host's clock, or answers for this host's clock.
 fn run_clock(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     let network = prepare.network.as_ref().ok_or_else(|| {
-        Error::new("protocol: a clock without a network: it is for runs across hosts")
+        Error::new("protocol: a clock exchange without a network; only runs across hosts have one")
     })?;
     let clock = driver.clock(prepare)?;
     let commands = listen(prepare.role);
@@ -198,7 +198,7 @@ fn listen(role: Role) -> Commands {
 fn next_command() -> Result<Command, Error> {
     let mut line = String::new();
     if std::io::stdin().lock().read_line(&mut line)? == 0 {
-        return Err(Error::new("the lab has closed the connection"));
+        return Err(Error::new("the lab closed the connection"));
     }
     serde_json::from_str(&line).map_err(|error| Error::new(format!("protocol: {error}: {line}")))
 }

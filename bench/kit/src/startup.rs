@@ -61,7 +61,7 @@ fn ping(
     until_ns: u64,
 ) -> Result<Started, Error> {
     let path = prepare.heard.as_ref();
-    let path = path.ok_or_else(|| Error::new("protocol: no `heard` for a start-up"))?;
+    let path = path.ok_or_else(|| Error::new("protocol: no `heard` file for a start-up"))?;
     let heard = SampleFile::look(path)?;
     let mut outgoing = Outgoing::new(publisher, prepare);
     let mut messages = 0;
@@ -110,7 +110,7 @@ fn pong(
         }
     };
     if first_ns == 0 {
-        return Err(Error::new("nothing arrived although both ends had matched"));
+        return Err(Error::new("no message arrived although both ends had matched"));
     }
     samples.beat(1);
     Ok(Started { first_ns, messages: 1, _kept: kept })
@@ -126,7 +126,7 @@ fn take(subscriber: &mut dyn Subscriber, clock: &Clock, until_ns: u64) -> Result
 
 fn silence(prepare: &Prepare) -> Error {
     let seconds = prepare.match_timeout_ns as f64 * 1e-9;
-    Error::new(format!("pong took nothing for {seconds:.0} s although both ends had matched"))
+    Error::new(format!("pong took no message for {seconds:.0} s although both ends had matched"))
 }
 
 /// Interval at which ping publishes.

@@ -44,8 +44,8 @@ pub(crate) fn check_rate(prepare: &Prepare, is_called: bool) -> Result<(), Error
     }
     let system = &prepare.system;
     Err(Error::new(format!(
-        "rate_hz: {system} takes its messages, so a stream to it needs a rate; only callbacks in \
-         one process can be called back to back"
+        "rate_hz: a subscriber of {system} takes its messages, so its stream needs a rate; only \
+         callbacks in one process can run back to back"
     ))
     .remedy("set workload.rate_hz to a number, or leave the system out of plan.systems"))
 }

@@ -34,7 +34,7 @@ const ORDER: [&str; 23] = [
 ];
 
 #[test]
-fn modules_import_leftwards_alone() {
+fn modules_import_only_leftwards() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let place = |module: &str| ORDER.iter().position(|one| *one == module);
     let mut wrong = Vec::new();

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn systems_that_miss_the_same_are_named_together() {
+    fn systems_with_the_same_missing_part_are_named_together() {
         let (fastdds, roudi) = (Some("needs Fast DDS"), Some("needs iceoryx"));
         let systems = [
             ("os.futex", None),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn where_all_can_be_measured_none_is_named() {
+    fn no_system_is_named_if_all_can_be_measured() {
         assert!(unmeasured([("os.futex", None)].into_iter()).is_empty());
     }
 }

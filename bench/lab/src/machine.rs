@@ -128,7 +128,7 @@ impl Machine {
         let busy = (self.busy_percent > BUSY_PERCENT_MAX).then(|| {
             let percent = self.busy_percent;
             format!(
-                "the CPUs were {percent:.0} % busy before the start: other work is measured too"
+                "the CPUs were {percent:.0} % busy before the start: other work affects the figures"
             )
         });
         let loud = (self.loopback_packets_per_s > BACKGROUND_PACKETS_PER_S).then(|| {
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_id_is_told_from_others_and_not_shown() {
+    fn machine_ids_are_distinguished_but_not_stored() {
         let id = "0123456789abcdef0123456789abcdef";
         let digest_of = |id: &str| digest(id).unwrap();
         assert_ne!(digest_of(id), digest_of("0123456789abcdef0123456789abcdee"));
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_without_an_id_is_told_by_what_it_is() {
+    fn a_machine_without_an_id_is_identified_by_its_hardware() {
         let machine = |id: Option<&str>, kernel: &str| Identity {
             cpu_model: "a".into(),
             cpus: 2,

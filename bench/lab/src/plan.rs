@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn every_block_has_every_cell_once_in_an_order_of_its_own() {
+    fn every_block_has_every_cell_once_in_its_own_order() {
         let plan = plan(7);
         assert_eq!(plan.cells.len(), 2 * 2 * 2);
         let blocks: Vec<Vec<usize>> = plan
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn the_seed_alone_decides_the_order() {
+    fn the_seed_determines_the_order() {
         assert_eq!(plan(7).runs, plan(7).runs);
         assert_ne!(plan(7).runs, plan(8).runs);
     }
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_names_the_topologies_and_a_system_has_its_own() {
+    fn systems_of_another_topology_are_left_out() {
         let able = |name: &str, topology| {
             let mut entry = SystemDriver::named(name);
             entry.system.workloads.push(Kind::Image);
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn each_schedule_is_a_cell_and_drivers_are_told_of_it() {
+    fn each_schedule_is_a_cell_and_passed_to_drivers() {
         let scenario = Scenario::load("periodic").unwrap();
         let cases = scenario.workload.arrivals.len();
         let plan = Plan::new(vec![(scenario, vec![SystemDriver::named("a.x")])], 0, String::new());

@@ -375,7 +375,7 @@ mod tests {
     }
 
     #[test]
-    fn time_left_is_that_of_each_run_and_grows_with_further_blocks() {
+    fn the_time_left_sums_all_runs_and_grows_with_blocks() {
         let mut eta = eta();
         eta.left.extend([0, 1]);
         assert!(is_near(eta.left_s(0.0), 11.8));
@@ -395,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn what_an_earlier_session_made_counts_as_done() {
+    fn runs_of_an_earlier_session_count_as_done() {
         let mut eta = eta();
         eta.made_before(1, 30.0);
         eta.left.extend([1, 1]);

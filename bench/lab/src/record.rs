@@ -53,7 +53,7 @@ impl Folder {
         if taken {
             let text = format!("--out {}: the folder is not empty", path.display());
             return Err(InputError::new(text)
-                .remedy("name a new one, or go on with it by --resume")
+                .remedy("name a new one, or continue this one with --resume")
                 .into());
         }
         let make = || -> io::Result<File> {
@@ -182,7 +182,7 @@ impl Folder {
         let path = self.path.join(&record.directory).join(OBSERVED);
         let series: Option<Series> = read_packed(&path)?;
         if series.as_ref().is_some_and(|series| !series.is_sound()) {
-            anyhow::bail!("{}: its moments are out of order", path.display());
+            anyhow::bail!("{}: its times are out of order", path.display());
         }
         Ok(series)
     }
@@ -235,8 +235,8 @@ fn read_json<T: DeserializeOwned>(folder: &Path, name: &str) -> Result<T> {
     let layout: Versioned = serde_json::from_str(&text).with_context(|| damaged(&path))?;
     anyhow::ensure!(
         (plan::first_schema()..=SCHEMA).contains(&layout.schema),
-        "{}: schema {}, where this program reads 1 to {SCHEMA}; read the folder with the version of \
-         myelin that made it",
+        "{}: schema {}, but this program reads 1 to {SCHEMA}; use the version of myelin that wrote \
+         the folder",
         path.display(),
         layout.schema
     );
@@ -249,7 +249,7 @@ fn missing(path: &Path, error: &io::Error) -> InputError {
 }
 
 fn damaged(path: &Path) -> String {
-    format!("{} is damaged or of another version; put back a copy of it", path.display())
+    format!("{} is damaged or from another version; restore a copy of it", path.display())
 }
 
 /// The fields that all layouts of a file share.

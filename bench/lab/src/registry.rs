@@ -175,7 +175,7 @@ fn is_executable(path: &Path) -> bool {
 pub(crate) fn describe(executable: &Path) -> Result<Vec<System>, String> {
     let answer = ask(executable, "describe", "")?;
     let description: Description = serde_json::from_str(&answer)
-        .map_err(|error| format!("its description is not understood: {error}"))?;
+        .map_err(|error| format!("its description cannot be read: {error}"))?;
     if description.protocol != PROTOCOL {
         let theirs = description.protocol;
         return Err(format!("speaks protocol {theirs}, this lab {PROTOCOL}: rebuild it"));
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scenario_of_ours_may_name_systems_whose_drivers_are_not_here() {
+    fn a_built_in_scenario_may_name_missing_drivers() {
         let here = registry(&["os.call", "os.futex"]);
         let mut scenario = Scenario::load("callback").unwrap();
         let mut notes = Vec::new();

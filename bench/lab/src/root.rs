@@ -39,7 +39,8 @@ impl Root {
     /// A file that holds one number. The error names the file.
     pub fn number<T: FromStr>(&self, path: &str) -> io::Result<T> {
         let text = self.text(path)?;
-        let wrong = || io::Error::new(io::ErrorKind::InvalidData, format!("no number: {text:?}"));
+        let wrong =
+            || io::Error::new(io::ErrorKind::InvalidData, format!("not a number: {text:?}"));
         text.parse().map_err(|_| named(path, wrong()))
     }
 }

@@ -101,8 +101,8 @@ impl Weights {
             let Some(given) = given else { continue };
             *weight = *given.get_ref();
             if !(weight.is_finite() && *weight >= 0.0) {
-                let text = format!("{}: {weight} is no weight", criterion.key());
-                return Err(source.error(given.span(), text).remedy("use a number from 0 on"));
+                let text = format!("{}: {weight} is not a weight", criterion.key());
+                return Err(source.error(given.span(), text).remedy("use 0 or a positive number"));
             }
         }
         let sum: f64 = weights.iter().sum();
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn proportions_matter_and_what_is_left_out_weighs_nothing() {
+    fn weights_are_relative_and_missing_ones_are_0() {
         let weights = parse("cpu = 3\nmemory = 1.0\n").unwrap();
         let found = Criterion::ALL.map(|criterion| weights.of(criterion));
         assert_eq!(found, [0.25, 0.0, 0.75, 0.0, 0.0]);
@@ -336,9 +336,12 @@ mod tests {
     fn mistakes_name_line_key_and_remedy() {
         for (text, expected) in [
             ("cpu = 1\nmemori = 2\n", "w.toml:2: unknown field `memori`; did you mean `memory`?"),
-            ("cpu = 1\n\nmemory = -1\n", "w.toml:3: memory: -1 is no weight; use a number"),
-            ("start_up = nan\n", "w.toml:1: start_up: NaN is no weight"),
-            ("simplicity = inf\n", "w.toml:1: simplicity: inf is no weight"),
+            (
+                "cpu = 1\n\nmemory = -1\n",
+                "w.toml:3: memory: -1 is not a weight; use 0 or a positive",
+            ),
+            ("start_up = nan\n", "w.toml:1: start_up: NaN is not a weight"),
+            ("simplicity = inf\n", "w.toml:1: simplicity: inf is not a weight"),
             ("\ncpu = 0\nmemory = 0\n", "the sum of memory, latency_stability, cpu, simplicity"),
             ("", "w.toml:1: the sum of memory"),
             ("cpu = \"much\"\n", "w.toml:1: invalid type"),
@@ -373,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn a_weight_swings_as_far_as_can_be_reckoned_by_hand() {
+    fn the_range_of_a_weight_matches_a_hand_calculation() {
         // Only memory and CPU: `0` is 2 points better in memory, `1` is 1 point better in CPU.
         let weights = Weights::parse(&Source::new("w", "memory = 1\ncpu = 1\n")).unwrap();
         let card = card(&[[1.0, 1.0, 2.0, 1.0, 1.0], [4.0, 1.0, 1.0, 1.0, 1.0]], &weights);
@@ -391,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_is_best_in_all_is_first_by_all_weights() {
+    fn a_system_that_is_best_in_all_criteria_is_first_for_all_weights() {
         let weights = Weights::default();
         let card = card(&[[1.0; 5], [2.0; 5], [1.1, 9.0, 9.0, 9.0, 9.0]], &weights);
         assert!((first_shares(&card)[0] - 1.0).abs() < 1e-9);
@@ -401,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn shares_are_those_of_the_simplex() {
+    fn shares_match_the_simplex() {
         // Each is the best by one of five criteria, and equal to the others otherwise.
         let mut figures = [[2.0; 5]; 5];
         (0..5).for_each(|place| figures[place][place] = 1.0);
@@ -417,7 +420,7 @@ mod tests {
         /// Independence of irrelevant alternatives: the others keep their order when a system is
         /// added.
         #[test]
-        fn a_newcomer_reorders_nobody(
+        fn another_system_does_not_change_the_order_of_the_others(
             all in prop::collection::vec(prop::array::uniform5(1.0f64..30.0), 3..9),
             factor in 0.1f64..30.0,
         ) {
@@ -439,7 +442,7 @@ mod tests {
 
         /// The first system leads just inside the ends of a swing, and not just outside of them.
         #[test]
-        fn a_swing_ends_where_the_first_changes(
+        fn a_weight_range_ends_where_the_leader_changes(
             figures in prop::collection::vec(prop::array::uniform5(1.0f64..500.0), 2..6),
             criterion in 0usize..5,
         ) {

@@ -118,9 +118,14 @@ fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Machine, Op
             return Ok(());
         }
         let path = path.display();
-        let text =
-            format!("--resume {path}: begun on another machine or kernel: {begun}; here: {now}");
-        Err(InputError::new(text).remedy("figures of two machines are not pooled; start anew"))
+        let text = format!(
+            "--resume {path}: it was started on another machine or kernel: {begun}; here: \
+                     {now}"
+        );
+        Err(InputError::new(text).remedy(
+            "figures of two machines must not be mixed; start a new \
+                                          session",
+        ))
     };
     is_same(&machine.identity, &Identity::read(&Root::machine()))?;
     let Some(choice) = &plan.hosts else {
@@ -131,7 +136,11 @@ fn resume(path: &Path, registry: &Registry) -> Result<(Folder, Plan, Machine, Op
     let drivers = across::drivers_of(registry.entries().iter().filter(planned));
     let mut hosts = Hosts::reach(choice.clone(), drivers).map_err(InputError::new)?;
     let others = hosts.others().map_err(InputError::new)?;
-    ensure!(others.len() == machine.others.len(), "--resume: begun on other hosts; start anew");
+    ensure!(
+        others.len() == machine.others.len(),
+        "--resume: it was started on other hosts; start \
+                                                   a new session"
+    );
     for (begun, now) in machine.others.iter().zip(&others) {
         is_same(&begun.host.identity, &now.host.identity)?;
     }
@@ -152,7 +161,7 @@ pub(crate) fn open(path: &Path) -> Result<(Folder, Plan, Analysis)> {
             let earlier = read_earlier(path).map(|earlier| earlier.summary.host);
             let identity = Identity { cpu_model: "unknown machine".into(), ..Identity::default() };
             let unknown = || Machine { identity, ..Machine::default() };
-            let text = format!("{error:#}: the machine is that of summary.json, if there is one");
+            let text = format!("{error:#}; the machine is read from summary.json, if it exists");
             (earlier.unwrap_or_else(|_| unknown()), Some(text))
         }
     };
@@ -169,7 +178,7 @@ pub fn read_earlier(path: &Path) -> Result<Analysis> {
     let summary: Summary =
         serde_json::from_str(&text).with_context(|| file.display().to_string())?;
     let (found, here) = (summary.schema, summary::SCHEMA);
-    ensure!(found == here, "{}: schema {found}, this program reads {here}", file.display());
+    ensure!(found == here, "{}: schema {found}, but this program reads {here}", file.display());
     Ok(Analysis { summary, details: Vec::new() })
 }
 
@@ -252,7 +261,7 @@ fn drop_unavailable_tunings(
     }
     scenario.plan.tunings = left;
     if scenario.plan.tunings.is_empty() {
-        anyhow::bail!("{}: no tuning is left: {}", scenario.name, notes.join("; "));
+        anyhow::bail!("{}: no tuning can be used: {}", scenario.name, notes.join("; "));
     }
     Ok(())
 }

@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_shell_reads_the_word_that_was_meant() {
+    fn a_quoted_word_is_read_unchanged_by_a_shell() {
         for word in ["results/a+b", "", "my robot/mÿelin", "it's", "$HOME", "a;b", "*", "a\nb", "~"]
         {
             let mut shell = std::process::Command::new("sh");

@@ -46,7 +46,7 @@ impl Cpus {
             (None, Some(pong)) => partner(pong).map(|ping| (ping, pong)),
             (None, None) => pick(&all),
         };
-        let one_core = || InputError::new("`tuned` needs two cores and this host offers one");
+        let one_core = || InputError::new("`tuned` needs two cores, but this host has one");
         pair.map(|(ping, pong)| Cpus { ping, pong }).ok_or_else(one_core)
     }
 
@@ -111,8 +111,8 @@ pub fn fifo_remark(wait: Wait) -> Option<String> {
     let runtime = Root::machine().number("/proc/sys/kernel/sched_rt_runtime_us").unwrap_or(-1);
     (wait == Wait::Poll && runtime >= 0).then(|| {
         format!(
-            "tuned without SCHED_FIFO: an unbounded spin under it is stopped by the kernel after \
-             {runtime} µs of each second (kernel.sched_rt_runtime_us; -1 lifts the limit)"
+            "tuned without SCHED_FIFO: under it, the kernel stops a thread that spins without end \
+             after {runtime} µs of each second (kernel.sched_rt_runtime_us; -1 lifts the limit)"
         )
     })
 }
@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn default_leaves_a_process_alone() {
+    fn default_tuning_does_not_change_the_process() {
         let cpus = Some(Cpus { ping: 1, pong: 0 });
         let settings = Settings::of(Tuning::Default, Role::Ping, Wait::Block, cpus, 80);
         assert!(settings.cpu.is_none() && settings.priority.is_none() && !settings.exact_timers);

@@ -141,7 +141,7 @@ pub unsafe extern "C" fn myelin_report_exception(function: *const c_char, what: 
         false => unsafe { CStr::from_ptr(text) }.to_string_lossy(),
     };
     let _ = enter(|| {
-        let reason = format!("it threw: {}; it stays set", text(what));
+        let reason = format!("it threw: {}; the function stays registered", text(what));
         myelin::report_failure("", &text(function), &reason);
         Ok(MYELIN_OK)
     });

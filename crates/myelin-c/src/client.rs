@@ -108,7 +108,7 @@ pub unsafe extern "C" fn myelin_client_close(client: *mut myelin_client) -> myel
     enter(|| unsafe {
         if of(client)?.is_calling.get() {
             return Err(Failure::handle(
-                "this client is calling further up in this thread; close it after that",
+                "this thread is inside a call of this client; close it after the call",
             ));
         }
         drop(handle::remove::<ClientHandle>(handle::of_pointer(client))?);

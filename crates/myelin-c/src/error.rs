@@ -85,8 +85,8 @@ impl Failure {
     }
 
     pub fn loan() -> Failure {
-        let message = "this loan has been published or discarded already, or is of another owner; \
-                       take a new one";
+        let message = "this loan is already published or discarded, or it belongs to another \
+                       owner; take a new one";
         Failure::new(myelin_code::MYELIN_ERROR_LOAN, message)
     }
 
@@ -103,7 +103,7 @@ impl Failure {
     /// A payload that is not of its topic's type.
     pub fn length(bytes: usize, told: &str) -> Failure {
         let message = format_args!(
-            "a payload of {bytes} B is none of type {told}; pass a whole value, or whole elements"
+            "a payload of {bytes} B does not fit type {told}; pass a whole value, or whole elements"
         );
         Failure::new(myelin_code::MYELIN_ERROR_TYPE, message)
     }
@@ -190,7 +190,7 @@ pub fn enter(act: impl FnOnce() -> Result<myelin_code, Failure>) -> myelin_code 
 fn is_bug(panic: Box<dyn Any + Send>) -> myelin_code {
     let said = panic.downcast_ref::<&str>().map(ToString::to_string);
     let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    let message = format_args!("a defect of Myelin, please report it: {said}");
+    let message = format_args!("a bug in Myelin, please report it: {said}");
     Failure::new(myelin_code::MYELIN_ERROR_BUG, message).0
 }
 
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_kept_as_it_is_or_cut_where_a_character_ends() {
+    fn an_error_message_is_cut_only_between_characters() {
         assert_eq!(message(), "");
         Failure::setting("first, and longer");
         Failure::setting("ü\0b\0");

@@ -249,7 +249,7 @@ pub unsafe fn remove_after<T: Kind>(
     others_have_left: impl FnOnce(),
 ) -> Result<Box<T>, Failure> {
     let place = look_up::<T>(handle)?;
-    assert!(handle as u32 & POOLED == 0, "its buffer is the pool's");
+    assert!(handle as u32 & POOLED == 0, "a pooled handle is not closed here");
     // ORDER: Acquire as in `look_up`. If two threads close a handle, the first one gets the object.
     let closed =
         place.word.compare_exchange(handle, uses(handle), Ordering::Acquire, Ordering::Relaxed);
@@ -311,9 +311,9 @@ fn refused<T: Kind>(handle: u64) -> Failure {
     let is_valid = place(half & INDEX).word.load(Ordering::Relaxed) == handle;
     let (before, after) = match half >> KIND_SHIFT {
         _ if handle == 0 => ("the ", " is NULL"),
-        0 | KINDS.. => ("this is no ", ""),
-        kind if kind != T::NUMBER && is_valid => ("this handle is not of a ", ""),
-        _ => ("this ", " is closed, or was never one"),
+        0 | KINDS.. => ("this is not a ", ""),
+        kind if kind != T::NUMBER && is_valid => ("this handle does not belong to a ", ""),
+        _ => ("this ", " is closed, or was never opened"),
     };
     Failure::handle(format_args!("{before}{noun}{after}"))
 }
@@ -346,7 +346,7 @@ impl Shared {
             let group = self.take_group()?;
             self.free.extend(of_group(group).rev());
         }
-        Ok(self.free.pop().expect("there is one at least"))
+        Ok(self.free.pop().expect("the free list has a place"))
     }
 
     fn take_group(&mut self) -> Result<u32, Failure> {
@@ -467,7 +467,7 @@ mod tests {
 
     /// The tests run one after the other, because there is one table.
     #[test]
-    fn places_come_back() {
+    fn released_handle_places_are_reused() {
         places_of_a_pool_come_back();
         a_place_is_kept_until_other_threads_have_left();
     }

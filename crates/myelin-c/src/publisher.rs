@@ -136,7 +136,7 @@ pub unsafe extern "C" fn myelin_publisher_close(publisher: *mut myelin_publisher
     enter(|| unsafe {
         if of(publisher)?.publisher.is_publishing() {
             return Err(Failure::handle(
-                "this publisher is publishing further up in this thread; close it after that",
+                "this thread is inside a publish call of this publisher; close it after the call",
             ));
         }
         drop(handle::remove::<PublisherHandle>(handle::of_pointer(publisher))?);

@@ -104,7 +104,12 @@ pub unsafe extern "C" fn myelin_sample_clone(
         let held = if (*sample).id == LENT_ID {
             let lent = LENT.get().as_ref(); // while the callback runs
             let lent = lent.filter(|lent| lent.as_bytes().as_ptr().cast() == (*sample).data);
-            lent.ok_or_else(|| Failure::handle("this sample was lent to a callback that is over"))?
+            lent.ok_or_else(|| {
+                Failure::handle(
+                    "this sample was lent to a callback that has \
+                                                returned",
+                )
+            })?
         } else {
             held((*sample).id)?
         };

@@ -417,7 +417,7 @@ pub unsafe extern "C" fn myelin_subscriber_on_sample(
         }
         let taken = handle::remove::<SubscriberHandle>(handle::of_pointer(subscriber))?;
         let Either::Plain(plain) = taken.subscriber.into_inner() else {
-            unreachable!("looked at above")
+            unreachable!("the kind was checked above")
         };
         let made = plain.on_sample(move |sample: &Sample<[u8]>| {
             sample::lend(sample, |lent| call(lent, context.pointer()));

@@ -30,7 +30,7 @@ pub unsafe fn optional<'a>(text: *const c_char, what: &str) -> Result<Option<&'a
     // SAFETY: it ends with a zero.
     let text = unsafe { CStr::from_ptr(text) }.to_str();
     text.map(Some)
-        .map_err(|_| Failure::setting(format_args!("{what} is not UTF-8; pass text that is")))
+        .map_err(|_| Failure::setting(format_args!("{what} is not UTF-8; pass UTF-8 text")))
 }
 
 /// Text for the program.
@@ -77,7 +77,7 @@ fn no_data(bytes: usize) -> Failure {
 /// NULL; `what` names it.
 pub unsafe fn put<T>(to: *mut T, value: T, what: &str) -> Result<(), Failure> {
     if to.is_null() {
-        return Err(Failure::setting(format_args!("{what} is NULL; pass where it is to go")));
+        return Err(Failure::setting(format_args!("{what} is NULL; pass a pointer to the result")));
     }
     // SAFETY: as the caller promises.
     unsafe { to.write(value) };

@@ -302,7 +302,10 @@ pub unsafe extern "C" fn myelin_wait_set_wait(
         }
         let Some(mut waiting) = shared.waiting() else {
             drop(shared.to_change()?); // in a child of `fork` no thread waits
-            return Err(Failure::busy("another thread waits in this wait set; make one for each"));
+            return Err(Failure::busy(
+                "another thread waits in this wait set; make one for each \
+                                      thread",
+            ));
         };
         shared.wait(&mut waiting, text::duration(limit_ns))?;
         let left = &mut waiting.left;
@@ -379,7 +382,7 @@ mod tests {
 
     /// A program may add, trigger and remove without end.
     #[test]
-    fn what_has_no_name_any_more_does_not_prolong_a_wait() {
+    fn wake_ups_of_removed_guards_do_not_prolong_a_wait() {
         let folder = tempfile::tempdir().unwrap();
         let node = Node::builder("test").folder(folder.path()).open().unwrap();
         let shared = Shared::new(node.wait_set().unwrap());

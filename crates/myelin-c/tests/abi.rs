@@ -30,7 +30,7 @@ fn a_program_of_an_older_header_works() {
 }
 
 #[test]
-fn each_kind_of_break_is_found() {
+fn each_kind_of_abi_break_is_detected() {
     let old = "struct grows 16\nmember grows.size 0 8\nmember grows.kind 8 4\n\
                struct fixed 8\nmember fixed.kind 0 4\n\
                constant OK 0\nfunction int f(int)\nsymbol f 0.1\n";

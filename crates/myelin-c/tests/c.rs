@@ -83,7 +83,7 @@ fn valgrind_finds_nothing_in_the_programs() {
 /// The guarantees of the header about threads that a program needs for its own memory. The thread
 /// sanitizer, with which `scripts/sanitize c` runs this, checks them.
 #[test]
-fn what_threads_write_is_seen_after_a_wait_and_an_end() {
+fn writes_of_threads_are_visible_after_a_wait_and_a_close() {
     let place = Place::new();
     let program = place.compile("tests/programs/threads.c", &[]);
     assert_eq!(place.run(program, &[]), "all threads\n");
@@ -101,14 +101,14 @@ fn a_plug_in_opens_and_closes_a_node_while_it_is_loaded_and_unloaded() {
 }
 
 #[test]
-fn what_a_signal_handler_may_call_allocates_nothing() {
+fn functions_for_signal_handlers_do_not_allocate() {
     let place = Place::new();
     let program = place.compile("tests/programs/signals.c", &[]);
     assert_eq!(place.run(program, &[]), "all signals\n");
 }
 
 #[test]
-fn what_a_child_of_fork_inherits_harms_nobody() {
+fn inherited_handles_are_harmless_in_a_forked_child() {
     for source in ["tests/programs/fork.c", "tests/programs/fork.cpp"] {
         let place = Place::new();
         let program = place.compile(source, &[]);
@@ -117,7 +117,7 @@ fn what_a_child_of_fork_inherits_harms_nobody() {
 }
 
 #[test]
-fn handles_end_in_any_order_in_callbacks_and_with_threads_and_the_process() {
+fn handles_can_be_closed_in_any_order_and_context() {
     for source in ["tests/programs/ends.c", "tests/programs/ends.cpp"] {
         let place = Place::new();
         let program = place.compile(source, &[]);
@@ -127,7 +127,7 @@ fn handles_end_in_any_order_in_callbacks_and_with_threads_and_the_process() {
 
 /// Each for `MYELIN_TORTURE_S`, by default a second.
 #[test]
-fn sixteen_threads_do_what_they_like() {
+fn sixteen_threads_make_random_calls() {
     for source in ["tests/programs/torture.c", "tests/programs/torture.cpp"] {
         let place = Place::new();
         let program = place.compile(source, &[]);
@@ -204,7 +204,7 @@ fn the_library_exports_what_the_header_declares() {
 /// A C++ program that would send data that is not plain does not compile, and the compiler says
 /// why; nor does a program that would publish or own an object twice.
 #[test]
-fn what_cannot_be_is_refused_by_the_compiler() {
+fn invalid_programs_do_not_compile() {
     let with_loan = |act: &str| {
         format!(
             "struct S {{ int a; }}; MYELIN_STRUCT(S, a)

@@ -110,7 +110,7 @@ fn find_pages(folder: &Path, pages: &mut Vec<PathBuf>) {
 }
 
 #[test]
-fn a_block_that_is_wrong_is_found() {
+fn a_wrong_code_block_is_detected() {
     let wrong = |language, code| {
         std::panic::catch_unwind(|| compile(language, code, "it is wrong")).is_err()
     };

@@ -25,15 +25,15 @@ use crate::say;
 pub enum Verb {
     /// Run scenarios and write a results folder with reports.
     Run(Box<Run>),
-    /// List what there is, what is installed, and how to install the rest.
+    /// List all scenarios and systems, which are installed, and how to install the others.
     List {
         /// What to list; both by default.
         what: Option<Listed>,
-        /// As the Markdown tables of docs/reference/catalogue.md: what there is, installed or not.
+        /// Print the Markdown tables of docs/reference/catalogue.md, also for missing systems.
         #[arg(long)]
         markdown: bool,
     },
-    /// (Re)make report.html, report.md, summary.csv and hgrm/ from the records of a results folder.
+    /// Write report.html, report.md, summary.csv and hgrm/ again from the records of a folder.
     Report {
         /// The results folder.
         directory: PathBuf,
@@ -45,8 +45,8 @@ pub enum Verb {
         #[arg(long)]
         open: bool,
     },
-    /// Compare two results folders: what differs around them, then in each cell, and whether that
-    /// is more than chance.
+    /// Compare two results folders: the environment, then each cell, and whether a difference is
+    /// significant.
     Compare(compare::Options),
     /// Serve a lab on another host over standard input and output.
     #[command(hide = true)]
@@ -55,8 +55,8 @@ pub enum Verb {
         #[arg(long, value_name = "DIR")]
         folder: Option<PathBuf>,
     },
-    /// Write the samples of a results folder as a Parquet file for pandas, polars and the like: a row
-    /// for each message.
+    /// Write the samples of a results folder as a Parquet file for pandas or polars, with a row for
+    /// each message.
     Export {
         /// The results folder.
         directory: PathBuf,
@@ -85,13 +85,13 @@ pub struct Run {
     /// Repeats of each cell in fresh processes.
     #[arg(long, value_parser = clap::value_parser!(u32).range(1..=1000))]
     runs: Option<u32>,
-    /// Cut the scenarios down to a first impression.
+    /// Run shorter scenarios for a first impression.
     #[arg(long)]
     quick: bool,
     /// The results folder; by default a new one under results/.
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Go on with an interrupted results folder.
+    /// Continue an interrupted results folder.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["system", "tuning", "runs", "quick", "out", "seed", "hosts"])]
     resume: Option<PathBuf>,
     /// Seed of the random order; the same seed gives the same order.
@@ -103,7 +103,7 @@ pub struct Run {
     hosts: Option<String>,
     #[command(flatten)]
     printing: Printing,
-    /// Show progress in plain lines, also on a terminal.
+    /// Show progress in plain lines, even on a terminal.
     #[arg(long)]
     plain: bool,
     #[command(flatten)]
@@ -139,7 +139,7 @@ impl Printing {
 /// A format of results.
 #[derive(Clone, Copy, Default, ValueEnum)]
 pub enum Print {
-    /// One screen: who is how fast, what it costs, whether it may be believed.
+    /// One screen: how fast each system is, what it costs, and whether the figures can be trusted.
     #[default]
     Glance,
     /// Tables of all figures, comparisons and doubts; whole round trips.
@@ -216,7 +216,7 @@ fn report_again(
         std::process::Command::new("xdg-open")
             .arg(&page)
             .spawn()
-            .with_context(|| format!("xdg-open; open {} yourself", page.display()))?;
+            .with_context(|| format!("xdg-open; open {} by hand", page.display()))?;
     }
     Ok(status(&analysis))
 }
@@ -235,7 +235,7 @@ fn report_earlier(
     say(&Report::new(&earlier, options).terminal(format, screen()));
     let folder = directory.display();
     eprintln!(
-        "the tables are those of {folder}/summary.json; the report files were not made again"
+        "the tables come from {folder}/summary.json; the report files were not written again"
     );
     Err(error)
 }
@@ -278,7 +278,7 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
     })?;
     report(&finished.analysis, &finished.folder, arguments.printing.format(), &options)?;
     if finished.interrupted {
-        eprintln!("interrupted; go on with: {}", shell::resume(&finished.folder));
+        eprintln!("interrupted; continue with: {}", shell::resume(&finished.folder));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(status(&finished.analysis))

@@ -27,11 +27,11 @@ enum Verb {
     /// Measure middlewares: round trips, latency percentiles, CPU and memory.
     #[command(subcommand)]
     Bench(bench::Verb),
-    /// Say what on this host costs latency, and what killed processes have left behind.
+    /// Find the causes of latency on this host, and the files that killed processes left behind.
     Doctor(doctor::Options),
-    /// Print what a shell needs to complete this command's words.
+    /// Print the completion script for a shell.
     Completions {
-        /// `source <(myelin completions bash)`, for instance.
+        /// The shell; for bash run `source <(myelin completions bash)`.
         shell: Shell,
     },
     /// Write the manual's pages, for packages.

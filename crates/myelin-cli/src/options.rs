@@ -15,10 +15,10 @@ pub struct Options {
     /// simplicity, start_up.
     #[arg(long, value_name = "FILE")]
     weights: Option<PathBuf>,
-    /// Advise what takes no more CPU, all processes together; 100 is one core.
+    /// The CPU limit for the advice, all processes together; 100 is one core.
     #[arg(long, value_name = "PERCENT", value_parser = above_zero)]
     cpu_budget: Option<f64>,
-    /// Advise what takes no more memory, all processes together.
+    /// The memory limit for the advice, all processes together.
     #[arg(long, value_name = "MIB", value_parser = above_zero)]
     memory_budget: Option<f64>,
 }

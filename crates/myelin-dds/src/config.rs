@@ -41,36 +41,36 @@ impl Config {
             r#"<CycloneDDS xmlns="https://cdds.io/config">
   <Domain Id="any">
     <General>{general}
-      <!-- As large as a datagram can be, also when they are sent again: the kernel counts its own
-           overhead for each against the receive buffer, and each costs system calls. -->
+      <!-- The largest datagrams, also for samples that are sent again: the kernel counts its
+           overhead for each datagram against the receive buffer, and each costs system calls. -->
       <MaxMessageSize>65500B</MaxMessageSize>
       <FragmentSize>65000B</FragmentSize>
       <MaxRexmitMessageSize>65500B</MaxRexmitMessageSize>
     </General>
     <Discovery>{discovery}
     </Discovery>
-    <!-- All of a stack is resident in a process that locks its memory, and 8 MB each otherwise. Two more
-         receive, of which the version that this is compiled for knows the name and takes no setting. -->
+    <!-- A process that locks its memory keeps whole stacks in memory, 8 MB each by default. Two
+         more threads receive; CycloneDDS 0.10 knows their names but takes no settings for them. -->
     <Threads>{threads}
     </Threads>
     <Internal>
       <!-- As much as the kernel grants. -->
       <SocketReceiveBufferSize max="{buffer_bytes}B"/>
       <MaxQueuedRexmitBytes>{buffer_bytes}B</MaxQueuedRexmitBytes>
-      <!-- A publisher bounds what it has under way, and asks for acknowledgements itself … -->
+      <!-- A publisher limits its samples under way and requests acknowledgements itself … -->
       <Watermarks>
         <WhcHigh>2000000000B</WhcHigh>
         <WhcHighInit>2000000000B</WhcHighInit>
         <WhcAdaptive>false</WhcAdaptive>
       </Watermarks>
-      <!-- … so this is for what is lost: questions and last samples, also after a cut. -->
+      <!-- … so this is only for lost requests and lost last samples, also after a cut. -->
       <HeartbeatInterval min="1 ms" minsched="1 ms" max="1 s">2 ms</HeartbeatInterval>
       <AckDelay>1 ms</AckDelay>
-      <!-- Ask a newly found writer at once what it has; all of discovery is such writers. -->
+      <!-- Ask a newly found writer at once what it has; discovery consists of such writers. -->
       <PreEmptiveAckDelay>0 ms</PreEmptiveAckDelay>
-      <!-- After a cut all that is kept has to be asked for, a few samples at a time. -->
+      <!-- After a cut, all kept samples must be requested, a few at a time. -->
       <NackDelay>10 ms</NackDelay>
-      <!-- A publisher that is dropped waits itself, and for what is unacknowledged alone. -->
+      <!-- A dropped publisher waits itself, and only for unacknowledged samples. -->
       <WriterLingerDuration>0 s</WriterLingerDuration>
     </Internal>
   </Domain>
@@ -138,8 +138,8 @@ impl Config {
         let _ = write!(
             text,
             "
-      <!-- Without multicast the others are found at the ports of the first indices of the domain,
-           which is why each process has to take one. -->
+      <!-- Without multicast, processes are found at the ports of the first indices of the domain,
+           so each process must take an index. -->
       <ParticipantIndex>auto</ParticipantIndex>
       <MaxAutoParticipantIndex>{INDEX_MAX}</MaxAutoParticipantIndex>
       <Peers>"
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn it_says_what_was_chosen_and_is_closed() {
+    fn the_config_has_the_choices_and_is_well_formed() {
         assert!(Config::default().xml(0, 4_711).contains(r#"BufferSize max="4711B""#));
         let plain = Config::default().xml(7, 1 << 20);
         assert!(plain.contains("<ExternalDomainId>7<") && is_closed(&plain));

@@ -23,17 +23,17 @@ pub enum Error {
     /// CycloneDDS has not finished closing an earlier participant.
     #[error(
         "domain {0} has been closed before, and CycloneDDS is still waiting for its network \
-         interface, which has gone; restart the program"
+         interface, which does not exist any more; restart the program"
     )]
     Stuck(u32),
     /// A name that DDS does not allow.
     #[error(
-        "{0:?} is no name for DDS: letters, digits, `_` and `/`, without a digit in front; choose \
-         another with dds_name"
+        "{0:?} is not a DDS name: use letters, digits, `_` and `/`, without a digit in front; set \
+         another one with dds_name"
     )]
     Name(String),
     /// The sample is too large for the protocol, or there is no memory for a copy.
-    #[error("a message of {0} B: there is no memory for it, or it is over the protocol's 4 GiB")]
+    #[error("a message of {0} B: there is no memory for it, or it exceeds the protocol's 4 GiB")]
     Memory(usize),
     /// Any other error of CycloneDDS.
     #[error("CycloneDDS: {doing}: {text}")]

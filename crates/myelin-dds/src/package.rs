@@ -14,7 +14,7 @@ pub fn install(os_release: &str, bookworm: &str, later: &str) -> String {
     if is("bookworm") {
         format!("apt-get install {bookworm}")
     } else if is("bullseye") || is("jammy") {
-        "install CycloneDDS 0.10, which Debian 11 and Ubuntu 22.04 have no package of".to_owned()
+        "build CycloneDDS 0.10; Debian 11 and Ubuntu 22.04 have no package of it".to_owned()
     } else if is("debian") || is("ubuntu") {
         format!("apt-get install {later}")
     } else {

@@ -127,8 +127,9 @@ impl Participant {
         let entity = unsafe {
             ffi::myelin_dds_participant(number, user_data.as_ptr().cast(), user_data.len())
         };
-        let entity = check("creating the participant (why, it has said on stderr)", entity)
-            .inspect_err(|_| delete(root))?;
+        let entity =
+            check("creating the participant (CycloneDDS wrote the reason to stderr)", entity)
+                .inspect_err(|_| delete(root))?;
         let root = if root > 0 { root } else { entity };
         let (process, sockets) = (std::process::id(), sockets(entity));
         Ok(Participant { entity, root, domain: number, binding, process, sockets })
@@ -184,7 +185,7 @@ fn open_domain(domain: &Domain, binding: Option<Binding>) -> Result<(i32, u32), 
         let number = NUMBER_NEXT.fetch_add(1, Ordering::Relaxed);
         // SAFETY: a string that lives for the call.
         let root = unsafe { ffi::myelin_dds_domain(number, xml.as_ptr()) };
-        let root = check("opening the domain (why, it has said on stderr)", root)?;
+        let root = check("opening the domain (CycloneDDS wrote the reason to stderr)", root)?;
         if root > 0 {
             return Ok((root, number));
         }

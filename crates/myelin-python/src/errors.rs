@@ -48,8 +48,8 @@ pub fn closed(what: &str) -> PyErr {
 pub fn busy(what: &str, here: bool) -> PyErr {
     let message = match here {
         true => format!(
-            "this thread is inside a call of this {what}, of which a signal handler, a finalizer or a \
-             callback runs: close or interrupt it from there, or use another one"
+            "this thread is inside a call of this {what}, and a signal handler, a finalizer or a \
+             callback uses it again: only close or interrupt it there, or use another one"
         ),
         false => format!("another thread is using this {what}; make one for each thread"),
     };

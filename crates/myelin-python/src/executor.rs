@@ -150,7 +150,10 @@ impl Executor {
             true => {
                 "run and turn cannot be called by a function of the same executor; return instead"
             }
-            false => "this executor is being run, by another thread or further up in this one",
+            false => {
+                "this executor is already running, in another thread or in an outer call of \
+                      this one"
+            }
         };
         exception("Busy", message.to_string())
     }
@@ -232,7 +235,7 @@ impl Executor {
     #[pyo3(signature = (threads=1))]
     fn run(&self, py: Python<'_>, threads: usize) -> PyResult<()> {
         if threads == 0 {
-            let message = "threads is 0: it is at least 1".to_string();
+            let message = "threads is 0; use at least 1".to_string();
             return Err(exception("WrongSetting", message));
         }
         self.run_by(py, |executor| executor.run_on(threads))
@@ -276,7 +279,7 @@ impl Executor {
             "round_robin" => myelin::Order::RoundRobin,
             "oldest_first" => myelin::Order::OldestFirst,
             _ => {
-                let message = format!("order is {order:?}: round_robin or oldest_first");
+                let message = format!("order is {order:?}; use round_robin or oldest_first");
                 return Err(exception("WrongSetting", message));
             }
         };

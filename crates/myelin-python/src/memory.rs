@@ -100,8 +100,9 @@ impl<M: Memory> Held<M> {
         }
         if state.views > 0 {
             return Err(PyBufferError::new_err(format!(
-                "{} views of this loan are in use, which could write to it afterwards: end them before \
-                 (`del` the array, leave the function that has it), or publish a copy of the array",
+                "{} views of this loan are in use and could write to it after the publish: end \
+                 them first (`del` the array, leave the function that has it), or publish a copy \
+                 of the array",
                 state.views
             )));
         }
@@ -392,7 +393,10 @@ macro_rules! readable {
             fn __len__(&self) -> PyResult<usize> {
                 let elements = self.0.carried.of_type().elements_of(self.0.length()?);
                 elements.ok_or_else(|| {
-                    pyo3::exceptions::PyTypeError::new_err("one value has no length; see `nbytes`")
+                    pyo3::exceptions::PyTypeError::new_err(
+                        "a single value has no length; see \
+                                                            `nbytes`",
+                    )
                 })
             }
 

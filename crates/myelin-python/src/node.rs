@@ -143,7 +143,7 @@ impl Node {
             (Some(limit), None) => topic.reliable(seconds(limit)?),
             (None, Some(limit)) => topic.reliable_or_fail(seconds(limit)?),
             (Some(_), Some(_)) => {
-                let message = "reliable and reliable_or_fail are two ways; choose one";
+                let message = "reliable and reliable_or_fail exclude each other; choose one";
                 return Err(exception("WrongSetting", message.to_string()));
             }
         };
@@ -263,7 +263,7 @@ impl Node {
 /// A duration from seconds, as Python gives times.
 pub fn seconds(seconds: f64) -> PyResult<Duration> {
     if seconds.is_nan() || seconds < 0.0 {
-        let message = format!("a time is {seconds}: it is a number of seconds, not negative");
+        let message = format!("a time is {seconds}; use a number of seconds that is not negative");
         return Err(exception("WrongSetting", message));
     }
     Ok(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))

@@ -255,7 +255,8 @@ pub fn wait_of(how: &str, cpu_permille: Option<u16>) -> PyResult<Wait> {
         _ => Err(exception(
             "WrongSetting",
             format!(
-                "wait is {how:?}: adaptive, block, poll or predictive (that one with cpu_permille)"
+                "wait is {how:?}; use adaptive, block, poll or predictive (predictive with \
+                 cpu_permille)"
             ),
         )),
     }

@@ -126,7 +126,7 @@ impl Type {
                 self.told.type_name()
             ))),
             (Some(_), 0) => Err(wrong_value(format!(
-                "a loan of {} takes no number: it is one value",
+                "a loan of {} takes no number, because it is one value",
                 self.told.type_name()
             ))),
         }
@@ -142,7 +142,7 @@ impl Type {
         if self.told.fits(bytes) {
             return Ok(());
         }
-        Err(wrong_value(format!("{bytes} bytes are no {}", self.told.type_name())))
+        Err(wrong_value(format!("{bytes} bytes are not a {}", self.told.type_name())))
     }
 
     /// Whether a buffer of it is a row of bytes.

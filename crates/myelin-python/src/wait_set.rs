@@ -139,7 +139,8 @@ impl WaitSet {
         } else if let Ok(service) = member.cast::<Service>() {
             service.get().with(|service| self.handle.add_service(service))?
         } else {
-            let message = "a wait set watches subscribers and services; guards and timers it makes";
+            let message = "a wait set watches subscribers and services; it makes its guards and \
+                           timers itself";
             return Err(exception("WrongValue", message.to_string()));
         };
         self.insert(member.py(), key.map_err(raised)?, weak);
@@ -191,8 +192,8 @@ impl WaitSet {
                 return Err(raised(myelin::Error::Forked));
             }
             Err(TryLockError::WouldBlock) => {
-                let message = "a thread waits in this wait set already, another one or this one \
-                               further up; make one for each";
+                let message = "a thread already waits in this wait set, another thread or this one \
+                               in an outer call; make one for each thread";
                 return Err(exception("Busy", message.to_string()));
             }
         };

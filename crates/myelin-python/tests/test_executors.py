@@ -134,7 +134,7 @@ class Outside(Case):
                 self.assertNotIn(True, calls)
             executor.set_wait("block")
             executor.fileno()
-            with self.assertRaisesRegex(myelin.Busy, "being run"):
+            with self.assertRaisesRegex(myelin.Busy, "already running"):
                 executor.turn(0)
             executor.stop()
             end()
@@ -363,7 +363,7 @@ class Turns(Case):
 
     def test_an_order_that_is_none(self):
         with self.node.executor() as executor:
-            with self.assertRaisesRegex(myelin.WrongSetting, 'order is "newest": round_robin or oldest_first'):
+            with self.assertRaisesRegex(myelin.WrongSetting, 'order is "newest"; use round_robin or oldest_first'):
                 executor.set_order("newest")
         with self.assertRaises(myelin.Closed):
             executor.set_order("oldest_first")
@@ -478,7 +478,7 @@ class Sets(Case):
         publisher, subscriber = self.ends()
         wait_set = self.node.wait_set()
         end = self.waits(wait_set)
-        with self.assertRaisesRegex(myelin.Busy, "waits in this wait set already"):
+        with self.assertRaisesRegex(myelin.Busy, "already waits in this wait set"):
             wait_set.wait(0)
         wait_set.add(subscriber)
         publisher.publish(b"1")

@@ -180,7 +180,7 @@ class Errors(Case):
         for name in ("", "x" * 256, "line\nbreak"):
             with self.assertRaisesRegex(myelin.WrongSetting, "1 to 255 bytes"):
                 self.node.topic(name).publisher()
-        with self.assertRaisesRegex(myelin.WrongSetting, "depth is 0: it is 1 to 65,535"):
+        with self.assertRaisesRegex(myelin.WrongSetting, "depth is 0: use 1 to 65,535"):
             self.node.topic("topic", depth=0).publisher()
         with self.assertRaisesRegex(myelin.WrongSetting, "choose one"):
             self.node.topic("topic", reliable=1, reliable_or_fail=1)

@@ -292,7 +292,7 @@ class Numpy(Case):
         self.assertEqual(numpy.asarray(sample).dtype, "f4")
         self.assertTrue((subscriber.receive(WATCHDOG).array() == points[::-1]).all())
         for wrong in (points.astype("f8"), points.ravel(), points.reshape(2, 3)):
-            with self.assertRaisesRegex(myelin.WrongValue, "is no"):
+            with self.assertRaisesRegex(myelin.WrongValue, "is not a valid"):
                 publisher.publish(wrong)
 
     def test_structured_arrays(self):

@@ -164,7 +164,7 @@ impl Encoder<'_> {
             return Ok(());
         };
         if !octets.is_empty() {
-            return Err(EncodeError::new("is to be filled in the loan; leave it empty here"));
+            return Err(EncodeError::new("must be filled in the loan; leave it empty here"));
         }
         self.length(bytes)?;
         let place = self.encoded()..self.encoded() + bytes;

@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_are_called_as_in_ros_2() {
+    fn topic_names_are_mapped_as_in_ros_2() {
         for (ros, dds) in [
             ("chatter", "rt/chatter"),
             ("/chatter", "rt/chatter"),
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_topic_is_told_the_rule() {
+    fn a_wrong_topic_name_is_refused_with_the_rule() {
         let longer = "a".repeat(247);
         for (wrong, rule) in [
             ("", "empty"),
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn types_are_called_as_in_ros_2() {
+    fn type_names_are_mapped_as_in_ros_2() {
         assert_eq!(dds_type("std_msgs/msg/String").unwrap(), "std_msgs::msg::dds_::String_");
         for wrong in [
             "",

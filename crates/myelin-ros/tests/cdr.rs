@@ -204,7 +204,7 @@ fn errors_name_the_field_the_place_and_the_reason() {
 }
 
 #[test]
-fn what_cdr_cannot_say_names_the_field() {
+fn values_without_a_cdr_encoding_name_the_field() {
     let header = Header { frame_id: "front\0camera".into(), ..Header::default() };
     let error = cdr::encoded_bytes(&Image { header, ..Image::default() }).unwrap_err();
     assert_eq!(error.field(), "header.frame_id");
@@ -214,7 +214,7 @@ fn what_cdr_cannot_say_names_the_field() {
 /// A sample's memory still belongs to its publisher: a publisher that writes to it after `decode`
 /// has looked must not cause a `str` or a `String` that is not UTF-8.
 #[test]
-fn a_publisher_that_changes_a_string_after_it_was_read_makes_no_invalid_one() {
+fn a_string_changed_by_its_publisher_stays_valid() {
     let folder = tempfile::tempdir().unwrap();
     let node = myelin::Node::builder("test").folder(folder.path()).open().unwrap();
     let topic = node.ros_topic::<Image>("image").unwrap();

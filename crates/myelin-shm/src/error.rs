@@ -41,8 +41,8 @@ pub enum Error {
     },
     /// A callback inside a publish uses the same publisher.
     #[error(
-        "this publisher is publishing just now, and a callback inside that publish uses it again; \
-         share the publisher, or make one for the callback"
+        "a callback uses this publisher inside its own publish call; share the publisher, or make \
+         another one for the callback"
     )]
     Reentered,
     /// A segment cannot be made or mapped: memory is short, or a limit forbids it.
@@ -126,9 +126,9 @@ pub enum Error {
     },
     /// A publisher with `reliable_or_fail` waited too long for a subscriber.
     #[error(
-        "topic {topic:?}: subscriber {subscriber:#x} (process {pid}) has not read for {waited:?} and \
-         the depth is full; it is too slow or stopped: raise depth or the time limit, make it best \
-         effort, or pass late subscribers over (reliable instead of reliable_or_fail)"
+        "topic {topic:?}: subscriber {subscriber:#x} (process {pid}) has not read for {waited:?} \
+         and the depth is full; it is too slow or stopped: raise depth or the time limit, make it \
+         best effort, or skip slow subscribers (reliable instead of reliable_or_fail)"
     )]
     ReliableTimeout {
         /// The topic's name.
@@ -142,8 +142,8 @@ pub enum Error {
     },
     /// The service has no server.
     #[error(
-        "service {service:?}: no server {}; start one, wait longer, or see whether it is in another \
-         domain or folder{reason}",
+        "service {service:?}: no server {}; start one, wait longer, or check whether it is in \
+         another domain or folder{reason}",
         if waited.is_zero() { "now".to_owned() } else { format!("within {waited:?}") }
     )]
     NoServer {
@@ -156,23 +156,23 @@ pub enum Error {
     },
     /// The server of a call has left or died.
     #[error(
-        "service {service:?}: the server has ended before it replied; whether it has done what it was \
-         asked is not known: ask again if that does no harm"
+        "service {service:?}: the server ended before it replied; it may or may not have carried \
+         out the request: send it again only if that is safe"
     )]
     ServerGone {
         /// The service's name.
         service: String,
     },
     /// The server dropped a request without a reply.
-    #[error("service {service:?}: the server has dropped the request without a reply; see its log")]
+    #[error("service {service:?}: the server dropped the request without a reply; see its log")]
     NoReply {
         /// The service's name.
         service: String,
     },
     /// The reply to a call has not come in time.
     #[error(
-        "service {service:?}: no reply within {waited:?}; the server is slow or stopped: allow more \
-         time, or look at it"
+        "service {service:?}: no reply within {waited:?}; the server is slow or stopped: allow \
+         more time, or check it"
     )]
     ReplyTimeout {
         /// The service's name.

@@ -151,7 +151,10 @@ impl Inbox {
         match event {
             Event::Matched { .. } => content.matched += 1,
             Event::Unmatched { .. } => {
-                content.matched = content.matched.checked_sub(1).expect("matched before");
+                content.matched = content
+                    .matched
+                    .checked_sub(1)
+                    .expect("an endpoint matches before it unmatches");
             }
             _ => {}
         }
@@ -259,7 +262,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_oldest_events_go_and_are_counted() {
+    fn the_oldest_events_are_dropped_and_counted() {
         let inbox = Inbox::default();
         for endpoint in 0..EVENTS_MAX as u64 + 3 {
             inbox.push(Event::Corrupt { endpoint });

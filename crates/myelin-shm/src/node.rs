@@ -117,7 +117,7 @@ impl Node {
         guard: Option<LatencyGuard>,
         threads: Threads,
     ) -> Result<Node, Error> {
-        let listener = reactor.listener.as_ref().expect("it is new");
+        let listener = reactor.listener.as_ref().expect("a new reactor listens");
         reactor.poll.add(std::os::fd::AsFd::as_fd(listener), LISTENER)?;
         let domain = reactor.registry.folder.clone();
         let core = Arc::new(Core::new(reactor, mark));

@@ -142,11 +142,11 @@ impl PublisherQos {
     pub fn check(&self, topic: &Topic) -> Result<(), Error> {
         let depth = u64::from(self.depth);
         range(topic, "depth", depth, 1..CELLS_MAX, DEPTHS)?;
-        range(topic, "history", u64::from(self.history), 0..depth + 1, "it is at most the depth")?;
+        range(topic, "history", u64::from(self.history), 0..depth + 1, "use at most the depth")?;
         let loans = 1..u64::from(LOANS_MAX) + 1;
-        range(topic, "loans_max", u64::from(self.loans_max), loans, "it is 1 to 4,096")?;
+        range(topic, "loans_max", u64::from(self.loans_max), loans, "use 1 to 4,096")?;
         let payload = 0..PAYLOAD_BYTES_MAX + 1;
-        range(topic, "payload_bytes_max", self.payload_bytes_max, payload, "it is at most 2^40 − 1")
+        range(topic, "payload_bytes_max", self.payload_bytes_max, payload, "use at most 2^40 − 1")
     }
 }
 
@@ -197,15 +197,9 @@ impl SubscriberQos {
     pub fn check(&self, topic: &Topic) -> Result<(), Error> {
         range(topic, "depth", u64::from(self.depth), 1..CELLS_MAX, DEPTHS)?;
         let held = 1..u64::from(HOLDS_MAX) + 1;
-        range(topic, "held_max", u64::from(self.held_max), held, "it is 1 to 4,096")?;
+        range(topic, "held_max", u64::from(self.held_max), held, "use 1 to 4,096")?;
         let publishers = 1..u64::from(CONNECTIONS_MAX) + 1;
-        range(
-            topic,
-            "publishers_max",
-            u64::from(self.publishers_max),
-            publishers,
-            "it is 1 to 4,096",
-        )
+        range(topic, "publishers_max", u64::from(self.publishers_max), publishers, "use 1 to 4,096")
     }
 }
 
@@ -250,4 +244,4 @@ fn range(
 
 /// The prefix of the type names of messages.
 const MESSAGES: &str = "CDR ";
-const DEPTHS: &str = "it is 1 to 65,535";
+const DEPTHS: &str = "use 1 to 65,535";

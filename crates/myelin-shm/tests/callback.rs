@@ -54,7 +54,7 @@ fn payloads_are_aligned_as_the_function_asks_wherever_they_come_from() {
 }
 
 #[test]
-fn a_length_that_does_not_fit_ends_the_match_and_is_told() {
+fn a_wrong_length_ends_the_match_and_is_reported() {
     let (_folder, node) = node();
     let mut publisher = node.publisher(topic(), PublisherQos::default()).unwrap();
     let subscriber = node.subscriber(topic(), SubscriberQos::default()).unwrap();
@@ -81,7 +81,7 @@ fn a_length_that_does_not_fit_ends_the_match_and_is_told() {
 /// a sleeping thread. A publisher of this process takes a part of it, and wakes the thread for the
 /// rest.
 #[test]
-fn what_a_publish_leaves_of_a_backlog_wakes_the_callbacks_thread() {
+fn a_backlog_left_by_a_publish_wakes_the_callback_thread() {
     const CELLS: u64 = 29;
     // With the publishing one, so few that each take looks at all.
     const STOPPED: u64 = 3;

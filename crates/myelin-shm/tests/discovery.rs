@@ -103,7 +103,7 @@ fn nodes_of_one_process_match() {
 
 /// The node's thread maps new slot segments while others take; a publisher's end comes after them.
 #[test]
-fn all_that_a_publisher_wrote_can_be_taken_once_its_end_is_told() {
+fn all_samples_can_be_taken_after_the_event_of_the_publishers_end() {
     const SIZES: [usize; 5] = [8, 200, 10_000, 300_000, 3_000_000];
     let folder = folder();
     let (one, other) = (node(folder.path()), node(folder.path()));
@@ -126,7 +126,7 @@ fn all_that_a_publisher_wrote_can_be_taken_once_its_end_is_told() {
 
 /// The other side of each match has existed for long, so no match is waited for.
 #[test]
-fn what_new_endpoints_publish_at_once_arrives_and_so_does_the_answer() {
+fn the_first_samples_of_new_endpoints_arrive_in_both_directions() {
     let folder = folder();
     let helper = Helper::start("echo", folder.path());
     helper.expect("open");
@@ -200,7 +200,7 @@ fn a_sample_outlives_its_subscriber_and_both_nodes_handles() {
 }
 
 #[test]
-fn processes_find_each_other_whoever_comes_first() {
+fn processes_match_in_either_start_order() {
     let folder = folder();
     let early = Helper::start("subscriber", folder.path());
     early.expect("open");
@@ -235,7 +235,7 @@ fn pid_matched(event: &Event) -> u32 {
 }
 
 #[test]
-fn a_killed_process_is_told_as_dead_and_its_socket_removed_by_the_next() {
+fn a_killed_process_is_reported_dead_and_its_socket_is_removed() {
     let folder = folder();
     let ours = node(folder.path());
     let mut subscriber = subscriber(&ours);
@@ -262,7 +262,7 @@ fn a_killed_process_is_told_as_dead_and_its_socket_removed_by_the_next() {
 }
 
 #[test]
-fn a_reliable_publisher_is_freed_by_the_death_of_whom_it_waits_for() {
+fn the_death_of_a_subscriber_ends_a_reliable_publishers_wait() {
     let folder = folder();
     let node = node(folder.path());
     let block_max = WATCHDOG;
@@ -285,7 +285,7 @@ fn a_reliable_publisher_is_freed_by_the_death_of_whom_it_waits_for() {
 }
 
 #[test]
-fn domains_do_not_see_each_other() {
+fn endpoints_of_different_domains_do_not_match() {
     let folder = folder();
     let (zero, one) =
         (node(folder.path()), Node::open(NodeOptions { domain: 1, ..options(folder.path()) }));
@@ -318,7 +318,7 @@ fn another_type_is_an_error_that_names_both_and_an_event_at_the_first() {
 }
 
 #[test]
-fn two_types_that_come_at_once_raise_events_on_both_sides() {
+fn two_types_at_the_same_time_raise_events_on_both_sides() {
     let folder = folder();
     // They make their endpoints before they know of each other's only by chance; so it is tried.
     until("a race that both lose", || {
@@ -342,7 +342,7 @@ fn two_types_that_come_at_once_raise_events_on_both_sides() {
 }
 
 #[test]
-fn a_folder_that_is_not_ours_alone_is_refused() {
+fn a_folder_open_to_others_is_refused() {
     let folder = folder();
     let own = folder.path().join(format!("myelin-{}", rustix::process::geteuid().as_raw()));
     std::fs::create_dir(&own).unwrap();
@@ -386,7 +386,7 @@ fn a_full_folder_is_an_error_that_names_it() {
 }
 
 #[test]
-fn users_meet_in_a_groups_domain_and_nowhere_else() {
+fn users_match_only_in_a_groups_domain() {
     if !is_root("two users") {
         return;
     }
@@ -415,7 +415,7 @@ fn users_meet_in_a_groups_domain_and_nowhere_else() {
 }
 
 #[test]
-fn many_that_come_at_once_all_see_each_other_exactly_once() {
+fn nodes_that_start_together_all_match_exactly_once() {
     let folder = folder();
     let helpers: Vec<_> = (0..20).map(|_| Helper::start("one_of_20", folder.path())).collect();
     helpers.iter().for_each(|helper| helper.expect("complete"));
@@ -425,7 +425,7 @@ fn many_that_come_at_once_all_see_each_other_exactly_once() {
 }
 
 #[test]
-fn a_stopped_process_does_not_delay_others_and_is_met_when_it_goes_on() {
+fn a_stopped_process_delays_no_other_and_matches_when_continued() {
     let folder = folder();
     let helper = Helper::start("subscriber", folder.path());
     helper.expect("open");
@@ -438,7 +438,7 @@ fn a_stopped_process_does_not_delay_others_and_is_met_when_it_goes_on() {
 }
 
 #[test]
-fn a_child_of_fork_has_no_part_in_its_parents_node() {
+fn a_forked_child_does_not_share_its_parents_node() {
     let folder = folder();
     let helper = Helper::start("forker", folder.path());
     helper.expect("child forked");
@@ -450,7 +450,7 @@ fn a_child_of_fork_has_no_part_in_its_parents_node() {
 }
 
 #[test]
-fn a_process_out_of_descriptors_goes_on_when_somebody_raises_its_limit() {
+fn a_process_out_of_descriptors_continues_after_a_raised_limit() {
     let folder = folder();
     let poor = Helper::start("poor", folder.path());
     poor.expect("poor");
@@ -487,7 +487,7 @@ fn an_offer_that_lost_its_descriptors_is_declined_and_the_next_accepted() {
 }
 
 #[test]
-fn silence_is_told_and_its_end_too() {
+fn missed_deadlines_and_their_end_are_reported() {
     let folder = folder();
     let node = node(folder.path());
     let limit = Some(Duration::from_millis(20));
@@ -509,7 +509,7 @@ fn silence_is_told_and_its_end_too() {
 }
 
 #[test]
-fn nonsense_and_other_versions_end_the_link_and_nothing_else() {
+fn invalid_messages_and_other_versions_end_only_the_link() {
     use std::io::Write;
     let folder = folder();
     let node = node(folder.path());
@@ -531,7 +531,7 @@ fn nonsense_and_other_versions_end_the_link_and_nothing_else() {
 /// A viewer has room for one publisher, and keeps the last image of a camera that is killed. The
 /// next camera gets the room when the rest of the first one's images has been read.
 #[test]
-fn an_image_that_is_kept_does_not_keep_the_place_of_the_next_camera() {
+fn a_held_sample_does_not_block_the_next_publisher() {
     let folder = folder();
     let node = node(folder.path());
     let qos = SubscriberQos { publishers_max: 1, ..SubscriberQos::default() };
@@ -567,7 +567,7 @@ fn an_image_that_is_kept_does_not_keep_the_place_of_the_next_camera() {
 }
 
 #[test]
-fn one_publisher_too_many_comes_when_another_goes() {
+fn a_publisher_over_the_limit_matches_when_another_leaves() {
     let folder = folder();
     let node = node(folder.path());
     let qos = SubscriberQos { publishers_max: 2, ..SubscriberQos::default() };
@@ -584,7 +584,7 @@ fn one_publisher_too_many_comes_when_another_goes() {
 }
 
 #[test]
-fn a_match_made_while_descriptors_are_short_is_made_when_there_are_some() {
+fn a_match_without_descriptors_is_made_when_there_are_some() {
     let folder = folder();
     let poor = Helper::start("short_for_a_while", folder.path());
     poor.expect("open");
@@ -638,7 +638,7 @@ fn silence_ends_a_wait_and_makes_the_descriptor_readable() {
 }
 
 #[test]
-fn what_a_publisher_does_not_offer_is_told() {
+fn unmet_requests_of_a_subscriber_are_reported() {
     let folder = folder();
     let node = node(folder.path());
     let publisher = publisher(&node);
@@ -666,7 +666,7 @@ fn what_a_publisher_does_not_offer_is_told() {
 
 /// A reliable publisher, a subscriber that reads, and a process that is stopped.
 #[test]
-fn a_stopped_process_costs_nobody_else_a_sample_and_comes_back() {
+fn a_stopped_process_costs_others_no_sample_and_matches_again() {
     let folder = folder();
     let node = node(folder.path());
     let reliability = Reliability::Reliable;
@@ -709,7 +709,7 @@ fn a_stopped_process_costs_nobody_else_a_sample_and_comes_back() {
 /// Node ids are not secret. A process that greets as another user's node must not end that node's
 /// link.
 #[test]
-fn a_process_that_greets_as_another_ones_node_is_refused() {
+fn a_process_that_claims_another_processes_node_is_refused() {
     let folder = folder();
     let (one, other) = (node(folder.path()), node(folder.path()));
     let (mut publisher, mut subscriber) = (publisher(&one), subscriber(&other));
@@ -726,7 +726,7 @@ fn a_process_that_greets_as_another_ones_node_is_refused() {
 }
 
 #[test]
-fn the_graph_shows_who_is_matched_and_why_others_are_not() {
+fn the_graph_has_matches_and_reasons_for_mismatches() {
     let folder = folder();
     let (one, other) = (node(folder.path()), node(folder.path()));
     let qos = SubscriberQos { publishers_max: 1, depth: 5, ..SubscriberQos::default() };
@@ -763,7 +763,7 @@ fn the_graph_shows_who_is_matched_and_why_others_are_not() {
 }
 
 #[test]
-fn a_node_that_is_matched_with_nobody_is_told_what_others_have_counted() {
+fn an_unmatched_node_gets_the_counts_of_others() {
     let folder = folder();
     let helper = Helper::start("subscriber", folder.path());
     let one = node(folder.path());
@@ -809,7 +809,7 @@ fn a_node_that_is_matched_with_nobody_is_told_what_others_have_counted() {
 }
 
 #[test]
-fn a_loss_and_what_is_held_are_counted() {
+fn losses_and_held_samples_are_counted() {
     let folder = folder();
     let (one, other) = (node(folder.path()), node(folder.path()));
     let mut publisher = publisher(&one);
@@ -826,7 +826,7 @@ fn a_loss_and_what_is_held_are_counted() {
 }
 
 #[test]
-fn who_is_stopped_is_named_and_answers_later() {
+fn a_stopped_process_is_named_and_answers_later() {
     let folder = folder();
     let helper = Helper::start("subscriber", folder.path());
     helper.expect("open");

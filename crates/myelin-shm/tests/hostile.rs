@@ -90,7 +90,7 @@ fn view(
 }
 
 #[test]
-fn a_wrong_head_of_a_publication_is_an_error_that_says_what_is_wrong() {
+fn a_wrong_publication_head_is_an_error_with_the_cause() {
     assert!(map_publication(|_| ()).is_ok());
     let no_publication = map_publication(|memory| memory.set(0, 0)).unwrap_err();
     assert_eq!(what(no_publication), "a segment that is no publication");
@@ -117,7 +117,7 @@ fn a_wrong_head_of_a_publication_is_an_error_that_says_what_is_wrong() {
 }
 
 #[test]
-fn a_wrong_head_of_a_subscription_is_an_error_that_says_what_is_wrong() {
+fn a_wrong_subscription_head_is_an_error_with_the_cause() {
     assert!(map_subscription(0, |_| ()).is_ok());
     let no_subscription = map_subscription(0, |memory| memory.set(0, 0)).unwrap_err();
     assert_eq!(what(no_subscription), "a segment that is no subscription");
@@ -193,7 +193,7 @@ fn a_segment_without_memory_is_refused() {
 
 /// Each publisher claims that 2^63 samples were lost.
 #[test]
-fn losses_that_cannot_be_do_not_overflow() {
+fn impossible_losses_do_not_overflow() {
     let (mut reader, shared) = reader(SubscriberQos::default());
     let _peers = [1, 2].map(|id| {
         let memory = Memory::publication(id, 4);
@@ -260,7 +260,7 @@ const LIMIT: Duration = Duration::from_millis(20);
 const PATIENCE: Duration = Duration::from_secs(2);
 
 #[test]
-fn a_bell_that_never_stops_does_not_extend_a_wait() {
+fn endless_wake_ups_do_not_extend_a_wait() {
     let (mut reader, shared) = reader(SubscriberQos::default());
     let (_, wake_word) = shared.descriptors();
     let wake_word = Segment::map_shared(wake_word, 64).unwrap();
@@ -358,7 +358,7 @@ fn matched() -> (Reader, Memory) {
 /// Sample 4 is there according to its cell, sample 1 according to the count: the reader must not
 /// look for ever.
 #[test]
-fn a_sample_that_was_never_published_ends_the_match_and_not_the_clock() {
+fn an_unpublished_sample_ends_the_match() {
     let (mut reader, memory) = matched();
     memory.set(CELLS, 5);
     memory.set(PUBLISHED, 1);
@@ -434,7 +434,7 @@ fn a_wait_set_sleeps_until_the_segment_of_a_sample_has_come() {
 /// Another publisher has reset the wake word, so that no thread was woken: a publisher that has
 /// published does not assume that the sleeper is awake, and notifies again at its next sample.
 #[test]
-fn a_bell_that_is_set_back_does_not_silence_others() {
+fn a_wake_word_that_is_reset_does_not_silence_others() {
     let (memory, wake_word) = (Memory::subscription(), Memory::new(Writers::Everyone));
     let (mut writer, publication) = Writer::create(1, &topic(), PublisherQos::default()).unwrap();
     publication.attach(view(&memory, &wake_word, 0, false).unwrap()).unwrap();
@@ -449,7 +449,7 @@ fn a_bell_that_is_set_back_does_not_silence_others() {
 /// The last sample before a silence is not left either: a sleeper on the word of several publishers
 /// looks without a wake-up. Here each wake-up is lost, because it goes to a word without sleepers.
 #[test]
-fn a_subscriber_of_several_takes_each_sample_without_being_woken() {
+fn a_subscriber_of_several_publishers_takes_every_sample_without_wake_ups() {
     let (mut writer, publication) = Writer::create(1, &topic(), PublisherQos::default()).unwrap();
     let (mut reader, shared) = reader(SubscriberQos::default());
     let own = publication.descriptor().try_clone_to_owned().unwrap();
@@ -489,7 +489,7 @@ const WATCHDOG: Duration = Duration::from_secs(60);
 
 /// No descriptor from a subscriber can stop or kill a publisher.
 #[test]
-fn a_descriptor_that_is_no_pipe_is_refused() {
+fn a_descriptor_that_is_not_a_pipe_is_refused() {
     let memory = Memory::subscription();
     let (wake_word, event) = (Memory::new(Writers::Everyone), rustix::event::EventfdFlags::CLOEXEC);
     let eventfd = rustix::event::eventfd(u32::MAX, event).unwrap();

@@ -18,7 +18,7 @@ use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::waiting::wait::{self, Wait};
 
 #[test]
-fn survivors_of_a_kill_storm_lose_nothing_else() {
+fn survivors_of_a_kill_storm_lose_no_other_samples() {
     if let Ok(role) = std::env::var(ROLE) {
         return work(&role);
     }
@@ -310,7 +310,7 @@ struct Victim {
 impl Victim {
     fn spawn(role: &str, folder: &Path, random: &mut Random) -> Self {
         let child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "survivors_of_a_kill_storm_lose_nothing_else", "--nocapture"])
+            .args(["--exact", "survivors_of_a_kill_storm_lose_no_other_samples", "--nocapture"])
             .env(ROLE, role)
             .env(FOLDER, folder)
             .env(SEED, random.next().to_string())

@@ -206,7 +206,7 @@ fn each_sample_of_many_publishers_arrives_in_order() {
 
 /// A subscriber allocates memory for existing publishers, not for the maximum.
 #[test]
-fn a_thousand_publishers_are_matched_and_take_memory_as_they_come() {
+fn a_thousand_publishers_match_and_memory_grows_with_them() {
     let folder = tempfile::tempdir().unwrap();
     let (here, there) = (open(folder.path()), open(folder.path()));
     let qos = SubscriberQos { publishers_max: CONNECTIONS_MAX, ..SubscriberQos::default() };
@@ -237,7 +237,7 @@ fn a_thousand_publishers_are_matched_and_take_memory_as_they_come() {
 /// kill -9 of some while they publish: all samples of the others come, and all samples of the
 /// killed ones up to some point.
 #[test]
-fn one_too_many_is_refused_and_comes_when_others_are_killed() {
+fn a_publisher_over_the_limit_matches_when_others_are_killed() {
     let (folder, _node, mut subscriber, mut processes) = all(false);
     let mut late = open(folder.path()).publisher(topic(), reliable()).unwrap();
     let mut refusals = Vec::new();
@@ -284,7 +284,7 @@ fn one_too_many_is_refused_and_comes_when_others_are_killed() {
 
 /// They come and go while they publish: many become few and many again.
 #[test]
-fn none_is_forgotten_while_they_become_many_and_few() {
+fn no_publisher_is_forgotten_when_their_number_changes() {
     let folder = tempfile::tempdir().unwrap();
     let (here, there) = (open(folder.path()), open(folder.path()));
     let mut subscriber = subscriber(&here, false);
@@ -374,7 +374,7 @@ fn a_publisher_that_clears_the_bits_does_not_silence_others() {
 /// A hostile publisher sets all bits endlessly: that ends no wait, and keeps no take from
 /// returning.
 #[test]
-fn bits_that_never_stop_extend_neither_a_take_nor_a_wait() {
+fn endless_ready_bits_extend_neither_a_take_nor_a_wait() {
     let folder = tempfile::tempdir().unwrap();
     let node = open(folder.path());
     let mut subscriber = subscriber(&node, false);

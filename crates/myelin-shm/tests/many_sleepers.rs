@@ -79,7 +79,7 @@ impl Shown {
 }
 
 #[test]
-fn one_call_wakes_all_and_notifies_nobody() {
+fn one_call_wakes_all_without_single_notifications() {
     if !can_sleep_on_two() {
         return; // then they sleep on their wake words, which other tests cover
     }
@@ -112,7 +112,7 @@ fn one_call_wakes_all_and_notifies_nobody() {
 
 /// No sample comes: their own process, which cannot write `published`, wakes them.
 #[test]
-fn they_are_woken_by_all_else_too() {
+fn other_events_wake_the_sleepers_too() {
     if !can_sleep_on_two() {
         return; // as above
     }

@@ -9,7 +9,7 @@ use myelin_shm::node::{Node, NodeOptions};
 use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
 
 #[test]
-fn a_topic_takes_little_and_a_thousand_fit_into_64_mib() {
+fn a_thousand_topics_fit_into_64_mib() {
     let folder = tempfile::tempdir().unwrap();
     let options = NodeOptions { folder: Some(folder.path().to_owned()), ..NodeOptions::default() };
     let node = Node::open(options).unwrap();

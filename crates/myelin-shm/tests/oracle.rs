@@ -395,7 +395,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn every_call_does_what_the_list_of_samples_says(
+    fn every_call_agrees_with_the_oracle(
         depth in 1..9u32,
         history in 0..9u32,
         loans_max in 1..4u32,

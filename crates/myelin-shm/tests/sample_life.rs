@@ -30,7 +30,7 @@ fn any_length_arrives_as_it_was_sent() {
 }
 
 #[test]
-fn what_is_held_stays_as_it_was_and_is_reused_after() {
+fn a_held_sample_is_unchanged_and_its_slot_reused_after() {
     let (mut writer, mut reader) = pair(PublisherQos::default(), SubscriberQos::default());
     let mut held = Vec::new();
     for round in 0..10u8 {
@@ -115,7 +115,7 @@ fn the_limit_of_held_samples_is_an_error_and_loses_nothing() {
 /// Large and small samples in turn, with room for one held sample: each take gives the previous one
 /// back.
 #[test]
-fn a_place_for_samples_holds_one_at_a_time() {
+fn take_into_releases_the_previous_sample() {
     let qos = SubscriberQos { held_max: 1, ..SubscriberQos::default() };
     let (mut writer, mut reader) = pair(PublisherQos::default(), qos);
     let mut taken = Taken::empty();
@@ -147,7 +147,7 @@ fn a_place_for_samples_holds_one_at_a_time() {
 }
 
 #[test]
-fn the_oldest_goes_and_the_loss_is_exact() {
+fn the_oldest_sample_is_dropped_and_the_loss_is_exact() {
     let publisher = PublisherQos { depth: 4, ..PublisherQos::default() };
     let (mut writer, mut reader) = pair(publisher, SubscriberQos::default());
     for round in 0..20u64 {
@@ -176,7 +176,7 @@ fn a_depth_of_one_gives_the_newest() {
 }
 
 #[test]
-fn who_comes_late_gets_the_history_it_asks_for_and_no_loss() {
+fn a_late_subscriber_gets_its_history_and_counts_no_loss() {
     let publisher = PublisherQos { depth: 8, history: 3, ..PublisherQos::default() };
     let (mut writer, _reader) = pair(publisher, SubscriberQos::default());
     for round in 0..10u8 {
@@ -298,7 +298,7 @@ fn a_wait_ends_at_its_time_limit() {
 }
 
 #[test]
-fn a_publisher_that_is_gone_makes_room_when_it_is_read_to_the_end() {
+fn a_closed_publisher_frees_its_place_when_read_to_the_end() {
     let qos = SubscriberQos { publishers_max: 1, ..SubscriberQos::default() };
     let (mut reader, subscription) =
         Reader::create(2, &topic(), qos, &WakeTable::create().unwrap()).unwrap();
@@ -397,7 +397,7 @@ fn losses_are_exact_where_history_meets_what_is_live() {
 }
 
 #[test]
-fn of_two_late_subscribers_each_costs_one_time_limit_and_its_own_samples() {
+fn each_late_subscriber_costs_one_time_limit_and_its_own_samples() {
     let reliability = Reliability::Reliable;
     let block_max = Duration::from_micros(100);
     let publisher = PublisherQos { depth: 8, reliability, block_max, ..PublisherQos::default() };

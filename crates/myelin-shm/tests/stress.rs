@@ -225,7 +225,7 @@ fn come_and_go(hubs: &[Hub], done: &AtomicBool) {
 }
 
 #[test]
-fn best_effort_loses_exactly_what_it_says() {
+fn best_effort_losses_are_counted_exactly() {
     run(Reliability::BestEffort);
 }
 

@@ -58,7 +58,7 @@ fn read(reader: &mut Reader) -> (u64, u64) {
 }
 
 #[test]
-fn what_is_held_is_not_written_and_nothing_is_torn() {
+fn held_samples_are_not_overwritten_and_none_is_torn() {
     let publisher = PublisherQos { depth: 3, ..PublisherQos::default() };
     let (mut writer, mut reader) = pair(publisher, SubscriberQos::default());
     let (taken, lost) = std::thread::scope(|scope| {

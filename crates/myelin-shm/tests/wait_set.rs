@@ -63,7 +63,7 @@ fn drain(subscriber: &mut Subscriber) -> u64 {
 }
 
 #[test]
-fn what_is_ready_is_reported_as_long_as_something_is_left_to_take() {
+fn a_member_is_ready_while_it_has_samples() {
     let domain = Domain::new();
     let (here, there) = (domain.node(), domain.node());
     let mut subscribers: Vec<_> = (0..100).map(|number| subscriber(&here, number)).collect();
@@ -92,7 +92,7 @@ fn what_is_ready_is_reported_as_long_as_something_is_left_to_take() {
 }
 
 #[test]
-fn samples_that_are_there_before_are_reported() {
+fn samples_from_before_the_wait_are_reported() {
     let domain = Domain::new();
     let node = domain.node();
     let qos = PublisherQos { history: 2, ..PublisherQos::default() };
@@ -137,7 +137,7 @@ fn every_way_of_waiting_ends_with_the_sample() {
 }
 
 #[test]
-fn a_guard_ends_the_wait_under_way_or_the_next_one() {
+fn a_guard_ends_the_current_or_the_next_wait() {
     let domain = Domain::new();
     let mut set = WaitSet::create(&domain.node()).unwrap();
     let (guard, other) = (set.guard().unwrap(), set.guard().unwrap());
@@ -198,7 +198,7 @@ fn a_timer_is_ready_once_a_period() {
 }
 
 #[test]
-fn what_it_cannot_watch_is_refused() {
+fn invalid_members_are_refused() {
     let domain = Domain::new();
     let (here, there) = (domain.node(), domain.node());
     let (ours, theirs) = (subscriber(&here, 0), subscriber(&there, 0));
@@ -412,7 +412,7 @@ fn members_that_go_leave_nothing_behind() {
 }
 
 #[test]
-fn what_is_dropped_or_becomes_a_callback_is_watched_no_longer() {
+fn a_dropped_member_or_callback_is_not_watched_any_more() {
     let domain = Domain::new();
     let node = domain.node();
     let mut publisher = publisher(&node, 0);
@@ -462,7 +462,7 @@ fn a_member_can_be_waited_for_by_itself() {
 }
 
 #[test]
-fn the_end_of_a_publisher_and_its_successor_are_no_obstacle() {
+fn a_wait_set_continues_with_the_successor_of_a_publisher() {
     let domain = Domain::new();
     let (here, there) = (domain.node(), domain.node());
     let mut ours = subscriber(&here, 0);
@@ -831,7 +831,7 @@ fn a_signal_handler_ends_a_wait_of_one_subscriber() {
 
 /// In a child of `fork` a set gives an error, and nothing of the parent is touched.
 #[test]
-fn a_child_of_fork_is_told() {
+fn a_forked_child_gets_an_error() {
     let domain = Domain::new();
     let node = domain.node();
     let mut set = WaitSet::create(&node).unwrap();

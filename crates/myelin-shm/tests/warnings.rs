@@ -32,25 +32,28 @@ fn lines<'a>(text: &'a str, beginning: &str) -> Vec<&'a str> {
 /// In the order in which they occur.
 fn check(said: &[&str]) {
     let [depth, reliability, refused] = said else { panic!("{said:#?}") };
-    let settings = "a subscriber (asks to be waited for, depth 9, history 1) here, \
-                    a publisher (does not wait, depth 2, history 0)";
+    let settings = "a subscriber (requests a publisher that waits, depth 9, history 1) here, \
+                    a publisher (does not wait for slow subscribers, depth 2, history 0)";
     for line in [depth, reliability] {
         assert!(line.contains("topic \"t\"") && line.contains(settings), "{line}");
     }
     assert!(depth.contains("set the publisher's depth to 9"), "{depth}");
     assert!(reliability.contains("make the publisher reliable"), "{reliability}");
     assert!(refused.contains("raise publishers_max"), "{refused}");
-    assert!(refused.contains("(does not wait, depth 3, history 0)"), "{refused}");
+    assert!(
+        refused.contains("(does not wait for slow subscribers, depth 3, history 0)"),
+        "{refused}"
+    );
 }
 
 #[test]
-fn what_does_not_match_is_said_once_on_stderr() {
+fn a_mismatch_is_reported_once_on_stderr() {
     let (_, stderr) = run("plain");
     check(&lines(&stderr, "myelin: "));
 }
 
 #[test]
-fn a_subscriber_of_the_programs_own_is_told_alone() {
+fn with_a_tracing_subscriber_nothing_is_written_to_stderr() {
     let (stdout, stderr) = run("tracing");
     assert!(lines(&stderr, "myelin: ").is_empty(), "{stderr}");
     check(&lines(&stdout, "WARN myelin "));

@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_is_what_is_derived() {
+    fn run_time_layouts_equal_derived_ones() {
         is_the_same::<f64>(&DynamicType::value(&scalar("f64")));
         is_the_same::<Bool>(&DynamicType::value(&scalar("bool")));
         is_the_same::<Outer>(&DynamicType::value(&outer()));
@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn padding_is_refused_where_it_is() {
+    fn padding_is_refused_with_its_place() {
         let (byte, double) = (scalar("u8"), scalar("f64"));
         let said = |fields: &[_], bytes, align| {
             Layout::structure("Gap", fields, bytes, align).unwrap_err().to_string()

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_faulty_peer_writes_is_bounded_and_no_str() {
+    fn a_faulty_peers_string_is_bounded_and_not_a_str() {
         let hostile = FixedString::<4> { length: [0xff; 4], bytes: [b'a', 0xff, b'c', b'd'] };
         assert_eq!(hostile.len(), 4);
         assert!(hostile.to_utf8().is_err());

@@ -43,7 +43,7 @@ impl Group {
 }
 
 fn unknown(name: &str) -> Error {
-    let remedy = "there is no such group; make it (groupadd), or give a name from `getent group`";
+    let remedy = "there is no such group; create it (groupadd), or use a name from `getent group`";
     Error::Setting { topic: None, field: "group", value: format!("{name:?}"), remedy }
 }
 

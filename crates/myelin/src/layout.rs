@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn of_one_made_by_hand_the_fields_are_not_known() {
+    fn a_layout_made_by_hand_has_unknown_fields() {
         assert_eq!(<[ByHand; 3] as PlainData>::layout(), "[ByHand{?} 2; 3]");
     }
 }

@@ -166,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_fnv_1a() {
+    fn the_layout_hash_is_fnv_1a() {
         // From the test vectors of the authors, http://www.isthe.com/chongo/tech/comp/fnv/.
         assert_eq!(LayoutHash::of_scalar(""), 0xcbf2_9ce4_8422_2325);
         assert_eq!(LayoutHash::of_scalar("a"), 0xaf63_dc4c_8601_ec8c);
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_in_memory_differs_in_hash() {
+    fn different_layouts_have_different_hashes() {
         let hashes = [
             u8::LAYOUT_HASH,
             i8::LAYOUT_HASH,

@@ -434,7 +434,7 @@ mod tests {
     use super::{NAME_BYTES_MAX, fitting};
 
     #[test]
-    fn a_long_name_is_shortened_and_stays_another() {
+    fn a_long_name_is_shortened_and_stays_unique() {
         let of = |text: &str, times| fitting(text.repeat(times));
         assert_eq!(of("n", NAME_BYTES_MAX), "n".repeat(NAME_BYTES_MAX));
         assert_eq!(of("n", 256).len(), NAME_BYTES_MAX);
@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn half_of_the_memory_is_a_likely_figure() {
+    fn the_default_memory_limit_is_about_half_of_the_memory() {
         let text = std::fs::read_to_string("/proc/meminfo").unwrap();
         let line = text.lines().find(|line| line.starts_with("MemTotal:")).unwrap();
         let total = 1024 * line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap();

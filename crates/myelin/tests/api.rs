@@ -59,7 +59,7 @@ fn a_large_value_arrives_where_it_was_written() {
 }
 
 #[test]
-fn a_slice_has_a_length_of_each_sample_s_own() {
+fn each_sample_of_a_slice_has_its_own_length() {
     let (_folder, node) = node();
     let (publisher, mut subscriber) = ends(&node.topic::<[Point]>("points").depth(16));
     for length in [0, 1, 4, 5, 1000] {
@@ -163,7 +163,7 @@ fn samples_held_have_a_limit_outlive_the_subscriber_and_cross_threads() {
 }
 
 #[test]
-fn who_falls_behind_is_told_how_many_it_lost() {
+fn a_slow_subscriber_gets_its_number_of_lost_samples() {
     let (_folder, node) = node();
     let (publisher, mut subscriber) = ends(&node.topic::<u32>("count").depth(4));
     for count in 0..10 {
@@ -174,7 +174,7 @@ fn who_falls_behind_is_told_how_many_it_lost() {
 }
 
 #[test]
-fn who_comes_late_gets_the_history() {
+fn a_late_subscriber_gets_the_history() {
     let (_folder, node) = node();
     let topic = node.topic::<u32>("map").history(2);
     let publisher = topic.publisher().unwrap();
@@ -304,7 +304,7 @@ fn endpoints_keep_their_node_open_and_nothing_is_left() {
 }
 
 #[test]
-fn domains_do_not_see_each_other() {
+fn endpoints_of_different_domains_do_not_match() {
     let folder = tempfile::tempdir().unwrap();
     let node = |domain| Node::builder("test").folder(folder.path()).domain(domain).open().unwrap();
     let (three, four) = (node(3), node(4));
@@ -316,7 +316,7 @@ fn domains_do_not_see_each_other() {
 }
 
 #[test]
-fn who_ignores_its_own_node_hears_the_others() {
+fn ignore_own_node_matches_only_other_nodes() {
     let (folder, own) = node();
     let other = Node::builder("other").folder(folder.path()).open().unwrap();
     let topic = own.topic::<u64>("count");
@@ -337,7 +337,7 @@ fn who_ignores_its_own_node_hears_the_others() {
 }
 
 #[test]
-fn of_two_that_open_an_endpoint_and_then_look_one_sees_the_other() {
+fn at_least_one_of_two_new_endpoints_sees_the_other() {
     let (folder, first) = node();
     let second = Node::builder("second").folder(folder.path()).open().unwrap();
     until("a link", || [&first, &second].iter().all(|it| it.graph().unwrap().nodes.len() == 2));
@@ -398,7 +398,7 @@ fn a_peer_s_sample_of_a_wrong_length_is_an_error_and_ends_the_match() {
 }
 
 #[test]
-fn members_of_a_group_meet() {
+fn members_of_a_group_match() {
     let folder = tempfile::tempdir().unwrap();
     let group = rustix::process::getegid().as_raw();
     let node = || Node::builder("test").folder(folder.path()).group(group).open().unwrap();
@@ -413,7 +413,7 @@ fn members_of_a_group_meet() {
 }
 
 #[test]
-fn what_can_be_sent_and_shared_between_threads() {
+fn types_are_send_and_sync_as_documented() {
     fn sent<T: Send>() {}
     fn shared<T: Send + Sync>() {}
     sent::<myelin::Publisher<Point>>();
@@ -457,7 +457,7 @@ fn a_sample_says_when_it_was_published_if_its_publisher_does() {
 }
 
 #[test]
-fn both_sides_are_told_of_another_type_of_messages_whoever_comes_first() {
+fn both_sides_get_an_event_for_another_message_type() {
     let (folder, node) = node();
     let other = Node::builder("other").folder(folder.path()).open().unwrap();
     let of = |node: &Node, name: &str| node.topic::<[u8]>("chatter").dds_cdr(name);

@@ -90,7 +90,7 @@ fn a_function_may_drop_its_own_handle() {
 }
 
 #[test]
-fn who_keeps_too_many_is_told_and_goes_on_when_it_lets_go() {
+fn too_many_held_samples_are_reported_and_calls_resume_after_release() {
     let (_folder, node) = node();
     let topic = node.topic::<[u8]>("image");
     let subscriber = topic.subscriber_builder().held_max(2).open().unwrap();

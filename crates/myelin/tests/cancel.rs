@@ -116,7 +116,7 @@ fn a_publish_behind_one_that_waits_is_cancelled() {
 }
 
 #[test]
-fn checks_that_let_it_go_on_are_not_seen() {
+fn checks_without_cancellation_have_no_effect() {
     let (_folder, node) = support::node();
     let (publisher, mut subscriber) = support::ends(&node.topic::<u64>("t"));
     let publisher = publisher.shared();

@@ -69,6 +69,6 @@ fn types_are_called_by_their_names() {
 }
 
 #[test]
-fn what_is_not_plain_data_does_not_compile_and_the_message_says_why() {
+fn types_that_are_not_plain_data_do_not_compile() {
     trybuild::TestCases::new().compile_fail("tests/compile_fail/*.rs");
 }

@@ -29,7 +29,7 @@ fn bytes(pose: &Pose) -> Vec<u8> {
 }
 
 #[test]
-fn it_meets_the_rust_type_in_both_directions() {
+fn a_run_time_type_matches_the_rust_type_in_both_directions() {
     let (_folder, node) = node();
     let (here, rust) = (node.dynamic_topic("pose", &told().0), node.topic::<Pose>("pose"));
     let (mut as_bytes, mut as_pose) = (here.subscriber().unwrap(), rust.subscriber().unwrap());
@@ -108,7 +108,7 @@ fn a_name_that_cannot_be_is_named_with_its_length() {
 }
 
 #[test]
-fn who_publishes_what_does_not_fit_is_disconnected() {
+fn a_publisher_of_a_wrong_length_is_disconnected() {
     let (_folder, node) = node();
     let topic = node.dynamic_topic("numbers", &told().1);
     let mut subscriber = topic.subscriber().unwrap();

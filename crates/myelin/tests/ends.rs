@@ -88,7 +88,7 @@ fn parts() -> Vec<Box<dyn Any + Send>> {
 }
 
 #[test]
-fn what_is_dropped_in_any_order_and_thread_leaves_nothing() {
+fn drops_in_any_order_and_thread_leave_nothing() {
     alone("orders");
 }
 
@@ -112,7 +112,7 @@ fn orders() {
 /// Drops inside an object's own callback: the handle of the callback, of the publisher that is
 /// publishing, of the node, of a service.
 #[test]
-fn what_its_own_callback_drops_ends() {
+fn objects_may_be_dropped_in_their_own_callback() {
     alone("own_callbacks");
 }
 
@@ -160,7 +160,7 @@ fn own_callbacks() {
 
 /// A pending call is dropped before or after its reply, with its client or before.
 #[test]
-fn pending_calls_that_are_dropped_end() {
+fn dropped_pending_calls_end() {
     alone("pending");
 }
 
@@ -189,7 +189,7 @@ fn pending() {
 
 /// Thread-local objects end with their thread, among its other thread-local values.
 #[test]
-fn what_a_thread_keeps_ends_with_it() {
+fn thread_locals_are_dropped_with_the_thread() {
     alone("threads");
 }
 
@@ -230,7 +230,7 @@ fn threads() {
 
 /// All objects that a process still has when it returns from `main` or calls `exit` end with it.
 #[test]
-fn what_a_process_keeps_ends_with_it() {
+fn statics_end_with_the_process() {
     for role in ["returns", "exits", "exits_in_a_callback"] {
         alone(role);
     }

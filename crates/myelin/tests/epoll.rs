@@ -49,7 +49,7 @@ fn the_descriptor_is_readable_when_there_is_a_sample_and_only_then() {
 /// between counting the wake word up and writing to the descriptor leaves it readable once, not for
 /// ever.
 #[test]
-fn two_topics_in_one_epoll_wake_for_samples_and_little_else() {
+fn two_topics_in_one_epoll_have_few_spurious_wake_ups() {
     let (_folder, node) = node();
     let queue = epoll::create(epoll::CreateFlags::CLOEXEC).unwrap();
     let mut topics = ["fast", "slow"].map(|name| {

@@ -93,7 +93,7 @@ fn functions_take_turns() {
 
 /// A topic that gets its first sample while another one has many has the next turn but one.
 #[test]
-fn what_comes_during_a_backlog_has_its_turn() {
+fn a_topic_gets_its_turn_during_a_backlog() {
     let folder = tempfile::tempdir().unwrap();
     let (here, there) = (node(&folder), node(&folder));
     let open = |name: &str| {
@@ -451,7 +451,7 @@ fn timers_and_removals() {
 
 /// An error of a take ends the turn; the next one goes on with the others.
 #[test]
-fn an_error_of_one_keeps_nobody_else_from_being_called() {
+fn an_error_of_one_function_does_not_stop_the_others() {
     let folder = tempfile::tempdir().unwrap();
     let node = node(&folder);
     let large = node.topic::<[u8]>("large");

@@ -30,7 +30,7 @@ struct Scan {
 }
 
 #[test]
-fn they_are_carried_as_they_are_in_slices_and_in_structs() {
+fn foreign_types_are_carried_in_slices_and_structs() {
     let (_folder, node) = node();
     let (publisher, mut subscriber) = ends(&node.topic::<(Scan, [Pod<Vector>])>("scan"));
     let mut scan = publisher.loan(50).unwrap();

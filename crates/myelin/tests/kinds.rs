@@ -24,7 +24,7 @@ fn frame() -> Frame {
 }
 
 #[test]
-fn a_header_and_a_slice_arrive_together_whatever_the_length() {
+fn a_header_and_a_slice_of_any_length_arrive_together() {
     let (_folder, node) = node();
     let (publisher, mut subscriber) = ends(&node.topic::<(Frame, [u8])>("image"));
     for length in [0, 1, 63, 64, 72, 73, 600, 1_000_000] {
@@ -79,7 +79,7 @@ fn elements_are_aligned_behind_a_header_of_any_size() {
 }
 
 #[test]
-fn a_length_that_is_no_number_of_elements_is_refused_and_another_header_is_another_type() {
+fn a_partial_element_is_refused_and_another_header_is_another_type() {
     let (_folder, node) = node();
     let topic = node.topic::<(u64, [u32])>("points");
     let (publisher, _subscriber) = ends(&topic);

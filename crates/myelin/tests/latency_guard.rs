@@ -80,11 +80,11 @@ fn an_endpoint_keeps_it(folder: &Path) {
 }
 
 #[test]
-fn without_asking_nothing_is_held() {
+fn without_the_option_no_guard_is_held() {
     let Some(_) = std::env::var_os(FOLDER) else {
         // In a process of its own, because another test could hold it, too.
         let folder = tempfile::tempdir().unwrap();
-        let mut other = Holder::run("without_asking_nothing_is_held", folder.path());
+        let mut other = Holder::run("without_the_option_no_guard_is_held", folder.path());
         assert!(other.0.wait().unwrap().success());
         return;
     };

@@ -55,7 +55,7 @@ fn publish_returns_when_all_have_been_called_in_order_in_its_thread() {
 }
 
 #[test]
-fn nodes_of_one_process_meet_as_one_node_does() {
+fn nodes_of_one_process_match_like_one_node() {
     let (folder, first) = node();
     let second = Node::builder("second").folder(folder.path()).open().unwrap();
     let publisher = first.topic::<u64>("count").publisher().unwrap();
@@ -71,7 +71,7 @@ fn nodes_of_one_process_meet_as_one_node_does() {
 }
 
 #[test]
-fn a_loan_is_lent_where_it_lies_and_a_clone_keeps_it() {
+fn a_callback_gets_the_loan_in_place_and_a_clone_keeps_it() {
     let (_folder, node) = node();
     let (publisher, subscriber) = ends(&node.topic::<[u8]>("image"));
     let kept: Arc<Mutex<Vec<Sample<[u8]>>>> = Arc::default();
@@ -169,7 +169,7 @@ fn a_callback_may_publish_to_its_own_topic() {
 }
 
 #[test]
-fn a_callback_that_uses_the_publisher_that_runs_it_is_told_so() {
+fn a_callback_that_uses_its_calling_publisher_gets_an_error() {
     thread_local! {
         static PUBLISHER: RefCell<Option<Publisher<u64>>> = const { RefCell::new(None) };
     }
@@ -251,7 +251,7 @@ fn a_callback_may_make_and_drop_others() {
 }
 
 #[test]
-fn what_was_published_before_comes_first() {
+fn earlier_samples_are_delivered_first() {
     let (_folder, node) = node();
     let topic = node.topic::<u64>("count").history(4);
     let publisher = topic.publisher().unwrap();
@@ -339,7 +339,7 @@ fn publishers_come_and_go_while_others_publish() {
 }
 
 #[test]
-fn a_callback_that_asks_for_it_is_run_by_several_publishers_at_once() {
+fn a_concurrent_callback_is_run_by_several_publishers_at_once() {
     let (_folder, node) = node();
     let topic = node.topic::<u64>("count").depth(100);
     let publishers = [topic.publisher().unwrap(), topic.publisher().unwrap()];

@@ -8,7 +8,7 @@ mod support;
 use myelin::{Error, Node};
 
 #[test]
-fn who_does_not_ask_has_none_of_it() {
+fn without_the_option_the_network_library_is_not_loaded() {
     starts("not_asked", &[]);
 }
 
@@ -19,7 +19,7 @@ fn not_asked() {
 }
 
 #[test]
-fn who_asks_has_it() {
+fn with_the_option_the_network_library_is_loaded() {
     starts("asked", &[]);
 }
 

@@ -52,7 +52,7 @@ fn a_folder_that_is_missing_or_something_else_is_named() {
 }
 
 #[test]
-fn a_folder_of_somebody_else_or_open_to_all_is_refused() {
+fn a_folder_of_another_user_or_open_to_others_is_refused() {
     let folder = folder();
     let own = folder.path().join(format!("myelin-{}", rustix::process::geteuid().as_raw()));
     fs::create_dir(&own).unwrap();
@@ -93,7 +93,7 @@ fn a_folder_that_cannot_be_written_says_so() {
 }
 
 #[test]
-fn a_folder_without_programs_or_devices_does() {
+fn a_noexec_nodev_folder_works() {
     let folder = folder();
     let mount = "mount -t tmpfs -o noexec,nosuid,nodev,size=64k none \"$MYELIN_FOLDER\"";
     let Some(said) = in_mounts(mount, "once", &folder) else { return };
@@ -101,7 +101,7 @@ fn a_folder_without_programs_or_devices_does() {
 }
 
 #[test]
-fn a_relative_folder_stays_what_it_is_when_the_program_goes_elsewhere() {
+fn a_relative_folder_is_resolved_once() {
     let folder = folder();
     let mut command = itself::itself();
     command.current_dir(folder.path());
@@ -114,7 +114,7 @@ fn a_relative_folder_stays_what_it_is_when_the_program_goes_elsewhere() {
 }
 
 #[test]
-fn nodes_whose_sockets_were_removed_meet_newcomers_again() {
+fn nodes_with_removed_sockets_match_new_nodes_again() {
     let folder = folder();
     let old = [talker("one", &folder), talker("two", &folder)];
     meet(&old[0], "one", &old[1], "two");
@@ -122,13 +122,15 @@ fn nodes_whose_sockets_were_removed_meet_newcomers_again() {
     let new = talker("new", &folder);
     for (old, name) in old.iter().zip(["one", "two"]) {
         meet(old, name, &new, "new");
-        old.expect_warning("was removed, and is made anew; if that was logind (RemoveIPC=yes)");
+        old.expect_warning(
+            "was removed and has been made again; if logind removed it (RemoveIPC=yes)",
+        );
     }
     assert!(!old[0].has_said("lost two"), "what had met has not parted");
 }
 
 #[test]
-fn a_socket_that_was_removed_alone_is_made_anew() {
+fn a_single_removed_socket_is_made_again() {
     let folder = folder();
     let old = talker("old", &folder);
     let sockets = own_folder(&folder).join("0");
@@ -139,21 +141,21 @@ fn a_socket_that_was_removed_alone_is_made_anew() {
 }
 
 #[test]
-fn a_folder_that_others_made_meanwhile_is_named() {
+fn a_folder_made_by_another_program_is_named() {
     let folder = folder();
     let old = talker("old", &folder);
     let own = own_folder(&folder);
     fs::rename(&own, folder.path().join("elsewhere")).unwrap();
     fs::create_dir(&own).unwrap();
     fs::set_permissions(&own, Permissions::from_mode(0o755)).unwrap();
-    old.expect_warning("is out of reach of new programs: its socket");
+    old.expect_warning("new programs cannot reach this node: its socket");
     old.expect_warning("chmod 700");
     fs::set_permissions(&own, Permissions::from_mode(0o700)).unwrap();
     meet(&old, "old", &talker("new", &folder), "new");
 }
 
 #[test]
-fn a_socket_that_may_not_be_called_is_named() {
+fn a_socket_without_permission_is_named() {
     let folder = folder();
     let Some(command) = as_user(&[]) else { return };
     let old = Program::start(command, "old", &folder);
@@ -167,7 +169,7 @@ fn a_socket_that_may_not_be_called_is_named() {
 }
 
 #[test]
-fn a_node_whose_program_changes_its_user_goes_on_and_says_whom_it_meets() {
+fn a_node_continues_and_warns_after_a_change_of_user() {
     if !is_root() {
         return;
     }
@@ -175,7 +177,7 @@ fn a_node_whose_program_changes_its_user_goes_on_and_says_whom_it_meets() {
         let folder = folder();
         let changed = Program::start(itself::itself(), how, &folder);
         changed.expect("open");
-        changed.expect_warning("runs as user 1000 now, and its node was opened as user 0");
+        changed.expect_warning("runs as user 1000 now, but its node was opened as user 0");
         let root = talker("root", &folder);
         meet(&changed, how, &root, "root");
         // A node that it opens later is among the others.
@@ -185,7 +187,7 @@ fn a_node_whose_program_changes_its_user_goes_on_and_says_whom_it_meets() {
 }
 
 #[test]
-fn somebody_of_another_user_is_refused_by_name_on_both_sides() {
+fn another_users_program_is_refused_on_both_sides() {
     if !is_root() {
         return;
     }
@@ -194,13 +196,13 @@ fn somebody_of_another_user_is_refused_by_name_on_both_sides() {
     user.expect("open");
     // Root may look into all folders; this process considers itself a program of the user.
     let stranger = Program::start(itself::itself(), "regains_root", &folder);
-    user.expect("event it runs as user 0, and the programs of user 1000 are among themselves");
-    user.expect_warning("it runs as user 0, and the programs of user 1000");
-    stranger.expect_warning("runs as user 0 now, and its node was opened as user 1000");
+    user.expect("event it runs as user 0, but programs of user 1000 match only each other");
+    user.expect_warning("it runs as user 0, but programs of user 1000");
+    stranger.expect_warning("runs as user 0 now, but its node was opened as user 1000");
 }
 
 #[test]
-fn a_user_meets_itself_in_its_user_namespaces() {
+fn programs_of_a_user_match_across_user_namespaces() {
     for inside in [&["unshare", "-Ur"][..], &["unshare", "-U", "--map-user=1000"], UNSHARE_PIDS] {
         let folder = folder();
         let (Some(outside), Some(inside)) = (as_user(&[]), as_user(inside)) else { return };
@@ -211,15 +213,15 @@ fn a_user_meets_itself_in_its_user_namespaces() {
 }
 
 #[test]
-fn a_user_that_is_nobody_outside_is_told() {
+fn an_unmapped_user_gets_a_warning() {
     let folder = folder();
     let Some(inside) = as_user(&["unshare", "-U"]) else { return };
     let inside = Program::start(inside, "inside", &folder);
-    inside.expect_warning("its user is nobody outside of its user namespace");
+    inside.expect_warning("its user has no mapping outside of its user namespace");
 }
 
 #[test]
-fn other_namespaces_part_nobody() {
+fn other_namespaces_do_not_prevent_a_match() {
     for options in [&["-n"][..], &["-i"], &["-pf", "--kill-child", "--mount-proc"], TIME, &["-C"]] {
         let words: Vec<_> = ["unshare"].into_iter().chain(options.iter().copied()).collect();
         let folder = folder();
@@ -233,7 +235,7 @@ fn other_namespaces_part_nobody() {
 }
 
 #[test]
-fn without_proc_everything_goes_both_ways() {
+fn without_proc_samples_pass_both_ways() {
     let folder = folder();
     let start = |role| in_mounts("umount -l /proc", role, &folder);
     let Some(alone) = start("once") else { return };
@@ -252,7 +254,7 @@ fn without_proc_everything_goes_both_ways() {
 }
 
 #[test]
-fn a_proc_that_hides_processes_does() {
+fn a_proc_with_hidepid_works() {
     let folder = folder();
     let mount = "mount -t proc -o hidepid=2 none /proc";
     let script = format!("{mount} && exec \"$@\"");
@@ -263,7 +265,7 @@ fn a_proc_that_hides_processes_does() {
 }
 
 #[test]
-fn batch_and_idle_programs_have_nodes() {
+fn programs_under_batch_and_idle_can_open_nodes() {
     for policy in [&["chrt", "--idle", "0"][..], &["chrt", "--batch", "0"], &["nice", "-n", "19"]] {
         let folder = folder();
         let Some(command) = as_user(policy) else { return };
@@ -315,7 +317,7 @@ fn a_limit_on_open_files_is_named_and_left_alone() {
 }
 
 #[test]
-fn a_node_that_can_take_no_calls_is_named_on_both_sides() {
+fn a_node_that_cannot_accept_links_is_named_on_both_sides() {
     let folder = folder();
     let full = Program::start(itself::itself(), "full", &folder);
     full.expect("full");
@@ -375,7 +377,7 @@ fn a_full_group_of_version_1_is_an_error_and_no_kill() {
 }
 
 #[test]
-fn a_filter_of_system_calls_is_named_or_done_without() {
+fn a_system_call_filter_is_named_or_tolerated() {
     let folder = folder();
     once("forbidden memfd_create", &folder).refusal(&["memfd_create is forbidden", "seccomp"]);
     once("forbidden socket", &folder)
@@ -385,7 +387,7 @@ fn a_filter_of_system_calls_is_named_or_done_without() {
 }
 
 #[test]
-fn odd_environments_do() {
+fn unusual_environments_work() {
     let scripts = ["umask 0777", "unset HOME PATH USER", "ulimit -s 128", "cd / && exec 0<&-"];
     for script in scripts {
         let folder = folder();

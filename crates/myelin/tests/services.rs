@@ -218,7 +218,7 @@ fn without_a_server_a_call_says_so_and_with_a_late_one_it_succeeds() {
 
 /// The case of a node that polls everything.
 #[test]
-fn a_client_and_a_server_of_one_thread_find_each_other_before_the_server_takes() {
+fn a_client_and_a_server_of_one_thread_match() {
     let (_folder, node) = support::node();
     let (mut service, client) = (service(&node), client(&node));
     assert!(client.wait_for_service(WATCHDOG).unwrap());
@@ -238,7 +238,7 @@ fn a_client_and_a_server_of_one_thread_find_each_other_before_the_server_takes()
 }
 
 #[test]
-fn another_type_on_either_side_is_an_error_that_names_all() {
+fn another_type_on_either_side_is_an_error_with_both_types() {
     let (_folder, node) = support::node();
     let _service = service(&node);
     let of_request = node.client::<u64, Answer>("square").unwrap_err();
@@ -307,7 +307,7 @@ fn a_reply_after_the_limit_is_dropped_and_counted() {
 }
 
 #[test]
-fn of_two_servers_each_gets_every_request_and_one_reply_counts() {
+fn two_servers_get_every_request_and_one_reply_counts() {
     let (_folder, node) = support::node();
     let client = client(&node);
     let (to, from) = mpsc::channel();
@@ -407,7 +407,7 @@ fn serve(node: &Node) {
 }
 
 #[test]
-fn clients_that_are_killed_at_any_point_cost_the_server_nothing() {
+fn killed_clients_do_not_disturb_the_server() {
     let (folder, node) = support::node();
     let callback = service(&node).on_request(|request| {
         // Replies whether or not the client still exists.

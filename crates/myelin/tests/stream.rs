@@ -93,7 +93,7 @@ fn a_task_is_woken_for_each_sample_it_sleeps_for() {
 }
 
 #[test]
-fn a_stream_of_a_publisher_that_goes_waits_for_the_next_one() {
+fn a_stream_waits_for_the_next_publisher() {
     let (_folder, node) = node();
     let topic = node.topic::<u64>("count");
     let mut stream = topic.subscriber().unwrap().into_stream().unwrap();

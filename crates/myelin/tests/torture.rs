@@ -862,7 +862,7 @@ fn torture() {
 
 /// In a process of its own, because its open resources are counted.
 #[test]
-fn sixteen_threads_do_what_they_like() {
+fn sixteen_threads_make_random_calls() {
     let mut command = itself::itself();
     command.args(["--exact", "the_other_side", "--nocapture"]).env(ROLE, "torture");
     assert!(command.status().unwrap().success());

@@ -20,7 +20,7 @@ struct Ball {
 }
 
 #[test]
-fn a_ball_goes_to_and_fro() {
+fn two_processes_play_ping_pong() {
     let (folder, node) = support::node();
     let _other = other_side("return_the_ball", folder.path());
     let there = node.topic::<Ball>("there").publisher().unwrap();
@@ -45,7 +45,7 @@ fn return_the_ball(node: &Node) {
 }
 
 #[test]
-fn what_was_published_before_a_kill_can_be_taken_and_the_death_is_an_event() {
+fn samples_of_a_killed_publisher_can_be_taken_and_its_death_is_an_event() {
     let (folder, node) = support::node();
     let mut subscriber = node.topic::<[u8]>("image").subscriber().unwrap();
     let mut other = other_side("publish_and_wait", folder.path());

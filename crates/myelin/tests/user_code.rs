@@ -414,7 +414,7 @@ impl Side {
 }
 
 #[test]
-fn code_of_the_user_may_call_the_library_wherever_it_runs() {
+fn user_code_may_call_the_library_from_any_callback() {
     for (name, place) in PLACES {
         ends(name, move || {
             let folder = tempfile::tempdir().unwrap();
@@ -453,7 +453,7 @@ fn code_of_the_user_may_call_the_library_wherever_it_runs() {
 }
 
 #[test]
-fn a_panic_of_the_users_code_ends_nothing() {
+fn a_panic_in_user_code_is_contained() {
     // Not for drops of a function itself: there a panic ends the program, in any Rust program.
     for (name, place) in PLACES.iter().filter(|(name, _)| !name.starts_with("the end")) {
         ends(name, move || {
@@ -480,7 +480,7 @@ fn a_panic_of_the_users_code_ends_nothing() {
 }
 
 #[test]
-fn a_function_that_was_replaced_is_not_running_any_more_unless_it_does_that_itself() {
+fn a_replaced_function_is_not_running_when_the_call_returns() {
     ends("replacing a function of events", || {
         let (_folder, node) = node();
         let topic = node.topic::<u64>("main");
@@ -532,7 +532,7 @@ fn a_function_that_was_replaced_is_not_running_any_more_unless_it_does_that_itse
 
 /// A function of a callback's own events ends that callback.
 #[test]
-fn a_function_of_events_may_drop_the_callback_that_it_is_of() {
+fn an_event_function_may_drop_its_own_callback() {
     ends("a callback that its own event ends", || {
         let (_folder, node) = node();
         let topic = node.topic::<u64>("main");

@@ -161,7 +161,7 @@ void start(const Plan &plan)
    * directory. Version 9 has none. */
   google::SetCommandLineOption("bvar_dump_file", (plan.directory + "/monitor.data").c_str());
   if (!apollo::cyber::Init("myelin-driver-cyberrt"))
-    throw Failure("cyber::Init failed", "its log in the folder of this run says more");
+    throw Failure("cyber::Init failed", "see its log in the folder of this run");
 }
 
 apollo::cyber::proto::RoleAttributes attributes(const Plan &plan, const std::string &channel)
@@ -186,7 +186,7 @@ public:
     if (!plan.is(MYELIN_CYBERRT_INTRA)) {
       answers_ = node.CreateWriter<BenchmarkMsg>(attributes(plan, channel + "/answers"));
       if (!answers_)
-        throw Failure("no writer of " + channel + "/answers");
+        throw Failure("cannot create a writer of " + channel + "/answers");
     }
     ReaderConfig config;
     config.channel_name = channel;
@@ -195,7 +195,7 @@ public:
     const auto call = [this](const Message &message) { receive(message); };
     reader_ = node.CreateReader<BenchmarkMsg>(config, call);
     if (!reader_)
-      throw Failure("no reader of " + channel);
+      throw Failure("cannot create a reader of " + channel);
   }
 
   ~Subscription() override
@@ -326,7 +326,7 @@ public:
     start(plan_);
     node_ = apollo::cyber::CreateNode((plan_.is_ping ? "ping" : "pong") + std::to_string(plan_.index));
     if (!node_)
-      throw Failure("no node");
+      throw Failure("cannot create a node");
     /* Registered after the exit handlers of CyberRT and Fast DDS, so that it runs first and
      * replaces them. */
     on_exit(leave, nullptr);
@@ -346,7 +346,7 @@ public:
       }
       writer_ = node_->CreateWriter<BenchmarkMsg>(attributes(plan_, channel));
       if (!writer_)
-        throw Failure("no writer of " + channel);
+        throw Failure("cannot create a writer of " + channel);
     }
     if (plan_.subscribes)
       receiver_ = std::make_unique<Subscription>(*node_, plan_, plan_.channel(!plan_.is_ping));
@@ -404,7 +404,7 @@ public:
   void publish() override
   {
     if (!writer_->Write(message_))
-      throw Failure("Write failed", "its log in the folder of this run says more");
+      throw Failure("Write failed", "see its log in the folder of this run");
     if (!plan_.is_serialised())
       message_.reset();
   }

@@ -35,8 +35,11 @@ pub fn enter(prepare: &Prepare) -> Result<(), Error> {
     }
     let spaces = await_announced(&meeting, prepare.match_timeout_ns)?;
     join(&spaces).map_err(|error| {
-        Error::new(format!("the first ping's namespaces, {}: {error}", spaces.display()))
-            .remedy("it has ended; its error is in this run's log")
+        Error::new(format!(
+            "cannot join the first ping's namespaces, {}: {error}",
+            spaces.display()
+        ))
+        .remedy("it has ended; its error is in this run's log")
     })
 }
 
@@ -68,9 +71,10 @@ fn await_announced(meeting: &Path, timeout_ns: u64) -> Result<PathBuf, Error> {
             }
             Err(_) if clock::monotonic_ns() >= until_ns => {
                 return Err(Error::new(
-                    "no other side: the first ping has made no namespaces within the time to match",
+                    "the other side did not match: the first ping did not make its namespaces \
+                     within match_timeout_ms",
                 )
-                .remedy("this run's log says more"));
+                .remedy("see this run's log"));
             }
             Err(_) => std::thread::sleep(Duration::from_millis(1)),
         }
@@ -97,7 +101,7 @@ fn check(status: c_int) -> io::Result<()> {
 }
 
 fn denied(error: io::Error) -> Error {
-    Error::new(format!("namespaces of the run's own: {error}"))
+    Error::new(format!("cannot make namespaces for the run: {error}"))
         .remedy("run as root, with CAP_SYS_ADMIN and CAP_NET_ADMIN")
 }
 

@@ -73,11 +73,11 @@ const char *myelin_cyclonedds_buffer_note(bool tuned)
   const uint64_t asked = buffer_bytes(tuned);
   const uint64_t limit = grantable_bytes();
   (void)snprintf(text, sizeof text,
-                 "UDP receive buffer: %" PRIu64 " B asked for, %" PRIu64
+                 "UDP receive buffer: %" PRIu64 " B requested, %" PRIu64
                  " B granted (net.core.rmem_max = %" PRIu64 ")%s",
                  asked, asked < limit ? asked : limit, limit,
                  limit < DEFAULT_BYTES
-                     ? "; that is little, sysctl -w net.core.rmem_max=4194304 allows more"
+                     ? "; this is small, allow more: sysctl -w net.core.rmem_max=4194304"
                      : "");
   return text;
 }
@@ -88,7 +88,7 @@ static void write_general(FILE *out, const struct myelin_bench_prepare *prepare,
   (void)fputs("    <General>\n", out);
   if (prepare->peer == NULL) {
     (void)fputs(
-        "      <!-- Loopback only: nothing of a run leaves the host, no other host disturbs it. -->\n"
+        "      <!-- Loopback only: nothing leaves the host, and no other host disturbs the run. -->\n"
         "      <Interfaces>\n"
         "        <NetworkInterface name=\"lo\" multicast=\"false\"/>\n",
         out);
@@ -96,14 +96,14 @@ static void write_general(FILE *out, const struct myelin_bench_prepare *prepare,
     (void)fputs(
         "      </Interfaces>\n"
         "      <AllowMulticast>false</AllowMulticast>\n"
-        "      <!-- Largest datagram UDP can carry: the loopback interface takes it whole. -->\n"
+        "      <!-- The largest datagram of UDP: the loopback interface does not split it. -->\n"
         "      " LARGEST "\n",
         out);
   } else {
     /* The default is left where packets may be lost: a datagram is lost with any of its packets. */
     (void)fprintf(out,
                   "      <Transport>%s</Transport>\n"
-                  "      <!-- This way to the other host and no other. -->\n"
+                  "      <!-- Only this interface to the other host. -->\n"
                   "      <Interfaces>\n"
                   "        <NetworkInterface address=\"%s\" multicast=\"false\"/>\n"
                   "      </Interfaces>\n"
@@ -125,8 +125,8 @@ static void write_discovery(FILE *out, const struct myelin_bench_prepare *prepar
 {
   (void)fputs(
       "    <Discovery>\n"
-      "      <!-- Without multicast the other side is found at the ports of the first indices of this\n"
-      "           domain, which is why each process has to take one. -->\n"
+      "      <!-- Without multicast, processes are found at the ports of the first indices of\n"
+      "           this domain, so each process must take an index. -->\n"
       "      <ParticipantIndex>auto</ParticipantIndex>\n",
       out);
   const uint64_t processes = (uint64_t)prepare->publishers + prepare->subscribers;
@@ -137,8 +137,8 @@ static void write_discovery(FILE *out, const struct myelin_bench_prepare *prepar
         least < MYELIN_CYCLONEDDS_PROCESSES_MAX ? least : MYELIN_CYCLONEDDS_PROCESSES_MAX;
     (void)fprintf(
         out,
-        "      <!-- Processes that start at once get into each other's way with half of an index\n"
-        "           each. -->\n"
+        "      <!-- Two indices for each process: with fewer, processes that start together\n"
+        "           try the same ones. -->\n"
         "      <MaxAutoParticipantIndex>%" PRIu64 "</MaxAutoParticipantIndex>\n",
         indices - 1);
   }
@@ -154,12 +154,12 @@ static void write_internal(FILE *out, bool tuned)
 {
   (void)fputs(
       "    <Internal>\n"
-      "      <!-- A run is short: from process start to matched takes 10 ms with these two, and both\n"
-      "           leave the path of a message alone. Ask a newly found writer at once, not 10 ms\n"
-      "           later, what it has written (all of discovery is such writers) ... -->\n"
+      "      <!-- A run is short: with these two settings, processes match within 10 ms of their\n"
+      "           start. Neither changes the path of a message. Ask a newly found writer at once,\n"
+      "           not 10 ms later, what it has written (discovery is such writers) ... -->\n"
       "      <PreEmptiveAckDelay>0 ms</PreEmptiveAckDelay>\n"
-      "      <!-- ... and do not wait at the end, up to 1 s, for acknowledgements of what has long\n"
-      "           been answered: 80 ms in one run of four. -->\n"
+      "      <!-- ... and do not wait at the end, up to 1 s, for acknowledgements of messages\n"
+      "           that are answered: that took 80 ms in one run of four. -->\n"
       "      <WriterLingerDuration>0 s</WriterLingerDuration>\n",
       out);
   if (tuned) {
@@ -167,7 +167,7 @@ static void write_internal(FILE *out, bool tuned)
     (void)fprintf(out,
                   "      <!-- As much as net.core.rmem_max allows ... -->\n"
                   "      <SocketReceiveBufferSize max=\"%" PRIu64 "B\"/>\n"
-                  "      <!-- ... and no more unacknowledged than that holds. -->\n"
+                  "      <!-- ... and no more unacknowledged bytes than fit into it. -->\n"
                   "      <Watermarks>\n"
                   "        <WhcHigh>%" PRIu64 "B</WhcHigh>\n"
                   "      </Watermarks>\n"

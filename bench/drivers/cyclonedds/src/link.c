@@ -226,8 +226,8 @@ static int prove_transport(const struct link *link, const char *system)
   const uint32_t ends = (link->writers != NULL) + (link->readers != NULL);
   if (sharing < ends * link->topics)
     return fail("a reader or writer does not use shared memory", 0,
-                "needs a libddsc with shared memory, as Debian's packages have; of several topics, "
-                "fewer");
+                "needs a libddsc with shared memory, as in Debian's packages; with several topics, "
+                "use fewer");
   return 0;
 }
 
@@ -238,7 +238,7 @@ static int create_domain(struct link *link, const struct myelin_bench_prepare *p
   if (status == 0) {
     link->domain = dds_create_domain(prepare->domain, xml);
     if (link->domain < 0)
-      status = fail("creating the domain", link->domain, "its own words are in this run's log");
+      status = fail("creating the domain", link->domain, "its own message is in this run's log");
   }
   free(xml);
   return status;
@@ -294,7 +294,7 @@ static int loan(void *context, size_t bytes, void **memory)
     return fail("a message of another size than prepared", 0, NULL);
   const dds_return_t code = myelin_cyclonedds_request_loan(link->writer, &link->loan);
   if (code < 0)
-    return fail("no memory to loan", code, "more chunks in the message's pool (options.pools)");
+    return fail("no memory to loan", code, "set more chunks in the message's pool (options.pools)");
   *memory = link->loan;
   return 0;
 }

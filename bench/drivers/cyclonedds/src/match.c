@@ -39,7 +39,7 @@ static int wait_until_matched(const struct end *end, dds_entity_t waitset, uint6
     const uint64_t now_ns = myelin_bench_now_ns();
     if (now_ns >= until_ns) {
       char what[64];
-      const char *do_what = end->is_writer ? "read what this side writes" : "write for this side";
+      const char *do_what = end->is_writer ? "readers of this side" : "writers for this side";
       (void)snprintf(what, sizeof what, "timeout: %" PRIu32 " of %" PRIu32 " %s", count,
                      end->wanted, do_what);
       return fail(what, 0, "see the other side's log; match_timeout_ms sets the limit");

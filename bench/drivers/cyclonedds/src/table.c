@@ -50,7 +50,7 @@ int myelin_cyclonedds_check(const struct myelin_bench_prepare *prepare)
     char text[128];
     char remedy[128];
     (void)snprintf(text, sizeof text, "depth: %" PRIu32 " for %s", prepare->depth, prepare->system);
-    (void)snprintf(remedy, sizeof remedy, "from 1 to %" PRIu32 "; only iceoryx has such a limit",
+    (void)snprintf(remedy, sizeof remedy, "use 1 to %" PRIu32 "; only iceoryx has this limit",
                    depth_max);
     myelin_bench_error(text, remedy);
     return -1;
@@ -82,8 +82,8 @@ const char *myelin_cyclonedds_notes(const struct myelin_bench_prepare *prepare)
   if (myelin_cyclonedds_is_shared_memory(prepare->system))
     return NULL;
   const char *of_reliable = prepare->one_way && prepare->reliable
-                                ? "\nreliable: a reader that has `depth` samples to take holds up "
-                                  "the receiving thread of CycloneDDS, 10 ms at a time"
+                                ? "\nreliable: a reader with `depth` samples to take blocks the "
+                                  "receiving thread of CycloneDDS, for 10 ms each time"
                                 : "";
   (void)snprintf(text, sizeof text, "%s%s",
                  myelin_cyclonedds_buffer_note(myelin_cyclonedds_is_tuned(prepare->system)), of_reliable);

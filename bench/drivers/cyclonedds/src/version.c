@@ -54,7 +54,7 @@ void myelin_cyclonedds_write_shared_memory(FILE *out, const char *system)
 {
   (void)fprintf(out,
                 "    <SharedMemory>\n"
-                "      <!-- Said in either case, so that the file does not depend on a default. -->\n"
+                "      <!-- Always set, so that the file does not depend on a default. -->\n"
                 "      <Enable>%s</Enable>\n"
                 "      <LogLevel>warn</LogLevel>\n"
                 "    </SharedMemory>\n",

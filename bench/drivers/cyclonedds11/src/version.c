@@ -53,8 +53,8 @@ const char *myelin_cyclonedds_missing(const char *system)
                : "this CycloneDDS has no libpsmx_iox.so: apt-get install libiceoryx-posh-dev, then "
                  "make cyclonedds11";
   return psmx_myelin() != NULL ? NULL
-                               : "no libpsmx_myelin.so: make cyclonedds11 builds it; one elsewhere is "
-                                 "found by its path in MYELIN_PSMX";
+                               : "no libpsmx_myelin.so: make cyclonedds11 builds it; for one in "
+                                 "another place, set MYELIN_PSMX to its path";
 }
 
 bool myelin_cyclonedds_reads_in_place(const char *system)

@@ -188,8 +188,9 @@ int open_link(const myelin_bench_prepare *prepare, void **link) {
         while (!of(*link).is_matched(*prepare)) {
             if (myelin_bench_now_ns() >= until_ns) {
                 close_link(*link);
-                return fail(prepare->is_ping ? "pong did not come" : "ping did not come",
-                            "see its log in the results folder; eCAL takes a second to match: match_timeout_ms");
+                return fail(prepare->is_ping ? "pong did not connect" : "ping did not connect",
+                            "see its log in the results folder; eCAL takes a second to match, and "
+                            "match_timeout_ms sets the limit");
             }
             std::this_thread::sleep_for(LOOK_AGAIN);
         }

@@ -29,14 +29,14 @@ pub unsafe extern "C" fn myelin_ecal_enter(run: *const c_char) -> c_int {
     // SAFETY: required of the caller.
     let run = unsafe { CStr::from_ptr(run) }.to_string_lossy();
     status(RunFolder::enter(PREFIX, &run).map(|folder| {
-        *FOLDER.lock().expect("nobody panics with it") = Some(folder);
+        *FOLDER.lock().expect("no thread panics while it holds the lock") = Some(folder);
     }))
 }
 
 /// See `link.h`.
 #[unsafe(no_mangle)]
 pub extern "C" fn myelin_ecal_leave() {
-    *FOLDER.lock().expect("nobody panics with it") = None;
+    *FOLDER.lock().expect("no thread panics while it holds the lock") = None;
 }
 
 /// See `link.h`.
@@ -75,7 +75,7 @@ unsafe fn path_of(name: *const c_char) -> CString {
     // SAFETY: required of the caller.
     let name = unsafe { CStr::from_ptr(name) }.to_bytes();
     let name = std::ffi::OsStr::from_bytes(name.strip_prefix(b"/").unwrap_or(name));
-    let folder = FOLDER.lock().expect("nobody panics with it");
+    let folder = FOLDER.lock().expect("no thread panics while it holds the lock");
     let folder = folder.as_ref().map_or_else(|| PathBuf::from("/dev/shm"), |it| it.path.clone());
     CString::new(folder.join(name).into_os_string().into_vec()).expect("two strings without zeros")
 }

@@ -132,14 +132,14 @@ impl Profiles {
       <rtps>
         <builtin>
           <discovery_config>
-            <!-- A run is short: whoever comes says so at once and often. -->
+            <!-- A run is short: each participant announces itself at once and often. -->
             <initialAnnouncements>
               <count>20</count>
               <period><nanosec>10000000</nanosec></period>
             </initialAnnouncements>
           </discovery_config>
 {peers}        </builtin>
-        <!-- This transport and no other: there is nothing to fall back to. -->
+        <!-- Only this transport, without a fallback. -->
         <userTransports><transport_id>myelin</transport_id></userTransports>
         <useBuiltinTransports>false</useBuiltinTransports>
       </rtps>
@@ -166,7 +166,7 @@ impl Profiles {
         let [own, peer] = self.addresses();
         let family = if own.is_ipv4() { "udpv4" } else { "udpv6" };
         format!(
-            r#"          <!-- No multicast: all are at the first ports of this domain. -->
+            r#"          <!-- No multicast: participants are at the first ports of this domain. -->
           <metatrafficUnicastLocatorList>
             <locator><{family}><address>{own}</address></{family}></locator>
           </metatrafficUnicastLocatorList>
@@ -191,11 +191,11 @@ impl Profiles {
              net.core.rmem_max. -->
         <sendBufferSize>{send}</sendBufferSize>
         <receiveBufferSize>{receive}</receiveBufferSize>
-        <!-- The largest datagram that UDP can carry: larger samples go in fragments. -->
+        <!-- The largest datagram of UDP: larger samples are sent in fragments. -->
         <maxMessageSize>65500</maxMessageSize>
-        <!-- The ports of so many processes are asked. -->
+        <!-- The number of processes whose ports are asked. -->
         <maxInitialPeersRange>{peers}</maxInitialPeersRange>
-        <!-- Nothing of a run goes another way: on one host it never leaves it. -->
+        <!-- Only this interface; on one host no message leaves the host. -->
         <interfaceWhiteList><address>{own}</address></interfaceWhiteList>
       </transport_descriptor>
 "#
@@ -238,7 +238,7 @@ impl Profiles {
     fn writer(&self) -> String {
         let qos = self.qos(
             "
-          <!-- The publishing thread itself sends: no hand-over to another. -->
+          <!-- The publishing thread itself sends, without a hand-over to another thread. -->
           <publishMode><kind>SYNCHRONOUS</kind></publishMode>",
         );
         let depth = self.history.depth();
@@ -248,7 +248,7 @@ impl Profiles {
         let delay = self.series.name("nackResponseDelay", "nack_response_delay");
         format!(
             r#"{topic}{qos}      <times>
-        <!-- Lost or refused samples are asked for this often, and sent at once. -->
+        <!-- Lost or refused samples are requested at this period, and sent at once. -->
         <{period}>
           <sec>{seconds}</sec><nanosec>{nanoseconds}</nanosec>
         </{period}>
@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[test]
-    fn across_hosts_it_is_the_one_way_to_the_one_peer() {
+    fn across_hosts_the_config_has_one_interface_and_one_peer() {
         let [own, peer] = ["10.9.8.1", "10.9.8.2"].map(|it| it.parse().unwrap());
         let network = Some(Network { interface: "eth0".into(), own, peer, port: 1 });
         let xml = Profiles { network, ..profiles(Route::Udp, History::RoundTrip, 72) }.xml();
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_is_kept_as_its_reliability_wants() {
+    fn history_settings_follow_the_reliability() {
         let xml = |history| profiles(Route::SharedMemory, history, 72).xml();
         let reliable = xml(History::Reliable { depth: 3 });
         assert!(reliable.contains("<kind>KEEP_ALL</kind>") && reliable.contains("RELIABLE"));
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_goes_whole_through_a_segment_that_holds_a_history_of_it() {
+    fn the_shm_segment_holds_a_history_of_whole_samples() {
         let history = History::BestEffort { depth: 16 };
         for message_bytes in [8, 70_000, 10 << 20, 64 << 20] {
             let xml = profiles(Route::SharedMemory, history, message_bytes).xml();
@@ -444,7 +444,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sample_goes_in_fragments_where_it_would_not_arrive_whole() {
+    fn large_udp_samples_are_sent_in_fragments() {
         let profiles = profiles(Route::SharedMemory, History::RoundTrip, 1 << 20);
         let xml = Profiles { sends_whole: false, ..profiles }.xml();
         assert_eq!(number(&xml, "maxMessageSize"), MESSAGE_BYTES_MIN);
@@ -452,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn three_has_more_samples_than_its_full_history() {
+    fn fast_dds_3_has_extra_samples_for_a_full_history() {
         let extra = |series, route, history| {
             number(&Profiles { series, ..profiles(route, history, 72) }.xml(), "extra_samples")
         };
@@ -486,7 +486,7 @@ mod tests {
 
     /// Both series refuse a file with the other's names.
     #[test]
-    fn elements_are_named_as_the_series_names_them() {
+    fn element_names_follow_the_series() {
         let xml = |series| {
             let profiles = profiles(Route::Udp, History::RoundTrip, 72);
             Profiles { series, ..profiles }.xml()
@@ -501,7 +501,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_what_was_used() {
+    fn the_written_file_is_the_profile_in_use() {
         let folder = tempfile::tempdir().unwrap();
         let xml = profiles(Route::Udp, History::RoundTrip, 72).xml();
         let path = folder.path().join(FILE);

@@ -28,7 +28,7 @@ constexpr std::int32_t ACKNOWLEDGED_WITHIN_S = 10;
 template <typename T> T *made(T *entity, const std::string &what)
 {
   if (entity == nullptr)
-    throw Failure("could not create the " + what, "its own words are in this run's log");
+    throw Failure("could not create the " + what, "its own message is in this run's log");
   return entity;
 }
 
@@ -164,9 +164,9 @@ void Endpoints::wait_until_matched(Instant until)
     if (!matches_.wait_beyond(seen, until)) {
       const char *what = "timeout: no other side in either direction";
       if (is_written)
-        what = "timeout: nobody, or too few, read what this side writes";
+        what = "timeout: too few readers of this side";
       else if (is_read)
-        what = "timeout: nobody, or too few, write for this side";
+        what = "timeout: too few writers for this side";
       throw Failure(what, "see the other side's log; match_timeout_ms sets the limit");
     }
   }

@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_the_dead_lose_their_files() {
+    fn only_files_of_dead_processes_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name);
         let dead = [
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_clean() {
+    fn a_missing_folder_counts_as_clean() {
         clean_in(Path::new("/nonexistent/shm")).unwrap();
     }
 

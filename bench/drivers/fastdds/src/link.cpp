@@ -106,7 +106,7 @@ void load_profiles(const myelin_bench_prepare &prepare)
   myelin_fastdds_free(text);
   auto *factory = DomainParticipantFactory::get_instance();
   check(factory->load_XML_profiles_string(profiles.data(), profiles.size()),
-        "loading the profiles", "its own words are in this run's log");
+        "loading the profiles", "its own message is in this run's log");
 }
 
 Instant now()

@@ -50,10 +50,10 @@ pub extern "C" fn myelin_fastdds_check(prepare: &CPrepare) -> c_int {
     status(match bytes <= HISTORY_BYTES_MAX {
         true => Ok(()),
         false => Err(Error::new(format!(
-            "{system}: depth {depth} of {topics} topics takes {bytes} B of memory at either end, \
+            "{system}: depth {depth} on {topics} topics takes {bytes} B of memory on each side, \
              more than {HISTORY_BYTES_MAX}"
         ))
-        .remedy("a smaller workload.depth, fewer topics or less payload")),
+        .remedy("use a smaller workload.depth, fewer topics or less payload")),
     })
 }
 

@@ -15,7 +15,7 @@ impl Topic {
     /// Opens `name` for messages with this many bytes of payload and room for `capacity` messages;
     /// with 0 HORUS chooses it.
     pub fn open(name: &str, payload_bytes: u64, capacity: u32) -> Result<Self, Error> {
-        let text = CString::new(name).map_err(|_| Error::new(format!("{name:?} is no name")))?;
+        let text = CString::new(name).map_err(|_| Error::new(format!("{name:?} is not a name")))?;
         // SAFETY: a C string that outlives the call.
         let topic = unsafe { myelin_horus_open(text.as_ptr(), payload_bytes, capacity) };
         let message_bytes = HEADER_BYTES + payload_bytes as usize;

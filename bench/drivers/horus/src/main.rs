@@ -73,7 +73,7 @@ impl Driver for Horus {
     #[cfg(has_horus)]
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
         if let Some(key) = prepare.options.keys().next() {
-            return Err(Error::new(format!("{SYSTEM} has no options, so no `{key}`")).key(key));
+            return Err(Error::new(format!("{SYSTEM} has no options; remove `{key}`")).key(key));
         }
         bridge::check_size(prepare.payload_bytes)
     }

@@ -68,7 +68,7 @@ static int check_limits(const struct myelin_bench_prepare *prepare)
   if (prepare->depth < 1 || prepare->depth > DEPTH_MAX) {
     (void)snprintf(text, sizeof text, "%s: a subscriber keeps 1 to %d samples, not %" PRIu32,
                    prepare->system, DEPTH_MAX, prepare->depth);
-    (void)snprintf(remedy, sizeof remedy, "workload.depth: at most %d", DEPTH_MAX);
+    (void)snprintf(remedy, sizeof remedy, "use a workload.depth of at most %d", DEPTH_MAX);
     myelin_bench_error(text, remedy);
     return -1;
   }
@@ -77,10 +77,10 @@ static int check_limits(const struct myelin_bench_prepare *prepare)
   if (ports > PUBLISHER_PORTS_MAX) {
     (void)snprintf(text, sizeof text,
                    "%s: %" PRIu32 " publishers of %" PRIu32 " topics for %" PRIu32
-                   " subscribers are %" PRIu64 " publishers of iceoryx, which has %d",
+                   " subscribers need %" PRIu64 " publishers of iceoryx, which allows %d",
                    prepare->system, prepare->publishers, prepare->topics, prepare->subscribers,
                    ports, PUBLISHER_PORTS_MAX);
-    myelin_bench_error(text, "fewer topics, publishers or subscribers");
+    myelin_bench_error(text, "use fewer topics, publishers or subscribers");
     return -1;
   }
   return 0;

@@ -115,7 +115,7 @@ int create_waitset(Link &link, const myelin_bench_prepare &prepare)
     const auto result =
         link.waitset->attachState(*subscriber, iox::popo::SubscriberState::HAS_DATA);
     if (result.has_error())
-      return fail("attaching a subscriber to the WaitSet", "fewer topics");
+      return fail("attaching a subscriber to the WaitSet", "use fewer topics");
   }
   return 0;
 }
@@ -143,7 +143,7 @@ int match(Link &link, const myelin_bench_prepare &prepare, uint64_t until_ns)
       return 0;
     if (myelin_bench_now_ns() >= until_ns) {
       const std::string absent = (prepare.is_ping ? "pong" : "ping") + std::to_string(found);
-      return fail("timeout: " + absent + " did not come",
+      return fail("timeout: " + absent + " did not connect",
                   "see the other side's log; match_timeout_ms sets the limit");
     }
     (void)nanosleep(&ASK_AGAIN, nullptr);
@@ -155,7 +155,7 @@ int check_topics(const Link &link)
 {
   for (const Publisher &publisher : link.publishers)
     if (!publisher->hasSubscribers())
-      return fail("RouDi has not connected a topic whose ends are both there",
+      return fail("RouDi did not connect a topic although both ends exist",
                   "see roudi.log in the run's folder");
   return 0;
 }
@@ -223,7 +223,7 @@ int loan(void *context, std::size_t bytes, void **memory)
     return fail(result.get_error() == iox::popo::AllocationError::RUNNING_OUT_OF_CHUNKS
                     ? "no chunk left to loan"
                     : "no memory to loan",
-                "more chunks in the message's pool (options.iceoryx.pools)");
+                "set more chunks in the message's pool (options.iceoryx.pools)");
   *memory = link.loan = result.value();
   return 0;
 }

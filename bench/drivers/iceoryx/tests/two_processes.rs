@@ -123,7 +123,7 @@ fn a_killed_daemon_leaves_nothing() {
 }
 
 #[test]
-fn without_a_daemon_it_is_said() {
+fn a_missing_daemon_is_reported() {
     let _alone = alone();
     for system in systems() {
         let [message, remedy, _] = refused(&at_rate(&system));
@@ -132,7 +132,7 @@ fn without_a_daemon_it_is_said() {
 }
 
 #[test]
-fn a_side_that_stays_alone_says_who_did_not_come() {
+fn a_timeout_names_the_missing_role() {
     let _alone = alone();
     let Some(system) = systems().pop() else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -140,14 +140,14 @@ fn a_side_that_stays_alone_says_who_did_not_come() {
     let daemon = start_daemon(Path::new(EXECUTABLE), &prepare);
     for (role, absent) in [(Role::Ping, "pong0"), (Role::Pong, "ping0")] {
         let [message, remedy, _] = refused(&Prepare { role, ..prepare.clone() });
-        assert_eq!(message, format!("iceoryx: timeout: {absent} did not come"));
+        assert_eq!(message, format!("iceoryx: timeout: {absent} did not connect"));
         assert!(remedy.contains("match_timeout_ms"), "{remedy}");
     }
     stop(daemon);
 }
 
 #[test]
-fn what_does_not_fit_is_refused() {
+fn payloads_and_depths_over_the_limit_are_refused() {
     if systems().is_empty() {
         return;
     }

@@ -157,7 +157,7 @@ fn pong(ends: &Ends) -> Result<()> {
             return Err("a damaged message".into());
         }
     }
-    Err("ping has gone".into())
+    Err("ping ended".into())
 }
 
 /// Whether all stamps equal the first one; the kit checks the same.

@@ -187,7 +187,7 @@ impl Shape {
 fn timeout(prepare: &Prepare) -> Error {
     let who = absent(prepare.role);
     let seconds = prepare.match_timeout_ns as f64 * 1e-9;
-    Error::new(format!("{who} did not come within {seconds} s"))
+    Error::new(format!("{who} did not connect within {seconds} s"))
         .remedy(format!("see {who}'s log in the results folder"))
 }
 
@@ -235,8 +235,8 @@ pub fn absent(role: Role) -> &'static str {
 
 /// The error if iceoryx2 refuses a call.
 pub fn failed(what: &str, error: impl Debug) -> Error {
-    Error::new(format!("iceoryx2 could not make {what}: {error:?}"))
-        .remedy("two runs of one name? see also the space left in /tmp and /dev/shm")
+    Error::new(format!("iceoryx2 could not create {what}: {error:?}"))
+        .remedy("do two runs have the same name? is there space left in /tmp and /dev/shm?")
 }
 
 /// From ping to pong first.

@@ -43,7 +43,7 @@ impl Driver for Iceoryx2 {
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
         Variant::of(prepare)?;
         if let Some(key) = prepare.options.keys().next() {
-            return Err(Error::new(format!("iceoryx2 has no options, so no `{key}`")).key(key));
+            return Err(Error::new(format!("iceoryx2 has no options; remove `{key}`")).key(key));
         }
         if prepare.payload_bytes > PAYLOAD_BYTES_MAX {
             let (asked, max) = (prepare.payload_bytes, PAYLOAD_BYTES_MAX);

@@ -109,7 +109,7 @@ pub fn clean() -> Result<(), Error> {
 /// Why iceoryx2 cannot run here.
 pub fn missing() -> Option<String> {
     let memory = Path::new(MEMORY);
-    (!memory.is_dir()).then(|| format!("no {MEMORY}: mount -t tmpfs tmpfs {MEMORY}"))
+    (!memory.is_dir()).then(|| format!("there is no {MEMORY}: mount -t tmpfs tmpfs {MEMORY}"))
 }
 
 /// Fails if `bytes` do not fit into shared memory. iceoryx2 reserves memory without allocating it:
@@ -120,7 +120,7 @@ pub fn check_room(bytes: u64) -> Result<(), Error> {
     if bytes <= free {
         return Ok(());
     }
-    Err(Error::new(format!("{MEMORY} has room for {free} B, the run needs {bytes} B"))
+    Err(Error::new(format!("{MEMORY} has room for {free} B, but the run needs {bytes} B"))
         .remedy(format!("mount -o remount,size=… {MEMORY}; in a container: --shm-size")))
 }
 

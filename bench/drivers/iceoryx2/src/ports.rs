@@ -97,14 +97,14 @@ impl Outbox {
     #[cold]
     fn gone(&self) -> Error {
         let other = self.other;
-        Error::new(format!("{other} has left the service"))
+        Error::new(format!("{other} left the service"))
             .remedy(format!("see {other}'s log in the results folder"))
     }
 
     #[cold]
     fn stuck(&self) -> Error {
         let other = self.other;
-        Error::new(format!("{other} takes nothing and keeps a reliable publisher waiting")).remedy(
+        Error::new(format!("{other} takes no messages, so the reliable publisher waits")).remedy(
             format!("see {other}'s log in the results folder; reply_timeout_ms sets the limit"),
         )
     }

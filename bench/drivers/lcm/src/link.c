@@ -149,7 +149,7 @@ static int subscribe(struct link *link, const struct myelin_bench_prepare *prepa
                    prepare->is_ping ? "pong" : "ping", topic);
     lcm_subscription_t *subscription = lcm_subscribe(link->lcm, channel, on_message, link);
     if (subscription == NULL)
-      return fail("subscribing", "its own words are in this run's log");
+      return fail("subscribing", "its own message is in this run's log");
     if (prepare->one_way)
       (void)lcm_subscription_set_queue_capacity(subscription, (int)prepare->depth);
   }
@@ -205,7 +205,7 @@ static int timed_out(const struct matching *matching)
     index++;
   (void)snprintf(text, sizeof text, "timeout: %s%u %s", matching->mine.is_ping ? "pong" : "ping",
                  index, matching->mine.heard >> index & 1 ? "does not hear this side"
-                                                          : "did not come");
+                                                          : "did not connect");
   return fail(text, "see the other side's log; match_timeout_ms sets the limit");
 }
 
@@ -269,7 +269,7 @@ static int match(const struct myelin_bench_prepare *prepare, uint64_t until_ns)
     return -1;
   int status = 0;
   if (lcm_subscribe(matching.lcm, matching.channel, on_hello, &matching) == NULL)
-    status = fail("subscribing", "its own words are in this run's log");
+    status = fail("subscribing", "its own message is in this run's log");
   if (status == 0)
     status = call(&matching, until_ns);
   if (status == 0 && prepare->publishers + prepare->subscribers > 2)
@@ -341,7 +341,7 @@ static int take(void *context, uint64_t until_ns, const void **message, size_t *
   link->is_ready = false;
   link->has_received = false;
   if (lcm_handle(link->lcm) != 0)
-    return fail("handling a message", "its own words are in this run's log");
+    return fail("handling a message", "its own message is in this run's log");
   if (link->is_foreign)
     return fail("a message of another size than prepared", NULL);
   *message = link->received;

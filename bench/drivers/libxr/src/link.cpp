@@ -194,7 +194,7 @@ int open_link(const myelin_bench_prepare *prepare, void **context) {
         link->topic = create_topic(table, prepare->run);
         if (link->topic == nullptr) {
             status = fail(std::string("a topic ") + prepare->run +
-                              ", or one with the same CRC32, is there already",
+                              ", or one with the same CRC32, already exists",
                           "LibXR tells topics apart by the CRC32 of their names; rename the run");
         }
     }
@@ -208,7 +208,7 @@ int open_link(const myelin_bench_prepare *prepare, void **context) {
 
 // In a separate function, so that a loan does not reserve stack for its texts.
 [[gnu::cold, gnu::noinline]] int fail_to_fit(const Link &link, size_t bytes) {
-    return fail("messages here are of " + std::to_string(link.bytes) + " B; " +
+    return fail("messages have " + std::to_string(link.bytes) + " B here; " +
                 std::to_string(bytes) + " B do not fit");
 }
 
@@ -327,7 +327,7 @@ int myelin_libxr_check(const myelin_bench_prepare *prepare) {
     for (const Table &table : Sizes::TABLES) {
         sizes += (sizes.empty() ? "" : ", ") + std::to_string(table.payload_bytes);
     }
-    return fail("no type of " + std::to_string(prepare->payload_bytes) +
+    return fail("no type with " + std::to_string(prepare->payload_bytes) +
                     " B of payload was compiled in",
                 "choose one of " + sizes + "; or add it to bench/drivers/libxr/src/link.cpp");
 }

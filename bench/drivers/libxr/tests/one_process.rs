@@ -27,7 +27,7 @@ fn both_systems_are_described_in_any_case() {
 }
 
 #[test]
-fn without_libxr_it_says_what_to_do() {
+fn without_libxr_the_remedy_is_given() {
     let Some(missing) = missing() else {
         return println!("skipped: LibXR is built in");
     };
@@ -59,7 +59,7 @@ fn callbacks_get_every_message_in_order_and_intact() {
 }
 
 #[test]
-fn what_is_published_by_copy_arrives_too() {
+fn copied_messages_arrive() {
     if !is_built_in() {
         return;
     }
@@ -118,7 +118,7 @@ fn a_handle_may_be_dropped_in_another_thread_at_any_time() {
 }
 
 #[test]
-fn who_waits_gets_intact_messages_in_order() {
+fn a_waiting_subscriber_gets_intact_messages_in_order() {
     if !is_built_in() {
         return;
     }
@@ -156,7 +156,7 @@ fn who_waits_gets_intact_messages_in_order() {
 }
 
 #[test]
-fn who_waits_in_vain_returns_in_time() {
+fn a_wait_without_a_message_ends_at_its_time_limit() {
     if !is_built_in() {
         return;
     }
@@ -189,7 +189,7 @@ fn every_size_that_check_accepts_can_be_opened() {
 }
 
 #[test]
-fn what_cannot_run_is_refused() {
+fn unsupported_runs_are_refused() {
     if !is_built_in() {
         return;
     }
@@ -204,7 +204,7 @@ fn what_cannot_run_is_refused() {
     assert_eq!(error.key, "depth");
     let mut pong = prepare("libxr.sync", "pong", 64, 1);
     pong.role = myelin_bench_kit::protocol::Role::Pong;
-    assert!(refusal(&pong).message.contains("ping has both ends"));
+    assert!(refusal(&pong).message.contains("ping runs both ends"));
     assert!(driver().open(&pong).is_err());
 }
 

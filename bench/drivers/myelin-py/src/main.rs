@@ -57,7 +57,7 @@ fn missing() -> Option<String> {
         return None;
     }
     let said = String::from_utf8_lossy(&tried.stderr);
-    let said = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("ended without a word");
+    let said = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("ended without output");
     let release = if cfg!(debug_assertions) { "" } else { " --release" };
     Some(format!("{}: {said}: scripts/python driver{release} installs it", interpreter.display()))
 }

@@ -26,7 +26,7 @@ fn messages_arrive_as_sent_from_python() {
 /// it has taken into another loan. So each copies the bytes of the frames once, and nothing else
 /// copies any.
 #[test]
-fn frames_from_python_to_cpp_and_back_are_copied_by_their_users_alone() {
+fn frames_between_python_and_cpp_are_copied_only_by_user_code() {
     let _alone = own_host::alone();
     let python = Path::new(EXECUTABLE);
     let cpp = python.with_file_name("myelin-driver-myelin-cpp");
@@ -89,14 +89,14 @@ fn count_of_copies(folder: &Path) -> Option<PathBuf> {
 }
 
 #[test]
-fn without_python_or_its_modules_it_says_what_to_do() {
+fn without_python_or_its_modules_the_remedy_is_given() {
     for (python, remedy) in [
         (
             "/nowhere/python3",
             "no /nowhere/python3 (No such file or directory (os error 2)): apt-get install",
         ),
         // An interpreter without modules.
-        ("false", "false: ended without a word: scripts/python driver installs it"),
+        ("false", "false: ended without output: scripts/python driver installs it"),
     ] {
         let output = Command::new(EXECUTABLE).arg("describe").env("MYELIN_PYTHON", python).output();
         let output = output.unwrap();

@@ -134,7 +134,7 @@ impl Driver for Myelin {
         match prepare.options.keys().next() {
             None => Ok(()),
             Some(key) => {
-                Err(Error::new(format!("myelin has no options, so no `{key}`")).key(key.clone()))
+                Err(Error::new(format!("myelin has no options; remove `{key}`")).key(key.clone()))
             }
         }
     }

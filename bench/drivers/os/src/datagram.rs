@@ -350,7 +350,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_survives_its_bytes() {
+    fn a_part_is_read_back_from_its_bytes() {
         let part = Part { number: u32::MAX - 1, index: 7 };
         assert!(Part::from_bytes(part.to_bytes()) == part);
     }

@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_comes_once_round_the_wrap_too() {
+    fn a_count_is_delivered_once_across_the_wrap() {
         for count in [1, 2, u32::MAX >> 1, 1 << 31, u32::MAX] {
             let turn = Turn(AtomicU32::new(count.wrapping_sub(4) << 1));
             assert!(!turn.has_come(count));

@@ -151,7 +151,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_slice_never_outlasts_what_remains_but_for_the_shortest() {
+    fn a_time_slice_is_at_most_the_remaining_time() {
         assert_eq!(slice_ns(0), SLICE_NS_MIN);
         assert_eq!(slice_ns(u64::MAX), SLICE_NS_MAX);
         for remaining_ns in [1 << 20, 3_000_000, 10_000_000, 1 << 29, 1_000_000_000] {

@@ -136,7 +136,7 @@ impl Peer {
     /// The error if the other side has blocked a writer for too long.
     #[cold]
     pub fn stuck(&self) -> Error {
-        Error::new(format!("{} does not read what is sent to it", self.other()))
+        Error::new(format!("{} does not read its messages", self.other()))
     }
 
     fn closed(&self) -> Error {
@@ -158,7 +158,7 @@ impl Peer {
 fn accept(prepare: &Prepare, deadline: &Deadline) -> Result<UnixStream, Error> {
     let listener = UnixListener::bind_addr(&address(prepare)?).map_err(|error| {
         Error::new(format!("cannot listen on @{}: {error}", name(prepare)))
-            .remedy("two pongs of one run? each run needs a name of its own")
+            .remedy("are there two pongs in one run? each run needs its own name")
     })?;
     listener.set_nonblocking(true)?;
     loop {
@@ -211,7 +211,7 @@ fn greeting(prepare: &Prepare) -> String {
 /// The text for an error of a read with a time limit.
 fn in_words(error: Errno) -> String {
     match error {
-        Errno::AGAIN => "nothing came in time".to_owned(),
+        Errno::AGAIN => "pong sent no greeting in time".to_owned(),
         error => error.to_string(),
     }
 }
@@ -240,10 +240,10 @@ fn receive_ends(socket: &OwnedFd, expected: &str) -> Result<Ends, Error> {
     let mut text = vec![0; expected.len()];
     let mut into = [IoSliceMut::new(&mut text)];
     let received = net::recvmsg(socket, &mut into, &mut control, RecvFlags::CMSG_CLOEXEC)
-        .map_err(|error| Error::new(format!("pong did not greet: {}", in_words(error))))?;
+        .map_err(|error| Error::new(format!("pong sent no greeting: {}", in_words(error))))?;
     let greeting = String::from_utf8_lossy(&text[..received.bytes]);
     if greeting != expected {
-        return Err(Error::new(format!("pong says `{greeting}`, ping `{expected}`")));
+        return Err(Error::new(format!("pong sent `{greeting}`, but ping expected `{expected}`")));
     }
     let mut ends = Ends::new();
     for message in control.drain() {
@@ -280,7 +280,7 @@ impl Deadline {
     pub fn nap(&self, who: &str) -> Result<(), Error> {
         let now_ns = clock::monotonic_ns();
         if now_ns >= self.at_ns {
-            let text = format!("{who} did not come within {} s", self.seconds);
+            let text = format!("{who} did not connect within {} s", self.seconds);
             let remedy = &self.remedy;
             return Err(
                 Error::new(text).remedy(format!("see {who}'s log in the results folder; {remedy}"))

@@ -100,8 +100,8 @@ impl Lane {
         let (theirs, ours) =
             (status.st_size as u64, layouts.iter().map(Layout::lane_bytes).sum::<usize>());
         if theirs != ours as u64 || !seals.contains(SEALS) {
-            let text = format!("pong's shared memory has {theirs} B, expected {ours} B, sealed");
-            return Err(Error::new(text).remedy("use one build of myelin-driver-os for both"));
+            let text = format!("pong's shared memory has {theirs} B; expected: {ours} B, sealed");
+            return Err(Error::new(text).remedy("use the same build of myelin-driver-os for both"));
         }
         let file = file.as_fd().try_clone_to_owned()?;
         let segment = Rc::new(MmapOptions::new().len(ours).populate().map_raw(&file)?);
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_small_message_shares_the_line_of_its_turn() {
+    fn a_small_message_shares_a_cache_line_with_its_turn() {
         assert_eq!(Layout::new(56, 4).message_at, 8);
         assert_eq!(Layout::new(56, 4).slot_bytes, 128);
         assert_eq!(Layout::new(57, 4).message_at, 64);
@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn memory_of_another_size_or_unsealed_is_refused() {
+    fn memory_of_the_wrong_size_or_unsealed_is_refused() {
         let [fits, other] = [100, 1000].map(|bytes| [Layout::new(bytes, 4); 2]);
         let file = create(&fits).unwrap();
         assert!(Lane::map(&file, &fits).is_ok());

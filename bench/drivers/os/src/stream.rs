@@ -45,7 +45,7 @@ pub fn tcp() -> Result<[Ends; 2], Error> {
     let ping = TcpStream::connect(listener.local_addr()?)?;
     let (pong, from) = listener.accept()?;
     if from != ping.local_addr()? {
-        return Err(Error::new("somebody else connected to the port for ping").remedy("try again"));
+        return Err(Error::new("another program connected to ping's port").remedy("try again"));
     }
     ping.set_nodelay(true)?;
     pong.set_nodelay(true)?;

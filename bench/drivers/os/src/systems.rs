@@ -38,7 +38,7 @@ impl Driver for Os {
             Mechanism::of(prepare)?;
         }
         if let Some(key) = prepare.options.keys().next() {
-            return Err(Error::new(format!("os has no options, so no `{key}`")).key(key));
+            return Err(Error::new(format!("os has no options; remove `{key}`")).key(key));
         }
         if prepare.payload_bytes > PAYLOAD_BYTES_MAX {
             let (asked, max) = (prepare.payload_bytes, PAYLOAD_BYTES_MAX);
@@ -51,10 +51,10 @@ impl Driver for Os {
             && (prepare.depth == 0 || slots.saturating_mul(message_bytes as u64) > LANE_BYTES_MAX)
         {
             return Err(Error::new(format!(
-                "depth: {} messages of {message_bytes} B in memory",
+                "depth: {} messages of {message_bytes} B",
                 prepare.depth
             ))
-            .remedy(format!("at least 1, and at most {LANE_BYTES_MAX} B of them")));
+            .remedy(format!("use at least 1, and at most {LANE_BYTES_MAX} B in all")));
         }
         Ok(())
     }
@@ -160,7 +160,8 @@ const MECHANISMS: &[Mechanism] = &[
     },
     Mechanism {
         name: "os.spin-futex",
-        about: "shared memory; spins for 50 us, then sleeps on a futex; only sleepers are woken",
+        about: "shared memory; spins for 50 us, then sleeps on a futex; a wake-up only for \
+                sleepers",
         wait: Wait::Adaptive,
         transport: Transport::SharedMemory,
         make: memory,
@@ -215,7 +216,7 @@ const MECHANISMS: &[Mechanism] = &[
     },
     Mechanism {
         name: "os.unix-dgram",
-        about: "UNIX datagram sockets; a datagram for every 65000 B",
+        about: "UNIX datagram sockets; one datagram per 65000 B",
         wait: Wait::Block,
         transport: Transport::Kernel,
         make: |_| datagram::unix(),
@@ -226,7 +227,7 @@ const MECHANISMS: &[Mechanism] = &[
     },
     Mechanism {
         name: "os.udp",
-        about: "UDP sockets; a datagram for every 65000 B, paced if the buffer would spill",
+        about: "UDP sockets; one datagram per 65000 B, paced so that the buffer does not overflow",
         wait: Wait::Block,
         transport: Transport::Loopback,
         make: |_| datagram::udp(),
@@ -262,7 +263,7 @@ impl Mechanism {
             (Some(network), Some(make)) => {
                 Peer::meet_across(prepare, &Way::new(prepare, network)?, make)
             }
-            (Some(_), None) => Err(Error::new(format!("{} reaches no other host", self.name))
+            (Some(_), None) => Err(Error::new(format!("{} cannot reach other hosts", self.name))
                 .remedy("leave it out of plan.systems")),
         }?;
         Ok((Side { prepare, message_bytes, peer: Rc::new(peer) }, ends))
@@ -410,7 +411,7 @@ fn exactly<const N: usize>(ends: Ends) -> Result<[OwnedFd; N], Error> {
 }
 
 fn too_few_ends() -> Error {
-    Error::new("pong sent another number of file descriptors than ping needs")
+    Error::new("pong did not send as many file descriptors as ping needs")
         .remedy("raise `ulimit -n` if it is low")
 }
 

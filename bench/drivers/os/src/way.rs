@@ -33,7 +33,13 @@ impl<'a> Way<'a> {
     pub fn new(prepare: &Prepare, network: &'a Network) -> Result<Self, Error> {
         let (role, peer) = (prepare.role, network.peer);
         let listener = (role == Role::Pong).then(|| listen(network.own_at(MEETING))).transpose()?;
-        let deadline = Deadline::new(prepare, format!("`ping {peer}` from here says if it is up"));
+        let deadline = Deadline::new(
+            prepare,
+            format!(
+                "check with `ping {peer}` that the host is \
+                                                       up"
+            ),
+        );
         Ok(Way { network, role, deadline, listener })
     }
 
@@ -83,7 +89,7 @@ impl<'a> Way<'a> {
                 Err(error) => {
                     let peer = there.ip();
                     return Err(Error::new(format!("cannot reach pong at {there}: {error}"))
-                        .remedy(format!("`ip route get {peer}` says which way leads there")));
+                        .remedy(format!("check the route with `ip route get {peer}`")));
                 }
             }
         }
@@ -110,9 +116,9 @@ fn listen(at: SocketAddr) -> Result<TcpListener, Error> {
 pub fn cannot_bind(at: SocketAddr, error: std::io::Error) -> Error {
     let remedy = match error.kind() {
         std::io::ErrorKind::AddrInUse => {
-            format!("`ss -tulpn 'sport = :{}'` says which program has the port", at.port())
+            format!("find the program that has the port with `ss -tulpn 'sport = :{}'`", at.port())
         }
-        _ => "`ip address` shows the addresses of this host".to_owned(),
+        _ => "check the addresses of this host with `ip address`".to_owned(),
     };
     Error::new(format!("cannot use {at}: {error}")).remedy(remedy)
 }

@@ -33,7 +33,8 @@ constexpr Middleware FASTRTPS = {
     "ros-$ROS_DISTRO-rmw-fastrtps-cpp"};
 constexpr Middleware MYELIN = {
     "rmw_myelin", "librmw_myelin.so",
-    "no librmw_myelin.so: scripts/rmw builds it; one elsewhere is found by its path in MYELIN_RMW"};
+    "no librmw_myelin.so: scripts/rmw builds it; for one in another place, set MYELIN_RMW "
+    "to its path"};
 
 /* The middleware of a system: the names `ros2.rcl-myelin` and `ros2.rclcpp-myelin` contain it. */
 const Middleware &middleware_of(std::string_view system)
@@ -103,7 +104,7 @@ template <typename Function> void find(Function &function, const char *name)
 {
   void *symbol = dlsym(RTLD_DEFAULT, name);
   if (symbol == nullptr)
-    throw Failure(std::string("it has no ") + name, "Humble and later are known");
+    throw Failure(std::string("it has no ") + name, "use Humble or later");
   function = reinterpret_cast<Function>(symbol);
 }
 
@@ -142,7 +143,7 @@ void myelin::check_middleware(const char *system)
   find(identifier, "rmw_get_implementation_identifier");
   const std::string found = identifier();
   if (const char *wanted = middleware_of(system).name; found != wanted)
-    throw Failure("the middleware is " + found + " and not " + wanted);
+    throw Failure("the middleware is " + found + ", not " + wanted);
 }
 
 myelin::Library::Library(const char *system)
@@ -166,5 +167,5 @@ void myelin::Library::check(rcl_ret_t code, const char *what) const
     return;
   const std::string text = rcutils_get_error_string().str;
   rcutils_reset_error();
-  throw Failure(std::string(what) + ": " + text, "more of it may be in this run's log");
+  throw Failure(std::string(what) + ": " + text, "this run's log may say more");
 }

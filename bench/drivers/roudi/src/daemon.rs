@@ -80,7 +80,7 @@ impl RouDi {
             Ok(()) => Ok(()),
             Err(RecvTimeoutError::Timeout) => {
                 let words = self.last_words.quote();
-                Err(Error::new(format!("RouDi was not ready in time; its last words: {words}"))
+                Err(Error::new(format!("RouDi was not ready in time; its last output: {words}"))
                     .remedy("see roudi.log in the run's folder; match_timeout_ms sets the limit"))
             }
             Err(RecvTimeoutError::Disconnected) => {
@@ -99,7 +99,7 @@ impl RouDi {
             (None, code) => format!("ended with status {}", code.unwrap_or(-1)),
         };
         let words = self.last_words.quote();
-        Error::new(format!("RouDi {how}; its last words: {words}"))
+        Error::new(format!("RouDi {how}; its last output: {words}"))
             .remedy("see roudi.log in the run's folder")
     }
 
@@ -224,7 +224,7 @@ fn another_lives(pid: u32) -> Error {
         0 => ("another RouDi".to_owned(), "stop it".to_owned()),
         pid => (format!("another RouDi (pid {pid})"), format!("stop it: kill {pid}")),
     };
-    Error::new(format!("{who} is running; iceoryx allows one on a host")).remedy(remedy)
+    Error::new(format!("{who} is running; iceoryx allows only one on a host")).remedy(remedy)
 }
 
 /// The path of RouDi.
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_words_are_few() {
+    fn only_the_last_lines_of_output_are_kept() {
         let words = LastWords::default();
         assert_eq!(words.quote(), "none");
         for line in 0..2 * LAST_LINES {

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_dead_lose_their_sockets() {
+    fn only_sockets_of_dead_processes_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let names = ["iceoryx_rt_1_1", "iceoryx_rt_2_2", "iceoryx_rt_3_3", "other"];
         for name in names.iter().copied().chain(["iceoryx_rt_1_1.lock", "iceoryx_rt_2_2.lock"]) {

@@ -75,8 +75,8 @@ impl Need {
         }
         let Pool { bytes, count } = largest;
         Err(Error::new(format!(
-            "a message of {payload_bytes} B payload needs chunks of {needed} B; \
-             the largest stated pool, {{ bytes = {bytes}, count = {count} }}, is too small"
+            "a message of {payload_bytes} B payload needs chunks of {needed} B; the largest \
+             configured pool, {{ bytes = {bytes}, count = {count} }}, is too small"
         ))
         .remedy(format!("options.pools: add {{ bytes = {needed}, count = {} }}", self.chunks)))
     }
@@ -103,14 +103,26 @@ fn blamed(prepare: &Prepare) -> String {
 fn check(pools: &[Pool]) -> Result<(), Error> {
     for Pool { bytes, count } in pools {
         if *bytes == 0 || !bytes.is_multiple_of(8) || *count == 0 {
-            let text = format!("options.pools: {{ bytes = {bytes}, count = {count} }} is no pool");
-            return Err(Error::new(text).remedy("bytes is a multiple of 8, and neither is 0"));
+            let text = format!(
+                "options.pools: {{ bytes = {bytes}, count = {count} }} is not a \
+                                pool"
+            );
+            return Err(Error::new(text).remedy(
+                "bytes must be a multiple of 8, and neither may be \
+                                                0",
+            ));
         }
     }
     match pools.len() {
-        0 => Err(Error::new("options.pools: no pool").remedy("leave it out for one that fits")),
+        0 => Err(Error::new("options.pools: the list is empty").remedy(
+            "leave it out; the driver \
+                                                                        then chooses one that \
+                                                                        fits",
+        )),
         1..=POOLS_MAX => Ok(()),
-        len => Err(Error::new(format!("options.pools: {len} pools, iceoryx takes {POOLS_MAX}"))),
+        len => {
+            Err(Error::new(format!("options.pools: {len} pools, but iceoryx allows {POOLS_MAX}")))
+        }
     }
 }
 
@@ -127,8 +139,11 @@ pub(crate) fn check_room(pools: &[Pool]) -> Result<(), Error> {
         return Ok(());
     }
     let [needed, free] = [needed, free].map(|bytes| bytes.div_ceil(1 << 20));
-    Err(Error::new(format!("RouDi's pools need {needed} MiB of /dev/shm, {free} MiB are free"))
-        .remedy("a smaller depth or payload, fewer topics, or: mount -o remount,size=… /dev/shm"))
+    Err(Error::new(format!("RouDi's pools need {needed} MiB of /dev/shm, but {free} MiB are free"))
+        .remedy(
+            "use a smaller depth or payload, fewer topics, or: mount -o remount,size=… \
+                 /dev/shm",
+        ))
 }
 
 /// Bytes that this process may still use on the file system of `path`.
@@ -183,7 +198,7 @@ mod tests {
 
     /// Found by experiment with iceoryx 2.0.3: each of these sizes suffices, and 8 less does not.
     #[test]
-    fn a_pool_is_as_large_as_iceoryx_needs_it() {
+    fn the_pool_size_has_the_overhead_of_iceoryx() {
         let sizes = [0, 13, 1024].map(|payload_bytes| NEED.pool_bytes(payload_bytes).unwrap());
         assert_eq!(sizes, [72, 88, 1096]);
         assert!(NEED.pool_bytes(u64::from(u32::MAX) - 64).is_err());
@@ -198,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn stated_pools_are_taken_as_they_are() {
+    fn configured_pools_are_used_unchanged() {
         let options =
             json!({ "pools": [{ "bytes": 64, "count": 2 }, { "bytes": 1096, "count": 3 }] });
         let pools = NEED.pools(&prepare(1024, options)).unwrap();
@@ -219,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_refused() {
+    fn invalid_pools_are_refused() {
         for (options, key) in [
             (json!({ "pool": [] }), "pool"),
             (json!({ "pools": [] }), "pools"),

@@ -33,17 +33,16 @@ pub fn check(options: &Options, prepare: &Prepare) -> Result<(), Error> {
     ];
     let fault = faults.iter().find(|(every, _)| *every > 0);
     if let (Workload::Roundtrip, Some((_, key))) = (prepare.workload, fault) {
-        let text = format!("{key}: not simulated for round trips across hosts");
-        return Err(Error::new(text)
-            .remedy("streams are; or use topology two-processes")
-            .key(*key));
+        let text = format!("{key}: it is not simulated for round trips across hosts");
+        return Err(Error::new(text).remedy("use a stream, or topology two-processes").key(*key));
     }
     if prepare.workload == Workload::Publish {
         let text = "publish runs are not simulated across hosts";
         return Err(Error::new(text).remedy("use topology two-processes"));
     }
     if prepare.subscribers > 1 {
-        let text = format!("subscribers: {} of them, across hosts it has one", prepare.subscribers);
+        let text =
+            format!("subscribers: {}, but across hosts only one is simulated", prepare.subscribers);
         return Err(Error::new(text).remedy("subscribers = 1"));
     }
     Ok(())

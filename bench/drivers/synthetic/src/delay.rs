@@ -55,7 +55,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_stratum_is_taken_once_in_an_order_of_the_seed() {
+    fn each_quantile_is_used_once_in_seeded_order() {
         let of_seed = |seed| {
             let delays = Delays::new(1000, seed);
             (0..1000).map(|id| delays.quantile(id)).collect::<Vec<f64>>()
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_drift_lengthens_each_message_by_its_place() {
+    fn drift_grows_with_the_index_of_the_message() {
         let drifting = Options {
             delay_us: vec![[0.0, 10.0], [1.0, 10.0]],
             drift_percent: 50.0,
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_number_of_messages_quantiles_are_drawn() {
+    fn without_a_message_count_quantiles_are_random() {
         let delays = Delays::new(0, 7);
         let below_half = (0..10_000).filter(|id| delays.quantile(*id) < 0.5).count();
         assert!((4_800..5_200).contains(&below_half), "{below_half}");

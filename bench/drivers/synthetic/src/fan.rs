@@ -17,15 +17,15 @@ pub fn check(options: &Options, prepare: &Prepare) -> Result<(), Error> {
         (options.stall_every, "stall_every"),
     ];
     if let Some((_, key)) = answered.iter().find(|(every, _)| *every > 0) {
-        let text = format!("{key}: not simulated for publish runs");
-        return Err(Error::new(text).remedy("lose_every and duplicate_every are").key(*key));
+        let text = format!("{key}: it is not simulated for publish runs");
+        return Err(Error::new(text).remedy("use lose_every or duplicate_every").key(*key));
     }
     if options.drift_percent > 0.0 {
-        let text = "drift_percent: not simulated for publish runs";
+        let text = "drift_percent: it is not simulated for publish runs";
         return Err(Error::new(text).remedy("leave it out").key("drift_percent"));
     }
     match prepare.messages {
-        0 => Err(Error::new("messages: a simulated publish run needs a number of them")),
+        0 => Err(Error::new("messages: a simulated publish run needs a number of messages")),
         _ => Ok(()),
     }
 }

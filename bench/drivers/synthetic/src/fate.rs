@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_message_named_twice_has_the_first_fate() {
+    fn the_first_matching_fault_applies() {
         let options = Options {
             lose_every: 10,
             reorder_every: 5,
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn all_lost_is_given_up_all_late_is_not() {
+    fn ping_gives_up_if_all_answers_are_lost_but_not_if_late() {
         let all_lost = Options { lose_every: 1, ..Options::default() };
         assert_eq!(expected(100, &all_lost).sent, 5);
         assert!(expected(100, &all_lost).gives_up);

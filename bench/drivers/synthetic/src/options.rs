@@ -98,8 +98,8 @@ impl Options {
         let options = parse(prepare.options.clone()).map_err(Error::new)?;
         options.check(prepare.reply_timeout_ns)?;
         if options.drift_percent > 0.0 && prepare.messages == 0 {
-            let text = "drift_percent: nothing says when the run ends";
-            return Err(Error::new(text).remedy("give messages").key("drift_percent"));
+            let text = "drift_percent: the run has no number of messages";
+            return Err(Error::new(text).remedy("set messages").key("drift_percent"));
         }
         Ok(options)
     }
@@ -174,7 +174,7 @@ impl Options {
         }
         self.shift()?;
         if !(0.0..1e9).contains(&self.stall_ms) {
-            let text = format!("stall_ms: {} is no duration", self.stall_ms);
+            let text = format!("stall_ms: {} is not a duration", self.stall_ms);
             return Err(Error::new(text).key("stall_ms"));
         }
         if !(0.0..=DRIFT_PERCENT_MAX).contains(&self.drift_percent) {
@@ -185,7 +185,7 @@ impl Options {
         let (write_ns, read_ns, least_ns) = (self.write_ns, self.read_ns, self.delay_ns_at(0.0));
         if write_ns.saturating_add(read_ns) > least_ns {
             let text = format!(
-                "write_ns, read_ns: {write_ns} ns and {read_ns} ns do not fit into the shortest \
+                "write_ns, read_ns: {write_ns} ns and {read_ns} ns are longer than the shortest \
                  delay, {least_ns} ns"
             );
             return Err(Error::new(text).key(if read_ns > 0 { "read_ns" } else { "write_ns" }));
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_quantile_function_is_refused() {
+    fn an_invalid_quantile_function_is_refused() {
         let wrong: [&[[f64; 2]]; 6] = [
             &[],
             &[[0.0, 1.0]],
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_fit_is_blamed_on_its_key() {
+    fn impossible_times_are_reported_with_their_key() {
         let whole = Options::default;
         let refused = [
             (Options { write_ns: 10_001, ..whole() }, "write_ns"),

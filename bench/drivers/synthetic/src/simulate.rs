@@ -174,6 +174,6 @@ pub struct Mute;
 
 impl Publisher for Mute {
     fn publish(&mut self, _message: &[u8]) -> Result<(), Error> {
-        Err(Error::new("the synthetic pong answers nothing"))
+        Err(Error::new("the synthetic pong does not answer"))
     }
 }

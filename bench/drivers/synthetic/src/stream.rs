@@ -26,7 +26,7 @@ use crate::simulate::pass_until;
 pub fn check(options: &Options) -> Result<(), Error> {
     match options.clock {
         Time::Virtual => Ok(()),
-        Time::Real => Err(Error::new("clock: streams are simulated on the virtual clock alone")
+        Time::Real => Err(Error::new("clock: streams are simulated only on the virtual clock")
             .remedy("clock = \"virtual\"")
             .key("clock")),
     }

@@ -31,7 +31,7 @@ fn call(network: &Network, deadline: Instant) -> Result<TcpStream, Error> {
             Err(_) if Instant::now() < deadline => std::thread::sleep(NAP),
             Err(error) => {
                 return Err(Error::new(format!("pong at {peer}/tcp: {error}"))
-                    .remedy("see pong's log, and whether the hosts reach each other"));
+                    .remedy("see pong's log, and check that the hosts reach each other"));
             }
         }
     }
@@ -49,8 +49,8 @@ fn listen(network: &Network, deadline: Instant) -> Result<TcpStream, Error> {
             // A foreign connection, or none yet.
             _ if Instant::now() < deadline => std::thread::sleep(NAP),
             _ => {
-                return Err(Error::new(format!("nobody has connected to {own}/tcp"))
-                    .remedy("see ping's log, and whether the hosts reach each other"));
+                return Err(Error::new(format!("ping did not connect to {own}/tcp"))
+                    .remedy("see ping's log, and check that the hosts reach each other"));
             }
         }
     }
@@ -60,7 +60,7 @@ fn listen(network: &Network, deadline: Instant) -> Result<TcpStream, Error> {
 pub fn send(mut stream: &TcpStream, message: &[u8]) -> Result<(), Error> {
     let length = (message.len() as u64).to_le_bytes();
     let both = stream.write_all(&length).and_then(|()| stream.write_all(message));
-    both.map_err(|error| Error::new(format!("the other side has gone: {error}")))
+    both.map_err(|error| Error::new(format!("the other side closed the connection: {error}")))
 }
 
 /// Receives whole messages.
@@ -128,7 +128,10 @@ impl Inbox {
         self.bytes.iter().zip(&mut length).for_each(|(from, to)| *to = *from);
         let length = u64::from_le_bytes(length);
         if length > self.message_bytes_max {
-            return Err(Error::new(format!("a message of {length} bytes: not of this run")));
+            return Err(Error::new(format!(
+                "a message of {length} bytes does not belong to this \
+                                           run"
+            )));
         }
         let whole = LENGTH_BYTES + length as usize;
         if self.bytes.len() < whole {

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn zenoh_takes_every_configuration() {
+    fn zenoh_accepts_every_configuration() {
         let endpoints = Endpoints { listen: vec!["tcp/127.0.0.1:0".into()], ..Default::default() };
         for depth in [0, 1, 16, 1000] {
             for payload_bytes in [0, 64, 65_536, 10 << 20] {
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_low_latency_transport_is_for_what_may_wait_and_is_whole() {
+    fn the_low_latency_transport_is_only_for_whole_messages_that_may_wait() {
         let is = |fields, shm| is_low_latency(&prepare(fields), shm);
         assert!(is(json!({}), false));
         assert!(!is(json!({ "payload_bytes": 65_536 }), false));

@@ -72,8 +72,8 @@ pub fn taken_back() -> Option<String> {
     match TAKEN_BACK.load(Ordering::Relaxed) {
         0 => None,
         count => Some(format!(
-            "{count} messages lost, reliable or not: Zenoh's watchdog took back their shared memory, \
-             as this process had not run for some 100 ms"
+            "{count} messages were lost, even if reliable: Zenoh's watchdog took back their shared \
+             memory because this process did not run for about 100 ms"
         )),
     }
 }

@@ -44,17 +44,17 @@ impl Driver for Zenoh {
     fn check(&self, prepare: &Prepare) -> Result<(), Error> {
         let variant = Variant::of(prepare)?;
         if prepare.network.is_some() && variant.shared_memory {
-            return Err(Error::new(format!("{} reaches no other host", variant.name))
+            return Err(Error::new(format!("{} cannot reach other hosts", variant.name))
                 .remedy("leave it out of plan.systems"));
         }
         let pongs_max = u32::from(PORTS - 1);
         if prepare.network.is_some() && prepare.subscribers > pongs_max {
             let asked = prepare.subscribers;
-            return Err(Error::new(format!("{asked} subscribers listen at a port each"))
-                .remedy(format!("across hosts at most {pongs_max}")));
+            return Err(Error::new(format!("{asked} subscribers need a port each"))
+                .remedy(format!("use at most {pongs_max} across hosts")));
         }
         if let Some(key) = prepare.options.keys().next() {
-            let text = format!("{} has no options, so no `{key}`", prepare.system);
+            let text = format!("{} has no options; remove `{key}`", prepare.system);
             return Err(Error::new(text).key(key).remedy("remove it from [options.zenoh]"));
         }
         let (asked, max) = (prepare.payload_bytes, PAYLOAD_BYTES_MAX);

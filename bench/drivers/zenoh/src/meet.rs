@@ -24,7 +24,7 @@ use myelin_bench_kit::{Error, clock};
 /// Sends `endpoint` to all pings of pong `prepare.index`, from a thread that then ends.
 pub fn tell(prepare: &Prepare, endpoint: String) -> Result<(), Error> {
     let listener = UnixListener::bind_addr(&address(prepare, prepare.index)?)
-        .map_err(|error| Error::new(format!("two pongs of run {}? {error}", prepare.run)))?;
+        .map_err(|error| Error::new(format!("two pongs in run {}? {error}", prepare.run)))?;
     let pings = prepare.publishers;
     let serve = move || {
         for _ in 0..pings {

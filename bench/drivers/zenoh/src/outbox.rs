@@ -102,8 +102,9 @@ impl Pool {
         let bytes = (kept + UNDER_WAY) * (message_bytes + CHUNK_OVERHEAD_BYTES);
         let bytes = bytes.clamp(BYTES_MIN, BYTES_MAX.max(UNDER_WAY * message_bytes));
         let provider = ShmProviderBuilder::default_backend(bytes).wait().map_err(|error| {
-            failed(&format!("have {bytes} B of locked shared memory"), error)
-                .remedy("room in /dev/shm? ulimit -l? smaller payload_bytes or depth?")
+            failed(&format!("lock {bytes} B of shared memory"), error)
+                .remedy("check the room in /dev/shm and `ulimit -l`, or use a smaller \
+                         payload_bytes or depth")
         })?;
         // The first loan makes further segments. This is done here, where no other process removes
         // them.
@@ -140,7 +141,7 @@ impl Pool {
             match self.provider.alloc(len).with_policy::<GarbageCollect>().wait() {
                 Ok(memory) => return Ok(Loan::Shared(memory)),
                 Err(error) if clock::monotonic_ns() >= until_ns => {
-                    return Err(failed("lend memory: subscribers keep all of it", error));
+                    return Err(failed("lend memory: subscribers hold all of it", error));
                 }
                 Err(_) => std::thread::sleep(LOOK_AGAIN),
             }

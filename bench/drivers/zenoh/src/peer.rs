@@ -73,7 +73,8 @@ impl<'a> Peer<'a> {
             let locators = session.info().locators().wait();
             endpoints.listen = locators.iter().map(ToString::to_string).collect();
             let endpoint = endpoints.listen.first().cloned();
-            let endpoint = endpoint.ok_or_else(|| Error::new("Zenoh listens nowhere"))?;
+            let endpoint = endpoint.ok_or_else(|| Error::new("Zenoh does not listen on any \
+                                                              address"))?;
             meet::tell(prepare, endpoint)?;
         }
         let config = config::of(prepare, variant.shared_memory, &endpoints);
@@ -110,7 +111,7 @@ impl<'a> Peer<'a> {
         let token = liveliness
             .declare_token(key(prepare, own, prepare.index))
             .wait()
-            .map_err(|error| failed("declare that it is there", error))?;
+            .map_err(|error| failed("announce itself", error))?;
         let mut names = seen.0.lock().unwrap_or_else(PoisonError::into_inner);
         while names.len() < expected || !have_subscribers(publishers, expected)? {
             let left_ns = self.until_ns.saturating_sub(clock::monotonic_ns());
@@ -138,8 +139,8 @@ impl<'a> Peer<'a> {
         let _inside = tokio.enter();
         match self.session.info().transports().wait().all(|transport| transport.is_shm()) {
             true => Ok(()),
-            false => Err(Error::new("Zenoh has not agreed on shared memory with the other end")
-                .remedy("room in /dev/shm? ulimit -l?")),
+            false => Err(Error::new("Zenoh does not use shared memory with the other side")
+                .remedy("check the room in /dev/shm and `ulimit -l`")),
         }
     }
 }
@@ -158,7 +159,7 @@ pub fn key(prepare: &Prepare, what: &str, index: impl std::fmt::Display) -> Stri
 fn have_subscribers(publishers: &[Publisher<'_>], expected: usize) -> Result<bool, Error> {
     for publisher in publishers {
         let status = publisher.matching_status().wait();
-        let status = status.map_err(|error| failed("say who matches", error))?;
+        let status = status.map_err(|error| failed("read its matching status", error))?;
         if expected > 0 && !status.matching() {
             return Ok(false);
         }
@@ -174,8 +175,8 @@ fn absent(prepare: &Prepare, found: usize) -> Error {
     };
     let seconds = prepare.match_timeout_ns as f64 * 1e-9;
     let text = match expected {
-        1 => format!("{who} did not come within {seconds} s"),
-        _ => format!("{found} of {expected} {who}s came within {seconds} s"),
+        1 => format!("{who} did not connect within {seconds} s"),
+        _ => format!("{found} of {expected} {who}s connected within {seconds} s"),
     };
     Error::new(text).remedy(format!("see {who}'s log in the results folder"))
 }

@@ -215,7 +215,7 @@ static int await_subscriptions(struct link *link, uint32_t others, uint64_t unti
     if (status < 0)
       return status;
     if (status == 0)
-      return timed_out("subscriptions have come", found, expected);
+      return timed_out("subscriptions received", found, expected);
   }
   return 0;
 }
@@ -234,7 +234,7 @@ static int await_connections(void *monitor, uint32_t others, uint64_t until_ns)
     if (status < 0)
       return status;
     if (status == 0)
-      return timed_out("publishers are connected", found, others);
+      return timed_out("publishers connected", found, others);
   }
   return 0;
 }

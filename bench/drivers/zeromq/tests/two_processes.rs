@@ -109,15 +109,15 @@ fn a_publisher_survives_the_end_of_its_subscriber() {
 }
 
 #[test]
-fn a_side_that_stays_alone_says_what_did_not_come() {
+fn a_timeout_says_what_is_missing() {
     let _host = own_host::enter();
     if !is_installed() {
         return;
     }
     let topics = Prepare { topics: 3, subscribers: 2, publishers: 2, ..at_rate(IPC) };
     for (role, expected) in [
-        (Role::Ping, "ZeroMQ: timeout: 0 of 6 subscriptions have come"),
-        (Role::Pong, "ZeroMQ: timeout: 0 of 2 publishers are connected"),
+        (Role::Ping, "ZeroMQ: timeout: 0 of 6 subscriptions received"),
+        (Role::Pong, "ZeroMQ: timeout: 0 of 2 publishers connected"),
     ] {
         let [message, remedy, _] = refused(&Prepare { role, ..topics.clone() });
         assert_eq!(message, expected);
@@ -126,7 +126,7 @@ fn a_side_that_stays_alone_says_what_did_not_come() {
 }
 
 #[test]
-fn what_it_does_not_know_is_refused() {
+fn unknown_settings_are_refused() {
     if !is_installed() {
         return;
     }

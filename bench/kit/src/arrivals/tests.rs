@@ -35,7 +35,7 @@ fn plain() -> Arrivals {
 }
 
 #[test]
-fn without_departures_messages_are_due_at_multiples_of_the_period() {
+fn an_even_schedule_has_multiples_of_the_period() {
     let prepare = prepare(Some(1e6), 100, plain(), 1);
     let all: Vec<u64> = Schedule::new(&prepare).unwrap().collect();
     assert_eq!(all, (0..110).map(|place| place * 1000).collect::<Vec<_>>());
@@ -44,7 +44,7 @@ fn without_departures_messages_are_due_at_multiples_of_the_period() {
 }
 
 #[test]
-fn a_duration_ends_it_too() {
+fn a_duration_ends_the_schedule() {
     let by_time = Prepare { duration_ns: 10_000, ..prepare(Some(1e6), 0, plain(), 1) };
     assert_eq!(times(&by_time).len(), 10);
     assert_eq!(times(&Prepare { messages: 4, ..by_time }).len(), 4);
@@ -65,7 +65,7 @@ fn jitter_has_its_deviation_and_is_cut_off_at_half_a_period() {
 }
 
 #[test]
-fn drift_lengthens_the_period_by_so_much_each_second() {
+fn drift_changes_the_period_by_ppm_per_second() {
     let drift = Arrivals { drift_ppm_per_s: 10_000.0, ..plain() };
     let times = times(&prepare(Some(1000.0), 5000, drift, 1));
     for (at, distance) in times.iter().zip(distances(&times)) {
@@ -75,7 +75,7 @@ fn drift_lengthens_the_period_by_so_much_each_second() {
 }
 
 #[test]
-fn one_in_so_many_is_missing_and_leaves_a_gap() {
+fn every_nth_message_is_missing() {
     let missing = Arrivals { missing_one_in: 10, ..plain() };
     let times = times(&prepare(Some(1e6), 50_000, missing, 5));
     assert_eq!(times.len(), 50_000, "what is missing is not counted");
@@ -86,7 +86,7 @@ fn one_in_so_many_is_missing_and_leaves_a_gap() {
 }
 
 #[test]
-fn the_warm_up_misses_nothing_and_does_not_drift() {
+fn the_warm_up_has_no_gaps_and_no_drift() {
     let arrivals = Arrivals { missing_one_in: 1, drift_ppm_per_s: 1e6, ..plain() };
     let by_time = Prepare { duration_ns: 1_000_000, ..prepare(Some(1e6), 0, arrivals, 5) };
     let all: Vec<u64> = Schedule::new(&by_time).unwrap().collect();
@@ -94,7 +94,7 @@ fn the_warm_up_misses_nothing_and_does_not_drift() {
 }
 
 #[test]
-fn from_the_middle_on_the_period_is_another() {
+fn the_period_changes_at_the_middle() {
     let factor = Arrivals { period_factor: 1.5, ..plain() };
     let by_number = prepare(Some(1e6), 100, factor, 1);
     let distances = distances(&times(&by_number));
@@ -106,7 +106,7 @@ fn from_the_middle_on_the_period_is_another() {
 }
 
 #[test]
-fn nonsense_is_refused_with_its_key() {
+fn invalid_values_are_refused_with_their_key() {
     let refused = |rate_hz, arrivals| {
         let error = check(&prepare(rate_hz, 1, arrivals, 1)).unwrap_err();
         assert!(!error.remedy.is_empty());

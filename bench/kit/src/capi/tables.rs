@@ -157,8 +157,8 @@ unsafe impl Table for CDriver {
 unsafe fn copy<T: Table>(table: *const T, bytes: usize) -> Result<T, Error> {
     let name = T::NAME;
     if bytes < T::BYTES_MIN {
-        let text = format!("struct myelin_bench_{name}: a struct_size of {bytes}");
-        let remedy = format!("struct_size: MYELIN_BENCH_SIZE({name})");
+        let text = format!("struct myelin_bench_{name}: the struct_size {bytes} is wrong");
+        let remedy = format!("set struct_size to MYELIN_BENCH_SIZE({name})");
         return Err(Error::new(text).remedy(remedy));
     }
     // SAFETY: zeros are a valid `T`, see `Table`.
@@ -180,7 +180,10 @@ impl CDriver {
         // SAFETY: this is the first member in every version.
         let abi = unsafe { driver.cast::<u32>().read() };
         if !(ABI_MIN..=ABI).contains(&abi) {
-            let text = format!("driver built for kit ABI {abi}, this kit has {ABI_MIN} to {ABI}");
+            let text = format!(
+                "the driver was built for kit ABI {abi}, but this kit has {ABI_MIN} \
+                                to {ABI}"
+            );
             return Err(Error::new(text).remedy("rebuild the driver with this kit's header"));
         }
         // SAFETY: this is the second member in every version of this series.

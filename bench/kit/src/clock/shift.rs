@@ -52,7 +52,7 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn it_gains_what_it_is_told_to() {
+    fn a_shifted_clock_gains_its_drift() {
         let shift = Shift::new(-5, 100.0).unwrap();
         assert_eq!(shift.apply(1_000_000_000), 1_000_099_995);
         assert_eq!(shift.apply(0), 0, "there is no time before 0");
@@ -61,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_slept_on_and_never_wakes_early() {
+    fn a_sleep_on_a_shifted_clock_is_never_early() {
         let clock = Clock::Shifted(Shift::new(3_600_000_000_000, -500.0).unwrap());
         let now_ns = clock.now();
         assert!(now_ns.abs_diff(monotonic_ns()) > 1_000_000_000_000);
@@ -72,7 +72,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_inverse_is_not_early_and_hardly_late(
+        fn the_inverse_of_a_shift_is_exact_within_a_few_ns(
             at_ns in 0u64..3_000_000_000_000_000,
             offset_ns in 0i64..100_000_000_000_000,
             drift_ppm in -DRIFT_PPM_MAX..DRIFT_PPM_MAX,

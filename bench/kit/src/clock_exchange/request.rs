@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_answer_is_to_its_question_alone() {
+    fn an_answer_matches_only_its_own_request() {
         let request = Request { secret: 7, number: 9 };
         let asked = request.to_bytes();
         assert_eq!(Request::read(&asked), Some(request));

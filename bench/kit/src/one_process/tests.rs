@@ -173,7 +173,7 @@ fn counts(mishap: Mishap, workload: Workload, called: bool) -> (Done, Done) {
 }
 
 #[test]
-fn all_arrives_whether_taken_or_called_in_a_thread() {
+fn all_messages_arrive_by_take_and_by_callback() {
     for workload in [Workload::Stream, Workload::Image] {
         for called in [false, true] {
             let (ping, pong) = counts(Mishap::None, workload, called);
@@ -215,13 +215,13 @@ fn a_failure_of_either_end_ends_both() {
 }
 
 #[test]
-fn a_stop_ends_it_with_what_has_been_sent() {
+fn a_stop_ends_the_run_with_the_sent_messages() {
     let (ping, pong) = counts(Mishap::Stops(20), Workload::Stream, false);
     assert_eq!((ping.sent, pong.received, pong.lost), (16, 16, 0));
 }
 
 #[test]
-fn a_driver_that_opens_something_else_is_told() {
+fn a_driver_that_opens_the_wrong_ends_is_an_error() {
     let file = tempfile::NamedTempFile::new().unwrap();
     SampleFile::create(file.as_file(), 1).unwrap();
     let prepare = prepare(Workload::Stream, file.path().into());

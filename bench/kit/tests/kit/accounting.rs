@@ -288,7 +288,7 @@ fn ping_gives_up_after_so_many_losses_in_a_row() {
 }
 
 #[test]
-fn a_missed_schedule_is_caught_up_with_not_moved() {
+fn a_missed_schedule_is_caught_up_and_not_shifted() {
     let period_ns = 1_000_000;
     let mut script = vec![Fate::Twice; 12];
     script[2] = Fate::Answered { delay_ns: 5 * period_ns + period_ns / 2 };

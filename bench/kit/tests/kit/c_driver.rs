@@ -86,7 +86,7 @@ fn an_error_in_c_reaches_the_lab_with_its_remedy() {
 }
 
 #[test]
-fn a_driver_in_c_is_told_the_way_to_another_host() {
+fn a_driver_in_c_gets_the_network_settings() {
     let Some(executable) = echo_driver() else { return };
     let samples = Samples::new(1);
     let [own, peer] = ["10.9.8.1", "fd00::2"].map(|address| address.parse().unwrap());
@@ -113,7 +113,7 @@ fn the_header_stands_alone_in_c_and_cpp() {
 
 /// Uses the driver that offers everything that the header has added since ABI 6.
 #[test]
-fn what_else_a_driver_in_c_offers_is_described() {
+fn all_features_of_a_driver_in_c_are_described() {
     let Some(executable) = post_driver() else { return };
     let systems = describe(executable).systems;
     let [take, call, here, absent] = &systems[..] else { panic!("four systems: {systems:?}") };
@@ -208,7 +208,7 @@ fn a_driver_in_c_notes_and_cleans() {
 }
 
 #[test]
-fn what_a_system_in_c_does_not_have_is_refused() {
+fn missing_functions_of_a_driver_in_c_are_refused() {
     let Some(executable) = post_driver() else { return };
     let plain = |system| prepare(system, Role::Ping);
     let stream =
@@ -245,7 +245,7 @@ fn a_driver_with_an_earlier_header_works() {
 }
 
 #[test]
-fn a_driver_of_another_series_is_told_to_be_rebuilt() {
+fn a_driver_of_another_abi_series_must_be_rebuilt() {
     for abi in ["4u", "8u"] {
         let name = format!("myelin-driver-abi{abi}");
         let Some(mut program) = compiler_named("cc") else { return };

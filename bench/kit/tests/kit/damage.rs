@@ -40,7 +40,7 @@ impl Subscriber for Echo {
 }
 
 #[test]
-fn damage_seen_in_the_warm_up_spoils_the_run() {
+fn damage_in_the_warm_up_makes_the_run_invalid() {
     let clock = Clock::virtual_at(1_000);
     let way = Rc::default();
     let mut link = Link {

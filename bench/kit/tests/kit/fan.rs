@@ -48,7 +48,7 @@ fn a_full_sample_file_ends_the_run() {
 }
 
 #[test]
-fn of_a_loan_no_more_is_written_than_is_to_be_touched() {
+fn only_the_touched_part_of_a_loan_is_written() {
     for (touch, whole) in [(Touch::Stamps, true), (Touch::Header, false)] {
         let prepare = Prepare { messages: 3, touch, ..publish(Role::Ping) };
         let (_, _, sent) = ping(&prepare, 10, true);
@@ -63,7 +63,7 @@ fn of_a_loan_no_more_is_written_than_is_to_be_touched() {
 }
 
 #[test]
-fn what_each_subscriber_takes_is_counted() {
+fn messages_are_counted_per_subscriber() {
     // Two messages of the warm-up; then 1 is missed, 2 comes twice, and 3 comes late, after 4.
     let done = pong(&[&[0, 1, 2, 4, 4, 6, 5], &[2, 3, 4, 5, 6], &[1], &[]]).unwrap();
     assert_eq!(done.received, 4 + 5);
@@ -73,7 +73,7 @@ fn what_each_subscriber_takes_is_counted() {
 }
 
 #[test]
-fn damage_is_counted_and_a_goodbye_is_nothing_that_was_published() {
+fn damage_is_counted_and_a_goodbye_is_not() {
     let clock = Clock::virtual_at(BEGIN_NS);
     let damaged = |number: u64| {
         let mut message = Outgoing::new(64).stamp(number).to_vec();
@@ -89,7 +89,7 @@ fn damage_is_counted_and_a_goodbye_is_nothing_that_was_published() {
 }
 
 #[test]
-fn nobody_listens_until_it_is_stopped() {
+fn pong_without_subscribers_ends_when_stopped() {
     let prepare = Prepare { subscribers: 0, ..publish(Role::Pong) };
     let stop = AtomicBool::new(true);
     let done = fan::pong(&mut Fan::pong(Vec::new()), &prepare, &stop).unwrap();
@@ -97,7 +97,7 @@ fn nobody_listens_until_it_is_stopped() {
 }
 
 #[test]
-fn a_driver_that_opens_something_else_is_told() {
+fn a_driver_that_opens_the_wrong_ends_is_an_error() {
     let prepare = Prepare { subscribers: 2, ..publish(Role::Pong) };
     let stop = AtomicBool::new(true);
     let error = fan::pong(&mut Fan::pong(Vec::new()), &prepare, &stop).unwrap_err();
@@ -110,7 +110,7 @@ fn a_driver_that_opens_something_else_is_told() {
 }
 
 #[test]
-fn a_driver_that_says_nothing_of_it_cannot_publish() {
+fn publish_runs_need_a_driver_that_supports_them() {
     struct Plain;
     impl Driver for Plain {
         fn systems(&self) -> Vec<System> {

@@ -14,7 +14,7 @@ use myelin_bench_kit::samples::{LEAN, Record, SampleFile};
 use myelin_bench_kit::{Clock, Error, Link, Publisher, RoundTrip, Subscriber};
 
 #[test]
-fn what_is_left_of_the_warm_up_does_not_count() {
+fn late_warm_up_messages_do_not_count() {
     let clock = Clock::virtual_at(BEGIN_NS);
     let done = ping_scripted(&clock, &[vec![0, 0], vec![1, 0], vec![2]], 1, 2).unwrap();
     assert_eq!((done.sent, done.received, done.lost), (2, 2, 0));
@@ -22,7 +22,7 @@ fn what_is_left_of_the_warm_up_does_not_count() {
 }
 
 #[test]
-fn an_answer_to_what_was_never_sent_is_corrupt_at_the_end_too() {
+fn an_answer_to_an_unsent_message_is_corrupt() {
     let clock = Clock::virtual_at(BEGIN_NS);
     let done = ping_scripted(&clock, &[vec![0], vec![1, 2, 9]], 0, 2).unwrap();
     assert_eq!((done.received, done.duplicates, done.corrupt), (2, 0, 2));
@@ -110,7 +110,7 @@ fn pong_answers_all_and_counts_each_once() {
 }
 
 #[test]
-fn pong_stamps_the_parts_of_the_message_whose_turn_it_is() {
+fn pong_stamps_the_parts_of_the_sampled_messages() {
     let clock = Clock::virtual_at(BEGIN_NS);
     let (mut link, stop) = scripted(&clock, &[0, 1, 2, 3, 4, 5, 6, 7], &[]);
     let prepare = Prepare { warmup_messages: 1, parts_every: 3, ..prepare("fake", Role::Pong) };

@@ -14,7 +14,7 @@ use myelin_bench_kit::samples::SampleFile;
 use myelin_bench_kit::{Clock, Error, Link, Publisher, RoundTrip, Subscriber};
 
 #[test]
-fn ping_writes_the_number_alone_after_a_full_warm_up() {
+fn ping_writes_only_the_number_after_the_warm_up() {
     let way = Way::default();
     let samples = Samples::new(3);
     let mut file = SampleFile::open(&samples.path()).unwrap();
@@ -30,7 +30,7 @@ fn ping_writes_the_number_alone_after_a_full_warm_up() {
 }
 
 #[test]
-fn pong_answers_with_as_much_as_it_is_to_touch() {
+fn pong_answers_with_only_the_touched_part() {
     let way = Way::default();
     for number in [0, 1, 2, 3, GOODBYE] {
         way.coming.borrow_mut().push_back(Outgoing::new(64).stamp(number).to_vec());

@@ -205,7 +205,7 @@ fn reasons(runs: &[JudgedRun]) -> Vec<String> {
         run.faults.iter().map(|fault| format!("run {number}: {fault}")).collect::<Vec<_>>()
     };
     match runs.is_empty() {
-        true => vec!["no run of this cell was made".into()],
+        true => vec!["this cell has no runs".into()],
         false => runs.iter().flat_map(of).collect(),
     }
 }
@@ -213,12 +213,19 @@ fn reasons(runs: &[JudgedRun]) -> Vec<String> {
 fn notes(runs: &[JudgedRun], used: &[&JudgedRun], kind: Kind, steal_percent: f64) -> Vec<String> {
     let (what, loss) = match kind {
         Kind::Roundtrip => ("round trips", "messages lost; they have no round trip"),
-        Kind::Publish => ("publish calls", "messages not taken by a subscriber that was to"),
+        Kind::Publish => (
+            "publish calls",
+            "messages that a subscriber should have taken and did \
+                                            not",
+        ),
         _ => ("latencies", "messages lost; they have no latency"),
     };
     let mut notes = distinct(runs.iter().flat_map(|run| run.record.notes.clone()));
     if steal_percent > STEAL_PERCENT_MAX {
-        notes.push(format!("the hypervisor took {steal_percent:.1} % of the CPUs meanwhile"));
+        notes.push(format!(
+            "the hypervisor took {steal_percent:.1} % of the CPU time during the \
+                            runs"
+        ));
     }
     let lost: u64 = used.iter().map(|run| run.counts.lost).sum();
     let lateness = used.iter().flat_map(|run| run.messages.sent(Message::lateness)).max();
@@ -228,7 +235,10 @@ fn notes(runs: &[JudgedRun], used: &[&JudgedRun], kind: Kind, steal_percent: f64
             _ => "the actual sending",
         };
         let late_us = us(late_ns);
-        notes.push(format!("sent up to {late_us:.0} µs behind schedule; {what} count from {from}"));
+        notes.push(format!(
+            "sent up to {late_us:.0} µs behind schedule; {what} are measured from \
+                            {from}"
+        ));
     }
     let saturated = used.iter().filter_map(|run| run.saturation.as_ref());
     notes.extend(saturated.take(1).map(|run| format!("saturated: {run}")));

@@ -70,14 +70,13 @@ impl Change {
         let at_s = (self.at_ns as i64 - begin_ns as i64) as f64 * 1e-9;
         match self.is_step() {
             true => format!(
-                "the clock of pong's host was set by {:+.3} ms ± {:.3} against that of ping's, \
-                 {at_s:.1} s into the run",
+                "the clock of pong's host jumped by {:+.3} ms ± {:.3} against the clock of ping's \
+                 host, {at_s:.1} s into the run",
                 self.step_ns * 1e-6,
                 self.error_ns * 1e-6
             ),
             false => format!(
-                "the clocks of the two hosts changed their pace against each other, {at_s:.1} s into \
-                 the run"
+                "the relative rate of the two hosts' clocks changed {at_s:.1} s into the run"
             ),
         }
     }
@@ -90,8 +89,8 @@ impl ClockMap {
         let mut sound: Vec<Exchange> = exchanges.iter().copied().filter(is_sound).collect();
         if sound.len() < EXCHANGES_MIN {
             return Err(format!(
-                "pong's clock was asked with {} answers, fewer than {EXCHANGES_MIN}: see the clocks' \
-                 logs, and whether UDP passes between the hosts",
+                "pong's clock answered {} times, fewer than {EXCHANGES_MIN}: see the clocks' logs, \
+                 and check that UDP passes between the hosts",
                 sound.len()
             ));
         }
@@ -102,7 +101,8 @@ impl ClockMap {
             if fits.len() > CHANGES_MAX {
                 // So many changes mean that a clock is unstable.
                 return Err(format!(
-                    "the clocks changed their pace against each other more than {CHANGES_MAX} times"
+                    "the relative rate of the two hosts' clocks changed more than {CHANGES_MAX} \
+                     times"
                 ));
             }
             let (fit, length) = longest(rest);
@@ -181,7 +181,7 @@ fn longest(exchanges: &[Exchange]) -> (Fit, usize) {
             None => fails = middle,
         }
     }
-    let fit = Fit::of(&exchanges[..fits]).expect("it did, or it is one alone");
+    let fit = Fit::of(&exchanges[..fits]).expect("these exchanges were found to fit");
     (fit, fits)
 }
 

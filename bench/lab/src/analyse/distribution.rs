@@ -82,7 +82,7 @@ impl Sorted {
         for equal in self.values.chunk_by(|one, other| one == other) {
             let value = equal[0].max(0) as u64;
             let recorded = histogram.record_n(value, equal.len() as u64);
-            recorded.expect("it grows as needed");
+            recorded.expect("the histogram grows as needed");
         }
         let buckets = histogram.iter_recorded();
         buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).collect()
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_of_one_run_is_no_percentile_of_all() {
+    fn a_stall_of_one_run_does_not_set_a_pooled_percentile() {
         // Twenty messages of one run wait out one stall.
         let stalled =
             Sorted::new((0..500).map(|at| if at < 480 { at } else { 90_000 + at }).collect());
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_holds_the_figure_it_stands_beside() {
+    fn an_interval_contains_its_figure() {
         let even = || Sorted::new((0..1000).collect());
         let mut runs: Vec<Sorted> = (0..8).map(|_| even()).collect();
         // Nearly all of the tail comes from one run, and one message from another.
@@ -222,7 +222,9 @@ mod tests {
         }
 
         #[test]
-        fn pooling_loses_nothing(parts in prop::collection::vec(prop::collection::vec(0i64..99, 0..50), 0..6)) {
+        fn pooling_keeps_every_sample(
+            parts in prop::collection::vec(prop::collection::vec(0i64..99, 0..50), 0..6),
+        ) {
             let sorted: Vec<Sorted> = parts.iter().cloned().map(Sorted::new).collect();
             let pooled = Sorted::pooled(sorted.iter());
             let expected = Sorted::new(parts.concat());

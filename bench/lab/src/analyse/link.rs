@@ -60,8 +60,8 @@ fn remark(run: &JudgedRun) -> Option<String> {
         None => "nothing was taken before or after".to_owned(),
     };
     Some(format!(
-        "run {}: the link was down for {:.3} s, {:.3} s into the run; {silence}; of {} messages sent \
-         while it was, {} were lost and {} came late",
+        "run {}: the link was down for {:.3} s, {:.3} s into the run; {silence}; of {} messages \
+         sent meanwhile, {} were lost and {} were late",
         run.number(),
         cut.for_s,
         cut.at_s,
@@ -81,10 +81,10 @@ fn too_much(lost: u64, plan: &CellPlan, scenario: &Scenario) -> Option<String> {
     let is_too_much = share > 1.0 || lost > 0 && share > NEARLY_ALL;
     (rate_mbit > 0.0 && is_too_much).then(|| {
         format!(
-            "the messages alone are {offered_mbit:.0} Mbit/s, {:.0} % of what the link carries \
-             ({rate_mbit} Mbit/s); headers come on top{}",
+            "the messages alone take {offered_mbit:.0} Mbit/s, {:.0} % of the link's {rate_mbit} \
+             Mbit/s; headers add to that{}",
             100.0 * share,
-            if lost > 0 { ", and what does not fit is late or lost" } else { "" }
+            if lost > 0 { ", and messages that do not fit are late or lost" } else { "" }
         )
     })
 }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_comes_late() {
+    fn messages_kept_during_a_cut_are_late() {
         let figures = figures_of(&samples(|id| Some(5_950_000 + id)), Kind::Stream, 1).unwrap();
         assert_eq!((figures.sent, figures.lost, figures.late), (3, 0, 3));
         let ms = |s: f64| (s * 1e6).round() / 1e3;
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_kept_is_lost() {
+    fn messages_not_kept_during_a_cut_are_lost() {
         let figures = figures_of(&samples(|_| None), Kind::Stream, 1).unwrap();
         assert_eq!((figures.sent, figures.lost, figures.late), (3, 3, 0));
         assert_eq!(figures.silent_s, Some(0.004));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_trip_is_taken_where_it_began() {
+    fn a_round_trip_is_taken_at_ping() {
         let mut samples = samples(|_| None);
         for (ping, at_ns) in samples.ping.iter_mut().zip([1, 2, 0, 6, 7]) {
             ping.take_return_ns = at_ns * 1_000_000 + 50_000;

@@ -48,9 +48,9 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Machine) -> Result<Analys
     let planned = records.iter().filter(|record| (record.plan.order as usize) < plan.runs.len());
     let (done, all) = (planned.count(), plan.runs.len());
     if folder.in_progress() {
-        summary.notes.push(format!("in progress: {done} of {all} runs are made"));
+        summary.notes.push(format!("in progress: {done} of {all} runs are done"));
     } else if done < all {
-        summary.notes.push(format!("incomplete: {done} of {all} runs were made"));
+        summary.notes.push(format!("incomplete: {done} of {all} runs were done"));
     }
     let made: Vec<RunPlan> = records.iter().map(|record| record.plan).collect();
     let mut by_cell: BTreeMap<usize, Vec<RunRecord>> = BTreeMap::new();
@@ -77,7 +77,8 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Machine) -> Result<Analys
         repeats.is_none_or(|repeats| repeats.is_narrow)
     };
     if done == all && !folder.in_progress() && !plan.further(&made, is_narrow).is_empty() {
-        let text = "incomplete: intervals are wider than asked and runs are left; --resume goes on";
+        let text = "incomplete: intervals are wider than requested and more runs are allowed; \
+                    --resume continues";
         summary.notes.push(text.into());
     }
     summary.damage = damage;
@@ -134,9 +135,9 @@ fn judge(
 fn touch_remark(scenario: &Scenario) -> Option<String> {
     (scenario.workload.touch == Touch::Header).then(|| {
         format!(
-            "{}: touch = \"header\": after the warm-up only the 8 bytes of the sequence number are \
-             written into a loan, and only they and the length are checked; the payload is neither \
-             written nor read; systems without loans copy all of it",
+            "{}: touch = \"header\": after the warm-up only the 8-byte sequence number is written \
+             into a loan, and only it and the length are checked; the payload is neither written \
+             nor read, but systems without loans copy all of it",
             scenario.name
         )
     })

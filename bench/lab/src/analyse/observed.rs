@@ -16,11 +16,11 @@ pub(super) fn attach(record: &mut RunRecord, folder: &Folder) -> Option<String> 
         None
     });
     if series.as_ref().is_some_and(|series| series.counted.is_some()) {
-        let note = "the processor's counters were on, which costs each context switch some time";
+        let note = "the processor's counters were on, which makes each context switch slower";
         record.notes.push(note.into());
     }
     if series.as_ref().is_some_and(|series| series.counted == Some(Counted::User)) {
-        let note = "the processor's counters leave the kernel out: kernel.perf_event_paranoid";
+        let note = "the processor's counters do not include the kernel: kernel.perf_event_paranoid";
         record.notes.push(note.into());
     }
     if let Some(observation) = &mut record.observation {

@@ -105,7 +105,7 @@ mod tests {
     use crate::scenario::Kind;
 
     #[test]
-    fn the_slowest_are_of_the_kind_that_the_largest_is_of() {
+    fn the_slowest_messages_come_from_the_counted_ones() {
         let record = |id: u64| Record {
             id,
             publish_entry_ns: id,
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn the_row_is_the_one_that_ends_next() {
+    fn a_message_gets_the_observation_that_ends_next() {
         let column = |values: [f64; 3]| values.to_vec();
         let columns = ObservedColumns {
             t_s: column([0.1, 0.2, 0.4]),

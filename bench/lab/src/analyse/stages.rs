@@ -74,7 +74,7 @@ mod tests {
     use crate::scenario::Kind;
 
     #[test]
-    fn the_slow_ones_are_the_slowest_of_those_that_were_stamped() {
+    fn the_slow_group_contains_the_slowest_stamped_messages() {
         // Every 16th message is stamped, which makes it a fifth slower than all others.
         let ends = |id: u64| {
             let is_stamped = id.is_multiple_of(16);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stall_is_where_it_was() {
+    fn a_stall_appears_at_its_time() {
         let mut messages: Vec<Moment> =
             (0..2400u64).map(|n| message(n * 5_000_000, 20_000)).collect();
         messages[1200].1 = Some(50_000_000);
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_over_time_are_of_one_kind_and_the_rate_of_all() {
+    fn percentiles_over_time_use_lean_messages_and_the_rate_all() {
         let ends = |id: u64| {
             let (flags, latency_ns) =
                 if id.is_multiple_of(4) { (0, 50_000) } else { (LEAN, 20_000) };

@@ -91,7 +91,7 @@ fn schedule_missed(records: &[Record]) -> Option<String> {
     let taken_ns = last.publish_entry_ns.saturating_sub(first.publish_entry_ns) as f64;
     (asked_ns < taken_ns * RATE_REACHED).then(|| {
         let (asked_s, taken_s) = (asked_ns * 1e-9, taken_ns * 1e-9);
-        format!("took {taken_s:.3} s over a schedule of {asked_s:.3} s")
+        format!("took {taken_s:.3} s for a schedule of {asked_s:.3} s")
     })
 }
 
@@ -180,7 +180,10 @@ fn wrong_transport(
                 false => packets > messages / 2 + background && observation.loopback_bytes >= bytes,
             };
             (went_over && messages > 0).then(|| {
-                format!("went over the network stack, or other programs began to use it: {seen}")
+                format!(
+                    "messages went over the network stack, or other programs began to use it: \
+                         {seen}"
+                )
             })
         }
     }
@@ -205,7 +208,8 @@ fn counts_disagree(ping: &Done, pong: &Done, evidence: &Evidence<'_>) -> Option<
     if !simulated && ping.received > pong.received {
         let (answers, taken) = (ping.received, pong.received);
         return Some(format!(
-            "ping had {answers} answers though pong took only {taken} messages: it hears itself"
+            "ping got {answers} answers, but pong took only {taken} messages: ping receives its \
+             own messages"
         ));
     }
     let answered = evidence.samples.ping.iter().filter(|record| record.take_return_ns != 0);
@@ -234,7 +238,12 @@ fn answered_by_another(evidence: &Evidence<'_>) -> Option<String> {
             || (is_stamped && ping.take_return_ns + error_ns < pong.take_return_ns)
     });
     let count = wrong.count();
-    (count > 0).then(|| format!("{count} answers came before pong had the message: not its own"))
+    (count > 0).then(|| {
+        format!(
+            "{count} answers arrived before pong took the message, so pong did \
+                                 not send them"
+        )
+    })
 }
 
 /// Loss is a result. But a subscriber that took nothing was not connected, and a subscriber that
@@ -250,7 +259,10 @@ fn not_what_was_published(ping: &Done, pong: &Done, evidence: &Evidence<'_>) -> 
     let all = ping.sent * u64::from(evidence.case.plan.subscribers);
     if pong.received > all {
         let received = pong.received;
-        return Some(format!("{received} messages taken of {all}: they hear something else"));
+        return Some(format!(
+            "{received} messages were taken, but only {all} were sent: some came \
+                             from another publisher"
+        ));
     }
     let silent = pong.more.get(SILENT).copied().unwrap_or(0);
     let simulated = evidence.case.system.transport == Transport::None;
@@ -278,14 +290,19 @@ fn not_the_stream(pong: &Done, evidence: &Evidence<'_>) -> Option<String> {
         early += usize::from(evidence.clock_error_ns.is_some_and(is_early));
     }
     if known < taken {
-        return Some(format!("{} messages taken were never sent", taken - known));
+        return Some(format!("{} messages that were taken were never sent", taken - known));
     }
-    (early > 0).then(|| format!("{early} messages were taken before they were sent: not its own"))
+    (early > 0).then(|| {
+        format!(
+            "{early} messages were taken before they were sent, so they came \
+                                 from another publisher"
+        )
+    })
 }
 
 fn payload_damaged(ping: &Done, pong: &Done) -> Option<String> {
     let damaged = ping.corrupt + pong.corrupt;
-    (damaged > 0).then(|| format!("{damaged} payloads were not as sent"))
+    (damaged > 0).then(|| format!("{damaged} payloads differ from what was sent"))
 }
 
 /// Fraction of the requested rate that must be reached.

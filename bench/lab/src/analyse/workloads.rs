@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_pong_did_not_take_is_lost() {
+    fn messages_not_taken_by_pong_are_lost() {
         let record = |sent, received| RunRecord {
             ping: Some(Done { sent, end_ns: 9, ..Done::default() }),
             pong: Some(Done { received, duplicates: 2, ..Done::default() }),

@@ -34,11 +34,11 @@ impl Comparison {
     pub(super) fn rate_in_words(&self) -> String {
         let asked = self.runs_to_tell_any;
         if self.comparisons == 0 {
-            return format!("nothing could be tested; it takes {asked} runs: --runs {asked}");
+            return format!("too few runs to test anything; use --runs {asked}");
         }
         let runs = [self.runs_least, asked];
         let immaterial = "a step of the clock or 0.5 MB";
-        format::error_rate("folders that do not differ", self.comparisons, immaterial, runs)
+        format::error_rate("pairs of folders", self.comparisons, immaterial, runs)
     }
 
     /// How primitives of the operating system differ, if they do.
@@ -46,8 +46,8 @@ impl Comparison {
         let (worse, better) = (self.floor.worse, self.floor.better);
         (worse + better > 0).then(|| {
             format!(
-                "of bare primitives of the operating system, {worse} worse and {better} better. \
-                 That is the machine, and may be so in the other cells"
+                "{worse} figures of bare primitives of the operating system are worse and {better} \
+                 are better. The machine itself changed, which may affect the other cells, too"
             )
         })
     }

@@ -79,7 +79,11 @@ fn of_named<T: Serialize>(of: Aspect, a: &[T], b: &[T], name: fn(&T) -> &str) ->
         let Some(other) = b.iter().find(|other| name(other) == name(one)) else { continue };
         let [in_a, in_b] = [one, other].map(|it| {
             let mut facts = BTreeMap::new();
-            leaves(String::new(), serde_json::to_value(it).expect("plain data"), &mut facts);
+            leaves(
+                String::new(),
+                serde_json::to_value(it).expect("plain data serialises"),
+                &mut facts,
+            );
             facts
         });
         let paths: BTreeSet<&String> = in_a.keys().chain(in_b.keys()).collect();

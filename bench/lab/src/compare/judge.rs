@@ -145,8 +145,8 @@ fn explain(figure: &mut FigureComparison, number: usize, asked: usize) {
     }
     let (a, b) = (figure.runs_a.len(), figure.runs_b.len());
     figure.reason = Some(format!(
-        "the runs of A and of B do not overlap, but of {number} comparisons {a} and {b} runs cannot \
-         tell that from chance; --runs {asked}"
+        "the runs of A and B do not overlap, but with {number} comparisons, {a} and {b} runs are \
+         too few to rule out chance; use --runs {asked}"
     ));
 }
 
@@ -200,7 +200,10 @@ fn unusable(a: &Entry, b: &Entry, figure: &Compared) -> Option<String> {
         };
         let (name, _) = sides.iter().find(withheld)?;
         let what = figure.words;
-        Some(format!("withheld: in {name}, fewer than ten messages of a run lie beyond its {what}"))
+        Some(format!(
+            "withheld: fewer than ten messages of each run in {name} lie beyond the \
+                      {what}"
+        ))
     })
 }
 
@@ -216,9 +219,9 @@ fn placing(a: &Entry, b: &Entry) -> (bool, Option<String>) {
     let shown = across || (are_unlike && shifted > SHARE_REMARKED);
     let share = format::share_percent;
     let text = || {
-        let kept = if across { "; p50 and p99 are of those across cores alone" } else { "" };
+        let kept = if across { "; p50 and p99 count only messages across cores" } else { "" };
         let (in_a, in_b) = (share(in_a), share(in_b));
-        format!("on one core ran {in_a} of the messages of A, {in_b} of B{kept}")
+        format!("{in_a} of the messages of A ran on one core, and {in_b} of B{kept}")
     };
     (across, shown.then(text))
 }

@@ -149,7 +149,7 @@ pub fn read(a: &Path, b: &Path) -> Result<Comparison> {
     if let (Ok(a), Ok(b)) = (fs::canonicalize(a), fs::canonicalize(b))
         && a == b
     {
-        let text = format!("{}: this is both folders", a.display());
+        let text = format!("{}: both names are of this folder", a.display());
         return Err(InputError::new(text).remedy("name two results folders").into());
     }
     compare(&side(a)?, &side(b)?)
@@ -223,7 +223,10 @@ fn side(path: &Path) -> Result<Side> {
     read().map_err(|error| match error.is::<InputError>() {
         true => error,
         false => InputError::new(format!("{}: {error:#}", path.display()))
-            .remedy("name a results folder of `myelin bench run`; `report` says more of this one")
+            .remedy(
+                "name a results folder of `myelin bench run`; `myelin bench report` says more \
+                     about this one",
+            )
             .into(),
     })
 }

@@ -33,7 +33,8 @@ fn finding(standing: Standing, subject: impl Into<String>, text: String) -> Find
 fn environment(comparison: &Comparison) -> Section {
     let (lasting, session) = comparison.environment();
     let same = format!(
-        "the same, as far as is known: {} facts of the host, versions, scenarios, configuration",
+        "no known difference: {} facts about the host, versions, scenarios and configuration are \
+         the same",
         comparison.host_facts
     );
     let part = Part {
@@ -44,7 +45,7 @@ fn environment(comparison: &Comparison) -> Section {
             .collect(),
         remark: match session.is_empty() {
             true => String::new(),
-            false => format!("of the session: {}", session.join("; ")),
+            false => format!("between the sessions: {}", session.join("; ")),
         },
         ..Part::default()
     };
@@ -176,7 +177,7 @@ fn alone(comparison: &Comparison) -> impl Iterator<Item = Part> {
 }
 
 const LEGEND: &str = "A and B are medians of the runs: latencies and CPU for each message in µs, \
-                      memory in MB (PSS). The interval of B/A is a bootstrap over runs, of each \
-                      figure alone; p is corrected for their number.";
+                      memory in MB (PSS). The interval of B/A is a bootstrap over runs for each \
+                      figure alone; p is corrected for the number of figures.";
 const REASONS_MAX: usize = 6;
 const ALONE_MAX: usize = 12;

@@ -44,7 +44,7 @@ impl Read for Patient {
         let limit = Timespec { tv_sec: LAB_SILENCE_S_MAX, tv_nsec: 0 };
         match event::poll(&mut [PollFd::new(&self.0, PollFlags::IN)], Some(&limit))? {
             0 => {
-                let text = format!("nothing heard of the lab for {LAB_SILENCE_S_MAX} s");
+                let text = format!("no message from the lab for {LAB_SILENCE_S_MAX} s");
                 Err(io::Error::new(io::ErrorKind::TimedOut, text))
             }
             _ => self.0.read(bytes),

@@ -63,14 +63,17 @@ impl FromStr for HostsChoice {
             Some(("ssh", host)) if !host.is_empty() && !host.starts_with('-') => {
                 Ok(Address::Ssh(host.into()))
             }
-            _ => Err(wrong(format!("{word:?} is no host"))),
+            _ => Err(wrong(format!("{word:?} is not a host"))),
         });
         let hosts: Vec<Address> = hosts.collect::<Result<_, _>>()?;
         let count = hosts.len();
         match <[Address; 2]>::try_from(hosts) {
-            Ok([ping, pong]) if ping == pong => Err(wrong(format!("{ping} twice is one host"))),
+            Ok([ping, pong]) if ping == pong => Err(wrong(format!(
+                "{ping} is given twice, but two \
+                                                                   hosts are needed"
+            ))),
             Ok(two) => Ok(HostsChoice(two)),
-            Err(_) => Err(wrong(format!("{count} hosts, where two are needed"))),
+            Err(_) => Err(wrong(format!("{count} hosts are given, but two are needed"))),
         }
     }
 }
@@ -270,7 +273,7 @@ fn ways(hosts: &mut [RemoteHost]) -> Result<[Network; 2], String> {
     let far = if hosts[1].address().is_some() { 1 } else { 0 };
     let near = 1 - far;
     let Some(address) = hosts[far].address() else {
-        return Err("neither host knows an address of its own: use ssh:HOST for one".into());
+        return Err("neither host knows its own address: use ssh:HOST for at least one".into());
     };
     let (near_interface, near_own): (String, IpAddr) = hosts[near].ask(&Request::Route(address))?;
     let (far_interface, far_own): (String, IpAddr) = hosts[far].ask(&Request::Route(near_own))?;
@@ -308,7 +311,7 @@ mod tests {
             ("", "--hosts: \"\" is no host; use netns"),
             ("ssh:a", "--hosts: 1 hosts, where two"),
             ("ssh:a,ssh:b,ssh:c", "--hosts: 3 hosts"),
-            ("local,local", "--hosts: local twice is one host"),
+            ("local,local", "--hosts: local is given twice, but"),
             ("ssh:a,ssh:", "--hosts: \"ssh:\" is no host"),
             ("ssh:-oProxyCommand=x,ssh:b", "--hosts: \"ssh:-oProxyCommand=x\" is no host"),
             ("telnet:a,ssh:b", "--hosts: \"telnet:a\" is no host"),

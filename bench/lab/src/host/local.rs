@@ -114,7 +114,7 @@ impl Host for LocalHost {
         let known = run.samples.get(&pong).filter(|_| hears);
         let heard = known.map(|(memory, _)| path_of(memory));
         if hears && heard.is_none() {
-            return Err(format!("{id} cannot look at what pong has taken on another host"));
+            return Err(format!("{id} cannot see what pong took on another host"));
         }
         let is_given = |owner: &ProcessId| {
             *owner == id || (*owner == pong && (other.is_some() || heard.is_some()))

@@ -48,8 +48,8 @@ pub(super) fn connect(name: &'static str) -> Anyhow<Connection> {
     };
     Connection::open(name, &mut command).map_err(|error| if denied(&error) {
         anyhow::anyhow!(
-            "network namespaces may not be made: needs CAP_SYS_ADMIN (run as root), or real hosts \
-             by --hosts ssh:a,ssh:b"
+            "no permission to make network namespaces: run as root (CAP_SYS_ADMIN), or use real \
+             hosts with --hosts ssh:a,ssh:b"
         )
     } else {
         error
@@ -212,7 +212,7 @@ impl LinkCut {
 
     fn join(&mut self) -> Option<Result<Option<CutRecord>, String>> {
         self.stop = None;
-        let died = |_| Err("a thread of the lab has died".into());
+        let died = |_| Err("a thread of the lab panicked".into());
         Some(self.thread.take()?.join().unwrap_or_else(died))
     }
 }

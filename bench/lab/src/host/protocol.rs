@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_come_as_they_went_whole_or_not_at_all() {
+    fn protocol_messages_arrive_whole_or_not_at_all() {
         let whole = pack(&Reply::Answer(Ok(vec![7; 300].into()))).unwrap();
         let two = whole.repeat(2);
         let mut input = two.as_slice();

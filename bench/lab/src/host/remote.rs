@@ -87,10 +87,7 @@ impl RemoteHost {
             }
         };
         let (theirs, ours) = (&hello.version, env!("CARGO_PKG_VERSION"));
-        ensure!(
-            theirs == ours,
-            "host {name}: its agent is of version {theirs}, this lab of {ours}"
-        );
+        ensure!(theirs == ours, "host {name}: its agent has version {theirs}, this lab has {ours}");
         let writer = Writer::new(input);
         writer.keep_alive();
         let (drivers, directory) = (None, None);
@@ -124,7 +121,7 @@ impl RemoteHost {
     pub(super) fn ask<T: DeserializeOwned>(&mut self, request: &Request) -> Result<T, String> {
         let answer = self.ask_bytes(request)?;
         rmp_serde::from_slice(&answer).map_err(|error| {
-            format!("host {}: its answer is not understood: {error}", self.shared.name)
+            format!("host {}: its answer cannot be read: {error}", self.shared.name)
         })
     }
 
@@ -146,7 +143,7 @@ impl RemoteHost {
     fn check_since(&self, begin: Instant) -> Result<(), String> {
         let heard = lock(&self.shared.state).heard.max(begin);
         if heard.elapsed() > SILENCE_LIMIT {
-            self.shared.give_up(&format!("nothing heard of it for {} s", SILENCE_LIMIT.as_secs()));
+            self.shared.give_up(&format!("no message from it for {} s", SILENCE_LIMIT.as_secs()));
             return Err(self.shared.why_gone());
         }
         Ok(())
@@ -246,7 +243,7 @@ impl Host for RemoteHost {
 
     fn records(&mut self, id: ProcessId) -> Result<Vec<Record>, String> {
         records_of(&self.ask_bytes(&Request::Records(id))?)
-            .ok_or_else(|| format!("host {}: records of {id} are cut off", self.shared.name))
+            .ok_or_else(|| format!("host {}: the records of {id} are incomplete", self.shared.name))
     }
 
     fn end(&mut self) {
@@ -323,7 +320,7 @@ impl Shared {
         }
         let mut state = lock(&self.state);
         if state.gone.is_none() {
-            let text = format!("host {} is gone: {why}", self.name);
+            let text = format!("the connection to host {} is lost: {why}", self.name);
             if let Some((_, listener)) = &state.run {
                 let _ = listener.send(ProcessMessage::Gone(text.clone()));
             }
@@ -335,7 +332,7 @@ impl Shared {
         let status = lock(&self.process).as_mut().and_then(|process| wait_for(process, END_LIMIT));
         match status {
             Some(status) => format!("its agent {}", describe(status)),
-            None => "its agent has closed the connection".into(),
+            None => "its agent closed the connection".into(),
         }
     }
 }
@@ -359,7 +356,7 @@ impl Reader {
                 Ok(Some(reply)) => self.handle(reply),
                 Ok(None) => break String::new(),
                 Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break String::new(),
-                Err(error) => break format!("does not speak as an agent does: {error}"),
+                Err(error) => break format!("it does not follow the agent's protocol: {error}"),
             }
         };
         let _ = self.complained.recv_timeout(END_LIMIT);

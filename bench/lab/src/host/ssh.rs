@@ -92,7 +92,7 @@ impl Parcel {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
         ensure!(
             !name.is_empty() && name.bytes().all(is_plain),
-            "{}: the name of a driver that goes to another host is of letters, digits, - and _",
+            "{}: the name of a driver for another host may have only letters, digits, - and _",
             path.display()
         );
         let open = || {
@@ -149,7 +149,7 @@ fn bootstrap(host: &str, process: &mut Child, parcels: Vec<Parcel>) -> Result<Pa
     });
     let Ok((greeting, output)) = receiver.recv_timeout(GREETING_LIMIT) else {
         let seconds = GREETING_LIMIT.as_secs();
-        bail!("host {host}: no answer in {seconds} s; `ssh {host} true` has to end by itself");
+        bail!("host {host}: no answer in {seconds} s; `ssh {host} true` must end by itself");
     };
     process.stdout = Some(output);
     let Some((machine, folder)) = greeting else {
@@ -158,8 +158,8 @@ fn bootstrap(host: &str, process: &mut Child, parcels: Vec<Parcel>) -> Result<Pa
     let ours = rustix::system::uname().machine().to_string_lossy().into_owned();
     ensure!(
         machine == ours,
-        "host {host} is {machine}, this program {ours}: start it on a host of that kind, and have \
-         both hosts be of one"
+        "host {host} is {machine}, but this program is {ours}: both hosts and the host of this \
+         program must have the same architecture"
     );
     let input = process.stdin.as_mut().expect("piped");
     for parcel in parcels {
@@ -229,7 +229,7 @@ fn explain(host: &str, said: &str) -> (Option<String>, String) {
             return (Some(line.to_owned()), remedy.replace("HOST", host));
         }
     }
-    (last, format!("`ssh {host} true` has to work without a question"))
+    (last, format!("`ssh {host} true` must work without a prompt"))
 }
 
 /// Replacement for the ssh command, with options, for instance `ssh -F FILE`.
@@ -249,18 +249,18 @@ const OPTIONS: [&str; 9] = [
 ];
 /// Parts of ssh's messages, the more specific ones first, and what to do.
 const REMEDIES: [(&str, &str); 11] = [
-    ("Could not resolve hostname", "is the name right? `ssh HOST` has to work"),
+    ("Could not resolve hostname", "check the name: `ssh HOST` must work"),
     (
         "REMOTE HOST IDENTIFICATION HAS CHANGED",
-        "if it was set up anew, `ssh-keygen -R` its name and log in once by hand",
+        "if the host was installed again, run `ssh-keygen -R HOST` and log in once by hand",
     ),
     ("key verification failed", "log in once by hand, `ssh HOST`, and compare the key"),
-    ("Permission denied (", "have it know your key: `ssh-copy-id HOST`, or `ssh-add`"),
+    ("Permission denied (", "install your key there (`ssh-copy-id HOST`), or load it (`ssh-add`)"),
     ("Too many authentication failures", "name the key in ~/.ssh/config: IdentityFile"),
     ("Connection refused", "it runs no SSH server: apt-get install openssh-server there"),
-    ("timed out", "is it switched on, and does a firewall let ssh pass?"),
-    ("No route to host", "is it switched on, and on this network?"),
-    ("Network is unreachable", "is this host on the network?"),
+    ("timed out", "check that the host is on and that no firewall blocks ssh"),
+    ("No route to host", "check that the host is on and in this network"),
+    ("Network is unreachable", "check that this host is on the network"),
     ("Bad configuration option", "see ~/.ssh/config"),
     ("could not be written to", "or set TMPDIR there"),
 ];
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn what_ssh_says_comes_with_a_remedy() {
+    fn ssh_errors_get_a_remedy() {
         for (said, reason, remedy) in [
             (
                 "ssh: Could not resolve hostname b: Name or service not known\r\n",
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shell_takes_exactly_what_is_its_own() {
+    fn the_shell_reads_exactly_its_own_bytes() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("driver");
         let script = "#!/bin/sh\necho \"$@\"; cat\n#";

@@ -34,7 +34,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_cheap_leaves_its_rest_to_what_is_dear() {
+    fn cheap_readings_leave_their_budget_to_expensive_ones() {
         let costs = [10u64, 20, 500, 5000];
         let share = share_ns(costs.iter().copied(), 230);
         assert_eq!(share, 100);
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn with_nothing_to_spend_nothing_is_read() {
+    fn without_a_budget_nothing_is_read() {
         let share = share_ns([3, 4].into_iter(), 0);
         assert_eq!(period_ticks(3, share), u64::MAX);
     }

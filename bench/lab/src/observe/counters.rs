@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_that_is_gone_is_left_out() {
+    fn an_ended_thread_is_left_out() {
         assert!(Counters::of(&[i32::MAX as u32], SOFTWARE).is_none());
     }
 }

@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_of_one_tick_are_one_and_none_is_lost() {
+    fn observations_of_one_tick_are_merged_without_loss() {
         let ping = seen(&["ping"], &[1, 2, 4, 5], 7);
         let both = ping.and_on(
             seen(&["pong"], &[1, 3, 4, 6, 7], 9),

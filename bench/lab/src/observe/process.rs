@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_is_gone_is_no_error() {
+    fn an_ended_process_is_no_error() {
         assert!(ProcessSnapshot::take(u32::MAX).is_none());
         assert!(Memory::of(i32::MAX as u32).is_none());
     }

@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_not_read_takes_no_room_and_is_absent_again() {
+    fn unread_values_take_no_space_and_stay_absent() {
         let thread = ThreadMoment { thread: 3, cpu_ns: 10, wait_ns: 20, slices: 30 };
         let process = ProcessMoment { threads: vec![thread], ..ProcessMoment::default() };
         let moment = Moment { at_ns: 7, processes: vec![process], ..Moment::default() };

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_sched_there_are_switches_and_no_migrations() {
+    fn without_proc_sched_migrations_are_absent() {
         let seen = switches_of(&std::fs::read("/proc/self/status").unwrap()).unwrap();
         assert!(seen.voluntary + seen.involuntary > 0 && seen.migrations.is_none(), "{seen:?}");
     }

@@ -48,7 +48,7 @@ fn check_size(scenario: &Scenario, system: &System, index: usize) -> Result<(), 
     };
     Err(scenario
         .source
-        .wrong(&path, format!("{size} is more than {} carries", system.name))
+        .wrong(&path, format!("{size} is more than {} can carry", system.name))
         .remedy(format!("use at most {limit}, or leave the system out of plan.systems")))
 }
 
@@ -86,7 +86,12 @@ pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<SystemDriver
     let wanted = wanted.join(", ");
     let able =
         able.map(|which| format!("{which}: workload `{kind}` is not supported by the driver"));
-    let placed = placed.map(|which| format!("{which}: topology is {wanted} and theirs is not"));
+    let placed = placed.map(|which| {
+        format!(
+            "{which}: the scenario's topology is {wanted}, which \
+                                             they do not support"
+        )
+    });
     able.into_iter().chain(placed).chain(limited).collect()
 }
 
@@ -106,7 +111,7 @@ fn limits_remarks(scenario: &Scenario, entries: &[SystemDriver]) -> Vec<String> 
             ("topics", &workload.topics, streams.topics_max),
         ] {
             if most != 0 && asked.iter().any(|asked| *asked > most) {
-                let text = format!("more than {most} {what} are not offered by");
+                let text = format!("more than {most} {what} are not supported by");
                 remarks.entry(text).or_default().push(&system.name);
             }
         }
@@ -114,7 +119,7 @@ fn limits_remarks(scenario: &Scenario, entries: &[SystemDriver]) -> Vec<String> 
         if given != workload.reliability {
             let (asked, given) = (workload.reliability.name(), given.name());
             let text =
-                format!("reliability \"{asked}\" was requested; only \"{given}\" is offered by");
+                format!("reliability \"{asked}\" was requested; only \"{given}\" is supported by");
             remarks.entry(text).or_default().push(&system.name);
         }
     }

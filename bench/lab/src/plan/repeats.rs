@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn only_open_cells_of_scenarios_that_ask_are_repeated_up_to_the_limit() {
+    fn only_cells_with_wide_intervals_are_repeated_up_to_runs_max() {
         let plan = plan(7, 5, 9);
         let asking = plan.cells.iter().filter(|cell| cell.scenario == 0).count();
         let never = session(&plan, |_| u32::MAX);
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_have_orders_of_their_own_that_the_seed_decides() {
+    fn further_blocks_have_their_own_seeded_order() {
         let cells = |seed: u64| -> Vec<Vec<usize>> {
             let plan = plan(seed, 5, 9);
             let asking = plan.cells.iter().filter(|cell| cell.scenario == 0).count();

@@ -9,7 +9,7 @@ impl Plan {
         let durations = Durations::new(self);
         let planned: f64 = self.runs.iter().map(|run| durations.of(run.cell)).sum();
         let runs = self.runs.len() as u32;
-        let size = format!("{runs} runs, some {}", words(planned));
+        let size = format!("{runs} runs, about {}", words(planned));
         let most: u32 = self.runs_at_most().map(|(_, runs)| runs).sum();
         if most <= runs {
             return size;
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_warm_up_start_and_repeats_all_take_their_time() {
+    fn the_estimate_includes_warm_up_start_and_repeats() {
         // 106 messages at 10 Hz plus 0.4 s, six times.
         assert_eq!(plan(|_, _| ()).size(), "6 runs, some 66 s");
         let daemon = plan(|_, entry| entry.system.daemon = true);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_made_corrects_what_was_expected() {
+    fn finished_runs_correct_the_estimate() {
         let plan = plan(|scenario, _| scenario.workload.payload_bytes = vec![0, 64, 128]);
         let mut durations = Durations::new(&plan);
         assert!((durations.of(0) - 11.0).abs() < 1e-9);

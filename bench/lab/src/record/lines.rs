@@ -62,20 +62,21 @@ impl Origin {
 
     fn run(&self, line: &str) -> Result<RunRecord, String> {
         let run: RunRecord = serde_json::from_str(line).map_err(|error| {
-            format!("{error}: left out; delete it, and measure that run again by --resume")
+            format!("{error}: left out; delete it, and measure that run again with --resume")
         })?;
         if let (Some(here), Some(there)) = (&self.host, &run.host)
             && here.differs(there)
         {
             return Err(format!(
-                "measured on another machine or kernel ({there}; host.json: {here}): left out, as \
-                 figures of two machines are not pooled; delete it, and compare two folders instead"
+                "measured on another machine or kernel ({there}; host.json: {here}): left out, \
+                 because figures of two machines must not be mixed; delete it, and compare two \
+                 folders instead"
             ));
         }
         let planned = self.cell_of.get(run.plan.order as usize);
         if run.plan.cell >= self.cells || planned.is_some_and(|cell| *cell != run.plan.cell) {
-            let text = "a run of another plan than plan.json: left out; delete it, and measure what \
-                        is missing by --resume";
+            let text = "this run does not belong to plan.json: left out; delete it, and measure \
+                        missing runs with --resume";
             return Err(text.into());
         }
         Ok(run)

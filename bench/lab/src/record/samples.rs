@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_damages_a_sample_file_is_found() {
+    fn damage_to_a_sample_file_is_detected() {
         let records: Vec<Record> =
             (0..5000).map(|id| Record { id, wake_ns: id * id, ..Record::default() }).collect();
         let whole = tempfile::NamedTempFile::new().unwrap();

@@ -49,7 +49,7 @@ fn a_series_is_kept_beside_the_line_and_may_be_missing() {
 }
 
 #[test]
-fn one_session_at_a_time_goes_on_with_a_folder() {
+fn only_one_session_at_a_time_uses_a_folder() {
     let (_place, folder) = folder();
     let (mut second, _, _) = Folder::open(folder.path()).unwrap();
     assert!(second.in_progress() && !folder.in_progress());
@@ -60,7 +60,7 @@ fn one_session_at_a_time_goes_on_with_a_folder() {
 }
 
 #[test]
-fn of_a_run_that_was_repeated_the_last_counts() {
+fn the_last_record_of_a_repeated_run_counts() {
     let (_place, mut folder) = folder();
     let failed = RunRecord { failure: Some("died".into()), ..record(0) };
     folder.keep(&failed, &RunSamples::default()).unwrap();
@@ -71,7 +71,7 @@ fn of_a_run_that_was_repeated_the_last_counts() {
 }
 
 #[test]
-fn lines_of_others_and_of_nobody_are_left_out_and_the_rest_is_read() {
+fn foreign_and_invalid_lines_are_skipped() {
     let (_place, mut folder) = folder();
     let of = |order, cpu_model: &str| {
         let identity = host(cpu_model).identity;

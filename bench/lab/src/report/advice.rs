@@ -138,7 +138,7 @@ fn file_list(view: &View, places: &[Place]) -> Part {
     let (files, failures) = files(&advised(view, places), &view.analysis.summary.host);
     let line = |file: &File| format!("advice/{}: {}. {}", file.name, file.about, file.usage);
     Part {
-        title: "Files to use it".to_owned(),
+        title: "Files for these configurations".to_owned(),
         lines: files.iter().map(line).chain(failures).collect(),
         ..Part::default()
     }
@@ -263,7 +263,7 @@ fn parts<'v, 'a>(
 /// Cell of a table where no configuration can be chosen.
 fn none(why: NoChoice) -> TableCell {
     let main = match why {
-        NoChoice::NothingValid => "none kept its rate validly",
+        NoChoice::NothingValid => "no valid one kept its rate",
         NoChoice::AllLost => "all lost messages",
         NoChoice::OverBudget => "none within the budget",
     };
@@ -284,8 +284,8 @@ fn crossovers(view: &View) -> Vec<Part> {
         let columns = group.tunings.iter().enumerate();
         let columns =
             columns.map(|(place, tuning)| (Column::new(tuning.name(), ""), place)).collect();
-        let caption = "the smallest measured payload from which on its p50 is significantly \
-                       lower; below it, the largest at which its p50 is significantly higher";
+        let caption = "the smallest measured payload from which p50 is significantly lower; below \
+                       it: the largest payload at which p50 is significantly higher";
         (!rows.is_empty()).then(|| Part {
             title: format!("Where shared memory begins to pay: {}", group.title()),
             tables: vec![Table::new(caption, columns, rows, |told, place| {
@@ -367,7 +367,7 @@ fn gains(view: &View) -> Vec<Part> {
             group.payloads.iter().map(move |&payload| (label(payload), (system.name, payload)))
         });
         let caption = "how many times lower, with the 95 % interval; ≈ no difference, ? too noisy \
-                       or too few runs to tell; below 1 it costs";
+                       or too few runs; below 1 it is slower";
         let mut table =
             Table::new(caption, columns.collect(), rows, |(system, payload), (from, to, at)| {
                 let entry = |tuning: &Tuning| group.entry(system, *tuning, *payload);
@@ -402,9 +402,10 @@ fn gain(verdict: Verdict) -> TableCell {
     TableCell::plain(told(verdict.kind, factor)).tone(Some(verdict.kind)).small(small)
 }
 
-const REMARK: &str = "The advice takes the lowest p99 of the configurations that were valid, kept their rate and \
-lost nothing. If others have no significant difference to it, it takes the lowest p50 of these. \
-Systems that sleep, poll or call a callback compete, because the CPU contains the cost of polling. \
-One process and two processes do not compete. Back to back, the CPU is that of an endless loop: use \
-a budget with scenarios that have a rate. All of it is for this host. Another budget: myelin bench \
-report DIR --cpu-budget PERCENT --memory-budget MIB.";
+const REMARK: &str = "The advice takes the lowest p99 of the configurations that were valid, kept \
+their rate and lost nothing. If others have no significant difference to it, it takes the lowest \
+p50 of these. Systems that sleep, poll or call a callback are compared with each other, because \
+the CPU figure contains the cost of polling. One process and two processes are not compared. Back \
+to back, the CPU is that of an endless loop, so use a CPU budget only with scenarios that have a \
+rate. The advice is for this host only. For another budget: myelin bench report DIR --cpu-budget \
+PERCENT --memory-budget MIB.";

@@ -319,7 +319,7 @@ impl Traits<'_> {
     /// How it waits and where its ends run, if that sets it apart.
     pub(super) fn note(self) -> &'static str {
         match (self.topology, self.wait) {
-            (Topology::OneProcess, Wait::Callback) => "is called, one process",
+            (Topology::OneProcess, Wait::Callback) => "callback, one process",
             (Topology::OneProcess, _) => "one process",
             (Topology::TwoProcesses | Topology::TwoHosts, wait) => format::wait_remark(wait),
         }

@@ -58,7 +58,9 @@ fn caption(group: &Group, entries: &[&Entry]) -> String {
             if is_from_due(group) { FROM_DUE } else { FROM_STAMP },
             floors(group, entries),
             match entries.iter().any(|entry| entry.clock_error_us().is_some()) {
-                true => "; ±: the clocks of the two hosts may make all of a row wrong by so much",
+                true =>
+                    "; ±: possible error of all figures of a row because of the two hosts' \
+                         clocks",
                 false => "",
             }
         ),
@@ -162,7 +164,7 @@ fn overview(scenario: &str, groups: &[&Group]) -> Table {
         group.payloads.iter().map(move |&payload| (label(payload), (group, payload)))
     });
     let whose = match all().any(|entry| entry.cell.receiver_cpu_percent.is_some()) {
-        true => "of the receiving end",
+        true => "of the receiving process",
         false => "of the process",
     };
     let caption = format!(
@@ -217,7 +219,7 @@ fn floors(group: &Group, entries: &[&Entry]) -> String {
     let over = entries.iter().filter_map(|entry| group.over_floor(entry));
     match distinct(over.map(|over| over.floor.floor_name())).join(", ") {
         names if names.is_empty() => names,
-        names => format!("; floor: {names}, whichever waits alike"),
+        names => format!("; floor: {names}, the one that waits in the same way"),
     }
 }
 
@@ -248,9 +250,9 @@ fn written<T>(figure: Option<T>, write: impl FnOnce(T) -> String) -> TableCell {
     figure.map_or_else(TableCell::absent, |figure| plain(write(figure)))
 }
 
-const FROM_DUE: &str = "the time a message was due until the payload is in hand, µs; naive: from \
-its stamp";
-const FROM_STAMP: &str = "the stamp until the payload is in hand, µs";
+const FROM_DUE: &str = "the time a message was due until its payload was taken, µs; naive: from \
+                        its stamp";
+const FROM_STAMP: &str = "the stamp until the payload was taken, µs";
 
 fn rate(entry: &Entry) -> TableCell {
     let short = entry.short_of_rate().map(|(got, asked)| format::reached(got, asked));
@@ -271,8 +273,7 @@ fn taken(entry: &Entry, scale: f64) -> TableCell {
 }
 
 fn no_loss(entry: &Entry) -> TableCell {
-    let unknown =
-        || plain(format::WITHHELD.to_owned()).title("no rate was found at which nothing was lost");
+    let unknown = || plain(format::WITHHELD.to_owned()).title("no rate without loss was found");
     entry.cell.lossless_per_s.map(format::amount).map_or_else(unknown, TableCell::plain)
 }
 

@@ -151,7 +151,7 @@ pub(super) fn wait(wait: Wait) -> &'static str {
         Wait::Block => "blocks",
         Wait::Adaptive => "spins, then blocks",
         Wait::Predictive => "predicts",
-        Wait::Callback => "is called",
+        Wait::Callback => "gets callbacks",
         Wait::None => "simulated",
     }
 }
@@ -269,16 +269,16 @@ pub(crate) fn error_rate(
 ) -> String {
     let scarce = match least < asked {
         true => format!(
-            " With {} only the largest differences are significant among so many comparisons; \
-             --runs {asked} is enough for any of them.",
+            " With {}, only the largest differences are significant among so many comparisons; \
+             --runs {asked} is enough for all of them.",
             plural(least, "run")
         ),
         false => String::new(),
     };
     format!(
-        "Of {what}, at most {:.0} in 100 show any “worse” or “better”: the family-wise error rate \
-         over {}, held by a step-down permutation test of the runs. Less than 2 % is no difference, \
-         nor is {immaterial}.{scarce}",
+        "If nothing differs, at most {:.0} in 100 {what} show any “worse” or “better”: a step-down \
+         permutation test of the runs keeps this family-wise error rate over {}. A change below 2 \
+         % or below {immaterial} counts as no difference.{scarce}",
         100.0 * RATE,
         plural(comparisons, "comparison"),
     )

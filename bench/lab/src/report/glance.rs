@@ -87,9 +87,13 @@ impl Trust {
             |it: &Finding| it.standing == Standing::Bad && BREAKING.contains(&&*it.subject);
         let level = checks.iter().map(|check| check.standing).max().unwrap_or(Standing::Good);
         let (sign, verdict) = match level {
-            Standing::Bad if checks.iter().any(is_broken) => ("✗", "Not all of it can be believed"),
-            Standing::Bad => ("✗", "Believe it with care"),
-            _ => ("✔", "It can be believed"),
+            Standing::Bad if checks.iter().any(is_broken) => (
+                "✗",
+                "Not all figures can be \
+                                                                    trusted",
+            ),
+            Standing::Bad => ("✗", "Read the figures with care"),
+            _ => ("✔", "The figures can be trusted"),
         };
         Self { level, sign, verdict, finding, to_know: doubts.into_iter().map(doubt).collect() }
     }

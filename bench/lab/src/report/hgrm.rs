@@ -30,20 +30,20 @@ pub(super) fn files(analysis: &Analysis) -> Vec<(String, String)> {
 fn render(cell: &Cell, detail: &Detail) -> String {
     let mut histogram = Histogram::<u64>::new(DIGITS).expect("3 digits are within 0 to 5");
     for &(ns, count) in &detail.histogram {
-        histogram.record_n(ns, count).expect("it grows as needed");
+        histogram.record_n(ns, count).expect("the histogram grows as needed");
     }
     let metric = Latency::of(cell.workload, cell.workload.is_one_way());
     let mut text = format!("# {}, in µs: {}\n", metric.words(), detail.name);
     let negative = cell.clock.as_ref().map_or(0, |clock| clock.negative);
     if negative > 0 && metric == Latency::OneWay {
         text += &format!(
-            "# {negative} values below zero count as 0: this format has no others. The clocks of the \
-             two hosts are known to ± {:.1} alone\n",
+            "# {negative} values below zero count as 0, because this format has no negative \
+             values. The clocks of the two hosts are known only to ± {:.1} µs\n",
             cell.clock.as_ref().map_or(0.0, |clock| clock.error_us)
         );
     }
     if !cell.valid {
-        text += "# no valid run: these figures are of invalid ones\n";
+        text += "# no valid run: these figures come from invalid runs\n";
     }
     text += &format!(
         "{:>12} {:>14} {:>10} {:>14}\n\n",

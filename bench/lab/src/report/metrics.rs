@@ -94,7 +94,7 @@ pub(super) fn csv(summary: &Summary) -> String {
     let written = write(summary, &mut writer);
     let bytes = written.and_then(|()| Ok(writer.into_inner().map_err(|e| e.into_error())?));
     let bytes = bytes.expect("writing to memory does not fail");
-    String::from_utf8(bytes).expect("every field was text")
+    String::from_utf8(bytes).expect("every field is text")
 }
 
 /// Leaves out columns that are the same for every cell.

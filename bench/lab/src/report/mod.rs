@@ -82,8 +82,10 @@ impl<'a> Report<'a> {
         let json = serde_json::to_string_pretty(&view.analysis.summary)
             .expect("a summary has text keys and finite numbers")
             + "\n";
-        let details = serde_json::to_vec(&view.analysis.details).expect("as the summary");
-        let details = zstd::encode_all(details.as_slice(), 0).expect("memory takes all of it");
+        let details = serde_json::to_vec(&view.analysis.details)
+            .expect("details have text keys and finite numbers");
+        let details =
+            zstd::encode_all(details.as_slice(), 0).expect("writing to memory does not fail");
         let reports = [
             ("summary.json", json.into_bytes()),
             ("details.json.zst", details),

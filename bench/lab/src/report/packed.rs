@@ -77,19 +77,21 @@ mod tests {
 
     proptest! {
         #[test]
-        fn integers_come_back(values in prop::collection::vec(-1_000_000_000i64..1_000_000_000, 0..99)) {
+        fn packed_integers_are_restored(
+            values in prop::collection::vec(-1_000_000_000i64..1_000_000_000, 0..99),
+        ) {
             prop_assert_eq!(read(&integers(values.clone())), values);
         }
 
         #[test]
-        fn logarithms_are_as_fine_as_said(value in 1e-4f64..1e9) {
+        fn packed_logarithms_have_the_documented_precision(value in 1e-4f64..1e9) {
             let found = (read(&logarithms([Some(value)]))[0] as f64 / STEPS).exp();
             prop_assert!((found / value - 1.0).abs() < 0.0006);
         }
     }
 
     #[test]
-    fn what_is_not_known_is_no_figure() {
+    fn unknown_values_stay_absent_when_packed() {
         let text = logarithms([None, Some(0.0), Some(1.0)]);
         assert_eq!(read(&text), [UNKNOWN, ZERO, 0]);
         assert_eq!(read(&multiples([Some(0.26), None], 0.1)), [3, UNKNOWN]);

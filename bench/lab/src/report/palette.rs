@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_style_does_not_depend_on_what_else_is_on_the_page() {
+    fn a_systems_style_is_the_same_on_every_page() {
         let all = all();
         for (place, style) in of(&all).into_iter().enumerate() {
             assert_eq!(of(&all[place..=place]), [style]);

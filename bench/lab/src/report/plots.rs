@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_not_known_is_left_out_but_keeps_its_place_in_a_list() {
+    fn unknown_values_are_omitted_but_stay_null_in_lists() {
         let mut data = json!({ "a": null, "b": [{ "c": null, "d": 0 }, null, [null, false]] });
         tidy(&mut data);
         assert_eq!(data, json!({ "b": [{ "d": 0 }, null, [null, false]] }));

@@ -131,7 +131,10 @@ fn more(name: &str, cell: &Cell) -> Option<String> {
             format!("and {:.0} involuntary", cell.involuntary_switches_per_s)
         }
         "pss_bytes" => {
-            format!("RSS, shared pages counted for each: {}", format::bytes(cell.rss_bytes))
+            format!(
+                "RSS, which counts shared pages in each process: {}",
+                format::bytes(cell.rss_bytes)
+            )
         }
         _ => format!("p99 {} µs", format::us(Metric::named(name).p99(cell)?)),
     })

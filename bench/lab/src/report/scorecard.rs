@@ -120,14 +120,14 @@ impl<'a> Field<'a> {
                 part.lines.push(verdict(card, &shares));
                 part.lines.extend(card.dropped.iter().map(|criterion| {
                     format!(
-                        "{} is not scored, for no system has all of its figures here; its weight is \
-                         shared out among the others",
+                        "{} is not scored, because no system has all figures for it; its weight is \
+                         divided among the other criteria",
                         criterion.words()
                     )
                 }));
                 part.lines.extend(card.unscored.iter().map(|(system, lacks)| {
                     let lacks: Vec<&str> = lacks.iter().map(|it| it.words()).collect();
-                    format!("not scored: {system}: no figure of {}", lacks.join(", "))
+                    format!("not scored: {system}: no figure for {}", lacks.join(", "))
                 }));
                 part.tables = vec![scores(card, &shares), sensitivity(card)];
             }
@@ -217,13 +217,13 @@ fn verdict(card: &Card, shares: &[f64]) -> String {
     let lead = card
         .rows
         .get(1)
-        .map(|second| format!(", {:.2} before {}", first.total - second.total, second.name));
+        .map(|second| format!(", {:.2} ahead of {}", first.total - second.total, second.name));
     let share = match card.rows.len() {
         1 => String::new(),
-        _ => format!("; first by {} of all weights there are", format::share_percent(shares[0])),
+        _ => format!("; first for {} of all possible weights", format::share_percent(shares[0])),
     };
     format!(
-        "{} is first with {:.2} of 10{}{share}",
+        "{} is first with {:.2} out of 10{}{share}",
         first.name,
         first.total,
         lead.unwrap_or_default()
@@ -236,16 +236,16 @@ fn scores(card: &Card, shares: &[f64]) -> Table {
         let column = Column::new(criterion.words(), format::share_percent(*weight));
         (column, Some((place, *criterion)))
     });
-    let total = std::iter::once((Column::new("total", "first by"), None));
+    let total = std::iter::once((Column::new("total", "first for"), None));
     let rows = card.rows.iter().zip(shares).map(|(row, share)| (row.name.clone(), (row, share)));
-    let caption = "scores of 10 by weight, and what they are scored by; the best first";
+    let caption = "scores out of 10 with the figures behind them, by weight; the best first";
     let columns = total.chain(criteria).collect();
     Table::new(caption, columns, rows, |(row, share), column| match *column {
         Some((place, criterion)) => TableCell::plain(format!("{:.1}", row.points[place]))
             .small(amount(criterion, row.figures[place])),
         None => TableCell::plain(format!("{:.2}", row.total))
             .small(format::share_percent(**share))
-            .title("of 10; first by this share of all weights there are"),
+            .title("out of 10; first for this share of all possible weights"),
     })
 }
 
@@ -266,7 +266,7 @@ fn sensitivity(card: &Card) -> Table {
         (criterion.words().to_owned(), figures)
     };
     let caption = format!(
-        "how far one weight may move, the others in proportion, before {} is first no more",
+        "how far one weight may change, with the others in proportion, while {} stays first",
         card.rows[0].name
     );
     let heads = ["weight", "first down to", "below it", "first up to", "above it"];
@@ -301,14 +301,18 @@ const FEW: usize = 3;
 /// Per cent of a core, all processes together.
 const CPU_PERCENT_MODEST: f64 = 10.0;
 
-const REMARK: &str = "Each score is 10 less one for each doubling of the system’s figure over the \
-best’s, 10 − log₂(figure / best), and no less than 0; the total is their mean by weight. Figures are \
-geometric means over all cells of the scenario: memory, PSS of all processes with daemons; latency \
-stability, p99 over p50; CPU, of all processes for each message; simplicity, the geometric mean of \
-the numbers of processes, of threads, and of lines of configuration plus one; start-up, until the \
-processes have found each other, with the daemon’s own. At a rate, the best by CPU is held to take \
-10 % of a core at most: a system that keeps a core busy has no more than 6.7. How low a latency is, is no criterion: see \
-the advice. By the logarithm a system that comes or goes reorders none of the others. “First by” is \
-the share of all weights there are by which a system is first (SMAA-2, Lahdelma and Salminen 2001: \
-10,000 draws, every set of weights as likely as any other); it holds the figures to be exact. Other \
-weights: myelin bench report DIR --weights FILE.";
+const REMARK: &str = "Each score is 10 minus 1 for each doubling of the system’s figure over the \
+                      best one, 10 − log₂(figure / best), and at least 0; the total is the \
+                      weighted mean. Figures are geometric means over all cells of the scenario. \
+                      Memory: PSS of all processes with daemons. Latency stability: p99 over p50. \
+                      CPU: of all processes for each message. Simplicity: the geometric mean of \
+                      the numbers of processes, of threads, and of lines of configuration plus \
+                      one. Start-up: until the processes have found each other, with the daemon’s \
+                      start. At a rate, the CPU reference is the best system or 10 % of a core, \
+                      whichever is less, so a system that keeps a core busy gets at most 6.7. The \
+                      latency itself is not a criterion: see the advice. Because the scale is \
+                      logarithmic, adding or removing a system does not change the order of the \
+                      others. “First for” is the share of all possible weights for which a system \
+                      is first (SMAA-2, Lahdelma and Salminen 2001: 10,000 draws, all sets of \
+                      weights equally likely); it takes the figures as exact. For other weights: \
+                      myelin bench report DIR --weights FILE.";

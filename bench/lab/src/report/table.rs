@@ -122,7 +122,7 @@ fn changes(group: &Group) -> Table {
     };
     columns.retain(|(_, pair)| group.payloads.iter().any(|&it| verdict(*pair, it).is_some()));
     let caption = "change of p50: below zero is faster; ≈ no difference, ? too noisy or too few \
-                   runs to tell";
+                   runs";
     Table::new(caption, columns, sizes(group), |&payload, &pair| match verdict(pair, payload) {
         Some(verdict) => change(verdict),
         None => entries(pair, payload)
@@ -150,12 +150,12 @@ fn best(group: &Group) -> Table {
                 "among systems that sleep, some after spinning"
             }
             Manner::Sleeps => "among systems that sleep",
-            Manner::IsCalled => "among systems that are called",
+            Manner::IsCalled => "among systems with callbacks",
         };
         (Column::new("lowest p50", manner), kin)
     };
-    let caption = "best configuration by payload, among systems that wait alike; below it: times \
-                   the floor";
+    let caption = "best configuration by payload, among systems that wait in the same way; below \
+                   it: ratio to the floor";
     let columns = kins.into_iter().map(column).collect();
     Table::new(caption, columns, sizes(group), |&payload, &kin| {
         best_cell(group, &group.best(payload, kin))
@@ -274,7 +274,8 @@ fn fans(group: &Group) -> Vec<Table> {
         false => "not calibrated".to_owned(),
     };
     let of_rest = format!(
-        "p50 less a clock read ({clock}), ns; what each further subscriber adds [95 % interval]"
+        "p50 minus one clock read ({clock}), ns; time that each further subscriber adds [95 % \
+         interval]"
     );
     let mut notes = Notes::default();
     let call = of_calls(group, of_call, |entry| call(entry, &mut notes));

@@ -40,7 +40,7 @@ pub(crate) fn section(section: &Section, screen: Screen) -> String {
     let shown = section.parts.iter().filter(|part| !part.is_detail);
     text.extend(shown.map(|it| part(it, screen)));
     if section.parts.iter().any(|part| part.is_detail) {
-        text += &(screen.wrap("More of this is in the report.", "") + "\n");
+        text += &(screen.wrap("The report has more.", "") + "\n");
     }
     text
 }
@@ -128,7 +128,9 @@ impl<'t> Grid<'t> {
                 is_same && self.width(joined) + GAP.len() <= self.room()
             });
             match joined {
-                Some(joined) => *self.spans.last_mut().expect("it was joined to") = joined,
+                Some(joined) => {
+                    *self.spans.last_mut().expect("a span was joined to the last one") = joined
+                }
                 None => self.spans.push(at..at + 1),
             }
         }

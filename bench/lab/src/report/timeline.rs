@@ -26,7 +26,7 @@ impl Downsampling {
 
     /// Tells the reader what the plots over time leave out; empty if nothing.
     pub(super) fn remark(self) -> String {
-        let fewer = ": a results folder with fewer cells has them";
+        let fewer = ": a report of fewer cells has them";
         let (lost, remedy) = match self {
             Self::Nothing | Self::Configurations => return String::new(),
             Self::FineMaps => ("heat maps have half their columns and rows", ""),
@@ -130,7 +130,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn joined_rows_keep_what_happened() {
+    fn joined_rows_keep_means_and_peaks() {
         let columns = ObservedColumns {
             t_s: (1..=120).map(|row| f64::from(row) * 0.1).collect(),
             cpu_percent: (0..120).map(|row| f64::from(row % 2) * 50.0).collect(),

@@ -43,7 +43,7 @@ pub(super) fn checks(view: &View) -> Vec<Finding> {
 fn damage(view: &View) -> Option<Finding> {
     let particulars = view.analysis.summary.damage.clone();
     let finding = format!(
-        "{} damaged, not to be read, or not this folder's own: figures are of the rest",
+        "{} damaged, unreadable, or from another folder: the figures use the rest",
         format::plural(particulars.len(), "place")
     );
     (!particulars.is_empty()).then(|| check(Standing::Bad, RECORDS, finding, particulars))
@@ -89,7 +89,7 @@ fn delivery(view: &View) -> Option<Finding> {
             .collect::<Vec<_>>()
             .join(", "),
     };
-    let taken = (due > sent).then(|| format!(", {} to be taken", format::count(due)));
+    let taken = (due > sent).then(|| format!(", {} expected", format::count(due)));
     let finding = format!("{} sent{}: {words}", format::count(sent), taken.unwrap_or_default());
     Some(check(caution_if(!amiss.is_empty()), MESSAGES, finding, vec![]))
 }
@@ -137,7 +137,7 @@ fn steal(view: &View) -> Finding {
     let Some(percent) = view.analysis.summary.host.steal_percent else {
         return check(Standing::Caution, "Steal", "not recorded".to_owned(), vec![]);
     };
-    let finding = format!("{percent:.1} % of CPU time taken by the host");
+    let finding = format!("the hypervisor took {percent:.1} % of the CPU time");
     check(Standing::of(percent, 0.5, 3.0), "Steal", finding, vec![])
 }
 
@@ -200,23 +200,23 @@ fn clocks(view: &View) -> Option<Finding> {
     let finding = match error_us {
         _ if across.is_empty() => return None,
         Some(error_us) => format!(
-            "what goes from one host to the other is known to {} µs at worst, by asking the other \
+            "one-way times between the hosts are known to {} µs at worst; the lab asked the other \
              clock over the same path before, during and after each run{}",
             format::plus_minus_us(error_us),
             match unknown {
                 0 => String::new(),
-                _ => format!("; of {} it is not known", format::plural(unknown, "cell")),
+                _ => format!("; for {} the error is not known", format::plural(unknown, "cell")),
             }
         ),
         None if of_one_clock == across.len() => {
-            "both are namespaces of one machine and share its clock".to_owned()
+            "both hosts are namespaces of one machine and share its clock".to_owned()
         }
-        None => "they could not be compared: there are no one-way figures".to_owned(),
+        None => "the clocks could not be compared, so there are no one-way figures".to_owned(),
     };
     let line = |(entry, clock): &(&&Entry, &ClockFigures)| {
         format!(
-            "{}: {} µs; pong's ahead by {:.3} ms, gaining {:.2} ± {:.2} ppm; {} answers, the \
-             quickest in {} µs",
+            "{}: {} µs; pong's clock is ahead by {:.3} ms and gains {:.2} ± {:.2} ppm; {} answers, \
+             the fastest in {} µs",
             name(view, entry),
             format::plus_minus_us(clock.error_us),
             clock.offset_us / 1e3,
@@ -239,7 +239,7 @@ fn remarks(view: &View) -> Option<Finding> {
     };
     let of_all = view.analysis.summary.notes.iter().cloned();
     let lines = distinct(of_all.chain(view.entries().flat_map(of_entry)));
-    let finding = format::plural(lines.len(), "thing") + " left out or not as asked";
+    let finding = format::plural(lines.len(), "thing") + " left out or not as requested";
     let particulars = one_of_a_kind(&lines);
     (!particulars.is_empty()).then(|| check(Standing::Caution, REMARKS, finding, particulars))
 }
@@ -253,7 +253,9 @@ fn one_of_a_kind(lines: &[String]) -> Vec<String> {
     let kinds = grouped(lines.iter().map(|line| (kind(line), line)));
     let shown = kinds.into_iter().flat_map(|(_, same)| match same.len() {
         ..=ALIKE_MAX => same.into_iter().cloned().collect(),
-        number => vec![format!("{} (and {} alike: notes in summary.json)", same[0], number - 1)],
+        number => {
+            vec![format!("{} (and {} similar ones: notes in summary.json)", same[0], number - 1)]
+        }
     });
     shown.collect()
 }
@@ -290,8 +292,8 @@ fn wide(entries: &[Entry]) -> Vec<String> {
         let repeats = entry.cell.repeats.filter(|repeats| !repeats.is_narrow)?;
         let asked = repeats.asked_percent;
         let width = match repeats.reached_percent {
-            Some(reached) => format!("{reached:.1} % (asked: {asked} %)"),
-            None => format!("has none (asked: {asked} %)"),
+            Some(reached) => format!("{reached:.1} % (requested: {asked} %)"),
+            None => format!("has no interval (requested: {asked} %)"),
         };
         // Number of runs made, including invalid ones, as the limit counts them.
         Some((entry.detail.runs.len(), format!("{} {width}", entry.name())))
@@ -301,7 +303,7 @@ fn wide(entries: &[Entry]) -> Vec<String> {
     let line = |same: &[(usize, String)]| {
         let runs = format::plural(same[0].0, "run");
         let cells: Vec<&str> = same.iter().map(|(_, cell)| cell.as_str()).collect();
-        format!("interval of the median wider than asked after {runs}: {}", cells.join("; "))
+        format!("interval of the median wider than requested after {runs}: {}", cells.join("; "))
     };
     wide.chunk_by(|one, next| one.0 == next.0).map(line).collect()
 }
@@ -330,7 +332,7 @@ fn repeats(view: &View) -> Finding {
     });
     let reached = match asked {
         0 => String::new(),
-        _ => format!("; {narrow} of {asked} intervals of medians as narrow as asked"),
+        _ => format!("; {narrow} of {asked} intervals of medians as narrow as requested"),
     };
     let level = if narrow < asked { Standing::Caution } else { level };
     let finding = format!("{number} of each cell; {consequence}{reached}");
@@ -379,7 +381,7 @@ fn steadiness(view: &View) -> Finding {
         }
     };
     if tested < all {
-        finding += &format!("; {} too short to tell", format::plural(all - tested, "run"));
+        finding += &format!("; {} too short for the test", format::plural(all - tested, "run"));
     }
     check(level, "Steady state", finding, particulars)
 }
@@ -409,7 +411,7 @@ pub(super) const CELLS: &str = "Cells";
 pub(super) const MESSAGES: &str = "Messages";
 pub(super) const REMARKS: &str = "Remarks";
 pub(super) const MISSING: &str = "Missing";
-const WHY_WITHHELD: &str = ": fewer than ten samples, or one run alone, lie beyond";
+const WHY_WITHHELD: &str = ": fewer than ten samples, or samples of only one run, lie beyond";
 /// Limit of remarks that differ only in numbers and are all shown.
 const ALIKE_MAX: usize = 3;
 /// Number of cells with unsettled runs that are named.
@@ -426,7 +428,10 @@ mod tests {
         lines.push("another matter".to_owned());
         assert_eq!(
             one_of_a_kind(&lines),
-            ["os.pipe: 1 of 12 not read (and 99 alike: notes in summary.json)", "another matter"]
+            [
+                "os.pipe: 1 of 12 not read (and 99 similar ones: notes in summary.json)",
+                "another matter"
+            ]
         );
         lines.drain(3..100);
         assert_eq!(one_of_a_kind(&lines), lines);

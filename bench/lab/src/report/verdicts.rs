@@ -75,16 +75,11 @@ impl Verdicts {
     pub(super) fn promise(&self) -> String {
         let comparisons = self.chances.len();
         if comparisons == 0 {
-            return format!("Too few runs to tell anything apart: it takes --runs {RUNS_MIN}.");
+            return format!("Too few runs for a comparison; use --runs {RUNS_MIN}.");
         }
         let asked = runs_to_tell_any(comparisons).max(RUNS_MIN);
         let runs = [self.runs_least, asked];
-        format::error_rate(
-            "reports in which nothing differs",
-            comparisons,
-            "a step of the clock",
-            runs,
-        )
+        format::error_rate("reports", comparisons, "a step of the clock", runs)
     }
 }
 
@@ -196,6 +191,8 @@ pub(super) fn outcome(verdict: Verdict) -> String {
     match verdict.kind {
         Kind::Better | Kind::Worse => format!("{text} {direction} than"),
         Kind::NoDifference => format!("no difference ({text} {direction}) from"),
-        Kind::TooNoisy => format!("{} ({text} {direction}{doubt}) to tell from", verdict.words()),
+        Kind::TooNoisy => {
+            format!("{} ({text} {direction}{doubt}) for a comparison with", verdict.words())
+        }
     }
 }

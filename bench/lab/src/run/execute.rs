@@ -159,7 +159,7 @@ fn wait_done(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<()
         if now_exchanges != exchanges {
             (exchanges, since) = (now_exchanges, Instant::now());
         } else if since.elapsed() > patience {
-            let text = format!("ping has exchanged nothing for {} s", patience.as_secs());
+            let text = format!("ping exchanged no messages for {} s", patience.as_secs());
             return Err(Failure::Run(text));
         }
         processes.receive()?;

@@ -280,13 +280,13 @@ impl<'a, 'h> Processes<'a, 'h> {
                 return Err(Failure::Run(format!("{id}: {message}{remedy}")));
             }
             ProcessMessage::Nonsense(id, line) => {
-                return Err(Failure::Run(format!("{id} does not speak the protocol: {line}")));
+                return Err(Failure::Run(format!("{id} does not follow the protocol: {line}")));
             }
             ProcessMessage::Gone(reason) => return Err(Failure::Gone(reason)),
             ProcessMessage::Closed(id) if self.done.contains_key(&id) => {}
             ProcessMessage::Closed(id) => {
                 let ending = self.hosts[self.side_of(id)].ended(id, END_LIMIT)?;
-                let ending = ending.unwrap_or_else(|| "closed its output and goes on".into());
+                let ending = ending.unwrap_or_else(|| "closed its output but did not end".into());
                 return Err(Failure::Run(format!("{id} {ending}")));
             }
         }
@@ -355,7 +355,7 @@ fn for_all<T: Send>(
             .collect();
         let answers = asking.into_iter().map(|thread| match thread.join() {
             Ok(answer) => Ok(answer?),
-            Err(_) => Err(Failure::Run("a thread of the lab has died".into())),
+            Err(_) => Err(Failure::Run("a thread of the lab panicked".into())),
         });
         answers.collect()
     })

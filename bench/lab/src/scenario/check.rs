@@ -52,7 +52,7 @@ impl Workload {
         match self.kind {
             _ if table.contains_key("warmup_messages") && table.contains_key("warmup_s") => {
                 let error = source.wrong("workload.warmup_s", "warmup_messages is given as well");
-                return Err(error.remedy("leave one out"));
+                return Err(error.remedy("leave out one"));
             }
             _ if table.contains_key("warmup_messages") || table.contains_key("warmup_s") => {}
             // At a sensor's rate a number of messages takes long: 500 take 17 s at 30 Hz.
@@ -85,9 +85,9 @@ impl Workload {
         if table.contains_key("modules") {
             let own = ["payload_bytes", "rate_hz"].into_iter();
             if let Some(key) = own.into_iter().find(|key| table.contains_key(*key)) {
-                let text = "modules have sizes and rates of their own";
+                let text = "modules set their own sizes and rates";
                 let error = source.wrong(&format!("workload.{key}"), text);
-                return Err(error.remedy("leave one of the two out"));
+                return Err(error.remedy("leave out one of the two"));
             }
             self.payload_bytes = self.modules.iter().map(|module| module.payload_bytes).collect();
             self.rate_hz = self.modules.iter().map(|module| Some(module.rate_hz)).collect();
@@ -123,9 +123,9 @@ impl Workload {
             let twin = |other: &&super::Frame| other.bytes() == frame.bytes();
             if let Some(twin) = self.frames[..place].iter().find(twin) {
                 let (name, twin) = (frame_name(*frame), frame_name(*twin));
-                let text = format!("{name} has as many bytes as {twin}");
+                let text = format!("{name} has the same number of bytes as {twin}");
                 let error = source.wrong(&format!("workload.frames.{place}"), text);
-                return Err(error.remedy("leave one out: the size identifies a cell"));
+                return Err(error.remedy("leave out one: the size identifies a cell"));
             }
         }
         self.check_modules(source)?;
@@ -142,8 +142,8 @@ impl Workload {
             }
             let sends = |module: &super::Module| (module.payload_bytes, module.rate_hz);
             if let Some(twin) = before.iter().find(|other| sends(other) == sends(module)) {
-                let text = format!("{:?} sends what {:?} sends", module.name, twin.name);
-                return Err(wrong(text).remedy("leave one of the two out"));
+                let text = format!("{:?} sends the same messages as {:?}", module.name, twin.name);
+                return Err(wrong(text).remedy("leave out one of the two"));
             }
         }
         Ok(())
@@ -158,7 +158,7 @@ impl Workload {
             }
             let is_even = case.arrivals == Arrivals::default();
             if !is_even && self.rate_hz.contains(&None) {
-                let text = format!("{:?} departs from a rate, and there is none", case.name);
+                let text = format!("{:?} changes a rate, but there is no rate", case.name);
                 let remedy = "give rate_hz in messages a second, without \"max\"";
                 return Err(wrong(text).remedy(remedy));
             }
@@ -184,13 +184,15 @@ impl Selection {
                 return Ok(());
             }
             (Some(_), None) => (
-                "nothing says when fewer are enough",
+                "without interval_percent, the lab does not know when fewer runs are enough",
                 "runs_max",
-                "add interval_percent, for instance 5, or use runs alone",
+                "add interval_percent, for instance 5, or use only runs",
             ),
-            (None, Some(_)) => {
-                ("nothing limits the runs", "interval_percent", "add runs_max, for instance 15")
-            }
+            (None, Some(_)) => (
+                "without runs_max, the number of runs has no limit",
+                "interval_percent",
+                "add runs_max, for instance 15",
+            ),
         };
         Err(source.wrong(&format!("plan.{key}"), text).remedy(remedy))
     }
@@ -207,8 +209,9 @@ impl Selection {
         let wrong = |text: String| source.wrong("plan.topology", text);
         if self.topology.contains(&Topology::TwoHosts) {
             if self.topology.len() > 1 {
-                let remedy = "write a scenario of its own for what is on one host";
-                return Err(wrong("\"two-hosts\" stands alone".into()).remedy(remedy));
+                let remedy = "write a separate scenario for processes on one host";
+                return Err(wrong("\"two-hosts\" cannot be combined with another topology".into())
+                    .remedy(remedy));
             }
             // Flood and start-up: ping reads memory that pong writes.
             if matches!(kind, Kind::Flood | Kind::Startup) {
@@ -223,7 +226,7 @@ impl Selection {
         let wrong = |text: String| source.wrong("plan.runs_max", text);
         if runs_max < self.runs {
             let text = format!("{runs_max} is less than runs, {}", self.runs);
-            let remedy = "runs are made in any case; use at least as many, or fewer runs";
+            let remedy = "use a runs_max of at least runs, or fewer runs";
             return Err(wrong(text).remedy(remedy));
         }
         if (runs_max as usize) < RUNS_MIN {
@@ -258,7 +261,7 @@ impl Link {
         if table.contains_key("rate_mbit") {
             let error =
                 source.wrong("network.rate_mbit", format!("link = {name:?} is given as well"));
-            return Err(error.remedy("leave one out"));
+            return Err(error.remedy("leave out one"));
         }
         self.rate_mbit = network::rate_of(name).map_err(|error| error.at(source, link.span()))?;
         Ok(())
@@ -266,7 +269,7 @@ impl Link {
 
     fn check(&self, source: &Source, plan: &Selection, workload: &Workload) -> Checked {
         if !plan.is_across_hosts() {
-            let text = "[network]: there is no link where all processes are on one host";
+            let text = "[network]: all processes are on one host, so there is no link";
             let remedy = "leave it out, or use plan.topology = \"two-hosts\"";
             return Err(source.error(source.place("network"), text).remedy(remedy));
         }
@@ -283,9 +286,11 @@ impl Link {
             .filter_map(|rate| workload.seconds_at_most(*rate))
             .fold(f64::INFINITY, f64::min);
         if cut.at_s + cut.for_s > shortest {
-            let text =
-                format!("it ends after {} s, the run after {shortest}", cut.at_s + cut.for_s);
-            let remedy = "have the run last longer: what a system does afterwards belongs to it";
+            let text = format!(
+                "the cut ends after {} s, but the run after {shortest}",
+                cut.at_s + cut.for_s
+            );
+            let remedy = "use a longer run: it must show what a system does after the cut";
             return Err(source.wrong("network.cut", text).remedy(remedy));
         }
         // Ping gives up after this many lost answers in a row.

@@ -104,8 +104,8 @@ const KEYS: &[Key] = &[
 pub(super) const KINDS: [Kind; 6] = [Roundtrip, Publish, Stream, Image, Flood, Startup];
 const ALL: Owners = Owners(&KINDS, "");
 const STREAMS: Owners = Owners(&[Stream, Image], "");
-const ONE_WAY: Owners = Owners(&[Stream, Image, Flood, Startup], "it is for what goes one way");
-const ANSWERED: Owners = Owners(&[Roundtrip], "nothing is answered");
+const ONE_WAY: Owners = Owners(&[Stream, Image, Flood, Startup], "only one-way workloads have it");
+const ANSWERED: Owners = Owners(&[Roundtrip], "its messages have no answers");
 const SIZED: Owners =
     Owners(&[Roundtrip, Publish, Stream, Flood, Startup], "it follows from frames");
 const TOUCHED: Owners = Owners(
@@ -114,16 +114,14 @@ const TOUCHED: Owners = Owners(
 );
 const RATED: Owners = Owners(
     &[Roundtrip, Publish, Stream, Image],
-    "a flood finds the rate that it can have, and a start-up has none",
+    "a flood finds its highest rate, and a start-up has no rate",
 );
 const MEASURED: Owners = Owners(
     &[Roundtrip, Publish, Stream, Image, Flood],
     "a start-up ends with the first message, and is measured cold",
 );
-const TIMED: Owners = Owners(
-    &[Roundtrip, Stream, Image],
-    "warmup_messages says how long, but of a start-up, which is cold",
-);
+const TIMED: Owners =
+    Owners(&[Roundtrip, Stream, Image], "use warmup_messages instead; a start-up has no warm-up");
 const PAYLOAD_BYTES: Rule = Number(0.0, (1 << 30) as f64);
 const MESSAGES: Rule = Number(0.0, 1e9);
 const RUNS: Rule = Number(1.0, 1e3);

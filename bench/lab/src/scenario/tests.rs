@@ -116,7 +116,7 @@ fn errors_name_file_line_key_and_remedy() {
 }
 
 #[test]
-fn a_misspelt_key_is_told_before_all_else() {
+fn a_misspelt_key_is_reported_first() {
     let text = ROUNDTRIP.replace("runs = 3\n", "").replace("kind =", "knid =");
     refused(
         &text,
@@ -129,7 +129,7 @@ fn a_misspelt_key_is_told_before_all_else() {
 }
 
 #[test]
-fn what_is_missing_is_told_with_what_it_may_be() {
+fn a_missing_key_is_reported_with_its_choices() {
     refused(
         ROUNDTRIP,
         &[
@@ -144,7 +144,7 @@ fn what_is_missing_is_told_with_what_it_may_be() {
 }
 
 #[test]
-fn a_key_of_another_kind_is_a_mistake() {
+fn a_key_of_another_workload_kind_is_refused() {
     let publish = ROUNDTRIP.replace("\"roundtrip\"", "\"publish\"\nsubscribers = [0, 8, 8]");
     refused(
         ROUNDTRIP,
@@ -164,7 +164,8 @@ fn a_key_of_another_kind_is_a_mistake() {
             (
                 "messages",
                 "reply_timeout_ms = 10\nmessages",
-                "8: reply_timeout_ms: not a key of kind \"publish\"; leave it out: nothing is answered",
+                "8: reply_timeout_ms: not a key of kind \"publish\"; leave it out: its messages \
+                 have no answers",
             ),
             ("[0, 8, 8]", "[-1]", "5: subscribers: -1 is out of range; use 0 to 4096"),
             ("[0, 8, 8]", "[]", "5: subscribers: nothing given"),
@@ -186,7 +187,7 @@ fn a_warm_up_is_messages_or_time() {
 }
 
 #[test]
-fn a_warm_up_at_a_rate_lasts_a_second_unless_said() {
+fn the_default_warm_up_at_a_low_rate_is_a_second() {
     let warmup =
         |text: &str| [Some(30.0), Some(100.0), None].map(|rate| workload(text).warmup_at(rate));
     assert_eq!(warmup(&stream()), [30, 100, 500]);
@@ -211,7 +212,7 @@ fn frames_give_their_size_and_a_camera_its_rate() {
         &[
             ("1440x1080", "1440", "5: frames: \"1440\" is out of range; give width x height"),
             ("1440x1080", "0x9", "5: frames: \"0x9\" is out of range"),
-            ("1440x1080", "240x320", "5: frames: 320x240 has as many bytes as 240x320"),
+            ("1440x1080", "240x320", "5: frames: 320x240 has the same number of bytes as"),
             ("[\"1440x1080\", \"320x240\"]", "[]", "5: frames: nothing given"),
             ("messages", "payload_bytes = [1]\nmessages", "6: payload_bytes: not a key of kind"),
             ("messages", "touch = \"header\"\nmessages", "6: touch: not a key of"),
@@ -252,12 +253,12 @@ fn arrivals_are_cases_with_names() {
 }
 
 #[test]
-fn a_schedule_departs_from_a_rate_alone() {
+fn an_uneven_schedule_needs_a_rate() {
     let text = stream().replace("[30, 100]", "[30, \"max\"]");
     let even = text.replace("= []", "= [{ name = \"even\" }]");
     assert_eq!(workload(&even).arrivals.len(), 1);
     let drift = text.replace("= []", "= [{ name = \"drift\", drift_ppm_per_s = 10.0 }]");
-    refused(&drift, &[("", "", "7: arrivals: \"drift\" departs from a rate")]);
+    refused(&drift, &[("", "", "7: arrivals: \"drift\" changes a rate")]);
 }
 
 #[test]
@@ -272,7 +273,7 @@ fn a_module_has_a_size_and_a_rate() {
             ("\"b\"", "\"b c\"", "9: name: \"b c\" is not a plain word"),
             ("rate_hz = 100 ", "rate_hz = 10 ", "9: modules: \"b\" sends what \"a\" sends"),
             ("rate_hz = 100 ", "rate_hz = 0 ", "9: rate_hz: 0 is out of range"),
-            ("[plan]", "rate_hz = [1]\n[plan]", "12: rate_hz: modules have sizes"),
+            ("[plan]", "rate_hz = [1]\n[plan]", "12: rate_hz: modules set their own"),
             ("warmup_s", "warmup_messages = 5\nwarmup_s", "7: warmup_s: warmup_messages is"),
             ("warmup_s", "depth = 0\nwarmup_s", "6: depth: 0 is out of range"),
             ("warmup_s", "topics = []\nwarmup_s", "6: topics: nothing given"),
@@ -289,7 +290,7 @@ fn a_module_has_a_size_and_a_rate() {
 }
 
 #[test]
-fn precision_has_two_keys_that_go_together() {
+fn runs_max_and_interval_percent_need_each_other() {
     let with = |keys: &str| ROUNDTRIP.replace("runs = 3", keys);
     let asked = |keys: &str| parse(&with(keys)).unwrap().plan.precision;
     assert_eq!(asked("runs = 5"), None);
@@ -300,11 +301,19 @@ fn precision_has_two_keys_that_go_together() {
     quick.hasten();
     assert_eq!(quick.plan.precision, None, "a first impression repeats nothing");
     for (keys, expected) in [
-        ("runs = 5\nruns_max = 15", "14: runs_max: nothing says when fewer are enough;"),
-        ("runs = 5\ninterval_percent = 5", "14: interval_percent: nothing limits the runs"),
+        (
+            "runs = 5\nruns_max = 15",
+            "14: runs_max: without interval_percent, the lab does not know \
+                                     when fewer runs are enough;",
+        ),
+        (
+            "runs = 5\ninterval_percent = 5",
+            "14: interval_percent: without runs_max, the number of \
+                                            runs has no limit",
+        ),
         (
             "runs = 9\nruns_max = 8\ninterval_percent = 5",
-            "14: runs_max: 8 is less than runs, 9; runs are made in any case",
+            "14: runs_max: 8 is less than runs, 9; use a runs_max of at least runs",
         ),
         (
             "runs = 3\ninterval_percent = 5\nruns_max = 4",
@@ -329,7 +338,7 @@ fn precision_has_two_keys_that_go_together() {
 }
 
 #[test]
-fn a_link_is_a_cable_unless_said() {
+fn link_keys_default_to_an_unshaped_link() {
     let link = |keys: &str| parse(&format!("{HOSTS}{keys}")).unwrap().network.unwrap();
     assert_eq!(link(""), Link::default());
     assert_eq!(link("link = \"1gbit\"").rate_mbit, 1_000.0);
@@ -350,14 +359,17 @@ fn a_link_is_a_cable_unless_said() {
         ("mtu = 100", "16: mtu: 100 is out of range; use 576 to 65535"),
         ("cut = { at_s = 2 }", "16: missing field `for_s`"),
         ("cut = { at_s = 2, for_s = 0 }", "16: for_s: 0 is out of range"),
-        ("cut = { at_s = 11, for_s = 5 }", "16: cut: it ends after 16 s, the run after 11"),
+        (
+            "cut = { at_s = 11, for_s = 5 }",
+            "16: cut: the cut ends after 16 s, but the run after 11",
+        ),
     ] {
         refused(&format!("{HOSTS}{keys}"), &[("", "", expected)]);
     }
 }
 
 #[test]
-fn a_round_trip_outlives_its_cut() {
+fn a_round_trip_must_survive_its_cut() {
     let text = format!("{HOSTS}cut = {{ at_s = 2, for_s = 5 }}");
     let text = text.replace("\"stream\"", "\"roundtrip\"");
     let error = error_of(&text);
@@ -367,15 +379,15 @@ fn a_round_trip_outlives_its_cut() {
 }
 
 #[test]
-fn two_hosts_stand_alone_and_only_they_have_a_link() {
+fn two_hosts_cannot_be_combined_and_only_they_have_a_link() {
     refused(
         HOSTS,
         &[
-            ("\"two-hosts\"", "\"two-processes\"", "15: [network]: there is no link where"),
+            ("\"two-hosts\"", "\"two-processes\"", "15: [network]: all processes are on one host"),
             (
                 "\"two-hosts\"",
                 "[\"two-hosts\", \"one-process\"]",
-                "12: topology: \"two-hosts\" stands alone",
+                "12: topology: \"two-hosts\" cannot be combined with another topology",
             ),
             (
                 "\"stream\"\npayload_bytes = [64]\nrate_hz = [100]",
@@ -387,7 +399,7 @@ fn two_hosts_stand_alone_and_only_they_have_a_link() {
 }
 
 #[test]
-fn ping_and_pong_have_a_cpu_each() {
+fn ping_and_pong_need_different_cpus() {
     let with = |keys: &str| format!("{ROUNDTRIP}[tuning]\n{keys}");
     assert_eq!(parse(&with("ping_cpu = 1")).unwrap().tuning.priority, 80);
     refused(&with("ping_cpu = 1\npong_cpu = 1"), &[("", "", "16: pong_cpu: the same as ping_cpu")]);

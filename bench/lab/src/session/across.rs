@@ -29,7 +29,7 @@ pub(super) fn reach(
             None => Ok(None),
             Some(choice) => {
                 Err(InputError::new(format!("--hosts {choice}: no scenario needs them"))
-                    .remedy("it is for those with plan.topology = \"two-hosts\"")
+                    .remedy("only scenarios with plan.topology = \"two-hosts\" need it")
                     .into())
             }
         };
@@ -38,8 +38,7 @@ pub(super) fn reach(
     for (scenario, _) in chosen.iter_mut().filter(|it| is_across(it)) {
         if choice.are_real() && scenario.network.is_some() {
             let place = scenario.source.place("network");
-            let text =
-                format!("[network]: the link between {choice} is not this program's to change");
+            let text = format!("[network]: this program does not change the link between {choice}");
             let remedy = "leave it out, or use --hosts netns";
             return Err(scenario.source.error(place, text).remedy(remedy).into());
         }
@@ -83,8 +82,8 @@ fn shape(hosts: &mut Hosts, link: &Link, scenario: &Scenario) -> Result<()> {
     };
     let path = key.map_or("network".into(), |key| format!("network.{key}"));
     let remedy = if reason.contains("netem") {
-        "`modprobe sch_netem`, or a kernel with CONFIG_NET_SCH_NETEM; without it there are link, \
-         rate_mbit, mtu and cut"
+        "`modprobe sch_netem`, or a kernel with CONFIG_NET_SCH_NETEM; without it, only link, \
+         rate_mbit, mtu and cut can be used"
     } else {
         "see tc(8)"
     };

@@ -73,7 +73,8 @@ impl<'a> Measuring<'a> {
             }
             let (wide, all) = (block.len(), self.plan.cells.len());
             self.progress.say(&format!(
-                "interval wider than asked for {wide} of {all} cells: another block of {wide}"
+                "{wide} of {all} cells have an interval wider than requested: another block of \
+                 {wide} runs"
             ));
             self.progress.add(block.iter().map(|run| run.cell));
         }
@@ -133,8 +134,8 @@ impl<'a> Measuring<'a> {
             }
             self.folder.keep(&record, &samples).with_context(|| {
                 format!(
-                    "run {} could not be kept in {}; the {} before it are intact: make room and go \
-                     on with: {}",
+                    "run {} could not be saved in {}; the {} runs before it are intact: make room \
+                     and continue with: {}",
                     run.order,
                     self.folder.path().display(),
                     run.order,
@@ -173,7 +174,7 @@ impl<'a> Measuring<'a> {
         let directory = self.folder.run_directory(run, cell).with_context(|| {
             let (path, resume) = (self.folder.path(), shell::resume(self.folder.path()));
             format!(
-                "{}: earlier runs are intact: make room and go on with: {resume}",
+                "{}: earlier runs are intact: make room and continue with: {resume}",
                 path.display()
             )
         })?;
@@ -214,14 +215,14 @@ impl<'a> Measuring<'a> {
         let link = scenario.network.clone().unwrap_or_default();
         let hosts: Result<Vec<&mut dyn Host>, String> = match &mut self.hosts {
             _ if cell.topology != Topology::TwoHosts => Ok(vec![self.here.as_mut()]),
-            None => Err("two hosts were there when the plan was made".into()),
+            None => Err("two hosts were reachable when the plan was made".into()),
             Some(hosts) => {
                 let are_real = hosts.choice().are_real();
                 let ready = hosts.ready(&link, run.order);
                 if let (true, Err(reason)) = (are_real, &ready) {
                     // All further runs would fail in the same way.
                     let resume = shell::resume(self.folder.path());
-                    anyhow::bail!("{reason}; earlier runs are intact: go on with: {resume}");
+                    anyhow::bail!("{reason}; earlier runs are intact: continue with: {resume}");
                 }
                 ready.map(|(hosts, across)| {
                     spec.across = Some(across);
@@ -241,7 +242,7 @@ impl<'a> Measuring<'a> {
             }
         };
         if samples.ping.len() as u64 == RECORDS_MAX {
-            record.notes.push(format!("ended after {RECORDS_MAX} records, all there is room for"));
+            record.notes.push(format!("stopped after {RECORDS_MAX} records, the limit"));
         }
         Ok(Some((record, samples)))
     }
@@ -256,7 +257,12 @@ fn seconds_of(record: &RunRecord) -> f64 {
 fn entry_of<'a>(systems: &'a [SystemDriver], name: &str) -> Result<&'a SystemDriver> {
     let is_it = |entry: &&SystemDriver| entry.system.name == name && entry.system.missing.is_none();
     let found = systems.iter().find(is_it);
-    found.with_context(|| format!("{name} was there when the plan was made and is gone"))
+    found.with_context(|| {
+        format!(
+            "{name} was installed when the plan was made, but it is not any \
+                                   more"
+        )
+    })
 }
 
 /// Time to stop processes and store samples, which records do not include.

@@ -146,14 +146,14 @@ mod tests {
     }
 
     #[test]
-    fn the_ends_are_runs() {
+    fn interval_ends_are_runs() {
         assert_eq!(interval(vec![4.0, 1.0, 5.0, 2.0, 3.0]), Some([1.0, 5.0]));
         assert_eq!(interval(vec![4.0, 1.0, 5.0, 2.0]), None);
         assert_eq!(interval((0..9).map(f64::from).collect()), Some([1.0, 7.0]));
     }
 
     #[test]
-    fn the_interval_of_a_ratio_of_medians_covers_the_truth_as_often_as_it_says() {
+    fn the_ratio_interval_has_its_stated_coverage() {
         let mut random = StdRng::seed_from_u64(2);
         let mut runs = |number: usize| -> Vec<f64> {
             let offset = || (0..12).map(|_| random.random_range(-0.01..0.01)).sum::<f64>().exp();

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn apart_and_material_is_a_difference() {
+    fn separate_and_material_is_a_difference() {
         let (fast, slow) = (around(91.0, 4.0), around(127.0, 6.0));
         assert_eq!(kind(fast, slow), Kind::Better);
         assert_eq!(kind(slow, fast), Kind::Worse);
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn apart_but_tiny_is_no_difference() {
+    fn separate_but_tiny_is_no_difference() {
         assert_eq!(kind(around(100.0, 0.1), around(101.0, 0.1)), Kind::NoDifference);
         assert_eq!(kind(around(101.0, 0.1), around(100.0, 0.1)), Kind::NoDifference);
         let step = Pair { immaterial: 0.03, ..pair(&around(0.06, 1e-4), &around(0.04, 1e-4)) };
@@ -209,14 +209,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_apart_is_no_difference_or_too_noisy() {
+    fn overlapping_runs_are_no_difference_or_too_noisy() {
         assert_eq!(kind(around(100.0, 2.0), around(101.0, 2.0)), Kind::NoDifference);
         let noisy = alone(&pair(&around(90.0, 30.0), &around(110.0, 30.0)));
         assert_eq!((noisy.kind, noisy.words()), (Kind::TooNoisy, "too noisy"));
     }
 
     #[test]
-    fn no_difference_is_real_that_an_error_common_to_all_runs_may_have_made() {
+    fn a_difference_within_the_common_error_is_not_significant() {
         let told = |error: f64| {
             alone(&Pair { error, ..pair(&around(200.0, 2.0), &around(300.0, 2.0)) }).kind
         };
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn too_few_runs_tell_nothing_however_far_apart() {
+    fn too_few_runs_give_no_verdict_at_any_distance() {
         let verdict = alone(&pair(&[50.0; 4], &[100.0; 5]));
         assert_eq!((verdict.kind, verdict.words()), (Kind::TooNoisy, "too few runs"));
         assert_eq!(verdict.ratio, Ratio { value: 0.5, interval: None });

@@ -211,7 +211,7 @@ cell! {
         arrivals => Cell Neither ONE_WAY "name of the schedule"
             = |cell| cell.params.arrivals.clone();
         receiver_cpu_percent: Option<f64> => Sum Lower ONE_WAY
-            "CPU of the receiving process alone, with its copies; 100 is one core";
+            "CPU of only the receiving process, with its copies; 100 is one core";
         one_way_p50_interval_us: Option<[f64; 2]> as "one_way_us_p50" => Spread Neither ONE_WAY
             "interval of this percentile over the runs";
         one_way_p99_interval_us: Option<[f64; 2]> as "one_way_us_p99" => Spread Neither ONE_WAY

@@ -55,7 +55,7 @@ const SIZES: &str = "Best configuration: roundtrip-sizes, two processes";
 const ALL: Budget = Budget { cpu_percent: None, memory_bytes: None };
 
 #[test]
-fn the_best_is_the_lowest_that_can_be_told_and_within_the_budget() {
+fn the_best_has_the_significantly_lowest_latency_within_the_budget() {
     let mut analysis = fixture::analysis();
     // Fast, but it uses more CPU.
     edit(
@@ -81,7 +81,7 @@ fn the_best_is_the_lowest_that_can_be_told_and_within_the_budget() {
 }
 
 #[test]
-fn loss_rules_out_and_few_runs_tell_nothing() {
+fn lossy_systems_are_excluded_and_few_runs_decide_nothing() {
     let mut analysis = fixture::analysis();
     let loans = |cell: &Cell| cell.system == "cyclonedds.iceoryx-loan";
     edit(
@@ -107,7 +107,7 @@ fn loss_rules_out_and_few_runs_tell_nothing() {
 }
 
 #[test]
-fn the_size_from_which_shared_memory_pays_is_what_can_be_told() {
+fn the_crossover_size_counts_only_significant_differences() {
     let mut analysis = fixture::analysis();
     // 64 µs more, but less for each byte: faster from where the lines cross.
     for (cell, detail) in analysis.summary.cells.iter().zip(&mut analysis.details) {
@@ -208,7 +208,7 @@ fn with_configuration() -> Analysis {
 }
 
 #[test]
-fn files_are_what_was_measured_fit_for_use() {
+fn advice_files_are_the_measured_settings_ready_for_use() {
     let folder = tempfile::tempdir().unwrap();
     let text = write(&with_configuration(), folder.path(), ALL);
     let files = files(folder.path());
@@ -232,7 +232,7 @@ fn files_are_what_was_measured_fit_for_use() {
 }
 
 #[test]
-fn pools_are_of_all_sizes_and_common_to_those_that_need_almost_the_same() {
+fn pools_cover_all_sizes_and_similar_sizes_share_one() {
     let folder = tempfile::tempdir().unwrap();
     write(&with_configuration(), folder.path(), ALL);
     let files = files(folder.path());
@@ -275,7 +275,7 @@ fn drop_ins_have_the_directives_of_the_tuning() {
 }
 
 #[test]
-fn a_process_that_polls_is_not_told_to_be_realtime() {
+fn a_polling_process_gets_no_realtime_advice() {
     let mut analysis = fixture::analysis();
     edit(&mut analysis, |_| true, |cell| cell.params.wait = Wait::Poll);
     let folder = tempfile::tempdir().unwrap();
@@ -287,7 +287,7 @@ fn a_process_that_polls_is_not_told_to_be_realtime() {
 }
 
 #[test]
-fn awake_has_a_service_and_myelin_asks_for_it_itself() {
+fn awake_advice_is_a_service_or_the_latency_guard_of_myelin() {
     let mut analysis = with_configuration();
     edit(
         &mut analysis,
@@ -311,7 +311,7 @@ fn awake_has_a_service_and_myelin_asks_for_it_itself() {
 }
 
 #[test]
-fn what_an_earlier_report_advised_goes_and_a_users_files_stay() {
+fn old_advice_files_are_removed_and_user_files_kept() {
     let folder = tempfile::tempdir().unwrap();
     write(&with_configuration(), folder.path(), ALL);
     let own = folder.path().join("advice/mine.xml");
@@ -323,7 +323,7 @@ fn what_an_earlier_report_advised_goes_and_a_users_files_stay() {
 }
 
 #[test]
-fn damaged_configuration_is_said_and_the_rest_is_written() {
+fn damaged_configuration_is_reported_and_the_rest_is_written() {
     let mut analysis = with_configuration();
     for detail in &mut analysis.details {
         for (name, text) in &mut detail.configuration {

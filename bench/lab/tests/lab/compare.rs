@@ -28,7 +28,7 @@ fn figure<'a>(cell: &'a CellComparison, name: &str) -> &'a FigureComparison {
 }
 
 #[test]
-fn equal_folders_differ_in_nothing_but_the_session() {
+fn equal_folders_differ_only_in_the_session() {
     let (a, b) = sides();
     let comparison = compare(&a, &b).unwrap();
     assert!(comparison.environment.iter().all(|it| it.of == Aspect::Session));
@@ -38,19 +38,19 @@ fn equal_folders_differ_in_nothing_but_the_session() {
     let figures: usize = comparison.cells.iter().map(|cell| cell.figures.len()).sum();
     assert_eq!((comparison.cells.len(), figures), (14, 56));
     let text = terminal(&comparison, Screen::default(), false);
-    assert!(text.contains("the same, as far as is known: 24 facts"), "{text}");
+    assert!(text.contains("no known difference: 24 facts"), "{text}");
     assert!(text.contains("over 56 comparisons") && text.contains("--all lists them"), "{text}");
     let all = terminal(&comparison, Screen::default(), true);
     assert_eq!(all.matches("os.pipe, 64 B, tuned").count(), 4, "{all}");
 }
 
 #[test]
-fn what_else_differs_comes_first_and_is_named() {
+fn environment_differences_come_first_with_their_names() {
     let (mut a, mut b) = sides();
     b.analysis.summary.host.identity.kernel = "7.0.1".to_owned();
     b.analysis.summary.host.governor = Some("performance".to_owned());
     b.analysis.summary.host.busy_percent = 93.0;
-    b.analysis.summary.notes.push("incomplete: 3 of 25 runs were made".to_owned());
+    b.analysis.summary.notes.push("incomplete: 3 of 25 runs were done".to_owned());
     let systems = &mut b.analysis.summary.systems;
     let system = systems.iter_mut().find(|system| system.name == "cyclonedds.udp").unwrap();
     system.version = "0.11.0".to_owned();
@@ -108,7 +108,7 @@ fn cells_of_one_folder_are_listed_and_folders_without_a_common_cell_refused() {
 }
 
 #[test]
-fn a_shift_of_the_mixture_is_no_regression_and_is_said() {
+fn a_shift_between_placements_is_reported_and_not_a_regression() {
     let (mut a, mut b) = sides();
     // Nine of ten messages of A stayed on one core, but hardly any of B, so the median changes.
     for (side, share, p50) in [(&mut a, 0.9, 3.0), (&mut b, 0.02, 50.0)] {
@@ -132,12 +132,12 @@ fn a_shift_of_the_mixture_is_no_regression_and_is_said() {
     assert!(p50.a.unwrap() > 40.0, "those across cores: {p50:?}");
     assert_eq!(
         cell.remarks,
-        ["on one core ran 90 % of the messages of A, 2 % of B; p50 and p99 are of those across \
-         cores alone"]
+        ["90 % of the messages of A ran on one core, and 2 % of B; p50 and p99 count only \
+             messages across cores"]
     );
     let text = terminal(&comparison, Screen::default(), true);
     let said = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(said.contains("on one core ran 90 % of the messages of A, 2 % of B"), "{text}");
+    assert!(said.contains("90 % of the messages of A ran on one core, and 2 % of B"), "{text}");
 
     // Without messages across cores in A there is nothing to compare.
     sides::change(&mut a, "os.futex", Tuning::Default, |run| run.cross_p50_us = None);
@@ -149,7 +149,7 @@ fn a_shift_of_the_mixture_is_no_regression_and_is_said() {
 }
 
 #[test]
-fn what_cannot_be_judged_says_why_and_a_cell_that_fails_now_is_worse() {
+fn figures_without_verdict_have_a_reason_and_a_newly_invalid_cell_is_worse() {
     let (mut a, mut b) = sides();
     for detail in &mut a.analysis.details[..2] {
         detail.runs.truncate(3);
@@ -179,17 +179,17 @@ fn what_cannot_be_judged_says_why_and_a_cell_that_fails_now_is_worse() {
 }
 
 #[test]
-fn with_too_few_runs_everywhere_nothing_is_claimed() {
+fn with_too_few_runs_there_is_no_verdict() {
     let (a, b) = (sides::side("a", 1, 3, 64), sides::side("b", 2, 5, 64));
     let comparison = compare(&a, &b).unwrap();
     assert_eq!((comparison.comparisons, comparison.verdicts.no_verdict), (0, 56));
     let text = terminal(&comparison, Screen::default(), false);
-    assert!(text.contains("nothing could be tested"), "{text}");
+    assert!(text.contains("too few runs to test anything"), "{text}");
     assert!(text.contains("54 figures: too few runs: 3 and 5; --runs 7"), "{text}");
 }
 
 #[test]
-fn differences_that_matter_to_nobody_are_none() {
+fn immaterial_differences_are_no_difference() {
     let (a, mut b) = sides();
     // A twentieth of 20 MB is more than half a megabyte; a twentieth of 4 MB is less.
     let (mut small_a, mut small_b) = sides();

@@ -65,7 +65,7 @@ fn every_ratio_is_drawn_where_the_figures_have_it() {
 }
 
 #[test]
-fn only_what_differs_is_drawn_if_asked_and_the_shift_of_the_chosen_cell() {
+fn the_page_draws_differing_cells_and_the_shift_of_the_chosen_cell() {
     let comparison = comparison();
     let page = written(&comparison);
     let place = comparison.cells.iter().position(|cell| cell.name.system == "cyclonedds.udp");

@@ -63,7 +63,7 @@ fn found(pairs: u64, runs: u32) -> usize {
 
 /// One run in twenty is disturbed. With five runs that hides much; with ten it is trimmed.
 #[test]
-fn ten_per_cent_more_is_worse_and_nothing_else_is() {
+fn only_ten_percent_more_is_worse() {
     let (five, ten) = (found(10, 5), found(4, 10));
     println!("found in {five} of 10 pairs with five runs, in {ten} of 4 with ten");
     assert!(five >= 4 && ten >= 3, "{five} of 10 with five runs, {ten} of 4 with ten");

@@ -205,7 +205,7 @@ fn the_terminal_shows_one_screen() {
 }
 
 #[test]
-fn who_spins_first_is_not_said_to_sleep_alone() {
+fn systems_that_spin_before_sleeping_are_named_so() {
     let mut analysis = quick();
     let said = "among systems that sleep, some after spinning";
     let of = |analysis: &Analysis| {
@@ -219,7 +219,7 @@ fn who_spins_first_is_not_said_to_sleep_alone() {
 }
 
 #[test]
-fn of_kinds_with_as_many_systems_those_that_sleep_are_told_of() {
+fn with_equal_numbers_the_sentence_is_about_systems_that_sleep() {
     let mut analysis = quick();
     let (one, other) = ("myelin.shm-block", "myelin.shm-poll");
     keep(&mut analysis, |cell| cell.system == one || cell.system == other);
@@ -228,7 +228,7 @@ fn of_kinds_with_as_many_systems_those_that_sleep_are_told_of() {
 }
 
 #[test]
-fn beside_none_of_its_kind_those_that_wait_otherwise_are_told_of() {
+fn a_lone_system_is_compared_with_other_wait_modes() {
     let mut analysis = quick();
     let kept = ["myelin.shm-block", "myelin.shm-adaptive", "zenoh.shm", "iceoryx.poll"];
     keep(&mut analysis, |cell| kept.contains(&&*cell.system));
@@ -244,13 +244,13 @@ fn beside_none_of_its_kind_those_that_wait_otherwise_are_told_of() {
 }
 
 #[test]
-fn a_part_of_the_messages_is_said_to_be_one() {
+fn a_mark_for_one_placement_says_so() {
     let page = |analysis: &Analysis| {
         let folder = tempfile::tempdir().unwrap();
         write_all(analysis, folder.path()).unwrap();
         std::fs::read_to_string(folder.path().join("report.html")).unwrap()
     };
-    let said = "ran on one core: drawn are those across cores.";
+    let said = "ran on one core: the marks show those across cores.";
     let mut analysis = quick();
     keep(&mut analysis, |cell| ["zenoh.shm", "myelin.shm-block"].contains(&&*cell.system));
     assert!(!page(&analysis).contains(said));
@@ -268,7 +268,7 @@ fn a_part_of_the_messages_is_said_to_be_one() {
 }
 
 #[test]
-fn a_point_is_told_from_all_others_and_what_is_not_drawn_is_said() {
+fn each_point_has_a_unique_label_and_omitted_points_are_counted() {
     let mut analysis = quick();
     let (cells, details) = (analysis.summary.cells.clone(), analysis.details.clone());
     (analysis.summary.cells, analysis.details) = Default::default();
@@ -308,7 +308,7 @@ fn a_start_up_has_no_cpu_for_each_message() {
 }
 
 #[test]
-fn sentences_say_what_the_figures_bear() {
+fn sentences_claim_only_significant_differences() {
     let mut analysis = quick();
     let text = printed(&analysis).replace("\n  ", " ");
     assert!(text.contains("myelin.shm-block is the fastest of systems that sleep."), "{text}");
@@ -328,12 +328,12 @@ fn sentences_say_what_the_figures_bear() {
     let stalls = cell(&mut analysis, "myelin.dds", "tuned", 64);
     stalls.round_trip_us.as_mut().unwrap().p99 = Some(31_440.0);
     let text = printed(&analysis).replace("\n  ", " ");
-    assert!(text.contains("Beware: one message in a hundred of myelin.dds, 64 B, tuned"), "{text}");
+    assert!(text.contains("Beware: 1 % of the messages of myelin.dds, 64 B, tuned"), "{text}");
     assert!(text.contains("takes 31 ms or more"), "{text}");
 }
 
 #[test]
-fn a_flood_leads_only_where_its_runs_tell() {
+fn a_flood_leads_only_with_a_significant_difference() {
     let mut analysis = quick();
     let rate = |us: f64| 1e6 / us;
     for (cell, detail) in analysis.summary.cells.iter_mut().zip(&mut analysis.details) {
@@ -358,7 +358,7 @@ fn a_flood_leads_only_where_its_runs_tell() {
 }
 
 #[test]
-fn what_is_invalid_has_no_rank() {
+fn invalid_cells_have_no_rank() {
     let mut analysis = quick();
     for tuning in ["default", "tuned"] {
         let cell = cell(&mut analysis, "myelin.shm-block", tuning, 64);
@@ -368,7 +368,7 @@ fn what_is_invalid_has_no_rank() {
     let text = printed(&analysis);
     let row = text.lines().find(|line| line.trim_start().starts_with("myelin.shm-block ")).unwrap();
     assert!(row.contains('–') && !row.contains('●'), "{row}");
-    assert!(text.contains("✗ Not all of it can be believed"), "{text}");
+    assert!(text.contains("✗ Not all figures can be trusted"), "{text}");
     assert!(text.contains("zenoh.shm is the fastest of systems that sleep"), "{text}");
     let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
     assert!(widest <= 100, "{text}");
@@ -391,20 +391,20 @@ fn many_sizes_are_drawn_as_curves() {
 }
 
 #[test]
-fn sizes_of_which_none_can_be_drawn_are_told_all_the_same() {
+fn sizes_without_valid_cells_are_still_named() {
     let mut analysis = fixture::analysis();
     for cell in &mut analysis.summary.cells {
         cell.valid = false;
         cell.invalid_reasons = vec!["run 1: ended early".to_owned()];
     }
     let text = printed(&analysis);
-    assert!(text.contains("✗ Not all of it can be believed"), "{text}");
+    assert!(text.contains("✗ Not all figures can be trusted"), "{text}");
     let (_, _, page) = write_folded(&analysis);
     assert!(page.contains("id=\"answer\""), "{page}");
 }
 
 #[test]
-fn what_is_folded_opens_and_is_drawn_then() {
+fn folded_sections_are_drawn_when_opened() {
     let look = "
         const plots = () => document.querySelectorAll('#fold-plots svg[role=img]').length;
         const before = plots();

@@ -63,24 +63,24 @@ fn file(analysis: &Analysis, name: &str) -> String {
 }
 
 #[test]
-fn one_way_figures_bear_the_error_of_the_clocks() {
+fn one_way_figures_show_the_clock_error() {
     let analysis = analysis(12.3);
     for text in [table(&analysis), file(&analysis, "report.md")] {
         assert!(text.contains("[198, 202] ± 12.3"), "{text}");
+        assert!(text.contains("±: possible error of all figures of a row"), "{text}");
+        assert!(text.contains("Clocks of two hosts"), "{text}");
+        assert!(text.contains("known to ± 12.3 µs at worst; the lab asked"), "{text}");
         assert!(
-            text.contains("±: the clocks of the two hosts may make all of a row wrong"),
+            text.contains("pong's clock is ahead by 1500.000 ms and gains 80.10 ± 0.40 ppm"),
             "{text}"
         );
-        assert!(text.contains("Clocks of two hosts"), "{text}");
-        assert!(text.contains("known to ± 12.3 µs at worst, by asking"), "{text}");
-        assert!(text.contains("pong's ahead by 1500.000 ms, gaining 80.10 ± 0.40 ppm"), "{text}");
     }
     let page = file(&analysis, "report.html");
     assert!(page.contains("[198, 202] ± 12.3") && page.contains("Clocks of two hosts"));
 }
 
 #[test]
-fn no_difference_is_real_that_the_clocks_may_have_made() {
+fn a_difference_within_the_clock_error_is_not_significant() {
     let told = |error_us: f64| table(&analysis(error_us)).contains("1.50× [1.");
     let (near, far) = (table(&analysis(12.0)), table(&analysis(60.0)));
     assert!(told(12.0), "200 and 300 µs are more than 24 µs apart: {near}");
@@ -89,7 +89,7 @@ fn no_difference_is_real_that_the_clocks_may_have_made() {
 }
 
 #[test]
-fn a_comparison_of_folders_heeds_the_clocks_of_both() {
+fn a_comparison_uses_the_clock_errors_of_both_folders() {
     let verdict = |error_us: f64| {
         let [mut a, mut b] = [1, 2].map(|seed| sides::side("x", seed, 5, 64));
         for (side, more_us) in [(&mut a, 0.0), (&mut b, 50.0)] {
@@ -117,7 +117,7 @@ fn a_comparison_of_folders_heeds_the_clocks_of_both() {
 }
 
 #[test]
-fn files_have_the_clocks_too() {
+fn result_files_contain_the_clock_figures() {
     let analysis = analysis(12.3);
     let csv = file(&analysis, "summary.csv");
     let (heads, row) = (csv.lines().next().unwrap(), csv.lines().nth(1).unwrap());
@@ -128,7 +128,7 @@ fn files_have_the_clocks_too() {
 }
 
 #[test]
-fn what_was_published_of_two_hosts_stands_beside_it() {
+fn published_two_host_figures_are_shown_beside_ours() {
     let markdown = file(&analysis(12.3), "report.md");
     let across = markdown.split("Modules across hosts").nth(1).expect("its table");
     let start = "| high-frequency functional (localization) | 64 KB | 100 Hz | ";

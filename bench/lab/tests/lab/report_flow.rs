@@ -16,11 +16,11 @@ fn row<'t>(text: &'t str, label: &str) -> &'t str {
 }
 
 #[test]
-fn frames_have_the_way_apart_from_what_is_done_with_them() {
+fn frame_latency_excludes_the_copies() {
     let text = table(&flow::images());
     for wanted in [
         "image-30hz · one process and two processes · 30 Hz\n",
-        "1440x1080 rgb8: from the stamp until the payload is in hand, µs",
+        "1440x1080 rgb8: from the stamp until the payload was taken, µs",
         "320x240 rgb8: from the stamp",
         "user's copies, p50",
         "CPU, % of a core",
@@ -45,7 +45,7 @@ fn frames_have_the_way_apart_from_what_is_done_with_them() {
 }
 
 #[test]
-fn the_floor_is_one_that_is_named_and_not_the_least_of_several() {
+fn the_floor_is_the_named_system_and_not_a_minimum() {
     let mut analysis = flow::images();
     let is_futex = |name: &str| name == "os.futex";
     let mut info = analysis.summary.systems.iter().find(|it| is_futex(&it.name)).unwrap().clone();
@@ -69,7 +69,7 @@ fn the_floor_is_one_that_is_named_and_not_the_least_of_several() {
 }
 
 #[test]
-fn what_lives_or_waits_otherwise_is_not_compared() {
+fn other_topologies_and_wait_modes_are_not_compared() {
     let text = table(&flow::images());
     let verdicts: Vec<&str> = text.lines().skip_while(|line| *line != "Verdicts").collect();
     let verdicts = verdicts.join(" ");
@@ -87,11 +87,11 @@ fn what_lives_or_waits_otherwise_is_not_compared() {
 }
 
 #[test]
-fn schedules_stand_beside_each_other() {
+fn schedules_are_shown_beside_each_other() {
     let text = table(&flow::streams());
     for wanted in [
         "periodic · two processes · 100 Hz · jitter\n",
-        "periodic: one way p50 and p99, µs; CPU of the receiving end, % of a core",
+        "periodic: one way p50 and p99, µs; CPU of the receiving process, % of a core",
         "0.80 2.40",
         "1.10 %",
     ] {
@@ -142,7 +142,7 @@ fn files_have_the_figures_and_their_parameters() {
 }
 
 #[test]
-fn halves_of_round_trips_are_not_made_of_one_ways() {
+fn formats_of_half_round_trips_omit_one_way_cells() {
     for format in [Format::Roundtrip, Format::Ddsperf] {
         assert_eq!(terminal(&flow::images(), format, Screen::default()), "");
     }

@@ -102,7 +102,7 @@ fn tables_fit_the_terminal() {
 }
 
 #[test]
-fn table_shows_what_a_reader_asks_for() {
+fn the_table_shows_all_kinds_of_figures() {
     let text = table(Screen::default());
     for wanted in [
         "whole round trip, µs",
@@ -121,7 +121,7 @@ fn table_shows_what_a_reader_asks_for() {
 }
 
 #[test]
-fn colour_strikes_what_is_invalid() {
+fn invalid_figures_are_struck_through_in_colour() {
     let text = table(Screen { width: 100, colour: true });
     assert!(text.contains("\x1b[9;31m✗229² 502\x1b[0m"), "{text}");
 }
@@ -136,7 +136,7 @@ fn verdicts_never_rest_on_invalid_or_mixed_cells() {
 }
 
 #[test]
-fn polling_systems_are_compared_with_their_like_alone() {
+fn polling_systems_are_compared_only_with_polling_ones() {
     let mut analysis = fixture::analysis();
     for system in &mut analysis.summary.systems {
         if system.name == "cyclonedds.iceoryx-loan" {

@@ -73,7 +73,7 @@ fn streams_fit() {
 }
 
 #[test]
-fn on_paper_everything_is_drawn_and_open() {
+fn printing_opens_and_draws_all_sections() {
     let mut analysis = fixture::analysis();
     timeline::enrich(&mut analysis);
     // Read at once, before there was time to draw.

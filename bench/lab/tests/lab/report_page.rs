@@ -120,7 +120,7 @@ fn rows_are_filtered_by_the_hash() {
 }
 
 #[test]
-fn tables_stand_without_scripts() {
+fn tables_are_shown_without_scripts() {
     let (_, _, source) = page();
     let rows = elements(source, "tr").filter(|tag| tag.contains("data-cell="));
     assert_eq!(rows.count(), fixture::analysis().summary.cells.len());
@@ -129,7 +129,7 @@ fn tables_stand_without_scripts() {
         "too noisy",
         "not compared with cyclonedds.udp, which is invalid here",
         "103 of 104 valid",
-        "withheld: fewer than ten samples, or one run alone, lie beyond it",
+        "withheld: fewer than ten samples, or samples of only one run, lie beyond it",
         "same core 62 %",
         "iceoryx2.poll: not installed",
         "Jetson Orin",
@@ -141,7 +141,7 @@ fn tables_stand_without_scripts() {
 }
 
 #[test]
-fn the_page_asks_nothing_of_a_network() {
+fn the_page_makes_no_network_requests() {
     let (_, _, source) = page();
     assert!(source.len() < 5_000_000, "{} bytes", source.len());
     let policy = elements(source, "meta").find(|tag| tag.contains("Content-Security-Policy"));

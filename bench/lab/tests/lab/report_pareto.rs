@@ -93,7 +93,7 @@ fn each_schedule_has_a_figure_of_its_own() {
 }
 
 #[test]
-fn the_front_leaves_out_what_is_beaten() {
+fn the_front_has_only_undominated_systems() {
     let Some(dom) = dump_of(&write(&flow::images()), "") else { return };
     let ours = |tag: &&str| attribute(tag, "aria-label") == Some("front two-processes, tuned");
     // From shm-block (cheapest) over shm-predictive to shm-poll (fastest): two steps, each one

@@ -17,7 +17,7 @@ fn the_table_has_subscribers_by_system_in_nanoseconds() {
     for wanted in [
         "publish · two processes · 20000 Hz\n",
         "publish call of 64 B, ns: p50, p99 and [interval of p50, of at least 93.75 %]",
-        "p50 less a clock read (18 ns), ns; what each further subscriber adds [95 % interval]",
+        "p50 minus one clock read (18 ns), ns; time that each further subscriber adds",
         "0 subscribers ",
         "1 subscriber ",
         "136 408",
@@ -38,11 +38,11 @@ fn the_table_has_subscribers_by_system_in_nanoseconds() {
 }
 
 #[test]
-fn without_a_calibration_nothing_is_taken_off() {
+fn without_a_calibration_no_clock_cost_is_subtracted() {
     let mut analysis = fan::analysis();
     analysis.summary.host.clock_read_ns = 0.0;
     let text = table(&analysis);
-    assert!(text.contains("p50 less a clock read (not calibrated)"), "{text}");
+    assert!(text.contains("p50 minus one clock read (not calibrated)"), "{text}");
     assert!(text.contains("+2.00 each"), "{text}");
 }
 
@@ -73,7 +73,7 @@ fn files_have_the_figures_and_their_parameters() {
 }
 
 #[test]
-fn round_trips_have_nothing_of_it() {
+fn round_trip_reports_have_no_publish_tables() {
     let directory = tempfile::tempdir().unwrap();
     write_all(&fixture::analysis(), directory.path()).unwrap();
     let read = |name: &str| std::fs::read_to_string(directory.path().join(name)).unwrap();
@@ -87,7 +87,7 @@ fn round_trips_have_nothing_of_it() {
 }
 
 #[test]
-fn what_is_not_touched_is_said_wherever_a_cell_is_named() {
+fn an_untouched_payload_is_noted_at_every_cell_name() {
     let mut analysis = fixture::analysis();
     for cell in &mut analysis.summary.cells {
         cell.params.touch = Touch::Header;

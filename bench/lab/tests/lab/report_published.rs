@@ -107,7 +107,7 @@ fn is_shown(shown: &str, is_half: bool, value: &Value) -> bool {
 }
 
 #[test]
-fn every_published_row_has_its_place() {
+fn every_published_row_is_shown() {
     let tables: Vec<Table> =
         [ORIN, CYBERRT, IMAGES].into_iter().flat_map(published::tables).collect();
     let rows = |table: &Table| table["rows"].as_array().unwrap().len();
@@ -171,7 +171,7 @@ fn every_metric_stands_beside_ours() {
 }
 
 #[test]
-fn what_has_no_place_cannot_be_loaded() {
+fn published_data_with_unknown_tables_or_rows_is_refused() {
     for text in [ORIN, CYBERRT, IMAGES] {
         let error =
             |text: &str| toml::from_str::<PublishedReport>(text).map(drop).unwrap_err().to_string();
@@ -184,7 +184,7 @@ fn what_has_no_place_cannot_be_loaded() {
 }
 
 #[test]
-fn gains_growth_and_tiers_follow_from_the_rows() {
+fn gains_growth_and_tiers_are_derived_from_the_rows() {
     let [text, _] = reports();
     let theirs = |caption: &str, labels: &[&str]| -> Vec<String> {
         let rows = markdown_rows(text, caption);
@@ -207,7 +207,7 @@ fn gains_growth_and_tiers_follow_from_the_rows() {
 }
 
 #[test]
-fn ours_go_through_the_same_formulas() {
+fn our_figures_use_the_same_formulas() {
     let mut analysis = all();
     // 100 and 50, 40 and 38: the last two cannot be distinguished.
     for (system, tuning, p50, ends) in [
@@ -255,7 +255,7 @@ fn ours_go_through_the_same_formulas() {
 }
 
 #[test]
-fn costs_are_told_by_process_and_thread() {
+fn costs_are_listed_by_process_and_thread() {
     let rows = markdown_rows(&reports()[0], "Memory, CPU by thread and context");
     assert_eq!(rows.len(), 28, "two systems, two tunings, seven sizes");
     let expected = [
@@ -291,7 +291,7 @@ fn sweeps_have_published_modules_above_ours() {
 }
 
 #[test]
-fn what_was_not_measured_says_how_to_measure_it() {
+fn unmeasured_rows_name_the_command_to_measure_them() {
     let gaps = |text: &str| {
         let (_, section) = text.split_once("## Published figures beside these").unwrap();
         let section = section.split_once("## How to repeat").unwrap().0.to_owned();

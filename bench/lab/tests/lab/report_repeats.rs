@@ -34,18 +34,21 @@ fn cells_at_the_limit_are_named_below_their_tables() {
     let read = |name: &str| std::fs::read_to_string(place.path().join(name)).unwrap();
     let wide = Screen { width: 10_000, colour: false };
     for text in [terminal(&analysis, Format::Table, wide), read("report.md")] {
-        let below = format!("interval of the median wider than asked after {runs} runs: ");
+        let below = format!("interval of the median wider than requested after {runs} runs: ");
         let lines: Vec<&str> = text.lines().filter(|line| line.contains(&below)).collect();
         assert_eq!(lines.len(), 1, "{text}");
         let (first, third) = (&names(&analysis)[0], &names(&analysis)[2]);
-        assert!(lines[0].contains(first) && lines[0].contains("7.2 % (asked: 5 %)"), "{lines:?}");
-        assert!(lines[0].contains(third) && lines[0].contains("has none"), "{lines:?}");
+        assert!(
+            lines[0].contains(first) && lines[0].contains("7.2 % (requested: 5 %)"),
+            "{lines:?}"
+        );
+        assert!(lines[0].contains(third) && lines[0].contains("has no interval"), "{lines:?}");
         assert!(!lines[0].contains("4.5 %"), "a narrow cell is not accused: {lines:?}");
-        assert!(text.contains("1 of 3 intervals of medians as narrow as asked"), "{text}");
+        assert!(text.contains("1 of 3 intervals of medians as narrow as requested"), "{text}");
         assert!(text.contains(" never settled, in 1 cell, fewer than half of the"), "{text}");
         assert_eq!(text.matches("drifted from 10 to 14 µs").count(), 1, "{text}");
     }
-    assert!(read("report.html").contains("1 of 3 intervals of medians as narrow as asked"));
+    assert!(read("report.html").contains("1 of 3 intervals of medians as narrow as requested"));
 }
 
 #[test]
@@ -77,7 +80,7 @@ fn the_table_of_figures_ends_with_repeats_and_drift() {
 }
 
 #[test]
-fn runs_that_never_settled_are_a_doubt_where_a_median_rests_on_them() {
+fn unsettled_runs_are_a_caution_if_they_are_half_of_a_cell() {
     let mut analysis = analysis();
     for cell in &mut analysis.summary.cells[..40] {
         cell.unsettled_runs = 1;
@@ -97,8 +100,11 @@ fn runs_that_never_settled_are_a_doubt_where_a_median_rests_on_them() {
 }
 
 #[test]
-fn where_nobody_asks_nothing_is_said() {
+fn without_interval_percent_repeats_are_not_mentioned() {
     let text = terminal(&fixture::analysis(), Format::Table, Screen::default());
-    assert!(!text.contains("wider than asked") && !text.contains("as narrow as asked"), "{text}");
+    assert!(
+        !text.contains("wider than requested") && !text.contains("as narrow as requested"),
+        "{text}"
+    );
     assert!(text.contains("Steady state: no drift or step in "), "{text}");
 }

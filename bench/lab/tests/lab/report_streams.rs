@@ -39,12 +39,12 @@ fn tables_fit_the_terminal() {
 }
 
 #[test]
-fn streams_have_both_latencies_the_cost_and_the_promise() {
+fn streams_show_both_latencies_costs_and_qos() {
     let text = table(&robot::sizes(), 250);
     for wanted in [
         "sizes-100hz · two processes · 100 Hz\n",
-        "16 B: from the time a message was due until the payload is in hand, µs; naive: from its",
-        "sizes-100hz: one way p50 and p99, µs; CPU of the receiving end, % of a core",
+        "16 B: from the time a message was due until its payload was taken, µs; naive: from its",
+        "sizes-100hz: one way p50 and p99, µs; CPU of the receiving process, % of a core",
         "✗141¹",
     ] {
         assert!(text.contains(wanted), "{wanted:?} is not in\n{text}");
@@ -80,7 +80,7 @@ fn reliable_and_best_effort_are_not_compared() {
 }
 
 #[test]
-fn what_falls_short_of_its_rate_says_so() {
+fn a_missed_rate_is_shown() {
     let text = table(&robot::rates(), 250);
     for wanted in [
         "cyclonedds.udp, 64 KiB, tuned: reached 8200 of 100\u{a0}000 messages a second",
@@ -92,7 +92,7 @@ fn what_falls_short_of_its_rate_says_so() {
 }
 
 #[test]
-fn what_falls_short_is_not_compared() {
+fn a_system_below_its_rate_is_not_compared() {
     let markdown = file(&robot::rates(), "report.md");
     let lines: Vec<_> = markdown.lines().filter(|line| line.contains(", 100000 Hz: p50")).collect();
     let of = |system: &str| *lines.iter().find(|line| line.contains(system)).unwrap();
@@ -105,7 +105,7 @@ fn what_falls_short_is_not_compared() {
 }
 
 #[test]
-fn a_schedule_with_a_name_may_depart_from_its_rate() {
+fn an_uneven_schedule_is_not_short_of_its_rate() {
     let mut analysis = robot::rates();
     for cell in &mut analysis.summary.cells {
         cell.params.arrivals = Some("missing".to_owned());
@@ -114,7 +114,7 @@ fn a_schedule_with_a_name_may_depart_from_its_rate() {
 }
 
 #[test]
-fn floods_are_of_what_goes_through() {
+fn floods_show_the_taken_messages() {
     let text = table(&robot::extremes(), 250);
     // Taken per second and in MB/s, published per second, lost, rate without loss, publish, CPU,
     // PSS, QoS.
@@ -146,7 +146,7 @@ fn floods_are_of_what_goes_through() {
 }
 
 #[test]
-fn start_ups_are_counted_with_the_daemon() {
+fn start_up_times_include_the_daemon() {
     let text = table(&robot::extremes(), 250);
     let startups = text.split("sanity-discovery · two processes\n").nth(1).unwrap();
     // The daemon; matched and first sample, each with min, mean, p50, max; total; runs.
@@ -158,7 +158,7 @@ fn start_ups_are_counted_with_the_daemon() {
 }
 
 #[test]
-fn modules_stand_beside_what_was_published() {
+fn modules_are_shown_beside_published_figures() {
     let analysis = robot::modules();
     let tables = published::tables(published::CYBERRT);
     let [here, across] = [0, 1].map(|place| published::rows(&tables[place]));
@@ -200,7 +200,7 @@ fn modules_stand_beside_what_was_published() {
 }
 
 #[test]
-fn published_rows_of_modules_that_were_not_measured_have_their_place() {
+fn published_modules_without_our_figures_are_shown() {
     let mut analysis = robot::modules();
     let kept: Vec<bool> = (analysis.summary.cells.iter())
         .map(|cell| cell.params.module.as_deref() != Some("normal-sensor"))
@@ -264,7 +264,7 @@ fn markdown_tables_are_rectangular() {
 }
 
 #[test]
-fn halves_of_round_trips_are_not_made_of_one_ways() {
+fn formats_of_half_round_trips_omit_one_way_cells() {
     for analysis in all() {
         for format in [Format::Roundtrip, Format::Ddsperf] {
             assert_eq!(terminal(&analysis, format, Screen::default()), "");

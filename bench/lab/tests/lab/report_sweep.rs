@@ -111,7 +111,7 @@ fn sizes_are_where_the_summary_has_them() {
 }
 
 #[test]
-fn what_is_withheld_or_invalid_is_a_gap() {
+fn withheld_and_invalid_figures_are_gaps() {
     let Some(dom) = dump_of(&page_of("sizes", &robot::sizes()), "") else { return };
     let pieces = |label: &str| lines(&dom, label).iter().map(Vec::len).collect::<Vec<_>>();
     // 1 MiB, the fifth of eight, has no p99.
@@ -195,7 +195,7 @@ fn rates_show_where_a_system_falls_behind() {
 }
 
 #[test]
-fn of_many_points_the_ends_are_drawn_until_others_are_chosen() {
+fn only_the_end_points_are_drawn_by_default() {
     let page = page_of("rates", &robot::rates());
     let curves = |dom: &str| {
         let drawn = elements(dom, "svg").filter_map(|tag| attribute(tag, "aria-label"));
@@ -254,7 +254,7 @@ fn floods_have_panels_of_their_own_and_no_latency() {
 }
 
 #[test]
-fn modules_are_pairs_of_payload_and_rate_and_go_along_neither() {
+fn modules_are_not_drawn_along_payload_or_rate() {
     let page = page_of("modules", &robot::modules());
     let Some(dom) = dump_of(&page, "") else { return };
     without_errors(&dom);

@@ -152,7 +152,7 @@ fn assert_observed(plots: &str, key: &str, values: &[f64]) {
 }
 
 #[test]
-fn heat_maps_have_every_message_and_the_floors_beneath() {
+fn heat_maps_have_every_message_and_the_floor_below() {
     let analysis = analysis();
     let place = index(&analysis, "cyclonedds.udp", "tuned", 64);
     let Some(dom) = dump_of(page(), &format!("#cell={place}")) else { return };
@@ -226,7 +226,7 @@ fn stage_bars_are_as_long_as_their_means() {
 }
 
 #[test]
-fn the_slowest_messages_stand_in_a_table() {
+fn the_slowest_messages_are_in_a_table() {
     let analysis = analysis();
     let place = index(&analysis, "cyclonedds.udp", "tuned", 64);
     let Some(dom) = dump_of(page(), &format!("#cell={place}")) else { return };
@@ -244,7 +244,7 @@ fn the_slowest_messages_stand_in_a_table() {
 }
 
 #[test]
-fn a_link_restores_what_was_chosen_and_keys_step_through_cells() {
+fn a_link_restores_the_view_and_arrow_keys_change_cells() {
     let state = "answer(location.hash + '\\n' + JSON.stringify([...document.querySelectorAll(\
         'input:checked, select')].map((it) => `${it.name}${it.id}=${it.value}`)));";
     let choose = format!(

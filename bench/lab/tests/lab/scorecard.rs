@@ -99,7 +99,7 @@ fn totals(analysis: &Analysis, lines: [f64; 3]) -> [f64; 3] {
 }
 
 #[test]
-fn totals_are_what_can_be_reckoned_from_the_cells() {
+fn totals_match_a_calculation_from_the_cells() {
     let analysis = unlike();
     let text = markdown(&analysis, "");
     let part = part(&text, TUNED);
@@ -130,7 +130,7 @@ fn weights_of_the_reader_change_the_order_and_its_sensitivity() {
 }
 
 #[test]
-fn a_bad_system_more_reorders_nobody() {
+fn another_bad_system_does_not_change_the_order() {
     let analysis = unlike();
     let before = ranking(part(&markdown(&analysis, ""), TUNED));
     let mut more = analysis.clone();
@@ -150,7 +150,7 @@ fn a_bad_system_more_reorders_nobody() {
 }
 
 #[test]
-fn what_cannot_be_scored_is_said_and_is_no_zero() {
+fn unscored_systems_are_named_and_not_scored_0() {
     let mut analysis = unlike();
     let text = markdown(&analysis, "");
     let default = part(&text, "roundtrip-sizes, two processes, default");
@@ -172,7 +172,7 @@ fn what_cannot_be_scored_is_said_and_is_no_zero() {
 }
 
 #[test]
-fn who_keeps_a_core_busy_at_a_rate_has_no_ten_for_cpu() {
+fn a_system_that_keeps_a_core_busy_does_not_score_10_for_cpu() {
     let mut analysis = unlike();
     let mut burn = |systems: &[&str]| {
         for cell in &mut analysis.summary.cells {
@@ -191,7 +191,7 @@ fn who_keeps_a_core_busy_at_a_rate_has_no_ten_for_cpu() {
 }
 
 #[test]
-fn the_published_scores_stand_beside_ours() {
+fn published_scores_are_shown_beside_ours() {
     let text = markdown(&unlike(), "");
     let (_, published) = text.split_once("the scores its author gave").unwrap();
     let line = |criterion: &str| {
@@ -207,7 +207,7 @@ fn the_published_scores_stand_beside_ours() {
 }
 
 #[test]
-fn the_page_has_scorecard_and_advice_as_sections_of_their_own() {
+fn the_page_has_sections_for_scorecard_and_advice() {
     let folder = tempfile::tempdir().unwrap();
     Report::new(&unlike(), &Options::default()).write(folder.path()).unwrap();
     let page = std::fs::read_to_string(folder.path().join("report.html")).unwrap();
@@ -220,11 +220,11 @@ fn the_page_has_scorecard_and_advice_as_sections_of_their_own() {
 }
 
 #[test]
-fn a_terminal_shows_one_card_and_says_that_there_is_more() {
+fn the_terminal_shows_one_card_and_refers_to_the_report() {
     let screen = Screen { width: 160, colour: false };
     let text = Report::new(&unlike(), &Options::default()).terminal(Format::Table, screen);
     let (_, card) = text.split_once("\nScorecard\n").unwrap();
     let card = &card[..card.find("\nAdvice\n").unwrap()];
     assert_eq!(card.matches("scores of 10 by weight").count(), 1, "{card}");
-    assert!(card.contains("More of this is in the report."), "{card}");
+    assert!(card.contains("The report has more."), "{card}");
 }

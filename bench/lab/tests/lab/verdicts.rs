@@ -45,7 +45,7 @@ fn only(mut side: Side, tunings: &[&str], p50_us: impl Fn(&str, usize) -> f64) -
 }
 
 #[test]
-fn report_advice_and_comparison_say_the_same_of_the_same_runs() {
+fn report_advice_and_comparison_agree_on_the_same_runs() {
     let spread = |place: usize, noise: f64| 1.0 + noise * [-1.0, -0.4, 0.0, 0.5, 1.0][place];
     for (factor, noise, expected, words) in [
         (0.7, 0.03, Kind::Better, "lower than default"),
@@ -78,7 +78,7 @@ fn report_advice_and_comparison_say_the_same_of_the_same_runs() {
 }
 
 #[test]
-fn a_report_of_like_with_like_says_nothing() {
+fn a_report_of_equal_systems_claims_no_difference() {
     let said = |seed: &u64| {
         let text = report(&sides::side("like", *seed, 5, 64).analysis);
         assert!(text.contains("over 30 comparisons"), "six cells, two percentiles: {text}");
@@ -89,14 +89,14 @@ fn a_report_of_like_with_like_says_nothing() {
 }
 
 #[test]
-fn too_few_runs_are_said_and_nothing_is_claimed() {
+fn too_few_runs_are_reported_and_no_difference_claimed() {
     let mut side = sides::side("few", 1, 4, 64);
     sides::change(&mut side, "cyclonedds.udp", Tuning::Tuned, |run| {
         run.p50_us = run.p50_us.map(|us| 9.0 * us);
     });
     let text = report(&side.analysis);
     assert_eq!(claims(&text), 0, "{text}");
-    assert!(text.contains("Too few runs to tell anything apart: it takes --runs 5."), "{text}");
-    assert!(text.contains("too few runs for an order"), "{text}");
+    assert!(text.contains("Too few runs for a comparison; use --runs 5."), "{text}");
+    assert!(text.contains("too few runs to rank them"), "{text}");
     assert!(!text.contains("is the fastest of"), "{text}");
 }

@@ -584,7 +584,7 @@ static void nonsense(void) {
   FAILS(myelin_node_open("x", &options, &none), MYELIN_ERROR_SETTING, "no such group");
   CHECK(none == NULL);
   FAILS(myelin_node_close(NULL), MYELIN_ERROR_HANDLE, "NULL");
-  FAILS(myelin_topic_close(topic), MYELIN_ERROR_HANDLE, "not of a topic");
+  FAILS(myelin_topic_close(topic), MYELIN_ERROR_HANDLE, "does not belong to a topic");
   int local;
   FAILS(myelin_node_close((myelin_node *)&local), MYELIN_ERROR_HANDLE, "node");
   FAILS(myelin_node_close((myelin_node *)(uintptr_t)UINT64_MAX), MYELIN_ERROR_HANDLE, "no node");

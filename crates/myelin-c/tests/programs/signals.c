@@ -54,11 +54,11 @@ static void handle(int signal) {
   expect(myelin_guard_trigger(guard), MYELIN_OK, "");
   expect(myelin_guard_trigger(NULL), MYELIN_ERROR_HANDLE, "the guard is NULL");
   expect(myelin_guard_trigger(closed_guard), MYELIN_ERROR_HANDLE, "this guard is closed");
-  expect(myelin_guard_trigger((myelin_guard *)subscriber), MYELIN_ERROR_HANDLE, "not of a guard");
+  expect(myelin_guard_trigger((myelin_guard *)subscriber), MYELIN_ERROR_HANDLE, "not belong to a guard");
   expect(myelin_subscriber_interrupt(subscriber), MYELIN_OK, "");
   expect(myelin_subscriber_interrupt(NULL), MYELIN_ERROR_HANDLE, "the subscriber is NULL");
   expect(myelin_server_interrupt(server), MYELIN_OK, "");
-  expect(myelin_server_interrupt((myelin_server *)1), MYELIN_ERROR_HANDLE, "this is no server");
+  expect(myelin_server_interrupt((myelin_server *)1), MYELIN_ERROR_HANDLE, "this is not a server");
   in_handler--;
   handled++;
 }

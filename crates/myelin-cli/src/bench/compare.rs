@@ -12,9 +12,9 @@ use myelin_bench_lab::record::write_whole;
 /// Arguments of `myelin bench compare`.
 #[derive(Args)]
 pub struct Options {
-    /// The results folder to compare with: what was.
+    /// The results folder to compare with: the old state.
     directory_a: PathBuf,
-    /// The results folder that is compared: what is.
+    /// The results folder that is compared: the new state.
     directory_b: PathBuf,
     /// Exit with status 1 if anything is worse in DIRECTORY_B.
     #[arg(long, value_enum)]

@@ -9,12 +9,14 @@ pub fn governor(host: &Host) -> Judged {
     let folder = |cpu: usize| format!("/sys/devices/system/cpu/cpu{cpu}/cpufreq");
     let governed: Vec<usize> = cpus.into_iter().filter(|cpu| host.has(&folder(*cpu))).collect();
     if governed.is_empty() && host.is_guest() {
-        let text = "this guest has no frequency control: the hypervisor's host decides";
+        let text = "this guest has no frequency control: the hypervisor's host sets the frequency";
         return Ok(Finding::new(State::Note, text)
             .remark("set the governor `performance` on the host of this guest"));
     }
     let Some(&first) = governed.first() else {
-        return Err(Unknown("no cpufreq driver: the firmware decides, or nothing".into()));
+        return Err(Unknown(
+            "no cpufreq driver: the firmware sets the frequency, or it is fixed".into(),
+        ));
     };
     let mut slow = Vec::new();
     for cpu in &governed {
@@ -46,11 +48,11 @@ pub fn governor(host: &Host) -> Judged {
             let ratio = most as f64 / least as f64;
             let (least, most) = (least / 1_000, most / 1_000);
             format!(
-                "after a pause code runs up to {ratio:.1} times slower, at {least} MHz instead of \
-                 {most} MHz, until the governor follows"
+                "after a pause, code runs up to {ratio:.1} times slower, at {least} MHz instead of \
+                 {most} MHz, until the governor raises the frequency"
             )
         }
-        _ => "after a pause code runs slower until the governor follows".to_owned(),
+        _ => "after a pause, code runs slower until the governor raises the frequency".to_owned(),
     };
     let files = "/sys/devices/system/cpu/cpu*/cpufreq/scaling_governor";
     Ok(finding.expects(cost, None, "cpufreq's own minimum and maximum of CPU 0").mend(
@@ -71,7 +73,7 @@ pub fn steal(host: &Host) -> Judged {
     }
     let what = format!("{percent:.1} % of CPU time went to other guests while work waited here");
     let mut finding = Finding::new(State::Costs, text).value("steal_percent", percent).remark(
-        "nothing in this guest mends it: give it CPUs of its own on the hypervisor, or less work",
+        "no setting in this guest helps: give it dedicated CPUs on the hypervisor, or less work",
     );
     finding.cost = Some(Cost {
         basis: Basis::Measured,
@@ -100,12 +102,13 @@ pub fn smt(host: &Host) -> Judged {
         .value("smt_active", true)
         .value("siblings", siblings)
         .expects(
-            "a busy sibling takes part of the core: keep it idle, or pin two partners to two cores",
+            "a busy sibling takes part of the core: keep it idle, or pin two partners to different \
+             cores",
             None,
             "not measured: it depends on what the sibling does",
         )
         .mend("echo off | sudo tee /sys/devices/system/cpu/smt/control", None)
-        .remark("for good: the kernel parameter nosmt"))
+        .remark("permanently: the kernel parameter nosmt"))
 }
 
 /// The clock source of the kernel.
@@ -138,7 +141,7 @@ pub fn clocksource(host: &Host) -> Judged {
     Ok(match better {
         Some(better) => finding
             .mend(&format!("echo {better} | sudo tee {folder}/current_clocksource"), None)
-            .remark(format!("for good: the kernel parameter clocksource={better}")),
+            .remark(format!("permanently: the kernel parameter clocksource={better}")),
         None => finding.remark("this machine offers no other; `dmesg | grep -i tsc` may say why"),
     })
 }

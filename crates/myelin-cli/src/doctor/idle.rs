@@ -105,8 +105,8 @@ impl Idle {
                 if held.p50_us > WAKE_UP_MAX_US && asleep_us - held.p50_us < WAKE_UP_MAX_US =>
             {
                 self.by_description(&format!(
-                    "not measured: a wake-up took {:.1} µs even with cores held awake, by other \
-                     work here; ask again when it is quiet",
+                    "not measured: a wake-up took {:.1} µs even with cores held awake, because of \
+                     other work; run it again on a quiet machine",
                     held.p50_us
                 ))?
             }
@@ -137,8 +137,8 @@ impl Idle {
         let (us, samples) = (wake_up.as_found.p50_us, wake_up.as_found.samples);
         let missing = wake_up.held_awake_missing.as_deref().unwrap_or("");
         let what = format!(
-            "a thread on an idle core runs {us:.1} µs after futex_wake (p50 of {samples}); how \
-             much of it the idle state is, is not known: {missing}"
+            "a thread on an idle core runs {us:.1} µs after futex_wake (p50 of {samples}); the \
+             share of the idle state is not known: {missing}"
         );
         let slow = us >= WAKE_UP_MAX_US;
         if slow && self.deep.is_none() && !self.halts {
@@ -175,8 +175,8 @@ impl Idle {
 
     fn with_mend(&self, finding: Finding) -> Finding {
         if self.driver.is_none() {
-            let text = "nothing in a running system: boot with the kernel parameter idle=poll (an \
-                        idle core then takes full power), or poll in the program";
+            let text = "it cannot be changed in a running system: boot with the kernel parameter \
+                        idle=poll (an idle core then takes full power), or poll in the program";
             return finding.remark(text);
         }
         // The haltpoll governor observes the latency limit, but not whether a state is disabled.
@@ -188,7 +188,7 @@ impl Idle {
         });
         let for_good = match &permanent {
             Some(_) => "",
-            None => "; for good: the kernel parameter idle=poll",
+            None => "; permanently: the kernel parameter idle=poll",
         };
         finding.mend(HOLD_AWAKE, permanent).remark(format!(
             "lasts as long as the command runs; idle cores take more power meanwhile{for_good}"
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeping_cores_awake_saves_decides() {
+    fn the_saving_by_awake_cores_decides() {
         let slow = judge(52.0, Some(4.0)).unwrap();
         assert_eq!(slow.state, State::Costs);
         assert_eq!(slow.cost.unwrap().amount_us, Some(48.0));
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nothing_explains_is_unknown() {
+    fn a_slow_wake_up_without_a_cause_is_unknown() {
         let shallow = Idle { halts: false, poll_ns: None, ..haltpoll() };
         assert!(shallow.by_measurement(&wake_up(52.0, None)).is_err());
         assert_eq!(shallow.by_measurement(&wake_up(6.0, None)).unwrap().state, State::Ok);

@@ -22,7 +22,7 @@ pub fn rt_throttling(host: &Host) -> Judged {
         );
         return Ok(values(Finding::new(State::Note, text)).expects(
             "a thread that spins under SCHED_FIFO shares its CPU with ordinary threads that are \
-             ready there: leave it a CPU of its own",
+             ready there: give it its own CPU",
             None,
             "Linux 6.12 and newer without RT_GROUP_SCHED",
         ));
@@ -31,7 +31,7 @@ pub fn rt_throttling(host: &Host) -> Judged {
         .expects(
             format!(
                 "a thread that spins under SCHED_FIFO or SCHED_RR is stopped for {pause_us} µs of \
-                 each {period_us} µs; one that sleeps between samples is not"
+                 each {period_us} µs; a thread that sleeps between samples is not affected"
             ),
             Some(pause_us as f64),
             "the limits themselves (kernel: scheduler/sched-rt-group)",
@@ -64,8 +64,8 @@ pub fn socket_buffers(host: &Host) -> Judged {
     Ok(finding
         .expects(
             format!(
-                "samples above {largest} sent by UDP overflow the receiver's buffer: loss, or \
-                 resending and its delay; shared memory is not concerned"
+                "samples above {largest} sent by UDP overflow the receiver's buffer: samples are \
+                 lost, or sent again with a delay; shared memory is not affected"
             ),
             None,
             "ROS 2 guide \"DDS tuning\"; CycloneDDS asks for 1 MiB unless configured",

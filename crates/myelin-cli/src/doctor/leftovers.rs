@@ -94,7 +94,7 @@ impl Leftovers {
         for other in &self.others {
             let path = other.path.display();
             text += &format!(
-                "others   user {} has {path}: nodes of two users meet only in a group's domain\n",
+                "others   user {} has {path}: nodes of two users match only in a group's domain\n",
                 other.uid
             );
         }
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn however_many_are_dead_they_are_one_line_and_a_remedy() {
+    fn any_number_of_dead_nodes_is_one_line_with_a_remedy() {
         let text = dead(55, 0).text();
         assert!(text.starts_with("dead     55 sockets left behind by dead nodes, "), "{text}");
         assert_eq!(text.lines().count(), 2, "{text}");
@@ -152,15 +152,16 @@ mod tests {
     }
 
     #[test]
-    fn other_users_are_named_with_the_reason_why_nobody_meets_them() {
+    fn other_users_are_named_with_the_reason_why_they_do_not_match() {
         let others = vec![Others { path: PathBuf::from("/dev/shm/myelin-7"), uid: 7 }];
         let text = Leftovers { others, ..Leftovers::default() }.text();
-        let line = "others   user 7 has /dev/shm/myelin-7: nodes of two users meet only in a group's domain\n";
+        let line = "others   user 7 has /dev/shm/myelin-7: nodes of two users match only in a \
+                    group's domain\n";
         assert!(text.starts_with(line), "{text}");
     }
 
     #[test]
-    fn the_living_have_names_that_cannot_write_on_a_terminal() {
+    fn names_of_live_nodes_are_escaped_for_the_terminal() {
         let live = |name: Option<&str>| Live {
             path: PathBuf::from("/x.sock"),
             domain: 7,

@@ -17,11 +17,15 @@ pub fn huge_pages(host: &Host) -> Judged {
         Finding::new(state, text).value("enabled", enabled.as_str()).value("huge_page_bytes", bytes)
     };
     if enabled != "always" {
-        return Ok(finding(State::Ok, format!("`{enabled}`: only for those who ask")));
+        return Ok(finding(State::Ok, format!("`{enabled}`: only for programs that request them")));
     }
-    let text = format!("`always`: the kernel hands out pages of {} unasked", size(bytes));
+    let text = format!("`always`: the kernel uses pages of {} without a request", size(bytes));
     let finding = finding(State::Costs, text);
-    let what = format!("a first touch may clear {} at once, and free memory be moved", size(bytes));
+    let what = format!(
+        "a first touch may clear {} at once, and the kernel may move memory to make \
+                        room",
+        size(bytes)
+    );
     let finding = match &host.measured {
         Some(measured) => {
             let (huge, small) = (measured.first_touch_huge_us, measured.first_touch_us);
@@ -35,7 +39,7 @@ pub fn huge_pages(host: &Host) -> Judged {
     };
     Ok(finding
         .mend(&format!("echo madvise | sudo tee {folder}/enabled"), None)
-        .remark("for good: the kernel parameter transparent_hugepage=madvise"))
+        .remark("permanently: the kernel parameter transparent_hugepage=madvise"))
 }
 
 /// The room in `/dev/shm`.
@@ -43,9 +47,17 @@ pub fn shared_memory(host: &Host) -> Judged {
     let room = match rustix::fs::statvfs(host.root.path(FOLDER)) {
         Ok(room) => room,
         Err(rustix::io::Errno::NOENT) => {
-            return Ok(Finding::new(State::Costs, "there is no /dev/shm: nodes cannot meet")
-                .mend("sudo mount -t tmpfs -o mode=1777 shm /dev/shm", None)
-                .expects("no node can be opened without another folder", None, "Myelin itself"));
+            return Ok(Finding::new(
+                State::Costs,
+                "there is no /dev/shm: nodes cannot find each \
+                                                  other",
+            )
+            .mend("sudo mount -t tmpfs -o mode=1777 shm /dev/shm", None)
+            .expects(
+                "no node can be opened without another folder",
+                None,
+                "Myelin itself",
+            ));
         }
         Err(error) => {
             let why = reason(&io::Error::from(error));
@@ -68,7 +80,7 @@ fn judge_room(total: u64, free: u64) -> Finding {
             "shared memory of iceoryx, iceoryx2 and Fast DDS fails or falls back to UDP; Myelin \
              keeps only sockets there",
             None,
-            "those projects' use of shm_open; sizes of samples decide",
+            "those projects use shm_open; the cost depends on the size of samples",
         )
         .mend(
             "sudo mount -o remount,size=2G /dev/shm",
@@ -88,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_docker_gives_is_too_little() {
+    fn the_docker_default_of_shared_memory_is_too_small() {
         let docker = judge_room(64 << 20, 64 << 20);
         assert_eq!(docker.state, State::Costs);
         assert!(docker.mend.unwrap().now.unwrap().contains("remount"));

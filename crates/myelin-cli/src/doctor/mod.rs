@@ -32,13 +32,13 @@ use leftovers::Leftovers;
 /// The parts to examine, and whether to remove leftovers.
 #[derive(Args)]
 pub struct Options {
-    /// Remove what dead nodes have left behind. Nothing else of the system is changed.
+    /// Remove the files that dead nodes left behind. It changes nothing else on the system.
     #[arg(long)]
     fix: bool,
-    /// Where the sockets of nodes lie, if not in /dev/shm.
+    /// The folder of the nodes' sockets, if it is not in /dev/shm.
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
-    /// Look at this alone.
+    /// Check only this.
     #[arg(long, value_enum)]
     only: Option<Part>,
     /// Print one JSON object and nothing else; docs/how-to/doctor.md names its fields.
@@ -92,7 +92,7 @@ fn examine(options: &Options) -> Result<Report> {
 fn check(options: &Options) -> Result<(), InputError> {
     let about_leftovers = options.fix || options.folder.is_some();
     if options.only == Some(Part::Host) && about_leftovers {
-        let error = InputError::new("--fix and --folder concern leftovers alone");
+        let error = InputError::new("--fix and --folder apply only to leftovers");
         return Err(error.remedy("leave out --only host"));
     }
     match &options.root {

@@ -23,8 +23,8 @@ pub fn preemption(host: &Host) -> Judged {
     }
     let when = match model.name.as_str() {
         "lazy" => {
-            "an ordinary thread in the kernel is preempted at the next tick only; one under \
-                   SCHED_FIFO at once"
+            "an ordinary thread in the kernel is preempted only at the next tick, but at once for \
+             a thread under SCHED_FIFO"
         }
         _ => {
             "a thread that is woken waits until a system call of another thread on its CPU ends \
@@ -34,7 +34,7 @@ pub fn preemption(host: &Host) -> Judged {
     let finding = finding.expects(
         when,
         None,
-        "no figure: it depends on what others ask of the kernel (kernel/Kconfig.preempt)",
+        "no figure: it depends on the system calls of other threads (kernel/Kconfig.preempt)",
     );
     if !model.switchable {
         // A different kernel is more than a command.
@@ -47,7 +47,7 @@ pub fn preemption(host: &Host) -> Judged {
     } else {
         format!("sudo sh -c 'mount -t debugfs none /sys/kernel/debug; echo full >{switch}'")
     };
-    Ok(finding.mend(&command, None).remark("for good: the kernel parameter preempt=full"))
+    Ok(finding.mend(&command, None).remark("permanently: the kernel parameter preempt=full"))
 }
 
 struct Model {
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_chosen_one_stands_in_brackets() {
+    fn the_word_in_brackets_is_read() {
         assert_eq!(in_brackets("none voluntary (full) lazy"), Some("full"));
         assert_eq!(in_brackets("always [madvise] never"), Some("madvise"));
         assert_eq!(in_brackets("always madvise"), None);

@@ -22,9 +22,9 @@ pub fn text(report: &Report) -> String {
     if let Some(findings) = &report.findings {
         let causes = findings.iter().filter(|finding| finding.state == State::Costs).count();
         text += &match causes {
-            0 => "nothing that was found costs latency\n".to_owned(),
-            1 => "1 cause costs latency on this host\n".to_owned(),
-            causes => format!("{causes} causes cost latency on this host\n"),
+            0 => "no cause of latency was found\n".to_owned(),
+            1 => "1 cause of latency was found on this host\n".to_owned(),
+            causes => format!("{causes} causes of latency were found on this host\n"),
         };
     }
     text
@@ -48,10 +48,10 @@ fn one(finding: &Finding) -> String {
     }
     let Some(mend) = &finding.mend else { return text };
     if let Some(remark) = &mend.remark {
-        let about = if mend.now.is_some() { "note" } else { "mend" };
+        let about = if mend.now.is_some() { "note" } else { "fix" };
         text += &paragraph(&" ".repeat(INDENT), &format!("{about}: {remark}"));
     }
-    for (when, command) in [("now", &mend.now), ("for good", &mend.permanent)] {
+    for (when, command) in [("now", &mend.now), ("permanently", &mend.permanent)] {
         if let Some(command) = command {
             text += &format!("  {when}:\n    {command}\n");
         }
@@ -97,8 +97,8 @@ fn measurements(measured: &Measured) -> String {
     text += &paragraph(
         "  ",
         &format!(
-            "a thread that spun for {:.1} s was away for {:.0} µs at most, {} times for more \
-             than 10 µs",
+            "a thread that spun for {:.1} s was interrupted for {:.0} µs at most, and {} times for \
+             more than 10 µs",
             gap.spun_s, gap.longest_us, gap.longer_than_10_us
         ),
     );
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_a_line_of_its_own_however_long() {
+    fn a_command_is_never_wrapped() {
         let command = format!("echo {} | sudo tee /sys/somewhere", "x".repeat(100));
         let finding = Finding::new(State::Costs, "found")
             .expects("much", Some(7.0), "a book")
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn the_unknown_says_why_and_the_good_does_not_speak_of_cost() {
+    fn unknown_findings_have_a_reason_and_ok_ones_no_cost() {
         let unknown = one(&Finding::unknown("smt", "/sys/x: Permission denied".into()));
         assert!(unknown.starts_with("unknown  smt "), "{unknown}");
         assert!(unknown.contains("Permission denied"), "{unknown}");

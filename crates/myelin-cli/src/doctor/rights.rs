@@ -23,11 +23,11 @@ pub fn memlock(host: &Host) -> Judged {
         return Ok(finding);
     }
     let what =
-        "memory that is not locked and touched beforehand costs a page fault when first used";
+        "memory that was not locked and touched beforehand costs a page fault at its first use";
     let finding = match &host.measured {
         Some(measured) => {
             let us = measured.first_touch_us;
-            finding.measures(format!("{what}: {us:.2} µs each (p50); from disk far more"), us)
+            finding.measures(format!("{what}: {us:.2} µs each (p50), and far more from disk"), us)
         }
         None => finding.expects(what, None, "mlock(2)"),
     };
@@ -61,15 +61,17 @@ pub fn rtprio(host: &Host) -> Judged {
         Some(measured) => {
             let (us, time_s) = (measured.gap.longest_us, measured.gap.spun_s);
             let what = format!(
-                "{what}: one that spun for {time_s:.1} s was kept from it for {us:.0} µs at most"
+                "{what}: a thread that spun for {time_s:.1} s was interrupted for {us:.0} µs at \
+                 most"
             );
             finding.measures(what, us)
         }
         None => finding.expects(what, None, "sched(7)"),
     };
     if granted {
-        let text = "refused though limit or capability grant it: a cgroup without cpu.rt_runtime_us \
-                    (RT_GROUP_SCHED) or a container's filter; run outside of it";
+        let text = "refused although the limit or the capability allows it: the cause is a cgroup \
+                    without cpu.rt_runtime_us (RT_GROUP_SCHED) or a container's filter; run \
+                    outside of it";
         return Ok(finding.remark(text));
     }
     Ok(finding.mend("sudo prlimit --rtprio=99 --pid $$", Some(in_limits_d("rtprio", "99"))))
@@ -81,7 +83,7 @@ pub fn cpu_dma_latency(host: &Host) -> Judged {
     // Opening the file without writing makes no request to the kernel.
     let error = match File::options().write(true).open(host.root.path(path)) {
         Ok(_) => {
-            let text = "this user may hold it, and so keep idle cores awake";
+            let text = "this user may hold it to keep idle cores awake";
             return Ok(Finding::new(State::Ok, text).value("writable", true));
         }
         Err(error) => error,
@@ -124,7 +126,7 @@ fn soft_limit(host: &Host, name: &str) -> Result<Option<u64>, Unknown> {
         word => word
             .and_then(|word| word.parse().ok())
             .map(Some)
-            .ok_or_else(|| Unknown(format!("{path} has no line \"{name}\" that can be read"))),
+            .ok_or_else(|| Unknown(format!("{path} has no readable line \"{name}\""))),
     }
 }
 

@@ -93,7 +93,7 @@ fn sleeper(shared: &Shared, cpu: usize) -> Result<(), String> {
         while shared.round.load(Ordering::Acquire) == round {
             let waited = futex::wait(&shared.round, futex::Flags::PRIVATE, round, Some(&limit));
             if waited == Err(rustix::io::Errno::TIMEDOUT) {
-                return Err(format!("no wake-up came in {} s", TIME_MAX.as_secs()));
+                return Err(format!("no wake-up within {} s", TIME_MAX.as_secs()));
             }
         }
         // ORDER: Relaxed, published by the Release of `seen`.

@@ -337,7 +337,7 @@ fn systemd_takes_drop_ins_and_service() {
 }
 
 #[test]
-fn the_service_that_keeps_cpus_awake_does() {
+fn the_service_keeps_cpus_awake() {
     let device = "/dev/cpu_dma_latency";
     if fs::File::options().write(true).open(device).is_err() {
         println!("skipped: {device} cannot be opened here");

@@ -83,7 +83,10 @@ fn a_topology_that_no_system_has_is_nothing_to_run() {
     let output = finish(&mut bench(&["run", file.to_str().unwrap()]));
     assert_eq!(output.status.code(), Some(1));
     let said = complaint(&output);
-    assert!(said.contains("os.futex left out of `mine`: topology is one-process"), "{said}");
+    assert!(
+        said.contains("os.futex left out of `mine`: the scenario's topology is one-process"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -134,7 +137,7 @@ fn a_folder_in_use_is_not_overwritten() {
 }
 
 #[test]
-fn weights_and_budgets_that_mean_nothing_are_refused_before_anything_runs() {
+fn invalid_weights_and_budgets_are_refused_before_any_run() {
     let folder = tempfile::tempdir().unwrap();
     let weights = folder.path().join("weights.toml");
     let out = folder.path().join("out");
@@ -153,8 +156,8 @@ fn weights_and_budgets_that_mean_nothing_are_refused_before_anything_runs() {
     refuse(&given, &["weights.toml", "No such file", "memory = 30"]);
     for (text, expected) in [
         ("memory = 1\ncpus = 2\n", ["weights.toml:2:", "did you mean `cpu`?"]),
-        ("memory = 1\ncpu = -2\n", ["weights.toml:2:", "cpu: -2 is no weight"]),
-        ("start_up = nan\n", ["weights.toml:1:", "start_up: NaN is no weight"]),
+        ("memory = 1\ncpu = -2\n", ["weights.toml:2:", "cpu: -2 is not a weight"]),
+        ("start_up = nan\n", ["weights.toml:1:", "start_up: NaN is not a weight"]),
         ("memory = 0\n", ["weights.toml:1:", "start_up is 0"]),
     ] {
         std::fs::write(&weights, text).unwrap();

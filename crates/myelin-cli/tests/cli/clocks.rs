@@ -101,6 +101,6 @@ fn offset_and_drift_are_recovered_within_the_error_that_is_stated() {
         assert_eq!(cell["valid"], !is_stream, "{cell}");
         assert_eq!(cell["round_trip_us"], before["round_trip_us"]);
         let remarks = if is_stream { &cell["invalid_reasons"] } else { &cell["notes"] };
-        assert!(remarks.to_string().contains("asked with 0 answers, fewer than 10"), "{remarks}");
+        assert!(remarks.to_string().contains("answered 0 times, fewer than 10"), "{remarks}");
     }
 }

@@ -101,7 +101,7 @@ fn runs_of(summary: &Value) -> Vec<u64> {
 }
 
 #[test]
-fn a_sample_file_that_is_cut_off_unreadable_or_gone_costs_its_run() {
+fn a_damaged_or_missing_sample_file_makes_its_run_fail() {
     let _host = own_host::enter();
     let harms: [(&str, Harm<Path>); 3] = [
         ("incomplete frame", |file| {
@@ -130,7 +130,7 @@ fn a_sample_file_that_is_cut_off_unreadable_or_gone_costs_its_run() {
 }
 
 #[test]
-fn what_was_observed_over_time_may_be_lost_alone() {
+fn a_lost_time_series_does_not_affect_other_figures() {
     let _host = own_host::enter();
     let folder = Copy::new();
     let file = folder.samples().with_file_name("observed.json.zst");
@@ -139,7 +139,7 @@ fn what_was_observed_over_time_may_be_lost_alone() {
 }
 
 #[test]
-fn lines_that_are_no_runs_are_left_out_and_half_a_last_one_is_no_damage() {
+fn invalid_lines_are_skipped_and_a_partial_last_line_is_no_damage() {
     let _host = own_host::enter();
     let folder = Copy::new();
     let cell = runs(folder.0.path())[1]["cell"].as_u64().unwrap();
@@ -155,11 +155,11 @@ fn lines_that_are_no_runs_are_left_out_and_half_a_last_one_is_no_damage() {
     let output = folder.report();
     assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
     let notes = summary(folder.0.path())["notes"].to_string();
-    assert!(notes.contains("incomplete: 5 of 6 runs were made"), "{notes}");
+    assert!(notes.contains("incomplete: 5 of 6 runs were done"), "{notes}");
 }
 
 #[test]
-fn runs_of_two_machines_are_not_pooled() {
+fn runs_of_two_machines_are_not_mixed() {
     let _host = own_host::enter();
     let folder = Copy::new();
     let before = summary(folder.0.path())["cells"].clone();
@@ -177,11 +177,14 @@ fn runs_of_two_machines_are_not_pooled() {
     let output = folder.resume();
     let said = complaint(&output);
     assert_eq!(output.status.code(), Some(2), "{said}");
-    assert!(said.contains("begun on another machine") && said.contains("start anew"), "{said}");
+    assert!(
+        said.contains("started on another machine") && said.contains("start a new session"),
+        "{said}"
+    );
 }
 
 #[test]
-fn without_its_machine_a_folder_is_reported_and_not_gone_on_with() {
+fn a_folder_without_host_json_is_reported_but_not_resumed() {
     let _host = own_host::enter();
     let folder = Copy::new();
     fs::remove_file(folder.path("host.json")).unwrap();
@@ -194,13 +197,13 @@ fn without_its_machine_a_folder_is_reported_and_not_gone_on_with() {
 }
 
 #[test]
-fn without_its_plan_or_of_another_layout_a_folder_shows_the_figures_it_had() {
+fn a_folder_without_a_readable_plan_shows_its_last_summary() {
     let _host = own_host::enter();
     let harms: [(&str, &str, Harm<Copy>); 4] = [
         ("plan.json", "No such file", |it| fs::remove_file(it.path("plan.json")).unwrap()),
         ("plan.json", "damaged", |it| fs::write(it.path("plan.json"), "{\"cells\": [").unwrap()),
         ("runs.jsonl", "No such file", |it| fs::remove_file(it.path("runs.jsonl")).unwrap()),
-        ("plan.json", "schema 0, where this program reads 1 to 2", |it| {
+        ("plan.json", "schema 0, but this program reads 1 to 2", |it| {
             it.replace("plan.json", "\"schema\": 2", "\"schema\": 0");
         }),
     ];
@@ -211,7 +214,7 @@ fn without_its_plan_or_of_another_layout_a_folder_shows_the_figures_it_had() {
         let output = folder.report();
         let (said, shown) = (complaint(&output), String::from_utf8_lossy(&output.stdout));
         assert!(matches!(output.status.code(), Some(1 | 2)), "{said}");
-        for word in [name, what, "the tables are those of", "not made again"] {
+        for word in [name, what, "the tables come from", "not written again"] {
             assert!(said.contains(word), "{word}: {said}");
         }
         assert!(shown.contains("os.futex") && shown.contains("os.pipe"), "{shown}");
@@ -225,7 +228,7 @@ fn without_its_plan_or_of_another_layout_a_folder_shows_the_figures_it_had() {
 }
 
 #[test]
-fn a_folder_of_the_version_before_reads_as_it_did() {
+fn a_folder_of_the_previous_version_is_read() {
     let _host = own_host::enter();
     let folder = Copy::new();
     let strip = |name: &str, keys: &[&str]| {
@@ -251,7 +254,7 @@ fn a_folder_of_the_version_before_reads_as_it_did() {
 }
 
 #[test]
-fn a_run_in_progress_is_reported_as_far_as_it_is() {
+fn a_session_in_progress_is_reported_with_its_finished_runs() {
     let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     let file = scenario(folder.path(), &["os.pipe"], 64, 1.0, 4);
@@ -264,7 +267,7 @@ fn a_run_in_progress_is_reported_as_far_as_it_is() {
     let lab = lab.wait_with_output().unwrap();
     assert_eq!(output.status.code(), Some(0), "{said}");
     let notes = seen["notes"].to_string();
-    assert!(notes.contains("in progress: ") && notes.contains(" of 4 runs are made"), "{notes}");
+    assert!(notes.contains("in progress: ") && notes.contains(" of 4 runs are done"), "{notes}");
     assert!(shown.contains("in progress: "), "{shown}");
     assert!((1..4).contains(&runs_of(&seen)[0]), "{seen}");
     assert_eq!(lab.status.code(), Some(0), "not disturbed: {}", complaint(&lab));
@@ -273,7 +276,7 @@ fn a_run_in_progress_is_reported_as_far_as_it_is() {
 }
 
 #[test]
-fn what_is_no_results_folder_is_refused() {
+fn a_folder_without_results_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("a-file");
     fs::write(&file, "").unwrap();
@@ -290,7 +293,7 @@ fn what_is_no_results_folder_is_refused() {
 }
 
 #[test]
-fn a_folder_that_may_not_be_written_is_shown() {
+fn a_read_only_folder_is_reported() {
     let _host = own_host::enter();
     let folder = Copy::new();
     let program = folder.path("myelin");

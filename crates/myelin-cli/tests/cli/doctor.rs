@@ -9,7 +9,7 @@ use myelin_shm::node::{Node, NodeOptions};
 const FOLDER: &str = "MYELIN_DOCTOR_TEST_FOLDER";
 
 #[test]
-fn names_and_removes_what_the_dead_have_left() {
+fn leftovers_of_dead_nodes_are_named_and_removed() {
     if let Ok(folder) = std::env::var(FOLDER) {
         let _node = open(Path::new(&folder));
         loop {
@@ -21,7 +21,7 @@ fn names_and_removes_what_the_dead_have_left() {
     assert!(clean.status.success(), "{clean:?}");
 
     let mut child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "doctor::names_and_removes_what_the_dead_have_left"])
+        .args(["--exact", "doctor::leftovers_of_dead_nodes_are_named_and_removed"])
         .env(FOLDER, folder.path())
         .spawn()
         .unwrap();

@@ -55,7 +55,7 @@ fn harm_role(role: &str, harm: i32) -> impl FnOnce(&Child) {
 }
 
 #[test]
-fn a_killed_ping_costs_its_run() {
+fn a_killed_ping_makes_its_run_fail() {
     let _host = own_host::enter();
     let (folder, before) = (tempfile::tempdir().unwrap(), Traces::look());
     let output = second_run_harmed("os.pipe", folder.path(), harm_role("ping", SIGKILL));
@@ -71,7 +71,7 @@ fn a_killed_ping_costs_its_run() {
 }
 
 #[test]
-fn a_killed_pong_costs_its_run() {
+fn a_killed_pong_makes_its_run_fail() {
     let _host = own_host::enter();
     let (folder, before) = (tempfile::tempdir().unwrap(), Traces::look());
     let output = second_run_harmed("os.futex", folder.path(), harm_role("pong", SIGKILL));
@@ -80,7 +80,7 @@ fn a_killed_pong_costs_its_run() {
 }
 
 #[test]
-fn a_pong_that_never_answers_costs_its_run() {
+fn a_pong_that_never_answers_makes_its_run_fail() {
     let _host = own_host::enter();
     let (folder, before) = (tempfile::tempdir().unwrap(), Traces::look());
     let output = second_run_harmed("os.unix-dgram", folder.path(), harm_role("pong", SIGSTOP));
@@ -89,7 +89,7 @@ fn a_pong_that_never_answers_costs_its_run() {
 }
 
 #[test]
-fn a_roudi_that_dies_costs_its_run() {
+fn a_dead_roudi_makes_its_run_fail() {
     let _host = own_host::enter();
     if !has_system("cyclonedds.iceoryx") {
         return;
@@ -103,7 +103,7 @@ fn a_roudi_that_dies_costs_its_run() {
 }
 
 #[test]
-fn ctrl_c_keeps_what_is_done_and_resume_does_the_rest() {
+fn ctrl_c_keeps_finished_runs_and_resume_makes_the_others() {
     let _host = own_host::enter();
     let (folder, before) = (tempfile::tempdir().unwrap(), Traces::look());
     let odd = folder.path().join("my robot's mÿelin");
@@ -113,7 +113,7 @@ fn ctrl_c_keeps_what_is_done_and_resume_does_the_rest() {
     let out = odd.join("out");
     assert_eq!(output.status.code(), Some(130), "{}", complaint(&output));
     let said = complaint(&output);
-    let line = said.lines().find_map(|line| line.strip_prefix("interrupted; go on with: "));
+    let line = said.lines().find_map(|line| line.strip_prefix("interrupted; continue with: "));
     assert_eq!(runs(&out).len(), 1);
     assert!(out.join("report.html").exists());
     let notes = summary(&out)["notes"].to_string();
@@ -147,7 +147,7 @@ fn a_killed_lab_leaves_nothing_and_can_be_resumed() {
 }
 
 #[test]
-fn a_full_disk_ends_the_session_and_spares_what_is_there() {
+fn a_full_disk_ends_the_session_and_keeps_finished_runs() {
     let _host = own_host::enter();
     let (folder, before) = (tempfile::tempdir().unwrap(), Traces::look());
     let disk = folder.path().join("disk");

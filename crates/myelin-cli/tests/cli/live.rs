@@ -156,7 +156,7 @@ fn run(folder: &Path, rate_hz: Option<f64>, seconds: f64, runs: u32) -> Command 
 }
 
 #[test]
-fn how_far_it_is_is_seen_and_ctrl_c_leaves_the_terminal_as_it_was() {
+fn progress_is_shown_and_ctrl_c_restores_the_terminal() {
     let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     // Far longer than the test waits: Ctrl-C ends it.
@@ -182,7 +182,7 @@ fn how_far_it_is_is_seen_and_ctrl_c_leaves_the_terminal_as_it_was() {
         (text.matches("▸ test").count() == 1 && text.contains(" left")).then_some(())
     });
     session.master.write_all(b"\x03").unwrap();
-    let status = session.finish("interrupted; go on with");
+    let status = session.finish("interrupted; continue with");
     assert_eq!(status.code(), Some(130), "{}", session.text());
     assert!(!session.text().contains("▸ test"), "{}", session.text());
     assert!(session.raw().contains("report: "));
@@ -213,7 +213,7 @@ fn the_last_runs_are_shown_with_their_figures_and_the_report_comes_last() {
 }
 
 #[test]
-fn a_run_that_is_not_valid_says_so_when_it_is_over() {
+fn an_invalid_run_is_reported_when_it_ends() {
     let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     // More than a pipe carries.
@@ -227,7 +227,7 @@ fn a_run_that_is_not_valid_says_so_when_it_is_over() {
 }
 
 #[test]
-fn plain_lines_are_asked_for_or_all_that_a_terminal_can_do() {
+fn plain_lines_are_used_on_request_and_on_dumb_terminals() {
     let _host = own_host::enter();
     for (option, kind) in [(Some("--plain"), "xterm-256color"), (None, "dumb")] {
         let folder = tempfile::tempdir().unwrap();

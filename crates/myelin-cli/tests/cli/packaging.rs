@@ -5,7 +5,7 @@ use std::fs;
 use crate::support::{complaint, finish, myelin};
 
 #[test]
-fn every_shell_is_told_the_verbs() {
+fn completions_of_every_shell_have_the_verbs() {
     for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
         let output = finish(&mut myelin(&["completions", shell]));
         assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
@@ -17,7 +17,7 @@ fn every_shell_is_told_the_verbs() {
 }
 
 #[test]
-fn the_manual_has_a_page_for_each_verb_and_none_for_what_is_hidden() {
+fn the_manual_has_a_page_for_each_visible_verb() {
     let folder = tempfile::tempdir().unwrap();
     let output = finish(&mut myelin(&["man", folder.path().to_str().unwrap()]));
     assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
@@ -36,7 +36,7 @@ fn the_manual_has_a_page_for_each_verb_and_none_for_what_is_hidden() {
 }
 
 #[test]
-fn a_manual_that_cannot_be_written_is_said() {
+fn an_unwritable_manual_folder_is_an_error() {
     let output = finish(&mut myelin(&["man", "/no/such/folder"]));
     assert_eq!(output.status.code(), Some(1));
     assert!(complaint(&output).contains("/no/such/folder"), "{}", complaint(&output));

@@ -90,7 +90,7 @@ fn a_workload_that_no_system_supports_is_nothing_to_run() {
 }
 
 #[test]
-fn what_is_not_touched_is_measured_and_said() {
+fn an_untouched_payload_is_measured_and_noted() {
     let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     let text = "name = \"light\"\nabout = \"a test\"\n\n[workload]\nkind = \"roundtrip\"\n\

@@ -62,7 +62,7 @@ fn varying_delays_reach_the_limit_and_the_report_says_so() {
     assert!(said.contains("15 runs, some ") && said.contains("; up to 24 runs, "), "{said}");
     assert!(said.contains("test: warm-up 10 messages before each run: back to back"), "{said}");
     assert!(
-        said.contains("interval wider than asked for 3 of 3 cells: another block of 3"),
+        said.contains("3 of 3 cells have an interval wider than requested: another block of 3"),
         "{said}"
     );
     assert!(said.contains("24/24 runs, "), "{said}");
@@ -74,7 +74,7 @@ fn varying_delays_reach_the_limit_and_the_report_says_so() {
     }
     let notes = summary(&out)["notes"].to_string();
     assert!(!notes.contains("incomplete"), "the limit is an end: {notes}");
-    let expected = "interval of the median wider than asked after 8 runs: synthetic";
+    let expected = "interval of the median wider than requested after 8 runs: synthetic";
     let table = String::from_utf8_lossy(&output.stdout).into_owned();
     let words = table.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(words.contains(expected), "{table}");
@@ -151,7 +151,7 @@ fn a_session_killed_at_any_point_measures_no_run_twice() {
 }
 
 #[test]
-fn a_run_that_drifts_is_valid_and_remarked() {
+fn a_drifting_run_is_valid_and_noted() {
     let _alone = own_host::alone();
     let folder = tempfile::tempdir().unwrap();
     let file = scenario(folder.path(), FIXED, "runs = 2");

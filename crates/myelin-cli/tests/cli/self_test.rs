@@ -103,7 +103,7 @@ fn quantile(at: f64) -> f64 {
 }
 
 #[test]
-fn stalls_count_for_every_message_that_waits_for_their_end() {
+fn stalls_count_for_every_delayed_message() {
     let _alone = own_host::alone();
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");

@@ -106,7 +106,7 @@ fn each_distribution_gets_its_own_names() {
 }
 
 #[test]
-fn what_a_distribution_has_not_is_named_and_not_asked_for() {
+fn missing_packages_of_a_distribution_are_named_and_not_installed() {
     let machine = Machine::new(DEBIAN_11);
     let output = machine.set_up("bench");
     assert!(output.status.success(), "{}", said(&output));
@@ -149,7 +149,7 @@ fn a_package_that_apt_does_not_know_stops_no_other() {
 }
 
 #[test]
-fn without_root_it_says_what_to_type() {
+fn without_root_set_up_prints_the_commands() {
     let machine = Machine::new(DEBIAN_13);
     machine.program("id", "echo 1000");
     let output = machine.set_up("bench");
@@ -163,7 +163,7 @@ fn without_root_it_says_what_to_type() {
 }
 
 #[test]
-fn others_get_the_list_of_what_is_wanted() {
+fn other_distributions_get_a_list_of_packages() {
     for os_release in ["ID=fedora\n", "ID=arch\n", ""] {
         let machine = Machine::new(os_release);
         let output = machine.set_up("bench");
@@ -189,7 +189,7 @@ fn a_debian_that_is_newer_than_the_table_is_taken_for_the_newest() {
 }
 
 #[test]
-fn rust_that_is_missing_or_too_old_is_said_with_the_command() {
+fn missing_or_old_rust_is_reported_with_the_command() {
     let machine = Machine::new(DEBIAN_12);
     let has_rustup = Path::new("/usr/bin/rustup").exists();
     let text = said(&machine.set_up("bench"));
@@ -213,7 +213,7 @@ fn rust_that_is_missing_or_too_old_is_said_with_the_command() {
 }
 
 #[test]
-fn python_that_is_too_old_is_said() {
+fn an_old_python_is_reported() {
     let machine = Machine::new(DEBIAN_11);
     machine.program("python3", "case \"$2\" in *exit*) exit 1 ;; *) echo 3.9 ;; esac");
     let output = machine.set_up("test");

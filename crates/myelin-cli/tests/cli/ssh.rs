@@ -151,7 +151,7 @@ fn two_hosts_are_reached_by_ssh_and_left_as_they_were() {
 }
 
 #[test]
-fn one_host_may_be_this_one() {
+fn one_host_may_be_the_local_one() {
     let _host = own_host::enter();
     let Some(servers) = Servers::new() else { return };
     let mut bench = servers.bench("config", "local,ssh:b", &["os.tcp"], 0.5, 1);
@@ -200,7 +200,7 @@ fn a_host_with_another_key_than_known_is_refused() {
 }
 
 #[test]
-fn what_is_missing_on_a_host_is_left_out_and_said() {
+fn systems_missing_on_a_host_are_left_out_and_reported() {
     let _host = own_host::enter();
     if !has_system("cyclonedds.udp") {
         return;
@@ -233,7 +233,7 @@ fn a_connection_that_breaks_ends_the_session_and_leaves_nothing() {
     let output = lab.wait_with_output().unwrap();
     let said = complaint(&output);
     assert!(!output.status.success(), "{said}");
-    assert!(said.contains("host b is gone"), "{said}");
+    assert!(said.contains("the connection to host b is lost"), "{said}");
     assert!(
         said.contains(&format!("go on with: {} bench run --resume ", env!("CARGO_BIN_EXE_myelin"))),
         "{said}"
@@ -241,7 +241,11 @@ fn a_connection_that_breaks_ends_the_session_and_leaves_nothing() {
     let records = runs(&out);
     assert_eq!(records.len(), 2, "{said}");
     assert!(records[0]["failure"].is_null(), "{}", records[0]);
-    assert!(records[1]["failure"].as_str().unwrap().contains("host b is gone"), "{}", records[1]);
+    assert!(
+        records[1]["failure"].as_str().unwrap().contains("the connection to host b is lost"),
+        "{}",
+        records[1]
+    );
     let begin = Instant::now();
     let agents = || {
         let lines = servers.spaces.processes(1).into_iter();

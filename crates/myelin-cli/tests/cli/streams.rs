@@ -70,7 +70,7 @@ fn a_stream_is_measured_one_way_in_two_processes_and_in_one() {
 }
 
 #[test]
-fn frames_are_copied_apart_from_their_way() {
+fn frame_copies_are_measured_separately() {
     let _host = own_host::enter();
     let cells = cells("image", 60);
     for system in ["os.call", "os.futex"] {
@@ -103,7 +103,7 @@ fn second_run_killed(system: &str, role: &str, folder: &Path) {
 }
 
 #[test]
-fn a_killed_process_costs_its_run_and_resume_makes_up_for_it() {
+fn a_killed_process_makes_its_run_fail_and_resume_repeats_it() {
     let (_alone, before) = (own_host::enter(), Traces::look());
     for (system, role) in [("os.call", "ping"), ("os.futex", "pong")] {
         let folder = tempfile::tempdir().unwrap();

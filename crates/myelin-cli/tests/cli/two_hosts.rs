@@ -189,7 +189,7 @@ fn a_link_has_the_rate_it_is_given() {
 }
 
 #[test]
-fn a_cut_is_recorded_and_costs_a_stream_over_tcp_nothing() {
+fn a_cut_is_recorded_and_a_tcp_stream_loses_nothing() {
     let _host = own_host::enter();
     if !may_make_hosts() {
         return;
@@ -213,7 +213,7 @@ fn a_cut_is_recorded_and_costs_a_stream_over_tcp_nothing() {
 }
 
 #[test]
-fn a_host_that_disappears_costs_its_run() {
+fn a_lost_host_makes_its_run_fail() {
     let _host = own_host::enter();
     if !may_make_hosts() {
         return;
@@ -222,7 +222,7 @@ fn a_host_that_disappears_costs_its_run() {
     let (output, out, networks) = second_run_harmed(folder.path(), |lab| {
         signal(agent_of(lab, "myelin-b").expect("the agent of pong's host"), SIGKILL);
     });
-    let expected = "host myelin-b is gone: its agent was killed by signal 9";
+    let expected = "the connection to host myelin-b is lost: its agent was killed by signal 9";
     assert_one_run_failed(&out, &output, expected);
     before.assert_nothing_left(&networks);
 
@@ -233,7 +233,7 @@ fn a_host_that_disappears_costs_its_run() {
 }
 
 #[test]
-fn a_host_that_says_nothing_any_more_costs_its_run() {
+fn a_silent_host_makes_its_run_fail() {
     let _host = own_host::enter();
     if !may_make_hosts() {
         return;
@@ -242,7 +242,11 @@ fn a_host_that_says_nothing_any_more_costs_its_run() {
     let (output, out, networks) = second_run_harmed(folder.path(), |lab| {
         signal(agent_of(lab, "myelin-a").expect("the agent of ping's host"), SIGSTOP);
     });
-    assert_one_run_failed(&out, &output, "host myelin-a is gone: nothing heard of it for 15 s");
+    assert_one_run_failed(
+        &out,
+        &output,
+        "the connection to host myelin-a is lost: no message from it for 15 s",
+    );
     before.assert_nothing_left(&networks);
 }
 
@@ -292,7 +296,7 @@ fn lose_a_fragment(agents: [u32; 2]) {
 }
 
 #[test]
-fn what_a_run_has_lost_of_a_datagram_is_gone_in_the_next() {
+fn fragments_of_a_lost_datagram_are_gone_in_the_next_run() {
     let _host = own_host::enter();
     if !may_make_hosts() {
         return;
@@ -328,7 +332,7 @@ fn a_killed_lab_leaves_neither_process_nor_namespace() {
 }
 
 #[test]
-fn without_the_right_two_hosts_are_refused_or_left_out() {
+fn without_permission_two_hosts_are_refused_or_left_out() {
     let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     let file = scenario(folder.path(), &["os.udp"], 0.2, 1, "");
@@ -350,8 +354,8 @@ fn without_the_right_two_hosts_are_refused_or_left_out() {
     let complaint_alone = complaint(&output);
     assert_eq!(output.status.code(), Some(2), "{complaint_alone}");
     assert_eq!(complaint_alone.lines().count(), 1, "{complaint_alone}");
-    let expected = "network namespaces may not be made: needs CAP_SYS_ADMIN (run as root), or real \
-                    hosts by --hosts ssh:a,ssh:b";
+    let expected = "no permission to make network namespaces: run as root (CAP_SYS_ADMIN), or use \
+                    real hosts with --hosts ssh:a,ssh:b";
     assert!(complaint_alone.contains(expected), "{complaint_alone}");
     assert!(!Path::new(out).exists(), "a results folder was made");
 
@@ -364,7 +368,7 @@ fn without_the_right_two_hosts_are_refused_or_left_out() {
 }
 
 #[test]
-fn what_a_kernel_cannot_do_to_a_link_is_said_before_anything_runs() {
+fn unsupported_link_settings_are_reported_before_any_run() {
     let _host = own_host::enter();
     if !may_make_hosts() {
         return;
@@ -387,14 +391,17 @@ fn what_a_kernel_cannot_do_to_a_link_is_said_before_anything_runs() {
 }
 
 #[test]
-fn hosts_that_make_no_sense_are_refused() {
+fn invalid_hosts_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = scenario(folder.path(), &["os.udp"], 0.2, 1, "[network]\nlink = \"1gbit\"");
     for (arguments, expected) in [
         (["quick", "--hosts", "netns"], "error: --hosts netns: no scenario needs them; it is for"),
         ([&file, "--hosts", "a,b"], "error: --hosts: \"a\" is no host; use netns, or two of"),
-        ([&file, "--hosts", "local,local"], "error: --hosts: local twice is one host"),
-        ([&file, "--hosts", "local,ssh:b"], "[network]: the link between local,ssh:b is not"),
+        ([&file, "--hosts", "local,local"], "error: --hosts: local is given twice"),
+        (
+            [&file, "--hosts", "local,ssh:b"],
+            "[network]: this program does not change the link between local,ssh:b",
+        ),
     ] {
         let output = finish(&mut bench(&[&["run"], &arguments[..]].concat()));
         let complaint = complaint(&output);

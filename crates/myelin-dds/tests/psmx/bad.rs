@@ -75,8 +75,8 @@ fn a_cyclonedds_that_was_not_tested_is_refused() {
 }
 
 #[test]
-fn the_settings_that_there_are_work() {
-    on_a_host("bad::the_settings_that_there_are_work", || {
+fn all_settings_work() {
+    on_a_host("bad::all_settings_work", || {
         for config in ["WAIT=block", "WAIT=Adaptive;KEYED_TOPICS=false;", "FOLDER=/tmp", "GROUP=0"]
         {
             let exchange = Exchange::Myelin(config);

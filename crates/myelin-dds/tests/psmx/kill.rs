@@ -7,8 +7,8 @@ use crate::peer::Peer;
 use crate::plug_in::on_a_host;
 
 #[test]
-fn a_killed_reader_holds_up_nobody() {
-    on_a_host("kill::a_killed_reader_holds_up_nobody", || {
+fn a_killed_reader_blocks_no_writer() {
+    on_a_host("kill::a_killed_reader_blocks_no_writer", || {
         let mut publisher = Peer::shared("pub Image topic all loans");
         let bystander = Peer::shared("sub Image topic all");
         for round in 0..5 {

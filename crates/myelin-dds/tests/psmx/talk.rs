@@ -50,8 +50,8 @@ fn bytes_over_network() -> u64 {
 }
 
 #[test]
-fn who_comes_late_gets_the_history() {
-    on_a_host("talk::who_comes_late_gets_the_history", || {
+fn a_late_subscriber_gets_the_history() {
+    on_a_host("talk::a_late_subscriber_gets_the_history", || {
         for of in ["Small", "Image", "Text"] {
             let mut publisher = Peer::shared(&format!("pub {of} {of} late depth=5"));
             publisher.write(1, 10);
@@ -95,8 +95,8 @@ fn domains_and_partitions_are_apart() {
 }
 
 #[test]
-fn several_partitions_and_patterns_go_by_the_network() {
-    on_a_host("talk::several_partitions_and_patterns_go_by_the_network", || {
+fn several_partitions_and_patterns_use_the_network() {
+    on_a_host("talk::several_partitions_and_patterns_use_the_network", || {
         let subscriber = Peer::networked(MYELIN, "sub Text topic partition=a* all");
         let mut publisher = Peer::shared("pub Text topic partition=abc all");
         publisher.matched(1);
@@ -124,8 +124,8 @@ fn instances_are_disposed() {
 }
 
 #[test]
-fn who_has_the_plug_in_and_who_has_not_meet() {
-    on_a_host("talk::who_has_the_plug_in_and_who_has_not_meet", || {
+fn programs_with_and_without_the_plug_in_match() {
+    on_a_host("talk::programs_with_and_without_the_plug_in_match", || {
         let with = Peer::shared("sub Text topic all");
         let without = Peer::networked(Exchange::None, "sub Text topic all");
         let publishers = [Peer::shared, |words: &str| Peer::networked(Exchange::None, words)];
@@ -143,8 +143,8 @@ fn who_has_the_plug_in_and_who_has_not_meet() {
 }
 
 #[test]
-fn who_asks_for_more_than_is_offered_gets_nothing() {
-    on_a_host("talk::who_asks_for_more_than_is_offered_gets_nothing", || {
+fn a_reader_that_requests_more_than_offered_does_not_match() {
+    on_a_host("talk::a_reader_that_requests_more_than_offered_does_not_match", || {
         let reliable = Peer::shared("sub Small topic");
         let mut unreliable = Peer::shared("pub Small topic best-effort all");
         let witness = Peer::shared("sub Small topic best-effort all");
@@ -182,8 +182,8 @@ fn a_reliable_publisher_waits_for_a_reader_that_is_full() {
 }
 
 #[test]
-fn what_a_writer_wrote_before_it_went_comes_as_its_own() {
-    on_a_host("talk::what_a_writer_wrote_before_it_went_comes_as_its_own", || {
+fn samples_of_a_deleted_writer_keep_its_handle() {
+    on_a_host("talk::samples_of_a_deleted_writer_keep_its_handle", || {
         for of in ["Small", "Image", "Text"] {
             // More than the reader stores at once: DDS reports that the writer has gone before the
             // rest is stored.
@@ -206,8 +206,8 @@ fn what_a_writer_wrote_before_it_went_comes_as_its_own() {
 }
 
 #[test]
-fn what_a_writer_wrote_comes_though_dds_has_lost_it_before_it_was_known() {
-    let name = "talk::what_a_writer_wrote_comes_though_dds_has_lost_it_before_it_was_known";
+fn samples_of_a_writer_arrive_though_dds_never_announced_it() {
+    let name = "talk::samples_of_a_writer_arrive_though_dds_never_announced_it";
     on_a_host(name, || {
         let mut subscriber = Peer::shared("sub Small topic all one-writer beside=other");
         // The delivering thread is in a listener, and takes nothing.

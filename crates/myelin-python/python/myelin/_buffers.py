@@ -69,13 +69,13 @@ def items_of(source, view, scalar, type_name):
     """The elements one by one. `scalar` is the wanted scalar type, if they are numbers."""
     if view is None:
         if isinstance(source, (str, collections.abc.Set, collections.abc.Mapping)):
-            raise WrongValue(f"{named(source)} is no list of {type_name}")
+            raise WrongValue(f"{named(source)} is not a list of {type_name}")
         return list(source)
     if view.ndim == 0:
-        raise WrongValue(f"one value is no list of {type_name}")
+        raise WrongValue(f"one value is not a list of {type_name}")
     is_bytes = isinstance(source, (bytes, bytearray, memoryview)) and view.format == "B"
     if is_bytes and scalar != "u8":
-        raise WrongValue(f"bytes are no {type_name}; say what they are: memoryview(value).cast(format)")
+        raise WrongValue(f"bytes are not a valid {type_name}; give their format: memoryview(value).cast(format)")
     if type(source) is not memoryview and hasattr(type(source), "__iter__"):
         return list(source)
     return view.tolist()
@@ -93,7 +93,7 @@ def numpy_module():
     try:
         import numpy
     except ImportError as error:
-        raise WrongValue("this takes numpy; install it: pip install numpy") from error
+        raise WrongValue("this needs numpy; install it: pip install numpy") from error
     return numpy
 
 

@@ -72,14 +72,14 @@ class Scalar(Element):
     def pack(self, value):
         is_odd = type(value) not in _NUMBERS
         if is_odd and getattr(value, "imag", 0) != 0:
-            raise WrongValue(f"{short(value)} is no {self.scalar}: it is complex")
+            raise WrongValue(f"{short(value)} is not a valid {self.scalar}: it is complex")
         try:
             packed = self.packer.pack(value)
         except (struct.error, OverflowError, TypeError, ValueError) as error:
-            raise WrongValue(f"{short(value)} is no {self.scalar}: {error}") from None
+            raise WrongValue(f"{short(value)} is not a valid {self.scalar}: {error}") from None
         if is_odd and self.code in "fd" and math.isinf(self.packer.unpack(packed)[0]):
             if value != math.inf and value != -math.inf:
-                raise WrongValue(f"{short(value)} is no {self.scalar}: it is too large")
+                raise WrongValue(f"{short(value)} is not a valid {self.scalar}: it is too large")
         return packed
 
 
@@ -90,7 +90,7 @@ class Bool(Scalar):
         try:
             return _BOOLS[value.item() if is_numpy(value) and value.shape == () else value]
         except (KeyError, TypeError):
-            raise WrongValue(f"{short(value)} is no bool: take True or False") from None
+            raise WrongValue(f"{short(value)} is not a bool: use True or False") from None
 
 
 _BOOLS = {False: b"\0", True: b"\1"}
@@ -115,7 +115,7 @@ class Enum(Element):
         try:
             return self.cls(value)
         except ValueError as error:
-            raise WrongValue(f"{short(value)} is no {self.cls.__name__}: {error}") from None
+            raise WrongValue(f"{short(value)} is not a valid {self.cls.__name__}: {error}") from None
 
 
 class ArrayOf(Element):
@@ -149,7 +149,7 @@ class ArrayOf(Element):
                 return view if view.c_contiguous else view.tobytes()
             items = items_of(source, view, self.scalar, self.layout.type_name)
         if len(items) != self.length:
-            raise WrongValue(f"{len(items)} elements are no {self.layout.type_name}")
+            raise WrongValue(f"{len(items)} elements do not fit {self.layout.type_name}")
         return pack_all(self.element, items)
 
 
@@ -172,11 +172,11 @@ class Text(Element):
 
     def pack(self, value):
         if not isinstance(value, str):
-            raise WrongValue(f"{short(value)} is no str")
+            raise WrongValue(f"{short(value)} is not a str")
         try:
             text = value.encode()
         except UnicodeEncodeError as error:
-            raise WrongValue(f"{short(value)} is no text in UTF-8: {error}") from None
+            raise WrongValue(f"{short(value)} is not UTF-8 text: {error}") from None
         if len(text) > self.capacity:
             raise WrongValue(
                 f"{short(value)} has {len(text)} bytes, more than {self.capacity}; shorten it"
@@ -229,7 +229,7 @@ class Record(Element):
             value = value[()]  # the record of an array without dimensions
             value = tuple(value[name] for name in self.dtype.names)
         if not isinstance(value, (tuple, list)) or len(value) != len(self.fields):
-            raise WrongValue(f"{short(value)} is no {self.layout.type_name}")
+            raise WrongValue(f"{short(value)} is not a valid {self.layout.type_name}")
         return _pack_fields(self.fields, value)
 
 
@@ -319,5 +319,5 @@ def _record_of(element, value):
 def _record_or_error(element, value):
     record = _record_of(element, value)
     if record is None:
-        raise WrongValue(f"{named(value)} is no {element.layout.type_name}")
+        raise WrongValue(f"{named(value)} is not a valid {element.layout.type_name}")
     return record

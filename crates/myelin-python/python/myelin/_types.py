@@ -110,7 +110,7 @@ def _element(kind, inside=()):
             return _of_enum(kind, scalar("i64"))
         if issubclass(kind, ctypes.Structure):
             if issubclass(kind, ctypes.BigEndianStructure):
-                raise WrongValue(f"{kind.__name__} is big-endian; samples are as the machine is")
+                raise WrongValue(f"{kind.__name__} is big-endian; samples have the byte order of the machine")
             if not hasattr(kind, "_fields_"):
                 raise WrongValue(f"{kind.__name__} has no _fields_ yet")
             fields = list(_fields_of(kind))
@@ -125,7 +125,7 @@ def _element(kind, inside=()):
             return _ctypes_scalar(kind)
     if _is_of_numpy(kind):
         return _of_dtype(sys.modules["numpy"].dtype(kind), inside)
-    raise WrongValue(f"{short(kind)} is no plain data: {_remedy(kind, origin)}")
+    raise WrongValue(f"{short(kind)} is not plain data: {_remedy(kind, origin)}")
 
 
 def _elements(names, inside):
@@ -139,7 +139,7 @@ def _elements(names, inside):
 
 def _remedy(kind, origin):
     if origin in (typing.Union, types.UnionType):
-        return "a field is always there: take a value that means none (as math.nan), or a bool beside it"
+        return "a field cannot be absent: use a value that means none (such as math.nan), or a bool beside it"
     if kind is str:
         return "take Annotated[str, myelin.FixedString(32)], or bytes as the topic's type"
     if _is_bytes(kind):
@@ -147,16 +147,16 @@ def _remedy(kind, origin):
     if kind is list or kind is tuple or origin in (list, tuple, collections.abc.Sequence):
         return (
             "an element has a fixed size: take Annotated[list, myelin.f64 * 3] or myelin.Array(T, 3); "
-            "of as many elements as each sample has, take [T] or (Header, [T]) as the topic's type"
+            "for a number of elements that each sample chooses, take [T] or (Header, [T]) as the topic's type"
         )
     if isinstance(kind, typing.TypeVar):
-        return "say what it is, as in Pair[float]"
+        return "give its type, as in Pair[float]"
     if isinstance(kind, (list, tuple)):
         return "a list or a pair is the type of a topic, not of an element"
     return (
         "take a ctypes structure, a numpy dtype, a dataclass, a NamedTuple, an enum, a number (float, "
         "int, bool, or of a size as myelin.u16), an array of these as `myelin.f64 * 3`, or a "
-        "FixedString; of as many elements as each sample has, [element], or bytes"
+        "FixedString; for a number of elements that each sample chooses, [element] or bytes"
     )
 
 
@@ -241,7 +241,7 @@ def _hint_of(cls, name, told):
         raise WrongValue(
             f"{cls.__name__}.{name}: the annotation {told!r} cannot be resolved ({error}). An annotation "
             "that is a string, as all are under `from __future__ import annotations`, can use names of "
-            f"the module {owner.__module__} alone: define or import the type there, not in a function and "
+            f"the module {owner.__module__} only: define or import the type there, not in a function and "
             "not under TYPE_CHECKING"
         ) from None
 
@@ -262,18 +262,18 @@ def _length(length):
     except TypeError:
         number = -1
     if not 0 <= number < 1 << 63:
-        raise WrongValue(f"{length!r} is no length; take an int of at least 0")
+        raise WrongValue(f"{length!r} is not a length; use an int of at least 0")
     return number
 
 
 def _ctypes_scalar(kind):
     code = kind._type_
     if getattr(kind, f"__ctype_{sys.byteorder[0]}e__", kind) is not kind:
-        raise WrongValue(f"{kind.__name__} is of the other byte order; samples are as the machine is")
+        raise WrongValue(f"{kind.__name__} has the other byte order; samples have the byte order of the machine")
     name = BY_FORMAT.get((code, ctypes.sizeof(kind)))
     if name is None:
         raise WrongValue(
-            f"{kind.__name__} is no plain data: pointers, wide characters and long doubles mean nothing "
+            f"{kind.__name__} is not plain data: pointers, wide characters and long doubles mean nothing "
             "in another process"
         )
     return scalar(name)
@@ -281,7 +281,7 @@ def _ctypes_scalar(kind):
 
 def _of_dtype(dtype, inside):
     if not dtype.isnative:
-        raise WrongValue(f"{dtype} is of the other byte order; samples are as the machine is")
+        raise WrongValue(f"{dtype} has the other byte order; samples have the byte order of the machine")
     if dtype.subdtype is not None:
         base, shape = dtype.subdtype
         element = _element(base, inside)
@@ -293,7 +293,7 @@ def _of_dtype(dtype, inside):
         return Record(dtype, _elements(names, inside))
     name = _BY_DTYPE.get(dtype.str[1:])
     if name is None:
-        raise WrongValue(f"{dtype} is no plain data: take integers, f4, f8, bool, or a structure of such")
+        raise WrongValue(f"{dtype} is not plain data: take integers, f4, f8, bool, or a structure of such")
     return scalar(name)
 
 
@@ -309,7 +309,7 @@ class Carried:
         if isinstance(kind, tuple):
             if len(kind) != 2 or not (isinstance(kind[1], list) or _is_bytes(kind[1])):
                 raise WrongValue(
-                    f"{short(kind)} is no type of a topic: a pair is a header and its elements, as "
+                    f"{short(kind)} is not a topic type: a pair is a header and its elements, as "
                     "(Header, [float]) or (Header, bytes); several fields are a dataclass"
                 )
             header, elements = kind
@@ -317,7 +317,7 @@ class Carried:
         if isinstance(elements, list):
             if len(elements) != 1:
                 raise WrongValue(
-                    f"{short(elements)} is no type of a topic: a list holds the one type of its "
+                    f"{short(elements)} is not a topic type: a list holds the one type of its "
                     "elements, as [float]"
                 )
             self.element = _element(elements[0])
@@ -381,11 +381,11 @@ class Carried:
         except (Error, MemoryError):
             raise
         except Exception as error:
-            raise WrongValue(f"{short(value)} is no {self.native.name}: {error}") from error
+            raise WrongValue(f"{short(value)} is not a valid {self.native.name}: {error}") from error
 
     def _pack_pair(self, value):
         if not isinstance(value, (tuple, list)) or len(value) != 2:
-            raise WrongValue(f"{short(value)} is no {self.native.name}: take a pair (header, elements)")
+            raise WrongValue(f"{short(value)} is not a valid {self.native.name}: take a pair (header, elements)")
         with Within("the header"):
             header = bytes(self.head.pack(value[0])).ljust(self.offset, b"\0")
         with Within("the elements"):
@@ -432,7 +432,7 @@ class Carried:
         if array.dtype.names is not None and array.dtype.names == base.names:
             return pack_all(self.element, array.ravel())
         raise WrongValue(
-            f"an array of {array.dtype}{list(array.shape)} is no {self.native.name}; convert it "
+            f"an array of {array.dtype}{list(array.shape)} is not a valid {self.native.name}; convert it "
             "(array.astype), or publish its values (array.tolist())"
         )
 
@@ -455,7 +455,7 @@ def carried(kind):
     except (Error, MemoryError):
         raise
     except Exception as error:
-        raise WrongValue(f"{short(kind)} is no type of a topic: {error}") from error
+        raise WrongValue(f"{short(kind)} is not a topic type: {error}") from error
     with contextlib.suppress(Exception):
         _CACHE[kind] = made
     return made

@@ -63,11 +63,11 @@ fn nodes_talk_though_dev_shm_is_full() {
 }
 
 #[test]
-fn services_of_another_rmw_are_not_met_and_that_is_said() {
-    on_a_host("bad::services_of_another_rmw_are_not_met_and_that_is_said", || {
+fn services_of_another_rmw_do_not_match_and_a_warning_says_so() {
+    on_a_host("bad::services_of_another_rmw_do_not_match_and_a_warning_says_so", || {
         let server = Node::start(&Host::Same, Rmw::Myelin, &["serve", "server"]);
         let client = Node::start(&Host::Same, Rmw::FastRtps, &["ask", "client", "server"]);
-        let said = server.logged("is of another DDS implementation");
+        let said = server.logged("uses another DDS implementation");
         assert!(said.contains("turn"), "{said}");
         assert_eq!(server.line(), "ready server");
         client.kill();
@@ -76,8 +76,8 @@ fn services_of_another_rmw_are_not_met_and_that_is_said() {
 }
 
 #[test]
-fn another_type_is_said() {
-    on_a_host("bad::another_type_is_said", || {
+fn another_type_is_reported() {
+    on_a_host("bad::another_type_is_reported", || {
         let publisher = Node::start(&Host::Same, Rmw::Myelin, &["pub", "talker", "String"]);
         let odd = Node::start(&Host::Same, Rmw::Myelin, &["sub", "odd", "Imu:String"]);
         odd.logged("Incompatible type on topic 'String'");
@@ -104,8 +104,8 @@ fn told(version: u32, gid: u8, nodes: u32, name: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn what_cannot_be_read_ends_no_node_and_is_said_once() {
-    on_a_host("bad::what_cannot_be_read_ends_no_node_and_is_said_once", || {
+fn an_unreadable_message_is_reported_once_and_ends_no_node() {
+    on_a_host("bad::an_unreadable_message_is_reported_once_and_ends_no_node", || {
         let watcher = Node::start(&Host::Same, Rmw::Myelin, &["watch", "watcher"]);
         watcher.wait_for("itself", |line| line == "graph watcher 0");
         let library = Library::builder("odd").domain(0).open().unwrap();
@@ -148,12 +148,12 @@ fn what_cannot_be_read_ends_no_node_and_is_said_once() {
 }
 
 #[test]
-fn an_interface_that_is_not_there_is_said() {
-    on_a_host("bad::an_interface_that_is_not_there_is_said", || {
+fn a_missing_interface_is_reported() {
+    on_a_host("bad::a_missing_interface_is_reported", || {
         let by = ["env", "MYELIN_INTERFACE=eth9", "ROS_AUTOMATIC_DISCOVERY_RANGE=SUBNET"];
         let node = Node::start_by(&Host::Same, Rmw::Myelin, &by, &["watch", "watcher"]);
-        let said = node.logged("interface eth9 is not there");
-        assert!(said.contains("there are lo (127.0.0.1)"), "{said}");
+        let said = node.logged("interface eth9 does not exist");
+        assert!(said.contains("this host has lo (127.0.0.1)"), "{said}");
         node.end();
     });
 }

@@ -9,8 +9,8 @@ use crate::node::{Node, Rmw, WATCHDOG};
 use crate::talk::{numbers, on_a_host};
 
 #[test]
-fn who_is_killed_leaves_the_graph() {
-    on_a_host("kill::who_is_killed_leaves_the_graph", || {
+fn a_killed_node_leaves_the_graph() {
+    on_a_host("kill::a_killed_node_leaves_the_graph", || {
         let start = |words| Node::start(&Host::Same, Rmw::Myelin, words);
         let watcher = start(&["watch", "watcher"]);
         let bystander = start(&["pub", "bystander", "Imu"]);
@@ -41,8 +41,8 @@ fn who_is_killed_leaves_the_graph() {
 
 /// The number of kills is `MYELIN_ROS_KILLS`; `make test-long` takes 2,000.
 #[test]
-fn a_storm_leaves_nothing_and_disturbs_nobody() {
-    on_a_host("kill::a_storm_leaves_nothing_and_disturbs_nobody", || {
+fn a_kill_storm_leaves_nothing_and_disturbs_no_other_node() {
+    on_a_host("kill::a_kill_storm_leaves_nothing_and_disturbs_no_other_node", || {
         let kills = std::env::var("MYELIN_ROS_KILLS").unwrap_or_else(|_| "10".to_owned());
         let start = |words| Node::start(&Host::Same, Rmw::Myelin, words);
         let watcher = start(&["watch", "watcher"]);

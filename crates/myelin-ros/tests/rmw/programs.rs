@@ -8,7 +8,7 @@ use crate::library::{library, run};
 
 /// Messages of all kinds, and the results for cut off or altered ones.
 #[test]
-fn what_one_rmw_writes_another_reads() {
+fn serialized_messages_are_read_by_another_rmw() {
     let Some((venv, library)) = library() else { return };
     let other = venv.join("lib/librmw_fastrtps_cpp.so");
     let said = run(Command::new(library.with_file_name("serialization")).args([library, &other]));
@@ -26,7 +26,7 @@ fn loaned_messages_are_not_copied() {
 }
 
 #[test]
-fn waits_callbacks_and_publishes_hold_nobody_up() {
+fn waits_callbacks_and_publishes_do_not_block_others() {
     let Some((_, library)) = library() else { return };
     let folder = tempfile::tempdir().unwrap();
     // Freed memory is overwritten, so that no reader finds the old content by luck.

@@ -35,8 +35,8 @@ fn services_parameters_and_actions() {
 
 /// The first ones are used immediately after they are made, and some clients, too.
 #[test]
-fn hundreds_of_publishers_of_one_name_are_heard() {
-    on_a_host("talk::hundreds_of_publishers_of_one_name_are_heard", || {
+fn samples_of_hundreds_of_publishers_arrive() {
+    on_a_host("talk::samples_of_hundreds_of_publishers_arrive", || {
         let server = Node::start(&Host::Same, Rmw::Myelin, &["count", "server"]);
         let client = Node::start(&Host::Same, Rmw::Myelin, &["use", "client", "260"]);
         let line = client.line();

@@ -120,7 +120,10 @@ impl Directory {
         self.changes += 1;
         let SharedTopic { name, of_type } = &removed.topic;
         let (name, type_hash, kind) = (name.clone(), of_type.hash, removed.kind);
-        let count = self.counts.get_mut(&(name.clone(), type_hash)).expect("it was counted");
+        let count = self
+            .counts
+            .get_mut(&(name.clone(), type_hash))
+            .expect("each endpoint in the directory is counted");
         *count -= 1;
         if *count == 0 {
             self.counts.remove(&(name.clone(), type_hash));
@@ -282,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leaves_leaves_nothing() {
+    fn a_removed_endpoint_leaves_no_entry() {
         let mut directory = Directory::default();
         for id in 1..6 {
             directory.insert(id, topic("a", id / 2), Kind::Publisher, QOS);

@@ -102,7 +102,7 @@ impl Endpoints {
             | Action::Send { .. }
             | Action::Drain { .. }
             | Action::Close { .. } => {
-                unreachable!("it concerns no endpoint's memory")
+                unreachable!("this action does not concern the memory of an endpoint")
             }
         }
     }
@@ -185,7 +185,10 @@ impl Endpoints {
         connection: u32,
         mut descriptors: Descriptors,
     ) -> Result<u64, Error> {
-        let publication = self.publications.get(&pair.publisher).expect("it has made the offer");
+        let publication = self
+            .publications
+            .get(&pair.publisher)
+            .expect("only an existing publisher makes an offer");
         let wake_end = if descriptors.len() > PASSED_MIN { descriptors.pop() } else { None };
         let [subscription, wake_word, heads, ready, pipe] = exactly::<PASSED_MIN>(descriptors)?;
         let wake_end = wake_end.map(own).transpose()?;

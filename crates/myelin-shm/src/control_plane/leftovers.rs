@@ -174,7 +174,7 @@ mod tests {
     use crate::node::{Node, NodeOptions};
 
     #[test]
-    fn the_dead_are_told_from_the_living_and_removed() {
+    fn dead_nodes_are_recognised_and_removed() {
         let base = tempfile::tempdir().unwrap();
         let registry = Registry::new(base.path(), 7, None);
         let (living, node) = registry.enter().unwrap();
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_living_are_asked_for_their_names() {
+    fn live_nodes_report_their_names() {
         let base = tempfile::tempdir().unwrap();
         let folder = Some(base.path().to_owned());
         let options = NodeOptions { name: "camera".to_owned(), folder, ..NodeOptions::default() };

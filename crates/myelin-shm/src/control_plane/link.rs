@@ -166,7 +166,10 @@ pub(crate) fn credentials(socket: BorrowedFd<'_>) -> Result<Credentials, Error> 
     };
     match answer {
         0 => Ok(Credentials { pid: who.pid.max(0) as u32, uid: who.uid }),
-        _ => Err(Error::system("asking who is at the other end", std::io::Error::last_os_error())),
+        _ => Err(Error::system(
+            "reading the credentials of the other end",
+            std::io::Error::last_os_error(),
+        )),
     }
 }
 
@@ -225,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn all_is_read_before_the_end_even_if_we_left_something_unread() {
+    fn all_messages_are_read_before_the_end_of_a_link() {
         let (mut one, mut other) = pair();
         assert_eq!(other.send(&Message::Ready, Vec::new()), Sent::Done); // never read: a reset
         assert_eq!(one.send(&Message::Ready, Vec::new()), Sent::Done);
@@ -238,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn who_does_not_read_fills_a_bounded_queue_and_gets_all_in_order_if_it_reads() {
+    fn a_slow_peer_fills_a_bounded_queue_and_loses_nothing() {
         let (mut one, mut other) = pair();
         let mut sent = 0u64;
         let message = |start| Message::Matched { publisher: 1, subscriber: 2, start };
@@ -259,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_is_told_from_messages() {
+    fn invalid_bytes_are_not_taken_for_messages() {
         let (one, mut other) = pair();
         let long = [7; MESSAGE_BYTES_MAX + 1];
         let (_, descriptors) = offer();

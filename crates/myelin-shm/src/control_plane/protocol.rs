@@ -367,7 +367,7 @@ impl<D: Clone> Protocol<D> {
     /// Informs a new endpoint of ours, and others of ours, of existing endpoints with another type.
     fn tell_misfits(&mut self, id: EndpointId, topic: &SharedTopic, other: Kind) {
         for misfit in self.directory.misfits(topic, other) {
-            let theirs = &self.directory.get(misfit).expect("it is there").topic;
+            let theirs = &self.directory.get(misfit).expect("the directory has each misfit").topic;
             let (reason, reverse) = (mismatch(topic, theirs), mismatch(theirs, topic));
             self.tell_incompatible(id, misfit, reason);
             if node_of(misfit) == self.node {
@@ -412,7 +412,10 @@ impl<D: Clone> Protocol<D> {
         let topic = self.directory.insert(id, topic, kind, qos);
         let other = kind.other();
         for ours in self.directory.misfits_of(self.node, &topic, other) {
-            let reason = mismatch(&self.directory.get(ours).expect("it is there").topic, &topic);
+            let reason = mismatch(
+                &self.directory.get(ours).expect("the directory has each misfit").topic,
+                &topic,
+            );
             self.tell_incompatible(ours, id, reason);
         }
         if kind == Kind::Subscriber {
@@ -538,7 +541,7 @@ impl<D: Clone> Protocol<D> {
     fn hear_ourselves(&mut self) {
         while let Some((message, descriptors)) = self.to_ourselves.pop_front() {
             let heard = self.act_on(OURSELVES, message, descriptors);
-            debug_assert!(heard.is_ok(), "we do not send nonsense to ourselves");
+            debug_assert!(heard.is_ok(), "a message to this node is valid");
         }
     }
 
@@ -639,11 +642,11 @@ fn side_text(endpoint: &Endpoint) -> String {
     };
     let AnnouncedQos { depth, reliability, history } = endpoint.qos;
     let reliability = match (reliability, endpoint.kind) {
-        (Reliability::Reliable, Kind::Publisher) => "waits for subscribers",
-        (Reliability::Reliable, Kind::Subscriber) => "asks to be waited for",
+        (Reliability::Reliable, Kind::Publisher) => "waits for slow subscribers",
+        (Reliability::Reliable, Kind::Subscriber) => "requests a publisher that waits",
         // The host does not know whether it is best effort across the network, too.
-        (Reliability::BestEffort, Kind::Publisher) => "does not wait",
-        (Reliability::BestEffort, Kind::Subscriber) => "is not waited for",
+        (Reliability::BestEffort, Kind::Publisher) => "does not wait for slow subscribers",
+        (Reliability::BestEffort, Kind::Subscriber) => "does not request a publisher that waits",
     };
     format!("a {kind} ({reliability}, depth {depth}, history {history})")
 }

@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn its_samples_come_to_its_one_subscriber_and_nobody_hears_of_it() {
+    fn proxy_samples_reach_one_subscriber_and_other_nodes_do_not_see_it() {
         let folder = tempfile::tempdir().unwrap();
         let open = || {
             let folder = Some(folder.path().to_owned());
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn one_too_many_is_refused_and_the_place_of_one_that_left_is_free() {
+    fn a_proxy_over_the_limit_is_refused_and_freed_places_are_reused() {
         let folder = tempfile::tempdir().unwrap();
         let folder = Some(folder.path().to_owned());
         let node = Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap();

@@ -74,7 +74,7 @@ impl Monitors {
         let later = self.due.split_off(&(now_ns + 1, (0, 0)));
         let due = std::mem::replace(&mut self.due, later);
         for (_, watch) in &due {
-            let monitor = self.monitors.get_mut(watch).expect("it is watched");
+            let monitor = self.monitors.get_mut(watch).expect("a due watch has a monitor");
             monitor.due_ns = now_ns.saturating_add(monitor.interval_ns());
             self.due.insert((monitor.due_ns, *watch));
         }
@@ -163,7 +163,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     #[test]
-    fn a_silence_is_told_once_and_its_end_too() {
+    fn a_missed_deadline_and_its_end_are_reported_once() {
         let limit = Some(Duration::from_millis(100));
         let mut monitor = QosMonitor::new(limit, limit, (0, 0), 0).unwrap();
         assert_eq!(monitor.interval_ns(), 25 * MS);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_assertion_is_a_sign_of_life_and_no_sample() {
+    fn an_assertion_counts_for_liveliness_but_is_no_sample() {
         let limit = Some(Duration::from_millis(100));
         let mut monitor = QosMonitor::new(limit, limit, (0, 0), 0).unwrap();
         assert_eq!(monitor.look((0, 1), 50 * MS), [None, None]);

@@ -220,18 +220,20 @@ impl Reactor {
     fn keep_name(&mut self) {
         let (uid, ours) = (rustix::process::geteuid().as_raw(), self.registry.uid());
         if uid != ours {
-            let sides = "this program does not meet all that it may want to";
+            let sides = "this program may not find all other programs";
             let reason = format!(
-                "it runs as user {uid} now, and its node was opened as user {ours}: that goes on with the \
-                 programs of user {ours}; to meet those of user {uid}, open a node after the change"
+                "it runs as user {uid} now, but its node was opened as user {ours} and still \
+                 matches only programs of user {ours}; to match those of user {uid}, open a node \
+                 after the change"
             );
             return self.warn(sides, reason);
         }
         if !self.registry.is_somebody() {
-            let sides = "this program does not meet all that it may want to";
+            let sides = "this program may not find all other programs";
             let reason = String::from(
-                "its user is nobody outside of its user namespace, and meets only others that are nobody; \
-                 map the user (unshare --map-root-user, /etc/subuid)",
+                "its user has no mapping outside of its user namespace, so it matches only \
+                 programs of other users without one; map the user (unshare --map-root-user, \
+                 /etc/subuid)",
             );
             self.warn(sides, reason);
         }
@@ -246,18 +248,19 @@ impl Reactor {
         let path = self.registry.socket_path(node);
         let (sides, reason) = match self.listen_again(node) {
             Ok(()) => (
-                "this node was out of reach of new programs",
+                "new programs could not reach this node",
                 format!(
-                    "its socket {} was removed, and is made anew; if that was logind (RemoveIPC=yes), run \
-                     the programs as a system user or set RemoveIPC=no in /etc/systemd/logind.conf; if it \
-                     was a cleaner of temporary files, set MYELIN_FOLDER to a folder that it spares",
+                    "its socket {} was removed and has been made again; if logind removed it \
+                     (RemoveIPC=yes), run the programs as a system user or set RemoveIPC=no in \
+                     /etc/systemd/logind.conf; if a cleaner of temporary files did, set \
+                     MYELIN_FOLDER to a folder that it leaves alone",
                     path.display()
                 ),
             ),
             Err(error) => (
-                "this node is out of reach of new programs",
+                "new programs cannot reach this node",
                 format!(
-                    "its socket {} was removed, and cannot be made anew: {error}",
+                    "its socket {} was removed and cannot be made again: {error}",
                     path.display()
                 ),
             ),
@@ -277,8 +280,8 @@ impl Reactor {
         }
         for pid in pids {
             let reason = format!(
-                "process {pid} does not answer: it is stopped, or may open no further files, and says so \
-                 then; it is met as soon as it answers"
+                "process {pid} does not answer: it is stopped, or it cannot open more files and \
+                 says so itself; it matches as soon as it answers"
             );
             self.warn(NOT_CALLED, reason);
         }
@@ -402,8 +405,9 @@ impl Reactor {
         let ours = self.registry.uid();
         if who.uid != ours && !self.registry.is_groups() {
             let reason = format!(
-                "it runs as user {}, and the programs of user {ours} are among themselves; run both as one \
-                 user, let a group share the domain, or open the node after the change of user",
+                "it runs as user {}, but programs of user {ours} match only each other; run both \
+                 as the same user, let a group share the domain, or open the node after the change \
+                 of user",
                 who.uid
             );
             return Ok(Input::Stranger { who, called, reason });

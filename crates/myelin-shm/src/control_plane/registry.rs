@@ -88,7 +88,7 @@ impl Registry {
     }
 
     fn in_folder<T>(&self, listen: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-        rendezvous::check_base(self.root.parent().expect("it lies in a folder"))?;
+        rendezvous::check_base(self.root.parent().expect("the root is inside a folder"))?;
         for _ in 0..FOLDER_ATTEMPTS_MAX {
             let made = rendezvous::make(&self.root, self.group);
             let made = made.and_then(|()| rendezvous::make(&self.folder, self.group));
@@ -99,8 +99,10 @@ impl Registry {
             }
         }
         let path = self.folder.display();
-        let reason =
-            format!("{path}: cannot be made, or others remove it; set MYELIN_FOLDER to another");
+        let reason = format!(
+            "{path}: it cannot be made, or another program removes it; set MYELIN_FOLDER \
+                     to another folder"
+        );
         Err(Error::Host { doing: SOCKET_DOING, reason })
     }
 
@@ -165,7 +167,7 @@ impl Registry {
                 Err(error) => return Err(self.explain(error)),
             }
         }
-        unreachable!("so many random numbers are not all taken")
+        unreachable!("a free random number is found within the attempts")
     }
 
     fn listen_as(&self, node: u64) -> Result<OwnedFd, Errno> {
@@ -212,8 +214,8 @@ impl Registry {
             },
             error => {
                 let reason = format!(
-                    "{}: {error}; set MYELIN_FOLDER to a folder of a file system that holds sockets, as \
-                     tmpfs does",
+                    "{}: {error}; set MYELIN_FOLDER to a folder on a file system that supports \
+                     sockets, such as tmpfs",
                     path.display()
                 );
                 Error::Host { doing: SOCKET_DOING, reason }
@@ -234,7 +236,7 @@ pub(crate) fn call(path: &Path) -> Result<(Call, bool), Error> {
         Err(Errno::NOENT) => Ok((Call::Gone, false)),
         Err(error) => {
             let reason = format!(
-                "{}: {error}; see to its owner and mode, and to rules of AppArmor or SELinux",
+                "{}: {error}; check its owner and mode, and rules of AppArmor or SELinux",
                 path.display()
             );
             Ok((Call::Forbidden(Error::Host { doing: "calling a node", reason }), false))
@@ -294,7 +296,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_read_back_and_nothing_else_is_one() {
+    fn a_socket_name_is_parsed_and_other_names_are_not() {
         let registry = Registry::new(Path::new("/x"), 3, None);
         let path = registry.socket_path(0xab_cdef_0123 << 24);
         assert_eq!(path.file_name().unwrap(), "abcdef0123.sock");
@@ -305,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn a_node_enters_is_called_and_leaves_nothing() {
+    fn a_node_can_be_called_and_leaves_no_socket() {
         let base = tempfile::tempdir().unwrap();
         let registry = Registry::new(base.path(), 0, None);
         let (listener, node) = registry.enter().unwrap();
@@ -319,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_socket_stays() {
+    fn a_file_that_is_not_a_socket_is_kept() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("0000000001.sock");
         std::fs::write(&path, "").unwrap();

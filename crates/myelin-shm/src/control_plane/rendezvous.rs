@@ -44,8 +44,8 @@ pub(crate) fn check_base(base: &Path) -> Result<(), Error> {
     Err(Error::Host {
         doing: DOING,
         reason: format!(
-            "{path}: {error}; {remedy} set MYELIN_FOLDER to another folder, for all programs that are \
-             to meet"
+            "{path}: {error}; {remedy} set MYELIN_FOLDER to another folder, for all programs that \
+             must find each other"
         ),
     })
 }
@@ -88,9 +88,9 @@ pub(crate) fn check(path: &Path, group: Option<u32>) -> Result<(), Error> {
     let (mode, uid) = (folder.permissions().mode() & 0o7777, rustix::process::geteuid().as_raw());
     match group {
         None if folder.uid() != uid => no(format!(
-            "it belongs to user {0}, not to you, user {uid}, and only user {0} or root can remove it \
-             (as root: rm -r {1}); until then set MYELIN_FOLDER to a folder of your own, for all \
-             programs that are to meet",
+            "it belongs to user {0}, not to you, user {uid}, and only user {0} or root can remove \
+             it (as root: rm -r {1}); until then set MYELIN_FOLDER to a folder of your own, for \
+             all programs that must find each other",
             folder.uid(),
             path.display()
         )),
@@ -100,7 +100,7 @@ pub(crate) fn check(path: &Path, group: Option<u32>) -> Result<(), Error> {
         )),
         Some(group) if folder.gid() != group || mode != GROUP_MODE => no(format!(
             "it is of group {} with mode {mode:04o}, and must be of group {group} with mode \
-             {GROUP_MODE:04o}; have it removed, or set another folder",
+             {GROUP_MODE:04o}; ask its owner to remove it, or set another folder",
             folder.gid()
         )),
         _ => Ok(()),
@@ -133,7 +133,7 @@ fn explain(path: &Path, group: Option<u32>, error: Errno) -> Error {
     let reason = match (error, group) {
         (Errno::NOSPC | Errno::DQUOT, _) => return Error::NoSpace { path },
         (Errno::PERM, Some(group)) => {
-            format!("you are not in group {group}; have yourself added to it, or name another")
+            format!("you are not in group {group}; ask to be added to it, or use another group")
         }
         (Errno::ACCESS | Errno::PERM | Errno::ROFS, _) => {
             format!("it cannot be made ({error}); set another folder")
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_users_folder_is_called_by_its_number_outside() {
+    fn a_users_folder_has_the_user_number_outside_of_the_namespace() {
         let of = |map: &str| [0, 7, 1000].map(|uid| outside(map, uid));
         assert_eq!(of("         0          0 4294967295\n"), [0, 7, 1000].map(Some));
         assert_eq!(of("0 1000 1\n1 100000 65536\n"), [1000, 100_006, 100_999].map(Some));
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_folder_is_made_once_and_kept() {
+    fn the_users_folder_is_made_once_and_kept() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("ours");
         make(&path, None).unwrap();
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_open_to_others_or_no_folder_is_refused() {
+    fn a_folder_open_to_others_or_a_file_is_refused() {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("open");
         make(&path, None).unwrap();

@@ -136,7 +136,7 @@ pub(crate) fn report_panic(topic: &str, function: &str, panic: &(dyn Any + Send)
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     let text = text.unwrap_or("without a message");
-    report_failure(topic, function, &format!("it panicked: {text}; it stays set"));
+    report_failure(topic, function, &format!("it panicked: {text}; the function stays registered"));
 }
 
 /// Reports a failure of a user's function, in the same way as a mismatch. `topic` is empty if the
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn each_pair_and_reason_is_said_once_by_all_nodes_of_a_process() {
+    fn each_pair_and_reason_is_reported_once_per_process() {
         let mut warnings = warnings();
         let mut of_another = Warnings { said: warnings.said, ..Warnings::default() };
         for pair in [(1, 2), (2, 1), (1, 3)] {
@@ -186,14 +186,14 @@ mod tests {
     }
 
     #[test]
-    fn a_peers_words_move_no_cursor() {
+    fn control_characters_of_a_peer_are_replaced() {
         let mut warnings = warnings();
         warnings.add(warning((1, 2), "\u{1b}[2J\nü"), 0);
         assert_eq!(warnings.take()[0].reason, "\u{fffd}[2J\u{fffd}ü");
     }
 
     #[test]
-    fn a_flood_is_cut_and_what_comes_after_it_is_said_once() {
+    fn a_flood_of_warnings_is_cut_and_later_ones_are_reported_once() {
         let mut warnings = warnings();
         for second in 0..100 {
             for pair in 0..1_000 {

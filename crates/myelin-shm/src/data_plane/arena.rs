@@ -169,7 +169,9 @@ mod tests {
         }
 
         #[test]
-        fn every_slot_is_somewhere_once(lengths in prop::collection::vec(1u64..100_000, 1..60)) {
+        fn every_slot_is_in_exactly_one_place(
+            lengths in prop::collection::vec(1u64..100_000, 1..60),
+        ) {
             let mut arena = Arena::default();
             let mut out = Vec::new();
             for length in lengths {

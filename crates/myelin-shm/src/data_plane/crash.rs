@@ -581,7 +581,7 @@ fn variable(name: &str) -> Option<u64> {
 }
 
 #[test]
-fn what_the_dead_and_the_overtaken_leave_is_right_at_every_store() {
+fn memory_is_consistent_after_a_crash_at_every_store() {
     let first = variable("SEED").unwrap_or(1);
     let worlds = variable("MYELIN_WORLDS").unwrap_or(WORLDS);
     for (name, case) in CASES {
@@ -600,7 +600,7 @@ fn what_the_dead_and_the_overtaken_leave_is_right_at_every_store() {
 }
 
 #[test]
-fn a_step_that_is_left_out_is_found_out() {
+fn a_missing_step_is_detected() {
     const MUTANTS: [Step; 9] = [
         Step::Magic,
         Step::NotBegun,
@@ -632,7 +632,7 @@ const STEPS_MAX: u64 = 2_000;
 /// The publisher's thread is about to sleep for the subscriber, and does not run: it has a low
 /// priority, or its process is stopped. The node's thread goes on.
 #[test]
-fn who_forgets_a_subscriber_does_not_wait_for_its_publisher() {
+fn dropping_a_subscriber_does_not_wait_for_its_publisher() {
     let qos = PublisherQos { reliability: Reliability::Reliable, ..PublisherQos::default() };
     let (_writer, publication) = Writer::create(PUBLISHER, &topic(), qos).unwrap();
     let mut subscriber = Subscribed::new(NEXT, SubscriberQos::default());

@@ -391,7 +391,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sample_counts_as_neither_too_old_nor_of_the_future() {
+    fn a_timestamp_out_of_range_is_clamped() {
         let now_ns = 5 * AGE_MAX_NS;
         assert_eq!(counts_from(now_ns - 7, now_ns), now_ns - 7);
         assert_eq!(counts_from(1, now_ns), 4 * AGE_MAX_NS);

@@ -303,7 +303,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn wait_sets_share_lines_only_if_they_are_many() {
+    fn wait_sets_share_cache_lines_only_if_there_are_many() {
         let line = |nth| set_number(nth) as usize / SETS_PER_LINE;
         let lines: std::collections::BTreeSet<usize> = (0..SET_LINES).map(line).collect();
         assert_eq!(lines.len(), SET_LINES);
@@ -312,7 +312,7 @@ mod tests {
     }
 
     #[test]
-    fn subscriptions_of_a_node_begin_at_different_places_of_a_page() {
+    fn subscriptions_of_a_node_have_different_page_offsets() {
         for node in [0, 1, 0xab_cdef, (1 << 40) - 1] {
             let begins = (0..COLOURS).map(|number| subscription_begin(node << 24 | number));
             let begins: std::collections::BTreeSet<u64> = begins.collect();

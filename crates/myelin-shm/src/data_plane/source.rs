@@ -224,7 +224,7 @@ mod tests {
                 is_seen
             })
         };
-        assert!((0..200).any(is_seen), "it was mapped with the lock held");
+        assert!((0..200).any(is_seen), "a segment is mapped without the lock");
         assert!(source.slot_view(0).is_some());
     }
 }

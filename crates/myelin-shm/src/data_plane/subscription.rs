@@ -354,8 +354,8 @@ impl SubscriptionShared {
         let what = match self.qos.publishers_max {
             CONNECTIONS_MAX => "publishers of one subscriber",
             _ => {
-                "publishers of one subscriber (raise publishers_max; those count that are gone and of \
-                  which it has not read all)"
+                "publishers of one subscriber (raise publishers_max; publishers that have gone \
+                 count until all their samples are read)"
             }
         };
         let (topic, limit) = (Some(self.topic.name.clone()), u64::from(self.qos.publishers_max));

@@ -568,7 +568,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slot_that_nobody_here_reads_is_the_next_loan_again() {
+    fn a_slot_without_readers_is_the_next_loan() {
         let topic = Topic { name: "t".into(), type_name: "T".into(), type_hash: 1 };
         let pointers = |history: u32| {
             let qos = PublisherQos { history, depth: 8, ..PublisherQos::default() };

@@ -120,14 +120,14 @@ impl<H> Entered<'_, H> {
     ) -> Result<S, H> {
         let Some(asleep) = fall_asleep(&mut handler) else { return Err(handler) };
         let entry = self.0.iter_mut().find(|entry| entry.subscriber == subscriber);
-        entry.expect("it has joined").handler = Some(handler);
+        entry.expect("the subscriber has joined").handler = Some(handler);
         Ok(asleep)
     }
 
     /// Takes the handler back to its thread.
     pub fn pick_up(mut self, subscriber: EndpointId) -> H {
         let entry = self.0.iter_mut().find(|entry| entry.subscriber == subscriber);
-        entry.and_then(|entry| entry.handler.take()).expect("its thread has put it here")
+        entry.and_then(|entry| entry.handler.take()).expect("the thread has put its handler here")
     }
 }
 
@@ -206,7 +206,7 @@ mod tests {
     /// and then read the other's, one after entering, one after a fence. One of them must see the
     /// other's store.
     #[test]
-    fn who_has_entered_has_its_stores_visible_before_it_reads() {
+    fn stores_before_entering_are_visible_to_readers() {
         const ROUNDS: u32 = if cfg!(miri) { 50 } else { 5_000 };
         let (entries, words) = (Handlers::<()>::new(), [AtomicU32::new(0), AtomicU32::new(0)]);
         let turns = [AtomicU32::new(0), AtomicU32::new(0)];

@@ -94,7 +94,7 @@ fn pool(folder: &Path, version: &Version) -> Option<Pool> {
     let stat = read("memory.stat").unwrap_or_default();
     let reclaimable = version.reclaimable.iter().filter_map(|key| number_after(&stat, key)).sum();
     let left = limit.saturating_sub(used.saturating_sub(reclaimable));
-    let remedy = "give this container or service more (--memory, MemoryMax=)";
+    let remedy = "give this container or service more memory (--memory, MemoryMax=)";
     Some(Pool { path: folder.join(version.limit), limit, left, remedy })
 }
 

@@ -37,7 +37,7 @@ impl Poll {
     /// Stops reporting `fd`. Closing it would not be enough if a child of `fork` has it.
     pub(crate) fn remove(&self, fd: BorrowedFd<'_>) {
         let removed = epoll::delete(&self.epoll, fd);
-        debug_assert!(removed.is_ok(), "it was added");
+        debug_assert!(removed.is_ok(), "the descriptor was added before");
     }
 
     /// Reports `key` also when `fd` is writable, or stops doing so.
@@ -53,7 +53,7 @@ impl Poll {
 
     fn modify(&self, fd: BorrowedFd<'_>, key: u64, flags: epoll::EventFlags) {
         let modified = epoll::modify(&self.epoll, fd, epoll::EventData::new_u64(key), flags);
-        debug_assert!(modified.is_ok(), "it was added");
+        debug_assert!(modified.is_ok(), "the descriptor was added before");
     }
 
     /// Makes [`wait`](Self::wait) return.

@@ -391,7 +391,7 @@ fn unmapped_reason(error: Errno) -> Option<String> {
              -v, LimitAS=)"
         ),
         (Errno::NOMEM, ..) => format!(
-            "process {process} may have no further mapping; raise vm.max_map_count (sysctl)"
+            "process {process} has as many mappings as it may have; raise vm.max_map_count (sysctl)"
         ),
         _ => return None,
     })
@@ -456,8 +456,8 @@ mod heap {
             let mut objects = self.objects.lock().unwrap();
             let new = || Box::new((0..count).map(|_| T::zeroed()).collect::<Vec<T>>()) as _;
             let found = objects.entry(offset).or_insert_with(new);
-            let found = found.downcast_ref::<Vec<T>>().expect("one type lies there");
-            assert!(count <= found.len(), "as many as there were at first");
+            let found = found.downcast_ref::<Vec<T>>().expect("an offset has objects of one type");
+            assert!(count <= found.len(), "an array keeps its first length");
             // SAFETY: nothing is removed or changes its size before all segments have been dropped,
             // and with them all borrows.
             unsafe { std::slice::from_raw_parts(found.as_ptr(), count) }
@@ -504,8 +504,8 @@ mod heap {
 const PAGE_BYTES: u64 = 4096;
 /// Segments up to this size are made without checking how much memory is left.
 const UNASKED_BYTES_MAX: u64 = 1 << 20;
-const NO_REASON: &str = "the kernel has none; end other programs, give this container more (--memory, \
-                         MemoryMax=), or lower payload or depth";
+const NO_REASON: &str = "the kernel has no free memory; end other programs, give this container \
+                         more (--memory, MemoryMax=), or lower payload or depth";
 /// Segments up to this size are mapped at once; pages of larger ones are mapped when they are
 /// touched.
 const POPULATE_BYTES_MAX: usize = 64 << 20;
@@ -516,7 +516,7 @@ mod tests {
     use crate::sync::Ordering;
 
     #[test]
-    fn an_owners_segment_can_be_read_but_never_written_or_resized_by_others() {
+    fn a_segment_is_read_only_and_of_fixed_size_for_others() {
         let (ours, fd) = Segment::create("test", 100, Writers::Owner).unwrap();
         // SAFETY: AtomicU64 is valid for any bytes.
         unsafe { ours.at::<AtomicU64>(8) }.store(7, Ordering::Relaxed);
@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn what_begins_later_lies_there_and_ends_where_the_mapping_does() {
+    fn a_mapping_with_an_offset_has_the_right_content_and_end() {
         let (ours, fd) = Segment::create("test", 4096, Writers::Owner).unwrap();
         let theirs = Segment::map_theirs(fd.as_fd(), 4096).unwrap().beginning_at(384).unwrap();
         // SAFETY: AtomicU64 is valid for any bytes, and the second is only loaded.
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unsealed_or_short_is_refused() {
+    fn unsealed_and_short_segments_are_refused() {
         let fd = rustix::fs::memfd_create("loose", MemfdFlags::CLOEXEC).unwrap();
         rustix::fs::ftruncate(&fd, 4096).unwrap();
         assert!(matches!(Segment::map_theirs(fd.as_fd(), 1), Err(Error::PeerCorrupt { .. })));

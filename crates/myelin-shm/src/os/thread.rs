@@ -280,10 +280,10 @@ fn refused(error: IoError) -> Error {
     }
     let [threads, locked, space] = [Resource::Nproc, Resource::Memlock, Resource::As].map(limit);
     let reason = format!(
-        "the system refuses ({error}). Its limits: {threads} threads of this user (RLIMIT_NPROC, ulimit \
-         -u), {space} B of address space (RLIMIT_AS, ulimit -v), {locked} B of locked memory \
-         (RLIMIT_MEMLOCK, ulimit -l; counts after mlockall), and pids.max of this container or service \
-         (--pids-limit, TasksMax=); raise the one that is reached"
+        "the system refuses ({error}). Its limits: {threads} threads of this user (RLIMIT_NPROC, \
+         ulimit -u), {space} B of address space (RLIMIT_AS, ulimit -v), {locked} B of locked \
+         memory (RLIMIT_MEMLOCK, ulimit -l; counts after mlockall), and pids.max of this container \
+         or service (--pids-limit, TasksMax=); raise the limit that is reached"
     );
     Error::Host { doing, reason }
 }
@@ -322,7 +322,7 @@ mod tests {
 
     #[test]
     #[cfg_attr(miri, ignore = "Miri knows no CPUs")]
-    fn a_thread_runs_as_chosen_whoever_starts_it() {
+    fn a_thread_has_its_settings_whichever_thread_starts_it() {
         let all = sched_getaffinity(None).unwrap();
         let cpu = (0..CpuSet::MAX_CPU).find(|cpu| all.is_set(*cpu)).unwrap();
         let look = |threads: &Threads| {
@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_settings_are_refused() {
         let of = |threads: Threads| threads.check().unwrap_err().to_string();
         let error = of(Threads { policy: Policy::Fifo(100), ..Threads::default() });
         assert!(error.contains("1 to 99"), "{error}");

@@ -177,7 +177,7 @@ impl Predictor {
         let Predictor { account, streams, .. } = self;
         let plans = streams.iter_mut().map(|stream| stream.plan(now_ns, may_spin, account));
         let first = plans.zip(0..).min_by_key(|(plan, _)| plan.sleep_until_ns);
-        first.expect("whoever waits has a stream")
+        first.expect("a subscriber that waits has a stream")
     }
 
     /// The streams about which a sleep or a spin for stream `first` tells something.

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn one_too_many_for_the_cpus_waits_as_who_blocks() {
+    fn a_waiter_without_a_free_cpu_blocks() {
         let mut crowded = Crowded { few_from_ns: 1_000_000_000, ..Crowded::default() };
         let mut strategy = Strategy::default();
         let mut wait_100_times = |crowded: &mut Crowded| {

@@ -428,7 +428,7 @@ impl WaitSet {
                 return;
             }
         }
-        self.descriptor.as_mut().expect("it is there").raise();
+        self.descriptor.as_mut().expect("the wait set has a descriptor").raise();
     }
 
     /// A look without a wait.

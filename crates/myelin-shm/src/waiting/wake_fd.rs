@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_readable_from_a_wake_up_until_it_is_drained() {
+    fn the_descriptor_is_readable_from_a_wake_up_until_drained() {
         let fd = WakeFd::new().unwrap();
         let ends: Vec<_> =
             (0..40).map(|at| WakeEnd::check(fd.connect(at).unwrap()).unwrap()).collect();
@@ -266,7 +266,7 @@ mod tests {
 
     /// What the publisher and the subscriber can do to the descriptor that both have had.
     #[test]
-    fn what_one_does_to_its_end_is_its_own_affair() {
+    fn a_process_can_damage_only_its_own_end_of_a_pipe() {
         let fd = WakeFd::new().unwrap();
         let (passed, other) = (fd.connect(0).unwrap(), fd.connect(1).unwrap());
         let honest = WakeEnd::check(other).unwrap();

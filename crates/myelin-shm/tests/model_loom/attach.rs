@@ -28,12 +28,12 @@ fn newcomer(history: u32, slots: u32, before: u64, last: u64) {
 }
 
 #[test]
-fn what_a_newcomer_begins_with_is_not_freed() {
+fn the_first_samples_of_a_new_subscriber_are_not_freed() {
     explore("attach: without history", PREEMPTIONS, 500, || newcomer(0, 2, 1, 4));
 }
 
 #[test]
-fn the_history_a_newcomer_asks_for_is_not_freed() {
+fn the_history_of_a_new_subscriber_is_not_freed() {
     explore("attach: history", PREEMPTIONS, 500, || newcomer(1, 4, 2, 5));
 }
 

@@ -165,34 +165,34 @@ fn others_are_seen(is_known: bool) {
 }
 
 #[test]
-fn every_sample_is_called_with_once_whoever_publishes() {
+fn every_sample_is_delivered_once_by_any_publisher() {
     explore("dispatcher: two publishers", PREEMPTIONS, 500, || all_are_called(&[1, 1]));
     explore("dispatcher: two publishers", PREEMPTIONS, 500, || all_are_called(&[2, 1]));
 }
 
 #[test]
-fn every_sample_of_a_shared_publisher_is_called_with_once() {
+fn every_sample_of_a_shared_publisher_is_delivered_once() {
     explore("dispatcher: shared", PREEMPTIONS, 500, all_of_a_shared_publisher_are_called);
 }
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn mutant_of_a_shared_publisher_in_which_who_is_turned_away_does_not_notify() {
+fn mutant_of_a_shared_publisher_without_notification_after_a_rejection() {
     mutant(Step::Away, all_of_a_shared_publisher_are_called);
 }
 
 #[test]
-fn every_sample_of_one_publisher_is_called_with_once() {
+fn every_sample_of_one_publisher_is_delivered_once() {
     explore("dispatcher: one publisher", 3, 50, || all_are_called(&[2]));
 }
 
 #[test]
-fn who_sleeps_elsewhere_is_woken() {
+fn a_sleeper_in_another_thread_is_woken() {
     explore("dispatcher: a sleeper elsewhere", PREEMPTIONS, 40, || others_are_seen(true));
 }
 
 #[test]
-fn who_has_just_come_is_woken() {
+fn a_new_sleeper_is_woken() {
     explore("dispatcher: a newcomer", PREEMPTIONS, 40, || others_are_seen(false));
 }
 
@@ -210,7 +210,7 @@ fn mutant_without_p7_for_a_newcomer() {
 
 #[test]
 #[should_panic(expected = "deadlock")]
-fn mutant_in_which_who_is_turned_away_does_not_notify() {
+fn mutant_without_notification_after_a_rejection() {
     mutant(Step::Away, || all_are_called(&[1, 1]));
 }
 

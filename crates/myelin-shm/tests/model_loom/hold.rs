@@ -47,7 +47,7 @@ fn run(clones: usize) {
 }
 
 #[test]
-fn what_a_sample_shares_ends_once_and_its_slot_is_written_after_the_last_read() {
+fn a_shared_sample_is_released_once_after_the_last_read() {
     explore("hold: one", PREEMPTIONS, 30, || run(1));
     explore("hold: two clones", 2, 500, || run(2));
 }

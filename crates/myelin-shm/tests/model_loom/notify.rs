@@ -137,7 +137,7 @@ fn interrupted() {
 }
 
 #[test]
-fn a_wake_word_that_is_set_back_silences_nobody() {
+fn a_wake_word_that_is_reset_silences_no_other() {
     explore("notify: set back", PREEMPTIONS, 500, set_back);
 }
 
@@ -175,7 +175,7 @@ fn mutant_that_wakes_without_counting() {
 /// A sleeper on the present value counts as woken by it.
 #[test]
 #[should_panic(expected = "deadlock")]
-fn mutant_that_counts_who_has_seen_the_sample_as_woken() {
+fn mutant_that_counts_readers_of_the_sample_as_woken() {
     mutant(Step::Value, || many(1, 2));
 }
 

@@ -41,13 +41,13 @@ fn overwritten(late: bool) {
 }
 
 #[test]
-fn a_slot_that_everybody_has_read_is_written_after_the_last_read() {
+fn a_slot_is_reused_after_the_last_read() {
     explore("reclaim: early", PREEMPTIONS, 500, || early(false));
     explore("reclaim: early, held longer", PREEMPTIONS, 500, || early(true));
 }
 
 #[test]
-fn a_slot_whose_cell_is_written_anew_is_not_the_one_being_read() {
+fn a_slot_being_read_is_not_reused_for_a_new_cell() {
     explore("reclaim: overwritten", PREEMPTIONS, 1_000, || overwritten(false));
     explore("reclaim: overwritten, held longer", PREEMPTIONS, 1_000, || overwritten(true));
 }

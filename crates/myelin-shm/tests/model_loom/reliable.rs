@@ -99,12 +99,12 @@ fn a_publisher_that_waits_for_room_is_woken() {
 }
 
 #[test]
-fn a_publisher_that_waits_is_woken_by_who_leaves() {
+fn a_waiting_publisher_is_woken_by_a_leaving_subscriber() {
     explore("reliable: leaves", PREEMPTIONS, 20, leaves);
 }
 
 #[test]
-fn a_publisher_that_waits_for_the_dead_is_woken() {
+fn a_publisher_waiting_for_a_dead_subscriber_is_woken() {
     explore("reliable: dies", PREEMPTIONS, 20, || dies(true));
 }
 

@@ -83,7 +83,7 @@ fn overwrite(steps: Steps) {
 }
 
 #[test]
-fn what_is_taken_is_whole_and_the_one_asked_for() {
+fn a_taken_sample_is_whole_and_in_sequence() {
     explore("ring: overwritten", PREEMPTIONS, 1_000, || overwrite(REAL));
 }
 

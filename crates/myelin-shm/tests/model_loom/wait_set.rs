@@ -206,7 +206,7 @@ fn members_come_and_go_while_their_publishers_publish() {
 }
 
 #[test]
-fn what_the_dead_have_left_is_reported() {
+fn samples_of_dead_publishers_are_reported() {
     myelin_shm::leave_out(Some(Step::P8));
     explore("wait set: dies", PREEMPTIONS, 20, dies);
     myelin_shm::leave_out(None);

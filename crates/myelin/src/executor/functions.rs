@@ -114,7 +114,7 @@ impl Functions {
     }
 
     /// `None`: it is not there. A function that is being called is dropped at the end of that call.
-    #[expect(clippy::option_option, reason = "they are two questions")]
+    #[expect(clippy::option_option, reason = "existence and idleness are two questions")]
     pub(super) fn remove(&mut self, key: Key) -> Option<Option<Function>> {
         let place = self.places.remove(&key)?;
         let function = self.all[place].as_mut()?;

@@ -51,7 +51,7 @@ mod tests {
     const SMALL: u64 = 64;
 
     #[test]
-    fn of_small_samples_it_is_half_of_the_queue() {
+    fn the_backlog_of_small_samples_is_half_of_the_queue() {
         let mut backlog = Backlog::default();
         assert_eq!((0..40).find(|at| backlog.is_due(*at, Some(0), SMALL, 64)), Some(31));
         assert_eq!((40..99).find(|at| backlog.is_due(*at, Some(40), SMALL, 64)), Some(71));
@@ -59,7 +59,7 @@ mod tests {
     }
 
     #[test]
-    fn of_large_ones_it_is_what_a_cache_holds() {
+    fn the_backlog_of_large_samples_fits_into_a_cache() {
         let first_of = |bytes| {
             let mut backlog = Backlog::default();
             (0..32).find(|at| backlog.is_due(*at, Some(0), bytes, 64))
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_stands_still_is_given_way_to_once() {
+    fn a_stalled_reader_is_yielded_to_once() {
         let mut backlog = Backlog::default();
         let due = |backlog: &mut Backlog, reading| {
             (100..200).filter(|at| backlog.is_due(*at, Some(reading), SMALL, 16)).count()

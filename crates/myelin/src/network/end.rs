@@ -108,8 +108,9 @@ impl End {
         if lock(&self.told).insert(endpoint) {
             let who = if self.is_publisher { "a subscriber" } else { "a publisher" };
             let reason = format!(
-                "{who} on DDS topic {:?} is of another DDS implementation ({vendor:04x}), whose \
-                 messages have another form here, as those of ROS 2's services: run both sides on one",
+                "{who} on DDS topic {:?} uses another DDS implementation ({vendor:04x}), which \
+                 encodes these messages in another way, like the services of ROS 2: use the same \
+                 implementation on both sides",
                 self.dds_topic
             );
             self.tell_incompatible(endpoint, reason);
@@ -124,8 +125,8 @@ impl End {
             return;
         }
         let who = match self.is_publisher {
-            true => "a subscriber elsewhere asks for more than this publisher offers",
-            false => "a publisher elsewhere offers less than this subscriber asks for",
+            true => "a remote subscriber requests more than this publisher offers",
+            false => "a remote publisher offers less than this subscriber requests",
         };
         let policy = match policy {
             RELIABILITY => "reliability (reliable, best_effort)",
@@ -137,8 +138,10 @@ impl End {
             REPRESENTATION => "data representation",
             _ => "see its documentation",
         };
-        let reason =
-            format!("{who} on DDS topic {:?}: {policy}; set both sides alike", self.dds_topic);
+        let reason = format!(
+            "{who} on DDS topic {:?}: {policy}; use the same setting on both sides",
+            self.dds_topic
+        );
         self.tell_incompatible(0, reason);
     }
 
@@ -200,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_endless_endpoints_each_is_told_once_and_the_newest_are_known() {
+    fn endless_endpoints_are_reported_once_in_bounded_memory() {
         let mut told = Newest::default();
         let endless = 0..10 * TOLD_MAX as u64;
         assert!(endless.clone().all(|endpoint| told.insert(endpoint)));

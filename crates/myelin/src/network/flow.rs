@@ -99,9 +99,10 @@ impl Flow {
             let freed = before.saturating_sub(self.kept.words());
             let name = reader.map(|byte| format!("{byte:02x}")).concat();
             let reason = format!(
-                "DDS endpoint {name} does not acknowledge flow control: {freed} of {before} messages that \
-                 were kept for it are dropped, and no more are kept until it answers; then it gets the \
-                 current state again. See whether its process is stopped or overloaded"
+                "DDS endpoint {name} does not acknowledge flow control: {freed} of {before} \
+                 messages that were kept for it are dropped, and no more are kept until it \
+                 answers; then it gets the current state again. Check whether its process is \
+                 stopped or overloaded"
             );
             myelin_shm::warn("", "the network", &reason);
         }
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_word_is_read_back_and_nothing_else_is_one() {
+    fn a_flow_control_message_is_parsed_and_other_bytes_are_not() {
         let word = |says| Word { writer: [1; 16], reader: [2; 16], says, count: 7 };
         for says in [Says::Ready, Says::Full, Says::Room, Says::Late] {
             assert_eq!(Word::decode(&word(says).encode()), Some(word(says)));
@@ -230,7 +231,7 @@ mod tests {
 
     /// DDS considers it alive as long as its lease runs, and it acknowledges nothing.
     #[test]
-    fn words_for_a_stopped_peer_are_bounded() {
+    fn flow_control_messages_for_a_stopped_peer_are_bounded() {
         match std::env::var(ROLE).as_deref() {
             Ok("speaker") => return speak(),
             Ok(_) => return listen(),
@@ -315,8 +316,11 @@ mod tests {
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
     }
 
-    const ARGUMENTS: [&str; 3] =
-        ["--exact", "--nocapture", "network::flow::tests::words_for_a_stopped_peer_are_bounded"];
+    const ARGUMENTS: [&str; 3] = [
+        "--exact",
+        "--nocapture",
+        "network::flow::tests::flow_control_messages_for_a_stopped_peer_are_bounded",
+    ];
     const ROLE: &str = "MYELIN_FLOW_TEST_ROLE";
     const WATCHDOG: Duration = Duration::from_secs(60);
 }

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_of_sockets_that_is_made_anew_is_on_the_same_host() {
+    fn a_new_socket_folder_is_on_the_same_host() {
         let base = tempfile::tempdir().unwrap();
         let of = |name: &str| {
             let folder = base.path().join(name);
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_that_differ_in_any_bit_meet_and_one_host_does_not_meet_itself() {
+    fn only_different_hosts_match_over_the_network() {
         let host = Host(0x1234_5678_9abc_def0);
         assert!(!meet(host, host, &Kind::ALL));
         for bit in 0..BITS {
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_card_is_read_back_and_nothing_else_is_one() {
+    fn an_endpoint_card_is_parsed_and_other_bytes_are_not() {
         let type_text = "[Point 3] (layout 1)".to_string();
         let (host, buffer_bytes) = (Host(7), 212_992);
         let card = Card { host, endpoint: 9 << 24, buffer_bytes, reliable: true, type_text };
@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn topics_have_names_of_their_own() {
+    fn topics_have_distinct_network_names() {
         assert_eq!(topic_name("joints/left"), "myelin/joints/left");
         assert_eq!(topic_name("a_b-ü"), "myelin/a_5fb_2d_c3_bc");
         assert_ne!(topic_name("a_2d"), topic_name("a-"));

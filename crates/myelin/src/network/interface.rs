@@ -116,10 +116,10 @@ fn missing(there: &[Interface], wanted: Option<&str>) -> String {
         let state = match there.iter().find(|each| each.is_named(wanted)) {
             Some(found) if !found.is_up => "is down",
             Some(_) => "has no address",
-            None => "is not there",
+            None => "does not exist",
         };
         let named: Vec<String> = there.iter().map(Interface::text).collect();
-        return format!("interface {wanted} {state}; there are {}", named.join(", "));
+        return format!("interface {wanted} {state}; this host has {}", named.join(", "));
     }
     let others: Vec<String> = there
         .iter()
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn the_best_is_chosen_and_left_only_for_a_better_one() {
+    fn the_best_interface_is_kept_until_there_is_a_better_one() {
         let eth = interface("eth0", 2, "10.0.0.1");
         let wlan = interface("wlan0", 3, "10.0.1.1");
         let docker = Interface { is_device: false, ..interface("docker0", 4, "172.17.0.1") };
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn the_loopback_does_until_there_is_more_and_says_why() {
+    fn the_loopback_is_used_until_there_is_an_interface() {
         let bare = Interface { address: None, ..interface("eth0", 2, "") };
         let only = choose(&[loopback(), bare], None, None).unwrap();
         assert_eq!(only.interface.name, "lo");
@@ -342,11 +342,12 @@ mod tests {
     }
 
     #[test]
-    fn who_is_asked_for_is_waited_for() {
+    fn a_requested_interface_is_waited_for() {
         let eth = interface("eth0", 2, "10.0.0.1");
         let wlan = interface("wlan0", 3, "10.0.1.1");
         let there = [loopback(), wlan.clone()];
-        let missing = "(interface eth0 is not there; there are lo (127.0.0.1), wlan0 (10.0.1.1))";
+        let missing =
+            "(interface eth0 does not exist; this host has lo (127.0.0.1), wlan0 (10.0.1.1))";
         assert_eq!(name(choose(&there, Some("eth0"), None)), missing);
         assert_eq!(name(choose(&there, Some("eth0"), eth.binding())), missing);
         let both = [loopback(), wlan.clone(), eth.clone()];
@@ -355,7 +356,8 @@ mod tests {
         }
         assert_eq!(
             name(choose(&both, Some("10.0.0.2"), None)),
-            "(interface 10.0.0.2 is not there; there are lo (127.0.0.1), wlan0 (10.0.1.1), eth0 (10.0.0.1))"
+            "(interface 10.0.0.2 does not exist; this host has lo (127.0.0.1), wlan0 (10.0.1.1), \
+             eth0 (10.0.0.1))"
         );
         let moved = interface("eth0", 2, "10.0.0.7");
         let bound = choose(std::slice::from_ref(&moved), Some("eth0"), eth.binding()).unwrap();
@@ -363,13 +365,13 @@ mod tests {
         let down = Interface { is_up: false, ..eth.clone() };
         assert_eq!(
             name(choose(std::slice::from_ref(&down), Some("eth0"), None)),
-            "(interface eth0 is down; there are eth0 (10.0.0.1))"
+            "(interface eth0 is down; this host has eth0 (10.0.0.1))"
         );
         assert_eq!(name(choose(&[down], Some("eth0"), eth.binding())), "eth0");
     }
 
     #[test]
-    fn names_that_can_never_be_are_known() {
+    fn impossible_interface_names_are_refused() {
         for name in ["eth0", "enp3s0f1", "fd00::1", "10.0.0.1", "br-1a2b"] {
             assert!(can_be_named(name), "{name}");
         }

@@ -292,8 +292,8 @@ impl Hub {
         if self.domain.config().interface.is_none() || has_own_configuration() {
             return;
         }
-        let remedy = "until then no other host is met; check MYELIN_INTERFACE, or the node's option \
-                      `interface`";
+        let remedy = "until then this node finds no other host; check MYELIN_INTERFACE, or the \
+                      node's option `interface`";
         myelin_shm::warn("", "the network", &format!("{reason}; {remedy}"));
     }
 

@@ -567,7 +567,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn readers_that_nobody_finds_are_kept_up_to_a_maximum() {
+    fn unmatched_readers_are_kept_up_to_a_maximum() {
         let name = |number: u64| [number.to_be_bytes(), [7; 8]].concat().try_into().unwrap();
         let (there, left): (Guid, Guid) = (name(1 << 40), name(2 << 40));
         let mut ready = Ready::default();

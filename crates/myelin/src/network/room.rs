@@ -381,7 +381,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_full_of_what_is_under_way_and_of_what_others_cannot_take() {
+    fn the_room_counts_samples_under_way_and_unread_ones() {
         let (room, window) = (Room::default(), window(100));
         for _ in 0..100 {
             assert!(room.has(&window));
@@ -400,7 +400,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_late_is_waited_for_again_when_it_has_room_or_answers() {
+    fn a_late_reader_is_waited_for_again_when_it_has_room() {
         let (room, window) = (Room::default(), window(4));
         let [one, two] = [[1; 16], [2; 16]];
         room.set_full(one, 7);
@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn it_is_full_of_bytes_too_but_takes_a_single_sample_of_any_size() {
+    fn the_room_has_a_byte_limit_but_takes_one_sample_of_any_size() {
         let (room, window) = (Room::default(), Window::new(100, 0, 1_000));
         room.enter(999);
         assert!(room.has(&window));
@@ -435,7 +435,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_host_receives_at_once_is_waited_for_once_in_vain() {
+    fn a_host_is_paced_by_its_receive_buffer_until_a_wait_fails() {
         let (room, window) = (Room::default(), window(100));
         window.set_buffer(4 << 20);
         let next_is_paced = || {
@@ -463,7 +463,7 @@ mod tests {
 
     /// Also if all are acknowledged, and the last is kept until the next is written.
     #[test]
-    fn a_single_one_that_is_larger_than_that_goes_out() {
+    fn a_single_sample_larger_than_the_buffer_is_sent() {
         for history in [0, 1] {
             let (room, window) = (Room::default(), Window::new(100, history, u64::MAX));
             window.set_buffer(0);
@@ -490,7 +490,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_kept_for_later_is_not_under_way() {
+    fn kept_samples_do_not_count_as_under_way() {
         let (room, window) = (Room::default(), Window::new(2, 3, 1_000));
         let write = || {
             window.enter(500, Instant::now());
@@ -511,7 +511,7 @@ mod tests {
     }
 
     #[test]
-    fn each_half_of_the_window_asks_and_so_does_the_first_after_a_time() {
+    fn each_half_window_and_a_timeout_request_an_acknowledgement() {
         let begin = Instant::now();
         let asked = |window: &Window, bytes: u64, count: u64| {
             (0..count).filter(|_| window.enter(bytes, begin)).count()
@@ -531,7 +531,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_is_woken() {
+    fn a_waiting_publisher_is_woken() {
         let (room, window) = (Arc::new(Room::default()), window(1));
         for _ in 0..1_000 {
             room.enter(BURST_BYTES);
@@ -546,7 +546,7 @@ mod tests {
     /// The samples that are not asked about when the window is full are less than half, so the
     /// answer to the last question wakes.
     #[test]
-    fn who_waits_is_let_be_until_half_of_the_window_is_free() {
+    fn a_waiting_publisher_is_woken_when_half_of_the_window_is_free() {
         let free_at = |depth: u32, bytes: u64| {
             let (room, window, now) = (Room::default(), window(depth), Instant::now());
             let mut asked = 0;

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_network_is_off_unless_somebody_asks_for_it() {
+    fn the_network_is_off_by_default() {
         let none = Settings::default;
         for off in [&[][..], &[(NETWORK, "")], &[(NETWORK, "0")], &[(PEERS, "a")]] {
             assert_eq!(resolve(none(), off).unwrap(), None);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_builder_goes_before_the_environment() {
+    fn the_builder_overrides_the_environment() {
         let environment =
             [(NETWORK, "1"), (INTERFACE, "eth0"), (PEERS, " 10.0.0.1 , robot.local,")];
         let way = resolve(Settings::default(), &environment).unwrap().unwrap();
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lease_is_a_second_unless_somebody_says_otherwise() {
+    fn the_default_lease_is_a_second() {
         let on = [(NETWORK, "1"), (LEASE_MS, "2500")];
         let lease = |settings, environment: &[_]| {
             resolve(settings, environment).map(|way| way.unwrap().lease.as_millis())

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_full_of_messages_or_of_bytes() {
+    fn the_queue_is_bounded_by_messages_and_bytes() {
         let mut small = Waiting::default();
         let count = (0..).take_while(|number| {
             let has_room = !small.is_full();
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_is_counted_no_more() {
+    fn removed_messages_are_not_counted() {
         let mut waiting = Waiting::default();
         (0..6).for_each(|number| waiting.push_back(number, 1 << number));
         assert_eq!(waiting.retain_of_first(4, |number| number % 2 == 0), 2);

@@ -45,8 +45,8 @@ impl Wire {
                 topic: None,
                 field: "dds_type",
                 value: format!("{name:?}"),
-                remedy: "a header with a slice does not lie in memory as CDR lays it out; serialise \
-                         the message yourself (dds_cdr), or take a slice alone",
+                remedy: "a header with a slice has different layouts in memory and in CDR; \
+                         serialise the message yourself (dds_cdr), or use only a slice",
             }),
             // CDR aligns the fields of an element, not the element: an element whose first scalar
             // is smaller than its largest one begins at another place than in memory.
@@ -57,9 +57,9 @@ impl Wire {
                     topic: None,
                     field: "dds_type",
                     value: format!("{name:?}"),
-                    remedy: "elements that have a field of 8 bytes must begin with one, or CDR lays \
-                             the first of a sequence out in another way than memory does; reorder \
-                             the fields, or serialise the message yourself (dds_cdr)",
+                    remedy: "elements that have a field of 8 bytes must begin with one, or the \
+                             first element of a sequence lies differently in CDR and in memory; \
+                             reorder the fields, or serialise the message yourself (dds_cdr)",
                 })
             }
             _ => Ok(Wire::Cdr(shape)),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_is_read() {
+    fn messages_are_read_as_written() {
         let cases = [(VALUE, 10), (sequence(1, 1), 7), (sequence(12, 4), 36), (sequence(8, 8), 0)];
         for (wire, bytes) in cases.into_iter().chain([(sequence(24, 8), 48), (Wire::Message, 5)]) {
             let payload: Vec<u8> = (0..bytes).collect();
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_refused() {
+    fn impossible_settings_are_refused() {
         let whole = message(sequence(4, 4), &[1; 8]);
         for length in 0..whole.len() {
             assert_eq!(sequence(4, 4).payload(&whole[..length]), None, "{length}");
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn an_element_that_cdr_lays_out_otherwise_is_refused_where_others_read_it() {
+    fn an_element_with_another_cdr_layout_is_refused_for_dds_programs() {
         let shape = Shape::Sequence { element: 16, align: 8, first_align: 4 };
         let error = Wire::of(&Encoding::Typed("T".into()), shape).unwrap_err().to_string();
         assert!(error.contains("dds_type") && error.contains("dds_cdr"), "{error}");
@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_with_a_slice_is_bytes_to_ourselves_and_nothing_to_others() {
+    fn a_header_with_a_slice_is_sent_only_between_myelin_nodes() {
         let wire = Wire::of(&Encoding::Private, Shape::Bytes).unwrap();
         let message = message(wire, b"header and slice");
         assert_eq!(message[wire.payload(&message).unwrap()], *b"header and slice");

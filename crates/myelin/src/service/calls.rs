@@ -78,7 +78,7 @@ impl<R> Calls<R> {
         match self.open[at].state {
             State::Over(_) => match self.open.swap_remove(at).state {
                 State::Over(reply) => Some(reply),
-                State::Waiting | State::Abandoned => unreachable!("it was over"),
+                State::Waiting | State::Abandoned => unreachable!("the call was over"),
             },
             State::Waiting | State::Abandoned => None,
         }
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn each_call_gets_its_own_reply_once() {
+    fn each_call_gets_its_reply_once() {
         let mut calls = with_server();
         let (first, second) = (calls.begin().unwrap(), calls.begin().unwrap());
         calls.reply(second, Ok("second"));

@@ -82,7 +82,7 @@ impl Told {
                 topic: None,
                 field: "a service's type",
                 value: wide.type_name().to_string(),
-                remedy: "one that is told at run time is aligned to at most 16 bytes",
+                remedy: "a type that is described at run time is aligned to at most 16 bytes",
             });
         }
         Ok(Told {

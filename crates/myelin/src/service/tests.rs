@@ -8,7 +8,7 @@ type Requests = RequestOf<u64, u64>;
 type Replies = ReplyOf<u64, u64>;
 
 #[test]
-fn one_look_at_requests_ends_and_the_request_behind_a_flood_is_served() {
+fn a_flood_of_requests_does_not_block_other_requests() {
     let (_folder, node) = node();
     let mut service = service(&node);
     let client = node.client::<u64, u64>("s").unwrap();
@@ -32,7 +32,7 @@ fn one_look_at_requests_ends_and_the_request_behind_a_flood_is_served() {
 
 /// Replies that a server sent before it died count, however many messages lie in front of them.
 #[test]
-fn one_look_at_replies_ends_and_the_one_behind_a_flood_comes_before_the_end_of_its_server() {
+fn a_flood_of_replies_does_not_block_a_reply_before_its_servers_end() {
     let (_folder, node) = node();
     let mut service = service(&node);
     let client = node.client::<u64, u64>("s").unwrap();

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_payload_lies_where_its_type_demands() {
+    fn a_payload_is_aligned_for_its_type() {
         assert_eq!((offset::<u8>(), offset::<u128>(), offset::<[f64]>()), (16, 16, 16));
         type Carried = RequestOf<[u32], u8>;
         let fitting = [16, 20, 160];
@@ -107,13 +107,13 @@ mod tests {
     }
 
     #[test]
-    fn the_words_are_read_as_written() {
+    fn the_header_words_are_read_as_written() {
         let words = [3, u64::MAX - 7];
         assert_eq!(header(&header_bytes(words)), words);
     }
 
     #[test]
-    fn request_and_reply_and_either_type_tell_topics_apart() {
+    fn requests_replies_and_types_have_distinct_topics() {
         let hashes = [
             RequestOf::<u8, [f64]>::layout_hash(),
             ReplyOf::<u8, [f64]>::layout_hash(),

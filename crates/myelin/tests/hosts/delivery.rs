@@ -27,7 +27,7 @@ pub(crate) fn all_is_taken_once(mut publisher: two::Process, mut takers: [two::P
 }
 
 #[test]
-fn who_keeps_the_last_waits_for_nobody() {
+fn a_keep_last_publisher_does_not_wait() {
     let Some(hosts) = Hosts::new() else { return };
     let mut taker = hosts.other.run("take_the_last");
     let mut publisher = hosts.one.run("publish_and_keep_the_last");
@@ -132,7 +132,7 @@ fn numbers_len(number: u64) -> usize {
 }
 
 #[test]
-fn who_is_matched_gets_the_first_sample_though_it_is_best_effort() {
+fn a_matched_best_effort_subscriber_gets_the_first_sample() {
     let Some(hosts) = Hosts::new() else { return };
     for _ in 0..5 {
         let mut taker = hosts.other.run("be_greeted");
@@ -291,7 +291,7 @@ fn paint(image: &mut [u8], number: u64) {
 }
 
 #[test]
-fn who_comes_later_gets_the_history_and_who_does_not_want_it_none() {
+fn only_late_subscribers_with_history_get_the_history() {
     let Some(hosts) = Hosts::new() else { return };
     let mut publisher = hosts.one.run("publish_map");
     publisher.hears("published");

@@ -75,7 +75,7 @@ pub(crate) fn take_through_a_cut() {
 }
 
 #[test]
-fn a_subscriber_goes_on_with_the_publisher_that_comes_after_a_kill() {
+fn a_subscriber_continues_with_the_publisher_after_a_kill() {
     let Some(hosts) = Hosts::new() else { return };
     let mut taker = hosts.other.run("outlive_a_publisher");
     taker.hears("ready");
@@ -120,7 +120,7 @@ pub(crate) fn outlive_a_publisher() {
 
 /// It has room for one publisher, and keeps the last image of the first camera.
 #[test]
-fn a_viewer_that_keeps_an_image_hears_a_restarted_camera() {
+fn a_subscriber_with_a_held_sample_gets_samples_of_a_restarted_publisher() {
     let Some(hosts) = Hosts::new() else { return };
     let mut viewer = hosts.other.run("view");
     viewer.hears("ready");
@@ -159,7 +159,7 @@ pub(crate) fn view() {
 }
 
 #[test]
-fn a_host_that_vanishes_is_missed_and_holds_nobody_up() {
+fn a_vanished_host_is_reported_and_blocks_no_publisher() {
     let Some(hosts) = Hosts::new() else { return };
     let mut taker = hosts.other.run("vanish");
     taker.hears("ready");
@@ -173,7 +173,7 @@ fn a_host_that_vanishes_is_missed_and_holds_nobody_up() {
 
 /// Together with its only interface.
 #[test]
-fn a_host_that_vanishes_with_its_link_is_missed() {
+fn a_host_that_vanishes_with_its_link_is_reported() {
     let Some(hosts) = Hosts::new() else { return };
     let mut taker = hosts.other.run("vanish");
     taker.hears("ready");
@@ -235,7 +235,7 @@ pub(crate) fn vanish() {
 }
 
 #[test]
-fn a_child_of_fork_lets_go_of_the_network_and_the_parent_keeps_it() {
+fn a_forked_child_closes_its_network_and_the_parent_keeps_it() {
     let Some(hosts) = Hosts::new() else { return };
     let mut forked = hosts.one.run("fork_and_go_on");
     forked.hears("forked");

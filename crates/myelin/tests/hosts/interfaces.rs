@@ -10,7 +10,7 @@ use crate::{node, nothing_is_left};
 
 /// With only a loopback, and without any interface.
 #[test]
-fn a_node_works_on_its_host_and_takes_the_interface_that_comes() {
+fn a_node_works_without_a_network_and_uses_a_new_interface() {
     for loopback in ["up", "down"] {
         let Some(hosts) = Hosts::apart() else { return };
         for host in [&hosts.one, &hosts.other] {
@@ -75,7 +75,7 @@ pub(crate) fn work_alone_then_take() {
 }
 
 #[test]
-fn what_was_published_before_there_was_a_network_is_history_to_those_who_come() {
+fn samples_from_before_the_network_are_history_for_late_subscribers() {
     let Some(hosts) = Hosts::apart() else { return };
     let mut publisher = hosts.one.run("publish_map_early");
     publisher.hears("published");
@@ -116,7 +116,7 @@ pub(crate) fn take_map_late() {
 }
 
 #[test]
-fn the_interface_that_is_asked_for_is_waited_for() {
+fn a_requested_network_interface_is_waited_for() {
     let Some(hosts) = Hosts::apart() else { return };
     let mut waiter = hosts.one.run("wait_for_the_named");
     waiter.hears("waiting");
@@ -136,7 +136,10 @@ pub(crate) fn wait_for_the_named() {
     let publisher = node.topic::<u64>("there").publisher().unwrap();
     let state = node.network();
     let NetworkState::Waiting { reason } = &state else { panic!("{state:?}") };
-    assert!(reason.contains(LINK) && reason.contains("not there; there are lo ("), "{reason}");
+    assert!(
+        reason.contains(LINK) && reason.contains("does not exist; this host has lo ("),
+        "{reason}"
+    );
     // Another interface is another way into the same domain.
     let other = open("lo").unwrap();
     let error = other.topic::<u64>("there").publisher().unwrap_err().to_string();
@@ -152,7 +155,7 @@ pub(crate) fn be_there() {
 }
 
 #[test]
-fn an_interface_that_comes_back_with_another_address_or_as_another_is_taken_again() {
+fn a_returning_interface_is_used_again_with_a_new_address() {
     let Some(hosts) = Hosts::new() else { return };
     let mut taker = hosts.other.run("take_for_long");
     let mut publisher = hosts.one.run("publish_for_long");
@@ -246,7 +249,7 @@ pub(crate) fn take_for_long() {
 }
 
 #[test]
-fn the_networks_threads_run_as_the_nodes() {
+fn network_threads_have_the_settings_of_the_node() {
     let Some(hosts) = Hosts::new() else { return };
     hosts.one.run("run_on_one_cpu").ends();
 }

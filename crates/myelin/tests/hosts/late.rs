@@ -11,7 +11,7 @@ use crate::two::{Host, Hosts, Process, heard, say};
 use crate::{node, unmatched};
 
 #[test]
-fn a_logger_that_is_stopped_costs_others_nothing() {
+fn a_stopped_subscriber_does_not_delay_others() {
     let stop = |logger: &mut Process| logger.signal(libc::SIGSTOP);
     past_a_late_logger(LONG_LEASE, stop, |mut logger| {
         logger.say("go on");
@@ -21,7 +21,7 @@ fn a_logger_that_is_stopped_costs_others_nothing() {
 }
 
 #[test]
-fn a_logger_that_is_full_costs_others_nothing() {
+fn a_full_subscriber_does_not_delay_others() {
     past_a_late_logger(
         "",
         |_| {},
@@ -33,7 +33,7 @@ fn a_logger_that_is_full_costs_others_nothing() {
 }
 
 #[test]
-fn a_logger_that_is_killed_costs_others_nothing() {
+fn a_killed_subscriber_does_not_delay_others() {
     past_a_late_logger("", |logger| logger.signal(libc::SIGKILL), drop);
 }
 

@@ -8,7 +8,7 @@ use crate::two::{Hosts, heard, say};
 
 #[test]
 #[ignore = "long: loads all cores for 20 s; part of `make test-long`"]
-fn nobody_is_missed_while_all_cores_are_busy() {
+fn no_host_is_reported_missing_on_busy_cores() {
     let Some(hosts) = Hosts::new() else { return };
     let mut all = [hosts.one.run("stay_matched"), hosts.other.run("stay_matched")];
     all.iter_mut().for_each(|each| each.hears("matched"));

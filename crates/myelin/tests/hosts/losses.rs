@@ -10,7 +10,7 @@ use crate::two::{Hosts, heard, say};
 use crate::{NUMBERS, node, run};
 
 #[test]
-fn a_slow_subscriber_holds_up_its_publisher_and_nobody_else() {
+fn a_slow_subscriber_delays_only_its_publisher() {
     run("publish_in_a_hurry", "take_slowly");
 }
 
@@ -53,7 +53,7 @@ pub(crate) fn take_slowly() {
 /// Nothing else gives the subscriber a turn while the sockets have more: the process was stopped
 /// while the burst came.
 #[test]
-fn who_shares_a_core_with_what_receives_takes_a_burst() {
+fn a_subscriber_on_the_receivers_core_takes_a_burst() {
     let Some(hosts) = Hosts::new() else { return };
     let mut taker = hosts.other.run_with("take_on_one_core", LONG_LEASE);
     taker.hears("ready");
@@ -187,7 +187,7 @@ fn burst(node: &Node, depth: u32) -> Topic<u64> {
 const BURST_DEPTHS: [u32; 3] = [1, 8, 64];
 
 #[test]
-fn what_best_effort_loses_on_the_way_is_counted_and_what_is_too_large_is_told() {
+fn network_losses_are_counted_and_too_large_samples_reported() {
     let Some(hosts) = Hosts::new() else { return };
     let mut taker = hosts.other.run("take_and_count_losses");
     taker.hears("ready");

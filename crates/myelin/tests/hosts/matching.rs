@@ -11,7 +11,7 @@ use crate::two::{Hosts, heard, say};
 use crate::{node, run};
 
 #[test]
-fn domains_do_not_see_each_other() {
+fn endpoints_of_different_domains_do_not_match() {
     let Some(hosts) = Hosts::new() else { return };
     let mut publisher = hosts.one.run("publish_elsewhere");
     publisher.hears("ready");
@@ -21,7 +21,7 @@ fn domains_do_not_see_each_other() {
 }
 
 #[test]
-fn a_publisher_for_its_host_alone_is_met_there_alone() {
+fn a_host_only_publisher_matches_only_on_its_host() {
     let Some(hosts) = Hosts::new() else { return };
     let mut publisher = hosts.one.run("publish_on_its_host");
     publisher.hears("ready");
@@ -71,7 +71,7 @@ pub(crate) fn meet_nobody() {
 }
 
 #[test]
-fn another_type_is_told_of_on_both_sides() {
+fn another_type_is_reported_on_both_sides() {
     let Some(hosts) = Hosts::new() else { return };
     let mut taker = hosts.other.run("take_doubles");
     let mut publisher = hosts.one.run("publish_integers");
@@ -162,7 +162,7 @@ fn see_the_other_side(node: &Node, own: EndpointId) -> RemoteEndpointInfo {
 }
 
 #[test]
-fn whatever_each_side_asks_for_they_match() {
+fn all_combinations_of_settings_match() {
     run("publish_of_every_kind", "take_of_every_kind");
 }
 

@@ -44,12 +44,12 @@ fn a_pong_without_a_ping_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let pong = Prepare { match_timeout_ns: 1_000_000, ..run(Role::Pong, folder.path()) };
     let error = own_space::enter(&pong).unwrap_err();
-    assert!(error.message.contains("no other side"), "{}", error.message);
+    assert!(error.message.contains("did not make its namespaces"), "{}", error.message);
     assert!(error.remedy.contains("log"), "{}", error.remedy);
 }
 
 #[test]
-fn a_ping_that_has_ended_is_named() {
+fn an_ended_ping_is_named_in_the_error() {
     let folder = tempfile::tempdir().unwrap();
     let pong = run(Role::Pong, folder.path());
     let meeting = folder.path().join(format!("{}.namespaces", pong.run));

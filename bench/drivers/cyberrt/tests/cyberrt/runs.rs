@@ -100,7 +100,7 @@ fn in_one_process_messages_are_handed_over() {
 }
 
 #[test]
-fn several_processes_of_a_role_all_meet() {
+fn several_processes_of_a_role_all_match() {
     let _host = Host::enter();
     for system in systems(Topology::TwoProcesses) {
         let (run, _folder) = ours(&system, Role::Ping);
@@ -114,7 +114,7 @@ fn several_processes_of_a_role_all_meet() {
 }
 
 #[test]
-fn a_side_that_stays_alone_says_so() {
+fn a_missing_other_side_is_a_timeout() {
     let _host = Host::enter();
     for system in systems(Topology::TwoProcesses) {
         for role in [Role::Ping, Role::Pong] {
@@ -124,7 +124,7 @@ fn a_side_that_stays_alone_says_so() {
             let process =
                 Process::start(executable(), &Prepare { samples, match_timeout_ns, ..run });
             let [message, remedy, _] = process.expect_error();
-            assert!(message.contains("no other side"), "{message}");
+            assert!(message.contains("the other side did not match"), "{message}");
             assert!(remedy.contains("log"), "{remedy}");
         }
     }
@@ -148,7 +148,7 @@ fn killed_roles_leave_nothing() {
 
 /// Its statistics must go into the folder of the run.
 #[test]
-fn nothing_is_left_where_the_driver_was_started() {
+fn no_files_are_left_in_the_working_directory() {
     let _host = Host::enter();
     let Some(system) = systems(Topology::TwoProcesses).pop() else { return };
     let (run, _folder) = ours(&system, Role::Ping);
@@ -191,7 +191,7 @@ fn a_host_that_is_not_reached_is_missed_and_ipv6_refused() {
     for system in systems_across(executable()) {
         let Some(roles) = nobody_is_reached(executable(), &system) else { return };
         for [message, ..] in roles {
-            assert!(message.contains("no other side"), "{message}");
+            assert!(message.contains("the other side did not match"), "{message}");
         }
         let Some(hosts) = Hosts::new(["fd00:9:8::1/64", "fd00:9:8::2/64"]) else { return };
         let prepare = prepare(&system.name, Role::Ping);

@@ -11,7 +11,7 @@ use crate::{EXECUTABLE, own_host};
 use myelin_bench_kit::protocol::{Command, Event, Network, Prepare, Role};
 
 #[test]
-fn domain_and_shared_memory_are_said() {
+fn the_config_file_has_domain_and_shared_memory() {
     let _host = own_host::enter();
     let Some(udp) = xml(&with("cyclonedds.udp")) else { return };
     let domain = format!("<Domain Id=\"{}\">", with("cyclonedds.udp").domain);
@@ -39,7 +39,7 @@ fn elements_are_closed_in_order() {
 }
 
 #[test]
-fn buffers_and_indices_are_said_where_they_differ_from_the_default() {
+fn buffers_and_indices_are_written_only_if_not_default() {
     let _host = own_host::enter();
     let Some(plain) = xml(&with("cyclonedds.udp")) else { return };
     for word in ["SocketReceiveBufferSize", "FragmentSize", "MaxAutoParticipantIndex"] {
@@ -53,7 +53,7 @@ fn buffers_and_indices_are_said_where_they_differ_from_the_default() {
 }
 
 #[test]
-fn across_hosts_it_is_the_one_way_to_the_one_peer() {
+fn across_hosts_the_config_has_one_interface_and_one_peer() {
     let _host = own_host::enter();
     let Some(text) = xml(&across("cyclonedds.udp")) else { return };
     assert!(text.contains("address=\"10.9.8.1\"") && text.contains("<Peer Address=\"10.9.8.2\""));
@@ -64,7 +64,7 @@ fn across_hosts_it_is_the_one_way_to_the_one_peer() {
 }
 
 #[test]
-fn the_note_says_what_is_asked_for_and_what_is_granted() {
+fn the_note_has_the_requested_and_the_granted_buffer() {
     let _host = own_host::enter();
     let limit = rmem_max();
     for (system, asked) in
@@ -77,7 +77,7 @@ fn the_note_says_what_is_asked_for_and_what_is_granted() {
         let mut pair = Pair::start(&with(system), 1, start);
         let Some(Event::Ready(ready)) = pair.ping.event() else { panic!("ready") };
         pair.pong.expect_ready();
-        let expected = format!("{asked} B asked for, {} B granted", asked.min(limit));
+        let expected = format!("{asked} B requested, {} B granted", asked.min(limit));
         assert!(ready.notes.iter().any(|note| note.contains(&expected)), "{:?}", ready.notes);
         pair.pong.say(&Command::Stop);
         pair.ping.say(&Command::Stop);

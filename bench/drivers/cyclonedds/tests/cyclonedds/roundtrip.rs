@@ -46,18 +46,18 @@ fn the_version_is_that_of_the_library_that_runs() {
 }
 
 #[test]
-fn nobody_on_the_other_side() {
+fn a_missing_other_side_is_a_timeout() {
     let _host = own_host::enter();
     let run = Run::new("cyclonedds.udp", 0);
     if !run.is_installed() {
         return;
     }
     let ping = run.start_with("ping", |prepare| prepare["match_timeout_ns"] = json!(50_000_000));
-    assert!(ping.hear_error().contains("timeout: 0 of 1 write for this side"));
+    assert!(ping.hear_error().contains("timeout: 0 of 1 writers for this side"));
 }
 
 #[test]
-fn without_daemon() {
+fn a_missing_daemon_is_an_error() {
     let _host = own_host::enter();
     let run = Run::new("cyclonedds.iceoryx", 0);
     if run.is_installed() {

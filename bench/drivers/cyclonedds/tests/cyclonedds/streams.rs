@@ -97,7 +97,7 @@ pub fn within_domain(system: &System, prepare: &Prepare, then: impl FnOnce(&Prep
 }
 
 #[test]
-fn a_depth_that_a_queue_of_iceoryx_has_not_is_refused() {
+fn a_depth_above_the_iceoryx_queue_limit_is_refused() {
     let systems = support::describe(executable()).systems;
     let name = systems.into_iter().find(|it| it.daemon && it.missing.is_none()).map(|it| it.name);
     let Some(name) = name else {

@@ -31,7 +31,7 @@ fn the_systems_say_what_they_are() {
 }
 
 #[test]
-fn a_plug_in_that_is_not_there_is_named_with_the_remedy() {
+fn a_missing_plug_in_is_named_with_the_remedy() {
     let described =
         Command::new(EXECUTABLE).arg("describe").env("MYELIN_PSMX", "/nowhere").output();
     let Description { systems, .. } = serde_json::from_slice(&described.unwrap().stdout).unwrap();

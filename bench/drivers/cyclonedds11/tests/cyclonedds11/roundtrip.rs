@@ -23,7 +23,7 @@ fn every_message_comes_back_once_and_whole() {
 }
 
 #[test]
-fn the_plug_in_is_said_on_this_host() {
+fn the_config_names_the_plug_in_only_on_one_host() {
     let _host = own_host::enter();
     for system in systems(|system| !system.daemon) {
         let prepare = prepare(&system.name, Role::Ping);
@@ -38,7 +38,7 @@ fn the_plug_in_is_said_on_this_host() {
 }
 
 #[test]
-fn what_killed_roles_leave_is_removed() {
+fn files_of_killed_roles_are_removed() {
     let _host = own_host::enter();
     for system in systems(|system| system.loans) {
         let before = shared_memory();
@@ -57,7 +57,7 @@ fn what_killed_roles_leave_is_removed() {
 }
 
 #[test]
-fn who_misses_the_daemon_says_so() {
+fn a_missing_daemon_is_reported() {
     let _host = own_host::enter();
     for system in systems(|system| system.daemon) {
         let samples = Samples::new(1);
@@ -72,7 +72,7 @@ fn who_misses_the_daemon_says_so() {
 
 /// The chunks requested from RouDi are large enough for a message.
 #[test]
-fn a_message_fits_into_the_pool_that_is_made_for_it() {
+fn a_message_fits_into_its_pool() {
     let _host = own_host::enter();
     for system in systems(|system| system.daemon) {
         let pools = |bytes: u32| {

@@ -74,7 +74,7 @@ fn streams_and_frames_arrive_as_sent() {
 }
 
 #[test]
-fn several_publishers_subscribers_and_topics_are_all_heard_where_publishing_waits() {
+fn all_messages_of_several_publishers_and_topics_arrive_if_publishing_waits() {
     if !is_built_in() {
         return;
     }
@@ -91,7 +91,7 @@ fn several_publishers_subscribers_and_topics_are_all_heard_where_publishing_wait
 }
 
 #[test]
-fn a_best_effort_publisher_goes_on_with_a_subscriber_that_stands_still() {
+fn a_best_effort_publisher_does_not_wait_for_a_stalled_subscriber() {
     if !is_built_in() {
         return;
     }
@@ -113,7 +113,7 @@ fn nothing_is_left_when_the_lab_dies_after_a_role_was_killed() {
 }
 
 #[test]
-fn cleaning_removes_what_two_killed_roles_leave_and_spares_the_living() {
+fn cleaning_removes_files_of_killed_roles_and_keeps_those_of_live_ones() {
     if !is_built_in() {
         return;
     }
@@ -122,13 +122,13 @@ fn cleaning_removes_what_two_killed_roles_leave_and_spares_the_living() {
 }
 
 #[test]
-fn cleaning_removes_the_folders_of_which_nobody_lives() {
+fn cleaning_removes_folders_without_a_live_process() {
     let _alone = alone();
     FOLDERS.of_a_fake_are_removed_when_nobody_lives("ecal_12ab", "ecal_34cd");
 }
 
 #[test]
-fn a_side_that_stays_alone_says_who_did_not_come() {
+fn a_timeout_names_the_missing_role() {
     if !is_built_in() {
         return;
     }
@@ -136,7 +136,7 @@ fn a_side_that_stays_alone_says_who_did_not_come() {
     for (role, absent) in [(Role::Ping, "pong"), (Role::Pong, "ping")] {
         let (mut process, _samples) = alone_in(role, SYSTEMS[0]);
         let [message, remedy, _] = process.expect_error();
-        assert_eq!(message, format!("eCAL: {absent} did not come"));
+        assert_eq!(message, format!("eCAL: {absent} did not connect"));
         assert!(remedy.contains("log"), "{remedy}");
         assert!(!process.expect_end().success());
     }

@@ -54,7 +54,7 @@ fn exchange(system: &str, payload_bytes: u64, messages: u64) {
 }
 
 #[test]
-fn a_side_that_stays_alone_says_so() {
+fn a_missing_other_side_is_a_timeout() {
     let _host = own_host::enter();
     for system in systems() {
         for role in [Role::Ping, Role::Pong] {
@@ -83,7 +83,7 @@ fn sides_of_different_systems_do_not_match() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn impossible_settings_are_refused() {
     let _host = own_host::enter();
     let refused = |change: &dyn Fn(&mut Prepare)| {
         let (process, _needed) = lone(Role::Ping, DATA_SHARING, change);
@@ -110,7 +110,7 @@ fn what_cannot_be_is_refused() {
 }
 
 #[test]
-fn killed_roles_leave_nothing_and_the_living_keep_theirs() {
+fn cleaning_after_killed_roles_keeps_files_of_live_ones() {
     let _host = own_host::enter();
     for system in systems() {
         let mut dead = endless(&system);

@@ -50,7 +50,7 @@ fn reliable_streams_lose_nothing() {
 }
 
 #[test]
-fn every_subscriber_gets_what_every_publisher_sends() {
+fn every_subscriber_gets_all_messages_of_every_publisher() {
     let _host = own_host::enter();
     for system in systems() {
         for (publishers, subscribers) in [(1, 3), (3, 1), (2, 2)] {
@@ -71,7 +71,7 @@ fn topics_are_served_alike() {
 }
 
 #[test]
-fn a_reliable_publisher_waits_for_a_subscriber_that_stands_still() {
+fn a_reliable_publisher_waits_for_a_stalled_subscriber() {
     let _host = own_host::enter();
     for system in systems() {
         for topics in [1, 3] {
@@ -88,7 +88,7 @@ fn a_reliable_publisher_waits_for_a_subscriber_that_stands_still() {
 }
 
 #[test]
-fn a_best_effort_publisher_waits_for_nobody() {
+fn a_best_effort_publisher_does_not_wait() {
     let _host = own_host::enter();
     for system in systems() {
         let prepare = Prepare { depth: 4, messages: 2000, ..stream(&system) };
@@ -110,7 +110,7 @@ fn a_best_effort_publisher_waits_for_nobody() {
 }
 
 #[test]
-fn a_side_without_all_of_its_counterparts_does_not_begin() {
+fn a_side_does_not_begin_before_all_others_have_matched() {
     let _host = own_host::enter();
     for system in systems() {
         let prepare =

@@ -61,7 +61,7 @@ fn streams_and_frames_arrive_as_sent() {
 }
 
 #[test]
-fn several_subscribers_are_all_heard() {
+fn messages_reach_several_subscribers() {
     if !is_built_in() {
         return;
     }
@@ -75,7 +75,7 @@ fn several_subscribers_are_all_heard() {
 }
 
 #[test]
-fn a_publisher_waits_for_nobody() {
+fn a_publisher_does_not_wait() {
     if !is_built_in() {
         return;
     }
@@ -94,7 +94,7 @@ fn nothing_is_left_when_the_lab_dies_after_a_role_was_killed() {
 }
 
 #[test]
-fn cleaning_removes_what_two_killed_roles_leave_and_spares_the_living() {
+fn cleaning_removes_files_of_killed_roles_and_keeps_those_of_live_ones() {
     if !is_built_in() {
         return;
     }
@@ -103,13 +103,13 @@ fn cleaning_removes_what_two_killed_roles_leave_and_spares_the_living() {
 }
 
 #[test]
-fn cleaning_removes_the_folders_of_which_nobody_lives() {
+fn cleaning_removes_folders_without_a_live_process() {
     let _alone = alone();
     FOLDERS.of_a_fake_are_removed_when_nobody_lives("topics/to-pong", "horus_default");
 }
 
 #[test]
-fn a_side_that_stays_alone_says_who_did_not_come() {
+fn a_timeout_names_the_missing_role() {
     if !is_built_in() {
         return;
     }

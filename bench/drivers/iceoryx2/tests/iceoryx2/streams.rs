@@ -13,7 +13,7 @@ use myelin_bench_kit::protocol::{Prepare, Reliability};
 const SYSTEMS: [&str; 2] = ["iceoryx2.poll", "iceoryx2.event"];
 
 #[test]
-fn several_publishers_subscribers_and_topics_are_all_heard() {
+fn all_messages_of_several_publishers_and_topics_arrive() {
     let _alone = alone();
     for system in SYSTEMS {
         // The depth is the length of the stream, so that a busy machine loses nothing, either.
@@ -27,7 +27,7 @@ fn several_publishers_subscribers_and_topics_are_all_heard() {
 
 /// Not a thousand topics, which take 40 s to make in a debug build on a busy machine.
 #[test]
-fn many_topics_are_all_heard() {
+fn messages_of_many_topics_all_arrive() {
     let _alone = alone();
     for system in SYSTEMS {
         // The depth is the number of messages of a topic, including warm-up and goodbye: best
@@ -56,7 +56,7 @@ fn a_reliable_publisher_waits_for_its_slowest_subscriber() {
 }
 
 #[test]
-fn a_best_effort_publisher_waits_for_nobody() {
+fn a_best_effort_publisher_does_not_wait() {
     let _alone = alone();
     for system in SYSTEMS {
         let flood = Prepare { rate_hz: Some(100_000.0), messages: 3000, ..at_rate(system) };
@@ -65,7 +65,7 @@ fn a_best_effort_publisher_waits_for_nobody() {
 }
 
 #[test]
-fn a_reliable_publisher_gives_up_a_subscriber_that_never_takes() {
+fn a_reliable_publisher_gives_up_after_its_time_limit() {
     let _alone = alone();
     let prepare = Prepare {
         reliability: Reliability::Reliable,

@@ -97,7 +97,7 @@ fn nothing_is_left_when_pong_was_killed_and_ping_notices() {
 }
 
 #[test]
-fn cleaning_removes_what_two_killed_roles_leave_and_spares_the_living() {
+fn cleaning_removes_files_of_killed_roles_and_keeps_those_of_live_ones() {
     let _alone = alone();
     for system in systems() {
         let mut dead = endless(&system);
@@ -115,7 +115,7 @@ fn cleaning_removes_what_two_killed_roles_leave_and_spares_the_living() {
 }
 
 #[test]
-fn the_next_run_cleans_after_the_dead() {
+fn the_next_run_cleans_up_after_killed_roles() {
     let _alone = alone();
     let mut dead = endless(EVENT);
     dead.ping.kill();
@@ -130,12 +130,12 @@ fn endless(system: &str) -> Pair {
 }
 
 #[test]
-fn a_side_that_stays_alone_says_who_did_not_come() {
+fn a_timeout_names_the_missing_role() {
     let _alone = alone();
     for (role, absent) in [(Role::Ping, "pong"), (Role::Pong, "ping")] {
         let (mut process, _samples) = alone_in(role, EVENT, 64);
         let [message, remedy, _] = process.expect_error();
-        assert_eq!(message, format!("{absent} did not come within 0.05 s"));
+        assert_eq!(message, format!("{absent} did not connect within 0.05 s"));
         assert!(!remedy.is_empty());
         assert!(!process.expect_end().success());
     }
@@ -143,7 +143,7 @@ fn a_side_that_stays_alone_says_who_did_not_come() {
 }
 
 #[test]
-fn a_system_or_payload_that_cannot_be_is_refused() {
+fn an_unknown_system_or_too_large_payload_is_refused() {
     let [message, ..] = alone_in(Role::Ping, "iceoryx2.pigeon", 64).0.expect_error();
     assert_eq!(message, "iceoryx2 has no system `iceoryx2.pigeon`");
     let [message, ..] = alone_in(Role::Ping, POLL, 1 << 40).0.expect_error();
@@ -166,7 +166,7 @@ fn two_sides_of_different_systems_do_not_match() {
     });
     for ((mut process, _samples), absent) in sides.into_iter().zip(["pong", "ping"]) {
         let [message, ..] = process.expect_error();
-        assert!(message.starts_with(&format!("{absent} did not come")), "{message}");
+        assert!(message.starts_with(&format!("{absent} did not connect")), "{message}");
         process.expect_end();
     }
     assert_eq!(left_behind(), NOTHING);

@@ -36,7 +36,7 @@ fn a_library_that_another_requires_is_named() {
 }
 
 #[test]
-fn a_library_that_is_not_there_at_all_is_not_said_to_require_any() {
+fn a_missing_library_is_not_said_to_require_others() {
     let Some(said) = said(&[]) else { return };
     assert_eq!(
         probe::not_found("lcm", REMEDY, &said),
@@ -78,7 +78,7 @@ fn packages_of_a_derivative_are_those_of_what_it_derives_from() {
 }
 
 #[test]
-fn others_are_told_what_it_is_called_in_debian() {
+fn unknown_distributions_get_the_debian_name() {
     let fedora = remedy("ZeroMQ", "ID=fedora\nVERSION_ID=44\n");
     assert_eq!(fedora, "install ZeroMQ, which is libzmq3-dev in Debian");
     assert_eq!(remedy("ZeroMQ", ""), fedora);

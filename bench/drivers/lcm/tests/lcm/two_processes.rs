@@ -108,7 +108,7 @@ fn a_slow_subscriber_does_not_hold_the_publisher() {
 }
 
 #[test]
-fn runs_of_one_domain_do_not_hear_each_other() {
+fn runs_in_one_domain_do_not_mix() {
     let _host = own_host::enter();
     if !is_installed() {
         return;
@@ -136,20 +136,20 @@ fn killed_roles_leave_nothing() {
 }
 
 #[test]
-fn a_side_that_stays_alone_says_who_did_not_come() {
+fn a_timeout_names_the_missing_role() {
     let _host = own_host::enter();
     if !is_installed() {
         return;
     }
     for (role, absent) in [(Role::Ping, "pong0"), (Role::Pong, "ping0")] {
         let [message, remedy, _] = refused(&Prepare { role, ..at_rate(UDPM) });
-        assert_eq!(message, format!("LCM: timeout: {absent} did not come"));
+        assert_eq!(message, format!("LCM: timeout: {absent} did not connect"));
         assert!(remedy.contains("match_timeout_ms"), "{remedy}");
     }
 }
 
 #[test]
-fn what_it_cannot_do_is_refused() {
+fn unsupported_settings_are_refused() {
     if !is_installed() {
         return;
     }

@@ -28,7 +28,7 @@ fn streams_and_frames_between_two_processes_arrive_as_sent() {
 }
 
 #[test]
-fn several_publishers_subscribers_and_topics_are_all_heard() {
+fn all_messages_of_several_publishers_and_topics_arrive() {
     let _alone = alone();
     for system in one_way_systems(executable(), Topology::TwoProcesses) {
         // The depth is the length of the stream, so that a busy machine loses nothing, either.
@@ -63,7 +63,7 @@ fn a_reliable_publisher_waits_for_its_slowest_subscriber() {
 }
 
 #[test]
-fn a_best_effort_publisher_waits_for_nobody() {
+fn a_best_effort_publisher_does_not_wait() {
     let _alone = alone();
     for system in one_way_systems(executable(), Topology::TwoProcesses) {
         let flood = Prepare { rate_hz: Some(100_000.0), messages: 3000, ..at_rate(&system.name) };
@@ -72,7 +72,7 @@ fn a_best_effort_publisher_waits_for_nobody() {
 }
 
 #[test]
-fn nothing_is_lost_within_a_process_either() {
+fn reliable_streams_within_a_process_lose_nothing() {
     let _alone = alone();
     for system in one_way_systems(executable(), Topology::OneProcess) {
         if system.streams.reliability.contains(&Reliability::Reliable) {
@@ -98,7 +98,7 @@ fn streams_and_frames_within_a_process_arrive_as_sent() {
 }
 
 #[test]
-fn the_taking_thread_runs_where_it_is_told_to() {
+fn the_taking_thread_runs_on_the_configured_cpu() {
     let _alone = alone();
     let cpu = first_cpu();
     let pinned = Prepare { pong_cpu: Some(cpu), ..at_rate("myelin.local-wait") };
@@ -108,7 +108,7 @@ fn the_taking_thread_runs_where_it_is_told_to() {
     let mut solo = Solo::open(executable(), &nowhere, 100);
     solo.ping.go();
     let [message, ..] = solo.ping.expect_error();
-    assert_eq!(message, "pong_cpu: there is no CPU 100000");
+    assert_eq!(message, "pong_cpu: CPU 100000 does not exist");
     assert!(!solo.ping.expect_end().success());
 }
 

@@ -44,13 +44,13 @@ fn a_host_that_cannot_be_reached_is_named() {
         let Some([ping, pong]) = nobody_is_reached(executable(), &system) else { return };
         assert!(ping[0].starts_with("cannot reach pong at 10.2.2.2:47000"), "{ping:?}");
         assert!(ping[1].contains("ip route get 10.2.2.2"), "{ping:?}");
-        assert!(pong[0].starts_with("ping did not come within 1 s"), "{pong:?}");
+        assert!(pong[0].starts_with("ping did not connect within 1 s"), "{pong:?}");
         assert!(pong[1].contains("10.1.1.1"), "{pong:?}");
     }
 }
 
 #[test]
-fn a_port_or_an_address_that_cannot_be_had_is_named() {
+fn an_unavailable_port_or_address_is_named() {
     let Some(hosts) = Hosts::new(ADDRESSES) else { return };
     let refused = |network| {
         let samples = Samples::new(1);

@@ -76,7 +76,7 @@ fn publishing_calls_each_subscriber_once() {
 }
 
 #[test]
-fn only_calls_in_one_process_can_be_made_back_to_back() {
+fn only_one_process_callbacks_run_back_to_back() {
     let without = Prepare { rate_hz: None, ..at_rate("os.spin") };
     let mut refused = Solo::start(executable(), &without, 1);
     let [message, remedy, _] = refused.ping.expect_error();
@@ -99,7 +99,7 @@ fn a_system_of_another_reliability_is_refused() {
 }
 
 #[test]
-fn a_depth_beyond_memory_is_refused() {
+fn a_depth_over_the_memory_limit_is_refused() {
     let deep = Prepare { depth: 1 << 20, payload_bytes: 1 << 20, ..at_rate("os.spin") };
     let mut refused = Solo::start(executable(), &deep, 1);
     let [message, ..] = refused.ping.expect_error();
@@ -123,7 +123,7 @@ fn a_reliable_publisher_waits_for_its_subscriber() {
 }
 
 #[test]
-fn a_best_effort_publisher_waits_for_nobody() {
+fn a_best_effort_publisher_does_not_wait() {
     let _alone = alone();
     for system in offering(Reliability::BestEffort) {
         let flood = Prepare { rate_hz: Some(100_000.0), messages: 3000, ..at_rate(&system.name) };
@@ -138,7 +138,7 @@ fn offering(reliability: Reliability) -> Vec<System> {
 }
 
 #[test]
-fn a_stream_ends_when_it_is_told_to() {
+fn a_stream_ends_when_stopped() {
     let _alone = alone();
     let (rate_hz, messages, record_every) = (None, 0, u64::MAX);
     let endless = Prepare { rate_hz, messages, record_every, ..at_rate("os.call") };

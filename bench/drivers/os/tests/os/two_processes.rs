@@ -61,7 +61,7 @@ fn is_plausible(ping: &Record, pong: &Record) -> bool {
 }
 
 #[test]
-fn pong_ends_with_the_lab_after_ping_was_killed() {
+fn pong_ends_when_the_lab_ends_after_a_killed_ping() {
     let _alone = alone();
     for system in systems() {
         let mut pair = endless(&system.name);
@@ -93,18 +93,18 @@ fn endless(system: &str) -> Pair {
 }
 
 #[test]
-fn a_side_that_stays_alone_says_who_did_not_come() {
+fn a_timeout_names_the_missing_role() {
     for (role, absent) in [(Role::Ping, "pong"), (Role::Pong, "ping")] {
         let (mut process, _samples) = alone_in(role, "os.pipe", 64);
         let [message, remedy, _] = process.expect_error();
-        assert_eq!(message, format!("{absent} did not come within 0.05 s"));
+        assert_eq!(message, format!("{absent} did not connect within 0.05 s"));
         assert!(!remedy.is_empty());
         assert!(!process.expect_end().success());
     }
 }
 
 #[test]
-fn a_system_or_payload_that_cannot_be_is_refused() {
+fn an_unknown_system_or_too_large_payload_is_refused() {
     let [message, ..] = alone_in(Role::Ping, "os.pigeon", 64).0.expect_error();
     assert_eq!(message, "os has no system `os.pigeon`");
     let [message, ..] = alone_in(Role::Ping, "os.tcp", 1 << 40).0.expect_error();

@@ -53,20 +53,20 @@ fn nothing_leaves_one_host() {
 }
 
 #[test]
-fn a_side_that_stays_alone_says_so() {
+fn a_missing_other_side_is_a_timeout() {
     let _host = own_host::enter();
     for system in systems() {
         for role in [Role::Ping, Role::Pong] {
             let (process, _needed) = lone(role, &system);
             let [message, remedy, _] = process.expect_error();
-            assert!(message.contains("no other side in either direction"), "{message}");
+            assert!(message.contains("the other side did not match"), "{message}");
             assert!(remedy.contains("log"), "{remedy}");
         }
     }
 }
 
 #[test]
-fn killed_processes_leave_nothing_that_is_not_cleaned() {
+fn cleaning_removes_all_files_of_killed_processes() {
     let _host = own_host::enter();
     for system in systems() {
         // `clean` finds files by their paths; those of other tests' processes have other names.

@@ -84,7 +84,7 @@ fn assert_possible(exchanges: &[Exchange], shift: Shift) {
 }
 
 #[test]
-fn a_round_trip_takes_its_delay_and_pong_has_a_clock_of_its_own() {
+fn a_round_trip_has_its_delay_and_pong_a_shifted_clock() {
     let Some(hosts) = Hosts::new(ADDRESSES) else { return };
     let table = json!({
         "clock_offset_us": OFFSET_NS as f64 * 1e-3, "clock_drift_ppm": DRIFT_PPM,
@@ -104,7 +104,7 @@ fn a_round_trip_takes_its_delay_and_pong_has_a_clock_of_its_own() {
 }
 
 #[test]
-fn a_message_of_a_stream_takes_its_delay_on_top_of_the_way() {
+fn a_stream_adds_its_delay_to_the_network_time() {
     let Some(hosts) = Hosts::new(ADDRESSES) else { return };
     let table = json!({
         "clock_offset_us": -OFFSET_NS as f64 * 1e-3, "clock_drift_ppm": -DRIFT_PPM,
@@ -125,7 +125,7 @@ fn a_message_of_a_stream_takes_its_delay_on_top_of_the_way() {
 
 /// A real `CLOCK_MONOTONIC` with another origin, as another host has it.
 #[test]
-fn the_kernels_own_offset_between_two_hosts_is_told() {
+fn a_time_namespace_offset_is_measured() {
     let Some(hosts) = Hosts::new(ADDRESSES) else { return };
     let program = |host| match host {
         Role::Ping => hosts.program(host, Path::new(EXECUTABLE)),
@@ -142,7 +142,7 @@ fn the_kernels_own_offset_between_two_hosts_is_told() {
 }
 
 #[test]
-fn what_is_not_simulated_across_hosts_is_refused_by_name() {
+fn options_not_simulated_across_hosts_are_refused_by_name() {
     let Some(hosts) = Hosts::new(ADDRESSES) else { return };
     let refused = [
         (json!({"lose_every": 3}), Workload::Roundtrip, 1, "lose_every"),

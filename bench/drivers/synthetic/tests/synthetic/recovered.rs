@@ -54,7 +54,7 @@ fn every_fault_is_recovered_with_its_message() {
 }
 
 #[test]
-fn on_the_real_clock_nothing_comes_early() {
+fn on_the_real_clock_no_message_is_early() {
     let table = json!({"clock": "real", "delay_us": [[0, 30], [1, 60]], "duplicate_every": 10});
     let options: Options = serde_json::from_value(table.clone()).unwrap();
     let (done, records) = run(&with(table, 500));

@@ -75,7 +75,7 @@ fn injected_one_way_delays_are_recovered_exactly() {
 }
 
 #[test]
-fn write_and_read_are_recovered_apart() {
+fn write_and_read_times_are_recovered_separately() {
     let ran = in_two_processes(&with(json!({"write_ns": 1500, "read_ns": 700}), 1000));
     assert!(ran.pings.iter().all(|ping| ping.publish_return_ns - ping.publish_entry_ns == 1500));
     assert!(ran.pongs.iter().all(|pong| pong.take_return_ns - pong.wake_ns == 700));
@@ -125,7 +125,7 @@ fn assert_records(ran: &Ran, counts: &Expected, options: &Options) {
 /// A blocked publisher sends the following messages late. A benchmark without coordinated omission
 /// must show that, and here the delay is known to the nanosecond.
 #[test]
-fn a_stall_holds_up_the_publisher_and_delays_what_is_behind() {
+fn a_stall_delays_the_publisher_and_later_messages() {
     let delay_us = json!([[0.0, 10.0], [1.0, 10.0]]);
     let table = json!({"stall_every": 500, "stall_ms": 50.0, "delay_us": delay_us});
     let prepare = with(table, 2000);
@@ -144,7 +144,7 @@ fn a_stall_holds_up_the_publisher_and_delays_what_is_behind() {
 
 /// On the real clock nothing arrives early.
 #[test]
-fn a_stall_on_the_real_clock_delays_what_is_behind_at_least_as_much() {
+fn a_stall_on_the_real_clock_delays_later_messages() {
     let delay_us = json!([[0.0, 10.0], [1.0, 10.0]]);
     let table =
         json!({"clock": "real", "stall_every": 100, "stall_ms": 20.0, "delay_us": delay_us});
@@ -174,7 +174,7 @@ fn lateness(messages: u64, every: u64, stall_ns: u64, call_ns: u64) -> Vec<u64> 
 const DELAY_NS: u64 = 10_000;
 
 #[test]
-fn several_subscribers_and_topics_hear_everything() {
+fn several_subscribers_and_topics_get_all_messages() {
     for (subscribers, topics) in [(3, 1), (1, 7), (2, 1000)] {
         let prepare = Prepare { subscribers, topics, ..with(json!({}), 500) };
         every_message_arrives(Path::new(EXECUTABLE), &prepare);
@@ -182,7 +182,7 @@ fn several_subscribers_and_topics_hear_everything() {
 }
 
 #[test]
-fn frames_are_delivered_and_damage_to_them_is_found() {
+fn frames_arrive_and_damage_is_detected() {
     for run in [in_two_processes, in_one_process] {
         let image = with(json!({"corrupt_every": 7}), 70);
         let image = Prepare { workload: Workload::Image, payload_bytes: 30_000, ..image };
@@ -218,7 +218,7 @@ fn a_duration_ends_both_ends() {
 }
 
 #[test]
-fn a_last_message_that_is_lost_is_known_where_both_ends_are() {
+fn a_lost_last_message_is_counted_in_one_process() {
     let last = with(json!({"lose_every": 50}), 50);
     let [two, one] = [in_two_processes(&last), in_one_process(&last)];
     assert_eq!((two.ping.sent, two.pong.received, two.pong.lost), (50, 49, 0));
@@ -226,7 +226,7 @@ fn a_last_message_that_is_lost_is_known_where_both_ends_are() {
 }
 
 #[test]
-fn publish_calls_take_the_time_they_are_told() {
+fn publish_calls_take_the_configured_time() {
     let table = json!({"write_ns": 300, "write_per_subscriber_ns": 40});
     for subscribers in [0, 1, 4] {
         let prepare =
@@ -239,7 +239,7 @@ fn publish_calls_take_the_time_they_are_told() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused_before_the_run() {
+fn invalid_options_are_refused_before_the_run() {
     let real = with(json!({"clock": "real"}), 10);
     assert_eq!(refused(&real)[2], "clock");
     let without = Prepare { rate_hz: None, ..with(json!({}), 10) };

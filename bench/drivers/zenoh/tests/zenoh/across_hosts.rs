@@ -21,7 +21,7 @@ fn a_host_that_cannot_be_reached_is_missed_in_time() {
     for system in systems_across(executable()) {
         let Some([ping, pong]) = nobody_is_reached(executable(), &system) else { return };
         assert!(ping[0].contains("10.2.2.2:47000"), "{ping:?}");
-        assert!(pong[0].starts_with("ping did not come within 1 s"), "{pong:?}");
+        assert!(pong[0].starts_with("ping did not connect within 1 s"), "{pong:?}");
     }
 }
 

@@ -87,7 +87,7 @@ fn several_publishers_reach_several_subscribers() {
 }
 
 #[test]
-fn what_zenoh_takes_back_is_lost_and_said() {
+fn messages_that_zenoh_reclaims_are_lost_and_reported() {
     // Zenoh's watchdog checks every 100 ms, and takes memory back at the second check; later on a
     // busy machine.
     let mut held = Duration::from_millis(250);
@@ -132,7 +132,7 @@ fn taken_back(pong: &Done) -> u64 {
 }
 
 #[test]
-fn a_publisher_says_how_many_came() {
+fn a_timeout_says_how_many_subscribers_connected() {
     let folder = tempfile::tempdir().unwrap();
     let samples = [Samples::new(1), Samples::new(1)];
     let run = support::unique_run();
@@ -148,7 +148,7 @@ fn a_publisher_says_how_many_came() {
     let pong = Process::start(Path::new(EXECUTABLE), &one(Role::Pong, &samples[0]));
     let ping = Process::start(Path::new(EXECUTABLE), &one(Role::Ping, &samples[1]));
     let [message, remedy, _] = ping.expect_error();
-    assert_eq!(message, "1 of 2 pongs came within 0.5 s");
+    assert_eq!(message, "1 of 2 pongs connected within 0.5 s");
     assert!(remedy.contains("pong's log"), "{remedy}");
     drop(pong);
 }

@@ -52,7 +52,7 @@ fn is_plausible(ping: &Record, pong: &Record) -> bool {
 }
 
 #[test]
-fn pairs_side_by_side_do_not_meet() {
+fn parallel_pairs_do_not_mix() {
     let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     let open =
@@ -94,7 +94,7 @@ fn ping_notices_that_pong_was_killed() {
 }
 
 #[test]
-fn cleaning_removes_what_two_killed_roles_leave_and_spares_the_living() {
+fn cleaning_removes_files_of_killed_roles_and_keeps_those_of_live_ones() {
     let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     let mut dead = endless(folder.path(), "zenoh.shm");
@@ -111,7 +111,7 @@ fn cleaning_removes_what_two_killed_roles_leave_and_spares_the_living() {
 }
 
 #[test]
-fn a_socket_of_a_dead_pong_is_removed_and_one_of_a_living_is_not() {
+fn only_the_socket_of_a_dead_pong_is_removed() {
     let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     let mut lonely = alone_in(folder.path(), Role::Pong, "zenoh.shm", 64, 60_000);
@@ -124,14 +124,14 @@ fn a_socket_of_a_dead_pong_is_removed_and_one_of_a_living_is_not() {
 }
 
 #[test]
-fn a_side_that_stays_alone_says_who_did_not_come() {
+fn a_timeout_names_the_missing_role() {
     let _host = own_host::enter();
     let folder = tempfile::tempdir().unwrap();
     for (role, absent) in [(Role::Ping, "pong"), (Role::Pong, "ping")] {
         for system in SYSTEMS {
             let mut process = alone_in(folder.path(), role, system, 64, 50);
             let [message, remedy, _] = process.expect_error();
-            assert_eq!(message, format!("{absent} did not come within 0.05 s"));
+            assert_eq!(message, format!("{absent} did not connect within 0.05 s"));
             assert!(!remedy.is_empty());
             assert!(!process.expect_end().success());
         }
@@ -141,7 +141,7 @@ fn a_side_that_stays_alone_says_who_did_not_come() {
 }
 
 #[test]
-fn what_cannot_be_is_refused_with_a_remedy() {
+fn impossible_settings_are_refused_with_a_remedy() {
     let folder = tempfile::tempdir().unwrap();
     let refused = |system, payload_bytes| {
         alone_in(folder.path(), Role::Ping, system, payload_bytes, 50).expect_error()
@@ -157,7 +157,7 @@ fn what_cannot_be_is_refused_with_a_remedy() {
     let [message, remedy, key] = Process::start(Path::new(EXECUTABLE), &odd).expect_error();
     assert_eq!(
         (message.as_str(), key.as_str()),
-        ("zenoh.tcp has no options, so no `speed`", "speed")
+        ("zenoh.tcp has no options; remove `speed`", "speed")
     );
     assert!(remedy.contains("options.zenoh"), "{remedy}");
 }

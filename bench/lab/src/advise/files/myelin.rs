@@ -49,7 +49,7 @@ pub(super) fn file(advised: &[Advised]) -> Option<File> {
     Some(File {
         name: "myelin.rs".to_owned(),
         about: format!("Myelin for: {}", points(ours())),
-        usage: "lines to copy; there is no daemon and no file of configuration".to_owned(),
+        usage: "lines to copy; Myelin needs no daemon and no configuration file".to_owned(),
         text: rendered(include_str!("templates/myelin.rs.txt"), values),
     })
 }

@@ -23,16 +23,17 @@ const KINDS: [PeerFile; 2] = [
     PeerFile {
         file: "cyclonedds.xml",
         usage: |_| "CYCLONEDDS_URI=file://",
-        remark: "For the CycloneDDS that was measured, this host alone. For topics to other hosts \
+        remark: "For the measured version of CycloneDDS, on this host only. To reach other hosts, \
                  delete the elements Interfaces, AllowMulticast and Discovery.",
         edit: edit_cyclonedds,
     },
     PeerFile {
         file: "fastdds.xml",
         usage: fastdds_variable,
-        remark: "For the Fast DDS that was measured. As measured: this host alone, over this transport and no other. \
-                 History, reliability and resource limits are those of the run, for participants, \
-                 writers and readers that ask for no other profile: a program's own QoS prevails.",
+        remark: "For the measured version of Fast DDS. As measured, it uses only this host and \
+                 only this transport. History, reliability and resource limits are those of the \
+                 run. They apply to participants, writers and readers without a profile of their \
+                 own; QoS set in a program takes precedence.",
         edit: edit_fastdds,
     },
 ];
@@ -49,7 +50,7 @@ pub(super) fn files(advised: &[Advised]) -> (Vec<File>, Vec<String>) {
             match kind.make(largest, &points(ours())) {
                 Ok(file) => files.push(file),
                 Err(error) => failures.push(format!(
-                    "{system}: the recorded {} is not XML ({error}); nothing was made of it",
+                    "{system}: the recorded {} is not XML ({error}); no file was written from it",
                     kind.file
                 )),
             }
@@ -65,7 +66,7 @@ impl PeerFile {
         let name = format!("{}.xml", largest.system);
         let usage = format!("{}…/{name}", (self.usage)(text));
         edits.comment(&format!(
-            "{MARK} of what {} was given in the run of {}.\n     Use: {usage}\n     {}",
+            "{MARK} from the configuration of {} in the run of {}.\n     Use: {usage}\n     {}",
             largest.system,
             largest.circumstances(),
             self.remark

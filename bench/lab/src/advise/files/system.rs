@@ -24,10 +24,10 @@ pub(super) fn sysctl(advised: &[Advised], host: &Machine) -> Option<File> {
     let finding = match here {
         Some(here) if here >= wanted => format!("rmem_max was {here} when measured: enough."),
         Some(here) => format!(
-            "rmem_max was {here} when measured: the figures are of buffers of that size, not of \
+            "rmem_max was {here} when measured: the figures are for buffers of that size, not for \
              these."
         ),
-        None => "What rmem_max was when measured is not known.".to_owned(),
+        None => "The value of rmem_max during the measurement is not known.".to_owned(),
     };
     let bytes = here.unwrap_or(0).max(wanted);
     let name = "60-myelin-advice.conf".to_owned();

@@ -113,7 +113,7 @@ pub(in crate::analyse) fn remarks(runs: &[&JudgedRun], kind: Kind) -> Vec<String
         let number = run.number();
         let one = |trouble: &String| {
             format!(
-                "run {number}: one-way figures left out, round trips are not concerned: {trouble}"
+                "run {number}: one-way figures left out (round trips are not affected): {trouble}"
             )
         };
         remarks.extend(run.clocks.trouble.iter().map(one));
@@ -128,8 +128,8 @@ fn negative(figures: &ClockFigures, runs: &[&JudgedRun]) -> Option<String> {
     let least_ns = runs.iter().flat_map(|run| run.messages.taken(Message::one_way)).min()?;
     (figures.negative > 0).then(|| {
         format!(
-            "{} one-way latencies are below zero, the least {:.1} µs: the clocks are known to \
-             ± {:.1} µs alone",
+            "{} one-way latencies are below zero, the least {:.1} µs: the clocks are known only to \
+             ± {:.1} µs",
             figures.negative,
             least_ns as f64 / 1e3,
             figures.error_us

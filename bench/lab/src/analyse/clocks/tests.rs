@@ -79,7 +79,7 @@ fn a_step_is_found_with_its_time_and_its_size() {
 }
 
 #[test]
-fn another_pace_is_no_step() {
+fn a_change_of_rate_is_not_a_step() {
     let changed_ns = BEGIN_NS + 5_000_000_000;
     let truth = |at_ns: u64| at_ns + at_ns.saturating_sub(changed_ns) / 2_500; // 400 ppm
     let map = ClockMap::of(&asked(10, &truth)).unwrap();
@@ -89,22 +89,22 @@ fn another_pace_is_no_step() {
 }
 
 #[test]
-fn without_answers_nothing_is_known() {
+fn without_answers_there_is_no_estimate() {
     let why = |exchanges: &[Exchange]| ClockMap::of(exchanges).unwrap_err();
     let truth = |at_ns| at_ns;
     let few = &asked(1, &truth)[..EXCHANGES_MIN - 1];
-    assert!(why(few).contains("9 answers, fewer than 10"), "{}", why(few));
+    assert!(why(few).contains("answered 9 times, fewer than 10"), "{}", why(few));
     let broken: Vec<Exchange> = asked(1, &truth)
         .into_iter()
         .map(|it| Exchange { heard_ns: it.answered_ns, answered_ns: it.heard_ns, ..it })
         .collect();
     assert!(why(&broken).contains("with 0 answers"), "{}", why(&broken));
     let unrest = |at_ns: u64| at_ns + (at_ns / 300_000_000 % 2) * 1_000_000;
-    assert!(why(&asked(20, &unrest)).contains("changed their pace"));
+    assert!(why(&asked(20, &unrest)).contains("clocks changed more than"));
 }
 
 #[test]
-fn pongs_stamps_are_brought_to_pings_clock_and_what_was_not_stamped_stays_so() {
+fn pongs_stamps_are_mapped_to_pings_clock_and_missing_ones_stay_missing() {
     let shift = Shift::new(-3_000_000_000, -40.0).unwrap();
     let at_ns = BEGIN_NS + 1_000_000_000;
     let taken = Record { id: 7, take_return_ns: shift.apply(at_ns), ..Record::default() };

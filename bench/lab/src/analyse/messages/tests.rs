@@ -51,7 +51,7 @@ fn of(kind: Kind, has_rate: bool, ping: &[Record], pong: &[Record]) -> Messages 
 }
 
 #[test]
-fn a_message_is_there_for_each_that_took_it_and_once_if_nobody_did() {
+fn a_message_has_a_row_per_subscriber_and_one_if_lost() {
     let sent = [0, 2, 4].map(|id| sent(id, 1000));
     let pong = [(4, 40), (0, 10), (4, 41), (3, 30), (9, 90)].map(|(id, at)| taken(id, at));
     let found = of(Kind::Stream, true, &sent, &[&pong[..], &[Record::default()]].concat());
@@ -129,7 +129,7 @@ fn rows_are_by_second_of_the_run() {
 }
 
 #[test]
-fn of_frames_stamp_wake_copies_and_lateness_are_apart() {
+fn parts_of_a_frame_are_separate() {
     let sent = [sent(0, 1000), sent(1, 2000), sent(2, 3000)];
     let found = of(Kind::Image, true, &sent, &[taken(2, 3050), taken(0, 1040)]);
     assert_eq!(found.taken(Message::latency), [40, 50]);
@@ -172,7 +172,7 @@ fn each_workload_has_its_latency_in_the_order_of_sending() {
 }
 
 #[test]
-fn of_two_clocks_that_nobody_compared_only_what_is_of_one_is_known() {
+fn without_a_clock_estimate_only_one_host_figures_are_known() {
     let unknown = |kind| Measured { crosses_ends: false, ..Measured::new(kind, true, true) };
     let stream = messages(&[sent(0, 1000)], &[taken(0, 1040)], unknown(Kind::Stream));
     let crossing: [Quantity; 4] =
@@ -207,7 +207,7 @@ fn a_round_trip_is_divided_at_its_stamps() {
 }
 
 #[test]
-fn who_is_awake_before_publish_returns_cuts_it_short() {
+fn a_receiver_awake_before_publish_returns_ends_the_publish_part() {
     let pong = Record { wake_ns: 1200, take_return_ns: 1210, ..Record::default() };
     let found = of(Kind::Image, true, &[ping([1000, 1000, 1300, 0, 0])], &[pong]);
     assert_eq!(found.taken(Message::latency), [210]);
@@ -220,7 +220,7 @@ fn who_is_awake_before_publish_returns_cuts_it_short() {
 
 /// As two clocks show it that agree only within an error.
 #[test]
-fn what_came_before_it_was_sent_is_shown_so() {
+fn negative_latencies_are_kept() {
     let pong = Record { wake_ns: 980, take_return_ns: 990, ..Record::default() };
     let found = of(Kind::Stream, true, &[bare(ping([1000, 1000, 1100, 0, 0]))], &[pong]);
     assert_eq!(found.taken(Message::latency), [-10]);
@@ -229,7 +229,7 @@ fn what_came_before_it_was_sent_is_shown_so() {
 }
 
 #[test]
-fn a_wait_inside_the_take_is_not_told_apart() {
+fn a_wait_inside_the_take_is_not_split() {
     let pong = Record { take_return_ns: 1210, ..Record::default() };
     let found = of(Kind::Stream, true, &[bare(ping([1000, 1040, 1100, 0, 0]))], &[pong]);
     assert_eq!(part(&found, Stage::WakeAndTake), 110);
@@ -241,7 +241,7 @@ fn a_wait_inside_the_take_is_not_told_apart() {
 
 proptest! {
     #[test]
-    fn the_order_of_taking_and_what_was_lost_change_nothing(
+    fn the_order_of_takes_and_losses_do_not_change_latencies(
         ways in prop::collection::vec(1u64..1_000_000, 1..200),
         lost in prop::collection::vec(any::<bool>(), 200),
         seed in any::<u64>(),

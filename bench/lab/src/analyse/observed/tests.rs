@@ -56,7 +56,7 @@ fn rounded_or_none(column: &[Option<f64>]) -> Vec<Option<i64>> {
 }
 
 #[test]
-fn columns_are_rates_between_looks_and_between_readings() {
+fn columns_are_rates_between_observations() {
     let found = columns_of(&example());
     assert_eq!(found.t_s.len(), 3);
     assert_eq!(rounded(&found.cpu_percent), [60, 80, 100]);
@@ -90,7 +90,7 @@ fn figures_are_sums_over_runs_and_peaks_of_runs() {
 }
 
 #[test]
-fn what_is_not_known_is_empty() {
+fn unknown_values_are_empty() {
     let mut bare = example();
     for moment in &mut bare.moments {
         moment.steal_ticks = None;
@@ -119,7 +119,7 @@ fn a_last_row_that_is_too_short_is_left_out_of_columns() {
 }
 
 #[test]
-fn with_nobody_alive_there_is_no_memory() {
+fn without_live_processes_memory_is_absent() {
     let mut dead = example();
     dead.moments[2].processes.clear();
     let found = columns_of(&dead);

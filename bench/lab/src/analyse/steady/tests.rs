@@ -37,7 +37,7 @@ fn steady(_: f64) -> f64 {
 }
 
 #[test]
-fn independent_noise_is_accused_in_one_case_of_a_hundred_at_most() {
+fn independent_noise_is_flagged_in_at_most_one_percent() {
     // With ten latencies a part and a deviation of e, a change of 10 % between the thirds is
     // common. So the rank tests alone must hold.
     let judge = |seed| drift(&run(seed, 300, 1.0, 0.0, steady), 1);
@@ -55,7 +55,7 @@ fn each_test_alone_keeps_its_half_of_the_false_alarms() {
 }
 
 #[test]
-fn noise_that_remembers_less_than_a_part_is_accused_as_rarely() {
+fn short_correlated_noise_is_flagged_as_rarely() {
     // The memory is 10 latencies, a part is 100.
     let judge = |seed| drift(&run(seed, 3000, 1.0, 0.9, steady), 1);
     let false_alarms = accused(300, judge);
@@ -63,7 +63,7 @@ fn noise_that_remembers_less_than_a_part_is_accused_as_rarely() {
 }
 
 #[test]
-fn noise_that_remembers_for_a_part_is_accused_as_often_as_is_said() {
+fn long_correlated_noise_is_flagged_as_often_as_documented() {
     let judge = |seed| drift(&run(seed, 3000, 1.0, 0.99, steady), 1);
     let alarms = accused(200, judge);
     assert!((5..=35).contains(&alarms), "{alarms} of 200, 16 expected");
@@ -96,7 +96,7 @@ fn a_step_in_the_middle_needs_pettitt_and_a_drift_does_not() {
 }
 
 #[test]
-fn what_is_too_small_to_matter_is_settled() {
+fn immaterial_changes_count_as_settled() {
     let small = |at: f64| 1.0 + 0.05 * at;
     assert_eq!(accused(50, |seed| drift(&run(seed, 3000, 0.3, 0.0, small), 1)), 0);
     // On a clock with steps of 15 ns, 10 ns to 20 ns is one step.
@@ -106,13 +106,13 @@ fn what_is_too_small_to_matter_is_settled() {
 }
 
 #[test]
-fn a_pulse_that_passes_is_no_drift() {
+fn a_passing_pulse_is_not_a_drift() {
     let pulse = |at: f64| if (0.4..0.6).contains(&at) { 3.0 } else { 1.0 };
     assert_eq!(accused(50, |seed| drift(&run(seed, 3000, 0.3, 0.0, pulse), 1)), 0);
 }
 
 #[test]
-fn ties_take_from_the_variance_as_kendall_has_it() {
+fn ties_reduce_the_variance_by_kendalls_formula() {
     // Ten values in two ordered groups of five ties: S = 25, Var = (2250 - 2 * 300) / 18.
     let series = [1.0, 1.0, 1.0, 1.0, 1.0, 2.0, 2.0, 2.0, 2.0, 2.0];
     let expected = 24.0 / (1650.0f64 / 18.0).sqrt();

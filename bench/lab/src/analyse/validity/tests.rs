@@ -131,11 +131,11 @@ fn good_publish() -> Judgeable {
 }
 
 #[test]
-fn loss_is_a_result_of_a_publish_run_and_what_cannot_be_is_a_fault() {
+fn publish_loss_is_a_result_and_impossible_counts_are_faults() {
     spoiled(
         good_publish,
         &[
-            ("hear something else", &|run| run.pong().received = 2001),
+            ("some came from another publisher", &|run| run.pong().received = 2001),
             ("1 of 2 subscribers took nothing", &|run| {
                 run.pong().more.insert(SILENT.into(), 1);
             }),
@@ -149,7 +149,7 @@ fn loss_is_a_result_of_a_publish_run_and_what_cannot_be_is_a_fault() {
 
 /// 2,200 messages of 72 bytes. A datagram of 24 bytes has 52 with its headers.
 #[test]
-fn heartbeats_and_word_of_a_message_may_go_over_the_network_and_the_message_may_not() {
+fn small_network_traffic_is_allowed_for_shared_memory_but_not_payloads() {
     let over = |run: &mut Judgeable, packets, bytes| {
         run.system.transport = Transport::SharedMemory;
         let observation = run.observation();
@@ -198,18 +198,18 @@ fn good_stream() -> Judgeable {
 }
 
 #[test]
-fn a_stream_may_lose_and_must_be_its_own() {
+fn a_stream_may_lose_messages_but_not_take_foreign_ones() {
     spoiled(
         good_stream,
         &[
             ("no message was taken", &|run| run.pong().received = 0),
             ("999 messages taken recorded ≠ 998 counted", &|run| run.pong().received = 998),
-            ("1 messages taken were never sent", &|run| run.samples.pong[7].id = 5000),
+            ("1 messages that were taken were never sent", &|run| run.samples.pong[7].id = 5000),
             ("1 messages were taken before they were sent", &|run| {
                 run.samples.pong[7].take_return_ns = 9;
             }),
             ("999 calls recorded ≠ 1000 counted", &|run| run.samples.ping.truncate(999)),
-            ("hear something else", &|run| run.pong().received = 1001),
+            ("some came from another publisher", &|run| run.pong().received = 1001),
             ("ping ran on CPU 0", &|run| run.samples.ping[3].publish_cpu = 0),
             ("pong ran on CPU 1", &|run| run.samples.pong[3].take_cpu = 1),
             ("were not as sent", &|run| run.pong().corrupt = 1),
@@ -272,7 +272,7 @@ fn a_system_in_one_process_needs_no_segment_and_no_network() {
 }
 
 #[test]
-fn an_uneven_schedule_is_kept_or_missed_as_a_whole() {
+fn an_uneven_schedule_is_judged_as_a_whole() {
     let mut run = good_stream();
     let arrivals = Arrivals { missing_one_in: 10, ..Arrivals::default() };
     run.plan.arrivals = Some(ArrivalsCase { name: "uneven".into(), arrivals });
@@ -286,13 +286,13 @@ fn an_uneven_schedule_is_kept_or_missed_as_a_whole() {
     }
     assert_eq!(judge(&run), "", "latencies count from when messages were due");
     let said = run.with(saturation).unwrap_or_default();
-    assert!(said.contains("over a schedule of 99.900 s"), "{said}");
+    assert!(said.contains("for a schedule of 99.900 s"), "{said}");
     run.scenario.workload.kind = Workload::Image;
-    assert!(judge(&run).contains("over a schedule of 99.900 s"), "{}", judge(&run));
+    assert!(judge(&run).contains("for a schedule of 99.900 s"), "{}", judge(&run));
 }
 
 #[test]
-fn across_hosts_messages_travel_over_the_link_whatever_they_do_on_one() {
+fn across_hosts_every_transport_must_use_the_link() {
     let over_link = |run: &mut Judgeable, transport, bytes| {
         run.system.transport = transport;
         let observation = run.observation();

@@ -59,7 +59,7 @@ fn script(folder: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_process_elsewhere_is_started_heard_and_its_files_fetched() {
+fn a_remote_process_is_started_and_its_files_are_fetched() {
     let (mut remote, folder) = served();
     let (sender, messages) = mpsc::channel();
     let results = folder.path().join("results");
@@ -84,7 +84,7 @@ fn a_process_elsewhere_is_started_heard_and_its_files_fetched() {
 }
 
 #[test]
-fn what_fails_there_is_said_here_with_the_host() {
+fn remote_failures_name_the_host() {
     let (mut remote, folder) = served();
     let error = remote.observed().unwrap_err();
     assert_eq!(error, "host b: no run has begun");
@@ -92,18 +92,21 @@ fn what_fails_there_is_said_here_with_the_host() {
     let ping = ProcessId::first(Role::Ping);
     let looks = ProcessSpec { id: ping, hears: true, ..start(Path::new("x")) };
     let error = remote.start(looks).unwrap_err();
-    assert!(error.contains("cannot look at what pong has taken on another host"), "{error}");
+    assert!(error.contains("cannot see what pong took on another host"), "{error}");
     let error = remote.start(start(Path::new("/no/driver"))).unwrap_err();
     assert!(error.starts_with("host b: /no/driver: No such file"), "{error}");
     remote.check().unwrap();
 }
 
 #[test]
-fn an_agent_that_goes_or_babbles_is_named() {
+fn a_lost_or_invalid_agent_is_named() {
     for (bytes, expected) in [
-        (&b""[..], "host b is gone: its agent has closed the connection"),
-        (b"Last login: today from far away", "host b is gone: does not speak as an agent"),
-        (b"\x81\xa5hello", "host b is gone: its agent has closed"),
+        (&b""[..], "the connection to host b is lost: its agent closed the connection"),
+        (
+            b"Last login: today from far away",
+            "the connection to host b is lost: it does not follow",
+        ),
+        (b"\x81\xa5hello", "the connection to host b is lost: its agent closed"),
     ] {
         let (lab, mut agent) = UnixStream::pair().unwrap();
         agent.write_all(bytes).unwrap();

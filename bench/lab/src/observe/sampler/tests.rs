@@ -55,11 +55,11 @@ impl Drop for Puppet {
     }
 }
 
-const PUPPET: &str = "observe::sampler::tests::a_process_that_does_as_it_is_told";
+const PUPPET: &str = "observe::sampler::tests::helper_process_for_the_sampler_tests";
 
 #[test]
 #[ignore = "started by the tests that observe it"]
-fn a_process_that_does_as_it_is_told() {
+fn helper_process_for_the_sampler_tests() {
     if std::env::var_os("MYELIN_PUPPET").is_none() {
         return;
     }
@@ -163,7 +163,7 @@ fn look_by_hand(observed: Vec<(String, u32)>, looks: impl FnOnce(&mut Observer) 
 }
 
 #[test]
-fn a_thread_that_burns_is_seen_when_it_burns() {
+fn cpu_use_of_a_thread_is_observed_at_its_time() {
     let mut puppet = Puppet::start();
     let series = look_by_hand(vec![puppet.observed("ping")], |observer| {
         observer.look(RESCAN);
@@ -189,7 +189,7 @@ fn a_thread_that_burns_is_seen_when_it_burns() {
 }
 
 #[test]
-fn a_process_that_dies_is_seen_no_more() {
+fn a_dead_process_is_not_observed_any_more() {
     let (doomed, other) = (Puppet::start(), Puppet::start());
     let both = vec![doomed.observed("ping"), other.observed("pong")];
     let series = look_by_hand(both, |observer| {
@@ -203,7 +203,7 @@ fn a_process_that_dies_is_seen_no_more() {
 }
 
 #[test]
-fn threads_come_and_go() {
+fn threads_that_start_and_end_are_observed() {
     let mut puppet = Puppet::start();
     puppet.tell("threads 2");
     let series = look_by_hand(vec![puppet.observed("ping")], |observer| {
@@ -228,7 +228,7 @@ fn threads_come_and_go() {
 }
 
 #[test]
-fn who_waits_for_a_cpu_is_seen_waiting() {
+fn run_queue_waiting_is_observed() {
     let mut puppet = Puppet::start();
     puppet.tell("threads 1");
     let sampler = Sampler::start(vec![puppet.observed("ping")], "lo");
@@ -241,7 +241,7 @@ fn who_waits_for_a_cpu_is_seen_waiting() {
 }
 
 #[test]
-fn memory_rises_by_what_is_touched_and_not_by_samples() {
+fn memory_counts_touched_pages_and_not_sample_files() {
     let mut puppet = Puppet::start();
     let before = Sampler::start(vec![puppet.observed("ping")], "lo").stop();
     puppet.tell("samples 64");
@@ -258,7 +258,7 @@ fn memory_rises_by_what_is_touched_and_not_by_samples() {
 }
 
 #[test]
-fn observing_a_hundred_threads_keeps_to_its_budget() {
+fn observing_a_hundred_threads_stays_within_the_budget() {
     let mut puppets: Vec<Puppet> = (0..10).map(|_| Puppet::start()).collect();
     for puppet in &mut puppets {
         puppet.tell("threads 9");

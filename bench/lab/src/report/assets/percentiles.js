@@ -109,7 +109,7 @@ function ecdfPlot(group, size, domains, page) {
     marks: [
       Plot.gridX(ticks), Plot.gridY([0, 25, 50, 75, 100]),
       Plot.axisX(roomy(ticks, isLog), { text: (value) => quantity(value, "us"), label: `${group.metric} →`, tickSize: 4 }),
-      Plot.axisY([0, 25, 50, 75, 100], { text: (value) => `${value} %`, label: `↑ ${group.noun} that took no longer`, tickSize: 4 }),
+      Plot.axisY([0, 25, 50, 75, 100], { text: (value) => `${value} %`, label: `↑ ${group.noun} that took at most this long`, tickSize: 4 }),
       ...marks,
     ],
   };

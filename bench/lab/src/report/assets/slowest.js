@@ -14,7 +14,7 @@ function drawSlowest(title, holder, data, page) {
   title.textContent = chosen ? `${cellName(chosen)} · ${chosen.group.title}` : "";
   const slowest = chosen ? data.timelines[chosen.cell.index].slowest : [];
   if (slowest.length === 0) {
-    holder.append(remark("None to show."));
+    holder.append(remark("Nothing to show."));
     return;
   }
   const { group, cell } = chosen;
@@ -45,7 +45,7 @@ function drawSlowest(title, holder, data, page) {
   const head = element("thead", {}, element("tr", {}, ...heads.map((text) => element("th", { scope: "col", textContent: text, className: ["parts", "most of it", "CPUs"].includes(text) ? "word" : "" }))));
   holder.append(element("div", { className: "scroll" }, element("table", { className: "slowest" }, head, element("tbody", {}, ...rows))));
   holder.append(remark(floorRemark(chosen, slowest, data, page)));
-  if (!isObserved) holder.append(remark("What the machine did meanwhile was not observed over time."));
+  if (!isObserved) holder.append(remark("The lab did not observe the machine over time."));
 }
 
 const isBefore = (cell, stage) => cell.stages?.parts.some((part) => part.stage === stage && part.is_before) || false;
@@ -78,9 +78,9 @@ function mostOf(parts, total) {
 function floorRemark({ cell }, slowest, data, page) {
   const index = data.timelines[cell.index].floor;
   const theirs = index == null ? null : data.timelines[index]?.slowest;
-  if (!theirs?.length) return page.systems.get(cell.system).floor ? "This is a bare primitive of the operating system: what is slow here, the machine made slow." : "No floor of this payload and tuning waits in the same manner.";
+  if (!theirs?.length) return page.systems.get(cell.system).floor ? "This is a bare primitive of the operating system, so the machine caused these delays." : "No floor with this payload and tuning waits in the same way.";
   const worst = theirs[0].us;
   const beyond = slowest.filter((message) => message.us > worst).length;
   const name = page.withTimeline.find((other) => other.cell.index === index).cell.system;
-  return `The floor of this payload and tuning, ${name}, had messages of up to ${us(worst)} µs in its own runs: ${beyond} of these ${slowest.length} took longer. What the floor has too, the machine did.`;
+  return `The floor of this payload and tuning, ${name}, had messages of up to ${us(worst)} µs in its own runs: ${beyond} of these ${slowest.length} took longer. The machine caused the delays that the floor has, too.`;
 }

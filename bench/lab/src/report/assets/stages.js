@@ -73,9 +73,9 @@ function stageRemarks(cells) {
   const every = names(() => true).length;
   const remarks = [];
   const say = (systems, text) => { if (systems.length) remarks.push(`${systems.length === every ? "All" : systems.join(", ")}: ${text}`); };
-  say(names((cell) => !has(cell, "loan") && !has(cell, "fill")), "without loans; what is written is copied within publish.");
-  say(names((cell) => has(cell, "wake_and_take") || has(cell, "wake_and_take_back")), "waits inside its take, or is called: wake and take are one.");
-  say(names((cell) => !has(cell, "lateness")), "no schedule, hence no lateness.");
+  say(names((cell) => !has(cell, "loan") && !has(cell, "fill")), "without loans; publish copies the written data.");
+  say(names((cell) => has(cell, "wake_and_take") || has(cell, "wake_and_take_back")), "waits inside its take or gets callbacks: wake and take are one part.");
+  say(names((cell) => !has(cell, "lateness")), "no schedule, so no lateness.");
   return remarks;
 }
 

@@ -101,7 +101,7 @@ function drawTimeline(holder, data, page) {
   };
   figure("messages a second", timeline.rows, "rate", "per_s");
   figure("CPU of all processes (100 %: a core)", timeline.seen, "cpu", "percent");
-  figure("waiting in a run queue (100 %: one thread always)", timeline.seen, "wait", "percent");
+  figure("waiting in a run queue (100 %: one thread waits all the time)", timeline.seen, "wait", "percent");
   figure("memory (PSS)", timeline.seen, "pss", "MB");
   drawMaps(chosen, timeline, data, page, panel, domain);
 }
@@ -128,7 +128,7 @@ function drawMaps(chosen, timeline, data, page, panel, domain) {
   const ratio = floor.duration_s / timeline.duration_s;
   const isAlike = ratio >= SHORTEST_SHARE && ratio <= 1.02;
   const x = isAlike ? domain : [0, floor.duration_s];
-  const own = isAlike ? "" : `; its run took ${quantity(floor.duration_s, "s")}, so the axis of time is its own`;
+  const own = isAlike ? "" : `; its run took ${quantity(floor.duration_s, "s")}, so it has its own time axis`;
   panel(`the floor in its own run: ${cellName(owner)}${own}`,
     `Heat map of the floor, ${cellName(owner)}: ${sum(floor.fields)} messages between ${quantity(d3.min(floor.fields, (field) => field.y1), "us")} and ${quantity(d3.max(floor.fields, (field) => field.y2), "us")}`,
     240, y, marks(floor.fields, "floor"), x, floor.cut_s);

@@ -61,11 +61,11 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
     let label = &ranking.panels[0];
     let lacks_runs = tied.iter().any(|(_, verdict)| verdict.is_some_and(|it| it.lacks_runs));
     let lead = match (tied.is_empty(), rate) {
-        _ if section.rows.len() == 1 => format!("Of {}, only {whom} was measured.", section.who),
+        _ if section.rows.len() == 1 => format!("Among {}, only {whom} was measured.", section.who),
         (true, false) => format!("{whom} is the fastest of {}.", section.who),
         (true, true) => format!("{whom} has the highest rate of {}.", section.who),
         (false, _) if lacks_runs => {
-            format!("{whom} lead the {}; too few runs for an order.", section.who)
+            format!("{whom} lead the {}; too few runs to rank them.", section.who)
         }
         (false, _) => format!("{whom} lead the {}, with no significant difference.", section.who),
     };
@@ -178,7 +178,7 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let rest = match best {
         _ if total == 0 => return None,
         None if worse == 0 => {
-            format!("change the median of none of {total} systems at {label} significantly.")
+            format!("do not change the median of any of {total} systems at {label} significantly.")
         }
         best => {
             let most = best.map(|(verdict, mark)| {
@@ -188,7 +188,8 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
                 0 => String::new(),
                 _ => format!(" and raise that of {worse}"),
             };
-            let others = if total > better + worse { "; the rest is noise" } else { "" };
+            let others =
+                if total > better + worse { "; the other changes are not significant" } else { "" };
             format!(
                 "lower the median of {better} of {total} systems at {label}{}{slower}{others}.",
                 most.unwrap_or_default()
@@ -299,7 +300,7 @@ fn beware(view: &View, picture: &Picture) -> Option<Sentence> {
     }
     if let Some((ratio, p99, entry)) = stall {
         parts.push(format!(
-            "one message in a hundred of {} takes {} or more, {} its median",
+            "1 % of the messages of {} take {} or more, {} their median",
             full_name(entry),
             with_unit(p99),
             format::factor(ratio)

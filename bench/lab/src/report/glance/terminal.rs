@@ -57,7 +57,7 @@ fn trust(glance: &Glance, screen: Screen) -> String {
         more => format!(" And {more} more: --verbose."),
     };
     if !shown.is_empty() {
-        text += &screen.wrap(&format!("! To know: {}{more}", shown.join(" ")), YELLOW);
+        text += &screen.wrap(&format!("! Note: {}{more}", shown.join(" ")), YELLOW);
     }
     text
 }

@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tier_is_what_cannot_be_told_from_its_fastest() {
+    fn a_tier_has_the_systems_without_a_difference_to_its_fastest() {
         let found = in_tiers([90.0, 52.0, 94.0, 48.0], 4.0);
         assert_eq!(found, [["shm tuned", "udp tuned"], ["udp default", "shm default"]]);
         // The second cannot be distinguished from the first, nor the third from the second; but the
@@ -228,7 +228,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_published_goes_by_value() {
+    fn published_tiers_group_equal_medians() {
         let found = in_tiers([24.0, 78.0, 24.0, 148.0], 0.0);
         let expected: [&[&str]; 3] =
             [&["udp default", "shm default"], &["udp tuned"], &["shm tuned"]];

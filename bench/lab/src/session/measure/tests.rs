@@ -234,7 +234,7 @@ fn whole() -> Session {
 }
 
 #[test]
-fn equal_runs_stop_at_the_least_number() {
+fn equal_runs_stop_at_the_minimum_number() {
     let session = Session::new(ADAPTIVE, SEED);
     session.measure(MadeUp::new(1e-9, |_| {}), &AtomicBool::new(false));
     assert_eq!(session.counts(), [5; 3]);
@@ -246,7 +246,7 @@ fn equal_runs_stop_at_the_least_number() {
 
 /// A killed process leaves its folder in the state of that moment.
 #[test]
-fn a_session_that_dies_in_any_run_measures_none_twice() {
+fn a_session_killed_in_any_run_measures_no_run_twice() {
     let made = whole().made();
     let session = Session::new(ADAPTIVE, SEED);
     // One more run each time, until none is left.
@@ -262,7 +262,7 @@ fn a_session_that_dies_in_any_run_measures_none_twice() {
 }
 
 #[test]
-fn a_list_cut_off_at_any_byte_is_completed() {
+fn a_run_list_cut_off_at_any_byte_is_completed() {
     let whole = whole();
     let (made, lines) = (whole.made(), fs::read(whole.lines()).unwrap());
     let ends: Vec<usize> = (0..lines.len()).filter(|at| lines[*at] == b'\n').collect();
@@ -289,7 +289,7 @@ fn an_interrupted_session_ends_after_its_run_and_is_resumed() {
     session.measure(stopping, &interrupted);
     assert_eq!(session.made(), made[..16], "the run under way is forgotten");
     let notes = session.summary().notes;
-    let is_told = |note: &String| note.contains("incomplete: intervals are wider than asked");
+    let is_told = |note: &String| note.contains("incomplete: intervals are wider than requested");
     assert!(notes.iter().any(is_told), "{notes:?}");
     session.finish();
     assert_eq!(session.made(), made);

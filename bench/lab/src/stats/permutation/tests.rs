@@ -50,7 +50,7 @@ fn alarms(trials: usize, size: usize, runs: [usize; 2], shared: f64) -> usize {
 }
 
 #[test]
-fn equals_are_called_different_no_more_often_than_stated() {
+fn equal_systems_differ_no_more_often_than_the_error_rate() {
     // 200 trials at 5 %: at most 10 are expected; 21 or more would have a probability of two in a
     // thousand.
     for (size, runs, shared) in
@@ -80,7 +80,7 @@ fn a_difference_of_ten_per_cent_is_found_and_its_direction() {
 }
 
 #[test]
-fn what_is_found_first_does_not_hide_the_rest() {
+fn a_large_difference_does_not_hide_smaller_ones() {
     let mut random = StdRng::seed_from_u64(5);
     let mut family: Vec<Sides> = (0..30)
         .map(|_| Sides {
@@ -109,7 +109,7 @@ fn equal_differences_do_not_count_against_each_other() {
 }
 
 #[test]
-fn a_mean_is_trimmed_at_both_ends_and_its_error_is_of_what_is_drawn_in() {
+fn the_trimmed_mean_has_its_winsorized_error() {
     let values: Vec<f64> = [-90.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 900.0].into();
     let (mean, error) = trimmed(&values, 2);
     assert_eq!(mean, 4.5);
@@ -120,7 +120,7 @@ fn a_mean_is_trimmed_at_both_ends_and_its_error_is_of_what_is_drawn_in() {
 }
 
 #[test]
-fn a_disturbed_run_hides_a_difference_no_more_from_eight_runs_on() {
+fn with_eight_runs_one_disturbed_run_hides_no_difference() {
     let mut random = StdRng::seed_from_u64(6);
     let mut is_found = |runs: usize| {
         let mut side = |offset: f64| -> Vec<f64> {
@@ -144,7 +144,7 @@ fn a_test_of_one_comparison_is_that_of_fisher_and_pitman() {
 }
 
 #[test]
-fn divisions_are_all_there_once() {
+fn every_division_is_enumerated_once() {
     let mut seen = std::collections::BTreeSet::new();
     each_division(9, 4, &mut |chosen| assert!(seen.insert(chosen.to_vec())));
     assert_eq!(seen.len() as f64, divisions(9, 4));
@@ -152,7 +152,7 @@ fn divisions_are_all_there_once() {
 }
 
 #[test]
-fn more_comparisons_ask_for_more_runs() {
+fn more_comparisons_need_more_runs() {
     let needed: Vec<usize> = [1, 6, 7, 448, 1000].map(runs_to_tell_any).into();
     assert_eq!(needed, [4, 5, 6, 9, 9]);
 }

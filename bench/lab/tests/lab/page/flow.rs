@@ -47,7 +47,7 @@ pub fn images() -> Analysis {
                     if wrong && frame == "320x240" {
                         cell.valid = false;
                         cell.invalid_reasons = vec![format!(
-                            "run 1: 3 payloads were not as sent {}",
+                            "run 1: 3 payloads differ from what was sent {}",
                             fixture::HOSTILE
                         )];
                     }

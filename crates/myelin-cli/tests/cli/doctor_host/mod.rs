@@ -91,7 +91,7 @@ fn frequency_and_cores() {
 }
 
 #[test]
-fn idle_states_are_judged_by_what_they_state_where_nothing_is_measured() {
+fn without_a_measurement_idle_states_are_judged_by_their_description() {
     let words = ["C6, 133 µs", "\"exit_latency_max_us\":133", "state[2-9]/disable", "expected"];
     change("idle_states", "costs", &words, |machine| {
         machine.write(&format!("{CPU}/cpu1/cpuidle/state2/disable"), "0");
@@ -138,7 +138,7 @@ fn the_kernel_and_its_settings() {
 }
 
 #[test]
-fn the_preemption_model_is_found_wherever_the_kernel_tells_it() {
+fn the_preemption_model_is_read_from_every_source() {
     let dynamic = "CONFIG_PREEMPT_DYNAMIC=y\n";
     let none = format!("CONFIG_PREEMPT_NONE=y\n{dynamic}");
     let words = ["\"model\":\"none\"", "echo full", "preempt=full"];
@@ -196,7 +196,7 @@ fn rights_by_limit_and_by_capability() {
 }
 
 #[test]
-fn what_cannot_be_read_says_so_and_is_not_wrong() {
+fn unreadable_sources_are_unknown_and_not_a_fault() {
     for (cause, path) in [
         ("governor", format!("{CPU}/cpu0/cpufreq/scaling_governor")),
         ("smt", format!("{CPU}/smt/active")),
@@ -242,7 +242,7 @@ fn this_machine_is_examined_as_its_user_and_as_an_ordinary_one() {
 }
 
 #[test]
-fn an_ordinary_user_is_told_that_the_latency_limit_is_not_theirs() {
+fn an_ordinary_user_may_not_hold_the_latency_limit() {
     let machine = Machine::good();
     let latency = machine.path("/dev/cpu_dma_latency");
     fs::set_permissions(&latency, fs::Permissions::from_mode(0o600)).unwrap();
@@ -263,7 +263,7 @@ fn an_ordinary_user_is_told_that_the_latency_limit_is_not_theirs() {
 }
 
 #[test]
-fn the_text_fits_and_commands_stand_on_lines_of_their_own() {
+fn the_text_fits_and_commands_have_their_own_lines() {
     let machine = Machine::good();
     machine.write("/proc/sys/net/core/rmem_max", "212992");
     machine.write(&format!("{CPU}/cpu0/cpufreq/scaling_governor"), "powersave");
@@ -286,11 +286,11 @@ fn the_text_fits_and_commands_stand_on_lines_of_their_own() {
     let states: Vec<&str> = text.lines().filter_map(|line| line.split(' ').next()).collect();
     let place = |word| states.iter().position(|state| *state == word).unwrap();
     assert!(place("costs") < place("unknown") && place("unknown") < place("ok"), "{text}");
-    assert!(text.contains("4 causes cost latency"), "{text}");
+    assert!(text.contains("4 causes of latency"), "{text}");
 }
 
 #[test]
-fn what_cannot_be_asked_for_is_a_usage_error() {
+fn invalid_options_are_a_usage_error() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("missing");
     for arguments in [

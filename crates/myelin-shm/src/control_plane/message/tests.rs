@@ -90,14 +90,14 @@ fn message() -> impl Strategy<Value = Message> {
 
 proptest! {
     #[test]
-    fn what_is_said_is_what_is_heard(message in message()) {
+    fn messages_are_decoded_as_encoded(message in message()) {
         let bytes = message.encode();
         prop_assert!(bytes.len() <= MESSAGE_BYTES_MAX);
         prop_assert_eq!(Message::decode(&bytes).unwrap(), message);
     }
 
     #[test]
-    fn a_message_cut_short_or_drawn_out_is_refused(message in message(), cut in any::<usize>()) {
+    fn a_truncated_or_extended_message_is_refused(message in message(), cut in any::<usize>()) {
         let mut bytes = message.encode();
         prop_assert!(Message::decode(&bytes[..cut % bytes.len()]).is_err());
         bytes.push(0);
@@ -105,7 +105,7 @@ proptest! {
     }
 
     #[test]
-    fn nonsense_is_an_error_or_a_message_that_encodes_to_it(
+    fn random_bytes_are_an_error_or_a_message_that_encodes_to_them(
         mut bytes in proptest::collection::vec(any::<u8>(), 0..MESSAGE_BYTES_MAX),
         kind in 0u8..21,
     ) {
@@ -131,7 +131,7 @@ proptest! {
 }
 
 #[test]
-fn a_greeting_of_another_version_names_it() {
+fn a_greeting_of_another_version_is_an_error_with_the_version() {
     let mut bytes = Message::Hello { node: 1, name: String::new() }.encode();
     bytes[9..17].copy_from_slice(&77u64.to_le_bytes());
     let error = Message::decode(&bytes).unwrap_err();

@@ -198,17 +198,17 @@ fn reductions(wanted: &AnnouncedQos, offered: &AnnouncedQos) -> Vec<String> {
     let mut reasons = Vec::new();
     if wanted.depth > offered.depth {
         reasons.push(format!(
-            "the subscriber asks for a depth of {}, the publisher has {}: further behind, samples are \
-             lost; set the publisher's depth to {0}",
+            "the subscriber requests a depth of {}, but the publisher has {}: a subscriber that \
+             falls further behind loses samples; set the publisher's depth to {0}",
             wanted.depth, offered.depth
         ));
     }
     let reliable = Reliability::Reliable;
     if wanted.reliability == reliable && offered.reliability != reliable {
         reasons.push(
-            "the subscriber asks to be waited for, the publisher does not wait: a subscriber that is \
-             further behind than the publisher's depth loses samples; make the publisher reliable (in \
-             ROS 2: RELIABLE and KEEP_ALL)"
+            "the subscriber requests a publisher that waits, but this one does not wait for slow \
+             subscribers: a subscriber that falls further behind than the publisher's depth loses \
+             samples; make the publisher reliable (in ROS 2: RELIABLE and KEEP_ALL)"
                 .to_owned(),
         );
     }

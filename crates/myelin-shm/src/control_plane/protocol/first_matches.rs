@@ -20,7 +20,7 @@ impl<D: Clone> Protocol<D> {
     /// Ends the creation of an endpoint: nodes that have not answered are late.
     pub(crate) fn stop_awaiting(&mut self, id: EndpointId) {
         for link in self.unanswered(id).collect::<Vec<_>>() {
-            let late = &mut self.links.get_mut(&link).expect("it is there").late;
+            let late = &mut self.links.get_mut(&link).expect("an unanswered link is open").late;
             if late.back() != Some(&id) {
                 late.push_back(id);
             }
@@ -33,7 +33,7 @@ impl<D: Clone> Protocol<D> {
             while let Some(id) = self.links[&link].late.front()
                 && self.has_answered(link, *id)
             {
-                self.links.get_mut(&link).expect("it is there").late.pop_front();
+                self.links.get_mut(&link).expect("an unanswered link is open").late.pop_front();
             }
         }
     }

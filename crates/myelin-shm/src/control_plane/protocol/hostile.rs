@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn nor_does_one_whose_subscribers_come_and_go() {
+    fn a_peer_whose_subscribers_come_and_go_costs_no_more_memory() {
         let mut met = met_a_peer_that_does_not_read();
         let before = met.queued_offers();
         for number in 3..1_000 {
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn nor_do_publishers_of_our_own_that_come_and_go() {
+    fn own_publishers_that_come_and_go_cost_no_more_memory() {
         let mut met = met_a_peer_that_does_not_read();
         for _ in 0..1_000 {
             let id = met.makes_publisher();

@@ -183,8 +183,8 @@ impl<D: Clone> Protocol<D> {
         if self.links.len() >= LINKS_MAX {
             self.actions.push(Action::Close { link });
             let reason = format!(
-                "this node is linked with {LINKS_MAX} others, the limit; put fewer nodes into one domain, as \
-                 one node for each process"
+                "this node has links to {LINKS_MAX} others, the limit; put fewer nodes into one \
+                 domain, for example one node per process"
             );
             return self.warn_of_peer(who.pid, reason);
         }
@@ -236,7 +236,7 @@ impl<D: Clone> Protocol<D> {
             report: None,
             query: Box::default(),
         };
-        self.links.get_mut(&link).expect("it was there").stage = Stage::Greeted(greeted);
+        self.links.get_mut(&link).expect("the link is open").stage = Stage::Greeted(greeted);
         self.tell(link);
         Ok(())
     }
@@ -477,7 +477,7 @@ impl<D: Clone> Protocol<D> {
         }
         if sent > 0 {
             let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut);
-            peer.expect("it was there").is_draining = true;
+            peer.expect("the link has greeted").is_draining = true;
             self.actions.push(Action::Drain { link });
         }
     }
@@ -503,7 +503,7 @@ mod tests {
     use crate::control_plane::protocol::Input;
 
     #[test]
-    fn one_link_too_many_is_closed_and_said() {
+    fn a_link_over_the_limit_is_closed_and_reported() {
         let mut protocol = Protocol::<()>::new(1 << NODE_SHIFT, String::new(), 1);
         let mut linked = |link: usize| {
             let who = Credentials { pid: 7, uid: 0 };

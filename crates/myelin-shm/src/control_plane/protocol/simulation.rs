@@ -250,7 +250,7 @@ fn hundreds_of_nodes_come_to_rest() {
 }
 
 #[test]
-fn faulty_protocols_are_found_out() {
+fn faulty_protocols_are_detected() {
     for mutant in Mutant::ALL {
         let found = (1..=MUTANT_WORLDS).find_map(|seed| {
             let finding = outcome(seed, &plan(seed), Some(mutant)).err()?;
@@ -265,7 +265,7 @@ fn faulty_protocols_are_found_out() {
 /// before it receives the refusal. The refusal was for the first offer, and the second one must not
 /// be lost because of it.
 #[test]
-fn a_word_that_an_offer_has_crossed_is_not_taken_for_the_answer() {
+fn a_message_crossed_by_an_offer_is_not_taken_for_its_answer() {
     let mut world = World::new(1, None);
     let (one, other) = (world.start_node(), world.start_node());
     let topic = || Topic { name: "t".to_owned(), type_name: "T".to_owned(), type_hash: 1 };

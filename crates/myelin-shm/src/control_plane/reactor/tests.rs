@@ -164,7 +164,7 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_messages_in_any_order_leave_the_honest_unharmed(acts in acts()) {
+    fn any_messages_in_any_order_do_not_harm_other_links(acts in acts()) {
         let folder = tempfile::tempdir().unwrap();
         let folder = Some(folder.path().to_owned());
         let node = Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap();
@@ -214,7 +214,7 @@ proptest! {
 /// with waiting ones. Nothing is left for the poll to report, and the peer must get the rest
 /// nevertheless.
 #[test]
-fn what_goes_out_with_another_message_ends_a_burst_too() {
+fn a_flush_with_another_message_also_ends_a_burst() {
     const PUBLISHERS: u64 = 2_000;
     let folder = tempfile::tempdir().unwrap();
     let registry = Registry::new(folder.path(), 0, None);
@@ -270,7 +270,7 @@ fn what_goes_out_with_another_message_ends_a_burst_too() {
 
 /// The node's thread has other work, and other threads wait for the lock.
 #[test]
-fn of_many_that_call_at_once_a_turn_takes_some() {
+fn one_turn_accepts_a_bounded_number_of_callers() {
     const CALLS: usize = CALLS_A_TURN + 10;
     let folder = tempfile::tempdir().unwrap();
     let registry = Registry::new(folder.path(), 0, None);

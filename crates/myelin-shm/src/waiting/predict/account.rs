@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_spent_is_never_more_than_the_share_of_the_time() {
+    fn spinning_never_exceeds_its_share_of_the_time() {
         let mut account = Account::new(20);
         account.accrue(1_000, 10e6);
         assert_eq!(account.allows(u64::MAX, 1_000), 1_000, "it begins with nothing");

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_held_up_gives_way_and_tries_again_ever_less_often() {
+    fn a_contended_waiter_backs_off_longer_each_time() {
         let (mut contention, mut now_ns) = (Contention::new(), 0);
         assert_eq!(spins(&mut contention, &mut now_ns, 1_000, 5_000), 1_000, "the cores are free");
         let few = spins(&mut contention, &mut now_ns, 1_000, 300_000);
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_held_up_now_and_then_goes_on() {
+    fn rare_contention_does_not_stop_spinning() {
         let (mut contention, mut now_ns) = (Contention::new(), 0);
         for _ in 0..100 {
             assert_eq!(spins(&mut contention, &mut now_ns, 1, 300_000), 1);

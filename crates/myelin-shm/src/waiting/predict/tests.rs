@@ -269,7 +269,7 @@ proptest! {
     }
 }
 #[test]
-fn jitter_is_worth_it_too() {
+fn jittered_samples_are_awaited_awake() {
     let caught = |process, seed| {
         let mut machine = machine(process, 10e6, 1000, seed);
         let outcome = simulate(&mut machine, 20, 100_000, NEVER);
@@ -312,7 +312,7 @@ fn streams_of_different_periods_are_told_apart() {
 }
 
 #[test]
-fn another_period_is_found_within_a_few_samples() {
+fn a_new_period_is_learnt_within_a_few_samples() {
     for seed in [1, 3, 5, 7, 9] {
         let mut machine = machine(Process::Change, 10e6, 120, seed);
         let outcome = simulate(&mut machine, 20, 100_000, NEVER);
@@ -324,7 +324,7 @@ fn another_period_is_found_within_a_few_samples() {
 /// While other threads need the cores it sleeps as `Block` does, except for a few trials;
 /// afterwards it predicts again.
 #[test]
-fn it_gives_way_where_cores_are_busy() {
+fn prediction_backs_off_on_busy_cores() {
     for seed in [1, 3, 5] {
         let mut machine = machine(Process::Timer, 10e6, 8_000, seed);
         machine.crowded_until_ns = machine.arrivals_ns[1_000];
@@ -344,7 +344,7 @@ fn it_gives_way_where_cores_are_busy() {
 
 /// 2 % of 0.4 ms are 8 µs: not worth a timer.
 #[test]
-fn what_comes_too_fast_for_the_budget_is_slept_for() {
+fn samples_too_frequent_for_the_budget_are_awaited_asleep() {
     for seed in [1, 3, 5] {
         let mut machine = machine(Process::Timer, 0.4e6, 3_000, seed);
         let spun_ns = |outcome: &Outcome, at: usize| outcome.spun[at].1;
@@ -356,7 +356,7 @@ fn what_comes_too_fast_for_the_budget_is_slept_for() {
 
 /// The three properties can be violated.
 #[test]
-fn what_is_wrong_is_found_out() {
+fn mutants_of_the_prediction_are_detected() {
     let mut deaf = machine(Process::Change, 10e6, 600, 1);
     deaf.is_deaf = true;
     assert!(!never_later_than_asleep(&simulate(&mut deaf, 20, 100_000, NEVER)));

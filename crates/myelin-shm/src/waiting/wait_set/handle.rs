@@ -290,7 +290,8 @@ impl WaitSetHandle {
             members.descriptor = Some((made.duplicate()?, made.raise_handle()));
             members.changes.push(Change::Descriptor(made));
         }
-        let (descriptor, raise) = members.descriptor.as_ref().expect("it was made above");
+        let (descriptor, raise) =
+            members.descriptor.as_ref().expect("the descriptor was made above");
         raise.raise(); // members have not been looked at yet
         let own = duplicate(descriptor.as_fd(), "making a wait set's descriptor")?;
         drop(members);

@@ -40,7 +40,7 @@ fn layout(type_hash: u64, text: &str, is_last: bool) -> Message {
 const END: Message = Message::Answered { is_complete: true };
 
 #[test]
-fn what_a_peer_answers_is_in_the_graph_until_the_survey_ends() {
+fn answers_of_a_peer_are_in_the_graph_during_the_survey() {
     let mut met = Met::new();
     assert_eq!(met.handle(Input::Survey), [Message::Query]);
     let survey = met.protocol.survey();
@@ -81,7 +81,7 @@ fn what_a_peer_answers_is_in_the_graph_until_the_survey_ends() {
 }
 
 #[test]
-fn an_answer_that_comes_when_nobody_waits_is_forgotten() {
+fn an_unexpected_late_answer_is_dropped() {
     let mut met = Met::new();
     met.handle(Input::Survey);
     met.protocol.end_survey();
@@ -93,7 +93,7 @@ fn an_answer_that_comes_when_nobody_waits_is_forgotten() {
 }
 
 #[test]
-fn answers_that_nobody_asked_for_end_the_link() {
+fn unrequested_answers_end_the_link() {
     for answer in [published(PUBLISHER), matched(PUBLISHER, 1), layout(7, "u8", true), END] {
         let mut met = Met::new();
         met.hears(answer);
@@ -147,7 +147,7 @@ fn answers_without_end_are_bounded() {
 }
 
 #[test]
-fn a_peer_that_asks_is_told_all_and_may_ask_again() {
+fn a_peer_gets_the_whole_graph_and_may_ask_again() {
     let mut met = Met::new();
     let long = "ü".repeat(LAYOUT_BYTES_MAX / 2);
     met.protocol.describe(7, long.clone());
@@ -166,7 +166,7 @@ fn a_peer_that_asks_is_told_all_and_may_ask_again() {
 }
 
 #[test]
-fn a_peer_that_asks_before_it_is_told_is_dropped() {
+fn a_peer_that_asks_again_before_its_answer_is_dropped() {
     let mut met = Met::new();
     for count in 0..40 {
         met.protocol.describe(count, "u8".to_owned());
