@@ -18,7 +18,7 @@ export CYCLONEDDS11_PREFIX
 # By the shell, which takes any name of a folder.
 MYELIN := "$$CARGO_TARGET_DIR/release/myelin"
 
-.PHONY: bench bench-all build cyclonedds11 test test-long test-all lint dist dist-check dist-repeat setup-check docs counts overhead fidelity shm sanitize
+.PHONY: bench bench-all build cyclonedds11 test test-long test-all lint dist dist-check dist-repeat setup-check first-sample docs counts overhead fidelity shm sanitize
 
 ## The main job: the first answer. What takes minutes to build has to wait for `make bench-all`; where
 ## it has been built once, it is built and measured here too.
@@ -84,6 +84,11 @@ dist-repeat:
 ## What `make bench` installs and builds in a bare Debian 11, 12 and 13; as root, with debootstrap.
 setup-check:
 	@scripts/setup-check
+
+## Seconds from nothing to the first sample in each language, in a bare Debian 12, by the packages of `make dist`; as
+## root, with debootstrap.
+first-sample:
+	@scripts/first-sample
 
 ## The documentation as a site, in target/docs.
 docs:

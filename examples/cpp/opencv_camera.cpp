@@ -18,9 +18,9 @@ using namespace std::chrono_literals;
 
 struct Frame {
   std::uint64_t stamp_ns;
-  std::uint32_t height, width;
+  std::uint32_t width, height;
 };
-MYELIN_STRUCT(Frame, stamp_ns, height, width)
+MYELIN_STRUCT(Frame, stamp_ns, width, height)
 
 using Image = myelin::HeaderSlice<Frame, std::uint8_t>;
 
@@ -40,7 +40,7 @@ static int publish(const std::string &source) {
   int frames = 0;
   for (; video.grab(); ++frames) {
     auto image = publisher.loan(std::size_t{height} * width * 3).value();
-    image.header() = {myelin::now(), height, width};
+    image.header() = {myelin::now(), width, height};
     cv::Mat pixels(static_cast<int>(height), static_cast<int>(width), CV_8UC3, image.slice().data());
     const auto *place = pixels.data;
     if (!video.retrieve(pixels) || pixels.data != place) {  // another size: OpenCV has made memory of its own
@@ -55,7 +55,7 @@ static int publish(const std::string &source) {
 
 /// The image of a sample, where it lies.
 static cv::Mat pixels_of(const myelin::Sample<Image> &sample) {
-  const auto &[stamp_ns, height, width] = sample.header();
+  const auto &[stamp_ns, width, height] = sample.header();
   // OpenCV has no Mat of const: do not write to it, the memory is everybody's.
   return cv::Mat(static_cast<int>(height), static_cast<int>(width), CV_8UC3, const_cast<std::uint8_t *>(sample.slice().data()));
 }

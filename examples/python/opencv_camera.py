@@ -17,8 +17,8 @@ import myelin
 @dataclass
 class Frame:
     stamp_ns: myelin.u64
-    height: myelin.u32
     width: myelin.u32
+    height: myelin.u32
 
 
 def camera_topic(node):
@@ -34,7 +34,7 @@ def publish(source):
     frames = 0
     while video.grab():
         with publisher.loan(height, width, 3) as image:
-            image.header = Frame(myelin.now(), height, width)
+            image.header = Frame(myelin.now(), width, height)
             video.retrieve(image.array((height, width, 3)))
             image.publish()
         frames += 1

@@ -323,6 +323,7 @@ fn list(what: Option<Listed>) {
         for entry in registry.entries() {
             let system = &entry.system;
             let what = match &system.missing {
+                None if system.version.is_empty() => system.about.clone(),
                 None => format!("{} ({})", system.about, system.version),
                 Some(reason) => reason.clone(),
             };

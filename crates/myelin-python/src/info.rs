@@ -1,5 +1,6 @@
 //! A node's view of its domain, and events: plain values.
 
+use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
 /// The result of a publish.
@@ -174,6 +175,36 @@ pub struct RemoteEndpointInfo {
     reliable: Option<bool>,
     keeps_history: Option<bool>,
 }
+
+/// Gives a class a `__repr__` that names its members.
+macro_rules! representation {
+    ($class:ident: $first:ident $(, $member:ident)*) => {
+        #[pymethods]
+        impl $class {
+            fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+                let mut text = concat!(stringify!($class), "(", stringify!($first), "=").to_owned();
+                text += &(&self.$first).into_bound_py_any(py)?.repr()?.to_string();
+                $(
+                    text += concat!(", ", stringify!($member), "=");
+                    text += &(&self.$member).into_bound_py_any(py)?.repr()?.to_string();
+                )*
+                Ok(text + ")")
+            }
+        }
+    };
+}
+
+representation!(Graph: nodes, endpoints, matches, types, remote_endpoints, silent, incomplete);
+representation!(NodeInfo: node, name, pid);
+representation!(
+    EndpointInfo: id, node, topic, type_name, type_hash, is_publisher, depth, reliable, history, published, lost,
+    held, memory_bytes
+);
+representation!(MatchInfo: endpoint, other, state, reason);
+representation!(TypeInfo: hash, name, layout);
+representation!(
+    RemoteEndpointInfo: id, host, topic, type_name, is_publisher, reliable, keeps_history
+);
 
 impl Graph {
     pub fn new(py: Python<'_>, graph: myelin::Graph) -> PyResult<Graph> {

@@ -742,6 +742,8 @@ class Knowing(Case):
         self.assertEqual({endpoint.type_name for endpoint in graph.endpoints}, {"f64"})
         self.assertEqual({endpoint.depth for endpoint in graph.endpoints}, {3})
         self.assertEqual({each.state for each in graph.matches}, {"matched"})
+        self.assertIn("EndpointInfo(id=", repr(graph))
+        self.assertIn("type_name='f64'", repr(graph.endpoints[0]))
         ids = {endpoint.id: endpoint.is_publisher for endpoint in graph.endpoints}
         self.assertEqual(ids, {publisher.id: True, subscriber.id: False})
         self.assertEqual({each.name for each in graph.types}, {"f64"})

@@ -1,4 +1,4 @@
-"""The programs of the README and of the tutorials, as they stand there."""
+"""The programs of the README, the tutorials and silent-topic.md, as they stand there."""
 
 import os
 import pathlib
@@ -7,6 +7,7 @@ import sys
 import tempfile
 import unittest
 
+import myelin
 from support import WATCHDOG, Case
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
@@ -59,6 +60,21 @@ class Tutorials(Case):
         # A machine that holds the viewer up may cost it images, but never the last one.
         last = next(line for line in viewing.stdout if line.startswith("89: "))
         self.assertRegex(last, r"^89: \(480, 640, 3\), mean 89, \d+\.\d\d ms after its stamp$")
+
+    def test_silent_topic(self):
+        self.save("docs/how-to/silent-topic.md")
+        publisher = self.node.topic("scan", float, history=1).publisher()
+        publisher.publish(1.5)
+        listener = myelin.Node("listener", folder=self.folder)
+        self.addCleanup(listener.close)
+        subscriber = listener.topic("scan", float).subscriber()
+        said = [line.strip() for line in self.said(self.run_program("look.py"))]
+        of_test = f"(process {os.getpid()})"
+        self.assertIn(f"'scan': publisher of test {of_test}: depth 8, history 1, published 1", said)
+        self.assertIn(f"'scan': subscriber of listener {of_test}: depth 8, history 0, lost 0", said)
+        self.assertIn(f"matched: test {of_test}", said)
+        self.assertEqual(said.count("type: f64"), 2)
+        self.assertIsNone(subscriber.take())
 
 
 if __name__ == "__main__":

@@ -73,7 +73,7 @@ pub enum Error {
     /// Two endpoints of a topic do not agree on its type.
     #[error(
         "topic {topic:?} carries {theirs} (process {pid}), not {ours}; use the same type on both \
-         sides, or another topic name"
+         sides (a struct: the same names, types and order of all fields), or another topic name"
     )]
     TypeMismatch {
         /// The topic's name.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::control_plane::directory::Kind;
@@ -239,25 +239,20 @@ impl Node {
     }
 
     /// Like [`graph`](Node::graph), and asks all other nodes for their matches, counters and types.
-    /// Waits until all have answered, for at most `limit`; [`Graph::silent`] names those that have
-    /// not. It costs each of them a message for each endpoint and match. Do not call it in the
-    /// node's own thread ([`Observer::on_event`]), which receives the answers.
+    /// Waits until all have answered, also nodes that have not answered since this one was opened,
+    /// for at most `limit`; [`Graph::silent`] names those that are known and have not. It costs each
+    /// of them a message for each endpoint and match. Do not call it in the node's own thread
+    /// ([`Observer::on_event`]), which receives the answers.
     pub fn graph_within(&self, limit: Duration) -> Result<Graph, Error> {
         let core = self.checked()?;
         let begin = Instant::now();
+        let id = self.id()?;
+        let greeting = |reactor: &mut Reactor| reactor.protocol.is_awaiting(id);
+        let is_cancelled = wait_while(core, begin, limit, greeting).is_none();
         let survey = core.change(Reactor::begin_survey);
-        let mut reactor = loop {
-            let left = limit.saturating_sub(begin.elapsed());
-            let slice = cancel::slice(left);
-            let reactor = core.wait_while(slice, |reactor| reactor.protocol.is_awaited(survey));
-            if !reactor.protocol.is_awaited(survey) || begin.elapsed() >= limit {
-                break reactor;
-            }
-            drop(reactor);
-            if cancel::is_cancelled() {
-                break core.lock();
-            }
-        };
+        let answers = |reactor: &mut Reactor| reactor.protocol.is_awaited(survey);
+        let reactor = (!is_cancelled).then(|| wait_while(core, begin, limit, answers)).flatten();
+        let mut reactor = reactor.unwrap_or_else(|| core.lock());
         let graph = reactor.graph(Some(survey));
         reactor.protocol.end_survey();
         Ok(graph)
@@ -402,6 +397,27 @@ impl Drop for Handle {
             && !thread.is_current()
         {
             thread.join();
+        }
+    }
+}
+
+/// Waits while `is_awaited` returns true, until `limit` has passed since `begin`; `None` if the call
+/// is cancelled. No lock is held when it looks for that, which may run the user's code.
+fn wait_while(
+    core: &Core,
+    begin: Instant,
+    limit: Duration,
+    mut is_awaited: impl FnMut(&mut Reactor) -> bool,
+) -> Option<MutexGuard<'_, Reactor>> {
+    loop {
+        let left = limit.saturating_sub(begin.elapsed());
+        let mut reactor = core.wait_while(cancel::slice(left), &mut is_awaited);
+        if !is_awaited(&mut reactor) || begin.elapsed() >= limit {
+            return Some(reactor);
+        }
+        drop(reactor);
+        if cancel::is_cancelled() {
+            return None;
         }
     }
 }

@@ -851,6 +851,24 @@ fn a_stopped_process_is_named_and_answers_later() {
     drop(other);
 }
 
+/// On a busy machine a node may answer later than the 10 ms for which opening waits.
+#[test]
+fn a_new_node_asks_also_those_that_have_not_answered_yet() {
+    let folder = folder();
+    let helper = Helper::start("subscriber", folder.path());
+    helper.expect("open");
+    helper.signal(libc::SIGSTOP);
+    let new = node(folder.path());
+    assert!(new.graph_within(Duration::ZERO).unwrap().endpoints.is_empty());
+    let graph = std::thread::scope(|scope| {
+        let asking = scope.spawn(|| new.graph_within(WATCHDOG).unwrap());
+        helper.signal(libc::SIGCONT);
+        asking.join().unwrap()
+    });
+    assert!(graph.silent.is_empty());
+    assert_eq!(graph.endpoints.iter().filter(|it| it.counters.is_some()).count(), 1);
+}
+
 /// `cargo test --release -p myelin-shm --test discovery fifty -- --ignored --nocapture` measures,
 /// with `MYELIN_NODES` processes of `MYELIN_ENDPOINTS` publishers each, all on topics of their own;
 /// this process is one more node, without any. Another test counts that messages grow no faster

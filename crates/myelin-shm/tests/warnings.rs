@@ -31,14 +31,15 @@ fn lines<'a>(text: &'a str, beginning: &str) -> Vec<&'a str> {
 
 /// In the order in which they occur.
 fn check(said: &[&str]) {
-    let [depth, reliability, refused] = said else { panic!("{said:#?}") };
+    let [depth, reliability, history, refused] = said else { panic!("{said:#?}") };
     let settings = "a subscriber (requests a publisher that waits, depth 9, history 1) here, \
                     a publisher (does not wait for slow subscribers, depth 2, history 0)";
-    for line in [depth, reliability] {
+    for line in [depth, reliability, history] {
         assert!(line.contains("topic \"t\"") && line.contains(settings), "{line}");
     }
     assert!(depth.contains("set the publisher's depth to 9"), "{depth}");
     assert!(reliability.contains("make the publisher reliable"), "{reliability}");
+    assert!(history.contains("set the publisher's history to 1 "), "{history}");
     assert!(refused.contains("raise publishers_max"), "{refused}");
     assert!(
         refused.contains("(does not wait for slow subscribers, depth 3, history 0)"),

@@ -44,6 +44,17 @@ fn exchange(executable: &Path) {
     assert!(ping.expect_end().success());
 }
 
+/// The driver that docs/how-to/drivers.md builds.
+#[test]
+fn two_processes_of_a_driver_in_c_answer_each_other() {
+    let built = build_driver("socket_driver.c", "include", "myelin-driver-socket");
+    let Some(executable) = built else { return };
+    for payload_bytes in [0, 65_536] {
+        let plain = prepare("socket.seqpacket", Role::Ping);
+        Pair::exchange(&executable, &Prepare { messages: 500, payload_bytes, ..plain });
+    }
+}
+
 /// Pong receives nothing, because the messages do not leave ping's process.
 #[test]
 fn a_stream_of_a_driver_in_c_has_two_ends() {

@@ -24,6 +24,9 @@ pub struct Live {
     pub path: PathBuf,
     /// Its domain.
     pub domain: u32,
+    /// The group that shares the domain; absent if it is the user's own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub group: Option<u32>,
     /// Its name; absent if it does not answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
@@ -89,7 +92,8 @@ impl Leftovers {
                 None => "process unknown (stopped, or of another container)".to_owned(),
                 Some(pid) => format!("process {pid}"),
             };
-            text += &format!("alive    {name}, {process}, domain {}\n", node.domain);
+            let group = node.group.map(|gid| format!(" of group {gid}")).unwrap_or_default();
+            text += &format!("alive    {name}, {process}, domain {}{group}\n", node.domain);
         }
         for other in &self.others {
             let path = other.path.display();
@@ -127,7 +131,8 @@ fn sockets(number: usize) -> String {
 impl From<&LiveNode> for Live {
     fn from(node: &LiveNode) -> Self {
         let pid = (node.pid != 0).then_some(node.pid);
-        Live { path: node.path.clone(), domain: node.domain, name: node.name.clone(), pid }
+        let LiveNode { path, domain, group, name, .. } = node.clone();
+        Live { path, domain, group, name, pid }
     }
 }
 
@@ -162,16 +167,17 @@ mod tests {
 
     #[test]
     fn names_of_live_nodes_are_escaped_for_the_terminal() {
-        let live = |name: Option<&str>| Live {
+        let live = |name: Option<&str>, group| Live {
             path: PathBuf::from("/x.sock"),
             domain: 7,
+            group,
             name: name.map(str::to_owned),
             pid: Some(12),
         };
-        let live = vec![live(Some("camera\u{1b}[2J")), live(None)];
+        let live = vec![live(Some("camera\u{1b}[2J"), None), live(None, Some(29))];
         let text = Leftovers { live, ..Leftovers::default() }.text();
         let expected = "alive    \"camera\\u{1b}[2J\", process 12, domain 7\n\
-                        alive    name unknown, process 12, domain 7\n\
+                        alive    name unknown, process 12, domain 7 of group 29\n\
                         nothing is left behind by dead nodes\n";
         assert_eq!(text, expected);
     }

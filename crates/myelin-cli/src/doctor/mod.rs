@@ -35,7 +35,7 @@ pub struct Options {
     /// Remove the files that dead nodes left behind. It changes nothing else on the system.
     #[arg(long)]
     fix: bool,
-    /// The folder of the nodes' sockets, if it is not in /dev/shm.
+    /// Where the sockets of nodes lie; by default in MYELIN_FOLDER, or else in /dev/shm.
     #[arg(long, value_name = "DIR")]
     folder: Option<PathBuf>,
     /// Check only this.
@@ -81,7 +81,10 @@ fn examine(options: &Options) -> Result<Report> {
         measured = host.measured;
     }
     if options.only != Some(Part::Host) {
-        leftovers = Some(Leftovers::examine(options.folder.as_deref(), options.fix)?);
+        // As a program that opens a node.
+        let variable = std::env::var_os("MYELIN_FOLDER").filter(|folder| !folder.is_empty());
+        let folder = options.folder.clone().or_else(|| variable.map(PathBuf::from));
+        leftovers = Some(Leftovers::examine(folder.as_deref(), options.fix)?);
     }
     let costs = |finding: &Finding| finding.state == State::Costs;
     let wrong = findings.iter().flatten().any(costs)

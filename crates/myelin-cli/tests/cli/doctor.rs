@@ -68,7 +68,7 @@ fn doctor(folder: &Path, fix: bool) -> Output {
 
 fn json(folder: &Path) -> serde_json::Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_myelin"));
-    command.args(["doctor", "--only", "leftovers", "--json", "--folder"]).arg(folder);
+    command.args(["doctor", "--only", "leftovers", "--json"]).env("MYELIN_FOLDER", folder);
     serde_json::from_slice(&command.output().unwrap().stdout).unwrap()
 }
 

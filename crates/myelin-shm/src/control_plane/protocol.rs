@@ -654,7 +654,8 @@ fn side_text(endpoint: &Endpoint) -> String {
 /// Why two endpoints of a topic do not match.
 fn mismatch(ours: &SharedTopic, theirs: &SharedTopic) -> String {
     format!(
-        "it has {} on topic {:?}, not {}; use the same type on both sides, or another topic name",
+        "it has {} on topic {:?}, not {}; use the same type on both sides (a struct: the same names, types \
+         and order of all fields), or another topic name",
         shared_type_text(theirs),
         ours.name,
         shared_type_text(ours)

@@ -178,7 +178,7 @@ fn tuning(view: &View, ranking: &Ranking) -> Option<Sentence> {
     let rest = match best {
         _ if total == 0 => return None,
         None if worse == 0 => {
-            format!("do not change the median of any of {total} systems at {label} significantly.")
+            format!("change no median at {label} significantly ({total} compared).")
         }
         best => {
             let most = best.map(|(verdict, mark)| {

@@ -80,8 +80,10 @@ impl<D: Clone> Protocol<D> {
 
     /// Adds a proxy, which publishes to a subscriber of ours: its process has the number 0.
     pub(super) fn proxy_made(&mut self, pair: Pair, qos: AnnouncedQos) {
-        if self.subscribers.contains_key(&pair.subscriber) {
-            self.begin(pair, None, 0, qos);
+        if let Some(subscriber) = self.subscribers.get(&pair.subscriber) {
+            // A history comes from the other host; the proxy itself keeps none.
+            let offered = AnnouncedQos { history: subscriber.qos.history, ..qos };
+            self.begin(pair, None, 0, offered);
         }
     }
 
@@ -211,6 +213,14 @@ fn reductions(wanted: &AnnouncedQos, offered: &AnnouncedQos) -> Vec<String> {
              samples; make the publisher reliable (in ROS 2: RELIABLE and KEEP_ALL)"
                 .to_owned(),
         );
+    }
+    // Fewer than requested are no surprise: a map that is kept once for subscribers that ask for ten.
+    if wanted.history > 0 && offered.history == 0 {
+        reasons.push(format!(
+            "the subscriber asks for samples from before the match, the publisher keeps none: they are \
+             lost; set the publisher's history to {} (in ROS 2: TRANSIENT_LOCAL)",
+            wanted.history
+        ));
     }
     reasons
 }
