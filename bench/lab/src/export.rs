@@ -332,4 +332,32 @@ mod tests {
             );
         }
     }
+
+    /// Programs of users read them by name and type (docs/reference/compatibility.md).
+    #[test]
+    fn the_columns_of_0_1_0_stay() {
+        let schema = schema();
+        for (kind, names) in COLUMNS_OF_0_1_0 {
+            for name in names.split_whitespace() {
+                let column = format!(" {kind} {name}");
+                let is_there =
+                    [";", " (UTF8);"].iter().any(|end| schema.contains(&(column.clone() + end)));
+                assert!(is_there, "{column} is gone");
+            }
+        }
+    }
+
+    const COLUMNS_OF_0_1_0: [(&str, &str); 5] = [
+        ("BYTE_ARRAY", "scenario workload system tuning topology point frame arrivals module"),
+        (
+            "INT64",
+            "payload_bytes publishers subscribers topics run order id latency_ns write_ns \
+             lateness_ns loan_ns fill_ns memcpy_ns stream_copy_ns intended_ns publish_entry_ns \
+             publish_return_ns wake_ns take_return_ns answer_publish_return_ns answer_wake_ns \
+             answer_take_return_ns clock_error_ns",
+        ),
+        ("DOUBLE", "rate_hz"),
+        ("BOOLEAN", "valid corrupt out_of_order late lean"),
+        ("INT32", "publish_cpu take_cpu answer_take_cpu duplicates"),
+    ];
 }

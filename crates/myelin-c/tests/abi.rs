@@ -56,6 +56,26 @@ fn each_kind_of_abi_break_is_detected() {
     is_broken("symbol f 0.1\n", "");
 }
 
+/// Copies of the programs that call everything, from 0.1.0.
+#[test]
+fn source_for_the_headers_of_0_1_0_compiles() {
+    let sources = Path::new(FOLDER).join("tests/programs/0.1.0");
+    for (compiler, standard, name) in
+        [("cc", "-std=gnu11", "parts.c"), ("c++", "-std=c++17", "parts.cpp")]
+    {
+        let mut command = Command::new(compiler);
+        command.args([standard, "-fsyntax-only", "-I"]).arg(Path::new(FOLDER).join("include"));
+        let compiled = command.arg(sources.join(name)).output();
+        let compiled =
+            compiled.unwrap_or_else(|error| panic!("{compiler}: {error}; apt-get install g++"));
+        assert!(
+            compiled.status.success(),
+            "programs of users do not compile any more (docs/reference/compatibility.md):\n{}",
+            String::from_utf8_lossy(&compiled.stderr)
+        );
+    }
+}
+
 /// Everything about the library that is compiled into a program, by name.
 struct Abi {
     /// Bytes of each struct.

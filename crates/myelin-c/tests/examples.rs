@@ -93,6 +93,71 @@ fn two_hosts() {
     });
 }
 
+/// In C++, and in each pair of C++ and Python. The camera is a row of files.
+#[test]
+fn opencv_camera() {
+    let cflags = Command::new("pkg-config").args(["--cflags", "opencv4"]).output();
+    let Some(cflags) = cflags.ok().filter(|it| it.status.success()) else {
+        println!(
+            "skipped: OpenCV for C++ is not installed: apt-get install libopencv-dev pkg-config"
+        );
+        return;
+    };
+    // Its headers have warnings.
+    let cflags = String::from_utf8(cflags.stdout).unwrap().replace("-I", "-isystem");
+    let libraries = ["core", "highgui", "imgcodecs", "videoio"].map(|it| format!("-lopencv_{it}"));
+    let options = cflags.split_whitespace().chain(["-Wl,--no-as-needed"]);
+    let options: Vec<&str> = options.chain(libraries.iter().map(String::as_str)).collect();
+    let place = Place::new();
+    let path = place.compile(&format!("{CPP_EXAMPLES}/opencv_camera.cpp"), &options);
+    let cpp = Program { language: "C++", path, script: None };
+    let python = std::env::var_os("MYELIN_PYTHON").map(PathBuf::from);
+    let python = python.filter(|python| {
+        let imported = Command::new(python).args(["-c", "import cv2"]).output();
+        imported.is_ok_and(|output| output.status.success())
+    });
+    let python = python.map(|path| Program {
+        language: "Python",
+        path,
+        script: Some(python_script("opencv_camera")),
+    });
+    // Side by side, because a viewer waits for 5 s before it ends.
+    std::thread::scope(|scope| match &python {
+        None => views(&cpp, &cpp),
+        Some(python) => {
+            scope.spawn(|| views(&cpp, python));
+            views(python, &cpp);
+        }
+    });
+}
+
+fn views(camera: &Program, viewer: &Program) {
+    let (place, folder) = (Place::new(), tempfile::tempdir().unwrap());
+    for (number, brightness) in [0, 50, 100].into_iter().enumerate() {
+        let mut image = b"P6\n320 240\n255\n".to_vec();
+        image.resize(image.len() + 320 * 240 * 3, brightness);
+        std::fs::write(folder.path().join(format!("image_{number}.ppm")), image).unwrap();
+    }
+    let path = |name| folder.path().join(name).to_str().unwrap().to_owned();
+    let (video, last) = (path("image_%d.ppm"), path("last.ppm"));
+    let mut words = viewer.arguments("view");
+    words.extend((viewer.language == "Python").then_some("--save").into_iter().chain([&*last]));
+    let viewing = place.start(&viewer.path, &words);
+    let node = place.node();
+    let begun = std::time::Instant::now();
+    while !node.graph().unwrap().endpoints.iter().any(|it| it.topic == "camera") {
+        assert!(begun.elapsed() < WATCHDOG, "no viewer");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let words = [camera.arguments("publish"), vec![&*video]].concat();
+    assert_eq!(place.run(&camera.path, &words), "published 3 images of 320 x 240\n");
+    assert_eq!(said(end(viewing)), "the last image was number 2\n");
+    let seen = std::fs::read(&last).unwrap();
+    let pixels = &seen[seen.len() - 320 * 240 * 3..];
+    let pair = format!("{} to {}", camera.language, viewer.language);
+    assert!(pixels.iter().all(|it| *it == 100), "{pair}");
+}
+
 fn pairs(example: &str, is_right: impl Fn(&str) -> bool) {
     for_each_pair(example, |publisher, subscriber| {
         let place = Place::new();

@@ -9,6 +9,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use myelin_shm::Error;
+use myelin_shm::data_plane::layout::VERSION;
 use myelin_shm::event::Event;
 use myelin_shm::leftovers;
 use myelin_shm::node::{
@@ -524,7 +525,13 @@ fn invalid_messages_and_other_versions_end_only_the_link() {
     let refused = node.refused().unwrap();
     assert_eq!(refused.len(), 1);
     assert_eq!(refused[0].pid, std::process::id());
-    assert!(refused[0].reason.contains("layout 99"), "{refused:?}");
+    let both = format!("layout 99, this program {VERSION}");
+    let names_both = |reason: &str| reason.contains(&both);
+    assert!(names_both(&refused[0].reason), "{refused:?}");
+    for events in [publisher.events(), subscriber.events()] {
+        let is_told = |event: &Event| matches!(event, Event::Incompatible { reason, .. } if names_both(reason));
+        assert!(events.iter().any(is_told), "{events:?}");
+    }
     passes(&mut publisher, &mut subscriber, 1000);
 }
 

@@ -4,10 +4,13 @@ mod advice_peers;
 mod bad_input;
 mod clocks;
 mod compare;
+mod compatibility;
 mod damaged;
 mod doctor;
 mod doctor_host;
 mod faults;
+#[path = "../../../myelin/tests/support/kept_list.rs"]
+mod kept_list;
 mod live;
 #[path = "../../../../bench/kit/tests/support/namespaces.rs"]
 #[allow(dead_code)]

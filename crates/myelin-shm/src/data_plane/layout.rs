@@ -298,6 +298,59 @@ const _: () = {
     assert!(size_of::<ReadyTable>() as u64 == READY_TABLE_BYTES);
 };
 
+/// Everything in this file that both sides count on, a line each.
+#[cfg(all(test, not(any(miri, loom))))]
+pub(crate) fn lines() -> Vec<String> {
+    use std::mem::{offset_of, size_of};
+    let mut lines = Vec::new();
+    macro_rules! of {
+        ($($name:ident { $($field:ident),* })*) => {$(
+            lines.push(format!("{}: {} B", stringify!($name), size_of::<$name>()));
+            $({
+                fn bytes<T>(_: impl Fn($name) -> T) -> usize {
+                    size_of::<T>()
+                }
+                let (offset, bytes) = (offset_of!($name, $field), bytes(|it| it.$field));
+                let place = concat!(stringify!($name), ".", stringify!($field));
+                lines.push(format!("{place}: offset {offset}, {bytes} B"));
+            })*
+        )*};
+    }
+    of! {
+        Cell { sequence, length, place, inline }
+        PublicationHead {
+            magic, version, bytes, endpoint, type_hash, cells, depth, history, reliable, published,
+            waiting, cpu, asserted, subscribers
+        }
+        SubscriptionHead {
+            magic, version, bytes, endpoint, type_hash, connections, holds, number, asleep
+        }
+        Connection { publisher, reading }
+        WakeWord { wakes }
+        WakeSegment { wake_word, ready }
+        SetHeads { asleep }
+        ReadyTable { ready, wakes }
+    }
+    for (name, word) in [
+        ("PUBLICATION_MAGIC", PUBLICATION_MAGIC),
+        ("SUBSCRIPTION_MAGIC", SUBSCRIPTION_MAGIC),
+        ("EMPTY", EMPTY),
+        ("WRITING", WRITING),
+        ("INLINE", INLINE),
+        ("NOT_BEGUN", NOT_BEGUN),
+        ("FINISHED", FINISHED),
+        ("hold_word(2, 6)", hold_word(2, 6)),
+        ("publication_bytes(3)", publication_bytes(3)),
+        ("subscription_begin(5 << 24 | 9)", subscription_begin(5 << 24 | 9)),
+        ("connections_offset(3)", connections_offset(3)),
+        ("subscription_bytes(3, 2)", subscription_bytes(3, 2)),
+        ("set_number(70)", set_number(70).into()),
+    ] {
+        lines.push(format!("{name} = {word:#x}"));
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -209,6 +209,25 @@ mod tests {
         assert_eq!(Card::decode(&[&b"no"[..], &card.encode()].concat()), None);
     }
 
+    /// Nodes of 0.1 on other hosts ask for these names and read this text.
+    #[test]
+    fn the_agreement_of_0_1_stays() {
+        let type_text = "Point".to_string();
+        let card =
+            Card { host: Host(7), endpoint: 9, buffer_bytes: 4096, reliable: true, type_text };
+        let text = b"myelin=1 0000000000000007 0000000000000009 4096 1 Point";
+        assert_eq!(card.encode(), text);
+        let host = Host(0x8000_0001);
+        let [offered, wanted] = [host.offered(Kind::History), host.wanted(&[Kind::BestEffort])];
+        assert_eq!((offered.len(), wanted.len()), (32, 32));
+        assert_eq!(
+            [&offered[0], &offered[1], &offered[31]],
+            ["myelin0+h", "myelin1-h", "myelin31+h"]
+        );
+        assert_eq!([&wanted[0], &wanted[1], &wanted[31]], ["myelin0-b", "myelin1+b", "myelin31-b"]);
+        assert_eq!(host.offered(Kind::Reliable)[0], "myelin0+r");
+    }
+
     #[test]
     fn topics_have_distinct_network_names() {
         assert_eq!(topic_name("joints/left"), "myelin/joints/left");

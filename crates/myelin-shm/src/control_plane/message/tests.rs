@@ -1,7 +1,13 @@
 //! Encoded messages are decoded, and nothing else is.
 
 use super::*;
+#[cfg(not(any(miri, loom)))]
+use crate::control_plane::registry::Registry;
 use proptest::prelude::*;
+
+#[cfg(not(any(miri, loom)))]
+#[path = "../../../../myelin/tests/support/kept_list.rs"]
+mod kept_list;
 
 fn topic() -> impl Strategy<Value = Topic> {
     ("[a-z/ä]{1,100}", "[A-Za-z:]{0,255}", any::<u64>())
@@ -146,4 +152,67 @@ fn a_long_reason_is_cut_between_characters() {
         panic!("it is a message");
     };
     assert_eq!(reason, "ä".repeat(127));
+}
+
+/// All programs with 0.1 match each other (docs/reference/compatibility.md). A change of what they
+/// share raises [`VERSION`], which changes each line, and so needs a minor release.
+#[cfg(not(any(miri, loom)))]
+#[test]
+fn nodes_of_0_1_understand_these_bytes() {
+    let mut lines = std::collections::BTreeSet::new();
+    let examples = one_of_each_kind();
+    for message in &examples {
+        let hex: String = message.encode().iter().map(|byte| format!("{byte:02x}")).collect();
+        let (text, descriptors) = (format!("{message:?}"), message.descriptors());
+        let name = text.split([' ', '{']).next().unwrap();
+        lines.insert(format!("{VERSION} message {name}, {descriptors} descriptors: {hex}"));
+    }
+    let kinds: std::collections::BTreeSet<u8> = examples.iter().map(Message::kind).collect();
+    assert_eq!(Vec::from_iter(kinds), Vec::from_iter(1..20), "an example of each kind");
+    let memory = crate::data_plane::layout::lines();
+    lines.extend(memory.into_iter().map(|line| format!("{VERSION} memory {line}")));
+    let registry = Registry::new(std::path::Path::new("/folder"), 3, Some(7));
+    let socket = registry.socket_path(0xab_cdef << 24 | 5);
+    lines.insert(format!("{VERSION} socket {}", socket.display()));
+    let list = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("wire.txt");
+    kept_list::check(&list, &lines);
+}
+
+#[cfg(not(any(miri, loom)))]
+fn one_of_each_kind() -> Vec<Message> {
+    let topic = || Topic { name: "camera/ä".into(), type_name: "[u8]".into(), type_hash: 0x0708 };
+    let qos = |reliability| AnnouncedQos { depth: 16, reliability, history: 4 };
+    let (publisher, subscriber, reason) = (0x0102_0304_0506, 0x1112_1314_1516, "no".to_owned());
+    let (endpoint, other) = (publisher, subscriber);
+    let segments = vec![
+        SegmentSize { number: 1, slots: 8, slot_bytes: 4096 },
+        SegmentSize { number: 2, slots: 4, slot_bytes: 1 << 33 },
+    ];
+    let of_publisher = Counters::Publisher { published: 9, memory_bytes: 8192 };
+    let of_subscriber = Counters::Subscriber { lost: 2, held: 3, memory_bytes: 4096 };
+    let told = |state| Message::MatchTold { endpoint, other, state };
+    vec![
+        Message::Hello { node: 0xab_cdef << 24, name: "viewer".into() },
+        Message::Ready,
+        Message::Published { publisher, topic: topic(), qos: qos(Reliability::Reliable) },
+        Message::Subscribed { subscriber, topic: topic(), qos: qos(Reliability::BestEffort) },
+        Message::Unpublished { publisher },
+        Message::Unsubscribed { subscriber },
+        Message::Offer { publisher, subscriber },
+        Message::Segments { publisher, segments },
+        Message::Accept { publisher, subscriber, connection: 6, wake_end: true },
+        Message::Matched { publisher, subscriber, start: 77 },
+        Message::Withdrawn { publisher, subscriber, reason: reason.clone() },
+        Message::Declined { publisher, subscriber, reason: reason.clone() },
+        Message::Leaving,
+        Message::Ask { publisher, subscriber },
+        Message::Query,
+        Message::Counted { endpoint, counters: of_publisher },
+        Message::Counted { endpoint, counters: of_subscriber },
+        told(MatchState::Pending),
+        told(MatchState::Matched),
+        told(MatchState::Refused { reason }),
+        Message::Layout { type_hash: 0x0708, text: "u8".into(), is_last: true },
+        Message::Answered { is_complete: true },
+    ]
 }
