@@ -298,15 +298,16 @@ fn report(
     Ok(())
 }
 
-/// The terminal that this prints to; something narrow and plain if there is none.
+/// The terminal that this prints to; one of usual width and without colour if there is none.
 fn screen() -> Screen {
     let output = std::io::stdout();
     if !output.is_terminal() {
         return Screen::default();
     }
     let width = rustix::termios::tcgetwinsize(&output).map_or(0, |size| usize::from(size.ws_col));
-    let wanted = std::env::var_os("NO_COLOR").is_none();
-    Screen { width: width.max(Screen::default().width), colour: wanted }
+    let width = if width == 0 { Screen::default().width } else { width.max(WIDTH_MIN) };
+    let is_dumb = std::env::var_os("TERM").is_some_and(|kind| kind == "dumb");
+    Screen { width, colour: std::env::var_os("NO_COLOR").is_none() && !is_dumb }
 }
 
 fn list(what: Option<Listed>) {
@@ -356,5 +357,7 @@ fn list_markdown(what: Option<Listed>) {
     say(&text);
 }
 
+/// A narrower terminal wraps lines.
+const WIDTH_MIN: usize = 60;
 /// The exit status that a shell reports for a program ended by SIGINT.
 const INTERRUPTED: u8 = 130;

@@ -205,6 +205,63 @@ fn the_terminal_shows_one_screen() {
 }
 
 #[test]
+fn systems_that_could_not_run_are_named_on_the_first_screen() {
+    let mut analysis = quick();
+    let before = printed(&analysis);
+    assert!(!before.contains("Not measured"), "{before}");
+    let pattern = analysis.summary.systems[0].clone();
+    for (name, missing) in [
+        ("horus.shm", "not installed: horus"),
+        ("horus.udp", "not installed: horus"),
+        ("ecal.shm", "not installed: eCAL"),
+        ("ecal.udp", "not installed: eCAL"),
+        ("libxr.topic", "not installed: LibXR"),
+    ] {
+        let missing = Some(missing.to_owned());
+        let system = summary::SystemInfo { name: name.into(), missing, ..pattern.clone() };
+        analysis.summary.systems.push(system);
+    }
+    let text = printed(&analysis);
+    let line = "Not measured (why: --verbose): horus.*; ecal.*; libxr.topic.";
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(line), "{text}");
+    // Nothing else has left the screen, not even by a line more.
+    assert!(text.lines().count() < 40 && !text.contains("slower"), "{text}");
+    // Behind the most serious doubt.
+    for cell in &mut analysis.summary.cells {
+        cell.valid = cell.system != "zenoh.tcp";
+    }
+    let text = printed(&analysis).replace("\n  ", " ");
+    let (doubt, rest) = text.split_once("Not measured").expect("it is named");
+    assert!(doubt.contains("! To know: Cells: ") && rest.contains(" more: --verbose."), "{text}");
+    let (_, _, page) = write_folded(&analysis);
+    let item =
+        "<li>Not measured: horus.*: not installed: horus; ecal.*: not installed: eCAL; libxr";
+    assert!(page.contains(item), "{page}");
+}
+
+#[test]
+fn a_narrow_terminal_gets_as_much_as_fits() {
+    let analysis = quick();
+    for (width, panels, has_line) in [(100, 2, true), (80, 2, true), (60, 1, true), (50, 1, false)]
+    {
+        let text = terminal(&analysis, Format::Glance, Screen { width, colour: false });
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= width, "{widest} of {width}:\n{text}");
+        let head = text.lines().find(|line| line.contains("CPU µs")).unwrap();
+        assert_eq!(head.contains('●'), has_line, "{width}:\n{text}");
+        assert_eq!(text.contains("1 further point: --verbose"), panels == 1, "{width}:\n{text}");
+        let row = text.lines().find(|it| it.trim_start().starts_with("myelin.shm-block ")).unwrap();
+        let figures = row.split_whitespace().filter(|word| word.parse::<f64>().is_ok()).count();
+        assert_eq!(figures, 2 * panels + 2, "{width}:\n{text}");
+    }
+    for width in [1, 20] {
+        let screen = Screen { width, colour: false };
+        assert!(!terminal(&analysis, Format::Glance, screen).is_empty());
+        assert!(!terminal(&fixture::analysis(), Format::Glance, screen).is_empty());
+    }
+}
+
+#[test]
 fn who_spins_first_is_not_said_to_sleep_alone() {
     let mut analysis = quick();
     let said = "among systems that sleep, some after spinning";
