@@ -18,6 +18,7 @@ use myelin_bench_kit::{Error, Reason};
 
 use crate::input_error::InputError;
 use crate::scenario::Scenario;
+use crate::stderr::print_line;
 
 /// A system and the executable that runs it.
 #[derive(Clone, Debug)]
@@ -141,7 +142,7 @@ impl Registry {
 /// Makes a driver remove what a killed daemon of its middleware left on this host.
 pub(crate) fn clean(executable: &Path) {
     if let Err(error) = ask(executable, "clean", "") {
-        eprintln!("{error}");
+        print_line(error);
     }
 }
 

@@ -15,6 +15,7 @@ use myelin_bench_lab::report::{self, Format, Report, Screen};
 use myelin_bench_lab::scenario::{Scenario, Tuning};
 use myelin_bench_lab::session::{self, RunOptions};
 use myelin_bench_lab::shell;
+use myelin_bench_lab::stderr::print_line;
 use myelin_bench_lab::summary::Analysis;
 
 use crate::options::Options;
@@ -234,9 +235,9 @@ fn report_earlier(
     };
     say(&Report::new(&earlier, options).terminal(format, screen()));
     let folder = directory.display();
-    eprintln!(
+    print_line(format_args!(
         "the tables are those of {folder}/summary.json; the report files were not made again"
-    );
+    ));
     Err(error)
 }
 
@@ -244,7 +245,7 @@ fn report_earlier(
 fn status(analysis: &Analysis) -> ExitCode {
     let (is_whole, is_valid) = (is_whole(analysis), analysis.summary.all_valid());
     if !is_valid {
-        eprintln!("some cells have no valid run; the report says which and why");
+        print_line("some cells have no valid run; the report says which and why");
     }
     if is_whole && is_valid { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -252,7 +253,7 @@ fn status(analysis: &Analysis) -> ExitCode {
 /// Whether all of the folder could be read; prints what could not.
 fn is_whole(analysis: &Analysis) -> bool {
     for damage in &analysis.summary.damage {
-        eprintln!("damaged: {damage}");
+        print_line(format_args!("damaged: {damage}"));
     }
     analysis.summary.damage.is_empty()
 }
@@ -278,7 +279,7 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
     })?;
     report(&finished.analysis, &finished.folder, arguments.printing.format(), &options)?;
     if finished.interrupted {
-        eprintln!("interrupted; go on with: {}", shell::resume(&finished.folder));
+        print_line(format_args!("interrupted; go on with: {}", shell::resume(&finished.folder)));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(status(&finished.analysis))

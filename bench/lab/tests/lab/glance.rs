@@ -240,6 +240,16 @@ fn systems_that_could_not_run_are_named_on_the_first_screen() {
 }
 
 #[test]
+fn without_a_complete_cell_there_is_no_picture() {
+    let mut analysis = quick();
+    for cell in &mut analysis.summary.cells {
+        cell.round_trip_us = None;
+    }
+    let text = printed(&analysis);
+    assert!(text.contains("Nothing is complete yet.") && !text.contains("CPU µs"), "{text}");
+}
+
+#[test]
 fn a_narrow_terminal_gets_as_much_as_fits() {
     let analysis = quick();
     for (width, panels, has_line) in [(100, 2, true), (80, 2, true), (60, 1, true), (50, 1, false)]

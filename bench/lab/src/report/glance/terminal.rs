@@ -87,6 +87,9 @@ fn cut(text: &str) -> String {
 /// A ranking in columns: names, a line for the first panel, figures of all panels, costs of the
 /// first.
 fn ranked(picture: &Picture, ranking: &Ranking, screen: Screen, left_out: usize) -> String {
+    if ranking.sections.is_empty() {
+        return screen.wrap("Nothing is complete yet.", DIM);
+    }
     let layout = Layout::new(ranking, screen);
     let mut text = screen.paint(&layout.heads(picture), BOLD) + "\n";
     let largest = ranking.sections.iter().map(|section| section.rows.len()).max();
