@@ -53,6 +53,9 @@ pub struct Machine {
     pub socket_buffer_max_bytes: Option<u64>,
     /// Transparent huge pages setting.
     pub huge_pages: Option<String>,
+    /// CPUs that this process may use; absent in older folders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus_allowed: Option<u32>,
     /// The least CPU time of a cgroup of this process, if there is a limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cpu_quota: Option<CpuQuota>,
@@ -129,6 +132,7 @@ impl Machine {
             memlock_bytes: memlock.current,
             socket_buffer_max_bytes: root.number("/proc/sys/net/core/rmem_max").ok(),
             huge_pages: line("/sys/kernel/mm/transparent_hugepage/enabled"),
+            cpus_allowed: cpus_allowed(),
             cpu_quota: cpu_quota(root),
             busy_percent,
             loopback_packets_per_s,
@@ -155,8 +159,26 @@ impl Machine {
                  which is measured too; run without it (systemd's CPUQuota, docker's --cpus)"
             )
         });
-        limited.into_iter().chain(busy).chain(loud).collect()
+        let alone = self.has_one_cpu().then(|| {
+            "one CPU for all processes: a process that spins waits for the time slice of the other"
+                .to_owned()
+        });
+        alone.into_iter().chain(limited).chain(busy).chain(loud).collect()
     }
+
+    /// Whether figures from here say more about the machine than about the systems.
+    pub fn is_unfit(&self) -> bool {
+        self.has_one_cpu() || self.cpu_quota.is_some() || self.busy_percent > BUSY_PERCENT_UNFIT
+    }
+
+    fn has_one_cpu(&self) -> bool {
+        self.cpus_allowed == Some(1)
+    }
+}
+
+/// The number of CPUs in the affinity of this process, which cpusets limit, too.
+fn cpus_allowed() -> Option<u32> {
+    rustix::thread::sched_getaffinity(None).ok().map(|cpus| cpus.count())
 }
 
 /// The tightest quota of the cgroups of this process, versions 1 and 2.
@@ -313,6 +335,7 @@ pub const AMBIENT_TIME: Duration = Duration::from_millis(500);
 /// Other programs may always send this many loopback packets per second: discovery, heartbeats.
 pub const BACKGROUND_PACKETS_PER_S: f64 = 500.0;
 const BUSY_PERCENT_MAX: f64 = 10.0;
+const BUSY_PERCENT_UNFIT: f64 = 50.0;
 /// The kernel's CPUIDLE_STATE_MAX.
 const IDLE_STATES_MAX: u32 = 10;
 const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;

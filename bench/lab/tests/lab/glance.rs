@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use myelin_bench_kit::protocol::{Transport, Wait, Workload};
+use myelin_bench_lab::machine::{CpuQuota, Machine};
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
 use myelin_bench_lab::summary;
 
@@ -237,6 +238,24 @@ fn systems_that_could_not_run_are_named_on_the_first_screen() {
     let item =
         "<li>Not measured: horus.*: not installed: horus; ecal.*: not installed: eCAL; libxr";
     assert!(page.contains(item), "{page}");
+}
+
+#[test]
+fn an_unfit_machine_is_not_believed() {
+    let belief = |change: fn(&mut Machine)| {
+        let mut analysis = quick();
+        change(&mut analysis.summary.host);
+        let text = printed(&analysis);
+        (text.contains("✗ Believe it with care"), text.contains("! To know: Machine: "))
+    };
+    assert_eq!(belief(|_| ()), (false, false));
+    assert_eq!(belief(|host| host.busy_percent = 93.0), (true, true));
+    assert_eq!(belief(|host| host.busy_percent = 20.0).0, false, "said, and believed");
+    assert_eq!(belief(|host| host.cpus_allowed = Some(1)), (true, true));
+    let quota = CpuQuota { quota_us: 20_000, period_us: 100_000 };
+    let mut analysis = quick();
+    analysis.summary.host.cpu_quota = Some(quota);
+    assert!(printed(&analysis).contains("Machine: a CPU quota gives 20000 of each 100000 µs"));
 }
 
 #[test]
