@@ -13,7 +13,10 @@ use crate::report::terminal::{BOLD, DIM, GREEN, RED, Screen, YELLOW};
 pub(in crate::report) fn render(glance: &Glance, screen: Screen) -> String {
     let whole = printed(glance, screen, 0);
     match whole.lines().count().saturating_sub(LINES_MAX) {
-        excess if excess > 0 && glance.pictures.len() == 1 => printed(glance, screen, excess + 1),
+        // A narrower screen has fewer lines, too.
+        excess if excess > 0 && glance.pictures.len() == 1 && screen.width >= WIDTH_MAX => {
+            printed(glance, screen, excess + 1)
+        }
         _ => whole,
     }
 }
@@ -121,6 +124,8 @@ struct Layout {
     heads: Vec<Vec<String>>,
     /// Width of two figures and their heading.
     panel_width: usize,
+    /// Width of the screen.
+    width: usize,
     axis: Axis,
 }
 
@@ -141,7 +146,8 @@ impl Layout {
         let floors = ranking.sections.iter().filter_map(WaitClass::first_floor);
         let axis = Axis::new(marks.chain(floors));
         let line_width = if room >= LINE_MIN { room } else { 0 };
-        Self { label_width, line_width, heads, panel_width, axis }
+        let width = screen.width;
+        Self { label_width, line_width, heads, panel_width, width, axis }
     }
 
     fn heads(&self, picture: &Picture) -> String {
@@ -174,7 +180,15 @@ impl Layout {
 
     fn section(&self, section: &WaitClass) -> String {
         let floor = section.floor.as_ref().map(|name| format!(" · floor {name}"));
-        let title = format!("{}{}", section.title, floor.unwrap_or_default());
+        let whole = self.titled(section, format!("{}{}", section.title, floor.unwrap_or_default()));
+        if whole.chars().count() <= self.width {
+            return whole;
+        }
+        self.titled(section, section.title.to_owned())
+    }
+
+    /// The title of a section, and the figures of its floor.
+    fn titled(&self, section: &WaitClass, title: String) -> String {
         let taken = title.chars().count().saturating_sub(self.label_width);
         let line = self.line(section, None).chars().skip(taken).collect::<String>();
         let left = pad(&title, self.label_width) + &line;
