@@ -4,6 +4,9 @@
 // Each build script uses a part.
 #![allow(dead_code)]
 
+#[path = "../../crates/myelin-dds/src/package.rs"]
+mod package;
+
 use std::path::Path;
 
 /// The message for a user without `need`, a line of the table.
@@ -12,8 +15,7 @@ pub fn not_installed(need: &str) -> String {
     println!("cargo:rerun-if-changed={OS_RELEASE}");
     // The table exists only in a clone.
     let table = std::fs::read_to_string(Path::new(TABLE)).unwrap_or_default();
-    let os_release = std::fs::read_to_string(OS_RELEASE).unwrap_or_default();
-    format!("not installed: {}", remedy(&table, &os_release, need))
+    format!("not installed: {}", remedy(&table, &package::os_release(), need))
 }
 
 /// The remedy, from the texts of the table and of `/etc/os-release`.
@@ -49,20 +51,13 @@ pub fn remedy(table: &str, os_release: &str, need: &str) -> String {
 /// The table's column for this distribution: by its codename, or by the codename of the distribution that it is
 /// derived from. A newer distribution gets the newest column of its kind. `scripts/setup` chooses in the same way.
 fn column(head: &[&str], os_release: &str) -> Option<usize> {
-    let value = |name: &str| {
-        let line = os_release.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix('='));
-        line.unwrap_or_default().trim_matches('"')
-    };
     let of = |codename: &str| head.iter().position(|it| *it == codename);
-    let codenames = ["VERSION_CODENAME", "UBUNTU_CODENAME", "DEBIAN_CODENAME"];
-    if let Some(column) = codenames.iter().find_map(|name| of(value(name))) {
+    if let Some(column) = package::codenames(os_release).into_iter().find_map(of) {
         return Some(column);
     }
-    let kinds = format!("{} {}", value("ID"), value("ID_LIKE"));
-    let is = |kind: &str| kinds.split(' ').any(|it| it == kind);
-    if is("ubuntu") {
+    if package::is_like(os_release, "ubuntu") {
         of(NEWEST_UBUNTU)
-    } else if is("debian") {
+    } else if package::is_like(os_release, "debian") {
         of(NEWEST_DEBIAN)
     } else {
         None

@@ -7,12 +7,13 @@ use std::path::{Path, PathBuf};
 
 /// From left to right. The first line may be used by all; then scenario → plan → run → record →
 /// analyse → report. The hosts that a run needs come before the plan, which names them.
-const ORDER: [&str; 23] = [
+const ORDER: [&str; 24] = [
     "input_error",
     "lists",
     "root",
     "shell",
-    "stats", //
+    "stats",
+    "stderr", //
     "scenario",
     "registry", //
     "tuning",

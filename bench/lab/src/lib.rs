@@ -27,6 +27,7 @@ pub mod score;
 pub mod session;
 pub mod shell;
 pub mod stats;
+pub mod stderr;
 pub mod summary;
 pub mod tuning;
 

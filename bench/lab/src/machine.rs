@@ -1,6 +1,7 @@
 //! The machine's fingerprint: every property of it that can change a latency.
 
 use std::fmt;
+use std::path::Path;
 use std::time::Duration;
 
 use myelin_bench_kit::clock;
@@ -52,6 +53,12 @@ pub struct Machine {
     pub socket_buffer_max_bytes: Option<u64>,
     /// Transparent huge pages setting.
     pub huge_pages: Option<String>,
+    /// CPUs that this process may use; absent in older folders.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpus_allowed: Option<u32>,
+    /// The least CPU time of a cgroup of this process, if there is a limit.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cpu_quota: Option<CpuQuota>,
     /// Utilisation of all CPUs before the session, in per cent.
     #[serde(default)]
     pub busy_percent: f64,
@@ -74,6 +81,15 @@ pub struct OtherHost {
     pub name: String,
     /// Its fingerprint.
     pub host: Machine,
+}
+
+/// A limit of CPU time: processes that have used it up stand still until the period ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuQuota {
+    /// The time on all CPUs together.
+    pub quota_us: u64,
+    /// Of each period.
+    pub period_us: u64,
 }
 
 /// One idle state of a CPU.
@@ -116,6 +132,8 @@ impl Machine {
             memlock_bytes: memlock.current,
             socket_buffer_max_bytes: root.number("/proc/sys/net/core/rmem_max").ok(),
             huge_pages: line("/sys/kernel/mm/transparent_hugepage/enabled"),
+            cpus_allowed: cpus_allowed(),
+            cpu_quota: cpu_quota(root),
             busy_percent,
             loopback_packets_per_s,
             steal_percent: None,
@@ -135,8 +153,60 @@ impl Machine {
             let packets = self.loopback_packets_per_s;
             format!("other programs send {packets:.0} packets a second over the loopback interface")
         });
-        busy.into_iter().chain(loud).collect()
+        let limited = self.cpu_quota.map(|CpuQuota { quota_us, period_us }| {
+            format!(
+                "a CPU quota gives {quota_us} of each {period_us} µs: processes stand still for the rest, \
+                 which is measured too; run without it (systemd's CPUQuota, docker's --cpus)"
+            )
+        });
+        let alone = self.has_one_cpu().then(|| {
+            "one CPU for all processes: a process that spins waits for the time slice of the other"
+                .to_owned()
+        });
+        alone.into_iter().chain(limited).chain(busy).chain(loud).collect()
     }
+
+    /// Whether figures from here say more about the machine than about the systems.
+    pub fn is_unfit(&self) -> bool {
+        self.has_one_cpu() || self.cpu_quota.is_some() || self.busy_percent > BUSY_PERCENT_UNFIT
+    }
+
+    fn has_one_cpu(&self) -> bool {
+        self.cpus_allowed == Some(1)
+    }
+}
+
+/// The number of CPUs in the affinity of this process, which cpusets limit, too.
+fn cpus_allowed() -> Option<u32> {
+    rustix::thread::sched_getaffinity(None).ok().map(|cpus| cpus.count())
+}
+
+/// The tightest quota of the cgroups of this process, versions 1 and 2.
+pub fn cpu_quota(root: &Root) -> Option<CpuQuota> {
+    let of_folder = |folder: &str| {
+        let line = |name: &str| root.line(&format!("{folder}/{name}"));
+        let both = line("cpu.max")
+            .or_else(|| Some(line("cpu.cfs_quota_us")? + " " + &line("cpu.cfs_period_us")?))?;
+        let (quota, period) = both.split_once(' ')?;
+        // Without a limit, the quota is `max` or -1.
+        let (quota_us, period_us) = (quota.parse().ok()?, period.parse().ok()?);
+        (period_us > 0).then_some(CpuQuota { quota_us, period_us })
+    };
+    let groups = root.line("/proc/self/cgroup")?;
+    let quotas = groups.lines().flat_map(|line| {
+        let mut fields = line.splitn(3, ':').skip(1);
+        let (controllers, group) = (fields.next().unwrap_or(""), fields.next().unwrap_or(""));
+        let hierarchy = match controllers {
+            "" => Some("/sys/fs/cgroup".to_owned()),
+            all => all.split(',').any(|it| it == "cpu").then(|| format!("/sys/fs/cgroup/{all}")),
+        };
+        let groups = Path::new(group).ancestors().map(|it| it.display().to_string());
+        let folders = hierarchy.into_iter().flat_map(move |hierarchy| {
+            groups.clone().map(move |group| hierarchy.clone() + group.trim_end_matches('/'))
+        });
+        folders.filter_map(|folder| of_folder(&folder)).collect::<Vec<_>>()
+    });
+    quotas.min_by(|a, b| (a.quota_us * b.period_us).cmp(&(b.quota_us * a.period_us)))
 }
 
 /// CPU use in per cent, and loopback packets per second.
@@ -265,6 +335,7 @@ pub const AMBIENT_TIME: Duration = Duration::from_millis(500);
 /// Other programs may always send this many loopback packets per second: discovery, heartbeats.
 pub const BACKGROUND_PACKETS_PER_S: f64 = 500.0;
 const BUSY_PERCENT_MAX: f64 = 10.0;
+const BUSY_PERCENT_UNFIT: f64 = 50.0;
 /// The kernel's CPUIDLE_STATE_MAX.
 const IDLE_STATES_MAX: u32 = 10;
 const FNV_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
@@ -282,6 +353,32 @@ mod tests {
         assert!(
             !host.identity.kernel.is_empty() && !host.os.is_empty() && !host.clocksource.is_empty()
         );
+    }
+
+    #[test]
+    fn the_tightest_cpu_quota_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &str, text: &str| {
+            let path = folder.path().join(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        };
+        let found = || cpu_quota(&Root::at(folder.path())).map(|it| (it.quota_us, it.period_us));
+        assert_eq!(found(), None);
+        write("proc/self/cgroup", "2:cpu,cpuacct:/robot/arm\n1:memory:/\n0::/robot\n");
+        write("sys/fs/cgroup/robot/cpu.max", "max 100000\n");
+        write("sys/fs/cgroup/cpu,cpuacct/robot/arm/cpu.cfs_quota_us", "-1\n");
+        write("sys/fs/cgroup/cpu,cpuacct/robot/arm/cpu.cfs_period_us", "100000\n");
+        assert_eq!(found(), None);
+        write("sys/fs/cgroup/cpu.max", "150000 100000\n");
+        assert_eq!(found(), Some((150_000, 100_000)));
+        write("sys/fs/cgroup/cpu,cpuacct/robot/cpu.cfs_quota_us", "20000\n");
+        write("sys/fs/cgroup/cpu,cpuacct/robot/cpu.cfs_period_us", "100000\n");
+        assert_eq!(found(), Some((20_000, 100_000)));
+        let machine =
+            Machine { cpu_quota: cpu_quota(&Root::at(folder.path())), ..Machine::default() };
+        let said = machine.disturbances();
+        assert!(said[0].contains("gives 20000 of each 100000 µs"), "{said:?}");
     }
 
     #[test]

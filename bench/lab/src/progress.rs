@@ -25,6 +25,7 @@ use crate::observe::sampler::{come_last, stay_off_real_time_cpus, thread_cpu_ns}
 use crate::plan::size::{Durations, words};
 use crate::report::format::{count, cpu_percent, us_or_dash};
 use crate::run::{Running, Watch};
+use crate::stderr::print_line;
 use crate::summary::Cell;
 
 pub struct Progress {
@@ -97,7 +98,7 @@ impl Progress {
             self.finished.drain(..self.finished.len().saturating_sub(FINISHED_MAX));
         } else if self.eta.tenth() > self.said {
             self.said = self.eta.tenth();
-            eprintln!("{}", self.eta.words(0.0));
+            print_line(self.eta.words(0.0));
         }
         self.show();
     }
@@ -105,8 +106,8 @@ impl Progress {
     /// Prints a text without breaking the view.
     pub fn say(&mut self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| eprintln!("{text}")),
-            None => eprintln!("{text}"),
+            Some(bar) => bar.suspend(|| print_line(text)),
+            None => print_line(text),
         }
     }
 

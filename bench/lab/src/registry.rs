@@ -18,6 +18,7 @@ use myelin_bench_kit::{Error, Reason};
 
 use crate::input_error::InputError;
 use crate::scenario::Scenario;
+use crate::stderr::print_line;
 
 /// A system and the executable that runs it.
 #[derive(Clone, Debug)]
@@ -141,7 +142,7 @@ impl Registry {
 /// Makes a driver remove what a killed daemon of its middleware left on this host.
 pub(crate) fn clean(executable: &Path) {
     if let Err(error) = ask(executable, "clean", "") {
-        eprintln!("{error}");
+        print_line(error);
     }
 }
 
@@ -218,7 +219,10 @@ fn ask(executable: &Path, verb: &str, line: &str) -> Result<String, String> {
     // For instance the name of a library that the loader misses.
     let complaint = complaint.recv_timeout(ANSWER_LIMIT).unwrap_or_default();
     Err(match complaint.lines().rfind(|line| !line.trim().is_empty()) {
-        Some(line) => format!("{verb}: {}{}", line.trim(), how_to_install(line)),
+        Some(line) => {
+            let has_apt = Path::new("/usr/bin/apt-get").exists();
+            format!("{verb}: {}{}", line.trim(), how_to_install(line, has_apt))
+        }
         None => format!("{verb}: ended without an answer"),
     })
 }
@@ -238,11 +242,14 @@ fn first_of(mut from: impl Read + Send + 'static, bytes_max: u64) -> Receiver<St
 }
 
 /// How to install a library that the loader misses; empty if `line` says something else.
-fn how_to_install(line: &str) -> &'static str {
-    if line.contains("error while loading shared libraries") {
-        "; `apt-get install apt-file && apt-file search` its name says which package has it"
-    } else {
-        ""
+fn how_to_install(line: &str, has_apt: bool) -> String {
+    let library = line.split_once(LOADER_MISSES).and_then(|(_, rest)| rest.split(':').next());
+    match library {
+        Some(name) if has_apt => format!(
+            "; to find its package: apt-get install apt-file && apt-file update && apt-file search {name}"
+        ),
+        Some(name) => format!("; install the package that has {name}"),
+        None => String::new(),
     }
 }
 
@@ -262,6 +269,8 @@ pub(crate) fn wait_for(process: &mut Child, limit: Duration) -> Option<ExitStatu
 const ANSWER_LIMIT: Duration = Duration::from_secs(10);
 /// Longer than any description.
 const ANSWER_BYTES_MAX: u64 = 1 << 20;
+/// The words of a loader before the name of a library.
+const LOADER_MISSES: &str = "error while loading shared libraries: ";
 /// Longer than any message of a loader.
 const COMPLAINT_BYTES_MAX: u64 = 4096;
 const PREFIX: &str = "myelin-driver-";
@@ -275,6 +284,17 @@ mod tests {
             entries: names.iter().map(|name| SystemDriver::named(name)).collect(),
             broken: Vec::new(),
         }
+    }
+
+    #[test]
+    fn a_library_that_the_loader_misses_is_searched_by_the_system_s_own_means() {
+        let line = "./driver: error while loading shared libraries: libzmq.so.5: cannot open \
+            shared object file: No such file or directory";
+        let by_apt = how_to_install(line, true);
+        assert!(by_apt.ends_with("apt-file search libzmq.so.5"), "{by_apt}");
+        let elsewhere = how_to_install(line, false);
+        assert_eq!(elsewhere, "; install the package that has libzmq.so.5");
+        assert_eq!(how_to_install("thread 'main' panicked", true), "");
     }
 
     #[test]

@@ -23,6 +23,7 @@ use crate::registry::{Registry, SystemDriver};
 use crate::root::Root;
 use crate::scenario::{Scenario, Tuning, TuningChoice};
 use crate::shell;
+use crate::stderr::print_line;
 use crate::summary::{self, Analysis, Summary};
 use crate::tuning::{self, Cpus};
 use measure::Measuring;
@@ -70,7 +71,7 @@ pub fn run(options: &RunOptions) -> Result<Finished> {
     }
     let registry = Registry::discover();
     for broken in &registry.broken {
-        eprintln!("driver left out: {broken}");
+        print_line(format_args!("driver left out: {broken}"));
     }
     let (mut folder, plan, machine, hosts) = match &options.resume {
         Some(path) => resume(path, &registry)?,
@@ -84,16 +85,16 @@ pub fn run(options: &RunOptions) -> Result<Finished> {
             (Folder::create(&path, &plan, &machine)?, plan, machine, hosts)
         }
     };
-    eprintln!("{}", plan.size());
+    print_line(plan.size());
     for warm_up in plan.warm_ups() {
-        eprintln!("{warm_up}");
+        print_line(warm_up);
     }
     let unmeasured = unmeasured(plan.systems.iter().map(|it| (&*it.name, it.missing.as_deref())));
     for (systems, reason) in unmeasured {
-        eprintln!("note: {systems} cannot be measured: {reason}");
+        print_line(format_args!("note: {systems} cannot be measured: {reason}"));
     }
     for note in plan.notes.iter().chain(&machine.disturbances()) {
-        eprintln!("note: {note}");
+        print_line(format_args!("note: {note}"));
     }
     let (systems, here) = (registry.entries(), Box::new(LocalHost::default()));
     let machines = (machine, hosts);

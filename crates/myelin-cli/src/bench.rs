@@ -15,6 +15,7 @@ use myelin_bench_lab::report::{self, Format, Report, Screen};
 use myelin_bench_lab::scenario::{Scenario, Tuning};
 use myelin_bench_lab::session::{self, RunOptions};
 use myelin_bench_lab::shell;
+use myelin_bench_lab::stderr::print_line;
 use myelin_bench_lab::summary::Analysis;
 
 use crate::options::Options;
@@ -234,9 +235,9 @@ fn report_earlier(
     };
     say(&Report::new(&earlier, options).terminal(format, screen()));
     let folder = directory.display();
-    eprintln!(
+    print_line(format_args!(
         "the tables come from {folder}/summary.json; the report files were not written again"
-    );
+    ));
     Err(error)
 }
 
@@ -244,7 +245,7 @@ fn report_earlier(
 fn status(analysis: &Analysis) -> ExitCode {
     let (is_whole, is_valid) = (is_whole(analysis), analysis.summary.all_valid());
     if !is_valid {
-        eprintln!("some cells have no valid run; the report says which and why");
+        print_line("some cells have no valid run; the report says which and why");
     }
     if is_whole && is_valid { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -252,7 +253,7 @@ fn status(analysis: &Analysis) -> ExitCode {
 /// Whether all of the folder could be read; prints what could not.
 fn is_whole(analysis: &Analysis) -> bool {
     for damage in &analysis.summary.damage {
-        eprintln!("damaged: {damage}");
+        print_line(format_args!("damaged: {damage}"));
     }
     analysis.summary.damage.is_empty()
 }
@@ -278,7 +279,7 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
     })?;
     report(&finished.analysis, &finished.folder, arguments.printing.format(), &options)?;
     if finished.interrupted {
-        eprintln!("interrupted; continue with: {}", shell::resume(&finished.folder));
+        print_line(format_args!("interrupted; continue with: {}", shell::resume(&finished.folder)));
         return Ok(ExitCode::from(INTERRUPTED));
     }
     Ok(status(&finished.analysis))
@@ -298,15 +299,16 @@ fn report(
     Ok(())
 }
 
-/// The terminal that this prints to; something narrow and plain if there is none.
+/// The terminal that this prints to; one of usual width and without colour if there is none.
 fn screen() -> Screen {
     let output = std::io::stdout();
     if !output.is_terminal() {
         return Screen::default();
     }
     let width = rustix::termios::tcgetwinsize(&output).map_or(0, |size| usize::from(size.ws_col));
-    let wanted = std::env::var_os("NO_COLOR").is_none();
-    Screen { width: width.max(Screen::default().width), colour: wanted }
+    let width = if width == 0 { Screen::default().width } else { width.max(WIDTH_MIN) };
+    let is_dumb = std::env::var_os("TERM").is_some_and(|kind| kind == "dumb");
+    Screen { width, colour: std::env::var_os("NO_COLOR").is_none() && !is_dumb }
 }
 
 fn list(what: Option<Listed>) {
@@ -357,5 +359,7 @@ fn list_markdown(what: Option<Listed>) {
     say(&text);
 }
 
+/// A narrower terminal wraps lines.
+const WIDTH_MIN: usize = 60;
 /// The exit status that a shell reports for a program ended by SIGINT.
 const INTERRUPTED: u8 = 130;

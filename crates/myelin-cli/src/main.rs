@@ -13,6 +13,7 @@ use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
 use clap_complete::Shell;
 use myelin_bench_lab::input_error::InputError;
+use myelin_bench_lab::stderr::print_line;
 
 /// Topics for robots, and a laboratory to measure them.
 #[derive(Parser)]
@@ -57,11 +58,11 @@ fn main() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) if error.is::<InputError>() => {
-            eprintln!("error: {error}");
+            print_line(format_args!("error: {error}"));
             ExitCode::from(BAD_INPUT)
         }
         Err(error) => {
-            eprintln!("error: {error:#}");
+            print_line(format_args!("error: {error:#}"));
             ExitCode::FAILURE
         }
     }

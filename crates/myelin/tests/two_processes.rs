@@ -1,6 +1,7 @@
 //! The promises of the API across processes: the test starts itself again as the other side.
 //!
-//! `MYELIN_TEST_OTHER` is the command that starts another build of it as the other side instead.
+//! `MYELIN_TEST_OTHER` is the command that starts another build of it as the other side instead. Each
+//! line is a word of it.
 
 #[path = "../../myelin-shm/tests/itself/mod.rs"]
 mod itself;
@@ -209,7 +210,7 @@ fn other_side(role: &str, folder: &Path) -> Other {
         Err(_) => itself::itself(),
         Ok(words) => {
             let mut command = Command::new("env");
-            command.args(words.split_whitespace());
+            command.args(words.lines());
             command
         }
     };

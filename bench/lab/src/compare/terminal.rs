@@ -83,7 +83,7 @@ fn verdicts(comparison: &Comparison, all: bool) -> Section {
             .chain(floor)
             .chain(gone)
             .collect(),
-        remark: format!("{} {LEGEND}", comparison.rate_in_words()),
+        remark: format!("{}. {LEGEND}", comparison.rate_in_words().trim_end_matches('.')),
         tables: tables(comparison, all),
         ..Part::default()
     };

@@ -21,6 +21,7 @@ use super::protocol::{Hello, Reply, Request, Writer, read};
 use super::{Host, ProcessId, ProcessMessage, ProcessSpec, RunOnHost, lock};
 use crate::observe::Observation;
 use crate::registry::wait_for;
+use crate::stderr::print_line;
 
 /// The lab's end of the connection to an agent. Dropping it ends the agent.
 pub(crate) struct RemoteHost {
@@ -253,7 +254,7 @@ impl Host for RemoteHost {
         if let Err(reason) = self.fetch(&directory)
             && self.is_there()
         {
-            eprintln!("{reason}");
+            print_line(reason);
         }
         // If the agent is gone, its processes are gone, too.
         let _ = self.ask::<()>(&Request::End);

@@ -15,7 +15,7 @@ use super::document::{Finding, Standing};
 use super::format;
 use super::validity::{CELLS, MESSAGES, MISSING, RECORDS, REMARKS, checks};
 use super::view::View;
-use crate::lists::{distinct, few};
+use crate::lists::{distinct, few, unmeasured};
 use crate::machine::Machine;
 pub(super) use axis::Axis;
 use picture::Picture;
@@ -43,8 +43,11 @@ pub(super) struct Trust {
     pub verdict: &'static str,
     /// `112 of 112 cells valid; 2 483 100 sent: all answered once, in order, unaltered`.
     pub finding: String,
-    /// What a reader needs to know, most serious first.
+    /// What a reader needs to know, most serious first; but systems that could not run are never later
+    /// than second.
     pub to_know: Vec<String>,
+    /// Systems that were asked for and could not run, those of a driver together: `fastdds.*`.
+    pub unmeasured: Vec<String>,
 }
 
 impl<'a> Glance<'a> {
@@ -65,7 +68,7 @@ impl<'a> Glance<'a> {
         Self {
             title,
             circumstances: parts.into_iter().flatten().collect::<Vec<_>>().join(" · "),
-            trust: Trust::new(&checks(view)),
+            trust: Trust::new(view),
             pictures,
             sentences: sentences.unwrap_or_default(),
         }
@@ -73,14 +76,17 @@ impl<'a> Glance<'a> {
 }
 
 impl Trust {
-    fn new(checks: &[Finding]) -> Self {
+    fn new(view: &View) -> Self {
+        let checks = checks(view);
         let opens = |check: &&Finding| OPENING.contains(&&*check.subject);
         let finding = checks.iter().filter(opens).map(|check| match &*check.subject {
             CELLS => check.text.replace(" valid", " cells valid"),
             _ => check.text.clone(),
         });
         let finding = finding.collect::<Vec<_>>().join("; ");
-        let is_doubt = |it: &&Finding| it.standing != Standing::Good && it.subject != MESSAGES;
+        let is_doubt = |it: &&Finding| {
+            it.standing != Standing::Good && ![MESSAGES, MISSING].contains(&&*it.subject)
+        };
         let mut doubts: Vec<&Finding> = checks.iter().filter(is_doubt).collect();
         doubts.sort_by_key(|check| std::cmp::Reverse(check.standing));
         let is_broken =
@@ -95,14 +101,23 @@ impl Trust {
             Standing::Bad => ("✗", "Read the figures with care"),
             _ => ("✔", "The figures can be trusted"),
         };
-        Self { level, sign, verdict, finding, to_know: doubts.into_iter().map(doubt).collect() }
+        let mut to_know: Vec<String> = doubts.into_iter().map(doubt).collect();
+        let systems = view.analysis.summary.systems.iter();
+        let missing = unmeasured(systems.map(|it| (&*it.name, it.missing.as_deref())));
+        if !missing.is_empty() {
+            let reasons = missing.iter().map(|(names, reason)| format!("{names}: {reason}"));
+            let text = format!("Not measured: {}", reasons.collect::<Vec<_>>().join("; "));
+            to_know.insert(to_know.len().min(1), text);
+        }
+        let unmeasured = missing.into_iter().map(|(names, _)| names).collect();
+        Self { level, sign, verdict, finding, to_know, unmeasured }
     }
 }
 
 /// A finding with its most important names.
 fn doubt(check: &Finding) -> String {
     match &*check.subject {
-        MISSING | REMARKS | RECORDS | CELLS if !check.particulars.is_empty() => {
+        REMARKS | RECORDS | CELLS if !check.particulars.is_empty() => {
             format!("{}: {}", check.sentence(), few(&check.particulars, PARTICULARS_MAX))
         }
         _ => check.sentence(),

@@ -32,6 +32,7 @@ pub(super) fn checks(view: &View) -> Vec<Finding> {
     checks.push(cells(view));
     checks.extend(delivery(view));
     checks.extend(floor_stability(view));
+    checks.extend(machine(view));
     checks.extend([steal(view), repeats(view), steadiness(view)]);
     checks.extend([withheld(view), placements(view), clock(view)]);
     checks.extend(clocks(view));
@@ -131,6 +132,14 @@ fn floor_stability(view: &View) -> Option<Finding> {
     );
     let wide = spreads.iter().filter(|spread| spread.0 >= 0.15).take(5);
     Some(check(level, "Floor", finding, wide.map(line).collect()))
+}
+
+/// What of this machine was measured beside the systems.
+fn machine(view: &View) -> Option<Finding> {
+    let host = &view.analysis.summary.host;
+    let found = host.disturbances();
+    let level = if host.is_unfit() { Standing::Bad } else { Standing::Caution };
+    (!found.is_empty()).then(|| check(level, "Machine", found.join("; "), vec![]))
 }
 
 fn steal(view: &View) -> Finding {
@@ -237,7 +246,10 @@ fn remarks(view: &View) -> Option<Finding> {
         let notes = entry.cell.notes.iter().filter(|note| !steady::is_remark(note));
         notes.map(|note| format!("{}: {note}", entry.configuration())).collect::<Vec<_>>()
     };
-    let of_all = view.analysis.summary.notes.iter().cloned();
+    // They have their own check.
+    let of_machine = view.analysis.summary.host.disturbances();
+    let of_all = view.analysis.summary.notes.iter().filter(|note| !of_machine.contains(note));
+    let of_all = of_all.cloned();
     let lines = distinct(of_all.chain(view.entries().flat_map(of_entry)));
     let finding = format::plural(lines.len(), "thing") + " left out or not as requested";
     let particulars = one_of_a_kind(&lines);

@@ -5,6 +5,7 @@
 use std::path::Path;
 
 use myelin_bench_kit::protocol::{Transport, Wait, Workload};
+use myelin_bench_lab::machine::{CpuQuota, Machine};
 use myelin_bench_lab::report::{Format, Screen, terminal, write_all};
 use myelin_bench_lab::summary;
 
@@ -72,6 +73,13 @@ fn quick() -> Analysis {
         cell.scenario = "quick".to_owned();
     }
     made
+}
+
+fn all_valid(analysis: &mut Analysis) {
+    for cell in &mut analysis.summary.cells {
+        cell.valid = true;
+        cell.invalid_reasons.clear();
+    }
 }
 
 fn keep(analysis: &mut Analysis, is_wanted: impl Fn(&Cell) -> bool) {
@@ -202,6 +210,97 @@ fn the_terminal_shows_one_screen() {
     assert!(place("myelin.shm-block") < place("zenoh.shm"), "{text}");
     assert!(place("zenoh.shm") < place("fastdds.udp"), "{text}");
     assert!(place("fastdds.udp") < place("myelin.shm-adaptive"), "those that sleep come first");
+}
+
+#[test]
+fn systems_that_could_not_run_are_named_on_the_first_screen() {
+    let mut analysis = quick();
+    // It has a cell that is invalid, and a system without a cell.
+    all_valid(&mut analysis);
+    analysis.summary.systems.retain(|system| system.missing.is_none());
+    let before = printed(&analysis);
+    assert!(!before.contains("Not measured"), "{before}");
+    let pattern = analysis.summary.systems[0].clone();
+    for (name, missing) in [
+        ("horus.shm", "not installed: horus"),
+        ("horus.udp", "not installed: horus"),
+        ("ecal.shm", "not installed: eCAL"),
+        ("ecal.udp", "not installed: eCAL"),
+        ("libxr.topic", "not installed: LibXR"),
+    ] {
+        let missing = Some(missing.to_owned());
+        let system = summary::SystemInfo { name: name.into(), missing, ..pattern.clone() };
+        analysis.summary.systems.push(system);
+    }
+    let text = printed(&analysis);
+    let line = "Not measured (why: --verbose): horus.*; ecal.*; libxr.topic.";
+    assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(line), "{text}");
+    // Nothing else has left the screen, not even by a line more.
+    assert!(text.lines().count() < 40 && !text.contains("slower"), "{text}");
+    // Behind the most serious doubt.
+    for cell in &mut analysis.summary.cells {
+        cell.valid = cell.system != "zenoh.tcp";
+    }
+    let text = printed(&analysis).replace("\n  ", " ");
+    let (doubt, rest) = text.split_once("Not measured").expect("it is named");
+    assert!(doubt.contains("! To know: Cells: ") && rest.contains(" more: --verbose."), "{text}");
+    let (_, _, page) = write_folded(&analysis);
+    let item =
+        "<li>Not measured: horus.*: not installed: horus; ecal.*: not installed: eCAL; libxr";
+    assert!(page.contains(item), "{page}");
+}
+
+#[test]
+fn an_unfit_machine_is_not_believed() {
+    let belief = |change: fn(&mut Machine)| {
+        let mut analysis = quick();
+        all_valid(&mut analysis);
+        change(&mut analysis.summary.host);
+        let text = printed(&analysis);
+        (text.contains("✗ Believe it with care"), text.contains("! To know: Machine: "))
+    };
+    assert_eq!(belief(|_| ()), (false, false));
+    assert_eq!(belief(|host| host.busy_percent = 93.0), (true, true));
+    assert_eq!(belief(|host| host.busy_percent = 20.0).0, false, "said, and believed");
+    assert_eq!(belief(|host| host.cpus_allowed = Some(1)), (true, true));
+    let quota = CpuQuota { quota_us: 20_000, period_us: 100_000 };
+    let mut analysis = quick();
+    all_valid(&mut analysis);
+    analysis.summary.host.cpu_quota = Some(quota);
+    assert!(printed(&analysis).contains("Machine: a CPU quota gives 20000 of each 100000 µs"));
+}
+
+#[test]
+fn without_a_complete_cell_there_is_no_picture() {
+    let mut analysis = quick();
+    for (cell, detail) in analysis.summary.cells.iter_mut().zip(&mut analysis.details) {
+        (cell.round_trip_us, cell.valid) = (None, false);
+        detail.runs.clear();
+    }
+    let text = printed(&analysis);
+    assert!(text.contains("Nothing is complete yet.") && !text.contains("CPU µs"), "{text}");
+}
+
+#[test]
+fn a_narrow_terminal_gets_as_much_as_fits() {
+    let analysis = quick();
+    for (width, panels, has_line) in [(100, 2, true), (80, 2, true), (60, 1, false)] {
+        let text = terminal(&analysis, Format::Glance, Screen { width, colour: false });
+        let widest = text.lines().map(|line| line.chars().count()).max().unwrap();
+        assert!(widest <= width, "{widest} of {width}:\n{text}");
+        let head = text.lines().find(|line| line.contains("CPU µs")).unwrap();
+        assert_eq!(head.contains('●'), has_line, "{width}:\n{text}");
+        assert_eq!(text.contains("1 further point: --verbose"), panels == 1, "{width}:\n{text}");
+        let row = text.lines().find(|it| it.trim_start().starts_with("myelin.shm-block ")).unwrap();
+        let figures = row.split_whitespace().filter(|word| word.parse::<f64>().is_ok()).count();
+        assert_eq!(figures, 2 * panels + 2, "{width}:\n{text}");
+        assert!(!text.contains("slower"), "each system has its row at {width}:\n{text}");
+    }
+    for width in [1, 20] {
+        let screen = Screen { width, colour: false };
+        assert!(!terminal(&analysis, Format::Glance, screen).is_empty());
+        assert!(!terminal(&fixture::analysis(), Format::Glance, screen).is_empty());
+    }
 }
 
 #[test]

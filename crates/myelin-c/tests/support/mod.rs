@@ -74,7 +74,8 @@ impl Place {
         node.open().unwrap()
     }
 
-    /// Compiles a source, named from this crate; `options` come first, and those of `MYELIN_C_FLAGS` last.
+    /// Compiles a source, named from this crate; `options` come first. The lines of
+    /// `MYELIN_C_FLAGS`, each an option, come last.
     pub fn compile(&self, source: &str, options: &[&str]) -> PathBuf {
         let is_cpp = source.ends_with(".cpp");
         let (compiler, standard) =
@@ -91,7 +92,7 @@ impl Place {
             .arg(format!("-L{}", library().display()))
             .arg(format!("-Wl,-rpath,{}", library().display()))
             .args(["-lmyelin", "-lm"])
-            .args(more.split_whitespace())
+            .args(more.lines())
             .output()
             .unwrap_or_else(|error| panic!("{compiler}: {error}; apt-get install g++"));
         assert!(compiled.status.success(), "{}", String::from_utf8_lossy(&compiled.stderr));

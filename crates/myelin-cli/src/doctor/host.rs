@@ -76,10 +76,11 @@ impl Host {
 }
 
 /// The causes; equally bad ones are reported in this order.
-const CAUSES: [(&str, Judge); 13] = [
+const CAUSES: [(&str, Judge); 14] = [
     ("idle_states", idle::idle_states),
     ("governor", cpu::governor),
     ("steal", cpu::steal),
+    ("cpu_quota", kernel::cpu_quota),
     ("preemption", preemption::preemption),
     ("rt_throttling", kernel::rt_throttling),
     ("rtprio", rights::rtprio),

@@ -1,8 +1,28 @@
-//! Causes in the kernel's settings: throttling of real-time threads, limits of socket buffers.
+//! Causes in the kernel's settings: limits of CPU time, throttling of real-time threads, limits of socket buffers.
+
+use myelin_bench_lab::machine::{self, CpuQuota};
 
 use super::finding::{Finding, State};
 use super::host::{Host, Judged};
 use super::preemption::KernelConfig;
+
+/// Whether a cgroup limits the CPU time of this process.
+pub fn cpu_quota(host: &Host) -> Judged {
+    let Some(CpuQuota { quota_us, period_us }) = machine::cpu_quota(&host.root) else {
+        return Ok(Finding::new(State::Ok, "no cgroup of this process limits its CPU time"));
+    };
+    Ok(Finding::new(State::Costs, format!("{quota_us} µs of each {period_us} µs"))
+        .value("quota_us", quota_us)
+        .value("period_us", period_us)
+        .expects(
+            "processes that have used it up, on all CPUs together, stand still until the period ends",
+            Some(period_us as f64),
+            "the quota's period (kernel: scheduler/sched-bwc)",
+        )
+        .remark(
+            "start without the quota: systemd's CPUQuota, docker's --cpus, Kubernetes's limits.cpu",
+        ))
+}
 
 /// Whether a thread under SCHED_FIFO or SCHED_RR that does not sleep is stopped for some time.
 pub fn rt_throttling(host: &Host) -> Judged {

@@ -24,6 +24,23 @@ fn refuse(folder: &Path, text: &str, expected: &[&str]) {
     assert!(!out.exists(), "a results folder was made");
 }
 
+/// As after `2>&1 | head`.
+#[test]
+fn without_a_reader_of_messages_the_command_goes_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let (file, out) = (folder.path().join("mine.toml"), folder.path().join("out"));
+    std::fs::write(&file, GOOD).unwrap();
+    let run = |file: &Path| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let arguments = ["run", file.to_str().unwrap(), "--out", out.to_str().unwrap()];
+        finish(bench(&arguments).stderr(writer)).status.code()
+    };
+    assert_eq!(run(&file), Some(0));
+    assert!(out.join("report.html").exists());
+    assert_eq!(run(&file), Some(2), "the folder is there already");
+}
+
 #[test]
 fn mistakes_in_a_scenario_name_file_line_and_remedy() {
     let folder = tempfile::tempdir().unwrap();

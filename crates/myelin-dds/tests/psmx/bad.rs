@@ -60,8 +60,11 @@ fn a_cyclonedds_that_was_not_tested_is_refused() {
         for (version, is_refused) in [("11.0.1", false), ("11.9.0", true), ("12", true)] {
             let other = folder.join(format!("libddsc.so.{version}"));
             std::fs::copy(prefix.join("lib/libddsc.so.11"), &other).unwrap();
-            let preload = format!("LD_PRELOAD={}", other.display());
-            let peer = Peer::start_by(&["env", &preload], MYELIN, "sub Small topic");
+            // By its name alone: the loader splits the variable at the spaces of a folder.
+            let preload = format!("LD_PRELOAD=libddsc.so.{version}");
+            let (own, others) = (folder.display(), prefix.display());
+            let path = format!("LD_LIBRARY_PATH={own}:{others}/lib");
+            let peer = Peer::start_by(&["env", &preload, &path], MYELIN, "sub Small topic");
             if !is_refused {
                 assert_eq!(peer.line(), "ready shared");
                 peer.end();

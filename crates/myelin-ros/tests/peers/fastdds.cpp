@@ -14,7 +14,6 @@
 #include <thread>
 #include <vector>
 
-#include <fastcdr/Cdr.h>
 #include <fastdds/dds/domain/DomainParticipant.hpp>
 #include <fastdds/dds/domain/DomainParticipantFactory.hpp>
 #include <fastdds/dds/publisher/DataWriter.hpp>
@@ -26,18 +25,16 @@
 #include <fastdds/dds/subscriber/Subscriber.hpp>
 #include <fastdds/dds/topic/TopicDataType.hpp>
 #include <fastdds/dds/topic/TypeSupport.hpp>
-#include <fastdds/rtps/transport/UDPv4TransportDescriptor.h>
-#include <fastrtps/utils/IPLocator.h>
 
+#include "fastdds_versions.hpp"
 #include "pattern.h"
 
 using namespace eprosima::fastdds::dds;
 using eprosima::fastcdr::Cdr;
 using eprosima::fastcdr::FastBuffer;
-using eprosima::fastrtps::c_TimeInfinite;
-using eprosima::fastrtps::rtps::IPLocator;
-using eprosima::fastrtps::rtps::Locator_t;
-using eprosima::fastrtps::rtps::SerializedPayload_t;
+using rtps::IPLocator;
+using rtps::Locator_t;
+using rtps::SerializedPayload_t;
 
 namespace {
 
@@ -264,11 +261,11 @@ template <typename T> std::uint32_t number_of(const T &message) { return message
 
 template <typename T> std::size_t serialise(T &message, FastBuffer &buffer)
 {
-  Cdr cdr(buffer, Cdr::DEFAULT_ENDIAN, Cdr::DDS_CDR);
-  cdr.serialize_encapsulation();
-  Writer writer{cdr};
+  Cdr stream(buffer, Cdr::DEFAULT_ENDIAN, cdr::DDS_CDR);
+  stream.serialize_encapsulation();
+  Writer writer{stream};
   message.visit(writer);
-  return cdr.getSerializedDataLength();
+  return cdr::length(stream);
 }
 
 /* Fast CDR leaves padding as it was: so first a buffer of its own for the size, then zeros. */
@@ -286,31 +283,91 @@ template <typename T> class Type : public TopicDataType {
 public:
   explicit Type(bool truncated) : truncated_(truncated)
   {
+    /* To begin with: the histories allocate as they need. */
+    constexpr std::uint32_t BYTES = 1024;
+#if FASTDDS_VERSION_MAJOR >= 3
+    set_name(T::NAME);
+    max_serialized_type_size = BYTES;
+#else
     setName(T::NAME);
-    m_typeSize = 1024; /* to begin with: the histories allocate as they need */
+    m_typeSize = BYTES;
     auto_fill_type_object(false);
     auto_fill_type_information(false);
+#endif
   }
 
+#if FASTDDS_VERSION_MAJOR >= 3
+  bool serialize(const void *data, SerializedPayload_t &payload, DataRepresentationId_t) override
+  {
+    return write(data, payload);
+  }
+
+  bool deserialize(SerializedPayload_t &payload, void *data) override
+  {
+    return read(payload, data);
+  }
+
+  std::uint32_t calculate_serialized_size(const void *data, DataRepresentationId_t) override
+  {
+    return size(data);
+  }
+
+  void *create_data() override { return new T(); }
+  void delete_data(void *data) override { delete static_cast<T *>(data); }
+  bool compute_key(SerializedPayload_t &, rtps::InstanceHandle_t &, bool) override { return false; }
+  bool compute_key(const void *, rtps::InstanceHandle_t &, bool) override { return false; }
+#else
   bool serialize(void *data, SerializedPayload_t *payload) override
   {
-    const std::vector<char> bytes = bytes_of(*static_cast<T *>(data));
-    if (payload->max_size < bytes.size())
-      return false;
-    std::memcpy(payload->data, bytes.data(), bytes.size());
-    payload->encapsulation = CDR_LE;
-    /* Truncated: what a faulty program may send. */
-    payload->length = static_cast<std::uint32_t>(truncated_ ? bytes.size() / 2 : bytes.size());
-    return true;
+    return write(data, *payload);
   }
 
   bool deserialize(SerializedPayload_t *payload, void *data) override
   {
+    return read(*payload, data);
+  }
+
+  std::function<std::uint32_t()> getSerializedSizeProvider(void *data) override
+  {
+    return [data] { return size(data); };
+  }
+
+  void *createData() override { return new T(); }
+  void deleteData(void *data) override { delete static_cast<T *>(data); }
+  bool getKey(void *, rtps::InstanceHandle_t *, bool) override { return false; }
+#endif
+
+private:
+  static std::uint32_t size(const void *data)
+  {
+    return static_cast<std::uint32_t>(bytes(data).size());
+  }
+
+  /* `visit` is the same for reading and writing, so it takes no constant message. */
+  static std::vector<char> bytes(const void *data)
+  {
+    return bytes_of(*static_cast<T *>(const_cast<void *>(data)));
+  }
+
+  bool write(const void *data, SerializedPayload_t &payload) const
+  {
+    const std::vector<char> written = bytes(data);
+    if (payload.max_size < written.size())
+      return false;
+    std::memcpy(payload.data, written.data(), written.size());
+    payload.encapsulation = CDR_LE;
+    /* Truncated: what a faulty program may send. */
+    payload.length = static_cast<std::uint32_t>(truncated_ ? written.size() / 2 : written.size());
+    return true;
+  }
+
+  static bool read(SerializedPayload_t &payload, void *data)
+  {
     try {
-      FastBuffer buffer(reinterpret_cast<char *>(payload->data), payload->length);
-      Cdr cdr(buffer, Cdr::DEFAULT_ENDIAN, Cdr::DDS_CDR);
-      cdr.read_encapsulation();
-      Reader reader{cdr};
+      FastBuffer buffer(reinterpret_cast<char *>(payload.data), payload.length);
+      Cdr stream(buffer, Cdr::DEFAULT_ENDIAN, cdr::DDS_CDR);
+      stream.read_encapsulation();
+      Reader reader{stream};
       static_cast<T *>(data)->visit(reader);
       return true;
     } catch (const eprosima::fastcdr::exception::Exception &error) {
@@ -319,21 +376,6 @@ public:
     }
   }
 
-  std::function<std::uint32_t()> getSerializedSizeProvider(void *data) override
-  {
-    return [data] {
-      return static_cast<std::uint32_t>(bytes_of(*static_cast<T *>(data)).size());
-    };
-  }
-
-  void *createData() override { return new T(); }
-  void deleteData(void *data) override { delete static_cast<T *>(data); }
-  bool getKey(void *, eprosima::fastrtps::rtps::InstanceHandle_t *, bool) override
-  {
-    return false;
-  }
-
-private:
   bool truncated_;
 };
 
@@ -394,7 +436,7 @@ template <typename Qos> void set(Qos &qos, const Options &options)
   qos.history().kind = KEEP_LAST_HISTORY_QOS;
   qos.history().depth = 10;
   qos.endpoint().history_memory_policy =
-      eprosima::fastrtps::rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
+      rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
   qos.data_sharing().off();
 }
 
@@ -440,7 +482,11 @@ template <typename T> void write(DataWriter *writer, std::uint32_t n)
 {
   T message;
   make(message, n);
+#if FASTDDS_VERSION_MAJOR >= 3
+  check(writer->write(&message) == codes::RETCODE_OK, "write");
+#else
   check(writer->write(&message), "write");
+#endif
 }
 
 template <typename T>
@@ -452,7 +498,11 @@ void publish(DomainParticipant *participant, Topic *topic, const Options &option
   qos.publish_mode().kind = ASYNCHRONOUS_PUBLISH_MODE;
   /* By default three seconds, until the first of which a volatile reader of CycloneDDS may lose
    * samples: the test would have to wait for it. */
+#if FASTDDS_VERSION_MAJOR >= 3
+  qos.reliable_writer_qos().times.heartbeat_period = {0, HEARTBEAT_NS};
+#else
   qos.reliable_writer_qos().times.heartbeatPeriod = {0, HEARTBEAT_NS};
+#endif
   auto *publisher = participant->create_publisher(PUBLISHER_QOS_DEFAULT);
   const auto mask = StatusMask::publication_matched();
   auto *writer = publisher->create_datawriter(topic, qos, &matches, mask);
@@ -468,7 +518,7 @@ void publish(DomainParticipant *participant, Topic *topic, const Options &option
       std::this_thread::sleep_for(std::chrono::milliseconds(PERIOD_MS));
   }
   if (!options.late)
-    check(writer->wait_for_acknowledgments({60, 0}) == ReturnCode_t::RETCODE_OK, "acknowledgement");
+    check(writer->wait_for_acknowledgments({60, 0}) == codes::RETCODE_OK, "acknowledgement");
   say("published", options.count);
   while (std::getchar() != EOF)
     ;
@@ -491,7 +541,7 @@ void subscribe(DomainParticipant *participant, Topic *topic, const Options &opti
     T message;
     SampleInfo info;
     while (taken < options.count &&
-           reader->take_next_sample(&message, &info) == ReturnCode_t::RETCODE_OK) {
+           reader->take_next_sample(&message, &info) == codes::RETCODE_OK) {
       if (!info.valid_data)
         continue;
       T wanted;
@@ -512,7 +562,7 @@ template <typename T> int run(const Options &options)
   auto *participant = factory->create_participant(options.domain, participant_qos());
   check(participant != nullptr, "participant");
   TypeSupport type(new Type<T>(options.truncated));
-  check(type.register_type(participant) == ReturnCode_t::RETCODE_OK, "type");
+  check(type.register_type(participant) == codes::RETCODE_OK, "type");
   auto *topic = participant->create_topic(options.topic, type.get_type_name(), TOPIC_QOS_DEFAULT);
   check(topic != nullptr, "topic");
   if (options.publishes)

@@ -51,7 +51,9 @@ impl Node {
         command.arg(script).args(words).env("AMENT_PREFIX_PATH", venv);
         command.env("PYTHONDONTWRITEBYTECODE", "1").env("ROS_LOG_DIR", "/dev/shm/log");
         if rmw == Rmw::Myelin {
-            command.env("LD_PRELOAD", library);
+            // By its name alone: the loader splits the variable at the spaces of a folder.
+            command.env("LD_PRELOAD", library.file_name().expect("it has one"));
+            command.env("LD_LIBRARY_PATH", library.parent().expect("it has one"));
         }
         command.env("ROS_AUTOMATIC_DISCOVERY_RANGE", "LOCALHOST");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use super::Glance;
 use super::axis::{Axis, Tick};
 use super::picture::{Curves, Drawing, Mark, Picture, RankedSystem, Ranking, WaitClass, thinned};
+use crate::lists::few;
 use crate::report::document::Standing;
 use crate::report::format;
 use crate::report::terminal::{BOLD, DIM, GREEN, RED, Screen, YELLOW};
@@ -12,7 +13,10 @@ use crate::report::terminal::{BOLD, DIM, GREEN, RED, Screen, YELLOW};
 pub(in crate::report) fn render(glance: &Glance, screen: Screen) -> String {
     let whole = printed(glance, screen, 0);
     match whole.lines().count().saturating_sub(LINES_MAX) {
-        excess if excess > 0 && glance.pictures.len() == 1 => printed(glance, screen, excess + 1),
+        // A narrower screen has fewer lines, too.
+        excess if excess > 0 && glance.pictures.len() == 1 && screen.width >= WIDTH_MAX => {
+            printed(glance, screen, excess + 1)
+        }
         _ => whole,
     }
 }
@@ -51,7 +55,10 @@ fn trust(glance: &Glance, screen: Screen) -> String {
     let style = if trust.level == Standing::Bad { RED } else { GREEN };
     let verdict = format!("{} {}: {}", trust.sign, trust.verdict, trust.finding);
     let mut text = screen.wrap(&verdict, style);
-    let shown: Vec<String> = trust.to_know.iter().take(TO_KNOW_MAX).map(|it| cut(it)).collect();
+    let mut shown: Vec<String> = trust.to_know.iter().take(TO_KNOW_MAX).map(|it| cut(it)).collect();
+    if let (Some(last), false) = (shown.last_mut(), trust.unmeasured.is_empty()) {
+        *last = not_measured(&trust.unmeasured);
+    }
     let more = match trust.to_know.len().saturating_sub(TO_KNOW_MAX) {
         0 => String::new(),
         more => format!(" And {more} more: --verbose."),
@@ -60,6 +67,13 @@ fn trust(glance: &Glance, screen: Screen) -> String {
         text += &screen.wrap(&format!("! Note: {}{more}", shown.join(" ")), YELLOW);
     }
     text
+}
+
+/// As many systems that could not run as [`DOUBT_MAX`] has room for. Their reasons are longer than a line.
+fn not_measured(systems: &[String]) -> String {
+    let text = |most| format!("Not measured (why: --verbose): {}.", few(systems, most));
+    let fits = |most: &usize| text(*most).chars().count() <= DOUBT_MAX;
+    text((1..=systems.len()).rev().find(fits).unwrap_or(1))
 }
 
 /// The text as a sentence, without the words beyond [`DOUBT_MAX`].
@@ -76,6 +90,9 @@ fn cut(text: &str) -> String {
 /// A ranking in columns: names, a line for the first panel, figures of all panels, costs of the
 /// first.
 fn ranked(picture: &Picture, ranking: &Ranking, screen: Screen, left_out: usize) -> String {
+    if ranking.sections.is_empty() {
+        return screen.wrap("Nothing is complete yet.", DIM);
+    }
     let layout = Layout::new(ranking, screen);
     let mut text = screen.paint(&layout.heads(picture), BOLD) + "\n";
     let largest = ranking.sections.iter().map(|section| section.rows.len()).max();
@@ -91,8 +108,9 @@ fn ranked(picture: &Picture, ranking: &Ranking, screen: Screen, left_out: usize)
             text += &format!("{:>width$}: --verbose\n", format!("… and {left_out} slower"));
         }
     }
-    if ranking.further > 0 {
-        let further = format::plural(ranking.further, "further point");
+    let further = ranking.further + ranking.panels.len() - layout.heads.len();
+    if further > 0 {
+        let further = format::plural(further, "further point");
         text += &screen.wrap(&format!("{further}: --verbose"), DIM);
     }
     text
@@ -102,10 +120,12 @@ struct Layout {
     label_width: usize,
     /// Width of the line in columns; 0 if there is no room for a line.
     line_width: usize,
-    /// Labels of the panels, each in as many lines as it needs.
+    /// Labels of the panels for which there is room, each in as many lines as it needs.
     heads: Vec<Vec<String>>,
     /// Width of two figures and their heading.
     panel_width: usize,
+    /// Width of the screen.
+    width: usize,
     axis: Axis,
 }
 
@@ -117,15 +137,17 @@ impl Layout {
         let separator = if are_short { "\n" } else { ", " };
         let heads =
             ranking.panels.iter().map(|it| it.split(separator).map(str::to_owned).collect());
-        let heads: Vec<Vec<String>> = heads.collect();
+        let mut heads: Vec<Vec<String>> = heads.collect();
         let panel_width = PANEL_WIDTH.max(widest(heads.iter().flatten().map(String::as_str)) + 1);
-        let figures = heads.len() * panel_width + COST_WIDTH;
-        let room = WIDTH_MAX.min(screen.width).saturating_sub(label_width + figures + GAP);
+        let room = WIDTH_MAX.min(screen.width).saturating_sub(label_width + COST_WIDTH);
+        heads.truncate((room / panel_width).max(1));
+        let room = room.saturating_sub(heads.len() * panel_width + GAP);
         let marks = rows().filter_map(|row| row.mark(0)).flat_map(|mark| mark.ends);
         let floors = ranking.sections.iter().filter_map(WaitClass::first_floor);
         let axis = Axis::new(marks.chain(floors));
         let line_width = if room >= LINE_MIN { room } else { 0 };
-        Self { label_width, line_width, heads, panel_width, axis }
+        let width = screen.width;
+        Self { label_width, line_width, heads, panel_width, width, axis }
     }
 
     fn heads(&self, picture: &Picture) -> String {
@@ -134,9 +156,11 @@ impl Layout {
             [_, .., last] => format!(", {last}"),
             _ => String::new(),
         };
-        let axis = format!(" ● {} ━ {}{tuning}", quantity.low, quantity.high);
-        let axis =
-            if self.line_width > 0 { pad(&axis, self.line_width + GAP) } else { String::new() };
+        let axis = format!(" ● {} ━ {}", quantity.low, quantity.high);
+        let width = if self.line_width > 0 { self.line_width + GAP } else { 0 };
+        let axis = [axis.clone() + &tuning, axis, String::new()];
+        let axis = axis.iter().find(|it| it.chars().count() <= width).expect("the last is empty");
+        let axis = pad(axis, width);
         let line = |below: usize| {
             let head = |lines: &Vec<String>| match lines.len().checked_sub(below + 1) {
                 Some(at) => (lines[at].clone(), self.panel_width),
@@ -156,14 +180,22 @@ impl Layout {
 
     fn section(&self, section: &WaitClass) -> String {
         let floor = section.floor.as_ref().map(|name| format!(" · floor {name}"));
-        let title = format!("{}{}", section.title, floor.unwrap_or_default());
+        let whole = self.titled(section, format!("{}{}", section.title, floor.unwrap_or_default()));
+        if whole.chars().count() <= self.width {
+            return whole;
+        }
+        self.titled(section, section.title.to_owned())
+    }
+
+    /// The title of a section, and the figures of its floor.
+    fn titled(&self, section: &WaitClass, title: String) -> String {
         let taken = title.chars().count().saturating_sub(self.label_width);
         let line = self.line(section, None).chars().skip(taken).collect::<String>();
         let left = pad(&title, self.label_width) + &line;
         // Without a line, the title uses the width of the columns.
         let widths = self.label_width + self.line(section, None).chars().count();
         let mut excess = left.chars().count().saturating_sub(widths);
-        let floors = section.floors.iter().flat_map(|floor| {
+        let floors = section.floors.iter().take(self.heads.len()).flat_map(|floor| {
             let figure = floor.as_ref().map_or("", |(_, figure)| figure);
             [(figure, self.panel_width - FIGURE_WIDTH), ("", FIGURE_WIDTH)]
         });
@@ -178,7 +210,7 @@ impl Layout {
 
     fn row(&self, section: &WaitClass, row: &RankedSystem) -> String {
         let label = format!("{:>width$}", row.system.name, width = self.label_width);
-        let panels = (0..row.marks.len()).flat_map(|panel| {
+        let panels = (0..self.heads.len()).flat_map(|panel| {
             let mark = row.mark(panel).map(|mark| mark.figures.each_ref().map(String::as_str));
             let [low, high] = mark.unwrap_or([format::WITHHELD, ""]);
             [(low, self.panel_width - FIGURE_WIDTH), (high, FIGURE_WIDTH)]
@@ -208,7 +240,7 @@ impl Layout {
 /// A table of medians: systems by values of the parameter.
 fn curves(picture: &Picture, panel: &Curves, screen: Screen) -> String {
     let label_width = widest(panel.curves.iter().map(|curve| curve.system)) + 2;
-    let room = (WIDTH_MAX.min(screen.width) - label_width) / COLUMN_WIDTH;
+    let room = WIDTH_MAX.min(screen.width).saturating_sub(label_width) / COLUMN_WIDTH;
     let values: Vec<&Tick> = thinned(&panel.values, room).collect();
     let unit = if picture.quantity.is_rate { "" } else { ", µs" };
     let title =
@@ -267,7 +299,7 @@ const COST_WIDTH: usize = FIGURE_WIDTH + MEMORY_WIDTH;
 const COLUMN_WIDTH: usize = 9;
 const GAP: usize = 1;
 /// A shorter line shows nothing.
-const LINE_MIN: usize = 16;
+const LINE_MIN: usize = 12;
 const TO_KNOW_MAX: usize = 2;
 /// Characters of one doubt.
 const DOUBT_MAX: usize = 80;
@@ -277,6 +309,19 @@ const LINES_MAX: usize = 39;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn as_many_systems_are_named_as_there_is_room_for() {
+        let named = |names: &[&str]| {
+            not_measured(&names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+        };
+        assert_eq!(named(&["ecal.*"]), "Not measured (why: --verbose): ecal.*.");
+        let all = named(&["fastdds.*", "ecal.*", "horus.*", "lcm.udpm", "iceoryx.*", "zenoh.*"]);
+        assert!(all.ends_with(": fastdds.*; ecal.*; horus.*; lcm.udpm; and 2 more."), "{all}");
+        assert!(all.chars().count() <= DOUBT_MAX);
+        let long = named(&[&"x".repeat(DOUBT_MAX), "ecal.*"]);
+        assert!(long.ends_with("x; and 1 more."), "{long}");
+    }
 
     #[test]
     fn a_doubt_is_cut_between_words() {

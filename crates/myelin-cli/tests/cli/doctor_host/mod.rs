@@ -67,6 +67,19 @@ fn a_good_machine_has_nothing_wrong() {
 }
 
 #[test]
+fn cpu_time() {
+    let words = ["20000 µs of each 100000 µs", "CPUQuota"];
+    change("cpu_quota", "costs", &words, |machine| {
+        machine.write("proc/self/cgroup", "0::/robot");
+        machine.write("sys/fs/cgroup/robot/cpu.max", "20000 100000");
+    });
+    change("cpu_quota", "ok", &[], |machine| {
+        machine.write("proc/self/cgroup", "0::/robot");
+        machine.write("sys/fs/cgroup/robot/cpu.max", "max 100000");
+    });
+}
+
+#[test]
 fn frequency_and_cores() {
     let governor = format!("{CPU}/cpu1/cpufreq/scaling_governor");
     let words = ["`powersave` on 1 of 2", "4.0 times slower", "tee /sys/devices/system/cpu/cpu*"];

@@ -52,9 +52,10 @@ fn check_finding(finding: &Value) {
     }
 }
 
-const CAUSES: [&str; 13] = [
+const CAUSES: [&str; 14] = [
     "clocksource",
     "cpu_dma_latency",
+    "cpu_quota",
     "governor",
     "huge_pages",
     "idle_states",
