@@ -28,6 +28,7 @@ pub mod limits;
 mod listener;
 pub mod node;
 pub mod os;
+pub mod record;
 mod sync;
 pub mod topic;
 mod user_code;

@@ -20,6 +20,12 @@ pub const HOLDS_MAX: u32 = 4_096;
 pub const LOANS_MAX: u32 = 4_096;
 /// Characters (bytes) of a topic's or a type's name.
 pub const NAME_BYTES_MAX: usize = 255;
+/// Bytes of the attributes of a node or an endpoint, names included.
+pub const ATTRIBUTES_BYTES_MAX: usize = 1_024;
+/// Attributes of a node or an endpoint.
+pub const ATTRIBUTES_MAX: usize = 32;
+/// Bytes of an attribute's name.
+pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 64;
 /// How often one take looks for a sample while publishers keep overtaking the subscriber.
 pub const LAPS_MAX: u32 = 64;
 /// Slot segments in one message.

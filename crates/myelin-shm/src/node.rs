@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::control_plane::directory::Kind;
 use crate::control_plane::event_loop::{self, Core, Notice};
 pub use crate::control_plane::protocol::graph::{
     Counters, EndpointInfo, Graph, MatchInfo, MatchState, RemoteEndpointInfo, TypeInfo,
@@ -27,6 +26,7 @@ pub use crate::os::latency_guard::LATENCY_DEVICE;
 use crate::os::latency_guard::LatencyGuard;
 use crate::os::poll::Poll;
 pub use crate::os::thread::{Policy, Thread, Threads};
+use crate::record::{Attributes, Kind, NodeRecord, RecordOptions};
 use crate::sync::lock;
 use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic, check_name};
 use crate::waiting::cancel;
@@ -48,6 +48,21 @@ pub struct NodeOptions {
     pub latency_guard: bool,
     /// Settings of the threads that the node starts.
     pub threads: Threads,
+    /// What the node announces of itself beside its name.
+    pub announced: AnnouncedNode,
+}
+
+/// What a node announces of itself beside its name; see [`NodeRecord`].
+#[derive(Clone, Debug, Default)]
+pub struct AnnouncedNode {
+    /// Its namespace; at most 255 bytes without control characters.
+    pub namespace: String,
+    /// The program; by default the name of its executable file.
+    pub program: Option<String>,
+    /// The language of the library that it uses; by default Rust.
+    pub language: Option<&'static str>,
+    /// Attributes.
+    pub attributes: Attributes,
 }
 
 /// A topic with at least one publisher or subscriber.
@@ -95,6 +110,10 @@ impl Node {
         if !options.name.is_empty() {
             check_name("a node's name", &options.name)?;
         }
+        let AnnouncedNode { namespace, program, language, attributes } = options.announced;
+        if !namespace.is_empty() {
+            check_name("a node's namespace", &namespace)?;
+        }
         options.threads.check()?;
         let latency_guard = options.latency_guard.then(LatencyGuard::hold).transpose()?;
         let base = options.folder.as_deref().unwrap_or(Path::new(FOLDER));
@@ -102,8 +121,12 @@ impl Node {
         let mark = fork::mark();
         let poll = Arc::new(Poll::new()?);
         let (listener, id) = registry.enter()?;
-        let (name, listener) = (options.name, NodeFd::new(listener));
-        let reactor = Reactor::new(id, name, registry.clone(), poll, listener);
+        let mut record = NodeRecord::of_process(options.name);
+        (record.namespace, record.attributes) = (namespace, attributes);
+        record.program = program.unwrap_or(record.program);
+        record.language = language.map_or(record.language, str::to_owned);
+        let listener = NodeFd::new(listener);
+        let reactor = Reactor::new(id, record, registry.clone(), poll, listener);
         let opened = Node::start(reactor, mark, latency_guard, options.threads);
         if opened.is_err() {
             registry.leave(id);
@@ -144,6 +167,19 @@ impl Node {
     /// # Errors
     /// [`Error::TypeMismatch`] if a known endpoint of the topic has another type.
     pub fn publisher(&self, topic: Topic, qos: PublisherQos) -> Result<Publisher, Error> {
+        self.publisher_with(topic, qos, RecordOptions::default())
+    }
+
+    /// The same, with settings for its record.
+    ///
+    /// # Errors
+    /// As for [`publisher`](Node::publisher).
+    pub fn publisher_with(
+        &self,
+        topic: Topic,
+        qos: PublisherQos,
+        options: RecordOptions,
+    ) -> Result<Publisher, Error> {
         let core = self.checked()?;
         topic.check()?;
         let id = core.lock().new_endpoint(&topic)?;
@@ -155,7 +191,7 @@ impl Node {
                 core.change(|reactor| reactor.grown(id, segment));
             }
         }));
-        self.enter(id, &topic, |reactor| reactor.add_publication(shared))?;
+        self.enter(id, &topic, |reactor| reactor.add_publication(shared, options))?;
         Ok(Publisher::new(writer, id, self.clone(), inbox))
     }
 
@@ -165,6 +201,19 @@ impl Node {
     /// # Errors
     /// [`Error::TypeMismatch`] if a known endpoint of the topic has another type.
     pub fn subscriber(&self, topic: Topic, qos: SubscriberQos) -> Result<Subscriber, Error> {
+        self.subscriber_with(topic, qos, RecordOptions::default())
+    }
+
+    /// The same, with settings for its record.
+    ///
+    /// # Errors
+    /// As for [`subscriber`](Node::subscriber).
+    pub fn subscriber_with(
+        &self,
+        topic: Topic,
+        qos: SubscriberQos,
+        options: RecordOptions,
+    ) -> Result<Subscriber, Error> {
         let core = self.checked()?;
         topic.check()?;
         let id = core.lock().new_endpoint(&topic)?;
@@ -175,7 +224,7 @@ impl Node {
                 core.notify(Notice::Corrupt { publisher, subscriber: id });
             }
         }));
-        self.enter(id, &topic, |reactor| reactor.add_subscription(&shared))?;
+        self.enter(id, &topic, |reactor| reactor.add_subscription(&shared, options))?;
         // The samples keep the node: if it left, publishers would reuse the samples' memory.
         let node = self.clone();
         shared.on_last_drop(Box::new(move || node.core().notify(Notice::Gone { subscriber: id })));

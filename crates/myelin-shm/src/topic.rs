@@ -76,7 +76,7 @@ pub fn check_name(field: &'static str, name: &str) -> Result<(), Error> {
 }
 
 /// Whether the publisher waits for a subscriber that is behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reliability {
     /// The oldest sample is dropped, the subscriber learns how many it lost, and the publisher
     /// never waits.
@@ -206,31 +206,6 @@ impl SubscriberQos {
             publishers,
             "it is 1 to 4,096",
         )
-    }
-}
-
-/// The settings of an endpoint that its node announces to all others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AnnouncedQos {
-    /// See [`PublisherQos::depth`] and [`SubscriberQos::depth`].
-    pub depth: u32,
-    /// Whether a publisher waits, or a subscriber requests it.
-    pub reliability: Reliability,
-    /// See [`PublisherQos::history`] and [`SubscriberQos::history`].
-    pub history: u32,
-}
-
-impl From<&PublisherQos> for AnnouncedQos {
-    fn from(qos: &PublisherQos) -> Self {
-        let PublisherQos { depth, reliability, history, .. } = *qos;
-        AnnouncedQos { depth, reliability, history }
-    }
-}
-
-impl From<&SubscriberQos> for AnnouncedQos {
-    fn from(qos: &SubscriberQos) -> Self {
-        let SubscriberQos { depth, reliability, history, .. } = *qos;
-        AnnouncedQos { depth, reliability, history }
     }
 }
 

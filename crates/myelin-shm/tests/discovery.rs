@@ -740,7 +740,7 @@ fn the_graph_shows_who_is_matched_and_why_others_are_not() {
         found.map(|it| it.state)
     };
     let is_refused = |state: Option<MatchState>| match state {
-        Some(MatchState::Refused { reason }) => reason.contains("publishers_max"),
+        Some(MatchState::Refused { reason, .. }) => reason.contains("publishers_max"),
         _ => false,
     };
     until("the refusal, at both", || {

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::control_plane::directory::{Kind, node_of};
+use crate::control_plane::directory::node_of;
 use crate::control_plane::protocol::matches::{Matches, State};
 use crate::control_plane::protocol::query::{Answer, Counted};
 use crate::control_plane::protocol::{PeerInfo, Protocol};
+use crate::record::{AnnouncedQos, Attributes, Kind, Matching, Mismatch};
 use crate::topic::{EndpointId, Reliability};
 
 /// A node's view of its domain at one moment. Information about another process comes from that
@@ -54,6 +55,14 @@ pub struct EndpointInfo {
     pub reliable: bool,
     /// How many samples are kept for late subscribers, or requested by a late subscriber.
     pub history: u32,
+    /// All announced settings, those above included.
+    pub qos: AnnouncedQos,
+    /// When it matches.
+    pub matching: Matching,
+    /// When it was made, in nanoseconds since 1970 by the clock of the host.
+    pub created_ns: u64,
+    /// What else its node announces of it.
+    pub attributes: Attributes,
     /// Its counters; `None` if its node was not asked or has not answered.
     pub counters: Option<Counters>,
     /// Its GUID in DDS, for an endpoint of this node while there is a network; for a subscriber
@@ -154,6 +163,8 @@ pub enum MatchState {
     Refused {
         /// Why, and what to do.
         reason: String,
+        /// The setting that differs; `None`: one side lacks something.
+        mismatch: Option<Mismatch>,
     },
 }
 
@@ -161,7 +172,7 @@ impl<D: Clone> Protocol<D> {
     /// With the counters of this node's endpoints, by id, and the answers of others since the
     /// survey began, if there was one.
     pub(crate) fn graph(&self, counted: &Counted, survey: Option<u64>) -> Graph {
-        let ours = PeerInfo { node: self.node, name: self.name.clone(), pid: self.pid };
+        let ours = PeerInfo::new(self.node, self.who, self.record.clone());
         let answers: Vec<_> = survey.into_iter().flat_map(|begun| self.answers(begun)).collect();
         let of_answers = answers.iter().flat_map(|(_, answer)| &answer.counted);
         let counters: BTreeMap<_, _> = counted.iter().chain(of_answers).copied().collect();
@@ -174,9 +185,13 @@ impl<D: Clone> Protocol<D> {
             type_name: endpoint.topic.type_name().to_owned(),
             type_hash: endpoint.topic.type_hash(),
             is_publisher: endpoint.kind == Kind::Publisher,
-            depth: endpoint.qos.depth,
-            reliable: endpoint.qos.reliability == Reliability::Reliable,
-            history: endpoint.qos.history,
+            depth: endpoint.qos().depth,
+            reliable: endpoint.qos().reliability == Reliability::Reliable,
+            history: endpoint.qos().history,
+            qos: *endpoint.qos(),
+            matching: endpoint.settings.matching,
+            created_ns: endpoint.created_ns,
+            attributes: endpoint.attributes(),
             counters: counters.get(&id).copied(),
             dds_guid: None,
         });
@@ -220,15 +235,13 @@ impl<D: Clone> Protocol<D> {
         named.collect::<BTreeSet<_>>().into_iter().map(info).collect()
     }
 
-    /// Endpoints on a topic of ours that have another type.
+    /// Endpoints on a topic of ours that cannot match.
     fn misfits(&self) -> Vec<MatchInfo> {
         let mut misfits = Vec::new();
         for (other, theirs) in self.directory.iter().filter(|(id, _)| node_of(*id) != self.node) {
-            for endpoint in self.directory.misfits_of(self.node, &theirs.topic, theirs.kind.other())
-            {
-                let Some(own) = self.directory.get(endpoint) else { continue };
-                let reason = super::mismatch(&own.topic, &theirs.topic);
-                let state = MatchState::Refused { reason };
+            for (endpoint, mismatch) in self.directory.misfits_of(self.node, theirs) {
+                let reason = mismatch.to_string();
+                let state = MatchState::Refused { reason, mismatch: Some(mismatch) };
                 misfits.push(MatchInfo { endpoint, other, state });
             }
         }
@@ -241,7 +254,9 @@ fn made((endpoint, matches): (EndpointId, &Matches)) -> impl Iterator<Item = Mat
         let state = match &each.state {
             State::Queued | State::Offered | State::Accepted => MatchState::Pending,
             State::Matched => MatchState::Matched,
-            State::Refused { reason, .. } => MatchState::Refused { reason: reason.clone() },
+            State::Refused { reason, .. } => {
+                MatchState::Refused { reason: reason.clone(), mismatch: None }
+            }
         };
         MatchInfo { endpoint, other, state }
     })

@@ -10,12 +10,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::vec::IntoIter;
 
-use crate::control_plane::directory::{Kind, node_of};
+use crate::control_plane::directory::node_of;
 use crate::control_plane::message::{Message, fitting};
 use crate::control_plane::protocol::graph::{Counters, MatchInfo};
 use crate::control_plane::protocol::links::Peer;
 use crate::control_plane::protocol::{Action, OutOfOrder, Protocol};
 use crate::limits::{LAYOUT_BYTES_MAX, LAYOUTS_BYTES_MAX, MATCHES_TOLD_MAX};
+use crate::record::Kind;
 use crate::topic::EndpointId;
 
 /// Counters of endpoints, by id.
