@@ -60,7 +60,7 @@ pub struct AnnouncedNode {
     /// The program; by default the name of its executable file.
     pub program: Option<String>,
     /// The language of the library that it uses; by default Rust.
-    pub language: Option<&'static str>,
+    pub language: Option<String>,
     /// Attributes.
     pub attributes: Attributes,
 }
@@ -124,7 +124,7 @@ impl Node {
         let mut record = NodeRecord::of_process(options.name);
         (record.namespace, record.attributes) = (namespace, attributes);
         record.program = program.unwrap_or(record.program);
-        record.language = language.map_or(record.language, str::to_owned);
+        record.language = language.unwrap_or(record.language);
         let listener = NodeFd::new(listener);
         let reactor = Reactor::new(id, record, registry.clone(), poll, listener);
         let opened = Node::start(reactor, mark, latency_guard, options.threads);

@@ -406,11 +406,7 @@ mod tests {
                 |it| it.liveliness = Some(2 * MS),
                 |it| it.liveliness = Some(MS),
             ),
-            (
-                Setting::Reliability,
-                |it| it.history = 4,
-                |it| (it.history, it.resends) = (4, true),
-            ),
+            (Setting::Reliability, |it| it.history = 4, |it| (it.history, it.resends) = (4, true)),
         ];
         for (setting, offer, request) in weaker {
             let (mut offered, mut requested) = (qos(), qos());

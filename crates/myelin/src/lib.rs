@@ -111,7 +111,8 @@ pub use myelin_shm::node::{
     Counters, EndpointInfo, Graph, MatchInfo, MatchState, PeerInfo, Policy, RemoteEndpointInfo,
     Threads, TypeInfo,
 };
-pub use myelin_shm::topic::EndpointId;
+pub use myelin_shm::record::{AnnouncedQos, Attributes, Matching, Mismatch, NodeRecord, Setting};
+pub use myelin_shm::topic::{EndpointId, Reliability};
 #[doc(hidden)] // for bindings to languages that run signal handlers in the waiting thread
 pub use myelin_shm::waiting::cancel;
 pub use myelin_shm::waiting::wait::Wait;

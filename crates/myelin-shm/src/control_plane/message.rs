@@ -10,9 +10,7 @@ use std::time::Duration;
 use crate::control_plane::protocol::graph::{Counters, MatchState};
 use crate::data_plane::layout::VERSION;
 use crate::error::Error;
-use crate::limits::{
-    ATTRIBUTES_BYTES_MAX, ATTRIBUTES_MAX, MESSAGE_SEGMENTS_MAX, NAME_BYTES_MAX,
-};
+use crate::limits::{ATTRIBUTES_BYTES_MAX, ATTRIBUTES_MAX, MESSAGE_SEGMENTS_MAX, NAME_BYTES_MAX};
 use crate::record::{
     AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, Mismatch, NodeRecord, Setting,
 };

@@ -546,8 +546,7 @@ impl<D: Clone> Protocol<D> {
     fn tell_incompatible(&mut self, endpoint: EndpointId, other: EndpointId, mismatch: Mismatch) {
         let (pid, reason) = (self.pid_of(other), mismatch.to_string());
         self.warn(endpoint, other, reason.clone());
-        let event =
-            Event::Incompatible { endpoint: other, pid, mismatch: Some(mismatch), reason };
+        let event = Event::Incompatible { endpoint: other, pid, mismatch: Some(mismatch), reason };
         self.actions.push(Action::Tell { endpoint, event });
     }
 

@@ -21,9 +21,7 @@ use crate::data_plane::subscription::SubscriptionShared;
 use crate::error::Error;
 use crate::os::descriptor::NodeFd;
 use crate::os::poll::Poll;
-use crate::record::{
-    AnnouncedQos, EndpointRecord, Kind, NodeRecord, RecordOptions,
-};
+use crate::record::{AnnouncedQos, EndpointRecord, Kind, NodeRecord, RecordOptions};
 use crate::topic::{EndpointId, PublisherQos, Topic};
 use crate::waiting::wait::now_ns;
 

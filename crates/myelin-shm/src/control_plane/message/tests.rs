@@ -109,8 +109,7 @@ fn state() -> impl Strategy<Value = MatchState> {
 fn message() -> impl Strategy<Value = Message> {
     let pair = any::<(u64, u64)>();
     prop_oneof![
-        (any::<u64>(), node_record())
-            .prop_map(|(node, record)| Message::Hello { node, record }),
+        (any::<u64>(), node_record()).prop_map(|(node, record)| Message::Hello { node, record }),
         Just(Message::Ready),
         Just(Message::Leaving),
         (any::<u64>(), endpoint_record())

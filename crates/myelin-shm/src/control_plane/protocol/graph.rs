@@ -238,7 +238,7 @@ impl<D: Clone> Protocol<D> {
     /// Endpoints on a topic of ours that cannot match.
     fn misfits(&self) -> Vec<MatchInfo> {
         let mut misfits = Vec::new();
-        for (other, theirs) in self.directory.iter().filter(|(id, _)| node_of(*id) != self.node) {
+        for (other, theirs) in self.directory.iter() {
             for (endpoint, mismatch) in self.directory.misfits_of(self.node, theirs) {
                 let reason = mismatch.to_string();
                 let state = MatchState::Refused { reason, mismatch: Some(mismatch) };

@@ -30,11 +30,8 @@ impl Met {
     }
 
     pub(crate) fn with_peer_that_reads(reads: bool) -> Met {
-        let protocol = Protocol::new(
-            1 << NODE_SHIFT,
-            NodeRecord::default(),
-            Credentials { pid: 1, uid: 1 },
-        );
+        let protocol =
+            Protocol::new(1 << NODE_SHIFT, NodeRecord::default(), Credentials { pid: 1, uid: 1 });
         let mut met = Met { protocol, reads };
         let who = Credentials { pid: 2, uid: 1 };
         met.handle(Input::Linked { link: LINK, who, called: None });

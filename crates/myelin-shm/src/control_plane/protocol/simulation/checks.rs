@@ -58,8 +58,7 @@ impl World {
                 for (other, their_node, subscriber) in self.subscribers() {
                     let pair = Pair { publisher: *id, subscriber: other };
                     let answers = &their_node.protocol.subscribers[&other].matches;
-                    let same_topic =
-                        publisher.record.topic.name == subscriber.record.topic.name;
+                    let same_topic = publisher.record.topic.name == subscriber.record.topic.name;
                     if !publisher.fits(subscriber) {
                         let none = matches.get(other).is_none() && answers.get(*id).is_none();
                         require(none, || format!("{pair:x?} do not fit"))?;

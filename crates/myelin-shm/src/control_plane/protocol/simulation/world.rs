@@ -16,7 +16,9 @@ use crate::control_plane::link::Credentials;
 use crate::control_plane::message::{Message, SegmentSize};
 use crate::control_plane::protocol::{Action, Input, Pair, Protocol};
 use crate::limits::OUTBOX_MAX;
-use crate::record::{AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, NodeRecord, RecordOptions};
+use crate::record::{
+    AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, NodeRecord, RecordOptions,
+};
 use crate::topic::{PublisherQos, Reliability, Topic};
 
 pub(super) struct World {
@@ -356,9 +358,7 @@ impl World {
             descriptors.clear(); // there was no room for them in this process's table
         }
         let input = match message {
-            Message::Hello { node, record } => {
-                Input::Hello { link, node, record, owner: Some(1) }
-            }
+            Message::Hello { node, record } => Input::Hello { link, node, record, owner: Some(1) },
             message => Input::Said { link, message, descriptors },
         };
         self.drive(id, input);
