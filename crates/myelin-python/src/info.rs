@@ -198,6 +198,10 @@ pub struct TypeInfo {
     hash: u64,
     name: String,
     layout: Option<String>,
+    /// What `schema` is, such as `myelin-layout` or `ros2msg`.
+    encoding: Option<String>,
+    /// How its samples are to be read; None if no node has reported it.
+    schema: Option<Cow<'static, [u8]>>,
 }
 
 /// An endpoint that is reached through the network, as far as it announces itself.
@@ -311,8 +315,10 @@ impl From<myelin::MatchInfo> for MatchInfo {
 
 impl From<myelin::TypeInfo> for TypeInfo {
     fn from(it: myelin::TypeInfo) -> Self {
-        let layout = it.layout.map(|layout| layout.to_string());
-        TypeInfo { hash: it.hash, name: it.name, layout }
+        let layout = it.schema.as_ref().and_then(|schema| schema.layout()).map(str::to_string);
+        let encoding = it.schema.as_ref().map(|schema| schema.encoding.to_string());
+        let schema = it.schema.map(|schema| Cow::Owned(schema.content.to_vec()));
+        TypeInfo { hash: it.hash, name: it.name, layout, encoding, schema }
     }
 }
 

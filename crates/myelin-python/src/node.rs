@@ -14,6 +14,7 @@ use crate::errors::{closed, exception, raised};
 use crate::executor::Executor;
 use crate::gil_cell::GilCell;
 use crate::info::Graph;
+use crate::learnt::{Discovery, Learnt};
 use crate::released::{Released, released};
 use crate::service::{Client, Service};
 use crate::topic::Topic;
@@ -127,7 +128,7 @@ impl Node {
     /// from it.
     #[pyo3(signature = (
         name, r#type, *, depth=None, reliable=None, reliable_or_fail=None, history=None, deadline=None,
-        dds_type=None, dds_name=None, dds_cdr=None, matching=None, attributes=None
+        dds_type=None, dds_name=None, dds_cdr=None, matching=None, attributes=None, learnt=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn _topic(
@@ -145,9 +146,13 @@ impl Node {
         dds_cdr: Option<&str>,
         matching: Option<&str>,
         attributes: Option<BTreeMap<String, Vec<u8>>>,
+        learnt: Option<&Learnt>,
     ) -> PyResult<Topic> {
         let carried = Arc::new(Carried::new(r#type)?);
-        let mut topic = self.node(py)?.dynamic_topic(name, &carried.of_type().told);
+        let mut topic = match learnt {
+            Some(learnt) => learnt.0.topic(),
+            None => self.node(py)?.dynamic_topic(name, &carried.of_type().told),
+        };
         if let Some(depth) = depth {
             topic = topic.depth(depth);
         }
@@ -188,6 +193,20 @@ impl Node {
             topic = topic.dds_cdr(name);
         }
         Ok(Topic { topic, carried })
+    }
+
+    /// A topic that another node has; other nodes are asked for its schema for at most `within`
+    /// seconds.
+    fn _learn(&self, py: Python<'_>, name: &str, within: f64) -> PyResult<Learnt> {
+        let (node, limit) = (self.node(py)?, seconds(within)?);
+        call(py, || node.any_topic(name, limit)).map(Learnt)
+    }
+
+    /// The publishers and subscribers of this host on topics whose names match a pattern with `*`
+    /// and `?`. The first call of `changes` gives those that are there.
+    #[pyo3(signature = (pattern="*"))]
+    fn discover(&self, py: Python<'_>, pattern: &str) -> PyResult<Discovery> {
+        Ok(Discovery(self.node(py)?.discover(pattern)))
     }
 
     /// The server of a service.

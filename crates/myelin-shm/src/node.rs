@@ -26,7 +26,7 @@ pub use crate::os::latency_guard::LATENCY_DEVICE;
 use crate::os::latency_guard::LatencyGuard;
 use crate::os::poll::Poll;
 pub use crate::os::thread::{Policy, Thread, Threads};
-use crate::record::{Attributes, Kind, NodeRecord, RecordOptions};
+use crate::record::{Attributes, Kind, NodeRecord, RecordOptions, Schema};
 use crate::sync::lock;
 use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic, check_name};
 use crate::waiting::cancel;
@@ -355,13 +355,13 @@ impl Node {
         }
     }
 
-    /// Registers the layout of a type of its endpoints, for [`Graph::types`], here and at nodes
-    /// that ask. A description of more than 16 KiB is not sent.
-    pub fn describe(&self, type_hash: u64, layout: impl FnOnce() -> String) -> Result<(), Error> {
+    /// Registers the schema of a type of its endpoints, for [`Graph::types`], here and at nodes that
+    /// ask; the first one of a type counts. A schema of more than 64 KiB is not sent.
+    pub fn describe(&self, type_hash: u64, schema: impl FnOnce() -> Schema) -> Result<(), Error> {
         let core = self.checked()?;
         if !core.lock().protocol.is_described(type_hash) {
-            let layout = layout(); // user code, so not under the lock
-            core.lock().protocol.describe(type_hash, layout);
+            let schema = schema(); // user code, so not under the lock
+            core.lock().protocol.describe(type_hash, schema);
         }
         Ok(())
     }

@@ -113,6 +113,31 @@ pub struct NodeRecord {
     pub attributes: Attributes,
 }
 
+/// How the samples of a type are to be read by programs that were not compiled with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// What `content` is: `myelin-layout` (plain data), `ros2msg` or another, as in MCAP; at most
+    /// 32 bytes.
+    pub encoding: Box<str>,
+    /// The description, in this encoding; at most 65,536 bytes.
+    pub content: Box<[u8]>,
+}
+
+impl Schema {
+    /// That of plain data: `docs/reference/library.md` has the grammar.
+    pub fn of_layout(text: String) -> Schema {
+        Schema { encoding: LAYOUT.into(), content: text.into_bytes().into() }
+    }
+
+    /// The layout of plain data.
+    pub fn layout(&self) -> Option<&str> {
+        std::str::from_utf8(&self.content).ok().filter(|_| &*self.encoding == LAYOUT)
+    }
+}
+
+/// The encoding of layouts.
+const LAYOUT: &str = "myelin-layout";
+
 /// A setting that two endpoints of a topic do not agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]

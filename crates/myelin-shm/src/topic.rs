@@ -36,7 +36,7 @@ impl Topic {
 
     /// Whether a type's name is that of [messages](Topic::of_messages).
     pub(crate) fn is_of_messages(type_name: &str) -> bool {
-        type_name.starts_with(MESSAGES)
+        message_type(type_name).is_some()
     }
 
     /// How far behind a multiple of 64 a payload begins in its slot: in a message the body is to be
@@ -59,6 +59,11 @@ impl Topic {
             check_name("a type's name", &self.type_name)
         }
     }
+}
+
+/// The type of the other system, if a type's name is that of [messages](Topic::of_messages).
+pub fn message_type(type_name: &str) -> Option<&str> {
+    type_name.strip_prefix(MESSAGES)
 }
 
 /// Fails if a name is empty, too long or has control characters.

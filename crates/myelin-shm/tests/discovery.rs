@@ -15,6 +15,7 @@ use myelin_shm::node::{
     Counters, EndpointInfo, Graph, MatchInfo, MatchState, Node, NodeOptions, Publisher, Subscriber,
     TypeInfo,
 };
+use myelin_shm::record::Schema;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::waiting::wait::{NEVER, Wait};
 
@@ -767,7 +768,7 @@ fn a_node_that_is_matched_with_nobody_is_told_what_others_have_counted() {
     let folder = folder();
     let helper = Helper::start("subscriber", folder.path());
     let one = node(folder.path());
-    one.describe(1, || "Image".to_owned()).unwrap();
+    one.describe(1, || Schema::of_layout("Image".to_owned())).unwrap();
     let mut publisher = publisher(&one);
     helper.expect("matched");
     assert!(publisher.wait_for_match(1, WATCHDOG));
@@ -800,8 +801,8 @@ fn a_node_that_is_matched_with_nobody_is_told_what_others_have_counted() {
     let mut matches = [told(publisher.id(), subscribed.id), told(subscribed.id, publisher.id())];
     matches.sort_unstable_by_key(|each| each.endpoint);
     assert_eq!(graph.matches, matches);
-    let layout = Some("Image".into());
-    assert_eq!(graph.types, [TypeInfo { hash: 1, name: "Image".into(), layout }]);
+    let schema = Some(Schema::of_layout("Image".into()).into());
+    assert_eq!(graph.types, [TypeInfo { hash: 1, name: "Image".into(), schema }]);
     // Nodes that are not asked report nothing; its own counters it knows without asking.
     let graph = other.graph().unwrap();
     assert!(graph.matches.is_empty() && of_publisher(&graph).is_none());

@@ -195,7 +195,7 @@ impl Node {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
     /// for each in node.graph()?.matches {
-    ///     if let myelin::MatchState::Refused { reason } = each.state {
+    ///     if let myelin::MatchState::Refused { reason, .. } = each.state {
     ///         eprintln!("{:x} and {:x}: {reason}", each.endpoint, each.other);
     ///     }
     /// }

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use myelin_shm::limits::NAME_BYTES_MAX;
-use myelin_shm::record::{Attributes, Matching, RecordOptions};
+use myelin_shm::record::{Attributes, Matching, RecordOptions, Schema};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 
 use crate::dynamic::DynamicType;
@@ -52,6 +52,8 @@ pub struct Topic<T: Payload + ?Sized> {
     /// The lease that its publishers offer.
     liveliness: Option<Duration>,
     attributes: Vec<(String, Vec<u8>)>,
+    /// How the samples are to be read, if not as plain data.
+    schema: Option<Schema>,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
@@ -71,6 +73,7 @@ impl<T: Payload + ?Sized> Topic<T> {
             matching: Matching::default(),
             liveliness: None,
             attributes: Vec::new(),
+            schema: None,
             payload: PhantomData,
         }
     }
@@ -286,13 +289,18 @@ impl<T: Payload + ?Sized> Topic<T> {
         }
     }
 
-    /// Registers the type's description, which graphs show.
+    /// Registers the schema of the type, which graphs show.
     fn describe(&self) -> Result<(), Error> {
-        let layout = || match &self.dynamic {
-            None => T::layout(),
-            Some(told) => told.layout().to_owned(),
+        let schema = || match (&self.schema, &self.dynamic) {
+            (Some(schema), _) => schema.clone(),
+            (None, None) => Schema::of_layout(T::layout()),
+            (None, Some(told)) => Schema::of_layout(told.layout().to_owned()),
         };
-        self.node.inner.describe(self.wire_topic().type_hash, layout)
+        // The bytes of a message say nothing of its fields.
+        if self.schema.is_none() && matches!(self.dds.encoding, Encoding::Message(_)) {
+            return Ok(());
+        }
+        self.node.inner.describe(self.wire_topic().type_hash, schema)
     }
 
     fn wire_topic(&self) -> myelin_shm::topic::Topic {
@@ -468,13 +476,22 @@ impl Topic<[u8]> {
         self.dds.encoding = Encoding::Message(name.to_string());
         self
     }
+
+    /// How the samples are to be read by programs that were not compiled with their type, such as
+    /// `ros2msg` with the definition of a ROS 2 message. Other nodes find it in
+    /// [`TypeInfo::schema`](crate::TypeInfo). The first schema of a type in a node counts; one of
+    /// more than 64 KiB is not sent. By default samples are plain data, and a message has none.
+    pub fn schema(mut self, encoding: &str, content: &[u8]) -> Self {
+        self.schema = Some(Schema { encoding: encoding.into(), content: content.into() });
+        self
+    }
 }
 
 impl<T: Payload + ?Sized> Clone for Topic<T> {
     fn clone(&self) -> Self {
         let (node, name, dds) = (self.node.clone(), self.name.clone(), self.dds.clone());
         let (dynamic, attributes) = (self.dynamic.clone(), self.attributes.clone());
-        Topic { node, name, dds, dynamic, attributes, ..*self }
+        Topic { node, name, dds, dynamic, attributes, schema: self.schema.clone(), ..*self }
     }
 }
 

@@ -10,7 +10,10 @@ use std::time::Duration;
 use crate::control_plane::protocol::graph::{Counters, MatchState};
 use crate::data_plane::layout::VERSION;
 use crate::error::Error;
-use crate::limits::{ATTRIBUTES_BYTES_MAX, ATTRIBUTES_MAX, MESSAGE_SEGMENTS_MAX, NAME_BYTES_MAX};
+use crate::limits::{
+    ATTRIBUTES_BYTES_MAX, ATTRIBUTES_MAX, MESSAGE_SCHEMA_BYTES_MAX, MESSAGE_SEGMENTS_MAX,
+    NAME_BYTES_MAX,
+};
 use crate::record::{
     AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, Mismatch, NodeRecord, Setting,
 };
@@ -51,8 +54,8 @@ pub(crate) enum Message {
     Counted { endpoint: EndpointId, counters: Counters },
     /// The state of a match. In the order of the ids.
     MatchTold { endpoint: EndpointId, other: EndpointId, state: MatchState },
-    /// The next part of a type's layout. In the order of the hashes.
-    Layout { type_hash: u64, text: String, is_last: bool },
+    /// The next part of a type's schema. In the order of the hashes.
+    Schema { type_hash: u64, encoding: String, part: Vec<u8>, is_last: bool },
     /// The end of the answer, which is complete or was cut off at a limit.
     Answered { is_complete: bool },
 }
@@ -123,9 +126,11 @@ impl Message {
                 put_words(&mut to, &[*endpoint, *other]);
                 put_state(&mut to, state);
             }
-            Message::Layout { type_hash, text, is_last } => {
+            Message::Schema { type_hash, encoding, part, is_last } => {
                 put_words(&mut to, &[*type_hash]);
-                put_text(&mut to, text);
+                put_text(&mut to, encoding);
+                to.extend((part.len() as u16).to_le_bytes());
+                to.extend(part);
                 to.push(u8::from(*is_last));
             }
             Message::Answered { is_complete } => to.push(u8::from(*is_complete)),
@@ -165,7 +170,7 @@ impl Message {
             Message::Query => 13,
             Message::Counted { .. } => 14,
             Message::MatchTold { .. } => 15,
-            Message::Layout { .. } => 16,
+            Message::Schema { .. } => 16,
             Message::Answered { .. } => 17,
         }
     }
@@ -314,9 +319,10 @@ impl Rest<'_> {
                 other: self.u64()?,
                 state: self.state()?,
             },
-            16 => Message::Layout {
+            16 => Message::Schema {
                 type_hash: self.u64()?,
-                text: self.text()?,
+                encoding: self.text()?,
+                part: self.part()?,
                 is_last: self.flag()?,
             },
             17 => Message::Answered { is_complete: self.flag()? },
@@ -400,6 +406,15 @@ impl Rest<'_> {
     fn limit(&mut self) -> Result<Option<Duration>, Error> {
         let limit_ns = self.u64()?;
         Ok((limit_ns != NO_LIMIT).then(|| Duration::from_nanos(limit_ns)))
+    }
+
+    /// A part of a schema.
+    fn part(&mut self) -> Result<Vec<u8>, Error> {
+        let length = usize::from(u16::from_le_bytes(self.array()?));
+        if length > MESSAGE_SCHEMA_BYTES_MAX {
+            return Err(Error::PeerCorrupt { what: "a part of a schema" });
+        }
+        Ok(self.bytes(length)?.to_vec())
     }
 
     fn segments(&mut self) -> Result<Vec<SegmentSize>, Error> {
@@ -518,6 +533,7 @@ const _: () = {
     assert!(MESSAGE_BYTES_MAX > 3 * 8 + 6 * text + attributes);
     assert!(MESSAGE_BYTES_MAX > 2 * 8 + 2 * text + 5 * 8 + attributes);
     assert!(MESSAGE_BYTES_MAX >= 1 + 8 + 1 + 16 * MESSAGE_SEGMENTS_MAX);
+    assert!(MESSAGE_BYTES_MAX > 2 * 8 + text + MESSAGE_SCHEMA_BYTES_MAX);
     assert!(ATTRIBUTES_MAX <= u8::MAX as usize);
     assert!(NAME_BYTES_MAX <= u8::MAX as usize);
     assert!(MESSAGE_SEGMENTS_MAX <= u8::MAX as usize);

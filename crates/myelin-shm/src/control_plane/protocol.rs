@@ -41,7 +41,7 @@ use crate::control_plane::warnings::Warning;
 use crate::error::Error;
 use crate::event::Event;
 use crate::limits::ENDPOINTS_MAX;
-use crate::record::{AnnouncedQos, EndpointRecord, Kind, Mismatch, NodeRecord};
+use crate::record::{AnnouncedQos, EndpointRecord, Kind, Mismatch, NodeRecord, Schema};
 use crate::topic::{EndpointId, Reliability, Topic};
 
 /// A node's knowledge, and its state towards all other nodes. `D` accompanies a message's bytes:
@@ -62,8 +62,8 @@ pub(crate) struct Protocol<D> {
     publishers: BTreeMap<EndpointId, LocalPublisher<D>>,
     subscribers: BTreeMap<EndpointId, LocalSubscriber>,
     endpoints_made: u64,
-    /// Descriptions of this node's types, by hash.
-    layouts: BTreeMap<u64, Arc<str>>,
+    /// The schemas of this node's types, by hash.
+    schemas: BTreeMap<u64, Arc<Schema>>,
     surveys: Surveys,
     /// Each timer with its due time.
     timers: Timers,
@@ -226,7 +226,7 @@ impl<D: Clone> Protocol<D> {
             publishers: BTreeMap::new(),
             subscribers: BTreeMap::new(),
             endpoints_made: 0,
-            layouts: BTreeMap::new(),
+            schemas: BTreeMap::new(),
             surveys: Surveys::default(),
             timers: Timers::new(),
             now_ns: 0,
@@ -477,7 +477,7 @@ impl<D: Clone> Protocol<D> {
             Message::Query => self.asked(link)?,
             Message::Counted { .. }
             | Message::MatchTold { .. }
-            | Message::Layout { .. }
+            | Message::Schema { .. }
             | Message::Answered { .. } => self.answered(link, message)?,
             Message::Hello { .. } | Message::Ready | Message::Leaving => return Err(OutOfOrder),
         }

@@ -108,6 +108,7 @@ fn state() -> impl Strategy<Value = MatchState> {
 
 fn message() -> impl Strategy<Value = Message> {
     let pair = any::<(u64, u64)>();
+    let part = proptest::collection::vec(any::<u8>(), 0..=MESSAGE_SCHEMA_BYTES_MAX);
     prop_oneof![
         (any::<u64>(), node_record()).prop_map(|(node, record)| Message::Hello { node, record }),
         Just(Message::Ready),
@@ -138,8 +139,14 @@ fn message() -> impl Strategy<Value = Message> {
             .prop_map(|(endpoint, counters)| Message::Counted { endpoint, counters }),
         (any::<u64>(), any::<u64>(), state())
             .prop_map(|(endpoint, other, state)| Message::MatchTold { endpoint, other, state }),
-        (any::<u64>(), "\\PC{0,60}", any::<bool>())
-            .prop_map(|(type_hash, text, is_last)| Message::Layout { type_hash, text, is_last }),
+        (any::<u64>(), "[a-z2-]{0,32}", part, any::<bool>()).prop_map(
+            |(type_hash, encoding, part, is_last)| Message::Schema {
+                type_hash,
+                encoding,
+                part,
+                is_last
+            }
+        ),
         any::<bool>().prop_map(|is_complete| Message::Answered { is_complete }),
     ]
 }

@@ -8,7 +8,7 @@ use crate::control_plane::directory::node_of;
 use crate::control_plane::protocol::matches::{Matches, State};
 use crate::control_plane::protocol::query::{Answer, Counted};
 use crate::control_plane::protocol::{PeerInfo, Protocol};
-use crate::record::{AnnouncedQos, Attributes, Kind, Matching, Mismatch};
+use crate::record::{AnnouncedQos, Attributes, Kind, Matching, Mismatch, Schema};
 use crate::topic::{EndpointId, Reliability};
 
 /// A node's view of its domain at one moment. Information about another process comes from that
@@ -101,10 +101,9 @@ pub struct TypeInfo {
     pub hash: u64,
     /// Its name; endpoints that match may have different names for a type.
     pub name: String,
-    /// Names, types and offsets of its fields, such as
-    /// `Imu{stamp_ns: u64 @0, gyro: [f32; 3] @8} 24`; `None` if no node has reported them.
-    /// `docs/reference/library.md` has the grammar.
-    pub layout: Option<Arc<str>>,
+    /// How its samples are to be read; `None` if no node has reported it. For plain data it is a
+    /// [layout](Schema::layout), such as `Imu{stamp_ns: u64 @0, gyro: [f32; 3] @8} 24`.
+    pub schema: Option<Arc<Schema>>,
 }
 
 /// An endpoint that is reached through the network, as far as it announces itself.
@@ -221,16 +220,16 @@ impl<D: Clone> Protocol<D> {
         matches
     }
 
-    /// The types of all endpoints. This node's description of a layout takes precedence over
+    /// The types of all endpoints. This node's schema of a type takes precedence over
     /// others'.
     fn types(&self, answers: &[(u64, &Answer)]) -> Vec<TypeInfo> {
         let named =
             self.directory.iter().map(|(_, it)| (it.topic.type_hash(), it.topic.type_name()));
-        let told = |hash| answers.iter().find_map(|(_, answer)| answer.layouts.get(&hash)).cloned();
+        let told = |hash| answers.iter().find_map(|(_, answer)| answer.schemas.get(&hash)).cloned();
         let info = |(hash, name): (u64, &str)| TypeInfo {
             hash,
             name: name.to_owned(),
-            layout: self.layouts.get(&hash).cloned().or_else(|| told(hash)),
+            schema: self.schemas.get(&hash).cloned().or_else(|| told(hash)),
         };
         named.collect::<BTreeSet<_>>().into_iter().map(info).collect()
     }

@@ -146,7 +146,12 @@ impl Peer {
                 let state = MatchState::Refused { reason, mismatch: None };
                 Message::MatchTold { endpoint: subscriber, other: number, state }
             }
-            16 => Message::Layout { type_hash: number, text: reason, is_last: reliable },
+            16 => Message::Schema {
+                type_hash: number,
+                encoding: "ros2msg".to_owned(),
+                part: reason.into_bytes(),
+                is_last: reliable,
+            },
             _ => Message::Answered { is_complete: reliable },
         };
         let due = message.descriptors().min(act.descriptors.len());
