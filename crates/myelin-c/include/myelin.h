@@ -777,6 +777,13 @@ typedef struct myelin_topic_options {
   size_t attribute_count;
   // `enum myelin_matching`.
   int32_t matching;
+  // For a topic of bytes: what `schema` is, such as `ros2msg`; NULL: none.
+  const char *schema_encoding;
+  // How its samples are to be read by programs that were not compiled with their type: of
+  // `schema_bytes` bytes, at most 65,536.
+  const void *schema;
+  // Bytes of `schema`.
+  size_t schema_bytes;
 } myelin_topic_options;
 
 // A field of a struct.

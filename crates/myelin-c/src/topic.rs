@@ -1,6 +1,6 @@
 //! Topics: a name, a type, settings.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
 use myelin::{DynamicType, Matching, Node, Topic};
@@ -88,6 +88,13 @@ pub struct myelin_topic_options {
     pub attribute_count: usize,
     /// `enum myelin_matching`.
     pub matching: i32,
+    /// For a topic of bytes: what `schema` is, such as `ros2msg`; NULL: none.
+    pub schema_encoding: *const c_char,
+    /// How its samples are to be read by programs that were not compiled with their type: of
+    /// `schema_bytes` bytes, at most 65,536.
+    pub schema: *const c_void,
+    /// Bytes of `schema`.
+    pub schema_bytes: usize,
 }
 
 sized! { myelin_topic_options up to size: usize; }
@@ -166,6 +173,11 @@ unsafe fn with(
     }
     if options.dds_vendor != 0 {
         topic = topic.dds_vendor(options.dds_vendor);
+    }
+    if let Some(encoding) = optional(options.schema_encoding, "schema_encoding")? {
+        // SAFETY: as the caller promises.
+        topic =
+            topic.schema(encoding, unsafe { text::bytes(options.schema, options.schema_bytes)? });
     }
     match optional(options.dds_type, "dds_type")? {
         Some(_) if options.dds_cdr && !is_bytes => {
