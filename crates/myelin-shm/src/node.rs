@@ -13,7 +13,6 @@ pub use crate::control_plane::protocol::{PeerInfo, RefusedPeer};
 pub use crate::control_plane::proxy::Proxy;
 use crate::control_plane::reactor::{LISTENER, Reactor};
 use crate::control_plane::registry::Registry;
-pub use crate::control_plane::warnings::report_failure;
 use crate::data_plane::publication::Writer;
 use crate::data_plane::subscription::{Reader, SubscriptionShared};
 use crate::dispatch::dispatcher::Dispatcher;
@@ -31,6 +30,7 @@ use crate::sync::lock;
 use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic, check_name};
 use crate::waiting::cancel;
 use crate::waiting::wake_table::WakeTable;
+pub use crate::warnings::report_failure;
 
 /// Options for opening a [`Node`].
 #[derive(Clone, Debug, Default)]

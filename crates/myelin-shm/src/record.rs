@@ -113,6 +113,30 @@ pub struct NodeRecord {
     pub attributes: Attributes,
 }
 
+/// The counters of an endpoint since it was made. They are read one after the other while the
+/// endpoint goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counters {
+    /// A publisher.
+    Publisher {
+        /// How many samples it has published.
+        published: u64,
+        /// Bytes of its shared memory: ring and slots.
+        memory_bytes: u64,
+    },
+    /// A subscriber.
+    Subscriber {
+        /// How many samples it has lost, including those on the way from other hosts; a loss is
+        /// counted when the next sample is taken.
+        lost: u64,
+        /// How many samples in slots its user holds now; samples of up to 104 B are copies, and not
+        /// counted.
+        held: u64,
+        /// Bytes of its shared memory: its announcements.
+        memory_bytes: u64,
+    },
+}
+
 /// How the samples of a type are to be read by programs that were not compiled with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Schema {

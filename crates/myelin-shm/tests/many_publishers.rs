@@ -10,10 +10,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use myelin_shm::data_plane::layout::{WAKE_SEGMENT_BYTES, WakeSegment};
 use myelin_shm::data_plane::subscription::Taken;
 use myelin_shm::dispatch::callback::{Callback, Function, Lengths};
 use myelin_shm::event::Event;
+use myelin_shm::layout::{WAKE_SEGMENT_BYTES, WakeSegment};
 use myelin_shm::limits::CONNECTIONS_MAX;
 use myelin_shm::node::{Counters, Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::os::segment::Segment;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use myelin_shm::Error;
-use myelin_shm::data_plane::layout::{ReadyTable, SETS_MAX};
+use myelin_shm::layout::{ReadyTable, SETS_MAX};
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::os::segment::Segment;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};

@@ -8,8 +8,8 @@
 use std::time::Duration;
 
 use crate::control_plane::protocol::graph::{Counters, MatchState};
-use crate::data_plane::layout::VERSION;
 use crate::error::Error;
+use crate::layout::VERSION;
 use crate::limits::{
     ATTRIBUTES_BYTES_MAX, ATTRIBUTES_MAX, MESSAGE_SCHEMA_BYTES_MAX, MESSAGE_SEGMENTS_MAX,
     NAME_BYTES_MAX,

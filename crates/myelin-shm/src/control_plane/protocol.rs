@@ -37,12 +37,12 @@ pub(crate) use crate::control_plane::protocol::matches::Refusal;
 use crate::control_plane::protocol::matches::{Matches, State};
 use crate::control_plane::protocol::offers::LocalPublisher;
 use crate::control_plane::protocol::query::{Counted, Surveys};
-use crate::control_plane::warnings::Warning;
 use crate::error::Error;
 use crate::event::Event;
 use crate::limits::ENDPOINTS_MAX;
 use crate::record::{AnnouncedQos, EndpointRecord, Kind, Mismatch, NodeRecord, Schema};
 use crate::topic::{EndpointId, Reliability, Topic};
+use crate::warnings::Warning;
 
 /// A node's knowledge, and its state towards all other nodes. `D` accompanies a message's bytes:
 /// descriptors.

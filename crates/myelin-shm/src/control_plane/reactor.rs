@@ -15,7 +15,6 @@ use crate::control_plane::message::{Message, SegmentSize};
 use crate::control_plane::protocol::graph::Graph;
 use crate::control_plane::protocol::{Action, Input, Protocol};
 use crate::control_plane::registry::{Call, Registry};
-use crate::control_plane::warnings::{Warning, Warnings};
 use crate::data_plane::publication::{PublicationShared, SlotSegment};
 use crate::data_plane::subscription::SubscriptionShared;
 use crate::error::Error;
@@ -24,6 +23,7 @@ use crate::os::poll::Poll;
 use crate::record::{AnnouncedQos, EndpointRecord, Kind, NodeRecord, RecordOptions};
 use crate::topic::{EndpointId, PublisherQos, Topic};
 use crate::waiting::wait::now_ns;
+use crate::warnings::{Warning, Warnings};
 
 /// A node's protocol, sockets and endpoints.
 pub(crate) struct Reactor {

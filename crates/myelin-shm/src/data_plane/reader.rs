@@ -9,12 +9,12 @@ use std::task::Waker;
 
 use self::many::Many;
 use crate::data_plane::incoming::Incoming;
-use crate::data_plane::layout::PublicationHead;
 use crate::data_plane::source::Source;
 use crate::data_plane::subscription::{Asleep, SubscriptionShared};
 use crate::data_plane::taken::Taken;
 use crate::error::Error;
 use crate::event::Event;
+use crate::layout::PublicationHead;
 use crate::sync::{Ordering, Step, fence, is_taken, load_acquire, spin_loop};
 use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
 use crate::waiting::cancel;

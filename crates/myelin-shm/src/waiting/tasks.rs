@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::Waker;
 
-use crate::control_plane::warnings::report_panic;
 use crate::data_plane::subscription::{PrefetchList, SubscriptionShared, TRUST_NS, Taken};
 use crate::endpoint::Subscriber;
 use crate::error::Error;
@@ -22,6 +21,7 @@ use crate::user_code::{Inside, is_inside};
 use crate::waiting::notify;
 use crate::waiting::wait::{self, NEVER};
 use crate::waiting::wake_table::{Number, SetPlace, WakeTable, place};
+use crate::warnings::report_panic;
 
 /// A subscriber that asynchronous tasks take from.
 #[derive(Debug)]

@@ -14,10 +14,10 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
-use crate::data_plane::prefetch;
 use crate::data_plane::subscription::{PrefetchList, SubscriptionShared, TRUST_NS};
 use crate::error::Error;
 use crate::node::Node;
+use crate::os::prefetch;
 use crate::sync::{AtomicBool, Ordering, Step, fence_of, is_taken, spin_loop};
 use crate::waiting::cancel;
 use crate::waiting::notify;

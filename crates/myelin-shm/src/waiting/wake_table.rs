@@ -6,11 +6,11 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
-use crate::data_plane::layout::{
+use crate::error::Error;
+use crate::layout::{
     READY_TABLE_BYTES, READY_WORDS, ReadyTable, SET_HEADS_BYTES, SET_LINES, SETS_MAX,
     SETS_PER_LINE, SetHeads, set_number,
 };
-use crate::error::Error;
 use crate::limits::ENDPOINTS_MAX;
 use crate::os::fork;
 use crate::os::segment::{Segment, Writers};

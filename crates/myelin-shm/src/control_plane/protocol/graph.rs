@@ -8,6 +8,7 @@ use crate::control_plane::directory::node_of;
 use crate::control_plane::protocol::matches::{Matches, State};
 use crate::control_plane::protocol::query::{Answer, Counted};
 use crate::control_plane::protocol::{PeerInfo, Protocol};
+pub use crate::record::Counters;
 use crate::record::{AnnouncedQos, Attributes, Kind, Matching, Mismatch, Schema};
 use crate::topic::{EndpointId, Reliability};
 
@@ -68,30 +69,6 @@ pub struct EndpointInfo {
     /// Its GUID in DDS, for an endpoint of this node while there is a network; for a subscriber
     /// with several readers, the GUID of one of them.
     pub dds_guid: Option<[u8; 16]>,
-}
-
-/// The counters of an endpoint since it was made. They are read one after the other while the
-/// endpoint goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counters {
-    /// A publisher.
-    Publisher {
-        /// How many samples it has published.
-        published: u64,
-        /// Bytes of its shared memory: ring and slots.
-        memory_bytes: u64,
-    },
-    /// A subscriber.
-    Subscriber {
-        /// How many samples it has lost, including those on the way from other hosts; a loss is
-        /// counted when the next sample is taken.
-        lost: u64,
-        /// How many samples in slots its user holds now; samples of up to 104 B are copies, and not
-        /// counted.
-        held: u64,
-        /// Bytes of its shared memory: its announcements.
-        memory_bytes: u64,
-    },
 }
 
 /// The type of a topic of the domain.

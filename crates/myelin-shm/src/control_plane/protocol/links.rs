@@ -17,11 +17,11 @@ use crate::control_plane::link::Credentials;
 use crate::control_plane::message::Message;
 use crate::control_plane::protocol::query::{Query, Report};
 use crate::control_plane::protocol::{Action, OutOfOrder, Pair, Protocol, Timer};
-use crate::control_plane::warnings::Warning;
 use crate::event::Event;
 use crate::limits::{LINKS_MAX, REFUSED_MAX};
 use crate::record::{Kind, NodeRecord};
 use crate::topic::EndpointId;
+use crate::warnings::Warning;
 
 /// The other side of a link.
 #[derive(Debug)]
