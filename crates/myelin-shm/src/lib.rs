@@ -31,8 +31,10 @@ pub mod node;
 pub mod os;
 pub mod record;
 mod sync;
+pub mod tasks;
 pub mod topic;
 mod user_code;
+pub mod wait_set;
 pub mod waiting;
 mod warnings;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::control_plane::event_loop::{self, Core, Notice};
@@ -27,6 +27,7 @@ use crate::os::poll::Poll;
 pub use crate::os::thread::{Policy, Thread, Threads};
 use crate::record::{Attributes, Kind, NodeRecord, RecordOptions, Schema};
 use crate::sync::lock;
+use crate::tasks::Tasks;
 use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic, check_name};
 use crate::waiting::cancel;
 use crate::waiting::wake_table::WakeTable;
@@ -93,6 +94,8 @@ struct Handle {
     thread: Mutex<Option<Thread>>,
     table: Mutex<Option<Arc<WakeTable>>>,
     listeners: Mutex<Option<ListenerThread>>,
+    /// What wakes its asynchronous tasks, as long as there are any.
+    tasks: Mutex<Weak<Tasks>>,
     /// The folder of its sockets.
     domain: PathBuf,
     threads: Threads,
@@ -145,9 +148,16 @@ impl Node {
         let domain = reactor.registry.folder.clone();
         let core = Arc::new(Core::new(reactor, mark));
         let thread = Mutex::new(Some(event_loop::start(&core, &threads)?));
-        let (table, listeners) = (Mutex::default(), Mutex::default());
-        let handle =
-            Handle { core, thread, table, listeners, domain, threads, _latency_guard: guard };
+        let handle = Handle {
+            core,
+            thread,
+            table: Mutex::default(),
+            listeners: Mutex::default(),
+            tasks: Mutex::default(),
+            domain,
+            threads,
+            _latency_guard: guard,
+        };
         let node = Node(Arc::new(handle));
         node.core().change(Reactor::call_all)?;
         let id = node.id()?;
@@ -412,6 +422,17 @@ impl Node {
     /// The settings of the threads that it starts.
     pub(crate) fn threads(&self) -> &Threads {
         &self.0.threads
+    }
+
+    /// What wakes the asynchronous tasks of its subscribers, which sleep on `table`.
+    pub(crate) fn tasks(&self, table: &Arc<WakeTable>) -> Result<Arc<Tasks>, Error> {
+        let mut tasks = lock(&self.0.tasks);
+        if let Some(tasks) = tasks.upgrade() {
+            return Ok(tasks);
+        }
+        let started = Tasks::start(table, &self.0.threads)?;
+        *tasks = Arc::downgrade(&started);
+        Ok(started)
     }
 
     /// The dispatcher of a topic: it joins the publishers and callbacks in this process and domain.

@@ -19,9 +19,9 @@ use myelin_shm::layout::{PUBLICATION_HEAD_BYTES, VERSION, connections_offset, he
 use myelin_shm::limits::SEQUENCE_BITS;
 use myelin_shm::os::segment::{Segment, Writers};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
+use myelin_shm::wait_set::WaitSet;
 use myelin_shm::waiting::notify::Sleep;
 use myelin_shm::waiting::wait::{NEVER, Wait, now_ns};
-use myelin_shm::waiting::wait_set::WaitSet;
 use myelin_shm::waiting::wake_table::{WakeTable, WakeTableViews};
 use proptest::prelude::*;
 

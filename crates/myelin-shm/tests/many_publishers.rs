@@ -18,8 +18,8 @@ use myelin_shm::limits::CONNECTIONS_MAX;
 use myelin_shm::node::{Counters, Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::os::segment::Segment;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
+use myelin_shm::wait_set::WaitSet;
 use myelin_shm::waiting::wait::{Wait, now_ns};
-use myelin_shm::waiting::wait_set::WaitSet;
 
 /// Longer than anything takes.
 const LONG: Duration = Duration::from_secs(60);

@@ -169,7 +169,7 @@ impl Node {
     /// [`Error::TooMany`]: a node has at most 1,024. Errors of memory and of the limit of open
     /// files.
     pub fn wait_set(&self) -> Result<WaitSet, Error> {
-        myelin_shm::waiting::wait_set::WaitSet::create(&self.inner).map(WaitSet::new)
+        myelin_shm::wait_set::WaitSet::create(&self.inner).map(WaitSet::new)
     }
 
     /// An executor: it calls functions with the samples of many topics, in one thread of yours.

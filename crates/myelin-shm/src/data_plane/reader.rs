@@ -20,7 +20,6 @@ use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
 use crate::waiting::cancel;
 use crate::waiting::notify::{self, Sleep};
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
-use crate::waiting::tasks::Tasks;
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
 use crate::waiting::wake_fd::WakeFd;
 use crate::waiting::wake_table::WakeTable;
@@ -118,21 +117,22 @@ impl Reader {
     }
 
     /// The next sample, if there is one; otherwise `waker` is woken once when there may be one. The
-    /// subscriber is in the wait set of `tasks`.
+    /// subscriber is in the wait set `set`; `watch` makes its thread wake the waker.
     ///
     /// # Errors
     /// As for [`take`](Self::take).
     pub(crate) fn take_or_wake(
         &mut self,
-        tasks: &Tasks,
+        set: u32,
+        watch: impl FnOnce(&Arc<SubscriptionShared>),
         waker: &Waker,
     ) -> Result<Option<Taken>, Error> {
         let mut taken = Taken::empty();
         if self.take_now(&mut taken)? {
             return Ok(Some(taken));
         }
-        tasks.watch(&self.shared, waker);
-        if self.fall_asleep_in(Some(tasks.set())).is_some() {
+        watch(&self.shared);
+        if self.fall_asleep_in(Some(set)).is_some() {
             return Ok(None);
         }
         if self.take_now(&mut taken)? {
