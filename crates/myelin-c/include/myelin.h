@@ -171,6 +171,61 @@ typedef int32_t myelin_event_kind;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
+// A setting that two endpoints of a topic do not agree on.
+enum myelin_setting
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // None.
+  MYELIN_SETTING_NONE = 0,
+  // The type of the samples.
+  MYELIN_SETTING_TYPE = 1,
+  // The depth.
+  MYELIN_SETTING_DEPTH = 2,
+  // Reliability.
+  MYELIN_SETTING_RELIABILITY = 3,
+  // Whether samples are kept for late subscribers.
+  MYELIN_SETTING_DURABILITY = 4,
+  // The deadline.
+  MYELIN_SETTING_DEADLINE = 5,
+  // Who asserts liveliness.
+  MYELIN_SETTING_LIVELINESS = 6,
+  // How often liveliness is asserted.
+  MYELIN_SETTING_LIVELINESS_LEASE = 7,
+  // One that this library has no number for yet.
+  MYELIN_SETTING_OTHER = -1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_setting myelin_setting;
+#else
+typedef int32_t myelin_setting;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
+// Which settings of the other side match.
+enum myelin_matching
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // All. A subscriber that requests more than its publisher offers gets
+  // MYELIN_EVENT_QOS_REDUCED.
+  MYELIN_MATCHING_EXACT = 0,
+  // Only if the publisher offers at least what the subscriber requests, by the rules of DDS:
+  // reliability, history, deadline, liveliness. Otherwise both get MYELIN_EVENT_INCOMPATIBLE. It
+  // applies if one of the two sides chooses it, on this host.
+  MYELIN_MATCHING_REQUESTED_OFFERED = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_matching myelin_matching;
+#else
+typedef int32_t myelin_matching;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
 // The state of a match.
 enum myelin_match_state
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -404,6 +459,12 @@ typedef struct myelin_event {
   const char *text;
   // Whether the other side's process has ended without closing its node: also by a return from `main`.
   bool died;
+  // For MYELIN_EVENT_QOS_REDUCED and MYELIN_EVENT_INCOMPATIBLE: what the publisher offers and what
+  // the subscriber requests, or NULL; valid like `text`.
+  const char *offered;
+  const char *requested;
+  // Of which setting; MYELIN_SETTING_NONE for another version of the library.
+  myelin_setting setting;
 } myelin_event;
 
 // A node. Texts are valid until the graph is closed.
@@ -416,6 +477,18 @@ typedef struct myelin_graph_node {
   const char *name;
   // Its process.
   uint32_t pid;
+  // Its namespace; empty for none.
+  const char *node_namespace;
+  // The program.
+  const char *program;
+  // The name of its host. Containers on one host have names of their own.
+  const char *host;
+  // The language of the library that it uses: `C`, `C++`, `Python`, `Rust` or another.
+  const char *language;
+  // The version of the library.
+  const char *version;
+  // The user that its process runs as.
+  uint32_t user;
 } myelin_graph_node;
 
 // A publisher or subscriber.
@@ -442,6 +515,22 @@ typedef struct myelin_graph_endpoint {
   bool is_reliable;
   // Its GUID in DDS, for an endpoint of this node while there is a network; otherwise zeros.
   uint8_t dds_guid[16];
+  // When it was made, in ns since 1970 by the clock of the host.
+  uint64_t created_ns;
+  // The longest time between two samples; MYELIN_FOREVER: any. Here and below, a publisher offers
+  // the value and a subscriber requests it.
+  uint64_t deadline_ns;
+  // Its liveliness lease; MYELIN_FOREVER: none.
+  uint64_t liveliness_ns;
+  // How long its samples are valid; MYELIN_FOREVER: for ever.
+  uint64_t lifespan_ns;
+  // When it matches.
+  myelin_matching matching;
+  // Whether only its program asserts liveliness, for this endpoint alone.
+  bool is_alive_by_topic;
+  // Whether samples lost on the way to or from other hosts are sent again, although no publisher
+  // waits: MYELIN_KEEP_LAST.
+  bool resends;
 } myelin_graph_endpoint;
 
 // A match of an endpoint of this node.
@@ -456,7 +545,24 @@ typedef struct myelin_graph_match {
   const char *reason;
   // Its state.
   myelin_match_state state;
+  // What the publisher offers and what the subscriber requests, or NULL.
+  const char *offered;
+  const char *requested;
+  // The setting that differs; MYELIN_SETTING_NONE: one side lacks something.
+  myelin_setting setting;
 } myelin_graph_match;
+
+// A named byte string of a node or an endpoint, which others see in the graph, for programs that
+// know what it means. A node and an endpoint have at most 32, with at most 1,024 bytes in all,
+// names included.
+typedef struct myelin_attribute {
+  // Its name: 1 to 64 bytes.
+  const char *name;
+  // Its value, which need not be text.
+  const void *value;
+  // Bytes of the value.
+  size_t bytes;
+} myelin_attribute;
 
 // A publisher or subscriber that is reached through the network, as far as it announces itself.
 typedef struct myelin_graph_remote {
@@ -528,6 +634,15 @@ typedef struct myelin_node_options {
   const char *dds_user_data;
   // Hosts find each other by multicast, too, besides `peers`.
   bool multicast;
+  // A namespace that others see in the graph, such as /robot1; NULL: none. It changes no name of
+  // a topic.
+  const char *node_namespace;
+  // The language that others see; NULL: C.
+  const char *language;
+  // What else others see: `attribute_count` elements.
+  const struct myelin_attribute *attributes;
+  // 0: none.
+  size_t attribute_count;
 } myelin_node_options;
 
 // Settings of a publisher. 0 in a member, or NULL instead of the struct, is the default.
@@ -544,6 +659,9 @@ typedef struct myelin_publisher_options {
   uint64_t memory_max;
   // Whether it publishes only to subscribers on this host, even on a node with a network.
   bool this_host_only;
+  // The liveliness lease that it offers: it publishes or asserts its liveliness at least once in
+  // this time; 0: none. Others see it, and MYELIN_MATCHING_REQUESTED_OFFERED compares it.
+  uint64_t liveliness_ns;
 } myelin_publisher_options;
 
 // The result of a publish.
@@ -653,6 +771,19 @@ typedef struct myelin_topic_options {
   const char *dds_user_data;
   // Meets other DDS programs of one DDS implementation only, by its number in RTPS; 0: all.
   uint16_t dds_vendor;
+  // What else others see of the endpoints: `attribute_count` elements.
+  const struct myelin_attribute *attributes;
+  // 0: none.
+  size_t attribute_count;
+  // `enum myelin_matching`.
+  int32_t matching;
+  // For a topic of bytes: what `schema` is, such as `ros2msg`; NULL: none.
+  const char *schema_encoding;
+  // How its samples are to be read by programs that were not compiled with their type: of
+  // `schema_bytes` bytes, at most 65,536.
+  const void *schema;
+  // Bytes of `schema`.
+  size_t schema_bytes;
 } myelin_topic_options;
 
 // A field of a struct.
@@ -813,6 +944,13 @@ myelin_code myelin_graph_endpoint_at(struct myelin_graph *graph,
 myelin_code myelin_graph_match_at(struct myelin_graph *graph,
                                   size_t index,
                                   struct myelin_graph_match *match_);
+
+// The attribute with this number, from 0 on, of the node or endpoint with this id, by name;
+// MYELIN_NOTHING after the last. The name and the value are valid until the graph is closed.
+myelin_code myelin_graph_attribute_at(struct myelin_graph *graph,
+                                      uint64_t id,
+                                      size_t index,
+                                      struct myelin_attribute *attribute);
 
 // The endpoint elsewhere with this number, from 0 on; MYELIN_NOTHING after the last.
 myelin_code myelin_graph_remote_at(struct myelin_graph *graph,

@@ -456,6 +456,9 @@ struct Event {
   std::uint64_t number;
   std::string text;
   bool died;
+  /// A MYELIN_SETTING_*, and what is offered and requested.
+  int setting;
+  std::string offered, requested;
 };
 
 namespace detail {
@@ -465,7 +468,8 @@ template <class H> Result<std::vector<Event>> events(H *handle, myelin_code (*ne
   int code;
   while ((code = next(handle, &event)) == MYELIN_OK)
     all.push_back({event.kind, event.endpoint, event.pid, event.number, event.text ? event.text : "",
-                   event.died});
+                   event.died, event.setting, event.offered ? event.offered : "",
+                   event.requested ? event.requested : ""});
   if (code < 0) return error(code);
   return all;
 }
@@ -730,6 +734,17 @@ public:
     return options_.deadline_ns = detail::ns(period), *this;
   }
   Topic deadline(std::chrono::nanoseconds period) && { return std::move(deadline(period)); }
+  /// MYELIN_MATCHING_REQUESTED_OFFERED: matched only if the publisher offers what the subscriber
+  /// requests, by the rules of DDS.
+  Topic &matching(int matching) & { return options_.matching = matching, *this; }
+  Topic matching(int how) && { return std::move(matching(how)); }
+  /// A named byte string that others see in the graph.
+  Topic &attribute(std::string name, std::string value) & {
+    return attributes_.emplace_back(std::move(name), std::move(value)), *this;
+  }
+  Topic attribute(std::string name, std::string value) && {
+    return std::move(attribute(std::move(name), std::move(value)));
+  }
   /// The IDL type whose CDR is the payload's bytes.
   Topic &dds_type(std::string name) & { return dds_type_ = std::move(name), *this; }
   Topic dds_type(std::string name) && { return std::move(dds_type(std::move(name))); }
@@ -771,6 +786,11 @@ private:
     auto options = options_;
     if (!dds_type_.empty()) options.dds_type = dds_type_.c_str();
     if (!dds_name_.empty()) options.dds_name = dds_name_.c_str();
+    std::vector<myelin_attribute> attributes;
+    for (const auto &it : attributes_)
+      attributes.push_back({it.first.c_str(), it.second.data(), it.second.size()});
+    options.attributes = attributes.data();
+    options.attribute_count = attributes.size();
     myelin_topic *topic = nullptr;
     auto carried = std::is_same_v<T, Bytes> ? nullptr : &payload;
     if (int code = myelin_topic_open(node_, name_.c_str(), carried, &options, &topic)) return code;
@@ -780,6 +800,7 @@ private:
   }
   myelin_node *node_;
   std::string name_, dds_type_, dds_name_;
+  std::vector<std::pair<std::string, std::string>> attributes_;
   Options<myelin_topic_options> options_;
 };
 
@@ -1021,10 +1042,14 @@ private:
 
 /// A node's view of its domain at one moment; each member as in myelin.h.
 struct Graph {
+  /// Names and values, by name.
+  using Attributes = std::vector<std::pair<std::string, std::string>>;
   struct Node {
     std::uint64_t node;
     std::string name;
-    std::uint32_t pid;
+    std::uint32_t pid, user;
+    std::string node_namespace, program, host, language, version;
+    Attributes attributes;
   };
   /// A publisher or subscriber.
   struct Endpoint {
@@ -1033,12 +1058,20 @@ struct Graph {
     std::uint64_t type_hash;
     std::uint32_t depth, history;
     bool is_publisher, is_reliable;
+    std::uint64_t created_ns, deadline_ns, liveliness_ns, lifespan_ns;
+    /// A MYELIN_MATCHING_*.
+    int matching;
+    bool is_alive_by_topic, resends;
+    Attributes attributes;
   };
   /// A match of an endpoint of this node; `state` is a MYELIN_MATCH_*.
   struct Match {
     std::uint64_t endpoint, other;
     int state;
     std::string reason;
+    /// A MYELIN_SETTING_*, and what is offered and requested.
+    int setting;
+    std::string offered, requested;
   };
   /// A publisher or subscriber that is reached through the network, as far as it announces itself.
   struct Remote {
@@ -1059,6 +1092,13 @@ void each(myelin_graph *graph, myelin_code (*at)(myelin_graph *, std::size_t, S 
   auto told = sized<S>();
   for (std::size_t index = 0; at(graph, index, &told) == MYELIN_OK; index++) add(told);
 }
+inline Graph::Attributes attributes(myelin_graph *graph, std::uint64_t id) {
+  Graph::Attributes all;
+  myelin_attribute it;
+  for (std::size_t index = 0; myelin_graph_attribute_at(graph, id, index, &it) == MYELIN_OK; index++)
+    all.emplace_back(it.name, std::string(static_cast<const char *>(it.value), it.bytes));
+  return all;
+}
 } // namespace detail
 
 /// Whether other hosts can be reached: `state` is a MYELIN_NETWORK_*, `text` says what is missing,
@@ -1074,8 +1114,10 @@ public:
   Node() = default;
   explicit Node(myelin_node *handle) : handle_(handle) {}
   static Result<Node> open(const std::string &name, const NodeOptions &options = {}) {
+    NodeOptions opened = options;
+    if (!opened.language) opened.language = "C++";
     myelin_node *node;
-    if (int code = myelin_node_open(name.c_str(), &options, &node)) return detail::error(code);
+    if (int code = myelin_node_open(name.c_str(), &opened, &node)) return detail::error(code);
     return Node(node);
   }
   template <class T> Topic<T> topic(std::string name) const { return {get(), std::move(name)}; }
@@ -1106,14 +1148,19 @@ public:
     detail::Handle<myelin_graph, myelin_graph_close> closes(found);
     Graph graph;
     detail::each(found, myelin_graph_node_at, [&](const myelin_graph_node &it) {
-      graph.nodes.push_back({it.node, it.name, it.pid});
+      graph.nodes.push_back({it.node, it.name, it.pid, it.user, it.node_namespace, it.program, it.host,
+                             it.language, it.version, detail::attributes(found, it.node)});
     });
     detail::each(found, myelin_graph_endpoint_at, [&](const myelin_graph_endpoint &it) {
       graph.endpoints.push_back({it.endpoint, it.node, it.topic, it.type_name, it.type_hash, it.depth,
-                                 it.history, it.is_publisher, it.is_reliable});
+                                 it.history, it.is_publisher, it.is_reliable, it.created_ns,
+                                 it.deadline_ns, it.liveliness_ns, it.lifespan_ns, it.matching,
+                                 it.is_alive_by_topic, it.resends,
+                                 detail::attributes(found, it.endpoint)});
     });
     detail::each(found, myelin_graph_match_at, [&](const myelin_graph_match &it) {
-      graph.matches.push_back({it.endpoint, it.other, it.state, it.reason ? it.reason : ""});
+      graph.matches.push_back({it.endpoint, it.other, it.state, it.reason ? it.reason : "", it.setting,
+                               it.offered ? it.offered : "", it.requested ? it.requested : ""});
     });
     detail::each(found, myelin_graph_remote_at, [&](const myelin_graph_remote &it) {
       graph.remotes.push_back({it.endpoint, it.host, it.topic, it.type_name, it.is_publisher,

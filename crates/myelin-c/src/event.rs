@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::ffi::{CString, c_char};
 
-use myelin::Event;
+use myelin::{Event, Mismatch, Setting};
 
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, myelin_code};
 use crate::sized::{self, sized};
@@ -65,6 +65,53 @@ pub struct myelin_event {
     pub text: *const c_char,
     /// Whether the other side's process has ended without closing its node: also by a return from `main`.
     pub died: bool,
+    /// For MYELIN_EVENT_QOS_REDUCED and MYELIN_EVENT_INCOMPATIBLE: what the publisher offers and what
+    /// the subscriber requests, or NULL; valid like `text`.
+    pub offered: *const c_char,
+    pub requested: *const c_char,
+    /// Of which setting; MYELIN_SETTING_NONE for another version of the library.
+    pub setting: myelin_setting,
+}
+
+/// A setting that two endpoints of a topic do not agree on.
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum myelin_setting {
+    /// None.
+    MYELIN_SETTING_NONE = 0,
+    /// The type of the samples.
+    MYELIN_SETTING_TYPE = 1,
+    /// The depth.
+    MYELIN_SETTING_DEPTH = 2,
+    /// Reliability.
+    MYELIN_SETTING_RELIABILITY = 3,
+    /// Whether samples are kept for late subscribers.
+    MYELIN_SETTING_DURABILITY = 4,
+    /// The deadline.
+    MYELIN_SETTING_DEADLINE = 5,
+    /// Who asserts liveliness.
+    MYELIN_SETTING_LIVELINESS = 6,
+    /// How often liveliness is asserted.
+    MYELIN_SETTING_LIVELINESS_LEASE = 7,
+    /// One that this library has no number for yet.
+    MYELIN_SETTING_OTHER = -1,
+}
+
+impl From<Option<Setting>> for myelin_setting {
+    fn from(setting: Option<Setting>) -> Self {
+        use myelin_setting::*;
+        match setting {
+            None => MYELIN_SETTING_NONE,
+            Some(Setting::Type) => MYELIN_SETTING_TYPE,
+            Some(Setting::Depth) => MYELIN_SETTING_DEPTH,
+            Some(Setting::Reliability) => MYELIN_SETTING_RELIABILITY,
+            Some(Setting::Durability) => MYELIN_SETTING_DURABILITY,
+            Some(Setting::Deadline) => MYELIN_SETTING_DEADLINE,
+            Some(Setting::Liveliness) => MYELIN_SETTING_LIVELINESS,
+            Some(Setting::LivelinessLease) => MYELIN_SETTING_LIVELINESS_LEASE,
+            Some(_) => MYELIN_SETTING_OTHER,
+        }
+    }
 }
 
 sized! { myelin_event up to text: *const c_char; }
@@ -74,6 +121,8 @@ sized! { myelin_event up to text: *const c_char; }
 pub struct Events {
     left: VecDeque<Event>,
     text: Option<CString>,
+    offered: Option<CString>,
+    requested: Option<CString>,
 }
 
 impl Events {
@@ -94,7 +143,13 @@ impl Events {
         let Some(event) = self.left.pop_front() else { return Ok(MYELIN_NOTHING) };
         let mut told = tell(&event);
         self.text = text_of(&event).map(text::c_string);
-        told.text = self.text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
+        let mismatch = mismatch_of(&event);
+        self.offered = mismatch.map(|it| text::c_string(&it.offered));
+        self.requested = mismatch.map(|it| text::c_string(&it.requested));
+        let of = |text: &Option<CString>| text.as_ref().map_or(std::ptr::null(), |it| it.as_ptr());
+        told.setting = mismatch.map(|it| it.setting).into();
+        (told.text, told.offered) = (of(&self.text), of(&self.offered));
+        told.requested = of(&self.requested);
         // SAFETY: as the caller promises.
         unsafe { sized::write(to, told)? };
         Ok(MYELIN_OK)
@@ -128,7 +183,17 @@ fn tell(event: &Event) -> myelin_event {
         Event::Corrupt { endpoint } => (MYELIN_EVENT_CORRUPT, endpoint, 0, 0, false),
         _ => (MYELIN_EVENT_OTHER, 0, 0, 0, false),
     };
-    myelin_event { size: 0, kind, pid, endpoint, number, text: std::ptr::null(), died }
+    let (text, offered, requested) = (std::ptr::null(), std::ptr::null(), std::ptr::null());
+    let setting = None.into();
+    myelin_event { size: 0, kind, pid, endpoint, number, text, died, setting, offered, requested }
+}
+
+fn mismatch_of(event: &Event) -> Option<&Mismatch> {
+    match event {
+        Event::QosReduced { mismatch, .. } => Some(mismatch),
+        Event::Incompatible { mismatch, .. } => mismatch.as_ref(),
+        _ => None,
+    }
 }
 
 fn text_of(event: &Event) -> Option<&str> {

@@ -1,13 +1,18 @@
 //! A node's view of its domain.
 
+use std::collections::BTreeMap;
 use std::ffi::{CString, c_char};
 use std::time::Duration;
 
-use myelin::{Graph, Guard, MatchState, Node};
+use myelin::{
+    Attributes, Graph, Guard, MatchState, Matching, Mismatch, Node, NodeRecord, PeerInfo,
+};
 
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
-use crate::node::myelin_node;
+use crate::event::myelin_setting;
+use crate::node::{myelin_attribute, myelin_node};
 use crate::sized::{self, sized};
+use crate::topic::myelin_matching;
 use crate::wait_set::myelin_guard;
 use crate::{handle, text};
 
@@ -16,10 +21,14 @@ pub enum myelin_graph {}
 
 pub struct GraphHandle {
     graph: Graph,
-    /// Texts of the nodes; of the endpoints: topic and type; of the matches: the reason.
-    nodes: Vec<CString>,
+    /// Texts of the nodes: name, namespace, program, host, language and version.
+    nodes: Vec<[CString; 6]>,
+    /// Texts of the endpoints: topic and type.
     endpoints: Vec<(CString, CString)>,
-    matches: Vec<Option<CString>>,
+    /// Texts of the matches: the reason, what is offered and what is requested.
+    matches: Vec<Option<[CString; 3]>>,
+    /// The names of attributes, by the id of their node or endpoint.
+    attributes: BTreeMap<u64, (Attributes, Vec<CString>)>,
     /// Texts of the endpoints elsewhere: topic and type.
     remotes: Vec<(CString, CString)>,
 }
@@ -36,6 +45,18 @@ pub struct myelin_graph_node {
     pub name: *const c_char,
     /// Its process.
     pub pid: u32,
+    /// Its namespace; empty for none.
+    pub node_namespace: *const c_char,
+    /// The program.
+    pub program: *const c_char,
+    /// The name of its host. Containers on one host have names of their own.
+    pub host: *const c_char,
+    /// The language of the library that it uses: `C`, `C++`, `Python`, `Rust` or another.
+    pub language: *const c_char,
+    /// The version of the library.
+    pub version: *const c_char,
+    /// The user that its process runs as.
+    pub user: u32,
 }
 
 /// A publisher or subscriber.
@@ -64,6 +85,22 @@ pub struct myelin_graph_endpoint {
     pub is_reliable: bool,
     /// Its GUID in DDS, for an endpoint of this node while there is a network; otherwise zeros.
     pub dds_guid: [u8; 16],
+    /// When it was made, in ns since 1970 by the clock of the host.
+    pub created_ns: u64,
+    /// The longest time between two samples; MYELIN_FOREVER: any. Here and below, a publisher offers
+    /// the value and a subscriber requests it.
+    pub deadline_ns: u64,
+    /// Its liveliness lease; MYELIN_FOREVER: none.
+    pub liveliness_ns: u64,
+    /// How long its samples are valid; MYELIN_FOREVER: for ever.
+    pub lifespan_ns: u64,
+    /// When it matches.
+    pub matching: myelin_matching,
+    /// Whether only its program asserts liveliness, for this endpoint alone.
+    pub is_alive_by_topic: bool,
+    /// Whether samples lost on the way to or from other hosts are sent again, although no publisher
+    /// waits: MYELIN_KEEP_LAST.
+    pub resends: bool,
 }
 
 /// A publisher or subscriber that is reached through the network, as far as it announces itself.
@@ -129,6 +166,11 @@ pub struct myelin_graph_match {
     pub reason: *const c_char,
     /// Its state.
     pub state: myelin_match_state,
+    /// What the publisher offers and what the subscriber requests, or NULL.
+    pub offered: *const c_char,
+    pub requested: *const c_char,
+    /// The setting that differs; MYELIN_SETTING_NONE: one side lacks something.
+    pub setting: myelin_setting,
 }
 
 sized! {
@@ -151,19 +193,33 @@ pub unsafe extern "C" fn myelin_node_graph(
     enter(|| unsafe {
         text::put(graph, std::ptr::null_mut(), "graph")?;
         let found = handle::get::<Node>(handle::of_pointer(node))?.graph()?;
-        let reason = |state: &MatchState| match state {
-            MatchState::Refused { reason } => Some(text::c_string(reason)),
+        let name = |text: &String| text::c_string(text);
+        let of_match = |state: &MatchState| match state {
+            MatchState::Refused { reason, mismatch } => {
+                let of = |it: fn(&Mismatch) -> &String| {
+                    mismatch.as_ref().map(it).map_or_else(CString::default, name)
+                };
+                Some([name(reason), of(|it| &it.offered), of(|it| &it.requested)])
+            }
             _ => None,
         };
-        let name = |text: &String| text::c_string(text);
+        let of_node = |PeerInfo { record, .. }: &PeerInfo| {
+            let NodeRecord { name, namespace, program, host, language, version, .. } = record;
+            [name, namespace, program, host, language, version].map(|text| text::c_string(text))
+        };
+        let of_nodes = found.nodes.iter().map(|it| (it.node, &it.record.attributes));
+        let of_endpoints = found.endpoints.iter().map(|it| (it.id, &it.attributes));
+        let attributes = of_nodes.chain(of_endpoints).filter(|(_, it)| !it.is_empty());
+        let names = |it: &Attributes| it.iter().map(|(name, _)| text::c_string(name)).collect();
         let made = Box::new(GraphHandle {
-            nodes: found.nodes.iter().map(|node| name(&node.name)).collect(),
+            nodes: found.nodes.iter().map(of_node).collect(),
+            attributes: attributes.map(|(id, it)| (id, (it.clone(), names(it)))).collect(),
             endpoints: found
                 .endpoints
                 .iter()
                 .map(|each| (name(&each.topic), name(&each.type_name)))
                 .collect(),
-            matches: found.matches.iter().map(|each| reason(&each.state)).collect(),
+            matches: found.matches.iter().map(|each| of_match(&each.state)).collect(),
             remotes: found
                 .remote_endpoints
                 .iter()
@@ -203,8 +259,21 @@ pub unsafe extern "C" fn myelin_graph_node_at(
     enter(|| unsafe {
         let graph = of(graph)?;
         let Some(it) = graph.graph.nodes.get(index) else { return Ok(MYELIN_NOTHING) };
-        let name = graph.nodes[index].as_ptr();
-        sized::write(node, myelin_graph_node { size: 0, node: it.node, name, pid: it.pid })?;
+        let texts = graph.nodes[index].each_ref().map(|text| text.as_ptr());
+        let [name, node_namespace, program, host, language, version] = texts;
+        let told = myelin_graph_node {
+            size: 0,
+            node: it.node,
+            name,
+            pid: it.pid,
+            user: it.user,
+            node_namespace,
+            program,
+            host,
+            language,
+            version,
+        };
+        sized::write(node, told)?;
         Ok(MYELIN_OK)
     })
 }
@@ -236,6 +305,16 @@ pub unsafe extern "C" fn myelin_graph_endpoint_at(
             is_publisher: it.is_publisher,
             is_reliable: it.reliable,
             dds_guid: it.dds_guid.unwrap_or_default(),
+            created_ns: it.created_ns,
+            deadline_ns: limit_ns(it.qos.deadline),
+            liveliness_ns: limit_ns(it.qos.liveliness),
+            lifespan_ns: limit_ns(it.qos.lifespan),
+            matching: match it.matching {
+                Matching::Exact => myelin_matching::MYELIN_MATCHING_EXACT,
+                Matching::RequestedOffered => myelin_matching::MYELIN_MATCHING_REQUESTED_OFFERED,
+            },
+            is_alive_by_topic: it.qos.is_alive_by_topic,
+            resends: it.qos.resends,
         };
         sized::write(endpoint, told)?;
         Ok(MYELIN_OK)
@@ -261,9 +340,50 @@ pub unsafe extern "C" fn myelin_graph_match_at(
             MatchState::Refused { .. } => myelin_match_state::MYELIN_MATCH_REFUSED,
             _ => myelin_match_state::MYELIN_MATCH_PENDING,
         };
-        let reason = graph.matches[index].as_ref().map_or(std::ptr::null(), |text| text.as_ptr());
-        let (endpoint, other) = (it.endpoint, it.other);
-        sized::write(match_, myelin_graph_match { size: 0, endpoint, other, reason, state })?;
+        let mismatch = match &it.state {
+            MatchState::Refused { mismatch, .. } => mismatch.as_ref(),
+            _ => None,
+        };
+        let texts = graph.matches[index].as_ref();
+        let text = |number: usize, is_there: bool| {
+            let texts = texts.filter(|_| is_there);
+            texts.map_or(std::ptr::null(), |texts| texts[number].as_ptr())
+        };
+        let told = myelin_graph_match {
+            size: 0,
+            endpoint: it.endpoint,
+            other: it.other,
+            reason: text(0, true),
+            state,
+            setting: mismatch.map(|it| it.setting).into(),
+            offered: text(1, mismatch.is_some()),
+            requested: text(2, mismatch.is_some()),
+        };
+        sized::write(match_, told)?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// The attribute with this number, from 0 on, of the node or endpoint with this id, by name;
+/// MYELIN_NOTHING after the last. The name and the value are valid until the graph is closed.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_graph_attribute_at(
+    graph: *mut myelin_graph,
+    id: u64,
+    index: usize,
+    attribute: *mut myelin_attribute,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let found = of(graph)?.attributes.get(&id);
+        let Some((attributes, names)) = found else { return Ok(MYELIN_NOTHING) };
+        let Some((_, value)) = attributes.iter().nth(index) else { return Ok(MYELIN_NOTHING) };
+        let (name, bytes) = (names[index].as_ptr(), value.len());
+        let told = myelin_attribute { name, value: value.as_ptr().cast(), bytes };
+        text::put(attribute, told, "attribute")?;
         Ok(MYELIN_OK)
     })
 }
@@ -283,9 +403,6 @@ pub unsafe extern "C" fn myelin_graph_remote_at(
         let graph = of(graph)?;
         let Some(it) = graph.graph.remote_endpoints.get(index) else { return Ok(MYELIN_NOTHING) };
         let (topic, type_name) = &graph.remotes[index];
-        let ns = |span: Option<Duration>| {
-            span.map_or(u64::MAX, |span| u64::try_from(span.as_nanos()).unwrap_or(u64::MAX))
-        };
         let told = myelin_graph_remote {
             size: 0,
             endpoint: it.id,
@@ -295,9 +412,9 @@ pub unsafe extern "C" fn myelin_graph_remote_at(
             type_name: type_name.as_ptr(),
             user_data: it.user_data.as_ptr(),
             user_data_bytes: it.user_data.len(),
-            deadline_ns: ns(it.deadline),
-            lifespan_ns: ns(it.lifespan),
-            liveliness_ns: ns(it.liveliness),
+            deadline_ns: limit_ns(it.deadline),
+            lifespan_ns: limit_ns(it.lifespan),
+            liveliness_ns: limit_ns(it.liveliness),
             is_alive_by_topic: it.is_alive_by_topic,
             is_publisher: it.is_publisher,
             is_reliable: it.reliable.unwrap_or(false),
@@ -325,6 +442,11 @@ pub unsafe extern "C" fn myelin_node_on_graph_change(
         handle::get::<Node>(handle::of_pointer(node))?.trigger_on_graph_change(guard)?;
         Ok(MYELIN_OK)
     })
+}
+
+/// A limit of time; MYELIN_FOREVER for none.
+fn limit_ns(limit: Option<Duration>) -> u64 {
+    limit.map_or(u64::MAX, |limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
 }
 
 unsafe fn of<'a>(graph: *mut myelin_graph) -> Result<&'a GraphHandle, Failure> {

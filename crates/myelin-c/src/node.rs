@@ -1,6 +1,6 @@
 //! Nodes.
 
-use std::ffi::{CString, c_char, c_int};
+use std::ffi::{CString, c_char, c_int, c_void};
 
 use myelin::{NetworkState, Node, Policy, Threads};
 
@@ -48,6 +48,54 @@ pub struct myelin_node_options {
     pub dds_user_data: *const c_char,
     /// Hosts find each other by multicast, too, besides `peers`.
     pub multicast: bool,
+    /// A namespace that others see in the graph, such as /robot1; NULL: none. It changes no name of
+    /// a topic.
+    pub node_namespace: *const c_char,
+    /// The language that others see; NULL: C.
+    pub language: *const c_char,
+    /// What else others see: `attribute_count` elements.
+    pub attributes: *const myelin_attribute,
+    /// 0: none.
+    pub attribute_count: usize,
+}
+
+/// A named byte string of a node or an endpoint, which others see in the graph, for programs that
+/// know what it means. A node and an endpoint have at most 32, with at most 1,024 bytes in all,
+/// names included.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct myelin_attribute {
+    /// Its name: 1 to 64 bytes.
+    pub name: *const c_char,
+    /// Its value, which need not be text.
+    pub value: *const c_void,
+    /// Bytes of the value.
+    pub bytes: usize,
+}
+
+/// The program's attributes.
+///
+/// # Safety
+/// `attributes` points to `count` elements, or `count` is 0.
+pub unsafe fn attributes<'a>(
+    attributes: *const myelin_attribute,
+    count: usize,
+) -> Result<Vec<(&'a str, &'a [u8])>, Failure> {
+    if count == 0 {
+        return Ok(Vec::new());
+    }
+    if attributes.is_null() {
+        return Err(Failure::setting("attributes is NULL; pass attribute_count elements"));
+    }
+    // SAFETY: as the caller promises.
+    let attributes = unsafe { std::slice::from_raw_parts(attributes, count) };
+    let read = |it: &myelin_attribute| {
+        // SAFETY: as the caller promises.
+        unsafe {
+            Ok((text::required(it.name, "an attribute's name")?, text::bytes(it.value, it.bytes)?))
+        }
+    };
+    attributes.iter().map(read).collect()
 }
 
 sized! { myelin_node_options up to size: usize; }
@@ -103,6 +151,14 @@ unsafe fn with(
     node = node.multicast(options.multicast);
     if let Some(text) = optional(options.dds_user_data, "dds_user_data")? {
         node = node.dds_user_data(text);
+    }
+    if let Some(namespace) = optional(options.node_namespace, "node_namespace")? {
+        node = node.namespace(namespace);
+    }
+    node = node.announced_as(None, optional(options.language, "language")?.unwrap_or("C"));
+    // SAFETY: as the caller promises.
+    for (name, value) in unsafe { attributes(options.attributes, options.attribute_count)? } {
+        node = node.attribute(name, value);
     }
     if options.lease_ns != 0 {
         node = node.lease(text::duration(options.lease_ns));

@@ -51,6 +51,9 @@ pub struct myelin_publisher_options {
     pub memory_max: u64,
     /// Whether it publishes only to subscribers on this host, even on a node with a network.
     pub this_host_only: bool,
+    /// The liveliness lease that it offers: it publishes or asserts its liveliness at least once in
+    /// this time; 0: none. Others see it, and MYELIN_MATCHING_REQUESTED_OFFERED compares it.
+    pub liveliness_ns: u64,
 }
 
 /// Memory for one sample, which the program owns until it is published or discarded.
@@ -105,6 +108,9 @@ pub unsafe extern "C" fn myelin_publisher_open(
         let options = sized::read(options)?;
         let mut builder = topic.topic.publisher_builder();
         builder = builder.timestamps(options.timestamps).this_host_only(options.this_host_only);
+        if options.liveliness_ns != 0 {
+            builder = builder.liveliness(text::duration(options.liveliness_ns));
+        }
         if options.loans_max != 0 {
             builder = builder.loans_max(options.loans_max);
         }

@@ -1,12 +1,12 @@
 //! Topics: a name, a type, settings.
 
-use std::ffi::c_char;
+use std::ffi::{c_char, c_void};
 use std::sync::Arc;
 
-use myelin::{DynamicType, Node, Topic};
+use myelin::{DynamicType, Matching, Node, Topic};
 
 use crate::error::{Failure, MYELIN_OK, enter, myelin_code};
-use crate::node::myelin_node;
+use crate::node::{attributes, myelin_attribute, myelin_node};
 use crate::payload::{self, myelin_payload};
 use crate::sized::{self, sized};
 use crate::{handle, text};
@@ -35,6 +35,20 @@ pub enum myelin_reliability {
     /// Like MYELIN_BEST_EFFORT, and samples lost on the way from and to other hosts are sent again,
     /// as long as they are among the newest `depth`: ROS 2's KEEP_LAST, reliable.
     MYELIN_KEEP_LAST = 3,
+}
+
+/// Which settings of the other side match.
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(dead_code, reason = "the program's, read as numbers")]
+pub enum myelin_matching {
+    /// All. A subscriber that requests more than its publisher offers gets
+    /// MYELIN_EVENT_QOS_REDUCED.
+    MYELIN_MATCHING_EXACT = 0,
+    /// Only if the publisher offers at least what the subscriber requests, by the rules of DDS:
+    /// reliability, history, deadline, liveliness. Otherwise both get MYELIN_EVENT_INCOMPATIBLE. It
+    /// applies if one of the two sides chooses it, on this host.
+    MYELIN_MATCHING_REQUESTED_OFFERED = 1,
 }
 
 /// Settings of both sides. 0 in a member, or NULL instead of the struct, is the default.
@@ -68,6 +82,19 @@ pub struct myelin_topic_options {
     pub dds_user_data: *const c_char,
     /// Meets other DDS programs of one DDS implementation only, by its number in RTPS; 0: all.
     pub dds_vendor: u16,
+    /// What else others see of the endpoints: `attribute_count` elements.
+    pub attributes: *const myelin_attribute,
+    /// 0: none.
+    pub attribute_count: usize,
+    /// `enum myelin_matching`.
+    pub matching: i32,
+    /// For a topic of bytes: what `schema` is, such as `ros2msg`; NULL: none.
+    pub schema_encoding: *const c_char,
+    /// How its samples are to be read by programs that were not compiled with their type: of
+    /// `schema_bytes` bytes, at most 65,536.
+    pub schema: *const c_void,
+    /// Bytes of `schema`.
+    pub schema_bytes: usize,
 }
 
 sized! { myelin_topic_options up to size: usize; }
@@ -123,6 +150,19 @@ unsafe fn with(
     if options.deadline_ns != 0 {
         topic = topic.deadline(text::duration(options.deadline_ns));
     }
+    topic = match options.matching {
+        0 => topic,
+        1 => topic.matching(Matching::RequestedOffered),
+        other => {
+            return Err(Failure::setting(format_args!(
+                "matching is {other}; set it to one of enum myelin_matching"
+            )));
+        }
+    };
+    // SAFETY: as the caller promises.
+    for (name, value) in unsafe { attributes(options.attributes, options.attribute_count)? } {
+        topic = topic.attribute(name, value);
+    }
     // SAFETY: as the caller promises.
     let optional = |text, what| unsafe { text::optional(text, what) };
     if let Some(name) = optional(options.dds_name, "dds_name")? {
@@ -133,6 +173,11 @@ unsafe fn with(
     }
     if options.dds_vendor != 0 {
         topic = topic.dds_vendor(options.dds_vendor);
+    }
+    if let Some(encoding) = optional(options.schema_encoding, "schema_encoding")? {
+        // SAFETY: as the caller promises.
+        topic =
+            topic.schema(encoding, unsafe { text::bytes(options.schema, options.schema_bytes)? });
     }
     match optional(options.dds_type, "dds_type")? {
         Some(_) if options.dds_cdr && !is_bytes => {

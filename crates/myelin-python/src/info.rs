@@ -1,6 +1,10 @@
 //! A node's view of its domain, and events: plain values.
 
 use pyo3::IntoPyObjectExt;
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
 use pyo3::prelude::*;
 
 /// The result of a publish.
@@ -43,6 +47,12 @@ pub struct Event {
     reason: Option<String>,
     /// For `lost`: how many.
     samples: Option<u64>,
+    /// For `qos_reduced` and `incompatible`: the setting, such as `reliability`.
+    setting: Option<String>,
+    /// What the publisher offers.
+    offered: Option<String>,
+    /// What the subscriber requests.
+    requested: Option<String>,
 }
 
 impl From<myelin::Event> for Event {
@@ -54,8 +64,10 @@ impl From<myelin::Event> for Event {
             E::Unmatched { endpoint, pid, died } => {
                 Event { pid: Some(pid), died: Some(died), ..of("unmatched", endpoint) }
             }
-            E::QosReduced { endpoint, pid, reason } => {
-                Event { pid: Some(pid), reason: Some(reason), ..of("qos_reduced", endpoint) }
+            E::QosReduced { endpoint, pid, mismatch, reason } => {
+                let (setting, offered, requested) = settings(Some(mismatch));
+                let of = of("qos_reduced", endpoint);
+                Event { pid: Some(pid), reason: Some(reason), setting, offered, requested, ..of }
             }
             E::Lost { endpoint, samples } => {
                 Event { samples: Some(samples), ..of("lost", endpoint) }
@@ -64,8 +76,10 @@ impl From<myelin::Event> for Event {
                 Event { pid: Some(pid), ..of("passed_over", endpoint) }
             }
             E::CaughtUp { endpoint, pid } => Event { pid: Some(pid), ..of("caught_up", endpoint) },
-            E::Incompatible { endpoint, pid, reason } => {
-                Event { pid: Some(pid), reason: Some(reason), ..of("incompatible", endpoint) }
+            E::Incompatible { endpoint, pid, mismatch, reason } => {
+                let (setting, offered, requested) = settings(mismatch);
+                let of = of("incompatible", endpoint);
+                Event { pid: Some(pid), reason: Some(reason), setting, offered, requested, ..of }
             }
             E::Refused { endpoint, pid, reason } => {
                 Event { pid: Some(pid), reason: Some(reason), ..of("refused", endpoint) }
@@ -85,7 +99,7 @@ impl From<myelin::Event> for Event {
 #[pymethods]
 impl Event {
     fn __repr__(&self) -> String {
-        let Event { kind, endpoint, pid, died, reason, samples } = self;
+        let Event { kind, endpoint, pid, died, reason, samples, .. } = self;
         let mut text = format!("Event({kind}, endpoint={endpoint:#x}");
         let said = [
             pid.map(|pid| format!(", pid={pid}")),
@@ -123,6 +137,13 @@ pub struct NodeInfo {
     node: u64,
     name: String,
     pid: u32,
+    user: u32,
+    namespace: String,
+    program: String,
+    host: String,
+    language: String,
+    version: String,
+    attributes: BTreeMap<String, Cow<'static, [u8]>>,
 }
 
 /// A publisher or subscriber of the domain. A counter is None if the endpoint's node was not asked,
@@ -138,6 +159,19 @@ pub struct EndpointInfo {
     depth: u32,
     reliable: bool,
     history: u32,
+    /// Whether samples lost on the way to or from other hosts are sent again.
+    resends: bool,
+    /// The longest time between two samples, in seconds.
+    deadline: Option<f64>,
+    /// The liveliness lease, in seconds.
+    liveliness: Option<f64>,
+    /// How long samples are valid, in seconds.
+    lifespan: Option<f64>,
+    /// `exact` or `requested_offered`.
+    matching: String,
+    /// When it was made, in seconds since 1970.
+    created: f64,
+    attributes: BTreeMap<String, Cow<'static, [u8]>>,
     published: Option<u64>,
     lost: Option<u64>,
     held: Option<u64>,
@@ -153,6 +187,10 @@ pub struct MatchInfo {
     state: String,
     /// Why it is refused, and what to do.
     reason: Option<String>,
+    /// The setting that differs, what the publisher offers and what the subscriber requests.
+    setting: Option<String>,
+    offered: Option<String>,
+    requested: Option<String>,
 }
 
 /// The type of a topic of the domain; its layout is None if no node has reported it.
@@ -161,6 +199,10 @@ pub struct TypeInfo {
     hash: u64,
     name: String,
     layout: Option<String>,
+    /// What `schema` is, such as `myelin-layout` or `ros2msg`.
+    encoding: Option<String>,
+    /// How its samples are to be read; None if no node has reported it.
+    schema: Option<Cow<'static, [u8]>>,
 }
 
 /// An endpoint that is reached through the network, as far as it announces itself.
@@ -226,10 +268,26 @@ impl Graph {
     }
 }
 
+/// The setting of a mismatch, what is offered and what is requested.
+fn settings(
+    mismatch: Option<myelin::Mismatch>,
+) -> (Option<String>, Option<String>, Option<String>) {
+    mismatch.map_or((None, None, None), |it| {
+        (Some(it.setting.name().to_string()), Some(it.offered), Some(it.requested))
+    })
+}
+
+fn attributes_of(attributes: &myelin::Attributes) -> BTreeMap<String, Cow<'static, [u8]>> {
+    let owned = |(name, value): (&str, &[u8])| (name.to_string(), Cow::Owned(value.to_vec()));
+    attributes.iter().map(owned).collect()
+}
+
 impl From<myelin::PeerInfo> for NodeInfo {
     fn from(it: myelin::PeerInfo) -> Self {
-        let myelin::PeerInfo { node, name, pid, .. } = it;
-        NodeInfo { node, name, pid }
+        let myelin::PeerInfo { node, pid, user, record, .. } = it;
+        let myelin::NodeRecord { name, namespace, program, host, language, version, .. } = record;
+        let attributes = attributes_of(&record.attributes);
+        NodeInfo { node, name, pid, user, namespace, program, host, language, version, attributes }
     }
 }
 
@@ -255,6 +313,16 @@ impl From<myelin::EndpointInfo> for EndpointInfo {
             depth: it.depth,
             reliable: it.reliable,
             history: it.history,
+            resends: it.qos.resends,
+            deadline: it.qos.deadline.map(|limit| limit.as_secs_f64()),
+            liveliness: it.qos.liveliness.map(|limit| limit.as_secs_f64()),
+            lifespan: it.qos.lifespan.map(|limit| limit.as_secs_f64()),
+            matching: match it.matching {
+                myelin::Matching::Exact => "exact".to_string(),
+                myelin::Matching::RequestedOffered => "requested_offered".to_string(),
+            },
+            created: Duration::from_nanos(it.created_ns).as_secs_f64(),
+            attributes: attributes_of(&it.attributes),
             published,
             lost,
             held,
@@ -265,19 +333,23 @@ impl From<myelin::EndpointInfo> for EndpointInfo {
 
 impl From<myelin::MatchInfo> for MatchInfo {
     fn from(it: myelin::MatchInfo) -> Self {
-        let (state, reason) = match it.state {
-            myelin::MatchState::Matched => ("matched", None),
-            myelin::MatchState::Refused { reason } => ("refused", Some(reason)),
-            _ => ("pending", None),
+        let (state, reason, mismatch) = match it.state {
+            myelin::MatchState::Matched => ("matched", None, None),
+            myelin::MatchState::Refused { reason, mismatch } => ("refused", Some(reason), mismatch),
+            _ => ("pending", None, None),
         };
-        MatchInfo { endpoint: it.endpoint, other: it.other, state: state.to_string(), reason }
+        let (setting, offered, requested) = settings(mismatch);
+        let (endpoint, other, state) = (it.endpoint, it.other, state.to_string());
+        MatchInfo { endpoint, other, state, reason, setting, offered, requested }
     }
 }
 
 impl From<myelin::TypeInfo> for TypeInfo {
     fn from(it: myelin::TypeInfo) -> Self {
-        let layout = it.layout.map(|layout| layout.to_string());
-        TypeInfo { hash: it.hash, name: it.name, layout }
+        let layout = it.schema.as_ref().and_then(|schema| schema.layout()).map(str::to_string);
+        let encoding = it.schema.as_ref().map(|schema| schema.encoding.to_string());
+        let schema = it.schema.map(|schema| Cow::Owned(schema.content.to_vec()));
+        TypeInfo { hash: it.hash, name: it.name, layout, encoding, schema }
     }
 }
 

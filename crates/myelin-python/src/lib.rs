@@ -13,6 +13,7 @@ mod executor;
 mod function;
 mod gil_cell;
 mod info;
+mod learnt;
 mod loan;
 mod memory;
 mod node;
@@ -46,6 +47,8 @@ mod _native {
     use super::info::{
         EndpointInfo, Event, Graph, MatchInfo, NodeInfo, Published, RemoteEndpointInfo, TypeInfo,
     };
+    #[pymodule_export]
+    use super::learnt::{Discovery, Learnt, Numbers};
     #[pymodule_export]
     use super::loan::Loan;
     #[pymodule_export]

@@ -383,6 +383,13 @@ macro_rules! readable {
                 codec.call_method1("array", (slf, shape, dtype))
             }
 
+            /// A field by its path, such as `pose.position.x` or `points[3].x`, for a topic whose
+            /// type was learnt. Numbers of an array are a numpy array without a copy, which keeps
+            /// the memory.
+            fn field<'py>(slf: &Bound<'py, Self>, path: &str) -> PyResult<Bound<'py, PyAny>> {
+                slf.get().0.carried.codec(slf.py()).call_method1("field", (slf, path))
+            }
+
             /// How many bytes it has.
             #[getter]
             fn nbytes(&self) -> PyResult<usize> {

@@ -1,11 +1,12 @@
 //! A process's part in a domain, and helpers of all calls: seconds, limits, waits in slices.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use myelin::{NetworkState, Policy, Threads};
+use myelin::{Matching, NetworkState, Policy, Threads};
 use pyo3::prelude::*;
 
 use crate::call::{Target, call, call_until_closed};
@@ -13,6 +14,7 @@ use crate::errors::{closed, exception, raised};
 use crate::executor::Executor;
 use crate::gil_cell::GilCell;
 use crate::info::Graph;
+use crate::learnt::{Discovery, Learnt};
 use crate::released::{Released, released};
 use crate::service::{Client, Service};
 use crate::topic::Topic;
@@ -54,7 +56,8 @@ impl Node {
     #[new]
     #[pyo3(signature = (
         name, *, domain=None, group=None, folder=None, latency_guard=false, network=None, interface=None,
-        peers=None, lease=None, thread_name=None, thread_cpus=None, thread_fifo=None
+        peers=None, lease=None, thread_name=None, thread_cpus=None, thread_fifo=None, namespace=None,
+        attributes=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn new(
@@ -71,6 +74,8 @@ impl Node {
         thread_name: Option<String>,
         thread_cpus: Option<Vec<usize>>,
         thread_fifo: Option<u8>,
+        namespace: Option<&str>,
+        attributes: Option<BTreeMap<String, Vec<u8>>>,
     ) -> PyResult<Node> {
         let threads = Threads {
             name: thread_name.unwrap_or_default(),
@@ -78,6 +83,13 @@ impl Node {
             policy: thread_fifo.map_or(Policy::Usual, Policy::Fifo),
         };
         let mut builder = myelin::Node::builder(name).latency_guard(latency_guard).threads(threads);
+        builder = builder.announced_as(script(py).as_deref(), "Python");
+        if let Some(namespace) = namespace {
+            builder = builder.namespace(namespace);
+        }
+        for (name, value) in attributes.into_iter().flatten() {
+            builder = builder.attribute(&name, &value);
+        }
         if let Some(domain) = domain {
             builder = builder.domain(domain);
         }
@@ -116,7 +128,7 @@ impl Node {
     /// from it.
     #[pyo3(signature = (
         name, r#type, *, depth=None, reliable=None, reliable_or_fail=None, history=None, deadline=None,
-        dds_type=None, dds_name=None, dds_cdr=None
+        dds_type=None, dds_name=None, dds_cdr=None, matching=None, attributes=None, learnt=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn _topic(
@@ -132,9 +144,15 @@ impl Node {
         dds_type: Option<&str>,
         dds_name: Option<&str>,
         dds_cdr: Option<&str>,
+        matching: Option<&str>,
+        attributes: Option<BTreeMap<String, Vec<u8>>>,
+        learnt: Option<&Learnt>,
     ) -> PyResult<Topic> {
         let carried = Arc::new(Carried::new(r#type)?);
-        let mut topic = self.node(py)?.dynamic_topic(name, &carried.of_type().told);
+        let mut topic = match learnt {
+            Some(learnt) => learnt.0.topic(),
+            None => self.node(py)?.dynamic_topic(name, &carried.of_type().told),
+        };
         if let Some(depth) = depth {
             topic = topic.depth(depth);
         }
@@ -153,6 +171,18 @@ impl Node {
         if let Some(period) = deadline {
             topic = topic.deadline(seconds(period)?);
         }
+        topic = match matching {
+            None | Some("exact") => topic,
+            Some("requested_offered") => topic.matching(Matching::RequestedOffered),
+            Some(other) => {
+                let message =
+                    format!("matching is {other:?}; set it to \"exact\" or \"requested_offered\"");
+                return Err(exception("WrongSetting", message));
+            }
+        };
+        for (name, value) in attributes.into_iter().flatten() {
+            topic = topic.attribute(&name, &value);
+        }
         if let Some(name) = dds_type {
             topic = topic.dds_type(name);
         }
@@ -163,6 +193,20 @@ impl Node {
             topic = topic.dds_cdr(name);
         }
         Ok(Topic { topic, carried })
+    }
+
+    /// A topic that another node has; other nodes are asked for its schema for at most `within`
+    /// seconds.
+    fn _learn(&self, py: Python<'_>, name: &str, within: f64) -> PyResult<Learnt> {
+        let (node, limit) = (self.node(py)?, seconds(within)?);
+        call(py, || node.any_topic(name, limit)).map(Learnt)
+    }
+
+    /// The publishers and subscribers of this host on topics whose names match a pattern with `*`
+    /// and `?`. The first call of `changes` gives those that are there.
+    #[pyo3(signature = (pattern="*"))]
+    fn discover(&self, py: Python<'_>, pattern: &str) -> PyResult<Discovery> {
+        Ok(Discovery(self.node(py)?.discover(pattern)))
     }
 
     /// The server of a service.
@@ -280,4 +324,11 @@ pub fn left(limit: Duration, begun: Instant) -> Duration {
         Duration::MAX => limit,
         limit => limit.saturating_sub(begun.elapsed()),
     }
+}
+
+/// The name of the running script, for people; `None` for an interpreter without one.
+fn script(py: Python<'_>) -> Option<String> {
+    let first = py.import("sys").ok()?.getattr("argv").ok()?.get_item(0).ok()?;
+    let path = PathBuf::from(first.extract::<String>().ok()?);
+    Some(path.file_name()?.to_string_lossy().into_owned())
 }

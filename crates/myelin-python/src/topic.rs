@@ -38,10 +38,12 @@ impl Topic {
         self.carried.of_type().told.hash()
     }
 
-    /// Makes a publisher.
+    /// Makes a publisher. `liveliness` is the lease that it offers, in seconds.
     #[pyo3(signature = (
         *, loans_max=None, payload_bytes_max=None, memory_max=None, timestamps=false, this_host_only=false,
+        liveliness=None,
     ))]
+    #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn publisher(
         &self,
         py: Python<'_>,
@@ -50,9 +52,13 @@ impl Topic {
         memory_max: Option<u64>,
         timestamps: bool,
         this_host_only: bool,
+        liveliness: Option<f64>,
     ) -> PyResult<Publisher> {
         let mut builder = self.topic.publisher_builder();
         builder = builder.timestamps(timestamps).this_host_only(this_host_only);
+        if let Some(lease) = liveliness {
+            builder = builder.liveliness(seconds(lease)?);
+        }
         if let Some(loans) = loans_max {
             builder = builder.loans_max(loans);
         }

@@ -116,6 +116,11 @@ impl Type {
 }
 
 impl Type {
+    /// One whose buffers show bytes.
+    pub fn of(told: myelin::DynamicType) -> PyResult<Type> {
+        Ok(Type { told, format: CString::new("B")?, item_bytes: 1, element_shape: None })
+    }
+
     /// How many bytes a sample of `length` elements has; `None` for a single value.
     pub fn bytes_of(&self, length: Option<usize>) -> PyResult<usize> {
         match (length, self.told.element_bytes()) {

@@ -38,6 +38,19 @@ class Alone(Case):
         said = self.both("point_cloud.py")
         self.assertEqual(said, [f"scan {it}: {10_000 + it} points at 5.0 m, z {it} m" for it in range(10)])
 
+    def test_topics(self):
+        """It prints a topic of each language's making, and says of a silent one that it is."""
+        publishers = [
+            self.node.topic("imu", (float, [float]), history=1).publisher(),
+            self.node.topic("count", int, history=1).publisher(),
+            self.node.topic("silent", int).publisher(),
+        ]
+        publishers[0].publish((0.5, [1, 2]))
+        publishers[1].publish(7)
+        said = self.said(self.start("topics.py", "0.05"))
+        self.assertEqual(said[:2], ["count 7", "imu {'header': 0.5, 'slice': [1.0, 2.0]}"])
+        self.assertEqual(said[2:], ["silent is silent"])
+
     @needs("torch")
     def test_pytorch_tensor(self):
         said = self.both("pytorch_tensor.py")

@@ -761,6 +761,37 @@ class Knowing(Case):
         publisher.close()
         self.until("the end", lambda: any(e.kind == "unmatched" for e in subscriber.events()))
 
+    def test_records_are_seen_by_other_nodes(self):
+        attributes = {"ros.gid": bytes([0, 255]), "empty": b""}
+        with myelin.Node(
+            "asks", folder=self.folder, namespace="/left", attributes={"firmware": b"2"}
+        ) as other:
+            topic = self.node.topic("map", int, deadline=0.5, attributes=attributes)
+            publisher = topic.publisher(liveliness=2.0)
+            found = lambda: {each.id: each for each in other.graph().endpoints}.get(publisher.id)
+            self.until("the endpoint", lambda: found() is not None)
+            endpoint = found()
+            self.assertEqual(endpoint.attributes, attributes)
+            self.assertEqual((endpoint.deadline, endpoint.liveliness), (0.5, 2.0))
+            self.assertEqual((endpoint.lifespan, endpoint.matching), (None, "exact"))
+            self.assertLess(abs(endpoint.created - time.time()), WATCHDOG)
+            nodes = {node.name: node for node in other.graph().nodes}
+            self.assertEqual((nodes["asks"].namespace, nodes["test"].namespace), ("/left", ""))
+            self.assertEqual(nodes["asks"].attributes, {"firmware": b"2"})
+            self.assertEqual((nodes["test"].language, nodes["test"].user), ("Python", os.getuid()))
+            self.assertTrue(nodes["test"].program and nodes["test"].host and nodes["test"].version)
+            wanted = other.topic("map", int, history=1, matching="requested_offered")
+            subscriber = wanted.subscriber()
+            [event] = [event for event in subscriber.events() if event.kind == "incompatible"]
+            reason = (event.setting, event.offered, event.requested)
+            self.assertEqual(reason, ("durability", "volatile", "transient local"))
+            [match] = [each for each in other.graph().matches if each.endpoint == subscriber.id]
+            self.assertEqual((match.setting, match.offered, match.requested), reason)
+        with self.assertRaisesRegex(myelin.WrongSetting, "requested_offered"):
+            self.node.topic("map", int, matching="dds")
+        with self.assertRaisesRegex(myelin.WrongSetting, "1,024 bytes"):
+            self.node.topic("map", int, attributes={"a": bytes(2000)}).publisher()
+
     def test_no_descriptor_is_left(self):
         source = """
 import gc, os

@@ -14,4 +14,3 @@ mod qos_monitor;
 pub(crate) mod reactor;
 pub(crate) mod registry;
 mod rendezvous;
-pub(crate) mod warnings;

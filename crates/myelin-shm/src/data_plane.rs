@@ -5,8 +5,6 @@ pub mod arena;
 #[cfg(all(test, not(any(loom, miri))))]
 mod crash;
 pub(crate) mod incoming;
-pub mod layout;
-pub(crate) mod prefetch;
 pub mod publication;
 pub(crate) mod reader;
 pub(crate) mod ready;

@@ -6,13 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::control_plane::event_loop::Notice;
-use crate::control_plane::warnings::Warning;
 use crate::data_plane::publication::Writer;
 use crate::data_plane::subscription::Reader;
 use crate::error::Error;
 use crate::event::{Event, Inbox};
 use crate::node::Node;
 use crate::topic::EndpointId;
+use crate::warnings::Warning;
 
 /// The node's knowledge of a publisher or subscriber: its matches and its events. Clones belong to
 /// the same endpoint, also after it has gone. Any thread may use it.

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::limits::EVENTS_MAX;
 use crate::listener::Listener;
+use crate::record::Mismatch;
 use crate::sync::lock;
 use crate::topic::EndpointId;
 use crate::waiting::cancel;
@@ -39,7 +40,9 @@ pub enum Event {
         endpoint: EndpointId,
         /// Its process.
         pid: u32,
-        /// The reduced settings, and what to do.
+        /// The reduced setting.
+        mismatch: Mismatch,
+        /// The same for people, and what to do.
         reason: String,
     },
     /// At a reliable subscriber: samples were lost, because it was late and its publisher has
@@ -75,6 +78,9 @@ pub enum Event {
         endpoint: EndpointId,
         /// Its process.
         pid: u32,
+        /// The setting that differs: the same at both ends. `None`: the version, or a reason of
+        /// another route.
+        mismatch: Option<Mismatch>,
         /// Why, and what to do.
         reason: String,
     },

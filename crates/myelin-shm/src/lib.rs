@@ -24,20 +24,25 @@ pub mod dispatch;
 mod endpoint;
 pub mod error;
 pub mod event;
+pub mod layout;
 pub mod limits;
 mod listener;
 pub mod node;
 pub mod os;
+pub mod record;
 mod sync;
+pub mod tasks;
 pub mod topic;
 mod user_code;
+pub mod wait_set;
 pub mod waiting;
+mod warnings;
 
 pub use control_plane::leftovers;
-pub use control_plane::warnings::say as warn;
 pub use error::Error;
 #[cfg(loom)]
 pub use sync::{Step, leave_out, set_few};
+pub use warnings::say as warn;
 
 /// For the fuzz target `messages`: any bytes from another process are an error, or a message that
 /// encodes to the same bytes; and no messages of a peer make a node store more about it than the

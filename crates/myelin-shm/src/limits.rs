@@ -20,6 +20,12 @@ pub const HOLDS_MAX: u32 = 4_096;
 pub const LOANS_MAX: u32 = 4_096;
 /// Characters (bytes) of a topic's or a type's name.
 pub const NAME_BYTES_MAX: usize = 255;
+/// Bytes of the attributes of a node or an endpoint, names included.
+pub const ATTRIBUTES_BYTES_MAX: usize = 1_024;
+/// Attributes of a node or an endpoint.
+pub const ATTRIBUTES_MAX: usize = 32;
+/// Bytes of an attribute's name.
+pub const ATTRIBUTE_NAME_BYTES_MAX: usize = 64;
 /// How often one take looks for a sample while publishers keep overtaking the subscriber.
 pub const LAPS_MAX: u32 = 64;
 /// Slot segments in one message.
@@ -38,10 +44,14 @@ pub const REFUSED_MAX: usize = 64;
 pub const FOLDER_ATTEMPTS_MAX: u32 = 64;
 /// Matches in a node's answer to a query, and in the answer that the other side accepts.
 pub const MATCHES_TOLD_MAX: usize = 16_384;
-/// Bytes of the description of a type's layout; a longer one is not sent.
-pub const LAYOUT_BYTES_MAX: usize = 16_384;
-/// Bytes of all descriptions that a node sends, and that the other side accepts.
-pub const LAYOUTS_BYTES_MAX: usize = 1 << 20;
+/// Bytes of the schema of a type; a longer one is not sent.
+pub const SCHEMA_BYTES_MAX: usize = 65_536;
+/// Bytes of the name of a schema's encoding.
+pub const ENCODING_BYTES_MAX: usize = 32;
+/// Bytes of all schemas that a node sends, and that the other side accepts.
+pub const SCHEMAS_BYTES_MAX: usize = 4 << 20;
+/// Bytes of a schema in one message.
+pub const MESSAGE_SCHEMA_BYTES_MAX: usize = 2_048;
 /// Warnings that a process remembers, so that its nodes do not repeat them.
 pub const WARNINGS_MAX: usize = 1_024;
 /// Warnings that a node writes in a second; further ones are only in its graph and events.

@@ -6,12 +6,12 @@ use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::control_plane::warnings::report_panic;
 use crate::error::Error;
 use crate::os::fork;
 use crate::os::thread::{Thread, Threads};
 use crate::sync::lock;
 use crate::user_code::{Inside, is_inside};
+use crate::warnings::report_panic;
 
 /// A user's function.
 pub(crate) type Call = Box<dyn Fn() + Send + Sync>;

@@ -2,10 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-use crate::control_plane::directory::Kind;
 use crate::control_plane::event_loop::{self, Core, Notice};
 pub use crate::control_plane::protocol::graph::{
     Counters, EndpointInfo, Graph, MatchInfo, MatchState, RemoteEndpointInfo, TypeInfo,
@@ -14,7 +13,6 @@ pub use crate::control_plane::protocol::{PeerInfo, RefusedPeer};
 pub use crate::control_plane::proxy::Proxy;
 use crate::control_plane::reactor::{LISTENER, Reactor};
 use crate::control_plane::registry::Registry;
-pub use crate::control_plane::warnings::report_failure;
 use crate::data_plane::publication::Writer;
 use crate::data_plane::subscription::{Reader, SubscriptionShared};
 use crate::dispatch::dispatcher::Dispatcher;
@@ -27,10 +25,13 @@ pub use crate::os::latency_guard::LATENCY_DEVICE;
 use crate::os::latency_guard::LatencyGuard;
 use crate::os::poll::Poll;
 pub use crate::os::thread::{Policy, Thread, Threads};
+use crate::record::{Attributes, Kind, NodeRecord, RecordOptions, Schema};
 use crate::sync::lock;
+use crate::tasks::Tasks;
 use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic, check_name};
 use crate::waiting::cancel;
 use crate::waiting::wake_table::WakeTable;
+pub use crate::warnings::report_failure;
 
 /// Options for opening a [`Node`].
 #[derive(Clone, Debug, Default)]
@@ -48,6 +49,21 @@ pub struct NodeOptions {
     pub latency_guard: bool,
     /// Settings of the threads that the node starts.
     pub threads: Threads,
+    /// What the node announces of itself beside its name.
+    pub announced: AnnouncedNode,
+}
+
+/// What a node announces of itself beside its name; see [`NodeRecord`].
+#[derive(Clone, Debug, Default)]
+pub struct AnnouncedNode {
+    /// Its namespace; at most 255 bytes without control characters.
+    pub namespace: String,
+    /// The program; by default the name of its executable file.
+    pub program: Option<String>,
+    /// The language of the library that it uses; by default Rust.
+    pub language: Option<String>,
+    /// Attributes.
+    pub attributes: Attributes,
 }
 
 /// A topic with at least one publisher or subscriber.
@@ -78,6 +94,8 @@ struct Handle {
     thread: Mutex<Option<Thread>>,
     table: Mutex<Option<Arc<WakeTable>>>,
     listeners: Mutex<Option<ListenerThread>>,
+    /// What wakes its asynchronous tasks, as long as there are any.
+    tasks: Mutex<Weak<Tasks>>,
     /// The folder of its sockets.
     domain: PathBuf,
     threads: Threads,
@@ -95,6 +113,10 @@ impl Node {
         if !options.name.is_empty() {
             check_name("a node's name", &options.name)?;
         }
+        let AnnouncedNode { namespace, program, language, attributes } = options.announced;
+        if !namespace.is_empty() {
+            check_name("a node's namespace", &namespace)?;
+        }
         options.threads.check()?;
         let latency_guard = options.latency_guard.then(LatencyGuard::hold).transpose()?;
         let base = options.folder.as_deref().unwrap_or(Path::new(FOLDER));
@@ -102,8 +124,12 @@ impl Node {
         let mark = fork::mark();
         let poll = Arc::new(Poll::new()?);
         let (listener, id) = registry.enter()?;
-        let (name, listener) = (options.name, NodeFd::new(listener));
-        let reactor = Reactor::new(id, name, registry.clone(), poll, listener);
+        let mut record = NodeRecord::of_process(options.name);
+        (record.namespace, record.attributes) = (namespace, attributes);
+        record.program = program.unwrap_or(record.program);
+        record.language = language.unwrap_or(record.language);
+        let listener = NodeFd::new(listener);
+        let reactor = Reactor::new(id, record, registry.clone(), poll, listener);
         let opened = Node::start(reactor, mark, latency_guard, options.threads);
         if opened.is_err() {
             registry.leave(id);
@@ -122,9 +148,16 @@ impl Node {
         let domain = reactor.registry.folder.clone();
         let core = Arc::new(Core::new(reactor, mark));
         let thread = Mutex::new(Some(event_loop::start(&core, &threads)?));
-        let (table, listeners) = (Mutex::default(), Mutex::default());
-        let handle =
-            Handle { core, thread, table, listeners, domain, threads, _latency_guard: guard };
+        let handle = Handle {
+            core,
+            thread,
+            table: Mutex::default(),
+            listeners: Mutex::default(),
+            tasks: Mutex::default(),
+            domain,
+            threads,
+            _latency_guard: guard,
+        };
         let node = Node(Arc::new(handle));
         node.core().change(Reactor::call_all)?;
         let id = node.id()?;
@@ -144,6 +177,19 @@ impl Node {
     /// # Errors
     /// [`Error::TypeMismatch`] if a known endpoint of the topic has another type.
     pub fn publisher(&self, topic: Topic, qos: PublisherQos) -> Result<Publisher, Error> {
+        self.publisher_with(topic, qos, RecordOptions::default())
+    }
+
+    /// The same, with settings for its record.
+    ///
+    /// # Errors
+    /// As for [`publisher`](Node::publisher).
+    pub fn publisher_with(
+        &self,
+        topic: Topic,
+        qos: PublisherQos,
+        options: RecordOptions,
+    ) -> Result<Publisher, Error> {
         let core = self.checked()?;
         topic.check()?;
         let id = core.lock().new_endpoint(&topic)?;
@@ -155,7 +201,7 @@ impl Node {
                 core.change(|reactor| reactor.grown(id, segment));
             }
         }));
-        self.enter(id, &topic, |reactor| reactor.add_publication(shared))?;
+        self.enter(id, &topic, |reactor| reactor.add_publication(shared, options))?;
         Ok(Publisher::new(writer, id, self.clone(), inbox))
     }
 
@@ -165,6 +211,19 @@ impl Node {
     /// # Errors
     /// [`Error::TypeMismatch`] if a known endpoint of the topic has another type.
     pub fn subscriber(&self, topic: Topic, qos: SubscriberQos) -> Result<Subscriber, Error> {
+        self.subscriber_with(topic, qos, RecordOptions::default())
+    }
+
+    /// The same, with settings for its record.
+    ///
+    /// # Errors
+    /// As for [`subscriber`](Node::subscriber).
+    pub fn subscriber_with(
+        &self,
+        topic: Topic,
+        qos: SubscriberQos,
+        options: RecordOptions,
+    ) -> Result<Subscriber, Error> {
         let core = self.checked()?;
         topic.check()?;
         let id = core.lock().new_endpoint(&topic)?;
@@ -175,7 +234,7 @@ impl Node {
                 core.notify(Notice::Corrupt { publisher, subscriber: id });
             }
         }));
-        self.enter(id, &topic, |reactor| reactor.add_subscription(&shared))?;
+        self.enter(id, &topic, |reactor| reactor.add_subscription(&shared, options))?;
         // The samples keep the node: if it left, publishers would reuse the samples' memory.
         let node = self.clone();
         shared.on_last_drop(Box::new(move || node.core().notify(Notice::Gone { subscriber: id })));
@@ -301,13 +360,13 @@ impl Node {
         }
     }
 
-    /// Registers the layout of a type of its endpoints, for [`Graph::types`], here and at nodes
-    /// that ask. A description of more than 16 KiB is not sent.
-    pub fn describe(&self, type_hash: u64, layout: impl FnOnce() -> String) -> Result<(), Error> {
+    /// Registers the schema of a type of its endpoints, for [`Graph::types`], here and at nodes that
+    /// ask; the first one of a type counts. A schema of more than 64 KiB is not sent.
+    pub fn describe(&self, type_hash: u64, schema: impl FnOnce() -> Schema) -> Result<(), Error> {
         let core = self.checked()?;
         if !core.lock().protocol.is_described(type_hash) {
-            let layout = layout(); // user code, so not under the lock
-            core.lock().protocol.describe(type_hash, layout);
+            let schema = schema(); // user code, so not under the lock
+            core.lock().protocol.describe(type_hash, schema);
         }
         Ok(())
     }
@@ -358,6 +417,17 @@ impl Node {
     /// The settings of the threads that it starts.
     pub(crate) fn threads(&self) -> &Threads {
         &self.0.threads
+    }
+
+    /// What wakes the asynchronous tasks of its subscribers, which sleep on `table`.
+    pub(crate) fn tasks(&self, table: &Arc<WakeTable>) -> Result<Arc<Tasks>, Error> {
+        let mut tasks = lock(&self.0.tasks);
+        if let Some(tasks) = tasks.upgrade() {
+            return Ok(tasks);
+        }
+        let started = Tasks::start(table, &self.0.threads)?;
+        *tasks = Arc::downgrade(&started);
+        Ok(started)
     }
 
     /// The dispatcher of a topic: it joins the publishers and callbacks in this process and domain.

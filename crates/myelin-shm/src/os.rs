@@ -5,5 +5,6 @@ pub(crate) mod fork;
 pub(crate) mod latency_guard;
 pub(crate) mod memory;
 pub(crate) mod poll;
+pub(crate) mod prefetch;
 pub mod segment;
 pub mod thread;

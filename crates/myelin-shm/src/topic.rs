@@ -36,7 +36,7 @@ impl Topic {
 
     /// Whether a type's name is that of [messages](Topic::of_messages).
     pub(crate) fn is_of_messages(type_name: &str) -> bool {
-        type_name.starts_with(MESSAGES)
+        message_type(type_name).is_some()
     }
 
     /// How far behind a multiple of 64 a payload begins in its slot: in a message the body is to be
@@ -61,6 +61,11 @@ impl Topic {
     }
 }
 
+/// The type of the other system, if a type's name is that of [messages](Topic::of_messages).
+pub fn message_type(type_name: &str) -> Option<&str> {
+    type_name.strip_prefix(MESSAGES)
+}
+
 /// Fails if a name is empty, too long or has control characters.
 ///
 /// # Errors
@@ -76,7 +81,7 @@ pub fn check_name(field: &'static str, name: &str) -> Result<(), Error> {
 }
 
 /// Whether the publisher waits for a subscriber that is behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reliability {
     /// The oldest sample is dropped, the subscriber learns how many it lost, and the publisher
     /// never waits.
@@ -200,31 +205,6 @@ impl SubscriberQos {
         range(topic, "held_max", u64::from(self.held_max), held, "use 1 to 4,096")?;
         let publishers = 1..u64::from(CONNECTIONS_MAX) + 1;
         range(topic, "publishers_max", u64::from(self.publishers_max), publishers, "use 1 to 4,096")
-    }
-}
-
-/// The settings of an endpoint that its node announces to all others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AnnouncedQos {
-    /// See [`PublisherQos::depth`] and [`SubscriberQos::depth`].
-    pub depth: u32,
-    /// Whether a publisher waits, or a subscriber requests it.
-    pub reliability: Reliability,
-    /// See [`PublisherQos::history`] and [`SubscriberQos::history`].
-    pub history: u32,
-}
-
-impl From<&PublisherQos> for AnnouncedQos {
-    fn from(qos: &PublisherQos) -> Self {
-        let PublisherQos { depth, reliability, history, .. } = *qos;
-        AnnouncedQos { depth, reliability, history }
-    }
-}
-
-impl From<&SubscriberQos> for AnnouncedQos {
-    fn from(qos: &SubscriberQos) -> Self {
-        let SubscriberQos { depth, reliability, history, .. } = *qos;
-        AnnouncedQos { depth, reliability, history }
     }
 }
 

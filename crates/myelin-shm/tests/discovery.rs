@@ -9,13 +9,14 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use myelin_shm::Error;
-use myelin_shm::data_plane::layout::VERSION;
 use myelin_shm::event::Event;
+use myelin_shm::layout::VERSION;
 use myelin_shm::leftovers;
 use myelin_shm::node::{
     Counters, EndpointInfo, Graph, MatchInfo, MatchState, Node, NodeOptions, Publisher, Subscriber,
     TypeInfo,
 };
+use myelin_shm::record::Schema;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::waiting::wait::{NEVER, Wait};
 
@@ -747,7 +748,7 @@ fn the_graph_has_matches_and_reasons_for_mismatches() {
         found.map(|it| it.state)
     };
     let is_refused = |state: Option<MatchState>| match state {
-        Some(MatchState::Refused { reason }) => reason.contains("publishers_max"),
+        Some(MatchState::Refused { reason, .. }) => reason.contains("publishers_max"),
         _ => false,
     };
     until("the refusal, at both", || {
@@ -774,7 +775,7 @@ fn an_unmatched_node_gets_the_counts_of_others() {
     let folder = folder();
     let helper = Helper::start("subscriber", folder.path());
     let one = node(folder.path());
-    one.describe(1, || "Image".to_owned()).unwrap();
+    one.describe(1, || Schema::of_layout("Image".to_owned())).unwrap();
     let mut publisher = publisher(&one);
     helper.expect("matched");
     assert!(publisher.wait_for_match(1, WATCHDOG));
@@ -807,8 +808,8 @@ fn an_unmatched_node_gets_the_counts_of_others() {
     let mut matches = [told(publisher.id(), subscribed.id), told(subscribed.id, publisher.id())];
     matches.sort_unstable_by_key(|each| each.endpoint);
     assert_eq!(graph.matches, matches);
-    let layout = Some("Image".into());
-    assert_eq!(graph.types, [TypeInfo { hash: 1, name: "Image".into(), layout }]);
+    let schema = Some(Schema::of_layout("Image".into()).into());
+    assert_eq!(graph.types, [TypeInfo { hash: 1, name: "Image".into(), schema }]);
     // Nodes that are not asked report nothing; its own counters it knows without asking.
     let graph = other.graph().unwrap();
     assert!(graph.matches.is_empty() && of_publisher(&graph).is_none());

@@ -12,18 +12,16 @@ use hostile_peer::{
     waking,
 };
 use myelin_shm::Error;
-use myelin_shm::data_plane::layout::{
-    PUBLICATION_HEAD_BYTES, VERSION, connections_offset, held_of,
-};
 use myelin_shm::data_plane::publication::{RemoteSubscriber, Writer};
 use myelin_shm::data_plane::source::Source;
 use myelin_shm::data_plane::subscription::Reader;
+use myelin_shm::layout::{PUBLICATION_HEAD_BYTES, VERSION, connections_offset, held_of};
 use myelin_shm::limits::SEQUENCE_BITS;
 use myelin_shm::os::segment::{Segment, Writers};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
+use myelin_shm::wait_set::WaitSet;
 use myelin_shm::waiting::notify::Sleep;
 use myelin_shm::waiting::wait::{NEVER, Wait, now_ns};
-use myelin_shm::waiting::wait_set::WaitSet;
 use myelin_shm::waiting::wake_table::{WakeTable, WakeTableViews};
 use proptest::prelude::*;
 
@@ -265,7 +263,7 @@ fn endless_wake_ups_do_not_extend_a_wait() {
     let (_, wake_word) = shared.descriptors();
     let wake_word = Segment::map_shared(wake_word, 64).unwrap();
     // SAFETY: a wake word is an atomic.
-    let wake_word: &myelin_shm::data_plane::layout::WakeWord = unsafe { wake_word.at(0) };
+    let wake_word: &myelin_shm::layout::WakeWord = unsafe { wake_word.at(0) };
     let storm = || {
         wake_word.wakes.fetch_add(1, Ordering::Relaxed);
     };

@@ -10,16 +10,16 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use myelin_shm::data_plane::layout::{WAKE_SEGMENT_BYTES, WakeSegment};
 use myelin_shm::data_plane::subscription::Taken;
 use myelin_shm::dispatch::callback::{Callback, Function, Lengths};
 use myelin_shm::event::Event;
+use myelin_shm::layout::{WAKE_SEGMENT_BYTES, WakeSegment};
 use myelin_shm::limits::CONNECTIONS_MAX;
 use myelin_shm::node::{Counters, Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::os::segment::Segment;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
+use myelin_shm::wait_set::WaitSet;
 use myelin_shm::waiting::wait::{Wait, now_ns};
-use myelin_shm::waiting::wait_set::WaitSet;
 
 /// Longer than anything takes.
 const LONG: Duration = Duration::from_secs(60);

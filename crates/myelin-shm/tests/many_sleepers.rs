@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use myelin_shm::data_plane::layout::{SubscriptionHead, WakeWord, subscription_begin};
+use myelin_shm::layout::{SubscriptionHead, WakeWord, subscription_begin};
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::os::segment::Segment;
 use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};

@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use hub::{Hub, topic};
 use myelin_shm::Error;
-use myelin_shm::data_plane::layout::INLINE_BYTES_MAX;
 use myelin_shm::data_plane::publication::{Published, RawLoan, Writer};
 use myelin_shm::data_plane::subscription::{Reader, Taken};
+use myelin_shm::layout::INLINE_BYTES_MAX;
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::waiting::wake_table::WakeTable;
 use proptest::prelude::*;

@@ -5,13 +5,13 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use myelin_shm::Error;
-use myelin_shm::data_plane::layout::{ReadyTable, SETS_MAX};
+use myelin_shm::layout::{ReadyTable, SETS_MAX};
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::os::segment::Segment;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
+use myelin_shm::wait_set::{Key, WaitSet, WaitSetHandle};
 use myelin_shm::waiting::interrupt::Interrupter;
 use myelin_shm::waiting::wait::{NEVER, Wait, now_ns};
-use myelin_shm::waiting::wait_set::{Key, WaitSet, WaitSetHandle};
 
 const WAYS: [Wait; 4] = [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive];
 /// Longer than any test takes.
@@ -160,8 +160,7 @@ fn a_guard_ends_the_current_or_the_next_wait() {
 
 #[test]
 fn a_signal_handler_ends_a_wait() {
-    static GUARD: std::sync::OnceLock<myelin_shm::waiting::wait_set::Guard> =
-        std::sync::OnceLock::new();
+    static GUARD: std::sync::OnceLock<myelin_shm::wait_set::Guard> = std::sync::OnceLock::new();
     extern "C" fn handle(_: libc::c_int) {
         GUARD.get().unwrap().trigger();
     }

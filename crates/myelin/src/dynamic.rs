@@ -192,6 +192,22 @@ impl DynamicType {
         Ok(DynamicType { type_name, layout, hash, shape, align, first, element })
     }
 
+    /// A type of another node, by its name and hash; `bytes` if all of its samples have one size.
+    /// Its layout is not known here, and it is not for other hosts.
+    #[cfg(feature = "any")]
+    pub(crate) fn learnt(type_name: &str, hash: u64, bytes: Option<usize>) -> DynamicType {
+        let (first, element) = bytes.map_or((0, 1), |bytes| (bytes, 0));
+        DynamicType {
+            type_name: type_name.to_owned(),
+            layout: String::new(),
+            hash,
+            shape: Shape::Bytes,
+            align: ALIGN_MAX,
+            first,
+            element,
+        }
+    }
+
     /// The type of a service's topic, which checks lengths itself.
     pub(crate) fn of_service(role: &str, request: &DynamicType, reply: &DynamicType) -> Self {
         let type_name = format!("{} -> {}", request.type_name, reply.type_name);
@@ -298,6 +314,10 @@ fn misplaced(field: &str, end: usize, offset: usize, align: usize) -> Error {
         "order the fields from large to small, or fill the gap with a field of so many bytes, like `_pad`",
     )
 }
+
+/// The largest alignment that a type may have.
+#[cfg(feature = "any")]
+const ALIGN_MAX: usize = 64;
 
 #[cfg(test)]
 mod tests {

@@ -45,6 +45,7 @@
 //! | request and reply | [`Node::service`], [`Node::client`], then [`Client::call`] |
 //! | end a wait | [`Subscriber::interrupter`], [`WaitSetHandle::guard`] |
 //! | receive in an asynchronous task | `Subscriber::into_stream` (feature `stream`) |
+//! | read a topic whose type the program does not know | `Node::any_topic`, `Node::discover` (feature `any`) |
 //! | inspect | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched); the whole domain, [`Node::graph`] |
 //!
 //! With [`NodeBuilder::network`] the same topics reach other hosts and DDS programs, through
@@ -57,6 +58,8 @@
 #[cfg(test)]
 extern crate self as myelin;
 
+#[cfg(feature = "any")]
+mod any;
 mod boolean;
 mod bounded_vec;
 mod callback;
@@ -86,6 +89,8 @@ mod subscriber;
 mod topic;
 mod wait_set;
 
+#[cfg(feature = "any")]
+pub use any::{AnyTopic, Change, Discovery};
 pub use boolean::Bool;
 pub use bounded_vec::BoundedVec;
 pub use callback::Callback;
@@ -111,10 +116,15 @@ pub use myelin_shm::node::{
     Counters, EndpointInfo, Graph, MatchInfo, MatchState, PeerInfo, Policy, RemoteEndpointInfo,
     Threads, TypeInfo,
 };
-pub use myelin_shm::topic::EndpointId;
+pub use myelin_shm::record::{
+    AnnouncedQos, Attributes, Matching, Mismatch, NodeRecord, Schema, Setting,
+};
+pub use myelin_shm::topic::{EndpointId, Reliability};
 #[doc(hidden)] // for bindings to languages that run signal handlers in the waiting thread
 pub use myelin_shm::waiting::cancel;
 pub use myelin_shm::waiting::wait::Wait;
+#[cfg(feature = "any")]
+pub use myelin_value as value;
 pub use network::NetworkState;
 pub use node::{Node, NodeBuilder};
 pub use payload::Payload;

@@ -60,7 +60,18 @@ impl Node {
         let name = name.to_string();
         let (domain, group, folder) = (None, None, None);
         let (threads, network) = (Threads::default(), Settings::default());
-        NodeBuilder { name, domain, group, folder, latency_guard: false, threads, network }
+        let (announced, attributes) = (shm::AnnouncedNode::default(), Vec::new());
+        NodeBuilder {
+            name,
+            domain,
+            group,
+            folder,
+            latency_guard: false,
+            threads,
+            network,
+            announced,
+            attributes,
+        }
     }
 
     /// The topic of this name. Nothing happens until a publisher or subscriber is made from it.
@@ -158,7 +169,7 @@ impl Node {
     /// [`Error::TooMany`]: a node has at most 1,024. Errors of memory and of the limit of open
     /// files.
     pub fn wait_set(&self) -> Result<WaitSet, Error> {
-        myelin_shm::waiting::wait_set::WaitSet::create(&self.inner).map(WaitSet::new)
+        myelin_shm::wait_set::WaitSet::create(&self.inner).map(WaitSet::new)
     }
 
     /// An executor: it calls functions with the samples of many topics, in one thread of yours.
@@ -184,7 +195,7 @@ impl Node {
     /// # let folder = tempfile::tempdir().unwrap();
     /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
     /// for each in node.graph()?.matches {
-    ///     if let myelin::MatchState::Refused { reason } = each.state {
+    ///     if let myelin::MatchState::Refused { reason, .. } = each.state {
     ///         eprintln!("{:x} and {:x}: {reason}", each.endpoint, each.other);
     ///     }
     /// }
@@ -300,6 +311,8 @@ pub struct NodeBuilder {
     latency_guard: bool,
     threads: Threads,
     network: Settings,
+    announced: shm::AnnouncedNode,
+    attributes: Vec<(String, Vec<u8>)>,
 }
 
 impl NodeBuilder {
@@ -410,11 +423,44 @@ impl NodeBuilder {
         self
     }
 
+    /// A namespace that others see in the [graph](Node::graph), such as `/robot1`: for people and
+    /// tools, it changes no name of a topic. By default it is empty.
+    pub fn namespace(mut self, namespace: &str) -> Self {
+        self.announced.namespace = namespace.to_string();
+        self
+    }
+
+    /// A named byte string that others see in the [graph](Node::graph), for programs that know what
+    /// it means. A node has at most 32, with at most 1,024 bytes in all, names included; a name has
+    /// at most 64 bytes. [`open`](NodeBuilder::open) checks it.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let builder = myelin::Node::builder("lidar").folder(folder.path());
+    /// let node = builder.namespace("/robot1").attribute("firmware", b"2.4").open()?;
+    /// let graph = node.graph()?;
+    /// assert_eq!(graph.nodes[0].record.namespace, "/robot1");
+    /// assert_eq!(graph.nodes[0].record.attributes.get("firmware"), Some(&b"2.4"[..]));
+    /// # Ok::<(), myelin::Error>(())
+    /// ```
+    pub fn attribute(mut self, name: &str, value: &[u8]) -> Self {
+        self.attributes.push((name.to_string(), value.to_vec()));
+        self
+    }
+
+    /// The program and the language that others see, for bindings of other languages.
+    #[doc(hidden)]
+    pub fn announced_as(mut self, program: Option<&str>, language: &str) -> Self {
+        self.announced.program = program.map(str::to_string);
+        self.announced.language = Some(language.to_string());
+        self
+    }
+
     /// Opens the node.
     ///
     /// # Errors
     /// As for [`Node::new`]; [`Error::Setting`] for a group that does not exist, an interface name
-    /// that is not valid, or a lease out of bounds; [`Error::LatencyGuard`], with the remedy, if
+    /// that is not valid, an attribute that is too long, or a lease out of bounds; [`Error::LatencyGuard`], with the remedy, if
     /// the latency guard is requested and not available; [`Error::Setting`] or [`Error::System`]
     /// for threads that cannot run as chosen; [`Error::NoPermission`] if the folder belongs to
     /// someone else or is open to others.
@@ -424,12 +470,22 @@ impl NodeBuilder {
             None => domain_from(std::env::var_os(DOMAIN_VARIABLE).as_deref())?,
         };
         let group = self.group.as_ref().map(Group::id).transpose()?;
-        let NodeBuilder { name, folder, latency_guard, threads, network, .. } = self;
+        let NodeBuilder { name, folder, latency_guard, threads, network, mut announced, .. } = self;
+        for (name, value) in &self.attributes {
+            announced.attributes.insert(name, value)?;
+        }
         let variable = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
         let folder = folder.or_else(|| variable.map(PathBuf::from));
         let way = network.resolve()?;
-        let options =
-            shm::NodeOptions { domain, group, name: name.clone(), folder, latency_guard, threads };
+        let options = shm::NodeOptions {
+            domain,
+            group,
+            name: name.clone(),
+            folder,
+            latency_guard,
+            threads,
+            announced,
+        };
         let inner = shm::Node::open(options)?;
         let network = way.map(|way| Network::open(way, domain, &inner)).transpose()?;
         Ok(Node { inner, network, name })

@@ -5,8 +5,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use myelin_shm::data_plane::layout::INLINE_BYTES_MAX;
 use myelin_shm::data_plane::publication::{PublicationShared, Writer};
+use myelin_shm::layout::INLINE_BYTES_MAX;
 use myelin_shm::node as shm;
 
 use crate::header_slice::HeaderSlice;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use futures_core::Stream;
-use myelin_shm::waiting::tasks::TaskSubscriber;
+use myelin_shm::tasks::TaskSubscriber;
 
 use crate::dynamic::{self, DynamicType};
 use crate::network::Inlet;

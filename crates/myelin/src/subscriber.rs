@@ -244,7 +244,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// further thread can be started.
     #[cfg(feature = "stream")]
     pub fn into_stream(self) -> Result<SampleStream<T>, Error> {
-        let inner = myelin_shm::waiting::tasks::TaskSubscriber::new(self.inner)?;
+        let inner = myelin_shm::tasks::TaskSubscriber::new(self.inner)?;
         Ok(SampleStream::new(inner, self.inlet, self.dynamic))
     }
 

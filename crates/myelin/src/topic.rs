@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use myelin_shm::limits::NAME_BYTES_MAX;
+use myelin_shm::record::{Attributes, Matching, RecordOptions, Schema};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 
 use crate::dynamic::DynamicType;
@@ -47,6 +48,12 @@ pub struct Topic<T: Payload + ?Sized> {
     dynamic: Option<Arc<DynamicType>>,
     /// Whether its publishers publish on this host only.
     this_host_only: bool,
+    matching: Matching,
+    /// The lease that its publishers offer.
+    liveliness: Option<Duration>,
+    attributes: Vec<(String, Vec<u8>)>,
+    /// How the samples are to be read, if not as plain data.
+    schema: Option<Schema>,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
@@ -55,8 +62,20 @@ impl<T: Payload + ?Sized> Topic<T> {
         let publisher = PublisherQos { memory_max: memory_max(), ..PublisherQos::default() };
         let subscriber = SubscriberQos::default();
         let (name, dds) = (name.to_string(), Dds::default());
-        let (dynamic, this_host_only, payload) = (None, false, PhantomData);
-        Topic { node, name, publisher, subscriber, dds, dynamic, this_host_only, payload }
+        Topic {
+            node,
+            name,
+            publisher,
+            subscriber,
+            dds,
+            dynamic: None,
+            this_host_only: false,
+            matching: Matching::default(),
+            liveliness: None,
+            attributes: Vec::new(),
+            schema: None,
+            payload: PhantomData,
+        }
     }
 
     /// Sets the run-time type; `T` is the view of its bytes.
@@ -133,6 +152,40 @@ impl<T: Payload + ?Sized> Topic<T> {
         self
     }
 
+    /// Which settings of the other side match; by default all do. With
+    /// [`Matching::RequestedOffered`] a subscriber is matched only with publishers that offer at
+    /// least what it requests, as in DDS and ROS 2; otherwise both sides get
+    /// [`Event::Incompatible`](crate::Event), with the setting. It concerns endpoints on this host;
+    /// matches with other hosts always follow DDS.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// use myelin::{Event, Matching, Setting};
+    ///
+    /// let publisher = node.topic::<f64>("map").publisher()?;
+    /// let wanted = node.topic::<f64>("map").history(1).matching(Matching::RequestedOffered);
+    /// let subscriber = wanted.subscriber()?;
+    /// let [Event::Incompatible { mismatch: Some(mismatch), .. }] = &subscriber.events()[..] else {
+    ///     panic!("the publisher keeps no history")
+    /// };
+    /// assert_eq!(mismatch.setting, Setting::Durability);
+    /// assert_eq!((publisher.matched(), subscriber.matched()), (0, 0));
+    /// # Ok::<(), myelin::Error>(())
+    /// ```
+    pub fn matching(mut self, matching: Matching) -> Self {
+        self.matching = matching;
+        self
+    }
+
+    /// A named byte string of the endpoints that others see in the [graph](crate::Node::graph), for
+    /// programs that know what it means. An endpoint has at most 32, with at most 1,024 bytes in
+    /// all, names included; a name has at most 64 bytes.
+    pub fn attribute(mut self, name: &str, value: &[u8]) -> Self {
+        self.attributes.push((name.to_string(), value.to_vec()));
+        self
+    }
+
     /// The samples' type for other DDS programs: the name of a DDS type whose little-endian CDR
     /// serialisation is the bytes of `T`. For `[T]` it is a type with one field, a `sequence` of
     /// such elements. `docs/explanation/dds.md` says which IDL types qualify.
@@ -176,7 +229,8 @@ impl<T: Payload + ?Sized> Topic<T> {
     /// [`Error::NoMemory`], [`Error::TooManyFiles`]; [`Error::Forked`].
     pub fn publisher(&self) -> Result<Publisher<T>, Error> {
         self.describe()?;
-        let inner = self.node.inner.publisher(self.wire_topic(), self.publisher)?;
+        let (topic, options) = (self.wire_topic(), self.record_options()?);
+        let inner = self.node.inner.publisher_with(topic, self.publisher, options)?;
         let network = self.node.network.as_ref().filter(|_| !self.this_host_only);
         let outlet = network.map(|network| network.outlet(&self.spec(), &inner)).transpose()?;
         Ok(Publisher::new(inner, outlet))
@@ -195,7 +249,8 @@ impl<T: Payload + ?Sized> Topic<T> {
     /// As for [`publisher`](Topic::publisher).
     pub fn subscriber(&self) -> Result<Subscriber<T>, Error> {
         self.describe()?;
-        let inner = self.node.inner.subscriber(self.wire_topic(), self.subscriber)?;
+        let (topic, options) = (self.wire_topic(), self.record_options()?);
+        let inner = self.node.inner.subscriber_with(topic, self.subscriber, options)?;
         let network = self.node.network.as_ref();
         let inlet = network.map(|network| network.inlet(&self.spec(), &inner)).transpose()?;
         let dynamic = self.dynamic.clone().filter(|told| !told.fits_all());
@@ -215,6 +270,15 @@ impl<T: Payload + ?Sized> Topic<T> {
         SubscriberBuilder(self.clone())
     }
 
+    fn record_options(&self) -> Result<RecordOptions, Error> {
+        let mut attributes = Attributes::default();
+        for (name, value) in &self.attributes {
+            attributes.insert(name, value)?;
+        }
+        let (matching, resends, liveliness) = (self.matching, self.dds.resends, self.liveliness);
+        Ok(RecordOptions { matching, resends, liveliness, attributes, ..RecordOptions::default() })
+    }
+
     fn spec(&self) -> Spec {
         Spec {
             topic: self.wire_topic(),
@@ -225,13 +289,18 @@ impl<T: Payload + ?Sized> Topic<T> {
         }
     }
 
-    /// Registers the type's description, which graphs show.
+    /// Registers the schema of the type, which graphs show.
     fn describe(&self) -> Result<(), Error> {
-        let layout = || match &self.dynamic {
-            None => T::layout(),
-            Some(told) => told.layout().to_owned(),
+        let schema = || match (&self.schema, &self.dynamic) {
+            (Some(schema), _) => schema.clone(),
+            (None, None) => Schema::of_layout(T::layout()),
+            (None, Some(told)) => Schema::of_layout(told.layout().to_owned()),
         };
-        self.node.inner.describe(self.wire_topic().type_hash, layout)
+        // The bytes of a message say nothing of its fields.
+        if self.schema.is_none() && matches!(self.dds.encoding, Encoding::Message(_)) {
+            return Ok(());
+        }
+        self.node.inner.describe(self.wire_topic().type_hash, schema)
     }
 
     fn wire_topic(&self) -> myelin_shm::topic::Topic {
@@ -307,6 +376,14 @@ impl<T: Payload + ?Sized> PublisherBuilder<T> {
     /// each publish would have to read the clock.
     pub fn timestamps(mut self, tell: bool) -> Self {
         self.0.publisher.timestamps = tell;
+        self
+    }
+
+    /// Offers that it publishes or [asserts its liveliness](Publisher::assert_liveliness) at least
+    /// once in `lease`. Others see it, and a subscriber with [`Matching::RequestedOffered`] that
+    /// requests a lease is matched only if the offered one is not longer. By default it offers none.
+    pub fn liveliness(mut self, lease: Duration) -> Self {
+        self.0.liveliness = Some(lease);
         self
     }
 
@@ -399,12 +476,22 @@ impl Topic<[u8]> {
         self.dds.encoding = Encoding::Message(name.to_string());
         self
     }
+
+    /// How the samples are to be read by programs that were not compiled with their type, such as
+    /// `ros2msg` with the definition of a ROS 2 message. Other nodes find it in
+    /// [`TypeInfo::schema`](crate::TypeInfo). The first schema of a type in a node counts; one of
+    /// more than 64 KiB is not sent. By default samples are plain data, and a message has none.
+    pub fn schema(mut self, encoding: &str, content: &[u8]) -> Self {
+        self.schema = Some(Schema { encoding: encoding.into(), content: content.into() });
+        self
+    }
 }
 
 impl<T: Payload + ?Sized> Clone for Topic<T> {
     fn clone(&self) -> Self {
         let (node, name, dds) = (self.node.clone(), self.name.clone(), self.dds.clone());
-        Topic { node, name, dds, dynamic: self.dynamic.clone(), ..*self }
+        let (dynamic, attributes) = (self.dynamic.clone(), self.attributes.clone());
+        Topic { node, name, dds, dynamic, attributes, schema: self.schema.clone(), ..*self }
     }
 }
 

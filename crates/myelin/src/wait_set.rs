@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use myelin_shm::waiting::wait_set as shm;
-pub(crate) use myelin_shm::waiting::wait_set::Paused;
-pub use myelin_shm::waiting::wait_set::{Guard, Key};
+use myelin_shm::wait_set as shm;
+pub(crate) use myelin_shm::wait_set::Paused;
+pub use myelin_shm::wait_set::{Guard, Key};
 
 use crate::payload::Payload;
 use crate::subscriber::{Subscriber, until_ns};

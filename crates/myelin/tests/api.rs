@@ -6,7 +6,9 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
-use myelin::{Error, Event, Node, PlainData, Sample, Wait};
+use myelin::{
+    Error, Event, Graph, MatchState, Matching, Mismatch, Node, PlainData, Sample, Setting, Wait,
+};
 use support::{WATCHDOG, ends, matched, node, until};
 
 #[derive(Clone, Copy, Debug, PartialEq, PlainData)]
@@ -478,4 +480,99 @@ fn both_sides_get_an_event_for_another_message_type() {
         drop((publisher, subscriber));
         until("both to have gone", || other.graph().unwrap().endpoints.is_empty());
     }
+}
+
+#[test]
+fn the_graph_shows_what_nodes_and_endpoints_announce() {
+    let (folder, node) = node();
+    let other = Node::builder("camera").namespace("/front").attribute("firmware", b"\x00\xff2");
+    let other = other.folder(folder.path()).open().unwrap();
+    let (before, deadline) = (unix_ns(), Duration::from_millis(20));
+    let topic = other.topic::<Point>("point").depth(4).history(2).keep_last().deadline(deadline);
+    let topic = topic.attribute("ros.gid", &[7; 16]).attribute("empty", b"");
+    let lease = Duration::from_secs(2);
+    let publisher = topic.publisher_builder().liveliness(lease).open().unwrap();
+    let found = |graph: &Graph| graph.endpoints.iter().find(|it| it.id == publisher.id()).cloned();
+    until("the endpoint", || found(&node.graph().unwrap()).is_some());
+    let graph = node.graph().unwrap();
+    let endpoint = found(&graph).unwrap();
+    assert_eq!((endpoint.qos.depth, endpoint.qos.history, endpoint.qos.resends), (4, 2, true));
+    assert_eq!((endpoint.qos.deadline, endpoint.qos.liveliness), (Some(deadline), Some(lease)));
+    assert_eq!((endpoint.qos.lifespan, endpoint.matching), (None, Matching::Exact));
+    assert!((before..=unix_ns()).contains(&endpoint.created_ns));
+    let attributes: Vec<_> = endpoint.attributes.iter().collect();
+    assert_eq!(attributes, [("empty", &b""[..]), ("ros.gid", &[7; 16][..])]);
+    let camera = graph.nodes.iter().find(|it| it.node == endpoint.node).unwrap();
+    assert_eq!((&*camera.name, camera.pid), ("camera", std::process::id()));
+    assert_eq!(camera.user, rustix::process::geteuid().as_raw());
+    let record = &camera.record;
+    assert_eq!((&*record.namespace, &*record.language), ("/front", "Rust"));
+    assert!(record.program.starts_with("api-") && !record.host.is_empty(), "{record:?}");
+    assert_eq!(record.version, env!("CARGO_PKG_VERSION"));
+    assert_eq!(record.attributes.get("firmware"), Some(&b"\x00\xff2"[..]));
+    let own = other.graph().unwrap();
+    let myself = own.nodes.iter().find(|it| it.node == endpoint.node).unwrap();
+    assert_eq!(myself, camera, "a node sees itself as others do");
+}
+
+#[test]
+fn attributes_that_do_not_fit_are_refused_where_they_are_used() {
+    let (_folder, node) = node();
+    let error = node.topic::<u8>("t").attribute("large", &[0; 1_020]).publisher().unwrap_err();
+    assert!(matches!(error, Error::Setting { .. }), "{error:?}");
+    assert!(error.to_string().contains("1,024 bytes"), "{error}");
+    let error = Node::builder("n").attribute("", b"").open().unwrap_err();
+    assert!(error.to_string().contains("1 to 64 bytes"), "{error}");
+}
+
+#[test]
+fn a_refused_setting_is_the_same_at_both_ends() {
+    let (folder, node) = node();
+    let other = Node::builder("other").folder(folder.path()).open().unwrap();
+    for there in [&node, &other] {
+        let publisher = node.topic::<u64>("map").publisher().unwrap();
+        until("the other node to know of it", || {
+            let graph = there.graph().unwrap();
+            graph.endpoints.iter().any(|it| it.id == publisher.id())
+        });
+        let wanted = there.topic::<u64>("map").keep_last().matching(Matching::RequestedOffered);
+        let subscriber = wanted.subscriber().unwrap();
+        let mismatch = |events: Vec<Event>, of: u64| {
+            events.into_iter().find_map(|event| match event {
+                Event::Incompatible { endpoint, mismatch, reason, .. } if endpoint == of => {
+                    assert_eq!(mismatch.as_ref().map(Mismatch::to_string), Some(reason));
+                    mismatch
+                }
+                _ => None,
+            })
+        };
+        let mut told = None;
+        until("the publisher to be told", || {
+            told = mismatch(publisher.events(), subscriber.id());
+            told.is_some()
+        });
+        let told = told.unwrap();
+        assert_eq!(told.setting, Setting::Reliability);
+        assert_eq!((&*told.offered, &*told.requested), ("best effort", "reliable"));
+        assert_eq!(mismatch(subscriber.events(), publisher.id()).as_ref(), Some(&told));
+        for (node, endpoint) in [(&node, publisher.id()), (there, subscriber.id())] {
+            let matches = node.graph().unwrap().matches;
+            let state = &matches.iter().find(|it| it.endpoint == endpoint).unwrap().state;
+            assert!(
+                matches!(state, MatchState::Refused { mismatch: Some(it), .. } if *it == told),
+                "{state:?}"
+            );
+        }
+        assert_eq!((publisher.matched(), subscriber.matched()), (0, 0));
+        let reliable = node.topic::<u64>("map").keep_last().publisher().unwrap();
+        assert!(subscriber.wait_for_match(1, WATCHDOG), "one that offers it matches");
+        drop((publisher, subscriber, reliable));
+        until("all to have gone", || other.graph().unwrap().endpoints.is_empty());
+    }
+}
+
+/// The time since 1970, in nanoseconds.
+fn unix_ns() -> u64 {
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    now.unwrap().as_nanos() as u64
 }

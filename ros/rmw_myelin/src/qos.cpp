@@ -161,6 +161,12 @@ myelin_topic *open_topic(myelin_node *node, const Endpoint &endpoint, myelin_top
   options.dds_vendor = endpoint.dds_vendor();
   const std::string name = library_name(endpoint);
   if (name != endpoint.topic) options.dds_name = endpoint.topic.c_str();
+  const std::string definition = endpoint.type.definition();
+  if (!definition.empty()) {
+    options.schema_encoding = "ros2msg";
+    options.schema = definition.data();
+    options.schema_bytes = definition.size();
+  }
   myelin_topic *topic = nullptr;
   if (myelin_topic_open(node, name.c_str(), nullptr, &options, &topic) != MYELIN_OK) {
     throw std::runtime_error(myelin_error_message());

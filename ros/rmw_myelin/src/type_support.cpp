@@ -78,7 +78,35 @@ MessageType message_type(const rosidl_message_type_support_t &type_support) {
     type = of_members(*static_cast<const Members *>(found.data), true);
   }
   type.hash = hash_of(&type_support);
+  type.support = &type_support;
   return type;
+}
+
+std::string MessageType::definition() const {
+  std::string all;
+#ifdef RMW_MYELIN_HAS_TYPE_HASH
+  // rosidl counts the zero at the end of some of these texts.
+  const auto text = [](const rosidl_runtime_c__String &it) {
+    return std::string(it.data, strnlen(it.data, it.size));
+  };
+  if (support == nullptr || support->get_type_description_sources_func == nullptr) return all;
+  const auto *sources = support->get_type_description_sources_func(support);
+  if (sources == nullptr) return all;
+  for (size_t index = 0; index < sources->size; index++) {
+    const auto &source = sources->data[index];
+    // The parts of services and actions have no file of their own.
+    if (text(source.encoding) != "msg") return "";
+    if (index > 0) {
+      // `package/msg/Type`; in the joined definition `package/Type`.
+      const std::string type = text(source.type_name);
+      const size_t first = type.find('/'), last = type.rfind('/');
+      if (first == std::string::npos) return "";
+      all += "\n" + std::string(80, '=') + "\nMSG: " + type.substr(0, first) + type.substr(last) + "\n";
+    }
+    all += text(source.raw_file_contents);
+  }
+#endif
+  return all;
 }
 
 ServiceType service_type(const rosidl_service_type_support_t &type_support) {

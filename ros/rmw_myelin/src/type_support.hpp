@@ -20,6 +20,12 @@ struct MessageType {
   std::shared_ptr<const Plan> plan;
   /// `RIHS01_…`, or empty if the type has no hash.
   std::string hash;
+  /// Of the program, which outlives its endpoints.
+  const rosidl_message_type_support_t *support = nullptr;
+
+  /// Its .msg file and those of the types in it, as MCAP joins them ("ros2msg"); empty if the type
+  /// support does not have them.
+  std::string definition() const;
 };
 
 struct ServiceType {

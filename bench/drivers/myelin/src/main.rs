@@ -33,7 +33,7 @@ use myelin::{Node, Topic, Wait};
 use myelin_bench_kit::driver::Fan;
 use myelin_bench_kit::protocol::{Prepare, Role, System, Topology, Touch, Transport, Workload};
 use myelin_bench_kit::{Driver, Error, Link, RoundTrip, Stream, Subscriber, message, protocol};
-use myelin_shm::data_plane::layout::INLINE_BYTES_MAX;
+use myelin_shm::layout::INLINE_BYTES_MAX;
 use myelin_shm::leftovers;
 
 use link::{LoanPublisher, Taker, said};

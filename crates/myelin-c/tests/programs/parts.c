@@ -402,6 +402,65 @@ static void services(void) {
   OK(myelin_client_close(client));
 }
 
+// Attributes are seen by others; a subscriber that requests more than is offered is refused.
+static void records(void) {
+  const unsigned char gid[] = {0, 1, 255};
+  const struct myelin_attribute attributes[] = {{"ros.gid", gid, sizeof gid}, {"empty", NULL, 0}};
+  struct myelin_topic_options options = MYELIN_INIT(myelin_topic_options);
+  options.attributes = attributes, options.attribute_count = 2;
+  options.matching = MYELIN_MATCHING_REQUESTED_OFFERED;
+  options.reliability = MYELIN_KEEP_LAST;
+  myelin_topic *offered = topic_of("records", &of_imu), *requested;
+  OK(myelin_topic_open(node, "records", &of_imu, &options, &requested));
+  struct myelin_publisher_options leased = MYELIN_INIT(myelin_publisher_options);
+  leased.liveliness_ns = 5000000;
+  myelin_publisher *publisher;
+  myelin_subscriber *subscriber;
+  OK(myelin_publisher_open(offered, &leased, &publisher));
+  OK(myelin_subscriber_open(requested, NULL, &subscriber));
+  struct myelin_event event = MYELIN_INIT(myelin_event);
+  OK(myelin_subscriber_event(subscriber, &event));
+  CHECK(event.kind == MYELIN_EVENT_INCOMPATIBLE && event.setting == MYELIN_SETTING_RELIABILITY);
+  CHECK(strcmp(event.offered, "best effort") == 0 && strcmp(event.requested, "reliable") == 0);
+  CHECK(strstr(event.text, "best effort") != NULL);
+
+  myelin_graph *graph;
+  OK(myelin_node_graph(node, &graph));
+  struct myelin_graph_endpoint endpoint = MYELIN_INIT(myelin_graph_endpoint);
+  struct myelin_attribute attribute;
+  int found = 0;
+  for (size_t each = 0; myelin_graph_endpoint_at(graph, each, &endpoint) == MYELIN_OK; each++) {
+    if (endpoint.is_publisher) {
+      CHECK(endpoint.liveliness_ns == 5000000 && endpoint.matching == MYELIN_MATCHING_EXACT);
+      continue;
+    }
+    found++;
+    CHECK(endpoint.resends && endpoint.matching == MYELIN_MATCHING_REQUESTED_OFFERED);
+    OK(myelin_graph_attribute_at(graph, endpoint.endpoint, 0, &attribute));
+    CHECK(strcmp(attribute.name, "empty") == 0 && attribute.bytes == 0);
+    OK(myelin_graph_attribute_at(graph, endpoint.endpoint, 1, &attribute));
+    CHECK(strcmp(attribute.name, "ros.gid") == 0 && attribute.bytes == sizeof gid);
+    CHECK(memcmp(attribute.value, gid, sizeof gid) == 0);
+    CHECK(myelin_graph_attribute_at(graph, endpoint.endpoint, 2, &attribute) == MYELIN_NOTHING);
+  }
+  CHECK(found == 1);
+  struct myelin_graph_match match = MYELIN_INIT(myelin_graph_match);
+  OK(myelin_graph_match_at(graph, 0, &match));
+  CHECK(match.state == MYELIN_MATCH_REFUSED && match.setting == MYELIN_SETTING_RELIABILITY);
+  CHECK(strcmp(match.offered, "best effort") == 0 && strcmp(match.requested, "reliable") == 0);
+  OK(myelin_graph_close(graph));
+  OK(myelin_publisher_close(publisher));
+  OK(myelin_subscriber_close(subscriber));
+  OK(myelin_topic_close(offered));
+  OK(myelin_topic_close(requested));
+
+  myelin_topic *none;
+  options.matching = 7;
+  FAILS(myelin_topic_open(node, "records", &of_imu, &options, &none), MYELIN_ERROR_SETTING, "myelin_matching");
+  options.matching = 0, options.attributes = NULL;
+  FAILS(myelin_topic_open(node, "records", &of_imu, &options, &none), MYELIN_ERROR_SETTING, "attributes is NULL");
+}
+
 static void events_and_graph(void) {
   struct pair pair = pair_of("graph", &of_imu, NULL);
   struct myelin_event event = MYELIN_INIT(myelin_event);
@@ -428,6 +487,12 @@ static void events_and_graph(void) {
   struct myelin_graph_match match = MYELIN_INIT(myelin_graph_match);
   OK(myelin_graph_match_at(graph, 0, &match));
   CHECK(match.state == MYELIN_MATCH_MATCHED && match.reason == NULL);
+  CHECK(match.setting == MYELIN_SETTING_NONE && match.offered == NULL);
+  CHECK(strcmp(found.language, "C") == 0 && strcmp(found.node_namespace, "") == 0);
+  CHECK(found.user == geteuid() && strlen(found.host) > 0 && strlen(found.program) > 0);
+  CHECK(endpoint.created_ns > 0 && endpoint.deadline_ns == MYELIN_FOREVER && !endpoint.resends);
+  struct myelin_attribute attribute;
+  CHECK(myelin_graph_attribute_at(graph, endpoint.endpoint, 0, &attribute) == MYELIN_NOTHING);
   OK(myelin_graph_close(graph));
   OK(myelin_subscriber_close(pair.subscriber));
   while (myelin_publisher_event(pair.publisher, &event) == MYELIN_NOTHING) sched_yield();
@@ -656,6 +721,7 @@ int main(void) {
   OK(myelin_node_close(node));
   OK(myelin_node_open("parts", NULL, &node));
   events_and_graph();
+  records();
   OK(myelin_node_close(node));
   FAILS(myelin_node_close(node), MYELIN_ERROR_HANDLE, "closed");
   printf("all parts\n");

@@ -73,11 +73,18 @@ static void settings(const myelin::Node &node) {
   CHECK(&same == &named);
   const auto &bytes = node.topic<myelin::Bytes>("cdr").dds_name("other").dds_cdr("a::B").dds_type("c::D");
   auto publisher = kept.publisher().value();
+  named.attribute("a", std::string("\0b", 2)).matching(MYELIN_MATCHING_REQUESTED_OFFERED);
   auto subscriber = named.subscriber().value();
   CHECK(bytes.subscriber());
   CHECK(publisher.wait_for_match(1, watchdog).value());
   for (const auto &endpoint : node.graph().value().endpoints)
-    if (endpoint.topic == "settings") CHECK(endpoint.depth == 5 && endpoint.history == 4 && endpoint.is_reliable);
+    if (endpoint.topic == "settings") {
+      CHECK(endpoint.depth == 5 && endpoint.history == 4 && endpoint.is_reliable);
+      CHECK(endpoint.deadline_ns == 2000000000 && endpoint.liveliness_ns == MYELIN_FOREVER);
+      CHECK(endpoint.attributes.size() == !endpoint.is_publisher);
+      if (!endpoint.is_publisher) CHECK(endpoint.attributes[0] == std::make_pair(std::string("a"), std::string("\0b", 2)));
+    }
+  CHECK(node.graph().value().nodes[0].language == "C++");
   publisher.publish_copy({7, {1, 2, 3}, 21.5f, {}}).value();
   CHECK(subscriber.receive(watchdog).value().value()->acceleration[2] == 3);
 }

@@ -1,7 +1,7 @@
 """The node, with types as Python describes them."""
 
 from . import _native
-from ._types import carried
+from ._types import Learnt, carried
 
 
 class Node(_native.Node):
@@ -14,6 +14,14 @@ class Node(_native.Node):
         names. Nothing happens until a publisher or subscriber is made from it.
         """
         return self._topic(name, carried(type), **settings)
+
+    def any_topic(self, name, within=1.0, **settings):
+        """A topic that another node has, with the type that it has there: its values are dicts, lists,
+        numbers, str and bytes; `sample.field(path)` takes one field. Other nodes are asked for the schema,
+        for at most `within` seconds. Settings are those of `topic`.
+        """
+        learnt = self._learn(name, within)
+        return self._topic(name, Learnt(learnt), learnt=learnt, **settings)
 
     def service(self, name, request, reply):
         """Serves a service: takes requests of one type and replies with another."""

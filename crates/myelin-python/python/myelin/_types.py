@@ -297,6 +297,41 @@ def _of_dtype(dtype, inside):
     return scalar(name)
 
 
+class Learnt:
+    """The type of a topic that was learnt: a value is a dict, a list, a number, a str or bytes."""
+
+    def __init__(self, learnt):
+        self.learnt = learnt
+        self.native = learnt.native
+
+    def value(self, memory):
+        return self.learnt.value(memory)
+
+    def field(self, memory, path):
+        part = self.learnt.field(memory, path)
+        if not isinstance(part, _native.Numbers):
+            return part
+        numpy = numpy_module()
+        dtype = numpy.dtype(part.dtype)
+        view = memoryview(memory).cast("B")[part.offset :]
+        count = functools.reduce(operator.mul, part.shape, 1)
+        return numpy.frombuffer(view, dtype, count=count).reshape(part.shape)
+
+    def header(self, memory):
+        raise WrongValue("take a field by its name: sample.field(name)")
+
+    def array(self, memory, shape, dtype):
+        numpy = numpy_module()
+        array = numpy.frombuffer(memory, numpy.uint8 if dtype is None else dtype)
+        return array if shape is None else array.reshape(shape)
+
+    def set_header(self, memory, value):
+        raise WrongValue("publish a dict: publisher.publish({...})")
+
+    def pack(self, value):
+        return self.learnt.pack(value)
+
+
 class Carried:
     """A payload type: one element, a slice of elements, or a header and a slice."""
 
@@ -351,6 +386,12 @@ class Carried:
             step = self.element.layout.bytes
             elements = [self.element.read(view, at) for at in range(self.offset, len(view), step)]
         return (self.head.read(view, 0), elements) if self.head else elements
+
+    def field(self, memory, path):
+        raise WrongValue(
+            f"{self.native.name} is a type of this program: take `sample.value`; `field` is for topics of "
+            "`any_topic`"
+        )
 
     def header(self, memory):
         return self._header().read(bytes_of(memory), 0)

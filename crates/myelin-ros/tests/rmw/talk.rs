@@ -3,7 +3,7 @@
 
 use crate::host::{Host, on_own_host, takes_no_signals};
 use crate::library::library;
-use crate::node::{ANYWHERE, Node, Rmw};
+use crate::node::{ANYWHERE, Node, Rmw, WATCHDOG};
 
 #[test]
 fn topics_on_one_host() {
@@ -61,6 +61,44 @@ fn nothing_leaves_the_host_unless_it_is_asked_for() {
         takes_no_signals(subscriber.process(), "rmw_myelin");
         subscriber.end();
         publisher.end();
+    });
+}
+
+/// A program of the library, without ROS 2 and without these types, reads the fields of messages by
+/// the definitions that their nodes announce.
+#[test]
+fn a_program_that_knows_no_message_reads_all_of_them() {
+    on_a_host("talk::a_program_that_knows_no_message_reads_all_of_them", || {
+        let kinds = ["String", "Image", "PointCloud2", "Imu"];
+        let talker =
+            Node::start(&Host::Same, Rmw::Myelin, &[&["pub", "talker"][..], &kinds].concat());
+        let node = myelin::Node::new("reader").unwrap();
+        let mut found = node.discover("rt/*");
+        let mut topics = std::collections::BTreeSet::new();
+        while !kinds.iter().all(|kind| topics.contains(&format!("rt/{kind}"))) {
+            std::thread::yield_now();
+            for change in found.changes().unwrap() {
+                let myelin::Change::Found(endpoint) = change else { panic!("{change:?}") };
+                topics.insert(endpoint.topic);
+            }
+        }
+        let read = |kind: &str| {
+            let topic = node.any_topic(&format!("rt/{kind}"), WATCHDOG).unwrap();
+            assert!(topic.problem().is_none(), "{:?}", topic.problem());
+            let mut subscriber = topic.topic().subscriber().unwrap();
+            let sample = subscriber.receive(WATCHDOG).unwrap().expect("it is published");
+            let message = topic.value(&sample).unwrap();
+            (message.to_json(8).unwrap(), topic.ty().to_string())
+        };
+        let (text, _) = read("String");
+        assert!(text.starts_with("{\"data\": \""), "{text}");
+        let (image, _) = read("Image");
+        assert!(image.contains("\"encoding\": \"rgb8\"") && image.contains("\"stamp\""), "{image}");
+        let (cloud, _) = read("PointCloud2");
+        assert!(cloud.contains("\"point_step\"") && cloud.contains("\"fields\": [{"), "{cloud}");
+        let (imu, _) = read("Imu");
+        assert!(imu.contains("\"orientation_covariance\": ["), "{imu}");
+        talker.end();
     });
 }
 

@@ -5,14 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use crate::topic::{AnnouncedQos, EndpointId, Topic};
+use crate::record::{AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, Mismatch, Setting};
+use crate::topic::{EndpointId, Topic};
 
-/// An endpoint, as its node announces it.
+/// An endpoint, as its node announces it. Endpoints share what they have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
     pub(crate) topic: SharedTopic,
     pub(crate) kind: Kind,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) created_ns: u64,
+    attributes: Option<Arc<Attributes>>,
+}
+
+/// The announced settings of some endpoints.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Settings {
     pub(crate) qos: AnnouncedQos,
+    pub(crate) matching: Matching,
 }
 
 /// A [`Topic`] whose texts are shared: by the endpoints of one name, and by those of one type.
@@ -28,15 +38,13 @@ struct Type {
     name: Box<str>,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
-    Publisher,
-    Subscriber,
-}
+/// Values that endpoints share: each is kept once.
+#[derive(Debug)]
+struct Shared<T>(BTreeSet<Arc<T>>);
 
 /// All endpoints that a node knows, including its own. Other processes choose the names, and all
 /// look-ups use trees, so that no process can make them slow. An endpoint on a topic of its own
-/// takes 270 B of the heap, one among others of its topic 170.
+/// takes 290 B of the heap, one among others of its topic 190; attributes come on top.
 #[derive(Debug, Default)]
 pub(crate) struct Directory {
     /// The endpoints of a node are neighbours: their ids begin with its id.
@@ -44,7 +52,8 @@ pub(crate) struct Directory {
     on_topics: BTreeSet<OnTopic>,
     /// How many endpoints on a topic have a type.
     counts: BTreeMap<(Arc<str>, u64), u32>,
-    types: BTreeSet<Arc<Type>>,
+    types: Shared<Type>,
+    settings: Shared<Settings>,
     changes: u64,
 }
 
@@ -57,13 +66,66 @@ struct OnTopic {
     type_hash: u64,
 }
 
-impl Kind {
-    /// The kind that it is matched with.
-    pub(crate) fn other(self) -> Kind {
-        match self {
-            Kind::Publisher => Kind::Subscriber,
-            Kind::Subscriber => Kind::Publisher,
+impl Endpoint {
+    /// Why it does not match an endpoint of the topic that has the other kind; `None`: they match.
+    pub(crate) fn mismatch(&self, other: &Endpoint) -> Option<Mismatch> {
+        debug_assert!(self.kind != other.kind);
+        let (publisher, subscriber) = match self.kind {
+            Kind::Publisher => (self, other),
+            Kind::Subscriber => (other, self),
+        };
+        if publisher.topic.type_hash() != subscriber.topic.type_hash() {
+            let (offered, requested) = (publisher.topic.type_text(), subscriber.topic.type_text());
+            return Some(Mismatch { setting: Setting::Type, offered, requested });
         }
+        let (offered, requested) = (&publisher.settings, &subscriber.settings);
+        let is_checked =
+            [offered.matching, requested.matching].contains(&Matching::RequestedOffered);
+        is_checked.then(|| AnnouncedQos::refusal(&offered.qos, &requested.qos)).flatten()
+    }
+
+    pub(crate) fn qos(&self) -> &AnnouncedQos {
+        &self.settings.qos
+    }
+
+    pub(crate) fn attributes(&self) -> Attributes {
+        self.attributes.as_deref().cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn to_record(&self) -> EndpointRecord {
+        let Settings { qos, matching } = *self.settings;
+        EndpointRecord {
+            kind: self.kind,
+            topic: self.topic.to_topic(),
+            qos,
+            matching,
+            created_ns: self.created_ns,
+            attributes: self.attributes(),
+        }
+    }
+}
+
+impl<T: Ord> Shared<T> {
+    fn share(&mut self, value: T) -> Arc<T> {
+        if let Some(known) = self.0.get(&value) {
+            return known.clone();
+        }
+        let new = Arc::new(value);
+        self.0.insert(new.clone());
+        new
+    }
+
+    /// An endpoint that has a value is removed.
+    fn release(&mut self, value: &Arc<T>) {
+        if Arc::strong_count(value) == 2 {
+            self.0.remove(value); // the other reference is the removed endpoint's
+        }
+    }
+}
+
+impl<T> Default for Shared<T> {
+    fn default() -> Self {
+        Shared(BTreeSet::new())
     }
 }
 
@@ -76,43 +138,39 @@ impl SharedTopic {
         self.of_type.hash
     }
 
-    /// Whether endpoints of the two topics can match.
-    pub(crate) fn fits(&self, other: &SharedTopic) -> bool {
-        self.name == other.name && self.type_hash() == other.type_hash()
+    /// Its type, for people.
+    pub(crate) fn type_text(&self) -> String {
+        type_text(self.type_name(), self.type_hash())
     }
 
-    pub(crate) fn to_topic(&self) -> Topic {
+    fn to_topic(&self) -> Topic {
         let (name, type_name) = (self.name.to_string(), self.type_name().to_owned());
         Topic { name, type_name, type_hash: self.type_hash() }
     }
 }
 
 impl Directory {
-    /// Adds a new endpoint; returns its topic, shared.
-    pub(crate) fn insert(
-        &mut self,
-        id: EndpointId,
-        topic: Topic,
-        kind: Kind,
-        qos: AnnouncedQos,
-    ) -> SharedTopic {
+    /// Adds a new endpoint.
+    pub(crate) fn insert(&mut self, id: EndpointId, record: EndpointRecord) -> Endpoint {
         self.changes += 1;
+        let EndpointRecord { kind, topic, qos, matching, created_ns, attributes } = record;
         let Topic { name, type_name, type_hash } = topic;
         let name = Arc::from(name);
         let known = self.counts.range(types_of(&name)).next();
         let name = known.map_or(name, |((known, _), _)| known.clone());
         // The name of a type is for people: endpoints that match may have different names for it.
-        let new = Type { hash: type_hash, name: type_name.into() };
-        let of_type = match self.types.get(&new) {
-            Some(known) => known.clone(),
-            None => Arc::new(new),
-        };
-        self.types.insert(of_type.clone());
+        let of_type = self.types.share(Type { hash: type_hash, name: type_name.into() });
         *self.counts.entry((name.clone(), type_hash)).or_default() += 1;
         self.on_topics.insert(OnTopic { name: name.clone(), kind, id, type_hash });
-        let topic = SharedTopic { name, of_type };
-        self.endpoints.insert(id, Endpoint { topic: topic.clone(), kind, qos });
-        topic
+        let endpoint = Endpoint {
+            topic: SharedTopic { name, of_type },
+            kind,
+            settings: self.settings.share(Settings { qos, matching }),
+            created_ns,
+            attributes: (!attributes.is_empty()).then(|| Arc::new(attributes)),
+        };
+        self.endpoints.insert(id, endpoint.clone());
+        endpoint
     }
 
     pub(crate) fn remove(&mut self, id: EndpointId) -> Option<Endpoint> {
@@ -129,9 +187,8 @@ impl Directory {
             self.counts.remove(&(name.clone(), type_hash));
         }
         self.on_topics.remove(&OnTopic { name, kind, id, type_hash });
-        if Arc::strong_count(of_type) == 2 {
-            self.types.remove(of_type); // the other reference is the removed endpoint's
-        }
+        self.types.release(of_type);
+        self.settings.release(&removed.settings);
         Some(removed)
     }
 
@@ -160,24 +217,30 @@ impl Directory {
         self.endpoints.range(range).map(|(id, endpoint)| (*id, endpoint))
     }
 
-    /// The endpoints of a kind that fit a topic: with its name and its type.
-    pub(crate) fn fitting(&self, topic: &SharedTopic, kind: Kind) -> Vec<EndpointId> {
-        self.select(topic, kind, 0..=EndpointId::MAX, true)
+    /// The endpoints that match one.
+    pub(crate) fn fitting(&self, own: &Endpoint) -> Vec<EndpointId> {
+        self.facing(own, 0..=EndpointId::MAX)
+            .filter(|(_, mismatch)| mismatch.is_none())
+            .map(|(id, _)| id)
+            .collect()
     }
 
     /// Those of them that belong to one node.
-    pub(crate) fn fitting_of(&self, node: u64, topic: &SharedTopic, kind: Kind) -> Vec<EndpointId> {
-        self.select(topic, kind, ids_of(node), true)
+    pub(crate) fn fitting_of(&self, node: u64, own: &Endpoint) -> Vec<EndpointId> {
+        self.facing(own, ids_of(node))
+            .filter(|(_, mismatch)| mismatch.is_none())
+            .map(|(id, _)| id)
+            .collect()
     }
 
-    /// A node's endpoints of a kind on the topic with another type.
-    pub(crate) fn misfits_of(&self, node: u64, topic: &SharedTopic, kind: Kind) -> Vec<EndpointId> {
-        self.select(topic, kind, ids_of(node), false)
+    /// The endpoints of the topic that one cannot match, and why.
+    pub(crate) fn misfits(&self, own: &Endpoint) -> Vec<(EndpointId, Mismatch)> {
+        self.facing(own, 0..=EndpointId::MAX).filter_map(|(id, it)| Some((id, it?))).collect()
     }
 
-    /// The same for all nodes.
-    pub(crate) fn misfits(&self, topic: &SharedTopic, kind: Kind) -> Vec<EndpointId> {
-        self.select(topic, kind, 0..=EndpointId::MAX, false)
+    /// Those of them that belong to one node.
+    pub(crate) fn misfits_of(&self, node: u64, own: &Endpoint) -> Vec<(EndpointId, Mismatch)> {
+        self.facing(own, ids_of(node)).filter_map(|(id, it)| Some((id, it?))).collect()
     }
 
     /// An endpoint on the topic that has another type, unless both are types of messages.
@@ -195,15 +258,14 @@ impl Directory {
         })
     }
 
-    fn select(
+    /// The endpoints of the other kind on the topic of one, and why they do not match it.
+    fn facing(
         &self,
-        topic: &SharedTopic,
-        kind: Kind,
+        own: &Endpoint,
         ids: RangeInclusive<EndpointId>,
-        fits: bool,
-    ) -> Vec<EndpointId> {
-        let all = self.on(&topic.name, kind, ids);
-        all.filter(|it| (it.type_hash == topic.type_hash()) == fits).map(|it| it.id).collect()
+    ) -> impl Iterator<Item = (EndpointId, Option<Mismatch>)> {
+        let others = self.on(&own.topic.name, own.kind.other(), ids);
+        others.map(|it| (it.id, own.mismatch(&self.endpoints[&it.id])))
     }
 
     fn on(
@@ -215,6 +277,11 @@ impl Directory {
         let at = |id, type_hash| OnTopic { name: name.clone(), kind, id, type_hash };
         self.on_topics.range(at(*ids.start(), 0)..=at(*ids.end(), u64::MAX))
     }
+}
+
+/// A type, for people.
+pub(crate) fn type_text(name: &str, hash: u64) -> String {
+    format!("{name} (layout {hash:016x})")
 }
 
 /// The types on a topic, as keys.
@@ -238,30 +305,36 @@ pub(crate) const NODE_SHIFT: u32 = 24;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topic::Reliability;
-
-    const QOS: AnnouncedQos =
-        AnnouncedQos { depth: 1, reliability: Reliability::BestEffort, history: 0 };
+    use crate::record::RecordOptions;
+    use crate::topic::PublisherQos;
 
     fn topic(name: &str, type_hash: u64) -> Topic {
         Topic { name: name.into(), type_name: format!("T{type_hash}"), type_hash }
+    }
+
+    fn record(kind: Kind, topic: Topic) -> EndpointRecord {
+        let qos = AnnouncedQos::of_publisher(&PublisherQos::default(), &RecordOptions::default());
+        let (matching, attributes) = (Matching::Exact, Attributes::default());
+        EndpointRecord { kind, topic, qos, matching, created_ns: 0, attributes }
     }
 
     #[test]
     fn endpoints_are_found_by_topic_type_and_node() {
         let mut directory = Directory::default();
         let (one, other) = (1 << NODE_SHIFT, 2 << NODE_SHIFT);
-        let first = directory.insert(one | 1, topic("a", 1), Kind::Publisher, QOS);
-        let second = directory.insert(other | 1, topic("a", 1), Kind::Subscriber, QOS);
-        assert!(Arc::ptr_eq(&first.name, &second.name), "names are kept once");
-        let misfit = directory.insert(other | 2, topic("a", 2), Kind::Subscriber, QOS);
-        let elsewhere = directory.insert(other | 3, topic("b", 1), Kind::Subscriber, QOS);
-        assert!(Arc::ptr_eq(&first.name, &misfit.name));
-        assert!(Arc::ptr_eq(&first.of_type, &elsewhere.of_type), "and those of types");
-        assert_eq!(directory.fitting(&first, Kind::Subscriber), [other | 1]);
-        assert_eq!(directory.fitting_of(one, &first, Kind::Publisher), [one | 1]);
-        assert!(directory.fitting_of(other, &first, Kind::Publisher).is_empty());
-        assert_eq!(directory.misfits_of(other, &first, Kind::Subscriber), [other | 2]);
+        let first = directory.insert(one | 1, record(Kind::Publisher, topic("a", 1)));
+        let second = directory.insert(other | 1, record(Kind::Subscriber, topic("a", 1)));
+        assert!(Arc::ptr_eq(&first.topic.name, &second.topic.name), "names are kept once");
+        let misfit = directory.insert(other | 2, record(Kind::Subscriber, topic("a", 2)));
+        let elsewhere = directory.insert(other | 3, record(Kind::Subscriber, topic("b", 1)));
+        assert!(Arc::ptr_eq(&first.topic.name, &misfit.topic.name));
+        assert!(Arc::ptr_eq(&first.topic.of_type, &elsewhere.topic.of_type), "and types");
+        assert!(Arc::ptr_eq(&first.settings, &elsewhere.settings), "and settings");
+        assert_eq!(directory.fitting(&first), [other | 1]);
+        assert_eq!(directory.fitting_of(one, &second), [one | 1]);
+        assert!(directory.fitting_of(other, &second).is_empty());
+        let [(id, mismatch)] = &directory.misfits_of(other, &first)[..] else { panic!("one") };
+        assert_eq!((*id, mismatch.setting), (other | 2, Setting::Type));
         assert_eq!(directory.misfit(&topic("a", 1)).unwrap().0, other | 2);
         let after = directory.of_node_after(other, other | 1).map(|(id, _)| id);
         assert_eq!(after.collect::<Vec<_>>(), [other | 2, other | 3]);
@@ -271,16 +344,37 @@ mod tests {
     }
 
     #[test]
+    fn requested_settings_are_checked_if_one_side_chooses_it() {
+        let mut directory = Directory::default();
+        let mut requesting = record(Kind::Subscriber, topic("a", 1));
+        requesting.qos.history = 1;
+        let publisher = directory.insert(1, record(Kind::Publisher, topic("a", 1)));
+        directory.insert(2, requesting.clone());
+        assert_eq!(directory.fitting(&publisher), [2], "by default any settings match");
+        requesting.matching = Matching::RequestedOffered;
+        let subscriber = directory.insert(3, requesting.clone());
+        assert_eq!(directory.fitting(&publisher), [2]);
+        assert!(directory.fitting(&subscriber).is_empty());
+        let (ours, theirs) = (directory.misfits(&publisher), directory.misfits(&subscriber));
+        assert_eq!((ours[0].0, theirs[0].0), (3, 1));
+        assert_eq!((ours[0].1.setting, &ours[0].1), (Setting::Durability, &theirs[0].1));
+        let mut offering = record(Kind::Publisher, topic("a", 1));
+        offering.matching = Matching::RequestedOffered;
+        let offering = directory.insert(4, offering);
+        assert!(directory.fitting(&offering).is_empty(), "the publisher chooses it, too");
+    }
+
+    #[test]
     fn a_name_has_several_types_of_messages() {
         let mut directory = Directory::default();
         let of = |name: &str| Topic::of_messages("a".to_owned(), name);
-        let first = directory.insert(1, of("m::A"), Kind::Publisher, QOS);
+        let first = directory.insert(1, record(Kind::Publisher, of("m::A")));
         assert!(directory.misfit(&of("m::A")).is_none());
         assert!(directory.misfit(&of("m::B")).is_none());
         assert_eq!(directory.misfit(&topic("a", 1)).unwrap().0, 1);
-        directory.insert(2, of("m::B"), Kind::Subscriber, QOS);
-        assert!(directory.fitting(&first, Kind::Subscriber).is_empty());
-        directory.insert(3, topic("a", 1), Kind::Subscriber, QOS);
+        directory.insert(2, record(Kind::Subscriber, of("m::B")));
+        assert!(directory.fitting(&first).is_empty());
+        directory.insert(3, record(Kind::Subscriber, topic("a", 1)));
         assert_eq!(directory.misfit(&of("m::A")).unwrap().0, 3);
     }
 
@@ -288,12 +382,12 @@ mod tests {
     fn a_removed_endpoint_leaves_no_entry() {
         let mut directory = Directory::default();
         for id in 1..6 {
-            directory.insert(id, topic("a", id / 2), Kind::Publisher, QOS);
+            directory.insert(id, record(Kind::Publisher, topic("a", id / 2)));
         }
         assert!((1..6).all(|id| directory.remove(id).is_some()));
-        let Directory { endpoints, on_topics, counts, types, changes: _ } = &directory;
-        assert!(endpoints.is_empty() && on_topics.is_empty());
-        assert!(counts.is_empty() && types.is_empty());
+        let Directory { endpoints, on_topics, counts, types, settings, changes: _ } = &directory;
+        assert!(endpoints.is_empty() && on_topics.is_empty() && counts.is_empty());
+        assert!(types.0.is_empty() && settings.0.is_empty());
         assert!(directory.remove(1).is_none());
     }
 }

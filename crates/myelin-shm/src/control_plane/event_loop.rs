@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use crate::control_plane::protocol::Input;
 use crate::control_plane::reactor::{LISTENER, Reactor};
-use crate::control_plane::warnings::Warning;
 use crate::error::Error;
 use crate::listener::{Call, Listener};
 use crate::os::fork;
@@ -18,6 +17,7 @@ use crate::os::thread::{Thread, Threads};
 use crate::sync::lock;
 use crate::topic::EndpointId;
 use crate::waiting::wait::now_ns;
+use crate::warnings::Warning;
 
 /// State shared by a node's handles and its thread.
 pub(crate) struct Core {

@@ -11,6 +11,7 @@ use crate::control_plane::message::Message;
 use crate::control_plane::registry::{self, Call, Registry};
 use crate::control_plane::rendezvous;
 use crate::error::Error;
+use crate::record::NodeRecord;
 
 /// The socket of a node that is dead.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,14 +132,17 @@ fn look(
 /// must greet like one.
 fn greet(mut link: Link) -> Result<(Option<String>, u32), Error> {
     let pid = link.credentials()?.pid;
-    let hello = Message::Hello { node: registry::random_node()?, name: GUEST.to_owned() };
+    let hello = Message::Hello {
+        node: registry::random_node()?,
+        record: NodeRecord { name: GUEST.to_owned(), ..NodeRecord::default() },
+    };
     link.send(&hello, Vec::new());
     let mut name = None;
     let mut readable = [PollFd::new(&link, PollFlags::IN)];
     if matches!(event::poll(&mut readable, Some(&ANSWER_TIME)), Ok(1..))
-        && let Received::Message(Message::Hello { name: told, .. }, _) = link.receive()
+        && let Received::Message(Message::Hello { record, .. }, _) = link.receive()
     {
-        name = Some(told);
+        name = Some(record.name);
     }
     link.send(&Message::Leaving, Vec::new());
     Ok((name, pid))

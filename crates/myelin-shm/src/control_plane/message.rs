@@ -5,28 +5,32 @@
 //! message's own length, and left-over bytes are an error. Descriptors travel beside the bytes
 //! (`link`); [`Message::descriptors`] says how many belong to a message.
 
+use std::time::Duration;
+
 use crate::control_plane::protocol::graph::{Counters, MatchState};
-use crate::data_plane::layout::VERSION;
 use crate::error::Error;
-use crate::limits::{MESSAGE_SEGMENTS_MAX, NAME_BYTES_MAX};
-use crate::topic::{AnnouncedQos, EndpointId, Reliability, Topic};
+use crate::layout::VERSION;
+use crate::limits::{
+    ATTRIBUTES_BYTES_MAX, ATTRIBUTES_MAX, MESSAGE_SCHEMA_BYTES_MAX, MESSAGE_SEGMENTS_MAX,
+    NAME_BYTES_MAX,
+};
+use crate::record::{
+    AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, Mismatch, NodeRecord, Setting,
+};
+use crate::topic::{EndpointId, Reliability, Topic};
 
 /// One message. `publisher` and `subscriber` are endpoint ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// The first message in each direction: the id of the sender. Its bytes begin with magic and
-    /// version in all versions of the protocol.
-    Hello { node: u64, name: String },
+    /// The first message in each direction: the sender. Its bytes begin with magic and version in
+    /// all versions of the protocol.
+    Hello { node: u64, record: NodeRecord },
     /// All endpoints that existed at the time of the Hello have been announced.
     Ready,
-    /// Announces a publisher.
-    Published { publisher: EndpointId, topic: Topic, qos: AnnouncedQos },
-    /// Announces a subscriber.
-    Subscribed { subscriber: EndpointId, topic: Topic, qos: AnnouncedQos },
-    /// The publisher has left.
-    Unpublished { publisher: EndpointId },
-    /// The subscriber has left and holds nothing any more.
-    Unsubscribed { subscriber: EndpointId },
+    /// Announces an endpoint.
+    Announced { endpoint: EndpointId, record: EndpointRecord },
+    /// The endpoint has left; a subscriber holds nothing any more.
+    Retracted { endpoint: EndpointId },
     /// To a matching subscriber. With the publication segment.
     Offer { publisher: EndpointId, subscriber: EndpointId },
     /// Slot segments of a publisher, for all subscribers with an offer. With one descriptor each.
@@ -50,8 +54,8 @@ pub(crate) enum Message {
     Counted { endpoint: EndpointId, counters: Counters },
     /// The state of a match. In the order of the ids.
     MatchTold { endpoint: EndpointId, other: EndpointId, state: MatchState },
-    /// The next part of a type's layout. In the order of the hashes.
-    Layout { type_hash: u64, text: String, is_last: bool },
+    /// The next part of a type's schema. In the order of the hashes.
+    Schema { type_hash: u64, encoding: String, part: Vec<u8>, is_last: bool },
     /// The end of the answer, which is complete or was cut off at a limit.
     Answered { is_complete: bool },
 }
@@ -83,22 +87,16 @@ impl Message {
         let mut to = Vec::with_capacity(64);
         to.push(self.kind());
         match self {
-            Message::Hello { node, name } => {
+            Message::Hello { node, record } => {
                 put_words(&mut to, &[MAGIC, VERSION, *node]);
-                put_text(&mut to, name);
+                put_node(&mut to, record);
             }
             Message::Ready | Message::Leaving => {}
-            Message::Published { publisher: id, topic, qos }
-            | Message::Subscribed { subscriber: id, topic, qos } => {
-                put_words(&mut to, &[*id]);
-                put_topic(&mut to, topic);
-                to.extend(qos.depth.to_le_bytes());
-                to.push(u8::from(qos.reliability == Reliability::Reliable));
-                to.extend(qos.history.to_le_bytes());
+            Message::Announced { endpoint, record } => {
+                put_words(&mut to, &[*endpoint]);
+                put_endpoint(&mut to, record);
             }
-            Message::Unpublished { publisher: id } | Message::Unsubscribed { subscriber: id } => {
-                put_words(&mut to, &[*id]);
-            }
+            Message::Retracted { endpoint } => put_words(&mut to, &[*endpoint]),
             Message::Offer { publisher, subscriber } | Message::Ask { publisher, subscriber } => {
                 put_words(&mut to, &[*publisher, *subscriber]);
             }
@@ -128,9 +126,11 @@ impl Message {
                 put_words(&mut to, &[*endpoint, *other]);
                 put_state(&mut to, state);
             }
-            Message::Layout { type_hash, text, is_last } => {
+            Message::Schema { type_hash, encoding, part, is_last } => {
                 put_words(&mut to, &[*type_hash]);
-                put_text(&mut to, text);
+                put_text(&mut to, encoding);
+                to.extend((part.len() as u16).to_le_bytes());
+                to.extend(part);
                 to.push(u8::from(*is_last));
             }
             Message::Answered { is_complete } => to.push(u8::from(*is_complete)),
@@ -157,23 +157,21 @@ impl Message {
         match self {
             Message::Hello { .. } => 1,
             Message::Ready => 2,
-            Message::Published { .. } => 3,
-            Message::Subscribed { .. } => 4,
-            Message::Unpublished { .. } => 5,
-            Message::Unsubscribed { .. } => 6,
-            Message::Offer { .. } => 7,
-            Message::Segments { .. } => 8,
-            Message::Accept { .. } => 9,
-            Message::Matched { .. } => 10,
-            Message::Withdrawn { .. } => 11,
-            Message::Declined { .. } => 12,
-            Message::Leaving => 13,
-            Message::Ask { .. } => 14,
-            Message::Query => 15,
-            Message::Counted { .. } => 16,
-            Message::MatchTold { .. } => 17,
-            Message::Layout { .. } => 18,
-            Message::Answered { .. } => 19,
+            Message::Announced { .. } => 3,
+            Message::Retracted { .. } => 4,
+            Message::Offer { .. } => 5,
+            Message::Segments { .. } => 6,
+            Message::Accept { .. } => 7,
+            Message::Matched { .. } => 8,
+            Message::Withdrawn { .. } => 9,
+            Message::Declined { .. } => 10,
+            Message::Leaving => 11,
+            Message::Ask { .. } => 12,
+            Message::Query => 13,
+            Message::Counted { .. } => 14,
+            Message::MatchTold { .. } => 15,
+            Message::Schema { .. } => 16,
+            Message::Answered { .. } => 17,
         }
     }
 }
@@ -200,6 +198,43 @@ fn put_topic(to: &mut Vec<u8>, topic: &Topic) {
     put_text(to, &topic.name);
     put_text(to, &topic.type_name);
     put_words(to, &[topic.type_hash]);
+}
+
+fn put_endpoint(to: &mut Vec<u8>, record: &EndpointRecord) {
+    let EndpointRecord { kind, topic, qos, matching, created_ns, attributes } = record;
+    to.push(u8::from(*kind == Kind::Subscriber));
+    put_topic(to, topic);
+    to.extend(qos.depth.to_le_bytes());
+    to.push(u8::from(qos.reliability == Reliability::Reliable));
+    to.push(u8::from(qos.resends));
+    to.extend(qos.history.to_le_bytes());
+    put_words(to, &[qos.deadline, qos.liveliness, qos.lifespan].map(limit_ns));
+    to.push(u8::from(qos.is_alive_by_topic));
+    to.push(u8::from(*matching == Matching::RequestedOffered));
+    put_words(to, &[*created_ns]);
+    put_attributes(to, attributes);
+}
+
+fn put_node(to: &mut Vec<u8>, record: &NodeRecord) {
+    let NodeRecord { name, namespace, program, host, language, version, attributes } = record;
+    for text in [name, namespace, program, host, language, version] {
+        put_text(to, text);
+    }
+    put_attributes(to, attributes);
+}
+
+fn put_attributes(to: &mut Vec<u8>, attributes: &Attributes) {
+    to.push(attributes.iter().len() as u8);
+    for (name, value) in attributes.iter() {
+        put_text(to, name);
+        to.extend((value.len() as u16).to_le_bytes());
+        to.extend(value);
+    }
+}
+
+/// A limit of time in nanoseconds.
+fn limit_ns(limit: Option<Duration>) -> u64 {
+    limit.map_or(NO_LIMIT, |limit| u64::try_from(limit.as_nanos()).unwrap_or(NO_LIMIT))
 }
 
 fn put_segments(to: &mut Vec<u8>, segments: &[SegmentSize]) {
@@ -229,9 +264,14 @@ fn put_state(to: &mut Vec<u8>, state: &MatchState) {
     match state {
         MatchState::Pending => to.push(0),
         MatchState::Matched => to.push(1),
-        MatchState::Refused { reason } => {
+        MatchState::Refused { reason, mismatch } => {
             to.push(2);
             put_text(to, reason);
+            to.push(mismatch.as_ref().map_or(0, |it| setting_number(it.setting)));
+            if let Some(Mismatch { offered, requested, .. }) = mismatch {
+                put_text(to, offered);
+                put_text(to, requested);
+            }
         }
     }
 }
@@ -245,56 +285,47 @@ impl Rest<'_> {
         Ok(match kind {
             1 => self.hello()?,
             2 => Message::Ready,
-            3 => Message::Published {
-                publisher: self.u64()?,
-                topic: self.topic()?,
-                qos: self.qos()?,
-            },
-            4 => Message::Subscribed {
-                subscriber: self.u64()?,
-                topic: self.topic()?,
-                qos: self.qos()?,
-            },
-            5 => Message::Unpublished { publisher: self.u64()? },
-            6 => Message::Unsubscribed { subscriber: self.u64()? },
-            7 => Message::Offer { publisher: self.u64()?, subscriber: self.u64()? },
-            8 => Message::Segments { publisher: self.u64()?, segments: self.segments()? },
-            9 => Message::Accept {
+            3 => Message::Announced { endpoint: self.u64()?, record: self.endpoint()? },
+            4 => Message::Retracted { endpoint: self.u64()? },
+            5 => Message::Offer { publisher: self.u64()?, subscriber: self.u64()? },
+            6 => Message::Segments { publisher: self.u64()?, segments: self.segments()? },
+            7 => Message::Accept {
                 publisher: self.u64()?,
                 subscriber: self.u64()?,
                 connection: self.u32()?,
                 wake_end: self.flag()?,
             },
-            10 => Message::Matched {
+            8 => Message::Matched {
                 publisher: self.u64()?,
                 subscriber: self.u64()?,
                 start: self.u64()?,
             },
-            11 => Message::Withdrawn {
+            9 => Message::Withdrawn {
                 publisher: self.u64()?,
                 subscriber: self.u64()?,
                 reason: self.text()?,
             },
-            12 => Message::Declined {
+            10 => Message::Declined {
                 publisher: self.u64()?,
                 subscriber: self.u64()?,
                 reason: self.text()?,
             },
-            13 => Message::Leaving,
-            14 => Message::Ask { publisher: self.u64()?, subscriber: self.u64()? },
-            15 => Message::Query,
-            16 => Message::Counted { endpoint: self.u64()?, counters: self.counters()? },
-            17 => Message::MatchTold {
+            11 => Message::Leaving,
+            12 => Message::Ask { publisher: self.u64()?, subscriber: self.u64()? },
+            13 => Message::Query,
+            14 => Message::Counted { endpoint: self.u64()?, counters: self.counters()? },
+            15 => Message::MatchTold {
                 endpoint: self.u64()?,
                 other: self.u64()?,
                 state: self.state()?,
             },
-            18 => Message::Layout {
+            16 => Message::Schema {
                 type_hash: self.u64()?,
-                text: self.text()?,
+                encoding: self.text()?,
+                part: self.part()?,
                 is_last: self.flag()?,
             },
-            19 => Message::Answered { is_complete: self.flag()? },
+            17 => Message::Answered { is_complete: self.flag()? },
             _ => return Err(Error::PeerCorrupt { what: "a message of unknown kind" }),
         })
     }
@@ -307,7 +338,48 @@ impl Rest<'_> {
         if theirs != VERSION {
             return Err(Error::LayoutVersion { ours: VERSION, theirs });
         }
-        Ok(Message::Hello { node: self.u64()?, name: self.text()? })
+        Ok(Message::Hello { node: self.u64()?, record: self.node()? })
+    }
+
+    fn node(&mut self) -> Result<NodeRecord, Error> {
+        Ok(NodeRecord {
+            name: self.text()?,
+            namespace: self.text()?,
+            program: self.text()?,
+            host: self.text()?,
+            language: self.text()?,
+            version: self.text()?,
+            attributes: self.attributes()?,
+        })
+    }
+
+    fn endpoint(&mut self) -> Result<EndpointRecord, Error> {
+        Ok(EndpointRecord {
+            kind: if self.flag()? { Kind::Subscriber } else { Kind::Publisher },
+            topic: self.topic()?,
+            qos: self.qos()?,
+            matching: if self.flag()? { Matching::RequestedOffered } else { Matching::Exact },
+            created_ns: self.u64()?,
+            attributes: self.attributes()?,
+        })
+    }
+
+    /// Attributes in the order of their names, each once.
+    fn attributes(&mut self) -> Result<Attributes, Error> {
+        const WRONG: Error = Error::PeerCorrupt { what: "the attributes of a record" };
+        let mut attributes = Attributes::default();
+        let mut last = String::new();
+        for _ in 0..self.u8()? {
+            let name = self.text()?;
+            let length = u16::from_le_bytes(self.array()?);
+            let value = self.bytes(length.into())?;
+            if name <= last {
+                return Err(WRONG);
+            }
+            attributes.insert(&name, value).map_err(|_| WRONG)?;
+            last = name;
+        }
+        Ok(attributes)
     }
 
     fn topic(&mut self) -> Result<Topic, Error> {
@@ -318,9 +390,31 @@ impl Rest<'_> {
     }
 
     fn qos(&mut self) -> Result<AnnouncedQos, Error> {
-        let (depth, reliable, history) = (self.u32()?, self.flag()?, self.u32()?);
-        let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
-        Ok(AnnouncedQos { depth, reliability, history })
+        let (depth, waits, resends) = (self.u32()?, self.flag()?, self.flag()?);
+        Ok(AnnouncedQos {
+            depth,
+            reliability: if waits { Reliability::Reliable } else { Reliability::BestEffort },
+            resends,
+            history: self.u32()?,
+            deadline: self.limit()?,
+            liveliness: self.limit()?,
+            lifespan: self.limit()?,
+            is_alive_by_topic: self.flag()?,
+        })
+    }
+
+    fn limit(&mut self) -> Result<Option<Duration>, Error> {
+        let limit_ns = self.u64()?;
+        Ok((limit_ns != NO_LIMIT).then(|| Duration::from_nanos(limit_ns)))
+    }
+
+    /// A part of a schema.
+    fn part(&mut self) -> Result<Vec<u8>, Error> {
+        let length = usize::from(u16::from_le_bytes(self.array()?));
+        if length > MESSAGE_SCHEMA_BYTES_MAX {
+            return Err(Error::PeerCorrupt { what: "a part of a schema" });
+        }
+        Ok(self.bytes(length)?.to_vec())
     }
 
     fn segments(&mut self) -> Result<Vec<SegmentSize>, Error> {
@@ -350,7 +444,18 @@ impl Rest<'_> {
         Ok(match self.u8()? {
             0 => MatchState::Pending,
             1 => MatchState::Matched,
-            2 => MatchState::Refused { reason: self.text()? },
+            2 => {
+                let reason = self.text()?;
+                let mismatch = match self.u8()? {
+                    0 => None,
+                    number => Some(Mismatch {
+                        setting: setting_of(number)?,
+                        offered: self.text()?,
+                        requested: self.text()?,
+                    }),
+                };
+                MatchState::Refused { reason, mismatch }
+            }
             _ => return Err(Error::PeerCorrupt { what: "the state of a match" }),
         })
     }
@@ -396,14 +501,40 @@ impl Rest<'_> {
     }
 }
 
+/// The number of a setting in a message; 0 is none.
+fn setting_number(setting: Setting) -> u8 {
+    1 + SETTINGS.iter().position(|known| *known == setting).expect("it is in the list") as u8
+}
+
+fn setting_of(number: u8) -> Result<Setting, Error> {
+    let setting = usize::from(number).checked_sub(1).and_then(|index| SETTINGS.get(index));
+    setting.copied().ok_or(Error::PeerCorrupt { what: "the setting of a refused match" })
+}
+
+const SETTINGS: [Setting; 7] = [
+    Setting::Type,
+    Setting::Depth,
+    Setting::Reliability,
+    Setting::Durability,
+    Setting::Deadline,
+    Setting::Liveliness,
+    Setting::LivelinessLease,
+];
+/// The limit of time that stands for none.
+const NO_LIMIT: u64 = u64::MAX;
 /// Bytes of the longest message.
-pub(crate) const MESSAGE_BYTES_MAX: usize = 1_024;
+pub(crate) const MESSAGE_BYTES_MAX: usize = 3_072;
 const MAGIC: u64 = u64::from_le_bytes(*b"myelinH1");
 const TOO_SHORT: Error = Error::PeerCorrupt { what: "a message too short for its kind" };
 
 const _: () = {
-    assert!(MESSAGE_BYTES_MAX >= 1 + 8 + 2 * (1 + NAME_BYTES_MAX) + 8 + 4 + 1 + 4);
+    let text = 1 + NAME_BYTES_MAX;
+    let attributes = 1 + ATTRIBUTES_BYTES_MAX + 3 * ATTRIBUTES_MAX;
+    assert!(MESSAGE_BYTES_MAX > 3 * 8 + 6 * text + attributes);
+    assert!(MESSAGE_BYTES_MAX > 2 * 8 + 2 * text + 5 * 8 + attributes);
     assert!(MESSAGE_BYTES_MAX >= 1 + 8 + 1 + 16 * MESSAGE_SEGMENTS_MAX);
+    assert!(MESSAGE_BYTES_MAX > 2 * 8 + text + MESSAGE_SCHEMA_BYTES_MAX);
+    assert!(ATTRIBUTES_MAX <= u8::MAX as usize);
     assert!(NAME_BYTES_MAX <= u8::MAX as usize);
     assert!(MESSAGE_SEGMENTS_MAX <= u8::MAX as usize);
 };

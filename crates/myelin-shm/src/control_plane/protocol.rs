@@ -28,9 +28,7 @@ pub(crate) mod query;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::control_plane::directory::{
-    Directory, Endpoint, Kind, NODE_SHIFT, SharedTopic, node_of,
-};
+use crate::control_plane::directory::{Directory, Endpoint, NODE_SHIFT, node_of, type_text};
 use crate::control_plane::link::Credentials;
 use crate::control_plane::message::{Message, SegmentSize};
 use crate::control_plane::protocol::links::{Call, Peer};
@@ -39,19 +37,20 @@ pub(crate) use crate::control_plane::protocol::matches::Refusal;
 use crate::control_plane::protocol::matches::{Matches, State};
 use crate::control_plane::protocol::offers::LocalPublisher;
 use crate::control_plane::protocol::query::{Counted, Surveys};
-use crate::control_plane::warnings::Warning;
 use crate::error::Error;
 use crate::event::Event;
 use crate::limits::ENDPOINTS_MAX;
-use crate::topic::{AnnouncedQos, EndpointId, Reliability, Topic};
+use crate::record::{AnnouncedQos, EndpointRecord, Kind, Mismatch, NodeRecord, Schema};
+use crate::topic::{EndpointId, Reliability, Topic};
+use crate::warnings::Warning;
 
 /// A node's knowledge, and its state towards all other nodes. `D` accompanies a message's bytes:
 /// descriptors.
 #[derive(Debug)]
 pub(crate) struct Protocol<D> {
     node: u64,
-    name: String,
-    pid: u32,
+    record: NodeRecord,
+    who: Credentials,
     /// By key.
     links: BTreeMap<u64, Peer>,
     /// The link to each node that has one.
@@ -63,8 +62,8 @@ pub(crate) struct Protocol<D> {
     publishers: BTreeMap<EndpointId, LocalPublisher<D>>,
     subscribers: BTreeMap<EndpointId, LocalSubscriber>,
     endpoints_made: u64,
-    /// Descriptions of this node's types, by hash.
-    layouts: BTreeMap<u64, Arc<str>>,
+    /// The schemas of this node's types, by hash.
+    schemas: BTreeMap<u64, Arc<Schema>>,
     surveys: Surveys,
     /// Each timer with its due time.
     timers: Timers,
@@ -78,7 +77,6 @@ pub(crate) struct Protocol<D> {
 /// A subscriber of this node.
 #[derive(Debug)]
 struct LocalSubscriber {
-    qos: AnnouncedQos,
     ignore_own_node: bool,
     /// By publisher.
     matches: Matches,
@@ -107,7 +105,7 @@ pub(crate) enum Input<D> {
     /// Outcome of [`Action::Call`]: the node does not live, or belongs to another user.
     Gone { node: u64 },
     /// The peer of a link says which node it is; `owner` is the user whose socket that node has.
-    Hello { link: u64, node: u64, name: String, owner: Option<u32> },
+    Hello { link: u64, node: u64, record: NodeRecord, owner: Option<u32> },
     /// Any other message.
     Said { link: u64, message: Message, descriptors: Vec<D> },
     /// Bytes that are not a message.
@@ -123,9 +121,9 @@ pub(crate) enum Input<D> {
     /// Outcome of [`Action::Drain`], maybe some time later.
     Drained { link: u64 },
     /// A publisher of ours, with its publication segment.
-    PublisherMade { id: EndpointId, topic: Topic, qos: AnnouncedQos, publication: D },
+    PublisherMade { id: EndpointId, record: EndpointRecord, publication: D },
     /// A subscriber of ours.
-    SubscriberMade { id: EndpointId, topic: Topic, qos: AnnouncedQos, ignore_own_node: bool },
+    SubscriberMade { id: EndpointId, record: EndpointRecord, ignore_own_node: bool },
     /// An endpoint of ours is dropped.
     Dropped { id: EndpointId },
     /// A publisher of ours has another slot segment.
@@ -215,11 +213,11 @@ pub(crate) struct RemoteInfo {
 struct OutOfOrder;
 
 impl<D: Clone> Protocol<D> {
-    pub(crate) fn new(node: u64, name: String, pid: u32) -> Protocol<D> {
+    pub(crate) fn new(node: u64, record: NodeRecord, who: Credentials) -> Protocol<D> {
         Protocol {
             node,
-            name,
-            pid,
+            record,
+            who,
             links: BTreeMap::new(),
             nodes: BTreeMap::new(),
             calls: BTreeMap::new(),
@@ -228,7 +226,7 @@ impl<D: Clone> Protocol<D> {
             publishers: BTreeMap::new(),
             subscribers: BTreeMap::new(),
             endpoints_made: 0,
-            layouts: BTreeMap::new(),
+            schemas: BTreeMap::new(),
             surveys: Surveys::default(),
             timers: Timers::new(),
             now_ns: 0,
@@ -260,8 +258,8 @@ impl<D: Clone> Protocol<D> {
             Input::Linked { link, who, called } => self.linked(link, who, called),
             Input::Busy { node } => self.busy(node),
             Input::Gone { node } => self.forget_call(node),
-            Input::Hello { link, node, name, owner } => {
-                if self.hello(link, node, name, owner).is_err() {
+            Input::Hello { link, node, record, owner } => {
+                if self.hello(link, node, record, owner).is_err() {
                     self.expel(link);
                 }
             }
@@ -279,11 +277,11 @@ impl<D: Clone> Protocol<D> {
             Input::Ended { link } => self.ended(link),
             Input::Overrun { link } => self.end_link(link, true),
             Input::Drained { link } => self.drained(link),
-            Input::PublisherMade { id, topic, qos, publication } => {
-                self.publisher_made(id, topic, qos, publication);
+            Input::PublisherMade { id, record, publication } => {
+                self.publisher_made(id, record, publication);
             }
-            Input::SubscriberMade { id, topic, qos, ignore_own_node } => {
-                self.subscriber_made(id, topic, qos, ignore_own_node);
+            Input::SubscriberMade { id, record, ignore_own_node } => {
+                self.subscriber_made(id, record, ignore_own_node);
             }
             Input::Dropped { id } => self.dropped(id),
             Input::Grown { publisher, size, segment } => self.grown(publisher, size, segment),
@@ -330,48 +328,41 @@ impl<D: Clone> Protocol<D> {
         Err(Error::TypeMismatch {
             topic: topic.name.clone(),
             ours: type_text(&topic.type_name, topic.type_hash),
-            theirs: shared_type_text(&other.topic),
+            theirs: other.topic.type_text(),
             pid: self.pid_of(id),
         })
     }
 
-    fn publisher_made(&mut self, id: EndpointId, topic: Topic, qos: AnnouncedQos, publication: D) {
+    fn publisher_made(&mut self, id: EndpointId, record: EndpointRecord, publication: D) {
         self.forgive();
-        let topic = self.directory.insert(id, topic, Kind::Publisher, qos);
+        let own = self.directory.insert(id, record);
         self.publishers.insert(id, LocalPublisher::new(publication));
         self.announce(id);
-        self.tell_misfits(id, &topic, Kind::Subscriber);
-        for subscriber in self.directory.fitting(&topic, Kind::Subscriber) {
+        self.tell_misfits(id, &own);
+        for subscriber in self.directory.fitting(&own) {
             self.offer(Pair { publisher: id, subscriber });
         }
     }
 
-    fn subscriber_made(
-        &mut self,
-        id: EndpointId,
-        topic: Topic,
-        qos: AnnouncedQos,
-        ignore_own_node: bool,
-    ) {
+    fn subscriber_made(&mut self, id: EndpointId, record: EndpointRecord, ignore_own_node: bool) {
         self.forgive();
-        let topic = self.directory.insert(id, topic, Kind::Subscriber, qos);
-        let made = LocalSubscriber { qos, ignore_own_node, matches: Matches::default() };
+        let own = self.directory.insert(id, record);
+        let made = LocalSubscriber { ignore_own_node, matches: Matches::default() };
         self.subscribers.insert(id, made);
         self.announce(id);
-        self.tell_misfits(id, &topic, Kind::Publisher);
-        for publisher in self.directory.fitting_of(self.node, &topic, Kind::Publisher) {
+        self.tell_misfits(id, &own);
+        for publisher in self.directory.fitting_of(self.node, &own) {
             self.offer(Pair { publisher, subscriber: id });
         }
     }
 
-    /// Informs a new endpoint of ours, and others of ours, of existing endpoints with another type.
-    fn tell_misfits(&mut self, id: EndpointId, topic: &SharedTopic, other: Kind) {
-        for misfit in self.directory.misfits(topic, other) {
-            let theirs = &self.directory.get(misfit).expect("the directory has each misfit").topic;
-            let (reason, reverse) = (mismatch(topic, theirs), mismatch(theirs, topic));
-            self.tell_incompatible(id, misfit, reason);
+    /// Informs a new endpoint of ours, and others of ours, of existing endpoints that it cannot
+    /// match.
+    fn tell_misfits(&mut self, id: EndpointId, own: &Endpoint) {
+        for (misfit, mismatch) in self.directory.misfits(own) {
+            self.tell_incompatible(id, misfit, mismatch.clone());
             if node_of(misfit) == self.node {
-                self.tell_incompatible(misfit, id, reverse);
+                self.tell_incompatible(misfit, id, mismatch);
             }
         }
     }
@@ -385,11 +376,11 @@ impl<D: Clone> Protocol<D> {
                     self.actions.push(Action::Detach { pair });
                 }
             }
-            self.retract(id, &Message::Unpublished { publisher: id });
+            self.retract(id);
         }
         if let Some(mut subscriber) = self.subscribers.remove(&id) {
             subscriber.matches.clear(id, &mut self.timers);
-            self.retract(id, &Message::Unsubscribed { subscriber: id });
+            self.retract(id);
         }
     }
 
@@ -398,9 +389,7 @@ impl<D: Clone> Protocol<D> {
         &mut self,
         link: u64,
         id: EndpointId,
-        topic: Topic,
-        kind: Kind,
-        qos: AnnouncedQos,
+        record: EndpointRecord,
     ) -> Result<(), OutOfOrder> {
         let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut).ok_or(OutOfOrder)?;
         let is_new =
@@ -409,17 +398,12 @@ impl<D: Clone> Protocol<D> {
             return Err(OutOfOrder);
         }
         peer.endpoints += 1;
-        let topic = self.directory.insert(id, topic, kind, qos);
-        let other = kind.other();
-        for ours in self.directory.misfits_of(self.node, &topic, other) {
-            let reason = mismatch(
-                &self.directory.get(ours).expect("the directory has each misfit").topic,
-                &topic,
-            );
-            self.tell_incompatible(ours, id, reason);
+        let theirs = self.directory.insert(id, record);
+        for (ours, mismatch) in self.directory.misfits_of(self.node, &theirs) {
+            self.tell_incompatible(ours, id, mismatch);
         }
-        if kind == Kind::Subscriber {
-            for publisher in self.directory.fitting_of(self.node, &topic, other) {
+        if theirs.kind == Kind::Subscriber {
+            for publisher in self.directory.fitting_of(self.node, &theirs) {
                 self.offer(Pair { publisher, subscriber: id });
             }
         }
@@ -428,15 +412,16 @@ impl<D: Clone> Protocol<D> {
 
     /// An endpoint has left or died, here or at a peer: all its matches end.
     fn forget(&mut self, id: EndpointId, died: bool) {
-        let Some(Endpoint { topic, kind, .. }) = self.directory.remove(id) else { return };
-        match kind {
+        let Some(endpoint) = self.directory.remove(id) else { return };
+        let fitting = self.directory.fitting_of(self.node, &endpoint);
+        match endpoint.kind {
             Kind::Publisher => {
-                for subscriber in self.directory.fitting_of(self.node, &topic, Kind::Subscriber) {
+                for subscriber in fitting {
                     self.lose_publisher(Pair { publisher: id, subscriber }, died);
                 }
             }
             Kind::Subscriber => {
-                for publisher in self.directory.fitting_of(self.node, &topic, Kind::Publisher) {
+                for publisher in fitting {
                     self.lose_subscriber(Pair { publisher, subscriber: id }, died);
                 }
             }
@@ -451,13 +436,8 @@ impl<D: Clone> Protocol<D> {
         descriptors: Vec<D>,
     ) -> Result<(), OutOfOrder> {
         match message {
-            Message::Published { publisher, topic, qos } => {
-                self.introduced(link, publisher, topic, Kind::Publisher, qos)?;
-            }
-            Message::Subscribed { subscriber, topic, qos } => {
-                self.introduced(link, subscriber, topic, Kind::Subscriber, qos)?;
-            }
-            Message::Unpublished { publisher: id } | Message::Unsubscribed { subscriber: id } => {
+            Message::Announced { endpoint, record } => self.introduced(link, endpoint, record)?,
+            Message::Retracted { endpoint: id } => {
                 self.check_speaker(link, id)?;
                 self.links
                     .get_mut(&link)
@@ -497,7 +477,7 @@ impl<D: Clone> Protocol<D> {
             Message::Query => self.asked(link)?,
             Message::Counted { .. }
             | Message::MatchTold { .. }
-            | Message::Layout { .. }
+            | Message::Schema { .. }
             | Message::Answered { .. } => self.answered(link, message)?,
             Message::Hello { .. } | Message::Ready | Message::Leaving => return Err(OutOfOrder),
         }
@@ -523,7 +503,7 @@ impl<D: Clone> Protocol<D> {
     /// The process of an endpoint.
     fn pid_of(&self, id: EndpointId) -> u32 {
         match self.link_of(id) {
-            Some(OURSELVES) => self.pid,
+            Some(OURSELVES) => self.who.pid,
             link => link.and_then(|link| self.links.get(&link)).map_or(0, Peer::pid),
         }
     }
@@ -563,9 +543,10 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    fn tell_incompatible(&mut self, endpoint: EndpointId, other: EndpointId, reason: String) {
+    fn tell_incompatible(&mut self, endpoint: EndpointId, other: EndpointId, mismatch: Mismatch) {
+        let (pid, reason) = (self.pid_of(other), mismatch.to_string());
         self.warn(endpoint, other, reason.clone());
-        let event = Event::Incompatible { endpoint: other, pid: self.pid_of(other), reason };
+        let event = Event::Incompatible { endpoint: other, pid, mismatch: Some(mismatch), reason };
         self.actions.push(Action::Tell { endpoint, event });
     }
 
@@ -625,22 +606,13 @@ impl<D: Clone> Protocol<D> {
     }
 }
 
-/// A topic's type, for people.
-fn type_text(name: &str, hash: u64) -> String {
-    format!("{name} (layout {hash:016x})")
-}
-
-fn shared_type_text(topic: &SharedTopic) -> String {
-    type_text(topic.type_name(), topic.type_hash())
-}
-
 /// An endpoint's kind and settings, for people.
 fn side_text(endpoint: &Endpoint) -> String {
     let kind = match endpoint.kind {
         Kind::Publisher => "publisher",
         Kind::Subscriber => "subscriber",
     };
-    let AnnouncedQos { depth, reliability, history } = endpoint.qos;
+    let AnnouncedQos { depth, reliability, history, .. } = *endpoint.qos();
     let reliability = match (reliability, endpoint.kind) {
         (Reliability::Reliable, Kind::Publisher) => "waits for slow subscribers",
         (Reliability::Reliable, Kind::Subscriber) => "requests a publisher that waits",
@@ -649,17 +621,6 @@ fn side_text(endpoint: &Endpoint) -> String {
         (Reliability::BestEffort, Kind::Subscriber) => "does not request a publisher that waits",
     };
     format!("a {kind} ({reliability}, depth {depth}, history {history})")
-}
-
-/// Why two endpoints of a topic do not match.
-fn mismatch(ours: &SharedTopic, theirs: &SharedTopic) -> String {
-    format!(
-        "it has {} on topic {:?}, not {}; use the same type on both sides (a struct: the same names, types \
-         and order of all fields), or another topic name",
-        shared_type_text(theirs),
-        ours.name,
-        shared_type_text(ours)
-    )
 }
 
 /// Represents the node itself where other nodes have a link.

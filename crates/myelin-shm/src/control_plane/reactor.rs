@@ -10,19 +10,20 @@ use rustix::io::Errno;
 use rustix::net::SocketFlags;
 
 use crate::control_plane::endpoints::Endpoints;
-use crate::control_plane::link::{Descriptors, Link, Received, Sent};
+use crate::control_plane::link::{Credentials, Descriptors, Link, Received, Sent};
 use crate::control_plane::message::{Message, SegmentSize};
 use crate::control_plane::protocol::graph::Graph;
 use crate::control_plane::protocol::{Action, Input, Protocol};
 use crate::control_plane::registry::{Call, Registry};
-use crate::control_plane::warnings::{Warning, Warnings};
 use crate::data_plane::publication::{PublicationShared, SlotSegment};
 use crate::data_plane::subscription::SubscriptionShared;
 use crate::error::Error;
 use crate::os::descriptor::NodeFd;
 use crate::os::poll::Poll;
-use crate::topic::{AnnouncedQos, EndpointId, PublisherQos, Topic};
+use crate::record::{AnnouncedQos, EndpointRecord, Kind, NodeRecord, RecordOptions};
+use crate::topic::{EndpointId, PublisherQos, Topic};
 use crate::waiting::wait::now_ns;
+use crate::warnings::{Warning, Warnings};
 
 /// A node's protocol, sockets and endpoints.
 pub(crate) struct Reactor {
@@ -61,13 +62,14 @@ type Step = Input<Arc<OwnedFd>>;
 impl Reactor {
     pub(crate) fn new(
         node: u64,
-        name: String,
+        record: NodeRecord,
         registry: Registry,
         poll: Arc<Poll>,
         listener: NodeFd,
     ) -> Reactor {
+        let who = Credentials { pid: std::process::id(), uid: registry.uid() };
         Reactor {
-            protocol: Protocol::new(node, name, std::process::id()),
+            protocol: Protocol::new(node, record, who),
             registry,
             poll,
             listener: Some(listener),
@@ -101,18 +103,28 @@ impl Reactor {
         Ok(())
     }
 
-    pub(crate) fn add_publication(&mut self, shared: Arc<PublicationShared>) {
-        let (id, topic, qos) = (shared.id(), shared.topic().clone(), shared.qos().into());
-        let publication = shared.shared_descriptor();
+    pub(crate) fn add_publication(
+        &mut self,
+        shared: Arc<PublicationShared>,
+        options: RecordOptions,
+    ) {
+        let (id, publication) = (shared.id(), shared.shared_descriptor());
+        let qos = AnnouncedQos::of_publisher(shared.qos(), &options);
+        let record = EndpointRecord::new(Kind::Publisher, shared.topic().clone(), qos, options);
         self.endpoints.add_publication(shared);
-        self.drive(Input::PublisherMade { id, topic, qos, publication });
+        self.drive(Input::PublisherMade { id, record, publication });
     }
 
-    pub(crate) fn add_subscription(&mut self, shared: &Arc<SubscriptionShared>) {
-        let (id, topic, qos) = (shared.id(), shared.topic().clone(), shared.qos().into());
-        let ignore_own_node = shared.qos().ignore_own_node;
+    pub(crate) fn add_subscription(
+        &mut self,
+        shared: &Arc<SubscriptionShared>,
+        options: RecordOptions,
+    ) {
+        let (id, ignore_own_node) = (shared.id(), shared.qos().ignore_own_node);
+        let qos = AnnouncedQos::of_subscriber(shared.qos(), &options);
+        let record = EndpointRecord::new(Kind::Subscriber, shared.topic().clone(), qos, options);
         self.endpoints.add_subscription(shared);
-        self.drive(Input::SubscriberMade { id, topic, qos, ignore_own_node });
+        self.drive(Input::SubscriberMade { id, record, ignore_own_node });
     }
 
     pub(crate) fn remove_endpoint(&mut self, id: EndpointId) {
@@ -134,7 +146,7 @@ impl Reactor {
         subscriber: EndpointId,
         qos: &PublisherQos,
     ) {
-        let qos = AnnouncedQos::from(qos);
+        let qos = AnnouncedQos::of_publisher(qos, &RecordOptions::default());
         self.drive(Input::ProxyMade { publisher, subscriber, qos });
     }
 
@@ -318,8 +330,8 @@ impl Reactor {
             }
             let input = match received {
                 Received::Nothing => return false,
-                Received::Message(Message::Hello { node, name }, _) => {
-                    Input::Hello { link, node, name, owner: self.registry.owner(node) }
+                Received::Message(Message::Hello { node, record }, _) => {
+                    Input::Hello { link, node, record, owner: self.registry.owner(node) }
                 }
                 Received::Message(message, descriptors) => {
                     let descriptors = descriptors.into_iter().map(Arc::new).collect();

@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::support::{matched, offered, topic};
-use crate::data_plane::layout::{
-    PublicationHead, SubscriptionHead, publication_bytes, subscription_begin, subscription_bytes,
-};
 use crate::data_plane::publication::{self, PublicationShared, SlotSegment, Writer};
 use crate::data_plane::remote_subscriber;
 use crate::data_plane::source::Source;
 use crate::data_plane::subscription::{self, Asleep, Reader, Taken};
 use crate::error::Error;
+use crate::layout::{
+    PublicationHead, SubscriptionHead, publication_bytes, subscription_begin, subscription_bytes,
+};
 use crate::os::segment::{Segment, Writers};
 use crate::sync::steps::{dies, elsewhere, interrupted};
 use crate::sync::{Ordering, Step, leave_out};

@@ -3,16 +3,16 @@
 
 use std::sync::Arc;
 
-use crate::data_plane::layout::{Cell, INLINE_BYTES_MAX, WRITING};
-use crate::data_plane::prefetch;
 use crate::data_plane::reclaim;
 use crate::data_plane::ring::{self, Look};
 use crate::data_plane::source::{SlotView, Source};
 use crate::data_plane::subscription::SubscriptionShared;
+use crate::data_plane::taken::PublishedSample;
 use crate::data_plane::taken::{Payload, Taken};
-use crate::dispatch::callback::Fresh;
 use crate::error::Error;
+use crate::layout::{Cell, INLINE_BYTES_MAX, WRITING};
 use crate::limits::{LAPS_MAX, SEQUENCE_MAX};
+use crate::os::prefetch;
 use crate::sync::{AtomicU64, Ordering, Step, fence_of, is_taken, load_acquire};
 use crate::topic::{EndpointId, Reliability};
 use crate::waiting::wait;
@@ -191,7 +191,7 @@ impl Incoming {
 
     /// Whether this sample comes next, with nothing lost before it.
     #[inline(always)]
-    pub(crate) fn is_next(&self, fresh: &Fresh) -> bool {
+    pub(crate) fn is_next(&self, fresh: &PublishedSample) -> bool {
         let is_its_turn = self.next == fresh.sequence || !is_taken(Step::Turn);
         self.publisher == fresh.publisher && is_its_turn && self.lost == 0
     }

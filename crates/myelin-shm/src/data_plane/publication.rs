@@ -5,18 +5,18 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 
-use crate::control_plane::protocol::graph::Counters;
-use crate::data_plane::layout::{
-    Cell, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, PublicationHead, VERSION, publication_bytes,
-};
 pub use crate::data_plane::remote_subscriber::{RemoteSubscriber, Waking};
 pub use crate::data_plane::writer::{
     Dispatch, Published, RawLoan, RoomWait, Slept, SlotCounts, Writer,
 };
 use crate::error::Error;
 use crate::event::Inbox;
+use crate::layout::{
+    Cell, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, PublicationHead, VERSION, publication_bytes,
+};
 use crate::limits::SUBSCRIBERS_MAX;
 use crate::os::segment::{Segment, Writers};
+use crate::record::Counters;
 use crate::sync::{AtomicBool, AtomicU64, Mutex, Ordering, Step, fence, fence_of, is_taken, lock};
 use crate::topic::{EndpointId, PublisherQos, Reliability, Topic};
 use crate::waiting::wait;

@@ -9,18 +9,17 @@ use std::task::Waker;
 
 use self::many::Many;
 use crate::data_plane::incoming::Incoming;
-use crate::data_plane::layout::PublicationHead;
 use crate::data_plane::source::Source;
 use crate::data_plane::subscription::{Asleep, SubscriptionShared};
 use crate::data_plane::taken::Taken;
 use crate::error::Error;
 use crate::event::Event;
+use crate::layout::PublicationHead;
 use crate::sync::{Ordering, Step, fence, is_taken, load_acquire, spin_loop};
 use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
 use crate::waiting::cancel;
 use crate::waiting::notify::{self, Sleep};
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
-use crate::waiting::tasks::Tasks;
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
 use crate::waiting::wake_fd::WakeFd;
 use crate::waiting::wake_table::WakeTable;
@@ -118,21 +117,22 @@ impl Reader {
     }
 
     /// The next sample, if there is one; otherwise `waker` is woken once when there may be one. The
-    /// subscriber is in the wait set of `tasks`.
+    /// subscriber is in the wait set `set`; `watch` makes its thread wake the waker.
     ///
     /// # Errors
     /// As for [`take`](Self::take).
     pub(crate) fn take_or_wake(
         &mut self,
-        tasks: &Tasks,
+        set: u32,
+        watch: impl FnOnce(&Arc<SubscriptionShared>),
         waker: &Waker,
     ) -> Result<Option<Taken>, Error> {
         let mut taken = Taken::empty();
         if self.take_now(&mut taken)? {
             return Ok(Some(taken));
         }
-        tasks.watch(&self.shared, waker);
-        if self.fall_asleep_in(Some(tasks.set())).is_some() {
+        watch(&self.shared);
+        if self.fall_asleep_in(Some(set)).is_some() {
             return Ok(None);
         }
         if self.take_now(&mut taken)? {

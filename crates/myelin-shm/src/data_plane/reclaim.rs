@@ -1,6 +1,6 @@
 //! Finds slots without readers: R1 to R3 of `docs/explanation/shared-memory.md` section 5.
 
-use crate::data_plane::layout::{FINISHED, NOT_BEGUN, held_of, hold_word};
+use crate::layout::{FINISHED, NOT_BEGUN, held_of, hold_word};
 use crate::limits::SEQUENCE_MAX;
 use crate::sync::{AtomicU64, Ordering, Step, is_taken, load_acquire, release_of};
 

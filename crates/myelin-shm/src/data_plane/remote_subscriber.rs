@@ -4,14 +4,14 @@ use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::data_plane::layout::{
+use crate::data_plane::ready::bit_of;
+use crate::data_plane::reclaim::Announced;
+use crate::error::Error;
+use crate::layout::{
     CONNECTION_BYTES, Connection, SUBSCRIPTION_HEAD_BYTES, SUBSCRIPTION_MAGIC, SubscriptionHead,
     VERSION, WAKE_SEGMENT_BYTES, WakeSegment, connections_offset, subscription_begin,
     subscription_bytes,
 };
-use crate::data_plane::ready::bit_of;
-use crate::data_plane::reclaim::Announced;
-use crate::error::Error;
 use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX, HOLDS_MAX};
 use crate::os::segment::Segment;
 use crate::topic::{EndpointId, Topic};

@@ -3,10 +3,8 @@
 
 use std::mem::MaybeUninit;
 
-use crate::data_plane::layout::{
-    Cell, FIRST_LINE_BYTES, INLINE, INLINE_BYTES_MAX, INLINE_WORDS, WRITING,
-};
-use crate::data_plane::prefetch;
+use crate::layout::{Cell, FIRST_LINE_BYTES, INLINE, INLINE_BYTES_MAX, INLINE_WORDS, WRITING};
+use crate::os::prefetch;
 use crate::sync::{AtomicU64, Ordering, Step, fence, is_taken};
 
 /// A payload that fits into a cell, aligned for any type that fits.

@@ -3,10 +3,10 @@
 use std::os::fd::{AsFd, OwnedFd};
 
 use crate::data_plane::arena::SLOT_ALIGN;
-use crate::data_plane::layout::{
+use crate::error::Error;
+use crate::layout::{
     Cell, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, PublicationHead, VERSION, publication_bytes,
 };
-use crate::error::Error;
 use crate::limits::{CELLS_MAX, SEGMENTS_MAX};
 use crate::os::segment::Segment;
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, Ordering, load_acquire, lock};

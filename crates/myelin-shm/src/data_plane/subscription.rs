@@ -7,14 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use crate::control_plane::protocol::graph::Counters;
 use crate::data_plane::incoming::Incoming;
-use crate::data_plane::layout::{
-    CONNECTION_BYTES, CONNECTION_WORDS, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES,
-    SUBSCRIPTION_MAGIC, SubscriptionHead, VERSION, WAKE_SEGMENT_BYTES, WakeWord,
-    connections_offset, held_of, hold_marks, subscription_begin, subscription_bytes,
-};
-use crate::data_plane::prefetch;
 pub use crate::data_plane::reader::Reader;
 use crate::data_plane::ready::ReadyList;
 use crate::data_plane::remote_subscriber::Waking;
@@ -22,10 +15,17 @@ use crate::data_plane::source::Source;
 pub use crate::data_plane::taken::Taken;
 use crate::error::Error;
 use crate::event::{Event, Inbox};
+use crate::layout::{
+    CONNECTION_BYTES, CONNECTION_WORDS, Connection, FINISHED, NOT_BEGUN, SUBSCRIPTION_HEAD_BYTES,
+    SUBSCRIPTION_MAGIC, SubscriptionHead, VERSION, WAKE_SEGMENT_BYTES, WakeWord,
+    connections_offset, held_of, hold_marks, subscription_begin, subscription_bytes,
+};
 use crate::limits::{CONNECTIONS_MAX, SEQUENCE_MAX};
 use crate::os::descriptor::duplicate;
 use crate::os::fork;
+use crate::os::prefetch;
 use crate::os::segment::{Segment, Writers};
+use crate::record::Counters;
 use crate::sync::{
     AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, Step, is_taken, lock,
 };

@@ -2,10 +2,9 @@
 
 use std::mem::MaybeUninit;
 
-use crate::data_plane::layout::INLINE_BYTES_MAX;
 use crate::data_plane::ring::Inline;
 use crate::data_plane::subscription::SubscriptionShared;
-use crate::dispatch::callback::Fresh;
+use crate::layout::INLINE_BYTES_MAX;
 use crate::topic::EndpointId;
 
 /// A sample: a copy of a payload of up to 104 B, or the slot itself. It does not change until the
@@ -27,6 +26,14 @@ pub struct Taken {
     pub lost_before: u64,
     pub(crate) length: usize,
     pub(crate) payload: Payload,
+}
+
+/// A sample that has just been published in this thread.
+pub(crate) struct PublishedSample {
+    pub(crate) publisher: EndpointId,
+    pub(crate) sequence: u64,
+    /// The time; 0 if it is unknown.
+    pub(crate) time_ns: u64,
 }
 
 /// The place of the payload.
@@ -64,8 +71,8 @@ impl Taken {
     /// A sample in its publisher's memory, to be lent by reference until the publisher reuses that
     /// memory.
     #[inline(always)]
-    pub(crate) fn lent(fresh: &Fresh, length: usize, payload: Payload) -> Taken {
-        let Fresh { publisher, sequence, time_ns: published_ns } = *fresh;
+    pub(crate) fn lent(fresh: &PublishedSample, length: usize, payload: Payload) -> Taken {
+        let PublishedSample { publisher, sequence, time_ns: published_ns } = *fresh;
         let (inline, lost_before) = (MaybeUninit::uninit(), 0);
         Taken { inline, publisher, sequence, published_ns, lost_before, length, payload }
     }

@@ -11,8 +11,6 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::data_plane::arena::{Arena, Slot};
-use crate::data_plane::layout::{Cell, INLINE_BYTES_MAX, PublicationHead};
-use crate::data_plane::prefetch;
 use crate::data_plane::publication::{PublicationShared, SlotSegment};
 use crate::data_plane::reclaim::Protected;
 use crate::data_plane::remote_subscriber::RemoteSubscriber;
@@ -20,8 +18,10 @@ use crate::data_plane::ring::{self, Inline};
 use crate::dispatch::callback::Concurrent;
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::error::Error;
+use crate::layout::{Cell, INLINE_BYTES_MAX, PublicationHead};
 use crate::limits::SEGMENTS_MAX;
 use crate::os::fork;
+use crate::os::prefetch;
 use crate::os::segment::{Segment, Writers};
 use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic};
 

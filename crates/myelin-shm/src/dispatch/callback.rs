@@ -14,10 +14,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub(crate) use concurrent::Concurrent;
-pub(crate) use handler::{Fresh, Handed, Handler, Payload};
+pub(crate) use handler::{Handed, Handler, Payload};
 use thread::{At, CallbackThread};
 
-use crate::control_plane::warnings::report_panic;
 use crate::data_plane::subscription::{Reader, SubscriptionShared, Taken};
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::endpoint::{AfterReader, Observer, Subscriber};
@@ -27,6 +26,7 @@ use crate::sync::{AtomicBool, AtomicU64, Ordering, lock};
 use crate::topic::Topic;
 use crate::user_code::is_inside;
 use crate::waiting::wait::Wait;
+use crate::warnings::report_panic;
 
 /// A function of samples, and the payloads that it accepts.
 pub struct Function {

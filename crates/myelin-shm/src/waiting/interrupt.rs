@@ -3,7 +3,7 @@
 use crate::sync::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::Arc;
 
-use crate::data_plane::layout::{WakeSegment, WakeWord};
+use crate::layout::{WakeSegment, WakeWord};
 use crate::os::segment::Segment;
 use crate::waiting::wait;
 use crate::waiting::wake_fd::WakeFd;

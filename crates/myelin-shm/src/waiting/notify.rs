@@ -9,7 +9,7 @@
 //! publisher is silent for the rest of a sleep only after the kernel has confirmed that a thread
 //! was woken, and no two sleeps have the same number.
 
-use crate::data_plane::layout::SETS_MAX;
+use crate::layout::SETS_MAX;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence_of, is_taken};
 
 /// The word by which a subscriber says that it must be woken, and through what.

@@ -6,11 +6,11 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Weak};
 
-use crate::data_plane::layout::{
+use crate::error::Error;
+use crate::layout::{
     READY_TABLE_BYTES, READY_WORDS, ReadyTable, SET_HEADS_BYTES, SET_LINES, SETS_MAX,
     SETS_PER_LINE, SetHeads, set_number,
 };
-use crate::error::Error;
 use crate::limits::ENDPOINTS_MAX;
 use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
@@ -18,7 +18,6 @@ use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering,
 use crate::topic::EndpointId;
 use crate::waiting::notify::{self, Notifier, SetSleep};
 use crate::waiting::set_descriptor::Raise;
-use crate::waiting::tasks::Tasks;
 use crate::waiting::wait;
 use crate::waiting::wake_fd::{WakeEnd, WakePipe};
 
@@ -34,7 +33,6 @@ pub struct WakeTable {
     pipe_fd: OwnedFd,
     used: Mutex<Used>,
     raises: Mutex<Vec<Weak<Raise>>>,
-    tasks: Mutex<Weak<Tasks>>,
     /// The node of the first publisher that was passed the table, and whether there have been
     /// others.
     publisher: AtomicU64,
@@ -67,7 +65,6 @@ impl WakeTable {
             pipe_fd,
             used: Mutex::new(Used { numbers, sets, sleeps }),
             raises: Mutex::default(),
-            tasks: Mutex::default(),
             publisher: AtomicU64::new(0),
             has_several: AtomicBool::new(false),
             fork: fork::mark(),
@@ -120,11 +117,6 @@ impl WakeTable {
         let others = lock(&self.raises).clone();
         let others = others.iter().filter_map(Weak::upgrade);
         others.filter(|other| !Arc::ptr_eq(other, own)).for_each(|other| other.raise());
-    }
-
-    /// The object that wakes the node's asynchronous tasks.
-    pub(crate) fn tasks(&self) -> &Mutex<Weak<Tasks>> {
-        &self.tasks
     }
 
     fn heads(&self) -> &SetHeads {

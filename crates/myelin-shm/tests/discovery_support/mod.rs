@@ -18,8 +18,8 @@ use rustix::process::{
 };
 
 use myelin_shm::Error;
-use myelin_shm::data_plane::layout::VERSION;
 use myelin_shm::event::Event;
+use myelin_shm::layout::VERSION;
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 

@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use myelin_shm::Error;
-use myelin_shm::data_plane::layout::{
+use myelin_shm::data_plane::publication::{RemoteSubscriber, Waking, Writer};
+use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
+use myelin_shm::layout::{
     INLINE, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, READY_TABLE_BYTES, SET_HEADS_BYTES,
     SUBSCRIPTION_MAGIC, VERSION, WAKE_SEGMENT_BYTES, WakeSegment, WakeWord, connections_offset,
     subscription_begin,
 };
-use myelin_shm::data_plane::publication::{RemoteSubscriber, Waking, Writer};
-use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
 use myelin_shm::limits::SEQUENCE_MAX;
 use myelin_shm::os::segment::{Segment, Writers};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos, Topic};

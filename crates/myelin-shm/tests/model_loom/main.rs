@@ -25,7 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64 as Count, Ordering as Counting};
 
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
-use myelin_shm::data_plane::layout::{Cell, EMPTY};
+use myelin_shm::layout::{Cell, EMPTY};
 
 /// Thread switches that no thread requested, in models of a whole publish and a whole take.
 const PREEMPTIONS: usize = 2;

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use loom::sync::atomic::Ordering;
 use loom::thread;
 use myelin_shm::Step;
-use myelin_shm::data_plane::layout::{
+use myelin_shm::data_plane::publication::Writer;
+use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
+use myelin_shm::layout::{
     SUBSCRIPTION_HEAD_BYTES, SubscriptionHead, WAKE_SEGMENT_BYTES, WakeSegment, WakeWord,
     subscription_begin,
 };
-use myelin_shm::data_plane::publication::Writer;
-use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
 use myelin_shm::os::segment::Segment;
 use myelin_shm::topic::PublisherQos;
 use myelin_shm::waiting::notify;

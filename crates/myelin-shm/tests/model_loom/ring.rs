@@ -5,8 +5,8 @@ use std::mem::MaybeUninit;
 use loom::sync::Arc;
 use loom::sync::atomic::{AtomicU64, Ordering, fence};
 use loom::thread;
-use myelin_shm::data_plane::layout::{Cell, INLINE, INLINE_BYTES_MAX, WRITING};
 use myelin_shm::data_plane::ring::{self, Inline, Look};
+use myelin_shm::layout::{Cell, INLINE, INLINE_BYTES_MAX, WRITING};
 
 use crate::{cell, explore, load_acquire};
 

@@ -8,8 +8,8 @@ use myelin_shm::Step;
 use myelin_shm::data_plane::publication::Writer;
 use myelin_shm::data_plane::subscription::Reader;
 use myelin_shm::topic::PublisherQos;
+use myelin_shm::wait_set::{Guard, Key, WaitSet};
 use myelin_shm::waiting::wait::{NEVER, Wait};
-use myelin_shm::waiting::wait_set::{Guard, Key, WaitSet};
 use myelin_shm::waiting::wake_table::WakeTable;
 use rustix::event::{PollFd, PollFlags, Timespec};
 

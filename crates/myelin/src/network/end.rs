@@ -152,7 +152,7 @@ impl End {
 
     pub(super) fn tell_incompatible(&self, endpoint: EndpointId, reason: String) {
         let reason = self.warn(endpoint, reason);
-        self.observer.tell(Event::Incompatible { endpoint, pid: 0, reason });
+        self.observer.tell(Event::Incompatible { endpoint, pid: 0, mismatch: None, reason });
     }
 
     pub(super) fn tell_refused(&self, endpoint: EndpointId, reason: String) {

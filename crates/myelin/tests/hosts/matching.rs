@@ -103,7 +103,9 @@ fn told_of_another_type(events: impl Fn() -> Vec<Event>, theirs: &str, ours: &st
         all.extend(events());
         !all.is_empty()
     });
-    let [Event::Incompatible { endpoint, pid: 0, reason }] = &all[..] else { panic!("{all:?}") };
+    let [Event::Incompatible { endpoint, pid: 0, reason, .. }] = &all[..] else {
+        panic!("{all:?}")
+    };
     assert_ne!(*endpoint, 0);
     assert!(reason.contains(theirs) && reason.contains(ours), "{reason}");
     say("told");

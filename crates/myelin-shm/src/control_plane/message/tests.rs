@@ -1,6 +1,7 @@
 //! Encoded messages are decoded, and nothing else is.
 
 use super::*;
+use crate::control_plane::protocol::hostile::record_of;
 #[cfg(not(any(miri, loom)))]
 use crate::control_plane::registry::Registry;
 use proptest::prelude::*;
@@ -22,10 +23,73 @@ fn segment() -> impl Strategy<Value = SegmentSize> {
     })
 }
 
+fn limit() -> impl Strategy<Value = Option<Duration>> {
+    proptest::option::of((0..NO_LIMIT).prop_map(Duration::from_nanos))
+}
+
 fn qos() -> impl Strategy<Value = AnnouncedQos> {
     let reliability = prop_oneof![Just(Reliability::BestEffort), Just(Reliability::Reliable)];
-    (any::<u32>(), reliability, any::<u32>())
-        .prop_map(|(depth, reliability, history)| AnnouncedQos { depth, reliability, history })
+    let limits = [limit(), limit(), limit()];
+    let flags = any::<(bool, bool)>();
+    (any::<u32>(), reliability, any::<u32>(), limits, flags).prop_map(
+        |(depth, reliability, history, [deadline, liveliness, lifespan], flags)| {
+            let (resends, is_alive_by_topic) = flags;
+            AnnouncedQos {
+                depth,
+                reliability,
+                resends,
+                history,
+                deadline,
+                liveliness,
+                is_alive_by_topic,
+                lifespan,
+            }
+        },
+    )
+}
+
+fn attributes() -> impl Strategy<Value = Attributes> {
+    let value = proptest::collection::vec(any::<u8>(), 0..400);
+    proptest::collection::vec(("[a-z.ä]{1,30}", value), 0..40).prop_map(|some| {
+        let mut attributes = Attributes::default();
+        for (name, value) in some {
+            let _ = attributes.insert(&name, &value); // as many as fit
+        }
+        attributes
+    })
+}
+
+fn node_record() -> impl Strategy<Value = NodeRecord> {
+    let text = || "[^\\pC]{0,60}";
+    let texts = (text(), text(), text(), text(), text(), text());
+    (texts, attributes()).prop_map(|(texts, attributes)| {
+        let (name, namespace, program, host, language, version) = texts;
+        NodeRecord { name, namespace, program, host, language, version, attributes }
+    })
+}
+
+fn endpoint_record() -> impl Strategy<Value = EndpointRecord> {
+    let kind = prop_oneof![Just(Kind::Publisher), Just(Kind::Subscriber)];
+    let matching = prop_oneof![Just(Matching::Exact), Just(Matching::RequestedOffered)];
+    (kind, topic(), qos(), matching, any::<u64>(), attributes()).prop_map(
+        |(kind, topic, qos, matching, created_ns, attributes)| EndpointRecord {
+            kind,
+            topic,
+            qos,
+            matching,
+            created_ns,
+            attributes,
+        },
+    )
+}
+
+fn mismatch() -> impl Strategy<Value = Mismatch> {
+    let setting = proptest::sample::select(&SETTINGS[..]);
+    (setting, "\\PC{0,60}", "\\PC{0,60}").prop_map(|(setting, offered, requested)| Mismatch {
+        setting,
+        offered,
+        requested,
+    })
 }
 
 fn counters() -> impl Strategy<Value = Counters> {
@@ -43,28 +107,21 @@ fn state() -> impl Strategy<Value = MatchState> {
     prop_oneof![
         Just(MatchState::Pending),
         Just(MatchState::Matched),
-        "\\PC{0,60}".prop_map(|reason| MatchState::Refused { reason }),
+        ("\\PC{0,60}", proptest::option::of(mismatch()))
+            .prop_map(|(reason, mismatch)| MatchState::Refused { reason, mismatch }),
     ]
 }
 
 fn message() -> impl Strategy<Value = Message> {
     let pair = any::<(u64, u64)>();
+    let part = proptest::collection::vec(any::<u8>(), 0..=MESSAGE_SCHEMA_BYTES_MAX);
     prop_oneof![
-        (any::<u64>(), "\\PC{0,60}").prop_map(|(node, name)| Message::Hello { node, name }),
+        (any::<u64>(), node_record()).prop_map(|(node, record)| Message::Hello { node, record }),
         Just(Message::Ready),
         Just(Message::Leaving),
-        (any::<u64>(), topic(), qos()).prop_map(|(publisher, topic, qos)| Message::Published {
-            publisher,
-            topic,
-            qos
-        }),
-        (any::<u64>(), topic(), qos()).prop_map(|(subscriber, topic, qos)| Message::Subscribed {
-            subscriber,
-            topic,
-            qos
-        }),
-        any::<u64>().prop_map(|publisher| Message::Unpublished { publisher }),
-        any::<u64>().prop_map(|subscriber| Message::Unsubscribed { subscriber }),
+        (any::<u64>(), endpoint_record())
+            .prop_map(|(endpoint, record)| Message::Announced { endpoint, record }),
+        any::<u64>().prop_map(|endpoint| Message::Retracted { endpoint }),
         pair.prop_map(|(publisher, subscriber)| Message::Offer { publisher, subscriber }),
         pair.prop_map(|(publisher, subscriber)| Message::Ask { publisher, subscriber }),
         (any::<u64>(), proptest::collection::vec(segment(), 1..=MESSAGE_SEGMENTS_MAX))
@@ -88,8 +145,14 @@ fn message() -> impl Strategy<Value = Message> {
             .prop_map(|(endpoint, counters)| Message::Counted { endpoint, counters }),
         (any::<u64>(), any::<u64>(), state())
             .prop_map(|(endpoint, other, state)| Message::MatchTold { endpoint, other, state }),
-        (any::<u64>(), "\\PC{0,60}", any::<bool>())
-            .prop_map(|(type_hash, text, is_last)| Message::Layout { type_hash, text, is_last }),
+        (any::<u64>(), "[a-z2-]{0,32}", part, any::<bool>()).prop_map(
+            |(type_hash, encoding, part, is_last)| Message::Schema {
+                type_hash,
+                encoding,
+                part,
+                is_last
+            }
+        ),
         any::<bool>().prop_map(|is_complete| Message::Answered { is_complete }),
     ]
 }
@@ -113,7 +176,7 @@ proptest! {
     #[test]
     fn random_bytes_are_an_error_or_a_message_that_encodes_to_them(
         mut bytes in proptest::collection::vec(any::<u8>(), 0..MESSAGE_BYTES_MAX),
-        kind in 0u8..21,
+        kind in 0u8..19,
     ) {
         if let Some(first) = bytes.first_mut() {
             *first = kind;
@@ -138,7 +201,7 @@ proptest! {
 
 #[test]
 fn a_greeting_of_another_version_is_an_error_with_the_version() {
-    let mut bytes = Message::Hello { node: 1, name: String::new() }.encode();
+    let mut bytes = Message::Hello { node: 1, record: NodeRecord::default() }.encode();
     bytes[9..17].copy_from_slice(&77u64.to_le_bytes());
     let error = Message::decode(&bytes).unwrap_err();
     assert!(matches!(error, Error::LayoutVersion { theirs: 77, .. }), "{error}");
@@ -168,8 +231,8 @@ fn nodes_of_0_1_understand_these_bytes() {
         lines.insert(format!("{VERSION} message {name}, {descriptors} descriptors: {hex}"));
     }
     let kinds: std::collections::BTreeSet<u8> = examples.iter().map(Message::kind).collect();
-    assert_eq!(Vec::from_iter(kinds), Vec::from_iter(1..20), "an example of each kind");
-    let memory = crate::data_plane::layout::lines();
+    assert_eq!(Vec::from_iter(kinds), Vec::from_iter(1..18), "an example of each kind");
+    let memory = crate::layout::lines();
     lines.extend(memory.into_iter().map(|line| format!("{VERSION} memory {line}")));
     let registry = Registry::new(std::path::Path::new("/folder"), 3, Some(7));
     let socket = registry.socket_path(0xab_cdef << 24 | 5);
@@ -181,7 +244,37 @@ fn nodes_of_0_1_understand_these_bytes() {
 #[cfg(not(any(miri, loom)))]
 fn one_of_each_kind() -> Vec<Message> {
     let topic = || Topic { name: "camera/ä".into(), type_name: "[u8]".into(), type_hash: 0x0708 };
-    let qos = |reliability| AnnouncedQos { depth: 16, reliability, history: 4 };
+    let mut attributes = Attributes::default();
+    attributes.insert("gid", &[7, 0, 255]).unwrap();
+    let publishing = EndpointRecord {
+        kind: Kind::Publisher,
+        topic: topic(),
+        qos: AnnouncedQos {
+            depth: 16,
+            reliability: Reliability::Reliable,
+            resends: true,
+            history: 4,
+            deadline: Some(Duration::from_millis(20)),
+            liveliness: None,
+            is_alive_by_topic: true,
+            lifespan: Some(Duration::from_secs(1)),
+        },
+        matching: Matching::RequestedOffered,
+        created_ns: 0x0102_0304,
+        attributes: attributes.clone(),
+    };
+    let subscribing = record_of(Kind::Subscriber, topic());
+    let mismatch =
+        Mismatch { setting: Setting::Deadline, offered: "none".into(), requested: "20ms".into() };
+    let record = NodeRecord {
+        name: "viewer".into(),
+        namespace: "/left".into(),
+        program: "view".into(),
+        host: "robot".into(),
+        language: "C++".into(),
+        version: "0.1.0".into(),
+        attributes,
+    };
     let (publisher, subscriber, reason) = (0x0102_0304_0506, 0x1112_1314_1516, "no".to_owned());
     let (endpoint, other) = (publisher, subscriber);
     let segments = vec![
@@ -192,12 +285,11 @@ fn one_of_each_kind() -> Vec<Message> {
     let of_subscriber = Counters::Subscriber { lost: 2, held: 3, memory_bytes: 4096 };
     let told = |state| Message::MatchTold { endpoint, other, state };
     vec![
-        Message::Hello { node: 0xab_cdef << 24, name: "viewer".into() },
+        Message::Hello { node: 0xab_cdef << 24, record },
         Message::Ready,
-        Message::Published { publisher, topic: topic(), qos: qos(Reliability::Reliable) },
-        Message::Subscribed { subscriber, topic: topic(), qos: qos(Reliability::BestEffort) },
-        Message::Unpublished { publisher },
-        Message::Unsubscribed { subscriber },
+        Message::Announced { endpoint: publisher, record: publishing },
+        Message::Announced { endpoint: subscriber, record: subscribing },
+        Message::Retracted { endpoint: publisher },
         Message::Offer { publisher, subscriber },
         Message::Segments { publisher, segments },
         Message::Accept { publisher, subscriber, connection: 6, wake_end: true },
@@ -211,8 +303,72 @@ fn one_of_each_kind() -> Vec<Message> {
         Message::Counted { endpoint, counters: of_subscriber },
         told(MatchState::Pending),
         told(MatchState::Matched),
-        told(MatchState::Refused { reason }),
-        Message::Layout { type_hash: 0x0708, text: "u8".into(), is_last: true },
+        told(MatchState::Refused { reason: reason.clone(), mismatch: None }),
+        told(MatchState::Refused { reason, mismatch: Some(mismatch) }),
+        Message::Schema {
+            type_hash: 0x0708,
+            encoding: "myelin-layout".into(),
+            part: b"u8".to_vec(),
+            is_last: true,
+        },
         Message::Answered { is_complete: true },
     ]
+}
+
+#[test]
+fn the_longest_records_fit_into_a_message() {
+    let long = "x".repeat(NAME_BYTES_MAX);
+    let mut attributes = Attributes::default();
+    for number in 0..ATTRIBUTES_MAX {
+        attributes.insert(&format!("{number:02}"), &[0; 30]).unwrap();
+    }
+    assert!(attributes.insert("00", &[0; 31]).is_err(), "1,024 bytes are full");
+    let record = NodeRecord {
+        name: long.clone(),
+        namespace: long.clone(),
+        program: long.clone(),
+        host: long.clone(),
+        language: long.clone(),
+        version: long.clone(),
+        attributes: attributes.clone(),
+    };
+    let hello = Message::Hello { node: 1, record };
+    assert_eq!(Message::decode(&hello.encode()).unwrap(), hello);
+    let topic = Topic { name: long.clone(), type_name: long, type_hash: 1 };
+    let record = EndpointRecord { attributes, ..record_of(Kind::Publisher, topic) };
+    let announced = Message::Announced { endpoint: 1, record };
+    assert_eq!(Message::decode(&announced.encode()).unwrap(), announced);
+}
+
+#[test]
+fn attributes_that_a_node_cannot_have_are_refused() {
+    let topic = Topic { name: "a".into(), type_name: String::new(), type_hash: 1 };
+    let record = record_of(Kind::Publisher, topic);
+    let head = Message::Announced { endpoint: 1, record }.encode();
+    let head = &head[..head.len() - 1]; // the last byte is the number of attributes
+    let one = |name: &str, bytes: usize| {
+        let mut one = vec![name.len() as u8];
+        one.extend(name.as_bytes());
+        one.extend((bytes as u16).to_le_bytes());
+        one.extend(vec![0; bytes]);
+        one
+    };
+    let decode = |some: &[Vec<u8>]| {
+        let all = [head, &[some.len() as u8], &some.concat()].concat();
+        Message::decode(&all)
+    };
+    assert!(decode(&[one("a", 3), one("b", 0)]).is_ok());
+    for (some, what) in [
+        (vec![one("b", 0), one("a", 0)], "another order"),
+        (vec![one("a", 0), one("a", 0)], "twice the same"),
+        (vec![one("", 0)], "no name"),
+        (vec![one(&"x".repeat(65), 0)], "a long name"),
+        (vec![one("a", 1_024)], "too many bytes"),
+        ((0..33).map(|number| one(&format!("{number:02}"), 0)).collect(), "too many"),
+    ] {
+        assert!(decode(&some).is_err(), "{what}");
+    }
+    let mut lying = head.to_vec();
+    lying.extend([1, 1, b'a', 0xff, 0xff, 7]);
+    assert!(Message::decode(&lying).is_err(), "more bytes than there are");
 }

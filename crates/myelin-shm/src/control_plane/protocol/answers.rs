@@ -1,13 +1,13 @@
 //! The subscriber's side of a match.
 
-use crate::control_plane::directory::Kind;
 use crate::control_plane::message::{Message, PASSED_MIN, SegmentSize};
 use crate::control_plane::protocol::matches::{Matches, Refusal, State};
 use crate::control_plane::protocol::{
     Action, LocalSubscriber, OutOfOrder, Pair, Protocol, Reservation,
 };
 use crate::event::Event;
-use crate::topic::{AnnouncedQos, EndpointId, Reliability};
+use crate::record::{AnnouncedQos, Kind};
+use crate::topic::EndpointId;
 
 impl<D: Clone> Protocol<D> {
     /// Handles a publisher's offer.
@@ -19,7 +19,10 @@ impl<D: Clone> Protocol<D> {
         };
         let (theirs, own) = (self.directory.get(publisher), self.directory.get(subscriber));
         let (theirs, own) = (theirs.ok_or(OutOfOrder)?, own.ok_or(OutOfOrder)?);
-        if theirs.kind != Kind::Publisher || !theirs.topic.fits(&own.topic) {
+        let fits = theirs.kind == Kind::Publisher
+            && theirs.topic.name == own.topic.name
+            && own.mismatch(theirs).is_none();
+        if !fits {
             return Err(OutOfOrder);
         }
         if !matches.is_active(publisher) {
@@ -56,10 +59,8 @@ impl<D: Clone> Protocol<D> {
         segments: &[SegmentSize],
         descriptors: &[D],
     ) {
-        let Some(topic) = self.directory.get(publisher).map(|theirs| theirs.topic.clone()) else {
-            return;
-        };
-        for subscriber in self.directory.fitting_of(self.node, &topic, Kind::Subscriber) {
+        let Some(theirs) = self.directory.get(publisher) else { return };
+        for subscriber in self.directory.fitting_of(self.node, theirs) {
             if self.matches_of(subscriber).is_some_and(|matches| matches.is_active(publisher)) {
                 let pair = Pair { publisher, subscriber };
                 let (segments, descriptors) = (segments.to_vec(), descriptors.to_vec());
@@ -71,7 +72,7 @@ impl<D: Clone> Protocol<D> {
     /// Handles that the publisher looks at the subscriber now.
     pub(super) fn matched(&mut self, pair: Pair, start: u64) {
         let Pair { publisher, subscriber } = pair;
-        let Some(qos) = self.directory.get(publisher).map(|theirs| theirs.qos) else { return };
+        let Some(qos) = self.directory.get(publisher).map(|theirs| *theirs.qos()) else { return };
         let Some(matches) = self.matches_of(subscriber) else { return };
         let accepted = matches.get(publisher).filter(|each| each.state == State::Accepted);
         let Some(pid) = accepted.map(|each| each.pid) else { return };
@@ -80,9 +81,10 @@ impl<D: Clone> Protocol<D> {
 
     /// Adds a proxy, which publishes to a subscriber of ours: its process has the number 0.
     pub(super) fn proxy_made(&mut self, pair: Pair, qos: AnnouncedQos) {
-        if let Some(subscriber) = self.subscribers.get(&pair.subscriber) {
+        let Some(own) = self.directory.get(pair.subscriber) else { return };
+        if self.subscribers.contains_key(&pair.subscriber) {
             // A history comes from the other host; the proxy itself keeps none.
-            let offered = AnnouncedQos { history: subscriber.qos.history, ..qos };
+            let offered = AnnouncedQos { history: own.qos().history, ..qos };
             self.begin(pair, None, 0, offered);
         }
     }
@@ -94,10 +96,11 @@ impl<D: Clone> Protocol<D> {
         self.actions.push(Action::Begin { pair, start });
         let tell = |event| Action::Tell { endpoint: subscriber, event };
         self.actions.push(tell(Event::Matched { endpoint: publisher, pid }));
-        let wanted = self.subscribers[&subscriber].qos;
-        for reason in reductions(&wanted, &offered) {
+        let Some(own) = self.directory.get(subscriber) else { return };
+        for mismatch in AnnouncedQos::reductions(&offered, own.qos()) {
+            let (endpoint, reason) = (publisher, mismatch.to_string());
             self.warn_of_topic(subscriber, publisher, reason.clone());
-            self.actions.push(tell(Event::QosReduced { endpoint: publisher, pid, reason }));
+            self.actions.push(tell(Event::QosReduced { endpoint, pid, mismatch, reason }));
         }
     }
 
@@ -193,34 +196,4 @@ impl<D: Clone> Protocol<D> {
             self.tell_end(pair.subscriber, pair.publisher, pid, died);
         }
     }
-}
-
-/// The settings that a subscriber requests and a publisher does not offer.
-fn reductions(wanted: &AnnouncedQos, offered: &AnnouncedQos) -> Vec<String> {
-    let mut reasons = Vec::new();
-    if wanted.depth > offered.depth {
-        reasons.push(format!(
-            "the subscriber requests a depth of {}, but the publisher has {}: a subscriber that \
-             falls further behind loses samples; set the publisher's depth to {0}",
-            wanted.depth, offered.depth
-        ));
-    }
-    let reliable = Reliability::Reliable;
-    if wanted.reliability == reliable && offered.reliability != reliable {
-        reasons.push(
-            "the subscriber requests a publisher that waits, but this one does not wait for slow \
-             subscribers: a subscriber that falls further behind than the publisher's depth loses \
-             samples; make the publisher reliable (in ROS 2: RELIABLE and KEEP_ALL)"
-                .to_owned(),
-        );
-    }
-    // Fewer than requested are no surprise: a map that is kept once for subscribers that ask for ten.
-    if wanted.history > 0 && offered.history == 0 {
-        reasons.push(format!(
-            "the subscriber asks for samples from before the match, the publisher keeps none: they are \
-             lost; set the publisher's history to {} (in ROS 2: TRANSIENT_LOCAL)",
-            wanted.history
-        ));
-    }
-    reasons
 }

@@ -65,7 +65,7 @@ impl<D: Clone> Protocol<D> {
         let matches = publisher.or(self.subscribers.get(&id).map(|ours| &ours.matches));
         let own = matches.and_then(|matches| Some((matches, self.directory.get(id)?)));
         own.into_iter().flat_map(move |(matches, own)| {
-            let others = self.directory.fitting(&own.topic, own.kind.other()).into_iter();
+            let others = self.directory.fitting(own).into_iter();
             others.filter(move |other| {
                 let state = matches.get(*other).map(|each| &each.state);
                 let is_settled = matches!(state, Some(State::Matched | State::Refused { .. }));

@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::control_plane::directory::{Kind, node_of};
+use crate::control_plane::directory::node_of;
 use crate::control_plane::protocol::matches::{Matches, State};
 use crate::control_plane::protocol::query::{Answer, Counted};
 use crate::control_plane::protocol::{PeerInfo, Protocol};
+pub use crate::record::Counters;
+use crate::record::{AnnouncedQos, Attributes, Kind, Matching, Mismatch, Schema};
 use crate::topic::{EndpointId, Reliability};
 
 /// A node's view of its domain at one moment. Information about another process comes from that
@@ -54,35 +56,19 @@ pub struct EndpointInfo {
     pub reliable: bool,
     /// How many samples are kept for late subscribers, or requested by a late subscriber.
     pub history: u32,
+    /// All announced settings, those above included.
+    pub qos: AnnouncedQos,
+    /// When it matches.
+    pub matching: Matching,
+    /// When it was made, in nanoseconds since 1970 by the clock of the host.
+    pub created_ns: u64,
+    /// What else its node announces of it.
+    pub attributes: Attributes,
     /// Its counters; `None` if its node was not asked or has not answered.
     pub counters: Option<Counters>,
     /// Its GUID in DDS, for an endpoint of this node while there is a network; for a subscriber
     /// with several readers, the GUID of one of them.
     pub dds_guid: Option<[u8; 16]>,
-}
-
-/// The counters of an endpoint since it was made. They are read one after the other while the
-/// endpoint goes on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Counters {
-    /// A publisher.
-    Publisher {
-        /// How many samples it has published.
-        published: u64,
-        /// Bytes of its shared memory: ring and slots.
-        memory_bytes: u64,
-    },
-    /// A subscriber.
-    Subscriber {
-        /// How many samples it has lost, including those on the way from other hosts; a loss is
-        /// counted when the next sample is taken.
-        lost: u64,
-        /// How many samples in slots its user holds now; samples of up to 104 B are copies, and not
-        /// counted.
-        held: u64,
-        /// Bytes of its shared memory: its announcements.
-        memory_bytes: u64,
-    },
 }
 
 /// The type of a topic of the domain.
@@ -92,10 +78,9 @@ pub struct TypeInfo {
     pub hash: u64,
     /// Its name; endpoints that match may have different names for a type.
     pub name: String,
-    /// Names, types and offsets of its fields, such as
-    /// `Imu{stamp_ns: u64 @0, gyro: [f32; 3] @8} 24`; `None` if no node has reported them.
-    /// `docs/reference/library.md` has the grammar.
-    pub layout: Option<Arc<str>>,
+    /// How its samples are to be read; `None` if no node has reported it. For plain data it is a
+    /// [layout](Schema::layout), such as `Imu{stamp_ns: u64 @0, gyro: [f32; 3] @8} 24`.
+    pub schema: Option<Arc<Schema>>,
 }
 
 /// An endpoint that is reached through the network, as far as it announces itself.
@@ -154,6 +139,8 @@ pub enum MatchState {
     Refused {
         /// Why, and what to do.
         reason: String,
+        /// The setting that differs; `None`: one side lacks something.
+        mismatch: Option<Mismatch>,
     },
 }
 
@@ -161,7 +148,7 @@ impl<D: Clone> Protocol<D> {
     /// With the counters of this node's endpoints, by id, and the answers of others since the
     /// survey began, if there was one.
     pub(crate) fn graph(&self, counted: &Counted, survey: Option<u64>) -> Graph {
-        let ours = PeerInfo { node: self.node, name: self.name.clone(), pid: self.pid };
+        let ours = PeerInfo::new(self.node, self.who, self.record.clone());
         let answers: Vec<_> = survey.into_iter().flat_map(|begun| self.answers(begun)).collect();
         let of_answers = answers.iter().flat_map(|(_, answer)| &answer.counted);
         let counters: BTreeMap<_, _> = counted.iter().chain(of_answers).copied().collect();
@@ -174,9 +161,13 @@ impl<D: Clone> Protocol<D> {
             type_name: endpoint.topic.type_name().to_owned(),
             type_hash: endpoint.topic.type_hash(),
             is_publisher: endpoint.kind == Kind::Publisher,
-            depth: endpoint.qos.depth,
-            reliable: endpoint.qos.reliability == Reliability::Reliable,
-            history: endpoint.qos.history,
+            depth: endpoint.qos().depth,
+            reliable: endpoint.qos().reliability == Reliability::Reliable,
+            history: endpoint.qos().history,
+            qos: *endpoint.qos(),
+            matching: endpoint.settings.matching,
+            created_ns: endpoint.created_ns,
+            attributes: endpoint.attributes(),
             counters: counters.get(&id).copied(),
             dds_guid: None,
         });
@@ -206,29 +197,27 @@ impl<D: Clone> Protocol<D> {
         matches
     }
 
-    /// The types of all endpoints. This node's description of a layout takes precedence over
+    /// The types of all endpoints. This node's schema of a type takes precedence over
     /// others'.
     fn types(&self, answers: &[(u64, &Answer)]) -> Vec<TypeInfo> {
         let named =
             self.directory.iter().map(|(_, it)| (it.topic.type_hash(), it.topic.type_name()));
-        let told = |hash| answers.iter().find_map(|(_, answer)| answer.layouts.get(&hash)).cloned();
+        let told = |hash| answers.iter().find_map(|(_, answer)| answer.schemas.get(&hash)).cloned();
         let info = |(hash, name): (u64, &str)| TypeInfo {
             hash,
             name: name.to_owned(),
-            layout: self.layouts.get(&hash).cloned().or_else(|| told(hash)),
+            schema: self.schemas.get(&hash).cloned().or_else(|| told(hash)),
         };
         named.collect::<BTreeSet<_>>().into_iter().map(info).collect()
     }
 
-    /// Endpoints on a topic of ours that have another type.
+    /// Endpoints on a topic of ours that cannot match.
     fn misfits(&self) -> Vec<MatchInfo> {
         let mut misfits = Vec::new();
-        for (other, theirs) in self.directory.iter().filter(|(id, _)| node_of(*id) != self.node) {
-            for endpoint in self.directory.misfits_of(self.node, &theirs.topic, theirs.kind.other())
-            {
-                let Some(own) = self.directory.get(endpoint) else { continue };
-                let reason = super::mismatch(&own.topic, &theirs.topic);
-                let state = MatchState::Refused { reason };
+        for (other, theirs) in self.directory.iter() {
+            for (endpoint, mismatch) in self.directory.misfits_of(self.node, theirs) {
+                let reason = mismatch.to_string();
+                let state = MatchState::Refused { reason, mismatch: Some(mismatch) };
                 misfits.push(MatchInfo { endpoint, other, state });
             }
         }
@@ -241,7 +230,9 @@ fn made((endpoint, matches): (EndpointId, &Matches)) -> impl Iterator<Item = Mat
         let state = match &each.state {
             State::Queued | State::Offered | State::Accepted => MatchState::Pending,
             State::Matched => MatchState::Matched,
-            State::Refused { reason, .. } => MatchState::Refused { reason: reason.clone() },
+            State::Refused { reason, .. } => {
+                MatchState::Refused { reason: reason.clone(), mismatch: None }
+            }
         };
         MatchInfo { endpoint, other, state }
     })

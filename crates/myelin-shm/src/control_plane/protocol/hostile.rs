@@ -6,7 +6,10 @@ use crate::control_plane::message::Message;
 use crate::control_plane::protocol::{Action, Input, Protocol};
 #[cfg(fuzzing)]
 use crate::limits::MATCHES_TOLD_MAX;
-use crate::topic::{AnnouncedQos, EndpointId, Reliability, Topic};
+use crate::record::{
+    AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, NodeRecord, RecordOptions,
+};
+use crate::topic::{EndpointId, PublisherQos, Topic};
 
 /// A node that has met a peer, which has a publisher and a subscriber. There is no memory and there
 /// are no descriptors.
@@ -20,8 +23,6 @@ pub(crate) const LINK: u64 = 2;
 pub(crate) const PEER: u64 = 2 << NODE_SHIFT;
 pub(crate) const PUBLISHER: EndpointId = PEER | 1;
 pub(crate) const SUBSCRIBER: EndpointId = PEER | 2;
-const QOS: AnnouncedQos =
-    AnnouncedQos { depth: 1, reliability: Reliability::BestEffort, history: 0 };
 
 impl Met {
     pub(crate) fn new() -> Met {
@@ -29,14 +30,17 @@ impl Met {
     }
 
     pub(crate) fn with_peer_that_reads(reads: bool) -> Met {
-        let protocol = Protocol::new(1 << NODE_SHIFT, String::new(), 1);
+        let protocol =
+            Protocol::new(1 << NODE_SHIFT, NodeRecord::default(), Credentials { pid: 1, uid: 1 });
         let mut met = Met { protocol, reads };
         let who = Credentials { pid: 2, uid: 1 };
         met.handle(Input::Linked { link: LINK, who, called: None });
-        let name = String::new();
-        met.handle(Input::Hello { link: LINK, node: PEER, name, owner: Some(1) });
-        met.hears(Message::Published { publisher: PUBLISHER, topic: topic("a"), qos: QOS });
-        met.hears(Message::Subscribed { subscriber: SUBSCRIBER, topic: topic("b"), qos: QOS });
+        let record = NodeRecord::default();
+        met.handle(Input::Hello { link: LINK, node: PEER, record, owner: Some(1) });
+        let publisher = record_of(Kind::Publisher, topic("a"));
+        let subscriber = record_of(Kind::Subscriber, topic("b"));
+        met.hears(Message::Announced { endpoint: PUBLISHER, record: publisher });
+        met.hears(Message::Announced { endpoint: SUBSCRIBER, record: subscriber });
         met
     }
 
@@ -63,8 +67,8 @@ impl Met {
     #[cfg(test)]
     fn makes_publisher(&mut self) -> EndpointId {
         let id = self.protocol.new_endpoint(&topic("b")).expect("there are few");
-        let input = Input::PublisherMade { id, topic: topic("b"), qos: QOS, publication: () };
-        self.handle(input);
+        let record = record_of(Kind::Publisher, topic("b"));
+        self.handle(Input::PublisherMade { id, record, publication: () });
         id
     }
 
@@ -85,6 +89,13 @@ impl Met {
     }
 }
 
+/// The record of an endpoint with default settings.
+pub(crate) fn record_of(kind: Kind, topic: Topic) -> EndpointRecord {
+    let qos = AnnouncedQos::of_publisher(&PublisherQos::default(), &RecordOptions::default());
+    let (matching, attributes) = (Matching::Exact, Attributes::default());
+    EndpointRecord { kind, topic, qos, matching, created_ns: 0, attributes }
+}
+
 fn topic(name: &str) -> Topic {
     Topic { name: name.into(), type_name: "T".into(), type_hash: 7 }
 }
@@ -96,7 +107,8 @@ pub(crate) fn talk(mut bytes: &[u8]) {
     let mut met = Met::with_peer_that_reads(bytes.len().is_multiple_of(2));
     let topic = topic("a");
     let id = met.protocol.new_endpoint(&topic).expect("it is the first");
-    met.handle(Input::SubscriberMade { id, topic, qos: QOS, ignore_own_node: false });
+    let record = record_of(Kind::Subscriber, topic);
+    met.handle(Input::SubscriberMade { id, record, ignore_own_node: false });
     met.handle(Input::Survey);
     while let Some((length, rest)) = bytes.split_first() {
         let (message, rest) = rest.split_at(usize::from(*length).min(rest.len()));
@@ -148,8 +160,9 @@ mod tests {
         let before = met.queued_offers();
         for number in 3..1_000 {
             let subscriber = PEER | number;
-            met.hears(Message::Subscribed { subscriber, topic: topic("b"), qos: QOS });
-            met.hears(Message::Unsubscribed { subscriber });
+            let record = record_of(Kind::Subscriber, topic("b"));
+            met.hears(Message::Announced { endpoint: subscriber, record });
+            met.hears(Message::Retracted { endpoint: subscriber });
         }
         assert!(met.is_linked());
         assert_eq!((before, met.queued_offers()), (1, 1));

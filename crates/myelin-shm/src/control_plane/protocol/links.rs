@@ -12,15 +12,16 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::control_plane::directory::{Kind, NODE_SHIFT, node_of};
+use crate::control_plane::directory::{NODE_SHIFT, node_of};
 use crate::control_plane::link::Credentials;
 use crate::control_plane::message::Message;
 use crate::control_plane::protocol::query::{Query, Report};
 use crate::control_plane::protocol::{Action, OutOfOrder, Pair, Protocol, Timer};
-use crate::control_plane::warnings::Warning;
 use crate::event::Event;
 use crate::limits::{LINKS_MAX, REFUSED_MAX};
+use crate::record::{Kind, NodeRecord};
 use crate::topic::EndpointId;
+use crate::warnings::Warning;
 
 /// The other side of a link.
 #[derive(Debug)]
@@ -46,7 +47,7 @@ enum Stage {
 #[derive(Debug)]
 pub(super) struct Greeted {
     pub(super) node: u64,
-    name: String,
+    record: Box<NodeRecord>,
     /// How many endpoints it has announced.
     pub(super) endpoints: usize,
     /// Whether it has announced all endpoints that it had when we met.
@@ -90,6 +91,17 @@ pub struct PeerInfo {
     pub name: String,
     /// Its process; 0 if it is in a process namespace that is not visible here.
     pub pid: u32,
+    /// The user that its process runs as.
+    pub user: u32,
+    /// What it announces of itself, its name included.
+    pub record: NodeRecord,
+}
+
+impl PeerInfo {
+    pub(super) fn new(node: u64, who: Credentials, record: NodeRecord) -> PeerInfo {
+        let Credentials { pid, uid: user } = who;
+        PeerInfo { node, name: record.name.clone(), pid, user, record }
+    }
 }
 
 impl Peer {
@@ -130,8 +142,8 @@ impl<D: Clone> Protocol<D> {
     /// The nodes that have greeted.
     pub(crate) fn peers(&self) -> impl Iterator<Item = PeerInfo> {
         self.links.values().filter_map(|peer| {
-            let Greeted { node, name, .. } = peer.greeted()?;
-            Some(PeerInfo { node: *node, name: name.clone(), pid: peer.pid() })
+            let Greeted { node, record, .. } = peer.greeted()?;
+            Some(PeerInfo::new(*node, peer.who, (**record).clone()))
         })
     }
 
@@ -197,7 +209,7 @@ impl<D: Clone> Protocol<D> {
     }
 
     fn greet(&mut self, link: u64) {
-        let message = Message::Hello { node: self.node, name: self.name.clone() };
+        let message = Message::Hello { node: self.node, record: self.record.clone() };
         self.actions.push(Action::Send { link, message, descriptors: Vec::new() });
     }
 
@@ -205,7 +217,7 @@ impl<D: Clone> Protocol<D> {
         &mut self,
         link: u64,
         node: u64,
-        name: String,
+        record: NodeRecord,
         owner: Option<u32>,
     ) -> Result<(), OutOfOrder> {
         let Some(peer) = self.links.get(&link) else { return Ok(()) };
@@ -225,7 +237,7 @@ impl<D: Clone> Protocol<D> {
         }
         let greeted = Greeted {
             node,
-            name,
+            record: Box::new(record),
             endpoints: 0,
             has_told: false,
             called,
@@ -320,17 +332,15 @@ impl<D: Clone> Protocol<D> {
     /// Endpoints of ours that are matched with another node's endpoint, or about to be.
     fn matched_with(&self, other: EndpointId) -> Vec<EndpointId> {
         let Some(theirs) = self.directory.get(other) else { return Vec::new() };
+        let mut ours = self.directory.fitting_of(self.node, theirs);
         match theirs.kind {
             Kind::Publisher => {
-                let mut ours =
-                    self.directory.fitting_of(self.node, &theirs.topic, Kind::Subscriber);
                 ours.retain(|id| {
                     self.subscribers.get(id).is_some_and(|it| it.matches.is_active(other))
                 });
                 ours
             }
             Kind::Subscriber => {
-                let mut ours = self.directory.fitting_of(self.node, &theirs.topic, Kind::Publisher);
                 ours.retain(|id| {
                     self.publishers.get(id).is_some_and(|it| it.matches.is_active(other))
                 });
@@ -358,7 +368,8 @@ impl<D: Clone> Protocol<D> {
     pub(super) fn refuse(&mut self, node: u64, pid: u32, reason: String) {
         let ours: Vec<_> = self.publishers.keys().chain(self.subscribers.keys()).copied().collect();
         for endpoint in ours {
-            let event = Event::Incompatible { endpoint: node, pid, reason: reason.clone() };
+            let (mismatch, reason) = (None, reason.clone());
+            let event = Event::Incompatible { endpoint: node, pid, mismatch, reason };
             self.actions.push(Action::Tell { endpoint, event });
         }
         self.warn_of_peer(pid, reason.clone());
@@ -400,11 +411,12 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// An endpoint of ours has gone: sends `message` to all peers that know the endpoint.
-    pub(super) fn retract(&mut self, id: EndpointId, message: &Message) {
+    /// An endpoint of ours has gone: informs all peers that know the endpoint.
+    pub(super) fn retract(&mut self, id: EndpointId) {
         for (link, peer) in &mut self.links {
             if peer.greeted_mut().is_some_and(|peer| id <= peer.told) {
-                let (link, message, descriptors) = (*link, message.clone(), Vec::new());
+                let (link, message, descriptors) =
+                    (*link, Message::Retracted { endpoint: id }, Vec::new());
                 self.actions.push(Action::Send { link, message, descriptors });
             }
         }
@@ -483,12 +495,8 @@ impl<D: Clone> Protocol<D> {
     }
 
     fn announcement(&self, id: EndpointId) -> Option<Message> {
-        let endpoint = self.directory.get(id)?;
-        let (topic, qos) = (endpoint.topic.to_topic(), endpoint.qos);
-        Some(match endpoint.kind {
-            Kind::Publisher => Message::Published { publisher: id, topic, qos },
-            Kind::Subscriber => Message::Subscribed { subscriber: id, topic, qos },
-        })
+        let record = self.directory.get(id)?.to_record();
+        Some(Message::Announced { endpoint: id, record })
     }
 }
 
@@ -504,7 +512,11 @@ mod tests {
 
     #[test]
     fn a_link_over_the_limit_is_closed_and_reported() {
-        let mut protocol = Protocol::<()>::new(1 << NODE_SHIFT, String::new(), 1);
+        let mut protocol = Protocol::<()>::new(
+            1 << NODE_SHIFT,
+            NodeRecord::default(),
+            Credentials { pid: 1, uid: 0 },
+        );
         let mut linked = |link: usize| {
             let who = Credentials { pid: 7, uid: 0 };
             protocol.handle(0, Input::Linked { link: link as u64, who, called: None })

@@ -1,11 +1,11 @@
 //! The publisher's side of a match.
 
-use crate::control_plane::directory::Kind;
 use crate::control_plane::message::{Message, SegmentSize};
 use crate::control_plane::protocol::matches::{Matches, Refusal, State};
 use crate::control_plane::protocol::{Action, OURSELVES, Pair, Protocol, RemoteInfo};
 use crate::event::Event;
 use crate::limits::{MESSAGE_SEGMENTS_MAX, SUBSCRIBERS_MAX};
+use crate::record::Kind;
 use crate::topic::EndpointId;
 
 /// A publisher of this node.
@@ -34,7 +34,9 @@ impl<D: Clone> Protocol<D> {
         let Some(LocalPublisher { matches, .. }) = self.publishers.get_mut(&publisher) else {
             return;
         };
-        let fits = theirs.kind == Kind::Subscriber && theirs.topic.fits(&own.topic);
+        let fits = theirs.kind == Kind::Subscriber
+            && theirs.topic.name == own.topic.name
+            && own.mismatch(theirs).is_none();
         let is_ignored = self.subscribers.get(&subscriber).is_some_and(|it| it.ignore_own_node);
         if !fits || is_ignored || matches.is_active(subscriber) {
             return;
@@ -93,7 +95,7 @@ impl<D: Clone> Protocol<D> {
     /// A subscriber has accepted the offer.
     pub(super) fn accepted(&mut self, pair: Pair, connection: u32, descriptors: Vec<D>) {
         let Pair { publisher, subscriber } = pair;
-        let Some(qos) = self.directory.get(subscriber).map(|theirs| theirs.qos) else { return };
+        let Some(qos) = self.directory.get(subscriber).map(|theirs| *theirs.qos()) else { return };
         let Some(LocalPublisher { matches, .. }) = self.publishers.get_mut(&publisher) else {
             return;
         };

@@ -1,5 +1,5 @@
 //! A node's answer to a query: the counters of its endpoints, the states of their matches, and the
-//! layouts of its types.
+//! schemas of its types.
 //!
 //! A *survey* asks all peers. Each has one query at a time, and answers in bursts like all
 //! messages, so neither side has more messages on the way than the other has room for. Answers come
@@ -10,12 +10,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::vec::IntoIter;
 
-use crate::control_plane::directory::{Kind, node_of};
-use crate::control_plane::message::{Message, fitting};
+use crate::control_plane::directory::node_of;
+use crate::control_plane::message::Message;
 use crate::control_plane::protocol::graph::{Counters, MatchInfo};
 use crate::control_plane::protocol::links::Peer;
 use crate::control_plane::protocol::{Action, OutOfOrder, Protocol};
-use crate::limits::{LAYOUT_BYTES_MAX, LAYOUTS_BYTES_MAX, MATCHES_TOLD_MAX};
+use crate::limits::{
+    ENCODING_BYTES_MAX, MATCHES_TOLD_MAX, MESSAGE_SCHEMA_BYTES_MAX, SCHEMA_BYTES_MAX,
+    SCHEMAS_BYTES_MAX,
+};
+use crate::record::{Kind, Schema};
 use crate::topic::EndpointId;
 
 /// Counters of endpoints, by id.
@@ -26,9 +30,9 @@ pub(crate) type Counted = Vec<(EndpointId, Counters)>;
 pub(super) struct Report {
     counted: IntoIter<(EndpointId, Counters)>,
     matches: IntoIter<MatchInfo>,
-    layouts: IntoIter<(u64, Arc<str>)>,
-    /// A layout, of which this rest must be sent.
-    layout: Option<(u64, Arc<str>, usize)>,
+    schemas: IntoIter<(u64, Arc<Schema>)>,
+    /// A schema, of which this rest must be sent.
+    schema: Option<(u64, Arc<Schema>, usize)>,
     /// The last message, until it is sent.
     end: Option<Message>,
 }
@@ -47,10 +51,10 @@ pub(super) struct Query {
 pub(super) struct Answer {
     pub(super) counted: Counted,
     pub(super) matches: Vec<MatchInfo>,
-    pub(super) layouts: BTreeMap<u64, Arc<str>>,
-    /// The beginning of the next layout.
-    layout: Option<(u64, String)>,
-    layouts_bytes: usize,
+    pub(super) schemas: BTreeMap<u64, Arc<Schema>>,
+    /// The beginning of the next schema.
+    schema: Option<(u64, String, Vec<u8>)>,
+    schemas_bytes: usize,
     /// Whether it was not cut off at a limit.
     pub(super) is_complete: bool,
 }
@@ -66,25 +70,25 @@ impl Report {
     fn new(
         counted: Counted,
         mut matches: Vec<MatchInfo>,
-        layouts: &BTreeMap<u64, Arc<str>>,
+        schemas: &BTreeMap<u64, Arc<Schema>>,
     ) -> Self {
         let mut is_complete = matches.len() <= MATCHES_TOLD_MAX;
         matches.truncate(MATCHES_TOLD_MAX);
         let mut told = Vec::new();
         let mut bytes = 0;
-        for (type_hash, layout) in layouts {
-            bytes += layout.len();
-            if bytes > LAYOUTS_BYTES_MAX {
+        for (type_hash, schema) in schemas {
+            bytes += schema.content.len();
+            if bytes > SCHEMAS_BYTES_MAX {
                 is_complete = false;
                 break;
             }
-            told.push((*type_hash, layout.clone()));
+            told.push((*type_hash, schema.clone()));
         }
         Report {
             counted: counted.into_iter(),
             matches: matches.into_iter(),
-            layouts: told.into_iter(),
-            layout: None,
+            schemas: told.into_iter(),
+            schema: None,
             end: Some(Message::Answered { is_complete }),
         }
     }
@@ -101,14 +105,15 @@ impl Report {
         if let Some(MatchInfo { endpoint, other, state }) = self.matches.next() {
             return Some(Message::MatchTold { endpoint, other, state });
         }
-        let begun = self.layout.take();
-        let next = begun.or_else(|| self.layouts.next().map(|(hash, text)| (hash, text, 0)));
-        let Some((type_hash, all, from)) = next else { return self.end.take() };
-        let text = fitting(&all[from..]).to_owned();
-        let to = from + text.len();
-        let is_last = to == all.len();
-        self.layout = (!is_last).then_some((type_hash, all, to));
-        Some(Message::Layout { type_hash, text, is_last })
+        let begun = self.schema.take();
+        let next = begun.or_else(|| self.schemas.next().map(|(hash, schema)| (hash, schema, 0)));
+        let Some((type_hash, schema, from)) = next else { return self.end.take() };
+        let rest = &schema.content[from..];
+        let part = rest[..rest.len().min(MESSAGE_SCHEMA_BYTES_MAX)].to_vec();
+        let to = from + part.len();
+        let (encoding, is_last) = (schema.encoding.to_string(), to == schema.content.len());
+        self.schema = (!is_last).then_some((type_hash, schema, to));
+        Some(Message::Schema { type_hash, encoding, part, is_last })
     }
 }
 
@@ -146,35 +151,47 @@ impl Answer {
         Ok(())
     }
 
-    fn tell_layout(&mut self, hash: u64, text: &str, is_last: bool) -> Result<(), OutOfOrder> {
-        let (begun, mut layout) = self.layout.take().unwrap_or((hash, String::new()));
-        let is_next = self.layouts.last_key_value().is_none_or(|(last, _)| *last < hash);
-        layout.push_str(text);
-        self.layouts_bytes += text.len();
-        let fits = layout.len() <= LAYOUT_BYTES_MAX && self.layouts_bytes <= LAYOUTS_BYTES_MAX;
-        // Parts without text would never come to an end.
-        if begun != hash || !is_next || !fits || text.is_empty() {
+    fn add_schema(
+        &mut self,
+        hash: u64,
+        encoding: String,
+        part: &[u8],
+        is_last: bool,
+    ) -> Result<(), OutOfOrder> {
+        let new = (hash, encoding.clone(), Vec::new());
+        let (begun, its_encoding, mut content) = self.schema.take().unwrap_or(new);
+        let is_next = self.schemas.last_key_value().is_none_or(|(last, _)| *last < hash);
+        content.extend(part);
+        self.schemas_bytes += part.len();
+        let fits = content.len() <= SCHEMA_BYTES_MAX
+            && self.schemas_bytes <= SCHEMAS_BYTES_MAX
+            && encoding.len() <= ENCODING_BYTES_MAX;
+        let is_same = begun == hash && its_encoding == encoding;
+        // Parts without content would never come to an end.
+        if !is_same || !is_next || !fits || part.is_empty() {
             return Err(OutOfOrder);
         }
         if is_last {
-            self.layouts.insert(hash, layout.into());
+            let schema = Schema { encoding: encoding.into(), content: content.into() };
+            self.schemas.insert(hash, schema.into());
         } else {
-            self.layout = Some((hash, layout));
+            self.schema = Some((hash, encoding, content));
         }
         Ok(())
     }
 }
 
 impl<D: Clone> Protocol<D> {
-    /// Whether the layout of a type is known.
+    /// Whether the schema of a type is known.
     pub(crate) fn is_described(&self, type_hash: u64) -> bool {
-        self.layouts.contains_key(&type_hash)
+        self.schemas.contains_key(&type_hash)
     }
 
-    /// Registers the layout of a type of this node.
-    pub(crate) fn describe(&mut self, type_hash: u64, layout: String) {
-        if !layout.is_empty() && layout.len() <= LAYOUT_BYTES_MAX {
-            self.layouts.insert(type_hash, layout.into());
+    /// Registers the schema of a type of this node.
+    pub(crate) fn describe(&mut self, type_hash: u64, schema: Schema) {
+        let is_short = schema.encoding.len() <= ENCODING_BYTES_MAX;
+        if is_short && (1..=SCHEMA_BYTES_MAX).contains(&schema.content.len()) {
+            self.schemas.insert(type_hash, schema.into());
         }
     }
 
@@ -235,7 +252,7 @@ impl<D: Clone> Protocol<D> {
 
     /// Sends the answer to a peer that has asked, when it is its turn.
     pub(super) fn counted(&mut self, link: u64, counted: Counted) {
-        let report = Report::new(counted, self.own_matches(), &self.layouts);
+        let report = Report::new(counted, self.own_matches(), &self.schemas);
         if let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) {
             peer.report = Some(Box::new(report));
             self.tell(link);
@@ -264,10 +281,10 @@ impl<D: Clone> Protocol<D> {
             Message::MatchTold { endpoint, other, state } if node_of(endpoint) == node => {
                 answer.tell_match(MatchInfo { endpoint, other, state })
             }
-            Message::Layout { type_hash, text, is_last } => {
-                answer.tell_layout(type_hash, &text, is_last)
+            Message::Schema { type_hash, encoding, part, is_last } => {
+                answer.add_schema(type_hash, encoding, &part, is_last)
             }
-            Message::Answered { is_complete } if answer.layout.is_none() => {
+            Message::Answered { is_complete } if answer.schema.is_none() => {
                 answer.is_complete = is_complete;
                 let answer = peer.query.asked.take().filter(|_| self.surveys.open > 0);
                 peer.query.answered = answer.map(|answer| (survey, answer));

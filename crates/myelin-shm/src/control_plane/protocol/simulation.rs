@@ -13,10 +13,12 @@ mod world;
 use std::panic::AssertUnwindSafe;
 
 use self::memory::Token;
-use self::world::World;
+use self::world::{World, record_of};
 use crate::control_plane::message::Message;
 use crate::control_plane::protocol::matches::PAUSE_NS_MIN;
 use crate::control_plane::protocol::{Action, Input, Pair};
+use crate::event::Event;
+use crate::record::{Attributes, Matching};
 use crate::topic::Topic;
 
 /// Faults that a protocol could have, to show that the simulation finds them.
@@ -46,6 +48,12 @@ pub(super) enum Mutant {
     ForgetsToEndAnswers,
     /// A new endpoint is used at once.
     WaitsForNobody,
+    /// Endpoints are announced without their attributes.
+    ForgetsAttributes,
+    /// Endpoints are announced as if they matched with any settings.
+    ForgetsThePolicy,
+    /// The other side gets no reason.
+    ForgetsTheReason,
 }
 
 impl Mutant {
@@ -62,10 +70,7 @@ impl Mutant {
                 (Mutant::ForgetsToDecline, Message::Declined { .. })
                     | (Mutant::ForgetsToWithdraw, Message::Withdrawn { .. })
                     | (Mutant::ForgetsSegments, Message::Segments { .. })
-                    | (
-                        Mutant::ForgetsToRetract,
-                        Message::Unpublished { .. } | Message::Unsubscribed { .. }
-                    )
+                    | (Mutant::ForgetsToRetract, Message::Retracted { .. })
                     | (Mutant::ForgetsToEndAnswers, Message::Answered { .. })
             ),
             _ => false,
@@ -73,7 +78,26 @@ impl Mutant {
         is_it && random.below(4) == 0
     }
 
-    const ALL: [Mutant; 12] = [
+    /// The action as it performs it.
+    fn alters(self, mut action: Action<Token>, random: &mut Random) -> Action<Token> {
+        match (self, &mut action) {
+            (
+                Mutant::ForgetsAttributes | Mutant::ForgetsThePolicy,
+                Action::Send { message: Message::Announced { record, .. }, .. },
+            ) if random.below(4) == 0 => match self {
+                Mutant::ForgetsAttributes => record.attributes = Attributes::default(),
+                _ => record.matching = Matching::Exact,
+            },
+            (
+                Mutant::ForgetsTheReason,
+                Action::Tell { event: Event::Incompatible { reason, .. }, .. },
+            ) if random.below(4) == 0 => reason.clear(),
+            _ => {}
+        }
+        action
+    }
+
+    const ALL: [Mutant; 15] = [
         Mutant::ForgetsToDetach,
         Mutant::ForgetsToRelease,
         Mutant::ForgetsToClose,
@@ -86,6 +110,9 @@ impl Mutant {
         Mutant::ForgetsToDrain,
         Mutant::ForgetsToEndAnswers,
         Mutant::WaitsForNobody,
+        Mutant::ForgetsAttributes,
+        Mutant::ForgetsThePolicy,
+        Mutant::ForgetsTheReason,
     ];
 }
 
@@ -269,9 +296,9 @@ fn a_message_crossed_by_an_offer_is_not_taken_for_its_answer() {
     let mut world = World::new(1, None);
     let (one, other) = (world.start_node(), world.start_node());
     let topic = || Topic { name: "t".to_owned(), type_name: "T".to_owned(), type_hash: 1 };
-    world.make_endpoint_of(other, false, topic(), 1);
+    world.make_endpoint_of(other, record_of(false, topic()), 1);
     rest(&mut world).expect("they are linked");
-    world.make_endpoint_of(one, true, topic(), 1);
+    world.make_endpoint_of(one, record_of(true, topic()), 1);
     let id = |mut ids: Vec<_>| ids.pop().expect("there is one");
     let publisher = id(world.nodes[&one].memory.publishers.keys().copied().collect());
     let subscriber = id(world.nodes[&other].memory.subscribers.keys().copied().collect());
@@ -316,7 +343,8 @@ fn discovery_takes_one_message_for_each_endpoint_and_peer() {
             for endpoint in 0..endpoints {
                 let topic = format!("{node} {endpoint}");
                 let topic = Topic { name: topic, type_name: String::new(), type_hash: 1 };
-                world.make_endpoint_of(id, endpoint.is_multiple_of(2), topic, 1);
+                let record = record_of(endpoint.is_multiple_of(2), topic);
+                world.make_endpoint_of(id, record, 1);
             }
         }
         rest(&mut world).expect("all know all");

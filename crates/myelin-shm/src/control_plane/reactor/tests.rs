@@ -13,6 +13,7 @@ use crate::control_plane::link::{Link, Received, Sent};
 use crate::control_plane::message::{Message, SegmentSize};
 use crate::control_plane::protocol::Input;
 use crate::control_plane::protocol::graph::{Counters, MatchState};
+use crate::control_plane::protocol::hostile::record_of;
 use crate::control_plane::reactor::{CALLS_A_TURN, Reactor};
 use crate::control_plane::registry::{Call, Registry, call};
 use crate::data_plane::publication::Writer;
@@ -21,7 +22,8 @@ use crate::data_plane::subscription::Reader;
 use crate::node::{Node, NodeOptions};
 use crate::os::descriptor::NodeFd;
 use crate::os::poll::Poll;
-use crate::topic::{AnnouncedQos, EndpointId, PublisherQos, Reliability, SubscriberQos, Topic};
+use crate::record::{Kind, Matching, NodeRecord};
+use crate::topic::{EndpointId, PublisherQos, Reliability, SubscriberQos, Topic};
 use crate::waiting::wake_table::{PassedTable, WakeTable};
 
 /// The peer's actions, most of them nearly right.
@@ -58,6 +60,10 @@ fn topic(other: bool) -> Topic {
 
 const NODE: u64 = 0x66 << 24;
 
+fn node_record(name: &str) -> NodeRecord {
+    NodeRecord { name: name.to_owned(), ..NodeRecord::default() }
+}
+
 /// The hostile peer: two publishers and two subscribers, with valid memory.
 struct Peer {
     link: Link,
@@ -73,7 +79,7 @@ impl Peer {
         let path = std::fs::read_dir(node.folder()).unwrap().next().unwrap().unwrap().path();
         let (Call::Connected(socket), _) = call(&path).unwrap() else { panic!("it listens") };
         let mut link = Link::new(socket);
-        let hello = Message::Hello { node: NODE, name: "hostile".into() };
+        let hello = Message::Hello { node: NODE, record: node_record("hostile") };
         assert_eq!(link.send(&hello, Vec::new()), Sent::Done);
         let (read, closed) = rustix::pipe::pipe().unwrap();
         drop(read);
@@ -93,14 +99,22 @@ impl Peer {
         let reason = "because".to_owned();
         let reliable = number.is_multiple_of(2);
         let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
-        let qos = AnnouncedQos { depth: 8, reliability, history: number as u32 };
+        let record = |kind| {
+            let mut record = record_of(kind, topic.clone());
+            record.qos.reliability = reliability;
+            (record.qos.history, record.qos.resends) = (number as u32, number.is_multiple_of(3));
+            if number.is_multiple_of(5) {
+                record.matching = Matching::RequestedOffered;
+            }
+            record
+        };
         let message = match act.kind {
-            0 => Message::Hello { node: NODE, name: "again".into() },
+            0 => Message::Hello { node: NODE, record: node_record("again") },
             1 => Message::Ready,
-            2 => Message::Published { publisher, topic, qos },
-            3 => Message::Subscribed { subscriber, topic, qos },
-            4 => Message::Unpublished { publisher },
-            5 => Message::Unsubscribed { subscriber },
+            2 => Message::Announced { endpoint: publisher, record: record(Kind::Publisher) },
+            3 => Message::Announced { endpoint: subscriber, record: record(Kind::Subscriber) },
+            4 => Message::Retracted { endpoint: publisher },
+            5 => Message::Retracted { endpoint: subscriber },
             6 => Message::Offer { publisher, subscriber },
             7 => {
                 let size = SegmentSize {
@@ -129,10 +143,15 @@ impl Peer {
                 Message::Counted { endpoint: publisher, counters }
             }
             15 => {
-                let state = MatchState::Refused { reason };
+                let state = MatchState::Refused { reason, mismatch: None };
                 Message::MatchTold { endpoint: subscriber, other: number, state }
             }
-            16 => Message::Layout { type_hash: number, text: reason, is_last: reliable },
+            16 => Message::Schema {
+                type_hash: number,
+                encoding: "ros2msg".to_owned(),
+                part: reason.into_bytes(),
+                is_last: reliable,
+            },
             _ => Message::Answered { is_complete: reliable },
         };
         let due = message.descriptors().min(act.descriptors.len());
@@ -220,13 +239,13 @@ fn a_flush_with_another_message_also_ends_a_burst() {
     let registry = Registry::new(folder.path(), 0, None);
     let (listener, node) = registry.enter().unwrap();
     let poll = Arc::new(Poll::new().unwrap());
-    let (name, listener) = ("n".to_owned(), NodeFd::new(listener));
-    let mut reactor = Reactor::new(node, name, registry, poll.clone(), listener);
+    let (record, listener) = (node_record("n"), NodeFd::new(listener));
+    let mut reactor = Reactor::new(node, record, registry, poll.clone(), listener);
     let publication = Arc::new(tempfile::tempfile().unwrap().into());
     for number in 1..=PUBLISHERS {
-        let qos = AnnouncedQos::from(&PublisherQos::default());
+        let record = record_of(Kind::Publisher, topic(false));
         let (id, publication) = (node | number, Arc::clone(&publication));
-        reactor.drive(Input::PublisherMade { id, topic: topic(false), qos, publication });
+        reactor.drive(Input::PublisherMade { id, record, publication });
     }
 
     let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
@@ -238,12 +257,12 @@ fn a_flush_with_another_message_also_ends_a_burst() {
     let mut read = |peer: &mut Link| {
         let before = heard;
         while let Received::Message(message, _) = peer.receive() {
-            heard += u64::from(matches!(message, Message::Published { .. }));
+            heard += u64::from(matches!(message, Message::Announced { .. }));
             is_ready |= message == Message::Ready;
         }
         (heard, heard > before, is_ready)
     };
-    let hello = Message::Hello { node: NODE, name: "late".into() };
+    let hello = Message::Hello { node: NODE, record: node_record("late") };
     assert_eq!(peer.send(&hello, Vec::new()), Sent::Done);
     let serve = |reactor: &mut Reactor, keys: &[u64]| {
         for key in keys {
@@ -275,10 +294,10 @@ fn one_turn_accepts_a_bounded_number_of_callers() {
     let folder = tempfile::tempdir().unwrap();
     let registry = Registry::new(folder.path(), 0, None);
     let (listener, node) = registry.enter().unwrap();
-    let (name, listener) = ("n".to_owned(), NodeFd::new(listener));
+    let (record, listener) = (node_record("n"), NodeFd::new(listener));
     let path = std::fs::read_dir(&registry.folder).unwrap().next().unwrap().unwrap().path();
     let poll = Arc::new(Poll::new().unwrap());
-    let mut reactor = Reactor::new(node, name, registry, poll, listener);
+    let mut reactor = Reactor::new(node, record, registry, poll, listener);
     let calls: Vec<_> = (0..CALLS).map(|_| call(&path).unwrap()).collect();
     reactor.answer_calls();
     assert_eq!(reactor.links.len(), CALLS_A_TURN);

@@ -10,7 +10,7 @@ use super::Reader;
 use crate::data_plane::incoming::Incoming;
 use crate::data_plane::subscription::{SubscriptionShared, Taken};
 use crate::data_plane::taken::Payload;
-use crate::dispatch::callback::Fresh;
+use crate::data_plane::taken::PublishedSample;
 use crate::topic::EndpointId;
 
 /// A sample in a slot, lent for the length of a call.
@@ -41,14 +41,19 @@ impl Reader {
     /// then counts as taken. Otherwise [`take`](Reader::take) finds it in its turn, if it is for
     /// this subscriber at all.
     #[inline(always)]
-    pub(crate) fn pass(&mut self, fresh: &Fresh) -> bool {
+    pub(crate) fn pass(&mut self, fresh: &PublishedSample) -> bool {
         let incoming = self.connections.iter_mut().find(|it| it.is_next(fresh));
         incoming.map(Incoming::go_on).is_some()
     }
 
     /// Like [`pass`](Self::pass) for a sample in a slot, which is held meanwhile.
     #[inline(always)]
-    pub(crate) fn lend(&mut self, fresh: &Fresh, length: u64, place: u64) -> Option<Lent<'_>> {
+    pub(crate) fn lend(
+        &mut self,
+        fresh: &PublishedSample,
+        length: u64,
+        place: u64,
+    ) -> Option<Lent<'_>> {
         let Reader { shared, connections, .. } = self;
         let incoming = connections.iter_mut().find(|it| it.is_next(fresh))?;
         let pointer = incoming.slot(length, place)?;

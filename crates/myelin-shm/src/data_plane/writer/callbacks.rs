@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::{Payload as Published, Writer};
 use crate::data_plane::publication::PublicationShared;
 use crate::data_plane::remote_subscriber::RemoteSubscriber;
-use crate::data_plane::taken::{self, Taken};
-use crate::dispatch::callback::{Concurrent, Fresh, Handed, Handler, Payload};
+use crate::data_plane::taken::{self, PublishedSample, Taken};
+use crate::dispatch::callback::{Concurrent, Handed, Handler, Payload};
 use crate::dispatch::dispatcher::{self, Dispatcher};
 use crate::dispatch::handlers::{self, Entered};
 use crate::sync::{Ordering, Step, fence_of, is_taken};
@@ -17,7 +17,7 @@ impl Writer {
     /// notified.
     #[inline(never)]
     pub(super) fn call_back(&mut self, sequence: u64, time_ns: u64, published: Published<'_>) {
-        let fresh = Fresh { publisher: self.shared.id(), sequence, time_ns };
+        let fresh = PublishedSample { publisher: self.shared.id(), sequence, time_ns };
         if self.defers {
             return self.defer(fresh, matches!(published, Published::Inline(_)));
         }
@@ -70,7 +70,7 @@ impl Writer {
     }
 
     /// P7 and P8 without the callbacks of this process, which the caller must run.
-    fn defer(&mut self, fresh: Fresh, is_inline: bool) {
+    fn defer(&mut self, fresh: PublishedSample, is_inline: bool) {
         loop {
             // ORDER: P7, as in `finish`.
             fence_of(Step::P7);
@@ -127,7 +127,7 @@ impl Writer {
 #[must_use = "its callbacks are yet to be run"]
 pub struct Dispatch {
     local: Arc<Local>,
-    fresh: Fresh,
+    fresh: PublishedSample,
     /// Whether the sample lies in the ring itself.
     is_inline: bool,
 }

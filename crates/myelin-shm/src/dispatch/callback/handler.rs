@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::{CATCH_UP_MAX, Function, Shared};
 use crate::data_plane::subscription::{Asleep, Reader, Taken};
+use crate::data_plane::taken::PublishedSample;
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::endpoint::AfterReader;
 use crate::error::Error;
@@ -26,14 +27,6 @@ pub(crate) struct Handler {
     /// this was found.
     meets: bool,
     meets_at: Option<u32>,
-}
-
-/// A sample that has just been published in this thread.
-pub(crate) struct Fresh {
-    pub(crate) publisher: EndpointId,
-    pub(crate) sequence: u64,
-    /// The time; 0 if it is unknown.
-    pub(crate) time_ns: u64,
 }
 
 /// Its payload.
@@ -68,7 +61,7 @@ impl Handler {
     /// with all earlier samples that it has not taken yet. A panic of the function unwinds further;
     /// the sample is then given back.
     #[inline(always)]
-    pub(crate) fn hand_over(&mut self, fresh: &Fresh, payload: Payload<'_>) -> Handed {
+    pub(crate) fn hand_over(&mut self, fresh: &PublishedSample, payload: Payload<'_>) -> Handed {
         let reader = &mut self.reader;
         if reader.has_news() {
             return self.catch_up(fresh.publisher);

@@ -34,7 +34,8 @@ fn matched(endpoint: EndpointId, other: EndpointId) -> Message {
 }
 
 fn layout(type_hash: u64, text: &str, is_last: bool) -> Message {
-    Message::Layout { type_hash, text: text.into(), is_last }
+    let encoding = "myelin-layout".to_owned();
+    Message::Schema { type_hash, encoding, part: text.into(), is_last }
 }
 
 const END: Message = Message::Answered { is_complete: true };
@@ -67,7 +68,7 @@ fn answers_of_a_peer_are_in_the_graph_during_the_survey() {
     let publisher = Counters::Publisher { published: 5, memory_bytes: 6 };
     assert_eq!(counters, [publisher, Counters::Subscriber { lost: 1, held: 2, memory_bytes: 3 }]);
     assert_eq!(graph.matches.len(), 3);
-    assert_eq!(graph.types[0].layout.as_deref(), Some("T{a: u8 @0} 1"));
+    assert_eq!(graph.types[0].schema.as_ref().unwrap().layout(), Some("T{a: u8 @0} 1"));
     assert!(
         met.protocol.graph(&Vec::new(), None).matches.is_empty(),
         "nobody was asked for this one"
@@ -116,22 +117,30 @@ fn answers_out_of_order_or_about_others_end_the_link() {
     is_dropped_for_the_last_of(vec![layout(7, "a", true), layout(7, "b", true)]);
     is_dropped_for_the_last_of(vec![layout(7, "", false)]);
     is_dropped_for_the_last_of(vec![layout(7, "a", false), END]);
+    let encoded = |encoding: &str| Message::Schema {
+        type_hash: 7,
+        encoding: encoding.to_owned(),
+        part: vec![1],
+        is_last: false,
+    };
+    is_dropped_for_the_last_of(vec![encoded("a"), encoded("b")]);
+    is_dropped_for_the_last_of(vec![encoded(&"x".repeat(33))]);
 }
 
 #[test]
 fn answers_without_end_are_bounded() {
-    let text = "x".repeat(255);
-    let parts = LAYOUT_BYTES_MAX / text.len();
+    let text = "x".repeat(MESSAGE_SCHEMA_BYTES_MAX);
+    let parts = SCHEMA_BYTES_MAX / text.len();
     let mut long = vec![layout(7, &text, false); parts + 1];
     is_dropped_for_the_last_of(long.clone());
     long.truncate(parts);
-    let types = LAYOUTS_BYTES_MAX / (parts * text.len());
+    let types = SCHEMAS_BYTES_MAX / (parts * text.len());
     let of_type = |hash| {
         let last = parts - 1;
-        (0..parts).map(|part| layout(hash, &"x".repeat(255), part == last)).collect::<Vec<_>>()
+        (0..parts).map(|part| layout(hash, &text, part == last)).collect::<Vec<_>>()
     };
     let mut many: Vec<_> = (0..types as u64).flat_map(of_type).collect();
-    let rest = LAYOUTS_BYTES_MAX - many.len() * text.len();
+    let rest = SCHEMAS_BYTES_MAX - many.len() * text.len();
     many.extend(of_type(types as u64).into_iter().take(rest / text.len() + 1));
     is_dropped_for_the_last_of(many);
     let matches = 0..=MATCHES_TOLD_MAX as u64;
@@ -149,19 +158,19 @@ fn answers_without_end_are_bounded() {
 #[test]
 fn a_peer_gets_the_whole_graph_and_may_ask_again() {
     let mut met = Met::new();
-    let long = "ü".repeat(LAYOUT_BYTES_MAX / 2);
-    met.protocol.describe(7, long.clone());
-    met.protocol.describe(8, format!("{long}ü"));
-    met.protocol.describe(9, String::new());
+    let long = "ü".repeat(SCHEMA_BYTES_MAX / 2);
+    met.protocol.describe(7, Schema::of_layout(long.clone()));
+    met.protocol.describe(8, Schema::of_layout(format!("{long}ü")));
+    met.protocol.describe(9, Schema::of_layout(String::new()));
     for _ in 0..2 {
         let told = met.hears(Message::Query);
-        let (end, layouts) = told.split_last().unwrap();
+        let (end, schemas) = told.split_last().unwrap();
         assert_eq!(*end, END);
-        let texts = layouts.iter().map(|message| match message {
-            Message::Layout { type_hash: 7, text, .. } => &text[..],
+        let parts = schemas.iter().map(|message| match message {
+            Message::Schema { type_hash: 7, part, .. } => &part[..],
             other => panic!("{other:?}: the others are too long, or nothing"),
         });
-        assert_eq!(texts.collect::<String>(), long);
+        assert_eq!(parts.collect::<Vec<_>>().concat(), long.as_bytes());
     }
 }
 
@@ -169,7 +178,7 @@ fn a_peer_gets_the_whole_graph_and_may_ask_again() {
 fn a_peer_that_asks_again_before_its_answer_is_dropped() {
     let mut met = Met::new();
     for count in 0..40 {
-        met.protocol.describe(count, "u8".to_owned());
+        met.protocol.describe(count, Schema::of_layout("u8".to_owned()));
     }
     let query = || Input::Said { link: LINK, message: Message::Query, descriptors: Vec::new() };
     met.protocol.handle(0, query());

@@ -7,6 +7,7 @@ use super::world::{Node, World};
 use crate::control_plane::protocol::links::Peer;
 use crate::control_plane::protocol::matches::{Matches, State};
 use crate::control_plane::protocol::{Input, Pair, Timer};
+use crate::record::EndpointRecord;
 use crate::topic::EndpointId;
 
 type Finding = Result<(), String>;
@@ -19,6 +20,13 @@ impl World {
         for (id, node) in &self.nodes {
             let known: BTreeSet<_> = node.protocol.directory.iter().map(|(id, _)| id).collect();
             require(known == all, || format!("node {id:x} knows {known:x?} of {all:x?}"))?;
+            let records = self.nodes.values().flat_map(records);
+            for (endpoint, record) in records {
+                let known = node.protocol.directory.get(endpoint).map(|it| it.to_record());
+                require(known.as_ref() == Some(record), || {
+                    format!("node {id:x} knows of {endpoint:x} {known:?}, not {record:?}")
+                })?;
+            }
             check_nothing_waits(node)?;
         }
         self.check_pairs()?;
@@ -50,14 +58,16 @@ impl World {
                 for (other, their_node, subscriber) in self.subscribers() {
                     let pair = Pair { publisher: *id, subscriber: other };
                     let answers = &their_node.protocol.subscribers[&other].matches;
-                    let same_topic = publisher.topic.name == subscriber.topic.name;
-                    if !publisher.topic.fits(&subscriber.topic) {
+                    let same_topic = publisher.record.topic.name == subscriber.record.topic.name;
+                    if !publisher.fits(subscriber) {
                         let none = matches.get(other).is_none() && answers.get(*id).is_none();
                         require(none, || format!("{pair:x?} do not fit"))?;
                         let (ours, theirs) = (&publisher.told, &subscriber.told);
-                        let told =
-                            ours.refusals.contains_key(&other) && theirs.refusals.contains_key(id);
-                        require(told || !same_topic, || format!("{pair:x?}: nobody says why"))?;
+                        let (ours, theirs) = (ours.refusals.get(&other), theirs.refusals.get(id));
+                        let both = ours.is_some() && ours == theirs;
+                        require(both || !same_topic, || {
+                            format!("{pair:x?}: the reasons are {ours:?} and {theirs:?}")
+                        })?;
                         continue;
                     }
                     let attached = publisher.attached.get(&other).map(|it| it.start);
@@ -157,6 +167,12 @@ impl World {
         }
         Ok(())
     }
+}
+
+/// A node's endpoints with their records.
+fn records(node: &Node) -> impl Iterator<Item = (EndpointId, &EndpointRecord)> {
+    let publishers = node.memory.publishers.iter().map(|(id, it)| (*id, &it.record));
+    publishers.chain(node.memory.subscribers.iter().map(|(id, it)| (*id, &it.record)))
 }
 
 /// No message, no call, and no timer except those of refused matches.

@@ -9,7 +9,8 @@ use crate::control_plane::protocol::graph::Counters;
 use crate::control_plane::protocol::query::Counted;
 use crate::control_plane::protocol::{Action, Input, Pair, Refusal, Reservation};
 use crate::event::Event;
-use crate::topic::{EndpointId, Topic};
+use crate::record::{EndpointRecord, Matching};
+use crate::topic::EndpointId;
 
 /// Represents a descriptor; all are clones of one, which counts them.
 pub(super) type Token = Rc<()>;
@@ -28,7 +29,7 @@ pub(super) struct Memory {
 }
 
 pub(super) struct Publisher {
-    pub(super) topic: Topic,
+    pub(super) record: EndpointRecord,
     pub(super) segments: BTreeSet<u32>,
     pub(super) attached: BTreeMap<EndpointId, Attached>,
     pub(super) told: Told,
@@ -40,7 +41,7 @@ pub(super) struct Attached {
 }
 
 pub(super) struct Subscriber {
-    pub(super) topic: Topic,
+    pub(super) record: EndpointRecord,
     pub(super) publishers_max: usize,
     pub(super) connections: BTreeMap<EndpointId, Connection>,
     pub(super) told: Told,
@@ -216,6 +217,18 @@ impl Memory {
         let start = self.starts;
         publisher.attached.insert(pair.subscriber, Attached { start, passed });
         Ok(start)
+    }
+}
+
+impl Publisher {
+    /// Whether it matches a subscriber: the rule, written once more. In these worlds only history
+    /// and reliability differ.
+    pub(super) fn fits(&self, subscriber: &Subscriber) -> bool {
+        let (offered, requested) = (&self.record, &subscriber.record);
+        let is_same = offered.topic.name == requested.topic.name
+            && offered.topic.type_hash == requested.topic.type_hash;
+        let any = offered.matching == Matching::Exact && requested.matching == Matching::Exact;
+        is_same && (any || offered.qos.history >= requested.qos.history)
     }
 }
 

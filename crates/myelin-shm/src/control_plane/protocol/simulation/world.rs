@@ -16,7 +16,10 @@ use crate::control_plane::link::Credentials;
 use crate::control_plane::message::{Message, SegmentSize};
 use crate::control_plane::protocol::{Action, Input, Pair, Protocol};
 use crate::limits::OUTBOX_MAX;
-use crate::topic::{AnnouncedQos, Reliability, Topic};
+use crate::record::{
+    AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, NodeRecord, RecordOptions,
+};
+use crate::topic::{PublisherQos, Reliability, Topic};
 
 pub(super) struct World {
     pub(super) random: Random,
@@ -100,7 +103,7 @@ impl World {
         let who = Credentials { pid: self.processes, uid: 1 };
         self.sockets.insert(id);
         let node = Node {
-            protocol: Protocol::new(id, String::new(), who.pid),
+            protocol: Protocol::new(id, NodeRecord::default(), who),
             memory: Memory::default(),
             who,
             to_find: None,
@@ -157,33 +160,40 @@ impl World {
         let name = format!("topic {}", self.random.below(self.topics));
         let topic = Topic { name, type_name: "T".to_owned(), type_hash };
         let publishers_max = 1 + self.random.below(8) as usize;
-        self.make_endpoint_of(id, is_publisher, topic, publishers_max);
+        let mut record = record_of(is_publisher, topic);
+        if self.random.below(4) == 0 {
+            record.matching = Matching::RequestedOffered;
+        }
+        record.qos.history = self.random.below(2) as u32;
+        record.qos.resends = self.random.below(2) == 0;
+        record.created_ns = self.now_ns;
+        let value = vec![7; self.random.below(100) as usize];
+        record.attributes.insert("a", &value).expect("it is short");
+        self.make_endpoint_of(id, record, publishers_max);
     }
 
     pub(super) fn make_endpoint_of(
         &mut self,
         id: u64,
-        is_publisher: bool,
-        topic: Topic,
+        record: EndpointRecord,
         publishers_max: usize,
     ) {
-        let qos = AnnouncedQos { depth: 8, reliability: Reliability::Reliable, history: 0 };
         let (token, node) = (self.token.clone(), self.nodes.get_mut(&id).expect("it lives"));
-        let Ok(endpoint) = node.protocol.new_endpoint(&topic) else { return };
+        let Ok(endpoint) = node.protocol.new_endpoint(&record.topic) else { return };
         self.begin_creation(id, endpoint);
         let node = self.nodes.get_mut(&id).expect("it lives");
         let told = Told::default();
-        let (topic_told, id_made) = (topic.clone(), endpoint);
-        let input = if is_publisher {
+        let announced = record.clone();
+        let input = if record.kind == Kind::Publisher {
             let (segments, attached) = (BTreeSet::new(), BTreeMap::new());
-            let made = Publisher { topic, segments, attached, told };
+            let made = Publisher { record, segments, attached, told };
             node.memory.publishers.insert(endpoint, made);
-            Input::PublisherMade { id: id_made, topic: topic_told, qos, publication: token }
+            Input::PublisherMade { id: endpoint, record: announced, publication: token }
         } else {
             let connections = BTreeMap::new();
-            let made = Subscriber { topic, publishers_max, connections, told };
+            let made = Subscriber { record, publishers_max, connections, told };
             node.memory.subscribers.insert(endpoint, made);
-            Input::SubscriberMade { id: id_made, topic: topic_told, qos, ignore_own_node: false }
+            Input::SubscriberMade { id: endpoint, record: announced, ignore_own_node: false }
         };
         self.drive(id, input);
     }
@@ -348,7 +358,7 @@ impl World {
             descriptors.clear(); // there was no room for them in this process's table
         }
         let input = match message {
-            Message::Hello { node, name } => Input::Hello { link, node, name, owner: Some(1) },
+            Message::Hello { node, record } => Input::Hello { link, node, record, owner: Some(1) },
             message => Input::Said { link, message, descriptors },
         };
         self.drive(id, input);
@@ -381,6 +391,10 @@ impl World {
             if self.mutant.is_some_and(|mutant| mutant.forgets(&action, &mut self.random)) {
                 continue;
             }
+            let action = match self.mutant {
+                Some(mutant) => mutant.alters(action, &mut self.random),
+                None => action,
+            };
             if let Some(outcome) = self.perform(id, action) {
                 let node = self.nodes.get_mut(&id).expect("it lives");
                 actions.extend(node.protocol.handle(self.now_ns, outcome));
@@ -491,3 +505,12 @@ const KERNEL_MESSAGES: usize = 6;
 const BACKLOG: usize = 8;
 /// Publishers of a node, and subscribers.
 const ENDPOINTS: usize = 4;
+
+/// The record of an endpoint that is reliable.
+pub(super) fn record_of(is_publisher: bool, topic: Topic) -> EndpointRecord {
+    let kind = if is_publisher { Kind::Publisher } else { Kind::Subscriber };
+    let reliable = PublisherQos { reliability: Reliability::Reliable, ..PublisherQos::default() };
+    let qos = AnnouncedQos::of_publisher(&reliable, &RecordOptions::default());
+    let (matching, attributes) = (Matching::Exact, Attributes::default());
+    EndpointRecord { kind, topic, qos, matching, created_ns: 0, attributes }
+}

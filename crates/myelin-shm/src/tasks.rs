@@ -11,7 +11,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::Waker;
 
-use crate::control_plane::warnings::report_panic;
 use crate::data_plane::subscription::{PrefetchList, SubscriptionShared, TRUST_NS, Taken};
 use crate::endpoint::Subscriber;
 use crate::error::Error;
@@ -22,6 +21,7 @@ use crate::user_code::{Inside, is_inside};
 use crate::waiting::notify;
 use crate::waiting::wait::{self, NEVER};
 use crate::waiting::wake_table::{Number, SetPlace, WakeTable, place};
+use crate::warnings::report_panic;
 
 /// A subscriber that asynchronous tasks take from.
 #[derive(Debug)]
@@ -39,7 +39,7 @@ impl TaskSubscriber {
     /// thread can be started.
     pub fn new(subscriber: Subscriber) -> Result<TaskSubscriber, Error> {
         let shared = subscriber.reader.shared();
-        let tasks = Tasks::of(shared.number().table(), subscriber.node().threads())?;
+        let tasks = subscriber.node().tasks(shared.number().table())?;
         shared.leave_set();
         // No other thread puts it into a set: we own it.
         let has_entered = shared.enter(tasks.set());
@@ -53,7 +53,9 @@ impl TaskSubscriber {
     /// As [`Reader::take`](crate::data_plane::subscription::Reader::take).
     #[inline]
     pub fn poll_take(&mut self, waker: &Waker) -> Result<Option<Taken>, Error> {
-        self.subscriber.reader.take_or_wake(&self.tasks, waker)
+        let TaskSubscriber { subscriber, tasks } = self;
+        let watch = |subscription: &Arc<_>| tasks.watch(subscription, waker);
+        subscriber.reader.take_or_wake(tasks.set(), watch, waker)
     }
 
     /// The subscriber.
@@ -100,24 +102,18 @@ struct Task {
 }
 
 impl Tasks {
-    /// The tasks of the node that `table` belongs to.
+    /// Those of a node, with the table that its wait sets sleep on.
     ///
     /// # Errors
-    /// [`Error::TooMany`]: it uses one of the node's wait sets. [`Error::System`] if no further
+    /// [`Error::TooMany`]: they use one of the node's wait sets. [`Error::System`] if no further
     /// thread can be started.
-    pub(crate) fn of(table: &Arc<WakeTable>, threads: &Threads) -> Result<Arc<Tasks>, Error> {
-        let mut tasks = lock(table.tasks());
-        if let Some(tasks) = tasks.upgrade() {
-            return Ok(tasks);
-        }
+    pub(crate) fn start(table: &Arc<WakeTable>, threads: &Threads) -> Result<Arc<Tasks>, Error> {
         let (place, own) = (SetPlace::take(table)?, Number::take(table)?);
         let (set, stop) = (place.set(), AtomicBool::new(false));
         let shared = Arc::new(Shared { set, own, stop, tasks: Mutex::default() });
         let attending = shared.clone();
         let thread = threads.spawn("tasks", move || attending.attend(place))?;
-        let made = Arc::new(Tasks { shared, thread: Mutex::new(Some(thread)) });
-        *tasks = Arc::downgrade(&made);
-        Ok(made)
+        Ok(Arc::new(Tasks { shared, thread: Mutex::new(Some(thread)) }))
     }
 
     /// The wait set that its subscribers are in.

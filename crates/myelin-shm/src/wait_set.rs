@@ -14,18 +14,18 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
-use crate::data_plane::prefetch;
 use crate::data_plane::subscription::{PrefetchList, SubscriptionShared, TRUST_NS};
 use crate::error::Error;
 use crate::node::Node;
+use crate::os::prefetch;
 use crate::sync::{AtomicBool, Ordering, Step, fence_of, is_taken, spin_loop};
+pub use crate::wait_set::handle::WaitSetHandle;
+use crate::wait_set::handle::{CLOSED, Change};
 use crate::waiting::cancel;
 use crate::waiting::notify;
 use crate::waiting::set_descriptor::SetDescriptor;
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
-pub use crate::waiting::wait_set::handle::WaitSetHandle;
-use crate::waiting::wait_set::handle::{CLOSED, Change};
 use crate::waiting::wake_table::{Number, SetPlace, WakeTable, place};
 
 /// Identifies a member of a wait set.

@@ -1,0 +1,493 @@
+//! Records: what a node announces of itself and of each endpoint, once, to every node of its
+//! domain; and whether two endpoints match by their records.
+//!
+//! Everything in a record comes from its node, and other processes check only its form.
+
+use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fmt;
+use std::path::Path;
+use std::time::Duration;
+
+use crate::error::Error;
+use crate::limits::{ATTRIBUTE_NAME_BYTES_MAX, ATTRIBUTES_BYTES_MAX, ATTRIBUTES_MAX};
+use crate::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
+
+/// Named byte strings of a node or an endpoint, for programs that know them: the library passes
+/// them on and does not read them. At most 32, and 1,024 B in all, names included.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Attributes(BTreeMap<Box<str>, Box<[u8]>>);
+
+/// The settings of an endpoint that its node announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct AnnouncedQos {
+    /// See [`PublisherQos::depth`] and [`SubscriberQos::depth`].
+    pub depth: u32,
+    /// Whether a publisher waits, or a subscriber requests it.
+    pub reliability: Reliability,
+    /// Whether samples that are lost on the way to or from another host are sent again, although
+    /// no publisher waits.
+    pub resends: bool,
+    /// See [`PublisherQos::history`] and [`SubscriberQos::history`].
+    pub history: u32,
+    /// The longest time between two samples that a publisher offers or a subscriber requests;
+    /// `None`: any.
+    pub deadline: Option<Duration>,
+    /// The longest time without a sign of life that a publisher offers or a subscriber requests;
+    /// `None`: any.
+    pub liveliness: Option<Duration>,
+    /// Whether the program itself has to assert liveliness, for this endpoint alone.
+    pub is_alive_by_topic: bool,
+    /// How long a sample is valid; `None`: for ever. Only DDS programs and ROS 2 use it.
+    pub lifespan: Option<Duration>,
+}
+
+/// When two endpoints of one topic and type match.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Matching {
+    /// With any settings. Each side chooses its settings, and the weaker setting holds: a subscriber that
+    /// requests more than its publisher offers is informed ([`Event::QosReduced`]).
+    ///
+    /// [`Event::QosReduced`]: crate::event::Event::QosReduced
+    #[default]
+    Exact,
+    /// Only if the publisher offers at least what the subscriber requests, by the rules of DDS
+    /// (OMG DDS 1.4, 2.2.3, "RxO"): reliability, durability (history), deadline, liveliness and its
+    /// lease. It applies to a match if one of the two endpoints chooses it.
+    RequestedOffered,
+}
+
+/// What a node announces of an endpoint of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct EndpointRecord {
+    pub(crate) kind: Kind,
+    pub(crate) topic: Topic,
+    pub(crate) qos: AnnouncedQos,
+    pub(crate) matching: Matching,
+    /// When it was made, on the clock of the host (`CLOCK_REALTIME`).
+    pub(crate) created_ns: u64,
+    pub(crate) attributes: Attributes,
+}
+
+/// The direction of an endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    Publisher,
+    Subscriber,
+}
+
+/// The settings of an endpoint that only its record has; the data plane does not use them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordOptions {
+    /// When it matches.
+    pub matching: Matching,
+    /// See [`AnnouncedQos::resends`].
+    pub resends: bool,
+    /// The lease that a publisher offers; see [`AnnouncedQos::liveliness`]. A subscriber requests
+    /// [`SubscriberQos::liveliness`].
+    pub liveliness: Option<Duration>,
+    /// See [`AnnouncedQos::is_alive_by_topic`].
+    pub is_alive_by_topic: bool,
+    /// See [`AnnouncedQos::lifespan`].
+    pub lifespan: Option<Duration>,
+    /// What others may know of it.
+    pub attributes: Attributes,
+}
+
+/// What a node announces of itself, to people and tools.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct NodeRecord {
+    /// Its name.
+    pub name: String,
+    /// Its namespace, such as `/robot1`; empty for none.
+    pub namespace: String,
+    /// The program.
+    pub program: String,
+    /// The name of its host. Containers on one host have names of their own.
+    pub host: String,
+    /// The language of the library that it uses: `Rust`, `C`, `C++`, `Python` or another.
+    pub language: String,
+    /// The version of the library.
+    pub version: String,
+    /// What others may know of it.
+    pub attributes: Attributes,
+}
+
+/// The counters of an endpoint since it was made. They are read one after the other while the
+/// endpoint goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counters {
+    /// A publisher.
+    Publisher {
+        /// How many samples it has published.
+        published: u64,
+        /// Bytes of its shared memory: ring and slots.
+        memory_bytes: u64,
+    },
+    /// A subscriber.
+    Subscriber {
+        /// How many samples it has lost, including those on the way from other hosts; a loss is
+        /// counted when the next sample is taken.
+        lost: u64,
+        /// How many samples in slots its user holds now; samples of up to 104 B are copies, and not
+        /// counted.
+        held: u64,
+        /// Bytes of its shared memory: its announcements.
+        memory_bytes: u64,
+    },
+}
+
+/// How the samples of a type are to be read by programs that were not compiled with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// What `content` is: `myelin-layout` (plain data), `ros2msg` or another, as in MCAP; at most
+    /// 32 bytes.
+    pub encoding: Box<str>,
+    /// The description, in this encoding; at most 65,536 bytes.
+    pub content: Box<[u8]>,
+}
+
+impl Schema {
+    /// That of plain data: `docs/reference/library.md` has the grammar.
+    pub fn of_layout(text: String) -> Schema {
+        Schema { encoding: LAYOUT.into(), content: text.into_bytes().into() }
+    }
+
+    /// The layout of plain data.
+    pub fn layout(&self) -> Option<&str> {
+        std::str::from_utf8(&self.content).ok().filter(|_| &*self.encoding == LAYOUT)
+    }
+}
+
+/// What a publisher offers that does not wait, and one that keeps no samples.
+const NOT_WAITING: &str = "does not wait";
+const NO_HISTORY: &str = "0";
+
+/// The encoding of layouts.
+const LAYOUT: &str = "myelin-layout";
+
+/// A setting that two endpoints of a topic do not agree on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Setting {
+    /// The type of the samples.
+    Type,
+    /// The depth.
+    Depth,
+    /// Reliability.
+    Reliability,
+    /// Whether samples are kept for late subscribers.
+    Durability,
+    /// The deadline.
+    Deadline,
+    /// Who asserts liveliness.
+    Liveliness,
+    /// How often liveliness is asserted.
+    LivelinessLease,
+}
+
+/// Why two endpoints of a topic do not match, or match with less than requested: the same at both
+/// ends. Its text (`Display`) says it for people, with the remedy.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mismatch {
+    /// The setting.
+    pub setting: Setting,
+    /// What the publisher offers.
+    pub offered: String,
+    /// What the subscriber requests.
+    pub requested: String,
+}
+
+impl Attributes {
+    /// Sets an attribute, in place of one with this name.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if the name is empty, has more than 64 bytes or control characters, if all
+    /// names and values together have more than 1,024 bytes, or if there are more than 32.
+    pub fn insert(&mut self, name: &str, value: &[u8]) -> Result<(), Error> {
+        let wrong = |value: String, remedy| {
+            Err(Error::Setting { topic: None, field: "an attribute", value, remedy })
+        };
+        let has_form = (1..=ATTRIBUTE_NAME_BYTES_MAX).contains(&name.len());
+        if !has_form || name.chars().any(char::is_control) {
+            let remedy = "its name has 1 to 64 bytes and no control characters";
+            return wrong(format!("{name:?}"), remedy);
+        }
+        let before = self.0.get(name).map_or(0, |value| name.len() + value.len());
+        let bytes = self.bytes() - before + name.len() + value.len();
+        if bytes > ATTRIBUTES_BYTES_MAX {
+            let remedy = "all attributes of a record have at most 1,024 bytes, names included";
+            return wrong(format!("{name:?}, with which there are {bytes} bytes"), remedy);
+        }
+        if self.0.len() == ATTRIBUTES_MAX && !self.0.contains_key(name) {
+            return wrong(format!("{name:?}"), "a record has at most 32 attributes");
+        }
+        self.0.insert(name.into(), value.into());
+        Ok(())
+    }
+
+    /// The value of an attribute.
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        self.0.get(name).map(|value| &**value)
+    }
+
+    /// All, by name.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &[u8])> {
+        self.0.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    fn bytes(&self) -> usize {
+        self.iter().map(|(name, value)| name.len() + value.len()).sum()
+    }
+}
+
+impl EndpointRecord {
+    /// That of a new endpoint.
+    pub(crate) fn new(
+        kind: Kind,
+        topic: Topic,
+        qos: AnnouncedQos,
+        options: RecordOptions,
+    ) -> EndpointRecord {
+        let RecordOptions { matching, attributes, .. } = options;
+        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+        let created_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        EndpointRecord { kind, topic, qos, matching, created_ns, attributes }
+    }
+}
+
+impl NodeRecord {
+    /// That of a node of this process, with what the system knows of it.
+    pub(crate) fn of_process(name: String) -> NodeRecord {
+        let program = std::env::current_exe().ok();
+        let program = program.as_deref().and_then(Path::file_name).map(OsStr::to_string_lossy);
+        NodeRecord {
+            name,
+            program: program.unwrap_or_default().into_owned(),
+            host: rustix::system::uname().nodename().to_string_lossy().into_owned(),
+            language: "Rust".to_owned(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            ..NodeRecord::default()
+        }
+    }
+}
+
+impl Kind {
+    /// The kind that it is matched with.
+    pub(crate) fn other(self) -> Kind {
+        match self {
+            Kind::Publisher => Kind::Subscriber,
+            Kind::Subscriber => Kind::Publisher,
+        }
+    }
+}
+
+impl AnnouncedQos {
+    pub(crate) fn of_publisher(qos: &PublisherQos, options: &RecordOptions) -> AnnouncedQos {
+        let PublisherQos { depth, reliability, history, deadline, .. } = *qos;
+        let liveliness = options.liveliness;
+        AnnouncedQos { deadline, liveliness, ..options.qos(depth, reliability, history) }
+    }
+
+    pub(crate) fn of_subscriber(qos: &SubscriberQos, options: &RecordOptions) -> AnnouncedQos {
+        let SubscriberQos { depth, reliability, history, deadline, liveliness, .. } = *qos;
+        AnnouncedQos { deadline, liveliness, ..options.qos(depth, reliability, history) }
+    }
+
+    /// Whether it is reliable in the sense of DDS: samples lost on the way are sent again.
+    pub fn is_reliable(&self) -> bool {
+        self.resends || self.reliability == Reliability::Reliable
+    }
+
+    /// The first setting of which a publisher offers less than a subscriber requests, by the rules
+    /// of DDS.
+    pub(crate) fn refusal(offered: &AnnouncedQos, requested: &AnnouncedQos) -> Option<Mismatch> {
+        let kind = |is_reliable| if is_reliable { "reliable" } else { "best effort" };
+        let kept = |history| if history > 0 { "transient local" } else { "volatile" };
+        let by = |by_topic| if by_topic { "manual by topic" } else { "automatic" };
+        let is_weaker = |offered: Option<Duration>, requested: Option<Duration>| {
+            requested.is_some_and(|requested| offered.is_none_or(|offered| offered > requested))
+        };
+        let (setting, offered, requested) = if requested.is_reliable() && !offered.is_reliable() {
+            (Setting::Reliability, kind(false).to_owned(), kind(true).to_owned())
+        } else if requested.history > 0 && offered.history == 0 {
+            (Setting::Durability, kept(0).to_owned(), kept(1).to_owned())
+        } else if is_weaker(offered.deadline, requested.deadline) {
+            (Setting::Deadline, time_text(offered.deadline), time_text(requested.deadline))
+        } else if requested.is_alive_by_topic && !offered.is_alive_by_topic {
+            (Setting::Liveliness, by(false).to_owned(), by(true).to_owned())
+        } else if is_weaker(offered.liveliness, requested.liveliness) {
+            let (offered, requested) = (offered.liveliness, requested.liveliness);
+            (Setting::LivelinessLease, time_text(offered), time_text(requested))
+        } else {
+            return None;
+        };
+        Some(Mismatch { setting, offered, requested })
+    }
+
+    /// The settings of which a publisher offers less than a subscriber requests, where they match
+    /// all the same.
+    pub(crate) fn reductions(offered: &AnnouncedQos, requested: &AnnouncedQos) -> Vec<Mismatch> {
+        let mut reductions = Vec::new();
+        if requested.depth > offered.depth {
+            let (offered, requested) = (offered.depth.to_string(), requested.depth.to_string());
+            reductions.push(Mismatch { setting: Setting::Depth, offered, requested });
+        }
+        let waits = |qos: &AnnouncedQos| qos.reliability == Reliability::Reliable;
+        if waits(requested) && !waits(offered) {
+            reductions.push(Mismatch {
+                setting: Setting::Reliability,
+                offered: NOT_WAITING.to_owned(),
+                requested: "waits for slow subscribers".to_owned(),
+            });
+        }
+        // Fewer than requested are no surprise: a map that is kept once for subscribers that ask for
+        // ten.
+        if requested.history > 0 && offered.history == 0 {
+            let requested = requested.history.to_string();
+            let offered = NO_HISTORY.to_owned();
+            reductions.push(Mismatch { setting: Setting::Durability, offered, requested });
+        }
+        reductions
+    }
+}
+
+impl RecordOptions {
+    fn qos(&self, depth: u32, reliability: Reliability, history: u32) -> AnnouncedQos {
+        AnnouncedQos {
+            depth,
+            reliability,
+            resends: self.resends,
+            history,
+            deadline: None,
+            liveliness: None,
+            is_alive_by_topic: self.is_alive_by_topic,
+            lifespan: self.lifespan,
+        }
+    }
+}
+
+impl Setting {
+    /// Its name, for people and for other languages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Setting::Type => "type",
+            Setting::Depth => "depth",
+            Setting::Reliability => "reliability",
+            Setting::Durability => "durability",
+            Setting::Deadline => "deadline",
+            Setting::Liveliness => "liveliness",
+            Setting::LivelinessLease => "liveliness lease",
+        }
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Mismatch { setting, offered, requested } = self;
+        match setting {
+            Setting::Type => write!(
+                to,
+                "the publisher has the type {offered}, the subscriber {requested}; use the same type \
+                 on both sides (a struct: the same names, types and order of all fields), or another \
+                 topic name"
+            ),
+            Setting::Depth => write!(
+                to,
+                "the subscriber requests a depth of {requested}, but the publisher has {offered}: a \
+                 subscriber that falls further behind loses samples; set the publisher's depth to \
+                 {requested}"
+            ),
+            Setting::Reliability if offered == NOT_WAITING => write!(
+                to,
+                "the subscriber requests a publisher that waits, but this one does not wait for slow \
+                 subscribers: a subscriber that falls further behind than the publisher's depth loses \
+                 samples; make the publisher reliable (in ROS 2: RELIABLE and KEEP_ALL)"
+            ),
+            Setting::Durability if offered == NO_HISTORY => write!(
+                to,
+                "the subscriber requests samples from before the match, but the publisher keeps none: \
+                 they are lost; set the publisher's history to {requested} (in ROS 2: TRANSIENT_LOCAL)"
+            ),
+            _ => write!(
+                to,
+                "{}: the publisher offers {offered}, the subscriber requests {requested}; let the \
+                 publisher offer it, or the subscriber request less",
+                setting.name()
+            ),
+        }
+    }
+}
+
+/// A limit of time for people.
+fn time_text(limit: Option<Duration>) -> String {
+    limit.map_or_else(|| "none".to_owned(), |limit| format!("{limit:?}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: Duration = Duration::from_millis(1);
+
+    fn qos() -> AnnouncedQos {
+        RecordOptions::default().qos(8, Reliability::BestEffort, 0)
+    }
+
+    #[test]
+    fn attributes_are_bounded_and_replaced_by_name() {
+        let mut attributes = Attributes::default();
+        attributes.insert("gid", &[1; 16]).unwrap();
+        attributes.insert("gid", &[2; 16]).unwrap();
+        assert_eq!(attributes.get("gid"), Some(&[2; 16][..]));
+        assert_eq!(attributes.iter().len(), 1);
+        attributes.insert("rest", &vec![0; ATTRIBUTES_BYTES_MAX - 23]).unwrap();
+        let error = attributes.insert("more", b"").unwrap_err().to_string();
+        assert!(error.contains("1,024 bytes") && error.contains("1028 bytes"), "{error}");
+        attributes.insert("rest", b"").unwrap();
+        for name in ["", "a\nb", &"x".repeat(65)] {
+            assert!(attributes.insert(name, b"").is_err(), "{name:?}");
+        }
+        assert_eq!(attributes.iter().map(|(name, _)| name).collect::<Vec<_>>(), ["gid", "rest"]);
+    }
+
+    /// The table of OMG DDS 1.4, 2.2.3: each setting alone, at its limit and beyond.
+    #[test]
+    fn a_publisher_must_offer_what_a_subscriber_requests() {
+        type Change = fn(&mut AnnouncedQos);
+        let weaker: [(Setting, Change, Change); 9] = [
+            (Setting::Reliability, |_| (), |it| it.resends = true),
+            (Setting::Reliability, |_| (), |it| it.reliability = Reliability::Reliable),
+            (Setting::Durability, |_| (), |it| it.history = 1),
+            (Setting::Deadline, |_| (), |it| it.deadline = Some(MS)),
+            (Setting::Deadline, |it| it.deadline = Some(2 * MS), |it| it.deadline = Some(MS)),
+            (Setting::Liveliness, |_| (), |it| it.is_alive_by_topic = true),
+            (Setting::LivelinessLease, |_| (), |it| it.liveliness = Some(MS)),
+            (
+                Setting::LivelinessLease,
+                |it| it.liveliness = Some(2 * MS),
+                |it| it.liveliness = Some(MS),
+            ),
+            (Setting::Reliability, |it| it.history = 4, |it| (it.history, it.resends) = (4, true)),
+        ];
+        for (setting, offer, request) in weaker {
+            let (mut offered, mut requested) = (qos(), qos());
+            offer(&mut offered);
+            request(&mut requested);
+            let mismatch = AnnouncedQos::refusal(&offered, &requested).unwrap();
+            assert_eq!(mismatch.setting, setting);
+            assert_ne!(mismatch.offered, mismatch.requested);
+            assert_eq!(AnnouncedQos::refusal(&requested, &requested), None, "the same fits");
+            let reverse = AnnouncedQos::refusal(&requested, &offered);
+            assert_eq!(reverse, None, "and more than requested: {setting:?}");
+        }
+        let waits = AnnouncedQos { reliability: Reliability::Reliable, ..qos() };
+        let resends = AnnouncedQos { resends: true, ..qos() };
+        assert_eq!(AnnouncedQos::refusal(&resends, &waits), None, "both are reliable in DDS");
+    }
+}

@@ -1,0 +1,283 @@
+//! Topics whose type a program learns when it meets them, by the schema that other nodes announce.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use myelin_value::{EncodeError, ReadError, SchemaError, Type, Value};
+
+use crate::dynamic::DynamicType;
+use crate::node::Node;
+use crate::topic::Topic;
+use crate::{EndpointId, EndpointInfo, Error, Schema};
+
+/// A topic of a type that the program does not know: its samples are bytes, and
+/// [`value`](AnyTopic::value) reads their fields. Made by [`Node::any_topic`].
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # use std::time::Duration;
+/// # let folder = tempfile::tempdir().unwrap();
+/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # #[derive(Clone, Copy, myelin::PlainData)]
+/// # #[repr(C)]
+/// # struct Imu { stamp_ns: u64, acceleration: [f64; 3] }
+/// # let publisher = node.topic::<Imu>("imu").publisher()?;
+/// let topic = node.any_topic("imu", Duration::from_secs(1))?;
+/// let mut subscriber = topic.topic().subscriber()?;
+/// # publisher.wait_for_match(1, Duration::from_secs(60));
+/// # publisher.publish_copy(&Imu { stamp_ns: 1, acceleration: [0.0, 0.0, 9.81] })?;
+/// if let Some(sample) = subscriber.receive(Duration::from_secs(1))? {
+///     let imu = topic.value(&sample)?;
+///     assert_eq!(imu.get("acceleration[2]")?.as_f64()?, 9.81);
+///     println!("{}", imu.to_json(100)?);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Debug)]
+pub struct AnyTopic {
+    topic: Topic<[u8]>,
+    payload: DynamicType,
+    ty: Arc<Type>,
+    problem: Option<SchemaError>,
+}
+
+/// The endpoints of the topics that a pattern names, as they come and go. Made by
+/// [`Node::discover`].
+#[derive(Debug)]
+pub struct Discovery {
+    node: Node,
+    pattern: String,
+    known: BTreeMap<EndpointId, EndpointInfo>,
+}
+
+/// A change of what is there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// An endpoint has come.
+    Found(EndpointInfo),
+    /// An endpoint has gone.
+    Gone(EndpointInfo),
+}
+
+impl Node {
+    /// The publishers and subscribers of this host on topics whose names match `pattern`: `*`
+    /// stands for any text and `?` for one character. The first call of
+    /// [`changes`](Discovery::changes) gives those that are there.
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// use myelin::Change;
+    ///
+    /// let publisher = node.topic::<[u8]>("camera/left").publisher()?;
+    /// let mut cameras = node.discover("camera/*");
+    /// for change in cameras.changes()? {
+    ///     if let Change::Found(endpoint) = change {
+    ///         println!("{} carries {}", endpoint.topic, endpoint.type_name);
+    ///     }
+    /// }
+    /// # Ok::<(), myelin::Error>(())
+    /// ```
+    pub fn discover(&self, pattern: &str) -> Discovery {
+        let (node, pattern) = (self.clone(), pattern.to_owned());
+        Discovery { node, pattern, known: BTreeMap::new() }
+    }
+
+    /// A topic that another node of this host has, with the type that it has there. Other nodes are
+    /// asked for the schema of the type, for at most `limit`. If there is none, or it cannot be
+    /// read, values are bytes, and [`problem`](AnyTopic::problem) says why.
+    ///
+    /// # Errors
+    /// [`Error::Setting`] if no endpoint of this host has a topic of this name, or if endpoints of
+    /// several types have it: then take [`any_topic_of`](Node::any_topic_of).
+    pub fn any_topic(&self, name: &str, limit: Duration) -> Result<AnyTopic, Error> {
+        let graph = self.graph_within(limit)?;
+        let mut found = graph.endpoints.iter().filter(|it| it.topic == name);
+        let Some(first) = found.next() else {
+            let value = format!("{name:?}, which no endpoint of this host has");
+            return Err(wrong_topic(value, "name a topic of the graph; Node::discover lists them"));
+        };
+        let types: BTreeSet<_> =
+            graph.endpoints.iter().filter(|it| it.topic == name).map(|it| &it.type_name).collect();
+        if found.any(|it| it.type_hash != first.type_hash) {
+            let value = format!("{name:?}, which has the types {types:?}");
+            return Err(wrong_topic(value, "choose an endpoint, with any_topic_of"));
+        }
+        let schema = graph.types.iter().find(|it| it.hash == first.type_hash);
+        AnyTopic::of(self, first, schema.and_then(|it| it.schema.as_deref()))
+    }
+
+    /// The topic of an endpoint of this host, with its type. As for
+    /// [`any_topic`](Node::any_topic).
+    ///
+    /// # Errors
+    /// Those of [`graph_within`](Node::graph_within); [`Error::Setting`] for a topic of a service.
+    pub fn any_topic_of(
+        &self,
+        endpoint: &EndpointInfo,
+        limit: Duration,
+    ) -> Result<AnyTopic, Error> {
+        let graph = self.graph_within(limit)?;
+        let schema = graph.types.iter().find(|it| it.hash == endpoint.type_hash);
+        AnyTopic::of(self, endpoint, schema.and_then(|it| it.schema.as_deref()))
+    }
+}
+
+impl AnyTopic {
+    fn of(node: &Node, found: &EndpointInfo, schema: Option<&Schema>) -> Result<AnyTopic, Error> {
+        if found.type_name.contains(" -> ") {
+            let value = format!("{:?}, which belongs to a service", found.topic);
+            return Err(wrong_topic(value, "name a topic of samples"));
+        }
+        let message = myelin_shm::topic::message_type(&found.type_name);
+        let name = ros_name(message.unwrap_or(&found.type_name));
+        let parsed = schema.map(|schema| {
+            myelin_value::Schema::new(&schema.encoding, &name, &schema.content).parse()
+        });
+        let (ty, problem) = match parsed {
+            Some(Ok(ty)) => (ty, None),
+            Some(Err(problem)) => (Type::any_bytes(), Some(problem)),
+            None => (Type::any_bytes(), None),
+        };
+        let bytes = ty.bytes().filter(|_| message.is_none());
+        let payload = DynamicType::learnt(&found.type_name, found.type_hash, bytes);
+        let mut topic = match message {
+            Some(name) => node.topic(&found.topic).dds_cdr(name),
+            None => node.dynamic_topic(&found.topic, &payload),
+        };
+        if let Some(schema) = schema {
+            topic = topic.schema(&schema.encoding, &schema.content);
+        }
+        Ok(AnyTopic { topic, payload, ty: Arc::new(ty), problem })
+    }
+
+    /// The topic, with default settings: its samples are bytes.
+    pub fn topic(&self) -> Topic<[u8]> {
+        self.topic.clone()
+    }
+
+    /// The type of its payload, for bindings of other languages.
+    #[doc(hidden)]
+    pub fn dynamic_type(&self) -> DynamicType {
+        self.payload.clone()
+    }
+
+    /// The type of its samples: `[u8]` if the schema is missing or cannot be read.
+    pub fn ty(&self) -> &Type {
+        &self.ty
+    }
+
+    /// Why the schema cannot be read; `None` also if no node has reported one.
+    pub fn problem(&self) -> Option<&SchemaError> {
+        self.problem.as_ref()
+    }
+
+    /// A view of a sample's fields: it copies nothing.
+    ///
+    /// # Errors
+    /// Bytes that are no value of the type.
+    pub fn value<'a>(&'a self, sample: &'a [u8]) -> Result<Value<'a>, ReadError> {
+        Value::new(&self.ty, sample)
+    }
+
+    /// The bytes of a sample, to be published on [`topic`](AnyTopic::topic), from JSON. Missing
+    /// fields are zero or empty.
+    ///
+    /// # Errors
+    /// A value that does not fit the type, with the path of the field.
+    pub fn encode_json(&self, json: &serde_json::Value) -> Result<Vec<u8>, EncodeError> {
+        myelin_value::encode_json(&self.ty, json)
+    }
+}
+
+impl Discovery {
+    /// What has come and gone since the last call, by id. [`Node::trigger_on_graph_change`] wakes a
+    /// thread when there may be something.
+    ///
+    /// # Errors
+    /// Those of [`Node::graph`].
+    pub fn changes(&mut self) -> Result<Vec<Change>, Error> {
+        let endpoints = self.node.graph()?.endpoints.into_iter();
+        let now: BTreeMap<_, _> = endpoints
+            .filter(|it| is_match(&self.pattern, &it.topic))
+            .map(|it| (it.id, it))
+            .collect();
+        let before = std::mem::replace(&mut self.known, now);
+        let gone = before.iter().filter(|(id, _)| !self.known.contains_key(id));
+        let found = self.known.iter().filter(|(id, _)| !before.contains_key(id));
+        let gone = gone.map(|(_, it)| Change::Gone(it.clone()));
+        Ok(gone.chain(found.map(|(_, it)| Change::Found(it.clone()))).collect())
+    }
+
+    /// The endpoints of the last call of [`changes`](Discovery::changes), by id.
+    pub fn endpoints(&self) -> impl Iterator<Item = &EndpointInfo> {
+        self.known.values()
+    }
+}
+
+fn wrong_topic(value: String, remedy: &'static str) -> Error {
+    Error::Setting { topic: None, field: "the topic", value, remedy }
+}
+
+/// The name in ROS 2 of a type with this name in DDS; other names stay.
+fn ros_name(dds: &str) -> String {
+    let name = dds.replace("::dds_::", "::").replace("::", "/");
+    if dds.contains("::dds_::") { name.strip_suffix('_').unwrap_or(&name).to_owned() } else { name }
+}
+
+/// Whether `text` matches a pattern with `*` and `?`. The time is at most the product of both
+/// lengths: after a mismatch only the last `*` takes one character more.
+fn is_match(pattern: &str, text: &str) -> bool {
+    let (pattern, text): (Vec<_>, Vec<_>) = (pattern.chars().collect(), text.chars().collect());
+    let (mut at, mut of_text, mut star) = (0, 0, None);
+    while of_text < text.len() {
+        match (pattern.get(at), star) {
+            (Some('*'), _) => {
+                star = Some((at, of_text));
+                at += 1;
+            }
+            (Some(one), _) if *one == '?' || *one == text[of_text] => {
+                (at, of_text) = (at + 1, of_text + 1);
+            }
+            (_, Some((star_at, taken))) => {
+                star = Some((star_at, taken + 1));
+                (at, of_text) = (star_at + 1, taken + 1);
+            }
+            _ => return false,
+        }
+    }
+    pattern[at..].iter().all(|each| *each == '*')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_match_whole_names() {
+        for (pattern, text, expected) in [
+            ("*", "", true),
+            ("*", "camera/left", true),
+            ("camera/*", "camera/left/info", true),
+            ("camera/*", "camera", false),
+            ("*left*", "camera/left/info", true),
+            ("camera/?", "camera/1", true),
+            ("camera/?", "camera/12", false),
+            ("a*b*c", "aXbXbXc", true),
+            ("a*b*c", "aXbXbX", false),
+            ("imu", "imu2", false),
+            ("", "imu", false),
+            ("**", "imu", true),
+            ("gr?n", "grün", true),
+        ] {
+            assert_eq!(is_match(pattern, text), expected, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn names_of_ros_come_from_those_of_dds() {
+        assert_eq!(ros_name("std_msgs::msg::dds_::String_"), "std_msgs/msg/String");
+        assert_eq!(ros_name("HelloWorld_"), "HelloWorld_");
+    }
+}
