@@ -20,6 +20,7 @@ pub struct Attributes(BTreeMap<Box<str>, Box<[u8]>>);
 
 /// The settings of an endpoint that its node announces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
 pub struct AnnouncedQos {
     /// See [`PublisherQos::depth`] and [`SubscriberQos::depth`].
     pub depth: u32,
@@ -96,6 +97,7 @@ pub struct RecordOptions {
 
 /// What a node announces of itself, to people and tools.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct NodeRecord {
     /// Its name.
     pub name: String,

@@ -37,6 +37,7 @@ pub struct Graph {
 
 /// A publisher or subscriber of the domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct EndpointInfo {
     /// Its id.
     pub id: EndpointId,

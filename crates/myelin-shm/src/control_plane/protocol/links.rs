@@ -84,6 +84,7 @@ pub struct RefusedPeer {
 
 /// Another node of the domain.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct PeerInfo {
     /// Its id.
     pub node: u64,
