@@ -513,8 +513,8 @@ class Classes(Ways):
             A = "a"
 
         for annotation, *words in [
-            (Optional[float], "always there"),
-            (float | None, "always there"),
+            (Optional[float], "cannot be absent"),
+            (float | None, "cannot be absent"),
             (list[float], "myelin.f64 * 3"),
             (typing.List[float], "myelin.f64 * 3"),
             (list, "myelin.f64 * 3"),
