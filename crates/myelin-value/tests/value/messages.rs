@@ -233,6 +233,23 @@ fn missing_fields_are_those_of_an_empty_message() {
 }
 
 #[test]
+fn definitions_in_other_spellings() {
+    let plain = type_of(
+        "p/Main",
+        "std_msgs/Header header\nq/A a\n====\nMSG: std_msgs/Header\nuint32 seq\n\
+         ====\nMSG: q/A\nq/B[2] b\n====\nMSG: q/B\nfloat64 x\n",
+    );
+    let spelt = "\r\n  # comment\r\nHeader\theader# one\r\n q/msg/A   a \r\nint8 X = 3\r\n======\r\n\
+         MSG: std_msgs/msg/Header\r\nuint32 seq\r\n====\r\nMSG:q/B\r\nfloat64 x\r\n\
+         ====\r\nMSG: q/A\r\nB[2] b";
+    assert_eq!(type_of("p/msg/Main", spelt), plain);
+    // `B` is of the package of the message that names it.
+    let text = "B b\n====\nMSG: q/B\nuint8 x\n";
+    assert!(Schema::new(Schema::ROS2MSG, "p/Main", text).parse().is_err());
+    assert!(Schema::new(Schema::ROS2MSG, "q/Main", text).parse().is_ok());
+}
+
+#[test]
 fn default_values_are_those_of_the_definition() {
     let text = "string a \"x # y\" # comment\nstring b 'z'\nstring c plain\nbool d true\nint8 e -3\n\
                 uint64 f 18446744073709551615\nfloat32 g .5\nint32[] h [1, -2]\nuint8[2] i [3, 4]\n\
