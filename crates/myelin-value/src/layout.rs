@@ -185,22 +185,13 @@ impl<'t> Parser<'t> {
 }
 
 fn scalar(name: &str) -> Option<Primitive> {
-    Some(match name {
-        "Bool" => Primitive::Bool,
-        "i8" => Primitive::I8,
-        "i16" => Primitive::I16,
-        "i32" => Primitive::I32,
-        "i64" | "isize" => Primitive::I64,
-        "i128" => Primitive::I128,
-        "u8" => Primitive::U8,
-        "u16" => Primitive::U16,
-        "u32" => Primitive::U32,
-        "u64" | "usize" => Primitive::U64,
-        "u128" => Primitive::U128,
-        "f32" => Primitive::F32,
-        "f64" => Primitive::F64,
-        _ => return None,
-    })
+    match name {
+        "Bool" => Some(Primitive::Bool),
+        "bool" => None,
+        "isize" => Some(Primitive::I64),
+        "usize" => Some(Primitive::U64),
+        _ => Primitive::ALL.into_iter().find(|primitive| primitive.name() == name),
+    }
 }
 
 /// The text, if it has the fields of Myelin's `FixedString`: a number of 4 bytes, and the bytes.

@@ -112,33 +112,37 @@ pub enum Primitive {
 }
 
 impl Primitive {
+    /// All of them.
+    pub const ALL: [Primitive; 13] = {
+        use Primitive::*;
+        [Bool, I8, I16, I32, I64, I128, U8, U16, U32, U64, U128, F32, F64]
+    };
+
     /// Its size in bytes.
     pub const fn bytes(self) -> usize {
-        match self {
-            Primitive::Bool | Primitive::I8 | Primitive::U8 => 1,
-            Primitive::I16 | Primitive::U16 => 2,
-            Primitive::I32 | Primitive::U32 | Primitive::F32 => 4,
-            Primitive::I64 | Primitive::U64 | Primitive::F64 => 8,
-            Primitive::I128 | Primitive::U128 => 16,
-        }
+        self.description().1
     }
 
     /// Its name in Rust, such as `f64`.
     pub const fn name(self) -> &'static str {
+        self.description().0
+    }
+
+    const fn description(self) -> (&'static str, usize) {
         match self {
-            Primitive::Bool => "bool",
-            Primitive::I8 => "i8",
-            Primitive::I16 => "i16",
-            Primitive::I32 => "i32",
-            Primitive::I64 => "i64",
-            Primitive::I128 => "i128",
-            Primitive::U8 => "u8",
-            Primitive::U16 => "u16",
-            Primitive::U32 => "u32",
-            Primitive::U64 => "u64",
-            Primitive::U128 => "u128",
-            Primitive::F32 => "f32",
-            Primitive::F64 => "f64",
+            Primitive::Bool => ("bool", 1),
+            Primitive::I8 => ("i8", 1),
+            Primitive::I16 => ("i16", 2),
+            Primitive::I32 => ("i32", 4),
+            Primitive::I64 => ("i64", 8),
+            Primitive::I128 => ("i128", 16),
+            Primitive::U8 => ("u8", 1),
+            Primitive::U16 => ("u16", 2),
+            Primitive::U32 => ("u32", 4),
+            Primitive::U64 => ("u64", 8),
+            Primitive::U128 => ("u128", 16),
+            Primitive::F32 => ("f32", 4),
+            Primitive::F64 => ("f64", 8),
         }
     }
 }

@@ -231,5 +231,6 @@ fn a_length_that_lies_costs_nothing() {
     let error = encode_json(&ty, &json!({})).unwrap_err();
     assert_eq!(error.kind, EncodeErrorKind::TooLong);
     let ty = layout("[A{a: [u8; 1073741824] @0} 1073741824]").unwrap();
-    assert_eq!(encode_json(&ty, &json!([{}, {}])).unwrap_err().kind, EncodeErrorKind::TooLong);
+    let error = encode_json(&ty, &json!([{}, {}])).unwrap_err();
+    assert_eq!((&*error.path, error.kind), ("[1]", EncodeErrorKind::TooLong));
 }

@@ -233,6 +233,23 @@ fn missing_fields_are_those_of_an_empty_message() {
 }
 
 #[test]
+fn definitions_in_other_spellings() {
+    let plain = type_of(
+        "p/Main",
+        "std_msgs/Header header\nq/A a\n====\nMSG: std_msgs/Header\nuint32 seq\n\
+         ====\nMSG: q/A\nq/B[2] b\n====\nMSG: q/B\nfloat64 x\n",
+    );
+    let spelt = "\r\n  # comment\r\nHeader\theader# one\r\n q/msg/A   a \r\nint8 X = 3\r\n======\r\n\
+         MSG: std_msgs/msg/Header\r\nuint32 seq\r\n====\r\nMSG:q/B\r\nfloat64 x\r\n\
+         ====\r\nMSG: q/A\r\nB[2] b";
+    assert_eq!(type_of("p/msg/Main", spelt), plain);
+    // `B` is of the package of the message that names it.
+    let text = "B b\n====\nMSG: q/B\nuint8 x\n";
+    assert!(Schema::new(Schema::ROS2MSG, "p/Main", text).parse().is_err());
+    assert!(Schema::new(Schema::ROS2MSG, "q/Main", text).parse().is_ok());
+}
+
+#[test]
 fn default_values_are_those_of_the_definition() {
     let text = "string a \"x # y\" # comment\nstring b 'z'\nstring c plain\nbool d true\nint8 e -3\n\
                 uint64 f 18446744073709551615\nfloat32 g .5\nint32[] h [1, -2]\nuint8[2] i [3, 4]\n\
@@ -276,9 +293,36 @@ fn broken_samples_name_the_field() {
     assert!(text.starts_with("header.frame_id: 4278190084 B are needed at byte 16"), "{text}");
     let text = Value::new(&ty, &[0, 7, 0, 0]).unwrap_err().to_string();
     assert_eq!(text, "encoding 0x0007 is not plain CDR (0x0000, 0x0001)");
-    // The skipped field is named, not the wanted one.
-    let value = Value::new(&ty, &sample[..30]).unwrap();
-    assert!(value.get("q.w").unwrap_err().path.starts_with("wide"), "{:?}", value.get("q.w"));
+}
+
+/// The skipped part is named, not the wanted one.
+#[test]
+fn broken_parts_that_are_skipped_are_named() {
+    let ty = type_of("test_msgs/msg/All", ALL);
+    let sample = from_hexadecimal(LITTLE_ENDIAN);
+    let path_of = |sample: &[u8], path| {
+        let error = Value::new(&ty, sample).unwrap().get(path).unwrap_err();
+        assert!(matches!(error.kind, ReadErrorKind::TooShort { .. }), "{error}");
+        error.path
+    };
+    // 8 B are there of `wide`, which needs padding before; then not even these.
+    assert_eq!(path_of(&sample[..34], "q.w"), "wide");
+    assert_eq!(path_of(&sample[..30], "q.w"), "wide");
+    let mut lying = sample.clone();
+    lying[15] = 0xff;
+    assert_eq!(path_of(&lying, "flag"), "header.frame_id");
+    let name_at = sample.windows(3).position(|it| it == b"ab\0").unwrap();
+    lying = sample.clone();
+    lying[name_at - 1] = 0xff;
+    assert_eq!(path_of(&lying, "names[2]"), "names[1]");
+    let value = Value::new(&ty, &lying).unwrap();
+    let names: Vec<_> = value.get("names").unwrap().elements().unwrap().collect();
+    assert_eq!(names.len(), 3);
+    assert_eq!(names[2].as_ref().unwrap_err().path, "[1]");
+    let fields: Vec<_> = value.fields().unwrap().collect();
+    let (last, before) = fields.split_last().unwrap();
+    assert_eq!(last.as_ref().unwrap_err().path, "names[1]");
+    assert_eq!(before.last().unwrap().as_ref().unwrap().0, "names");
 }
 
 #[test]
@@ -305,6 +349,7 @@ fn arrays_are_written_from_bytes() {
 
     enum Object {
         Image,
+        Nothing,
         Pixels(&'static [u8]),
         Width(u32),
     }
@@ -315,6 +360,7 @@ fn arrays_are_written_from_bytes() {
                     (Cow::Borrowed("pixels"), Object::Pixels(&[1, 0, 2, 0, 3, 0])),
                     (Cow::Borrowed("width"), Object::Width(3)),
                 ]),
+                Object::Nothing => Item::Map(vec![(Cow::Borrowed("pixels"), Object::Pixels(&[]))]),
                 Object::Pixels(bytes) => Item::Bytes(bytes.into()),
                 Object::Width(width) => Item::Scalar(Scalar::Unsigned(width.into())),
             }
@@ -325,6 +371,9 @@ fn arrays_are_written_from_bytes() {
         let ty = type_of("a/b", &format!("uint8 width\n{fields}\n"));
         assert_eq!(encode(&ty, Object::Image).unwrap(), encode_json(&ty, &same).unwrap());
     }
+    // There is no padding before no numbers.
+    let ty = type_of("a/b", "float64[] pixels");
+    assert_eq!(encode(&ty, Object::Nothing).unwrap(), encode_json(&ty, &json!({})).unwrap());
     let error = |fields| encode(&type_of("a/b", fields), Object::Image).unwrap_err().to_string();
     let four = "uint8 width\nuint16[4] pixels";
     assert_eq!(error(four), "pixels: 8 B are needed, not 6");
