@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""Checks every Markdown file of the repository: local links lead to a file and to a heading of it, and the prose has
-few signs of turned sentences. In seconds and without a network; `make docs` checks the site besides.
+"""Checks every Markdown file of the repository: local links lead to a file and to a heading of it, images have a text
+for readers who do not see them, and the prose has few signs of turned sentences. The picture of the crates has the
+arrows of the Cargo.toml files. In seconds and without a network; `make docs` checks the site besides.
 
     docs/site/check.py [--list]    --list: each sign with its line
 """
@@ -17,6 +18,7 @@ SIGNS = re.compile(
     r"|one that|ones that|in silence|what is asked|is asked for|as it is|as they are)\b"
     r"|(?:^|[.;:] )(Who|What|Of|Whoever|Whatever) (?!is it|are the)[a-z]+"
 )
+PICTURES_BYTES_MAX = 1_000_000
 SIGNS_MAX_PER_1000 = {"all": 0.5, "a file": 2.0}
 
 
@@ -39,7 +41,9 @@ def anchors(path):
 
 def dead_links(path):
     for number, line in enumerate(without_code(path.read_text()).splitlines(), 1):
-        for link in re.findall(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)", line):
+        if re.search(r"!\[\s*\]\(|<img (?![^>]*alt=\"[^\"])", line):
+            yield number, "an image without a text"
+        for link in re.findall(r"\]\(([^)\s]+)\)|^\[[^\]]+\]: (\S+)|<img [^>]*src=\"([^\"]+)", line):
             target, _, anchor = "".join(link).partition("#")
             if re.match(r"[a-z]+:", target):
                 continue
@@ -48,6 +52,32 @@ def dead_links(path):
                 yield number, f"no such file: {target}"
             elif anchor and to.suffix == ".md" and anchor not in set(anchors(to)):
                 yield number, f"no such heading: {target}#{anchor}"
+
+
+def faults_of_pictures():
+    """Arrows of the picture of crates that are no dependency, or are absent; the size of all pictures."""
+    folder = REPOSITORY / "docs/pictures"
+    drawn = set(re.findall(r'data-from="([^"]*)" data-to="([^"]*)"', (folder / "crates.svg").read_text()))
+    crates = {str(path.parent.relative_to(REPOSITORY)) for path in REPOSITORY.glob("crates/*/Cargo.toml")}
+    names = sorted({name for arrow in drawn for name in arrow} | crates)
+    yield from (f"crates.svg: no such folder: {name}" for name in names if not (REPOSITORY / name).is_dir())
+    manifests = {name: REPOSITORY / name / "Cargo.toml" for name in names}
+    crates = {name: path.read_text() for name, path in manifests.items() if path.exists()}
+    folders = {re.search(r'^name = "(.*)"', crate, flags=re.M)[1]: name for name, crate in crates.items()}
+    imports = {
+        (name, folders[dependency])
+        for name, crate in crates.items()
+        for section in re.findall(r"^\[dependencies\]\n(.*?)(?=^\[|\Z)", crate, flags=re.S | re.M)
+        for dependency in re.findall(r"^[\w-]+", section, flags=re.M)
+        if dependency in folders
+    }
+    # The drivers are one box, and the plug-ins are no crates.
+    drawn = {arrow for arrow in drawn if arrow[0] in crates}
+    yield from (f"crates.svg: {a} does not import {b}" for a, b in sorted(drawn - imports))
+    yield from (f"crates.svg: no arrow from {a} to {b}" for a, b in sorted(imports - drawn))
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    if size > PICTURES_BYTES_MAX:
+        yield f"docs/pictures has {size} bytes, more than {PICTURES_BYTES_MAX}"
 
 
 def prose(path):
@@ -59,7 +89,7 @@ def prose(path):
 def main():
     files = subprocess.run(["git", "ls-files", "*.md"], cwd=REPOSITORY, capture_output=True, text=True, check=True)
     paths = [REPOSITORY / name for name in files.stdout.split()]
-    faults, signs, words = [], 0, 0
+    faults, signs, words = list(faults_of_pictures()), 0, 0
     for path in paths:
         name = path.relative_to(REPOSITORY)
         faults += [f"{name}:{number}: {fault}" for number, fault in dead_links(path)]

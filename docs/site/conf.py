@@ -14,10 +14,12 @@ copyright = "2026, the Myelin authors"
 version = release
 extensions = ["myst_parser"]
 root_doc = "index"
-exclude_patterns = ["README.md", "site"]
+exclude_patterns = ["README.md", "pictures", "site"]
 # Headings are link targets by the names that GitHub gives them.
 myst_heading_anchors = 4
 nitpicky = True
+# An image with a width.
+myst_enable_extensions = ["html_image"]
 # `…` stands for lines that are left out, which no language's lexer knows.
 suppress_warnings = ["misc.highlighting_failure"]
 

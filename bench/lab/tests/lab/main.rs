@@ -25,6 +25,7 @@ mod compare;
 mod compare_page;
 mod compare_rate;
 mod glance;
+mod pictures;
 mod report_clocks;
 mod report_curves;
 mod report_flow;

@@ -7,7 +7,7 @@ use memmap2::{Advice, MmapMut};
 use myelin_bench_kit::clock::{self, Clock, monotonic_ns};
 use myelin_bench_lab::root::Root;
 use myelin_bench_lab::tuning::set_fifo;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::host::reason;
 use super::rights::PRIORITY;
@@ -15,7 +15,7 @@ use super::wake_up;
 pub use super::wake_up::WakeUp;
 
 /// All measurements.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Measured {
     /// How long measuring took.
     pub took_s: f64,
@@ -46,7 +46,7 @@ pub struct Measured {
 }
 
 /// A distribution, by the nearest rank of all samples; at least ten samples lie beyond p90.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Quantiles {
     /// The number of samples.
     pub samples: usize,
@@ -59,7 +59,7 @@ pub struct Quantiles {
 }
 
 /// How late a timer is.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Timer {
     /// Slack that the kernel may add to let timers share an interrupt.
     pub slack_ns: u64,
@@ -70,7 +70,7 @@ pub struct Timer {
 }
 
 /// The effect of other work on a thread that only reads the clock.
-#[derive(Clone, Copy, Debug, Serialize)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Gap {
     /// How long it spun.
     pub spun_s: f64,

@@ -17,7 +17,8 @@ mod render;
 mod rights;
 mod wake_up;
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -28,6 +29,7 @@ use myelin_bench_lab::root::Root;
 use finding::{Finding, Report, SCHEMA, State};
 use host::Host;
 use leftovers::Leftovers;
+use measure::Measured;
 
 /// The parts to examine, and whether to remove leftovers.
 #[derive(Args)]
@@ -44,7 +46,8 @@ pub struct Options {
     /// Print one JSON object and nothing else; docs/how-to/doctor.md names its fields.
     #[arg(long)]
     json: bool,
-    /// Read /proc, /sys, /dev and /boot below this folder, and measure nothing: for tests.
+    /// Read /proc, /sys, /dev and /boot below this folder, and take the measurements from its
+    /// measured.json, if there is one: for tests.
     #[arg(long, value_name = "DIR", hide = true)]
     root: Option<PathBuf>,
 }
@@ -74,7 +77,7 @@ fn examine(options: &Options) -> Result<Report> {
     let (mut findings, mut measured, mut leftovers) = (None, None, None);
     if options.only != Some(Part::Leftovers) {
         let host = match &options.root {
-            Some(root) => Host { root: Root::at(root), measured: None },
+            Some(root) => Host { root: Root::at(root), measured: recorded(root)? },
             None => Host { root: Root::machine(), measured: Some(measure::measure()) },
         };
         findings = Some(host.examine());
@@ -90,6 +93,15 @@ fn examine(options: &Options) -> Result<Report> {
     let wrong = findings.iter().flatten().any(costs)
         || leftovers.as_ref().is_some_and(|leftovers| leftovers.left() > 0);
     Ok(Report { schema: SCHEMA, wrong, findings, measured, leftovers })
+}
+
+/// The measurements of another host, as `--json` printed them.
+fn recorded(root: &Path) -> Result<Option<Measured>> {
+    match std::fs::read(root.join("measured.json")) {
+        Ok(text) => Ok(Some(serde_json::from_slice(&text)?)),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
 }
 
 fn check(options: &Options) -> Result<(), InputError> {

@@ -9,13 +9,13 @@ use myelin_bench_lab::scenario::TuningChoice;
 use myelin_bench_lab::tuning::{Cpus, LatencyGuard, pin_this_thread};
 use rustix::fs::Timespec;
 use rustix::thread::futex;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::host::reason;
 use super::measure::Quantiles;
 
 /// From just before `futex_wake` until the woken thread has read the clock.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WakeUp {
     /// CPU of the thread that wakes.
     pub waker_cpu: usize,

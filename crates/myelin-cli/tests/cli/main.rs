@@ -17,6 +17,7 @@ mod live;
 mod namespaces;
 mod packaging;
 mod peers;
+mod pictures;
 mod publish;
 #[path = "support/python.rs"]
 mod python;
