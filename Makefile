@@ -18,7 +18,7 @@ export CYCLONEDDS11_PREFIX
 # By the shell, which takes any name of a folder.
 MYELIN := "$$CARGO_TARGET_DIR/release/myelin"
 
-.PHONY: bench bench-all build cyclonedds11 test test-long test-all lint dist dist-check dist-repeat setup-check first-sample docs counts overhead fidelity shm sanitize
+.PHONY: bench bench-all build cyclonedds11 test test-long test-all lint dist dist-check dist-repeat release setup-check first-sample docs counts overhead fidelity shm sanitize
 
 ## The main job: the first answer. What takes minutes to build has to wait for `make bench-all`; where
 ## it has been built once, it is built and measured here too.
@@ -80,6 +80,10 @@ dist-check:
 dist-repeat:
 	@scripts/setup dist
 	@scripts/dist-repeat
+
+## Makes the release of a tag on GitHub, with these packages. The workflow does it.
+release:
+	@scripts/release
 
 ## What `make bench` installs and builds in a bare Debian 11, 12 and 13; as root, with debootstrap.
 setup-check:

@@ -9,6 +9,16 @@ mod package;
 
 use std::path::Path;
 
+/// The message of a driver that is built for another architecture: the middlewares that are installed are those of
+/// the architecture that builds.
+pub fn built_elsewhere() -> Option<&'static str> {
+    let of = |variable: &str| {
+        let triple = std::env::var(variable).unwrap_or_default();
+        triple.split('-').next().map(str::to_owned)
+    };
+    (of("HOST") != of("TARGET")).then_some(BUILT_ELSEWHERE)
+}
+
 /// The message for a user without `need`, a line of the table.
 pub fn not_installed(need: &str) -> String {
     println!("cargo:rerun-if-changed={TABLE}");
@@ -64,6 +74,8 @@ fn column(head: &[&str], os_release: &str) -> Option<usize> {
     }
 }
 
+const BUILT_ELSEWHERE: &str = "not in this package, which was built on another architecture: \
+    in a clone on this machine, make bench builds it";
 const TABLE: &str = "../../../scripts/packages.tsv";
 const OS_RELEASE: &str = "/etc/os-release";
 const NEED: usize = 1;

@@ -13,6 +13,9 @@ use std::path::Path;
 use pkg_config::{Error, Library};
 
 fn main() {
+    if let Some(reason) = packages::built_elsewhere() {
+        return table::compile_missing(reason);
+    }
     match probe::config().range_version("0.10".."0.11").probe("CycloneDDS") {
         Ok(library) => compile(&library),
         Err(error) => {

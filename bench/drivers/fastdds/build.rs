@@ -11,6 +11,9 @@ mod table;
 use std::path::Path;
 
 fn main() {
+    if let Some(reason) = packages::built_elsewhere() {
+        return table::compile_missing(reason);
+    }
     // Where it does not exist, cargo runs this script again at every build, until it does.
     println!("cargo:rerun-if-changed={HEADER}");
     if let Err(reason) = find().and_then(|found| compile(&found)) {

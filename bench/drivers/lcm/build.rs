@@ -11,6 +11,9 @@ mod table;
 use pkg_config::Library;
 
 fn main() {
+    if let Some(reason) = packages::built_elsewhere() {
+        return table::compile_missing(reason);
+    }
     match probe::config().probe("lcm") {
         Ok(library) => compile(&library),
         Err(error) => {

@@ -11,6 +11,9 @@ mod table;
 use pkg_config::{Error, Library};
 
 fn main() {
+    if let Some(reason) = packages::built_elsewhere() {
+        return table::compile_missing(reason);
+    }
     match probe::config().atleast_version("4.3.3").probe("libzmq") {
         Ok(library) => compile(&library),
         Err(error) => {
