@@ -106,6 +106,30 @@ fn each_distribution_gets_its_own_names() {
 }
 
 #[test]
+fn test_programs_run_in_a_folder_with_a_space() {
+    let machine = Machine::new(DEBIAN_12);
+    let folder = machine.path("my robot/mÿelin");
+    for name in ["scripts", "target"] {
+        fs::create_dir_all(folder.join(name)).unwrap();
+    }
+    for name in ["side-by-side", "failed-tests"] {
+        let script = Path::new("scripts").join(name);
+        fs::copy(Path::new(REPOSITORY).join(&script), folder.join(&script)).unwrap();
+    }
+    let program = folder.join("program-0");
+    fs::write(&program, "#!/bin/sh\necho \"test result: ok. $# passed;\"\n").unwrap();
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    // Cargo splits the variable at spaces, too.
+    let cargo = "CARGO_PKG_NAME=robot exec $CARGO_TARGET_ARM_ROBOT_RUNNER \"$PWD/program-0\" 'a b'";
+    let mut command = machine.command(&folder.join("scripts/side-by-side"));
+    command.current_dir(&folder).env("MYELIN_TARGET", "arm-robot").args(["sh", "-c", cargo]);
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(text.contains("\ntest result: ok. 1 passed;\n"), "{output:?}");
+}
+
+#[test]
 fn missing_packages_of_a_distribution_are_named_and_not_installed() {
     let machine = Machine::new(DEBIAN_11);
     let output = machine.set_up("bench");
