@@ -228,12 +228,14 @@ impl<'py> Input<'py> for Object<'py> {
         if Bytes::of(&value).is_ok_and(|bytes| bytes.are_plain()) {
             return Item::List(Vec::new());
         }
-        // A scalar of numpy, or anything else that is a number.
-        if let Ok(number) = value.call_method0("item") {
-            if !number.is_instance_of::<PyList>() && !number.is(&value) {
-                return Object(number).item();
+        // A scalar of numpy.
+        match value.call_method0("item") {
+            Ok(number)
+                if number.is_instance_of::<PyInt>() || number.is_instance_of::<PyFloat>() =>
+            {
+                Object(number).item()
             }
+            _ => Item::Null,
         }
-        Item::Null
     }
 }
