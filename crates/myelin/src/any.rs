@@ -181,8 +181,8 @@ impl AnyTopic {
         Value::new(&self.ty, sample)
     }
 
-    /// The bytes of a sample, to be published on [`topic`](AnyTopic::topic), from JSON. Missing
-    /// fields are zero or empty.
+    /// The bytes of a sample, to be published on [`topic`](AnyTopic::topic), from JSON. A
+    /// missing field has the default of its definition, or is zero or empty.
     ///
     /// # Errors
     /// A value that does not fit the type, with the path of the field.
