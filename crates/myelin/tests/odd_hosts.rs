@@ -108,7 +108,7 @@ fn a_relative_folder_is_resolved_once() {
     let first = Program::begin(command, "wanderer", Path::new("."));
     first.expect("open");
     fs::remove_dir_all(own_folder(&folder)).unwrap();
-    first.expect_warning("is made anew");
+    first.expect_warning("has been made again");
     let second = talker("second", &folder);
     meet(&first, "wanderer", &second, "second");
 }
