@@ -119,7 +119,7 @@ fn invalid_values_are_refused_with_their_key() {
     let drift = Arrivals { drift_ppm_per_s: f64::INFINITY, ..plain() };
     assert!(refused(Some(1.0), drift).starts_with("arrivals.drift_ppm_per_s"));
     let factor = Arrivals { period_factor: 2.0, ..plain() };
-    assert!(refused(None, factor).starts_with("arrivals: without rate_hz"));
+    assert!(refused(None, factor).starts_with("arrivals: a schedule needs rate_hz"));
     assert!(check(&prepare(None, 1, plain(), 1)).is_ok());
 }
 

@@ -226,7 +226,7 @@ fn missing_functions_of_a_driver_in_c_are_refused() {
         |system| Prepare { rate_hz: Some(100.0), workload: Workload::Stream, ..plain(system) };
     for (prepare, expected) in [
         (stream("post.take"), "post.take cannot run the workload stream"),
-        (Prepare { payload_bytes: 60_001, ..plain("post.take") }, "at most 60000 B of payload"),
+        (Prepare { payload_bytes: 60_001, ..plain("post.take") }, "at most 60000 B can be sent"),
         (plain("post.lost"), "no system post.lost"),
         (
             Prepare { reliability: Reliability::Reliable, ..stream("post.call") },
