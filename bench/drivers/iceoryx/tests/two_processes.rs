@@ -158,7 +158,7 @@ fn payloads_and_depths_over_the_limit_are_refused() {
         (Prepare { payload_bytes: 1 << 40, ..stream.clone() }, "B of payload", ""),
         (
             Prepare { publishers: 8, subscribers: 8, topics: 100, ..stream.clone() },
-            "are 928 publishers of iceoryx, which has 500",
+            "need 928 publishers of iceoryx, which allows 500",
             "",
         ),
         (Prepare { options: options(json!({ "pool": 1 })), ..stream.clone() }, "pool", "pool"),

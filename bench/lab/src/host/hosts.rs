@@ -309,7 +309,7 @@ mod tests {
         }
         for (text, expected) in [
             ("", "--hosts: \"\" is no host; use netns"),
-            ("ssh:a", "--hosts: 1 hosts, where two"),
+            ("ssh:a", "--hosts: 1 hosts are given, but two"),
             ("ssh:a,ssh:b,ssh:c", "--hosts: 3 hosts"),
             ("local,local", "--hosts: local is given twice, but"),
             ("ssh:a,ssh:", "--hosts: \"ssh:\" is no host"),

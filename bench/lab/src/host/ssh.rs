@@ -297,7 +297,7 @@ mod tests {
             (
                 "ssh: Could not resolve hostname b: Name or service not known\r\n",
                 "ssh: Could not resolve hostname b: Name or service not known",
-                "is the name right?",
+                "check the name: `ssh b` must",
             ),
             (
                 "@@@@@\n@  WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!  @\n@@@@\n\

@@ -142,15 +142,18 @@ mod tests {
     #[test]
     fn the_estimate_includes_warm_up_start_and_repeats() {
         // 106 messages at 10 Hz plus 0.4 s, six times.
-        assert_eq!(plan(|_, _| ()).size(), "6 runs, some 66 s");
+        assert_eq!(plan(|_, _| ()).size(), "6 runs, about 66 s");
         let daemon = plan(|_, entry| entry.system.daemon = true);
-        assert_eq!(daemon.size(), "6 runs, some 69 s");
+        assert_eq!(daemon.size(), "6 runs, about 69 s");
         let wide = plan(|scenario, _| {
             scenario.plan.precision = Some(Precision { interval_percent: 5.0, runs_max: 60 });
         });
-        assert_eq!(wide.size(), "6 runs, some 66 s; up to 60 runs, 11 min, if intervals stay wide");
+        assert_eq!(
+            wide.size(),
+            "6 runs, about 66 s; up to 60 runs, 11 min, if intervals stay wide"
+        );
         let unpaced = plan(|scenario, _| scenario.workload.rate_hz = vec![None]);
-        assert_eq!(unpaced.size(), "6 runs, some 2 s");
+        assert_eq!(unpaced.size(), "6 runs, about 2 s");
     }
 
     #[test]

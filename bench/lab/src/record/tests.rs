@@ -91,6 +91,6 @@ fn foreign_and_invalid_lines_are_skipped() {
     assert_eq!(damage.len(), 3, "{damage:?}");
     let is_of = |at: usize, words: [&str; 2]| words.iter().all(|it| damage[at].contains(it));
     assert!(is_of(0, ["runs.jsonl:2 and one more line:", "another machine"]), "{damage:?}");
-    assert!(is_of(1, ["runs.jsonl:4:", "another plan"]), "{damage:?}");
+    assert!(is_of(1, ["runs.jsonl:4:", "does not belong to plan.json"]), "{damage:?}");
     assert!(is_of(2, ["runs.jsonl:5:", "--resume"]), "{damage:?}");
 }

@@ -39,7 +39,7 @@ fn row(part: &str, label: &str) -> Vec<String> {
 /// Scored systems, best first.
 fn ranking(part: &str) -> Vec<String> {
     let table =
-        part.split("scores of 10").nth(1).unwrap().split("how far one weight").next().unwrap();
+        part.split("scores out of 10").nth(1).unwrap().split("how far one weight").next().unwrap();
     let rows = table.lines().filter(|line| line.starts_with("| cyclonedds"));
     rows.map(|line| line.split('|').nth(1).unwrap().trim().to_owned()).collect()
 }
@@ -225,6 +225,6 @@ fn the_terminal_shows_one_card_and_refers_to_the_report() {
     let text = Report::new(&unlike(), &Options::default()).terminal(Format::Table, screen);
     let (_, card) = text.split_once("\nScorecard\n").unwrap();
     let card = &card[..card.find("\nAdvice\n").unwrap()];
-    assert_eq!(card.matches("scores of 10 by weight").count(), 1, "{card}");
+    assert_eq!(card.matches("scores out of 10 with the figures").count(), 1, "{card}");
     assert!(card.contains("The report has more."), "{card}");
 }

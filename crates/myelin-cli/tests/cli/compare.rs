@@ -127,7 +127,7 @@ fn what_cannot_be_compared_is_named_with_a_remedy() {
         (&cut, &["cut", "damaged", "results folder"]),
         (&other, &["good holds delays (", "other holds others (", "no cell is in both"]),
         (&missing, &["missing", "results folder"]),
-        (&good, &["good", "both folders", "name two"]),
+        (&good, &["good", "both names are of this folder", "name two"]),
     ];
     for (b, expected) in cases {
         let (status, said, complaint) = compare(&good, b, &["--fail-on", "worse"]);

@@ -84,7 +84,7 @@ fn a_pong_that_never_answers_makes_its_run_fail() {
     let _host = own_host::enter();
     let (folder, before) = (tempfile::tempdir().unwrap(), Traces::look());
     let output = second_run_harmed("os.unix-dgram", folder.path(), harm_role("pong", SIGSTOP));
-    assert_one_run_failed(folder.path(), &output, "pong left 5 messages in a row unanswered");
+    assert_one_run_failed(folder.path(), &output, "pong did not answer 5 messages in a row");
     before.assert_unchanged();
 }
 

@@ -170,7 +170,7 @@ fn progress_is_shown_and_ctrl_c_restores_the_terminal() {
     assert!(text.contains("▸ test os.pipe default 64B-1000Hz, run 1 of 3"), "{text}");
     assert!(text.contains("0/3 runs") && text.contains(" left"), "{text}");
     assert_eq!(text.matches("▸ test").count(), 1, "drawn in place:\n{text}");
-    assert!(text.contains("3 runs, some "), "the log stays above:\n{text}");
+    assert!(text.contains("3 runs, about "), "the log stays above:\n{text}");
 
     let driver = |role| process_of(session.lab.id(), &["myelin-driver-os", role]);
     let drivers = ["ping", "pong"].map(|role| driver(role).expect("it runs"));

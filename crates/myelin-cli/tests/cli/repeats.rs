@@ -59,7 +59,7 @@ fn varying_delays_reach_the_limit_and_the_report_says_so() {
     let plan = "runs = 5\nruns_max = 8\ninterval_percent = 0.01";
     let output = run(&scenario(folder.path(), VARYING, plan), &out, &[]);
     let said = succeed(&output);
-    assert!(said.contains("15 runs, some ") && said.contains("; up to 24 runs, "), "{said}");
+    assert!(said.contains("15 runs, about ") && said.contains("; up to 24 runs, "), "{said}");
     assert!(said.contains("test: warm-up 10 messages before each run: back to back"), "{said}");
     assert!(
         said.contains("3 of 3 cells have an interval wider than requested: another block of 3"),

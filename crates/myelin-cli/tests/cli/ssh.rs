@@ -235,7 +235,10 @@ fn a_connection_that_breaks_ends_the_session_and_leaves_nothing() {
     assert!(!output.status.success(), "{said}");
     assert!(said.contains("the connection to host b is lost"), "{said}");
     assert!(
-        said.contains(&format!("go on with: {} bench run --resume ", env!("CARGO_BIN_EXE_myelin"))),
+        said.contains(&format!(
+            "continue with: {} bench run --resume ",
+            env!("CARGO_BIN_EXE_myelin")
+        )),
         "{said}"
     );
     let records = runs(&out);

@@ -117,7 +117,7 @@ fn a_side_does_not_begin_before_all_others_have_matched() {
             Prepare { subscribers: 2, match_timeout_ns: 1_500_000_000, ..stream(&system) };
         let processes = Processes::start(&Prepare { subscribers: 1, ..prepare.clone() }, &prepare);
         let [message, remedy, _] = processes.pings[0].expect_error();
-        assert!(message.contains("too few, read"), "{system}: {message}");
+        assert!(message.contains("too few readers"), "{system}: {message}");
         assert!(remedy.contains("match_timeout_ms"), "{system}: {remedy}");
         // Pong is killed with it.
         drop(processes);

@@ -102,9 +102,9 @@ fn each_fault_is_found_and_named() {
         good,
         &[
             ("killed", &|run| run.record.failure = Some("pong was killed by signal 9".into())),
-            ("hears itself", &|run| run.pong().received = 500),
-            ("not its own", &|run| run.samples.pong[7].take_return_ns = 3),
-            ("were not as sent", &|run| run.pong().corrupt = 1),
+            ("receives its own messages", &|run| run.pong().received = 500),
+            ("pong did not send them", &|run| run.samples.pong[7].take_return_ns = 3),
+            ("differ from what was sent", &|run| run.pong().corrupt = 1),
             ("≠ received", &|run| run.record.ping.as_mut().unwrap().received = 999),
             ("reached 500", &|run| run.record.ping.as_mut().unwrap().end_ns = 1_999_000_000),
             ("ping ran on CPU 0", &|run| run.samples.ping[500].take_cpu = 0),
@@ -142,7 +142,7 @@ fn publish_loss_is_a_result_and_impossible_counts_are_faults() {
             ("999 calls recorded", &|run| run.samples.ping.truncate(999)),
             ("nothing was published", &|run| run.record.ping.as_mut().unwrap().sent = 0),
             ("ping ran on CPU 0", &|run| run.samples.ping[500].publish_cpu = 0),
-            ("were not as sent", &|run| run.pong().corrupt = 1),
+            ("differ from what was sent", &|run| run.pong().corrupt = 1),
         ],
     );
 }
@@ -212,7 +212,7 @@ fn a_stream_may_lose_messages_but_not_take_foreign_ones() {
             ("some came from another publisher", &|run| run.pong().received = 1001),
             ("ping ran on CPU 0", &|run| run.samples.ping[3].publish_cpu = 0),
             ("pong ran on CPU 1", &|run| run.samples.pong[3].take_cpu = 1),
-            ("were not as sent", &|run| run.pong().corrupt = 1),
+            ("differ from what was sent", &|run| run.pong().corrupt = 1),
             ("did not use the loopback", &|run| run.observation().loopback_packets = 5),
         ],
     );
@@ -225,7 +225,9 @@ fn two_clocks_may_disagree_within_their_error() {
     let mut round_trip = good();
     round_trip.samples.ping[7].publish_entry_ns = 41;
     round_trip.samples.ping[7].take_return_ns = 100;
-    for (mut run, fault) in [(stream, "before they were sent"), (round_trip, "not its own")] {
+    for (mut run, fault) in
+        [(stream, "before they were sent"), (round_trip, "pong did not send them")]
+    {
         for (error_ns, is_fault) in
             [(Some(0), true), (Some(39), true), (Some(50), false), (None, false)]
         {

@@ -326,7 +326,7 @@ mod tests {
     #[test]
     fn a_doubt_is_cut_between_words() {
         assert_eq!(cut("p99 of 8 cells withheld"), "p99 of 8 cells withheld.");
-        let long = format!("{}, or one run alone", "x".repeat(DOUBT_MAX - 8));
+        let long = format!("{}, or only one run", "x".repeat(DOUBT_MAX - 8));
         assert_eq!(cut(&long), format!("{}, or …", "x".repeat(DOUBT_MAX - 8)));
     }
 }
