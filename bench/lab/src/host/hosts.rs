@@ -312,9 +312,9 @@ mod tests {
             ("ssh:a", "--hosts: 1 hosts are given, but two"),
             ("ssh:a,ssh:b,ssh:c", "--hosts: 3 hosts"),
             ("local,local", "--hosts: local is given twice, but"),
-            ("ssh:a,ssh:", "--hosts: \"ssh:\" is no host"),
-            ("ssh:-oProxyCommand=x,ssh:b", "--hosts: \"ssh:-oProxyCommand=x\" is no host"),
-            ("telnet:a,ssh:b", "--hosts: \"telnet:a\" is no host"),
+            ("ssh:a,ssh:", "--hosts: \"ssh:\" is not a host"),
+            ("ssh:-oProxyCommand=x,ssh:b", "--hosts: \"ssh:-oProxyCommand=x\" is not a host"),
+            ("telnet:a,ssh:b", "--hosts: \"telnet:a\" is not a host"),
         ] {
             let error = text.parse::<HostsChoice>().unwrap_err().to_string();
             assert!(error.starts_with(expected), "{error}");

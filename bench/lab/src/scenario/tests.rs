@@ -271,7 +271,11 @@ fn a_module_has_a_size_and_a_rate() {
         &[
             ("\"b\"", "\"a\"", "9: modules: two are named \"a\""),
             ("\"b\"", "\"b c\"", "9: name: \"b c\" is not a plain word"),
-            ("rate_hz = 100 ", "rate_hz = 10 ", "9: modules: \"b\" sends what \"a\" sends"),
+            (
+                "rate_hz = 100 ",
+                "rate_hz = 10 ",
+                "9: modules: \"b\" sends the same messages as \"a\"",
+            ),
             ("rate_hz = 100 ", "rate_hz = 0 ", "9: rate_hz: 0 is out of range"),
             ("[plan]", "rate_hz = [1]\n[plan]", "12: rate_hz: modules set their own"),
             ("warmup_s", "warmup_messages = 5\nwarmup_s", "7: warmup_s: warmup_messages is"),

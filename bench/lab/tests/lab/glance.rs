@@ -257,7 +257,7 @@ fn an_unfit_machine_is_not_believed() {
         all_valid(&mut analysis);
         change(&mut analysis.summary.host);
         let text = printed(&analysis);
-        (text.contains("✗ Believe it with care"), text.contains("! To know: Machine: "))
+        (text.contains("✗ Read the figures with care"), text.contains("! Note: Machine: "))
     };
     assert_eq!(belief(|_| ()), (false, false));
     assert_eq!(belief(|host| host.busy_percent = 93.0), (true, true));
