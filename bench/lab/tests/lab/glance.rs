@@ -243,7 +243,7 @@ fn systems_that_could_not_run_are_named_on_the_first_screen() {
     }
     let text = printed(&analysis).replace("\n  ", " ");
     let (doubt, rest) = text.split_once("Not measured").expect("it is named");
-    assert!(doubt.contains("! To know: Cells: ") && rest.contains(" more: --verbose."), "{text}");
+    assert!(doubt.contains("! Note: Cells: ") && rest.contains(" more: --verbose."), "{text}");
     let (_, _, page) = write_folded(&analysis);
     let item =
         "<li>Not measured: horus.*: not installed: horus; ecal.*: not installed: eCAL; libxr";
@@ -323,7 +323,10 @@ fn with_equal_numbers_the_sentence_is_about_systems_that_sleep() {
     let (one, other) = ("myelin.shm-block", "myelin.shm-poll");
     keep(&mut analysis, |cell| cell.system == one || cell.system == other);
     let text = printed(&analysis);
-    assert!(text.contains("Of systems that sleep, only myelin.shm-block was measured."), "{text}");
+    assert!(
+        text.contains("Among systems that sleep, only myelin.shm-block was measured."),
+        "{text}"
+    );
 }
 
 #[test]
