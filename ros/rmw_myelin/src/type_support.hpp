@@ -20,11 +20,11 @@ struct MessageType {
   std::shared_ptr<const Plan> plan;
   /// `RIHS01_…`, or empty if the type has no hash.
   std::string hash;
-  /// Of the program, which outlives its endpoints.
+  /// The type support of the program. It outlives the endpoints.
   const rosidl_message_type_support_t *support = nullptr;
 
-  /// Its .msg file and those of the types in it, as MCAP joins them ("ros2msg"); empty if the type
-  /// support does not have them.
+  /// Returns the type's .msg file joined with those of its nested types, in MCAP's form ("ros2msg"). Returns an empty
+  /// text if the type support does not have them.
   std::string definition() const;
 };
 
