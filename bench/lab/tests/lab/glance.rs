@@ -75,10 +75,12 @@ fn quick() -> Analysis {
     made
 }
 
+/// Without the one cell that is invalid because it lost messages.
 fn all_valid(analysis: &mut Analysis) {
     for cell in &mut analysis.summary.cells {
         cell.valid = true;
         cell.invalid_reasons.clear();
+        cell.received += std::mem::take(&mut cell.lost);
     }
 }
 
