@@ -61,6 +61,13 @@ std::shared_ptr<Writer> ReplyWriters::to(uint64_t client) {
   return writers_.emplace(client, std::move(made)).first->second;
 }
 
+/// If the graph's thread has seen the end of a client before its publisher was there, nobody else closes it.
+void ReplyWriters::forget(uint64_t client) {
+  Writers::node_type gone;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  gone = writers_.extract(client);
+}
+
 uint64_t ReplyWriters::poll_events() {
   const uint64_t next_ns = requests_.poll_events();
   const uint64_t version = requests_.peers_version();
@@ -98,7 +105,10 @@ rmw_ret_t ReplyWriters::publish(uint64_t client, const void *reply, const cdr::R
   // The request may have arrived before the client has matched the reply topic.
   const uint64_t until_ns = myelin_now() + match_ns;
   while (writer->matched() == 0) {
-    if (!requests_.has_peer(client)) return RMW_RET_OK;
+    if (!requests_.has_peer(client)) {
+      forget(client);
+      return RMW_RET_OK;
+    }
     if (myelin_now() >= until_ns) {
       RMW_SET_ERROR_MSG("the client has not matched the reply topic");
       return RMW_RET_TIMEOUT;
@@ -106,7 +116,9 @@ rmw_ret_t ReplyWriters::publish(uint64_t client, const void *reply, const cdr::R
     const rmw_ret_t waited = writer->wait_for_match(match_slice_ns);
     if (waited != RMW_RET_OK && waited != RMW_RET_TIMEOUT) return waited;
   }
-  return writer->publish(reply, &header);
+  const rmw_ret_t published = writer->publish(reply, &header);
+  if (!requests_.has_peer(client)) forget(client);
+  return published;
 }
 
 }  // namespace rmw_myelin

@@ -37,6 +37,8 @@ class ReplyWriters : public EventSource {
   /// service offers. Throws a std::runtime_error.
   std::shared_ptr<Writer> to(uint64_t client);
   std::shared_ptr<Writer> open(uint64_t client) const;
+  /// Closes the publisher for a client that has gone.
+  void forget(uint64_t client);
 
   rmw_context_impl_t &context_;
   Reader &requests_;

@@ -78,7 +78,7 @@ fn a_reliable_publisher_gives_up_after_its_time_limit() {
     processes.pongs[0].pause();
     processes.pings[0].go();
     let [message, ..] = processes.pings[0].expect_error();
-    assert!(message.starts_with("pong takes nothing"), "{message}");
+    assert!(message.starts_with("pong takes no messages"), "{message}");
     processes.pongs[0].resume();
 }
 

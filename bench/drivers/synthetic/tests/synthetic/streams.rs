@@ -243,7 +243,7 @@ fn invalid_options_are_refused_before_the_run() {
     let real = with(json!({"clock": "real"}), 10);
     assert_eq!(refused(&real)[2], "clock");
     let without = Prepare { rate_hz: None, ..with(json!({}), 10) };
-    assert!(refused(&without)[0].starts_with("rate_hz: synthetic takes"));
+    assert!(refused(&without)[0].starts_with("rate_hz: a subscriber of synthetic takes"));
     let arrivals = Arrivals { jitter_percent: -1.0, ..Arrivals::default() };
     let odd = Prepare { arrivals, ..with(json!({}), 10) };
     assert!(refused(&odd)[0].starts_with("arrivals.jitter_percent: -1"));
