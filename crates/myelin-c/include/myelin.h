@@ -784,6 +784,12 @@ typedef struct myelin_topic_options {
   const void *schema;
   // Bytes of `schema`.
   size_t schema_bytes;
+  // How long a sample is valid, in ns; 0: for ever. The library drops no sample for it: others see
+  // it in the graph.
+  uint64_t lifespan_ns;
+  // Whether only the program asserts liveliness, for an endpoint alone, as in ROS 2's
+  // MANUAL_BY_TOPIC. Others see it, and MYELIN_MATCHING_REQUESTED_OFFERED compares it.
+  bool is_alive_by_topic;
 } myelin_topic_options;
 
 // A field of a struct.

@@ -95,6 +95,12 @@ pub struct myelin_topic_options {
     pub schema: *const c_void,
     /// Bytes of `schema`.
     pub schema_bytes: usize,
+    /// How long a sample is valid, in ns; 0: for ever. The library drops no sample for it: others see
+    /// it in the graph.
+    pub lifespan_ns: u64,
+    /// Whether only the program asserts liveliness, for an endpoint alone, as in ROS 2's
+    /// MANUAL_BY_TOPIC. Others see it, and MYELIN_MATCHING_REQUESTED_OFFERED compares it.
+    pub is_alive_by_topic: bool,
 }
 
 sized! { myelin_topic_options up to size: usize; }
@@ -150,6 +156,8 @@ unsafe fn with(
     if options.deadline_ns != 0 {
         topic = topic.deadline(text::duration(options.deadline_ns));
     }
+    let lifespan = (options.lifespan_ns != 0).then(|| text::duration(options.lifespan_ns));
+    topic = topic.announced_only(lifespan, options.is_alive_by_topic);
     topic = match options.matching {
         0 => topic,
         1 => topic.matching(Matching::RequestedOffered),

@@ -51,6 +51,9 @@ pub struct Topic<T: Payload + ?Sized> {
     matching: Matching,
     /// The lease that its publishers offer.
     liveliness: Option<Duration>,
+    /// Settings that are announced, and used by nobody here.
+    lifespan: Option<Duration>,
+    is_alive_by_topic: bool,
     attributes: Vec<(String, Vec<u8>)>,
     /// How the samples are to be read, if not as plain data.
     schema: Option<Schema>,
@@ -72,6 +75,8 @@ impl<T: Payload + ?Sized> Topic<T> {
             this_host_only: false,
             matching: Matching::default(),
             liveliness: None,
+            lifespan: None,
+            is_alive_by_topic: false,
             attributes: Vec::new(),
             schema: None,
             payload: PhantomData,
@@ -178,6 +183,15 @@ impl<T: Payload + ?Sized> Topic<T> {
         self
     }
 
+    /// Settings of ROS 2 that the library does not apply, for others to see, and for
+    /// [`Matching::RequestedOffered`]: how long a sample is valid, and whether only the program
+    /// asserts liveliness, for an endpoint alone.
+    #[doc(hidden)]
+    pub fn announced_only(mut self, lifespan: Option<Duration>, is_alive_by_topic: bool) -> Self {
+        (self.lifespan, self.is_alive_by_topic) = (lifespan, is_alive_by_topic);
+        self
+    }
+
     /// A named byte string of the endpoints that others see in the [graph](crate::Node::graph), for
     /// programs that know what it means. An endpoint has at most 32, with at most 1,024 bytes in
     /// all, names included; a name has at most 64 bytes.
@@ -275,8 +289,14 @@ impl<T: Payload + ?Sized> Topic<T> {
         for (name, value) in &self.attributes {
             attributes.insert(name, value)?;
         }
-        let (matching, resends, liveliness) = (self.matching, self.dds.resends, self.liveliness);
-        Ok(RecordOptions { matching, resends, liveliness, attributes, ..RecordOptions::default() })
+        Ok(RecordOptions {
+            matching: self.matching,
+            resends: self.dds.resends,
+            liveliness: self.liveliness,
+            is_alive_by_topic: self.is_alive_by_topic,
+            lifespan: self.lifespan,
+            attributes,
+        })
     }
 
     fn spec(&self) -> Spec {

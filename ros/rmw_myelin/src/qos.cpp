@@ -80,6 +80,9 @@ myelin_topic_options options(const rmw_qos_profile_t &qos, uint32_t depth) {
       qos.durability == RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL ? depth_of(qos) : 0;
   const uint64_t deadline = nanoseconds(qos.deadline);
   options.deadline_ns = deadline == MYELIN_FOREVER ? 0 : deadline;
+  const uint64_t lifespan = nanoseconds(qos.lifespan);
+  options.lifespan_ns = lifespan == MYELIN_FOREVER ? 0 : lifespan;
+  options.is_alive_by_topic = qos.liveliness == RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC;
   if (qos.reliability == RMW_QOS_POLICY_RELIABILITY_RELIABLE) {
     const bool keeps_all = qos.history == RMW_QOS_POLICY_HISTORY_KEEP_ALL;
     options.reliability = keeps_all ? MYELIN_RELIABLE : MYELIN_KEEP_LAST;

@@ -23,6 +23,8 @@ myelin_publisher *open(myelin_node *node, const Endpoint &endpoint) {
   own.timestamps = true;
   own.loans_max = loans_max;
   own.this_host_only = endpoint.is_way_back();
+  const uint64_t lease = nanoseconds(endpoint.qos.liveliness_lease_duration);
+  own.liveliness_ns = lease == MYELIN_FOREVER ? 0 : lease;
   myelin_publisher *publisher = nullptr;
   const myelin_code code = myelin_publisher_open(topic, &own, &publisher);
   const std::string why = code == MYELIN_OK ? "" : myelin_error_message();

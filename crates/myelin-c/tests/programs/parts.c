@@ -410,6 +410,7 @@ static void records(void) {
   options.attributes = attributes, options.attribute_count = 2;
   options.matching = MYELIN_MATCHING_REQUESTED_OFFERED;
   options.reliability = MYELIN_KEEP_LAST;
+  options.lifespan_ns = 7000000, options.is_alive_by_topic = true;
   myelin_topic *offered = topic_of("records", &of_imu), *requested;
   OK(myelin_topic_open(node, "records", &of_imu, &options, &requested));
   struct myelin_publisher_options leased = MYELIN_INIT(myelin_publisher_options);
@@ -432,9 +433,11 @@ static void records(void) {
   for (size_t each = 0; myelin_graph_endpoint_at(graph, each, &endpoint) == MYELIN_OK; each++) {
     if (endpoint.is_publisher) {
       CHECK(endpoint.liveliness_ns == 5000000 && endpoint.matching == MYELIN_MATCHING_EXACT);
+      CHECK(endpoint.lifespan_ns == MYELIN_FOREVER && !endpoint.is_alive_by_topic);
       continue;
     }
     found++;
+    CHECK(endpoint.lifespan_ns == 7000000 && endpoint.is_alive_by_topic);
     CHECK(endpoint.resends && endpoint.matching == MYELIN_MATCHING_REQUESTED_OFFERED);
     OK(myelin_graph_attribute_at(graph, endpoint.endpoint, 0, &attribute));
     CHECK(strcmp(attribute.name, "empty") == 0 && attribute.bytes == 0);
