@@ -151,7 +151,7 @@ static void count(const struct myelin_sample *sample, void *context) {
     /* Inside the publish of this very publisher. */
     FAILS(myelin_publisher_publish_copy(counted->publisher, "x", 1, NULL), MYELIN_ERROR_REENTERED,
           "share the publisher");
-    FAILS(myelin_publisher_close(counted->publisher), MYELIN_ERROR_HANDLE, "publishing");
+    FAILS(myelin_publisher_close(counted->publisher), MYELIN_ERROR_HANDLE, "inside a publish");
   }
   counted->calls++;
 }
@@ -655,7 +655,7 @@ static void nonsense(void) {
   FAILS(myelin_topic_close(topic), MYELIN_ERROR_HANDLE, "does not belong to a topic");
   int local;
   FAILS(myelin_node_close((myelin_node *)&local), MYELIN_ERROR_HANDLE, "node");
-  FAILS(myelin_node_close((myelin_node *)(uintptr_t)UINT64_MAX), MYELIN_ERROR_HANDLE, "no node");
+  FAILS(myelin_node_close((myelin_node *)(uintptr_t)UINT64_MAX), MYELIN_ERROR_HANDLE, "not a node");
   FAILS(myelin_topic_open(NULL, "x", NULL, NULL, &topic), MYELIN_ERROR_HANDLE, "NULL");
   CHECK(topic == NULL);
 
