@@ -80,7 +80,7 @@ fn only_one_process_callbacks_run_back_to_back() {
     let without = Prepare { rate_hz: None, ..at_rate("os.spin") };
     let mut refused = Solo::start(executable(), &without, 1);
     let [message, remedy, _] = refused.ping.expect_error();
-    assert!(message.starts_with("rate_hz: os.spin takes"), "{message}");
+    assert!(message.starts_with("rate_hz: a subscriber of os.spin takes"), "{message}");
     assert!(remedy.contains("workload.rate_hz"), "{remedy}");
     assert!(!refused.ping.expect_end().success());
 }
