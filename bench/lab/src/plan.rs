@@ -243,7 +243,10 @@ mod tests {
         let mut entries = both();
         let notes = leave_out_unsupported(&scenario, &mut entries);
         assert_eq!(entries.len(), 1);
-        assert!(notes[0].contains("a.x left out of `image-30hz`: topology"), "{notes:?}");
+        assert!(
+            notes[0].contains("a.x left out of `image-30hz`: the scenario's topology"),
+            "{notes:?}"
+        );
     }
 
     #[test]

@@ -102,9 +102,10 @@ impl Pool {
         let bytes = (kept + UNDER_WAY) * (message_bytes + CHUNK_OVERHEAD_BYTES);
         let bytes = bytes.clamp(BYTES_MIN, BYTES_MAX.max(UNDER_WAY * message_bytes));
         let provider = ShmProviderBuilder::default_backend(bytes).wait().map_err(|error| {
-            failed(&format!("lock {bytes} B of shared memory"), error)
-                .remedy("check the room in /dev/shm and `ulimit -l`, or use a smaller \
-                         payload_bytes or depth")
+            failed(&format!("lock {bytes} B of shared memory"), error).remedy(
+                "check the room in /dev/shm and `ulimit -l`, or use a smaller \
+                         payload_bytes or depth",
+            )
         })?;
         // The first loan makes further segments. This is done here, where no other process removes
         // them.

@@ -73,8 +73,12 @@ impl<'a> Peer<'a> {
             let locators = session.info().locators().wait();
             endpoints.listen = locators.iter().map(ToString::to_string).collect();
             let endpoint = endpoints.listen.first().cloned();
-            let endpoint = endpoint.ok_or_else(|| Error::new("Zenoh does not listen on any \
-                                                              address"))?;
+            let endpoint = endpoint.ok_or_else(|| {
+                Error::new(
+                    "Zenoh does not listen on any \
+                                                              address",
+                )
+            })?;
             meet::tell(prepare, endpoint)?;
         }
         let config = config::of(prepare, variant.shared_memory, &endpoints);

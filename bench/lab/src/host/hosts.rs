@@ -308,7 +308,7 @@ mod tests {
             assert_eq!(text.parse::<HostsChoice>().unwrap().to_string(), text);
         }
         for (text, expected) in [
-            ("", "--hosts: \"\" is no host; use netns"),
+            ("", "--hosts: \"\" is not a host; use netns"),
             ("ssh:a", "--hosts: 1 hosts are given, but two"),
             ("ssh:a,ssh:b,ssh:c", "--hosts: 3 hosts"),
             ("local,local", "--hosts: local is given twice, but"),

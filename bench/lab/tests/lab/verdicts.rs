@@ -71,7 +71,7 @@ fn report_advice_and_comparison_agree_on_the_same_runs() {
         let of_both = |line: &&str| line.contains("64 B, tuned: p50") && line.contains("default");
         let line = text.lines().find(of_both).unwrap_or_else(|| panic!("{text}"));
         assert!(line.contains(words), "{expected:?}: {line}");
-        assert!(text.contains("over 1 comparison,"), "{text}");
+        assert!(text.contains("over 1 comparison."), "{text}");
         let advice = if expected.is_significant() { "by p50" } else { "lowest p50, tied" };
         assert!(text.contains(advice), "{expected:?}: {text}");
     }

@@ -395,8 +395,11 @@ fn invalid_hosts_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let file = scenario(folder.path(), &["os.udp"], 0.2, 1, "[network]\nlink = \"1gbit\"");
     for (arguments, expected) in [
-        (["quick", "--hosts", "netns"], "error: --hosts netns: no scenario needs them; it is for"),
-        ([&file, "--hosts", "a,b"], "error: --hosts: \"a\" is no host; use netns, or two of"),
+        (
+            ["quick", "--hosts", "netns"],
+            "error: --hosts netns: no scenario needs them; only scenarios with",
+        ),
+        ([&file, "--hosts", "a,b"], "error: --hosts: \"a\" is not a host; use netns, or two of"),
         ([&file, "--hosts", "local,local"], "error: --hosts: local is given twice"),
         (
             [&file, "--hosts", "local,ssh:b"],

@@ -207,7 +207,7 @@ fn polling(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence
     let verdict = beside(view, polling.first()?, sleeping.first()?)?;
     let listed = listed(picture, &polling, OTHERS_MAX);
     let lead = format!(
-        "Polling is {} as fast and costs a core (µs):",
+        "Polling (costs a core): {} as fast:",
         format::factor(verdict.ratio.inverse().value)
     );
     (verdict.kind == Kind::Better).then(|| (lead, format!("{listed}.")))
