@@ -193,7 +193,7 @@ fn a_timer_takes_part_by_its_due_time() {
             continue;
         }
         // While one thread calls with a sample, another one may begin with the timer.
-        let (timer, samples): (Vec<_>, Vec<_>) = called.iter().partition(|it| **it == 77);
+        let (timer, samples): (Vec<u32>, Vec<u32>) = called.iter().partition(|it| **it == 77);
         assert_eq!(samples, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]);
         assert!(timer.len() <= 1, "{called:?}");
     }
