@@ -46,7 +46,7 @@ pub struct AnnouncedQos {
 /// When two endpoints of one topic and type match.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Matching {
-    /// With any settings. Each side chooses its settings, and the weaker setting holds: a subscriber that
+    /// With any settings. Each side chooses its own, and the weaker one holds: a subscriber that
     /// requests more than its publisher offers is informed ([`Event::QosReduced`]).
     ///
     /// [`Event::QosReduced`]: crate::event::Event::QosReduced

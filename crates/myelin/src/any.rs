@@ -9,7 +9,7 @@ use myelin_value::{EncodeError, ReadError, SchemaError, Type, Value};
 use crate::dynamic::DynamicType;
 use crate::node::Node;
 use crate::topic::Topic;
-use crate::{EndpointId, EndpointInfo, Error, Schema};
+use crate::{EndpointId, EndpointInfo, Error, Graph};
 
 /// A topic of a type that the program does not know: its samples are bytes, and
 /// [`value`](AnyTopic::value) reads their fields. Made by [`Node::any_topic`].
@@ -93,19 +93,17 @@ impl Node {
     /// several types have it: then take [`any_topic_of`](Node::any_topic_of).
     pub fn any_topic(&self, name: &str, limit: Duration) -> Result<AnyTopic, Error> {
         let graph = self.graph_within(limit)?;
-        let mut found = graph.endpoints.iter().filter(|it| it.topic == name);
-        let Some(first) = found.next() else {
+        let found = || graph.endpoints.iter().filter(|it| it.topic == name);
+        let Some(first) = found().next() else {
             let value = format!("{name:?}, which no endpoint of this host has");
             return Err(wrong_topic(value, "name a topic of the graph; Node::discover lists them"));
         };
-        let types: BTreeSet<_> =
-            graph.endpoints.iter().filter(|it| it.topic == name).map(|it| &it.type_name).collect();
-        if found.any(|it| it.type_hash != first.type_hash) {
+        if found().any(|it| it.type_hash != first.type_hash) {
+            let types: BTreeSet<_> = found().map(|it| &it.type_name).collect();
             let value = format!("{name:?}, which has the types {types:?}");
             return Err(wrong_topic(value, "choose an endpoint, with any_topic_of"));
         }
-        let schema = graph.types.iter().find(|it| it.hash == first.type_hash);
-        AnyTopic::of(self, first, schema.and_then(|it| it.schema.as_deref()))
+        AnyTopic::of(self, first, &graph)
     }
 
     /// The topic of an endpoint of this host, with its type. As for
@@ -118,18 +116,19 @@ impl Node {
         endpoint: &EndpointInfo,
         limit: Duration,
     ) -> Result<AnyTopic, Error> {
-        let graph = self.graph_within(limit)?;
-        let schema = graph.types.iter().find(|it| it.hash == endpoint.type_hash);
-        AnyTopic::of(self, endpoint, schema.and_then(|it| it.schema.as_deref()))
+        AnyTopic::of(self, endpoint, &self.graph_within(limit)?)
     }
 }
 
 impl AnyTopic {
-    fn of(node: &Node, found: &EndpointInfo, schema: Option<&Schema>) -> Result<AnyTopic, Error> {
+    /// The topic of an endpoint, with the schema that the graph has of its type.
+    fn of(node: &Node, found: &EndpointInfo, graph: &Graph) -> Result<AnyTopic, Error> {
         if found.type_name.contains(" -> ") {
             let value = format!("{:?}, which belongs to a service", found.topic);
             return Err(wrong_topic(value, "name a topic of samples"));
         }
+        let of_type = graph.types.iter().find(|it| it.hash == found.type_hash);
+        let schema = of_type.and_then(|it| it.schema.as_deref());
         let message = myelin_shm::topic::message_type(&found.type_name);
         let name = ros_name(message.unwrap_or(&found.type_name));
         let parsed = schema.map(|schema| {

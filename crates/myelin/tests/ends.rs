@@ -15,7 +15,7 @@ use myelin::{Callback, Client, Node, Pending, Publisher, Service, Subscriber};
 use support::{WATCHDOG, ends, until};
 
 /// The open resources of a process.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 struct Open {
     descriptors: usize,
     threads: usize,

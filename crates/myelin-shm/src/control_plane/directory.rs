@@ -305,17 +305,10 @@ pub(crate) const NODE_SHIFT: u32 = 24;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::record::RecordOptions;
-    use crate::topic::PublisherQos;
+    use crate::control_plane::protocol::hostile::record_of as record;
 
     fn topic(name: &str, type_hash: u64) -> Topic {
         Topic { name: name.into(), type_name: format!("T{type_hash}"), type_hash }
-    }
-
-    fn record(kind: Kind, topic: Topic) -> EndpointRecord {
-        let qos = AnnouncedQos::of_publisher(&PublisherQos::default(), &RecordOptions::default());
-        let (matching, attributes) = (Matching::Exact, Attributes::default());
-        EndpointRecord { kind, topic, qos, matching, created_ns: 0, attributes }
     }
 
     #[test]

@@ -14,12 +14,10 @@ use super::{Mutant, Random};
 use crate::control_plane::directory::NODE_SHIFT;
 use crate::control_plane::link::Credentials;
 use crate::control_plane::message::{Message, SegmentSize};
-use crate::control_plane::protocol::{Action, Input, Pair, Protocol};
+use crate::control_plane::protocol::{Action, Input, Pair, Protocol, hostile};
 use crate::limits::OUTBOX_MAX;
-use crate::record::{
-    AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, NodeRecord, RecordOptions,
-};
-use crate::topic::{PublisherQos, Reliability, Topic};
+use crate::record::{EndpointRecord, Kind, Matching, NodeRecord};
+use crate::topic::{Reliability, Topic};
 
 pub(super) struct World {
     pub(super) random: Random,
@@ -509,8 +507,7 @@ const ENDPOINTS: usize = 4;
 /// The record of an endpoint that is reliable.
 pub(super) fn record_of(is_publisher: bool, topic: Topic) -> EndpointRecord {
     let kind = if is_publisher { Kind::Publisher } else { Kind::Subscriber };
-    let reliable = PublisherQos { reliability: Reliability::Reliable, ..PublisherQos::default() };
-    let qos = AnnouncedQos::of_publisher(&reliable, &RecordOptions::default());
-    let (matching, attributes) = (Matching::Exact, Attributes::default());
-    EndpointRecord { kind, topic, qos, matching, created_ns: 0, attributes }
+    let mut record = hostile::record_of(kind, topic);
+    record.qos.reliability = Reliability::Reliable;
+    record
 }
