@@ -146,10 +146,10 @@ impl Events {
         let mismatch = mismatch_of(&event);
         self.offered = mismatch.map(|it| text::c_string(&it.offered));
         self.requested = mismatch.map(|it| text::c_string(&it.requested));
-        let of = |text: &Option<CString>| text.as_ref().map_or(std::ptr::null(), |it| it.as_ptr());
         told.setting = mismatch.map(|it| it.setting).into();
-        (told.text, told.offered) = (of(&self.text), of(&self.offered));
-        told.requested = of(&self.requested);
+        told.text = text::pointer(&self.text);
+        told.offered = text::pointer(&self.offered);
+        told.requested = text::pointer(&self.requested);
         // SAFETY: as the caller promises.
         unsafe { sized::write(to, told)? };
         Ok(MYELIN_OK)

@@ -26,7 +26,7 @@ pub struct GraphHandle {
     /// Texts of the endpoints: topic and type.
     endpoints: Vec<(CString, CString)>,
     /// Texts of the matches: the reason, what is offered and what is requested.
-    matches: Vec<Option<[CString; 3]>>,
+    matches: Vec<[Option<CString>; 3]>,
     /// The names of attributes, by the id of their node or endpoint.
     attributes: BTreeMap<u64, (Attributes, Vec<CString>)>,
     /// Texts of the endpoints elsewhere: topic and type.
@@ -196,12 +196,10 @@ pub unsafe extern "C" fn myelin_node_graph(
         let name = |text: &String| text::c_string(text);
         let of_match = |state: &MatchState| match state {
             MatchState::Refused { reason, mismatch } => {
-                let of = |it: fn(&Mismatch) -> &String| {
-                    mismatch.as_ref().map(it).map_or_else(CString::default, name)
-                };
-                Some([name(reason), of(|it| &it.offered), of(|it| &it.requested)])
+                let of = |it: fn(&Mismatch) -> &String| mismatch.as_ref().map(it).map(name);
+                [Some(name(reason)), of(|it| &it.offered), of(|it| &it.requested)]
             }
-            _ => None,
+            _ => [None, None, None],
         };
         let of_node = |PeerInfo { record, .. }: &PeerInfo| {
             let NodeRecord { name, namespace, program, host, language, version, .. } = record;
@@ -344,20 +342,16 @@ pub unsafe extern "C" fn myelin_graph_match_at(
             MatchState::Refused { mismatch, .. } => mismatch.as_ref(),
             _ => None,
         };
-        let texts = graph.matches[index].as_ref();
-        let text = |number: usize, is_there: bool| {
-            let texts = texts.filter(|_| is_there);
-            texts.map_or(std::ptr::null(), |texts| texts[number].as_ptr())
-        };
+        let [reason, offered, requested] = graph.matches[index].each_ref().map(text::pointer);
         let told = myelin_graph_match {
             size: 0,
             endpoint: it.endpoint,
             other: it.other,
-            reason: text(0, true),
+            reason,
             state,
             setting: mismatch.map(|it| it.setting).into(),
-            offered: text(1, mismatch.is_some()),
-            requested: text(2, mismatch.is_some()),
+            offered,
+            requested,
         };
         sized::write(match_, told)?;
         Ok(MYELIN_OK)

@@ -38,6 +38,11 @@ pub fn c_string(text: &str) -> CString {
     CString::new(text.replace('\0', "\\0")).unwrap_or_default()
 }
 
+/// Where a text lies that its owner keeps for the program; NULL for none.
+pub fn pointer(text: &Option<CString>) -> *const c_char {
+    text.as_ref().map_or(std::ptr::null(), |text| text.as_ptr())
+}
+
 /// A limit in nanoseconds; `UINT64_MAX` (`MYELIN_FOREVER`) is no limit, nor are 292 years, C++'s
 /// largest duration.
 #[inline]

@@ -40,18 +40,6 @@ impl Learnt {
         Type::of(self.0.dynamic_type())
     }
 
-    /// The type, for people.
-    #[getter]
-    fn text(&self) -> String {
-        self.0.ty().to_string()
-    }
-
-    /// Why the schema cannot be read.
-    #[getter]
-    fn problem(&self) -> Option<String> {
-        self.0.problem().map(ToString::to_string)
-    }
-
     /// A sample as a Python object of its own.
     fn value<'py>(&self, sample: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let bytes = Bytes::of(sample)?;
