@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use myelin_shm::Error;
-use myelin_shm::data_plane::subscription::Taken;
+use myelin_shm::data_plane::subscription::RawSample;
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
 use myelin_shm::waiting::wait::{NEVER, Wait, now_ns};
@@ -75,7 +75,7 @@ impl Ends {
         std::thread::scope(|scope| {
             let answering = scope.spawn(move || {
                 pin(1);
-                let mut taken = Taken::empty();
+                let mut taken = RawSample::empty();
                 (0..trips).try_for_each(|_| {
                     heard.reader.wait(Wait::Poll, NEVER)?;
                     assert!(heard.reader.take_into(&mut taken)?);
@@ -83,7 +83,7 @@ impl Ends {
                 })
             });
             pin(0);
-            let (message, mut taken) = (vec![7; bytes], Taken::empty());
+            let (message, mut taken) = (vec![7; bytes], RawSample::empty());
             let begin = now_ns();
             for _ in 0..trips {
                 ping.writer.publish_copy(&message)?;
@@ -100,7 +100,7 @@ impl Ends {
     /// A publish and a take, in ns.
     fn in_one_thread(&mut self, bytes: usize, trips: u32) -> Result<f64, Error> {
         let (publisher, subscriber) = &mut self.own;
-        let (message, mut taken) = (vec![7; bytes], Taken::empty());
+        let (message, mut taken) = (vec![7; bytes], RawSample::empty());
         let begin = now_ns();
         for _ in 0..trips {
             publisher.writer.publish_copy(&message)?;

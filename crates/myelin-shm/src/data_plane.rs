@@ -4,14 +4,14 @@
 pub mod arena;
 #[cfg(all(test, not(any(loom, miri))))]
 mod crash;
-pub(crate) mod incoming;
 pub mod publication;
+pub(crate) mod publisher_cursor;
+pub(crate) mod raw_sample;
 pub(crate) mod reader;
-pub(crate) mod ready;
+pub(crate) mod ready_list;
 pub mod reclaim;
+pub mod remote_publisher;
 pub(crate) mod remote_subscriber;
 pub mod ring;
-pub mod source;
 pub mod subscription;
-pub(crate) mod taken;
 pub(crate) mod writer;

@@ -19,13 +19,13 @@ use crate::warnings::Warning;
 ///
 /// In a child of `fork` there are no matches and no events.
 #[derive(Clone)]
-pub struct Observer {
+pub struct EndpointHandle {
     id: EndpointId,
     node: Node,
     inbox: Arc<Inbox>,
 }
 
-impl Observer {
+impl EndpointHandle {
     /// The endpoint's id.
     pub fn id(&self) -> EndpointId {
         self.id
@@ -116,9 +116,9 @@ impl Observer {
     }
 }
 
-impl std::fmt::Debug for Observer {
+impl std::fmt::Debug for EndpointHandle {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Observer").field("id", &self.id).finish_non_exhaustive()
+        to.debug_struct("EndpointHandle").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
@@ -127,7 +127,7 @@ impl std::fmt::Debug for Observer {
 pub struct Publisher {
     /// The hot path.
     pub writer: Writer,
-    observer: Observer,
+    observer: EndpointHandle,
 }
 
 /// A subscriber of a node. Dropping it ends its matches when its last sample has been dropped too.
@@ -143,35 +143,35 @@ pub struct Subscriber {
 pub(crate) struct AfterReader {
     // Dropped before the observer, which has the node.
     _settled: Settled,
-    observer: Observer,
+    observer: EndpointHandle,
 }
 
 impl Publisher {
     pub(crate) fn new(writer: Writer, id: EndpointId, node: Node, inbox: Arc<Inbox>) -> Self {
-        Publisher { writer, observer: Observer { id, node, inbox } }
+        Publisher { writer, observer: EndpointHandle { id, node, inbox } }
     }
 }
 
 impl Subscriber {
     pub(crate) fn new(reader: Reader, id: EndpointId, node: Node, inbox: Arc<Inbox>) -> Self {
         let _settled = Settled(node.clone());
-        let observer = Observer { id, node, inbox };
+        let observer = EndpointHandle { id, node, inbox };
         Subscriber { reader, after: AfterReader { _settled, observer } }
     }
 }
 
 impl Deref for Publisher {
-    type Target = Observer;
+    type Target = EndpointHandle;
 
-    fn deref(&self) -> &Observer {
+    fn deref(&self) -> &EndpointHandle {
         &self.observer
     }
 }
 
 impl Deref for Subscriber {
-    type Target = Observer;
+    type Target = EndpointHandle;
 
-    fn deref(&self) -> &Observer {
+    fn deref(&self) -> &EndpointHandle {
         &self.after.observer
     }
 }
@@ -199,7 +199,7 @@ impl Drop for AfterReader {
 impl Drop for Publisher {
     fn drop(&mut self) {
         self.observer.end_listening();
-        let Observer { id, node, .. } = &self.observer;
+        let EndpointHandle { id, node, .. } = &self.observer;
         if !node.core().is_forked() {
             node.core().change(|reactor| reactor.remove_endpoint(*id));
         }

@@ -49,7 +49,7 @@ pub use warnings::say as warn;
 /// limits allow.
 #[cfg(fuzzing)]
 pub fn fuzz_message(bytes: &[u8]) {
-    if let Ok(message) = control_plane::message::Message::decode(bytes) {
+    if let Ok(message) = control_plane::message::ControlMessage::decode(bytes) {
         assert_eq!(message.encode(), bytes);
     }
     control_plane::protocol::hostile::talk(bytes);

@@ -43,7 +43,7 @@ pub const REFUSED_MAX: usize = 64;
 /// How often a folder is made again when other processes remove it at the same time.
 pub const FOLDER_ATTEMPTS_MAX: u32 = 64;
 /// Matches in a node's answer to a query, and in the answer that the other side accepts.
-pub const MATCHES_TOLD_MAX: usize = 16_384;
+pub const MATCHES_REPORTED_MAX: usize = 16_384;
 /// Bytes of the schema of a type; a longer one is not sent.
 pub const SCHEMA_BYTES_MAX: usize = 65_536;
 /// Bytes of the name of a schema's encoding.

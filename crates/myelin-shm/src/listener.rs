@@ -20,19 +20,19 @@ pub(crate) type Call = Box<dyn Fn() + Send + Sync>;
 /// Dropping the listener ends the calls: the drop waits for a running call, unless a user's
 /// function drops it.
 #[derive(Debug)]
-pub(crate) struct Listener(Arc<Shared>);
+pub(crate) struct Listener(Arc<ListenerState>);
 
-struct Shared {
+struct ListenerState {
     queue: Arc<Queue>,
     /// For the report of a panic.
     topic: String,
     function: &'static str,
-    state: Mutex<State>,
+    state: Mutex<CallState>,
     ended: Condvar,
     mark: u32,
 }
 
-struct State {
+struct CallState {
     call: Option<Arc<dyn Fn() + Send + Sync>>,
     /// Whether it is in the queue.
     is_due: bool,
@@ -50,7 +50,7 @@ struct Queue {
 
 #[derive(Debug, Default)]
 struct Due {
-    listeners: VecDeque<Arc<Shared>>,
+    listeners: VecDeque<Arc<ListenerState>>,
     stop: bool,
 }
 
@@ -76,9 +76,9 @@ impl ListenerThread {
     /// A listener. `topic` (empty: of all topics) and `function` name it in the report of a panic.
     pub(crate) fn listen(&self, topic: String, function: &'static str, call: Call) -> Listener {
         let (queue, call) = (self.queue.clone(), Some(Arc::from(call)));
-        let state = State { call, is_due: false, is_called: false, has_panicked: false };
+        let state = CallState { call, is_due: false, is_called: false, has_panicked: false };
         let (state, ended, mark) = (Mutex::new(state), Condvar::new(), fork::mark());
-        Listener(Arc::new(Shared { queue, topic, function, state, ended, mark }))
+        Listener(Arc::new(ListenerState { queue, topic, function, state, ended, mark }))
     }
 }
 
@@ -115,7 +115,7 @@ impl Listener {
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let Shared { ended, mark, .. } = &*self.0;
+        let ListenerState { ended, mark, .. } = &*self.0;
         if fork::is_forked(*mark) {
             std::mem::forget(self.0.clone()); // a thread of the parent may have the lock
             return;
@@ -152,8 +152,8 @@ impl Queue {
     }
 }
 
-impl Shared {
-    fn state(&self) -> MutexGuard<'_, State> {
+impl ListenerState {
+    fn state(&self) -> MutexGuard<'_, CallState> {
         lock(&self.state)
     }
 
@@ -176,9 +176,9 @@ impl Shared {
     }
 }
 
-impl std::fmt::Debug for Shared {
+impl std::fmt::Debug for ListenerState {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Shared { topic, function, .. } = self;
+        let ListenerState { topic, function, .. } = self;
         to.debug_struct("Listener").field("topic", topic).field("function", function).finish()
     }
 }

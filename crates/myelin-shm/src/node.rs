@@ -14,9 +14,9 @@ pub use crate::control_plane::proxy::Proxy;
 use crate::control_plane::reactor::{LISTENER, Reactor};
 use crate::control_plane::registry::Registry;
 use crate::data_plane::publication::Writer;
-use crate::data_plane::subscription::{Reader, SubscriptionShared};
+use crate::data_plane::subscription::{Reader, SubscriptionState};
 use crate::dispatch::dispatcher::Dispatcher;
-pub use crate::endpoint::{Observer, Publisher, Subscriber};
+pub use crate::endpoint::{EndpointHandle, Publisher, Subscriber};
 use crate::error::Error;
 use crate::listener::{Call, Listener, ListenerThread};
 use crate::os::descriptor::NodeFd;
@@ -145,7 +145,7 @@ impl Node {
     ) -> Result<Node, Error> {
         let listener = reactor.listener.as_ref().expect("a new reactor listens");
         reactor.poll.add(std::os::fd::AsFd::as_fd(listener), LISTENER)?;
-        let domain = reactor.registry.folder.clone();
+        let domain = reactor.registry.domain_dir.clone();
         let core = Arc::new(Core::new(reactor, mark));
         let thread = Mutex::new(Some(event_loop::start(&core, &threads)?));
         let handle = Handle {
@@ -159,7 +159,7 @@ impl Node {
             _latency_guard: guard,
         };
         let node = Node(Arc::new(handle));
-        node.core().change(Reactor::call_all)?;
+        node.core().change(Reactor::connect_all)?;
         let id = node.id()?;
         drop(node.core().wait_while(ANSWER_LIMIT, |reactor| reactor.protocol.is_awaiting(id)));
         Ok(node)
@@ -172,7 +172,7 @@ impl Node {
 
     /// A publisher of a topic. On return it is matched with all existing subscribers whose nodes
     /// answer within 20 ms. A node that does not answer is not waited for again until it has
-    /// answered. A call in the node's own thread ([`Observer::on_event`]) does not wait.
+    /// answered. A call in the node's own thread ([`EndpointHandle::on_event`]) does not wait.
     ///
     /// # Errors
     /// [`Error::TypeMismatch`] if a known endpoint of the topic has another type.
@@ -301,25 +301,25 @@ impl Node {
     /// Waits until all have answered, also nodes that have not answered since this one was opened,
     /// for at most `limit`; [`Graph::silent`] names those that are known and have not. It costs each
     /// of them a message for each endpoint and match. Do not call it in the node's own thread
-    /// ([`Observer::on_event`]), which receives the answers.
+    /// ([`EndpointHandle::on_event`]), which receives the answers.
     pub fn graph_within(&self, limit: Duration) -> Result<Graph, Error> {
         let core = self.checked()?;
         let begin = Instant::now();
         let id = self.id()?;
         let greeting = |reactor: &mut Reactor| reactor.protocol.is_awaiting(id);
         let is_cancelled = wait_while(core, begin, limit, greeting).is_none();
-        let survey = core.change(Reactor::begin_survey);
-        let answers = |reactor: &mut Reactor| reactor.protocol.is_awaited(survey);
+        let graph_query = core.change(Reactor::begin_graph_query);
+        let answers = |reactor: &mut Reactor| reactor.protocol.is_awaited(graph_query);
         let reactor = (!is_cancelled).then(|| wait_while(core, begin, limit, answers)).flatten();
         let mut reactor = reactor.unwrap_or_else(|| core.lock());
-        let graph = reactor.graph(Some(survey));
-        reactor.protocol.end_survey();
+        let graph = reactor.graph(Some(graph_query));
+        reactor.protocol.end_graph_query();
         Ok(graph)
     }
 
     /// Calls `call` from now on whenever [`graph`](Node::graph) may have changed: an endpoint has
-    /// come or gone, or another route has [reported a change](Node::tell_graph_change). The thread
-    /// and the panics are as for [`Observer::listen`]; the calls end with the node.
+    /// come or gone, or another route has [reported a change](Node::report_graph_change). The thread
+    /// and the panics are as for [`EndpointHandle::listen`]; the calls end with the node.
     ///
     /// # Errors
     /// [`Error::Forked`]; [`Error::System`] if no further thread can be started.
@@ -354,9 +354,9 @@ impl Node {
     }
 
     /// Reports that another route's part of the graph has changed.
-    pub fn tell_graph_change(&self) {
+    pub fn report_graph_change(&self) {
         if let Ok(core) = self.checked() {
-            core.tell_graph_change();
+            core.report_graph_change();
         }
     }
 
@@ -388,7 +388,7 @@ impl Node {
     /// and of the limit of open files.
     pub fn proxy(
         &self,
-        subscription: &Arc<SubscriptionShared>,
+        subscription: &Arc<SubscriptionState>,
         qos: PublisherQos,
     ) -> Result<Proxy, Error> {
         self.checked()?;

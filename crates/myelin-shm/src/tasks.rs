@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::Waker;
 
-use crate::data_plane::subscription::{PrefetchList, SubscriptionShared, TRUST_NS, Taken};
+use crate::data_plane::subscription::{PrefetchList, RawSample, SubscriptionState, TRUST_NS};
 use crate::endpoint::Subscriber;
 use crate::error::Error;
 use crate::os::thread::{Thread, Threads};
@@ -20,7 +20,7 @@ use crate::topic::EndpointId;
 use crate::user_code::{Inside, is_inside};
 use crate::waiting::notify;
 use crate::waiting::wait::{self, NEVER};
-use crate::waiting::wake_table::{Number, SetPlace, WakeTable, place};
+use crate::waiting::wake_table::{ReadyBit, WaitSetSlot, WakeTable, word_and_bit};
 use crate::warnings::report_panic;
 
 /// A subscriber that asynchronous tasks take from.
@@ -39,7 +39,7 @@ impl TaskSubscriber {
     /// thread can be started.
     pub fn new(subscriber: Subscriber) -> Result<TaskSubscriber, Error> {
         let shared = subscriber.reader.shared();
-        let tasks = subscriber.node().tasks(shared.number().table())?;
+        let tasks = subscriber.node().tasks(shared.ready_bit().table())?;
         shared.leave_set();
         // No other thread puts it into a set: we own it.
         let has_entered = shared.enter(tasks.set());
@@ -52,7 +52,7 @@ impl TaskSubscriber {
     /// # Errors
     /// As [`Reader::take`](crate::data_plane::subscription::Reader::take).
     #[inline]
-    pub fn poll_take(&mut self, waker: &Waker) -> Result<Option<Taken>, Error> {
+    pub fn poll_take(&mut self, waker: &Waker) -> Result<Option<RawSample>, Error> {
         let TaskSubscriber { subscriber, tasks } = self;
         let watch = |subscription: &Arc<_>| tasks.watch(subscription, waker);
         subscriber.reader.take_or_wake(tasks.set(), watch, waker)
@@ -81,22 +81,22 @@ impl Drop for TaskSubscriber {
 /// The tasks of a node, and the thread that wakes them. The thread ends with the last handle.
 #[derive(Debug)]
 pub(crate) struct Tasks {
-    shared: Arc<Shared>,
+    shared: Arc<TasksState>,
     thread: Mutex<Option<Thread>>,
 }
 
 #[derive(Debug)]
-struct Shared {
+struct TasksState {
     set: u32,
     /// Wakes the thread itself.
-    own: Number,
+    own: ReadyBit,
     stop: AtomicBool,
     tasks: Mutex<HashMap<u32, Task>>,
 }
 
 #[derive(Debug)]
 struct Task {
-    subscription: Weak<SubscriptionShared>,
+    subscription: Weak<SubscriptionState>,
     /// Set since the last poll that found nothing.
     waker: Option<Waker>,
 }
@@ -108,11 +108,11 @@ impl Tasks {
     /// [`Error::TooMany`]: they use one of the node's wait sets. [`Error::System`] if no further
     /// thread can be started.
     pub(crate) fn start(table: &Arc<WakeTable>, threads: &Threads) -> Result<Arc<Tasks>, Error> {
-        let (place, own) = (SetPlace::take(table)?, Number::take(table)?);
-        let (set, stop) = (place.set(), AtomicBool::new(false));
-        let shared = Arc::new(Shared { set, own, stop, tasks: Mutex::default() });
+        let (slot, own) = (WaitSetSlot::take(table)?, ReadyBit::take(table)?);
+        let (set, stop) = (slot.set(), AtomicBool::new(false));
+        let shared = Arc::new(TasksState { set, own, stop, tasks: Mutex::default() });
         let attending = shared.clone();
-        let thread = threads.spawn("tasks", move || attending.attend(place))?;
+        let thread = threads.spawn("tasks", move || attending.attend(slot))?;
         Ok(Arc::new(Tasks { shared, thread: Mutex::new(Some(thread)) }))
     }
 
@@ -122,31 +122,31 @@ impl Tasks {
     }
 
     /// From now on wakes the task of a subscriber, once, when its set is told of it.
-    pub(crate) fn watch(&self, subscription: &Arc<SubscriptionShared>, waker: &Waker) {
+    pub(crate) fn watch(&self, subscription: &Arc<SubscriptionState>, waker: &Waker) {
         // Cloned outside the lock, and dropped outside it below: a waker is user code, and its last
         // clone drops the task.
         let waker = waker.clone();
         let mut tasks = self.shared.tasks();
         let new = || Task { subscription: Arc::downgrade(subscription), waker: None };
-        let task = tasks.entry(subscription.number().get()).or_insert_with(new);
+        let task = tasks.entry(subscription.ready_bit().number()).or_insert_with(new);
         let before = task.waker.replace(waker);
         drop(tasks);
         drop(before);
     }
 
     /// Removes a subscriber that is no task's any more.
-    pub(crate) fn forget(&self, subscription: &SubscriptionShared) {
-        let task = self.shared.tasks().remove(&subscription.number().get());
+    pub(crate) fn forget(&self, subscription: &SubscriptionState) {
+        let task = self.shared.tasks().remove(&subscription.ready_bit().number());
         drop(task); // not under the lock
     }
 }
 
-impl Shared {
+impl TasksState {
     fn tasks(&self) -> MutexGuard<'_, HashMap<u32, Task>> {
         lock(&self.tasks)
     }
 
-    fn attend(&self, mut its: SetPlace) {
+    fn attend(&self, mut its: WaitSetSlot) {
         let mut woken = Vec::new();
         let mut sweep_ns = 0;
         while !self.stop.load(Ordering::Acquire) {
@@ -175,11 +175,11 @@ impl Shared {
     }
 
     /// Collects the subscribers that have been reported.
-    fn collect(&self, its: &SetPlace, woken: &mut Vec<Waker>) {
-        let (word, bit) = place(self.own.get());
+    fn collect(&self, its: &WaitSetSlot, woken: &mut Vec<Waker>) {
+        let (word, bit) = word_and_bit(self.own.number());
         notify::collect(&its.table().ready().ready[word], bit);
         for (number, task) in &mut *self.tasks() {
-            let (word, bit) = place(*number);
+            let (word, bit) = word_and_bit(*number);
             if notify::collect(&its.table().ready().ready[word], bit) != 0 {
                 woken.extend(task.waker.take());
             }
@@ -207,7 +207,7 @@ impl Drop for Tasks {
         }
         // ORDER: Release pairs with the acquire in `attend`; the bit is reported after it.
         self.shared.stop.store(true, Ordering::Release);
-        self.shared.own.tell(self.shared.set as usize);
+        self.shared.own.notify(self.shared.set as usize);
         // The thread itself may drop the last task.
         if let Some(thread) = thread
             && !is_inside()

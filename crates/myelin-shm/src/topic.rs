@@ -41,7 +41,7 @@ impl Topic {
 
     /// How far behind a multiple of 64 a payload begins in its slot: in a message the body is to be
     /// aligned, behind a header of 4 bytes.
-    pub(crate) fn lead(&self) -> usize {
+    pub(crate) fn payload_offset(&self) -> usize {
         if Topic::is_of_messages(&self.type_name) { 4 } else { 0 }
     }
 

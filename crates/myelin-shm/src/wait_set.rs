@@ -14,7 +14,7 @@ use std::collections::{BinaryHeap, HashMap};
 use std::ops::Deref;
 use std::sync::{Arc, Weak};
 
-use crate::data_plane::subscription::{PrefetchList, SubscriptionShared, TRUST_NS};
+use crate::data_plane::subscription::{PrefetchList, SubscriptionState, TRUST_NS};
 use crate::error::Error;
 use crate::node::Node;
 use crate::os::prefetch;
@@ -26,7 +26,7 @@ use crate::waiting::notify;
 use crate::waiting::set_descriptor::SetDescriptor;
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
-use crate::waiting::wake_table::{Number, SetPlace, WakeTable, place};
+use crate::waiting::wake_table::{ReadyBit, WaitSetSlot, WakeTable, word_and_bit};
 
 /// Identifies a member of a wait set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,7 +42,7 @@ impl Key {
 /// Waits for any number of subscribers of its node, of guards and of timers. One thread waits; the
 /// set dereferences to its [handle](WaitSetHandle), by which any thread changes the members.
 pub struct WaitSet {
-    place: SetPlace,
+    slot: WaitSetSlot,
     handle: WaitSetHandle,
     /// By number.
     members: Vec<Option<Member>>,
@@ -72,7 +72,7 @@ pub struct WaitSet {
 struct Member {
     key: Key,
     /// Not given to another member until the set has released it.
-    number: Arc<Number>,
+    number: Arc<ReadyBit>,
     what: Watched,
     /// The set does not look at it before it is resumed.
     is_paused: Arc<AtomicBool>,
@@ -84,7 +84,7 @@ struct Member {
 /// again when this is dropped, by any thread.
 #[derive(Debug)]
 pub struct Paused {
-    number: Arc<Number>,
+    number: Arc<ReadyBit>,
     set: u32,
     is_paused: Arc<AtomicBool>,
 }
@@ -95,13 +95,13 @@ impl Drop for Paused {
             // ORDER: Release pairs with the acquire in `take_news`: the takes made meanwhile are
             // seen.
             self.is_paused.store(false, Ordering::Release);
-            self.number.tell(self.set as usize);
+            self.number.notify(self.set as usize);
         }
     }
 }
 
 impl Member {
-    fn new(key: Key, number: Arc<Number>, what: Watched) -> Member {
+    fn new(key: Key, number: Arc<ReadyBit>, what: Watched) -> Member {
         let is_paused = Arc::new(AtomicBool::new(false));
         Member { key, number, what, is_paused, next: PrefetchList::default() }
     }
@@ -110,7 +110,7 @@ impl Member {
     #[inline(always)]
     fn prefetch(&self) {
         if let Watched::Subscriber(shared) = &self.what {
-            SubscriptionShared::prefetch(shared.as_ptr());
+            SubscriptionState::prefetch(shared.as_ptr());
             prefetch::to_read(Arc::as_ptr(&self.is_paused).cast());
             self.next.prefetch();
         }
@@ -132,20 +132,20 @@ impl Member {
             && let Some(shared) = shared.upgrade()
             && shared.set().is_some_and(|its| its != set)
         {
-            shared.tell_set();
+            shared.notify_set();
         }
     }
 }
 
 enum Watched {
-    Subscriber(Weak<SubscriptionShared>),
+    Subscriber(Weak<SubscriptionState>),
     Guard(Weak<Triggered>),
     /// The set's own bit: there are changes to apply.
     Changes,
 }
 
 struct Triggered {
-    number: Arc<Number>,
+    number: Arc<ReadyBit>,
     set: u32,
     /// Triggered since the last wait that has reported it.
     is_set: AtomicBool,
@@ -175,7 +175,7 @@ impl Guard {
         // ORDER: Release pairs with the acquire in `take_news`: the woken thread sees everything
         // written before.
         self.triggered.is_set.store(true, Ordering::Release);
-        self.triggered.number.tell(self.triggered.set as usize);
+        self.triggered.number.notify(self.triggered.set as usize);
     }
 
     /// Whether it was triggered since the last wait that has reported it.
@@ -194,7 +194,7 @@ impl Guard {
 impl Drop for Triggered {
     fn drop(&mut self) {
         if !self.number.table().is_forked() {
-            self.number.tell(self.set as usize); // the set then releases it
+            self.number.notify(self.set as usize); // the set then releases it
         }
     }
 }
@@ -259,11 +259,11 @@ impl WaitSet {
     /// # Errors
     /// As for [`create`](Self::create).
     pub fn of(table: &Arc<WakeTable>) -> Result<WaitSet, Error> {
-        let place = SetPlace::take(table)?;
-        let handle = WaitSetHandle::new(table, place.set())?;
+        let slot = WaitSetSlot::take(table)?;
+        let handle = WaitSetHandle::new(table, slot.set())?;
         let own = Member::new(OWN, handle.own().clone(), Watched::Changes);
         let mut set = WaitSet {
-            place,
+            slot,
             handle,
             members: Vec::new(),
             numbers: HashMap::new(),
@@ -300,7 +300,7 @@ impl WaitSet {
         }
         let (number, is_paused) = (member.number.clone(), member.is_paused.clone());
         is_paused.store(true, Ordering::Relaxed);
-        Some(Paused { number, set: self.place.set(), is_paused })
+        Some(Paused { number, set: self.slot.set(), is_paused })
     }
 
     /// Waits until at least one member has news; reports all that have. The next wait reports a
@@ -319,7 +319,7 @@ impl WaitSet {
     /// As for [`wait`](Self::wait).
     #[inline]
     pub fn wait_by(&mut self, how: impl Fn() -> Wait, until_ns: u64) -> Result<&[Key], Error> {
-        if self.is_closed || self.place.table().is_forked() {
+        if self.is_closed || self.slot.table().is_forked() {
             return Err(if self.is_closed { CLOSED } else { Error::Forked });
         }
         self.ready.clear();
@@ -354,8 +354,8 @@ impl WaitSet {
     /// Whether news has come since the last wait. Members that the last wait has reported do not
     /// count.
     #[inline]
-    pub fn has_been_told(&self) -> bool {
-        self.is_told()
+    pub fn has_news(&self) -> bool {
+        self.has_ready_bits()
     }
 
     /// Whether a timer is due. The clock is read only if there are timers.
@@ -404,7 +404,7 @@ impl WaitSet {
                 Change::Descriptor(descriptor) => self.descriptor = Some(descriptor),
             }
         }
-        self.tell_apart();
+        self.reset_predictions();
         // A new member is not armed before a wait has looked at it.
         if let Some(descriptor) = &mut self.descriptor {
             descriptor.raise();
@@ -422,9 +422,9 @@ impl WaitSet {
         let Some(descriptor) = self.descriptor.as_mut() else { return };
         if self.ready.is_empty() {
             descriptor.lower(timer_ns);
-            self.place.fall_asleep_by_descriptor();
+            self.slot.fall_asleep_by_descriptor();
             // S2: a publisher that has not seen that has set a bit before.
-            if !self.is_told() || !self.look() {
+            if !self.has_ready_bits() || !self.look() {
                 return;
             }
         }
@@ -440,14 +440,14 @@ impl WaitSet {
     }
 
     fn insert(&mut self, member: Member) {
-        let number = member.number.get();
+        let number = member.number.number();
         let at = number as usize;
         if self.members.len() <= at {
             self.members.resize_with(at + 1, || None);
         }
         self.numbers.insert(member.key, number);
         self.members[at] = Some(member);
-        let (word, bit) = place(number);
+        let (word, bit) = word_and_bit(number);
         match self.words.iter_mut().find(|(known, _)| *known == word) {
             Some((_, mask)) => *mask |= bit,
             None => self.words.push((word, bit)),
@@ -456,7 +456,7 @@ impl WaitSet {
     }
 
     /// The members have changed: the predictions start from the beginning.
-    fn tell_apart(&mut self) {
+    fn reset_predictions(&mut self) {
         let is_subscriber = |it: &&Member| matches!(it.what, Watched::Subscriber(_));
         let subscribers = self.members.iter().flatten().filter(is_subscriber);
         self.streams = subscribers.map(|it| it.key).take(STREAMS_MAX + 1).collect();
@@ -469,11 +469,11 @@ impl WaitSet {
     fn forget(&mut self, number: u32) {
         let Some(member) = self.members[number as usize].take() else { return };
         self.numbers.remove(&member.key);
-        let (word, bit) = place(number);
+        let (word, bit) = word_and_bit(number);
         self.words.iter_mut().filter(|(at, _)| *at == word).for_each(|(_, mask)| *mask &= !bit);
         self.words.retain(|(_, mask)| *mask != 0);
         self.loose.retain(|at| *at != number);
-        member.pass_on(self.place.set());
+        member.pass_on(self.slot.set());
     }
 
     /// A look has found that a member is gone.
@@ -482,14 +482,14 @@ impl WaitSet {
         if let Some(member) = &self.members[number as usize] {
             self.handle.forget(member.key);
             self.forget(number);
-            self.tell_apart();
+            self.reset_predictions();
         }
     }
 
     /// Whether news has been reported to the set.
     #[inline]
-    fn is_told(&self) -> bool {
-        let ready = &self.place.table().ready().ready;
+    fn has_ready_bits(&self) -> bool {
+        let ready = &self.slot.table().ready().ready;
         // ORDER: Relaxed: `collect` acquires.
         self.words.iter().any(|(word, mask)| ready[*word].load(Ordering::Relaxed) & mask != 0)
     }
@@ -501,7 +501,7 @@ impl WaitSet {
             self.look_at_timers();
         }
         for (word, mask) in &self.words {
-            let mut bits = notify::collect(&self.place.table().ready().ready[*word], *mask);
+            let mut bits = notify::collect(&self.slot.table().ready().ready[*word], *mask);
             while bits != 0 {
                 let number = *word as u32 * 64 + bits.trailing_zeros();
                 if let Some(Some(member)) = self.members.get(number as usize) {
@@ -559,7 +559,7 @@ impl WaitSet {
         let is_news = match &member.what {
             Watched::Subscriber(shared) => {
                 let shared = shared.upgrade();
-                let Some(shared) = shared.filter(|it| it.set() == Some(self.place.set())) else {
+                let Some(shared) = shared.filter(|it| it.set() == Some(self.slot.set())) else {
                     return News::Gone;
                 };
                 shared.take_news(&mut member.next, |connection| {
@@ -593,7 +593,7 @@ impl WaitSet {
             &self.members[number as usize]
             && let Some(shared) = shared.upgrade()
         {
-            shared.arm(self.place.set());
+            shared.arm(self.slot.set());
         }
     }
 
@@ -616,7 +616,7 @@ impl WaitSet {
 
     /// Whether one publisher's node could take away another's bits.
     fn sweeps(&self) -> bool {
-        self.place.table().has_several_publishers()
+        self.slot.table().has_several_publishers()
     }
 
     /// Adds the members that are due to those to be looked at.
@@ -656,14 +656,14 @@ impl Waiter for WaitSet {
     /// S1 to S3.
     fn sleep(&mut self, until_ns: u64) -> Ended {
         loop {
-            let count = self.place.fall_asleep();
+            let count = self.slot.fall_asleep();
             let mut bound_ns = until_ns.min(self.next_timer_ns());
             if self.sweeps() {
                 bound_ns = bound_ns.min(wait::now_ns() + TRUST_NS);
             }
-            let is_told = is_taken(Step::S3) && self.is_told();
-            let slept = is_told || self.place.sleep(count, cancel::slice_end_ns(bound_ns));
-            self.place.wake_up();
+            let has_ready_bits = is_taken(Step::S3) && self.has_ready_bits();
+            let slept = has_ready_bits || self.slot.sleep(count, cancel::slice_end_ns(bound_ns));
+            self.slot.wake_up();
             if self.sweeps() {
                 self.sweep(wait::now_ns());
             }
@@ -674,7 +674,7 @@ impl Waiter for WaitSet {
                 return Ended::Stopped;
             }
             // Checked even after a notification: notifications may never end.
-            if wait::now_ns() >= until_ns || self.place.table().is_forked() {
+            if wait::now_ns() >= until_ns || self.slot.table().is_forked() {
                 return Ended::Time;
             }
         }
@@ -687,7 +687,7 @@ impl Waiter for WaitSet {
         let mut slice_end_ns = cancel::slice_end_ns(until_ns);
         loop {
             for _ in 0..LOOKS_PER_CLOCK_READ {
-                if self.is_told() && self.look() {
+                if self.has_ready_bits() && self.look() {
                     return Ended::Sample;
                 }
                 spin_loop();

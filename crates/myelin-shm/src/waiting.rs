@@ -7,6 +7,6 @@ pub mod notify;
 mod predict;
 pub(crate) mod set_descriptor;
 pub(crate) mod strategy;
+pub(crate) mod subscriber_descriptor;
 pub mod wait;
-pub(crate) mod wake_fd;
 pub mod wake_table;

@@ -37,7 +37,7 @@ fn payloads_are_aligned_as_the_function_asks_wherever_they_come_from() {
     let subscriber = node.subscriber(topic(), SubscriberQos::default()).unwrap();
     assert!(subscriber.wait_for_match(1, WATCHDOG));
     let (to, from) = mpsc::channel();
-    let call = Box::new(move |taken: &myelin_shm::data_plane::subscription::Taken| {
+    let call = Box::new(move |taken: &myelin_shm::data_plane::subscription::RawSample| {
         let address = taken.bytes().as_ptr().addr();
         to.send((address.is_multiple_of(64), taken.bytes().to_vec(), taken.clone())).unwrap();
     });
@@ -59,7 +59,7 @@ fn a_wrong_length_ends_the_match_and_is_reported() {
     let mut publisher = node.publisher(topic(), PublisherQos::default()).unwrap();
     let subscriber = node.subscriber(topic(), SubscriberQos::default()).unwrap();
     assert!(subscriber.wait_for_match(1, WATCHDOG));
-    let call = Box::new(|taken: &myelin_shm::data_plane::subscription::Taken| {
+    let call = Box::new(|taken: &myelin_shm::data_plane::subscription::RawSample| {
         assert_eq!(taken.bytes().len(), 8);
     });
     let function = Function { call, lengths: Lengths::Exactly(8), align: 8 };
@@ -100,7 +100,7 @@ fn a_backlog_left_by_a_publish_wakes_the_callback_thread() {
     });
     let (here, calls_here) = (std::thread::current().id(), Arc::new(AtomicU64::new(0)));
     let its = calls_here.clone();
-    let call = Box::new(move |_: &myelin_shm::data_plane::subscription::Taken| {
+    let call = Box::new(move |_: &myelin_shm::data_plane::subscription::RawSample| {
         let is_here = std::thread::current().id() == here;
         its.fetch_add(u64::from(is_here), Ordering::Relaxed);
     });

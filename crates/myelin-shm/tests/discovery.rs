@@ -255,10 +255,10 @@ fn a_killed_process_is_reported_dead_and_its_socket_is_removed() {
     let is_death = |event: &Event| matches!(event, Event::Unmatched { died: true, pid: its, .. } if *its == pid);
     assert!(publisher.events().iter().any(is_death) && subscriber.events().iter().any(is_death));
     assert_eq!(held.unwrap().bytes(), [9; 1000], "what is held outlives its publisher");
-    let found = leftovers::survey(Some(folder.path())).unwrap();
+    let found = leftovers::scan(Some(folder.path())).unwrap();
     assert_eq!((found.live.len(), found.dead.len()), (1, 1));
     let next = node(folder.path());
-    assert!(leftovers::survey(Some(folder.path())).unwrap().dead.is_empty());
+    assert!(leftovers::scan(Some(folder.path())).unwrap().dead.is_empty());
     drop((publisher, subscriber, next, ours));
     assert_empty(folder.path());
 }
@@ -518,7 +518,7 @@ fn invalid_messages_and_other_versions_end_only_the_link() {
     let mut publisher = publisher(&node);
     let mut subscriber = subscriber(&node);
     for greeting in [&b"\xff nonsense"[..], b"\x01myelinH1\x63\0\0\0\0\0\0\0", b"\x02"] {
-        let path = leftovers::survey(Some(folder.path())).unwrap().live[0].path.clone();
+        let path = leftovers::scan(Some(folder.path())).unwrap().live[0].path.clone();
         let mut socket = discovery_support::seqpacket(&path);
         socket.write_all(greeting).unwrap();
         discovery_support::read_to_end(&mut socket);
@@ -569,9 +569,9 @@ fn a_held_sample_does_not_block_the_next_publisher() {
     });
     assert!(kept.bytes().len() == 1000 && kept.bytes().iter().all(|byte| *byte == 9));
     drop(next);
-    assert_eq!(viewer.reader.shared().held(), 1);
+    assert_eq!(viewer.reader.shared().borrowed(), 1);
     drop(kept);
-    assert_eq!(viewer.reader.shared().held(), 0);
+    assert_eq!(viewer.reader.shared().borrowed(), 0);
 }
 
 #[test]

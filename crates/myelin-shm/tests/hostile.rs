@@ -8,12 +8,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hostile_peer::{
-    Memory, SUBSCRIBER, TYPE_HASH, is_asleep, publishers, reader, subscriber, topic, wake_word_of,
-    waking,
+    Memory, SUBSCRIBER, TYPE_HASH, is_asleep, publishers, reader, subscriber, topic,
+    wake_descriptors, wake_word_of,
 };
 use myelin_shm::Error;
 use myelin_shm::data_plane::publication::{RemoteSubscriber, Writer};
-use myelin_shm::data_plane::source::Source;
+use myelin_shm::data_plane::remote_publisher::RemotePublisher;
 use myelin_shm::data_plane::subscription::Reader;
 use myelin_shm::layout::{PUBLICATION_HEAD_BYTES, VERSION, connections_offset, held_of};
 use myelin_shm::limits::SEQUENCE_BITS;
@@ -22,7 +22,7 @@ use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::wait_set::WaitSet;
 use myelin_shm::waiting::notify::Sleep;
 use myelin_shm::waiting::wait::{NEVER, Wait, now_ns};
-use myelin_shm::waiting::wake_table::{WakeTable, WakeTableViews};
+use myelin_shm::waiting::wake_table::{RemoteWakeTables, WakeTable};
 use proptest::prelude::*;
 
 proptest! {
@@ -50,10 +50,10 @@ fn what(error: Error) -> &'static str {
     }
 }
 
-fn map_publication(change: impl FnOnce(&Memory)) -> Result<Source, Error> {
+fn map_publication(change: impl FnOnce(&Memory)) -> Result<RemotePublisher, Error> {
     let memory = Memory::publication(1, 4);
     change(&memory);
-    Source::map(1, &topic(), 0, memory.descriptor())
+    RemotePublisher::map(1, &topic(), 0, memory.descriptor())
 }
 
 fn map_subscription(
@@ -71,8 +71,8 @@ fn view(
     connection: u32,
     reliable: bool,
 ) -> Result<RemoteSubscriber, Error> {
-    let tables = &mut WakeTableViews::default();
-    let (memory, waking) = (memory.descriptor(), waking(wake_word, None));
+    let tables = &mut RemoteWakeTables::default();
+    let (memory, wake_descriptors) = (memory.descriptor(), wake_descriptors(wake_word, None));
     RemoteSubscriber::map(
         SUBSCRIBER,
         1,
@@ -82,7 +82,7 @@ fn view(
         connection,
         1,
         memory,
-        waking,
+        wake_descriptors,
         tables,
     )
 }
@@ -155,7 +155,7 @@ fn an_unsealed_or_short_segment_is_refused() {
         rustix::fs::ftruncate(&fd, 4096).unwrap();
         fd
     };
-    let error = Source::map(1, &topic(), 0, unsealed()).unwrap_err();
+    let error = RemotePublisher::map(1, &topic(), 0, unsealed()).unwrap_err();
     assert_eq!(what(error), "a segment that is not sealed");
     let source = map_publication(|_| ()).unwrap();
     let error = source.add_segment(0, 256, 16, unsealed()).unwrap_err();
@@ -170,7 +170,7 @@ fn an_unsealed_or_short_segment_is_refused() {
     }
     let file: OwnedFd = tempfile::tempfile().unwrap().into();
     assert_eq!(
-        what(Source::map(1, &topic(), 0, file).unwrap_err()),
+        what(RemotePublisher::map(1, &topic(), 0, file).unwrap_err()),
         "a segment that is not sealed"
     );
 }
@@ -453,10 +453,20 @@ fn a_subscriber_of_several_publishers_takes_every_sample_without_wake_ups() {
     let own = publication.descriptor().try_clone_to_owned().unwrap();
     let connection = shared.reserve(1, own, Vec::new()).unwrap();
     let (segment, _) = shared.passed_to(connection).unwrap();
-    let waking = waking(&Memory::new(Writers::Everyone), None);
-    let (id, tables) = (SUBSCRIBER, &mut WakeTableViews::default());
-    let view =
-        RemoteSubscriber::map(id, 1, &topic(), false, 0, connection, 1, segment, waking, tables);
+    let wake_descriptors = wake_descriptors(&Memory::new(Writers::Everyone), None);
+    let (id, tables) = (SUBSCRIBER, &mut RemoteWakeTables::default());
+    let view = RemoteSubscriber::map(
+        id,
+        1,
+        &topic(),
+        false,
+        0,
+        connection,
+        1,
+        segment,
+        wake_descriptors,
+        tables,
+    );
     shared.start(1, publication.attach(view.unwrap()).unwrap());
     let other = Memory::publication(2, 4);
     shared.reserve(2, other.descriptor(), Vec::new()).unwrap();
@@ -503,9 +513,9 @@ fn view_with(
     wake_word: &Memory,
     passed: OwnedFd,
 ) -> Result<RemoteSubscriber, Error> {
-    let (fd, waking) = (memory.descriptor(), waking(wake_word, Some(passed)));
-    let tables = &mut WakeTableViews::default();
-    RemoteSubscriber::map(SUBSCRIBER, 1, &topic(), false, 0, 0, 1, fd, waking, tables)
+    let (fd, wake_descriptors) = (memory.descriptor(), wake_descriptors(wake_word, Some(passed)));
+    let tables = &mut RemoteWakeTables::default();
+    RemoteSubscriber::map(SUBSCRIBER, 1, &topic(), false, 0, 0, 1, fd, wake_descriptors, tables)
 }
 
 /// A subscriber that never reads its descriptor, and claims all the time that it sleeps: an honest
@@ -521,7 +531,7 @@ fn a_descriptor_that_is_never_read_does_not_hold_up_a_publish() {
     drop(gone);
     // SAFETY: no handler runs code of ours; a signal would now end the process, as in a C program.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
-    for passed in [shared.passed_to(0).unwrap().1.wake_end.unwrap(), full, closed] {
+    for passed in [shared.passed_to(0).unwrap().1.wake_pipe.unwrap(), full, closed] {
         let (mut writer, publication) =
             Writer::create(1, &topic(), PublisherQos::default()).unwrap();
         let (memory, wake_word) = (Memory::subscription(), Memory::new(Writers::Everyone));

@@ -11,7 +11,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use myelin_shm::data_plane::subscription::Taken;
+use myelin_shm::data_plane::subscription::RawSample;
 use myelin_shm::dispatch::callback::{Callback, Function, Lengths};
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
@@ -185,7 +185,7 @@ struct Ledger {
 }
 
 impl Ledger {
-    fn note(&mut self, taken: &Taken) {
+    fn note(&mut self, taken: &RawSample) {
         check(taken.bytes(), taken.sequence);
         // A first sample may come late: its losses are counted from the match on.
         let first = taken.sequence - taken.lost_before;
@@ -199,7 +199,7 @@ impl Ledger {
 struct Checker {
     subscriber: Subscriber,
     ledger: Ledger,
-    held: Vec<Taken>,
+    held: Vec<RawSample>,
 }
 
 impl Checker {
@@ -249,14 +249,14 @@ impl Checker {
 /// A callback that checks samples and keeps some.
 struct Called {
     callback: Callback,
-    held: Arc<Mutex<Vec<Taken>>>,
+    held: Arc<Mutex<Vec<RawSample>>>,
 }
 
 impl Called {
     fn new(node: &Node, random: &mut Random) -> Self {
         let (mut ledger, held) = (Ledger::default(), Arc::new(Mutex::new(Vec::new())));
-        let keep: Arc<Mutex<Vec<Taken>>> = held.clone();
-        let call = Box::new(move |taken: &Taken| {
+        let keep: Arc<Mutex<Vec<RawSample>>> = held.clone();
+        let call = Box::new(move |taken: &RawSample| {
             ledger.note(taken);
             let mut held = keep.lock().unwrap();
             if held.len() == HELD {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use myelin_shm::data_plane::subscription::Taken;
+use myelin_shm::data_plane::subscription::RawSample;
 use myelin_shm::dispatch::callback::{Callback, Function, Lengths};
 use myelin_shm::event::Event;
 use myelin_shm::layout::{WAKE_SEGMENT_BYTES, WakeSegment};
@@ -78,7 +78,7 @@ fn reliable() -> PublisherQos {
 struct Ledger(HashMap<u64, u64>);
 
 impl Ledger {
-    fn note(&mut self, taken: &Taken) {
+    fn note(&mut self, taken: &RawSample) {
         let next = self.0.entry(taken.publisher).or_default();
         assert_eq!((taken.sequence, taken.lost_before), (*next, 0));
         assert_eq!(taken.bytes(), taken.sequence.to_le_bytes());
@@ -407,12 +407,12 @@ fn callbacks_miss_nothing_of_many_publishers() {
     let (here, there) = (open(folder.path()), open(folder.path()));
     let ledger = Arc::new(Mutex::new(Ledger::default()));
     let called = ledger.clone();
-    let call = Box::new(move |taken: &Taken| called.lock().unwrap().note(taken));
+    let call = Box::new(move |taken: &RawSample| called.lock().unwrap().note(taken));
     let function = Function { call, lengths: Lengths::Such(|_| true), align: 1 };
     let exclusive = Callback::start(subscriber(&here, false), Wait::Block, function).unwrap();
     let calls = Arc::new(AtomicU64::new(0));
     let counted = calls.clone();
-    let call = Box::new(move |_: &Taken| _ = counted.fetch_add(1, Ordering::Relaxed));
+    let call = Box::new(move |_: &RawSample| _ = counted.fetch_add(1, Ordering::Relaxed));
     let lengths = Lengths::Such(|_| true);
     let concurrent = Callback::start_concurrent(subscriber(&here, false), call, lengths).unwrap();
     let mut made = publishers(&here, SOME, reliable());

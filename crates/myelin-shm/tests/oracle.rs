@@ -8,7 +8,7 @@ use std::time::Duration;
 use hub::{Hub, topic};
 use myelin_shm::Error;
 use myelin_shm::data_plane::publication::{Published, RawLoan, Writer};
-use myelin_shm::data_plane::subscription::{Reader, Taken};
+use myelin_shm::data_plane::subscription::{RawSample, Reader};
 use myelin_shm::layout::INLINE_BYTES_MAX;
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::waiting::wake_table::WakeTable;
@@ -102,7 +102,7 @@ struct World {
     published: Vec<usize>,
     readers: Vec<Both>,
     /// Kept samples, with the number of their reader (which may be gone).
-    held: Vec<(Taken, u64)>,
+    held: Vec<(RawSample, u64)>,
     names: u64,
 }
 
@@ -135,7 +135,7 @@ impl Both {
         Ok(Some((self.next - 1, lost)))
     }
 
-    fn take(&mut self, published: &[usize], cells: u64) -> Option<Taken> {
+    fn take(&mut self, published: &[usize], cells: u64) -> Option<RawSample> {
         let expected = self.expect(published, cells);
         let found = self.reader.take();
         assert_eq!(self.reader.lost(), self.lost_in_all);
@@ -160,11 +160,11 @@ impl Both {
             Some((_, clones)) => *clones = clones.wrapping_add_signed(by),
         }
         self.holds.retain(|(_, clones)| *clones != 0);
-        assert_eq!(self.reader.shared().held(), self.holds.len());
+        assert_eq!(self.reader.shared().borrowed(), self.holds.len());
     }
 }
 
-fn check(taken: &Taken, published: &[usize]) {
+fn check(taken: &RawSample, published: &[usize]) {
     let length = published[taken.sequence as usize];
     assert!(taken.bytes() == payload(taken.sequence, length), "sample {}", taken.sequence);
     assert!(taken.bytes().as_ptr().addr().is_multiple_of(if length == 0 { 1 } else { 8 }));
@@ -314,7 +314,7 @@ impl World {
         }
     }
 
-    fn count(&mut self, taken: &Taken, name: u64, by: isize) {
+    fn count(&mut self, taken: &RawSample, name: u64, by: isize) {
         if taken.bytes().len() <= INLINE_BYTES_MAX {
             return;
         }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use myelin_shm::Error;
 use myelin_shm::data_plane::publication::{SlotSegment, Writer};
-use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared, Taken};
+use myelin_shm::data_plane::subscription::{RawSample, Reader, SubscriptionState};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::waiting::wait::{NEVER, Wait};
 use myelin_shm::waiting::wake_table::WakeTable;
@@ -118,7 +118,7 @@ fn the_limit_of_held_samples_is_an_error_and_loses_nothing() {
 fn take_into_releases_the_previous_sample() {
     let qos = SubscriberQos { held_max: 1, ..SubscriberQos::default() };
     let (mut writer, mut reader) = pair(PublisherQos::default(), qos);
-    let mut taken = Taken::empty();
+    let mut taken = RawSample::empty();
     assert_eq!(taken.bytes(), []);
     for round in 0..20u8 {
         let bytes = [vec![round; 40], vec![round; 400], vec![], vec![round; 4]];
@@ -330,7 +330,7 @@ fn pair_without_segments() -> (Writer, Reader, Arc<Mutex<Vec<SlotSegment>>>) {
     (writer, reader, segments)
 }
 
-fn comes(subscription: &SubscriptionShared, segment: SlotSegment) {
+fn comes(subscription: &SubscriptionState, segment: SlotSegment) {
     let SlotSegment { number, slot_bytes, slots, fd } = segment;
     let fd = fd.try_clone().unwrap();
     subscription.add_segment(1, number, slot_bytes, slots, fd).unwrap();
@@ -441,7 +441,7 @@ fn a_write_to_the_descriptor_that_comes_late_is_seen_once() {
     use rustix::event::{PollFd, PollFlags, Timespec, poll};
     let qos = SubscriberQos { descriptor: true, ..SubscriberQos::default() };
     let (mut writer, mut reader) = pair(PublisherQos::default(), qos);
-    let late = reader.shared().passed_to(7).unwrap().1.wake_end.unwrap();
+    let late = reader.shared().passed_to(7).unwrap().1.wake_pipe.unwrap();
     let is_readable = |reader: &Reader| {
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         let event = reader.event().unwrap();

@@ -12,7 +12,7 @@ use std::time::Duration;
 use hub::{Hub, topic};
 use myelin_shm::Error;
 use myelin_shm::data_plane::publication::{Published, Writer};
-use myelin_shm::data_plane::subscription::{Reader, Taken};
+use myelin_shm::data_plane::subscription::{RawSample, Reader};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::waiting::wait::{Wait, now_ns};
 use myelin_shm::waiting::wake_table::WakeTable;
@@ -54,7 +54,7 @@ fn fill(words: &mut [u8], publisher: u64, sequence: u64) {
     }
 }
 
-fn check(taken: &Taken) {
+fn check(taken: &RawSample) {
     let words: Vec<u64> = taken
         .bytes()
         .chunks_exact(8)
@@ -100,10 +100,10 @@ fn read(
     mut reader: Reader,
     id: u64,
     done: &AtomicBool,
-    elsewhere: &mpsc::Sender<Taken>,
+    elsewhere: &mpsc::Sender<RawSample>,
 ) -> (u64, Vec<u64>) {
     let mut random = Random(id * 1_234_567 + 1);
-    let mut held: Vec<Taken> = Vec::new();
+    let mut held: Vec<RawSample> = Vec::new();
     let mut next = vec![0; WRITERS as usize + 1];
     let mut taken_in_all = 0;
     loop {
@@ -165,7 +165,7 @@ fn run(reliability: Reliability) {
         .collect();
     let done = &AtomicBool::new(false);
     let published = &[const { AtomicU64::new(0) }; WRITERS as usize];
-    let (elsewhere, passed) = mpsc::channel::<Taken>();
+    let (elsewhere, passed) = mpsc::channel::<RawSample>();
     let (writers, read) = std::thread::scope(|scope| {
         let dropping = scope.spawn(move || passed.iter().inspect(check).count());
         let reading: Vec<_> = (0..)

@@ -9,7 +9,7 @@ mod support;
 use std::collections::VecDeque;
 
 use myelin_shm::data_plane::publication::Writer;
-use myelin_shm::data_plane::subscription::{Reader, Taken};
+use myelin_shm::data_plane::subscription::{RawSample, Reader};
 use myelin_shm::topic::{PublisherQos, SubscriberQos};
 use support::pair;
 
@@ -31,7 +31,7 @@ fn publish(writer: &mut Writer) {
     }
 }
 
-fn check(taken: &Taken) {
+fn check(taken: &RawSample) {
     let length = if taken.sequence.is_multiple_of(3) { 100 } else { SLOT_BYTES };
     assert_eq!(taken.bytes(), vec![taken.sequence as u8; length]);
 }

@@ -549,8 +549,8 @@ fn a_publisher_that_clears_the_table_does_not_silence_others() {
     matched(&quiet);
     let mut set = WaitSet::create(&here).unwrap();
     let key = set.add(&ours.reader).unwrap();
-    let (_, waking) = ours.reader.shared().passed_to(0).unwrap();
-    let table = Segment::map_shared(waking.table.ready.as_fd(), 1).unwrap();
+    let (_, wake_descriptors) = ours.reader.shared().passed_to(0).unwrap();
+    let table = Segment::map_shared(wake_descriptors.table.ready.as_fd(), 1).unwrap();
     // SAFETY: atomics and padding in a segment that was made for one.
     let table: &ReadyTable = unsafe { table.at(0) };
     let (stop, taken) = (AtomicBool::new(false), AtomicU64::new(0));
@@ -587,8 +587,8 @@ fn a_table_that_never_stops_does_not_extend_a_wait() {
     let ours = subscriber(&node, 0);
     let mut set = WaitSet::create(&node).unwrap();
     set.add(&ours.reader).unwrap();
-    let (_, waking) = ours.reader.shared().passed_to(0).unwrap();
-    let table = Segment::map_shared(waking.table.ready.as_fd(), 1).unwrap();
+    let (_, wake_descriptors) = ours.reader.shared().passed_to(0).unwrap();
+    let table = Segment::map_shared(wake_descriptors.table.ready.as_fd(), 1).unwrap();
     // SAFETY: atomics and padding in a segment that was made for one.
     let table: &ReadyTable = unsafe { table.at(0) };
     let stop = AtomicBool::new(false);
@@ -736,11 +736,11 @@ fn a_publisher_that_empties_the_pipe_does_not_silence_others() {
     let mut set = WaitSet::create(&here).unwrap();
     set.add(&ours.reader).unwrap();
     let descriptor = set.descriptor().unwrap();
-    let (_, waking) = ours.reader.shared().passed_to(0).unwrap();
-    let table = Segment::map_shared(waking.table.ready.as_fd(), 1).unwrap();
+    let (_, wake_descriptors) = ours.reader.shared().passed_to(0).unwrap();
+    let table = Segment::map_shared(wake_descriptors.table.ready.as_fd(), 1).unwrap();
     // SAFETY: atomics and padding in a segment that was made for one.
     let table: &ReadyTable = unsafe { table.at(0) };
-    let path = format!("/proc/self/fd/{}", waking.table.pipe.as_raw_fd());
+    let path = format!("/proc/self/fd/{}", wake_descriptors.table.pipe.as_raw_fd());
     let open = |write| {
         let flags = if write { rustix::fs::OFlags::WRONLY } else { rustix::fs::OFlags::RDONLY };
         let flags = flags | rustix::fs::OFlags::NONBLOCK;

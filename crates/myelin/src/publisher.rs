@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 use std::time::Duration;
 
-use myelin_shm::data_plane::publication::{PublicationShared, Writer};
+use myelin_shm::data_plane::publication::{PublicationState, Writer};
 use myelin_shm::layout::INLINE_BYTES_MAX;
 use myelin_shm::node as shm;
 
@@ -38,14 +38,14 @@ pub struct Publisher<T: Payload + ?Sized> {
     busy: Cell<bool>,
     /// The outlet to other hosts, if the node has a network.
     outlet: Option<Box<Outlet>>,
-    publication: Arc<PublicationShared>,
-    observer: shm::Observer,
+    publication: Arc<PublicationState>,
+    observer: shm::EndpointHandle,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
 impl<T: Payload + ?Sized> Publisher<T> {
     pub(crate) fn new(inner: shm::Publisher, outlet: Option<Outlet>) -> Self {
-        let observer = shm::Observer::clone(&inner);
+        let observer = shm::EndpointHandle::clone(&inner);
         let publication = inner.writer.shared().clone();
         let (inner, busy) = (UnsafeCell::new(inner), Cell::new(false));
         let outlet = outlet.map(Box::new);
@@ -166,7 +166,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
         &mut self.inner.get_mut().writer
     }
 
-    pub(crate) fn observer(&self) -> &shm::Observer {
+    pub(crate) fn observer(&self) -> &shm::EndpointHandle {
         &self.observer
     }
 

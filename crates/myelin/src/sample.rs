@@ -4,7 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Deref;
 
-use myelin_shm::data_plane::subscription::Taken;
+use myelin_shm::data_plane::subscription::RawSample;
 use myelin_shm::topic::EndpointId;
 
 use crate::payload::Payload;
@@ -37,23 +37,23 @@ use crate::payload::Payload;
 /// ```
 #[repr(transparent)]
 pub struct Sample<T: Payload + ?Sized> {
-    taken: Taken,
+    taken: RawSample,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
 impl<T: Payload + ?Sized> Sample<T> {
     /// `taken` must have a length that fits `T`.
     #[inline(always)]
-    pub(crate) fn new(taken: Taken) -> Self {
+    pub(crate) fn new(taken: RawSample) -> Self {
         debug_assert!(T::fits(taken.bytes().len()));
         Sample { taken, payload: PhantomData }
     }
 
     /// Like [`new`](Self::new), for a sample that its owner keeps.
     #[inline(always)]
-    pub(crate) fn borrow(taken: &Taken) -> &Self {
+    pub(crate) fn borrow(taken: &RawSample) -> &Self {
         debug_assert!(T::fits(taken.bytes().len()));
-        // SAFETY: a sample is a `Taken` and nothing else (`repr(transparent)`).
+        // SAFETY: a sample is a `RawSample` and nothing else (`repr(transparent)`).
         unsafe { &*std::ptr::from_ref(taken).cast() }
     }
 
@@ -116,7 +116,7 @@ impl<T: Payload + ?Sized> Sample<T> {
 /// right after the take can take longer than all the rest. See
 /// [`Subscriber::take_into`](crate::Subscriber::take_into).
 pub struct SampleBuffer<T: Payload + ?Sized> {
-    pub(crate) taken: Taken,
+    pub(crate) taken: RawSample,
     /// Whether `taken` is a sample whose length fits `T`.
     pub(crate) holds: bool,
     payload: PhantomData<fn() -> PhantomData<T>>,
@@ -126,7 +126,7 @@ impl<T: Payload + ?Sized> SampleBuffer<T> {
     /// An empty buffer.
     #[inline(always)]
     pub fn new() -> Self {
-        SampleBuffer { taken: Taken::empty(), holds: false, payload: PhantomData }
+        SampleBuffer { taken: RawSample::empty(), holds: false, payload: PhantomData }
     }
 
     /// Releases the sample, if there is one. The buffer is empty then.

@@ -6,7 +6,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use myelin_shm::data_plane::publication::PublicationShared;
+use myelin_shm::data_plane::publication::PublicationState;
 use myelin_shm::node as shm;
 use myelin_shm::waiting::cancel;
 
@@ -48,8 +48,8 @@ struct Shared<T: Payload + ?Sized> {
     publisher: Mutex<Publisher<T>>,
     /// The turn of the thread that waits for a reliable subscriber; taken before `publisher`.
     turn: Turn,
-    publication: Arc<PublicationShared>,
-    observer: shm::Observer,
+    publication: Arc<PublicationState>,
+    observer: shm::EndpointHandle,
 }
 
 impl<T: Payload + ?Sized> SharedPublisher<T> {

@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
-use myelin_shm::data_plane::subscription::{Reader, Taken};
+use myelin_shm::data_plane::subscription::{RawSample, Reader};
 use myelin_shm::dispatch::callback::{self as shm_callback, Function, Lengths};
 use myelin_shm::node as shm;
 pub use myelin_shm::waiting::interrupt::Interrupter;
@@ -107,7 +107,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     fn fill(
         &mut self,
         buffer: &mut SampleBuffer<T>,
-        take: impl FnOnce(&mut Reader, &mut Taken) -> Result<bool, Error>,
+        take: impl FnOnce(&mut Reader, &mut RawSample) -> Result<bool, Error>,
     ) -> Result<bool, Error> {
         buffer.holds = false;
         if !take(&mut self.inner.reader, &mut buffer.taken)? {
@@ -222,7 +222,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(None)
     }
 
-    pub(crate) fn observer(&self) -> &shm::Observer {
+    pub(crate) fn observer(&self) -> &shm::EndpointHandle {
         &self.inner
     }
 
@@ -274,7 +274,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         F: FnMut(&Sample<T>) + Send + 'static,
         T: 'static,
     {
-        let call = Box::new(move |taken: &Taken| call(Sample::borrow(taken)));
+        let call = Box::new(move |taken: &RawSample| call(Sample::borrow(taken)));
         let (lengths, align) = self.lengths();
         let function = Function { call, lengths, align };
         let callback = shm_callback::Callback::start(self.inner, self.wait, function)?;
@@ -295,7 +295,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         F: Fn(&Sample<T>) + Send + Sync + 'static,
         T: 'static,
     {
-        let call = Box::new(move |taken: &Taken| call(Sample::borrow(taken)));
+        let call = Box::new(move |taken: &RawSample| call(Sample::borrow(taken)));
         let (lengths, _) = self.lengths();
         let callback = shm_callback::Callback::start_concurrent(self.inner, call, lengths)?;
         Ok(Callback::new(callback, self.inlet))

@@ -134,8 +134,8 @@ impl WaitSet {
 
     /// Whether something may be ready that the last wait has not reported.
     #[inline]
-    pub(crate) fn has_been_told(&self) -> bool {
-        self.inner.has_been_told()
+    pub(crate) fn has_news(&self) -> bool {
+        self.inner.has_news()
     }
 
     /// Whether a timer is due. The clock is read only if there are timers.

@@ -17,6 +17,6 @@ pub extern "C" fn myelin_cyclonedds11_clean() -> c_int {
 
 fn clean_myelin() -> Result<(), Error> {
     let said = |error: myelin_shm::Error| Error::new(error.to_string());
-    let survey = leftovers::survey(None).map_err(said)?;
-    survey.dead.iter().try_for_each(|left| leftovers::remove(left).map(drop)).map_err(said)
+    let scan = leftovers::scan(None).map_err(said)?;
+    scan.dead.iter().try_for_each(|left| leftovers::remove(left).map(drop)).map_err(said)
 }

@@ -194,8 +194,8 @@ impl Driver for Myelin {
     }
 
     fn clean(&self) -> Result<(), Error> {
-        let survey = leftovers::survey(None).map_err(said)?;
-        let mut dead = survey.dead.iter();
+        let scan = leftovers::scan(None).map_err(said)?;
+        let mut dead = scan.dead.iter();
         dead.try_for_each(|left| leftovers::remove(left).map(drop)).map_err(said)
     }
 }

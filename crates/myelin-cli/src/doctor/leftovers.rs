@@ -58,15 +58,15 @@ pub struct Dead {
 impl Leftovers {
     /// Looks, and removes leftovers of dead nodes if `fix`.
     pub fn examine(folder: Option<&Path>, fix: bool) -> Result<Self> {
-        let survey = leftovers::survey(folder)?;
+        let scan = leftovers::scan(folder)?;
         let clear = |dead: &Leftover| {
             let removed = fix && leftovers::remove(dead)?;
             Ok(Dead { path: dead.path.clone(), domain: dead.domain, removed })
         };
         Ok(Leftovers {
-            live: survey.live.iter().map(Live::from).collect(),
-            dead: survey.dead.iter().map(clear).collect::<Result<_>>()?,
-            others: survey
+            live: scan.live.iter().map(Live::from).collect(),
+            dead: scan.dead.iter().map(clear).collect::<Result<_>>()?,
+            others: scan
                 .others
                 .into_iter()
                 .map(|other| Others { path: other.path, uid: other.uid })

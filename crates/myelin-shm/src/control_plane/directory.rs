@@ -11,7 +11,7 @@ use crate::topic::{EndpointId, Topic};
 /// An endpoint, as its node announces it. Endpoints share what they have in common.
 #[derive(Clone, Debug)]
 pub(crate) struct Endpoint {
-    pub(crate) topic: SharedTopic,
+    pub(crate) topic: InternedTopic,
     pub(crate) kind: Kind,
     pub(crate) settings: Arc<Settings>,
     pub(crate) created_ns: u64,
@@ -27,7 +27,7 @@ pub(crate) struct Settings {
 
 /// A [`Topic`] whose texts are shared: by the endpoints of one name, and by those of one type.
 #[derive(Clone, Debug)]
-pub(crate) struct SharedTopic {
+pub(crate) struct InternedTopic {
     pub(crate) name: Arc<str>,
     of_type: Arc<Type>,
 }
@@ -40,7 +40,7 @@ struct Type {
 
 /// Values that endpoints share: each is kept once.
 #[derive(Debug)]
-struct Shared<T>(BTreeSet<Arc<T>>);
+struct Interned<T>(BTreeSet<Arc<T>>);
 
 /// All endpoints that a node knows, including its own. Other processes choose the names, and all
 /// look-ups use trees, so that no process can make them slow. An endpoint on a topic of its own
@@ -52,8 +52,8 @@ pub(crate) struct Directory {
     on_topics: BTreeSet<OnTopic>,
     /// How many endpoints on a topic have a type.
     counts: BTreeMap<(Arc<str>, u64), u32>,
-    types: Shared<Type>,
-    settings: Shared<Settings>,
+    types: Interned<Type>,
+    settings: Interned<Settings>,
     changes: u64,
 }
 
@@ -105,8 +105,8 @@ impl Endpoint {
     }
 }
 
-impl<T: Ord> Shared<T> {
-    fn share(&mut self, value: T) -> Arc<T> {
+impl<T: Ord> Interned<T> {
+    fn intern(&mut self, value: T) -> Arc<T> {
         if let Some(known) = self.0.get(&value) {
             return known.clone();
         }
@@ -123,13 +123,13 @@ impl<T: Ord> Shared<T> {
     }
 }
 
-impl<T> Default for Shared<T> {
+impl<T> Default for Interned<T> {
     fn default() -> Self {
-        Shared(BTreeSet::new())
+        Interned(BTreeSet::new())
     }
 }
 
-impl SharedTopic {
+impl InternedTopic {
     pub(crate) fn type_name(&self) -> &str {
         &self.of_type.name
     }
@@ -159,13 +159,13 @@ impl Directory {
         let known = self.counts.range(types_of(&name)).next();
         let name = known.map_or(name, |((known, _), _)| known.clone());
         // The name of a type is for people: endpoints that match may have different names for it.
-        let of_type = self.types.share(Type { hash: type_hash, name: type_name.into() });
+        let of_type = self.types.intern(Type { hash: type_hash, name: type_name.into() });
         *self.counts.entry((name.clone(), type_hash)).or_default() += 1;
         self.on_topics.insert(OnTopic { name: name.clone(), kind, id, type_hash });
         let endpoint = Endpoint {
-            topic: SharedTopic { name, of_type },
+            topic: InternedTopic { name, of_type },
             kind,
-            settings: self.settings.share(Settings { qos, matching }),
+            settings: self.settings.intern(Settings { qos, matching }),
             created_ns,
             attributes: (!attributes.is_empty()).then(|| Arc::new(attributes)),
         };
@@ -176,7 +176,7 @@ impl Directory {
     pub(crate) fn remove(&mut self, id: EndpointId) -> Option<Endpoint> {
         let removed = self.endpoints.remove(&id)?;
         self.changes += 1;
-        let SharedTopic { name, of_type } = &removed.topic;
+        let InternedTopic { name, of_type } = &removed.topic;
         let (name, type_hash, kind) = (name.clone(), of_type.hash, removed.kind);
         let count = self
             .counts

@@ -10,48 +10,48 @@ use crate::control_plane::message::{PASSED_MIN, SegmentSize};
 use crate::control_plane::protocol::query::Counted;
 use crate::control_plane::protocol::{Action, Input, Pair, RemoteInfo, Reservation};
 use crate::control_plane::qos_monitor::{Change, Monitors, QosMonitor};
-use crate::data_plane::publication::{Detached, PublicationShared, RemoteSubscriber};
-use crate::data_plane::remote_subscriber::Waking;
-use crate::data_plane::subscription::SubscriptionShared;
+use crate::data_plane::publication::{Detached, PublicationState, RemoteSubscriber};
+use crate::data_plane::remote_subscriber::WakeDescriptors;
+use crate::data_plane::subscription::SubscriptionState;
 use crate::error::Error;
 use crate::event::{Event, Inbox};
 use crate::os::descriptor::duplicate;
 use crate::topic::{EndpointId, Reliability};
 use crate::waiting::wait::now_ns;
-use crate::waiting::wake_table::{PassedTable, WakeTableViews};
+use crate::waiting::wake_table::{RemoteWakeTables, WakeTableDescriptors};
 
 /// This node's publishers and subscribers.
 #[derive(Default)]
 pub(crate) struct Endpoints {
-    publications: BTreeMap<EndpointId, Arc<PublicationShared>>,
+    publications: BTreeMap<EndpointId, Arc<PublicationState>>,
     subscriptions: BTreeMap<EndpointId, LocalSubscription>,
     /// Monitors of publishers, by the endpoint that gets the events: the publisher itself or a
     /// subscriber.
     monitors: Monitors,
     /// The wake tables of the nodes that our publishers have been matched with.
-    tables: WakeTableViews,
+    tables: RemoteWakeTables,
     /// Removed subscribers that their publishers have not noticed yet, and when to wake these
     /// publishers again.
-    detached: Vec<(Arc<PublicationShared>, Detached)>,
+    detached: Vec<(Arc<PublicationState>, Detached)>,
     wake_again_ns: Option<u64>,
 }
 
 /// A subscriber of this node. It ends when its reader and all samples have been dropped, so this
 /// struct does not keep it alive.
 struct LocalSubscription {
-    shared: Weak<SubscriptionShared>,
+    shared: Weak<SubscriptionState>,
     inbox: Arc<Inbox>,
 }
 
 impl Endpoints {
-    pub(crate) fn add_publication(&mut self, shared: Arc<PublicationShared>) {
+    pub(crate) fn add_publication(&mut self, shared: Arc<PublicationState>) {
         let (id, progress) = (shared.id(), (shared.published(), shared.asserted()));
         let monitor = QosMonitor::new(shared.qos().deadline, None, progress, now_ns());
         self.monitors.watch((id, id), monitor);
         self.publications.insert(id, shared);
     }
 
-    pub(crate) fn add_subscription(&mut self, shared: &Arc<SubscriptionShared>) {
+    pub(crate) fn add_subscription(&mut self, shared: &Arc<SubscriptionState>) {
         let (inbox, weak) = (shared.inbox().clone(), Arc::downgrade(shared));
         self.subscriptions.insert(shared.id(), LocalSubscription { shared: weak, inbox });
     }
@@ -92,13 +92,13 @@ impl Endpoints {
                 }
                 None
             }
-            Action::Tell { endpoint, event } => {
-                self.tell(endpoint, event);
+            Action::Deliver { endpoint, event } => {
+                self.deliver(endpoint, event);
                 None
             }
             Action::Count { link } => Some(Input::Counted { link, counted: self.counted() }),
             Action::Warn(_)
-            | Action::Call { .. }
+            | Action::Connect { .. }
             | Action::Send { .. }
             | Action::Drain { .. }
             | Action::Close { .. } => {
@@ -145,13 +145,13 @@ impl Endpoints {
             };
             let Some(progress) = progress else { continue };
             for change in self.monitors.look((watcher, publisher), progress, now_ns) {
-                self.tell(watcher, silence(change, publisher));
+                self.deliver(watcher, silence(change, publisher));
             }
         }
     }
 
     /// `None`: it is being dropped, and the protocol will learn of it in a moment.
-    fn subscription(&self, pair: Pair) -> Option<Arc<SubscriptionShared>> {
+    fn subscription(&self, pair: Pair) -> Option<Arc<SubscriptionState>> {
         self.subscriptions.get(&pair.subscriber)?.shared.upgrade()
     }
 
@@ -189,10 +189,14 @@ impl Endpoints {
             .publications
             .get(&pair.publisher)
             .expect("only an existing publisher makes an offer");
-        let wake_end = if descriptors.len() > PASSED_MIN { descriptors.pop() } else { None };
+        let wake_pipe = if descriptors.len() > PASSED_MIN { descriptors.pop() } else { None };
         let [subscription, wake_word, heads, ready, pipe] = exactly::<PASSED_MIN>(descriptors)?;
-        let wake_end = wake_end.map(own).transpose()?;
-        let waking = Waking { wake_word, table: PassedTable { heads, ready, pipe }, wake_end };
+        let wake_pipe = wake_pipe.map(own).transpose()?;
+        let wake_descriptors = WakeDescriptors {
+            wake_word,
+            table: WakeTableDescriptors { heads, ready, pipe },
+            wake_pipe,
+        };
         let view = RemoteSubscriber::map(
             pair.subscriber,
             pid,
@@ -202,7 +206,7 @@ impl Endpoints {
             connection,
             pair.publisher,
             subscription,
-            waking,
+            wake_descriptors,
             &mut self.tables,
         )?;
         publication.attach(view)
@@ -230,12 +234,12 @@ impl Endpoints {
     }
 
     /// Passes an event to the user, and ends a wait for it if necessary.
-    fn tell(&self, endpoint: EndpointId, event: Event) {
+    fn deliver(&self, endpoint: EndpointId, event: Event) {
         if let Some(publication) = self.publications.get(&endpoint) {
             publication.inbox().push(event);
         } else if let Some(subscription) = self.subscriptions.get(&endpoint) {
             match subscription.shared.upgrade() {
-                Some(shared) => shared.tell(event),
+                Some(shared) => shared.push_event(event),
                 None => subscription.inbox.push(event),
             }
         }
@@ -243,7 +247,7 @@ impl Endpoints {
 }
 
 fn reserve(
-    shared: &SubscriptionShared,
+    shared: &SubscriptionState,
     pair: Pair,
     descriptors: Descriptors,
 ) -> Result<Reservation<Arc<OwnedFd>>, Error> {
@@ -251,9 +255,9 @@ fn reserve(
     let connection = shared.reserve(pair.publisher, publication, Vec::new())?;
     let passed = shared.passed_to(connection);
     let passed = passed.inspect_err(|_| shared.publisher_never_came(pair.publisher))?;
-    let (subscription, Waking { wake_word, table, wake_end }) = passed;
-    let PassedTable { heads, ready, pipe } = table;
-    let passed = [subscription, wake_word, heads, ready, pipe].into_iter().chain(wake_end);
+    let (subscription, WakeDescriptors { wake_word, table, wake_pipe }) = passed;
+    let WakeTableDescriptors { heads, ready, pipe } = table;
+    let passed = [subscription, wake_word, heads, ready, pipe].into_iter().chain(wake_pipe);
     Ok(Reservation { connection, passed: passed.map(Arc::new).collect() })
 }
 

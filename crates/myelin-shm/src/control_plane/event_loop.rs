@@ -89,7 +89,7 @@ impl Core {
         let has_warnings = reactor.warnings.are_pending();
         drop(reactor);
         if has_changed {
-            self.tell_graph_change();
+            self.report_graph_change();
         }
         if has_warnings || after.is_some_and(|after| before.is_none_or(|before| after < before)) {
             self.poll.wake();
@@ -136,7 +136,7 @@ impl Core {
     }
 
     /// Reports that the graph has changed.
-    pub(crate) fn tell_graph_change(&self) {
+    pub(crate) fn report_graph_change(&self) {
         let on_change = lock(&self.on_graph_change);
         on_change.call.iter().for_each(|call| call());
         on_change.listener.iter().for_each(Listener::raise);
@@ -166,7 +166,7 @@ impl Core {
             let changes = reactor.protocol.directory().changes();
             for key in &keys {
                 match *key {
-                    LISTENER => reactor.answer_calls(),
+                    LISTENER => reactor.accept_links(),
                     WAKER => {}
                     key => {
                         reactor.serve(key);
@@ -179,7 +179,7 @@ impl Core {
             let has_changed = reactor.protocol.directory().changes() != changes;
             drop(reactor);
             if has_changed {
-                self.tell_graph_change();
+                self.report_graph_change();
             }
             self.acted.notify_all();
             warnings.iter().for_each(Warning::say);

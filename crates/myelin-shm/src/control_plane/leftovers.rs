@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use rustix::event::{self, PollFd, PollFlags, Timespec};
 
 use crate::control_plane::link::{Link, Received};
-use crate::control_plane::message::Message;
-use crate::control_plane::registry::{self, Call, Registry};
+use crate::control_plane::message::ControlMessage;
+use crate::control_plane::registry::{self, ConnectOutcome, Registry};
 use crate::control_plane::rendezvous;
 use crate::error::Error;
 use crate::record::NodeRecord;
@@ -50,9 +50,9 @@ pub struct OthersFolder {
     pub uid: u32,
 }
 
-/// The result of a survey.
+/// The result of a scan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Survey {
+pub struct Scan {
     /// Live nodes.
     pub live: Vec<LiveNode>,
     /// Sockets that refuse calls.
@@ -61,34 +61,36 @@ pub struct Survey {
     pub others: Vec<OthersFolder>,
 }
 
-/// Looks at the user's own folder and those of groups, in `folder` instead of `/dev/shm`. Removes
+/// Looks at the user's own folder and those of groups, in `runtime_dir` instead of `/dev/shm`. Removes
 /// nothing. Folders that this user may not read are left out.
-pub fn survey(folder: Option<&Path>) -> Result<Survey, Error> {
-    let base = folder.unwrap_or(Path::new("/dev/shm"));
-    let mut survey = Survey::default();
+pub fn scan(runtime_dir: Option<&Path>) -> Result<Scan, Error> {
+    let runtime_dir = runtime_dir.unwrap_or(Path::new("/dev/shm"));
+    let mut scan = Scan::default();
     let (own, _) = rendezvous::own_name();
-    for root in names(base)? {
+    for root in names(runtime_dir)? {
         let is_users = root.strip_prefix("myelin-").is_some_and(|uid| uid.parse::<u32>().is_ok());
         if is_users && root != own {
-            let path = base.join(&root);
+            let path = runtime_dir.join(&root);
             let uid = std::fs::symlink_metadata(&path).map(|folder| folder.uid());
-            survey.others.extend(uid.ok().map(|uid| OthersFolder { path, uid }));
+            scan.others.extend(uid.ok().map(|uid| OthersFolder { path, uid }));
             continue;
         }
         let group = root.strip_prefix("myelin-group-").and_then(|group| group.parse().ok());
         if root == own || group.is_some() {
-            for domain in names(&base.join(root))?.iter().filter_map(|name| name.parse().ok()) {
-                look(&Registry::new(base, domain, group), domain, group, &mut survey)?;
+            for domain in
+                names(&runtime_dir.join(root))?.iter().filter_map(|name| name.parse().ok())
+            {
+                look(&Registry::new(runtime_dir, domain, group), domain, group, &mut scan)?;
             }
         }
     }
-    Ok(survey)
+    Ok(scan)
 }
 
 /// Removes the socket of a dead node, unless it lives after all, and the folders that are empty
 /// then. Returns whether it was removed.
 pub fn remove(leftover: &Leftover) -> Result<bool, Error> {
-    let (_, refused) = registry::call(&leftover.path)?;
+    let (_, refused) = registry::connect(&leftover.path)?;
     if !refused {
         return Ok(false);
     }
@@ -109,21 +111,21 @@ fn look(
     registry: &Registry,
     domain: u32,
     group: Option<u32>,
-    survey: &mut Survey,
+    scan: &mut Scan,
 ) -> Result<(), Error> {
-    for name in names(&registry.folder)? {
+    for name in names(&registry.domain_dir)? {
         let Some(node) = registry::node_of(&name) else { continue };
         let path = registry.socket_path(node);
-        let (name, pid) = match registry::call(&path)? {
+        let (name, pid) = match registry::connect(&path)? {
             (_, true) => {
-                survey.dead.push(Leftover { path, domain, group });
+                scan.dead.push(Leftover { path, domain, group });
                 continue;
             }
-            (Call::Connected(socket), _) => greet(Link::new(socket))?,
-            (Call::Busy, _) => (None, 0),
-            (Call::Gone | Call::Forbidden(_), _) => continue,
+            (ConnectOutcome::Connected(socket), _) => greet(Link::new(socket))?,
+            (ConnectOutcome::Busy, _) => (None, 0),
+            (ConnectOutcome::Gone | ConnectOutcome::Forbidden(_), _) => continue,
         };
-        survey.live.push(LiveNode { path, domain, group, node, name, pid });
+        scan.live.push(LiveNode { path, domain, group, node, name, pid });
     }
     Ok(())
 }
@@ -132,7 +134,7 @@ fn look(
 /// must greet like one.
 fn greet(mut link: Link) -> Result<(Option<String>, u32), Error> {
     let pid = link.credentials()?.pid;
-    let hello = Message::Hello {
+    let hello = ControlMessage::Hello {
         node: registry::random_node()?,
         record: NodeRecord { name: GUEST.to_owned(), ..NodeRecord::default() },
     };
@@ -140,11 +142,11 @@ fn greet(mut link: Link) -> Result<(Option<String>, u32), Error> {
     let mut name = None;
     let mut readable = [PollFd::new(&link, PollFlags::IN)];
     if matches!(event::poll(&mut readable, Some(&ANSWER_TIME)), Ok(1..))
-        && let Received::Message(Message::Hello { record, .. }, _) = link.receive()
+        && let Received::Message(ControlMessage::Hello { record, .. }, _) = link.receive()
     {
         name = Some(record.name);
     }
-    link.send(&Message::Leaving, Vec::new());
+    link.send(&ControlMessage::Leaving, Vec::new());
     Ok((name, pid))
 }
 
@@ -184,17 +186,17 @@ mod tests {
         let (living, node) = registry.enter().unwrap();
         let (dead, _) = registry.enter().unwrap();
         drop(dead);
-        let found = survey(Some(base.path())).unwrap();
+        let found = scan(Some(base.path())).unwrap();
         assert_eq!((found.live.len(), found.dead.len()), (1, 1));
         assert_eq!((found.live[0].node, found.live[0].pid), (node, std::process::id()));
         assert_eq!(found.live[0].name, None, "it listens, and does not answer");
         assert_eq!(found.dead[0].domain, 7);
         assert!(remove(&found.dead[0]).unwrap());
-        assert!(survey(Some(base.path())).unwrap().dead.is_empty());
+        assert!(scan(Some(base.path())).unwrap().dead.is_empty());
         drop(living);
-        let found = survey(Some(base.path())).unwrap();
+        let found = scan(Some(base.path())).unwrap();
         assert!(remove(&found.dead[0]).unwrap());
-        assert!(!registry.root.exists());
+        assert!(!registry.user_dir.exists());
     }
 
     #[test]
@@ -204,7 +206,7 @@ mod tests {
         std::fs::create_dir(&path).unwrap();
         std::fs::create_dir(base.path().join("myelin-notes")).unwrap();
         let uid = rustix::process::geteuid().as_raw();
-        let found = survey(Some(base.path())).unwrap();
+        let found = scan(Some(base.path())).unwrap();
         assert_eq!(found.others, [OthersFolder { path, uid }]);
     }
 
@@ -214,7 +216,7 @@ mod tests {
         let folder = Some(base.path().to_owned());
         let options = NodeOptions { name: "camera".to_owned(), folder, ..NodeOptions::default() };
         let node = Node::open(options).unwrap();
-        let found = survey(Some(base.path())).unwrap();
+        let found = scan(Some(base.path())).unwrap();
         assert_eq!(found.live[0].name.as_deref(), Some("camera"));
         let end = Instant::now() + Duration::from_secs(20);
         while !node.peers().unwrap().is_empty() {

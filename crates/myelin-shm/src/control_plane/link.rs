@@ -13,7 +13,7 @@ use rustix::net::{
     SendAncillaryMessage, SendFlags,
 };
 
-use crate::control_plane::message::{MESSAGE_BYTES_MAX, Message};
+use crate::control_plane::message::{ControlMessage, MESSAGE_BYTES_MAX};
 use crate::error::Error;
 use crate::limits::{MESSAGE_SEGMENTS_MAX, OUTBOX_MAX};
 use crate::os::descriptor::NodeFd;
@@ -47,7 +47,7 @@ pub(crate) enum Sent {
 #[derive(Debug)]
 pub(crate) enum Received {
     /// A message with its descriptors; without any if this process could open no more files.
-    Message(Message, Vec<OwnedFd>),
+    Message(ControlMessage, Vec<OwnedFd>),
     /// Nothing more for now.
     Nothing,
     /// The other side has gone and all its messages have been read.
@@ -71,7 +71,7 @@ impl Link {
     }
 
     /// Sends a message, or queues it behind waiting ones.
-    pub(crate) fn send(&mut self, message: &Message, descriptors: Descriptors) -> Sent {
+    pub(crate) fn send(&mut self, message: &ControlMessage, descriptors: Descriptors) -> Sent {
         debug_assert_eq!(message.descriptors(), descriptors.len());
         if self.outbox.len() == OUTBOX_MAX {
             return Sent::Full;
@@ -186,7 +186,7 @@ fn send(socket: BorrowedFd<'_>, bytes: &[u8], descriptors: &Descriptors) -> Resu
 
 /// `lacks`: the kernel could not give us all descriptors, because our table was full.
 fn check(bytes: &[u8], descriptors: Vec<OwnedFd>, lacks: bool) -> Received {
-    let message = match Message::decode(bytes) {
+    let message = match ControlMessage::decode(bytes) {
         Ok(message) => message,
         Err(error) => return Received::Nonsense(error),
     };
@@ -211,9 +211,9 @@ mod tests {
         (Link::new(one), Link::new(other))
     }
 
-    fn offer() -> (Message, Descriptors) {
+    fn offer() -> (ControlMessage, Descriptors) {
         let fd = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
-        (Message::Offer { publisher: 1, subscriber: 2 }, vec![Arc::new(fd)])
+        (ControlMessage::Offer { publisher: 1, subscriber: 2 }, vec![Arc::new(fd)])
     }
 
     #[test]
@@ -230,21 +230,21 @@ mod tests {
     #[test]
     fn all_messages_are_read_before_the_end_of_a_link() {
         let (mut one, mut other) = pair();
-        assert_eq!(other.send(&Message::Ready, Vec::new()), Sent::Done); // never read: a reset
-        assert_eq!(one.send(&Message::Ready, Vec::new()), Sent::Done);
-        assert_eq!(one.send(&Message::Leaving, Vec::new()), Sent::Done);
+        assert_eq!(other.send(&ControlMessage::Ready, Vec::new()), Sent::Done); // never read: a reset
+        assert_eq!(one.send(&ControlMessage::Ready, Vec::new()), Sent::Done);
+        assert_eq!(one.send(&ControlMessage::Leaving, Vec::new()), Sent::Done);
         drop(one);
-        assert!(matches!(other.receive(), Received::Message(Message::Ready, _)));
-        assert!(matches!(other.receive(), Received::Message(Message::Leaving, _)));
+        assert!(matches!(other.receive(), Received::Message(ControlMessage::Ready, _)));
+        assert!(matches!(other.receive(), Received::Message(ControlMessage::Leaving, _)));
         assert!(matches!(other.receive(), Received::End));
-        assert_eq!(other.send(&Message::Ready, Vec::new()), Sent::Gone);
+        assert_eq!(other.send(&ControlMessage::Ready, Vec::new()), Sent::Gone);
     }
 
     #[test]
     fn a_slow_peer_fills_a_bounded_queue_and_loses_nothing() {
         let (mut one, mut other) = pair();
         let mut sent = 0u64;
-        let message = |start| Message::Matched { publisher: 1, subscriber: 2, start };
+        let message = |start| ControlMessage::Matched { publisher: 1, subscriber: 2, start };
         while one.send(&message(sent), Vec::new()) != Sent::Full {
             sent += 1;
             assert!(sent < 1 << 20);
@@ -268,7 +268,7 @@ mod tests {
         let (_, descriptors) = offer();
         send(one.as_fd(), &long, &Vec::new()).unwrap();
         send(one.as_fd(), b"\xff", &Vec::new()).unwrap();
-        send(one.as_fd(), &Message::Ready.encode(), &descriptors).unwrap();
+        send(one.as_fd(), &ControlMessage::Ready.encode(), &descriptors).unwrap();
         send(one.as_fd(), &offer().0.encode(), &Vec::new()).unwrap();
         for _ in 0..4 {
             assert!(matches!(other.receive(), Received::Nonsense(_)));

@@ -3,7 +3,7 @@
 //!
 //! The bytes come from another process: everything is checked, every allocation is bounded by the
 //! message's own length, and left-over bytes are an error. Descriptors travel beside the bytes
-//! (`link`); [`Message::descriptors`] says how many belong to a message.
+//! (`link`); [`ControlMessage::descriptors`] says how many belong to a message.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ use crate::topic::{EndpointId, Reliability, Topic};
 
 /// One message. `publisher` and `subscriber` are endpoint ids.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Message {
+pub(crate) enum ControlMessage {
     /// The first message in each direction: the sender. Its bytes begin with magic and version in
     /// all versions of the protocol.
     Hello { node: u64, record: NodeRecord },
@@ -37,7 +37,7 @@ pub(crate) enum Message {
     Segments { publisher: EndpointId, segments: Vec<SegmentSize> },
     /// The answer to an offer. With subscription segment, wake word, the two segments and the pipe
     /// of the wake table and perhaps a wake end.
-    Accept { publisher: EndpointId, subscriber: EndpointId, connection: u32, wake_end: bool },
+    Accept { publisher: EndpointId, subscriber: EndpointId, connection: u32, wake_pipe: bool },
     /// From now on the publisher looks at the subscriber.
     Matched { publisher: EndpointId, subscriber: EndpointId, start: u64 },
     /// The publisher's side ends this one match, or does not begin it.
@@ -45,7 +45,7 @@ pub(crate) enum Message {
     /// The subscriber's side ends this one match, or does not begin it.
     Declined { publisher: EndpointId, subscriber: EndpointId, reason: String },
     /// The subscriber has declined an offer before, and could take another one now.
-    Ask { publisher: EndpointId, subscriber: EndpointId },
+    RequestOffer { publisher: EndpointId, subscriber: EndpointId },
     /// The node leaves in good order: the end of the link is not a death.
     Leaving,
     /// Requests the messages below, up to `Answered`. The next query comes after that.
@@ -53,7 +53,7 @@ pub(crate) enum Message {
     /// The counters of an endpoint. In the order of the ids.
     Counted { endpoint: EndpointId, counters: Counters },
     /// The state of a match. In the order of the ids.
-    MatchTold { endpoint: EndpointId, other: EndpointId, state: MatchState },
+    MatchReported { endpoint: EndpointId, other: EndpointId, state: MatchState },
     /// The next part of a type's schema. In the order of the hashes.
     Schema { type_hash: u64, encoding: String, part: Vec<u8>, is_last: bool },
     /// The end of the answer, which is complete or was cut off at a limit.
@@ -71,13 +71,13 @@ pub(crate) struct SegmentSize {
     pub(crate) slot_bytes: u64,
 }
 
-impl Message {
+impl ControlMessage {
     /// How many descriptors belong to it.
     pub(crate) fn descriptors(&self) -> usize {
         match self {
-            Message::Offer { .. } => 1,
-            Message::Segments { segments, .. } => segments.len(),
-            Message::Accept { wake_end, .. } => PASSED_MIN + usize::from(*wake_end),
+            ControlMessage::Offer { .. } => 1,
+            ControlMessage::Segments { segments, .. } => segments.len(),
+            ControlMessage::Accept { wake_pipe, .. } => PASSED_MIN + usize::from(*wake_pipe),
             _ => 0,
         }
     }
@@ -87,53 +87,54 @@ impl Message {
         let mut to = Vec::with_capacity(64);
         to.push(self.kind());
         match self {
-            Message::Hello { node, record } => {
+            ControlMessage::Hello { node, record } => {
                 put_words(&mut to, &[MAGIC, VERSION, *node]);
                 put_node(&mut to, record);
             }
-            Message::Ready | Message::Leaving => {}
-            Message::Announced { endpoint, record } => {
+            ControlMessage::Ready | ControlMessage::Leaving => {}
+            ControlMessage::Announced { endpoint, record } => {
                 put_words(&mut to, &[*endpoint]);
                 put_endpoint(&mut to, record);
             }
-            Message::Retracted { endpoint } => put_words(&mut to, &[*endpoint]),
-            Message::Offer { publisher, subscriber } | Message::Ask { publisher, subscriber } => {
+            ControlMessage::Retracted { endpoint } => put_words(&mut to, &[*endpoint]),
+            ControlMessage::Offer { publisher, subscriber }
+            | ControlMessage::RequestOffer { publisher, subscriber } => {
                 put_words(&mut to, &[*publisher, *subscriber]);
             }
-            Message::Segments { publisher, segments } => {
+            ControlMessage::Segments { publisher, segments } => {
                 put_words(&mut to, &[*publisher]);
                 put_segments(&mut to, segments);
             }
-            Message::Accept { publisher, subscriber, connection, wake_end } => {
+            ControlMessage::Accept { publisher, subscriber, connection, wake_pipe } => {
                 put_words(&mut to, &[*publisher, *subscriber]);
                 to.extend(connection.to_le_bytes());
-                to.push(u8::from(*wake_end));
+                to.push(u8::from(*wake_pipe));
             }
-            Message::Matched { publisher, subscriber, start } => {
+            ControlMessage::Matched { publisher, subscriber, start } => {
                 put_words(&mut to, &[*publisher, *subscriber, *start]);
             }
-            Message::Withdrawn { publisher, subscriber, reason }
-            | Message::Declined { publisher, subscriber, reason } => {
+            ControlMessage::Withdrawn { publisher, subscriber, reason }
+            | ControlMessage::Declined { publisher, subscriber, reason } => {
                 put_words(&mut to, &[*publisher, *subscriber]);
                 put_text(&mut to, reason);
             }
-            Message::Query => {}
-            Message::Counted { endpoint, counters } => {
+            ControlMessage::Query => {}
+            ControlMessage::Counted { endpoint, counters } => {
                 put_words(&mut to, &[*endpoint]);
                 put_counters(&mut to, counters);
             }
-            Message::MatchTold { endpoint, other, state } => {
+            ControlMessage::MatchReported { endpoint, other, state } => {
                 put_words(&mut to, &[*endpoint, *other]);
                 put_state(&mut to, state);
             }
-            Message::Schema { type_hash, encoding, part, is_last } => {
+            ControlMessage::Schema { type_hash, encoding, part, is_last } => {
                 put_words(&mut to, &[*type_hash]);
                 put_text(&mut to, encoding);
                 to.extend((part.len() as u16).to_le_bytes());
                 to.extend(part);
                 to.push(u8::from(*is_last));
             }
-            Message::Answered { is_complete } => to.push(u8::from(*is_complete)),
+            ControlMessage::Answered { is_complete } => to.push(u8::from(*is_complete)),
         }
         debug_assert!(to.len() <= MESSAGE_BYTES_MAX);
         to
@@ -144,7 +145,7 @@ impl Message {
     /// # Errors
     /// [`Error::LayoutVersion`] for a Hello of another version, [`Error::PeerCorrupt`] for bytes
     /// that `encode` does not produce.
-    pub(crate) fn decode(bytes: &[u8]) -> Result<Message, Error> {
+    pub(crate) fn decode(bytes: &[u8]) -> Result<ControlMessage, Error> {
         let mut from = Rest(bytes);
         let message = from.message()?;
         match from.0.is_empty() {
@@ -155,23 +156,23 @@ impl Message {
 
     fn kind(&self) -> u8 {
         match self {
-            Message::Hello { .. } => 1,
-            Message::Ready => 2,
-            Message::Announced { .. } => 3,
-            Message::Retracted { .. } => 4,
-            Message::Offer { .. } => 5,
-            Message::Segments { .. } => 6,
-            Message::Accept { .. } => 7,
-            Message::Matched { .. } => 8,
-            Message::Withdrawn { .. } => 9,
-            Message::Declined { .. } => 10,
-            Message::Leaving => 11,
-            Message::Ask { .. } => 12,
-            Message::Query => 13,
-            Message::Counted { .. } => 14,
-            Message::MatchTold { .. } => 15,
-            Message::Schema { .. } => 16,
-            Message::Answered { .. } => 17,
+            ControlMessage::Hello { .. } => 1,
+            ControlMessage::Ready => 2,
+            ControlMessage::Announced { .. } => 3,
+            ControlMessage::Retracted { .. } => 4,
+            ControlMessage::Offer { .. } => 5,
+            ControlMessage::Segments { .. } => 6,
+            ControlMessage::Accept { .. } => 7,
+            ControlMessage::Matched { .. } => 8,
+            ControlMessage::Withdrawn { .. } => 9,
+            ControlMessage::Declined { .. } => 10,
+            ControlMessage::Leaving => 11,
+            ControlMessage::RequestOffer { .. } => 12,
+            ControlMessage::Query => 13,
+            ControlMessage::Counted { .. } => 14,
+            ControlMessage::MatchReported { .. } => 15,
+            ControlMessage::Schema { .. } => 16,
+            ControlMessage::Answered { .. } => 17,
         }
     }
 }
@@ -280,57 +281,57 @@ fn put_state(to: &mut Vec<u8>, state: &MatchState) {
 struct Rest<'a>(&'a [u8]);
 
 impl Rest<'_> {
-    fn message(&mut self) -> Result<Message, Error> {
+    fn message(&mut self) -> Result<ControlMessage, Error> {
         let kind = self.u8()?;
         Ok(match kind {
             1 => self.hello()?,
-            2 => Message::Ready,
-            3 => Message::Announced { endpoint: self.u64()?, record: self.endpoint()? },
-            4 => Message::Retracted { endpoint: self.u64()? },
-            5 => Message::Offer { publisher: self.u64()?, subscriber: self.u64()? },
-            6 => Message::Segments { publisher: self.u64()?, segments: self.segments()? },
-            7 => Message::Accept {
+            2 => ControlMessage::Ready,
+            3 => ControlMessage::Announced { endpoint: self.u64()?, record: self.endpoint()? },
+            4 => ControlMessage::Retracted { endpoint: self.u64()? },
+            5 => ControlMessage::Offer { publisher: self.u64()?, subscriber: self.u64()? },
+            6 => ControlMessage::Segments { publisher: self.u64()?, segments: self.segments()? },
+            7 => ControlMessage::Accept {
                 publisher: self.u64()?,
                 subscriber: self.u64()?,
                 connection: self.u32()?,
-                wake_end: self.flag()?,
+                wake_pipe: self.flag()?,
             },
-            8 => Message::Matched {
+            8 => ControlMessage::Matched {
                 publisher: self.u64()?,
                 subscriber: self.u64()?,
                 start: self.u64()?,
             },
-            9 => Message::Withdrawn {
+            9 => ControlMessage::Withdrawn {
                 publisher: self.u64()?,
                 subscriber: self.u64()?,
                 reason: self.text()?,
             },
-            10 => Message::Declined {
+            10 => ControlMessage::Declined {
                 publisher: self.u64()?,
                 subscriber: self.u64()?,
                 reason: self.text()?,
             },
-            11 => Message::Leaving,
-            12 => Message::Ask { publisher: self.u64()?, subscriber: self.u64()? },
-            13 => Message::Query,
-            14 => Message::Counted { endpoint: self.u64()?, counters: self.counters()? },
-            15 => Message::MatchTold {
+            11 => ControlMessage::Leaving,
+            12 => ControlMessage::RequestOffer { publisher: self.u64()?, subscriber: self.u64()? },
+            13 => ControlMessage::Query,
+            14 => ControlMessage::Counted { endpoint: self.u64()?, counters: self.counters()? },
+            15 => ControlMessage::MatchReported {
                 endpoint: self.u64()?,
                 other: self.u64()?,
                 state: self.state()?,
             },
-            16 => Message::Schema {
+            16 => ControlMessage::Schema {
                 type_hash: self.u64()?,
                 encoding: self.text()?,
                 part: self.part()?,
                 is_last: self.flag()?,
             },
-            17 => Message::Answered { is_complete: self.flag()? },
+            17 => ControlMessage::Answered { is_complete: self.flag()? },
             _ => return Err(Error::PeerCorrupt { what: "a message of unknown kind" }),
         })
     }
 
-    fn hello(&mut self) -> Result<Message, Error> {
+    fn hello(&mut self) -> Result<ControlMessage, Error> {
         if self.u64()? != MAGIC {
             return Err(Error::PeerCorrupt { what: "a greeting that is not Myelin's" });
         }
@@ -338,7 +339,7 @@ impl Rest<'_> {
         if theirs != VERSION {
             return Err(Error::LayoutVersion { ours: VERSION, theirs });
         }
-        Ok(Message::Hello { node: self.u64()?, record: self.node()? })
+        Ok(ControlMessage::Hello { node: self.u64()?, record: self.node()? })
     }
 
     fn node(&mut self) -> Result<NodeRecord, Error> {

@@ -30,13 +30,13 @@ use std::sync::Arc;
 
 use crate::control_plane::directory::{Directory, Endpoint, NODE_SHIFT, node_of, type_text};
 use crate::control_plane::link::Credentials;
-use crate::control_plane::message::{Message, SegmentSize};
-use crate::control_plane::protocol::links::{Call, Peer};
+use crate::control_plane::message::{ControlMessage, SegmentSize};
+use crate::control_plane::protocol::links::{Connecting, Peer};
 pub use crate::control_plane::protocol::links::{PeerInfo, RefusedPeer};
 pub(crate) use crate::control_plane::protocol::matches::Refusal;
 use crate::control_plane::protocol::matches::{Matches, State};
 use crate::control_plane::protocol::offers::LocalPublisher;
-use crate::control_plane::protocol::query::{Counted, Surveys};
+use crate::control_plane::protocol::query::{Counted, GraphQueries};
 use crate::error::Error;
 use crate::event::Event;
 use crate::limits::ENDPOINTS_MAX;
@@ -56,7 +56,7 @@ pub(crate) struct Protocol<D> {
     /// The link to each node that has one.
     nodes: BTreeMap<u64, u64>,
     /// Nodes that are being called.
-    calls: BTreeMap<u64, Call>,
+    connecting: BTreeMap<u64, Connecting>,
     refused: VecDeque<RefusedPeer>,
     directory: Directory,
     publishers: BTreeMap<EndpointId, LocalPublisher<D>>,
@@ -64,13 +64,13 @@ pub(crate) struct Protocol<D> {
     endpoints_made: u64,
     /// The schemas of this node's types, by hash.
     schemas: BTreeMap<u64, Arc<Schema>>,
-    surveys: Surveys,
+    graph_queries: GraphQueries,
     /// Each timer with its due time.
     timers: Timers,
     now_ns: u64,
     /// Messages to this node itself: both sides of a match within one node are handled in the same
     /// way.
-    to_ourselves: VecDeque<(Message, Vec<D>)>,
+    to_ourselves: VecDeque<(ControlMessage, Vec<D>)>,
     actions: Vec<Action<D>>,
 }
 
@@ -88,7 +88,7 @@ type Timers = BTreeSet<(u64, Timer)>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
     /// Calling a node that was busy.
-    Call(u64),
+    Connect(u64),
     /// Making the match of an endpoint of ours with another.
     Match(EndpointId, EndpointId),
 }
@@ -99,19 +99,19 @@ pub(crate) enum Input<D> {
     /// A node has a socket.
     Found { node: u64 },
     /// A new link: by a call of ours to a node, or by a node that is still unknown.
-    Linked { link: u64, who: Credentials, called: Option<u64> },
-    /// Outcome of [`Action::Call`]: the node lives, and takes no calls for now.
+    Linked { link: u64, who: Credentials, connected_to: Option<u64> },
+    /// Outcome of [`Action::Connect`]: the node lives, and takes no calls for now.
     Busy { node: u64 },
-    /// Outcome of [`Action::Call`]: the node does not live, or belongs to another user.
+    /// Outcome of [`Action::Connect`]: the node does not live, or belongs to another user.
     Gone { node: u64 },
     /// The peer of a link says which node it is; `owner` is the user whose socket that node has.
     Hello { link: u64, node: u64, record: NodeRecord, owner: Option<u32> },
     /// Any other message.
-    Said { link: u64, message: Message, descriptors: Vec<D> },
+    Received { link: u64, message: ControlMessage, descriptors: Vec<D> },
     /// Bytes that are not a message.
     Nonsense { link: u64 },
     /// The other side of a call, by us or by it, belongs to another user.
-    Stranger { who: Credentials, called: Option<u64>, reason: String },
+    Stranger { who: Credentials, connected_to: Option<u64>, reason: String },
     /// A message of another version of the protocol.
     OtherVersion { link: u64, reason: String },
     /// The other side has gone.
@@ -143,7 +143,7 @@ pub(crate) enum Input<D> {
     /// Outcome of [`Action::CheckRoom`]; as `Reserved`.
     Room { pair: Pair, is_free: bool },
     /// All peers must be asked for their counters and matches.
-    Survey,
+    QueryGraph,
     /// Outcome of [`Action::Count`].
     Counted { link: u64, counted: Counted },
     /// Time has passed.
@@ -156,9 +156,9 @@ pub(crate) enum Input<D> {
 #[derive(Debug)]
 pub(crate) enum Action<D> {
     /// Connect to a node: `Linked`, `Busy` or `Gone`.
-    Call { node: u64 },
+    Connect { node: u64 },
     /// Send a message; perhaps `Overrun`.
-    Send { link: u64, message: Message, descriptors: Vec<D> },
+    Send { link: u64, message: ControlMessage, descriptors: Vec<D> },
     /// Report `Drained` as soon as no message waits for the other side.
     Drain { link: u64 },
     /// Close a link.
@@ -182,7 +182,7 @@ pub(crate) enum Action<D> {
     /// Write a warning for people, unless it was written before.
     Warn(Warning),
     /// Pass an event to the user of an endpoint.
-    Tell { endpoint: EndpointId, event: Event },
+    Deliver { endpoint: EndpointId, event: Event },
 }
 
 /// A publisher and a subscriber.
@@ -220,14 +220,14 @@ impl<D: Clone> Protocol<D> {
             who,
             links: BTreeMap::new(),
             nodes: BTreeMap::new(),
-            calls: BTreeMap::new(),
+            connecting: BTreeMap::new(),
             refused: VecDeque::new(),
             directory: Directory::default(),
             publishers: BTreeMap::new(),
             subscribers: BTreeMap::new(),
             endpoints_made: 0,
             schemas: BTreeMap::new(),
-            surveys: Surveys::default(),
+            graph_queries: GraphQueries::default(),
             timers: Timers::new(),
             now_ns: 0,
             to_ourselves: VecDeque::new(),
@@ -254,24 +254,24 @@ impl<D: Clone> Protocol<D> {
     pub(crate) fn handle(&mut self, now_ns: u64, input: Input<D>) -> Vec<Action<D>> {
         self.now_ns = now_ns;
         match input {
-            Input::Found { node } => self.call(node),
-            Input::Linked { link, who, called } => self.linked(link, who, called),
+            Input::Found { node } => self.connect(node),
+            Input::Linked { link, who, connected_to } => self.linked(link, who, connected_to),
             Input::Busy { node } => self.busy(node),
-            Input::Gone { node } => self.forget_call(node),
+            Input::Gone { node } => self.forget_connecting(node),
             Input::Hello { link, node, record, owner } => {
                 if self.hello(link, node, record, owner).is_err() {
                     self.expel(link);
                 }
             }
-            Input::Said { link, message, descriptors } => {
-                if self.said(link, message, descriptors).is_err() {
+            Input::Received { link, message, descriptors } => {
+                if self.received(link, message, descriptors).is_err() {
                     self.expel(link);
                 }
             }
             Input::Nonsense { link } => self.expel(link),
-            Input::Stranger { who, called, reason } => {
-                called.into_iter().for_each(|node| self.forget_call(node));
-                self.refuse(called.unwrap_or(0), who.pid, reason);
+            Input::Stranger { who, connected_to, reason } => {
+                connected_to.into_iter().for_each(|node| self.forget_connecting(node));
+                self.refuse(connected_to.unwrap_or(0), who.pid, reason);
             }
             Input::OtherVersion { link, reason } => self.refuse_peer(link, reason),
             Input::Ended { link } => self.ended(link),
@@ -298,12 +298,12 @@ impl<D: Clone> Protocol<D> {
             Input::NotMapped { pair, refusal } => self.decline(pair, refusal),
             Input::Attached { pair, result } => self.attached(pair, result),
             Input::Room { pair, is_free } => self.room_checked(pair, is_free),
-            Input::Survey => self.begin_survey(),
+            Input::QueryGraph => self.begin_graph_query(),
             Input::Counted { link, counted } => self.counted(link, counted),
             Input::Tick => self.try_again(),
             Input::Leave => self.leave(),
         }
-        self.hear_ourselves();
+        self.receive_own();
         std::mem::take(&mut self.actions)
     }
 
@@ -338,7 +338,7 @@ impl<D: Clone> Protocol<D> {
         let own = self.directory.insert(id, record);
         self.publishers.insert(id, LocalPublisher::new(publication));
         self.announce(id);
-        self.tell_misfits(id, &own);
+        self.report_misfits(id, &own);
         for subscriber in self.directory.fitting(&own) {
             self.offer(Pair { publisher: id, subscriber });
         }
@@ -350,7 +350,7 @@ impl<D: Clone> Protocol<D> {
         let made = LocalSubscriber { ignore_own_node, matches: Matches::default() };
         self.subscribers.insert(id, made);
         self.announce(id);
-        self.tell_misfits(id, &own);
+        self.report_misfits(id, &own);
         for publisher in self.directory.fitting_of(self.node, &own) {
             self.offer(Pair { publisher, subscriber: id });
         }
@@ -358,11 +358,11 @@ impl<D: Clone> Protocol<D> {
 
     /// Informs a new endpoint of ours, and others of ours, of existing endpoints that it cannot
     /// match.
-    fn tell_misfits(&mut self, id: EndpointId, own: &Endpoint) {
+    fn report_misfits(&mut self, id: EndpointId, own: &Endpoint) {
         for (misfit, mismatch) in self.directory.misfits(own) {
-            self.tell_incompatible(id, misfit, mismatch.clone());
+            self.report_incompatible(id, misfit, mismatch.clone());
             if node_of(misfit) == self.node {
-                self.tell_incompatible(misfit, id, mismatch);
+                self.report_incompatible(misfit, id, mismatch);
             }
         }
     }
@@ -400,7 +400,7 @@ impl<D: Clone> Protocol<D> {
         peer.endpoints += 1;
         let theirs = self.directory.insert(id, record);
         for (ours, mismatch) in self.directory.misfits_of(self.node, &theirs) {
-            self.tell_incompatible(ours, id, mismatch);
+            self.report_incompatible(ours, id, mismatch);
         }
         if theirs.kind == Kind::Subscriber {
             for publisher in self.directory.fitting_of(self.node, &theirs) {
@@ -432,12 +432,14 @@ impl<D: Clone> Protocol<D> {
     fn act_on(
         &mut self,
         link: u64,
-        message: Message,
+        message: ControlMessage,
         descriptors: Vec<D>,
     ) -> Result<(), OutOfOrder> {
         match message {
-            Message::Announced { endpoint, record } => self.introduced(link, endpoint, record)?,
-            Message::Retracted { endpoint: id } => {
+            ControlMessage::Announced { endpoint, record } => {
+                self.introduced(link, endpoint, record)?
+            }
+            ControlMessage::Retracted { endpoint: id } => {
                 self.check_speaker(link, id)?;
                 self.links
                     .get_mut(&link)
@@ -446,40 +448,42 @@ impl<D: Clone> Protocol<D> {
                     .endpoints -= 1;
                 self.forget(id, false);
             }
-            Message::Offer { publisher, subscriber } => {
+            ControlMessage::Offer { publisher, subscriber } => {
                 self.check_speaker(link, publisher)?;
                 self.offered(Pair { publisher, subscriber }, descriptors)?;
             }
-            Message::Ask { publisher, subscriber } => {
+            ControlMessage::RequestOffer { publisher, subscriber } => {
                 self.check_speaker(link, subscriber)?;
                 self.offer(Pair { publisher, subscriber });
             }
-            Message::Segments { publisher, segments } => {
+            ControlMessage::Segments { publisher, segments } => {
                 self.check_speaker(link, publisher)?;
                 self.segments_came(publisher, &segments, &descriptors);
             }
-            Message::Accept { publisher, subscriber, connection, .. } => {
+            ControlMessage::Accept { publisher, subscriber, connection, .. } => {
                 self.check_speaker(link, subscriber)?;
                 self.accepted(Pair { publisher, subscriber }, connection, descriptors);
             }
-            Message::Matched { publisher, subscriber, start } => {
+            ControlMessage::Matched { publisher, subscriber, start } => {
                 self.check_speaker(link, publisher)?;
                 self.matched(Pair { publisher, subscriber }, start);
             }
-            Message::Withdrawn { publisher, subscriber, reason } => {
+            ControlMessage::Withdrawn { publisher, subscriber, reason } => {
                 self.check_speaker(link, publisher)?;
                 self.withdrawn(Pair { publisher, subscriber }, reason);
             }
-            Message::Declined { publisher, subscriber, reason } => {
+            ControlMessage::Declined { publisher, subscriber, reason } => {
                 self.check_speaker(link, subscriber)?;
                 self.declined(Pair { publisher, subscriber }, reason);
             }
-            Message::Query => self.asked(link)?,
-            Message::Counted { .. }
-            | Message::MatchTold { .. }
-            | Message::Schema { .. }
-            | Message::Answered { .. } => self.answered(link, message)?,
-            Message::Hello { .. } | Message::Ready | Message::Leaving => return Err(OutOfOrder),
+            ControlMessage::Query => self.query_received(link)?,
+            ControlMessage::Counted { .. }
+            | ControlMessage::MatchReported { .. }
+            | ControlMessage::Schema { .. }
+            | ControlMessage::Answered { .. } => self.answer_received(link, message)?,
+            ControlMessage::Hello { .. } | ControlMessage::Ready | ControlMessage::Leaving => {
+                return Err(OutOfOrder);
+            }
         }
         Ok(())
     }
@@ -509,7 +513,7 @@ impl<D: Clone> Protocol<D> {
     }
 
     /// Sends a message to the node of an endpoint, which may be this node.
-    fn send_to(&mut self, endpoint: EndpointId, message: Message, descriptors: Vec<D>) {
+    fn send_to(&mut self, endpoint: EndpointId, message: ControlMessage, descriptors: Vec<D>) {
         match self.link_of(endpoint) {
             Some(OURSELVES) => self.to_ourselves.push_back((message, descriptors)),
             Some(link) => self.actions.push(Action::Send { link, message, descriptors }),
@@ -518,10 +522,10 @@ impl<D: Clone> Protocol<D> {
     }
 
     /// Acts on the messages to this node itself, until there are none.
-    fn hear_ourselves(&mut self) {
+    fn receive_own(&mut self) {
         while let Some((message, descriptors)) = self.to_ourselves.pop_front() {
-            let heard = self.act_on(OURSELVES, message, descriptors);
-            debug_assert!(heard.is_ok(), "a message to this node is valid");
+            let received = self.act_on(OURSELVES, message, descriptors);
+            debug_assert!(received.is_ok(), "a message to this node is valid");
         }
     }
 
@@ -531,7 +535,7 @@ impl<D: Clone> Protocol<D> {
         {
             self.timers.pop_first();
             match timer {
-                Timer::Call(node) => self.call(node),
+                Timer::Connect(node) => self.connect(node),
                 Timer::Match(ours, other) if self.publishers.contains_key(&ours) => {
                     self.offer_again(Pair { publisher: ours, subscriber: other });
                 }
@@ -543,28 +547,28 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    fn tell_incompatible(&mut self, endpoint: EndpointId, other: EndpointId, mismatch: Mismatch) {
+    fn report_incompatible(&mut self, endpoint: EndpointId, other: EndpointId, mismatch: Mismatch) {
         let (pid, reason) = (self.pid_of(other), mismatch.to_string());
         self.warn(endpoint, other, reason.clone());
         let event = Event::Incompatible { endpoint: other, pid, mismatch: Some(mismatch), reason };
-        self.actions.push(Action::Tell { endpoint, event });
+        self.actions.push(Action::Deliver { endpoint, event });
     }
 
     /// Informs the user of an endpoint of ours why there is no match.
-    fn tell_refusal(&mut self, endpoint: EndpointId, other: EndpointId, refusal: &Refusal) {
+    fn report_refusal(&mut self, endpoint: EndpointId, other: EndpointId, refusal: &Refusal) {
         if refusal.is_corrupt {
             self.warn(endpoint, other, refusal.reason.clone());
             let event = Event::Corrupt { endpoint: other };
-            self.actions.push(Action::Tell { endpoint, event });
+            self.actions.push(Action::Deliver { endpoint, event });
         } else {
-            self.tell_refused(endpoint, other, refusal.reason.clone());
+            self.report_refused(endpoint, other, refusal.reason.clone());
         }
     }
 
-    fn tell_refused(&mut self, endpoint: EndpointId, other: EndpointId, reason: String) {
+    fn report_refused(&mut self, endpoint: EndpointId, other: EndpointId, reason: String) {
         self.warn(endpoint, other, reason.clone());
         let event = Event::Refused { endpoint: other, pid: self.pid_of(other), reason };
-        self.actions.push(Action::Tell { endpoint, event });
+        self.actions.push(Action::Deliver { endpoint, event });
     }
 
     /// Warns people why an endpoint of ours is not matched with another.
@@ -600,9 +604,9 @@ impl<D: Clone> Protocol<D> {
         self.actions.push(Action::Warn(Warning { pair, topic, sides, reason }));
     }
 
-    fn tell_end(&mut self, endpoint: EndpointId, other: EndpointId, pid: u32, died: bool) {
+    fn report_end(&mut self, endpoint: EndpointId, other: EndpointId, pid: u32, died: bool) {
         let event = Event::Unmatched { endpoint: other, pid, died };
-        self.actions.push(Action::Tell { endpoint, event });
+        self.actions.push(Action::Deliver { endpoint, event });
     }
 }
 

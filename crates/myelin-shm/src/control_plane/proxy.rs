@@ -5,13 +5,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use crate::control_plane::protocol::Input;
-use crate::data_plane::publication::{PublicationShared, RemoteSubscriber, Writer};
-use crate::data_plane::subscription::SubscriptionShared;
+use crate::data_plane::publication::{PublicationState, RemoteSubscriber, Writer};
+use crate::data_plane::subscription::SubscriptionState;
 use crate::error::Error;
 use crate::node::Node;
 use crate::os::descriptor::duplicate;
 use crate::topic::{EndpointId, PublisherQos, Reliability};
-use crate::waiting::wake_table::WakeTableViews;
+use crate::waiting::wake_table::RemoteWakeTables;
 
 /// Publishes to one subscriber the samples of a publisher on another route. For that subscriber, it
 /// is a match with a publisher of process 0. Dropping it ends the match. It stays in the publishing
@@ -28,7 +28,7 @@ pub struct Proxy {
 impl Proxy {
     pub(crate) fn create(
         node: &Node,
-        subscription: &Arc<SubscriptionShared>,
+        subscription: &Arc<SubscriptionState>,
         qos: PublisherQos,
     ) -> Result<Proxy, Error> {
         let topic = subscription.topic().clone();
@@ -71,11 +71,11 @@ impl Drop for Proxy {
 
 /// The proxy's view of the subscriber, made in the same way as other publishers' views.
 fn view(
-    subscription: &SubscriptionShared,
-    publication: &PublicationShared,
+    subscription: &SubscriptionState,
+    publication: &PublicationState,
     connection: u32,
 ) -> Result<RemoteSubscriber, Error> {
-    let (segment, waking) = subscription.passed_to(connection)?;
+    let (segment, wake_descriptors) = subscription.passed_to(connection)?;
     let qos = subscription.qos();
     RemoteSubscriber::map(
         subscription.id(),
@@ -86,8 +86,8 @@ fn view(
         connection,
         publication.id(),
         segment,
-        waking,
-        &mut WakeTableViews::default(),
+        wake_descriptors,
+        &mut RemoteWakeTables::default(),
     )
 }
 

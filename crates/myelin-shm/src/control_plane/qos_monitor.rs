@@ -37,7 +37,7 @@ struct Silence {
     limit_ns: Option<u64>,
     count: (u64, u64),
     since_ns: u64,
-    told: bool,
+    is_reported: bool,
 }
 
 impl Monitors {
@@ -105,7 +105,7 @@ impl QosMonitor {
             limit_ns: limit.map(|limit| limit.as_nanos().min(u128::from(u64::MAX)) as u64),
             count,
             since_ns: now_ns,
-            told: false,
+            is_reported: false,
         };
         let mut monitor = QosMonitor {
             deadline: silence(deadline, (progress.0, 0)),
@@ -144,12 +144,12 @@ impl Silence {
     fn look(&mut self, count: (u64, u64), now_ns: u64) -> (bool, bool) {
         let Some(limit_ns) = self.limit_ns else { return (false, false) };
         if count != self.count {
-            let ended = self.told;
-            (self.count, self.since_ns, self.told) = (count, now_ns, false);
+            let ended = self.is_reported;
+            (self.count, self.since_ns, self.is_reported) = (count, now_ns, false);
             return (false, ended);
         }
-        let too_long = !self.told && now_ns.saturating_sub(self.since_ns) >= limit_ns;
-        self.told |= too_long;
+        let too_long = !self.is_reported && now_ns.saturating_sub(self.since_ns) >= limit_ns;
+        self.is_reported |= too_long;
         (too_long, false)
     }
 }

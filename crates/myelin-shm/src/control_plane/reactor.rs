@@ -11,12 +11,12 @@ use rustix::net::SocketFlags;
 
 use crate::control_plane::endpoints::Endpoints;
 use crate::control_plane::link::{Credentials, Descriptors, Link, Received, Sent};
-use crate::control_plane::message::{Message, SegmentSize};
+use crate::control_plane::message::{ControlMessage, SegmentSize};
 use crate::control_plane::protocol::graph::Graph;
 use crate::control_plane::protocol::{Action, Input, Protocol};
-use crate::control_plane::registry::{Call, Registry};
-use crate::data_plane::publication::{PublicationShared, SlotSegment};
-use crate::data_plane::subscription::SubscriptionShared;
+use crate::control_plane::registry::{ConnectOutcome, Registry};
+use crate::data_plane::publication::{PublicationState, SlotSegment};
+use crate::data_plane::subscription::SubscriptionState;
 use crate::error::Error;
 use crate::os::descriptor::NodeFd;
 use crate::os::poll::Poll;
@@ -96,7 +96,7 @@ impl Reactor {
     }
 
     /// Calls all nodes that have a socket.
-    pub(crate) fn call_all(&mut self) -> Result<(), Error> {
+    pub(crate) fn connect_all(&mut self) -> Result<(), Error> {
         for node in self.registry.nodes()? {
             self.drive(Input::Found { node });
         }
@@ -105,7 +105,7 @@ impl Reactor {
 
     pub(crate) fn add_publication(
         &mut self,
-        shared: Arc<PublicationShared>,
+        shared: Arc<PublicationState>,
         options: RecordOptions,
     ) {
         let (id, publication) = (shared.id(), shared.shared_descriptor());
@@ -117,7 +117,7 @@ impl Reactor {
 
     pub(crate) fn add_subscription(
         &mut self,
-        shared: &Arc<SubscriptionShared>,
+        shared: &Arc<SubscriptionState>,
         options: RecordOptions,
     ) {
         let (id, ignore_own_node) = (shared.id(), shared.qos().ignore_own_node);
@@ -155,15 +155,15 @@ impl Reactor {
         self.protocol.new_endpoint(topic)
     }
 
-    /// Asks all peers; returns the survey's number.
-    pub(crate) fn begin_survey(&mut self) -> u64 {
-        self.drive(Input::Survey);
-        self.protocol.survey()
+    /// Asks all peers; returns the graph query's number.
+    pub(crate) fn begin_graph_query(&mut self) -> u64 {
+        self.drive(Input::QueryGraph);
+        self.protocol.graph_query()
     }
 
-    /// The current knowledge, and the answers of others since the survey began.
-    pub(crate) fn graph(&self, survey: Option<u64>) -> Graph {
-        self.protocol.graph(&self.endpoints.counted(), survey)
+    /// The current knowledge, and the answers of others since the graph query began.
+    pub(crate) fn graph(&self, graph_query: Option<u64>) -> Graph {
+        self.protocol.graph(&self.endpoints.counted(), graph_query)
     }
 
     /// When timed work is due.
@@ -204,8 +204,8 @@ impl Reactor {
     }
 
     /// Accepts waiting calls; the poll reports those beyond a turn's limit again at once.
-    pub(crate) fn answer_calls(&mut self) {
-        for _ in 0..CALLS_A_TURN {
+    pub(crate) fn accept_links(&mut self) {
+        for _ in 0..LINKS_A_TURN {
             let Some(listener) = &self.listener else { return };
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let accepted = rustix::net::accept_with(listener, flags);
@@ -256,7 +256,7 @@ impl Reactor {
         if !std::mem::replace(&mut self.was_missing, is_missing) || !is_missing {
             return;
         }
-        self.answer_calls(); // calls that wait at the old socket
+        self.accept_links(); // calls that wait at the old socket
         let path = self.registry.socket_path(node);
         let (sides, reason) = match self.listen_again(node) {
             Ok(()) => (
@@ -295,7 +295,7 @@ impl Reactor {
                 "process {pid} does not answer: it is stopped, or it cannot open more files and \
                  says so itself; it matches as soon as it answers"
             );
-            self.warn(NOT_CALLED, reason);
+            self.warn(NOT_CONNECTED, reason);
         }
     }
 
@@ -306,7 +306,7 @@ impl Reactor {
                 self.poll.remove(before.as_fd());
             }
             self.paused_until_ns = None;
-            self.call_all()
+            self.connect_all()
         });
         // A failed attempt is repeated at the next check.
         entered.inspect_err(|_| self.registry.leave(node))
@@ -330,12 +330,12 @@ impl Reactor {
             }
             let input = match received {
                 Received::Nothing => return false,
-                Received::Message(Message::Hello { node, record }, _) => {
+                Received::Message(ControlMessage::Hello { node, record }, _) => {
                     Input::Hello { link, node, record, owner: self.registry.owner(node) }
                 }
                 Received::Message(message, descriptors) => {
                     let descriptors = descriptors.into_iter().map(Arc::new).collect();
-                    Input::Said { link, message, descriptors }
+                    Input::Received { link, message, descriptors }
                 }
                 Received::End => Input::Ended { link },
                 Received::Nonsense(error @ Error::LayoutVersion { .. }) => {
@@ -351,7 +351,7 @@ impl Reactor {
     /// Takes calls and reads peers' messages before the thread gets to them: at most a socketful of
     /// each peer.
     pub(crate) fn catch_up(&mut self) {
-        self.answer_calls();
+        self.accept_links();
         for key in self.links.keys().copied().collect::<Vec<_>>() {
             let _ = (0..CATCH_UP_TURNS).all(|_| self.serve(key));
         }
@@ -366,7 +366,7 @@ impl Reactor {
 
     fn perform(&mut self, action: Action<Arc<OwnedFd>>) -> Option<Step> {
         match action {
-            Action::Call { node } => Some(self.call(node)),
+            Action::Connect { node } => Some(self.connect(node)),
             Action::Send { link, message, descriptors } => self.send(link, &message, descriptors),
             Action::Drain { link } => {
                 let open = self.links.get_mut(&link)?;
@@ -386,31 +386,31 @@ impl Reactor {
         }
     }
 
-    fn call(&mut self, node: u64) -> Step {
-        match self.registry.call(node) {
-            Ok(Call::Connected(socket)) => match self.open_link(socket, Some(node)) {
+    fn connect(&mut self, node: u64) -> Step {
+        match self.registry.connect(node) {
+            Ok(ConnectOutcome::Connected(socket)) => match self.open_link(socket, Some(node)) {
                 Ok(linked) => linked,
-                Err(error) => self.not_called(node, &error),
+                Err(error) => self.not_connected(node, &error),
             },
-            Ok(Call::Busy) => Input::Busy { node },
-            Ok(Call::Gone) => Input::Gone { node },
-            Ok(Call::Forbidden(error)) => {
-                self.warn(NOT_CALLED, error.to_string());
+            Ok(ConnectOutcome::Busy) => Input::Busy { node },
+            Ok(ConnectOutcome::Gone) => Input::Gone { node },
+            Ok(ConnectOutcome::Forbidden(error)) => {
+                self.warn(NOT_CONNECTED, error.to_string());
                 Input::Gone { node }
             }
-            Err(error) => self.not_called(node, &error),
+            Err(error) => self.not_connected(node, &error),
         }
     }
 
     /// This error, no descriptors, may be temporary.
-    fn not_called(&mut self, node: u64, error: &Error) -> Step {
-        self.warn(NOT_CALLED, error.to_string());
+    fn not_connected(&mut self, node: u64, error: &Error) -> Step {
+        self.warn(NOT_CONNECTED, error.to_string());
         Input::Busy { node }
     }
 
     /// A new link, by us to `called`, or by an unknown process to us; or the reason why there is
     /// none.
-    fn open_link(&mut self, socket: OwnedFd, called: Option<u64>) -> Result<Step, Error> {
+    fn open_link(&mut self, socket: OwnedFd, connected_to: Option<u64>) -> Result<Step, Error> {
         let link = Link::new(socket);
         let who = link.credentials()?;
         // In a group's domain the modes of folder and socket have admitted only members.
@@ -422,7 +422,7 @@ impl Reactor {
                  of user",
                 who.uid
             );
-            return Ok(Input::Stranger { who, called, reason });
+            return Ok(Input::Stranger { who, connected_to, reason });
         }
         let key = self.next_key;
         self.next_key += 1;
@@ -432,13 +432,18 @@ impl Reactor {
             awaits_room: false,
             send_again_ns: None,
             is_draining: false,
-            unanswered_since_ns: called.map(|_| now_ns()),
+            unanswered_since_ns: connected_to.map(|_| now_ns()),
         };
         self.links.insert(key, open);
-        Ok(Input::Linked { link: key, who, called })
+        Ok(Input::Linked { link: key, who, connected_to })
     }
 
-    fn send(&mut self, key: u64, message: &Message, descriptors: Descriptors) -> Option<Step> {
+    fn send(
+        &mut self,
+        key: u64,
+        message: &ControlMessage,
+        descriptors: Descriptors,
+    ) -> Option<Step> {
         let sent = self.links.get_mut(&key)?.link.send(message, descriptors);
         let drained = self.after_send(key, sent);
         if sent == Sent::Full { Some(Input::Overrun { link: key }) } else { drained }
@@ -485,7 +490,7 @@ const FIRST_LINK: u64 = 2;
 /// How many messages are read from one peer before it is another's turn.
 const MESSAGES_A_TURN: usize = 64;
 /// How many calls are accepted before it is the peers' turn.
-const CALLS_A_TURN: usize = 64;
+const LINKS_A_TURN: usize = 64;
 /// A socket holds some 280 messages.
 const CATCH_UP_TURNS: usize = 5;
 const SEND_AGAIN_NS: u64 = 10_000_000;
@@ -494,7 +499,7 @@ const LOOK_NS: u64 = 1_000_000_000;
 /// How long a called process may take before a warning is written.
 const UNANSWERED_NS: u64 = 2_000_000_000;
 const NOT_ANSWERED: &str = "this node does not answer new programs";
-const NOT_CALLED: &str = "this node does not reach another one";
+const NOT_CONNECTED: &str = "this node does not reach another one";
 /// How long calls are not accepted when descriptors are short.
 const PAUSE_NS: u64 = 100_000_000;
 

@@ -21,9 +21,9 @@ use crate::limits::FOLDER_ATTEMPTS_MAX;
 #[derive(Clone, Debug)]
 pub(crate) struct Registry {
     /// The user's or group's folder.
-    pub(crate) root: PathBuf,
+    pub(crate) user_dir: PathBuf,
     /// The domain's folder in it.
-    pub(crate) folder: PathBuf,
+    pub(crate) domain_dir: PathBuf,
     group: Option<u32>,
     uid: u32,
     is_somebody: bool,
@@ -31,7 +31,7 @@ pub(crate) struct Registry {
 
 /// The result of calling a node.
 #[derive(Debug)]
-pub(crate) enum Call {
+pub(crate) enum ConnectOutcome {
     /// The link.
     Connected(OwnedFd),
     /// The node lives, but too many others are calling; it may be stopped.
@@ -43,17 +43,24 @@ pub(crate) enum Call {
 }
 
 impl Registry {
-    /// The names of `domain` below `base`; touches no file.
-    pub(crate) fn new(base: &Path, domain: u32, group: Option<u32>) -> Registry {
+    /// The names of `domain` below `runtime_dir`; touches no file.
+    pub(crate) fn new(runtime_dir: &Path, domain: u32, group: Option<u32>) -> Registry {
         // The names must not change when the program changes its working directory.
-        let base = std::path::absolute(base).unwrap_or_else(|_| base.to_owned());
+        let runtime_dir =
+            std::path::absolute(runtime_dir).unwrap_or_else(|_| runtime_dir.to_owned());
         let uid = rustix::process::geteuid().as_raw();
         let (name, is_somebody) = match group {
             None => rendezvous::own_name(),
             Some(group) => (format!("myelin-group-{group}"), true),
         };
-        let root = base.join(name);
-        Registry { folder: root.join(domain.to_string()), root, group, uid, is_somebody }
+        let user_dir = runtime_dir.join(name);
+        Registry {
+            domain_dir: user_dir.join(domain.to_string()),
+            user_dir,
+            group,
+            uid,
+            is_somebody,
+        }
     }
 
     /// The user whose programs meet here: the process's user when the node was opened.
@@ -73,7 +80,7 @@ impl Registry {
 
     /// Makes the folders and a socket that listens; returns it with the new node's id.
     pub(crate) fn enter(&self) -> Result<(OwnedFd, u64), Error> {
-        self.in_folder(|| self.listen())
+        self.in_domain_dir(|| self.listen())
     }
 
     /// Whether a node of ours has its socket. Another socket under its name is removed when it is
@@ -84,21 +91,23 @@ impl Registry {
 
     /// Makes the folders and a socket for a node of ours that has lost its socket.
     pub(crate) fn enter_again(&self, node: u64) -> Result<OwnedFd, Error> {
-        self.in_folder(|| self.listen_as(node).map_err(|error| self.explain(error)))
+        self.in_domain_dir(|| self.listen_as(node).map_err(|error| self.explain(error)))
     }
 
-    fn in_folder<T>(&self, listen: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
-        rendezvous::check_base(self.root.parent().expect("the root is inside a folder"))?;
+    fn in_domain_dir<T>(&self, listen: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+        rendezvous::check_runtime_dir(
+            self.user_dir.parent().expect("the root is inside a folder"),
+        )?;
         for _ in 0..FOLDER_ATTEMPTS_MAX {
-            let made = rendezvous::make(&self.root, self.group);
-            let made = made.and_then(|()| rendezvous::make(&self.folder, self.group));
+            let made = rendezvous::make(&self.user_dir, self.group);
+            let made = made.and_then(|()| rendezvous::make(&self.domain_dir, self.group));
             match made.and_then(|()| listen()) {
                 // Another node has just left and removed one of the folders, because it was empty.
                 Err(Error::System { source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
                 other => return other,
             }
         }
-        let path = self.folder.display();
+        let path = self.domain_dir.display();
         let reason = format!(
             "{path}: it cannot be made, or another program removes it; set MYELIN_FOLDER \
                      to another folder"
@@ -109,8 +118,8 @@ impl Registry {
     /// Ids of the nodes with a socket.
     pub(crate) fn nodes(&self) -> Result<Vec<u64>, Error> {
         let mut nodes = Vec::new();
-        let entries = std::fs::read_dir(&self.folder);
-        let reason = |error| format!("{}: {error}", self.folder.display());
+        let entries = std::fs::read_dir(&self.domain_dir);
+        let reason = |error| format!("{}: {error}", self.domain_dir.display());
         for entry in entries.map_err(|error| Error::Host {
             doing: "reading the folder of the sockets",
             reason: reason(error),
@@ -126,19 +135,19 @@ impl Registry {
     }
 
     /// Connects to a node without waiting; removes its socket if it refuses.
-    pub(crate) fn call(&self, node: u64) -> Result<Call, Error> {
+    pub(crate) fn connect(&self, node: u64) -> Result<ConnectOutcome, Error> {
         let path = self.socket_path(node);
-        let (call, refused) = call(&path)?;
+        let (outcome, refused) = connect(&path)?;
         if refused {
             // In a group's folder only the owner may remove it; otherwise the name stays.
             let _ = std::fs::remove_file(&path);
         }
-        Ok(call)
+        Ok(outcome)
     }
 
     /// Path of a node's socket.
     pub(crate) fn socket_path(&self, node: u64) -> PathBuf {
-        self.folder.join(format!("{:010x}{SOCKET}", node >> 24))
+        self.domain_dir.join(format!("{:010x}{SOCKET}", node >> 24))
     }
 
     /// The user that a node's socket belongs to, if it has one.
@@ -155,7 +164,8 @@ impl Registry {
 
     /// Removes the folders if they are empty.
     pub(crate) fn remove_if_empty(&self) {
-        let _ = std::fs::remove_dir(&self.folder).and_then(|()| std::fs::remove_dir(&self.root));
+        let _ = std::fs::remove_dir(&self.domain_dir)
+            .and_then(|()| std::fs::remove_dir(&self.user_dir));
     }
 
     fn listen(&self) -> Result<(OwnedFd, u64), Error> {
@@ -188,7 +198,7 @@ impl Registry {
     }
 
     fn explain(&self, error: Errno) -> Error {
-        let path = self.folder.clone();
+        let path = self.domain_dir.clone();
         match error {
             Errno::NOSPC | Errno::DQUOT => Error::NoSpace { path },
             Errno::ACCESS | Errno::PERM | Errno::ROFS => Error::NoPermission {
@@ -225,21 +235,21 @@ impl Registry {
 }
 
 /// Connects without waiting; also returns whether the socket refused: then its node is dead.
-pub(crate) fn call(path: &Path) -> Result<(Call, bool), Error> {
+pub(crate) fn connect(path: &Path) -> Result<(ConnectOutcome, bool), Error> {
     let socket = socket().map_err(|error| Error::system("making a socket", error))?;
     let address = SocketAddrUnix::new(path);
     let address = address.map_err(|error| Error::system("naming a node's socket", error))?;
     match net::connect(&socket, &address) {
-        Ok(()) => Ok((Call::Connected(socket), false)),
-        Err(Errno::AGAIN | Errno::INPROGRESS | Errno::INTR) => Ok((Call::Busy, false)),
-        Err(Errno::CONNREFUSED) => Ok((Call::Gone, is_socket(path))),
-        Err(Errno::NOENT) => Ok((Call::Gone, false)),
+        Ok(()) => Ok((ConnectOutcome::Connected(socket), false)),
+        Err(Errno::AGAIN | Errno::INPROGRESS | Errno::INTR) => Ok((ConnectOutcome::Busy, false)),
+        Err(Errno::CONNREFUSED) => Ok((ConnectOutcome::Gone, is_socket(path))),
+        Err(Errno::NOENT) => Ok((ConnectOutcome::Gone, false)),
         Err(error) => {
             let reason = format!(
                 "{}: {error}; check its owner and mode, and rules of AppArmor or SELinux",
                 path.display()
             );
-            Ok((Call::Forbidden(Error::Host { doing: "calling a node", reason }), false))
+            Ok((ConnectOutcome::Forbidden(Error::Host { doing: "calling a node", reason }), false))
         }
     }
 }
@@ -312,12 +322,12 @@ mod tests {
         let registry = Registry::new(base.path(), 0, None);
         let (listener, node) = registry.enter().unwrap();
         assert_eq!(registry.nodes().unwrap(), [node]);
-        assert!(matches!(registry.call(node).unwrap(), Call::Connected(_)));
+        assert!(matches!(registry.connect(node).unwrap(), ConnectOutcome::Connected(_)));
         drop(listener);
-        assert!(matches!(registry.call(node).unwrap(), Call::Gone));
+        assert!(matches!(registry.connect(node).unwrap(), ConnectOutcome::Gone));
         assert!(registry.nodes().unwrap().is_empty(), "a socket that refuses is removed");
         registry.leave(node);
-        assert!(!registry.root.exists());
+        assert!(!registry.user_dir.exists());
     }
 
     #[test]
@@ -325,6 +335,6 @@ mod tests {
         let base = tempfile::tempdir().unwrap();
         let path = base.path().join("0000000001.sock");
         std::fs::write(&path, "").unwrap();
-        assert!(matches!(call(&path).unwrap(), (Call::Gone, false)));
+        assert!(matches!(connect(&path).unwrap(), (ConnectOutcome::Gone, false)));
     }
 }

@@ -29,13 +29,13 @@ fn outside(map: &str, uid: u32) -> Option<u32> {
 }
 
 /// Fails unless the folder exists.
-pub(crate) fn check_base(base: &Path) -> Result<(), Error> {
-    let error = match std::fs::metadata(base) {
+pub(crate) fn check_runtime_dir(runtime_dir: &Path) -> Result<(), Error> {
+    let error = match std::fs::metadata(runtime_dir) {
         Ok(folder) if folder.is_dir() => return Ok(()),
         Ok(_) => std::io::Error::from(Errno::NOTDIR),
         Err(error) => error,
     };
-    let path = format!("{base:?}"); // in quotes, because it may be empty or have spaces
+    let path = format!("{runtime_dir:?}"); // in quotes, because it may be empty or have spaces
     let remedy = match error.kind() {
         std::io::ErrorKind::NotFound => format!("make it (mkdir -p {path}), or"),
         std::io::ErrorKind::NotADirectory => "remove the file in its place, or".to_owned(),

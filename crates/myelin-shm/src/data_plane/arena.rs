@@ -53,9 +53,9 @@ impl Growth {
         self.slot_bytes * u64::from(self.slots)
     }
 
-    /// Bytes of the whole segment, if its first slot begins at `lead`.
-    pub fn segment_bytes(&self, lead: usize) -> u64 {
-        self.bytes() + (lead as u64).next_multiple_of(SLOT_ALIGN)
+    /// Bytes of the whole segment, if its first slot begins at `payload_offset`.
+    pub fn segment_bytes(&self, payload_offset: usize) -> u64 {
+        self.bytes() + (payload_offset as u64).next_multiple_of(SLOT_ALIGN)
     }
 }
 
@@ -140,7 +140,7 @@ pub fn slot_bytes_for(length: u64) -> u64 {
 }
 
 /// The alignment of a payload in a slot, in bytes; that of a message begins 4 bytes later
-/// (`Topic::lead`).
+/// (`Topic::payload_offset`).
 pub const SLOT_ALIGN: u64 = 64;
 const SLOT_BYTES_MIN: u64 = 128;
 const PAGE_BYTES: u64 = 4096;

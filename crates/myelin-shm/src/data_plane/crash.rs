@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::support::{matched, offered, topic};
-use crate::data_plane::publication::{self, PublicationShared, SlotSegment, Writer};
+use crate::data_plane::publication::{self, PublicationState, SlotSegment, Writer};
+use crate::data_plane::remote_publisher::RemotePublisher;
 use crate::data_plane::remote_subscriber;
-use crate::data_plane::source::Source;
-use crate::data_plane::subscription::{self, Asleep, Reader, Taken};
+use crate::data_plane::subscription::{self, Asleep, RawSample, Reader};
 use crate::error::Error;
 use crate::layout::{
     PublicationHead, SubscriptionHead, publication_bytes, subscription_begin, subscription_bytes,
@@ -54,8 +54,8 @@ fn payload(publisher: EndpointId, sequence: u64) -> Vec<u8> {
 /// A subscriber with the samples that it has to see.
 struct Subscribed {
     reader: Reader,
-    publication: Option<Arc<PublicationShared>>,
-    held: Vec<Taken>,
+    publication: Option<Arc<PublicationState>>,
+    held: Vec<RawSample>,
     /// The next sample of its publisher: it has taken all earlier ones, or learnt that they were
     /// lost.
     next: u64,
@@ -70,13 +70,13 @@ impl Subscribed {
     }
 
     /// Its first sample follows from the number published by then.
-    fn begin(&mut self, publication: &Arc<PublicationShared>) {
+    fn begin(&mut self, publication: &Arc<PublicationState>) {
         matched(publication, self.reader.shared());
         self.expect_of(publication);
     }
 
     /// Expects the samples of a publisher that it has just been matched with.
-    fn expect_of(&mut self, publication: &Arc<PublicationShared>) {
+    fn expect_of(&mut self, publication: &Arc<PublicationState>) {
         let (own, qos) = (self.reader.shared().qos(), publication.qos());
         let depth = match own.reliability {
             Reliability::Reliable => qos.depth,
@@ -97,7 +97,7 @@ impl Subscribed {
     }
 
     /// The next sample, whole and in order, or `None`.
-    fn take(&mut self) -> Option<Taken> {
+    fn take(&mut self) -> Option<RawSample> {
         self.map_segments();
         let taken = match self.reader.take() {
             Err(Error::TooManyHeld { .. }) => {
@@ -142,7 +142,7 @@ impl Subscribed {
     }
 }
 
-fn check(taken: &Taken) {
+fn check(taken: &RawSample) {
     assert_eq!(taken.bytes(), payload(taken.publisher, taken.sequence), "a torn sample");
 }
 
@@ -178,7 +178,7 @@ fn publish(writer: &mut Writer, id: EndpointId, published: &mut u64, choice: u64
 struct World {
     random: Random,
     writer: Writer,
-    publication: Arc<PublicationShared>,
+    publication: Arc<PublicationState>,
     published: u64,
     subscribers: Vec<Subscribed>,
 }
@@ -290,7 +290,7 @@ impl World {
             Writer::create(NEXT, &topic(), PublisherQos::default()).unwrap();
         for subscriber in &mut subscribers {
             let shared = subscriber.reader.shared();
-            assert_eq!(shared.held(), 0, "nothing is held");
+            assert_eq!(shared.borrowed(), 0, "nothing is held");
             assert!(shared.has_room_for(NEXT), "there is no room for the next publisher");
             subscriber.begin(&publication);
         }
@@ -514,7 +514,7 @@ fn publication_is_half_made(seed: u64, at: u64) -> bool {
     // SAFETY: atomics and padding, in a segment that was made for them.
     let head: &PublicationHead = unsafe { segment.at(0) };
     let made = dies(at, || publication::write_head(head, PUBLISHER, &topic(), &qos));
-    let mapped = Source::map(PUBLISHER, &topic(), 0, fd);
+    let mapped = RemotePublisher::map(PUBLISHER, &topic(), 0, fd);
     is_whole_or_none(made.is_some(), mapped.map(drop))
 }
 

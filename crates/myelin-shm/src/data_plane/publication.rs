@@ -5,7 +5,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 
-pub use crate::data_plane::remote_subscriber::{RemoteSubscriber, Waking};
+pub use crate::data_plane::remote_subscriber::{RemoteSubscriber, WakeDescriptors};
 pub use crate::data_plane::writer::{
     Dispatch, Published, RawLoan, RoomWait, Slept, SlotCounts, Writer,
 };
@@ -34,7 +34,7 @@ pub struct SlotSegment {
     pub fd: Arc<OwnedFd>,
 }
 
-type Tell<T> = Box<dyn Fn(T) + Send + Sync>;
+type OnGrowth<T> = Box<dyn Fn(T) + Send + Sync>;
 
 /// A subscriber that was removed while the publisher waited for it.
 #[derive(Debug)]
@@ -44,7 +44,7 @@ impl Detached {
     /// Whether its publisher waits for it no longer; if it does, the publisher is woken. The
     /// publisher may not sleep yet, so once is not enough; and its thread may not run for long, so
     /// a node's thread asks again and does not wait.
-    pub fn is_noticed(&self, publication: &PublicationShared) -> bool {
+    pub fn is_noticed(&self, publication: &PublicationState) -> bool {
         let waits = publication.waits_for.load(Ordering::Relaxed) == self.0.id();
         if waits {
             wait::wake(self.0.reading());
@@ -54,7 +54,7 @@ impl Detached {
 }
 
 /// The node's side of a publisher. Any thread may call it.
-pub struct PublicationShared {
+pub struct PublicationState {
     id: EndpointId,
     topic: Topic,
     qos: PublisherQos,
@@ -67,23 +67,23 @@ pub struct PublicationShared {
     pub(crate) changed: AtomicBool,
     /// The subscriber a reliable writer waits for; 0 for none.
     pub(crate) waits_for: AtomicU64,
-    on_growth: OnceLock<Tell<SlotSegment>>,
+    on_growth: OnceLock<OnGrowth<SlotSegment>>,
     /// Loans that were discarded while the writer was publishing.
     discarded: Mutex<Vec<RawLoan>>,
 }
 
-impl PublicationShared {
+impl PublicationState {
     pub(crate) fn create(
         id: EndpointId,
         topic: &Topic,
         qos: PublisherQos,
-    ) -> Result<Arc<PublicationShared>, Error> {
+    ) -> Result<Arc<PublicationState>, Error> {
         topic.check()?;
         qos.check(topic)?;
         let cells = u64::from(qos.depth) + 1;
         let bytes = publication_bytes(cells);
         let (segment, fd) = Segment::create("myelin-publication", bytes, Writers::Owner)?;
-        let shared = PublicationShared {
+        let shared = PublicationState {
             id,
             topic: topic.clone(),
             qos,
@@ -140,7 +140,7 @@ impl PublicationShared {
     }
 
     /// The publishing thread calls `tell` for every slot segment made from now on.
-    pub fn on_growth(&self, tell: Tell<SlotSegment>) {
+    pub fn on_growth(&self, tell: OnGrowth<SlotSegment>) {
         let _ = self.on_growth.set(tell);
     }
 

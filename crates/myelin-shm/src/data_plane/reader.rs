@@ -8,10 +8,10 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use self::many::Many;
-use crate::data_plane::incoming::Incoming;
-use crate::data_plane::source::Source;
-use crate::data_plane::subscription::{Asleep, SubscriptionShared};
-use crate::data_plane::taken::Taken;
+use crate::data_plane::publisher_cursor::PublisherCursor;
+use crate::data_plane::raw_sample::RawSample;
+use crate::data_plane::remote_publisher::RemotePublisher;
+use crate::data_plane::subscription::{Asleep, SubscriptionState};
 use crate::error::Error;
 use crate::event::Event;
 use crate::layout::PublicationHead;
@@ -20,14 +20,14 @@ use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
 use crate::waiting::cancel;
 use crate::waiting::notify::{self, Sleep};
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
+use crate::waiting::subscriber_descriptor::SubscriberDescriptor;
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
-use crate::waiting::wake_fd::WakeFd;
 use crate::waiting::wake_table::WakeTable;
 
 /// The taking side. Used by one thread at a time.
 pub struct Reader {
-    shared: Arc<SubscriptionShared>,
-    connections: Vec<Incoming>,
+    shared: Arc<SubscriptionState>,
+    connections: Vec<PublisherCursor>,
     /// Where the next take begins to look, if the publishers are few.
     turn: usize,
     /// State for many publishers, if they are many.
@@ -47,8 +47,8 @@ impl Reader {
         topic: &Topic,
         qos: SubscriberQos,
         table: &Arc<WakeTable>,
-    ) -> Result<(Reader, Arc<SubscriptionShared>), Error> {
-        let shared = SubscriptionShared::create(id, topic, qos, table)?;
+    ) -> Result<(Reader, Arc<SubscriptionState>), Error> {
+        let shared = SubscriptionState::create(id, topic, qos, table)?;
         let reader = Reader {
             shared: shared.clone(),
             connections: Vec::with_capacity(1), // this capacity lets the first take allocate nothing
@@ -63,7 +63,7 @@ impl Reader {
     }
 
     /// The state that its node shares with it.
-    pub fn shared(&self) -> &Arc<SubscriptionShared> {
+    pub fn shared(&self) -> &Arc<SubscriptionState> {
         &self.shared
     }
 
@@ -86,8 +86,8 @@ impl Reader {
     /// [`Error::TooManyHeld`]: the sample stays where it is. [`Error::PeerCorrupt`]: its publisher
     /// is disconnected.
     #[inline]
-    pub fn take(&mut self) -> Result<Option<Taken>, Error> {
-        let mut taken = Taken::empty();
+    pub fn take(&mut self) -> Result<Option<RawSample>, Error> {
+        let mut taken = RawSample::empty();
         if self.take_into(&mut taken)? { Ok(Some(taken)) } else { Ok(None) }
     }
 
@@ -97,10 +97,10 @@ impl Reader {
     /// # Errors
     /// As for [`take`](Self::take); the buffer is empty then.
     #[inline]
-    pub fn take_into(&mut self, into: &mut Taken) -> Result<bool, Error> {
+    pub fn take_into(&mut self, into: &mut RawSample) -> Result<bool, Error> {
         into.release();
         let is_taken = self.take_now(into)?;
-        let may_be_more = !is_taken && self.shared.wake_fd().is_some();
+        let may_be_more = !is_taken && self.shared.descriptor().is_some();
         if may_be_more && self.arm() { self.take_now(into) } else { Ok(is_taken) }
     }
 
@@ -113,7 +113,7 @@ impl Reader {
             return false;
         }
         self.keep_up();
-        self.connections.iter_mut().any(Incoming::has_unread)
+        self.connections.iter_mut().any(PublisherCursor::has_unread)
     }
 
     /// The next sample, if there is one; otherwise `waker` is woken once when there may be one. The
@@ -124,10 +124,10 @@ impl Reader {
     pub(crate) fn take_or_wake(
         &mut self,
         set: u32,
-        watch: impl FnOnce(&Arc<SubscriptionShared>),
+        watch: impl FnOnce(&Arc<SubscriptionState>),
         waker: &Waker,
-    ) -> Result<Option<Taken>, Error> {
-        let mut taken = Taken::empty();
+    ) -> Result<Option<RawSample>, Error> {
+        let mut taken = RawSample::empty();
         if self.take_now(&mut taken)? {
             return Ok(Some(taken));
         }
@@ -178,7 +178,7 @@ impl Reader {
     /// # Errors
     /// As for [`take`](Self::take); the buffer is empty then.
     #[inline]
-    pub fn take_soon(&mut self, into: &mut Taken) -> Result<bool, Error> {
+    pub fn take_soon(&mut self, into: &mut RawSample) -> Result<bool, Error> {
         into.release();
         if self.is_ready(false) || self.look_on() { self.take_now(into) } else { Ok(false) }
     }
@@ -195,14 +195,15 @@ impl Reader {
         if self.many.is_some() {
             return self.turn_to_oldest_of_many();
         }
-        let since_ns = |(at, publisher): (usize, &mut Incoming)| Some((publisher.since_ns()?, at));
+        let since_ns =
+            |(at, publisher): (usize, &mut PublisherCursor)| Some((publisher.since_ns()?, at));
         let (since_ns, at) = self.connections.iter_mut().enumerate().filter_map(since_ns).min()?;
         self.turn = at;
         Some(since_ns)
     }
 
     #[inline(always)]
-    fn take_now(&mut self, into: &mut Taken) -> Result<bool, Error> {
+    fn take_now(&mut self, into: &mut RawSample) -> Result<bool, Error> {
         if self.shared.is_forked() {
             return Err(Error::Forked);
         }
@@ -242,7 +243,7 @@ impl Reader {
 
     /// Ends the match with a publisher whose samples are invalid.
     pub fn reject(&mut self, publisher: EndpointId) {
-        let is_it = |incoming: &Incoming| incoming.source.id == publisher;
+        let is_it = |incoming: &PublisherCursor| incoming.source.id == publisher;
         if let Some(at) = self.connections.iter().position(is_it) {
             self.disconnect(at);
         }
@@ -264,7 +265,7 @@ impl Reader {
         self.sort_out();
         publisher.source.gone.store(true, Ordering::Relaxed);
         finish(&publisher.source);
-        self.shared.tell_corrupt(publisher.source.id);
+        self.shared.report_corrupt(publisher.source.id);
         self.shared.forget_finished();
     }
 
@@ -323,7 +324,7 @@ impl Reader {
     /// Whether `is_such` is true for a publisher. With many publishers, only the publisher of the
     /// last sample counts.
     fn has_such(&self, is_such: impl Fn(&PublicationHead) -> bool) -> bool {
-        let is_such = |it: &Incoming| is_such(it.source.head());
+        let is_such = |it: &PublisherCursor| is_such(it.source.head());
         match &self.many {
             Some(many) => self.connections.get(many.last).is_some_and(is_such),
             None => self.connections.iter().any(is_such),
@@ -362,7 +363,7 @@ impl Reader {
             };
             self.shared.wake_up();
             // Its set has not been woken for samples that came meanwhile.
-            self.shared.tell_set();
+            self.shared.notify_set();
             if asleep.is_none() || self.is_ready(false) {
                 return if timer { Ended::SampleAtTime } else { Ended::Sample };
             }
@@ -382,7 +383,7 @@ impl Reader {
         let [publisher] = &self.connections[..] else { return None };
         let head = publisher.source.head();
         let is_one_of_many = head.subscribers.load(Ordering::Relaxed) >= MANY_MIN;
-        if !is_one_of_many || self.shared.wake_fd().is_some() || !wait::can_sleep_on_two() {
+        if !is_one_of_many || self.shared.descriptor().is_some() || !wait::can_sleep_on_two() {
             return None;
         }
         // ORDER: read before `asleep` is stored: a publisher that sees us asleep has written a
@@ -420,8 +421,8 @@ impl Reader {
     fn arm(&mut self) -> bool {
         // Also when it is armed: a publisher may have counted the wake word up, been overtaken by
         // us, and written only then.
-        let drain = |fd: &WakeFd| fd.drain(|connection| self.is_told_of(connection));
-        let was_readable = self.shared.wake_fd().is_some_and(drain);
+        let drain = |fd: &SubscriberDescriptor| fd.drain(|connection| self.mark_due(connection));
+        let was_readable = self.shared.descriptor().is_some_and(drain);
         let (asleep, wakes) = (&self.shared.head().asleep, &self.shared.wake_word().wakes);
         let set = self.shared.set();
         let is_armed = asleep.load(Ordering::Relaxed) == self.sleep.0
@@ -452,10 +453,10 @@ impl Reader {
         fence(Ordering::SeqCst);
         let begun = std::mem::take(&mut self.shared.sources().begun);
         for source in begun {
-            let publisher = Incoming::begin(source, &self.shared);
+            let publisher = PublisherCursor::begin(source, &self.shared);
             self.connections.push(publisher);
         }
-        let is_finished = |publisher: &mut Incoming| {
+        let is_finished = |publisher: &mut PublisherCursor| {
             publisher.source.gone.load(Ordering::Acquire) && !publisher.is_ready(false)
         };
         let finished: Vec<_> = self.connections.extract_if(.., is_finished).collect();
@@ -479,8 +480,8 @@ impl Reader {
 }
 
 /// Ends the reading of a publisher: its connection is free.
-fn finish(source: &Source) {
-    // ORDER: release pairs with the acquire in `Sources::forget_finished`: our holds of it are announced.
+fn finish(source: &RemotePublisher) {
+    // ORDER: release pairs with the acquire in `Connections::forget_finished`: our holds of it are announced.
     source.finished.store(is_taken(Step::Finished), Ordering::Release);
 }
 

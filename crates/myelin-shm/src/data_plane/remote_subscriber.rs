@@ -4,7 +4,7 @@ use crate::sync::{AtomicBool, AtomicU64, Ordering};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use crate::data_plane::ready::bit_of;
+use crate::data_plane::ready_list::bit_of;
 use crate::data_plane::reclaim::Announced;
 use crate::error::Error;
 use crate::layout::{
@@ -16,9 +16,9 @@ use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX, HOLDS_MAX};
 use crate::os::segment::Segment;
 use crate::topic::{EndpointId, Topic};
 use crate::waiting::notify::{Notifier, Sleep};
+use crate::waiting::subscriber_descriptor::WakePipeWriter;
 use crate::waiting::wait;
-use crate::waiting::wake_fd::WakeEnd;
-use crate::waiting::wake_table::{PassedTable, WakeTableView, WakeTableViews};
+use crate::waiting::wake_table::{RemoteWakeTable, RemoteWakeTables, WakeTableDescriptors};
 
 /// No value read from the subscriber's memory is used as an index or a length; the geometry is
 /// checked once and kept here.
@@ -28,10 +28,10 @@ pub struct RemoteSubscriber {
     /// In `segment`: looked up once and not at each publish.
     asleep: *const AtomicU64,
     notifier: Notifier,
-    table: Arc<WakeTableView>,
+    table: Arc<RemoteWakeTable>,
     number: u32,
     connection: u32,
-    wake_end: Option<WakeEnd>,
+    wake_pipe: Option<WakePipeWriter>,
     /// Whether the writer does not wait for it. Only the writer uses this.
     late: AtomicBool,
     reliable: bool,
@@ -51,13 +51,13 @@ unsafe impl Sync for RemoteSubscriber {}
 
 /// The means to wake a subscriber, which it passes to a publisher.
 #[derive(Debug)]
-pub struct Waking {
+pub struct WakeDescriptors {
     /// Its wake word.
     pub wake_word: OwnedFd,
     /// Its node's [`WakeTable`](crate::waiting::wake_table::WakeTable).
-    pub table: PassedTable,
+    pub table: WakeTableDescriptors,
     /// Makes its descriptor readable, if it has one.
-    pub wake_end: Option<OwnedFd>,
+    pub wake_pipe: Option<OwnedFd>,
 }
 
 impl RemoteSubscriber {
@@ -72,16 +72,17 @@ impl RemoteSubscriber {
         connection: u32,
         publisher: EndpointId,
         subscription: OwnedFd,
-        waking: Waking,
-        tables: &mut WakeTableViews,
+        wake_descriptors: WakeDescriptors,
+        tables: &mut RemoteWakeTables,
     ) -> Result<RemoteSubscriber, Error> {
         let begin = subscription_begin(id);
         let bytes = begin + SUBSCRIPTION_HEAD_BYTES;
         let segment = Segment::map_theirs(subscription.as_fd(), bytes)?.beginning_at(begin)?;
-        let wake_word = Segment::map_shared(waking.wake_word.as_fd(), WAKE_SEGMENT_BYTES)?;
-        let table = tables.map(waking.table)?;
+        let wake_word =
+            Segment::map_shared(wake_descriptors.wake_word.as_fd(), WAKE_SEGMENT_BYTES)?;
+        let table = tables.map(wake_descriptors.table)?;
         let (holds, number) = check(&segment, id, topic, connection)?;
-        let wake_end = waking.wake_end.map(WakeEnd::check).transpose()?;
+        let wake_pipe = wake_descriptors.wake_pipe.map(WakePipeWriter::check).transpose()?;
         let begins_at = AtomicU64::new(0);
         // SAFETY: the head is atomics and padding, and lies within its checked segment; it is only
         // loaded from.
@@ -101,7 +102,7 @@ impl RemoteSubscriber {
             segment,
             wake_word,
             table,
-            wake_end,
+            wake_pipe,
         };
         if view.connection().publisher.load(Ordering::Relaxed) != publisher {
             return Err(Error::PeerCorrupt { what: "a connection with another publisher" });
@@ -178,7 +179,7 @@ impl RemoteSubscriber {
             Some(set) => self.table.notify(set, self.number),
             None => wait::count_and_wake(&self.wake_segment().wake_word.wakes),
         };
-        let is_readable = self.wake_end.as_ref().is_some_and(WakeEnd::wake);
+        let is_readable = self.wake_pipe.as_ref().is_some_and(WakePipeWriter::wake);
         woken || is_readable
     }
 

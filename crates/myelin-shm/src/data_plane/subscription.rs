@@ -7,12 +7,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, OnceLock, PoisonError};
 
-use crate::data_plane::incoming::Incoming;
+use crate::data_plane::publisher_cursor::PublisherCursor;
+pub use crate::data_plane::raw_sample::RawSample;
 pub use crate::data_plane::reader::Reader;
-use crate::data_plane::ready::ReadyList;
-use crate::data_plane::remote_subscriber::Waking;
-use crate::data_plane::source::Source;
-pub use crate::data_plane::taken::Taken;
+use crate::data_plane::ready_list::ReadyList;
+use crate::data_plane::remote_publisher::RemotePublisher;
+use crate::data_plane::remote_subscriber::WakeDescriptors;
 use crate::error::Error;
 use crate::event::{Event, Inbox};
 use crate::layout::{
@@ -30,27 +30,27 @@ use crate::sync::{
     AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, Step, is_taken, lock,
 };
 use crate::topic::{EndpointId, SubscriberQos, Topic};
-use crate::waiting::interrupt::{Interrupter, WakeUp};
+use crate::waiting::interrupt::{Interrupter, SubscriberWaker};
 use crate::waiting::notify::Sleep;
+use crate::waiting::subscriber_descriptor::SubscriberDescriptor;
 use crate::waiting::wait;
-use crate::waiting::wake_fd::WakeFd;
-use crate::waiting::wake_table::{Number, PassedTable, WakeTable};
+use crate::waiting::wake_table::{ReadyBit, WakeTable, WakeTableDescriptors};
 
 type OnCorrupt = Box<dyn Fn(EndpointId) + Send + Sync>;
 type OnLastDrop = Box<dyn FnOnce() + Send + Sync>;
 
 /// State shared by the node, the reader and the held samples. Any thread may call it.
 #[repr(C)] // A look and a take read the first fields, on a few lines: see `prefetch`.
-pub struct SubscriptionShared {
-    wake_up: Arc<WakeUp>,
+pub struct SubscriptionState {
+    waker: Arc<SubscriberWaker>,
     inbox: Arc<Inbox>,
-    sources: Mutex<Sources>,
+    sources: Mutex<Connections>,
     segment: Segment,
     /// For each hold: 0 if it is free, 1 while it is being released, otherwise 1 + the clones of
     /// its sample. `ORPHAN` is added when the reader has been dropped. From then on the sample owns
     /// a strong reference to this object; before, the reader's reference keeps it alive.
     clones: Box<[AtomicU32]>,
-    wake_fd: Option<Arc<WakeFd>>,
+    descriptor: Option<Arc<SubscriberDescriptor>>,
     /// The addresses of the reader and its publishers, when these changed last.
     reader: [AtomicUsize; 2],
     fork: u32,
@@ -120,25 +120,25 @@ impl Asleep {
 /// How long a subscriber of several publishers, or a wait set, sleeps without a look.
 pub(crate) const TRUST_NS: u64 = 100_000_000;
 
-pub(crate) struct Sources {
+pub(crate) struct Connections {
     /// All mapped publishers, by connection, including those not yet matched; the list ends at the
     /// last connection in use, because each wait looks through it.
-    known: Vec<Option<Arc<Source>>>,
+    known: Vec<Option<Arc<RemotePublisher>>>,
     /// Publishers matched since the reader last looked.
-    pub(crate) begun: Vec<Arc<Source>>,
+    pub(crate) begun: Vec<Arc<RemotePublisher>>,
     finished: bool,
     /// How much of the subscription segment has memory.
     bytes: u64,
     /// Removed publishers of which samples are still held, by the mark of these holds.
-    held: Vec<(u64, Arc<Source>)>,
+    borrowed: Vec<(u64, Arc<RemotePublisher>)>,
 }
 
-impl Sources {
-    fn known(&self) -> impl Iterator<Item = &Arc<Source>> {
+impl Connections {
+    fn known(&self) -> impl Iterator<Item = &Arc<RemotePublisher>> {
         self.known.iter().flatten()
     }
 
-    fn of(&self, publisher: EndpointId) -> Option<&Arc<Source>> {
+    fn of(&self, publisher: EndpointId) -> Option<&Arc<RemotePublisher>> {
         self.known().find(|source| source.id == publisher)
     }
 
@@ -149,7 +149,7 @@ impl Sources {
         (free < connections).then_some(free)
     }
 
-    fn enter(&mut self, source: Source) {
+    fn enter(&mut self, source: RemotePublisher) {
         let at = source.connection as usize;
         if at == self.known.len() {
             self.known.push(None);
@@ -157,20 +157,20 @@ impl Sources {
         self.known[at] = Some(Arc::new(source));
     }
 
-    fn leave(&mut self, connection: u32) -> Option<Arc<Source>> {
+    fn leave(&mut self, connection: u32) -> Option<Arc<RemotePublisher>> {
         let left = self.known[connection as usize].take();
         while self.known.pop_if(|last| last.is_none()).is_some() {}
         left
     }
 }
 
-impl SubscriptionShared {
+impl SubscriptionState {
     pub(crate) fn create(
         id: EndpointId,
         topic: &Topic,
         qos: SubscriberQos,
         table: &Arc<WakeTable>,
-    ) -> Result<Arc<SubscriptionShared>, Error> {
+    ) -> Result<Arc<SubscriptionState>, Error> {
         topic.check()?;
         qos.check(topic)?;
         let (holds, begin) = (u64::from(qos.held_max), subscription_begin(id));
@@ -180,30 +180,30 @@ impl SubscriptionShared {
         let segment = segment.beginning_at(begin)?;
         let (wake_segment, wake_word_fd) =
             Segment::create("myelin-wake-word", WAKE_SEGMENT_BYTES, Writers::Everyone)?;
-        let wake_fd = qos.descriptor.then(WakeFd::new).transpose()?.map(Arc::new);
-        let wake_up = Arc::new(WakeUp {
+        let descriptor = qos.descriptor.then(SubscriberDescriptor::new).transpose()?.map(Arc::new);
+        let waker = Arc::new(SubscriberWaker {
             segment: wake_segment,
-            wake_fd: wake_fd.clone(),
-            number: Arc::new(Number::take(table)?),
+            descriptor: descriptor.clone(),
+            number: Arc::new(ReadyBit::take(table)?),
             set: AtomicU32::new(0),
             interrupted: AtomicBool::new(false),
         });
-        let sources = Sources {
+        let sources = Connections {
             known: Vec::new(),
             begun: Vec::new(),
             finished: false,
             bytes,
-            held: Vec::new(),
+            borrowed: Vec::new(),
         };
-        let shared = SubscriptionShared {
+        let shared = SubscriptionState {
             id,
             topic: topic.clone(),
             qos,
             segment,
             fd,
             wake_word_fd,
-            wake_fd,
-            wake_up,
+            descriptor,
+            waker,
             ready_list: ReadyList::new(qos.publishers_max),
             sleeps: AtomicU64::new(0),
             lost: AtomicU64::new(0),
@@ -217,7 +217,7 @@ impl SubscriptionShared {
             fork: fork::mark(),
             reader: [const { AtomicUsize::new(0) }; 2],
         };
-        write_head(shared.head(), id, topic, &shared.qos, bytes, shared.number().get());
+        write_head(shared.head(), id, topic, &shared.qos, bytes, shared.ready_bit().number());
         if cfg!(loom) {
             // Initialises the memory early, as in a publication.
             shared.holds();
@@ -249,26 +249,27 @@ impl SubscriptionShared {
 
     /// The descriptors for the publisher of a connection: the subscription segment, and the means
     /// to wake the subscriber.
-    pub fn passed_to(&self, connection: u32) -> Result<(OwnedFd, Waking), Error> {
+    pub fn passed_to(&self, connection: u32) -> Result<(OwnedFd, WakeDescriptors), Error> {
         let own = |fd: BorrowedFd<'_>| duplicate(fd, "passing a subscriber on");
         let publisher = self.connection(connection).publisher.load(Ordering::Relaxed);
-        let [heads, ready, pipe] = self.number().table().passed_to(publisher);
-        let table = PassedTable { heads: own(heads)?, ready: own(ready)?, pipe: own(pipe)? };
-        let wake_end = self.wake_fd.as_ref().map(|fd| fd.connect(connection)).transpose()?;
+        let [heads, ready, pipe] = self.ready_bit().table().passed_to(publisher);
+        let table =
+            WakeTableDescriptors { heads: own(heads)?, ready: own(ready)?, pipe: own(pipe)? };
+        let wake_pipe = self.descriptor.as_ref().map(|fd| fd.connect(connection)).transpose()?;
         Ok((
             own(self.fd.as_fd())?,
-            Waking { wake_word: own(self.wake_word_fd.as_fd())?, table, wake_end },
+            WakeDescriptors { wake_word: own(self.wake_word_fd.as_fd())?, table, wake_pipe },
         ))
     }
 
     /// Readable when there may be a sample to take, or an event; if the settings request it.
     pub fn event(&self) -> Option<BorrowedFd<'_>> {
-        self.wake_fd.as_deref().map(WakeFd::fd)
+        self.descriptor.as_deref().map(SubscriberDescriptor::fd)
     }
 
     #[inline(always)]
-    pub(crate) fn wake_fd(&self) -> Option<&WakeFd> {
-        self.wake_fd.as_deref()
+    pub(crate) fn descriptor(&self) -> Option<&SubscriberDescriptor> {
+        self.descriptor.as_deref()
     }
 
     /// The events for its user.
@@ -278,7 +279,7 @@ impl SubscriptionShared {
 
     /// Passes an event to the user, who may be waiting: makes the descriptor readable and, if the
     /// user wants to know about silence, ends the wait for it.
-    pub(crate) fn tell(&self, event: Event) {
+    pub(crate) fn push_event(&self, event: Event) {
         let watched = self.qos.deadline.is_some() || self.qos.liveliness.is_some();
         let is_silence = matches!(
             event,
@@ -313,7 +314,7 @@ impl SubscriptionShared {
         sources.free_connection(max).ok_or_else(|| self.too_many_publishers())?;
         drop(sources);
         // Without the lock: a take needs it, and mapping waits for page faults.
-        let mut source = Source::map(publisher, &self.topic, 0, publication)?;
+        let mut source = RemotePublisher::map(publisher, &self.topic, 0, publication)?;
         for (number, slot_bytes, slots, fd) in segments {
             source.add_segment(number, slot_bytes, slots, fd)?;
         }
@@ -332,7 +333,7 @@ impl SubscriptionShared {
     }
 
     /// Allocates the memory for the announcements of a connection.
-    fn reach(&self, sources: &mut Sources, connection: u32) -> Result<(), Error> {
+    fn reach(&self, sources: &mut Connections, connection: u32) -> Result<(), Error> {
         let content = subscription_bytes(u64::from(self.qos.held_max), u64::from(connection) + 1);
         let bytes = subscription_begin(self.id) + content;
         if bytes > sources.bytes {
@@ -371,7 +372,7 @@ impl SubscriptionShared {
         sources.begun.push(source);
         drop(sources);
         if self.interrupted_by_matches.load(Ordering::Relaxed) {
-            self.wake_up.interrupted.store(true, Ordering::Release);
+            self.waker.interrupted.store(true, Ordering::Release);
         }
         self.look_again();
     }
@@ -441,13 +442,13 @@ impl SubscriptionShared {
 
     /// Ends the running wait in another thread, or else the next one: it returns false.
     pub fn interrupt(&self) {
-        self.wake_up.interrupted.store(true, Ordering::Release);
+        self.waker.interrupted.store(true, Ordering::Release);
         self.look_again();
     }
 
     /// The interrupter, which ends its waits from other threads.
     pub fn interrupter(&self) -> Interrupter {
-        Interrupter::new(&self.wake_up)
+        Interrupter::new(&self.waker)
     }
 
     /// Sleeps until it has been woken since the subscriber fell asleep. False if the time was over.
@@ -476,13 +477,13 @@ impl SubscriptionShared {
     /// Whether a thread has requested the end of the wait.
     #[inline(always)]
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.wake_up.interrupted.load(Ordering::Acquire) || self.inbox.is_urgent()
+        self.waker.interrupted.load(Ordering::Acquire) || self.inbox.is_urgent()
     }
 
     /// Resets the request after the wait has ended.
     pub(crate) fn end_interrupt(&self) {
         if self.is_interrupted() {
-            self.wake_up.interrupted.store(false, Ordering::Relaxed);
+            self.waker.interrupted.store(false, Ordering::Relaxed);
             self.inbox.set_urgent(false);
         }
     }
@@ -490,13 +491,13 @@ impl SubscriptionShared {
     /// Makes the reader update its publishers if this one has gone, so that its connection can be
     /// used again.
     #[inline(always)]
-    pub(crate) fn has_read_all_of(&self, source: &Source) {
+    pub(crate) fn has_read_all_of(&self, source: &RemotePublisher) {
         if source.gone.load(Ordering::Relaxed) {
             self.changed.store(true, Ordering::Relaxed);
         }
     }
 
-    pub(crate) fn tell_corrupt(&self, publisher: EndpointId) {
+    pub(crate) fn report_corrupt(&self, publisher: EndpointId) {
         if let Some(tell) = self.on_corrupt.get() {
             tell(publisher);
         }
@@ -508,17 +509,17 @@ impl SubscriptionShared {
         self.forget_finished_of(&mut self.sources());
     }
 
-    fn forget_finished_of(&self, sources: &mut Sources) {
+    fn forget_finished_of(&self, sources: &mut Connections) {
         let is_held = |mark| self.holds().iter().any(|hold| hold.load(Ordering::Relaxed) == mark);
-        sources.held.retain(|(mark, _)| is_held(*mark));
+        sources.borrowed.retain(|(mark, _)| is_held(*mark));
         // ORDER: acquire pairs with the release in `Reader`: the reader takes no hold of it any
         // more, and the holds it took are announced.
         let finished = sources.known().filter(|known| known.finished.load(Ordering::Acquire));
         for source in finished.cloned().collect::<Vec<_>>() {
-            let is_free = |mark: &u64| sources.held.iter().all(|(used, _)| used != mark);
+            let is_free = |mark: &u64| sources.borrowed.iter().all(|(used, _)| used != mark);
             let Some(mark) = hold_marks().find(is_free) else { return };
             if self.mark_holds(source.connection, mark) {
-                sources.held.push((mark, source.clone()));
+                sources.borrowed.push((mark, source.clone()));
             }
             self.remove(sources, source.id);
         }
@@ -538,11 +539,15 @@ impl SubscriptionShared {
         self.holds().iter().filter(|hold| is_marked(hold)).count() > 0
     }
 
-    fn remove(&self, sources: &mut Sources, publisher: EndpointId) -> Option<Arc<Source>> {
+    fn remove(
+        &self,
+        sources: &mut Connections,
+        publisher: EndpointId,
+    ) -> Option<Arc<RemotePublisher>> {
         let number = sources.of(publisher)?.connection;
         let removed = sources.leave(number);
         self.connection(number).publisher.store(0, Ordering::Relaxed);
-        if let Some(fd) = &self.wake_fd {
+        if let Some(fd) = &self.descriptor {
             fd.disconnect(number);
         }
         removed
@@ -575,7 +580,7 @@ impl SubscriptionShared {
         // ORDER: Relaxed: as above.
         let is_held = |word: &&AtomicU64| word.load(Ordering::Relaxed) != 0;
         let held = self.holds().iter().filter(is_held).count() as u64;
-        let memory_bytes = self.sources().bytes + self.wake_up.segment.bytes();
+        let memory_bytes = self.sources().bytes + self.waker.segment.bytes();
         Counters::Subscriber { lost: self.lost(), held, memory_bytes }
     }
 
@@ -605,7 +610,7 @@ impl SubscriptionShared {
 
     /// Whether a publisher that the reader has not looked at yet has something.
     #[cold]
-    fn has_begun(&self, sources: &Sources) -> bool {
+    fn has_begun(&self, sources: &Connections) -> bool {
         sources.begun.iter().any(|source| {
             let start = source.start.load(Ordering::Relaxed);
             let history = source.history.min(u64::from(self.qos.history));
@@ -616,8 +621,8 @@ impl SubscriptionShared {
     #[inline(always)]
     fn look_at(
         &self,
-        sources: &Sources,
-        source: &Arc<Source>,
+        sources: &Connections,
+        source: &Arc<RemotePublisher>,
         next: &mut PrefetchList,
         see: &mut impl FnMut(u32),
     ) -> bool {
@@ -630,11 +635,11 @@ impl SubscriptionShared {
     }
 
     /// The addresses that the look and the take will read when this source has its next sample.
-    fn read_next(&self, sources: &Sources, source: &Arc<Source>) -> PrefetchList {
+    fn read_next(&self, sources: &Connections, source: &Arc<RemotePublisher>) -> PrefetchList {
         let [reader, connections] = [0, 1].map(|at| self.reader[at].load(Ordering::Relaxed));
         let source_at = Arc::as_ptr(source).addr();
         PrefetchList([
-            Arc::as_ptr(&self.wake_up).addr(),
+            Arc::as_ptr(&self.waker).addr(),
             sources.known.as_ptr().addr(),
             source_at,
             source_at + 64,
@@ -652,14 +657,14 @@ impl SubscriptionShared {
     }
 
     #[inline(always)]
-    fn reading_of(&self, source: &Source) -> u64 {
+    fn reading_of(&self, source: &RemotePublisher) -> u64 {
         // ORDER: Relaxed: only the reader, of this process, writes it; a thread that has taken
         // looks again.
         self.connection(source.connection).reading.load(Ordering::Relaxed)
     }
 
     #[inline(always)]
-    fn has_more_of(&self, source: &Source) -> bool {
+    fn has_more_of(&self, source: &RemotePublisher) -> bool {
         let reading = self.reading_of(source);
         reading < NOT_BEGUN && source.has_beyond(reading)
     }
@@ -672,14 +677,14 @@ impl SubscriptionShared {
     }
 
     /// Notes the addresses of the reader and its publishers.
-    pub(crate) fn note_reader(&self, reader: *const Reader, connections: *const Incoming) {
+    pub(crate) fn note_reader(&self, reader: *const Reader, connections: *const PublisherCursor) {
         self.reader[0].store(reader.addr(), Ordering::Relaxed);
         self.reader[1].store(connections.addr(), Ordering::Relaxed);
     }
 
     /// Fetches into the caches everything that a look and a take read.
     #[inline(always)]
-    pub(crate) fn prefetch(this: *const SubscriptionShared) {
+    pub(crate) fn prefetch(this: *const SubscriptionState) {
         prefetch::lines_to_read(this.cast::<u8>().wrapping_sub(2 * size_of::<usize>()), HOT_LINES);
     }
 
@@ -727,24 +732,24 @@ impl SubscriptionShared {
     }
 
     /// Its number in the node whose wait sets it can be in, and its bit there.
-    pub(crate) fn number(&self) -> &Arc<Number> {
-        &self.wake_up.number
+    pub(crate) fn ready_bit(&self) -> &Arc<ReadyBit> {
+        &self.waker.number
     }
 
     /// The wait set it is in.
     pub(crate) fn set(&self) -> Option<u32> {
-        self.wake_up.set()
+        self.waker.set()
     }
 
     /// Enters a wait set; false if it is in another one.
     pub(crate) fn enter(&self, set: u32) -> bool {
-        let (its, order) = (&self.wake_up.set, Ordering::Relaxed);
+        let (its, order) = (&self.waker.set, Ordering::Relaxed);
         its.compare_exchange(0, set + 1, order, order).is_ok()
     }
 
     /// Leaves a wait set.
     pub(crate) fn leave(&self, set: u32) {
-        let (its, order) = (&self.wake_up.set, Ordering::Relaxed);
+        let (its, order) = (&self.waker.set, Ordering::Relaxed);
         let left = its.compare_exchange(set + 1, 0, order, order);
         let asleep = self.head().asleep.load(Ordering::Relaxed);
         if left.is_ok() && Sleep(asleep).set() == Some(set as usize) {
@@ -758,7 +763,7 @@ impl SubscriptionShared {
     pub(crate) fn leave_set(&self) {
         if let Some(set) = self.set() {
             self.leave(set);
-            self.number().tell(set as usize);
+            self.ready_bit().notify(set as usize);
         }
     }
 
@@ -780,12 +785,12 @@ impl SubscriptionShared {
     }
 
     /// Makes its wait set look at it, if it is in one.
-    pub(crate) fn tell_set(&self) {
-        self.wake_up.tell_set();
+    pub(crate) fn notify_set(&self) {
+        self.waker.notify_set();
     }
 
     #[inline(always)]
-    pub(crate) fn sources(&self) -> MutexGuard<'_, Sources> {
+    pub(crate) fn sources(&self) -> MutexGuard<'_, Connections> {
         lock(&self.sources)
     }
 
@@ -795,12 +800,12 @@ impl SubscriptionShared {
     }
 
     pub(crate) fn wake_word(&self) -> &WakeWord {
-        self.wake_up.wake_word()
+        self.waker.wake_word()
     }
 
     /// The ready bits of its publishers, which all of them may write.
     pub(crate) fn ready(&self) -> &[AtomicU64; CONNECTION_WORDS] {
-        &self.wake_up.words().ready
+        &self.waker.words().ready
     }
 
     pub(crate) fn holds(&self) -> &[AtomicU64] {
@@ -825,7 +830,7 @@ impl SubscriptionShared {
     /// Makes the reader look at its publishers, and wakes it if it sleeps.
     pub(crate) fn look_again(&self) {
         self.changed.store(true, Ordering::Release);
-        self.wake_up.wake();
+        self.waker.wake();
     }
 }
 
@@ -855,7 +860,7 @@ pub(super) fn write_head(
     }
 }
 
-impl Drop for SubscriptionShared {
+impl Drop for SubscriptionState {
     fn drop(&mut self) {
         if self.is_forked() {
             return;

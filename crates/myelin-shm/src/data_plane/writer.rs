@@ -11,7 +11,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 use crate::data_plane::arena::{Arena, Slot};
-use crate::data_plane::publication::{PublicationShared, SlotSegment};
+use crate::data_plane::publication::{PublicationState, SlotSegment};
 use crate::data_plane::reclaim::Protected;
 use crate::data_plane::remote_subscriber::RemoteSubscriber;
 use crate::data_plane::ring::{self, Inline};
@@ -125,7 +125,7 @@ pub struct SlotCounts {
 
 /// The publishing side. Used by one thread at a time.
 pub struct Writer {
-    shared: Arc<PublicationShared>,
+    shared: Arc<PublicationState>,
     /// First the subscribers that are notified, then the callbacks of this process: those of the
     /// dispatcher, and from `exclusive` on those of `concurrent`.
     views: Vec<Arc<RemoteSubscriber>>,
@@ -150,7 +150,7 @@ pub struct Writer {
     first: [*const u8; 2],
     arena: Arena,
     /// Samples in slots that were not free at the last look, with their sequences.
-    out: Vec<(u64, Slot)>,
+    in_flight: Vec<(u64, Slot)>,
     slot_segments: Vec<Segment>,
     protected: Protected,
     least_reading: u64,
@@ -176,8 +176,8 @@ impl Writer {
         id: EndpointId,
         topic: &Topic,
         qos: PublisherQos,
-    ) -> Result<(Writer, Arc<PublicationShared>), Error> {
-        let shared = PublicationShared::create(id, topic, qos)?;
+    ) -> Result<(Writer, Arc<PublicationState>), Error> {
+        let shared = PublicationState::create(id, topic, qos)?;
         let writer = Writer {
             shared: shared.clone(),
             // This capacity lets the first publish allocate nothing.
@@ -195,7 +195,7 @@ impl Writer {
             head: shared.head(),
             first: [std::ptr::from_ref(shared.head()).cast(); 2],
             arena: Arena::default(),
-            out: Vec::new(),
+            in_flight: Vec::new(),
             slot_segments: Vec::new(),
             protected: Protected::with_capacity(1 + SubscriberQos::default().held_max as usize),
             least_reading: 0,
@@ -216,7 +216,7 @@ impl Writer {
     }
 
     /// The state that the node shares with it.
-    pub fn shared(&self) -> &Arc<PublicationShared> {
+    pub fn shared(&self) -> &Arc<PublicationState> {
         &self.shared
     }
 
@@ -362,7 +362,7 @@ impl Writer {
         let cell = self.begin();
         ring::write_place(cell, length, slot.place(), time_ns);
         ring::finish(cell, &self.head().published, self.next);
-        self.out.push((self.next, slot));
+        self.in_flight.push((self.next, slot));
         let payload = || Payload::Slot { length, place: slot.place() };
         let published = self.finish(payload, time_ns);
         if self.arena.is_used_up(&slot) || self.views.is_empty() {
@@ -488,12 +488,12 @@ impl Writer {
             let (topic, limit) = (Some(self.topic_name()), u64::from(SEGMENTS_MAX));
             return Err(Error::TooMany { topic, what: "slot segments of one publisher", limit });
         }
-        let lead = self.shared.topic().lead();
-        let bytes = growth.segment_bytes(lead);
+        let payload_offset = self.shared.topic().payload_offset();
+        let bytes = growth.segment_bytes(payload_offset);
         let (segment, fd) = Segment::create("myelin-slots", bytes, Writers::Owner)?;
-        self.arena.add(growth, segment.pointer().wrapping_add(lead));
+        self.arena.add(growth, segment.pointer().wrapping_add(payload_offset));
         self.slot_segments.push(segment);
-        self.out.reserve(self.arena.slots() - self.out.len());
+        self.in_flight.reserve(self.arena.slots() - self.in_flight.len());
         let (number, slot_bytes, slots) = (growth.segment, growth.slot_bytes, growth.slots);
         let made = SlotSegment { number, slot_bytes, slots, fd: Arc::new(fd) };
         self.shared.grown(made);
@@ -509,9 +509,9 @@ impl Writer {
         }
         self.protected.collect(self.views.iter().map(|view| view.announced()));
         let kept_from = self.next.saturating_sub(u64::from(self.shared.qos().history));
-        let Writer { out, arena, protected, next, ring, .. } = self;
+        let Writer { in_flight, arena, protected, next, ring, .. } = self;
         let cells = ring.len() as u64;
-        out.retain(|(sequence, slot)| {
+        in_flight.retain(|(sequence, slot)| {
             let overwritten = sequence + cells < *next;
             let free = protected.is_free(*sequence, overwritten, *sequence >= kept_from);
             if free {
@@ -529,7 +529,7 @@ impl Writer {
         fence(Ordering::SeqCst);
         self.views.clear();
         self.shared.views_into(&mut self.views);
-        // SAFETY: they are loans of this writer (`PublicationShared::discard_later`).
+        // SAFETY: they are loans of this writer (`PublicationState::discard_later`).
         self.shared.discarded().into_iter().for_each(|loan| unsafe { self.discard(loan) });
         self.sort_views();
         if let Some(first) = self.views.first() {

@@ -14,12 +14,12 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 pub(crate) use concurrent::Concurrent;
-pub(crate) use handler::{Handed, Handler, Payload};
+pub(crate) use handler::{Dispatched, Handler, Payload};
 use thread::{At, CallbackThread};
 
-use crate::data_plane::subscription::{Reader, SubscriptionShared, Taken};
+use crate::data_plane::subscription::{RawSample, Reader, SubscriptionState};
 use crate::dispatch::dispatcher::Dispatcher;
-use crate::endpoint::{AfterReader, Observer, Subscriber};
+use crate::endpoint::{AfterReader, EndpointHandle, Subscriber};
 use crate::error::Error;
 use crate::os::thread::{Thread, barrier};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, lock};
@@ -31,7 +31,7 @@ use crate::warnings::report_panic;
 /// A function of samples, and the payloads that it accepts.
 pub struct Function {
     /// Called with every sample that fits, never twice at once.
-    pub call: Box<dyn FnMut(&Taken) + Send>,
+    pub call: Box<dyn FnMut(&RawSample) + Send>,
     /// A publisher whose sample does not fit is disconnected.
     pub lengths: Lengths,
     /// The alignment of a payload: a power of two up to 64.
@@ -71,9 +71,9 @@ impl Lengths {
 /// running call, unless a callback or another function that a node calls drops it. Any thread may
 /// use it.
 pub struct Callback {
-    shared: Arc<Shared>,
-    subscription: Arc<SubscriptionShared>,
-    observer: Observer,
+    shared: Arc<CallbackState>,
+    subscription: Arc<SubscriptionState>,
+    observer: EndpointHandle,
     thread: Option<Thread>,
     /// The dispatcher through which publishers of this process call it; none for a concurrent one.
     dispatcher: Option<Arc<Dispatcher>>,
@@ -81,7 +81,7 @@ pub struct Callback {
 
 /// State shared by a callback's runners and its handle.
 #[derive(Default)]
-pub(crate) struct Shared {
+pub(crate) struct CallbackState {
     stopping: AtomicBool,
     /// Whether its thread calls the function, or is about to.
     delivers: Delivers,
@@ -104,7 +104,7 @@ impl Callback {
         wait: Wait,
         function: Function,
     ) -> Result<Callback, Error> {
-        let observer = Observer::clone(&subscriber);
+        let observer = EndpointHandle::clone(&subscriber);
         let dispatcher = observer.node().dispatcher(subscriber.reader.shared().topic());
         let Subscriber { reader, after } = subscriber;
         let Begun { shared, subscription, thread, at } =
@@ -133,13 +133,13 @@ impl Callback {
     /// As for [`start`](Self::start).
     pub fn start_concurrent(
         subscriber: Subscriber,
-        call: Box<dyn Fn(&Taken) + Send + Sync>,
+        call: Box<dyn Fn(&RawSample) + Send + Sync>,
         lengths: Lengths,
     ) -> Result<Callback, Error> {
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(CallbackState::default());
         let subscription = subscriber.reader.shared().clone();
         subscription.leave_set();
-        let observer = Observer::clone(&subscriber);
+        let observer = EndpointHandle::clone(&subscriber);
         let dispatcher = observer.node().dispatcher(subscription.topic());
         let concurrent = Concurrent::new(subscriber, call, lengths, shared.clone());
         dispatcher.add_concurrent(&concurrent);
@@ -205,7 +205,7 @@ impl Callback {
     }
 
     /// The subscriber's matches.
-    pub fn observer(&self) -> &Observer {
+    pub fn observer(&self) -> &EndpointHandle {
         &self.observer
     }
 }
@@ -254,7 +254,7 @@ impl Delivers {
 }
 
 /// Reports that the thread ends, also by a panic.
-struct Ending(Arc<Shared>);
+struct Ending(Arc<CallbackState>);
 
 impl Drop for Ending {
     fn drop(&mut self) {
@@ -265,8 +265,8 @@ impl Drop for Ending {
 
 /// A callback whose thread has not been started yet.
 struct Begun {
-    shared: Arc<Shared>,
-    subscription: Arc<SubscriptionShared>,
+    shared: Arc<CallbackState>,
+    subscription: Arc<SubscriptionState>,
     thread: CallbackThread,
     at: At,
 }
@@ -280,7 +280,7 @@ fn begin(
     wait: Wait,
     function: Function,
 ) -> Begun {
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(CallbackState::default());
     let subscription = reader.shared().clone();
     subscription.leave_set();
     subscription.interrupt_by_matches();
@@ -290,11 +290,11 @@ fn begin(
     Begun { shared, subscription, thread, at }
 }
 
-impl Shared {
+impl CallbackState {
     fn stop(&self) {
         // Set under the lock, so that `note` either sees it or is woken.
         let error = self.error();
-        // ORDER: SeqCst: followed by the wake word's fence, see `CallbackThread::put_down`.
+        // ORDER: SeqCst: followed by the wake word's fence, see `CallbackThread::park`.
         self.stopping.store(true, Ordering::SeqCst);
         drop(error);
         self.stopped.notify_all();
@@ -306,7 +306,7 @@ impl Shared {
     }
 
     /// The next sample, if there is one. A publisher whose sample does not fit is disconnected.
-    fn take(&self, reader: &mut Reader, lengths: Lengths) -> Result<Option<Taken>, Error> {
+    fn take(&self, reader: &mut Reader, lengths: Lengths) -> Result<Option<RawSample>, Error> {
         let Some(taken) = reader.take()? else { return Ok(None) };
         if !lengths.fit(taken.bytes().len()) {
             reader.reject(taken.publisher);

@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Weak};
 
-use crate::data_plane::publication::PublicationShared;
-use crate::dispatch::callback::{Concurrent, Handed, Handler};
+use crate::data_plane::publication::PublicationState;
+use crate::dispatch::callback::{Concurrent, Dispatched, Handler};
 use crate::dispatch::handlers::{Entered, Handlers};
 use crate::os::fork;
 use crate::sync::{Mutex, MutexGuard, lock};
@@ -27,7 +27,7 @@ pub(crate) struct Dispatcher {
     /// The subscribers with an entry.
     callers: Mutex<Vec<EndpointId>>,
     concurrent: Mutex<Vec<Arc<Concurrent>>>,
-    publishers: Mutex<Vec<Weak<PublicationShared>>>,
+    publishers: Mutex<Vec<Weak<PublicationState>>>,
 }
 
 /// The folder of a domain, and a topic's name and type hash.
@@ -53,7 +53,7 @@ impl Dispatcher {
     }
 
     /// Adds a publisher of the topic in this process.
-    pub(crate) fn add_publisher(&self, publisher: &Arc<PublicationShared>) {
+    pub(crate) fn add_publisher(&self, publisher: &Arc<PublicationState>) {
         let mut publishers = lock(&self.publishers);
         publishers.retain(|known| known.strong_count() > 0);
         publishers.push(Arc::downgrade(publisher));
@@ -77,12 +77,12 @@ impl Dispatcher {
 
     pub(crate) fn add_concurrent(&self, callback: &Arc<Concurrent>) {
         lock(&self.concurrent).push(callback.clone());
-        self.tell_publishers();
+        self.refresh_publishers();
     }
 
     pub(crate) fn remove_concurrent(&self, subscriber: EndpointId) {
         lock(&self.concurrent).retain(|callback| callback.id() != subscriber);
-        self.tell_publishers();
+        self.refresh_publishers();
     }
 
     /// The entries with the handlers.
@@ -95,7 +95,7 @@ impl Dispatcher {
     pub(crate) fn join(&self, entered: &mut Entered<'_, Handler>, subscriber: EndpointId) {
         entered.join(subscriber);
         self.callers().push(subscriber);
-        self.tell_publishers();
+        self.refresh_publishers();
     }
 
     /// Removes an entry.
@@ -103,10 +103,10 @@ impl Dispatcher {
         let mut entered = self.entries.enter();
         entered.leave(subscriber);
         self.callers().retain(|caller| *caller != subscriber);
-        self.tell_publishers();
+        self.refresh_publishers();
     }
 
-    fn tell_publishers(&self) {
+    fn refresh_publishers(&self) {
         for publisher in lock(&self.publishers).iter().filter_map(Weak::upgrade) {
             publisher.look_again();
         }
@@ -128,7 +128,7 @@ impl Drop for Dispatcher {
 #[inline(always)]
 pub(crate) fn run(
     entered: &mut Entered<'_, Handler>,
-    mut hand_over: impl FnMut(&mut Handler) -> Handed,
+    mut hand_over: impl FnMut(&mut Handler) -> Dispatched,
     mut defer: impl FnMut(EndpointId),
 ) {
     let _inside = Inside::new();
@@ -139,7 +139,7 @@ pub(crate) fn run(
             while let Some(entry) = entries.get_mut(at) {
                 if let Some(handler) = &mut entry.handler {
                     called.set(entry.subscriber);
-                    if let Handed::Deferred = hand_over(handler) {
+                    if let Dispatched::Deferred = hand_over(handler) {
                         defer(entry.subscriber);
                     }
                 }

@@ -112,7 +112,7 @@ impl<H> Entered<'_, H> {
     /// for its thread, the thread gets it back. `fall_asleep` is S1 and S2, and looks: it returns
     /// what to sleep on, or `None` if there is work. It runs under the lock: a publisher that finds
     /// the lock taken later notifies.
-    pub fn put_down<S>(
+    pub fn park<S>(
         mut self,
         subscriber: EndpointId,
         mut handler: H,
@@ -125,7 +125,7 @@ impl<H> Entered<'_, H> {
     }
 
     /// Takes the handler back to its thread.
-    pub fn pick_up(mut self, subscriber: EndpointId) -> H {
+    pub fn unpark(mut self, subscriber: EndpointId) -> H {
         let entry = self.0.iter_mut().find(|entry| entry.subscriber == subscriber);
         entry.and_then(|entry| entry.handler.take()).expect("the thread has put its handler here")
     }
@@ -144,7 +144,7 @@ pub fn publish<H>(
     run: impl FnOnce(&mut Entered<'_, H>),
 ) -> bool {
     let entered = try_enter_fenced(entries);
-    // ORDER: Relaxed after the fence, which pairs with the one in `PublicationShared::attach`.
+    // ORDER: Relaxed after the fence, which pairs with the one in `PublicationState::attach`.
     if changed.load(Ordering::Relaxed) {
         return false;
     }

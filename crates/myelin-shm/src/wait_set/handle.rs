@@ -8,24 +8,24 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::{Guard, Key, Member, Timer, Triggered, Watched};
-use crate::data_plane::subscription::{Reader, SubscriptionShared};
+use crate::data_plane::subscription::{Reader, SubscriptionState};
 use crate::error::Error;
 use crate::os::descriptor::duplicate;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock};
-use crate::waiting::set_descriptor::{Raise, SetDescriptor};
+use crate::waiting::set_descriptor::{EventFd, SetDescriptor};
 use crate::waiting::wait::{self, NEVER};
-use crate::waiting::wake_table::{Number, WakeTable};
+use crate::waiting::wake_table::{ReadyBit, WakeTable};
 
 /// Changes a wait set from any thread, also while another one waits in it. Clones belong to the
 /// same set.
 #[derive(Clone)]
-pub struct WaitSetHandle(Arc<Shared>);
+pub struct WaitSetHandle(Arc<WaitSetState>);
 
-struct Shared {
+struct WaitSetState {
     table: Arc<WakeTable>,
     set: u32,
     /// The bit that makes the set look for changes.
-    own: Arc<Number>,
+    own: Arc<ReadyBit>,
     is_changed: AtomicBool,
     members: Mutex<Members>,
 }
@@ -36,14 +36,14 @@ struct Members {
     watched: HashMap<Key, Registered>,
     /// The changes that the set has not applied, in order.
     changes: Vec<Change>,
-    descriptor: Option<(OwnedFd, Arc<Raise>)>,
+    descriptor: Option<(OwnedFd, Arc<EventFd>)>,
     is_closed: bool,
     /// At this number of members, the next addition looks for members that have gone.
     prune_at: usize,
 }
 
 enum Registered {
-    Subscriber(Weak<SubscriptionShared>),
+    Subscriber(Weak<SubscriptionState>),
     Guard(Weak<Triggered>),
     Timer,
 }
@@ -67,7 +67,7 @@ impl Change {
 
 impl Registered {
     /// Its subscriber, if the set must stop watching it.
-    fn leave(self, set: u32) -> Option<Arc<SubscriptionShared>> {
+    fn leave(self, set: u32) -> Option<Arc<SubscriptionState>> {
         let Registered::Subscriber(shared) = self else { return None };
         let shared = shared.upgrade()?;
         shared.leave(set);
@@ -75,7 +75,7 @@ impl Registered {
     }
 
     /// Whether it still exists; and the subscriber that was locked to find out, if any.
-    fn is_there(&self, set: u32) -> (bool, Option<Arc<SubscriptionShared>>) {
+    fn is_there(&self, set: u32) -> (bool, Option<Arc<SubscriptionState>>) {
         match self {
             Registered::Subscriber(shared) => {
                 let shared = shared.upgrade();
@@ -103,7 +103,7 @@ impl Members {
 
     /// Forgets members that have gone if there are many members: they may come and go although no
     /// thread waits. Returns objects that must not be dropped under the lock.
-    fn prune(&mut self, set: u32) -> Vec<Arc<SubscriptionShared>> {
+    fn prune(&mut self, set: u32) -> Vec<Arc<SubscriptionState>> {
         let mut seen = Vec::new();
         if self.watched.len() < self.prune_at.max(PRUNE_MIN) {
             return seen;
@@ -125,16 +125,16 @@ impl Members {
 
 impl WaitSetHandle {
     pub(super) fn new(table: &Arc<WakeTable>, set: u32) -> Result<WaitSetHandle, Error> {
-        Ok(WaitSetHandle(Arc::new(Shared {
+        Ok(WaitSetHandle(Arc::new(WaitSetState {
             table: table.clone(),
             set,
-            own: Arc::new(Number::take(table)?),
+            own: Arc::new(ReadyBit::take(table)?),
             is_changed: AtomicBool::new(false),
             members: Mutex::new(Members::default()),
         })))
     }
 
-    pub(super) fn own(&self) -> &Arc<Number> {
+    pub(super) fn own(&self) -> &Arc<ReadyBit> {
         &self.0.own
     }
 
@@ -165,11 +165,11 @@ impl WaitSetHandle {
     }
 
     /// Makes the set apply the changes.
-    fn tell(&self) {
+    fn notify(&self) {
         // ORDER: Relaxed: the set, which is woken below, takes the lock under which the change was
         // made.
         self.0.is_changed.store(true, Ordering::Relaxed);
-        self.0.own.tell(self.0.set as usize);
+        self.0.own.notify(self.0.set as usize);
     }
 
     /// Watches a subscriber, until it is removed, dropped or becomes a callback.
@@ -185,7 +185,7 @@ impl WaitSetHandle {
             value: value.to_owned(),
             remedy,
         };
-        if !Arc::ptr_eq(shared.number().table(), &self.0.table) {
+        if !Arc::ptr_eq(shared.ready_bit().table(), &self.0.table) {
             return Err(wrong("of another node", "make the wait set of the subscriber's own node"));
         }
         let _seen; // dropped after the lock
@@ -198,9 +198,9 @@ impl WaitSetHandle {
         let (key, weak) = (members.next_key(), Arc::downgrade(shared));
         let what = Watched::Subscriber(weak.clone());
         members.watched.insert(key, Registered::Subscriber(weak));
-        members.changes.push(Change::Insert(Member::new(key, shared.number().clone(), what)));
+        members.changes.push(Change::Insert(Member::new(key, shared.ready_bit().clone(), what)));
         drop(members);
-        self.tell();
+        self.notify();
         Ok(key)
     }
 
@@ -224,7 +224,7 @@ impl WaitSetHandle {
         let _seen; // as above
         let mut members = self.open()?;
         _seen = members.prune(self.0.set);
-        let number = Arc::new(Number::take(&self.0.table)?);
+        let number = Arc::new(ReadyBit::take(&self.0.table)?);
         let (set, key, is_set) = (self.0.set, members.next_key(), AtomicBool::new(false));
         let triggered = Arc::new(Triggered { number: number.clone(), set, is_set, is_kept });
         let weak = Arc::downgrade(&triggered);
@@ -232,7 +232,7 @@ impl WaitSetHandle {
         members.watched.insert(key, Registered::Guard(weak));
         members.changes.push(Change::Insert(Member::new(key, number, what)));
         drop(members);
-        self.tell();
+        self.notify();
         Ok(Guard { key, triggered })
     }
 
@@ -254,7 +254,7 @@ impl WaitSetHandle {
         members.watched.insert(key, Registered::Timer);
         members.changes.push(Change::Timer(Timer { due_ns, period_ns, key }));
         drop(members);
-        self.tell();
+        self.notify();
         Ok(key)
     }
 
@@ -267,7 +267,7 @@ impl WaitSetHandle {
         _left = registered.leave(self.0.set);
         members.withdraw(key);
         drop(members);
-        self.tell();
+        self.notify();
         true
     }
 
@@ -295,14 +295,14 @@ impl WaitSetHandle {
         raise.raise(); // members have not been looked at yet
         let own = duplicate(descriptor.as_fd(), "making a wait set's descriptor")?;
         drop(members);
-        self.tell();
+        self.notify();
         Ok(own)
     }
 
     /// Restarts the running wait, or the next one: one of its parameters has changed.
     pub fn wait_anew(&self) {
         if !self.is_forked() {
-            self.tell();
+            self.notify();
         }
     }
 
@@ -320,7 +320,7 @@ impl WaitSetHandle {
         if let Some((_, raise)) = &descriptor {
             raise.raise(); // a thread that polls it then waits, and learns of the end
         }
-        self.tell();
+        self.notify();
         watched.into_values().for_each(|its| drop(its.leave(self.0.set)));
         drop(changes);
     }

@@ -5,24 +5,24 @@ use std::sync::Arc;
 
 use crate::layout::{WakeSegment, WakeWord};
 use crate::os::segment::Segment;
+use crate::waiting::subscriber_descriptor::SubscriberDescriptor;
 use crate::waiting::wait;
-use crate::waiting::wake_fd::WakeFd;
-use crate::waiting::wake_table::Number;
+use crate::waiting::wake_table::ReadyBit;
 
 /// The wake-up words of a subscriber, for its own process. It outlives the subscriber as long as it
 /// has interrupters, because a signal handler must not be the one that frees a subscriber.
 #[derive(Debug)]
-pub(crate) struct WakeUp {
+pub(crate) struct SubscriberWaker {
     pub(crate) segment: Segment,
-    pub(crate) wake_fd: Option<Arc<WakeFd>>,
-    pub(crate) number: Arc<Number>,
+    pub(crate) descriptor: Option<Arc<SubscriberDescriptor>>,
+    pub(crate) number: Arc<ReadyBit>,
     /// 0, or 1 plus the number of the wait set that the subscriber is in.
     pub(crate) set: AtomicU32,
     /// Whether the running wait, or the next one, must end.
     pub(crate) interrupted: AtomicBool,
 }
 
-impl WakeUp {
+impl SubscriberWaker {
     /// The words that publishers write, too.
     pub(crate) fn words(&self) -> &WakeSegment {
         // SAFETY: atomics and padding in our own mapping.
@@ -48,16 +48,16 @@ impl WakeUp {
         // Also if a publisher has notified it before: the publisher may have died before it woke
         // it.
         wait::count_and_wake(&self.wake_word().wakes);
-        if let Some(fd) = &self.wake_fd {
+        if let Some(fd) = &self.descriptor {
             fd.wake();
         }
-        self.tell_set();
+        self.notify_set();
     }
 
     /// Makes its wait set look at it, if it is in one.
-    pub(crate) fn tell_set(&self) {
+    pub(crate) fn notify_set(&self) {
         if let Some(set) = self.set() {
-            self.number.tell(set as usize);
+            self.number.notify(set as usize);
         }
     }
 
@@ -69,11 +69,11 @@ impl WakeUp {
 
 /// Ends the waits of one subscriber. Clones are the same one. Any thread may use it, and a signal handler.
 #[derive(Clone, Debug)]
-pub struct Interrupter(Arc<WakeUp>);
+pub struct Interrupter(Arc<SubscriberWaker>);
 
 impl Interrupter {
-    pub(crate) fn new(wake_up: &Arc<WakeUp>) -> Interrupter {
-        Interrupter(wake_up.clone())
+    pub(crate) fn new(waker: &Arc<SubscriberWaker>) -> Interrupter {
+        Interrupter(waker.clone())
     }
 
     /// Ends the running wait of the subscriber, or else the next one that would block. Neither

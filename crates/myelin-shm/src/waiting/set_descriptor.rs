@@ -19,9 +19,9 @@ use crate::waiting::wake_table::WakeTable;
 
 /// The set's own means to make its descriptor readable.
 #[derive(Debug)]
-pub(crate) struct Raise(OwnedFd);
+pub(crate) struct EventFd(OwnedFd);
 
-impl Raise {
+impl EventFd {
     /// Makes it readable. Any thread may call it.
     pub(crate) fn raise(&self) {
         // If the counter is full, it is readable already.
@@ -34,7 +34,7 @@ impl Raise {
 pub(crate) struct SetDescriptor {
     table: Arc<WakeTable>,
     epoll: OwnedFd,
-    raise: Arc<Raise>,
+    raise: Arc<EventFd>,
     timer: OwnedFd,
     timer_ns: u64,
     is_raised: bool,
@@ -49,7 +49,7 @@ impl SetDescriptor {
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags);
         let (epoll, timer) = (epoll.map_err(failed)?, timer.map_err(failed)?);
-        let raise = Arc::new(Raise(raise.map_err(failed)?));
+        let raise = Arc::new(EventFd(raise.map_err(failed)?));
         for (fd, key) in [(table.pipe().fd(), PIPE), (&raise.0, RAISE), (&timer, TIMER)] {
             let data = epoll::EventData::new_u64(key);
             let added = epoll::add(&epoll, fd, data, epoll::EventFlags::IN);
@@ -67,7 +67,7 @@ impl SetDescriptor {
     }
 
     /// For other threads.
-    pub(crate) fn raise_handle(&self) -> Arc<Raise> {
+    pub(crate) fn raise_handle(&self) -> Arc<EventFd> {
         self.raise.clone()
     }
 

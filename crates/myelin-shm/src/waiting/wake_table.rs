@@ -17,9 +17,9 @@ use crate::os::segment::{Segment, Writers};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use crate::topic::EndpointId;
 use crate::waiting::notify::{self, Notifier, SetSleep};
-use crate::waiting::set_descriptor::Raise;
+use crate::waiting::set_descriptor::EventFd;
+use crate::waiting::subscriber_descriptor::{WakePipe, WakePipeWriter};
 use crate::waiting::wait;
-use crate::waiting::wake_fd::{WakeEnd, WakePipe};
 
 /// The node's side.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ pub struct WakeTable {
     pipe: WakePipe,
     pipe_fd: OwnedFd,
     used: Mutex<Used>,
-    raises: Mutex<Vec<Weak<Raise>>>,
+    raises: Mutex<Vec<Weak<EventFd>>>,
     /// The node of the first publisher that was passed the table, and whether there have been
     /// others.
     publisher: AtomicU64,
@@ -104,7 +104,7 @@ impl WakeTable {
     }
 
     /// Adds a set that has a descriptor from now on.
-    pub(crate) fn add_descriptor(&self, raise: &Arc<Raise>) {
+    pub(crate) fn add_descriptor(&self, raise: &Arc<EventFd>) {
         let mut raises = lock(&self.raises);
         raises.retain(|raise| raise.strong_count() > 0);
         raises.push(Arc::downgrade(raise));
@@ -112,7 +112,7 @@ impl WakeTable {
 
     /// Empties the pipe. It woke all sets that have a descriptor: those other than `own` are woken
     /// again.
-    pub(crate) fn empty_pipe(&self, own: &Arc<Raise>) {
+    pub(crate) fn empty_pipe(&self, own: &Arc<EventFd>) {
         self.pipe.empty();
         let others = lock(&self.raises).clone();
         let others = others.iter().filter_map(Weak::upgrade);
@@ -132,13 +132,13 @@ impl WakeTable {
 
 /// A bit of the node's ready table, for a subscriber or a guard.
 #[derive(Debug)]
-pub(crate) struct Number {
+pub(crate) struct ReadyBit {
     table: Arc<WakeTable>,
     number: u32,
 }
 
-impl Number {
-    pub(crate) fn take(table: &Arc<WakeTable>) -> Result<Number, Error> {
+impl ReadyBit {
+    pub(crate) fn take(table: &Arc<WakeTable>) -> Result<ReadyBit, Error> {
         let mut used = lock(&table.used);
         let free = used.numbers.iter().position(|word| *word != u64::MAX);
         let word = free.ok_or(Error::TooMany {
@@ -148,10 +148,10 @@ impl Number {
         })?;
         let bit = used.numbers[word].trailing_ones();
         used.numbers[word] |= 1 << bit;
-        Ok(Number { table: table.clone(), number: word as u32 * 64 + bit })
+        Ok(ReadyBit { table: table.clone(), number: word as u32 * 64 + bit })
     }
 
-    pub(crate) fn get(&self) -> u32 {
+    pub(crate) fn number(&self) -> u32 {
         self.number
     }
 
@@ -160,15 +160,15 @@ impl Number {
     }
 
     /// Makes a set look at it, even if others have done so already. Neither locks nor allocates.
-    pub(crate) fn tell(&self, set: usize) {
+    pub(crate) fn notify(&self, set: usize) {
         let table = &self.table;
         notify(table.heads(), table.ready(), table.pipe.end(), set, self.number, &Notifier::new());
     }
 }
 
-impl Drop for Number {
+impl Drop for ReadyBit {
     fn drop(&mut self) {
-        let (word, bit) = place(self.number);
+        let (word, bit) = word_and_bit(self.number);
         if let Some(mut used) = self.table.used() {
             used.numbers[word] &= !bit;
         }
@@ -176,20 +176,20 @@ impl Drop for Number {
 }
 
 /// The word and bit of a number.
-pub(crate) fn place(number: u32) -> (usize, u64) {
+pub(crate) fn word_and_bit(number: u32) -> (usize, u64) {
     (number as usize / 64, 1 << (number % 64))
 }
 
 /// A set's place in the table.
 #[derive(Debug)]
-pub(crate) struct SetPlace {
+pub(crate) struct WaitSetSlot {
     table: Arc<WakeTable>,
     set: u32,
     sleeps: u64,
 }
 
-impl SetPlace {
-    pub(crate) fn take(table: &Arc<WakeTable>) -> Result<SetPlace, Error> {
+impl WaitSetSlot {
+    pub(crate) fn take(table: &Arc<WakeTable>) -> Result<WaitSetSlot, Error> {
         let mut used = lock(&table.used);
         let free = (0..SETS_MAX).map(set_number).find(|set| !used.sets[*set as usize]);
         let (what, limit) = ("wait sets and executors of one node", SETS_MAX as u64);
@@ -200,7 +200,7 @@ impl SetPlace {
             table.heads();
             table.ready();
         }
-        Ok(SetPlace { table: table.clone(), set, sleeps: used.sleeps })
+        Ok(WaitSetSlot { table: table.clone(), set, sleeps: used.sleeps })
     }
 
     pub(crate) fn set(&self) -> u32 {
@@ -246,7 +246,7 @@ impl SetPlace {
     }
 }
 
-impl Drop for SetPlace {
+impl Drop for WaitSetSlot {
     fn drop(&mut self) {
         if let Some(mut used) = self.table.used() {
             used.sets[self.set as usize] = false;
@@ -257,22 +257,22 @@ impl Drop for SetPlace {
 
 /// A publisher's side of the table. All publishers of a node share one for each other node.
 #[derive(Debug)]
-pub(crate) struct WakeTableView {
+pub(crate) struct RemoteWakeTable {
     heads: Segment,
     ready: Segment,
-    pipe: WakeEnd,
+    pipe: WakePipeWriter,
     /// One for each line. Sets of one line share it: it notes a sleep of one of them, and no two
     /// sleeps are the same.
     notifiers: [Notifier; SET_LINES],
 }
 
-impl WakeTableView {
-    fn map(passed: PassedTable) -> Result<Arc<Self>, Error> {
+impl RemoteWakeTable {
+    fn map(passed: WakeTableDescriptors) -> Result<Arc<Self>, Error> {
         let heads = Segment::map_theirs(passed.heads.as_fd(), SET_HEADS_BYTES)?;
         let ready = Segment::map_shared(passed.ready.as_fd(), READY_TABLE_BYTES)?;
-        let pipe = WakeEnd::check(passed.pipe)?;
+        let pipe = WakePipeWriter::check(passed.pipe)?;
         let notifiers = std::array::from_fn(|_| Notifier::new());
-        Ok(Arc::new(WakeTableView { heads, ready, pipe, notifiers }))
+        Ok(Arc::new(RemoteWakeTable { heads, ready, pipe, notifiers }))
     }
 
     /// P8 for subscriber `number`, which is in `set`. Whether the set will certainly look.
@@ -288,12 +288,12 @@ impl WakeTableView {
 fn notify(
     heads: &SetHeads,
     ready: &ReadyTable,
-    pipe: &WakeEnd,
+    pipe: &WakePipeWriter,
     set: usize,
     number: u32,
     notifier: &Notifier,
 ) -> bool {
-    let (word, bit) = place(number);
+    let (word, bit) = word_and_bit(number);
     let wake = |sleep: SetSleep| match sleep.is_by_descriptor() {
         true => pipe.wake(),
         false => wait::count_and_wake(&ready.wakes[set]),
@@ -303,7 +303,7 @@ fn notify(
 
 /// A table in the form in which it is passed to a publisher.
 #[derive(Debug)]
-pub struct PassedTable {
+pub struct WakeTableDescriptors {
     /// The segment of the sets' heads.
     pub heads: OwnedFd,
     /// The segment of the ready table.
@@ -314,16 +314,19 @@ pub struct PassedTable {
 
 /// The tables that a node's publishers have been passed, by their files.
 #[derive(Debug, Default)]
-pub struct WakeTableViews(Vec<(Key, Weak<WakeTableView>)>);
+pub struct RemoteWakeTables(Vec<(Key, Weak<RemoteWakeTable>)>);
 
 type Key = [(u64, u64); 3];
 
-impl WakeTableViews {
+impl RemoteWakeTables {
     /// Maps and checks a table that another node has passed, unless that has been done already. A
     /// mapping never changes its file, so the file identifies it.
-    pub(crate) fn map(&mut self, passed: PassedTable) -> Result<Arc<WakeTableView>, Error> {
+    pub(crate) fn map(
+        &mut self,
+        passed: WakeTableDescriptors,
+    ) -> Result<Arc<RemoteWakeTable>, Error> {
         if cfg!(any(miri, loom)) {
-            return WakeTableView::map(passed); // no files
+            return RemoteWakeTable::map(passed); // no files
         }
         let key = [file(&passed.heads)?, file(&passed.ready)?, file(&passed.pipe)?];
         self.0.retain(|(_, view)| view.strong_count() > 0);
@@ -331,7 +334,7 @@ impl WakeTableViews {
         if let Some(view) = known.and_then(|(_, view)| view.upgrade()) {
             return Ok(view);
         }
-        let view = WakeTableView::map(passed)?;
+        let view = RemoteWakeTable::map(passed)?;
         self.0.push((key, Arc::downgrade(&view)));
         Ok(view)
     }

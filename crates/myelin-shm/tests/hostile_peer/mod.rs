@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use myelin_shm::Error;
-use myelin_shm::data_plane::publication::{RemoteSubscriber, Waking, Writer};
-use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
+use myelin_shm::data_plane::publication::{RemoteSubscriber, WakeDescriptors, Writer};
+use myelin_shm::data_plane::subscription::{Reader, SubscriptionState};
 use myelin_shm::layout::{
     INLINE, PUBLICATION_HEAD_BYTES, PUBLICATION_MAGIC, READY_TABLE_BYTES, SET_HEADS_BYTES,
     SUBSCRIPTION_MAGIC, VERSION, WAKE_SEGMENT_BYTES, WakeSegment, WakeWord, connections_offset,
@@ -19,7 +19,7 @@ use myelin_shm::limits::SEQUENCE_MAX;
 use myelin_shm::os::segment::{Segment, Writers};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::waiting::wait::{Wait, now_ns};
-use myelin_shm::waiting::wake_table::{PassedTable, WakeTable, WakeTableViews};
+use myelin_shm::waiting::wake_table::{RemoteWakeTables, WakeTable, WakeTableDescriptors};
 
 pub const SEGMENT_BYTES: u64 = 4096;
 pub const TYPE_HASH: u64 = 7;
@@ -213,7 +213,7 @@ pub fn publishers(bytes: &[u8]) {
             },
         }
     }
-    let _ = (shared.progress(1), shared.held(), reader.lost());
+    let _ = (shared.progress(1), shared.borrowed(), reader.lost());
 }
 
 /// Right half of the time.
@@ -258,8 +258,8 @@ pub fn subscriber(bytes: &[u8]) {
         connection,
         1,
         memory.descriptor(),
-        waking(&wake_word, None),
-        &mut WakeTableViews::default(),
+        wake_descriptors(&wake_word, None),
+        &mut RemoteWakeTables::default(),
     );
     let Ok(view) = view else { return };
     shared.attach(view).unwrap();
@@ -287,19 +287,19 @@ pub fn subscriber(bytes: &[u8]) {
 }
 
 /// An honest subscriber without publishers.
-pub fn reader(qos: SubscriberQos) -> (Reader, Arc<SubscriptionShared>) {
+pub fn reader(qos: SubscriberQos) -> (Reader, Arc<SubscriptionState>) {
     Reader::create(SUBSCRIBER, &topic(), qos, &WakeTable::create().unwrap()).unwrap()
 }
 
 /// A wake word with the wake table of no node.
-pub fn waking(wake_word: &Memory, wake_end: Option<OwnedFd>) -> Waking {
+pub fn wake_descriptors(wake_word: &Memory, wake_pipe: Option<OwnedFd>) -> WakeDescriptors {
     let of = |bytes, writers| Segment::create("hostile", bytes, writers).unwrap().1;
-    let table = PassedTable {
+    let table = WakeTableDescriptors {
         heads: of(SET_HEADS_BYTES, Writers::Owner),
         ready: of(READY_TABLE_BYTES, Writers::Everyone),
         pipe: std::io::pipe().unwrap().1.into(),
     };
-    Waking { wake_word: wake_word.descriptor(), table, wake_end }
+    WakeDescriptors { wake_word: wake_word.descriptor(), table, wake_pipe }
 }
 
 /// The futex word of a wake word.
@@ -310,7 +310,7 @@ pub fn wake_word_of(memory: &Memory) -> &WakeWord {
 }
 
 /// Whether the subscriber has said that it sleeps.
-pub fn is_asleep(subscription: &SubscriptionShared) -> bool {
+pub fn is_asleep(subscription: &SubscriptionState) -> bool {
     let segment = Segment::map_theirs(subscription.descriptors().0, 256).unwrap();
     let segment = segment.beginning_at(subscription_begin(subscription.id())).unwrap();
     // SAFETY: an atomic, valid for any bytes, that is only loaded.

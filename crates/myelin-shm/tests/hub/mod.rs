@@ -4,19 +4,19 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, Weak};
 
 use myelin_shm::data_plane::publication::{
-    PublicationShared, RemoteSubscriber, SlotSegment, Writer,
+    PublicationState, RemoteSubscriber, SlotSegment, Writer,
 };
-use myelin_shm::data_plane::subscription::SubscriptionShared;
+use myelin_shm::data_plane::subscription::SubscriptionState;
 use myelin_shm::topic::{PublisherQos, Reliability, Topic};
-use myelin_shm::waiting::wake_table::WakeTableViews;
+use myelin_shm::waiting::wake_table::RemoteWakeTables;
 
-type Matched = Arc<Mutex<Vec<Weak<SubscriptionShared>>>>;
+type Matched = Arc<Mutex<Vec<Weak<SubscriptionState>>>>;
 
 /// A publisher's part of a node.
 pub struct Hub {
-    publication: Arc<PublicationShared>,
+    publication: Arc<PublicationState>,
     matched: Matched,
-    tables: Mutex<WakeTableViews>,
+    tables: Mutex<RemoteWakeTables>,
 }
 
 pub fn topic() -> Topic {
@@ -38,7 +38,7 @@ impl Hub {
     }
 
     /// The four messages of `docs/explanation/shared-memory.md` section 8.
-    pub fn connect(&self, subscription: &Arc<SubscriptionShared>) {
+    pub fn connect(&self, subscription: &Arc<SubscriptionState>) {
         let id = self.publication.id();
         self.matched.lock().unwrap().push(Arc::downgrade(subscription));
         let segments = self.publication.segments().iter().map(parts).collect();
@@ -48,7 +48,7 @@ impl Hub {
         for (number, slot_bytes, slots, fd) in self.publication.segments().iter().map(parts) {
             subscription.add_segment(id, number, slot_bytes, slots, fd).unwrap();
         }
-        let (segment, waking) = subscription.passed_to(connection).unwrap();
+        let (segment, wake_descriptors) = subscription.passed_to(connection).unwrap();
         let view = RemoteSubscriber::map(
             subscription.id(),
             std::process::id(),
@@ -58,7 +58,7 @@ impl Hub {
             connection,
             id,
             segment,
-            waking,
+            wake_descriptors,
             &mut self.tables.lock().unwrap(),
         );
         let start = self.publication.attach(view.unwrap()).unwrap();

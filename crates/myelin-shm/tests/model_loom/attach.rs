@@ -1,4 +1,4 @@
-//! `PublicationShared::attach` against `Writer::reclaim` and `Writer::refresh`: the first samples
+//! `PublicationState::attach` against `Writer::reclaim` and `Writer::refresh`: the first samples
 //! of a newcomer are not freed.
 
 use loom::thread;

@@ -8,7 +8,7 @@ use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use myelin_shm::Step;
 use myelin_shm::data_plane::publication::{Dispatch, Writer};
-use myelin_shm::data_plane::subscription::{Reader, Taken};
+use myelin_shm::data_plane::subscription::{RawSample, Reader};
 use myelin_shm::dispatch::callback::model::{Callback, Process};
 use myelin_shm::dispatch::callback::{Function, Lengths};
 use myelin_shm::topic::{PublisherQos, SubscriberQos};
@@ -33,7 +33,7 @@ impl Calls {
         Arc::new(Calls { count, called, samples: Plain::default() })
     }
 
-    fn call(&self, taken: &Taken) {
+    fn call(&self, taken: &RawSample) {
         self.samples.lock().unwrap().push((taken.publisher, taken.sequence));
         *self.count.lock().unwrap() += 1;
         self.called.notify_all();

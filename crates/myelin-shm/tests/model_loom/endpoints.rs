@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use loom::cell::UnsafeCell;
-use myelin_shm::data_plane::publication::{PublicationShared, Writer};
-use myelin_shm::data_plane::subscription::{Reader, Taken};
+use myelin_shm::data_plane::publication::{PublicationState, Writer};
+use myelin_shm::data_plane::subscription::{RawSample, Reader};
 use myelin_shm::topic::{PublisherQos, SubscriberQos};
 use myelin_shm::waiting::wake_table::WakeTable;
 
@@ -48,7 +48,7 @@ impl Payloads {
     }
 
     /// Reads the payload of a sample that is held.
-    pub fn check(&self, taken: &Taken) {
+    pub fn check(&self, taken: &RawSample) {
         // SAFETY: it is held; loom checks that nobody writes it meanwhile.
         let found = self.slot(taken.bytes().as_ptr().addr()).0.with(|payload| unsafe { *payload });
         assert_eq!(found, taken.sequence, "another sample's payload");
@@ -90,7 +90,7 @@ pub fn writer(
     slots: u32,
     payloads: &Payloads,
     before: u64,
-) -> (Writer, Arc<PublicationShared>) {
+) -> (Writer, Arc<PublicationState>) {
     let (mut writer, publication) = Writer::create(1, &topic(), qos).unwrap();
     writer.reserve(slots, SLOT_BYTES).unwrap();
     (0..before).for_each(|sequence| assert!(payloads.publish(&mut writer, sequence)));

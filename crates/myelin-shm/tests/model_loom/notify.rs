@@ -7,7 +7,7 @@ use loom::sync::atomic::Ordering;
 use loom::thread;
 use myelin_shm::Step;
 use myelin_shm::data_plane::publication::Writer;
-use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
+use myelin_shm::data_plane::subscription::{Reader, SubscriptionState};
 use myelin_shm::layout::{
     SUBSCRIPTION_HEAD_BYTES, SubscriptionHead, WAKE_SEGMENT_BYTES, WakeSegment, WakeWord,
     subscription_begin,
@@ -29,7 +29,7 @@ struct Other {
 }
 
 impl Other {
-    fn of(subscription: &SubscriptionShared) -> Other {
+    fn of(subscription: &SubscriptionState) -> Other {
         let (its, word) = subscription.descriptors();
         Other {
             subscription: Segment::map_theirs(its, SUBSCRIPTION_HEAD_BYTES)
@@ -130,7 +130,7 @@ fn many(sleeping: usize, samples: u64) {
 /// One of many is woken by its own process, which cannot change `published`.
 fn interrupted() {
     let (_writer, mut readers) = many_sleepers();
-    let its: Arc<SubscriptionShared> = readers[0].shared().clone();
+    let its: Arc<SubscriptionState> = readers[0].shared().clone();
     let interrupting = thread::spawn(move || its.interrupt());
     assert!(!readers[0].wait(Wait::Block, NEVER).unwrap());
     interrupting.join().unwrap();

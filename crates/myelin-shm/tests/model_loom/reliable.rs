@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use loom::thread;
 use myelin_shm::Step;
-use myelin_shm::data_plane::publication::{PublicationShared, Writer};
+use myelin_shm::data_plane::publication::{PublicationState, Writer};
 use myelin_shm::data_plane::subscription::Reader;
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 
@@ -79,7 +79,7 @@ fn leaves() {
 fn dies(is_woken_again: bool) {
     let (writer, reader) = reliable();
     let (mut writer, reader) = (Kept::new(writer), Kept::new(reader));
-    let shared: std::sync::Arc<PublicationShared> = writer.shared().clone();
+    let shared: std::sync::Arc<PublicationState> = writer.shared().clone();
     let node = thread::spawn(move || {
         if let Some(detached) = shared.detach(2) {
             while is_woken_again && !detached.is_noticed(&shared) {

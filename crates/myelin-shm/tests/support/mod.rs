@@ -6,11 +6,11 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use myelin_shm::data_plane::publication::{
-    PublicationShared, RemoteSubscriber, SlotSegment, Writer,
+    PublicationState, RemoteSubscriber, SlotSegment, Writer,
 };
-use myelin_shm::data_plane::subscription::{Reader, SubscriptionShared};
+use myelin_shm::data_plane::subscription::{Reader, SubscriptionState};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
-use myelin_shm::waiting::wake_table::{WakeTable, WakeTableViews};
+use myelin_shm::waiting::wake_table::{RemoteWakeTables, WakeTable};
 
 pub fn topic() -> Topic {
     Topic { name: "test".into(), type_name: "bytes".into(), type_hash: 7 }
@@ -28,15 +28,15 @@ fn dup(fd: BorrowedFd<'_>) -> OwnedFd {
     fd.try_clone_to_owned().unwrap()
 }
 
-pub fn matched(publication: &Arc<PublicationShared>, subscription: &Arc<SubscriptionShared>) {
+pub fn matched(publication: &Arc<PublicationState>, subscription: &Arc<SubscriptionState>) {
     let start = publication.attach(offered(publication, subscription)).unwrap();
     subscription.start(publication.id(), start);
 }
 
 /// The subscriber has mapped the publisher's memory, and the publisher the subscriber's.
 pub fn offered(
-    publication: &Arc<PublicationShared>,
-    subscription: &Arc<SubscriptionShared>,
+    publication: &Arc<PublicationState>,
+    subscription: &Arc<SubscriptionState>,
 ) -> RemoteSubscriber {
     let of =
         |slots: SlotSegment| (slots.number, slots.slot_bytes, slots.slots, dup(slots.fd.as_fd()));
@@ -50,7 +50,7 @@ pub fn offered(
     }));
     let segments = publication.segments().into_iter().map(of).collect();
     let connection = subscription.reserve(id, dup(publication.descriptor()), segments).unwrap();
-    let (segment, waking) = subscription.passed_to(connection).unwrap();
+    let (segment, wake_descriptors) = subscription.passed_to(connection).unwrap();
     RemoteSubscriber::map(
         subscription.id(),
         std::process::id(),
@@ -60,8 +60,8 @@ pub fn offered(
         connection,
         id,
         segment,
-        waking,
-        &mut WakeTableViews::default(),
+        wake_descriptors,
+        &mut RemoteWakeTables::default(),
     )
     .unwrap()
 }

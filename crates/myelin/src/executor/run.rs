@@ -105,7 +105,7 @@ impl State {
             return false;
         }
         self.rounds += 1;
-        let is_told = |set: &WaitSet| set.has_been_told() || self.rounds > ROUNDS_MAX;
+        let is_told = |set: &WaitSet| set.has_news() || self.rounds > ROUNDS_MAX;
         self.set.as_deref().is_some_and(is_told)
     }
 }
@@ -202,7 +202,7 @@ impl Shared {
         let State { set, queue, rounds, has_backlog, .. } = &mut *state;
         // A look costs as much as a call with a sample: look only when there is something new.
         if queue.has_again() && (shares || *has_backlog) {
-            let is_told = set.as_ref().is_some_and(|set| set.has_been_told());
+            let is_told = set.as_ref().is_some_and(|set| set.has_news());
             if !is_told && *rounds < ROUNDS_MAX {
                 *rounds += 1;
                 queue.next_round();
@@ -357,7 +357,7 @@ impl Shared {
         let Some(set) = &state.set else { return true }; // another thread waits in it
         state.rounds += 1;
         let is_looked_at = state.has_backlog || state.queue.is_by_age();
-        let may_be_more = set.has_been_told() || set.has_due_timer();
+        let may_be_more = set.has_news() || set.has_due_timer();
         is_looked_at && state.rounds < ROUNDS_MAX && !may_be_more
     }
 

@@ -13,7 +13,7 @@ use crate::{EndpointId, Event, LayoutHash};
 
 /// An endpoint of this process.
 pub(super) struct End {
-    pub(super) observer: shm::Observer,
+    pub(super) observer: shm::EndpointHandle,
     pub(super) topic: String,
     pub(super) dds_topic: String,
     pub(super) dds_type: String,
@@ -44,7 +44,7 @@ impl Newest {
 }
 
 impl End {
-    pub(super) fn new(spec: &Spec, observer: shm::Observer, is_publisher: bool) -> End {
+    pub(super) fn new(spec: &Spec, observer: shm::EndpointHandle, is_publisher: bool) -> End {
         let (dds_topic, dds_type) = match &spec.dds.encoding {
             Encoding::Private => (
                 topic_name(&spec.topic.name),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use myelin_dds::{Calls, Endpoint, Guid, History, Message, Reader, Settings, check_topic_name};
-use myelin_shm::data_plane::subscription::SubscriptionShared;
+use myelin_shm::data_plane::subscription::SubscriptionState;
 use myelin_shm::node as shm;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
 
@@ -69,7 +69,7 @@ struct Group {
     /// Whether a publisher is no longer late, and must learn it.
     caught_up: bool,
     /// `None`: the subscriber has gone.
-    subscription: Option<Arc<SubscriptionShared>>,
+    subscription: Option<Arc<SubscriptionState>>,
 }
 
 /// The contents of a group with a reader; the reader ends first.
@@ -116,7 +116,7 @@ impl Inlet {
         let is_private = matches!(spec.dds.encoding, Encoding::Private);
         let subscription = subscriber.reader.shared();
         let groups = groups(spec, is_private, subscription);
-        let end = End::new(spec, shm::Observer::clone(subscriber), false);
+        let end = End::new(spec, shm::EndpointHandle::clone(subscriber), false);
         check_topic_name(&end.dds_topic).map_err(said)?;
         let reliable = spec.subscriber.reliability == Reliability::Reliable;
         let shared = Arc::new(Shared {
@@ -160,7 +160,7 @@ impl Drop for Inlet {
 /// The groups of publishers that a subscriber must request separately, each with the settings that
 /// it can have: reliability and history are used only if both sides want them. For a topic for all
 /// DDS programs DDS itself decides which fit.
-fn groups(spec: &Spec, is_private: bool, subscription: &Arc<SubscriptionShared>) -> Vec<Group> {
+fn groups(spec: &Spec, is_private: bool, subscription: &Arc<SubscriptionState>) -> Vec<Group> {
     let qos = &spec.subscriber;
     let reliable = qos.reliability == Reliability::Reliable;
     let resends = reliable || spec.dds.resends;
@@ -339,7 +339,7 @@ impl Shared {
 
     fn proxy(
         &self,
-        subscription: &Arc<SubscriptionShared>,
+        subscription: &Arc<SubscriptionState>,
         reliable: bool,
     ) -> Result<shm::Proxy, Error> {
         let SubscriberQos { depth, history, .. } = self.qos;
@@ -481,7 +481,7 @@ impl Shared {
     /// Counts lost samples; for a reliable publisher, reports them.
     fn count_lost(
         &self,
-        subscription: &Option<Arc<SubscriptionShared>>,
+        subscription: &Option<Arc<SubscriptionState>>,
         samples: u64,
         endpoint: EndpointId,
         reliable: bool,

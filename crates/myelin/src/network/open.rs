@@ -366,7 +366,7 @@ impl Hub {
             alive(&self.inlets).iter().for_each(|inlet| inlet.unbind());
         }
         (link.session, link.binding) = (None, None);
-        self.node.tell_graph_change();
+        self.node.report_graph_change();
     }
 
     fn act(&self, session: &Session, task: Task, full: &mut Vec<Weak<inlet::Shared>>) {
@@ -380,7 +380,7 @@ impl Hub {
                 if let Some(shared) = inlet.upgrade() {
                     shared.refresh(session);
                     add(full, inlet);
-                    self.node.tell_graph_change();
+                    self.node.report_graph_change();
                 }
             }
             Task::Full(inlet) => add(full, inlet),
@@ -396,7 +396,7 @@ impl Hub {
             }
             Task::Discovery => {
                 session.compare(&alive(&self.inlets), &alive(&self.outlets));
-                self.node.tell_graph_change();
+                self.node.report_graph_change();
             }
             Task::Flow => self.hear(session, full),
             Task::Say(word) => session.say(word),

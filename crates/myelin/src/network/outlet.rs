@@ -117,7 +117,7 @@ impl Outlet {
             (0, true) => Kind::Reliable,
             _ => Kind::History,
         };
-        let end = End::new(spec, shm::Observer::clone(publisher), true);
+        let end = End::new(spec, shm::EndpointHandle::clone(publisher), true);
         check_topic_name(&end.dds_topic).map_err(said)?;
         let private = matches!(spec.dds.encoding, Encoding::Private);
         let settings = Settings {

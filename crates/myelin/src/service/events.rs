@@ -4,16 +4,16 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use myelin_shm::data_plane::subscription::SubscriptionShared;
+use myelin_shm::data_plane::subscription::SubscriptionState;
 use myelin_shm::limits::EVENTS_MAX;
-use myelin_shm::node::Observer;
+use myelin_shm::node::EndpointHandle;
 
 use super::SERVICE_CLIENTS_MAX;
 use crate::{EndpointId, Event};
 
 /// The events of one endpoint. An event ends the wait of a subscriber.
 pub(super) struct Events {
-    observer: Observer,
+    observer: EndpointHandle,
     /// Whether events have come since the last look.
     have_come: Arc<AtomicBool>,
     /// Events for the user.
@@ -44,7 +44,7 @@ impl Gone {
 }
 
 impl Events {
-    pub(super) fn new(observer: &Observer, waiting: &Arc<SubscriptionShared>) -> Events {
+    pub(super) fn new(observer: &EndpointHandle, waiting: &Arc<SubscriptionState>) -> Events {
         let have_come = Arc::new(AtomicBool::new(true));
         let (flag, waiting) = (have_come.clone(), Arc::downgrade(waiting));
         let gone = Gone::default();

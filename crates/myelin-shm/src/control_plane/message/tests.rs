@@ -112,48 +112,53 @@ fn state() -> impl Strategy<Value = MatchState> {
     ]
 }
 
-fn message() -> impl Strategy<Value = Message> {
+fn message() -> impl Strategy<Value = ControlMessage> {
     let pair = any::<(u64, u64)>();
     let part = proptest::collection::vec(any::<u8>(), 0..=MESSAGE_SCHEMA_BYTES_MAX);
     prop_oneof![
-        (any::<u64>(), node_record()).prop_map(|(node, record)| Message::Hello { node, record }),
-        Just(Message::Ready),
-        Just(Message::Leaving),
+        (any::<u64>(), node_record())
+            .prop_map(|(node, record)| ControlMessage::Hello { node, record }),
+        Just(ControlMessage::Ready),
+        Just(ControlMessage::Leaving),
         (any::<u64>(), endpoint_record())
-            .prop_map(|(endpoint, record)| Message::Announced { endpoint, record }),
-        any::<u64>().prop_map(|endpoint| Message::Retracted { endpoint }),
-        pair.prop_map(|(publisher, subscriber)| Message::Offer { publisher, subscriber }),
-        pair.prop_map(|(publisher, subscriber)| Message::Ask { publisher, subscriber }),
+            .prop_map(|(endpoint, record)| ControlMessage::Announced { endpoint, record }),
+        any::<u64>().prop_map(|endpoint| ControlMessage::Retracted { endpoint }),
+        pair.prop_map(|(publisher, subscriber)| ControlMessage::Offer { publisher, subscriber }),
+        pair.prop_map(|(publisher, subscriber)| ControlMessage::RequestOffer {
+            publisher,
+            subscriber
+        }),
         (any::<u64>(), proptest::collection::vec(segment(), 1..=MESSAGE_SEGMENTS_MAX))
-            .prop_map(|(publisher, segments)| Message::Segments { publisher, segments }),
+            .prop_map(|(publisher, segments)| ControlMessage::Segments { publisher, segments }),
         (any::<(u64, u64, u32, bool)>()).prop_map(
-            |(publisher, subscriber, connection, wake_end)| {
-                Message::Accept { publisher, subscriber, connection, wake_end }
+            |(publisher, subscriber, connection, wake_pipe)| {
+                ControlMessage::Accept { publisher, subscriber, connection, wake_pipe }
             }
         ),
         any::<(u64, u64, u64)>().prop_map(|(publisher, subscriber, start)| {
-            Message::Matched { publisher, subscriber, start }
+            ControlMessage::Matched { publisher, subscriber, start }
         }),
         (any::<u64>(), any::<u64>(), "\\PC{0,60}").prop_map(|(publisher, subscriber, reason)| {
-            Message::Withdrawn { publisher, subscriber, reason }
+            ControlMessage::Withdrawn { publisher, subscriber, reason }
         }),
         (any::<u64>(), any::<u64>(), "\\PC{0,60}").prop_map(|(publisher, subscriber, reason)| {
-            Message::Declined { publisher, subscriber, reason }
+            ControlMessage::Declined { publisher, subscriber, reason }
         }),
-        Just(Message::Query),
+        Just(ControlMessage::Query),
         (any::<u64>(), counters())
-            .prop_map(|(endpoint, counters)| Message::Counted { endpoint, counters }),
-        (any::<u64>(), any::<u64>(), state())
-            .prop_map(|(endpoint, other, state)| Message::MatchTold { endpoint, other, state }),
+            .prop_map(|(endpoint, counters)| ControlMessage::Counted { endpoint, counters }),
+        (any::<u64>(), any::<u64>(), state()).prop_map(|(endpoint, other, state)| {
+            ControlMessage::MatchReported { endpoint, other, state }
+        }),
         (any::<u64>(), "[a-z2-]{0,32}", part, any::<bool>()).prop_map(
-            |(type_hash, encoding, part, is_last)| Message::Schema {
+            |(type_hash, encoding, part, is_last)| ControlMessage::Schema {
                 type_hash,
                 encoding,
                 part,
                 is_last
             }
         ),
-        any::<bool>().prop_map(|is_complete| Message::Answered { is_complete }),
+        any::<bool>().prop_map(|is_complete| ControlMessage::Answered { is_complete }),
     ]
 }
 
@@ -162,15 +167,15 @@ proptest! {
     fn messages_are_decoded_as_encoded(message in message()) {
         let bytes = message.encode();
         prop_assert!(bytes.len() <= MESSAGE_BYTES_MAX);
-        prop_assert_eq!(Message::decode(&bytes).unwrap(), message);
+        prop_assert_eq!(ControlMessage::decode(&bytes).unwrap(), message);
     }
 
     #[test]
     fn a_truncated_or_extended_message_is_refused(message in message(), cut in any::<usize>()) {
         let mut bytes = message.encode();
-        prop_assert!(Message::decode(&bytes[..cut % bytes.len()]).is_err());
+        prop_assert!(ControlMessage::decode(&bytes[..cut % bytes.len()]).is_err());
         bytes.push(0);
-        prop_assert!(Message::decode(&bytes).is_err());
+        prop_assert!(ControlMessage::decode(&bytes).is_err());
     }
 
     #[test]
@@ -181,7 +186,7 @@ proptest! {
         if let Some(first) = bytes.first_mut() {
             *first = kind;
         }
-        if let Ok(message) = Message::decode(&bytes) {
+        if let Ok(message) = ControlMessage::decode(&bytes) {
             prop_assert_eq!(message.encode(), bytes);
         }
     }
@@ -193,7 +198,7 @@ proptest! {
         let mut bytes = message.encode();
         let at = at % bytes.len();
         bytes[at] = to;
-        if let Ok(message) = Message::decode(&bytes) {
+        if let Ok(message) = ControlMessage::decode(&bytes) {
             prop_assert_eq!(message.encode(), bytes);
         }
     }
@@ -201,17 +206,18 @@ proptest! {
 
 #[test]
 fn a_greeting_of_another_version_is_an_error_with_the_version() {
-    let mut bytes = Message::Hello { node: 1, record: NodeRecord::default() }.encode();
+    let mut bytes = ControlMessage::Hello { node: 1, record: NodeRecord::default() }.encode();
     bytes[9..17].copy_from_slice(&77u64.to_le_bytes());
-    let error = Message::decode(&bytes).unwrap_err();
+    let error = ControlMessage::decode(&bytes).unwrap_err();
     assert!(matches!(error, Error::LayoutVersion { theirs: 77, .. }), "{error}");
 }
 
 #[test]
 fn a_long_reason_is_cut_between_characters() {
     let reason = "ä".repeat(200);
-    let message = Message::Declined { publisher: 1, subscriber: 2, reason };
-    let Ok(Message::Declined { reason, .. }) = Message::decode(&message.encode()) else {
+    let message = ControlMessage::Declined { publisher: 1, subscriber: 2, reason };
+    let Ok(ControlMessage::Declined { reason, .. }) = ControlMessage::decode(&message.encode())
+    else {
         panic!("it is a message");
     };
     assert_eq!(reason, "ä".repeat(127));
@@ -230,7 +236,7 @@ fn nodes_of_0_1_understand_these_bytes() {
         let name = text.split([' ', '{']).next().unwrap();
         lines.insert(format!("{VERSION} message {name}, {descriptors} descriptors: {hex}"));
     }
-    let kinds: std::collections::BTreeSet<u8> = examples.iter().map(Message::kind).collect();
+    let kinds: std::collections::BTreeSet<u8> = examples.iter().map(ControlMessage::kind).collect();
     assert_eq!(Vec::from_iter(kinds), Vec::from_iter(1..18), "an example of each kind");
     let memory = crate::layout::lines();
     lines.extend(memory.into_iter().map(|line| format!("{VERSION} memory {line}")));
@@ -242,7 +248,7 @@ fn nodes_of_0_1_understand_these_bytes() {
 }
 
 #[cfg(not(any(miri, loom)))]
-fn one_of_each_kind() -> Vec<Message> {
+fn one_of_each_kind() -> Vec<ControlMessage> {
     let topic = || Topic { name: "camera/ä".into(), type_name: "[u8]".into(), type_hash: 0x0708 };
     let mut attributes = Attributes::default();
     attributes.insert("gid", &[7, 0, 255]).unwrap();
@@ -283,35 +289,35 @@ fn one_of_each_kind() -> Vec<Message> {
     ];
     let of_publisher = Counters::Publisher { published: 9, memory_bytes: 8192 };
     let of_subscriber = Counters::Subscriber { lost: 2, held: 3, memory_bytes: 4096 };
-    let told = |state| Message::MatchTold { endpoint, other, state };
+    let told = |state| ControlMessage::MatchReported { endpoint, other, state };
     vec![
-        Message::Hello { node: 0xab_cdef << 24, record },
-        Message::Ready,
-        Message::Announced { endpoint: publisher, record: publishing },
-        Message::Announced { endpoint: subscriber, record: subscribing },
-        Message::Retracted { endpoint: publisher },
-        Message::Offer { publisher, subscriber },
-        Message::Segments { publisher, segments },
-        Message::Accept { publisher, subscriber, connection: 6, wake_end: true },
-        Message::Matched { publisher, subscriber, start: 77 },
-        Message::Withdrawn { publisher, subscriber, reason: reason.clone() },
-        Message::Declined { publisher, subscriber, reason: reason.clone() },
-        Message::Leaving,
-        Message::Ask { publisher, subscriber },
-        Message::Query,
-        Message::Counted { endpoint, counters: of_publisher },
-        Message::Counted { endpoint, counters: of_subscriber },
+        ControlMessage::Hello { node: 0xab_cdef << 24, record },
+        ControlMessage::Ready,
+        ControlMessage::Announced { endpoint: publisher, record: publishing },
+        ControlMessage::Announced { endpoint: subscriber, record: subscribing },
+        ControlMessage::Retracted { endpoint: publisher },
+        ControlMessage::Offer { publisher, subscriber },
+        ControlMessage::Segments { publisher, segments },
+        ControlMessage::Accept { publisher, subscriber, connection: 6, wake_pipe: true },
+        ControlMessage::Matched { publisher, subscriber, start: 77 },
+        ControlMessage::Withdrawn { publisher, subscriber, reason: reason.clone() },
+        ControlMessage::Declined { publisher, subscriber, reason: reason.clone() },
+        ControlMessage::Leaving,
+        ControlMessage::RequestOffer { publisher, subscriber },
+        ControlMessage::Query,
+        ControlMessage::Counted { endpoint, counters: of_publisher },
+        ControlMessage::Counted { endpoint, counters: of_subscriber },
         told(MatchState::Pending),
         told(MatchState::Matched),
         told(MatchState::Refused { reason: reason.clone(), mismatch: None }),
         told(MatchState::Refused { reason, mismatch: Some(mismatch) }),
-        Message::Schema {
+        ControlMessage::Schema {
             type_hash: 0x0708,
             encoding: "myelin-layout".into(),
             part: b"u8".to_vec(),
             is_last: true,
         },
-        Message::Answered { is_complete: true },
+        ControlMessage::Answered { is_complete: true },
     ]
 }
 
@@ -332,19 +338,19 @@ fn the_longest_records_fit_into_a_message() {
         version: long.clone(),
         attributes: attributes.clone(),
     };
-    let hello = Message::Hello { node: 1, record };
-    assert_eq!(Message::decode(&hello.encode()).unwrap(), hello);
+    let hello = ControlMessage::Hello { node: 1, record };
+    assert_eq!(ControlMessage::decode(&hello.encode()).unwrap(), hello);
     let topic = Topic { name: long.clone(), type_name: long, type_hash: 1 };
     let record = EndpointRecord { attributes, ..record_of(Kind::Publisher, topic) };
-    let announced = Message::Announced { endpoint: 1, record };
-    assert_eq!(Message::decode(&announced.encode()).unwrap(), announced);
+    let announced = ControlMessage::Announced { endpoint: 1, record };
+    assert_eq!(ControlMessage::decode(&announced.encode()).unwrap(), announced);
 }
 
 #[test]
 fn attributes_that_a_node_cannot_have_are_refused() {
     let topic = Topic { name: "a".into(), type_name: String::new(), type_hash: 1 };
     let record = record_of(Kind::Publisher, topic);
-    let head = Message::Announced { endpoint: 1, record }.encode();
+    let head = ControlMessage::Announced { endpoint: 1, record }.encode();
     let head = &head[..head.len() - 1]; // the last byte is the number of attributes
     let one = |name: &str, bytes: usize| {
         let mut one = vec![name.len() as u8];
@@ -355,7 +361,7 @@ fn attributes_that_a_node_cannot_have_are_refused() {
     };
     let decode = |some: &[Vec<u8>]| {
         let all = [head, &[some.len() as u8], &some.concat()].concat();
-        Message::decode(&all)
+        ControlMessage::decode(&all)
     };
     assert!(decode(&[one("a", 3), one("b", 0)]).is_ok());
     for (some, what) in [
@@ -370,5 +376,5 @@ fn attributes_that_a_node_cannot_have_are_refused() {
     }
     let mut lying = head.to_vec();
     lying.extend([1, 1, b'a', 0xff, 0xff, 7]);
-    assert!(Message::decode(&lying).is_err(), "more bytes than there are");
+    assert!(ControlMessage::decode(&lying).is_err(), "more bytes than there are");
 }

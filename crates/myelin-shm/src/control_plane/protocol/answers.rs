@@ -1,6 +1,6 @@
 //! The subscriber's side of a match.
 
-use crate::control_plane::message::{Message, PASSED_MIN, SegmentSize};
+use crate::control_plane::message::{ControlMessage, PASSED_MIN, SegmentSize};
 use crate::control_plane::protocol::matches::{Matches, Refusal, State};
 use crate::control_plane::protocol::{
     Action, LocalSubscriber, OutOfOrder, Pair, Protocol, Reservation,
@@ -44,8 +44,9 @@ impl<D: Clone> Protocol<D> {
         match result {
             Ok(Reservation { connection, passed }) => {
                 self.enter_answer(pair, State::Accepted, pid);
-                let wake_end = passed.len() == PASSED_MIN + 1;
-                let accept = Message::Accept { publisher, subscriber, connection, wake_end };
+                let wake_pipe = passed.len() == PASSED_MIN + 1;
+                let accept =
+                    ControlMessage::Accept { publisher, subscriber, connection, wake_pipe };
                 self.send_to(publisher, accept, passed);
             }
             Err(refusal) => self.decline(pair, refusal),
@@ -94,7 +95,7 @@ impl<D: Clone> Protocol<D> {
         let Pair { publisher, subscriber } = pair;
         self.enter_answer(pair, State::Matched, pid);
         self.actions.push(Action::Begin { pair, start });
-        let tell = |event| Action::Tell { endpoint: subscriber, event };
+        let tell = |event| Action::Deliver { endpoint: subscriber, event };
         self.actions.push(tell(Event::Matched { endpoint: publisher, pid }));
         let Some(own) = self.directory.get(subscriber) else { return };
         for mismatch in AnnouncedQos::reductions(&offered, own.qos()) {
@@ -110,9 +111,9 @@ impl<D: Clone> Protocol<D> {
         let again = refusal.may_pass.then_some(self.now_ns);
         let reason = refusal.reason.clone();
         if self.refuse_answer(pair, reason.clone(), again, |protocol| {
-            protocol.tell_refusal(subscriber, publisher, &refusal);
+            protocol.report_refusal(subscriber, publisher, &refusal);
         }) {
-            let declined = Message::Declined { publisher, subscriber, reason };
+            let declined = ControlMessage::Declined { publisher, subscriber, reason };
             self.send_to(publisher, declined, Vec::new());
         }
     }
@@ -121,7 +122,7 @@ impl<D: Clone> Protocol<D> {
     pub(super) fn withdrawn(&mut self, pair: Pair, reason: String) {
         let Pair { publisher, subscriber } = pair;
         self.refuse_answer(pair, reason.clone(), None, |protocol| {
-            protocol.tell_refused(subscriber, publisher, reason);
+            protocol.report_refused(subscriber, publisher, reason);
         });
     }
 
@@ -146,7 +147,11 @@ impl<D: Clone> Protocol<D> {
         let is_put_off =
             matches.put_off(&mut self.timers, (subscriber, publisher), self.now_ns, is_free);
         if is_put_off && is_free {
-            self.send_to(publisher, Message::Ask { publisher, subscriber }, Vec::new());
+            self.send_to(
+                publisher,
+                ControlMessage::RequestOffer { publisher, subscriber },
+                Vec::new(),
+            );
         }
     }
 
@@ -193,7 +198,7 @@ impl<D: Clone> Protocol<D> {
             self.actions.push(Action::Release { pair, had_begun });
         }
         if had_begun {
-            self.tell_end(pair.subscriber, pair.publisher, pid, died);
+            self.report_end(pair.subscriber, pair.publisher, pid, died);
         }
     }
 }

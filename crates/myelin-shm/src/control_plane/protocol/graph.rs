@@ -147,10 +147,11 @@ pub enum MatchState {
 
 impl<D: Clone> Protocol<D> {
     /// With the counters of this node's endpoints, by id, and the answers of others since the
-    /// survey began, if there was one.
-    pub(crate) fn graph(&self, counted: &Counted, survey: Option<u64>) -> Graph {
+    /// graph query began, if there was one.
+    pub(crate) fn graph(&self, counted: &Counted, graph_query: Option<u64>) -> Graph {
         let ours = PeerInfo::new(self.node, self.who, self.record.clone());
-        let answers: Vec<_> = survey.into_iter().flat_map(|begun| self.answers(begun)).collect();
+        let answers: Vec<_> =
+            graph_query.into_iter().flat_map(|begun| self.answers(begun)).collect();
         let of_answers = answers.iter().flat_map(|(_, answer)| &answer.counted);
         let counters: BTreeMap<_, _> = counted.iter().chain(of_answers).copied().collect();
         let mut nodes: Vec<_> = self.peers().chain([ours]).collect();
@@ -183,7 +184,7 @@ impl<D: Clone> Protocol<D> {
             matches,
             types: self.types(&answers),
             remote_endpoints: Vec::new(),
-            silent: survey.into_iter().flat_map(|begun| self.silent(begun)).collect(),
+            silent: graph_query.into_iter().flat_map(|begun| self.silent(begun)).collect(),
             incomplete: answers.iter().filter_map(is_cut).collect(),
         }
     }

@@ -2,10 +2,10 @@
 
 use crate::control_plane::directory::NODE_SHIFT;
 use crate::control_plane::link::Credentials;
-use crate::control_plane::message::Message;
+use crate::control_plane::message::ControlMessage;
 use crate::control_plane::protocol::{Action, Input, Protocol};
 #[cfg(fuzzing)]
-use crate::limits::MATCHES_TOLD_MAX;
+use crate::limits::MATCHES_REPORTED_MAX;
 use crate::record::{
     AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, NodeRecord, RecordOptions,
 };
@@ -34,18 +34,18 @@ impl Met {
             Protocol::new(1 << NODE_SHIFT, NodeRecord::default(), Credentials { pid: 1, uid: 1 });
         let mut met = Met { protocol, reads };
         let who = Credentials { pid: 2, uid: 1 };
-        met.handle(Input::Linked { link: LINK, who, called: None });
+        met.handle(Input::Linked { link: LINK, who, connected_to: None });
         let record = NodeRecord::default();
         met.handle(Input::Hello { link: LINK, node: PEER, record, owner: Some(1) });
         let publisher = record_of(Kind::Publisher, topic("a"));
         let subscriber = record_of(Kind::Subscriber, topic("b"));
-        met.hears(Message::Announced { endpoint: PUBLISHER, record: publisher });
-        met.hears(Message::Announced { endpoint: SUBSCRIBER, record: subscriber });
+        met.receives(ControlMessage::Announced { endpoint: PUBLISHER, record: publisher });
+        met.receives(ControlMessage::Announced { endpoint: SUBSCRIBER, record: subscriber });
         met
     }
 
     /// The messages that are sent.
-    pub(crate) fn handle(&mut self, input: Input<()>) -> Vec<Message> {
+    pub(crate) fn handle(&mut self, input: Input<()>) -> Vec<ControlMessage> {
         let mut sent = Vec::new();
         let mut inputs = vec![input];
         while let Some(input) = inputs.pop() {
@@ -78,9 +78,9 @@ impl Met {
         self.protocol.links[&LINK].queued_offers()
     }
 
-    pub(crate) fn hears(&mut self, message: Message) -> Vec<Message> {
+    pub(crate) fn receives(&mut self, message: ControlMessage) -> Vec<ControlMessage> {
         let descriptors = vec![(); message.descriptors()];
-        self.handle(Input::Said { link: LINK, message, descriptors })
+        self.handle(Input::Received { link: LINK, message, descriptors })
     }
 
     #[cfg(test)]
@@ -109,17 +109,17 @@ pub(crate) fn talk(mut bytes: &[u8]) {
     let id = met.protocol.new_endpoint(&topic).expect("it is the first");
     let record = record_of(Kind::Subscriber, topic);
     met.handle(Input::SubscriberMade { id, record, ignore_own_node: false });
-    met.handle(Input::Survey);
+    met.handle(Input::QueryGraph);
     while let Some((length, rest)) = bytes.split_first() {
         let (message, rest) = rest.split_at(usize::from(*length).min(rest.len()));
         bytes = rest;
-        match Message::decode(message) {
-            Ok(message) => drop(met.hears(message)),
+        match ControlMessage::decode(message) {
+            Ok(message) => drop(met.receives(message)),
             Err(_) => drop(met.handle(Input::Nonsense { link: LINK })),
         }
     }
-    let graph = met.protocol.graph(&Vec::new(), Some(met.protocol.survey()));
-    assert!(graph.matches.len() <= MATCHES_TOLD_MAX + 1);
+    let graph = met.protocol.graph(&Vec::new(), Some(met.protocol.graph_query()));
+    assert!(graph.matches.len() <= MATCHES_REPORTED_MAX + 1);
     assert!(graph.endpoints.iter().any(|it| it.id == id));
     met.handle(Input::Ended { link: LINK });
     assert_eq!(
@@ -147,8 +147,8 @@ mod tests {
         let before = met.queued_offers();
         for _ in 0..1_000 {
             let (subscriber, reason) = (SUBSCRIBER, String::new());
-            met.hears(Message::Declined { publisher, subscriber, reason });
-            met.hears(Message::Ask { publisher, subscriber });
+            met.receives(ControlMessage::Declined { publisher, subscriber, reason });
+            met.receives(ControlMessage::RequestOffer { publisher, subscriber });
         }
         assert!(met.is_linked());
         assert_eq!((before, met.queued_offers()), (2, 2));
@@ -161,8 +161,8 @@ mod tests {
         for number in 3..1_000 {
             let subscriber = PEER | number;
             let record = record_of(Kind::Subscriber, topic("b"));
-            met.hears(Message::Announced { endpoint: subscriber, record });
-            met.hears(Message::Retracted { endpoint: subscriber });
+            met.receives(ControlMessage::Announced { endpoint: subscriber, record });
+            met.receives(ControlMessage::Retracted { endpoint: subscriber });
         }
         assert!(met.is_linked());
         assert_eq!((before, met.queued_offers()), (1, 1));

@@ -14,7 +14,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::control_plane::directory::{NODE_SHIFT, node_of};
 use crate::control_plane::link::Credentials;
-use crate::control_plane::message::Message;
+use crate::control_plane::message::ControlMessage;
 use crate::control_plane::protocol::query::{Query, Report};
 use crate::control_plane::protocol::{Action, OutOfOrder, Pair, Protocol, Timer};
 use crate::event::Event;
@@ -37,9 +37,9 @@ pub(super) struct Peer {
 #[derive(Debug)]
 enum Stage {
     /// We have called this node, and greeted.
-    Called { node: u64 },
+    Connected { node: u64 },
     /// It has called us, and has not identified itself yet.
-    Unknown,
+    Accepted,
     /// Both sides have greeted, and this link stays.
     Greeted(Greeted),
 }
@@ -51,10 +51,10 @@ pub(super) struct Greeted {
     /// How many endpoints it has announced.
     pub(super) endpoints: usize,
     /// Whether it has announced all endpoints that it had when we met.
-    pub(super) has_told: bool,
-    called: bool,
+    pub(super) has_announced_all: bool,
+    by_us: bool,
     /// Endpoints of ours up to this id have been announced.
-    pub(super) told: EndpointId,
+    pub(super) announced: EndpointId,
     /// Whether all endpoints that we had when we met have been announced.
     is_ready: bool,
     /// Pending offers: all that are [`Queued`](super::matches::State::Queued), and no others.
@@ -68,7 +68,7 @@ pub(super) struct Greeted {
 
 /// A node that is being called.
 #[derive(Debug, Default)]
-pub(super) struct Call {
+pub(super) struct Connecting {
     attempts: u32,
     due_ns: Option<u64>,
 }
@@ -158,38 +158,38 @@ impl<D: Clone> Protocol<D> {
     }
 
     /// Calls a node, unless there is a link to it.
-    pub(super) fn call(&mut self, node: u64) {
+    pub(super) fn connect(&mut self, node: u64) {
         if node == self.node || self.nodes.contains_key(&node) {
-            return self.forget_call(node);
+            return self.forget_connecting(node);
         }
-        if self.calls.len() < LINKS_MAX || self.calls.contains_key(&node) {
-            let call = self.calls.entry(node).or_default();
-            if let Some(due_ns) = call.due_ns.take() {
-                self.timers.remove(&(due_ns, Timer::Call(node)));
+        if self.connecting.len() < LINKS_MAX || self.connecting.contains_key(&node) {
+            let connecting = self.connecting.entry(node).or_default();
+            if let Some(due_ns) = connecting.due_ns.take() {
+                self.timers.remove(&(due_ns, Timer::Connect(node)));
             }
-            self.actions.push(Action::Call { node });
+            self.actions.push(Action::Connect { node });
         }
     }
 
     /// A node takes no calls for now: it may be stopped, or descriptors may be short. It is called
     /// again as long as it has a socket.
     pub(super) fn busy(&mut self, node: u64) {
-        let Some(call) = self.calls.get_mut(&node) else { return };
-        let pause_ns = (CALL_NS_MIN << call.attempts.min(16)).min(CALL_NS_MAX);
-        call.attempts += 1;
-        call.due_ns = Some(self.now_ns + pause_ns);
-        self.timers.extend(call.due_ns.map(|due_ns| (due_ns, Timer::Call(node))));
+        let Some(connecting) = self.connecting.get_mut(&node) else { return };
+        let pause_ns = (CONNECT_NS_MIN << connecting.attempts.min(16)).min(CONNECT_NS_MAX);
+        connecting.attempts += 1;
+        connecting.due_ns = Some(self.now_ns + pause_ns);
+        self.timers.extend(connecting.due_ns.map(|due_ns| (due_ns, Timer::Connect(node))));
     }
 
-    pub(super) fn forget_call(&mut self, node: u64) {
-        if let Some(Call { due_ns: Some(due_ns), .. }) = self.calls.remove(&node) {
-            self.timers.remove(&(due_ns, Timer::Call(node)));
+    pub(super) fn forget_connecting(&mut self, node: u64) {
+        if let Some(Connecting { due_ns: Some(due_ns), .. }) = self.connecting.remove(&node) {
+            self.timers.remove(&(due_ns, Timer::Connect(node)));
         }
     }
 
-    pub(super) fn linked(&mut self, link: u64, who: Credentials, called: Option<u64>) {
-        called.into_iter().for_each(|node| self.forget_call(node));
-        let is_known = called.is_some_and(|node| self.nodes.contains_key(&node));
+    pub(super) fn linked(&mut self, link: u64, who: Credentials, connected_to: Option<u64>) {
+        connected_to.into_iter().for_each(|node| self.forget_connecting(node));
+        let is_known = connected_to.is_some_and(|node| self.nodes.contains_key(&node));
         if is_known {
             return self.actions.push(Action::Close { link });
         }
@@ -201,16 +201,16 @@ impl<D: Clone> Protocol<D> {
             );
             return self.warn_of_peer(who.pid, reason);
         }
-        let stage = called.map_or(Stage::Unknown, |node| Stage::Called { node });
+        let stage = connected_to.map_or(Stage::Accepted, |node| Stage::Connected { node });
         self.links.insert(link, Peer { who, stage, is_leaving: false, late: VecDeque::new() });
-        if let Some(node) = called {
+        if let Some(node) = connected_to {
             self.nodes.insert(node, link);
             self.greet(link);
         }
     }
 
     fn greet(&mut self, link: u64) {
-        let message = Message::Hello { node: self.node, record: self.record.clone() };
+        let message = ControlMessage::Hello { node: self.node, record: self.record.clone() };
         self.actions.push(Action::Send { link, message, descriptors: Vec::new() });
     }
 
@@ -223,12 +223,12 @@ impl<D: Clone> Protocol<D> {
     ) -> Result<(), OutOfOrder> {
         let Some(peer) = self.links.get(&link) else { return Ok(()) };
         let is_node = node != self.node && node != 0 && node.trailing_zeros() >= NODE_SHIFT;
-        let called = match peer.stage {
-            Stage::Called { node: expected } if expected == node => true,
-            Stage::Unknown if is_node && !self.is_impostor(peer.who, node, owner) => false,
+        let by_us = match peer.stage {
+            Stage::Connected { node: expected } if expected == node => true,
+            Stage::Accepted if is_node && !self.is_impostor(peer.who, node, owner) => false,
             _ => return Err(OutOfOrder),
         };
-        if !called {
+        if !by_us {
             if !self.shall_stay(node) {
                 self.end_link(link, false);
                 return Ok(());
@@ -240,9 +240,9 @@ impl<D: Clone> Protocol<D> {
             node,
             record: Box::new(record),
             endpoints: 0,
-            has_told: false,
-            called,
-            told: self.node,
+            has_announced_all: false,
+            by_us,
+            announced: self.node,
             is_ready: false,
             to_offer: BTreeSet::new(),
             is_draining: false,
@@ -250,7 +250,7 @@ impl<D: Clone> Protocol<D> {
             query: Box::default(),
         };
         self.links.get_mut(&link).expect("the link is open").stage = Stage::Greeted(greeted);
-        self.tell(link);
+        self.send_next(link);
         Ok(())
     }
 
@@ -265,12 +265,12 @@ impl<D: Clone> Protocol<D> {
     /// Whether a call by `node` must be answered; if so, ends the previous link.
     fn shall_stay(&mut self, node: u64) -> bool {
         let Some(before) = self.nodes.get(&node).copied() else { return true };
-        let called = match &self.links[&before].stage {
-            Stage::Called { .. } => true,
-            Stage::Greeted(greeted) => greeted.called,
-            Stage::Unknown => false,
+        let by_us = match &self.links[&before].stage {
+            Stage::Connected { .. } => true,
+            Stage::Greeted(greeted) => greeted.by_us,
+            Stage::Accepted => false,
         };
-        if called && self.node < node {
+        if by_us && self.node < node {
             return false;
         }
         // Our call gives way; or the node has called before, and the end of that link is on its
@@ -280,16 +280,16 @@ impl<D: Clone> Protocol<D> {
     }
 
     /// A message that is not a greeting.
-    pub(super) fn said(
+    pub(super) fn received(
         &mut self,
         link: u64,
-        message: Message,
+        message: ControlMessage,
         descriptors: Vec<D>,
     ) -> Result<(), OutOfOrder> {
         let Some(peer) = self.links.get_mut(&link) else { return Ok(()) };
         match message {
-            Message::Leaving => peer.is_leaving = true,
-            Message::Ready => peer.greeted_mut().ok_or(OutOfOrder)?.has_told = true,
+            ControlMessage::Leaving => peer.is_leaving = true,
+            ControlMessage::Ready => peer.greeted_mut().ok_or(OutOfOrder)?.has_announced_all = true,
             message if peer.greeted().is_some() => self.act_on(link, message, descriptors)?,
             _ => return Err(OutOfOrder),
         }
@@ -305,7 +305,7 @@ impl<D: Clone> Protocol<D> {
     pub(super) fn end_link(&mut self, link: u64, died: bool) {
         let Some(peer) = self.links.remove(&link) else { return };
         self.actions.push(Action::Close { link });
-        let (Stage::Called { node } | Stage::Greeted(Greeted { node, .. })) = peer.stage else {
+        let (Stage::Connected { node } | Stage::Greeted(Greeted { node, .. })) = peer.stage else {
             return;
         };
         self.nodes.remove(&node);
@@ -320,7 +320,7 @@ impl<D: Clone> Protocol<D> {
         for endpoint in node.map_or_else(Vec::new, |node| self.endpoints_of(node)) {
             for ours in self.matched_with(endpoint) {
                 let event = Event::Corrupt { endpoint };
-                self.actions.push(Action::Tell { endpoint: ours, event });
+                self.actions.push(Action::Deliver { endpoint: ours, event });
             }
         }
         self.end_link(link, false);
@@ -355,8 +355,8 @@ impl<D: Clone> Protocol<D> {
         let Some(peer) = self.links.get(&link) else { return };
         let pid = peer.pid();
         let node = match &peer.stage {
-            Stage::Called { node } | Stage::Greeted(Greeted { node, .. }) => *node,
-            Stage::Unknown => 0,
+            Stage::Connected { node } | Stage::Greeted(Greeted { node, .. }) => *node,
+            Stage::Accepted => 0,
         };
         if node == 0 {
             self.greet(link); // lets the other side learn our version
@@ -371,7 +371,7 @@ impl<D: Clone> Protocol<D> {
         for endpoint in ours {
             let (mismatch, reason) = (None, reason.clone());
             let event = Event::Incompatible { endpoint: node, pid, mismatch, reason };
-            self.actions.push(Action::Tell { endpoint, event });
+            self.actions.push(Action::Deliver { endpoint, event });
         }
         self.warn_of_peer(pid, reason.clone());
         if self.refused.len() == REFUSED_MAX {
@@ -391,7 +391,7 @@ impl<D: Clone> Protocol<D> {
     pub(super) fn leave(&mut self) {
         self.nodes.clear();
         for link in std::mem::take(&mut self.links).into_keys() {
-            let (message, descriptors) = (Message::Leaving, Vec::new());
+            let (message, descriptors) = (ControlMessage::Leaving, Vec::new());
             self.actions.push(Action::Send { link, message, descriptors });
             self.actions.push(Action::Close { link });
         }
@@ -403,8 +403,8 @@ impl<D: Clone> Protocol<D> {
             let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) else {
                 continue;
             };
-            if id > peer.told {
-                self.tell(link);
+            if id > peer.announced {
+                self.send_next(link);
             } else if let Some(message) = self.announcement(id) {
                 // Another thread's endpoint with a higher id was announced first.
                 self.actions.push(Action::Send { link, message, descriptors: Vec::new() });
@@ -415,9 +415,9 @@ impl<D: Clone> Protocol<D> {
     /// An endpoint of ours has gone: informs all peers that know the endpoint.
     pub(super) fn retract(&mut self, id: EndpointId) {
         for (link, peer) in &mut self.links {
-            if peer.greeted_mut().is_some_and(|peer| id <= peer.told) {
+            if peer.greeted_mut().is_some_and(|peer| id <= peer.announced) {
                 let (link, message, descriptors) =
-                    (*link, Message::Retracted { endpoint: id }, Vec::new());
+                    (*link, ControlMessage::Retracted { endpoint: id }, Vec::new());
                 self.actions.push(Action::Send { link, message, descriptors });
             }
         }
@@ -429,7 +429,7 @@ impl<D: Clone> Protocol<D> {
         debug_assert_eq!(node_of(pair.publisher), self.node);
         if let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) {
             peer.to_offer.insert(pair);
-            self.tell(link);
+            self.send_next(link);
         }
     }
 
@@ -445,27 +445,27 @@ impl<D: Clone> Protocol<D> {
     pub(super) fn drained(&mut self, link: u64) {
         if let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) {
             peer.is_draining = false;
-            self.tell(link);
+            self.send_next(link);
         }
     }
 
     /// Sends the next burst of messages for a peer, unless one is on its way.
-    pub(super) fn tell(&mut self, link: u64) {
+    pub(super) fn send_next(&mut self, link: u64) {
         let mut sent = 0;
         while sent < BURST_MESSAGES {
             let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) else { return };
             if peer.is_draining {
                 return;
             }
-            let next = self.directory.of_node_after(self.node, peer.told).next();
+            let next = self.directory.of_node_after(self.node, peer.announced).next();
             let message = match next.map(|(id, _)| id) {
                 Some(id) => {
-                    peer.told = id;
+                    peer.announced = id;
                     self.announcement(id)
                 }
                 None if !peer.is_ready => {
                     peer.is_ready = true;
-                    Some(Message::Ready)
+                    Some(ControlMessage::Ready)
                 }
                 // The publisher has been announced to it by now.
                 None => match peer.to_offer.pop_first() {
@@ -476,7 +476,7 @@ impl<D: Clone> Protocol<D> {
                     None => match peer.report.as_mut().and_then(|report| report.next()) {
                         // After the last part, the peer may ask again.
                         Some(message) => {
-                            peer.report.take_if(|report| report.is_told());
+                            peer.report.take_if(|report| report.is_sent());
                             Some(message)
                         }
                         None => break,
@@ -495,16 +495,16 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    fn announcement(&self, id: EndpointId) -> Option<Message> {
+    fn announcement(&self, id: EndpointId) -> Option<ControlMessage> {
         let record = self.directory.get(id)?.to_record();
-        Some(Message::Announced { endpoint: id, record })
+        Some(ControlMessage::Announced { endpoint: id, record })
     }
 }
 
 /// How many messages are sent before the other side has to make room.
 const BURST_MESSAGES: usize = 32;
-const CALL_NS_MIN: u64 = 1_000_000;
-const CALL_NS_MAX: u64 = 1_000_000_000;
+const CONNECT_NS_MIN: u64 = 1_000_000;
+const CONNECT_NS_MAX: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -520,7 +520,7 @@ mod tests {
         );
         let mut linked = |link: usize| {
             let who = Credentials { pid: 7, uid: 0 };
-            protocol.handle(0, Input::Linked { link: link as u64, who, called: None })
+            protocol.handle(0, Input::Linked { link: link as u64, who, connected_to: None })
         };
         for link in 0..LINKS_MAX {
             assert!(linked(link).is_empty());

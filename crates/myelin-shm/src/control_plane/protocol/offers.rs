@@ -1,6 +1,6 @@
 //! The publisher's side of a match.
 
-use crate::control_plane::message::{Message, SegmentSize};
+use crate::control_plane::message::{ControlMessage, SegmentSize};
 use crate::control_plane::protocol::matches::{Matches, Refusal, State};
 use crate::control_plane::protocol::{Action, OURSELVES, Pair, Protocol, RemoteInfo};
 use crate::event::Event;
@@ -59,7 +59,11 @@ impl<D: Clone> Protocol<D> {
         }
         ours.matches.enter(&mut self.timers, (publisher, subscriber), State::Offered, pid);
         let (publication, segments) = (ours.publication.clone(), ours.segments.clone());
-        self.send_to(subscriber, Message::Offer { publisher, subscriber }, vec![publication]);
+        self.send_to(
+            subscriber,
+            ControlMessage::Offer { publisher, subscriber },
+            vec![publication],
+        );
         for some in segments.chunks(MESSAGE_SEGMENTS_MAX) {
             self.send_segments(subscriber, publisher, some);
         }
@@ -89,7 +93,7 @@ impl<D: Clone> Protocol<D> {
         some: &[(SegmentSize, D)],
     ) {
         let (segments, descriptors) = some.iter().cloned().unzip();
-        self.send_to(subscriber, Message::Segments { publisher, segments }, descriptors);
+        self.send_to(subscriber, ControlMessage::Segments { publisher, segments }, descriptors);
     }
 
     /// A subscriber has accepted the offer.
@@ -120,7 +124,7 @@ impl<D: Clone> Protocol<D> {
             }
             State::Refused { ref reason, .. } => {
                 let reason = reason.clone();
-                let withdrawn = Message::Withdrawn { publisher, subscriber, reason };
+                let withdrawn = ControlMessage::Withdrawn { publisher, subscriber, reason };
                 self.send_to(subscriber, withdrawn, Vec::new());
             }
             State::Accepted | State::Matched => {}
@@ -142,12 +146,12 @@ impl<D: Clone> Protocol<D> {
             Ok(start) => {
                 matches.enter(&mut self.timers, (publisher, subscriber), State::Matched, pid);
                 let event = Event::Matched { endpoint: subscriber, pid };
-                self.actions.push(Action::Tell { endpoint: publisher, event });
-                let matched = Message::Matched { publisher, subscriber, start };
+                self.actions.push(Action::Deliver { endpoint: publisher, event });
+                let matched = ControlMessage::Matched { publisher, subscriber, start };
                 self.send_to(subscriber, matched, Vec::new());
             }
             Err(refusal) => {
-                self.tell_refusal(publisher, subscriber, &refusal);
+                self.report_refusal(publisher, subscriber, &refusal);
                 self.withdraw(pair, refusal);
             }
         }
@@ -160,7 +164,11 @@ impl<D: Clone> Protocol<D> {
         };
         let again = may_pass.then_some(self.now_ns);
         matches.refuse(&mut self.timers, (publisher, subscriber), reason.clone(), again);
-        self.send_to(subscriber, Message::Withdrawn { publisher, subscriber, reason }, Vec::new());
+        self.send_to(
+            subscriber,
+            ControlMessage::Withdrawn { publisher, subscriber, reason },
+            Vec::new(),
+        );
     }
 
     /// The subscriber's side has ended or refused the match.
@@ -176,10 +184,10 @@ impl<D: Clone> Protocol<D> {
         let ids = (publisher, subscriber);
         let before = matches.refuse(&mut self.timers, ids, reason.clone(), None);
         self.cancel_offer(pair);
-        self.tell_refused(publisher, subscriber, reason);
+        self.report_refused(publisher, subscriber, reason);
         if before == Some(State::Matched) {
             self.actions.push(Action::Detach { pair });
-            self.tell_end(publisher, subscriber, pid, false);
+            self.report_end(publisher, subscriber, pid, false);
         }
     }
 
@@ -193,7 +201,7 @@ impl<D: Clone> Protocol<D> {
         self.cancel_offer(pair);
         if let Some(ended) = ended.filter(|ended| ended.state == State::Matched) {
             self.actions.push(Action::Detach { pair });
-            self.tell_end(publisher, subscriber, ended.pid, died);
+            self.report_end(publisher, subscriber, ended.pid, died);
         }
     }
 

@@ -1,7 +1,7 @@
 //! A node's answer to a query: the counters of its endpoints, the states of their matches, and the
 //! schemas of its types.
 //!
-//! A *survey* asks all peers. Each has one query at a time, and answers in bursts like all
+//! A *graph query* asks all peers. Each has one query at a time, and answers in bursts like all
 //! messages, so neither side has more messages on the way than the other has room for. Answers come
 //! in the order of their ids and within limits, otherwise the peer is dropped; a peer that does not
 //! answer gets no further query.
@@ -11,12 +11,12 @@ use std::sync::Arc;
 use std::vec::IntoIter;
 
 use crate::control_plane::directory::node_of;
-use crate::control_plane::message::Message;
+use crate::control_plane::message::ControlMessage;
 use crate::control_plane::protocol::graph::{Counters, MatchInfo};
 use crate::control_plane::protocol::links::Peer;
 use crate::control_plane::protocol::{Action, OutOfOrder, Protocol};
 use crate::limits::{
-    ENCODING_BYTES_MAX, MATCHES_TOLD_MAX, MESSAGE_SCHEMA_BYTES_MAX, SCHEMA_BYTES_MAX,
+    ENCODING_BYTES_MAX, MATCHES_REPORTED_MAX, MESSAGE_SCHEMA_BYTES_MAX, SCHEMA_BYTES_MAX,
     SCHEMAS_BYTES_MAX,
 };
 use crate::record::{Kind, Schema};
@@ -34,7 +34,7 @@ pub(super) struct Report {
     /// A schema, of which this rest must be sent.
     schema: Option<(u64, Arc<Schema>, usize)>,
     /// The last message, until it is sent.
-    end: Option<Message>,
+    end: Option<ControlMessage>,
 }
 
 /// The state of our query to a peer.
@@ -42,7 +42,7 @@ pub(super) struct Report {
 pub(super) struct Query {
     /// Its answer so far, since it was asked.
     asked: Option<Answer>,
-    /// The newest complete answer, and the survey during which it became complete.
+    /// The newest complete answer, and the graph query during which it became complete.
     answered: Option<(u64, Answer)>,
 }
 
@@ -59,9 +59,9 @@ pub(super) struct Answer {
     pub(super) is_complete: bool,
 }
 
-/// The running surveys.
+/// The running graph queries.
 #[derive(Debug, Default)]
-pub(super) struct Surveys {
+pub(super) struct GraphQueries {
     begun: u64,
     pub(super) open: usize,
 }
@@ -72,8 +72,8 @@ impl Report {
         mut matches: Vec<MatchInfo>,
         schemas: &BTreeMap<u64, Arc<Schema>>,
     ) -> Self {
-        let mut is_complete = matches.len() <= MATCHES_TOLD_MAX;
-        matches.truncate(MATCHES_TOLD_MAX);
+        let mut is_complete = matches.len() <= MATCHES_REPORTED_MAX;
+        matches.truncate(MATCHES_REPORTED_MAX);
         let mut told = Vec::new();
         let mut bytes = 0;
         for (type_hash, schema) in schemas {
@@ -89,21 +89,21 @@ impl Report {
             matches: matches.into_iter(),
             schemas: told.into_iter(),
             schema: None,
-            end: Some(Message::Answered { is_complete }),
+            end: Some(ControlMessage::Answered { is_complete }),
         }
     }
 
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn is_sent(&self) -> bool {
         self.end.is_none()
     }
 
     /// The next message; `None` at the end.
-    pub(super) fn next(&mut self) -> Option<Message> {
+    pub(super) fn next(&mut self) -> Option<ControlMessage> {
         if let Some((endpoint, counters)) = self.counted.next() {
-            return Some(Message::Counted { endpoint, counters });
+            return Some(ControlMessage::Counted { endpoint, counters });
         }
         if let Some(MatchInfo { endpoint, other, state }) = self.matches.next() {
-            return Some(Message::MatchTold { endpoint, other, state });
+            return Some(ControlMessage::MatchReported { endpoint, other, state });
         }
         let begun = self.schema.take();
         let next = begun.or_else(|| self.schemas.next().map(|(hash, schema)| (hash, schema, 0)));
@@ -113,19 +113,22 @@ impl Report {
         let to = from + part.len();
         let (encoding, is_last) = (schema.encoding.to_string(), to == schema.content.len());
         self.schema = (!is_last).then_some((type_hash, schema, to));
-        Some(Message::Schema { type_hash, encoding, part, is_last })
+        Some(ControlMessage::Schema { type_hash, encoding, part, is_last })
     }
 }
 
 impl Query {
     /// It may never answer.
-    fn is_silent(&self, survey: u64) -> bool {
-        self.asked.is_some() && self.answer(survey).is_none()
+    fn is_silent(&self, graph_query: u64) -> bool {
+        self.asked.is_some() && self.answer(graph_query).is_none()
     }
 
-    /// The answer since the survey began.
-    fn answer(&self, survey: u64) -> Option<&Answer> {
-        self.answered.as_ref().filter(|(during, _)| *during >= survey).map(|(_, answer)| answer)
+    /// The answer since the graph query began.
+    fn answer(&self, graph_query: u64) -> Option<&Answer> {
+        self.answered
+            .as_ref()
+            .filter(|(during, _)| *during >= graph_query)
+            .map(|(_, answer)| answer)
     }
 
     #[cfg(test)]
@@ -141,10 +144,10 @@ impl Answer {
         if is_next { Ok(()) } else { Err(OutOfOrder) }
     }
 
-    fn tell_match(&mut self, told: MatchInfo) -> Result<(), OutOfOrder> {
+    fn add_match(&mut self, told: MatchInfo) -> Result<(), OutOfOrder> {
         let ids = |each: &MatchInfo| (each.endpoint, each.other);
         let is_next = self.matches.last().is_none_or(|last| ids(last) < ids(&told));
-        if !is_next || self.matches.len() == MATCHES_TOLD_MAX {
+        if !is_next || self.matches.len() == MATCHES_REPORTED_MAX {
             return Err(OutOfOrder);
         }
         self.matches.push(told);
@@ -195,31 +198,31 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// The number of the newest survey.
-    pub(crate) fn survey(&self) -> u64 {
-        self.surveys.begun
+    /// The number of the newest graph query.
+    pub(crate) fn graph_query(&self) -> u64 {
+        self.graph_queries.begun
     }
 
-    /// Whether a peer has not answered since a survey began.
-    pub(crate) fn is_awaited(&self, survey: u64) -> bool {
-        self.silent(survey).next().is_some()
+    /// Whether a peer has not answered since a graph query began.
+    pub(crate) fn is_awaited(&self, graph_query: u64) -> bool {
+        self.silent(graph_query).next().is_some()
     }
 
-    /// The peers that have not answered since a survey began.
-    pub(super) fn silent(&self, survey: u64) -> impl Iterator<Item = u64> {
-        let silent = self.greeted().filter(move |peer| peer.query.is_silent(survey));
+    /// The peers that have not answered since a graph query began.
+    pub(super) fn silent(&self, graph_query: u64) -> impl Iterator<Item = u64> {
+        let silent = self.greeted().filter(move |peer| peer.query.is_silent(graph_query));
         silent.map(|peer| peer.node)
     }
 
-    /// The answer of each peer since a survey began.
-    pub(super) fn answers(&self, survey: u64) -> impl Iterator<Item = (u64, &Answer)> {
-        self.greeted().filter_map(move |peer| Some((peer.node, peer.query.answer(survey)?)))
+    /// The answer of each peer since a graph query began.
+    pub(super) fn answers(&self, graph_query: u64) -> impl Iterator<Item = (u64, &Answer)> {
+        self.greeted().filter_map(move |peer| Some((peer.node, peer.query.answer(graph_query)?)))
     }
 
-    /// Ends a survey: answers are kept for the surveys that still run.
-    pub(crate) fn end_survey(&mut self) {
-        self.surveys.open -= 1;
-        if self.surveys.open == 0 {
+    /// Ends a graph query: answers are kept for the graph queries that still run.
+    pub(crate) fn end_graph_query(&mut self) {
+        self.graph_queries.open -= 1;
+        if self.graph_queries.open == 0 {
             for peer in self.links.values_mut().filter_map(Peer::greeted_mut) {
                 peer.query.answered = None;
             }
@@ -227,21 +230,21 @@ impl<D: Clone> Protocol<D> {
     }
 
     /// Asks all peers that are not being asked.
-    pub(super) fn begin_survey(&mut self) {
-        self.surveys.begun += 1;
-        self.surveys.open += 1;
+    pub(super) fn begin_graph_query(&mut self) {
+        self.graph_queries.begun += 1;
+        self.graph_queries.open += 1;
         for (link, peer) in &mut self.links {
             let Some(greeted) = peer.greeted_mut() else { continue };
             if greeted.query.asked.is_none() {
                 greeted.query.asked = Some(Answer::default());
-                let (link, message, descriptors) = (*link, Message::Query, Vec::new());
+                let (link, message, descriptors) = (*link, ControlMessage::Query, Vec::new());
                 self.actions.push(Action::Send { link, message, descriptors });
             }
         }
     }
 
     /// A peer asks.
-    pub(super) fn asked(&mut self, link: u64) -> Result<(), OutOfOrder> {
+    pub(super) fn query_received(&mut self, link: u64) -> Result<(), OutOfOrder> {
         let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut).ok_or(OutOfOrder)?;
         if peer.report.is_some() {
             return Err(OutOfOrder);
@@ -255,18 +258,22 @@ impl<D: Clone> Protocol<D> {
         let report = Report::new(counted, self.own_matches(), &self.schemas);
         if let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) {
             peer.report = Some(Box::new(report));
-            self.tell(link);
+            self.send_next(link);
         }
     }
 
     /// A part of a peer's answer.
-    pub(super) fn answered(&mut self, link: u64, message: Message) -> Result<(), OutOfOrder> {
-        let survey = self.surveys.begun;
+    pub(super) fn answer_received(
+        &mut self,
+        link: u64,
+        message: ControlMessage,
+    ) -> Result<(), OutOfOrder> {
+        let graph_query = self.graph_queries.begun;
         let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut).ok_or(OutOfOrder)?;
         let node = peer.node;
         let answer = peer.query.asked.as_mut().ok_or(OutOfOrder)?;
         match message {
-            Message::Counted { endpoint, counters } => {
+            ControlMessage::Counted { endpoint, counters } => {
                 let of_kind = match counters {
                     Counters::Publisher { .. } => Kind::Publisher,
                     Counters::Subscriber { .. } => Kind::Subscriber,
@@ -278,16 +285,18 @@ impl<D: Clone> Protocol<D> {
                     Some(_) => answer.count(endpoint, counters),
                 }
             }
-            Message::MatchTold { endpoint, other, state } if node_of(endpoint) == node => {
-                answer.tell_match(MatchInfo { endpoint, other, state })
+            ControlMessage::MatchReported { endpoint, other, state }
+                if node_of(endpoint) == node =>
+            {
+                answer.add_match(MatchInfo { endpoint, other, state })
             }
-            Message::Schema { type_hash, encoding, part, is_last } => {
+            ControlMessage::Schema { type_hash, encoding, part, is_last } => {
                 answer.add_schema(type_hash, encoding, &part, is_last)
             }
-            Message::Answered { is_complete } if answer.schema.is_none() => {
+            ControlMessage::Answered { is_complete } if answer.schema.is_none() => {
                 answer.is_complete = is_complete;
-                let answer = peer.query.asked.take().filter(|_| self.surveys.open > 0);
-                peer.query.answered = answer.map(|answer| (survey, answer));
+                let answer = peer.query.asked.take().filter(|_| self.graph_queries.open > 0);
+                peer.query.answered = answer.map(|answer| (graph_query, answer));
                 Ok(())
             }
             _ => Err(OutOfOrder),

@@ -14,7 +14,7 @@ use std::panic::AssertUnwindSafe;
 
 use self::memory::Token;
 use self::world::{World, record_of};
-use crate::control_plane::message::Message;
+use crate::control_plane::message::ControlMessage;
 use crate::control_plane::protocol::matches::PAUSE_NS_MIN;
 use crate::control_plane::protocol::{Action, Input, Pair};
 use crate::event::Event;
@@ -31,7 +31,7 @@ pub(super) enum Mutant {
     /// Links stay open that the other side does not know.
     ForgetsToClose,
     /// A side that was refused because of a shortage is not asked again.
-    ForgetsToAsk,
+    ForgetsToRequestOffer,
     /// A failed attempt is not repeated.
     HasNoClock,
     /// A side that gets no refusal waits for ever.
@@ -63,15 +63,15 @@ impl Mutant {
             (Mutant::ForgetsToDetach, Action::Detach { .. })
             | (Mutant::ForgetsToRelease, Action::Release { .. })
             | (Mutant::ForgetsToClose, Action::Close { .. })
-            | (Mutant::ForgetsToAsk, Action::CheckRoom { .. })
+            | (Mutant::ForgetsToRequestOffer, Action::CheckRoom { .. })
             | (Mutant::ForgetsToDrain, Action::Drain { .. }) => true,
             (_, Action::Send { message, .. }) => matches!(
                 (self, message),
-                (Mutant::ForgetsToDecline, Message::Declined { .. })
-                    | (Mutant::ForgetsToWithdraw, Message::Withdrawn { .. })
-                    | (Mutant::ForgetsSegments, Message::Segments { .. })
-                    | (Mutant::ForgetsToRetract, Message::Retracted { .. })
-                    | (Mutant::ForgetsToEndAnswers, Message::Answered { .. })
+                (Mutant::ForgetsToDecline, ControlMessage::Declined { .. })
+                    | (Mutant::ForgetsToWithdraw, ControlMessage::Withdrawn { .. })
+                    | (Mutant::ForgetsSegments, ControlMessage::Segments { .. })
+                    | (Mutant::ForgetsToRetract, ControlMessage::Retracted { .. })
+                    | (Mutant::ForgetsToEndAnswers, ControlMessage::Answered { .. })
             ),
             _ => false,
         };
@@ -83,14 +83,14 @@ impl Mutant {
         match (self, &mut action) {
             (
                 Mutant::ForgetsAttributes | Mutant::ForgetsThePolicy,
-                Action::Send { message: Message::Announced { record, .. }, .. },
+                Action::Send { message: ControlMessage::Announced { record, .. }, .. },
             ) if random.below(4) == 0 => match self {
                 Mutant::ForgetsAttributes => record.attributes = Attributes::default(),
                 _ => record.matching = Matching::Exact,
             },
             (
                 Mutant::ForgetsTheReason,
-                Action::Tell { event: Event::Incompatible { reason, .. }, .. },
+                Action::Deliver { event: Event::Incompatible { reason, .. }, .. },
             ) if random.below(4) == 0 => reason.clear(),
             _ => {}
         }
@@ -101,7 +101,7 @@ impl Mutant {
         Mutant::ForgetsToDetach,
         Mutant::ForgetsToRelease,
         Mutant::ForgetsToClose,
-        Mutant::ForgetsToAsk,
+        Mutant::ForgetsToRequestOffer,
         Mutant::HasNoClock,
         Mutant::ForgetsToDecline,
         Mutant::ForgetsToWithdraw,
@@ -176,7 +176,7 @@ fn run(seed: u64, plan: &Plan, mutant: Option<Mutant>) -> Result<World, String> 
     world.resume_all();
     rest(&mut world)?;
     if mutant.is_none() && plan.nodes < MANY_NODES {
-        world.check_surveys()?;
+        world.check_graph_queries()?;
     }
     Ok(world)
 }

@@ -10,21 +10,21 @@ use proptest::prelude::*;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::control_plane::link::{Link, Received, Sent};
-use crate::control_plane::message::{Message, SegmentSize};
+use crate::control_plane::message::{ControlMessage, SegmentSize};
 use crate::control_plane::protocol::Input;
 use crate::control_plane::protocol::graph::{Counters, MatchState};
 use crate::control_plane::protocol::hostile::record_of;
-use crate::control_plane::reactor::{CALLS_A_TURN, Reactor};
-use crate::control_plane::registry::{Call, Registry, call};
+use crate::control_plane::reactor::{LINKS_A_TURN, Reactor};
+use crate::control_plane::registry::{ConnectOutcome, Registry, connect};
 use crate::data_plane::publication::Writer;
-use crate::data_plane::remote_subscriber::Waking;
+use crate::data_plane::remote_subscriber::WakeDescriptors;
 use crate::data_plane::subscription::Reader;
 use crate::node::{Node, NodeOptions};
 use crate::os::descriptor::NodeFd;
 use crate::os::poll::Poll;
 use crate::record::{Kind, Matching, NodeRecord};
 use crate::topic::{EndpointId, PublisherQos, Reliability, SubscriberQos, Topic};
-use crate::waiting::wake_table::{PassedTable, WakeTable};
+use crate::waiting::wake_table::{WakeTable, WakeTableDescriptors};
 
 /// The peer's actions, most of them nearly right.
 #[derive(Clone, Debug)]
@@ -77,9 +77,11 @@ struct Peer {
 impl Peer {
     fn meet(node: &Node, publisher: EndpointId, subscriber: EndpointId) -> Peer {
         let path = std::fs::read_dir(node.folder()).unwrap().next().unwrap().unwrap().path();
-        let (Call::Connected(socket), _) = call(&path).unwrap() else { panic!("it listens") };
+        let (ConnectOutcome::Connected(socket), _) = connect(&path).unwrap() else {
+            panic!("it listens")
+        };
         let mut link = Link::new(socket);
-        let hello = Message::Hello { node: NODE, record: node_record("hostile") };
+        let hello = ControlMessage::Hello { node: NODE, record: node_record("hostile") };
         assert_eq!(link.send(&hello, Vec::new()), Sent::Done);
         let (read, closed) = rustix::pipe::pipe().unwrap();
         drop(read);
@@ -109,50 +111,52 @@ impl Peer {
             record
         };
         let message = match act.kind {
-            0 => Message::Hello { node: NODE, record: node_record("again") },
-            1 => Message::Ready,
-            2 => Message::Announced { endpoint: publisher, record: record(Kind::Publisher) },
-            3 => Message::Announced { endpoint: subscriber, record: record(Kind::Subscriber) },
-            4 => Message::Retracted { endpoint: publisher },
-            5 => Message::Retracted { endpoint: subscriber },
-            6 => Message::Offer { publisher, subscriber },
+            0 => ControlMessage::Hello { node: NODE, record: node_record("again") },
+            1 => ControlMessage::Ready,
+            2 => ControlMessage::Announced { endpoint: publisher, record: record(Kind::Publisher) },
+            3 => {
+                ControlMessage::Announced { endpoint: subscriber, record: record(Kind::Subscriber) }
+            }
+            4 => ControlMessage::Retracted { endpoint: publisher },
+            5 => ControlMessage::Retracted { endpoint: subscriber },
+            6 => ControlMessage::Offer { publisher, subscriber },
             7 => {
                 let size = SegmentSize {
                     number: number as u32,
                     slots: 16,
                     slot_bytes: 64 << (number % 4),
                 };
-                Message::Segments { publisher, segments: vec![size] }
+                ControlMessage::Segments { publisher, segments: vec![size] }
             }
-            8 => Message::Accept {
+            8 => ControlMessage::Accept {
                 publisher,
                 subscriber,
                 connection: number as u32,
-                wake_end: reliable,
+                wake_pipe: reliable,
             },
-            9 => Message::Matched { publisher, subscriber, start: number },
-            10 => Message::Withdrawn { publisher, subscriber, reason },
-            11 => Message::Declined { publisher, subscriber, reason },
-            12 => Message::Ask { publisher, subscriber },
-            13 => Message::Query,
+            9 => ControlMessage::Matched { publisher, subscriber, start: number },
+            10 => ControlMessage::Withdrawn { publisher, subscriber, reason },
+            11 => ControlMessage::Declined { publisher, subscriber, reason },
+            12 => ControlMessage::RequestOffer { publisher, subscriber },
+            13 => ControlMessage::Query,
             14 => {
                 let counters = match reliable {
                     true => Counters::Publisher { published: number, memory_bytes: number },
                     false => Counters::Subscriber { lost: number, held: 1, memory_bytes: 1 },
                 };
-                Message::Counted { endpoint: publisher, counters }
+                ControlMessage::Counted { endpoint: publisher, counters }
             }
             15 => {
                 let state = MatchState::Refused { reason, mismatch: None };
-                Message::MatchTold { endpoint: subscriber, other: number, state }
+                ControlMessage::MatchReported { endpoint: subscriber, other: number, state }
             }
-            16 => Message::Schema {
+            16 => ControlMessage::Schema {
                 type_hash: number,
                 encoding: "ros2msg".to_owned(),
                 part: reason.into_bytes(),
                 is_last: reliable,
             },
-            _ => Message::Answered { is_complete: reliable },
+            _ => ControlMessage::Answered { is_complete: reliable },
         };
         let due = message.descriptors().min(act.descriptors.len());
         let passed = act.descriptors[..due].iter().enumerate();
@@ -163,15 +167,15 @@ impl Peer {
     }
 
     /// The right one three times out of four.
-    fn descriptor(&self, message: &Message, at: usize, choice: u8) -> OwnedFd {
+    fn descriptor(&self, message: &ControlMessage, at: usize, choice: u8) -> OwnedFd {
         let own = |fd: std::os::fd::BorrowedFd<'_>| fd.try_clone_to_owned().unwrap();
         match (message, at) {
             _ if choice.is_multiple_of(4) => own(self.odd[usize::from(choice / 4 % 3)].as_fd()),
-            (Message::Accept { connection, .. }, at) => {
+            (ControlMessage::Accept { connection, .. }, at) => {
                 let passed = self.reader.shared().passed_to(*connection % 16);
-                let (segment, Waking { wake_word, table, wake_end }) = passed.unwrap();
-                let PassedTable { heads, ready, pipe } = table;
-                let mut all = [segment, wake_word, heads, ready, pipe].into_iter().chain(wake_end);
+                let (segment, WakeDescriptors { wake_word, table, wake_pipe }) = passed.unwrap();
+                let WakeTableDescriptors { heads, ready, pipe } = table;
+                let mut all = [segment, wake_word, heads, ready, pipe].into_iter().chain(wake_pipe);
                 all.nth(at).unwrap()
             }
             _ => own(self.writer.shared().descriptor()),
@@ -253,16 +257,16 @@ fn a_flush_with_another_message_also_ends_a_burst() {
     let linked = reactor.open_link(ours, None).unwrap();
     reactor.drive(linked);
     let mut peer = Link::new(theirs);
-    let (mut heard, mut is_ready) = (0, false);
+    let (mut received, mut is_ready) = (0, false);
     let mut read = |peer: &mut Link| {
-        let before = heard;
+        let before = received;
         while let Received::Message(message, _) = peer.receive() {
-            heard += u64::from(matches!(message, Message::Announced { .. }));
-            is_ready |= message == Message::Ready;
+            received += u64::from(matches!(message, ControlMessage::Announced { .. }));
+            is_ready |= message == ControlMessage::Ready;
         }
-        (heard, heard > before, is_ready)
+        (received, received > before, is_ready)
     };
-    let hello = Message::Hello { node: NODE, record: node_record("late") };
+    let hello = ControlMessage::Hello { node: NODE, record: node_record("late") };
     assert_eq!(peer.send(&hello, Vec::new()), Sent::Done);
     let serve = |reactor: &mut Reactor, keys: &[u64]| {
         for key in keys {
@@ -277,11 +281,11 @@ fn a_flush_with_another_message_also_ends_a_burst() {
 
     reactor.drive(Input::Dropped { id: node | 1 });
     loop {
-        let (heard, goes_on, is_ready) = read(&mut peer);
+        let (received, goes_on, is_ready) = read(&mut peer);
         poll.wait(&mut keys, Some(Duration::ZERO));
         serve(&mut reactor, &keys);
         if !goes_on && keys.is_empty() {
-            assert_eq!((heard, is_ready), (PUBLISHERS, true));
+            assert_eq!((received, is_ready), (PUBLISHERS, true));
             return;
         }
     }
@@ -290,17 +294,17 @@ fn a_flush_with_another_message_also_ends_a_burst() {
 /// The node's thread has other work, and other threads wait for the lock.
 #[test]
 fn one_turn_accepts_a_bounded_number_of_callers() {
-    const CALLS: usize = CALLS_A_TURN + 10;
+    const CALLS: usize = LINKS_A_TURN + 10;
     let folder = tempfile::tempdir().unwrap();
     let registry = Registry::new(folder.path(), 0, None);
     let (listener, node) = registry.enter().unwrap();
     let (record, listener) = (node_record("n"), NodeFd::new(listener));
-    let path = std::fs::read_dir(&registry.folder).unwrap().next().unwrap().unwrap().path();
+    let path = std::fs::read_dir(&registry.domain_dir).unwrap().next().unwrap().unwrap().path();
     let poll = Arc::new(Poll::new().unwrap());
     let mut reactor = Reactor::new(node, record, registry, poll, listener);
-    let calls: Vec<_> = (0..CALLS).map(|_| call(&path).unwrap()).collect();
-    reactor.answer_calls();
-    assert_eq!(reactor.links.len(), CALLS_A_TURN);
-    reactor.answer_calls();
+    let calls: Vec<_> = (0..CALLS).map(|_| connect(&path).unwrap()).collect();
+    reactor.accept_links();
+    assert_eq!(reactor.links.len(), LINKS_A_TURN);
+    reactor.accept_links();
     assert_eq!(reactor.links.len(), calls.len());
 }

@@ -7,29 +7,29 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use super::Reader;
-use crate::data_plane::incoming::Incoming;
-use crate::data_plane::subscription::{SubscriptionShared, Taken};
-use crate::data_plane::taken::Payload;
-use crate::data_plane::taken::PublishedSample;
+use crate::data_plane::publisher_cursor::PublisherCursor;
+use crate::data_plane::raw_sample::Payload;
+use crate::data_plane::raw_sample::PublishedSample;
+use crate::data_plane::subscription::{RawSample, SubscriptionState};
 use crate::topic::EndpointId;
 
 /// A sample in a slot, lent for the length of a call.
-pub(crate) struct Lent<'a> {
-    taken: ManuallyDrop<Taken>,
-    shared: &'a SubscriptionShared,
+pub(crate) struct LentSample<'a> {
+    taken: ManuallyDrop<RawSample>,
+    shared: &'a SubscriptionState,
     hold: u32,
 }
 
-impl Deref for Lent<'_> {
-    type Target = Taken;
+impl Deref for LentSample<'_> {
+    type Target = RawSample;
 
     #[inline(always)]
-    fn deref(&self) -> &Taken {
+    fn deref(&self) -> &RawSample {
         &self.taken
     }
 }
 
-impl Drop for Lent<'_> {
+impl Drop for LentSample<'_> {
     #[inline(always)]
     fn drop(&mut self) {
         self.shared.drop_lent(self.hold);
@@ -43,7 +43,7 @@ impl Reader {
     #[inline(always)]
     pub(crate) fn pass(&mut self, fresh: &PublishedSample) -> bool {
         let incoming = self.connections.iter_mut().find(|it| it.is_next(fresh));
-        incoming.map(Incoming::go_on).is_some()
+        incoming.map(PublisherCursor::go_on).is_some()
     }
 
     /// Like [`pass`](Self::pass) for a sample in a slot, which is held meanwhile.
@@ -53,7 +53,7 @@ impl Reader {
         fresh: &PublishedSample,
         length: u64,
         place: u64,
-    ) -> Option<Lent<'_>> {
+    ) -> Option<LentSample<'_>> {
         let Reader { shared, connections, .. } = self;
         let incoming = connections.iter_mut().find(|it| it.is_next(fresh))?;
         let pointer = incoming.slot(length, place)?;
@@ -61,8 +61,8 @@ impl Reader {
         shared.take_hold(hold, incoming.source.connection, fresh.sequence);
         incoming.go_on();
         let payload = Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) };
-        let taken = Taken::lent(fresh, length as usize, payload);
-        Some(Lent { taken: ManuallyDrop::new(taken), shared, hold })
+        let taken = RawSample::lent(fresh, length as usize, payload);
+        Some(LentSample { taken: ManuallyDrop::new(taken), shared, hold })
     }
 
     /// Whether publishers have come or gone, or another thread has requested a look.

@@ -117,13 +117,13 @@ impl Reader {
             return Some(number);
         }
         ready.take_ready(shared.ready(), &many.numbers);
-        find_from(0).or_else(|| self.find_untold())
+        find_from(0).or_else(|| self.sweep())
     }
 
     /// Looks at a publisher that is not due, another one each time. In a model it looks at none,
     /// because the model must show that the bits are needed.
     #[inline(always)]
-    fn find_untold(&mut self) -> Option<u32> {
+    fn sweep(&mut self) -> Option<u32> {
         let Reader { shared, connections, many: Some(many), .. } = self else { return None };
         many.swept = if many.swept + 1 < connections.len() { many.swept + 1 } else { 0 };
         let publisher = &mut connections[many.swept];
@@ -136,7 +136,7 @@ impl Reader {
     }
 
     /// Marks the publisher of this connection as due.
-    pub(super) fn is_told_of(&self, number: u32) {
+    pub(super) fn mark_due(&self, number: u32) {
         let is_it = |many: &Many| {
             let bits = many.numbers.get(number as usize / 64).copied().unwrap_or(0);
             bits >> (number % 64) & 1 != 0

@@ -3,12 +3,12 @@
 use crate::sync::{AtomicU32, Ordering, Step, is_taken};
 use std::sync::Arc;
 
-use super::SubscriptionShared;
+use super::SubscriptionState;
 use crate::data_plane::reclaim;
 
-impl SubscriptionShared {
+impl SubscriptionState {
     /// How many samples in slots are held now.
-    pub fn held(&self) -> usize {
+    pub fn borrowed(&self) -> usize {
         let is_held = |clones: &&AtomicU32| clones.load(Ordering::Relaxed) & !ORPHAN != 0;
         self.clones.iter().filter(is_held).count()
     }
@@ -91,5 +91,5 @@ fn last_clone() -> Ordering {
     if is_taken(Step::Clones) { Ordering::AcqRel } else { Ordering::Relaxed }
 }
 
-/// See [`SubscriptionShared::clones`].
+/// See [`SubscriptionState::clones`].
 const ORPHAN: u32 = 1 << 31;

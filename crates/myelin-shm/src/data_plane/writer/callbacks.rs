@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use super::{Payload as Published, Writer};
-use crate::data_plane::publication::PublicationShared;
+use crate::data_plane::publication::PublicationState;
+use crate::data_plane::raw_sample::{self, PublishedSample, RawSample};
 use crate::data_plane::remote_subscriber::RemoteSubscriber;
-use crate::data_plane::taken::{self, PublishedSample, Taken};
-use crate::dispatch::callback::{Concurrent, Handed, Handler, Payload};
+use crate::dispatch::callback::{Concurrent, Dispatched, Handler, Payload};
 use crate::dispatch::dispatcher::{self, Dispatcher};
 use crate::dispatch::handlers::{self, Entered};
 use crate::sync::{Ordering, Step, fence_of, is_taken};
@@ -25,8 +25,8 @@ impl Writer {
         let payload = match published {
             Published::Slot { length, place } => Payload::Slot { length, place },
             Published::Inline(bytes) => {
-                let at = taken::Payload::Lent { pointer: bytes.as_ptr() };
-                lent = Taken::lent(&fresh, bytes.len(), at);
+                let at = raw_sample::Payload::Lent { pointer: bytes.as_ptr() };
+                lent = RawSample::lent(&fresh, bytes.len(), at);
                 Payload::Inline(&lent)
             }
         };
@@ -49,7 +49,7 @@ impl Writer {
             self.refresh();
         }
         for callback in &self.concurrent {
-            if let Handed::Deferred = callback.run(self.shared.id()) {
+            if let Dispatched::Deferred = callback.run(self.shared.id()) {
                 self.notify(callback.id());
             }
         }
@@ -134,7 +134,7 @@ pub struct Dispatch {
 
 /// A writer's callbacks, as the writer saw them last.
 pub(super) struct Local {
-    shared: Arc<PublicationShared>,
+    shared: Arc<PublicationState>,
     dispatcher: Option<Arc<Dispatcher>>,
     /// First the `exclusive` ones of the dispatcher, then those of `concurrent`.
     views: Vec<Arc<RemoteSubscriber>>,
@@ -153,8 +153,8 @@ impl Dispatch {
             shared.notify(views.iter().filter(|view| view.id() == subscriber));
         };
         let lent = copied.filter(|_| is_inline).map(|bytes| {
-            let at = taken::Payload::Lent { pointer: bytes.as_ptr() };
-            Taken::lent(&fresh, bytes.len(), at)
+            let at = raw_sample::Payload::Lent { pointer: bytes.as_ptr() };
+            RawSample::lent(&fresh, bytes.len(), at)
         });
         if *exclusive > 0 {
             let entries = dispatcher.as_ref().map(|dispatcher| dispatcher.entries());
@@ -172,7 +172,7 @@ impl Dispatch {
             }
         }
         for callback in concurrent {
-            if let Handed::Deferred = callback.run(fresh.publisher) {
+            if let Dispatched::Deferred = callback.run(fresh.publisher) {
                 defer(callback.id());
             }
         }

@@ -3,8 +3,8 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{CATCH_UP_MAX, Handed, Lengths, Shared};
-use crate::data_plane::subscription::{SubscriptionShared, Taken};
+use super::{CATCH_UP_MAX, CallbackState, Dispatched, Lengths};
+use crate::data_plane::subscription::{RawSample, SubscriptionState};
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::endpoint::Subscriber;
 use crate::error::Error;
@@ -17,7 +17,7 @@ pub(crate) struct Concurrent {
     id: EndpointId,
     topic: Topic,
     lengths: Lengths,
-    shared: Arc<Shared>,
+    shared: Arc<CallbackState>,
     taking: Mutex<Taking>,
     ended: Condvar,
 }
@@ -30,14 +30,14 @@ struct Taking {
     calls: u32,
 }
 
-type Call = Arc<dyn Fn(&Taken) + Send + Sync>;
+type Call = Arc<dyn Fn(&RawSample) + Send + Sync>;
 
 impl Concurrent {
     pub(super) fn new(
         subscriber: Subscriber,
-        call: Box<dyn Fn(&Taken) + Send + Sync>,
+        call: Box<dyn Fn(&RawSample) + Send + Sync>,
         lengths: Lengths,
-        shared: Arc<Shared>,
+        shared: Arc<CallbackState>,
     ) -> Arc<Concurrent> {
         let (id, topic) = (subscriber.id(), subscriber.reader.shared().topic().clone());
         let (subscriber, call) = (Some(subscriber), Some(Arc::from(call)));
@@ -52,25 +52,25 @@ impl Concurrent {
 
     /// Calls the function with the samples there are, in this thread, which is that of `publisher`.
     /// The number is limited, because the samples may be other publishers'.
-    pub(crate) fn run(&self, publisher: EndpointId) -> Handed {
+    pub(crate) fn run(&self, publisher: EndpointId) -> Dispatched {
         let _inside = Inside::new();
         let mut publisher = Some(publisher);
         for _ in 0..CATCH_UP_MAX {
             match self.take(publisher.take()) {
                 Ok(Some((taken, call))) => self.call(taken, call),
-                Ok(None) => return Handed::Done,
+                Ok(None) => return Dispatched::Done,
                 Err(error) => {
                     self.shared.keep(error);
-                    return Handed::Deferred; // the thread can pause
+                    return Dispatched::Deferred; // the thread can pause
                 }
             }
         }
-        Handed::Deferred
+        Dispatched::Deferred
     }
 
     /// Runs its thread: for samples of other processes, and for samples that a publisher could not
     /// take.
-    pub(super) fn attend(&self, dispatcher: &Dispatcher, subscription: &SubscriptionShared) {
+    pub(super) fn attend(&self, dispatcher: &Dispatcher, subscription: &SubscriptionState) {
         while !self.shared.is_stopping() {
             if let Err(error) = self.deliver() {
                 self.shared.note(error);
@@ -109,7 +109,7 @@ impl Concurrent {
         Ok(())
     }
 
-    fn call(&self, taken: Taken, call: Call) {
+    fn call(&self, taken: RawSample, call: Call) {
         let called = catch_unwind(AssertUnwindSafe(|| call(&taken)));
         self.shared.calls.fetch_add(1, Ordering::Release);
         if let Err(panic) = called {
@@ -124,7 +124,7 @@ impl Concurrent {
 
     /// The next sample; its call counts as running. `publisher`: a publisher of this thread, if
     /// any.
-    fn take(&self, publisher: Option<EndpointId>) -> Result<Option<(Taken, Call)>, Error> {
+    fn take(&self, publisher: Option<EndpointId>) -> Result<Option<(RawSample, Call)>, Error> {
         let mut taking = self.taking();
         // Checked under the lock: once the thread has seen no call running, there will be none.
         if self.shared.is_stopping() {

@@ -4,9 +4,9 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::{CATCH_UP_MAX, Function, Shared};
-use crate::data_plane::subscription::{Asleep, Reader, Taken};
-use crate::data_plane::taken::PublishedSample;
+use super::{CATCH_UP_MAX, CallbackState, Function};
+use crate::data_plane::raw_sample::PublishedSample;
+use crate::data_plane::subscription::{Asleep, RawSample, Reader};
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::endpoint::AfterReader;
 use crate::error::Error;
@@ -21,25 +21,25 @@ pub(crate) struct Handler {
     /// `None` without a node.
     _after: Option<AfterReader>,
     function: Function,
-    shared: Arc<Shared>,
+    shared: Arc<CallbackState>,
     calls: u64,
     /// Whether a publisher of this process is among its publishers, and for which state of the list
     /// this was found.
-    meets: bool,
-    meets_at: Option<u32>,
+    has_local_publisher: bool,
+    changes_seen: Option<u32>,
 }
 
 /// Its payload.
 #[derive(Clone, Copy)]
 pub(crate) enum Payload<'a> {
     /// Up to 104 B, in the publisher's memory.
-    Inline(&'a Taken),
+    Inline(&'a RawSample),
     /// In a slot.
     Slot { length: u64, place: u64 },
 }
 
 /// The result of handing a sample over.
-pub(crate) enum Handed {
+pub(crate) enum Dispatched {
     /// The function has been called with all samples, or there was none for it.
     Done,
     /// Some samples are left for its thread.
@@ -51,17 +51,29 @@ impl Handler {
         reader: Reader,
         after: Option<AfterReader>,
         function: Function,
-        shared: Arc<Shared>,
+        shared: Arc<CallbackState>,
     ) -> Handler {
-        let (calls, meets, meets_at) = (0, false, None);
-        Handler { reader, _after: after, function, shared, calls, meets, meets_at }
+        let (calls, has_local_publisher, changes_seen) = (0, false, None);
+        Handler {
+            reader,
+            _after: after,
+            function,
+            shared,
+            calls,
+            has_local_publisher,
+            changes_seen,
+        }
     }
 
     /// Calls the function with a sample that has just been published in this thread, and before it
     /// with all earlier samples that it has not taken yet. A panic of the function unwinds further;
     /// the sample is then given back.
     #[inline(always)]
-    pub(crate) fn hand_over(&mut self, fresh: &PublishedSample, payload: Payload<'_>) -> Handed {
+    pub(crate) fn hand_over(
+        &mut self,
+        fresh: &PublishedSample,
+        payload: Payload<'_>,
+    ) -> Dispatched {
         let reader = &mut self.reader;
         if reader.has_news() {
             return self.catch_up(fresh.publisher);
@@ -87,29 +99,29 @@ impl Handler {
             }
         }
         self.count_call();
-        Handed::Done
+        Dispatched::Done
     }
 
     /// Calls the function with all samples that it has not taken yet, including that of
     /// `publisher`, which has published in this thread: earlier samples are still untaken, or the
     /// sample cannot be passed directly.
     #[cold]
-    pub(crate) fn catch_up(&mut self, publisher: EndpointId) -> Handed {
+    pub(crate) fn catch_up(&mut self, publisher: EndpointId) -> Dispatched {
         self.reader.look_at(publisher);
         for _ in 0..CATCH_UP_MAX {
             if self.shared.is_stopping() {
-                return Handed::Done;
+                return Dispatched::Done;
             }
             match self.take() {
                 Ok(Some(taken)) => self.call(&taken),
-                Ok(None) => return Handed::Done,
+                Ok(None) => return Dispatched::Done,
                 Err(error) => {
                     self.shared.keep(error);
-                    return Handed::Deferred; // the thread can pause
+                    return Dispatched::Deferred; // the thread can pause
                 }
             }
         }
-        Handed::Deferred
+        Dispatched::Deferred
     }
 
     /// Calls the function with all samples that there are.
@@ -153,11 +165,11 @@ impl Handler {
         has_more
     }
 
-    fn take(&mut self) -> Result<Option<Taken>, Error> {
+    fn take(&mut self) -> Result<Option<RawSample>, Error> {
         self.shared.take(&mut self.reader, self.function.lengths)
     }
 
-    fn call(&mut self, taken: &Taken) {
+    fn call(&mut self, taken: &RawSample) {
         (self.function.call)(taken);
         self.count_call();
     }
@@ -177,13 +189,13 @@ impl Handler {
     }
 
     /// Whether a publisher of this process is among its publishers.
-    pub(super) fn meets_locals(&mut self, dispatcher: &Dispatcher) -> bool {
+    pub(super) fn has_local_publisher(&mut self, dispatcher: &Dispatcher) -> bool {
         let reader = &mut self.reader;
         let at = Some(reader.look_at_publishers());
-        if self.meets_at != at {
-            (self.meets, self.meets_at) =
+        if self.changes_seen != at {
+            (self.has_local_publisher, self.changes_seen) =
                 (reader.has_publisher(|id| dispatcher.has_publisher(id)), at);
         }
-        self.meets
+        self.has_local_publisher
     }
 }

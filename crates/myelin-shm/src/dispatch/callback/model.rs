@@ -4,9 +4,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Begun, Function, Shared, begin};
+use super::{Begun, CallbackState, Function, begin};
 use crate::data_plane::publication::Writer;
-use crate::data_plane::subscription::{Reader, SubscriptionShared};
+use crate::data_plane::subscription::{Reader, SubscriptionState};
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::topic::Topic;
 use crate::waiting::wait::Wait;
@@ -17,8 +17,8 @@ pub struct Process(Arc<Dispatcher>);
 
 /// The handle of a function that is being called.
 pub struct Callback {
-    shared: Arc<Shared>,
-    subscription: Arc<SubscriptionShared>,
+    shared: Arc<CallbackState>,
+    subscription: Arc<SubscriptionState>,
 }
 
 impl Process {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Handler, Shared};
-use crate::data_plane::subscription::{Asleep, SubscriptionShared};
+use super::{CallbackState, Handler};
+use crate::data_plane::subscription::{Asleep, SubscriptionState};
 use crate::dispatch::dispatcher::Dispatcher;
 use crate::dispatch::handlers::Entered;
 use crate::user_code::Inside;
@@ -12,8 +12,8 @@ use crate::waiting::wait::Wait;
 /// A callback's thread.
 pub(super) struct CallbackThread {
     dispatcher: Arc<Dispatcher>,
-    shared: Arc<Shared>,
-    subscription: Arc<SubscriptionShared>,
+    shared: Arc<CallbackState>,
+    subscription: Arc<SubscriptionState>,
     wait: Wait,
     has_joined: bool,
 }
@@ -29,8 +29,8 @@ pub(super) enum At {
 impl CallbackThread {
     pub(super) fn new(
         dispatcher: &Arc<Dispatcher>,
-        subscription: &Arc<SubscriptionShared>,
-        shared: &Arc<Shared>,
+        subscription: &Arc<SubscriptionState>,
+        shared: &Arc<CallbackState>,
         wait: Wait,
     ) -> CallbackThread {
         let (dispatcher, subscription, shared) =
@@ -48,7 +48,7 @@ impl CallbackThread {
         let dispatcher = self.dispatcher.clone();
         match dispatcher.entries().try_enter() {
             None => At::Hand(handler),
-            Some(entered) => self.put_down(handler, entered),
+            Some(entered) => self.park(handler, entered),
         }
     }
 
@@ -58,11 +58,11 @@ impl CallbackThread {
             at = match at {
                 At::Entry(asleep) => {
                     self.subscription.sleep(asleep);
-                    At::Hand(self.pick_up())
+                    At::Hand(self.unpark())
                 }
                 At::Hand(mut handler) => match handler.deliver() {
-                    Ok(()) if handler.meets_locals(&dispatcher) => {
-                        self.put_down(handler, dispatcher.entries().enter())
+                    Ok(()) if handler.has_local_publisher(&dispatcher) => {
+                        self.park(handler, dispatcher.entries().enter())
                     }
                     delivered => {
                         let waited = delivered.and_then(|()| handler.wait(self.wait));
@@ -74,7 +74,7 @@ impl CallbackThread {
         }
         let handler = match at {
             At::Hand(handler) => handler,
-            At::Entry(_) => self.pick_up(),
+            At::Entry(_) => self.unpark(),
         };
         if self.has_joined {
             dispatcher.leave(self.subscription.id());
@@ -84,20 +84,20 @@ impl CallbackThread {
     }
 
     /// Leaves the handler to the publishers, unless there is work.
-    fn put_down(&mut self, mut handler: Handler, mut entered: Entered<'_, Handler>) -> At {
+    fn park(&mut self, mut handler: Handler, mut entered: Entered<'_, Handler>) -> At {
         let id = self.subscription.id();
         if !self.has_joined {
             self.dispatcher.join(&mut entered, id);
             self.has_joined = true;
         }
-        if !handler.meets_locals(&self.dispatcher) {
+        if !handler.has_local_publisher(&self.dispatcher) {
             return At::Hand(handler);
         }
         // ORDER: the fence in `fall_asleep` pairs with those of publishers and of `interrupt`: a
         // thread that does not see this one asleep is seen by this one.
         let fall_asleep =
             |handler: &mut Handler| handler.fall_asleep().filter(|_| !self.shared.is_stopping());
-        match entered.put_down(id, handler, fall_asleep) {
+        match entered.park(id, handler, fall_asleep) {
             Ok(asleep) => At::Entry(asleep),
             Err(handler) => {
                 self.subscription.wake_up();
@@ -106,8 +106,8 @@ impl CallbackThread {
         }
     }
 
-    fn pick_up(&self) -> Handler {
-        let handler = self.dispatcher.entries().enter().pick_up(self.subscription.id());
+    fn unpark(&self) -> Handler {
+        let handler = self.dispatcher.entries().enter().unpark(self.subscription.id());
         self.subscription.wake_up();
         handler
     }

@@ -6,46 +6,46 @@ use crate::control_plane::protocol::Input;
 use crate::control_plane::protocol::graph::{Graph, MatchState};
 use crate::control_plane::protocol::hostile::{LINK, Met, PEER, PUBLISHER, SUBSCRIBER};
 
-/// After a survey, the last of `answers` ends the link, and those before do not.
-fn is_dropped_for_the_last_of(answers: Vec<Message>) {
+/// After a graph query, the last of `answers` ends the link, and those before do not.
+fn is_dropped_for_the_last_of(answers: Vec<ControlMessage>) {
     let mut met = Met::new();
-    assert_eq!(met.handle(Input::Survey), [Message::Query]);
+    assert_eq!(met.handle(Input::QueryGraph), [ControlMessage::Query]);
     for answer in answers {
         assert!(met.is_linked(), "before {answer:?}");
-        met.hears(answer);
+        met.receives(answer);
     }
     assert!(!met.is_linked());
     let graph = met.protocol.graph(&Vec::new(), Some(1));
     assert_eq!(graph, Graph { nodes: graph.nodes.clone(), ..Graph::default() });
 }
 
-fn published(endpoint: EndpointId) -> Message {
+fn published(endpoint: EndpointId) -> ControlMessage {
     let counters = Counters::Publisher { published: 5, memory_bytes: 6 };
-    Message::Counted { endpoint, counters }
+    ControlMessage::Counted { endpoint, counters }
 }
 
-fn subscribed(endpoint: EndpointId) -> Message {
+fn subscribed(endpoint: EndpointId) -> ControlMessage {
     let counters = Counters::Subscriber { lost: 1, held: 2, memory_bytes: 3 };
-    Message::Counted { endpoint, counters }
+    ControlMessage::Counted { endpoint, counters }
 }
 
-fn matched(endpoint: EndpointId, other: EndpointId) -> Message {
-    Message::MatchTold { endpoint, other, state: MatchState::Matched }
+fn matched(endpoint: EndpointId, other: EndpointId) -> ControlMessage {
+    ControlMessage::MatchReported { endpoint, other, state: MatchState::Matched }
 }
 
-fn layout(type_hash: u64, text: &str, is_last: bool) -> Message {
+fn layout(type_hash: u64, text: &str, is_last: bool) -> ControlMessage {
     let encoding = "myelin-layout".to_owned();
-    Message::Schema { type_hash, encoding, part: text.into(), is_last }
+    ControlMessage::Schema { type_hash, encoding, part: text.into(), is_last }
 }
 
-const END: Message = Message::Answered { is_complete: true };
+const END: ControlMessage = ControlMessage::Answered { is_complete: true };
 
 #[test]
 fn answers_of_a_peer_are_in_the_graph_during_the_survey() {
     let mut met = Met::new();
-    assert_eq!(met.handle(Input::Survey), [Message::Query]);
-    let survey = met.protocol.survey();
-    assert!(met.handle(Input::Survey).is_empty(), "it is being asked");
+    assert_eq!(met.handle(Input::QueryGraph), [ControlMessage::Query]);
+    let graph_query = met.protocol.graph_query();
+    assert!(met.handle(Input::QueryGraph).is_empty(), "it is being asked");
     for answer in [
         published(PUBLISHER),
         subscribed(SUBSCRIBER),
@@ -55,14 +55,14 @@ fn answers_of_a_peer_are_in_the_graph_during_the_survey() {
         layout(7, "T{a: ", false),
         layout(7, "u8 @0} 1", true),
     ] {
-        assert!(met.hears(answer).is_empty());
-        assert!(met.protocol.is_awaited(survey));
+        assert!(met.receives(answer).is_empty());
+        assert!(met.protocol.is_awaited(graph_query));
     }
-    let silent = met.protocol.graph(&Vec::new(), Some(survey));
+    let silent = met.protocol.graph(&Vec::new(), Some(graph_query));
     assert_eq!((silent.silent, silent.matches.len()), (vec![PEER], 0));
-    met.hears(Message::Answered { is_complete: false });
-    assert!(met.is_linked() && !met.protocol.is_awaited(survey));
-    let graph = met.protocol.graph(&Vec::new(), Some(survey));
+    met.receives(ControlMessage::Answered { is_complete: false });
+    assert!(met.is_linked() && !met.protocol.is_awaited(graph_query));
+    let graph = met.protocol.graph(&Vec::new(), Some(graph_query));
     assert_eq!((&graph.silent[..], &graph.incomplete[..]), (&[][..], &[PEER][..]));
     let counters: Vec<_> = graph.endpoints.iter().map(|it| it.counters.unwrap()).collect();
     let publisher = Counters::Publisher { published: 5, memory_bytes: 6 };
@@ -73,31 +73,31 @@ fn answers_of_a_peer_are_in_the_graph_during_the_survey() {
         met.protocol.graph(&Vec::new(), None).matches.is_empty(),
         "nobody was asked for this one"
     );
-    // Two surveys were begun.
-    met.protocol.end_survey();
-    assert_eq!(met.protocol.answers(survey).count(), 1);
-    met.protocol.end_survey();
-    assert_eq!(met.protocol.answers(survey).count(), 0);
-    assert_eq!(met.handle(Input::Survey), [Message::Query], "it is asked again");
+    // Two graph queries were begun.
+    met.protocol.end_graph_query();
+    assert_eq!(met.protocol.answers(graph_query).count(), 1);
+    met.protocol.end_graph_query();
+    assert_eq!(met.protocol.answers(graph_query).count(), 0);
+    assert_eq!(met.handle(Input::QueryGraph), [ControlMessage::Query], "it is asked again");
 }
 
 #[test]
 fn an_unexpected_late_answer_is_dropped() {
     let mut met = Met::new();
-    met.handle(Input::Survey);
-    met.protocol.end_survey();
-    met.hears(published(PUBLISHER));
-    met.hears(END);
+    met.handle(Input::QueryGraph);
+    met.protocol.end_graph_query();
+    met.receives(published(PUBLISHER));
+    met.receives(END);
     assert_eq!(met.protocol.answers(0).count(), 0);
-    met.handle(Input::Survey);
-    assert!(met.protocol.is_awaited(met.protocol.survey()), "it is asked anew");
+    met.handle(Input::QueryGraph);
+    assert!(met.protocol.is_awaited(met.protocol.graph_query()), "it is asked anew");
 }
 
 #[test]
 fn unrequested_answers_end_the_link() {
     for answer in [published(PUBLISHER), matched(PUBLISHER, 1), layout(7, "u8", true), END] {
         let mut met = Met::new();
-        met.hears(answer);
+        met.receives(answer);
         assert!(!met.is_linked());
     }
     is_dropped_for_the_last_of(vec![END, END]);
@@ -117,7 +117,7 @@ fn answers_out_of_order_or_about_others_end_the_link() {
     is_dropped_for_the_last_of(vec![layout(7, "a", true), layout(7, "b", true)]);
     is_dropped_for_the_last_of(vec![layout(7, "", false)]);
     is_dropped_for_the_last_of(vec![layout(7, "a", false), END]);
-    let encoded = |encoding: &str| Message::Schema {
+    let encoded = |encoding: &str| ControlMessage::Schema {
         type_hash: 7,
         encoding: encoding.to_owned(),
         part: vec![1],
@@ -143,13 +143,13 @@ fn answers_without_end_are_bounded() {
     let rest = SCHEMAS_BYTES_MAX - many.len() * text.len();
     many.extend(of_type(types as u64).into_iter().take(rest / text.len() + 1));
     is_dropped_for_the_last_of(many);
-    let matches = 0..=MATCHES_TOLD_MAX as u64;
+    let matches = 0..=MATCHES_REPORTED_MAX as u64;
     is_dropped_for_the_last_of(matches.map(|other| matched(PUBLISHER, other)).collect());
     // A peer may report endpoints that have left for ever; nothing is kept about them.
     let mut met = Met::new();
-    met.handle(Input::Survey);
+    met.handle(Input::QueryGraph);
     for count in 0..100_000 {
-        met.hears(published(PEER | (100 + count)));
+        met.receives(published(PEER | (100 + count)));
     }
     let query = &met.protocol.greeted().next().unwrap().query;
     assert!(met.is_linked() && query.asked.as_ref().unwrap().counted.is_empty());
@@ -163,11 +163,11 @@ fn a_peer_gets_the_whole_graph_and_may_ask_again() {
     met.protocol.describe(8, Schema::of_layout(format!("{long}ü")));
     met.protocol.describe(9, Schema::of_layout(String::new()));
     for _ in 0..2 {
-        let told = met.hears(Message::Query);
+        let told = met.receives(ControlMessage::Query);
         let (end, schemas) = told.split_last().unwrap();
         assert_eq!(*end, END);
         let parts = schemas.iter().map(|message| match message {
-            Message::Schema { type_hash: 7, part, .. } => &part[..],
+            ControlMessage::Schema { type_hash: 7, part, .. } => &part[..],
             other => panic!("{other:?}: the others are too long, or nothing"),
         });
         assert_eq!(parts.collect::<Vec<_>>().concat(), long.as_bytes());
@@ -180,7 +180,8 @@ fn a_peer_that_asks_again_before_its_answer_is_dropped() {
     for count in 0..40 {
         met.protocol.describe(count, Schema::of_layout("u8".to_owned()));
     }
-    let query = || Input::Said { link: LINK, message: Message::Query, descriptors: Vec::new() };
+    let query =
+        || Input::Received { link: LINK, message: ControlMessage::Query, descriptors: Vec::new() };
     met.protocol.handle(0, query());
     met.protocol.handle(0, Input::Counted { link: LINK, counted: Vec::new() });
     assert!(met.is_linked());

@@ -143,16 +143,16 @@ impl World {
 }
 
 impl World {
-    /// A survey by any node finds each node's own data.
-    pub(super) fn check_surveys(&mut self) -> Finding {
+    /// A graph query by any node finds each node's own data.
+    pub(super) fn check_graph_queries(&mut self) -> Finding {
         for asking in self.nodes.keys().copied().collect::<Vec<_>>() {
-            self.drive(asking, Input::Survey);
+            self.drive(asking, Input::QueryGraph);
             while self.step() {}
             let protocol = &self.nodes[&asking].protocol;
             let graph =
-                protocol.graph(&self.nodes[&asking].memory.counted(), Some(protocol.survey()));
+                protocol.graph(&self.nodes[&asking].memory.counted(), Some(protocol.graph_query()));
             require(graph.silent.is_empty() && graph.incomplete.is_empty(), || {
-                format!("node {asking:x} hears nothing of {:x?}", graph.silent)
+                format!("node {asking:x} receives nothing of {:x?}", graph.silent)
             })?;
             let counted = self.nodes.values().flat_map(|node| node.memory.counted());
             let counted: BTreeMap<_, _> = counted.collect();
@@ -163,7 +163,7 @@ impl World {
                 self.nodes.values().flat_map(|node| node.protocol.own_matches()).collect();
             matches.sort_unstable_by_key(|each| (each.endpoint, each.other));
             require(graph.matches == matches, || format!("node {asking:x}: other matches"))?;
-            self.nodes.get_mut(&asking).expect("it lives").protocol.end_survey();
+            self.nodes.get_mut(&asking).expect("it lives").protocol.end_graph_query();
         }
         Ok(())
     }
@@ -178,7 +178,7 @@ fn records(node: &Node) -> impl Iterator<Item = (EndpointId, &EndpointRecord)> {
 /// No message, no call, and no timer except those of refused matches.
 fn check_nothing_waits(node: &Node) -> Finding {
     let protocol = &node.protocol;
-    let waiting = protocol.to_ourselves.len() + protocol.actions.len() + protocol.calls.len();
+    let waiting = protocol.to_ourselves.len() + protocol.actions.len() + protocol.connecting.len();
     require(waiting == 0, || format!("{waiting} messages, actions or calls are left"))?;
     let queued: usize = protocol.links.values().map(|peer| peer.queued()).sum();
     require(queued == 0, || format!("{queued} offers or reports are left"))?;

@@ -31,7 +31,7 @@ struct Creation {
 impl World {
     /// Begins the creation of an endpoint by a user: messages from others are read first.
     pub(super) fn begin_creation(&mut self, node: u64, endpoint: EndpointId) {
-        let is_certain = self.hears(node);
+        let is_certain = self.receives(node);
         while is_certain && (self.accept(node) || self.read(node)) {}
         let others = self.creations.usable.iter().copied();
         let expected = others.filter(|other| self.know_each_other(node, *other)).collect();
@@ -92,13 +92,13 @@ impl World {
 
     /// Both nodes have announced their endpoints to each other.
     fn know_each_other(&self, node: u64, other: EndpointId) -> bool {
-        let has_told = |one: u64, of: u64| {
+        let has_announced_all = |one: u64, of: u64| {
             let Some(Node { protocol, .. }) = self.nodes.get(&one) else { return false };
             let peer = protocol.nodes.get(&of).and_then(|link| protocol.links.get(link));
             peer.and_then(|peer| peer.greeted()).is_some_and(|peer| protocol.knows(peer, one))
         };
         let its = node_of(other);
-        its != node && has_told(node, its) && has_told(its, node)
+        its != node && has_announced_all(node, its) && has_announced_all(its, node)
     }
 }
 

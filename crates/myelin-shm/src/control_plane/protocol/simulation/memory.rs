@@ -115,7 +115,7 @@ impl Memory {
                 publisher.attached.remove(&pair.subscriber).expect("it is attached");
                 None
             }
-            Action::Tell { endpoint, event } => {
+            Action::Deliver { endpoint, event } => {
                 self.told(endpoint).hear(event);
                 None
             }

@@ -13,7 +13,7 @@ use super::memory::{Faults, Memory, Publisher, Subscriber, Token, Told};
 use super::{Mutant, Random};
 use crate::control_plane::directory::NODE_SHIFT;
 use crate::control_plane::link::Credentials;
-use crate::control_plane::message::{Message, SegmentSize};
+use crate::control_plane::message::{ControlMessage, SegmentSize};
 use crate::control_plane::protocol::{Action, Input, Pair, Protocol, hostile};
 use crate::limits::OUTBOX_MAX;
 use crate::record::{EndpointRecord, Kind, Matching, NodeRecord};
@@ -64,9 +64,9 @@ pub(super) struct Node {
 #[derive(Default)]
 pub(super) struct End {
     /// The messages that the kernel holds for it.
-    pub(super) inbox: VecDeque<(Message, Vec<Token>)>,
+    pub(super) inbox: VecDeque<(ControlMessage, Vec<Token>)>,
     /// The messages that it could not send yet.
-    pub(super) outbox: VecDeque<(Message, Vec<Token>)>,
+    pub(super) outbox: VecDeque<(ControlMessage, Vec<Token>)>,
     /// The node that owns it; `None` before it is accepted, and after it is closed.
     node: Option<u64>,
     pub(super) is_closed: bool,
@@ -242,11 +242,11 @@ impl World {
                 self.corrupt.insert(Pair { publisher, subscriber });
                 self.drive(id, Input::Corrupt { publisher, subscriber });
             }
-            12 => self.drive(id, Input::Survey),
+            12 => self.drive(id, Input::QueryGraph),
             13 => {
                 let protocol = &mut self.nodes.get_mut(&id).expect("it lives").protocol;
-                if protocol.surveys.open > 0 {
-                    protocol.end_survey();
+                if protocol.graph_queries.open > 0 {
+                    protocol.end_graph_query();
                 }
             }
             _ => {}
@@ -323,7 +323,7 @@ impl World {
         // The kernel knows a caller even after its death; here nothing depends on it then.
         let caller = caller.node.and_then(|caller| self.nodes.get(&caller));
         let who = caller.map_or(Credentials { pid: 0, uid: 1 }, |caller| caller.who);
-        self.drive(id, Input::Linked { link, who, called: None });
+        self.drive(id, Input::Linked { link, who, connected_to: None });
         true
     }
 
@@ -356,8 +356,10 @@ impl World {
             descriptors.clear(); // there was no room for them in this process's table
         }
         let input = match message {
-            Message::Hello { node, record } => Input::Hello { link, node, record, owner: Some(1) },
-            message => Input::Said { link, message, descriptors },
+            ControlMessage::Hello { node, record } => {
+                Input::Hello { link, node, record, owner: Some(1) }
+            }
+            message => Input::Received { link, message, descriptors },
         };
         self.drive(id, input);
         true
@@ -377,7 +379,7 @@ impl World {
     }
 
     /// Whether it runs, and reads messages from others.
-    pub(super) fn hears(&self, id: u64) -> bool {
+    pub(super) fn receives(&self, id: u64) -> bool {
         let node = &self.nodes[&id];
         node.stopped_until_ns.max(node.deaf_until_ns) <= self.now_ns
     }
@@ -403,7 +405,7 @@ impl World {
 
     fn perform(&mut self, id: u64, action: Action<Token>) -> Option<Input<Token>> {
         match action {
-            Action::Call { node } => Some(self.call(id, node)),
+            Action::Connect { node } => Some(self.connect(id, node)),
             Action::Send { link, message, descriptors } => {
                 let [mine, other] = self.ends(link);
                 if !other.is_closed {
@@ -450,7 +452,7 @@ impl World {
         }
     }
 
-    fn call(&mut self, id: u64, node: u64) -> Input<Token> {
+    fn connect(&mut self, id: u64, node: u64) -> Input<Token> {
         let is_full = self.is_failing();
         let Some(called) = self.nodes.get_mut(&node) else {
             self.sockets.remove(&node);
@@ -470,7 +472,7 @@ impl World {
         caller.keys.insert(link);
         let end = End { node: Some(id), ..End::default() };
         self.links.insert(self.links_made, [end, End::default()]);
-        Input::Linked { link, who, called: Some(node) }
+        Input::Linked { link, who, connected_to: Some(node) }
     }
 
     fn is_failing(&mut self) -> bool {

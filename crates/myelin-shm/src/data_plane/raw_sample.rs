@@ -3,7 +3,7 @@
 use std::mem::MaybeUninit;
 
 use crate::data_plane::ring::Inline;
-use crate::data_plane::subscription::SubscriptionShared;
+use crate::data_plane::subscription::SubscriptionState;
 use crate::layout::INLINE_BYTES_MAX;
 use crate::topic::EndpointId;
 
@@ -13,7 +13,7 @@ use crate::topic::EndpointId;
 /// It is large. Moving it right after its payload has been copied word by word takes longer than
 /// the rest of a take; see
 /// [`Reader::take_into`](crate::data_plane::subscription::Reader::take_into).
-pub struct Taken {
+pub struct RawSample {
     /// The copy: its first `length` bytes are the payload, if that lies here.
     inline: MaybeUninit<Inline>,
     /// The publisher.
@@ -40,24 +40,24 @@ pub(crate) struct PublishedSample {
 pub(crate) enum Payload {
     /// In the sample.
     Inline,
-    /// In the publisher's memory: see [`Taken::lent`].
+    /// In the publisher's memory: see [`RawSample::lent`].
     Lent { pointer: *const u8 },
-    /// `shared` is alive until the hold is released, see [`SubscriptionShared::drop_clone`].
-    Slot { pointer: *const u8, hold: u32, shared: *const SubscriptionShared },
+    /// `shared` is alive until the hold is released, see [`SubscriptionState::drop_clone`].
+    Slot { pointer: *const u8, hold: u32, shared: *const SubscriptionState },
 }
 
-// SAFETY: an inline payload is plain data; a lent one is not moved anywhere (`Taken::lent`); a slot
+// SAFETY: an inline payload is plain data; a lent one is not moved anywhere (`RawSample::lent`); a slot
 // stays mapped as long as the hold (the subscription keeps the source), and nobody writes to it
 // meanwhile.
-unsafe impl Send for Taken {}
-// SAFETY: as above; `&Taken` gives out only `&[u8]`.
-unsafe impl Sync for Taken {}
+unsafe impl Send for RawSample {}
+// SAFETY: as above; `&RawSample` gives out only `&[u8]`.
+unsafe impl Sync for RawSample {}
 
-impl Taken {
+impl RawSample {
     /// No sample yet: a place for one.
     #[inline(always)]
-    pub fn empty() -> Taken {
-        Taken {
+    pub fn empty() -> RawSample {
+        RawSample {
             inline: MaybeUninit::uninit(),
             publisher: 0,
             sequence: 0,
@@ -71,10 +71,10 @@ impl Taken {
     /// A sample in its publisher's memory, to be lent by reference until the publisher reuses that
     /// memory.
     #[inline(always)]
-    pub(crate) fn lent(fresh: &PublishedSample, length: usize, payload: Payload) -> Taken {
+    pub(crate) fn lent(fresh: &PublishedSample, length: usize, payload: Payload) -> RawSample {
         let PublishedSample { publisher, sequence, time_ns: published_ns } = *fresh;
         let (inline, lost_before) = (MaybeUninit::uninit(), 0);
-        Taken { inline, publisher, sequence, published_ns, lost_before, length, payload }
+        RawSample { inline, publisher, sequence, published_ns, lost_before, length, payload }
     }
 
     /// Gives the sample back; the buffer is empty then.
@@ -86,7 +86,7 @@ impl Taken {
             // SAFETY: this sample has not been released; the pointer comes from the reader's Arc.
             unsafe {
                 if !(*shared).is_forked() {
-                    SubscriptionShared::drop_clone(shared, hold);
+                    SubscriptionState::drop_clone(shared, hold);
                 }
             }
         }
@@ -119,9 +119,9 @@ impl Taken {
     }
 }
 
-impl Clone for Taken {
+impl Clone for RawSample {
     fn clone(&self) -> Self {
-        let mut clone = Taken::empty();
+        let mut clone = RawSample::empty();
         clone.payload = match self.payload {
             Payload::Inline | Payload::Lent { .. } => {
                 let bytes = self.bytes();
@@ -146,7 +146,7 @@ impl Clone for Taken {
     }
 }
 
-impl Drop for Taken {
+impl Drop for RawSample {
     #[inline]
     fn drop(&mut self) {
         self.release();

@@ -26,7 +26,7 @@ use crate::sync::lock;
 
 /// The subscriber's side.
 #[derive(Debug)]
-pub(crate) struct WakeFd {
+pub(crate) struct SubscriberDescriptor {
     epoll: OwnedFd,
     /// For this process only.
     own: OwnedFd,
@@ -34,8 +34,8 @@ pub(crate) struct WakeFd {
     pipes: Mutex<Vec<(u32, WakePipe)>>,
 }
 
-impl WakeFd {
-    pub(crate) fn new() -> Result<WakeFd, Error> {
+impl SubscriberDescriptor {
+    pub(crate) fn new() -> Result<SubscriberDescriptor, Error> {
         let failed = |error| Error::system("making a subscriber's descriptor", error);
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
@@ -43,7 +43,7 @@ impl WakeFd {
         let (epoll, own) = (epoll.map_err(failed)?, own.map_err(failed)?);
         let data = epoll::EventData::new_u64(OWN);
         epoll::add(&epoll, &own, data, epoll::EventFlags::IN).map_err(failed)?;
-        Ok(WakeFd { epoll, own, pipes: Mutex::default() })
+        Ok(SubscriberDescriptor { epoll, own, pipes: Mutex::default() })
     }
 
     /// The descriptor for the user's epoll.
@@ -109,28 +109,28 @@ impl WakeFd {
 
 /// The writer's side.
 #[derive(Debug)]
-pub(crate) struct WakeEnd {
+pub(crate) struct WakePipeWriter {
     fd: OwnedFd,
     /// Whether other processes write to the same open file, so that it cannot be read.
     is_shared: bool,
 }
 
-impl WakeEnd {
+impl WakePipeWriter {
     /// A descriptor that a subscriber has passed.
     ///
     /// # Errors
     /// It is not a pipe.
-    pub(crate) fn check(fd: OwnedFd) -> Result<WakeEnd, Error> {
+    pub(crate) fn check(fd: OwnedFd) -> Result<WakePipeWriter, Error> {
         // This asks the kernel about the pipe, and no file system.
         if !cfg!(miri) && rustix::pipe::fcntl_getpipe_size(&fd).is_err() {
             return Err(Error::PeerCorrupt { what: "a subscriber's descriptor" });
         }
         let failed = |error| Error::system("opening a subscriber's pipe", error);
         match reopen(&fd).map_err(failed)? {
-            Some(own) => Ok(WakeEnd { fd: own, is_shared: false }),
+            Some(own) => Ok(WakePipeWriter { fd: own, is_shared: false }),
             None => {
                 rustix::fs::fcntl_setfl(&fd, OFlags::NONBLOCK).map_err(failed)?;
-                Ok(WakeEnd { fd, is_shared: true })
+                Ok(WakePipeWriter { fd, is_shared: true })
             }
         }
     }
@@ -148,7 +148,7 @@ impl WakeEnd {
 #[derive(Debug)]
 pub(crate) struct WakePipe {
     /// Also kept so that the pipe does not end with the last of the others.
-    end: WakeEnd,
+    end: WakePipeWriter,
     /// The descriptor for reading, if it is a different open file.
     read: Option<OwnedFd>,
 }
@@ -161,7 +161,10 @@ impl WakePipe {
             let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
             let theirs = event.map_err(failed)?;
             let fd = rustix::io::fcntl_dupfd_cloexec(&theirs, 0).map_err(failed)?;
-            return Ok((WakePipe { end: WakeEnd { fd, is_shared: false }, read: None }, theirs));
+            return Ok((
+                WakePipe { end: WakePipeWriter { fd, is_shared: false }, read: None },
+                theirs,
+            ));
         }
         let pipe = rustix::pipe::pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
         let (ours, theirs) = pipe.map_err(failed)?;
@@ -172,7 +175,7 @@ impl WakePipe {
             Some(both) => (both, None),
             None => (duplicate(theirs.as_fd(), "making a pipe for publishers")?, Some(ours)),
         };
-        Ok((WakePipe { end: WakeEnd { fd, is_shared: read.is_some() }, read }, theirs))
+        Ok((WakePipe { end: WakePipeWriter { fd, is_shared: read.is_some() }, read }, theirs))
     }
 
     /// Readable after a write.
@@ -181,7 +184,7 @@ impl WakePipe {
     }
 
     /// The end that this process writes to.
-    pub(crate) fn end(&self) -> &WakeEnd {
+    pub(crate) fn end(&self) -> &WakePipeWriter {
         &self.end
     }
 
@@ -241,7 +244,7 @@ const READS_A_TURN: u32 = 128;
 mod tests {
     use super::*;
 
-    fn is_readable(fd: &WakeFd) -> bool {
+    fn is_readable(fd: &SubscriberDescriptor) -> bool {
         let mut polled = [rustix::event::PollFd::new(&fd.epoll, rustix::event::PollFlags::IN)];
         let now = Timespec { tv_sec: 0, tv_nsec: 0 };
         rustix::event::poll(&mut polled, Some(&now)).unwrap() == 1
@@ -249,15 +252,15 @@ mod tests {
 
     #[test]
     fn the_descriptor_is_readable_from_a_wake_up_until_drained() {
-        let fd = WakeFd::new().unwrap();
+        let fd = SubscriberDescriptor::new().unwrap();
         let ends: Vec<_> =
-            (0..40).map(|at| WakeEnd::check(fd.connect(at).unwrap()).unwrap()).collect();
+            (0..40).map(|at| WakePipeWriter::check(fd.connect(at).unwrap()).unwrap()).collect();
         assert!(!is_readable(&fd) && !fd.drain(|_| ()));
         fd.wake();
         assert!(ends[7].wake() && ends[8].wake());
         assert!(is_readable(&fd) && fd.drain(|_| ()));
         assert!(!is_readable(&fd));
-        assert!(ends.iter().all(WakeEnd::wake));
+        assert!(ends.iter().all(WakePipeWriter::wake));
         while fd.drain(|_| ()) {}
         assert!(!is_readable(&fd));
         drop(ends);
@@ -267,10 +270,10 @@ mod tests {
     /// What the publisher and the subscriber can do to the descriptor that both have had.
     #[test]
     fn a_process_can_damage_only_its_own_end_of_a_pipe() {
-        let fd = WakeFd::new().unwrap();
+        let fd = SubscriberDescriptor::new().unwrap();
         let (passed, other) = (fd.connect(0).unwrap(), fd.connect(1).unwrap());
-        let honest = WakeEnd::check(other).unwrap();
-        let end = WakeEnd::check(passed.try_clone().unwrap()).unwrap();
+        let honest = WakePipeWriter::check(other).unwrap();
+        let end = WakePipeWriter::check(passed.try_clone().unwrap()).unwrap();
         rustix::fs::fcntl_setfl(&passed, OFlags::empty()).unwrap(); // blocking
         for _ in 0..100_000 {
             assert!(end.wake(), "a full pipe is readable");
@@ -300,7 +303,7 @@ mod tests {
         // SAFETY: the handler is async-signal-safe.
         unsafe { libc::signal(libc::SIGPIPE, count as *const () as libc::sighandler_t) };
         let (read, fd) = rustix::pipe::pipe_with(PipeFlags::NONBLOCK).unwrap();
-        let end = WakeEnd { fd, is_shared: true };
+        let end = WakePipeWriter { fd, is_shared: true };
         let pipe = WakePipe { end, read: Some(read) };
         for _ in 0..100_000 {
             assert!(pipe.end().wake(), "a full pipe is readable");
@@ -324,7 +327,7 @@ mod tests {
         let event = rustix::event::eventfd(0, EventfdFlags::CLOEXEC).unwrap();
         let file = std::fs::File::open("/dev/null").unwrap().into();
         for other in [stream, event, file] {
-            assert!(matches!(WakeEnd::check(other), Err(Error::PeerCorrupt { .. })));
+            assert!(matches!(WakePipeWriter::check(other), Err(Error::PeerCorrupt { .. })));
         }
     }
 }

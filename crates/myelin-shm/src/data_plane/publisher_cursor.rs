@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use crate::data_plane::raw_sample::PublishedSample;
+use crate::data_plane::raw_sample::{Payload, RawSample};
 use crate::data_plane::reclaim;
+use crate::data_plane::remote_publisher::{RemotePublisher, SlotView};
 use crate::data_plane::ring::{self, Look};
-use crate::data_plane::source::{SlotView, Source};
-use crate::data_plane::subscription::SubscriptionShared;
-use crate::data_plane::taken::PublishedSample;
-use crate::data_plane::taken::{Payload, Taken};
+use crate::data_plane::subscription::SubscriptionState;
 use crate::error::Error;
 use crate::layout::{Cell, INLINE_BYTES_MAX, WRITING};
 use crate::limits::{LAPS_MAX, SEQUENCE_MAX};
@@ -18,11 +18,11 @@ use crate::topic::{EndpointId, Reliability};
 use crate::waiting::wait;
 
 // SAFETY: `ring` and `reading` lead into mappings, which belong to the process.
-unsafe impl Send for Incoming {}
+unsafe impl Send for PublisherCursor {}
 
 /// The reader's state for one publisher.
-pub(crate) struct Incoming {
-    pub(crate) source: Arc<Source>,
+pub(crate) struct PublisherCursor {
+    pub(crate) source: Arc<RemotePublisher>,
     publisher: EndpointId,
     next: u64,
     at: usize,
@@ -46,8 +46,8 @@ pub(crate) struct Incoming {
     since: Option<(u64, u64)>,
 }
 
-impl Incoming {
-    pub(crate) fn begin(source: Arc<Source>, shared: &SubscriptionShared) -> Self {
+impl PublisherCursor {
+    pub(crate) fn begin(source: Arc<RemotePublisher>, shared: &SubscriptionState) -> Self {
         let start = source.start.load(Ordering::Relaxed);
         let reliable = shared.qos().reliability == Reliability::Reliable;
         // A reliable subscriber may use the publisher's whole ring, so its own depth does not bound
@@ -57,7 +57,7 @@ impl Incoming {
         // Losses from here on count, including those of the history.
         let history = source.history.min(u64::from(shared.qos().history)).min(depth);
         let next = start.min(SEQUENCE_MAX).saturating_sub(history);
-        let mut incoming = Incoming {
+        let mut incoming = PublisherCursor {
             publisher: source.id,
             next,
             at: (next % source.cells) as usize,
@@ -155,11 +155,11 @@ impl Incoming {
     #[inline(always)]
     pub(crate) fn take(
         &mut self,
-        shared: &Arc<SubscriptionShared>,
-        into: &mut Taken,
+        shared: &Arc<SubscriptionState>,
+        into: &mut RawSample,
     ) -> Result<bool, Error> {
         self.fence_if_due(Step::T1);
-        let mut stood = 0;
+        let mut stalled = 0;
         for _ in 0..LAPS_MAX {
             if !ring::is_there(self.cell(), self.next) {
                 return Ok(false);
@@ -169,7 +169,7 @@ impl Incoming {
             }
             match ring::look(self.cell(), self.next, into.inline_mut()) {
                 Look::NotYet => return Ok(false),
-                Look::Passed if !self.passed(&mut stood)? => return Ok(false),
+                Look::Passed if !self.passed(&mut stalled)? => return Ok(false),
                 Look::Passed => {}
                 Look::Inline { length, time_ns } => {
                     self.taken(into, length, time_ns);
@@ -222,7 +222,7 @@ impl Incoming {
         &mut self,
         length: u64,
         place: u64,
-        shared: &Arc<SubscriptionShared>,
+        shared: &Arc<SubscriptionState>,
     ) -> Result<Option<Payload>, Error> {
         let (number, slot) = ((place >> 32) as u32, place as u32);
         let Some(view) = self.slot_view(number) else {
@@ -273,7 +273,7 @@ impl Incoming {
 
     /// T7 and T8, for the sample whose payload is in place.
     #[inline(always)]
-    fn taken(&mut self, into: &mut Taken, length: usize, published_ns: u64) {
+    fn taken(&mut self, into: &mut RawSample, length: usize, published_ns: u64) {
         into.publisher = self.publisher;
         into.sequence = self.next;
         into.published_ns = published_ns;
@@ -314,10 +314,10 @@ impl Incoming {
     }
 
     /// The next sample's cell is being written, or holds a later sample: goes on at the oldest
-    /// sample within the depth. False if the next sample is not there yet. `stood` counts how often
+    /// sample within the depth. False if the next sample is not there yet. `stalled` counts how often
     /// that made no progress.
     #[cold]
-    fn passed(&mut self, stood: &mut u32) -> Result<bool, Error> {
+    fn passed(&mut self, stalled: &mut u32) -> Result<bool, Error> {
         let next = self.next;
         // ORDER: acquire, before `published`: an honest publisher has counted all samples before the
         // one whose cell it writes (P6, then P7, then P2).
@@ -328,8 +328,8 @@ impl Incoming {
         // A cell is being written, or was read while it was being written. Then its sample is at
         // least `cells` ahead, and there is progress. The only exception is the next sample itself,
         // if its cell has just been finished; this happens once.
-        *stood += u32::from(is_there && self.next == next);
-        match (is_written && !(is_there && is_counted)) || *stood > STOOD_MAX {
+        *stalled += u32::from(is_there && self.next == next);
+        match (is_written && !(is_there && is_counted)) || *stalled > STALLED_MAX {
             true => Err(Error::PeerCorrupt { what: "a sample that was never published" }),
             false => Ok(is_there),
         }
@@ -368,7 +368,7 @@ impl Incoming {
 }
 
 #[cold]
-fn too_many_held(shared: &SubscriptionShared) -> Error {
+fn too_many_held(shared: &SubscriptionState) -> Error {
     Error::TooManyHeld { topic: shared.topic().name.clone(), held: shared.qos().held_max }
 }
 
@@ -384,7 +384,7 @@ fn counts_from(published_ns: u64, now_ns: u64) -> u64 {
 /// The maximum age of a sample, in ns.
 const AGE_MAX_NS: u64 = 10_000_000_000;
 /// How often a take may find a cell changed without progress; with an honest publisher, once.
-const STOOD_MAX: u32 = 2;
+const STALLED_MAX: u32 = 2;
 
 #[cfg(test)]
 mod tests {

@@ -15,7 +15,7 @@ use crate::topic::{EndpointId, Topic};
 /// One publisher of a subscriber's topic. The geometry is checked once and kept here.
 #[derive(Debug)]
 #[repr(C)] // each look reads the first fields
-pub struct Source {
+pub struct RemotePublisher {
     segment: Segment,
     pub(crate) cells: u64,
     /// 1 plus the number of slot segments that had come when the segment of the next sample was
@@ -33,8 +33,8 @@ pub struct Source {
     pub id: EndpointId,
     pub(crate) depth: u64,
     pub(crate) history: u64,
-    /// [`Topic::lead`].
-    lead: usize,
+    /// [`Topic::payload_offset`].
+    payload_offset: usize,
     /// Sequence of the first sample that was published to the subscriber; its history comes before.
     pub(crate) start: AtomicU64,
     slots: Mutex<Vec<SlotMap>>,
@@ -48,7 +48,7 @@ struct SlotMap {
     _segment: Segment,
 }
 
-/// The slots of a segment. Valid as long as their [`Source`].
+/// The slots of a segment. Valid as long as their [`RemotePublisher`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SlotView {
     pub(crate) pointer: *const u8,
@@ -59,14 +59,14 @@ pub(crate) struct SlotView {
 // SAFETY: the pointer leads into a mapping, which belongs to the process.
 unsafe impl Send for SlotView {}
 
-impl Source {
+impl RemotePublisher {
     /// Maps and checks a publication segment.
     pub fn map(
         id: EndpointId,
         topic: &Topic,
         connection: u32,
         publication: OwnedFd,
-    ) -> Result<Source, Error> {
+    ) -> Result<RemotePublisher, Error> {
         let segment = Segment::map_theirs(publication.as_fd(), PUBLICATION_HEAD_BYTES)?;
         // SAFETY: atomics and padding; the segment is at least a head long.
         let head: &PublicationHead = unsafe { segment.at(0) };
@@ -85,13 +85,13 @@ impl Source {
         if !in_range || read(&head.endpoint) != id || read(&head.type_hash) != topic.type_hash {
             return Err(Error::PeerCorrupt { what: "a publication's head" });
         }
-        Ok(Source {
+        Ok(RemotePublisher {
             id,
             connection,
             cells,
             depth,
             history,
-            lead: topic.lead(),
+            payload_offset: topic.payload_offset(),
             start: AtomicU64::new(0),
             gone: AtomicBool::new(false),
             finished: AtomicBool::new(false),
@@ -114,14 +114,14 @@ impl Source {
             return Ok(());
         }
         let bytes = slot_bytes.checked_mul(u64::from(slots)).filter(|bytes| *bytes > 0);
-        let lead = (self.lead as u64).next_multiple_of(SLOT_ALIGN);
-        let bytes = bytes.and_then(|bytes| bytes.checked_add(lead));
+        let payload_offset = (self.payload_offset as u64).next_multiple_of(SLOT_ALIGN);
+        let bytes = bytes.and_then(|bytes| bytes.checked_add(payload_offset));
         let is_aligned = slot_bytes.is_multiple_of(SLOT_ALIGN);
         let Some(bytes) = bytes.filter(|_| number < SEGMENTS_MAX && is_aligned) else {
             return Err(Error::PeerCorrupt { what: "the size of a slot segment" });
         };
         let segment = Segment::map_theirs(fd.as_fd(), bytes)?;
-        let pointer = segment.pointer().wrapping_add(self.lead);
+        let pointer = segment.pointer().wrapping_add(self.payload_offset);
         let view = SlotView { pointer, slot_bytes, slots };
         // The lock is taken after the mapping: a take needs the lock, and mapping waits for page
         // faults. A take that needs this segment finds its sample later: see `Reader::has_unread`.
@@ -195,11 +195,12 @@ mod tests {
         let topic = Topic { name: "t".into(), type_name: "T".into(), type_hash: 1 };
         let (_writer, shared) = Writer::create(1, &topic, PublisherQos::default()).unwrap();
         let publication = shared.descriptor().try_clone_to_owned().unwrap();
-        let source = Source::map(1, &topic, 0, publication).unwrap();
-        let lead = (topic.lead() as u64).next_multiple_of(SLOT_ALIGN);
+        let source = RemotePublisher::map(1, &topic, 0, publication).unwrap();
+        let payload_offset = (topic.payload_offset() as u64).next_multiple_of(SLOT_ALIGN);
         // The moment may pass between two looks; then the next segment has one.
         let is_seen = |number: u32| {
-            let (_slots, fd) = Segment::create("test", SLOT_BYTES + lead, Writers::Owner).unwrap();
+            let (_slots, fd) =
+                Segment::create("test", SLOT_BYTES + payload_offset, Writers::Owner).unwrap();
             let inode = rustix::fs::fstat(&fd).unwrap().st_ino.to_string();
             let is_of_segment = |line: &&str| line.split_whitespace().nth(4) == Some(&inode);
             let mappings = || {
