@@ -239,7 +239,7 @@ impl Endpoints {
             publication.inbox().push(event);
         } else if let Some(subscription) = self.subscriptions.get(&endpoint) {
             match subscription.shared.upgrade() {
-                Some(shared) => shared.push_event(event),
+                Some(shared) => shared.deliver(event),
                 None => subscription.inbox.push(event),
             }
         }

@@ -279,7 +279,7 @@ impl SubscriptionState {
 
     /// Passes an event to the user, who may be waiting: makes the descriptor readable and, if the
     /// user wants to know about silence, ends the wait for it.
-    pub(crate) fn push_event(&self, event: Event) {
+    pub(crate) fn deliver(&self, event: Event) {
         let watched = self.qos.deadline.is_some() || self.qos.liveliness.is_some();
         let is_silence = matches!(
             event,
