@@ -113,7 +113,7 @@ pub struct SubscriptionHead {
     /// Its number in its node: the position of its bit in the node's [`ReadyTable`].
     pub number: AtomicU64,
     _once: [u8; 64],
-    /// 0, or a sleep: `notify::Sleep` says who must be woken and how, and whether publishers set
+    /// 0, or a sleep: `waiting::sleep` says who must be woken and how, and whether publishers set
     /// their ready bits. No two sleeps are the same. It does not change while the subscriber polls,
     /// so that publishers find it in their own cache.
     pub asleep: AtomicU64,

@@ -6,6 +6,7 @@ pub mod interrupt;
 pub mod notify;
 mod predict;
 pub(crate) mod set_descriptor;
+pub mod sleep;
 pub(crate) mod strategy;
 pub(crate) mod subscriber_descriptor;
 pub mod wait;

@@ -20,7 +20,7 @@ use myelin_shm::limits::SEQUENCE_BITS;
 use myelin_shm::os::segment::{Segment, Writers};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::wait_set::WaitSet;
-use myelin_shm::waiting::notify::Sleep;
+use myelin_shm::waiting::sleep::Sleep;
 use myelin_shm::waiting::wait::{NEVER, Wait, now_ns};
 use myelin_shm::waiting::wake_table::{RemoteWakeTables, WakeTable};
 use proptest::prelude::*;

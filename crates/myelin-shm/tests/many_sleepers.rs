@@ -7,7 +7,7 @@ use myelin_shm::layout::{SubscriptionHead, WakeWord, subscription_begin};
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::os::segment::Segment;
 use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
-use myelin_shm::waiting::notify::Sleep;
+use myelin_shm::waiting::sleep::{Sleep, WakeBy};
 use myelin_shm::waiting::wait::{NEVER, Wait, can_sleep_on_two};
 
 const LONG: Duration = Duration::from_secs(60);
@@ -71,7 +71,7 @@ impl Shown {
     }
 
     fn falls_asleep(&self) -> Sleep {
-        while self.sleep() == Sleep(0) {
+        while self.sleep() == Sleep::AWAKE {
             std::thread::yield_now();
         }
         self.sleep()
@@ -100,7 +100,7 @@ fn one_call_wakes_all_without_single_notifications() {
             });
         }
         for sample in 1..=200 {
-            shown.iter().for_each(|it| assert!(it.falls_asleep().is_on_published()));
+            shown.iter().for_each(|it| assert_eq!(it.falls_asleep().wake_by(), WakeBy::Published));
             ends.publisher.writer.publish_copy(&[0]).unwrap();
             while taken.load(Ordering::Acquire) < sample * SLEEPERS as u64 {
                 std::thread::yield_now();
@@ -127,7 +127,7 @@ fn other_events_wake_the_sleepers_too() {
             }
             for (interrupter, shown) in interrupters.iter().zip(&shown) {
                 if round % 2 == 0 {
-                    assert!(shown.falls_asleep().is_on_published());
+                    assert_eq!(shown.falls_asleep().wake_by(), WakeBy::Published);
                 }
                 interrupter.interrupt();
             }
@@ -141,7 +141,7 @@ fn other_events_wake_the_sleepers_too() {
             .iter_mut()
             .map(|it| scope.spawn(|| it.reader.wait(Wait::Block, NEVER).unwrap()))
             .collect();
-        shown.iter().for_each(|it| assert!(it.falls_asleep().is_on_published()));
+        shown.iter().for_each(|it| assert_eq!(it.falls_asleep().wake_by(), WakeBy::Published));
         let mut other = ends.nodes[0].publisher(topic(), PublisherQos::default()).unwrap();
         assert!(other.wait_for_match(SLEEPERS, LONG));
         other.writer.publish_copy(&[0]).unwrap();
@@ -159,7 +159,7 @@ fn other_events_wake_the_sleepers_too() {
             .iter_mut()
             .map(|it| scope.spawn(|| it.reader.wait(Wait::Block, NEVER).unwrap()))
             .collect::<Vec<_>>();
-        shown.iter().for_each(|it| assert_ne!(it.falls_asleep(), Sleep(0)));
+        shown.iter().for_each(|it| assert_ne!(it.falls_asleep(), Sleep::AWAKE));
         drop(publisher);
         let mut third = nodes[0].publisher(topic(), PublisherQos::default()).unwrap();
         assert!(third.wait_for_match(SLEEPERS, LONG));

@@ -18,7 +18,7 @@ use crate::layout::PublicationHead;
 use crate::sync::{Ordering, Step, fence, is_taken, load_acquire, spin_loop};
 use crate::topic::{EndpointId, Reliability, SubscriberQos, Topic};
 use crate::waiting::cancel;
-use crate::waiting::notify::{self, Sleep};
+use crate::waiting::sleep::{self, Sleep};
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
 use crate::waiting::subscriber_descriptor::SubscriberDescriptor;
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
@@ -55,7 +55,7 @@ impl Reader {
             turn: 0,
             many: None,
             strategy: Strategy::default(),
-            sleep: Sleep(0),
+            sleep: Sleep::AWAKE,
             count: 0,
             changes: 0,
         };
@@ -409,9 +409,9 @@ impl Reader {
     }
 
     fn say(&mut self, sleep: Sleep) -> Option<Asleep> {
-        self.sleep = Sleep(sleep.0 | self.shared.of_many());
+        self.sleep = sleep.of_many(self.shared.ready_list().is_used());
         let (asleep, wakes) = (&self.shared.head().asleep, &self.shared.wake_word().wakes);
-        self.count = notify::fall_asleep(asleep, wakes, self.sleep.0);
+        self.count = sleep::fall_asleep(asleep, wakes, self.sleep);
         let asleep = Asleep::new(self.count, self.connections.len());
         (!is_taken(Step::S3) || !self.is_ready(false)).then_some(asleep)
     }
@@ -427,7 +427,7 @@ impl Reader {
         let set = self.shared.set();
         let is_armed = asleep.load(Ordering::Relaxed) == self.sleep.0
             && wakes.load(Ordering::Relaxed) == self.count
-            && self.sleep != Sleep(0)
+            && self.sleep != Sleep::AWAKE
             && set.is_none();
         if is_armed && !was_readable {
             return false; // no publisher has notified it since

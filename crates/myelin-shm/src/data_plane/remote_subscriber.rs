@@ -15,7 +15,8 @@ use crate::layout::{
 use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX, HOLDS_MAX};
 use crate::os::segment::Segment;
 use crate::topic::{EndpointId, Topic};
-use crate::waiting::notify::{Notifier, Sleep};
+use crate::waiting::notify::Notifier;
+use crate::waiting::sleep::WakeBy;
 use crate::waiting::subscriber_descriptor::WakePipeWriter;
 use crate::waiting::wait;
 use crate::waiting::wake_table::{RemoteWakeTable, RemoteWakeTables, WakeTableDescriptors};
@@ -164,7 +165,7 @@ impl RemoteSubscriber {
         // SAFETY: it lies in the segment, which is ours.
         let asleep = unsafe { &*self.asleep };
         let ready = || bit_of(&self.wake_segment().ready, self.connection);
-        self.notifier.notify(asleep, published, ready, |sleep| self.wake(sleep))
+        self.notifier.notify(asleep, published, ready, |by| self.wake(by))
     }
 
     /// The address that a publish reads.
@@ -174,10 +175,10 @@ impl RemoteSubscriber {
 
     /// Whether a thread was certainly woken.
     #[cold]
-    fn wake(&self, sleep: Sleep) -> bool {
-        let woken = match sleep.set() {
-            Some(set) => self.table.notify(set, self.number),
-            None => wait::count_and_wake(&self.wake_segment().wake_word.wakes),
+    fn wake(&self, by: WakeBy) -> bool {
+        let woken = match by {
+            WakeBy::WaitSet(set) => self.table.notify(set, self.number),
+            _ => wait::count_and_wake(&self.wake_segment().wake_word.wakes),
         };
         let is_readable = self.wake_pipe.as_ref().is_some_and(WakePipeWriter::wake);
         woken || is_readable

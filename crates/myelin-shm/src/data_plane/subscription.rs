@@ -31,7 +31,7 @@ use crate::sync::{
 };
 use crate::topic::{EndpointId, SubscriberQos, Topic};
 use crate::waiting::interrupt::{Interrupter, SubscriberWaker};
-use crate::waiting::notify::Sleep;
+use crate::waiting::sleep::{self, Sleep};
 use crate::waiting::subscriber_descriptor::SubscriberDescriptor;
 use crate::waiting::wait;
 use crate::waiting::wake_table::{ReadyBit, WakeTable, WakeTableDescriptors};
@@ -464,9 +464,7 @@ impl SubscriptionState {
 
     /// The subscriber's thread runs again after [`Reader::fall_asleep`].
     pub(crate) fn wake_up(&self) {
-        // ORDER: Relaxed: a publisher that still sees the old value at worst notifies without need.
-        // Another thread may be setting `OF_MANY` at this moment.
-        self.head().asleep.fetch_and(Sleep::OF_MANY, Ordering::Relaxed);
+        sleep::wake_up(&self.head().asleep);
     }
 
     /// From now on a wait ends when a publisher comes.
@@ -708,18 +706,7 @@ impl SubscriptionState {
     /// caller's next fence.
     pub(crate) fn use_ready(&self, numbers: &[u64]) {
         self.ready_list.use_for(numbers);
-        let asleep = &self.head().asleep;
-        // ORDER: Relaxed, the caller fences. This is not a store, because its wait set may be
-        // arming it.
-        match numbers.is_empty() {
-            false => asleep.fetch_or(Sleep::OF_MANY, Ordering::Relaxed),
-            true => asleep.fetch_and(!Sleep::OF_MANY, Ordering::Relaxed),
-        };
-    }
-
-    /// The bit for many publishers in the values of `asleep`.
-    pub(crate) fn of_many(&self) -> u64 {
-        if self.ready_list.is_used() { Sleep::OF_MANY } else { 0 }
+        sleep::set_many(&self.head().asleep, !numbers.is_empty());
     }
 
     /// The number of its next sleep.
@@ -750,12 +737,8 @@ impl SubscriptionState {
     /// Leaves a wait set.
     pub(crate) fn leave(&self, set: u32) {
         let (its, order) = (&self.waker.set, Ordering::Relaxed);
-        let left = its.compare_exchange(set + 1, 0, order, order);
-        let asleep = self.head().asleep.load(Ordering::Relaxed);
-        if left.is_ok() && Sleep(asleep).set() == Some(set as usize) {
-            // Unless its reader has fallen asleep meanwhile.
-            let head = self.head();
-            let _ = head.asleep.compare_exchange(asleep, asleep & Sleep::OF_MANY, order, order);
+        if its.compare_exchange(set + 1, 0, order, order).is_ok() {
+            sleep::disarm(&self.head().asleep, set);
         }
     }
 
@@ -769,19 +752,7 @@ impl SubscriptionState {
 
     /// Says that its set must be woken when something comes.
     pub(crate) fn arm(&self, set: u32) {
-        let sleep = Sleep::new(self.next_sleep(), Some(set));
-        let asleep = &self.head().asleep;
-        let mut seen = asleep.load(Ordering::Relaxed);
-        // Unless its reader sleeps alone: the reader tells the set when it has woken.
-        while seen & !Sleep::OF_MANY == 0 || Sleep(seen).set().is_some() {
-            // ORDER: Relaxed: the set's fence comes after it, for all members that it arms at once.
-            let (was, order) = (seen, Ordering::Relaxed);
-            let armed = sleep.0 | seen & Sleep::OF_MANY;
-            match asleep.compare_exchange_weak(was, armed, order, order) {
-                Ok(_) => return,
-                Err(now) => seen = now,
-            }
-        }
+        sleep::arm(&self.head().asleep, Sleep::new(self.next_sleep(), Some(set)));
     }
 
     /// Makes its wait set look at it, if it is in one.

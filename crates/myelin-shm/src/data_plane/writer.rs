@@ -420,7 +420,7 @@ impl Writer {
         self.next += 1;
         self.at = if self.at + 1 == self.ring.len() { 0 } else { self.at + 1 };
         if self.notified == self.views.len() {
-            // ORDER: pairs with the fence in `notify::fall_asleep` and with the one in `attach`.
+            // ORDER: pairs with the fence in `sleep::fall_asleep` and with the one in `attach`.
             fence_of(Step::P7);
             // ORDER: Relaxed after the fence; `refresh` acquires by taking the lock.
             if self.shared.changed.load(Ordering::Relaxed) {

@@ -163,7 +163,7 @@ pub(crate) fn try_enter_fenced<H>(entries: Option<&Handlers<H>>) -> Option<Enter
     use crate::sync::{Step, fence_of};
 
     let entered = entries.and_then(Handlers::try_enter);
-    // ORDER: P7, pairs with S2 in `notify::fall_asleep` and with the fence in `attach`.
+    // ORDER: P7, pairs with S2 in `sleep::fall_asleep` and with the fence in `attach`.
     fence_of(Step::P7);
     entered
 }

@@ -9,91 +9,8 @@
 //! publisher is silent for the rest of a sleep only after the kernel has confirmed that a thread
 //! was woken, and no two sleeps have the same number.
 
-use crate::layout::SETS_MAX;
 use crate::sync::{AtomicU32, AtomicU64, Ordering, Step, fence_of, is_taken};
-
-/// The word by which a subscriber says that it must be woken, and through what.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Sleep(pub u64);
-
-impl Sleep {
-    /// Set in every value of a subscriber with many publishers, also while it does not sleep: each
-    /// publisher must set its ready bit.
-    pub const OF_MANY: u64 = 1 << (SET_BITS + 2);
-
-    /// `number`: not 0, and different each time. `set`: the wait set that the subscriber is in.
-    #[inline]
-    pub fn new(number: u64, set: Option<u32>) -> Sleep {
-        Sleep(number << KIND_BITS | set.map_or(0, |set| IN_SET | u64::from(set)))
-    }
-
-    /// For a subscriber with one publisher: it sleeps on its wake word, and on that publisher's
-    /// `published` while it has this value.
-    #[inline]
-    pub fn on_published(published: u64) -> Sleep {
-        Sleep(published << KIND_BITS | ON_PUBLISHED)
-    }
-
-    /// Whether its publisher wakes it by `published`.
-    #[inline]
-    pub fn is_on_published(self) -> bool {
-        self.0 & ON_PUBLISHED != 0
-    }
-
-    /// The wait set to be woken; `None`: the subscriber itself.
-    #[inline]
-    pub fn set(self) -> Option<usize> {
-        // Any value is less than `SETS_MAX`, so a hostile writer does no harm.
-        (self.0 & IN_SET != 0).then_some(self.0 as usize % SETS_MAX)
-    }
-}
-
-/// The word by which a wait set says that it sleeps, and how.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SetSleep(pub u64);
-
-impl SetSleep {
-    /// `number`: not 0, and different for each sleep of this set. `by_descriptor`: it sleeps in a
-    /// user's epoll and not in a wait.
-    #[inline]
-    pub fn new(number: u64, set: u32, by_descriptor: bool) -> SetSleep {
-        SetSleep(number << (SET_BITS + 1) | u64::from(set) << 1 | u64::from(by_descriptor))
-    }
-
-    /// Whether its descriptor must be made readable.
-    #[inline]
-    pub fn is_by_descriptor(self) -> bool {
-        self.0 & 1 != 0
-    }
-}
-
-const SET_BITS: u32 = 10;
-const IN_SET: u64 = 1 << SET_BITS;
-const ON_PUBLISHED: u64 = 1 << (SET_BITS + 1);
-/// The bits below the number of a sleep.
-const KIND_BITS: u32 = SET_BITS + 3;
-const _: () = assert!(SETS_MAX <= 1 << SET_BITS && SETS_MAX.is_power_of_two());
-
-/// S1 and S2: says "I sleep" and returns the count to sleep on. The caller looks once more for a
-/// sample and sleeps only if there is none. `sleep` is the number of this sleep: not 0, and
-/// different each time.
-#[inline]
-pub fn fall_asleep(asleep: &AtomicU64, wakes: &AtomicU32, sleep: u64) -> u32 {
-    let count = wakes.load(Ordering::Relaxed);
-    asleep.store(sleep, Ordering::Relaxed);
-    // ORDER: pairs with the fence of the publisher between its sample and `Notifier::notify` (P7).
-    // It also keeps counts meant for this sleep out of `count`: a publisher that saw `asleep`
-    // before it counted up executed its fence after ours.
-    fence_of(Step::S2);
-    count
-}
-
-/// The subscriber runs again.
-#[inline]
-pub fn wake_up(asleep: &AtomicU64) {
-    // ORDER: Relaxed: a publisher that still sees the old value at worst notifies without need.
-    asleep.store(0, Ordering::Relaxed);
-}
+use crate::waiting::sleep::{Sleep, WakeBy};
 
 /// One publisher's side of a subscriber's wake word.
 #[derive(Debug)]
@@ -128,44 +45,51 @@ impl Notifier {
         asleep: &AtomicU64,
         published: impl FnOnce() -> u64,
         ready: impl FnOnce() -> (&'a AtomicU64, u64),
-        wake: impl FnOnce(Sleep) -> bool,
+        wake: impl FnOnce(WakeBy) -> bool,
     ) -> bool {
-        // ORDER: Relaxed after the caller's fence; `woken` is the publisher's own.
-        let sleep = asleep.load(Ordering::Relaxed);
-        sleep != 0
-            && sleep != self.woken.load(Ordering::Relaxed)
-            && self.notify_sleep(sleep, asleep, published, ready, wake)
+        // ORDER: Relaxed after the caller's fence.
+        let sleep = Sleep(asleep.load(Ordering::Relaxed));
+        self.is_to_wake(sleep) && self.notify_sleep(sleep, asleep, published, ready, wake)
     }
 
     #[cold]
     fn notify_sleep<'a>(
         &self,
-        sleep: u64,
+        mut sleep: Sleep,
         asleep: &AtomicU64,
         published: impl FnOnce() -> u64,
         ready: impl FnOnce() -> (&'a AtomicU64, u64),
-        wake: impl FnOnce(Sleep) -> bool,
+        wake: impl FnOnce(WakeBy) -> bool,
     ) -> bool {
-        if sleep & Sleep::OF_MANY != 0 {
+        if sleep.is_of_many() {
             let (word, bit) = ready();
             // The kept value never has this bit, so this branch runs at every sample.
-            let sleep = set_ready(word, bit, asleep, sleep) & !Sleep::OF_MANY;
-            let is_asleep = sleep != 0 && sleep != self.woken.load(Ordering::Relaxed);
-            if is_asleep && wake(Sleep(sleep)) {
-                self.woken.store(sleep, Ordering::Relaxed);
+            sleep = set_ready(word, bit, asleep, sleep).of_many(false);
+            if !self.is_to_wake(sleep) {
+                return false;
             }
-            return false;
         }
-        let is_on_published = Sleep(sleep).is_on_published();
-        let is_certain = match is_on_published {
-            true => Sleep::on_published(published()) != Sleep(sleep),
-            false => wake(Sleep(sleep)) || !is_taken(Step::Certain),
+        let by = sleep.wake_by();
+        let is_certain = match by {
+            WakeBy::Published => Sleep::on_published(published()) != sleep,
+            by => wake(by) || !is_taken(Step::Certain),
         };
         if is_certain {
-            // ORDER: Relaxed: one of several threads may miss it and notify once more.
-            self.woken.store(sleep, Ordering::Relaxed);
+            self.note(sleep);
         }
-        is_on_published && is_certain
+        by == WakeBy::Published && is_certain
+    }
+
+    /// Whether there is a sleeper that this publisher has not woken yet.
+    #[inline(always)]
+    fn is_to_wake(&self, sleep: Sleep) -> bool {
+        // ORDER: Relaxed: `woken` is the publisher's own.
+        sleep != Sleep::AWAKE && sleep.0 != self.woken.load(Ordering::Relaxed)
+    }
+
+    fn note(&self, sleep: Sleep) {
+        // ORDER: Relaxed: one of several threads may miss it and notify once more.
+        self.woken.store(sleep.0, Ordering::Relaxed);
     }
 }
 
@@ -173,7 +97,7 @@ impl Notifier {
 /// executed a seq-cst fence after its sample became visible, and has read `seen` in `asleep` after
 /// that. Returns the value to use instead of `seen`.
 #[inline]
-fn set_ready(ready: &AtomicU64, bit: u64, asleep: &AtomicU64, seen: u64) -> u64 {
+fn set_ready(ready: &AtomicU64, bit: u64, asleep: &AtomicU64, seen: Sleep) -> Sleep {
     // ORDER: Relaxed after the caller's fence, which pairs with the one in `take_ready`: if the
     // subscriber has taken this bit meanwhile, it sees our sample.
     if ready.load(Ordering::Relaxed) & bit != 0 {
@@ -185,7 +109,7 @@ fn set_ready(ready: &AtomicU64, bit: u64, asleep: &AtomicU64, seen: u64) -> u64 
     // ORDER: pairs with S2, and with A2 of a wait set: either the thread that looks after it sees
     // the bit, or we see that it sleeps.
     fence_of(Step::B2);
-    asleep.load(Ordering::Relaxed)
+    Sleep(asleep.load(Ordering::Relaxed))
 }
 
 /// Takes the ready bits of a subscriber with many publishers, and first passes them to `see`, word
@@ -218,7 +142,7 @@ pub fn notify_set(
     bit: u64,
     set_asleep: &AtomicU64,
     notifier: &Notifier,
-    wake: impl FnOnce(SetSleep) -> bool,
+    wake: impl FnOnce(WakeBy) -> bool,
 ) -> bool {
     // ORDER: Release pairs with the acquire in `collect`: a thread that sees the bit sees the
     // sample.
@@ -227,16 +151,15 @@ pub fn notify_set(
     // said that it sleeps, sees the bit, or we see that it sleeps.
     fence_of(Step::Ready);
     // ORDER: Relaxed after the fence.
-    let sleep = set_asleep.load(Ordering::Relaxed);
-    if sleep == 0 || sleep == notifier.woken.load(Ordering::Relaxed) {
+    let sleep = Sleep(set_asleep.load(Ordering::Relaxed));
+    if !notifier.is_to_wake(sleep) {
         return true;
     }
-    let certain = wake(SetSleep(sleep));
-    if certain {
-        // ORDER: Relaxed: one of several threads may miss it and notify once more.
-        notifier.woken.store(sleep, Ordering::Relaxed);
+    let is_certain = wake(sleep.wake_by());
+    if is_certain {
+        notifier.note(sleep);
     }
-    certain
+    is_certain
 }
 
 /// Takes the bits of `mask` out of a word of ready bits.

@@ -16,8 +16,9 @@ use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use crate::topic::EndpointId;
-use crate::waiting::notify::{self, Notifier, SetSleep};
+use crate::waiting::notify::{self, Notifier};
 use crate::waiting::set_descriptor::EventFd;
+use crate::waiting::sleep::{self, Sleep, WakeBy};
 use crate::waiting::subscriber_descriptor::{WakePipe, WakePipeWriter};
 use crate::waiting::wait;
 
@@ -223,8 +224,8 @@ impl WaitSetSlot {
 
     fn fall_asleep_by(&mut self, descriptor: bool) -> u32 {
         self.sleeps += 1;
-        let sleep = SetSleep::new(self.sleeps, self.set, descriptor);
-        notify::fall_asleep(self.asleep(), self.wakes(), sleep.0)
+        let sleep = Sleep::of_set(self.sleeps, self.set, descriptor);
+        sleep::fall_asleep(self.asleep(), self.wakes(), sleep)
     }
 
     /// Sleeps until it has been woken since `count`. False if the time was over.
@@ -234,7 +235,7 @@ impl WaitSetSlot {
 
     /// The set's thread runs again.
     pub(crate) fn wake_up(&self) {
-        notify::wake_up(self.asleep());
+        sleep::wake_up_set(self.asleep());
     }
 
     fn asleep(&self) -> &AtomicU64 {
@@ -294,9 +295,9 @@ fn notify(
     notifier: &Notifier,
 ) -> bool {
     let (word, bit) = word_and_bit(number);
-    let wake = |sleep: SetSleep| match sleep.is_by_descriptor() {
-        true => pipe.wake(),
-        false => wait::count_and_wake(&ready.wakes[set]),
+    let wake = |by| match by {
+        WakeBy::Descriptor => pipe.wake(),
+        _ => wait::count_and_wake(&ready.wakes[set]),
     };
     notify::notify_set(&ready.ready[word], bit, &heads.asleep[set], notifier, wake)
 }
