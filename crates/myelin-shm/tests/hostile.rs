@@ -20,9 +20,10 @@ use myelin_shm::limits::SEQUENCE_BITS;
 use myelin_shm::os::segment::{Segment, Writers};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use myelin_shm::wait_set::WaitSet;
+use myelin_shm::waiting::remote_wake_table::RemoteWakeTables;
 use myelin_shm::waiting::sleep::Sleep;
 use myelin_shm::waiting::wait::{NEVER, Wait, now_ns};
-use myelin_shm::waiting::wake_table::{RemoteWakeTables, WakeTable};
+use myelin_shm::waiting::wake_table::WakeTable;
 use proptest::prelude::*;
 
 proptest! {

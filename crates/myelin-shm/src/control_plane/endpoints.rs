@@ -17,8 +17,8 @@ use crate::error::Error;
 use crate::event::{Event, Inbox};
 use crate::os::descriptor::duplicate;
 use crate::topic::{EndpointId, Reliability};
+use crate::waiting::remote_wake_table::{RemoteWakeTables, WakeTableDescriptors};
 use crate::waiting::wait::now_ns;
-use crate::waiting::wake_table::{RemoteWakeTables, WakeTableDescriptors};
 
 /// This node's publishers and subscribers.
 #[derive(Default)]

@@ -11,7 +11,7 @@ use crate::error::Error;
 use crate::node::Node;
 use crate::os::descriptor::duplicate;
 use crate::topic::{EndpointId, PublisherQos, Reliability};
-use crate::waiting::wake_table::RemoteWakeTables;
+use crate::waiting::remote_wake_table::RemoteWakeTables;
 
 /// Publishes to one subscriber the samples of a publisher on another route. For that subscriber, it
 /// is a match with a publisher of process 0. Dropping it ends the match. It stays in the publishing

@@ -16,10 +16,10 @@ use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX, HOLDS_MAX};
 use crate::os::segment::Segment;
 use crate::topic::{EndpointId, Topic};
 use crate::waiting::notify::Notifier;
+use crate::waiting::remote_wake_table::{RemoteWakeTable, RemoteWakeTables, WakeTableDescriptors};
 use crate::waiting::sleep::WakeBy;
-use crate::waiting::subscriber_descriptor::WakePipeWriter;
 use crate::waiting::wait;
-use crate::waiting::wake_table::{RemoteWakeTable, RemoteWakeTables, WakeTableDescriptors};
+use crate::waiting::wake_pipe::WakePipeWriter;
 
 /// No value read from the subscriber's memory is used as an index or a length; the geometry is
 /// checked once and kept here.

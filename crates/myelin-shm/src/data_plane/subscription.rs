@@ -31,10 +31,11 @@ use crate::sync::{
 };
 use crate::topic::{EndpointId, SubscriberQos, Topic};
 use crate::waiting::interrupt::{Interrupter, SubscriberWaker};
+use crate::waiting::remote_wake_table::WakeTableDescriptors;
 use crate::waiting::sleep::{self, Sleep};
 use crate::waiting::subscriber_descriptor::SubscriberDescriptor;
 use crate::waiting::wait;
-use crate::waiting::wake_table::{ReadyBit, WakeTable, WakeTableDescriptors};
+use crate::waiting::wake_table::{ReadyBit, WakeTable};
 
 type OnCorrupt = Box<dyn Fn(EndpointId) + Send + Sync>;
 type OnLastDrop = Box<dyn FnOnce() + Send + Sync>;

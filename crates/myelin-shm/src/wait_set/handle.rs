@@ -12,7 +12,8 @@ use crate::data_plane::subscription::{Reader, SubscriptionState};
 use crate::error::Error;
 use crate::os::descriptor::duplicate;
 use crate::sync::{AtomicBool, Mutex, MutexGuard, Ordering, lock};
-use crate::waiting::set_descriptor::{EventFd, SetDescriptor};
+use crate::waiting::event_fd::EventFd;
+use crate::waiting::set_descriptor::SetDescriptor;
 use crate::waiting::wait::{self, NEVER};
 use crate::waiting::wake_table::{ReadyBit, WakeTable};
 
@@ -287,12 +288,12 @@ impl WaitSetHandle {
         let mut members = self.open()?;
         if members.descriptor.is_none() {
             let made = SetDescriptor::new(&self.0.table)?;
-            members.descriptor = Some((made.duplicate()?, made.raise_handle()));
+            members.descriptor = Some((made.duplicate()?, made.event_fd()));
             members.changes.push(Change::Descriptor(made));
         }
-        let (descriptor, raise) =
+        let (descriptor, event_fd) =
             members.descriptor.as_ref().expect("the descriptor was made above");
-        raise.raise(); // members have not been looked at yet
+        event_fd.raise(); // members have not been looked at yet
         let own = duplicate(descriptor.as_fd(), "making a wait set's descriptor")?;
         drop(members);
         self.notify();
@@ -317,8 +318,8 @@ impl WaitSetHandle {
             members.descriptor.take(),
         );
         drop(members);
-        if let Some((_, raise)) = &descriptor {
-            raise.raise(); // a thread that polls it then waits, and learns of the end
+        if let Some((_, event_fd)) = &descriptor {
+            event_fd.raise(); // a thread that polls it then waits, and learns of the end
         }
         self.notify();
         watched.into_values().for_each(|its| drop(its.leave(self.0.set)));

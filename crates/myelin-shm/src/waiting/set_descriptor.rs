@@ -9,32 +9,22 @@
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::event::{EventfdFlags, Timespec, epoll};
+use rustix::event::{Timespec, epoll};
 use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags};
 
 use crate::error::Error;
 use crate::os::descriptor::duplicate;
+use crate::waiting::event_fd::EventFd;
 use crate::waiting::wait::NEVER;
 use crate::waiting::wake_table::WakeTable;
-
-/// The set's own means to make its descriptor readable.
-#[derive(Debug)]
-pub(crate) struct EventFd(OwnedFd);
-
-impl EventFd {
-    /// Makes it readable. Any thread may call it.
-    pub(crate) fn raise(&self) {
-        // If the counter is full, it is readable already.
-        let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
-    }
-}
 
 /// Used only by the set's thread.
 #[derive(Debug)]
 pub(crate) struct SetDescriptor {
     table: Arc<WakeTable>,
     epoll: OwnedFd,
-    raise: Arc<EventFd>,
+    /// By which this process makes it readable.
+    event_fd: Arc<EventFd>,
     timer: OwnedFd,
     timer_ns: u64,
     is_raised: bool,
@@ -44,20 +34,20 @@ impl SetDescriptor {
     pub(crate) fn new(table: &Arc<WakeTable>) -> Result<SetDescriptor, Error> {
         let failed = |error| Error::system("making a wait set's descriptor", error);
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC);
-        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let raise = rustix::event::eventfd(0, flags);
         let flags = TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK;
         let timer = rustix::time::timerfd_create(TimerfdClockId::Monotonic, flags);
         let (epoll, timer) = (epoll.map_err(failed)?, timer.map_err(failed)?);
-        let raise = Arc::new(EventFd(raise.map_err(failed)?));
-        for (fd, key) in [(table.pipe().fd(), PIPE), (&raise.0, RAISE), (&timer, TIMER)] {
+        let event_fd = Arc::new(EventFd::new().map_err(failed)?);
+        let members =
+            [(table.pipe().fd().as_fd(), PIPE), (event_fd.as_fd(), OWN), (timer.as_fd(), TIMER)];
+        for (fd, key) in members {
             let data = epoll::EventData::new_u64(key);
             let added = epoll::add(&epoll, fd, data, epoll::EventFlags::IN);
             added.map_err(failed)?;
         }
-        table.add_descriptor(&raise);
+        table.add_descriptor(&event_fd);
         let table = table.clone();
-        Ok(SetDescriptor { table, epoll, raise, timer, timer_ns: NEVER, is_raised: false })
+        Ok(SetDescriptor { table, epoll, event_fd, timer, timer_ns: NEVER, is_raised: false })
     }
 
     /// For the user, who owns it: it stays open when the set has gone, and is then readable
@@ -67,14 +57,14 @@ impl SetDescriptor {
     }
 
     /// For other threads.
-    pub(crate) fn raise_handle(&self) -> Arc<EventFd> {
-        self.raise.clone()
+    pub(crate) fn event_fd(&self) -> Arc<EventFd> {
+        self.event_fd.clone()
     }
 
     /// Makes it readable until it is [lowered](Self::lower).
     pub(crate) fn raise(&mut self) {
         if !std::mem::replace(&mut self.is_raised, true) {
-            self.raise.raise();
+            self.event_fd.raise();
         }
     }
 
@@ -91,8 +81,8 @@ impl SetDescriptor {
         let Ok((events, _)) = epoll::wait(&self.epoll, &mut events, Some(&now)) else { return };
         for event in &*events {
             match event.data.u64() {
-                PIPE => self.table.empty_pipe(&self.raise),
-                RAISE => drop(rustix::io::read(&self.raise.0, &mut [0; 8])),
+                PIPE => self.table.empty_pipe(&self.event_fd),
+                OWN => self.event_fd.lower(),
                 // The timer is due: it stays readable, so that the next wait sees it.
                 _ => {}
             }
@@ -110,5 +100,5 @@ impl SetDescriptor {
 }
 
 const PIPE: u64 = 0;
-const RAISE: u64 = 1;
+const OWN: u64 = 1;
 const TIMER: u64 = 2;

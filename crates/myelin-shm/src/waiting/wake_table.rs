@@ -8,19 +8,18 @@ use std::sync::{Arc, Weak};
 
 use crate::error::Error;
 use crate::layout::{
-    READY_TABLE_BYTES, READY_WORDS, ReadyTable, SET_HEADS_BYTES, SET_LINES, SETS_MAX,
-    SETS_PER_LINE, SetHeads, set_number,
+    READY_TABLE_BYTES, READY_WORDS, ReadyTable, SET_HEADS_BYTES, SETS_MAX, SetHeads, set_number,
 };
 use crate::limits::ENDPOINTS_MAX;
 use crate::os::fork;
 use crate::os::segment::{Segment, Writers};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, lock};
 use crate::topic::EndpointId;
+use crate::waiting::event_fd::EventFd;
 use crate::waiting::notify::{self, Notifier};
-use crate::waiting::set_descriptor::EventFd;
 use crate::waiting::sleep::{self, Sleep, WakeBy};
-use crate::waiting::subscriber_descriptor::{WakePipe, WakePipeWriter};
 use crate::waiting::wait;
+use crate::waiting::wake_pipe::{WakePipe, WakePipeWriter};
 
 /// The node's side.
 #[derive(Debug)]
@@ -33,7 +32,8 @@ pub struct WakeTable {
     pipe: WakePipe,
     pipe_fd: OwnedFd,
     used: Mutex<Used>,
-    raises: Mutex<Vec<Weak<EventFd>>>,
+    /// Those of the sets that have a descriptor.
+    event_fds: Mutex<Vec<Weak<EventFd>>>,
     /// The node of the first publisher that was passed the table, and whether there have been
     /// others.
     publisher: AtomicU64,
@@ -65,7 +65,7 @@ impl WakeTable {
             pipe,
             pipe_fd,
             used: Mutex::new(Used { numbers, sets, sleeps }),
-            raises: Mutex::default(),
+            event_fds: Mutex::default(),
             publisher: AtomicU64::new(0),
             has_several: AtomicBool::new(false),
             fork: fork::mark(),
@@ -105,17 +105,17 @@ impl WakeTable {
     }
 
     /// Adds a set that has a descriptor from now on.
-    pub(crate) fn add_descriptor(&self, raise: &Arc<EventFd>) {
-        let mut raises = lock(&self.raises);
-        raises.retain(|raise| raise.strong_count() > 0);
-        raises.push(Arc::downgrade(raise));
+    pub(crate) fn add_descriptor(&self, event_fd: &Arc<EventFd>) {
+        let mut event_fds = lock(&self.event_fds);
+        event_fds.retain(|it| it.strong_count() > 0);
+        event_fds.push(Arc::downgrade(event_fd));
     }
 
     /// Empties the pipe. It woke all sets that have a descriptor: those other than `own` are woken
     /// again.
     pub(crate) fn empty_pipe(&self, own: &Arc<EventFd>) {
         self.pipe.empty();
-        let others = lock(&self.raises).clone();
+        let others = lock(&self.event_fds).clone();
         let others = others.iter().filter_map(Weak::upgrade);
         others.filter(|other| !Arc::ptr_eq(other, own)).for_each(|other| other.raise());
     }
@@ -256,37 +256,8 @@ impl Drop for WaitSetSlot {
     }
 }
 
-/// A publisher's side of the table. All publishers of a node share one for each other node.
-#[derive(Debug)]
-pub(crate) struct RemoteWakeTable {
-    heads: Segment,
-    ready: Segment,
-    pipe: WakePipeWriter,
-    /// One for each line. Sets of one line share it: it notes a sleep of one of them, and no two
-    /// sleeps are the same.
-    notifiers: [Notifier; SET_LINES],
-}
-
-impl RemoteWakeTable {
-    fn map(passed: WakeTableDescriptors) -> Result<Arc<Self>, Error> {
-        let heads = Segment::map_theirs(passed.heads.as_fd(), SET_HEADS_BYTES)?;
-        let ready = Segment::map_shared(passed.ready.as_fd(), READY_TABLE_BYTES)?;
-        let pipe = WakePipeWriter::check(passed.pipe)?;
-        let notifiers = std::array::from_fn(|_| Notifier::new());
-        Ok(Arc::new(RemoteWakeTable { heads, ready, pipe, notifiers }))
-    }
-
-    /// P8 for subscriber `number`, which is in `set`. Whether the set will certainly look.
-    pub(crate) fn notify(&self, set: usize, number: u32) -> bool {
-        // SAFETY: atomics within checked segments; the heads are loaded only.
-        let (heads, ready): (&SetHeads, &ReadyTable) =
-            unsafe { (self.heads.at(0), self.ready.at(0)) };
-        notify(heads, ready, &self.pipe, set, number, &self.notifiers[set / SETS_PER_LINE])
-    }
-}
-
 /// P8 for `number`, which is in `set`. Whether the set will certainly look.
-fn notify(
+pub(super) fn notify(
     heads: &SetHeads,
     ready: &ReadyTable,
     pipe: &WakePipeWriter,
@@ -300,49 +271,4 @@ fn notify(
         _ => wait::count_and_wake(&ready.wakes[set]),
     };
     notify::notify_set(&ready.ready[word], bit, &heads.asleep[set], notifier, wake)
-}
-
-/// A table in the form in which it is passed to a publisher.
-#[derive(Debug)]
-pub struct WakeTableDescriptors {
-    /// The segment of the sets' heads.
-    pub heads: OwnedFd,
-    /// The segment of the ready table.
-    pub ready: OwnedFd,
-    /// Makes the sets' descriptors readable.
-    pub pipe: OwnedFd,
-}
-
-/// The tables that a node's publishers have been passed, by their files.
-#[derive(Debug, Default)]
-pub struct RemoteWakeTables(Vec<(Key, Weak<RemoteWakeTable>)>);
-
-type Key = [(u64, u64); 3];
-
-impl RemoteWakeTables {
-    /// Maps and checks a table that another node has passed, unless that has been done already. A
-    /// mapping never changes its file, so the file identifies it.
-    pub(crate) fn map(
-        &mut self,
-        passed: WakeTableDescriptors,
-    ) -> Result<Arc<RemoteWakeTable>, Error> {
-        if cfg!(any(miri, loom)) {
-            return RemoteWakeTable::map(passed); // no files
-        }
-        let key = [file(&passed.heads)?, file(&passed.ready)?, file(&passed.pipe)?];
-        self.0.retain(|(_, view)| view.strong_count() > 0);
-        let known = self.0.iter().find(|(known, _)| *known == key);
-        if let Some(view) = known.and_then(|(_, view)| view.upgrade()) {
-            return Ok(view);
-        }
-        let view = RemoteWakeTable::map(passed)?;
-        self.0.push((key, Arc::downgrade(&view)));
-        Ok(view)
-    }
-}
-
-fn file(fd: &OwnedFd) -> Result<(u64, u64), Error> {
-    let file = rustix::fs::fstat(fd);
-    let file = file.map_err(|error| Error::system("looking at a segment", error))?;
-    Ok((file.st_dev, file.st_ino))
 }

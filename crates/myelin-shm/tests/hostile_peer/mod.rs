@@ -18,8 +18,9 @@ use myelin_shm::layout::{
 use myelin_shm::limits::SEQUENCE_MAX;
 use myelin_shm::os::segment::{Segment, Writers};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos, Topic};
+use myelin_shm::waiting::remote_wake_table::{RemoteWakeTables, WakeTableDescriptors};
 use myelin_shm::waiting::wait::{Wait, now_ns};
-use myelin_shm::waiting::wake_table::{RemoteWakeTables, WakeTable, WakeTableDescriptors};
+use myelin_shm::waiting::wake_table::WakeTable;
 
 pub const SEGMENT_BYTES: u64 = 4096;
 pub const TYPE_HASH: u64 = 7;

@@ -8,7 +8,7 @@ use myelin_shm::data_plane::publication::{
 };
 use myelin_shm::data_plane::subscription::SubscriptionState;
 use myelin_shm::topic::{PublisherQos, Reliability, Topic};
-use myelin_shm::waiting::wake_table::RemoteWakeTables;
+use myelin_shm::waiting::remote_wake_table::RemoteWakeTables;
 
 type Matched = Arc<Mutex<Vec<Weak<SubscriptionState>>>>;
 

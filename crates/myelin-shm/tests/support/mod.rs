@@ -10,7 +10,8 @@ use myelin_shm::data_plane::publication::{
 };
 use myelin_shm::data_plane::subscription::{Reader, SubscriptionState};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
-use myelin_shm::waiting::wake_table::{RemoteWakeTables, WakeTable};
+use myelin_shm::waiting::remote_wake_table::RemoteWakeTables;
+use myelin_shm::waiting::wake_table::WakeTable;
 
 pub fn topic() -> Topic {
     Topic { name: "test".into(), type_name: "bytes".into(), type_hash: 7 }

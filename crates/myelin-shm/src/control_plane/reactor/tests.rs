@@ -24,7 +24,8 @@ use crate::os::descriptor::NodeFd;
 use crate::os::poll::Poll;
 use crate::record::{Kind, Matching, NodeRecord};
 use crate::topic::{EndpointId, PublisherQos, Reliability, SubscriberQos, Topic};
-use crate::waiting::wake_table::{WakeTable, WakeTableDescriptors};
+use crate::waiting::remote_wake_table::WakeTableDescriptors;
+use crate::waiting::wake_table::WakeTable;
 
 /// The peer's actions, most of them nearly right.
 #[derive(Clone, Debug)]
