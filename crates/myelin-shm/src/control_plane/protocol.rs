@@ -7,7 +7,8 @@
 //!
 //! | | |
 //! |---|---|
-//! | `links` | calling, greeting, and the messages that a link gets when it has room |
+//! | `links` | connecting, greeting, ending |
+//! | `outbox` | what waits until a link has room |
 //! | `offers` | the publisher's side of a match |
 //! | `answers` | the subscriber's side |
 //! | `matches` | the state of a match, and when it is tried again |
@@ -23,6 +24,7 @@ pub(crate) mod hostile;
 mod links;
 mod matches;
 mod offers;
+mod outbox;
 pub(crate) mod query;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -391,10 +393,10 @@ impl<D: Clone> Protocol<D> {
         id: EndpointId,
         record: EndpointRecord,
     ) -> Result<(), OutOfOrder> {
-        let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut).ok_or(OutOfOrder)?;
-        let is_new =
-            node_of(id) == peer.node && id != peer.node && self.directory.get(id).is_none();
-        if !is_new || peer.endpoints >= ENDPOINTS_MAX {
+        let is_new = self.directory.get(id).is_none();
+        let peer = self.greeted_mut(link).ok_or(OutOfOrder)?;
+        let is_theirs = node_of(id) == peer.node && id != peer.node;
+        if !is_new || !is_theirs || peer.endpoints >= ENDPOINTS_MAX {
             return Err(OutOfOrder);
         }
         peer.endpoints += 1;
@@ -441,11 +443,7 @@ impl<D: Clone> Protocol<D> {
             }
             ControlMessage::Retracted { endpoint: id } => {
                 self.check_speaker(link, id)?;
-                self.links
-                    .get_mut(&link)
-                    .and_then(Peer::greeted_mut)
-                    .ok_or(OutOfOrder)?
-                    .endpoints -= 1;
+                self.greeted_mut(link).ok_or(OutOfOrder)?.endpoints -= 1;
                 self.forget(id, false);
             }
             ControlMessage::Offer { publisher, subscriber } => {

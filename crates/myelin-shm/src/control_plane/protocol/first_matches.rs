@@ -54,8 +54,8 @@ impl<D: Clone> Protocol<D> {
     /// Whether a node has announced its endpoints, and been informed of an endpoint of ours, unless
     /// that endpoint has gone.
     pub(super) fn knows(&self, peer: &Greeted, id: EndpointId) -> bool {
-        let is_announced = id <= peer.announced || self.directory.get(id).is_none();
-        peer.has_announced_all && is_announced && !peer.is_draining
+        let is_announced = peer.outbox.has_announced(id) || self.directory.get(id).is_none();
+        peer.has_announced_all && is_announced && !peer.outbox.is_draining()
     }
 
     /// Endpoints of other nodes that will match or refuse an endpoint of ours, and have not yet

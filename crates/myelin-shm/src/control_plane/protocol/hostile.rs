@@ -75,7 +75,8 @@ impl Met {
     /// Offers waiting for the peer.
     #[cfg(test)]
     fn queued_offers(&self) -> usize {
-        self.protocol.links[&LINK].queued_offers()
+        let peer = self.protocol.links[&LINK].greeted().expect("it has greeted");
+        peer.outbox.offers().count()
     }
 
     pub(crate) fn receives(&mut self, message: ControlMessage) -> Vec<ControlMessage> {

@@ -1,21 +1,17 @@
-//! The links to other nodes: calling and being called, greeting, ending, and the order of messages
-//! on them.
+//! The links to other nodes: connecting and being connected to, greeting, and ending. `outbox` has
+//! the messages that wait for a peer.
 //!
-//! The caller greets first. The called node answers with its own greeting, or closes the link if
-//! there will be another one: of two links between two nodes the one called by the lower id stays.
-//! Only greetings pass before that is decided, so no message is sent twice or lost.
-//!
-//! A node sends its endpoints, its offers and its answers to queries in bursts: the next burst
-//! comes when the other side has made room for the whole last one. So the queue for a peer is
-//! bounded, however many endpoints there are, and a peer that is stopped for a while costs no
-//! memory.
+//! The node that has connected greets first. The other one answers with its own greeting, or closes
+//! the link if there will be another one: of two links between two nodes the one that the lower id
+//! has made stays. Only greetings pass before that is decided, so no message is sent twice or lost.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use crate::control_plane::directory::{NODE_SHIFT, node_of};
 use crate::control_plane::link::Credentials;
 use crate::control_plane::message::ControlMessage;
-use crate::control_plane::protocol::query::{Query, Report};
+use crate::control_plane::protocol::outbox::{BURST_MESSAGES, Next, Outbox};
+use crate::control_plane::protocol::query::Query;
 use crate::control_plane::protocol::{Action, OutOfOrder, Pair, Protocol, Timer};
 use crate::event::Event;
 use crate::limits::{LINKS_MAX, REFUSED_MAX};
@@ -52,17 +48,9 @@ pub(super) struct Greeted {
     pub(super) endpoints: usize,
     /// Whether it has announced all endpoints that it had when we met.
     pub(super) has_announced_all: bool,
+    /// Whether we have connected to it.
     by_us: bool,
-    /// Endpoints of ours up to this id have been announced.
-    pub(super) announced: EndpointId,
-    /// Whether all endpoints that we had when we met have been announced.
-    is_ready: bool,
-    /// Pending offers: all that are [`Queued`](super::matches::State::Queued), and no others.
-    to_offer: BTreeSet<Pair>,
-    /// Whether a burst is on its way.
-    pub(super) is_draining: bool,
-    /// The answer to its query, which is sent last of all.
-    pub(super) report: Option<Box<Report>>,
+    pub(super) outbox: Outbox,
     pub(super) query: Box<Query>,
 }
 
@@ -123,20 +111,6 @@ impl Peer {
     pub(super) fn pid(&self) -> u32 {
         self.who.pid
     }
-
-    /// Messages waiting for their turn.
-    #[cfg(test)]
-    pub(super) fn queued(&self) -> usize {
-        self.greeted().map_or(0, |greeted| {
-            let others = usize::from(greeted.is_draining) + usize::from(greeted.report.is_some());
-            greeted.to_offer.len() + others
-        })
-    }
-
-    #[cfg(test)]
-    pub(super) fn queued_offers(&self) -> usize {
-        self.greeted().map_or(0, |greeted| greeted.to_offer.len())
-    }
 }
 
 impl<D: Clone> Protocol<D> {
@@ -150,6 +124,10 @@ impl<D: Clone> Protocol<D> {
 
     pub(super) fn greeted(&self) -> impl Iterator<Item = &Greeted> {
         self.links.values().filter_map(Peer::greeted)
+    }
+
+    pub(super) fn greeted_mut(&mut self, link: u64) -> Option<&mut Greeted> {
+        self.links.get_mut(&link).and_then(Peer::greeted_mut)
     }
 
     /// Peers that could not be linked; the newest.
@@ -210,7 +188,11 @@ impl<D: Clone> Protocol<D> {
     }
 
     fn greet(&mut self, link: u64) {
-        let message = ControlMessage::Hello { node: self.node, record: self.record.clone() };
+        self.send(link, ControlMessage::Hello { node: self.node, record: self.record.clone() });
+    }
+
+    /// Sends a message at once.
+    pub(super) fn send(&mut self, link: u64, message: ControlMessage) {
         self.actions.push(Action::Send { link, message, descriptors: Vec::new() });
     }
 
@@ -242,15 +224,11 @@ impl<D: Clone> Protocol<D> {
             endpoints: 0,
             has_announced_all: false,
             by_us,
-            announced: self.node,
-            is_ready: false,
-            to_offer: BTreeSet::new(),
-            is_draining: false,
-            report: None,
+            outbox: Outbox::new(self.node),
             query: Box::default(),
         };
         self.links.get_mut(&link).expect("the link is open").stage = Stage::Greeted(greeted);
-        self.send_next(link);
+        self.send_burst(link);
         Ok(())
     }
 
@@ -391,8 +369,7 @@ impl<D: Clone> Protocol<D> {
     pub(super) fn leave(&mut self) {
         self.nodes.clear();
         for link in std::mem::take(&mut self.links).into_keys() {
-            let (message, descriptors) = (ControlMessage::Leaving, Vec::new());
-            self.actions.push(Action::Send { link, message, descriptors });
+            self.send(link, ControlMessage::Leaving);
             self.actions.push(Action::Close { link });
         }
     }
@@ -400,26 +377,22 @@ impl<D: Clone> Protocol<D> {
     /// Announces a new endpoint of ours to all peers.
     pub(super) fn announce(&mut self, id: EndpointId) {
         for link in self.links.keys().copied().collect::<Vec<_>>() {
-            let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) else {
-                continue;
-            };
-            if id > peer.announced {
-                self.send_next(link);
+            let Some(peer) = self.greeted_mut(link) else { continue };
+            if !peer.outbox.has_announced(id) {
+                self.send_burst(link);
             } else if let Some(message) = self.announcement(id) {
                 // Another thread's endpoint with a higher id was announced first.
-                self.actions.push(Action::Send { link, message, descriptors: Vec::new() });
+                self.send(link, message);
             }
         }
     }
 
     /// An endpoint of ours has gone: informs all peers that know the endpoint.
     pub(super) fn retract(&mut self, id: EndpointId) {
-        for (link, peer) in &mut self.links {
-            if peer.greeted_mut().is_some_and(|peer| id <= peer.announced) {
-                let (link, message, descriptors) =
-                    (*link, ControlMessage::Retracted { endpoint: id }, Vec::new());
-                self.actions.push(Action::Send { link, message, descriptors });
-            }
+        let knows = |peer: &Peer| peer.greeted().is_some_and(|it| it.outbox.has_announced(id));
+        let links = self.links.iter().filter(|(_, peer)| knows(peer)).map(|(link, _)| *link);
+        for link in links.collect::<Vec<_>>() {
+            self.send(link, ControlMessage::Retracted { endpoint: id });
         }
         self.forget(id, false);
     }
@@ -427,70 +400,53 @@ impl<D: Clone> Protocol<D> {
     /// Offers a publisher of ours on a link, when it is its turn.
     pub(super) fn offer_by(&mut self, link: u64, pair: Pair) {
         debug_assert_eq!(node_of(pair.publisher), self.node);
-        if let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) {
-            peer.to_offer.insert(pair);
-            self.send_next(link);
+        if let Some(peer) = self.greeted_mut(link) {
+            peer.outbox.add_offer(pair);
+            self.send_burst(link);
         }
     }
 
     /// Cancels an offer, if it still waits for its turn.
     pub(super) fn cancel_offer(&mut self, pair: Pair) {
         let link = self.link_of(pair.subscriber);
-        let peer = link.and_then(|link| self.links.get_mut(&link)).and_then(Peer::greeted_mut);
-        if let Some(peer) = peer {
-            peer.to_offer.remove(&pair);
+        if let Some(peer) = link.and_then(|link| self.greeted_mut(link)) {
+            peer.outbox.cancel_offer(pair);
         }
     }
 
     pub(super) fn drained(&mut self, link: u64) {
-        if let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) {
-            peer.is_draining = false;
-            self.send_next(link);
+        if let Some(peer) = self.greeted_mut(link) {
+            peer.outbox.set_draining(false);
+            self.send_burst(link);
         }
     }
 
-    /// Sends the next burst of messages for a peer, unless one is on its way.
-    pub(super) fn send_next(&mut self, link: u64) {
+    /// Sends the next burst of what waits for a peer, unless one is on its way.
+    pub(super) fn send_burst(&mut self, link: u64) {
         let mut sent = 0;
         while sent < BURST_MESSAGES {
             let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) else { return };
-            if peer.is_draining {
+            if peer.outbox.is_draining() {
                 return;
             }
-            let next = self.directory.of_node_after(self.node, peer.announced).next();
-            let message = match next.map(|(id, _)| id) {
-                Some(id) => {
-                    peer.announced = id;
-                    self.announcement(id)
+            let (directory, node) = (&self.directory, self.node);
+            let endpoint_after = |id| Some(directory.of_node_after(node, id).next()?.0);
+            let message = match peer.outbox.next(endpoint_after) {
+                None => break,
+                Some(Next::Offer(pair)) => {
+                    sent += self.make_offer(pair);
+                    continue;
                 }
-                None if !peer.is_ready => {
-                    peer.is_ready = true;
-                    Some(ControlMessage::Ready)
-                }
-                // The publisher has been announced to it by now.
-                None => match peer.to_offer.pop_first() {
-                    Some(pair) => {
-                        sent += self.make_offer(pair);
-                        continue;
-                    }
-                    None => match peer.report.as_mut().and_then(|report| report.next()) {
-                        // After the last part, the peer may ask again.
-                        Some(message) => {
-                            peer.report.take_if(|report| report.is_sent());
-                            Some(message)
-                        }
-                        None => break,
-                    },
-                },
+                Some(Next::ControlMessage(message)) => Some(message),
+                Some(Next::Endpoint(id)) => self.announcement(id),
             };
             if let Some(message) = message {
-                self.actions.push(Action::Send { link, message, descriptors: Vec::new() });
+                self.send(link, message);
                 sent += 1;
             }
         }
         if sent > 0 {
-            let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut);
-            peer.expect("the link has greeted").is_draining = true;
+            self.greeted_mut(link).expect("the link has greeted").outbox.set_draining(true);
             self.actions.push(Action::Drain { link });
         }
     }
@@ -501,8 +457,6 @@ impl<D: Clone> Protocol<D> {
     }
 }
 
-/// How many messages are sent before the other side has to make room.
-const BURST_MESSAGES: usize = 32;
 const CONNECT_NS_MIN: u64 = 1_000_000;
 const CONNECT_NS_MAX: u64 = 1_000_000_000;
 

@@ -245,10 +245,7 @@ impl<D: Clone> Protocol<D> {
 
     /// A peer asks.
     pub(super) fn query_received(&mut self, link: u64) -> Result<(), OutOfOrder> {
-        let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut).ok_or(OutOfOrder)?;
-        if peer.report.is_some() {
-            return Err(OutOfOrder);
-        }
+        self.greeted_mut(link).ok_or(OutOfOrder)?.outbox.check_may_query()?;
         self.actions.push(Action::Count { link });
         Ok(())
     }
@@ -256,9 +253,9 @@ impl<D: Clone> Protocol<D> {
     /// Sends the answer to a peer that has asked, when it is its turn.
     pub(super) fn counted(&mut self, link: u64, counted: Counted) {
         let report = Report::new(counted, self.own_matches(), &self.schemas);
-        if let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) {
-            peer.report = Some(Box::new(report));
-            self.send_next(link);
+        if let Some(peer) = self.greeted_mut(link) {
+            peer.outbox.add_answer(report);
+            self.send_burst(link);
         }
     }
 

@@ -180,7 +180,7 @@ fn check_nothing_waits(node: &Node) -> Finding {
     let protocol = &node.protocol;
     let waiting = protocol.to_ourselves.len() + protocol.actions.len() + protocol.connecting.len();
     require(waiting == 0, || format!("{waiting} messages, actions or calls are left"))?;
-    let queued: usize = protocol.links.values().map(|peer| peer.queued()).sum();
+    let queued: usize = protocol.greeted().map(|peer| peer.outbox.len()).sum();
     require(queued == 0, || format!("{queued} offers or reports are left"))?;
     let asked = protocol.greeted().filter(|peer| peer.query.is_asked()).count();
     require(asked == 0, || format!("{asked} peers have not answered"))?;
