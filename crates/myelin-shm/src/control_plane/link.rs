@@ -203,7 +203,10 @@ fn check(bytes: &[u8], descriptors: Vec<OwnedFd>, lacks: bool) -> Received {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control_plane::protocol::Pair;
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+
+    const PAIR: Pair = Pair { publisher: 1, subscriber: 2 };
 
     fn pair() -> (Link, Link) {
         let (family, kind) = (AddressFamily::UNIX, SocketType::SEQPACKET);
@@ -213,7 +216,7 @@ mod tests {
 
     fn offer() -> (ControlMessage, Descriptors) {
         let fd = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).unwrap();
-        (ControlMessage::Offer { publisher: 1, subscriber: 2 }, vec![Arc::new(fd)])
+        (ControlMessage::Offer { pair: PAIR }, vec![Arc::new(fd)])
     }
 
     #[test]
@@ -244,7 +247,7 @@ mod tests {
     fn a_slow_peer_fills_a_bounded_queue_and_loses_nothing() {
         let (mut one, mut other) = pair();
         let mut sent = 0u64;
-        let message = |start| ControlMessage::Matched { publisher: 1, subscriber: 2, start };
+        let message = |start| ControlMessage::Matched { pair: PAIR, start };
         while one.send(&message(sent), Vec::new()) != Sent::Full {
             sent += 1;
             assert!(sent < 1 << 20);

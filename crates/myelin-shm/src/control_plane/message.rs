@@ -7,6 +7,7 @@
 
 use std::time::Duration;
 
+use crate::control_plane::protocol::Pair;
 use crate::control_plane::protocol::graph::{Counters, MatchState};
 use crate::error::Error;
 use crate::layout::VERSION;
@@ -19,7 +20,7 @@ use crate::record::{
 };
 use crate::topic::{EndpointId, Reliability, Topic};
 
-/// One message. `publisher` and `subscriber` are endpoint ids.
+/// One message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ControlMessage {
     /// The first message in each direction: the sender. Its bytes begin with magic and version in
@@ -32,20 +33,20 @@ pub(crate) enum ControlMessage {
     /// The endpoint has left; a subscriber holds nothing any more.
     Retracted { endpoint: EndpointId },
     /// To a matching subscriber. With the publication segment.
-    Offer { publisher: EndpointId, subscriber: EndpointId },
+    Offer { pair: Pair },
     /// Slot segments of a publisher, for all subscribers with an offer. With one descriptor each.
     Segments { publisher: EndpointId, segments: Vec<SegmentSize> },
     /// The answer to an offer. With subscription segment, wake word, the two segments and the pipe
     /// of the wake table and perhaps a wake end.
-    Accept { publisher: EndpointId, subscriber: EndpointId, connection: u32, wake_pipe: bool },
+    Accept { pair: Pair, connection: u32, wake_pipe: bool },
     /// From now on the publisher looks at the subscriber.
-    Matched { publisher: EndpointId, subscriber: EndpointId, start: u64 },
+    Matched { pair: Pair, start: u64 },
     /// The publisher's side ends this one match, or does not begin it.
-    Withdrawn { publisher: EndpointId, subscriber: EndpointId, reason: String },
+    Withdrawn { pair: Pair, reason: String },
     /// The subscriber's side ends this one match, or does not begin it.
-    Declined { publisher: EndpointId, subscriber: EndpointId, reason: String },
+    Declined { pair: Pair, reason: String },
     /// The subscriber has declined an offer before, and could take another one now.
-    RequestOffer { publisher: EndpointId, subscriber: EndpointId },
+    RequestOffer { pair: Pair },
     /// The node leaves in good order: the end of the link is not a death.
     Leaving,
     /// Requests the messages below, up to `Answered`. The next query comes after that.
@@ -82,6 +83,21 @@ impl ControlMessage {
         }
     }
 
+    /// The endpoint whose node alone may send it.
+    pub(crate) fn sender(&self) -> Option<EndpointId> {
+        match self {
+            ControlMessage::Retracted { endpoint } => Some(*endpoint),
+            ControlMessage::Segments { publisher, .. } => Some(*publisher),
+            ControlMessage::Offer { pair }
+            | ControlMessage::Matched { pair, .. }
+            | ControlMessage::Withdrawn { pair, .. } => Some(pair.publisher),
+            ControlMessage::Accept { pair, .. }
+            | ControlMessage::Declined { pair, .. }
+            | ControlMessage::RequestOffer { pair } => Some(pair.subscriber),
+            _ => None,
+        }
+    }
+
     /// The message's bytes, at most [`MESSAGE_BYTES_MAX`].
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut to = Vec::with_capacity(64);
@@ -97,25 +113,25 @@ impl ControlMessage {
                 put_endpoint(&mut to, record);
             }
             ControlMessage::Retracted { endpoint } => put_words(&mut to, &[*endpoint]),
-            ControlMessage::Offer { publisher, subscriber }
-            | ControlMessage::RequestOffer { publisher, subscriber } => {
-                put_words(&mut to, &[*publisher, *subscriber]);
+            ControlMessage::Offer { pair } | ControlMessage::RequestOffer { pair } => {
+                put_pair(&mut to, *pair);
             }
             ControlMessage::Segments { publisher, segments } => {
                 put_words(&mut to, &[*publisher]);
                 put_segments(&mut to, segments);
             }
-            ControlMessage::Accept { publisher, subscriber, connection, wake_pipe } => {
-                put_words(&mut to, &[*publisher, *subscriber]);
+            ControlMessage::Accept { pair, connection, wake_pipe } => {
+                put_pair(&mut to, *pair);
                 to.extend(connection.to_le_bytes());
                 to.push(u8::from(*wake_pipe));
             }
-            ControlMessage::Matched { publisher, subscriber, start } => {
-                put_words(&mut to, &[*publisher, *subscriber, *start]);
+            ControlMessage::Matched { pair, start } => {
+                put_pair(&mut to, *pair);
+                put_words(&mut to, &[*start]);
             }
-            ControlMessage::Withdrawn { publisher, subscriber, reason }
-            | ControlMessage::Declined { publisher, subscriber, reason } => {
-                put_words(&mut to, &[*publisher, *subscriber]);
+            ControlMessage::Withdrawn { pair, reason }
+            | ControlMessage::Declined { pair, reason } => {
+                put_pair(&mut to, *pair);
                 put_text(&mut to, reason);
             }
             ControlMessage::Query => {}
@@ -187,6 +203,10 @@ pub(crate) fn fitting(text: &str) -> &str {
 
 fn put_words(to: &mut Vec<u8>, words: &[u64]) {
     to.extend(words.iter().flat_map(|word| word.to_le_bytes()));
+}
+
+fn put_pair(to: &mut Vec<u8>, pair: Pair) {
+    put_words(to, &[pair.publisher, pair.subscriber]);
 }
 
 fn put_text(to: &mut Vec<u8>, text: &str) {
@@ -288,31 +308,18 @@ impl Rest<'_> {
             2 => ControlMessage::Ready,
             3 => ControlMessage::Announced { endpoint: self.u64()?, record: self.endpoint()? },
             4 => ControlMessage::Retracted { endpoint: self.u64()? },
-            5 => ControlMessage::Offer { publisher: self.u64()?, subscriber: self.u64()? },
+            5 => ControlMessage::Offer { pair: self.pair()? },
             6 => ControlMessage::Segments { publisher: self.u64()?, segments: self.segments()? },
             7 => ControlMessage::Accept {
-                publisher: self.u64()?,
-                subscriber: self.u64()?,
+                pair: self.pair()?,
                 connection: self.u32()?,
                 wake_pipe: self.flag()?,
             },
-            8 => ControlMessage::Matched {
-                publisher: self.u64()?,
-                subscriber: self.u64()?,
-                start: self.u64()?,
-            },
-            9 => ControlMessage::Withdrawn {
-                publisher: self.u64()?,
-                subscriber: self.u64()?,
-                reason: self.text()?,
-            },
-            10 => ControlMessage::Declined {
-                publisher: self.u64()?,
-                subscriber: self.u64()?,
-                reason: self.text()?,
-            },
+            8 => ControlMessage::Matched { pair: self.pair()?, start: self.u64()? },
+            9 => ControlMessage::Withdrawn { pair: self.pair()?, reason: self.text()? },
+            10 => ControlMessage::Declined { pair: self.pair()?, reason: self.text()? },
             11 => ControlMessage::Leaving,
-            12 => ControlMessage::RequestOffer { publisher: self.u64()?, subscriber: self.u64()? },
+            12 => ControlMessage::RequestOffer { pair: self.pair()? },
             13 => ControlMessage::Query,
             14 => ControlMessage::Counted { endpoint: self.u64()?, counters: self.counters()? },
             15 => ControlMessage::MatchReported {
@@ -340,6 +347,10 @@ impl Rest<'_> {
             return Err(Error::LayoutVersion { ours: VERSION, theirs });
         }
         Ok(ControlMessage::Hello { node: self.u64()?, record: self.node()? })
+    }
+
+    fn pair(&mut self) -> Result<Pair, Error> {
+        Ok(Pair { publisher: self.u64()?, subscriber: self.u64()? })
     }
 
     fn node(&mut self) -> Result<NodeRecord, Error> {

@@ -437,43 +437,28 @@ impl<D: Clone> Protocol<D> {
         message: ControlMessage,
         descriptors: Vec<D>,
     ) -> Result<(), OutOfOrder> {
+        if let Some(endpoint) = message.sender() {
+            self.check_sender(link, endpoint)?;
+        }
         match message {
             ControlMessage::Announced { endpoint, record } => {
-                self.introduced(link, endpoint, record)?
+                self.introduced(link, endpoint, record)?;
             }
-            ControlMessage::Retracted { endpoint: id } => {
-                self.check_speaker(link, id)?;
+            ControlMessage::Retracted { endpoint } => {
                 self.greeted_mut(link).ok_or(OutOfOrder)?.endpoints -= 1;
-                self.forget(id, false);
+                self.forget(endpoint, false);
             }
-            ControlMessage::Offer { publisher, subscriber } => {
-                self.check_speaker(link, publisher)?;
-                self.offered(Pair { publisher, subscriber }, descriptors)?;
-            }
-            ControlMessage::RequestOffer { publisher, subscriber } => {
-                self.check_speaker(link, subscriber)?;
-                self.offer(Pair { publisher, subscriber });
-            }
+            ControlMessage::Offer { pair } => self.offered(pair, descriptors)?,
+            ControlMessage::RequestOffer { pair } => self.offer(pair),
             ControlMessage::Segments { publisher, segments } => {
-                self.check_speaker(link, publisher)?;
                 self.segments_came(publisher, &segments, &descriptors);
             }
-            ControlMessage::Accept { publisher, subscriber, connection, .. } => {
-                self.check_speaker(link, subscriber)?;
-                self.accepted(Pair { publisher, subscriber }, connection, descriptors);
+            ControlMessage::Accept { pair, connection, .. } => {
+                self.accepted(pair, connection, descriptors);
             }
-            ControlMessage::Matched { publisher, subscriber, start } => {
-                self.check_speaker(link, publisher)?;
-                self.matched(Pair { publisher, subscriber }, start);
-            }
-            ControlMessage::Withdrawn { publisher, subscriber, reason } => {
-                self.check_speaker(link, publisher)?;
-                self.withdrawn(Pair { publisher, subscriber }, reason);
-            }
-            ControlMessage::Declined { publisher, subscriber, reason } => {
-                self.check_speaker(link, subscriber)?;
-                self.declined(Pair { publisher, subscriber }, reason);
-            }
+            ControlMessage::Matched { pair, start } => self.matched(pair, start),
+            ControlMessage::Withdrawn { pair, reason } => self.withdrawn(pair, reason),
+            ControlMessage::Declined { pair, reason } => self.declined(pair, reason),
             ControlMessage::Query => self.query_received(link)?,
             ControlMessage::Counted { .. }
             | ControlMessage::MatchReported { .. }
@@ -487,7 +472,7 @@ impl<D: Clone> Protocol<D> {
     }
 
     /// Fails if the endpoint is not known to be the peer's own.
-    fn check_speaker(&self, link: u64, id: EndpointId) -> Result<(), OutOfOrder> {
+    fn check_sender(&self, link: u64, id: EndpointId) -> Result<(), OutOfOrder> {
         // One of ours may have left while a message about it was in the queue.
         let is_theirs = self.link_of(id) == Some(link);
         let is_known = link == OURSELVES || self.directory.get(id).is_some();

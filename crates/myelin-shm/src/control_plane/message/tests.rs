@@ -113,7 +113,8 @@ fn state() -> impl Strategy<Value = MatchState> {
 }
 
 fn message() -> impl Strategy<Value = ControlMessage> {
-    let pair = any::<(u64, u64)>();
+    let pair =
+        || any::<(u64, u64)>().prop_map(|(publisher, subscriber)| Pair { publisher, subscriber });
     let part = proptest::collection::vec(any::<u8>(), 0..=MESSAGE_SCHEMA_BYTES_MAX);
     prop_oneof![
         (any::<u64>(), node_record())
@@ -123,27 +124,17 @@ fn message() -> impl Strategy<Value = ControlMessage> {
         (any::<u64>(), endpoint_record())
             .prop_map(|(endpoint, record)| ControlMessage::Announced { endpoint, record }),
         any::<u64>().prop_map(|endpoint| ControlMessage::Retracted { endpoint }),
-        pair.prop_map(|(publisher, subscriber)| ControlMessage::Offer { publisher, subscriber }),
-        pair.prop_map(|(publisher, subscriber)| ControlMessage::RequestOffer {
-            publisher,
-            subscriber
-        }),
+        pair().prop_map(|pair| ControlMessage::Offer { pair }),
+        pair().prop_map(|pair| ControlMessage::RequestOffer { pair }),
         (any::<u64>(), proptest::collection::vec(segment(), 1..=MESSAGE_SEGMENTS_MAX))
             .prop_map(|(publisher, segments)| ControlMessage::Segments { publisher, segments }),
-        (any::<(u64, u64, u32, bool)>()).prop_map(
-            |(publisher, subscriber, connection, wake_pipe)| {
-                ControlMessage::Accept { publisher, subscriber, connection, wake_pipe }
-            }
-        ),
-        any::<(u64, u64, u64)>().prop_map(|(publisher, subscriber, start)| {
-            ControlMessage::Matched { publisher, subscriber, start }
+        (pair(), any::<(u32, bool)>()).prop_map(|(pair, (connection, wake_pipe))| {
+            ControlMessage::Accept { pair, connection, wake_pipe }
         }),
-        (any::<u64>(), any::<u64>(), "\\PC{0,60}").prop_map(|(publisher, subscriber, reason)| {
-            ControlMessage::Withdrawn { publisher, subscriber, reason }
-        }),
-        (any::<u64>(), any::<u64>(), "\\PC{0,60}").prop_map(|(publisher, subscriber, reason)| {
-            ControlMessage::Declined { publisher, subscriber, reason }
-        }),
+        (pair(), any::<u64>()).prop_map(|(pair, start)| ControlMessage::Matched { pair, start }),
+        (pair(), "\\PC{0,60}")
+            .prop_map(|(pair, reason)| ControlMessage::Withdrawn { pair, reason }),
+        (pair(), "\\PC{0,60}").prop_map(|(pair, reason)| ControlMessage::Declined { pair, reason }),
         Just(ControlMessage::Query),
         (any::<u64>(), counters())
             .prop_map(|(endpoint, counters)| ControlMessage::Counted { endpoint, counters }),
@@ -215,7 +206,7 @@ fn a_greeting_of_another_version_is_an_error_with_the_version() {
 #[test]
 fn a_long_reason_is_cut_between_characters() {
     let reason = "ä".repeat(200);
-    let message = ControlMessage::Declined { publisher: 1, subscriber: 2, reason };
+    let message = ControlMessage::Declined { pair: Pair { publisher: 1, subscriber: 2 }, reason };
     let Ok(ControlMessage::Declined { reason, .. }) = ControlMessage::decode(&message.encode())
     else {
         panic!("it is a message");
@@ -282,6 +273,7 @@ fn one_of_each_kind() -> Vec<ControlMessage> {
         attributes,
     };
     let (publisher, subscriber, reason) = (0x0102_0304_0506, 0x1112_1314_1516, "no".to_owned());
+    let pair = Pair { publisher, subscriber };
     let (endpoint, other) = (publisher, subscriber);
     let segments = vec![
         SegmentSize { number: 1, slots: 8, slot_bytes: 4096 },
@@ -296,14 +288,14 @@ fn one_of_each_kind() -> Vec<ControlMessage> {
         ControlMessage::Announced { endpoint: publisher, record: publishing },
         ControlMessage::Announced { endpoint: subscriber, record: subscribing },
         ControlMessage::Retracted { endpoint: publisher },
-        ControlMessage::Offer { publisher, subscriber },
+        ControlMessage::Offer { pair },
         ControlMessage::Segments { publisher, segments },
-        ControlMessage::Accept { publisher, subscriber, connection: 6, wake_pipe: true },
-        ControlMessage::Matched { publisher, subscriber, start: 77 },
-        ControlMessage::Withdrawn { publisher, subscriber, reason: reason.clone() },
-        ControlMessage::Declined { publisher, subscriber, reason: reason.clone() },
+        ControlMessage::Accept { pair, connection: 6, wake_pipe: true },
+        ControlMessage::Matched { pair, start: 77 },
+        ControlMessage::Withdrawn { pair, reason: reason.clone() },
+        ControlMessage::Declined { pair, reason: reason.clone() },
         ControlMessage::Leaving,
-        ControlMessage::RequestOffer { publisher, subscriber },
+        ControlMessage::RequestOffer { pair },
         ControlMessage::Query,
         ControlMessage::Counted { endpoint, counters: of_publisher },
         ControlMessage::Counted { endpoint, counters: of_subscriber },

@@ -45,8 +45,7 @@ impl<D: Clone> Protocol<D> {
             Ok(Reservation { connection, passed }) => {
                 self.enter_answer(pair, State::Accepted, pid);
                 let wake_pipe = passed.len() == PASSED_MIN + 1;
-                let accept =
-                    ControlMessage::Accept { publisher, subscriber, connection, wake_pipe };
+                let accept = ControlMessage::Accept { pair, connection, wake_pipe };
                 self.send_to(publisher, accept, passed);
             }
             Err(refusal) => self.decline(pair, refusal),
@@ -113,7 +112,7 @@ impl<D: Clone> Protocol<D> {
         if self.refuse_answer(pair, reason.clone(), again, |protocol| {
             protocol.report_refusal(subscriber, publisher, &refusal);
         }) {
-            let declined = ControlMessage::Declined { publisher, subscriber, reason };
+            let declined = ControlMessage::Declined { pair, reason };
             self.send_to(publisher, declined, Vec::new());
         }
     }
@@ -147,11 +146,7 @@ impl<D: Clone> Protocol<D> {
         let is_put_off =
             matches.put_off(&mut self.timers, (subscriber, publisher), self.now_ns, is_free);
         if is_put_off && is_free {
-            self.send_to(
-                publisher,
-                ControlMessage::RequestOffer { publisher, subscriber },
-                Vec::new(),
-            );
+            self.send_to(publisher, ControlMessage::RequestOffer { pair }, Vec::new());
         }
     }
 

@@ -133,6 +133,7 @@ pub(crate) fn talk(mut bytes: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::control_plane::protocol::Pair;
 
     /// A peer that stops reading once its announcements are on their way.
     fn met_a_peer_that_does_not_read() -> Met {
@@ -147,9 +148,9 @@ mod tests {
         let publisher = met.makes_publisher();
         let before = met.queued_offers();
         for _ in 0..1_000 {
-            let (subscriber, reason) = (SUBSCRIBER, String::new());
-            met.receives(ControlMessage::Declined { publisher, subscriber, reason });
-            met.receives(ControlMessage::RequestOffer { publisher, subscriber });
+            let (pair, reason) = (Pair { publisher, subscriber: SUBSCRIBER }, String::new());
+            met.receives(ControlMessage::Declined { pair, reason });
+            met.receives(ControlMessage::RequestOffer { pair });
         }
         assert!(met.is_linked());
         assert_eq!((before, met.queued_offers()), (2, 2));

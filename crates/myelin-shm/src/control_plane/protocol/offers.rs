@@ -59,11 +59,7 @@ impl<D: Clone> Protocol<D> {
         }
         ours.matches.enter(&mut self.timers, (publisher, subscriber), State::Offered, pid);
         let (publication, segments) = (ours.publication.clone(), ours.segments.clone());
-        self.send_to(
-            subscriber,
-            ControlMessage::Offer { publisher, subscriber },
-            vec![publication],
-        );
+        self.send_to(subscriber, ControlMessage::Offer { pair }, vec![publication]);
         for some in segments.chunks(MESSAGE_SEGMENTS_MAX) {
             self.send_segments(subscriber, publisher, some);
         }
@@ -124,7 +120,7 @@ impl<D: Clone> Protocol<D> {
             }
             State::Refused { ref reason, .. } => {
                 let reason = reason.clone();
-                let withdrawn = ControlMessage::Withdrawn { publisher, subscriber, reason };
+                let withdrawn = ControlMessage::Withdrawn { pair, reason };
                 self.send_to(subscriber, withdrawn, Vec::new());
             }
             State::Accepted | State::Matched => {}
@@ -147,7 +143,7 @@ impl<D: Clone> Protocol<D> {
                 matches.enter(&mut self.timers, (publisher, subscriber), State::Matched, pid);
                 let event = Event::Matched { endpoint: subscriber, pid };
                 self.actions.push(Action::Deliver { endpoint: publisher, event });
-                let matched = ControlMessage::Matched { publisher, subscriber, start };
+                let matched = ControlMessage::Matched { pair, start };
                 self.send_to(subscriber, matched, Vec::new());
             }
             Err(refusal) => {
@@ -164,11 +160,7 @@ impl<D: Clone> Protocol<D> {
         };
         let again = may_pass.then_some(self.now_ns);
         matches.refuse(&mut self.timers, (publisher, subscriber), reason.clone(), again);
-        self.send_to(
-            subscriber,
-            ControlMessage::Withdrawn { publisher, subscriber, reason },
-            Vec::new(),
-        );
+        self.send_to(subscriber, ControlMessage::Withdrawn { pair, reason }, Vec::new());
     }
 
     /// The subscriber's side has ended or refused the match.

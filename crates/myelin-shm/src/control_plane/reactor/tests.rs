@@ -11,9 +11,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::control_plane::link::{Link, Received, Sent};
 use crate::control_plane::message::{ControlMessage, SegmentSize};
-use crate::control_plane::protocol::Input;
 use crate::control_plane::protocol::graph::{Counters, MatchState};
 use crate::control_plane::protocol::hostile::record_of;
+use crate::control_plane::protocol::{Input, Pair};
 use crate::control_plane::reactor::{LINKS_A_TURN, Reactor};
 use crate::control_plane::registry::{ConnectOutcome, Registry, connect};
 use crate::data_plane::publication::Writer;
@@ -98,6 +98,7 @@ impl Peer {
     fn act(&mut self, act: &Act) {
         let (publisher, subscriber) =
             (self.ids[usize::from(act.publisher)], self.ids[usize::from(act.subscriber)]);
+        let pair = Pair { publisher, subscriber };
         let (topic, number) = (topic(act.other_type), act.number);
         let reason = "because".to_owned();
         let reliable = number.is_multiple_of(2);
@@ -120,7 +121,7 @@ impl Peer {
             }
             4 => ControlMessage::Retracted { endpoint: publisher },
             5 => ControlMessage::Retracted { endpoint: subscriber },
-            6 => ControlMessage::Offer { publisher, subscriber },
+            6 => ControlMessage::Offer { pair },
             7 => {
                 let size = SegmentSize {
                     number: number as u32,
@@ -129,16 +130,11 @@ impl Peer {
                 };
                 ControlMessage::Segments { publisher, segments: vec![size] }
             }
-            8 => ControlMessage::Accept {
-                publisher,
-                subscriber,
-                connection: number as u32,
-                wake_pipe: reliable,
-            },
-            9 => ControlMessage::Matched { publisher, subscriber, start: number },
-            10 => ControlMessage::Withdrawn { publisher, subscriber, reason },
-            11 => ControlMessage::Declined { publisher, subscriber, reason },
-            12 => ControlMessage::RequestOffer { publisher, subscriber },
+            8 => ControlMessage::Accept { pair, connection: number as u32, wake_pipe: reliable },
+            9 => ControlMessage::Matched { pair, start: number },
+            10 => ControlMessage::Withdrawn { pair, reason },
+            11 => ControlMessage::Declined { pair, reason },
+            12 => ControlMessage::RequestOffer { pair },
             13 => ControlMessage::Query,
             14 => {
                 let counters = match reliable {
