@@ -31,7 +31,7 @@ pub const LAPS_MAX: u32 = 64;
 /// Slot segments in one message.
 pub const MESSAGE_SEGMENTS_MAX: usize = 32;
 /// Messages queued for a peer that does not read; with one more the peer is dropped.
-pub const OUTBOX_MAX: usize = 1_024;
+pub const LINK_QUEUE_MAX: usize = 1_024;
 /// Links of one node, one for each other node of the domain.
 pub const LINKS_MAX: usize = 1_024;
 /// Endpoints of one node that another node keeps track of.

@@ -15,7 +15,7 @@ use rustix::net::{
 
 use crate::control_plane::message::{ControlMessage, MESSAGE_BYTES_MAX};
 use crate::error::Error;
-use crate::limits::{MESSAGE_SEGMENTS_MAX, OUTBOX_MAX};
+use crate::limits::{LINK_QUEUE_MAX, MESSAGE_SEGMENTS_MAX};
 use crate::os::descriptor::NodeFd;
 
 /// Descriptors of a message: shared by its copies for several peers.
@@ -25,7 +25,7 @@ pub(crate) type Descriptors = Vec<Arc<OwnedFd>>;
 #[derive(Debug)]
 pub(crate) struct Link {
     fd: NodeFd,
-    outbox: VecDeque<(Vec<u8>, Descriptors)>,
+    queue: VecDeque<(Vec<u8>, Descriptors)>,
 }
 
 /// The result of sending a message.
@@ -67,29 +67,29 @@ pub(crate) struct Credentials {
 
 impl Link {
     pub(crate) fn new(fd: OwnedFd) -> Link {
-        Link { fd: NodeFd::new(fd), outbox: VecDeque::new() }
+        Link { fd: NodeFd::new(fd), queue: VecDeque::new() }
     }
 
     /// Sends a message, or queues it behind waiting ones.
     pub(crate) fn send(&mut self, message: &ControlMessage, descriptors: Descriptors) -> Sent {
         debug_assert_eq!(message.descriptors(), descriptors.len());
-        if self.outbox.len() == OUTBOX_MAX {
+        if self.queue.len() == LINK_QUEUE_MAX {
             return Sent::Full;
         }
-        self.outbox.push_back((message.encode(), descriptors));
+        self.queue.push_back((message.encode(), descriptors));
         self.flush()
     }
 
     /// Sends waiting messages, as far as there is room.
     pub(crate) fn flush(&mut self) -> Sent {
-        while let Some((bytes, descriptors)) = self.outbox.front() {
+        while let Some((bytes, descriptors)) = self.queue.front() {
             match send(self.fd.as_fd(), bytes, descriptors) {
-                Ok(()) => drop(self.outbox.pop_front()),
+                Ok(()) => drop(self.queue.pop_front()),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => return Sent::Queued,
                 Err(Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM) => return Sent::Later,
                 Err(_) => {
-                    self.outbox.clear();
+                    self.queue.clear();
                     return Sent::Gone;
                 }
             }
@@ -99,7 +99,7 @@ impl Link {
 
     /// Whether messages wait to be sent.
     pub(crate) fn has_waiting(&self) -> bool {
-        !self.outbox.is_empty()
+        !self.queue.is_empty()
     }
 
     /// The next message.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use self::support::{matched, offered, topic};
-use crate::data_plane::publication::{self, PublicationState, SlotSegment, Writer};
+use crate::data_plane::publication::{self, PublicationState, SlotSegment, Writer, address};
 use crate::data_plane::remote_publisher::RemotePublisher;
 use crate::data_plane::remote_subscriber;
 use crate::data_plane::subscription::{self, Asleep, RawSample, Reader};
@@ -637,9 +637,16 @@ fn dropping_a_subscriber_does_not_wait_for_its_publisher() {
     let (_writer, publication) = Writer::create(PUBLISHER, &topic(), qos).unwrap();
     let mut subscriber = Subscribed::new(NEXT, SubscriberQos::default());
     subscriber.begin(&publication);
-    publication.waits_for.store(NEXT, Ordering::Relaxed);
+    let mut views = Vec::new();
+    publication.views_into(&mut views);
+    publication.waits_for.store(address(&views[0]), Ordering::Relaxed);
     let detached = publication.detach(NEXT).expect("it is waited for");
     assert!(!detached.is_noticed(&publication));
+    // It comes and goes again meanwhile, as often as it likes: one is noticed for all.
+    subscriber.reader.shared().publisher_gone(PUBLISHER);
+    assert!(subscriber.reader.take().unwrap().is_none());
+    subscriber.begin(&publication);
+    assert!(publication.detach(NEXT).is_none());
     publication.waits_for.store(0, Ordering::Relaxed);
     assert!(detached.is_noticed(&publication));
 }

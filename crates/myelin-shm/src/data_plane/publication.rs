@@ -45,7 +45,7 @@ impl Detached {
     /// publisher may not sleep yet, so once is not enough; and its thread may not run for long, so
     /// a node's thread asks again and does not wait.
     pub fn is_noticed(&self, publication: &PublicationState) -> bool {
-        let waits = publication.waits_for.load(Ordering::Relaxed) == self.0.id();
+        let waits = publication.waits_for.load(Ordering::Relaxed) == address(&self.0);
         if waits {
             wait::wake(self.0.reading());
         }
@@ -65,7 +65,8 @@ pub struct PublicationState {
     subscribers: Mutex<Vec<Arc<RemoteSubscriber>>>,
     /// Set when `subscribers` has changed; cleared by the writer before it looks.
     pub(crate) changed: AtomicBool,
-    /// The subscriber a reliable writer waits for; 0 for none.
+    /// The address of the subscriber that a reliable writer waits for; 0 for none. Its id would not
+    /// do: it may be attached again before the writer has noticed that it was detached.
     pub(crate) waits_for: AtomicU64,
     on_growth: OnceLock<OnGrowth<SlotSegment>>,
     /// Loans that were discarded while the writer was publishing.
@@ -276,6 +277,11 @@ impl PublicationState {
         // SAFETY: as for the head.
         unsafe { self.segment.array(PUBLICATION_HEAD_BYTES, u64::from(self.qos.depth) + 1) }
     }
+}
+
+/// Names a subscriber as long as the object lives.
+pub(crate) fn address(subscriber: &Arc<RemoteSubscriber>) -> u64 {
+    Arc::as_ptr(subscriber).addr() as u64
 }
 
 /// Writes the head, which subscribers check.

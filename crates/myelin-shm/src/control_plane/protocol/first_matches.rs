@@ -21,6 +21,8 @@ impl<D: Clone> Protocol<D> {
     pub(crate) fn stop_awaiting(&mut self, id: EndpointId) {
         for link in self.unanswered(id).collect::<Vec<_>>() {
             let late = &mut self.links.get_mut(&link).expect("an unanswered link is open").late;
+            // A peer that has answered with this endpoint has done so with all that have gone.
+            late.retain(|id| self.directory.get(*id).is_some());
             if late.back() != Some(&id) {
                 late.push_back(id);
             }

@@ -2,8 +2,9 @@
 
 use crate::control_plane::directory::NODE_SHIFT;
 use crate::control_plane::link::Credentials;
-use crate::control_plane::message::ControlMessage;
-use crate::control_plane::protocol::{Action, Input, Protocol};
+use crate::control_plane::message::{ControlMessage, PASSED_MIN};
+use crate::control_plane::protocol::{Action, Input, Protocol, Reservation};
+use crate::limits::LINK_QUEUE_MAX;
 #[cfg(fuzzing)]
 use crate::limits::MATCHES_REPORTED_MAX;
 use crate::record::{
@@ -17,6 +18,8 @@ pub(crate) struct Met {
     pub(crate) protocol: Protocol<()>,
     /// Whether the peer reads the node's messages at once; otherwise it never reads.
     reads: bool,
+    /// How many messages it has not read.
+    unread: usize,
 }
 
 pub(crate) const LINK: u64 = 2;
@@ -32,7 +35,7 @@ impl Met {
     pub(crate) fn with_peer_that_reads(reads: bool) -> Met {
         let protocol =
             Protocol::new(1 << NODE_SHIFT, NodeRecord::default(), Credentials { pid: 1, uid: 1 });
-        let mut met = Met { protocol, reads };
+        let mut met = Met { protocol, reads, unread: 0 };
         let who = Credentials { pid: 2, uid: 1 };
         met.handle(Input::Linked { link: LINK, who, connected_to: None });
         let record = NodeRecord::default();
@@ -51,8 +54,22 @@ impl Met {
         while let Some(input) = inputs.pop() {
             for action in self.protocol.handle(0, input) {
                 match action {
-                    Action::Send { message, .. } => sent.push(message),
+                    Action::Send { link, message, .. } => {
+                        sent.push(message);
+                        self.unread += usize::from(!self.reads);
+                        if self.unread > LINK_QUEUE_MAX {
+                            inputs.push(Input::Overrun { link });
+                        }
+                    }
                     Action::Drain { link } if self.reads => inputs.push(Input::Drained { link }),
+                    Action::Reserve { pair, .. } => {
+                        let passed = vec![(); PASSED_MIN];
+                        let result = Ok(Reservation { connection: 0, passed });
+                        inputs.push(Input::Reserved { pair, result });
+                    }
+                    Action::Attach { pair, .. } => {
+                        inputs.push(Input::Attached { pair, result: Ok(0) });
+                    }
                     Action::Count { link } => {
                         inputs.push(Input::Counted { link, counted: Vec::new() });
                     }
@@ -69,6 +86,15 @@ impl Met {
         let id = self.protocol.new_endpoint(&topic("b")).expect("there are few");
         let record = record_of(Kind::Publisher, topic("b"));
         self.handle(Input::PublisherMade { id, record, publication: () });
+        id
+    }
+
+    /// A subscriber of the node's own on the topic of the peer's publisher.
+    #[cfg(test)]
+    fn makes_subscriber(&mut self) -> EndpointId {
+        let id = self.protocol.new_endpoint(&topic("a")).expect("there are few");
+        let record = record_of(Kind::Subscriber, topic("a"));
+        self.handle(Input::SubscriberMade { id, record, ignore_own_node: false });
         id
     }
 
@@ -179,4 +205,75 @@ mod tests {
         }
         assert_eq!(met.queued_offers(), 1);
     }
+
+    #[test]
+    fn own_endpoints_that_come_and_go_cost_no_more_memory_for_a_peer_that_is_late() {
+        let mut met = met_a_peer_that_does_not_read();
+        for _ in 0..1_000 {
+            let id = met.makes_publisher();
+            met.protocol.stop_awaiting(id);
+            met.handle(Input::Dropped { id });
+        }
+        assert_eq!(met.protocol.links[&LINK].late.len(), 1);
+    }
+
+    /// It announces and retracts subscribers, offers, accepts, declines, withdraws, requests offers
+    /// and queries, all of it valid and in any order, until its link ends.
+    #[test]
+    fn a_peer_that_never_reads_costs_bounded_memory_whatever_it_sends() {
+        const OTHERS: u64 = 4;
+        let mut ended = 0;
+        for seed in 1..=SEEDS {
+            let mut met = met_a_peer_that_does_not_read();
+            let (publisher, subscriber) = (met.makes_publisher(), met.makes_subscriber());
+            let mut random = seed;
+            let mut below = |limit: u64| {
+                random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (random >> 33) % limit
+            };
+            let mut announced = [false; OTHERS as usize];
+            for _ in 0..20 * LINK_QUEUE_MAX {
+                let number = below(OTHERS);
+                let endpoint = PEER | (10 + number);
+                let is_announced = &mut announced[number as usize];
+                let ours = Pair { publisher, subscriber: endpoint };
+                let theirs = Pair { publisher: PUBLISHER, subscriber };
+                let reason = String::new();
+                let message = match below(100) {
+                    0 => ControlMessage::Query,
+                    1..20 if !std::mem::replace(is_announced, true) => {
+                        let record = record_of(Kind::Subscriber, topic("b"));
+                        ControlMessage::Announced { endpoint, record }
+                    }
+                    1..20 => {
+                        *is_announced = false;
+                        ControlMessage::Retracted { endpoint }
+                    }
+                    20..40 => ControlMessage::Offer { pair: theirs },
+                    40..50 => ControlMessage::Withdrawn { pair: theirs, reason },
+                    50..55 => ControlMessage::Matched { pair: theirs, start: 0 },
+                    55..70 if *is_announced => ControlMessage::RequestOffer { pair: ours },
+                    70..85 if *is_announced => ControlMessage::Declined { pair: ours, reason },
+                    85.. if *is_announced => {
+                        ControlMessage::Accept { pair: ours, connection: 0, wake_pipe: false }
+                    }
+                    _ => continue,
+                };
+                met.receives(message);
+                assert!(met.unread <= LINK_QUEUE_MAX + 1);
+                if !met.is_linked() {
+                    ended += 1;
+                    break;
+                }
+                let peer = met.protocol.links[&LINK].greeted().expect("it has greeted");
+                // Two publishers of ours, and one burst and one answer.
+                assert!(peer.outbox.len() as u64 <= 2 * (1 + OTHERS) + 2);
+                assert!(met.protocol.timers.len() as u64 <= 2 * (1 + OTHERS) + 1);
+            }
+            assert!(met.protocol.graph(&Vec::new(), None).endpoints.len() as u64 <= 5 + OTHERS);
+        }
+        assert!(ended > 0, "no peer has filled its link");
+    }
+
+    const SEEDS: u64 = 40;
 }

@@ -4,6 +4,7 @@ use crate::sync::{Ordering, Step, fence_of};
 use std::sync::Arc;
 
 use super::Writer;
+use crate::data_plane::publication::address;
 use crate::data_plane::remote_subscriber::RemoteSubscriber;
 use crate::error::Error;
 use crate::event::Event;
@@ -112,7 +113,7 @@ impl Writer {
             return None;
         }
         self.shared.head().waiting.store(1, Ordering::Relaxed);
-        self.shared.waits_for.store(slowest.id(), Ordering::Relaxed);
+        self.shared.waits_for.store(address(&slowest), Ordering::Relaxed);
         // ORDER: pairs with the subscriber's fence T8 and with the one in `detach`.
         fence_of(Step::P1);
         let word = slowest.reading().load(Ordering::Relaxed);

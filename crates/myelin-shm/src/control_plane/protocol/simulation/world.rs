@@ -15,7 +15,7 @@ use crate::control_plane::directory::NODE_SHIFT;
 use crate::control_plane::link::Credentials;
 use crate::control_plane::message::{ControlMessage, SegmentSize};
 use crate::control_plane::protocol::{Action, Input, Pair, Protocol, hostile};
-use crate::limits::OUTBOX_MAX;
+use crate::limits::LINK_QUEUE_MAX;
 use crate::record::{EndpointRecord, Kind, Matching, NodeRecord};
 use crate::topic::{Reliability, Topic};
 
@@ -410,7 +410,10 @@ impl World {
                 let [mine, other] = self.ends(link);
                 if !other.is_closed {
                     mine.outbox.push_back((message, descriptors));
-                    assert!(mine.outbox.len() < OUTBOX_MAX, "node {id:x} overruns one that lives");
+                    assert!(
+                        mine.outbox.len() < LINK_QUEUE_MAX,
+                        "node {id:x} overruns one that lives"
+                    );
                 }
                 self.place(link);
                 None
