@@ -8,25 +8,29 @@
 //!
 //! One thread waits ([`WaitSet`]); any thread adds and removes meanwhile ([`WaitSetHandle`]).
 
+mod guard;
 mod handle;
+mod member;
+mod timers;
 
-use std::collections::{BinaryHeap, HashMap};
 use std::ops::Deref;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
-use crate::data_plane::subscription::{PrefetchList, SubscriptionState, TRUST_NS};
+use crate::data_plane::subscription::TRUST_NS;
 use crate::error::Error;
 use crate::node::Node;
-use crate::os::prefetch;
-use crate::sync::{AtomicBool, Ordering, Step, fence_of, is_taken, spin_loop};
+use crate::sync::{Ordering, Step, fence_of, is_taken, spin_loop};
+pub use crate::wait_set::guard::Guard;
 pub use crate::wait_set::handle::WaitSetHandle;
 use crate::wait_set::handle::{CLOSED, Change};
+pub use crate::wait_set::member::Paused;
+use crate::wait_set::member::{Member, MemberTable, Watched};
+use crate::wait_set::timers::Timers;
 use crate::waiting::cancel;
-use crate::waiting::notify;
 use crate::waiting::set_descriptor::SetDescriptor;
 use crate::waiting::strategy::{Ended, Strategy, Waiter};
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
-use crate::waiting::wake_table::{ReadyBit, WaitSetSlot, WakeTable, word_and_bit};
+use crate::waiting::wake_table::{WaitSetSlot, WakeTable};
 
 /// Identifies a member of a wait set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -44,17 +48,11 @@ impl Key {
 pub struct WaitSet {
     slot: WaitSetSlot,
     handle: WaitSetHandle,
-    /// By number.
-    members: Vec<Option<Member>>,
-    numbers: HashMap<Key, u32>,
-    /// Words of the ready table in which members have bits, with these.
-    words: Vec<(usize, u64)>,
+    members: MemberTable,
     /// Members that are not armed; and those that a look is about to arm.
     loose: Vec<u32>,
     quiet: Vec<u32>,
-    timers: BinaryHeap<Timer>,
-    /// When the timers in `ready` were due.
-    due: Vec<(Key, u64)>,
+    timers: Timers,
     /// Whether a look has found changes to apply.
     has_changes: bool,
     is_closed: bool,
@@ -67,162 +65,6 @@ pub struct WaitSet {
     /// The publisher that is to publish next, for all we know: the last one, by member and connection.
     last: Option<(u32, u32)>,
     descriptor: Option<SetDescriptor>,
-}
-
-struct Member {
-    key: Key,
-    /// Not given to another member until the set has released it.
-    number: Arc<ReadyBit>,
-    what: Watched,
-    /// The set does not look at it before it is resumed.
-    is_paused: Arc<AtomicBool>,
-    /// The addresses that the next look at it will read.
-    next: PrefetchList,
-}
-
-/// A member that its set does not report, because a thread is working on it. The set looks at it
-/// again when this is dropped, by any thread.
-#[derive(Debug)]
-pub struct Paused {
-    number: Arc<ReadyBit>,
-    set: u32,
-    is_paused: Arc<AtomicBool>,
-}
-
-impl Drop for Paused {
-    fn drop(&mut self) {
-        if !self.number.table().is_forked() {
-            // ORDER: Release pairs with the acquire in `take_news`: the takes made meanwhile are
-            // seen.
-            self.is_paused.store(false, Ordering::Release);
-            self.number.notify(self.set as usize);
-        }
-    }
-}
-
-impl Member {
-    fn new(key: Key, number: Arc<ReadyBit>, what: Watched) -> Member {
-        let is_paused = Arc::new(AtomicBool::new(false));
-        Member { key, number, what, is_paused, next: PrefetchList::default() }
-    }
-
-    /// Fetches into the caches everything that a look and a take will read, all at once.
-    #[inline(always)]
-    fn prefetch(&self) {
-        if let Watched::Subscriber(shared) = &self.what {
-            SubscriptionState::prefetch(shared.as_ptr());
-            prefetch::to_read(Arc::as_ptr(&self.is_paused).cast());
-            self.next.prefetch();
-        }
-    }
-
-    /// Finds ready bits that one of its publishers has taken away from another.
-    fn look_for_overlooked(&self) {
-        if let Watched::Subscriber(shared) = &self.what
-            && let Some(shared) = shared.upgrade()
-        {
-            shared.look_for_overlooked();
-        }
-    }
-
-    /// The set no longer watches the subscriber. A bit that the set has taken may have been for
-    /// another set that the subscriber is in by now, so that set is woken.
-    fn pass_on(&self, set: u32) {
-        if let Watched::Subscriber(shared) = &self.what
-            && let Some(shared) = shared.upgrade()
-            && shared.set().is_some_and(|its| its != set)
-        {
-            shared.notify_set();
-        }
-    }
-}
-
-enum Watched {
-    Subscriber(Weak<SubscriptionState>),
-    Guard(Weak<Triggered>),
-    /// The set's own bit: there are changes to apply.
-    Changes,
-}
-
-struct Triggered {
-    number: Arc<ReadyBit>,
-    set: u32,
-    /// Triggered since the last wait that has reported it.
-    is_set: AtomicBool,
-    /// Whether waits report it until it is [reset](Guard::reset); otherwise once.
-    is_kept: bool,
-}
-
-/// Ends a wait of its set: the wait reports the guard's key. Clones are the same guard. Any thread
-/// may trigger it, and a signal handler. It ends with its last clone.
-#[derive(Clone)]
-pub struct Guard {
-    key: Key,
-    triggered: Arc<Triggered>,
-}
-
-impl Guard {
-    /// The key that the set reports.
-    pub fn key(&self) -> Key {
-        self.key
-    }
-
-    /// Ends the running wait, or else the next one. Neither waits nor allocates.
-    pub fn trigger(&self) {
-        if self.triggered.number.table().is_forked() {
-            return;
-        }
-        // ORDER: Release pairs with the acquire in `take_news`: the woken thread sees everything
-        // written before.
-        self.triggered.is_set.store(true, Ordering::Release);
-        self.triggered.number.notify(self.triggered.set as usize);
-    }
-
-    /// Whether it was triggered since the last wait that has reported it.
-    #[inline]
-    pub fn is_triggered(&self) -> bool {
-        // ORDER: Acquire pairs with the release in `trigger`.
-        self.triggered.is_set.load(Ordering::Acquire)
-    }
-
-    /// Ends its triggered state.
-    pub fn reset(&self) {
-        self.triggered.is_set.store(false, Ordering::Relaxed);
-    }
-}
-
-impl Drop for Triggered {
-    fn drop(&mut self) {
-        if !self.number.table().is_forked() {
-            self.number.notify(self.set as usize); // the set then releases it
-        }
-    }
-}
-
-impl std::fmt::Debug for Guard {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Guard").field("key", &self.key).finish_non_exhaustive()
-    }
-}
-
-/// The timer that is due next is the greatest.
-#[derive(PartialEq, Eq)]
-struct Timer {
-    due_ns: u64,
-    period_ns: u64,
-    key: Key,
-}
-
-impl Ord for Timer {
-    fn cmp(&self, other: &Timer) -> std::cmp::Ordering {
-        (other.due_ns, other.key).cmp(&(self.due_ns, self.key))
-    }
-}
-
-impl PartialOrd for Timer {
-    fn partial_cmp(&self, other: &Timer) -> Option<std::cmp::Ordering> {
-        Some(self.cmp(other))
-    }
 }
 
 /// Looks at all members once in a while, a few at a time: with publishers in several processes, one
@@ -265,13 +107,10 @@ impl WaitSet {
         let mut set = WaitSet {
             slot,
             handle,
-            members: Vec::new(),
-            numbers: HashMap::new(),
-            words: Vec::new(),
+            members: MemberTable::default(),
             loose: Vec::new(),
             quiet: Vec::new(),
-            timers: BinaryHeap::new(),
-            due: Vec::new(),
+            timers: Timers::default(),
             has_changes: false,
             is_closed: false,
             strategy: Strategy::default(),
@@ -293,14 +132,13 @@ impl WaitSet {
     /// Stops reporting a member until the result is dropped. `None` if it is not a subscriber of
     /// the set.
     pub fn pause(&self, key: Key) -> Option<Paused> {
-        let number = *self.numbers.get(&key)?;
-        let member = self.members[number as usize].as_ref()?;
+        let member = self.members.get(self.members.number_of(key)?)?;
         if !matches!(member.what, Watched::Subscriber(_)) {
             return None;
         }
-        let (number, is_paused) = (member.number.clone(), member.is_paused.clone());
+        let (ready_bit, is_paused) = (member.ready_bit.clone(), member.is_paused.clone());
         is_paused.store(true, Ordering::Relaxed);
-        Some(Paused { number, set: self.slot.set(), is_paused })
+        Some(Paused { ready_bit, set: self.slot.set(), is_paused })
     }
 
     /// Waits until at least one member has news; reports all that have. The next wait reports a
@@ -323,7 +161,7 @@ impl WaitSet {
             return Err(if self.is_closed { CLOSED } else { Error::Forked });
         }
         self.ready.clear();
-        self.due.clear();
+        self.timers.begin();
         loop {
             if until_ns != NEVER && wait::now_ns() >= until_ns {
                 self.glance();
@@ -361,24 +199,22 @@ impl WaitSet {
     /// Whether a timer is due. The clock is read only if there are timers.
     #[inline]
     pub fn has_due_timer(&self) -> bool {
-        self.timers.peek().is_some_and(|timer| timer.due_ns <= wait::now_ns())
+        self.timers.are_due()
     }
 
     /// The timers that are due, without a look at anything else.
     #[inline]
     pub fn due_timers(&mut self) -> &[Key] {
         self.ready.clear();
-        self.due.clear();
-        if !self.timers.is_empty() {
-            self.look_at_timers();
-        }
+        self.timers.begin();
+        self.timers.look(&mut self.ready);
         &self.ready
     }
 
     /// When a timer that the last wait, or the last look at the timers, has reported was due: by
     /// `CLOCK_MONOTONIC`, in ns.
     pub fn due_ns(&self, key: Key) -> Option<u64> {
-        self.due.iter().find(|(timer, _)| *timer == key).map(|(_, due_ns)| *due_ns)
+        self.timers.due_ns(key)
     }
 
     #[cold]
@@ -393,11 +229,11 @@ impl WaitSet {
         for change in changes {
             match change {
                 Change::Insert(member) => self.insert(member),
-                Change::Timer(timer) => self.timers.push(timer),
+                Change::Timer(timer) => self.timers.add(timer),
                 Change::Remove(key) => {
-                    self.timers.retain(|timer| timer.key != key);
+                    self.timers.remove(key);
                     self.ready.retain(|ready| *ready != key);
-                    if let Some(number) = self.numbers.get(&key).copied() {
+                    if let Some(number) = self.members.number_of(key) {
                         self.forget(number);
                     }
                 }
@@ -416,8 +252,8 @@ impl WaitSet {
     #[cold]
     fn settle_descriptor(&mut self) {
         let timer_ns = match self.sweeps() {
-            true => self.next_timer_ns().min(wait::now_ns() + TRUST_NS),
-            false => self.next_timer_ns(),
+            true => self.timers.next_ns().min(wait::now_ns() + TRUST_NS),
+            false => self.timers.next_ns(),
         };
         let Some(descriptor) = self.descriptor.as_mut() else { return };
         if self.ready.is_empty() {
@@ -440,26 +276,13 @@ impl WaitSet {
     }
 
     fn insert(&mut self, member: Member) {
-        let number = member.number.number();
-        let at = number as usize;
-        if self.members.len() <= at {
-            self.members.resize_with(at + 1, || None);
-        }
-        self.numbers.insert(member.key, number);
-        self.members[at] = Some(member);
-        let (word, bit) = word_and_bit(number);
-        match self.words.iter_mut().find(|(known, _)| *known == word) {
-            Some((_, mask)) => *mask |= bit,
-            None => self.words.push((word, bit)),
-        }
+        let number = self.members.insert(member);
         self.loose.push(number);
     }
 
     /// The members have changed: the predictions start from the beginning.
     fn reset_predictions(&mut self) {
-        let is_subscriber = |it: &&Member| matches!(it.what, Watched::Subscriber(_));
-        let subscribers = self.members.iter().flatten().filter(is_subscriber);
-        self.streams = subscribers.map(|it| it.key).take(STREAMS_MAX + 1).collect();
+        self.streams = self.members.subscribers().take(STREAMS_MAX + 1).collect();
         if self.streams.len() > STREAMS_MAX {
             self.streams.clear();
         }
@@ -467,11 +290,7 @@ impl WaitSet {
     }
 
     fn forget(&mut self, number: u32) {
-        let Some(member) = self.members[number as usize].take() else { return };
-        self.numbers.remove(&member.key);
-        let (word, bit) = word_and_bit(number);
-        self.words.iter_mut().filter(|(at, _)| *at == word).for_each(|(_, mask)| *mask &= !bit);
-        self.words.retain(|(_, mask)| *mask != 0);
+        let Some(member) = self.members.remove(number) else { return };
         self.loose.retain(|at| *at != number);
         member.pass_on(self.slot.set());
     }
@@ -479,7 +298,7 @@ impl WaitSet {
     /// A look has found that a member is gone.
     #[cold]
     fn lose(&mut self, number: u32) {
-        if let Some(member) = &self.members[number as usize] {
+        if let Some(member) = self.members.get(number) {
             self.handle.forget(member.key);
             self.forget(number);
             self.reset_predictions();
@@ -489,28 +308,14 @@ impl WaitSet {
     /// Whether news has been reported to the set.
     #[inline]
     fn has_ready_bits(&self) -> bool {
-        let ready = &self.slot.table().ready().ready;
-        // ORDER: Relaxed: `collect` acquires.
-        self.words.iter().any(|(word, mask)| ready[*word].load(Ordering::Relaxed) & mask != 0)
+        self.members.have_ready_bits(self.slot.table().ready())
     }
 
     /// Looks at the members that are not armed, and at those with news. True if there is something
     /// to report, or a change to apply.
     fn look(&mut self) -> bool {
-        if !self.timers.is_empty() {
-            self.look_at_timers();
-        }
-        for (word, mask) in &self.words {
-            let mut bits = notify::collect(&self.slot.table().ready().ready[*word], *mask);
-            while bits != 0 {
-                let number = *word as u32 * 64 + bits.trailing_zeros();
-                if let Some(Some(member)) = self.members.get(number as usize) {
-                    member.prefetch();
-                }
-                self.loose.push(number);
-                bits &= bits - 1;
-            }
-        }
+        self.timers.look(&mut self.ready);
+        self.members.collect(self.slot.table().ready(), &mut self.loose);
         if !self.loose.is_empty() {
             self.look_at_loose();
         }
@@ -549,9 +354,7 @@ impl WaitSet {
 
     /// Whether a member has news; if so, it is reported.
     fn take_news(&mut self, number: u32) -> News {
-        let Some(Some(member)) = self.members.get_mut(number as usize) else {
-            return News::Gone;
-        };
+        let Some(member) = self.members.get_mut(number) else { return News::Gone };
         // ORDER: Acquire pairs with the release in `Paused`.
         if member.is_paused.load(Ordering::Acquire) {
             return News::Paused;
@@ -568,11 +371,7 @@ impl WaitSet {
             }
             Watched::Guard(triggered) => {
                 let Some(triggered) = triggered.upgrade() else { return News::Gone };
-                // ORDER: Relaxed: the thread that reported it had written it before. Acquire pairs
-                // with the release in `trigger`.
-                let is_set = &triggered.is_set;
-                is_set.load(Ordering::Acquire)
-                    && (triggered.is_kept || is_set.swap(false, Ordering::Acquire))
+                triggered.take_news()
             }
             Watched::Changes => {
                 self.has_changes |= self.handle.is_changed();
@@ -589,29 +388,11 @@ impl WaitSet {
     }
 
     fn arm(&self, number: u32) {
-        if let Some(Member { what: Watched::Subscriber(shared), .. }) =
-            &self.members[number as usize]
+        if let Some(Member { what: Watched::Subscriber(shared), .. }) = self.members.get(number)
             && let Some(shared) = shared.upgrade()
         {
             shared.arm(self.slot.set());
         }
-    }
-
-    fn look_at_timers(&mut self) {
-        let now_ns = wait::now_ns();
-        while let Some(mut timer) = self.timers.peek_mut()
-            && timer.due_ns <= now_ns
-        {
-            self.due.push((timer.key, timer.due_ns));
-            let periods = (now_ns - timer.due_ns) / timer.period_ns + 1;
-            let due_ns = timer.due_ns.saturating_add(periods.saturating_mul(timer.period_ns));
-            timer.due_ns = due_ns;
-            self.ready.push(timer.key);
-        }
-    }
-
-    fn next_timer_ns(&self) -> u64 {
-        self.timers.peek().map_or(NEVER, |timer| timer.due_ns)
     }
 
     /// Whether one publisher's node could take away another's bits.
@@ -622,16 +403,18 @@ impl WaitSet {
     /// Adds the members that are due to those to be looked at.
     fn sweep(&mut self, now_ns: u64) {
         let elapsed_ns = now_ns.saturating_sub(self.sweep.at_ns).min(TRUST_NS);
-        let due = self.members.len() as u64 * elapsed_ns / TRUST_NS;
+        let end = self.members.numbers_end();
+        let due = end as u64 * elapsed_ns / TRUST_NS;
         if due == 0 {
             return;
         }
         self.sweep.at_ns = now_ns;
         for _ in 0..due {
-            self.sweep.at = (self.sweep.at + 1) % self.members.len();
-            if let Some(member) = &self.members[self.sweep.at] {
+            self.sweep.at = (self.sweep.at + 1) % end;
+            let number = self.sweep.at as u32;
+            if let Some(member) = self.members.get(number) {
                 member.look_for_overlooked();
-                self.loose.push(self.sweep.at as u32);
+                self.loose.push(number);
             }
         }
     }
@@ -657,7 +440,7 @@ impl Waiter for WaitSet {
     fn sleep(&mut self, until_ns: u64) -> Ended {
         loop {
             let count = self.slot.fall_asleep();
-            let mut bound_ns = until_ns.min(self.next_timer_ns());
+            let mut bound_ns = until_ns.min(self.timers.next_ns());
             if self.sweeps() {
                 bound_ns = bound_ns.min(wait::now_ns() + TRUST_NS);
             }
@@ -697,7 +480,7 @@ impl Waiter for WaitSet {
                 self.sweep(now_ns);
             }
             let is_late = now_ns >= until_ns;
-            let may_be_more = is_late || !self.loose.is_empty() || now_ns >= self.next_timer_ns();
+            let may_be_more = is_late || !self.loose.is_empty() || now_ns >= self.timers.next_ns();
             if may_be_more && self.look() {
                 return Ended::Sample;
             }
@@ -717,11 +500,7 @@ impl Waiter for WaitSet {
     fn may_spin(&self) -> bool {
         let cpu_of_last = || {
             let (number, connection) = self.last?;
-            let Some(Some(Member { what: Watched::Subscriber(last), .. })) =
-                self.members.get(number as usize)
-            else {
-                return None;
-            };
+            let Watched::Subscriber(last) = &self.members.get(number)?.what else { return None };
             last.upgrade()?.cpu_of(connection)
         };
         cpu_of_last() != Some(wait::cpu())
@@ -752,6 +531,6 @@ impl Drop for WaitSet {
 
 impl std::fmt::Debug for WaitSet {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("WaitSet").field("words", &self.words).finish_non_exhaustive()
+        to.debug_struct("WaitSet").field("members", &self.members).finish_non_exhaustive()
     }
 }

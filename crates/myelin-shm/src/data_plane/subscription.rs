@@ -185,7 +185,7 @@ impl SubscriptionState {
         let waker = Arc::new(SubscriberWaker {
             segment: wake_segment,
             descriptor: descriptor.clone(),
-            number: Arc::new(ReadyBit::take(table)?),
+            ready_bit: Arc::new(ReadyBit::take(table)?),
             set: AtomicU32::new(0),
             interrupted: AtomicBool::new(false),
         });
@@ -721,7 +721,7 @@ impl SubscriptionState {
 
     /// Its number in the node whose wait sets it can be in, and its bit there.
     pub(crate) fn ready_bit(&self) -> &Arc<ReadyBit> {
-        &self.waker.number
+        &self.waker.ready_bit
     }
 
     /// The wait set it is in.

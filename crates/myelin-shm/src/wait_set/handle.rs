@@ -7,7 +7,10 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use super::{Guard, Key, Member, Timer, Triggered, Watched};
+use super::Key;
+use super::guard::{Guard, Triggered};
+use super::member::{Member, Watched};
+use super::timers::Timer;
 use crate::data_plane::subscription::{Reader, SubscriptionState};
 use crate::error::Error;
 use crate::os::descriptor::duplicate;
@@ -225,13 +228,13 @@ impl WaitSetHandle {
         let _seen; // as above
         let mut members = self.open()?;
         _seen = members.prune(self.0.set);
-        let number = Arc::new(ReadyBit::take(&self.0.table)?);
+        let ready_bit = Arc::new(ReadyBit::take(&self.0.table)?);
         let (set, key, is_set) = (self.0.set, members.next_key(), AtomicBool::new(false));
-        let triggered = Arc::new(Triggered { number: number.clone(), set, is_set, is_kept });
+        let triggered = Arc::new(Triggered { ready_bit: ready_bit.clone(), set, is_set, is_kept });
         let weak = Arc::downgrade(&triggered);
         let what = Watched::Guard(weak.clone());
         members.watched.insert(key, Registered::Guard(weak));
-        members.changes.push(Change::Insert(Member::new(key, number, what)));
+        members.changes.push(Change::Insert(Member::new(key, ready_bit, what)));
         drop(members);
         self.notify();
         Ok(Guard { key, triggered })

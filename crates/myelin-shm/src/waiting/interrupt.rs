@@ -15,7 +15,7 @@ use crate::waiting::wake_table::ReadyBit;
 pub(crate) struct SubscriberWaker {
     pub(crate) segment: Segment,
     pub(crate) descriptor: Option<Arc<SubscriberDescriptor>>,
-    pub(crate) number: Arc<ReadyBit>,
+    pub(crate) ready_bit: Arc<ReadyBit>,
     /// 0, or 1 plus the number of the wait set that the subscriber is in.
     pub(crate) set: AtomicU32,
     /// Whether the running wait, or the next one, must end.
@@ -57,7 +57,7 @@ impl SubscriberWaker {
     /// Makes its wait set look at it, if it is in one.
     pub(crate) fn notify_set(&self) {
         if let Some(set) = self.set() {
-            self.number.notify(set as usize);
+            self.ready_bit.notify(set as usize);
         }
     }
 
@@ -79,7 +79,7 @@ impl Interrupter {
     /// Ends the running wait of the subscriber, or else the next one that would block. Neither
     /// waits nor allocates. Does nothing if the subscriber has gone, or in a child of `fork`.
     pub fn interrupt(&self) {
-        if !self.0.number.table().is_forked() {
+        if !self.0.ready_bit.table().is_forked() {
             self.0.interrupt();
         }
     }
