@@ -3,7 +3,7 @@
 //!
 //! A task has no thread to sleep in, and using a runtime's reactor would make the library depend on
 //! that runtime. So this thread sleeps in place of the tasks, as a wait set does. It wakes a task
-//! once for each time that its subscriber has said that it sleeps.
+//! once for each time that its subscriber has announced that it sleeps.
 
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -121,7 +121,7 @@ impl Tasks {
         self.shared.set
     }
 
-    /// From now on wakes the task of a subscriber, once, when its set is told of it.
+    /// From now on wakes the task of a subscriber, once, when its set is notified of it.
     pub(crate) fn watch(&self, subscription: &Arc<SubscriptionState>, waker: &Waker) {
         // Cloned outside the lock, and dropped outside it below: a waker is user code, and its last
         // clone drops the task.

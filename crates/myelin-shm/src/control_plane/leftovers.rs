@@ -37,7 +37,7 @@ pub struct LiveNode {
     pub node: u64,
     /// Its name; `None` if it does not answer, because it is stopped or has another version.
     pub name: Option<String>,
-    /// Its process; 0 if it takes no calls, because it is stopped, or is not visible from here.
+    /// Its process; 0 if it accepts no connections, because it is stopped, or is not visible from here.
     pub pid: u32,
 }
 
@@ -55,7 +55,7 @@ pub struct OthersFolder {
 pub struct Scan {
     /// Live nodes.
     pub live: Vec<LiveNode>,
-    /// Sockets that refuse calls.
+    /// Sockets that refuse connections.
     pub dead: Vec<Leftover>,
     /// Folders of other users.
     pub others: Vec<OthersFolder>,
@@ -130,8 +130,8 @@ fn look(
     Ok(())
 }
 
-/// Name and process of the called node. The caller greets first: this program is not a node, but
-/// must greet like one.
+/// Name and process of a node that this program has connected to. It greets first: it is not a node,
+/// but must greet like one.
 fn greet(mut link: Link) -> Result<(Option<String>, u32), Error> {
     let pid = link.credentials()?.pid;
     let hello = ControlMessage::Hello {
@@ -167,7 +167,7 @@ fn names(folder: &Path) -> Result<Vec<String>, Error> {
     Ok(names)
 }
 
-/// The name by which the asked node knows this program.
+/// The name by which that node knows this program.
 const GUEST: &str = "myelin doctor";
 /// A running node answers at once; a stopped one must not delay the others.
 const ANSWER_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 200_000_000 };

@@ -1,5 +1,5 @@
 //! Discovery and matching as a state machine: `docs/explanation/shared-memory.md` section 8. An
-//! [`Input`] reports what has happened; [`Action`]s say what to do about it. It has no socket, no
+//! [`Input`] reports what has happened; [`Action`]s are what to do about it. It has no socket, no
 //! memory to map and no clock, so `simulation` runs hundreds of nodes of it in one thread.
 //!
 //! The driver performs the actions in order. Some actions have an outcome, which is the next input;
@@ -14,7 +14,7 @@
 //! | `matches` | the state of a match, and when it is tried again |
 //! | `first_matches` | what the creation of an endpoint waits for |
 //! | `graph` | the node's knowledge, for people and tools |
-//! | `query` | the answers of nodes that are asked for the graph |
+//! | `query` | the graph queries of this node, and its answers to others |
 
 mod answers;
 mod first_matches;
@@ -57,7 +57,7 @@ pub(crate) struct Protocol<D> {
     links: BTreeMap<u64, Peer>,
     /// The link to each node that has one.
     nodes: BTreeMap<u64, u64>,
-    /// Nodes that are being called.
+    /// Nodes that we are connecting to.
     connecting: BTreeMap<u64, Connecting>,
     refused: VecDeque<RefusedPeer>,
     directory: Directory,
@@ -89,7 +89,7 @@ type Timers = BTreeSet<(u64, Timer)>;
 /// An attempt to repeat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Timer {
-    /// Calling a node that was busy.
+    /// Connecting to a node that was busy.
     Connect(u64),
     /// Making the match of an endpoint of ours with another.
     Match(EndpointId, EndpointId),
@@ -100,19 +100,19 @@ enum Timer {
 pub(crate) enum Input<D> {
     /// A node has a socket.
     Found { node: u64 },
-    /// A new link: by a call of ours to a node, or by a node that is still unknown.
+    /// A new link: we have connected to a node, or an unknown node to us.
     Linked { link: u64, who: Credentials, connected_to: Option<u64> },
-    /// Outcome of [`Action::Connect`]: the node lives, and takes no calls for now.
+    /// Outcome of [`Action::Connect`]: the node lives, and accepts no links for now.
     Busy { node: u64 },
     /// Outcome of [`Action::Connect`]: the node does not live, or belongs to another user.
     Gone { node: u64 },
-    /// The peer of a link says which node it is; `owner` is the user whose socket that node has.
+    /// The peer of a link names its node; `owner` is the user whose socket that node has.
     Hello { link: u64, node: u64, record: NodeRecord, owner: Option<u32> },
     /// Any other message.
     Received { link: u64, message: ControlMessage, descriptors: Vec<D> },
     /// Bytes that are not a message.
     Nonsense { link: u64 },
-    /// The other side of a call, by us or by it, belongs to another user.
+    /// The process that we have connected to, or that has connected to us, belongs to another user.
     Stranger { who: Credentials, connected_to: Option<u64>, reason: String },
     /// A message of another version of the protocol.
     OtherVersion { link: u64, reason: String },
@@ -144,7 +144,7 @@ pub(crate) enum Input<D> {
     Attached { pair: Pair, result: Result<u64, Refusal> },
     /// Outcome of [`Action::CheckRoom`]; as `Reserved`.
     Room { pair: Pair, is_free: bool },
-    /// All peers must be asked for their counters and matches.
+    /// All peers must be queried for their counters and matches.
     QueryGraph,
     /// Outcome of [`Action::Count`].
     Counted { link: u64, counted: Counted },

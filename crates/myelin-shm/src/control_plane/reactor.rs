@@ -53,7 +53,7 @@ struct OpenLink {
     send_again_ns: Option<u64>,
     /// Whether the protocol wants to know when no message waits.
     is_draining: bool,
-    /// Since when nothing has come, for a node that we have called.
+    /// Since when nothing has come, for a node that we have connected to.
     unanswered_since_ns: Option<u64>,
 }
 
@@ -95,7 +95,7 @@ impl Reactor {
         }
     }
 
-    /// Calls all nodes that have a socket.
+    /// Connects to all nodes that have a socket.
     pub(crate) fn connect_all(&mut self) -> Result<(), Error> {
         for node in self.registry.nodes()? {
             self.drive(Input::Found { node });
@@ -155,7 +155,7 @@ impl Reactor {
         self.protocol.new_endpoint(topic)
     }
 
-    /// Asks all peers; returns the graph query's number.
+    /// Queries all peers; returns the graph query's number.
     pub(crate) fn begin_graph_query(&mut self) -> u64 {
         self.drive(Input::QueryGraph);
         self.protocol.graph_query()
@@ -203,14 +203,14 @@ impl Reactor {
         self.endpoints.do_due(now_ns);
     }
 
-    /// Accepts waiting calls; the poll reports those beyond a turn's limit again at once.
+    /// Accepts waiting links; the poll reports those beyond a turn's limit again at once.
     pub(crate) fn accept_links(&mut self) {
         for _ in 0..LINKS_A_TURN {
             let Some(listener) = &self.listener else { return };
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let accepted = rustix::net::accept_with(listener, flags);
             match accepted {
-                // If the link cannot be accepted, closing the socket tells the caller.
+                // If the link cannot be accepted, the other side sees that the socket is closed.
                 Ok(socket) => match self.open_link(socket, None) {
                     Ok(linked) => self.drive(linked),
                     Err(error) => self.warn(NOT_ANSWERED, error.to_string()),
@@ -218,7 +218,7 @@ impl Reactor {
                 Err(Errno::CONNABORTED | Errno::INTR) => {}
                 Err(Errno::AGAIN) => return,
                 Err(error) => {
-                    let error = Error::system("taking a call", error);
+                    let error = Error::system("accepting a link", error);
                     self.warn(NOT_ANSWERED, error.to_string());
                     return self.pause_listening(Some(now_ns() + PAUSE_NS));
                 }
@@ -256,7 +256,7 @@ impl Reactor {
         if !std::mem::replace(&mut self.was_missing, is_missing) || !is_missing {
             return;
         }
-        self.accept_links(); // calls that wait at the old socket
+        self.accept_links(); // links that wait at the old socket
         let path = self.registry.socket_path(node);
         let (sides, reason) = match self.listen_again(node) {
             Ok(()) => (
@@ -280,7 +280,7 @@ impl Reactor {
         self.warn(sides, reason);
     }
 
-    /// Warns about processes that have been called and do not answer: their topics are unknown
+    /// Warns about processes that we have connected to and that do not answer: their topics are unknown
     /// here.
     fn warn_of_unanswered(&mut self, now_ns: u64) {
         let mut pids = Vec::new();
@@ -348,7 +348,7 @@ impl Reactor {
         true
     }
 
-    /// Takes calls and reads peers' messages before the thread gets to them: at most a socketful of
+    /// Accepts links and reads peers' messages before the thread gets to them: at most a socketful of
     /// each peer.
     pub(crate) fn catch_up(&mut self) {
         self.accept_links();
@@ -357,7 +357,7 @@ impl Reactor {
         }
     }
 
-    /// Removes the node's name, and says farewell to all peers.
+    /// Removes the node's name, and sends farewell to all peers.
     pub(crate) fn leave(&mut self) {
         self.registry.leave(self.protocol.node());
         self.listener = None;
@@ -408,7 +408,7 @@ impl Reactor {
         Input::Busy { node }
     }
 
-    /// A new link, by us to `called`, or by an unknown process to us; or the reason why there is
+    /// A new link, by us to `connected_to`, or by an unknown process to us; or the reason why there is
     /// none.
     fn open_link(&mut self, socket: OwnedFd, connected_to: Option<u64>) -> Result<Step, Error> {
         let link = Link::new(socket);
@@ -489,18 +489,18 @@ pub(crate) const LISTENER: u64 = 0;
 const FIRST_LINK: u64 = 2;
 /// How many messages are read from one peer before it is another's turn.
 const MESSAGES_A_TURN: usize = 64;
-/// How many calls are accepted before it is the peers' turn.
+/// How many links are accepted before it is the peers' turn.
 const LINKS_A_TURN: usize = 64;
 /// A socket holds some 280 messages.
 const CATCH_UP_TURNS: usize = 5;
 const SEND_AGAIN_NS: u64 = 10_000_000;
 /// How often a node checks its name; each check takes some microseconds.
 const LOOK_NS: u64 = 1_000_000_000;
-/// How long a called process may take before a warning is written.
+/// How long a process that we have connected to may take before a warning is written.
 const UNANSWERED_NS: u64 = 2_000_000_000;
 const NOT_ANSWERED: &str = "this node does not answer new programs";
 const NOT_CONNECTED: &str = "this node does not reach another one";
-/// How long calls are not accepted when descriptors are short.
+/// How long links are not accepted when descriptors are short.
 const PAUSE_NS: u64 = 100_000_000;
 
 #[cfg(test)]

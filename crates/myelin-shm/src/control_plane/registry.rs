@@ -29,12 +29,12 @@ pub(crate) struct Registry {
     is_somebody: bool,
 }
 
-/// The result of calling a node.
+/// The result of connecting to a node.
 #[derive(Debug)]
 pub(crate) enum ConnectOutcome {
     /// The link.
     Connected(OwnedFd),
-    /// The node lives, but too many others are calling; it may be stopped.
+    /// The node lives, but too many others are connecting; it may be stopped.
     Busy,
     /// The node does not exist, or no longer; its socket has been removed.
     Gone,
@@ -84,7 +84,7 @@ impl Registry {
     }
 
     /// Whether a node of ours has its socket. Another socket under its name is removed when it is
-    /// called, because it refuses.
+    /// connected to, because it refuses.
     pub(crate) fn has(&self, node: u64) -> bool {
         std::fs::symlink_metadata(self.socket_path(node)).is_ok()
     }
@@ -249,7 +249,10 @@ pub(crate) fn connect(path: &Path) -> Result<(ConnectOutcome, bool), Error> {
                 "{}: {error}; check its owner and mode, and rules of AppArmor or SELinux",
                 path.display()
             );
-            Ok((ConnectOutcome::Forbidden(Error::Host { doing: "calling a node", reason }), false))
+            Ok((
+                ConnectOutcome::Forbidden(Error::Host { doing: "connecting to a node", reason }),
+                false,
+            ))
         }
     }
 }
@@ -296,7 +299,7 @@ fn remove_if_old(path: &Path) {
 
 const SOCKET: &str = ".sock";
 const SOCKET_DOING: &str = "making the node's socket";
-/// How many callers may wait until the node's thread answers; the kernel may allow fewer.
+/// How many links may wait until the node's thread accepts them; the kernel may allow fewer.
 const BACKLOG: i32 = 1_024;
 /// A node that was stopped for longer finds its name gone and begins again.
 const TEMPORARY_AGE_MAX: Duration = Duration::from_secs(1);

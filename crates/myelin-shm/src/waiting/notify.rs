@@ -93,7 +93,7 @@ impl Notifier {
     }
 }
 
-/// B1 to B3 for a subscriber with many publishers: says that this one has published. The caller has
+/// B1 to B3 for a subscriber with many publishers: announces that this one has published. The caller has
 /// executed a seq-cst fence after its sample became visible, and has read `seen` in `asleep` after
 /// that. Returns the value to use instead of `seen`.
 #[inline]
@@ -133,7 +133,7 @@ pub fn take_ready(ready: &[AtomicU64], mut see: impl FnMut(usize, u64)) {
     }
 }
 
-/// P8 for a subscriber that is in a wait set: says that it has something to take, and notifies the
+/// P8 for a subscriber that is in a wait set: announces that it has something to take, and notifies the
 /// set if the set sleeps. The caller has executed a seq-cst fence after its sample became visible.
 /// True if the set will certainly look: it is awake, or has been woken.
 #[inline]
@@ -148,7 +148,7 @@ pub fn notify_set(
     // sample.
     ready.fetch_or(bit, Ordering::Release);
     // ORDER: pairs with the fence in `fall_asleep`: either the set, which collects after it has
-    // said that it sleeps, sees the bit, or we see that it sleeps.
+    // announced its sleep, sees the bit, or we see that it sleeps.
     fence_of(Step::Ready);
     // ORDER: Relaxed after the fence.
     let sleep = Sleep(set_asleep.load(Ordering::Relaxed));

@@ -91,7 +91,7 @@ impl Sleep {
     }
 }
 
-/// S1 and S2: says "I sleep" and returns the count to sleep on. The caller looks once more for a
+/// S1 and S2: announces the sleep and returns the count to sleep on. The caller looks once more for a
 /// sample and sleeps only if there is none.
 #[inline]
 pub fn fall_asleep(asleep: &AtomicU64, wakes: &AtomicU32, sleep: Sleep) -> u32 {
@@ -128,7 +128,7 @@ pub(crate) fn set_many(asleep: &AtomicU64, are_many: bool) {
     };
 }
 
-/// Says that the wait set of a subscriber must be woken when something comes, unless its reader
+/// Announces that the wait set of a subscriber must be woken when something comes, unless its reader
 /// sleeps alone: the reader tells the set when it has woken.
 pub(crate) fn arm(asleep: &AtomicU64, sleep: Sleep) {
     let mut seen = Sleep(asleep.load(Ordering::Relaxed));

@@ -1,5 +1,5 @@
-//! The table that a node's wait sets sleep on. Publishers tell the sets through it which
-//! subscribers have something to take. A node has one table, and passes it to every publisher that
+//! The table that a node's wait sets sleep on. By it publishers notify the sets of the subscribers
+//! that have something to take. A node has one table, and passes it to every publisher that
 //! is matched with any of its subscribers. So a subscriber enters or leaves a wait set by a store
 //! to its own memory.
 

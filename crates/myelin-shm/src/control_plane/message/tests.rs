@@ -281,7 +281,7 @@ fn one_of_each_kind() -> Vec<ControlMessage> {
     ];
     let of_publisher = Counters::Publisher { published: 9, memory_bytes: 8192 };
     let of_subscriber = Counters::Subscriber { lost: 2, held: 3, memory_bytes: 4096 };
-    let told = |state| ControlMessage::MatchReported { endpoint, other, state };
+    let reported = |state| ControlMessage::MatchReported { endpoint, other, state };
     vec![
         ControlMessage::Hello { node: 0xab_cdef << 24, record },
         ControlMessage::Ready,
@@ -299,10 +299,10 @@ fn one_of_each_kind() -> Vec<ControlMessage> {
         ControlMessage::Query,
         ControlMessage::Counted { endpoint, counters: of_publisher },
         ControlMessage::Counted { endpoint, counters: of_subscriber },
-        told(MatchState::Pending),
-        told(MatchState::Matched),
-        told(MatchState::Refused { reason: reason.clone(), mismatch: None }),
-        told(MatchState::Refused { reason, mismatch: Some(mismatch) }),
+        reported(MatchState::Pending),
+        reported(MatchState::Matched),
+        reported(MatchState::Refused { reason: reason.clone(), mismatch: None }),
+        reported(MatchState::Refused { reason, mismatch: Some(mismatch) }),
         ControlMessage::Schema {
             type_hash: 0x0708,
             encoding: "myelin-layout".into(),

@@ -94,13 +94,13 @@ impl<D: Clone> Protocol<D> {
         let Pair { publisher, subscriber } = pair;
         self.enter_answer(pair, State::Matched, pid);
         self.actions.push(Action::Begin { pair, start });
-        let tell = |event| Action::Deliver { endpoint: subscriber, event };
-        self.actions.push(tell(Event::Matched { endpoint: publisher, pid }));
+        let deliver = |event| Action::Deliver { endpoint: subscriber, event };
+        self.actions.push(deliver(Event::Matched { endpoint: publisher, pid }));
         let Some(own) = self.directory.get(subscriber) else { return };
         for mismatch in AnnouncedQos::reductions(&offered, own.qos()) {
             let (endpoint, reason) = (publisher, mismatch.to_string());
             self.warn_of_topic(subscriber, publisher, reason.clone());
-            self.actions.push(tell(Event::QosReduced { endpoint, pid, mismatch, reason }));
+            self.actions.push(deliver(Event::QosReduced { endpoint, pid, mismatch, reason }));
         }
     }
 
@@ -167,7 +167,7 @@ impl<D: Clone> Protocol<D> {
         pair: Pair,
         reason: String,
         again: Option<u64>,
-        tell: impl FnOnce(&mut Self),
+        report: impl FnOnce(&mut Self),
     ) -> bool {
         let Pair { publisher, subscriber } = pair;
         let Some(LocalSubscriber { matches, .. }) = self.subscribers.get_mut(&subscriber) else {
@@ -178,7 +178,7 @@ impl<D: Clone> Protocol<D> {
         }
         let pid = matches.get(publisher).map_or(0, |each| each.pid);
         let before = matches.refuse(&mut self.timers, (subscriber, publisher), reason, again);
-        tell(self);
+        report(self);
         if let Some(before) = before {
             self.release(pair, pid, &before, false);
         }

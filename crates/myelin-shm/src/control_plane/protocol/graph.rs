@@ -204,11 +204,12 @@ impl<D: Clone> Protocol<D> {
     fn types(&self, answers: &[(u64, &Answer)]) -> Vec<TypeInfo> {
         let named =
             self.directory.iter().map(|(_, it)| (it.topic.type_hash(), it.topic.type_name()));
-        let told = |hash| answers.iter().find_map(|(_, answer)| answer.schemas.get(&hash)).cloned();
+        let received =
+            |hash| answers.iter().find_map(|(_, answer)| answer.schemas.get(&hash)).cloned();
         let info = |(hash, name): (u64, &str)| TypeInfo {
             hash,
             name: name.to_owned(),
-            schema: self.schemas.get(&hash).cloned().or_else(|| told(hash)),
+            schema: self.schemas.get(&hash).cloned().or_else(|| received(hash)),
         };
         named.collect::<BTreeSet<_>>().into_iter().map(info).collect()
     }

@@ -127,7 +127,7 @@ fn topic(name: &str) -> Topic {
     Topic { name: name.into(), type_name: "T".into(), type_hash: 7 }
 }
 
-/// A peer that is asked, and sends these messages, each after a byte with its length. The peer
+/// A peer that is queried, and sends these messages, each after a byte with its length. The peer
 /// reads if the number of all bytes is even.
 #[cfg(fuzzing)]
 pub(crate) fn talk(mut bytes: &[u8]) {
@@ -152,7 +152,7 @@ pub(crate) fn talk(mut bytes: &[u8]) {
     assert_eq!(
         met.protocol.graph(&Vec::new(), None).endpoints.len(),
         1,
-        "what it said has gone with it"
+        "what it has announced has gone with it"
     );
 }
 

@@ -24,7 +24,7 @@ use crate::warnings::Warning;
 pub(super) struct Peer {
     who: Credentials,
     stage: Stage,
-    /// Whether it has said that it leaves.
+    /// Whether it has sent that it leaves.
     is_leaving: bool,
     /// Endpoints of ours whose creation has ended without its answer; the oldest first.
     pub(super) late: VecDeque<EndpointId>,
@@ -32,9 +32,9 @@ pub(super) struct Peer {
 
 #[derive(Debug)]
 enum Stage {
-    /// We have called this node, and greeted.
+    /// We have connected to this node, and greeted.
     Connected { node: u64 },
-    /// It has called us, and has not identified itself yet.
+    /// It has connected to us, and has not greeted yet.
     Accepted,
     /// Both sides have greeted, and this link stays.
     Greeted(Greeted),
@@ -54,7 +54,7 @@ pub(super) struct Greeted {
     pub(super) query: Box<Query>,
 }
 
-/// A node that is being called.
+/// A node that we are connecting to.
 #[derive(Debug, Default)]
 pub(super) struct Connecting {
     attempts: u32,
@@ -135,7 +135,7 @@ impl<D: Clone> Protocol<D> {
         self.refused.iter()
     }
 
-    /// Calls a node, unless there is a link to it.
+    /// Connects to a node, unless there is a link to it.
     pub(super) fn connect(&mut self, node: u64) {
         if node == self.node || self.nodes.contains_key(&node) {
             return self.forget_connecting(node);
@@ -149,8 +149,8 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// A node takes no calls for now: it may be stopped, or descriptors may be short. It is called
-    /// again as long as it has a socket.
+    /// A node accepts no links for now: it may be stopped, or descriptors may be short. We try again
+    /// as long as it has a socket.
     pub(super) fn busy(&mut self, node: u64) {
         let Some(connecting) = self.connecting.get_mut(&node) else { return };
         let pause_ns = (CONNECT_NS_MIN << connecting.attempts.min(16)).min(CONNECT_NS_MAX);
@@ -240,7 +240,7 @@ impl<D: Clone> Protocol<D> {
         known.is_some_and(|known| known != who) || owner.is_some_and(|owner| owner != who.uid)
     }
 
-    /// Whether a call by `node` must be answered; if so, ends the previous link.
+    /// Whether a link by `node` must stay; if so, ends the previous link.
     fn shall_stay(&mut self, node: u64) -> bool {
         let Some(before) = self.nodes.get(&node).copied() else { return true };
         let by_us = match &self.links[&before].stage {
@@ -251,7 +251,7 @@ impl<D: Clone> Protocol<D> {
         if by_us && self.node < node {
             return false;
         }
-        // Our call gives way; or the node has called before, and the end of that link is on its
+        // Our link gives way; or the node has connected before, and the end of that link is on its
         // way.
         self.end_link(before, true);
         true
@@ -365,7 +365,7 @@ impl<D: Clone> Protocol<D> {
         self.actions.push(Action::Warn(Warning { pair, topic, sides, reason }));
     }
 
-    /// Says farewell to all peers and closes all links.
+    /// Sends farewell to all peers and closes all links.
     pub(super) fn leave(&mut self) {
         self.nodes.clear();
         for link in std::mem::take(&mut self.links).into_keys() {

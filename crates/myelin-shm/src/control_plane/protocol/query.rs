@@ -1,7 +1,7 @@
 //! A node's answer to a query: the counters of its endpoints, the states of their matches, and the
 //! schemas of its types.
 //!
-//! A *graph query* asks all peers. Each has one query at a time, and answers in bursts like all
+//! A *graph query* goes to all peers. Each has one query at a time, and answers in bursts like all
 //! messages, so neither side has more messages on the way than the other has room for. Answers come
 //! in the order of their ids and within limits, otherwise the peer is dropped; a peer that does not
 //! answer gets no further query.
@@ -25,7 +25,7 @@ use crate::topic::EndpointId;
 /// Counters of endpoints, by id.
 pub(crate) type Counted = Vec<(EndpointId, Counters)>;
 
-/// The rest of the answer to a peer that has asked.
+/// The rest of the answer to a peer's query.
 #[derive(Debug)]
 pub(super) struct Report {
     counted: IntoIter<(EndpointId, Counters)>,
@@ -40,8 +40,8 @@ pub(super) struct Report {
 /// The state of our query to a peer.
 #[derive(Debug, Default)]
 pub(super) struct Query {
-    /// Its answer so far, since it was asked.
-    asked: Option<Answer>,
+    /// Its answer so far, while it has not answered completely.
+    pending: Option<Answer>,
     /// The newest complete answer, and the graph query during which it became complete.
     answered: Option<(u64, Answer)>,
 }
@@ -74,7 +74,7 @@ impl Report {
     ) -> Self {
         let mut is_complete = matches.len() <= MATCHES_REPORTED_MAX;
         matches.truncate(MATCHES_REPORTED_MAX);
-        let mut told = Vec::new();
+        let mut sent = Vec::new();
         let mut bytes = 0;
         for (type_hash, schema) in schemas {
             bytes += schema.content.len();
@@ -82,12 +82,12 @@ impl Report {
                 is_complete = false;
                 break;
             }
-            told.push((*type_hash, schema.clone()));
+            sent.push((*type_hash, schema.clone()));
         }
         Report {
             counted: counted.into_iter(),
             matches: matches.into_iter(),
-            schemas: told.into_iter(),
+            schemas: sent.into_iter(),
             schema: None,
             end: Some(ControlMessage::Answered { is_complete }),
         }
@@ -120,7 +120,7 @@ impl Report {
 impl Query {
     /// It may never answer.
     fn is_silent(&self, graph_query: u64) -> bool {
-        self.asked.is_some() && self.answer(graph_query).is_none()
+        self.pending.is_some() && self.answer(graph_query).is_none()
     }
 
     /// The answer since the graph query began.
@@ -132,8 +132,8 @@ impl Query {
     }
 
     #[cfg(test)]
-    pub(super) fn is_asked(&self) -> bool {
-        self.asked.is_some()
+    pub(super) fn is_pending(&self) -> bool {
+        self.pending.is_some()
     }
 }
 
@@ -144,13 +144,13 @@ impl Answer {
         if is_next { Ok(()) } else { Err(OutOfOrder) }
     }
 
-    fn add_match(&mut self, told: MatchInfo) -> Result<(), OutOfOrder> {
+    fn add_match(&mut self, new: MatchInfo) -> Result<(), OutOfOrder> {
         let ids = |each: &MatchInfo| (each.endpoint, each.other);
-        let is_next = self.matches.last().is_none_or(|last| ids(last) < ids(&told));
+        let is_next = self.matches.last().is_none_or(|last| ids(last) < ids(&new));
         if !is_next || self.matches.len() == MATCHES_REPORTED_MAX {
             return Err(OutOfOrder);
         }
-        self.matches.push(told);
+        self.matches.push(new);
         Ok(())
     }
 
@@ -229,28 +229,28 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Asks all peers that are not being asked.
+    /// Queries all peers whose last query is not pending.
     pub(super) fn begin_graph_query(&mut self) {
         self.graph_queries.begun += 1;
         self.graph_queries.open += 1;
         for (link, peer) in &mut self.links {
             let Some(greeted) = peer.greeted_mut() else { continue };
-            if greeted.query.asked.is_none() {
-                greeted.query.asked = Some(Answer::default());
+            if greeted.query.pending.is_none() {
+                greeted.query.pending = Some(Answer::default());
                 let (link, message, descriptors) = (*link, ControlMessage::Query, Vec::new());
                 self.actions.push(Action::Send { link, message, descriptors });
             }
         }
     }
 
-    /// A peer asks.
+    /// A peer queries.
     pub(super) fn query_received(&mut self, link: u64) -> Result<(), OutOfOrder> {
         self.greeted_mut(link).ok_or(OutOfOrder)?.outbox.check_may_query()?;
         self.actions.push(Action::Count { link });
         Ok(())
     }
 
-    /// Sends the answer to a peer that has asked, when it is its turn.
+    /// Sends the answer to a peer's query, when it is its turn.
     pub(super) fn counted(&mut self, link: u64, counted: Counted) {
         let report = Report::new(counted, self.own_matches(), &self.schemas);
         if let Some(peer) = self.greeted_mut(link) {
@@ -268,7 +268,7 @@ impl<D: Clone> Protocol<D> {
         let graph_query = self.graph_queries.begun;
         let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut).ok_or(OutOfOrder)?;
         let node = peer.node;
-        let answer = peer.query.asked.as_mut().ok_or(OutOfOrder)?;
+        let answer = peer.query.pending.as_mut().ok_or(OutOfOrder)?;
         match message {
             ControlMessage::Counted { endpoint, counters } => {
                 let of_kind = match counters {
@@ -292,7 +292,7 @@ impl<D: Clone> Protocol<D> {
             }
             ControlMessage::Answered { is_complete } if answer.schema.is_none() => {
                 answer.is_complete = is_complete;
-                let answer = peer.query.asked.take().filter(|_| self.graph_queries.open > 0);
+                let answer = peer.query.pending.take().filter(|_| self.graph_queries.open > 0);
                 peer.query.answered = answer.map(|answer| (graph_query, answer));
                 Ok(())
             }

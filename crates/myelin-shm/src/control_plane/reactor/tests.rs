@@ -273,8 +273,8 @@ fn a_flush_with_another_message_also_ends_a_burst() {
     let mut keys = Vec::new();
     poll.wait(&mut keys, Some(Duration::ZERO));
     serve(&mut reactor, &keys);
-    let (heard_first, ..) = read(&mut peer);
-    assert!((1..PUBLISHERS).contains(&heard_first), "the socket was full: {heard_first}");
+    let (first, ..) = read(&mut peer);
+    assert!((1..PUBLISHERS).contains(&first), "the socket was full: {first}");
 
     reactor.drive(Input::Dropped { id: node | 1 });
     loop {
@@ -290,8 +290,8 @@ fn a_flush_with_another_message_also_ends_a_burst() {
 
 /// The node's thread has other work, and other threads wait for the lock.
 #[test]
-fn one_turn_accepts_a_bounded_number_of_callers() {
-    const CALLS: usize = LINKS_A_TURN + 10;
+fn one_turn_accepts_a_bounded_number_of_links() {
+    const LINKS: usize = LINKS_A_TURN + 10;
     let folder = tempfile::tempdir().unwrap();
     let registry = Registry::new(folder.path(), 0, None);
     let (listener, node) = registry.enter().unwrap();
@@ -299,9 +299,9 @@ fn one_turn_accepts_a_bounded_number_of_callers() {
     let path = std::fs::read_dir(&registry.domain_dir).unwrap().next().unwrap().unwrap().path();
     let poll = Arc::new(Poll::new().unwrap());
     let mut reactor = Reactor::new(node, record, registry, poll, listener);
-    let calls: Vec<_> = (0..CALLS).map(|_| connect(&path).unwrap()).collect();
+    let connected: Vec<_> = (0..LINKS).map(|_| connect(&path).unwrap()).collect();
     reactor.accept_links();
     assert_eq!(reactor.links.len(), LINKS_A_TURN);
     reactor.accept_links();
-    assert_eq!(reactor.links.len(), calls.len());
+    assert_eq!(reactor.links.len(), connected.len());
 }

@@ -45,7 +45,7 @@ fn answers_of_a_peer_are_in_the_graph_during_the_survey() {
     let mut met = Met::new();
     assert_eq!(met.handle(Input::QueryGraph), [ControlMessage::Query]);
     let graph_query = met.protocol.graph_query();
-    assert!(met.handle(Input::QueryGraph).is_empty(), "it is being asked");
+    assert!(met.handle(Input::QueryGraph).is_empty(), "its last query is pending");
     for answer in [
         published(PUBLISHER),
         subscribed(SUBSCRIBER),
@@ -71,14 +71,14 @@ fn answers_of_a_peer_are_in_the_graph_during_the_survey() {
     assert_eq!(graph.types[0].schema.as_ref().unwrap().layout(), Some("T{a: u8 @0} 1"));
     assert!(
         met.protocol.graph(&Vec::new(), None).matches.is_empty(),
-        "nobody was asked for this one"
+        "no peer was queried for this one"
     );
     // Two graph queries were begun.
     met.protocol.end_graph_query();
     assert_eq!(met.protocol.answers(graph_query).count(), 1);
     met.protocol.end_graph_query();
     assert_eq!(met.protocol.answers(graph_query).count(), 0);
-    assert_eq!(met.handle(Input::QueryGraph), [ControlMessage::Query], "it is asked again");
+    assert_eq!(met.handle(Input::QueryGraph), [ControlMessage::Query], "it is queried again");
 }
 
 #[test]
@@ -90,7 +90,7 @@ fn an_unexpected_late_answer_is_dropped() {
     met.receives(END);
     assert_eq!(met.protocol.answers(0).count(), 0);
     met.handle(Input::QueryGraph);
-    assert!(met.protocol.is_awaited(met.protocol.graph_query()), "it is asked anew");
+    assert!(met.protocol.is_awaited(met.protocol.graph_query()), "it is queried anew");
 }
 
 #[test]
@@ -152,7 +152,7 @@ fn answers_without_end_are_bounded() {
         met.receives(published(PEER | (100 + count)));
     }
     let query = &met.protocol.greeted().next().unwrap().query;
-    assert!(met.is_linked() && query.asked.as_ref().unwrap().counted.is_empty());
+    assert!(met.is_linked() && query.pending.as_ref().unwrap().counted.is_empty());
 }
 
 #[test]
@@ -163,8 +163,8 @@ fn a_peer_gets_the_whole_graph_and_may_ask_again() {
     met.protocol.describe(8, Schema::of_layout(format!("{long}ü")));
     met.protocol.describe(9, Schema::of_layout(String::new()));
     for _ in 0..2 {
-        let told = met.receives(ControlMessage::Query);
-        let (end, schemas) = told.split_last().unwrap();
+        let sent = met.receives(ControlMessage::Query);
+        let (end, schemas) = sent.split_last().unwrap();
         assert_eq!(*end, END);
         let parts = schemas.iter().map(|message| match message {
             ControlMessage::Schema { type_hash: 7, part, .. } => &part[..],

@@ -175,15 +175,17 @@ fn records(node: &Node) -> impl Iterator<Item = (EndpointId, &EndpointRecord)> {
     publishers.chain(node.memory.subscribers.iter().map(|(id, it)| (*id, &it.record)))
 }
 
-/// No message, no call, and no timer except those of refused matches.
+/// No message, no attempt to connect, and no timer except those of refused matches.
 fn check_nothing_waits(node: &Node) -> Finding {
     let protocol = &node.protocol;
     let waiting = protocol.to_ourselves.len() + protocol.actions.len() + protocol.connecting.len();
-    require(waiting == 0, || format!("{waiting} messages, actions or calls are left"))?;
+    require(waiting == 0, || {
+        format!("{waiting} messages, actions or attempts to connect are left")
+    })?;
     let queued: usize = protocol.greeted().map(|peer| peer.outbox.len()).sum();
     require(queued == 0, || format!("{queued} offers or reports are left"))?;
-    let asked = protocol.greeted().filter(|peer| peer.query.is_asked()).count();
-    require(asked == 0, || format!("{asked} peers have not answered"))?;
+    let pending = protocol.greeted().filter(|peer| peer.query.is_pending()).count();
+    require(pending == 0, || format!("{pending} peers have not answered"))?;
     let is_late = |(link, peer): (&u64, &Peer)| {
         peer.late.front().is_some_and(|id| !protocol.has_answered(*link, *id))
     };

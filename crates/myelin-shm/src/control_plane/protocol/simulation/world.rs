@@ -29,7 +29,7 @@ pub(super) struct World {
     pub(super) nodes: BTreeMap<u64, Node>,
     /// Names in the file system: of live nodes, and of some dead ones.
     sockets: BTreeSet<u64>,
-    /// By number; the key of an end is twice that, and 1 for the called.
+    /// By number; the key of an end is twice that, and 1 more for the side that was connected to.
     pub(super) links: BTreeMap<u64, [End; 2]>,
     links_made: u64,
     processes: u32,
@@ -47,7 +47,7 @@ pub(super) struct Node {
     pub(super) protocol: Protocol<Token>,
     pub(super) memory: Memory,
     who: Credentials,
-    /// Nodes found in the folder and not called yet; `None` before it has read the folder.
+    /// Nodes found in the folder and not connected to yet; `None` before it has read the folder.
     to_find: Option<Vec<u64>>,
     /// Links to be accepted.
     backlog: VecDeque<u64>,
@@ -318,11 +318,11 @@ impl World {
         let Some(link) = node.backlog.pop_front() else { return false };
         node.keys.insert(link);
         node.readable.insert(link);
-        let [mine, caller] = self.ends(link);
+        let [mine, client] = self.ends(link);
         mine.node = Some(id);
-        // The kernel knows a caller even after its death; here nothing depends on it then.
-        let caller = caller.node.and_then(|caller| self.nodes.get(&caller));
-        let who = caller.map_or(Credentials { pid: 0, uid: 1 }, |caller| caller.who);
+        // The kernel knows a client even after its death; here nothing depends on it then.
+        let client = client.node.and_then(|client| self.nodes.get(&client));
+        let who = client.map_or(Credentials { pid: 0, uid: 1 }, |client| client.who);
         self.drive(id, Input::Linked { link, who, connected_to: None });
         true
     }
@@ -457,22 +457,22 @@ impl World {
 
     fn connect(&mut self, id: u64, node: u64) -> Input<Token> {
         let is_full = self.is_failing();
-        let Some(called) = self.nodes.get_mut(&node) else {
+        let Some(server) = self.nodes.get_mut(&node) else {
             self.sockets.remove(&node);
             return Input::Gone { node };
         };
         if !self.sockets.contains(&node) {
             return Input::Gone { node };
         }
-        if is_full || called.backlog.len() >= BACKLOG {
+        if is_full || server.backlog.len() >= BACKLOG {
             return Input::Busy { node };
         }
         self.links_made += 1;
         let link = 2 * self.links_made;
-        called.backlog.push_back(link + 1);
-        let who = called.who;
-        let caller = self.nodes.get_mut(&id).expect("it lives");
-        caller.keys.insert(link);
+        server.backlog.push_back(link + 1);
+        let who = server.who;
+        let client = self.nodes.get_mut(&id).expect("it lives");
+        client.keys.insert(link);
         let end = End { node: Some(id), ..End::default() };
         self.links.insert(self.links_made, [end, End::default()]);
         Input::Linked { link, who, connected_to: Some(node) }
@@ -484,8 +484,8 @@ impl World {
 
     /// An end, and the other one.
     fn ends(&mut self, key: u64) -> [&mut End; 2] {
-        let [caller, called] = self.links.get_mut(&(key / 2)).expect("it is open");
-        if key.is_multiple_of(2) { [caller, called] } else { [called, caller] }
+        let [client, server] = self.links.get_mut(&(key / 2)).expect("it is open");
+        if key.is_multiple_of(2) { [client, server] } else { [server, client] }
     }
 
     fn close_end(&mut self, key: u64) {
@@ -504,7 +504,7 @@ impl World {
 
 /// How many messages the kernel takes for a node that does not read; in reality it is more.
 const KERNEL_MESSAGES: usize = 6;
-/// How many calls can wait to be accepted; in reality it is more.
+/// How many links can wait to be accepted; in reality it is more.
 const BACKLOG: usize = 8;
 /// Publishers of a node, and subscribers.
 const ENDPOINTS: usize = 4;
