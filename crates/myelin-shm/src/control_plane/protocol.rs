@@ -14,6 +14,7 @@
 //! | `matches` | the state of a match, and when it is tried again |
 //! | `first_matches` | what the creation of an endpoint waits for |
 //! | `graph` | the node's knowledge, for people and tools |
+//! | `reports` | events for users, and warnings for people |
 //! | `query` | the graph queries of this node, and its answers to others |
 
 mod answers;
@@ -26,11 +27,12 @@ mod matches;
 mod offers;
 mod outbox;
 pub(crate) mod query;
+mod reports;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::control_plane::directory::{Directory, Endpoint, NODE_SHIFT, node_of, type_text};
+use crate::control_plane::directory::{Directory, NODE_SHIFT, node_of, type_text};
 use crate::control_plane::link::Credentials;
 use crate::control_plane::message::{ControlMessage, SegmentSize};
 use crate::control_plane::protocol::links::{Connecting, Peer};
@@ -42,8 +44,8 @@ use crate::control_plane::protocol::query::{Counted, GraphQueries};
 use crate::error::Error;
 use crate::event::Event;
 use crate::limits::ENDPOINTS_MAX;
-use crate::record::{AnnouncedQos, EndpointRecord, Kind, Mismatch, NodeRecord, Schema};
-use crate::topic::{EndpointId, Reliability, Topic};
+use crate::record::{AnnouncedQos, EndpointRecord, Kind, NodeRecord, Schema};
+use crate::topic::{EndpointId, Topic};
 use crate::warnings::Warning;
 
 /// A node's knowledge, and its state towards all other nodes. `D` accompanies a message's bytes:
@@ -358,17 +360,6 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Informs a new endpoint of ours, and others of ours, of existing endpoints that it cannot
-    /// match.
-    fn report_misfits(&mut self, id: EndpointId, own: &Endpoint) {
-        for (misfit, mismatch) in self.directory.misfits(own) {
-            self.report_incompatible(id, misfit, mismatch.clone());
-            if node_of(misfit) == self.node {
-                self.report_incompatible(misfit, id, mismatch);
-            }
-        }
-    }
-
     fn dropped(&mut self, id: EndpointId) {
         if let Some(mut publisher) = self.publishers.remove(&id) {
             for (subscriber, each) in publisher.matches.clear(id, &mut self.timers) {
@@ -529,85 +520,6 @@ impl<D: Clone> Protocol<D> {
             }
         }
     }
-
-    fn report_incompatible(&mut self, endpoint: EndpointId, other: EndpointId, mismatch: Mismatch) {
-        let (pid, reason) = (self.pid_of(other), mismatch.to_string());
-        self.warn(endpoint, other, reason.clone());
-        let event = Event::Incompatible { endpoint: other, pid, mismatch: Some(mismatch), reason };
-        self.actions.push(Action::Deliver { endpoint, event });
-    }
-
-    /// Informs the user of an endpoint of ours why there is no match.
-    fn report_refusal(&mut self, endpoint: EndpointId, other: EndpointId, refusal: &Refusal) {
-        if refusal.is_corrupt {
-            self.warn(endpoint, other, refusal.reason.clone());
-            let event = Event::Corrupt { endpoint: other };
-            self.actions.push(Action::Deliver { endpoint, event });
-        } else {
-            self.report_refused(endpoint, other, refusal.reason.clone());
-        }
-    }
-
-    fn report_refused(&mut self, endpoint: EndpointId, other: EndpointId, reason: String) {
-        self.warn(endpoint, other, reason.clone());
-        let event = Event::Refused { endpoint: other, pid: self.pid_of(other), reason };
-        self.actions.push(Action::Deliver { endpoint, event });
-    }
-
-    /// Warns people why an endpoint of ours is not matched with another.
-    fn warn(&mut self, endpoint: EndpointId, other: EndpointId, reason: String) {
-        self.warn_once(endpoint, other, (endpoint, other), reason);
-    }
-
-    /// Warns people, once for the topic, that an endpoint of ours is not matched with another with
-    /// the requested settings.
-    fn warn_of_topic(&mut self, endpoint: EndpointId, other: EndpointId, reason: String) {
-        self.warn_once(endpoint, other, (0, 0), reason);
-    }
-
-    fn warn_once(
-        &mut self,
-        endpoint: EndpointId,
-        other: EndpointId,
-        pair: (EndpointId, EndpointId),
-        reason: String,
-    ) {
-        let (Some(own), Some(theirs)) = (self.directory.get(endpoint), self.directory.get(other))
-        else {
-            return;
-        };
-        let sides = format!(
-            "topic {:?}: {} here, {} in process {}",
-            own.topic.name,
-            side_text(own),
-            side_text(theirs),
-            self.pid_of(other)
-        );
-        let topic = own.topic.name.to_string();
-        self.actions.push(Action::Warn(Warning { pair, topic, sides, reason }));
-    }
-
-    fn report_end(&mut self, endpoint: EndpointId, other: EndpointId, pid: u32, died: bool) {
-        let event = Event::Unmatched { endpoint: other, pid, died };
-        self.actions.push(Action::Deliver { endpoint, event });
-    }
-}
-
-/// An endpoint's kind and settings, for people.
-fn side_text(endpoint: &Endpoint) -> String {
-    let kind = match endpoint.kind {
-        Kind::Publisher => "publisher",
-        Kind::Subscriber => "subscriber",
-    };
-    let AnnouncedQos { depth, reliability, history, .. } = *endpoint.qos();
-    let reliability = match (reliability, endpoint.kind) {
-        (Reliability::Reliable, Kind::Publisher) => "waits for slow subscribers",
-        (Reliability::Reliable, Kind::Subscriber) => "requests a publisher that waits",
-        // The host does not know whether it is best effort across the network, too.
-        (Reliability::BestEffort, Kind::Publisher) => "does not wait for slow subscribers",
-        (Reliability::BestEffort, Kind::Subscriber) => "does not request a publisher that waits",
-    };
-    format!("a {kind} ({reliability}, depth {depth}, history {history})")
 }
 
 /// Represents the node itself where other nodes have a link.

@@ -94,13 +94,13 @@ impl<D: Clone> Protocol<D> {
         let Pair { publisher, subscriber } = pair;
         self.enter_answer(pair, State::Matched, pid);
         self.actions.push(Action::Begin { pair, start });
-        let deliver = |event| Action::Deliver { endpoint: subscriber, event };
-        self.actions.push(deliver(Event::Matched { endpoint: publisher, pid }));
+        self.deliver(subscriber, Event::Matched { endpoint: publisher, pid });
         let Some(own) = self.directory.get(subscriber) else { return };
         for mismatch in AnnouncedQos::reductions(&offered, own.qos()) {
             let (endpoint, reason) = (publisher, mismatch.to_string());
             self.warn_of_topic(subscriber, publisher, reason.clone());
-            self.actions.push(deliver(Event::QosReduced { endpoint, pid, mismatch, reason }));
+            let event = Event::QosReduced { endpoint, pid, mismatch, reason };
+            self.deliver(subscriber, event);
         }
     }
 

@@ -14,10 +14,9 @@ use crate::control_plane::protocol::outbox::{BURST_MESSAGES, Next, Outbox};
 use crate::control_plane::protocol::query::Query;
 use crate::control_plane::protocol::{Action, OutOfOrder, Pair, Protocol, Timer};
 use crate::event::Event;
-use crate::limits::{LINKS_MAX, REFUSED_MAX};
+use crate::limits::LINKS_MAX;
 use crate::record::{Kind, NodeRecord};
 use crate::topic::EndpointId;
-use crate::warnings::Warning;
 
 /// The other side of a link.
 #[derive(Debug)]
@@ -298,7 +297,7 @@ impl<D: Clone> Protocol<D> {
         for endpoint in node.map_or_else(Vec::new, |node| self.endpoints_of(node)) {
             for ours in self.matched_with(endpoint) {
                 let event = Event::Corrupt { endpoint };
-                self.actions.push(Action::Deliver { endpoint: ours, event });
+                self.deliver(ours, event);
             }
         }
         self.end_link(link, false);
@@ -341,28 +340,6 @@ impl<D: Clone> Protocol<D> {
         }
         self.refuse(node, pid, reason);
         self.end_link(link, false);
-    }
-
-    /// Informs all endpoints here of a peer that is not linked.
-    pub(super) fn refuse(&mut self, node: u64, pid: u32, reason: String) {
-        let ours: Vec<_> = self.publishers.keys().chain(self.subscribers.keys()).copied().collect();
-        for endpoint in ours {
-            let (mismatch, reason) = (None, reason.clone());
-            let event = Event::Incompatible { endpoint: node, pid, mismatch, reason };
-            self.actions.push(Action::Deliver { endpoint, event });
-        }
-        self.warn_of_peer(pid, reason.clone());
-        if self.refused.len() == REFUSED_MAX {
-            self.refused.pop_front();
-        }
-        self.refused.push_back(RefusedPeer { pid, reason });
-    }
-
-    /// Warns people that a peer is not linked.
-    fn warn_of_peer(&mut self, pid: u32, reason: String) {
-        let sides = format!("process {pid} is refused, with all its topics");
-        let (pair, topic) = ((0, u64::from(pid)), String::new());
-        self.actions.push(Action::Warn(Warning { pair, topic, sides, reason }));
     }
 
     /// Sends farewell to all peers and closes all links.

@@ -142,7 +142,7 @@ impl<D: Clone> Protocol<D> {
             Ok(start) => {
                 matches.enter(&mut self.timers, (publisher, subscriber), State::Matched, pid);
                 let event = Event::Matched { endpoint: subscriber, pid };
-                self.actions.push(Action::Deliver { endpoint: publisher, event });
+                self.deliver(publisher, event);
                 let matched = ControlMessage::Matched { pair, start };
                 self.send_to(subscriber, matched, Vec::new());
             }
