@@ -148,7 +148,7 @@ impl Core {
         self.poll.wake();
     }
 
-    /// Makes the thread say farewell and end.
+    /// Makes the thread send farewell and end.
     pub(crate) fn stop(&self) {
         // ORDER: Release pairs with the thread's Acquire: it reads the notices left before.
         self.stop.store(true, Ordering::Release);

@@ -220,7 +220,7 @@ mod tests {
         assert_eq!(found.live[0].name.as_deref(), Some("camera"));
         let end = Instant::now() + Duration::from_secs(20);
         while !node.peers().unwrap().is_empty() {
-            assert!(Instant::now() < end, "who asked has not left");
+            assert!(Instant::now() < end, "the guest has not left");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! The descriptor of a wait set, for a user's epoll: one for everything that the set watches.
 //!
 //! It is an epoll of the set with three members: the node's pipe, by which publishers wake all sets
-//! that sleep in such an epoll; an eventfd, by which the set itself says that something is left;
+//! that sleep in such an epoll; an eventfd, by which the set itself reports that something is left;
 //! and a timer. A publisher can make the descriptor readable without need, and could read another
 //! one's byte away. The timer bounds the harm, as it bounds the sleep of a set
 //! (`docs/explanation/shared-memory.md` section 10).

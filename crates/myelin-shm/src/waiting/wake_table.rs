@@ -212,7 +212,7 @@ impl WaitSetSlot {
         &self.table
     }
 
-    /// S1 and S2: says that the set sleeps; returns the count to sleep on.
+    /// S1 and S2: announces that the set sleeps; returns the count to sleep on.
     pub(crate) fn fall_asleep(&mut self) -> u32 {
         self.fall_asleep_by(false)
     }

@@ -20,7 +20,7 @@ pub struct Graph {
     pub nodes: Vec<PeerInfo>,
     /// Their publishers and subscribers, by id.
     pub endpoints: Vec<EndpointInfo>,
-    /// The states of the matches of this node's endpoints, and of those of nodes that were asked
+    /// The states of the matches of this node's endpoints, and of those of nodes that were queried
     /// and have answered, by ids. If both endpoints of a match belong to these nodes, there are two
     /// entries, one for each side.
     pub matches: Vec<MatchInfo>,
@@ -29,7 +29,7 @@ pub struct Graph {
     /// Endpoints on other hosts, and of DDS programs, by id; empty without a network that is up.
     /// Their depth, their matches with each other and their counters are unknown.
     pub remote_endpoints: Vec<RemoteEndpointInfo>,
-    /// The nodes that were asked and have not answered in time: stopped, or busy.
+    /// The nodes that were queried and have not answered in time: stopped, or busy.
     pub silent: Vec<u64>,
     /// The nodes whose answers were cut off at a limit.
     pub incomplete: Vec<u64>,
@@ -65,7 +65,7 @@ pub struct EndpointInfo {
     pub created_ns: u64,
     /// What else its node announces of it.
     pub attributes: Attributes,
-    /// Its counters; `None` if its node was not asked or has not answered.
+    /// Its counters; `None` if its node was not queried or has not answered.
     pub counters: Option<Counters>,
     /// Its GUID in DDS, for an endpoint of this node while there is a network; for a subscriber
     /// with several readers, the GUID of one of them.

@@ -108,7 +108,7 @@ impl<D: Clone> Protocol<D> {
                 self.actions.push(Action::Attach { pair, subscriber, connection, descriptors });
             }
             // It declined the previous offer, which we have withdrawn; its message has crossed this
-            // offer, and we treat this offer as declined. It may have asked for the next offer
+            // offer, and we treat this offer as declined. It may have requested the next offer
             // before it accepted this one.
             State::Refused { again_ns: None, .. } | State::Queued => {
                 let crossed = Refusal {

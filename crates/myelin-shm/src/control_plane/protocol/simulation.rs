@@ -30,7 +30,7 @@ pub(super) enum Mutant {
     ForgetsToRelease,
     /// Links stay open that the other side does not know.
     ForgetsToClose,
-    /// A side that was refused because of a shortage is not asked again.
+    /// A side that was refused because of a shortage is not requested again.
     ForgetsToRequestOffer,
     /// A failed attempt is not repeated.
     HasNoClock,
@@ -307,7 +307,7 @@ fn a_message_crossed_by_an_offer_is_not_taken_for_its_answer() {
         let matches = &world.nodes[&one].protocol.publishers[&publisher].matches;
         format!("{:?}", matches.get(subscriber).expect("they fit").state)
     };
-    let hear = |world: &mut World, id, state_after: &str| {
+    let receive_until = |world: &mut World, id, state_after: &str| {
         while !state(world).starts_with(state_after) {
             assert!(world.read(id), "{}", state(world));
         }
@@ -319,7 +319,7 @@ fn a_message_crossed_by_an_offer_is_not_taken_for_its_answer() {
     }
     // The subscriber's descriptors in its answer get lost.
     world.failing = 1_000;
-    hear(&mut world, one, "Refused");
+    receive_until(&mut world, one, "Refused");
     world.failing = 0;
     let refusal = memory::refusal("a segment cannot be mapped");
     world.drive(other, Input::NotMapped { pair, refusal });
@@ -327,7 +327,7 @@ fn a_message_crossed_by_an_offer_is_not_taken_for_its_answer() {
     world.now_ns += PAUSE_NS_MIN;
     world.drive(one, Input::Tick);
     assert_eq!(state(&world), "Offered");
-    hear(&mut world, one, "Refused");
+    receive_until(&mut world, one, "Refused");
     rest(&mut world).expect("a match");
     assert_eq!(state(&world), "Matched");
 }
@@ -353,11 +353,11 @@ fn discovery_takes_one_message_for_each_endpoint_and_peer() {
     for (nodes, endpoints) in [(2, 100), (2, 1_000), (10, 100), (20, 50)] {
         let messages = count(nodes, endpoints);
         // Besides its endpoints each node sends its greeting, and that it is ready.
-        let told = nodes * (nodes - 1) * (endpoints + 2);
+        let announcements = nodes * (nodes - 1) * (endpoints + 2);
         let of_links_that_gave_way = nodes * (nodes - 1) / 2;
         assert!(
-            (told..=told + of_links_that_gave_way).contains(&messages),
-            "{messages}, not {told}"
+            (announcements..=announcements + of_links_that_gave_way).contains(&messages),
+            "{messages}, not {announcements}"
         );
     }
 }
@@ -368,7 +368,7 @@ const REST_NS: u64 = 30_000_000_000;
 const REST_STEPS: u64 = 20_000;
 /// The time between two checks for it.
 const LOOK_NS: u64 = 100_000_000;
-/// Where each node asks each other node at rest, there are fewer nodes.
+/// Where each node queries each other node at rest, there are fewer nodes.
 const MANY_NODES: usize = 100;
 const WORLDS: u64 = 300;
 const MUTANT_WORLDS: u64 = 60;

@@ -62,7 +62,7 @@ impl World {
                     if !publisher.fits(subscriber) {
                         let none = matches.get(other).is_none() && answers.get(*id).is_none();
                         require(none, || format!("{pair:x?} do not fit"))?;
-                        let (ours, theirs) = (&publisher.told, &subscriber.told);
+                        let (ours, theirs) = (&publisher.events, &subscriber.events);
                         let (ours, theirs) = (ours.refusals.get(&other), theirs.refusals.get(id));
                         let both = ours.is_some() && ours == theirs;
                         require(both || !same_topic, || {
@@ -73,10 +73,10 @@ impl World {
                     let attached = publisher.attached.get(&other).map(|it| it.start);
                     let connection = subscriber.connections.get(id);
                     let begun = connection.and_then(|it| it.begun);
-                    let told = publisher.told.matched.contains(&other)
-                        && subscriber.told.matched.contains(id);
+                    let reported = publisher.events.matched.contains(&other)
+                        && subscriber.events.matched.contains(id);
                     if matches.is_in(other, &State::Matched) {
-                        let both = answers.is_in(*id, &State::Matched) && told;
+                        let both = answers.is_in(*id, &State::Matched) && reported;
                         require(both && attached.is_some() && attached == begun, || {
                             format!("{pair:x?} is matched on one side: {attached:?} {begun:?}")
                         })?;
@@ -94,9 +94,9 @@ impl World {
                         let sides = (matches.get(other), answers.get(*id));
                         format!("{pair:x?} fits and is not matched: {sides:?}")
                     })?;
-                    let said = publisher.told.refusals.contains_key(&other)
-                        && subscriber.told.refusals.contains_key(id);
-                    require(said, || format!("{pair:x?} is refused, and nobody says why"))?;
+                    let is_reported = publisher.events.refusals.contains_key(&other)
+                        && subscriber.events.refusals.contains_key(id);
+                    require(is_reported, || format!("{pair:x?} is refused without a reason"))?;
                 }
             }
         }
@@ -109,8 +109,8 @@ impl World {
         for node in self.nodes.values() {
             let attached = node.memory.publishers.values().flat_map(|it| it.attached.keys());
             let connected = node.memory.subscribers.values().flat_map(|it| it.connections.keys());
-            let publishers = node.memory.publishers.values().flat_map(|it| &it.told.matched);
-            let subscribers = node.memory.subscribers.values().flat_map(|it| &it.told.matched);
+            let publishers = node.memory.publishers.values().flat_map(|it| &it.events.matched);
+            let subscribers = node.memory.subscribers.values().flat_map(|it| &it.events.matched);
             let mut others = attached.chain(connected).chain(publishers).chain(subscribers);
             let dead = others.find(|other| !all.contains(*other));
             require(dead.is_none(), || format!("a match with {dead:x?}, which is dead"))?;
@@ -156,9 +156,10 @@ impl World {
             })?;
             let counted = self.nodes.values().flat_map(|node| node.memory.counted());
             let counted: BTreeMap<_, _> = counted.collect();
-            let told = graph.endpoints.iter().filter_map(|each| Some((each.id, each.counters?)));
-            let told: BTreeMap<_, _> = told.collect();
-            require(told == counted, || format!("node {asking:x} is told {told:x?}"))?;
+            let reported =
+                graph.endpoints.iter().filter_map(|each| Some((each.id, each.counters?)));
+            let reported: BTreeMap<_, _> = reported.collect();
+            require(reported == counted, || format!("node {asking:x} receives {reported:x?}"))?;
             let mut matches: Vec<_> =
                 self.nodes.values().flat_map(|node| node.protocol.own_matches()).collect();
             matches.sort_unstable_by_key(|each| (each.endpoint, each.other));

@@ -32,7 +32,7 @@ pub(super) struct Publisher {
     pub(super) record: EndpointRecord,
     pub(super) segments: BTreeSet<u32>,
     pub(super) attached: BTreeMap<EndpointId, Attached>,
-    pub(super) told: Told,
+    pub(super) events: UserEvents,
 }
 
 pub(super) struct Attached {
@@ -44,7 +44,7 @@ pub(super) struct Subscriber {
     pub(super) record: EndpointRecord,
     pub(super) publishers_max: usize,
     pub(super) connections: BTreeMap<EndpointId, Connection>,
-    pub(super) told: Told,
+    pub(super) events: UserEvents,
 }
 
 pub(super) struct Connection {
@@ -58,7 +58,7 @@ pub(super) struct Connection {
 
 /// The events of the user.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct UserEvents {
     pub(super) matched: BTreeSet<EndpointId>,
     /// By the other side, or by its node.
     pub(super) refusals: BTreeMap<EndpointId, String>,
@@ -116,7 +116,7 @@ impl Memory {
                 None
             }
             Action::Deliver { endpoint, event } => {
-                self.told(endpoint).hear(event);
+                self.events_of(endpoint).add(event);
                 None
             }
             Action::Warn(_) => None,
@@ -151,10 +151,10 @@ impl Memory {
         self.subscribers.get_mut(&pair.subscriber).expect("it is there")
     }
 
-    fn told(&mut self, endpoint: EndpointId) -> &mut Told {
+    fn events_of(&mut self, endpoint: EndpointId) -> &mut UserEvents {
         match self.publishers.get_mut(&endpoint) {
-            Some(publisher) => &mut publisher.told,
-            None => &mut self.subscribers.get_mut(&endpoint).expect("it is there").told,
+            Some(publisher) => &mut publisher.events,
+            None => &mut self.subscribers.get_mut(&endpoint).expect("it is there").events,
         }
     }
 
@@ -232,8 +232,8 @@ impl Publisher {
     }
 }
 
-impl Told {
-    fn hear(&mut self, event: Event) {
+impl UserEvents {
+    fn add(&mut self, event: Event) {
         match event {
             Event::Matched { endpoint, .. } => {
                 assert!(self.matched.insert(endpoint), "{endpoint:x} is matched twice");

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use super::creations::Creations;
-use super::memory::{Faults, Memory, Publisher, Subscriber, Token, Told};
+use super::memory::{Faults, Memory, Publisher, Subscriber, Token, UserEvents};
 use super::{Mutant, Random};
 use crate::control_plane::directory::NODE_SHIFT;
 use crate::control_plane::link::Credentials;
@@ -180,16 +180,16 @@ impl World {
         let Ok(endpoint) = node.protocol.new_endpoint(&record.topic) else { return };
         self.begin_creation(id, endpoint);
         let node = self.nodes.get_mut(&id).expect("it lives");
-        let told = Told::default();
+        let events = UserEvents::default();
         let announced = record.clone();
         let input = if record.kind == Kind::Publisher {
             let (segments, attached) = (BTreeSet::new(), BTreeMap::new());
-            let made = Publisher { record, segments, attached, told };
+            let made = Publisher { record, segments, attached, events };
             node.memory.publishers.insert(endpoint, made);
             Input::PublisherMade { id: endpoint, record: announced, publication: token }
         } else {
             let connections = BTreeMap::new();
-            let made = Subscriber { record, publishers_max, connections, told };
+            let made = Subscriber { record, publishers_max, connections, events };
             node.memory.subscribers.insert(endpoint, made);
             Input::SubscriberMade { id: endpoint, record: announced, ignore_own_node: false }
         };
