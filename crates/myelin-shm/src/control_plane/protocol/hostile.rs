@@ -160,6 +160,7 @@ pub(crate) fn talk(mut bytes: &[u8]) {
 mod tests {
     use super::*;
     use crate::control_plane::protocol::Pair;
+    use crate::control_plane::protocol::matches::State;
 
     /// A peer that stops reading once its announcements are on their way.
     fn met_a_peer_that_does_not_read() -> Met {
@@ -266,6 +267,11 @@ mod tests {
                     break;
                 }
                 let peer = met.protocol.links[&LINK].greeted().expect("it has greeted");
+                let queued = met.protocol.publishers.iter().flat_map(|(publisher, ours)| {
+                    let queued = ours.matches.iter().filter(|it| it.1.state == State::Queued);
+                    queued.map(|(subscriber, _)| Pair { publisher: *publisher, subscriber })
+                });
+                assert!(peer.outbox.offers().eq(queued), "all that are queued, and no others");
                 // Two publishers of ours, and one burst and one answer.
                 assert!(peer.outbox.len() as u64 <= 2 * (1 + OTHERS) + 2);
                 assert!(met.protocol.timers.len() as u64 <= 2 * (1 + OTHERS) + 1);

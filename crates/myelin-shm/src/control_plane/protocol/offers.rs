@@ -160,6 +160,7 @@ impl<D: Clone> Protocol<D> {
         };
         let again = may_pass.then_some(self.now_ns);
         matches.refuse(&mut self.timers, (publisher, subscriber), reason.clone(), again);
+        self.cancel_offer(pair);
         self.send_to(subscriber, ControlMessage::Withdrawn { pair, reason }, Vec::new());
     }
 
