@@ -76,7 +76,7 @@ static bool is_waited_for(const struct ddsi_wr_prd_match *match)
   return match->is_reliable && match->seq != MAX_SEQ_NUMBER;
 }
 
-void myelin_dds_ask(const struct ddsi_sertype *type, const uint8_t writer[16])
+void myelin_dds_request_acknowledgements(const struct ddsi_sertype *type, const uint8_t writer[16])
 {
   struct ddsi_writer *found = lock_writer(type, writer);
   if (found == NULL)

@@ -85,11 +85,11 @@ int32_t myelin_dds_sockets(int32_t participant, int32_t *sockets, int32_t socket
   return count;
 }
 
-static void on_news(dds_entity_t discovery, void *argument)
+static void on_discovered(dds_entity_t discovery, void *argument)
 {
   (void)discovery;
   const struct myelin_dds_listener *listener = argument;
-  listener->news(listener->context);
+  listener->discovered(listener->context);
 }
 
 static void on_writer_matched(dds_entity_t writer, dds_publication_matched_status_t status,
@@ -194,7 +194,7 @@ int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,
                              const struct myelin_dds_listener *listener)
 {
   dds_listener_t *calls = ddsc.dds_create_listener((void *)listener);
-  ddsc.dds_lset_data_available(calls, on_news);
+  ddsc.dds_lset_data_available(calls, on_discovered);
   const dds_entity_t topic =
       writers ? DDS_BUILTIN_TOPIC_DCPSPUBLICATION : DDS_BUILTIN_TOPIC_DCPSSUBSCRIPTION;
   const dds_entity_t reader = ddsc.dds_create_reader(participant, topic, NULL, calls);

@@ -64,7 +64,7 @@ struct dds_rhc *myelin_dds_inbox(const struct myelin_dds_listener *listener);
  * `type` is that of the writer. */
 
 /* The next written sample requests an acknowledgement from all readers. */
-void myelin_dds_ask(const struct ddsi_sertype *type, const uint8_t writer[16]);
+void myelin_dds_request_acknowledgements(const struct ddsi_sertype *type, const uint8_t writer[16]);
 /* Releases the samples kept for the reader that has acknowledged least, and stops waiting for it until it
  * answers again; sets `reader`. 1, or 0 if the writer waits for no reader. */
 int32_t myelin_dds_pass_over(const struct ddsi_sertype *type, const uint8_t writer[16],
@@ -106,7 +106,7 @@ struct myelin_dds_listener {
    * some time later. */
   uint8_t (*received)(void *context, const struct myelin_dds_received *received);
   /* For a discovery: an endpoint has come or gone. */
-  void (*news)(void *context);
+  void (*discovered)(void *context);
   void (*matched)(void *context, int32_t endpoint, uint32_t count);
   void (*incompatible)(void *context, int32_t endpoint, uint32_t policy);
 };
@@ -144,7 +144,7 @@ void myelin_dds_drop_instance(const struct ddsi_sertype *type,
                               struct ddsi_tkmap_instance *instance);
 int32_t myelin_dds_reader(int32_t participant, const struct myelin_dds_settings *settings,
                           const struct myelin_dds_listener *listener);
-/* A reader of all discovered writers (or readers); it reports changes by `listener.news`. */
+/* A reader of all discovered writers (or readers); it reports changes by `listener.discovered`. */
 int32_t myelin_dds_discovery(int32_t participant, uint8_t writers,
                              const struct myelin_dds_listener *listener);
 int32_t myelin_dds_write(int32_t writer, struct ddsi_serdata *sample);

@@ -4,7 +4,7 @@ use std::ffi::{CString, c_char, c_void};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::entity::{Calls, Endpoint, Entity, Guid, contained, visited};
+use crate::entity::{Endpoint, Entity, Guid, Listener, contained, visited};
 use crate::error::{Error, check};
 use crate::ffi;
 use crate::participant::{BAD_PARAMETER, Participant, has_own_configuration};
@@ -63,7 +63,7 @@ unsafe impl Send for Writer {}
 // SAFETY: as above.
 unsafe impl Sync for Writer {}
 
-/// Passes messages to its [`Calls`]. Any thread may use it.
+/// Passes messages to its [`Listener`]. Any thread may use it.
 pub struct Reader {
     entity: Entity,
 }
@@ -81,10 +81,10 @@ impl Writer {
     pub fn create(
         participant: &Arc<Participant>,
         settings: &Settings,
-        calls: Box<dyn Calls>,
+        listener: Box<dyn Listener>,
     ) -> Result<Writer, Error> {
         let (mut sample_type, mut instance) = (std::ptr::null(), std::ptr::null_mut());
-        let entity = Entity::create(participant, calls, |listener| {
+        let entity = Entity::create(participant, listener, |listener| {
             with_settings(settings, |settings| {
                 // SAFETY: the settings live for the call, the listener as long as the entity.
                 unsafe {
@@ -148,9 +148,9 @@ impl Writer {
 
     /// The next message asks the readers for an immediate acknowledgement. Without it they
     /// acknowledge when nothing has been written for a heartbeat's interval.
-    pub fn ask(&self) {
+    pub fn request_acknowledgements(&self) {
         // SAFETY: the type lives as long as the writer; 16 bytes.
-        unsafe { ffi::myelin_dds_ask(self.sample_type, self.guid.as_ptr()) };
+        unsafe { ffi::myelin_dds_request_acknowledgements(self.sample_type, self.guid.as_ptr()) };
     }
 
     /// Releases the samples kept for the reader that has acknowledged least, and keeps nothing more
@@ -188,7 +188,7 @@ impl Writer {
         self.guid
     }
 
-    /// Calls `visit` with every reader it is matched with. Must not be called by a [`Calls`] of a
+    /// Calls `visit` with every reader it is matched with. Must not be called by a [`Listener`] of a
     /// writer: a write that waits for the calling thread would wait for ever.
     ///
     /// # Errors
@@ -215,9 +215,9 @@ impl Reader {
     pub fn create(
         participant: &Arc<Participant>,
         settings: &Settings,
-        calls: Box<dyn Calls>,
+        listener: Box<dyn Listener>,
     ) -> Result<Reader, Error> {
-        let entity = Entity::create(participant, calls, |listener| {
+        let entity = Entity::create(participant, listener, |listener| {
             with_settings(settings, |settings| {
                 // SAFETY: the settings live for the call, the listener as long as the entity.
                 unsafe { ffi::myelin_dds_reader(participant.entity, settings, listener) }
@@ -253,9 +253,9 @@ impl Discovery {
     pub fn create(
         participant: &Arc<Participant>,
         writers: bool,
-        calls: Box<dyn Calls>,
+        listener: Box<dyn Listener>,
     ) -> Result<Discovery, Error> {
-        let entity = Entity::create(participant, calls, |listener| {
+        let entity = Entity::create(participant, listener, |listener| {
             // SAFETY: the listener lives as long as the entity.
             unsafe { ffi::myelin_dds_discovery(participant.entity, u8::from(writers), listener) }
         })?;

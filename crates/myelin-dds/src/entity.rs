@@ -1,4 +1,4 @@
-//! The common part of a writer, a reader and a discovery: CycloneDDS's entity, its calls, and its
+//! The common part of a writer, a reader and a discovery: CycloneDDS's entity, its listener, and its
 //! information about the other side.
 
 use std::ffi::{CStr, c_char, c_void};
@@ -44,7 +44,7 @@ pub struct Endpoint {
 /// The calls of CycloneDDS's threads for an endpoint. They come until it is dropped. The drop waits
 /// for a running call, so do not drop the endpoint in one. A call must be short, because it delays
 /// everything that comes from the network.
-pub trait Calls: Send + Sync {
+pub trait Listener: Send + Sync {
     /// For a reader: a message has come. False if it must be kept back, which only reliable readers
     /// may do: CycloneDDS then stops receiving, for all topics, and repeats the call some time
     /// later.
@@ -53,7 +53,7 @@ pub trait Calls: Send + Sync {
     }
 
     /// For a discovery: an endpoint has come or gone.
-    fn news(&self) {}
+    fn discovered(&self) {}
 
     /// The number of matched endpoints of the other side has changed.
     fn matched(&self, _count: u32) {}
@@ -63,37 +63,37 @@ pub trait Calls: Send + Sync {
     fn incompatible(&self, _policy: u32) {}
 }
 
-/// An entity with its calls, which outlive it.
+/// An entity with its listener, which outlives it.
 pub(crate) struct Entity {
     /// CycloneDDS's handle.
     pub(crate) number: i32,
     process: u32,
-    /// In boxes that are ours; the listener's context is the calls.
-    listener: *mut ffi::Listener,
-    calls: *mut Box<dyn Calls>,
+    /// In boxes that are ours; the context of the first is the second.
+    c_listener: *mut ffi::Listener,
+    listener: *mut Box<dyn Listener>,
     _participant: Arc<Participant>,
 }
 
-// SAFETY: the pointers lead to objects of ours, and any thread may use the calls.
+// SAFETY: the pointers lead to objects of ours, and any thread may use the listener.
 unsafe impl Send for Entity {}
 // SAFETY: as above.
 unsafe impl Sync for Entity {}
 
 impl Entity {
-    /// `create` makes the entity, with the listener that leads to `calls`.
+    /// `create` makes the entity, with the listener that leads to `listener`.
     pub(crate) fn create(
         participant: &Arc<Participant>,
-        calls: Box<dyn Calls>,
+        listener: Box<dyn Listener>,
         create: impl FnOnce(*const ffi::Listener) -> i32,
     ) -> Result<Entity, Error> {
-        let calls = Box::into_raw(Box::new(calls));
-        let listener =
-            ffi::Listener { context: calls.cast(), received, news, matched, incompatible };
         let listener = Box::into_raw(Box::new(listener));
-        let number = create(listener);
+        let c_listener =
+            ffi::Listener { context: listener.cast(), received, discovered, matched, incompatible };
+        let c_listener = Box::into_raw(Box::new(c_listener));
+        let number = create(c_listener);
         let (process, _participant) = (std::process::id(), participant.clone());
-        // If making the entity fails, dropping this frees the calls.
-        let entity = Entity { number, process, listener, calls, _participant };
+        // If making the entity fails, dropping this frees the listeners.
+        let entity = Entity { number, process, c_listener, listener, _participant };
         check("creating an endpoint", number).map(|_| entity)
     }
 
@@ -132,18 +132,18 @@ impl Drop for Entity {
             delete(self.number);
             // SAFETY: made by `create`, and no calls come any more.
             unsafe {
+                drop(Box::from_raw(self.c_listener));
                 drop(Box::from_raw(self.listener));
-                drop(Box::from_raw(self.calls));
             }
         }
     }
 }
 
 /// # Safety
-/// The context is an entity's calls.
-unsafe fn calls<'a>(context: *mut c_void) -> &'a dyn Calls {
-    // SAFETY: as said; they live until after the entity is deleted.
-    unsafe { &**context.cast::<Box<dyn Calls>>() }
+/// The context is the listener of an entity.
+unsafe fn listener<'a>(context: *mut c_void) -> &'a dyn Listener {
+    // SAFETY: as required; it lives until after the entity is deleted.
+    unsafe { &**context.cast::<Box<dyn Listener>>() }
 }
 
 /// Runs a function that CycloneDDS calls. No panic crosses CycloneDDS's frames: the panic's hook
@@ -158,26 +158,26 @@ pub(crate) fn contained<R>(otherwise: R, act: impl FnOnce() -> R) -> R {
 unsafe extern "C" fn received(context: *mut c_void, received: *const ffi::Received) -> u8 {
     // SAFETY: the context comes from the listener of an entity; the received sample is there, and
     // the reference to it is ours from now on.
-    let (calls, message) = unsafe { (calls(context), Message::of(received.read())) };
-    contained(1, || u8::from(calls.received(message)))
+    let (listener, message) = unsafe { (listener(context), Message::of(received.read())) };
+    contained(1, || u8::from(listener.received(message)))
 }
 
-unsafe extern "C" fn news(context: *mut c_void) {
+unsafe extern "C" fn discovered(context: *mut c_void) {
     // SAFETY: as in `received`.
-    let calls = unsafe { calls(context) };
-    contained((), || calls.news());
+    let listener = unsafe { listener(context) };
+    contained((), || listener.discovered());
 }
 
 unsafe extern "C" fn matched(context: *mut c_void, _endpoint: i32, count: u32) {
     // SAFETY: as in `received`.
-    let calls = unsafe { calls(context) };
-    contained((), || calls.matched(count));
+    let listener = unsafe { listener(context) };
+    contained((), || listener.matched(count));
 }
 
 unsafe extern "C" fn incompatible(context: *mut c_void, _endpoint: i32, policy: u32) {
     // SAFETY: as in `received`.
-    let calls = unsafe { calls(context) };
-    contained((), || calls.incompatible(policy));
+    let listener = unsafe { listener(context) };
+    contained((), || listener.incompatible(policy));
 }
 
 /// Calls the `&mut dyn FnMut(Endpoint)` in the context.
@@ -221,9 +221,9 @@ mod tests {
 
     struct Panics;
 
-    impl Calls for Panics {
-        fn news(&self) {
-            std::panic::resume_unwind(Box::new("news"));
+    impl Listener for Panics {
+        fn discovered(&self) {
+            std::panic::resume_unwind(Box::new("discovered"));
         }
 
         fn matched(&self, _count: u32) {
@@ -238,11 +238,11 @@ mod tests {
     /// A panic that left one of these would abort the process.
     #[test]
     fn no_panic_crosses_the_frames_of_cyclonedds() {
-        let mut calls: Box<dyn Calls> = Box::new(Panics);
-        let context = (&raw mut calls).cast();
-        // SAFETY: the context is these calls.
+        let mut listener: Box<dyn Listener> = Box::new(Panics);
+        let context = (&raw mut listener).cast();
+        // SAFETY: the context is this listener.
         unsafe {
-            news(context);
+            discovered(context);
             matched(context, 1, 1);
             incompatible(context, 1, 1);
         }

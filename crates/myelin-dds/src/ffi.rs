@@ -43,7 +43,7 @@ pub struct Settings {
 pub struct Listener {
     pub context: *mut c_void,
     pub received: unsafe extern "C" fn(*mut c_void, *const Received) -> u8,
-    pub news: unsafe extern "C" fn(*mut c_void),
+    pub discovered: unsafe extern "C" fn(*mut c_void),
     pub matched: unsafe extern "C" fn(*mut c_void, i32, u32),
     pub incompatible: unsafe extern "C" fn(*mut c_void, i32, u32),
 }
@@ -125,7 +125,7 @@ functions! {
         released: Option<Released>,
         context: *mut c_void,
     ) -> *mut Sample;
-    fn myelin_dds_ask(sample_type: *const Type, writer: *const u8);
+    fn myelin_dds_request_acknowledgements(sample_type: *const Type, writer: *const u8);
     fn myelin_dds_pass_over(sample_type: *const Type, writer: *const u8, reader: *mut u8) -> i32;
     fn myelin_dds_is_waited_for(
         sample_type: *const Type,

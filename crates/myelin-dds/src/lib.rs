@@ -40,7 +40,7 @@ mod participant;
 
 pub use config::{Config, LEASE, socket_buffer_bytes};
 pub use endpoint::{Discovery, History, Reader, Release, Settings, Writer, check_topic_name};
-pub use entity::{Calls, Endpoint, Guid};
+pub use entity::{Endpoint, Guid, Listener};
 pub use error::Error;
 pub use library::load;
 pub use message::Message;

@@ -2,7 +2,7 @@
 
 use myelin_shm::dispatch::callback as shm;
 
-use crate::network::Inlet;
+use crate::network::NetworkReader;
 use crate::{Error, Event};
 
 /// A function that is called with every sample. Made by
@@ -31,14 +31,14 @@ use crate::{Error, Event};
 /// not wait, but no further call begins. Any thread may use the handle.
 #[must_use = "dropping it stops the calls"]
 pub struct Callback {
-    /// The inlet from other hosts, if the node has a network. Ends first.
-    _inlet: Option<Box<Inlet>>,
+    /// The reader of other hosts, if the node has a network. Ends first.
+    _network: Option<Box<NetworkReader>>,
     inner: shm::Callback,
 }
 
 impl Callback {
-    pub(crate) fn new(inner: shm::Callback, inlet: Option<Box<Inlet>>) -> Self {
-        Callback { _inlet: inlet, inner }
+    pub(crate) fn new(inner: shm::Callback, network_reader: Option<Box<NetworkReader>>) -> Self {
+        Callback { _network: network_reader, inner }
     }
 
     /// How many calls have returned or panicked so far.

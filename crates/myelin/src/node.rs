@@ -476,7 +476,7 @@ impl NodeBuilder {
         }
         let variable = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
         let folder = folder.or_else(|| variable.map(PathBuf::from));
-        let way = network.resolve()?;
+        let config = network.resolve()?;
         let options = shm::NodeOptions {
             domain,
             group,
@@ -487,7 +487,7 @@ impl NodeBuilder {
             announced,
         };
         let inner = shm::Node::open(options)?;
-        let network = way.map(|way| Network::open(way, domain, &inner)).transpose()?;
+        let network = config.map(|config| Network::open(config, domain, &inner)).transpose()?;
         Ok(Node { inner, network, name })
     }
 }

@@ -11,7 +11,7 @@ use myelin_shm::node as shm;
 
 use crate::header_slice::HeaderSlice;
 use crate::loan::{Loan, Memory};
-use crate::network::{Outlet, OutletWait};
+use crate::network::{NetworkWait, NetworkWriter};
 use crate::payload::Payload;
 use crate::plain_data::PlainData;
 use crate::shared_publisher::SharedPublisher;
@@ -36,20 +36,20 @@ pub struct Publisher<T: Payload + ?Sized> {
     inner: UnsafeCell<shm::Publisher>,
     /// Set within `with_writer`, because callbacks inside a publish may use this publisher again.
     busy: Cell<bool>,
-    /// The outlet to other hosts, if the node has a network.
-    outlet: Option<Box<Outlet>>,
+    /// The writer to other hosts, if the node has a network.
+    network_writer: Option<Box<NetworkWriter>>,
     publication: Arc<PublicationState>,
     observer: shm::EndpointHandle,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
 impl<T: Payload + ?Sized> Publisher<T> {
-    pub(crate) fn new(inner: shm::Publisher, outlet: Option<Outlet>) -> Self {
+    pub(crate) fn new(inner: shm::Publisher, network_writer: Option<NetworkWriter>) -> Self {
         let observer = shm::EndpointHandle::clone(&inner);
         let publication = inner.writer.shared().clone();
         let (inner, busy) = (UnsafeCell::new(inner), Cell::new(false));
-        let outlet = outlet.map(Box::new);
-        Publisher { inner, busy, outlet, publication, observer, payload: PhantomData }
+        let network_writer = network_writer.map(Box::new);
+        Publisher { inner, busy, network_writer, publication, observer, payload: PhantomData }
     }
 
     /// Publishes a copy of `payload`. For payloads of up to 104 bytes this is the fastest way; write
@@ -62,7 +62,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// was published then.
     #[inline]
     pub fn publish_copy(&self, payload: &T::View) -> Result<Published, Error> {
-        self.publish_copy_by(payload, Outlet::make_room)
+        self.publish_copy_by(payload, NetworkWriter::make_room)
     }
 
     /// Like `publish_copy`; `make_room` waits for room on the way to other hosts.
@@ -70,15 +70,15 @@ impl<T: Payload + ?Sized> Publisher<T> {
     pub(crate) fn publish_copy_by(
         &self,
         payload: &T::View,
-        make_room: impl FnOnce(&Outlet) -> Result<u32, Error>,
+        make_room: impl FnOnce(&NetworkWriter) -> Result<u32, Error>,
     ) -> Result<Published, Error> {
         let payload = T::as_bytes(payload);
-        match &self.outlet {
+        match &self.network_writer {
             None => self.with_writer(|writer| writer.publish_copy(payload)),
-            Some(outlet) => self.with_writer(|writer| {
-                let late = make_room(outlet)?;
+            Some(network_writer) => self.with_writer(|writer| {
+                let late = make_room(network_writer)?;
                 let published = writer.publish_copy(payload)?;
-                outlet.write(payload).map(|()| with_late(published, late))
+                network_writer.write(payload).map(|()| with_late(published, late))
             }),
         }
     }
@@ -87,7 +87,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// [`SharedLoan`](crate::SharedLoan) pass only its own loans.
     #[inline]
     pub(crate) fn publish_memory(&self, memory: Memory) -> Result<Published, Error> {
-        self.publish_memory_by(memory, Outlet::make_room)
+        self.publish_memory_by(memory, NetworkWriter::make_room)
     }
 
     /// Like `publish_memory`; `make_room` waits for room on the way to other hosts.
@@ -95,14 +95,14 @@ impl<T: Payload + ?Sized> Publisher<T> {
     pub(crate) fn publish_memory_by(
         &self,
         memory: Memory,
-        make_room: impl FnOnce(&Outlet) -> Result<u32, Error>,
+        make_room: impl FnOnce(&NetworkWriter) -> Result<u32, Error>,
     ) -> Result<Published, Error> {
-        let Some(outlet) = &self.outlet else {
+        let Some(network_writer) = &self.network_writer else {
             // SAFETY: it is a loan of this publisher.
             return self.with_writer(|writer| unsafe { writer.publish(memory.into_raw()) });
         };
         self.with_writer(|writer| {
-            let late = match make_room(outlet) {
+            let late = match make_room(network_writer) {
                 Ok(late) => late,
                 Err(error) => {
                     // SAFETY: it is a loan of this publisher, as below.
@@ -117,7 +117,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
                 copy[..bytes].copy_from_slice(memory.bytes());
                 // SAFETY: as above.
                 let published = unsafe { writer.publish(memory.into_raw()) }?;
-                return outlet.write(&copy[..bytes]).map(|()| with_late(published, late));
+                return network_writer.write(&copy[..bytes]).map(|()| with_late(published, late));
             }
             // SAFETY: as above.
             let published = unsafe { writer.publish(memory.into_raw()) }?;
@@ -125,7 +125,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
             // before this call ends: a callback that uses this publisher meanwhile gets an error
             // (`busy`).
             let payload = unsafe { std::slice::from_raw_parts(pointer, bytes) };
-            outlet.write(payload).map(|()| with_late(published, late))
+            network_writer.write(payload).map(|()| with_late(published, late))
         })
     }
 
@@ -173,13 +173,13 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// How many subscribers of other hosts a publish does not wait for now; or the wait that it has
     /// to make.
     #[inline]
-    pub(crate) fn try_make_room(&self) -> Result<u32, OutletWait> {
-        self.outlet.as_ref().map_or(Ok(0), |outlet| outlet.try_make_room())
+    pub(crate) fn try_make_room(&self) -> Result<u32, NetworkWait> {
+        self.network_writer.as_ref().map_or(Ok(0), |network_writer| network_writer.try_make_room())
     }
 
     /// How many it does not wait for after a wait without success.
     pub(crate) fn late(&self) -> u32 {
-        self.outlet.as_ref().map_or(0, |outlet| outlet.late())
+        self.network_writer.as_ref().map_or(0, |network_writer| network_writer.late())
     }
 
     /// Allocates memory for `count` payloads of `bytes` bytes, so that the first loans need not
@@ -226,7 +226,9 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// that [`keep_last`](crate::Topic::keep_last) get acknowledgements; for others it returns
     /// true.
     pub fn wait_for_acknowledgements(&self, limit: Duration) -> bool {
-        self.outlet.as_ref().is_none_or(|outlet| outlet.wait_for_acknowledgements(limit))
+        self.network_writer
+            .as_ref()
+            .is_none_or(|network_writer| network_writer.wait_for_acknowledgements(limit))
     }
 
     /// Its id in graphs and in the other side's events.

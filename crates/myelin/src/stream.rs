@@ -9,7 +9,7 @@ use futures_core::Stream;
 use myelin_shm::tasks::TaskSubscriber;
 
 use crate::dynamic::{self, DynamicType};
-use crate::network::Inlet;
+use crate::network::NetworkReader;
 use crate::payload::Payload;
 use crate::sample::Sample;
 use crate::{Error, Event};
@@ -50,8 +50,8 @@ use crate::{Error, Event};
 /// # Ok(()) }
 /// ```
 pub struct SampleStream<T: Payload + ?Sized> {
-    /// The inlet from other hosts. Ends first.
-    _inlet: Option<Box<Inlet>>,
+    /// The reader of other hosts. Ends first.
+    _network: Option<Box<NetworkReader>>,
     inner: TaskSubscriber,
     dynamic: Option<Arc<DynamicType>>,
     payload: PhantomData<fn() -> PhantomData<T>>,
@@ -60,10 +60,10 @@ pub struct SampleStream<T: Payload + ?Sized> {
 impl<T: Payload + ?Sized> SampleStream<T> {
     pub(crate) fn new(
         inner: TaskSubscriber,
-        inlet: Option<Box<Inlet>>,
+        network_reader: Option<Box<NetworkReader>>,
         dynamic: Option<Arc<DynamicType>>,
     ) -> Self {
-        SampleStream { _inlet: inlet, inner, dynamic, payload: PhantomData }
+        SampleStream { _network: network_reader, inner, dynamic, payload: PhantomData }
     }
 
     /// As [`Subscriber::lost`](crate::Subscriber::lost).

@@ -14,7 +14,7 @@ use myelin_shm::waiting::wait;
 
 use crate::callback::Callback;
 use crate::dynamic::{self, DynamicType};
-use crate::network::Inlet;
+use crate::network::NetworkReader;
 use crate::payload::Payload;
 use crate::sample::{Sample, SampleBuffer};
 #[cfg(feature = "stream")]
@@ -27,8 +27,8 @@ use crate::{EndpointId, Error, Event, Guard, Wait};
 /// locks nor makes a system call. It takes from its publishers in turn; samples of one publisher
 /// come in order. When it is dropped, samples that are held stay valid.
 pub struct Subscriber<T: Payload + ?Sized> {
-    /// The inlet from other hosts, if the node has a network. Ends first.
-    inlet: Option<Box<Inlet>>,
+    /// The reader of other hosts, if the node has a network. Ends first.
+    network_reader: Option<Box<NetworkReader>>,
     inner: shm::Subscriber,
     wait: Wait,
     /// The sample type, if it is known at run time only.
@@ -39,11 +39,11 @@ pub struct Subscriber<T: Payload + ?Sized> {
 impl<T: Payload + ?Sized> Subscriber<T> {
     pub(crate) fn new(
         inner: shm::Subscriber,
-        inlet: Option<Inlet>,
+        network_reader: Option<NetworkReader>,
         dynamic: Option<Arc<DynamicType>>,
     ) -> Self {
-        let inlet = inlet.map(Box::new);
-        Subscriber { inlet, inner, wait: Wait::default(), dynamic, payload: PhantomData }
+        let network_reader = network_reader.map(Box::new);
+        Subscriber { network_reader, inner, wait: Wait::default(), dynamic, payload: PhantomData }
     }
 
     /// The lengths that a sample of its type can have, and its alignment.
@@ -245,7 +245,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     #[cfg(feature = "stream")]
     pub fn into_stream(self) -> Result<SampleStream<T>, Error> {
         let inner = myelin_shm::tasks::TaskSubscriber::new(self.inner)?;
-        Ok(SampleStream::new(inner, self.inlet, self.dynamic))
+        Ok(SampleStream::new(inner, self.network_reader, self.dynamic))
     }
 
     /// Calls `call` with every sample from now on, until the returned handle is dropped.
@@ -278,7 +278,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         let (lengths, align) = self.lengths();
         let function = Function { call, lengths, align };
         let callback = shm_callback::Callback::start(self.inner, self.wait, function)?;
-        Ok(Callback::new(callback, self.inlet))
+        Ok(Callback::new(callback, self.network_reader))
     }
 
     /// Like [`on_sample`](Subscriber::on_sample), for a function that may run several times at
@@ -298,7 +298,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         let call = Box::new(move |taken: &RawSample| call(Sample::borrow(taken)));
         let (lengths, _) = self.lengths();
         let callback = shm_callback::Callback::start_concurrent(self.inner, call, lengths)?;
-        Ok(Callback::new(callback, self.inlet))
+        Ok(Callback::new(callback, self.network_reader))
     }
 
     /// Whether there are published samples that have not been taken. A sample in new memory cannot

@@ -246,8 +246,9 @@ impl<T: Payload + ?Sized> Topic<T> {
         let (topic, options) = (self.wire_topic(), self.record_options()?);
         let inner = self.node.inner.publisher_with(topic, self.publisher, options)?;
         let network = self.node.network.as_ref().filter(|_| !self.this_host_only);
-        let outlet = network.map(|network| network.outlet(&self.spec(), &inner)).transpose()?;
-        Ok(Publisher::new(inner, outlet))
+        let network_writer =
+            network.map(|network| network.writer(&self.spec(), &inner)).transpose()?;
+        Ok(Publisher::new(inner, network_writer))
     }
 
     /// Settings for a publisher, including those that only publishers have.
@@ -266,9 +267,10 @@ impl<T: Payload + ?Sized> Topic<T> {
         let (topic, options) = (self.wire_topic(), self.record_options()?);
         let inner = self.node.inner.subscriber_with(topic, self.subscriber, options)?;
         let network = self.node.network.as_ref();
-        let inlet = network.map(|network| network.inlet(&self.spec(), &inner)).transpose()?;
+        let network_reader =
+            network.map(|network| network.reader(&self.spec(), &inner)).transpose()?;
         let dynamic = self.dynamic.clone().filter(|told| !told.fits_all());
-        Ok(Subscriber::new(inner, inlet, dynamic))
+        Ok(Subscriber::new(inner, network_reader, dynamic))
     }
 
     /// Like [`SubscriberBuilder::open_with_fd`], with these settings.

@@ -5,19 +5,20 @@ use std::sync::Arc;
 
 use myelin_dds::{Endpoint, Guid};
 
-use super::end::id_of;
-use super::flow::FLOW_TOPIC;
-use super::host::{Card, Host, name_of};
+use super::dds_endpoint::id_of;
+use super::flow_channel::FLOW_TOPIC;
+use super::host::{EndpointUserData, Host, name_of};
+use super::reader::ReaderState;
 use super::session::Session;
-use super::{inlet, outlet};
+use super::writer::WriterState;
 use crate::{EndpointId, Graph, MatchInfo, MatchState, RemoteEndpointInfo};
 
 /// Adds endpoints of other hosts and DDS programs, and the matches of this node's endpoints with them.
 pub(super) fn add(
     graph: &mut Graph,
     session: &Session,
-    inlets: &[Arc<inlet::Shared>],
-    outlets: &[Arc<outlet::Shared>],
+    readers: &[Arc<ReaderState>],
+    writers: &[Arc<WriterState>],
 ) {
     let mut found = Found::default();
     session
@@ -28,19 +29,23 @@ pub(super) fn add(
             graph.endpoints[at].dds_guid = guid;
         }
     };
-    for inlet in inlets {
-        let endpoint = inlet.end.observer.id();
-        own(endpoint, graph, inlet.guid());
-        let sources = inlet.sources();
+    for reader in readers {
+        let endpoint = reader.dds.observer.id();
+        own(endpoint, graph, reader.guid());
+        let publishers = reader.publishers();
         // For its subscriber, a publisher elsewhere is its proxy.
-        let proxies: BTreeSet<_> = sources.iter().map(|(_, proxy)| *proxy).collect();
+        let proxies: BTreeSet<_> = publishers.iter().map(|(_, proxy)| *proxy).collect();
         graph.matches.retain(|each| each.endpoint != endpoint || !proxies.contains(&each.other));
-        graph.matches.extend(matched(endpoint, sources.iter().map(|(guid, _)| guid), &found.ids));
+        graph.matches.extend(matched(
+            endpoint,
+            publishers.iter().map(|(guid, _)| guid),
+            &found.ids,
+        ));
     }
-    for outlet in outlets {
-        let readers = outlet.readers();
-        own(outlet.end.observer.id(), graph, outlet.guid());
-        graph.matches.extend(matched(outlet.end.observer.id(), readers.iter(), &found.ids));
+    for writer in writers {
+        let readers = writer.readers();
+        own(writer.dds.observer.id(), graph, writer.guid());
+        graph.matches.extend(matched(writer.dds.observer.id(), readers.iter(), &found.ids));
     }
     graph.matches.sort_unstable_by_key(|each| (each.endpoint, each.other));
 }
@@ -54,23 +59,23 @@ struct Found {
 
 impl Found {
     fn add(&mut self, is_publisher: bool, endpoint: Endpoint, host: Host) {
-        let card = Card::decode(&endpoint.user_data);
-        let is_here = card.as_ref().is_some_and(|card| card.host == host);
+        let data = EndpointUserData::decode(&endpoint.user_data);
+        let is_here = data.as_ref().is_some_and(|data| data.host == host);
         let is_of_the_way = endpoint.topic == FLOW_TOPIC || endpoint.type_name.starts_with(BUILTIN);
         if is_here || is_of_the_way {
             return;
         }
         let Endpoint { guid, topic, type_name, reliable, transient_local, user_data, .. } =
             endpoint;
-        let id = card.as_ref().map_or_else(|| id_of(guid), |card| card.endpoint);
+        let id = data.as_ref().map_or_else(|| id_of(guid), |data| data.endpoint);
         self.ids.insert(guid, id);
-        let told = RemoteEndpointInfo {
+        let reported = RemoteEndpointInfo {
             id,
-            host: card.as_ref().map(|card| card.host.0),
+            host: data.as_ref().map(|data| data.host.0),
             topic: name_of(&topic).unwrap_or(topic),
-            type_name: card.as_ref().map_or(type_name, |card| card.type_text.clone()),
+            type_name: data.as_ref().map_or(type_name, |data| data.type_text.clone()),
             is_publisher,
-            reliable: card.map(|card| card.reliable).or(reliable),
+            reliable: data.map(|data| data.reliable).or(reliable),
             keeps_history: transient_local,
             guid,
             user_data,
@@ -79,7 +84,7 @@ impl Found {
             liveliness: endpoint.lease,
             is_alive_by_topic: endpoint.by_topic.unwrap_or(false),
         };
-        let known = self.endpoints.entry(id).or_insert(told);
+        let known = self.endpoints.entry(id).or_insert(reported);
         if transient_local == Some(true) {
             known.keeps_history = transient_local;
         }

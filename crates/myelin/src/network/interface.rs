@@ -204,9 +204,9 @@ unsafe fn interface(entry: &libc::ifaddrs, ipv6: bool) -> Interface {
 }
 
 /// # Safety
-/// It is null or points to an address of the family that it says.
+/// It is null or points to an address of the family that it names.
 unsafe fn address(pointer: *const libc::sockaddr) -> Option<IpAddr> {
-    // SAFETY: as said.
+    // SAFETY: as the caller promises.
     let family = i32::from(unsafe { pointer.as_ref() }?.sa_family);
     match family {
         libc::AF_INET => {
@@ -243,7 +243,7 @@ impl Watch {
         address.nl_groups =
             (libc::RTMGRP_LINK | libc::RTMGRP_IPV4_IFADDR | libc::RTMGRP_IPV6_IFADDR) as u32;
         let bytes = size_of_val(&address) as libc::socklen_t;
-        // SAFETY: the address is valid for the call and as long as said.
+        // SAFETY: the address is valid for the call and as long as passed.
         match unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), bytes) } {
             0 => Ok(Watch(socket)),
             _ => Err(io::Error::last_os_error()),
@@ -254,7 +254,7 @@ impl Watch {
     pub(super) fn drain(&self) {
         let mut message = [0_u8; 8 << 10];
         loop {
-            // SAFETY: the memory is as long as said.
+            // SAFETY: the memory is as long as passed.
             let count = unsafe {
                 libc::recv(self.0.as_raw_fd(), message.as_mut_ptr().cast(), message.len(), 0)
             };

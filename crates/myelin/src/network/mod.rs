@@ -1,27 +1,27 @@
 //! The way to other hosts: `docs/explanation/dds.md`.
 
 mod backlog;
-mod end;
-mod flow;
+mod dds_endpoint;
+mod flow_channel;
+mod flow_control;
 mod graph;
 mod host;
-mod inlet;
 mod interface;
-mod open;
-mod outlet;
-mod queue;
-mod room;
+mod pending_samples;
+mod reader;
 mod session;
 mod settings;
 mod state;
-mod waiting;
+mod task_queue;
 mod wire;
+mod worker;
+mod writer;
 
-pub(crate) use inlet::Inlet;
-pub(crate) use open::Network;
-pub(crate) use outlet::{Outlet, OutletWait};
-pub(crate) use settings::{Settings, Way};
+pub(crate) use reader::NetworkReader;
+pub(crate) use settings::Settings;
 pub use state::NetworkState;
+pub(crate) use worker::Network;
+pub(crate) use writer::{NetworkWait, NetworkWriter};
 
 use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
 
@@ -32,7 +32,7 @@ pub(crate) struct Dds {
     pub(crate) name: Option<String>,
     /// Whether it is reliable in DDS, though no publisher waits.
     pub(crate) resends: bool,
-    /// User data of its endpoints, in front of their cards.
+    /// User data of its endpoints, in front of Myelin's.
     pub(crate) user_data: String,
     /// The only vendor whose other DDS programs understand its messages: RTPS's number of the
     /// implementation.
@@ -79,7 +79,7 @@ pub enum Shape {
 }
 
 /// The library's error for an error of the crate below.
-fn said(error: myelin_dds::Error) -> crate::Error {
+fn network_error(error: myelin_dds::Error) -> crate::Error {
     crate::Error::Network { doing: "the way to other hosts", reason: error.to_string() }
 }
 

@@ -2,20 +2,22 @@
 
 use std::sync::Arc;
 
-use myelin_dds::{Calls, Discovery, Endpoint, Participant};
+use myelin_dds::{Discovery, Endpoint, Listener, Participant};
 
-use super::flow::{Flow, Word};
+use super::flow_channel::{FlowChannel, FlowMessage};
 use super::host::Host;
-use super::queue::{Queue, Task};
-use super::{inlet, outlet, said};
+use super::network_error;
+use super::reader::ReaderState;
+use super::task_queue::{Task, TaskQueue};
+use super::writer::WriterState;
 use crate::Error;
 
 /// A node's part in a DDS domain, bound to one interface.
 pub(super) struct Session {
     pub(super) host: Host,
-    pub(super) queue: Arc<Queue>,
+    pub(super) queue: Arc<TaskQueue>,
     pub(super) participant: Arc<Participant>,
-    flow: Flow,
+    flow: FlowChannel,
     /// Of writers and of readers.
     discoveries: [Discovery; 2],
 }
@@ -24,35 +26,35 @@ impl Session {
     pub(super) fn open(
         participant: Arc<Participant>,
         host: Host,
-        queue: &Arc<Queue>,
+        queue: &Arc<TaskQueue>,
     ) -> Result<Session, Error> {
         let discovery = |writers| {
-            let news = Box::new(News(queue.clone()));
-            Discovery::create(&participant, writers, news).map_err(said)
+            let listener = Box::new(DiscoveryListener(queue.clone()));
+            Discovery::create(&participant, writers, listener).map_err(network_error)
         };
         let discoveries = [discovery(true)?, discovery(false)?];
-        let flow = Flow::create(&participant, queue)?;
+        let flow = FlowChannel::create(&participant, queue)?;
         Ok(Session { host, queue: queue.clone(), participant, flow, discoveries })
     }
 
-    /// Sends a word to an endpoint elsewhere. Called by the node's thread.
-    pub(super) fn say(&self, word: Word) {
-        self.flow.say(word);
+    /// Sends a message to an endpoint elsewhere. Called by the node's thread.
+    pub(super) fn send(&self, message: FlowMessage) {
+        self.flow.send(message);
     }
 
-    /// Whether nodes elsewhere miss words, because they do not acknowledge.
+    /// Whether nodes elsewhere miss messages, because they do not acknowledge.
     pub(super) fn has_silent_peers(&self) -> bool {
         self.flow.has_silent()
     }
 
-    /// Forgets those of them that answer: all words must be repeated for them.
+    /// Forgets those of them that answer: all messages must be repeated for them.
     pub(super) fn forget_answering_peers(&self) {
         self.flow.forget_answering();
     }
 
-    /// The words of readers elsewhere.
-    pub(super) fn hear(&self) -> Vec<Word> {
-        self.flow.hear()
+    /// The messages of readers elsewhere.
+    pub(super) fn receive(&self) -> Vec<FlowMessage> {
+        self.flow.receive()
     }
 
     /// Calls `visit` with every writer (true) and reader of the domain, including those of this
@@ -64,19 +66,19 @@ impl Session {
     }
 
     /// Finds endpoints that are on a topic of ours with another type.
-    pub(super) fn compare(&self, inlets: &[Arc<inlet::Shared>], outlets: &[Arc<outlet::Shared>]) {
+    pub(super) fn compare(&self, readers: &[Arc<ReaderState>], writers: &[Arc<WriterState>]) {
         self.visit_discovered(&mut |is_writer, endpoint| match is_writer {
-            true => inlets.iter().for_each(|inlet| inlet.end.compare(&endpoint, self.host)),
-            false => outlets.iter().for_each(|outlet| outlet.end.compare(&endpoint, self.host)),
+            true => readers.iter().for_each(|reader| reader.dds.compare(&endpoint, self.host)),
+            false => writers.iter().for_each(|writer| writer.dds.compare(&endpoint, self.host)),
         });
     }
 }
 
 /// Reports that an endpoint has been discovered, or has gone.
-struct News(Arc<Queue>);
+struct DiscoveryListener(Arc<TaskQueue>);
 
-impl Calls for News {
-    fn news(&self) {
-        self.0.ask(Task::Discovery);
+impl Listener for DiscoveryListener {
+    fn discovered(&self) {
+        self.0.push(Task::Discovery);
     }
 }

@@ -3,6 +3,8 @@
 use std::ffi::OsString;
 use std::time::Duration;
 
+use myelin_dds::{Config, LEASE};
+
 use crate::Error;
 
 /// The builder's settings; the environment fills in the rest.
@@ -18,14 +20,14 @@ pub(crate) struct Settings {
 
 impl Settings {
     /// The settings completed from the environment; `None` if the node stays on its host.
-    pub(crate) fn resolve(self) -> Result<Option<Way>, Error> {
+    pub(crate) fn resolve(self) -> Result<Option<Config>, Error> {
         self.resolve_with(std::env::var_os)
     }
 
     fn resolve_with(
         self,
         variable: impl Fn(&'static str) -> Option<OsString>,
-    ) -> Result<Option<Way>, Error> {
+    ) -> Result<Option<Config>, Error> {
         let text = |name| text(name, variable(name));
         let open = match self.open {
             Some(open) => open,
@@ -55,29 +57,7 @@ impl Settings {
             });
         }
         let Settings { multicast, user_data, .. } = self;
-        Ok(Some(Way { interface, peers, multicast, lease, user_data }))
-    }
-}
-
-/// The way to other hosts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Way {
-    /// A name or an address; `None` leaves the choice to CycloneDDS.
-    pub(crate) interface: Option<String>,
-    /// The hosts to look for; empty for multicast.
-    pub(crate) peers: Vec<String>,
-    /// Whether to use multicast besides the peers.
-    pub(crate) multicast: bool,
-    /// How long without a sign of life until a process counts as dead.
-    pub(crate) lease: Duration,
-    /// The process's user data for DDS programs.
-    pub(crate) user_data: String,
-}
-
-impl Default for Way {
-    fn default() -> Self {
-        let (interface, peers, user_data) = (None, Vec::new(), String::new());
-        Way { interface, peers, multicast: false, lease: LEASE, user_data }
+        Ok(Some(Config { interface, peers, multicast, lease, user_data }))
     }
 }
 
@@ -123,8 +103,6 @@ const NETWORK: &str = "MYELIN_NETWORK";
 const INTERFACE: &str = "MYELIN_INTERFACE";
 const PEERS: &str = "MYELIN_PEERS";
 const LEASE_MS: &str = "MYELIN_LEASE_MS";
-/// Long enough for a machine under load and for lost packets, short enough for a robot.
-const LEASE: Duration = Duration::from_secs(1);
 /// Shorter leases would report every hiccup.
 const LEASES: std::ops::RangeInclusive<Duration> =
     Duration::from_millis(100)..=Duration::from_secs(3_600);
@@ -133,7 +111,7 @@ const LEASES: std::ops::RangeInclusive<Duration> =
 mod tests {
     use super::*;
 
-    fn resolve(settings: Settings, environment: &[(&str, &str)]) -> Result<Option<Way>, Error> {
+    fn resolve(settings: Settings, environment: &[(&str, &str)]) -> Result<Option<Config>, Error> {
         settings.resolve_with(|name| {
             let found = environment.iter().find(|(variable, _)| *variable == name);
             found.map(|(_, value)| OsString::from(value))
@@ -146,7 +124,7 @@ mod tests {
         for off in [&[][..], &[(NETWORK, "")], &[(NETWORK, "0")], &[(PEERS, "a")]] {
             assert_eq!(resolve(none(), off).unwrap(), None);
         }
-        assert_eq!(resolve(none(), &[(NETWORK, "1")]).unwrap(), Some(Way::default()));
+        assert_eq!(resolve(none(), &[(NETWORK, "1")]).unwrap(), Some(Config::default()));
         let no = Settings { open: Some(false), ..none() };
         assert_eq!(resolve(no, &[(NETWORK, "1")]).unwrap(), None);
         let error = resolve(none(), &[(NETWORK, "yes")]).unwrap_err().to_string();
@@ -157,25 +135,25 @@ mod tests {
     fn the_builder_overrides_the_environment() {
         let environment =
             [(NETWORK, "1"), (INTERFACE, "eth0"), (PEERS, " 10.0.0.1 , robot.local,")];
-        let way = resolve(Settings::default(), &environment).unwrap().unwrap();
-        assert_eq!(way.interface.as_deref(), Some("eth0"));
-        assert_eq!(way.peers, ["10.0.0.1", "robot.local"]);
+        let config = resolve(Settings::default(), &environment).unwrap().unwrap();
+        assert_eq!(config.interface.as_deref(), Some("eth0"));
+        assert_eq!(config.peers, ["10.0.0.1", "robot.local"]);
         let (interface, peers) = (Some("lo".to_string()), Some(Vec::new()));
-        let said = Settings { open: Some(true), interface, peers, ..Settings::default() };
-        let way = resolve(said, &environment).unwrap().unwrap();
-        assert_eq!(way, Way { interface: Some("lo".into()), ..Way::default() });
+        let settings = Settings { open: Some(true), interface, peers, ..Settings::default() };
+        let config = resolve(settings, &environment).unwrap().unwrap();
+        assert_eq!(config, Config { interface: Some("lo".into()), ..Config::default() });
     }
 
     #[test]
     fn the_default_lease_is_a_second() {
         let on = [(NETWORK, "1"), (LEASE_MS, "2500")];
         let lease = |settings, environment: &[_]| {
-            resolve(settings, environment).map(|way| way.unwrap().lease.as_millis())
+            resolve(settings, environment).map(|config| config.unwrap().lease.as_millis())
         };
         assert_eq!(lease(Settings::default(), &on[..1]).unwrap(), 1_000);
         assert_eq!(lease(Settings::default(), &on).unwrap(), 2_500);
-        let said = Settings { lease: Some(Duration::from_secs(5)), ..Settings::default() };
-        assert_eq!(lease(said, &on).unwrap(), 5_000);
+        let settings = Settings { lease: Some(Duration::from_secs(5)), ..Settings::default() };
+        assert_eq!(lease(settings, &on).unwrap(), 5_000);
         for wrong in ["soon", "1", "10000000"] {
             assert!(lease(Settings::default(), &[(NETWORK, "1"), (LEASE_MS, wrong)]).is_err());
         }

@@ -9,32 +9,34 @@ use std::time::Duration;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::{Errno, read, write};
 
-use super::flow::Word;
+use super::flow_channel::FlowMessage;
 use super::interface::Watch;
-use super::{inlet, lock, outlet};
+use super::lock;
+use super::reader::ReaderState;
+use super::writer::WriterState;
 use crate::Error;
 
 /// A task for the node's thread.
 pub(super) enum Task {
     /// A publisher's matches.
-    Outlet(Weak<outlet::Shared>),
+    Writer(Weak<WriterState>),
     /// A subscriber's matches, and its new samples.
-    Inlet(Weak<inlet::Shared>),
+    Reader(Weak<ReaderState>),
     /// A subscriber has no room.
-    Full(Weak<inlet::Shared>),
+    Full(Weak<ReaderState>),
     /// An endpoint of the other side does not fit: the number of the policy.
-    OutletPolicy(Weak<outlet::Shared>, u32),
-    InletPolicy(Weak<inlet::Shared>, u32),
+    WriterPolicy(Weak<WriterState>, u32),
+    ReaderPolicy(Weak<ReaderState>, u32),
     /// Endpoints were discovered.
     Discovery,
-    /// Other nodes have sent words.
+    /// Other nodes have sent messages.
     Flow,
-    /// Other nodes have come, and need the earlier words.
+    /// Other nodes have come, and need the earlier messages.
     Peers,
     /// Network interfaces have changed.
     Interfaces,
-    /// A publisher has a word to send.
-    Say(Word),
+    /// A publisher has a message to send.
+    Send(FlowMessage),
 }
 
 impl Task {
@@ -43,23 +45,23 @@ impl Task {
     fn key(&self) -> Option<(u8, usize, u32)> {
         let of = |shared: *const ()| shared.addr();
         Some(match self {
-            Task::Outlet(shared) => (0, of(shared.as_ptr().cast()), 0),
-            Task::Inlet(shared) => (1, of(shared.as_ptr().cast()), 0),
+            Task::Writer(shared) => (0, of(shared.as_ptr().cast()), 0),
+            Task::Reader(shared) => (1, of(shared.as_ptr().cast()), 0),
             Task::Full(shared) => (2, of(shared.as_ptr().cast()), 0),
-            Task::OutletPolicy(shared, policy) => (3, of(shared.as_ptr().cast()), *policy),
-            Task::InletPolicy(shared, policy) => (4, of(shared.as_ptr().cast()), *policy),
+            Task::WriterPolicy(shared, policy) => (3, of(shared.as_ptr().cast()), *policy),
+            Task::ReaderPolicy(shared, policy) => (4, of(shared.as_ptr().cast()), *policy),
             Task::Discovery => (5, 0, 0),
             Task::Flow => (6, 0, 0),
             Task::Peers => (7, 0, 0),
             Task::Interfaces => (8, 0, 0),
-            Task::Say(_) => return None,
+            Task::Send(_) => return None,
         })
     }
 }
 
 /// The tasks. Any thread may add one, one thread takes them. However much comes from the network,
 /// there is one of each kind for each endpoint of this process.
-pub(super) struct Queue {
+pub(super) struct TaskQueue {
     content: Mutex<Content>,
     /// Counted up to wake the taker.
     event: OwnedFd,
@@ -77,16 +79,16 @@ struct Content {
     asleep: bool,
 }
 
-impl Queue {
+impl TaskQueue {
     /// A queue with notices of changes from `interfaces`.
-    pub(super) fn new(interfaces: Option<Watch>) -> Result<Queue, Error> {
+    pub(super) fn new(interfaces: Option<Watch>) -> Result<TaskQueue, Error> {
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK);
         let event =
             event.map_err(|error| Error::system("preparing the network's thread", error))?;
-        Ok(Queue { content: Mutex::default(), event, interfaces })
+        Ok(TaskQueue { content: Mutex::default(), event, interfaces })
     }
 
-    pub(super) fn ask(&self, task: Task) {
+    pub(super) fn push(&self, task: Task) {
         let mut content = lock(&self.content);
         if task.key().is_some_and(|key| !content.keys.insert(key)) {
             return;
@@ -129,14 +131,15 @@ impl Queue {
     /// Sleeps until there is a task, or for `limit`.
     fn sleep(&self, limit: Option<Duration>) {
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
-        let mut sources = vec![PollFd::new(&self.event, PollFlags::IN)];
-        sources.extend(self.interfaces.as_ref().map(|watch| PollFd::new(watch, PollFlags::IN)));
-        while poll(&mut sources, limit.as_ref()) == Err(Errno::INTR) {}
+        let mut publishers = vec![PollFd::new(&self.event, PollFlags::IN)];
+        publishers.extend(self.interfaces.as_ref().map(|watch| PollFd::new(watch, PollFlags::IN)));
+        while poll(&mut publishers, limit.as_ref()) == Err(Errno::INTR) {}
         let _ = read(&self.event, &mut [0; 8]);
-        let has_changed = sources.get(1).is_some_and(|source| !source.revents().is_empty());
+        let has_changed =
+            publishers.get(1).is_some_and(|publisher| !publisher.revents().is_empty());
         if let Some(watch) = self.interfaces.as_ref().filter(|_| has_changed) {
             watch.drain();
-            self.ask(Task::Interfaces);
+            self.push(Task::Interfaces);
         }
     }
 }
@@ -146,16 +149,16 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::network::flow::Says;
+    use crate::network::flow_channel::FlowKind;
 
     #[test]
     fn a_flood_is_one_task() {
-        let queue = Queue::new(None).unwrap();
+        let queue = TaskQueue::new(None).unwrap();
         for _ in 0..2 {
             for policy in 0..10_000 {
-                queue.ask(Task::Flow);
-                queue.ask(Task::Inlet(Weak::new()));
-                queue.ask(Task::InletPolicy(Weak::new(), policy % 3));
+                queue.push(Task::Flow);
+                queue.push(Task::Reader(Weak::new()));
+                queue.push(Task::ReaderPolicy(Weak::new(), policy % 3));
             }
             assert_eq!(queue.take(None).unwrap().len(), 5);
         }
@@ -163,13 +166,13 @@ mod tests {
 
     #[test]
     fn every_task_wakes_and_none_is_lost() {
-        let queue = Arc::new(Queue::new(None).unwrap());
+        let queue = Arc::new(TaskQueue::new(None).unwrap());
         assert!(queue.take(Some(Duration::ZERO)).unwrap().is_empty());
         let asking = queue.clone();
-        let says = Says::Room;
-        let word = Word { writer: [1; 16], reader: [2; 16], says, count: 0 };
+        let kind = FlowKind::Room;
+        let message = FlowMessage { writer: [1; 16], reader: [2; 16], kind, count: 0 };
         let thread = std::thread::spawn(move || {
-            (0..10_000).for_each(|_| asking.ask(Task::Say(word)));
+            (0..10_000).for_each(|_| asking.push(Task::Send(message)));
         });
         let mut taken = 0;
         while taken < 10_000 {

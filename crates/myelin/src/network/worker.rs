@@ -9,34 +9,39 @@ use std::time::{Duration, Instant};
 use myelin_dds::{Binding, Config, Domain, has_own_configuration, socket_buffer_bytes};
 use myelin_shm::node as shm;
 
-use super::end::type_text;
-use super::flow::Says;
+use super::dds_endpoint::type_text;
+use super::flow_channel::FlowKind;
 use super::graph;
-use super::host::{Card, Host};
-use super::inlet::{self, Inlet};
+use super::host::{EndpointUserData, Host};
 use super::interface::{self, Choice, Interface};
-use super::outlet::{self, Outlet};
-use super::queue::{Queue, Task};
+use super::reader::{NetworkReader, ReaderState};
 use super::session::Session;
-use super::{Spec, Way, lock, said};
+use super::task_queue::{Task, TaskQueue};
+use super::writer::{NetworkWriter, WriterState};
+use super::{Spec, lock, network_error};
 use crate::{EndpointId, Error, Graph, NetworkState};
 
 /// A node's way to other hosts; opened with its first topic.
 pub(crate) struct Network {
-    way: Way,
+    config: Config,
     domain: u32,
     host: Host,
     node: shm::Node,
-    open: Mutex<Option<Arc<Open>>>,
+    worker: Mutex<Option<Arc<NetworkWorker>>>,
 }
 
 impl Network {
     /// # Errors
     /// Permanent faults: CycloneDDS is missing, there is no such domain, or no interface can have
     /// such a name.
-    pub(crate) fn open(way: Way, domain: u32, node: &shm::Node) -> Result<Arc<Network>, Error> {
-        Domain::check(domain).map_err(said)?;
-        if let Some(name) = way.interface.as_ref().filter(|name| !interface::can_be_named(name)) {
+    pub(crate) fn open(
+        config: Config,
+        domain: u32,
+        node: &shm::Node,
+    ) -> Result<Arc<Network>, Error> {
+        Domain::check(domain).map_err(network_error)?;
+        if let Some(name) = config.interface.as_ref().filter(|name| !interface::can_be_named(name))
+        {
             return Err(Error::Setting {
                 topic: None,
                 field: "interface",
@@ -45,20 +50,28 @@ impl Network {
             });
         }
         let host = Host::of(node.folder())?;
-        Ok(Arc::new(Network { way, domain, host, node: node.clone(), open: Mutex::default() }))
+        Ok(Arc::new(Network { config, domain, host, node: node.clone(), worker: Mutex::default() }))
     }
 
-    pub(crate) fn outlet(&self, spec: &Spec, publisher: &shm::Publisher) -> Result<Outlet, Error> {
-        Outlet::create(&self.opened()?, spec, publisher)
+    pub(crate) fn writer(
+        &self,
+        spec: &Spec,
+        publisher: &shm::Publisher,
+    ) -> Result<NetworkWriter, Error> {
+        NetworkWriter::create(&self.worker()?, spec, publisher)
     }
 
-    pub(crate) fn inlet(&self, spec: &Spec, subscriber: &shm::Subscriber) -> Result<Inlet, Error> {
-        Inlet::create(&self.opened()?, spec, subscriber)
+    pub(crate) fn reader(
+        &self,
+        spec: &Spec,
+        subscriber: &shm::Subscriber,
+    ) -> Result<NetworkReader, Error> {
+        NetworkReader::create(&self.worker()?, spec, subscriber)
     }
 
     pub(crate) fn state(&self) -> NetworkState {
-        match &*lock(&self.open) {
-            Some(open) => lock(&open.state).clone(),
+        match &*lock(&self.worker) {
+            Some(worker) => lock(&worker.network_state).clone(),
             None => NetworkState::Waiting {
                 reason: "it is opened with the node's first publisher or subscriber".to_string(),
             },
@@ -67,45 +80,43 @@ impl Network {
 
     /// Adds the endpoints of other hosts.
     pub(crate) fn add_to(&self, graph: &mut Graph) {
-        let open = lock(&self.open).clone();
-        if let Some(open) = open.filter(|open| !open.is_forked()) {
-            let link = lock(&open.link);
+        let worker = lock(&self.worker).clone();
+        if let Some(worker) = worker.filter(|worker| !worker.is_forked()) {
+            let link = lock(&worker.link);
             if let Some(session) = &link.session {
-                graph::add(graph, session, &alive(&open.inlets), &alive(&open.outlets));
+                graph::add(graph, session, &alive(&worker.readers), &alive(&worker.writers));
             }
         }
     }
 
-    fn opened(&self) -> Result<Arc<Open>, Error> {
-        let mut open = lock(&self.open);
-        if let Some(open) = &*open {
-            return Ok(open.clone());
+    fn worker(&self) -> Result<Arc<NetworkWorker>, Error> {
+        let mut worker = lock(&self.worker);
+        if let Some(worker) = &*worker {
+            return Ok(worker.clone());
         }
-        let Way { interface, peers, multicast, lease, user_data } = self.way.clone();
-        let config = Config { interface, peers, multicast, lease, user_data };
-        let domain = Domain::claim(self.domain, &config).map_err(said)?;
-        let made = Open::start(domain, self.host, &self.node)?;
-        Ok(open.insert(made).clone())
+        let domain = Domain::claim(self.domain, &self.config).map_err(network_error)?;
+        let started = NetworkWorker::start(domain, self.host, &self.node)?;
+        Ok(worker.insert(started).clone())
     }
 }
 
 /// Shared by an open node and its endpoints; the last one dropped ends the thread.
-pub(super) struct Open {
-    hub: Arc<Hub>,
+pub(super) struct NetworkWorker {
+    shared: Arc<WorkerState>,
     thread: Option<shm::Thread>,
     process: u32,
 }
 
 /// The part that the thread owns, too.
-pub(super) struct Hub {
+pub(super) struct WorkerState {
     domain: Arc<Domain>,
     pub(super) host: Host,
-    pub(super) queue: Arc<Queue>,
+    pub(super) queue: Arc<TaskQueue>,
     node: shm::Node,
-    outlets: Mutex<Vec<Weak<outlet::Shared>>>,
-    inlets: Mutex<Vec<Weak<inlet::Shared>>>,
+    writers: Mutex<Vec<Weak<WriterState>>>,
+    readers: Mutex<Vec<Weak<ReaderState>>>,
     /// For `Node::network`.
-    state: Mutex<NetworkState>,
+    network_state: Mutex<NetworkState>,
     /// Held by the thread while it uses any endpoint, and by a thread that makes one.
     link: Mutex<Link>,
 }
@@ -120,33 +131,37 @@ struct Link {
     again: Option<(Instant, Duration)>,
 }
 
-impl Open {
-    fn start(domain: Arc<Domain>, host: Host, node: &shm::Node) -> Result<Arc<Open>, Error> {
+impl NetworkWorker {
+    fn start(
+        domain: Arc<Domain>,
+        host: Host,
+        node: &shm::Node,
+    ) -> Result<Arc<NetworkWorker>, Error> {
         // Without notices of changes, only the current state is used.
-        let queue = Arc::new(Queue::new(interface::Watch::open().ok())?);
-        let hub = Arc::new(Hub {
+        let queue = Arc::new(TaskQueue::new(interface::Watch::open().ok())?);
+        let shared = Arc::new(WorkerState {
             domain,
             host,
             queue,
             node: node.clone(),
-            outlets: Mutex::default(),
-            inlets: Mutex::default(),
-            state: Mutex::new(NetworkState::Waiting { reason: String::new() }),
+            writers: Mutex::default(),
+            readers: Mutex::default(),
+            network_state: Mutex::new(NetworkState::Waiting { reason: String::new() }),
             link: Mutex::default(),
         });
-        let (its, (opened, has_opened)) = (hub.clone(), channel());
+        let (in_thread, (opened, has_opened)) = (shared.clone(), channel());
         let run = move || {
             // In this thread: the threads that CycloneDDS starts inherit its CPUs and policy, and
             // take no signals.
-            its.look(&mut lock(&its.link));
-            its.warn_of_interface();
+            in_thread.update_binding(&mut lock(&in_thread.link));
+            in_thread.warn_of_interface();
             let _ = opened.send(()); // the opening thread waits for it
-            its.attend();
+            in_thread.run();
         };
         let thread = node.spawn("network", run)?;
         // When a publisher has been made, the network is open.
         let _ = has_opened.recv();
-        Ok(Arc::new(Open { hub, thread: Some(thread), process: std::process::id() }))
+        Ok(Arc::new(NetworkWorker { shared, thread: Some(thread), process: std::process::id() }))
     }
 
     /// Whether this is a child of the process that opened it.
@@ -155,15 +170,15 @@ impl Open {
     }
 }
 
-impl std::ops::Deref for Open {
-    type Target = Hub;
+impl std::ops::Deref for NetworkWorker {
+    type Target = WorkerState;
 
-    fn deref(&self) -> &Hub {
-        &self.hub
+    fn deref(&self) -> &WorkerState {
+        &self.shared
     }
 }
 
-impl Drop for Open {
+impl Drop for NetworkWorker {
     fn drop(&mut self) {
         let thread = self.thread.take();
         if self.is_forked() {
@@ -177,41 +192,42 @@ impl Drop for Open {
     }
 }
 
-impl Hub {
+impl WorkerState {
     /// The user data of an endpoint of a topic.
     pub(super) fn user_data(&self, spec: &Spec, endpoint: EndpointId, reliable: bool) -> Vec<u8> {
         let (host, buffer_bytes) = (self.host, socket_buffer_bytes());
-        let card = Card { host, endpoint, buffer_bytes, reliable, type_text: type_text(spec) };
-        [spec.dds.user_data.as_bytes(), &card.encode()].concat()
+        let data =
+            EndpointUserData { host, endpoint, buffer_bytes, reliable, type_text: type_text(spec) };
+        [spec.dds.user_data.as_bytes(), &data.encode()].concat()
     }
 
     /// Manages a publisher from now on.
-    pub(super) fn add_outlet(&self, outlet: &Arc<outlet::Shared>) -> Result<(), Error> {
+    pub(super) fn add_writer(&self, writer: &Arc<WriterState>) -> Result<(), Error> {
         let link = lock(&self.link);
         if let Some(session) = &link.session {
-            outlet.bind(session)?;
+            writer.bind(session)?;
         }
-        let mut outlets = lock(&self.outlets);
-        outlets.retain(|known| known.strong_count() > 0);
-        outlets.push(Arc::downgrade(outlet));
-        drop(outlets);
-        self.queue.ask(Task::Outlet(Arc::downgrade(outlet)));
-        self.queue.ask(Task::Discovery);
+        let mut writers = lock(&self.writers);
+        writers.retain(|known| known.strong_count() > 0);
+        writers.push(Arc::downgrade(writer));
+        drop(writers);
+        self.queue.push(Task::Writer(Arc::downgrade(writer)));
+        self.queue.push(Task::Discovery);
         Ok(())
     }
 
     /// Manages a subscriber from now on.
-    pub(super) fn add_inlet(&self, inlet: &Arc<inlet::Shared>) -> Result<(), Error> {
+    pub(super) fn add_reader(&self, reader: &Arc<ReaderState>) -> Result<(), Error> {
         let link = lock(&self.link);
         if let Some(session) = &link.session {
-            inlet.bind(session)?;
+            reader.bind(session)?;
         }
-        let mut inlets = lock(&self.inlets);
-        inlets.retain(|known| known.strong_count() > 0);
-        inlets.push(Arc::downgrade(inlet));
-        drop(inlets);
-        self.queue.ask(Task::Inlet(Arc::downgrade(inlet)));
-        self.queue.ask(Task::Discovery);
+        let mut readers = lock(&self.readers);
+        readers.retain(|known| known.strong_count() > 0);
+        readers.push(Arc::downgrade(reader));
+        drop(readers);
+        self.queue.push(Task::Reader(Arc::downgrade(reader)));
+        self.queue.push(Task::Discovery);
         Ok(())
     }
 
@@ -223,57 +239,60 @@ impl Hub {
 
     /// Runs the thread. It sleeps unless an endpoint comes or goes, interfaces change, or a
     /// subscriber is full.
-    fn attend(&self) {
-        let mut full: Vec<Weak<inlet::Shared>> = Vec::new();
-        let mut look_again = LOOK_AGAIN_MIN;
+    fn run(&self) {
+        let mut full: Vec<Weak<ReaderState>> = Vec::new();
+        let mut retry_full_in = RETRY_FULL_MIN;
         let mut again: Option<Instant> = None;
-        let mut ask_again: Option<Instant> = None;
-        let mut say_again: Option<Instant> = None;
+        let mut retry_declined_at: Option<Instant> = None;
+        let mut repeat_at: Option<Instant> = None;
         loop {
-            look_again = match full.is_empty() {
-                true => LOOK_AGAIN_MIN,
-                false => (2 * look_again).min(LOOK_AGAIN_MAX),
+            retry_full_in = match full.is_empty() {
+                true => RETRY_FULL_MIN,
+                false => (2 * retry_full_in).min(RETRY_FULL_MAX),
             };
-            let limit = (!full.is_empty()).then_some(look_again);
-            let due = again.into_iter().chain(ask_again).chain(say_again).min();
+            let limit = (!full.is_empty()).then_some(retry_full_in);
+            let due = again.into_iter().chain(retry_declined_at).chain(repeat_at).min();
             let due_in = due.map(|at| at.saturating_duration_since(Instant::now()));
             let limit = limit.into_iter().chain(due_in).min();
             let Some(tasks) = self.queue.take(limit) else { return };
             let mut link = lock(&self.link);
             let have_changed = tasks.iter().any(|task| matches!(task, Task::Interfaces));
             if have_changed || again.is_some_and(|at| at <= Instant::now()) {
-                self.look(&mut link);
+                self.update_binding(&mut link);
             }
             again = link.again.map(|(at, _)| at);
             let Some(session) = &link.session else {
                 full.clear();
-                (ask_again, say_again) = (None, None); // a time that is past would end each wait at once
+                (retry_declined_at, repeat_at) = (None, None); // a time that is past would end each wait at once
                 continue; // the endpoint has gone
             };
-            tasks.into_iter().for_each(|task| self.act(session, task, &mut full));
-            if ask_again.is_some_and(|at| at <= Instant::now()) {
-                let inlets = alive(&self.inlets).into_iter().filter(|inlet| inlet.has_declined());
-                inlets.for_each(|inlet| self.queue.ask(Task::Inlet(Arc::downgrade(&inlet))));
-                ask_again = None;
-            } else if ask_again.is_none() {
-                let has_declined = alive(&self.inlets).iter().any(|inlet| inlet.has_declined());
-                ask_again = has_declined.then(|| Instant::now() + ASK_AGAIN);
+            tasks.into_iter().for_each(|task| self.handle(session, task, &mut full));
+            if retry_declined_at.is_some_and(|at| at <= Instant::now()) {
+                let readers =
+                    alive(&self.readers).into_iter().filter(|reader| reader.has_declined());
+                readers.for_each(|reader| self.queue.push(Task::Reader(Arc::downgrade(&reader))));
+                retry_declined_at = None;
+            } else if retry_declined_at.is_none() {
+                let has_declined = alive(&self.readers).iter().any(|reader| reader.has_declined());
+                retry_declined_at = has_declined.then(|| Instant::now() + RETRY_DECLINED);
             }
-            if say_again.is_some_and(|at| at <= Instant::now()) {
-                // Before the words are repeated: a peer that answers again gets all of them.
+            if repeat_at.is_some_and(|at| at <= Instant::now()) {
+                // Before the messages are repeated: a peer that answers again gets all of them.
                 session.forget_answering_peers();
-                alive(&self.inlets).iter().for_each(|inlet| inlet.say_again(session));
-                say_again = None;
+                alive(&self.readers).iter().for_each(|reader| reader.repeat_messages(session));
+                repeat_at = None;
             }
-            if say_again.is_none() && session.has_silent_peers() {
-                say_again = Some(Instant::now() + SAY_AGAIN);
+            if repeat_at.is_none() && session.has_silent_peers() {
+                repeat_at = Some(Instant::now() + REPEAT_MESSAGES);
             }
-            full.retain(|inlet| inlet.upgrade().is_some_and(|inlet| inlet.pass_on_all(session)));
+            full.retain(|reader| {
+                reader.upgrade().is_some_and(|reader| reader.pass_on_all(session))
+            });
         }
     }
 
     /// Keeps everything bound to the interface that leads to other hosts.
-    fn look(&self, link: &mut Link) {
+    fn update_binding(&self, link: &mut Link) {
         let chosen = self.choose(link);
         let state = match chosen {
             Err(reason) => {
@@ -283,12 +302,12 @@ impl Hub {
             }
             Ok(choice) => self.open(link, choice),
         };
-        *lock(&self.state) = state;
+        *lock(&self.network_state) = state;
     }
 
     /// Warns that a named interface is not usable: it may be misspelt.
     fn warn_of_interface(&self) {
-        let NetworkState::Waiting { reason } = lock(&self.state).clone() else { return };
+        let NetworkState::Waiting { reason } = lock(&self.network_state).clone() else { return };
         if self.domain.config().interface.is_none() || has_own_configuration() {
             return;
         }
@@ -320,7 +339,7 @@ impl Hub {
         let binding = interface.as_ref().and_then(Interface::binding);
         if link.session.is_none() || link.binding != binding {
             self.close(link);
-            let participant = self.domain.open(binding).map_err(said);
+            let participant = self.domain.open(binding).map_err(network_error);
             let session = participant
                 .and_then(|participant| Session::open(participant, self.host, &self.queue));
             match session {
@@ -343,77 +362,79 @@ impl Hub {
     }
 
     fn bind(&self, link: &mut Link, session: Session, binding: Option<Binding>) {
-        for outlet in alive(&self.outlets) {
-            match outlet.bind(&session) {
-                Ok(()) => self.queue.ask(Task::Outlet(Arc::downgrade(&outlet))),
-                Err(error) => outlet.end.tell_unbound(&error),
+        for writer in alive(&self.writers) {
+            match writer.bind(&session) {
+                Ok(()) => self.queue.push(Task::Writer(Arc::downgrade(&writer))),
+                Err(error) => writer.dds.report_unbound(&error),
             }
         }
-        for inlet in alive(&self.inlets) {
-            match inlet.bind(&session) {
-                Ok(()) => self.queue.ask(Task::Inlet(Arc::downgrade(&inlet))),
-                Err(error) => inlet.end.tell_unbound(&error),
+        for reader in alive(&self.readers) {
+            match reader.bind(&session) {
+                Ok(()) => self.queue.push(Task::Reader(Arc::downgrade(&reader))),
+                Err(error) => reader.dds.report_unbound(&error),
             }
         }
-        self.queue.ask(Task::Discovery);
+        self.queue.push(Task::Discovery);
         *link = Link { session: Some(session), binding, again: None };
     }
 
     /// Closes the resources: all matches across the network end.
     fn close(&self, link: &mut Link) {
         if link.session.is_some() {
-            alive(&self.outlets).iter().for_each(|outlet| outlet.unbind());
-            alive(&self.inlets).iter().for_each(|inlet| inlet.unbind());
+            alive(&self.writers).iter().for_each(|writer| writer.unbind());
+            alive(&self.readers).iter().for_each(|reader| reader.unbind());
         }
         (link.session, link.binding) = (None, None);
         self.node.report_graph_change();
     }
 
-    fn act(&self, session: &Session, task: Task, full: &mut Vec<Weak<inlet::Shared>>) {
+    fn handle(&self, session: &Session, task: Task, full: &mut Vec<Weak<ReaderState>>) {
         match task {
-            Task::Outlet(outlet) => {
-                if let Some(outlet) = outlet.upgrade() {
-                    outlet.refresh(self.host);
+            Task::Writer(writer) => {
+                if let Some(writer) = writer.upgrade() {
+                    writer.refresh(self.host);
                 }
             }
-            Task::Inlet(inlet) => {
-                if let Some(shared) = inlet.upgrade() {
+            Task::Reader(reader) => {
+                if let Some(shared) = reader.upgrade() {
                     shared.refresh(session);
-                    add(full, inlet);
+                    add(full, reader);
                     self.node.report_graph_change();
                 }
             }
-            Task::Full(inlet) => add(full, inlet),
-            Task::OutletPolicy(outlet, policy) => {
-                if let Some(outlet) = outlet.upgrade() {
-                    outlet.end.tell_policy(policy);
+            Task::Full(reader) => add(full, reader),
+            Task::WriterPolicy(writer, policy) => {
+                if let Some(writer) = writer.upgrade() {
+                    writer.dds.report_policy(policy);
                 }
             }
-            Task::InletPolicy(inlet, policy) => {
-                if let Some(inlet) = inlet.upgrade() {
-                    inlet.end.tell_policy(policy);
+            Task::ReaderPolicy(reader, policy) => {
+                if let Some(reader) = reader.upgrade() {
+                    reader.dds.report_policy(policy);
                 }
             }
             Task::Discovery => {
-                session.compare(&alive(&self.inlets), &alive(&self.outlets));
+                session.compare(&alive(&self.readers), &alive(&self.writers));
                 self.node.report_graph_change();
             }
-            Task::Flow => self.hear(session, full),
-            Task::Say(word) => session.say(word),
-            Task::Peers => alive(&self.inlets).iter().for_each(|inlet| inlet.say_again(session)),
+            Task::Flow => self.receive(session, full),
+            Task::Send(message) => session.send(message),
+            Task::Peers => {
+                alive(&self.readers).iter().for_each(|reader| reader.repeat_messages(session))
+            }
             Task::Interfaces => {} // looked at before
         }
     }
 
-    fn hear(&self, session: &Session, full: &mut Vec<Weak<inlet::Shared>>) {
-        let words = session.hear();
-        for outlet in alive(&self.outlets) {
-            words.iter().for_each(|word| outlet.hear(word, self.host));
+    fn receive(&self, session: &Session, full: &mut Vec<Weak<ReaderState>>) {
+        let messages = session.receive();
+        for writer in alive(&self.writers) {
+            messages.iter().for_each(|message| writer.receive(message, self.host));
         }
-        for word in words.iter().filter(|word| word.says == Says::Late) {
-            for inlet in alive(&self.inlets) {
-                if inlet.hear_late(word) {
-                    add(full, Arc::downgrade(&inlet));
+        for message in messages.iter().filter(|message| message.kind == FlowKind::Late) {
+            for reader in alive(&self.readers) {
+                if reader.receive_late(message) {
+                    add(full, Arc::downgrade(&reader));
                 }
             }
         }
@@ -424,26 +445,26 @@ fn alive<T>(endpoints: &Mutex<Vec<Weak<T>>>) -> Vec<Arc<T>> {
     lock(endpoints).iter().filter_map(Weak::upgrade).collect()
 }
 
-fn add(full: &mut Vec<Weak<inlet::Shared>>, inlet: Weak<inlet::Shared>) {
-    if !full.iter().any(|known| known.ptr_eq(&inlet)) {
-        full.push(inlet);
+fn add(full: &mut Vec<Weak<ReaderState>>, reader: Weak<ReaderState>) {
+    if !full.iter().any(|known| known.ptr_eq(&reader)) {
+        full.push(reader);
     }
 }
 
 impl std::fmt::Debug for Network {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Network").field("way", &self.way).finish_non_exhaustive()
+        to.debug_struct("Network").field("config", &self.config).finish_non_exhaustive()
     }
 }
 
 /// How long a full subscriber's queue is left alone: a subscriber that takes has room soon, and one
 /// that does not costs little.
-const LOOK_AGAIN_MIN: Duration = Duration::from_micros(25);
-const LOOK_AGAIN_MAX: Duration = Duration::from_millis(1);
+const RETRY_FULL_MIN: Duration = Duration::from_micros(25);
+const RETRY_FULL_MAX: Duration = Duration::from_millis(1);
 /// The time until a publisher that found no room at a subscriber is asked again.
-const ASK_AGAIN: Duration = Duration::from_millis(100);
-/// How often all valid words are repeated while a peer does not acknowledge them.
-const SAY_AGAIN: Duration = Duration::from_secs(2);
+const RETRY_DECLINED: Duration = Duration::from_millis(100);
+/// How often all valid messages are repeated while a peer does not acknowledge them.
+const REPEAT_MESSAGES: Duration = Duration::from_secs(2);
 /// The delay before the first repetition of a failed attempt of CycloneDDS; it doubles each time.
 const TRY_AGAIN: Duration = Duration::from_secs(1);
 const TRY_AGAIN_MAX: Duration = Duration::from_secs(60);

@@ -5,18 +5,18 @@ use std::collections::VecDeque;
 /// A queue with a maximum of messages and one of bytes. A publisher that ignores the request to
 /// wait fills it, and nothing more.
 #[derive(Debug)]
-pub(super) struct Waiting<M> {
+pub(super) struct PendingSamples<M> {
     messages: VecDeque<(M, usize)>,
     bytes: usize,
 }
 
-impl<M> Default for Waiting<M> {
+impl<M> Default for PendingSamples<M> {
     fn default() -> Self {
-        Waiting { messages: VecDeque::new(), bytes: 0 }
+        PendingSamples { messages: VecDeque::new(), bytes: 0 }
     }
 }
 
-impl<M> Waiting<M> {
+impl<M> PendingSamples<M> {
     pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -75,14 +75,14 @@ mod tests {
 
     #[test]
     fn the_queue_is_bounded_by_messages_and_bytes() {
-        let mut small = Waiting::default();
+        let mut small = PendingSamples::default();
         let count = (0..).take_while(|number| {
             let has_room = !small.is_full();
             small.push_back(*number, 100);
             has_room
         });
         assert_eq!(count.count(), WAITING_MAX);
-        let mut large = Waiting::default();
+        let mut large = PendingSamples::default();
         while !large.is_full() {
             large.push_back((), 100 << 20);
         }
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn removed_messages_are_not_counted() {
-        let mut waiting = Waiting::default();
+        let mut waiting = PendingSamples::default();
         (0..6).for_each(|number| waiting.push_back(number, 1 << number));
         assert_eq!(waiting.retain_of_first(4, |number| number % 2 == 0), 2);
         assert_eq!((waiting.len(), waiting.bytes), (4, 1 + 4 + 16 + 32));

@@ -1,6 +1,6 @@
 //! The messages between subscribers and publishers on different hosts that DDS lacks. A subscriber
-//! says that it takes samples from now on, that it is full, or that it has room again. A publisher
-//! says that it does not wait any longer for a full subscriber.
+//! reports that it takes samples from now on, that it is full, or that it has room again. A publisher
+//! reports that it does not wait any longer for a full subscriber.
 //!
 //! A DDS writer is matched with a reader before the reader is matched with the writer, and
 //! best-effort samples sent meanwhile are lost. And CycloneDDS acknowledges the samples that it has
@@ -13,30 +13,32 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use myelin_dds::{Calls, Guid, History, Message, Participant, Reader, Release, Settings, Writer};
+use myelin_dds::{
+    Guid, History, Listener, Message, Participant, Reader, Release, Settings, Writer,
+};
 
-use super::queue::{Queue, Task};
+use super::task_queue::{Task, TaskQueue};
 use super::wire::{CDR_LE, HEADER_BYTES};
-use super::{lock, said};
+use super::{lock, network_error};
 use crate::Error;
 
 /// A node's end of it: all nodes of the domain write to and read from one topic.
-pub(super) struct Flow {
+pub(super) struct FlowChannel {
     writer: Writer,
     _reader: Reader,
-    heard: Arc<Mutex<Vec<Word>>>,
+    received: Arc<Mutex<Vec<FlowMessage>>>,
     kept: Arc<Kept>,
-    /// Peers for which no word is kept, because they did not acknowledge `KEPT_MAX`: they miss new
-    /// words.
+    /// Peers for which no message is kept, because they did not acknowledge `KEPT_MAX`: they miss new
+    /// messages.
     silent: RefCell<BTreeSet<Guid>>,
 }
 
 /// A message from a reader to a writer, or from a writer to a reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Word {
+pub(super) struct FlowMessage {
     pub(super) writer: Guid,
     pub(super) reader: Guid,
-    pub(super) says: Says,
+    pub(super) kind: FlowKind,
     /// For `Full`: the reader counts them. For `Late`: the `Full` that it answers; there may be
     /// room since.
     pub(super) count: u8,
@@ -44,7 +46,7 @@ pub(super) struct Word {
 
 /// The kinds of messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Says {
+pub(super) enum FlowKind {
     /// From the reader: I take your samples from now on.
     Ready = 0,
     /// From the reader: I have no room, write no more.
@@ -55,11 +57,11 @@ pub(super) enum Says {
     Late = 3,
 }
 
-impl Flow {
+impl FlowChannel {
     pub(super) fn create(
         participant: &Arc<Participant>,
-        queue: &Arc<Queue>,
-    ) -> Result<Flow, Error> {
+        queue: &Arc<TaskQueue>,
+    ) -> Result<FlowChannel, Error> {
         let settings = Settings {
             topic: FLOW_TOPIC.to_owned(),
             type_name: "myelin::Flow2".to_owned(),
@@ -70,33 +72,34 @@ impl Flow {
             history_late: 0,
             block_max: Duration::ZERO,
         };
-        let heard = Arc::default();
-        let words = Box::new(Words { heard: Arc::clone(&heard), queue: queue.clone() });
-        let reader = Reader::create(participant, &settings, words).map_err(said)?;
-        let peers = Box::new(Peers(queue.clone()));
-        let writer = Writer::create(participant, &settings, peers).map_err(said)?;
+        let received = Arc::default();
+        let messages =
+            Box::new(FlowListener { received: Arc::clone(&received), queue: queue.clone() });
+        let reader = Reader::create(participant, &settings, messages).map_err(network_error)?;
+        let peers = Box::new(PeerListener(queue.clone()));
+        let writer = Writer::create(participant, &settings, peers).map_err(network_error)?;
         let (kept, silent) = (Arc::default(), RefCell::default());
-        Ok(Flow { writer, _reader: reader, heard, kept, silent })
+        Ok(FlowChannel { writer, _reader: reader, received, kept, silent })
     }
 
     /// Sends it to all existing nodes, except those that are silent.
-    pub(super) fn say(&self, word: Word) {
+    pub(super) fn send(&self, message: FlowMessage) {
         let kept = self.kept.0.fetch_add(1, Ordering::Relaxed) + 1;
-        let _ = self.writer.write(&CDR_LE, &word.encode(), self.kept.clone(), || {});
+        let _ = self.writer.write(&CDR_LE, &message.encode(), self.kept.clone(), || {});
         if kept >= KEPT_MAX {
             self.pass_over();
         } else if kept.is_multiple_of(ASK_EACH) {
-            self.writer.ask();
+            self.writer.request_acknowledgements();
         }
     }
 
     #[cold]
     fn pass_over(&self) {
-        while self.kept.words() >= KEPT_MAX {
-            let before = self.kept.words();
+        while self.kept.messages() >= KEPT_MAX {
+            let before = self.kept.messages();
             let Some(reader) = self.writer.pass_over() else { return };
             self.silent.borrow_mut().insert(reader);
-            let freed = before.saturating_sub(self.kept.words());
+            let freed = before.saturating_sub(self.kept.messages());
             let name = reader.map(|byte| format!("{byte:02x}")).concat();
             let reason = format!(
                 "DDS endpoint {name} does not acknowledge flow control: {freed} of {before} \
@@ -108,12 +111,12 @@ impl Flow {
         }
     }
 
-    /// Whether there are peers that miss words.
+    /// Whether there are peers that miss messages.
     pub(super) fn has_silent(&self) -> bool {
         !self.silent.borrow().is_empty()
     }
 
-    /// Forgets peers that have gone or answer again: the caller then repeats all words that still
+    /// Forgets peers that have gone or answer again: the caller then repeats all messages that still
     /// count.
     pub(super) fn forget_answering(&self) {
         let mut there = BTreeSet::new();
@@ -123,69 +126,69 @@ impl Flow {
         self.silent.borrow_mut().retain(is_silent);
     }
 
-    /// The words of others.
-    pub(super) fn hear(&self) -> Vec<Word> {
-        std::mem::take(&mut *lock(&self.heard))
+    /// The messages of others.
+    pub(super) fn receive(&self) -> Vec<FlowMessage> {
+        std::mem::take(&mut *lock(&self.received))
     }
 }
 
-impl Word {
+impl FlowMessage {
     fn encode(&self) -> Vec<u8> {
-        [&self.writer[..], &self.reader, &[self.says as u8, self.count]].concat()
+        [&self.writer[..], &self.reader, &[self.kind as u8, self.count]].concat()
     }
 
-    fn decode(bytes: &[u8]) -> Option<Word> {
+    fn decode(bytes: &[u8]) -> Option<FlowMessage> {
         let (writer, rest) = bytes.split_first_chunk()?;
         let (reader, rest) = rest.split_first_chunk()?;
-        let &[says, count] = rest else { return None };
-        let says = match says {
-            0 => Says::Ready,
-            1 => Says::Full,
-            2 => Says::Room,
-            3 => Says::Late,
+        let &[kind, count] = rest else { return None };
+        let kind = match kind {
+            0 => FlowKind::Ready,
+            1 => FlowKind::Full,
+            2 => FlowKind::Room,
+            3 => FlowKind::Late,
             _ => return None,
         };
-        Some(Word { writer: *writer, reader: *reader, says, count })
+        Some(FlowMessage { writer: *writer, reader: *reader, kind, count })
     }
 }
 
-/// Keeps received words for the node's thread.
-struct Words {
-    heard: Arc<Mutex<Vec<Word>>>,
-    queue: Arc<Queue>,
+/// Keeps received messages for the node's thread.
+struct FlowListener {
+    received: Arc<Mutex<Vec<FlowMessage>>>,
+    queue: Arc<TaskQueue>,
 }
 
-impl Calls for Words {
+impl Listener for FlowListener {
     fn received(&self, message: Message) -> bool {
-        if let Some(word) = message.bytes().get(HEADER_BYTES..).and_then(Word::decode) {
-            let mut heard = lock(&self.heard);
-            if heard.len() >= HEARD_MAX {
+        if let Some(message) = message.bytes().get(HEADER_BYTES..).and_then(FlowMessage::decode) {
+            let mut received = lock(&self.received);
+            if received.len() >= RECEIVED_MAX {
                 return false; // until the node's thread has been here
             }
-            heard.push(word);
-            drop(heard);
-            self.queue.ask(Task::Flow);
+            received.push(message);
+            drop(received);
+            self.queue.push(Task::Flow);
         }
         true
     }
 }
 
-/// Reports new peers that have missed earlier words.
-struct Peers(Arc<Queue>);
+/// Reports new peers that have missed earlier messages.
+struct PeerListener(Arc<TaskQueue>);
 
-impl Calls for Peers {
+impl Listener for PeerListener {
     fn matched(&self, _count: u32) {
-        self.0.ask(Task::Peers);
+        self.0.push(Task::Peers);
     }
 }
 
-/// How many words CycloneDDS keeps for peers that have not acknowledged them.
+/// How many messages CycloneDDS keeps for peers that have not acknowledged them.
 #[derive(Default)]
 struct Kept(AtomicUsize);
 
 impl Kept {
-    // ORDER: Relaxed, wherever it is used: only a number, and one word too many does no harm.
-    fn words(&self) -> usize {
+    // ORDER: Relaxed, wherever it is used: only a number, and one message too many does no harm.
+    fn messages(&self) -> usize {
         self.0.load(Ordering::Relaxed)
     }
 }
@@ -196,11 +199,11 @@ impl Release for Kept {
     }
 }
 
-/// How many received words can wait for the node's thread.
-const HEARD_MAX: usize = 16_384;
-/// How many words are kept for peers: some megabytes.
+/// How many received messages can wait for the node's thread.
+const RECEIVED_MAX: usize = 16_384;
+/// How many messages are kept for peers: some megabytes.
 const KEPT_MAX: usize = 16_384;
-/// After so many kept words the peers are asked for acknowledgements.
+/// After so many kept messages the peers are asked for acknowledgements.
 const ASK_EACH: usize = 1_024;
 /// Not a valid name of a user's topic.
 pub(super) const FLOW_TOPIC: &str = "myelin_flow";
@@ -218,15 +221,15 @@ mod tests {
 
     #[test]
     fn a_flow_control_message_is_parsed_and_other_bytes_are_not() {
-        let word = |says| Word { writer: [1; 16], reader: [2; 16], says, count: 7 };
-        for says in [Says::Ready, Says::Full, Says::Room, Says::Late] {
-            assert_eq!(Word::decode(&word(says).encode()), Some(word(says)));
+        let message = |kind| FlowMessage { writer: [1; 16], reader: [2; 16], kind, count: 7 };
+        for kind in [FlowKind::Ready, FlowKind::Full, FlowKind::Room, FlowKind::Late] {
+            assert_eq!(FlowMessage::decode(&message(kind).encode()), Some(message(kind)));
         }
-        let bytes = word(Says::Ready).encode();
-        assert_eq!(Word::decode(&bytes[..32]), None);
-        assert_eq!(Word::decode(&bytes[..33]), None);
-        assert_eq!(Word::decode(&[&bytes[..32], &[4, 0]].concat()), None);
-        assert_eq!(Word::decode(&[&bytes[..], &[0]].concat()), None);
+        let bytes = message(FlowKind::Ready).encode();
+        assert_eq!(FlowMessage::decode(&bytes[..32]), None);
+        assert_eq!(FlowMessage::decode(&bytes[..33]), None);
+        assert_eq!(FlowMessage::decode(&[&bytes[..32], &[4, 0]].concat()), None);
+        assert_eq!(FlowMessage::decode(&[&bytes[..], &[0]].concat()), None);
     }
 
     /// DDS considers it alive as long as its lease runs, and it acknowledges nothing.
@@ -250,7 +253,7 @@ mod tests {
         }
     }
 
-    fn flow() -> Flow {
+    fn flow() -> FlowChannel {
         let config = Config {
             peers: vec!["127.0.0.1".to_string()],
             lease: 10 * WATCHDOG,
@@ -258,10 +261,10 @@ mod tests {
         };
         let binding = Binding { index: 1, address: Ipv4Addr::LOCALHOST.into() };
         let participant = Domain::claim(0, &config).unwrap().open(Some(binding)).unwrap();
-        Flow::create(&participant, &Arc::new(Queue::new(None).unwrap())).unwrap()
+        FlowChannel::create(&participant, &Arc::new(TaskQueue::new(None).unwrap())).unwrap()
     }
 
-    fn peers(flow: &Flow) -> usize {
+    fn peers(flow: &FlowChannel) -> usize {
         let mut peers = 0;
         flow.writer.visit_matched(&mut |_| peers += 1).unwrap();
         peers
@@ -275,8 +278,8 @@ mod tests {
         }
     }
 
-    fn word(count: u8) -> Word {
-        Word { writer: [1; 16], reader: [2; 16], says: Says::Full, count }
+    fn message(count: u8) -> FlowMessage {
+        FlowMessage { writer: [1; 16], reader: [2; 16], kind: FlowKind::Full, count }
     }
 
     fn speak() {
@@ -291,27 +294,27 @@ mod tests {
         };
         signal(libc::SIGSTOP);
         for _ in 0..3 * KEPT_MAX {
-            flow.say(word(0));
-            assert!(flow.kept.words() <= KEPT_MAX);
+            flow.send(message(0));
+            assert!(flow.kept.messages() <= KEPT_MAX);
         }
         assert!(flow.has_silent());
         flow.forget_answering();
         assert!(flow.has_silent());
         signal(libc::SIGCONT);
         until("an answer", || {
-            flow.say(word(1));
+            flow.send(message(1));
             flow.forget_answering();
             !flow.has_silent()
         });
-        flow.say(word(2));
-        until("all to be acknowledged", || flow.kept.words() == 0);
+        flow.send(message(2));
+        until("all to be acknowledged", || flow.kept.messages() == 0);
         drop(listener.stdin.take());
         assert!(listener.wait().unwrap().success());
     }
 
     fn listen() {
         let flow = flow();
-        until("the last word", || flow.hear().contains(&word(2)));
+        until("the last message", || flow.receive().contains(&message(2)));
         // The acknowledgement is sent before this returns.
         std::io::stdin().read_to_end(&mut Vec::new()).unwrap();
     }
@@ -319,7 +322,7 @@ mod tests {
     const ARGUMENTS: [&str; 3] = [
         "--exact",
         "--nocapture",
-        "network::flow::tests::flow_control_messages_for_a_stopped_peer_are_bounded",
+        "network::flow_channel::tests::flow_control_messages_for_a_stopped_peer_are_bounded",
     ];
     const ROLE: &str = "MYELIN_FLOW_TEST_ROLE";
     const WATCHDOG: Duration = Duration::from_secs(60);

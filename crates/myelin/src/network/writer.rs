@@ -1,4 +1,4 @@
-//! The outlet: the way of a publisher's samples to other hosts, and the limit of samples under way.
+//! The way of a publisher's samples to other hosts, and the limit of samples under way.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -6,25 +6,25 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
 
-use myelin_dds::{Calls, Endpoint, Guid, History, Settings, Writer, check_topic_name};
+use myelin_dds::{Endpoint, Guid, History, Listener, Settings, Writer, check_topic_name};
 use myelin_shm::node as shm;
 use myelin_shm::topic::{Late, PublisherQos, Reliability};
 use myelin_shm::waiting::cancel;
 
-use super::end::End;
-use super::flow::{Says, Word};
-use super::host::{Card, Host, Kind};
-use super::open::Open;
-use super::queue::{Queue, Task};
-use super::room::{Half, Room, Window};
+use super::dds_endpoint::DdsEndpoint;
+use super::flow_channel::{FlowKind, FlowMessage};
+use super::flow_control::{FlowControl, WakeThreshold, Window};
+use super::host::{EndpointUserData, Host, Kind};
 use super::session::Session;
+use super::task_queue::{Task, TaskQueue};
 use super::wire::Wire;
-use super::{Encoding, Spec, lock, said};
+use super::worker::NetworkWorker;
+use super::{Encoding, Spec, lock, network_error};
 use crate::{EndpointId, Error, Event};
 
-/// A publisher's outlet. Used by the publisher's thread.
-pub(crate) struct Outlet {
-    shared: Arc<Shared>,
+/// The writer of a publisher. Used by the publisher's thread.
+pub(crate) struct NetworkWriter {
+    shared: Arc<WriterState>,
     wire: Wire,
     /// The limit of samples under way; `None` for a publisher that never waits.
     window: Option<Window>,
@@ -32,19 +32,19 @@ pub(crate) struct Outlet {
     keeps: bool,
     limit: Duration,
     late: Late,
-    open: Arc<Open>,
+    worker: Arc<NetworkWorker>,
 }
 
 /// The part that the node's thread uses, too.
-pub(super) struct Shared {
-    pub(super) end: End,
+pub(super) struct WriterState {
+    pub(super) dds: DdsEndpoint,
     /// The settings of its writers.
     settings: Settings,
-    route: Mutex<Route>,
-    /// Readers that have said that they take samples; some before they are found here.
-    ready: Mutex<Ready>,
+    output: Mutex<Output>,
+    /// Readers that have reported that they take samples; some before they are found here.
+    ready: Mutex<ReadyReaders>,
     /// Subscribers of other hosts that are ready.
-    matches: Mutex<BTreeMap<u64, Match>>,
+    matches: Mutex<BTreeMap<u64, RemoteSubscriber>>,
     /// Their number; read on every publish.
     wanted: AtomicU32,
     /// The least that any of their hosts receives at once, in bytes.
@@ -52,15 +52,15 @@ pub(super) struct Shared {
     /// The same, including hosts that have been warned about; for hosts that do not announce it, an
     /// assumed size.
     socket_bytes: AtomicU64,
-    room: Arc<Room>,
+    flow: Arc<FlowControl>,
 }
 
 /// The destination of samples.
 #[derive(Default)]
-struct Route {
+struct Output {
     /// `None` while no interface leads to other hosts. Outside this lock only the node's thread may
-    /// hold it, while it is busy; see [`Open::apply_pending`].
-    writer: Option<Bound>,
+    /// hold it, while it is busy; see [`NetworkWorker::apply_pending`].
+    writer: Option<BoundWriter>,
     /// The newest samples, for the readers of the next writer: each with its head and payload.
     kept: VecDeque<(Vec<u8>, Vec<u8>)>,
     kept_max: usize,
@@ -70,27 +70,27 @@ struct Route {
 
 /// A writer on an interface.
 #[derive(Clone)]
-struct Bound {
+struct BoundWriter {
     writer: Arc<Writer>,
     guid: Guid,
 }
 
 /// A subscriber of another host.
-struct Match {
+struct RemoteSubscriber {
     /// Its id there; for one that is not Myelin's, the id that this process gave it.
     endpoint: EndpointId,
     guid: Guid,
     reliable: bool,
     buffer_bytes: u64,
-    told: bool,
+    reported: bool,
 }
 
-/// Readers that have sent a word.
+/// Readers that have sent a message.
 #[derive(Debug, Default)]
-struct Ready(BTreeSet<Guid>);
+struct ReadyReaders(BTreeSet<Guid>);
 
-impl Ready {
-    /// Keeps the readers that are `there`, and a limited number of those that sent a word before
+impl ReadyReaders {
+    /// Keeps the readers that are `there`, and a limited number of those that sent a message before
     /// they were found; removes those that have left.
     fn forget_the_gone(&mut self, there: &BTreeSet<Guid>, has_left: impl Fn(&Guid) -> bool) {
         let mut early = 0;
@@ -102,12 +102,12 @@ impl Ready {
     }
 }
 
-impl Outlet {
+impl NetworkWriter {
     pub(super) fn create(
-        open: &Arc<Open>,
+        worker: &Arc<NetworkWorker>,
         spec: &Spec,
         publisher: &shm::Publisher,
-    ) -> Result<Outlet, Error> {
+    ) -> Result<NetworkWriter, Error> {
         let wire = Wire::of(&spec.dds.encoding, spec.shape)?;
         let PublisherQos { depth, history, block_max: limit, late, memory_max, .. } =
             spec.publisher;
@@ -117,14 +117,14 @@ impl Outlet {
             (0, true) => Kind::Reliable,
             _ => Kind::History,
         };
-        let end = End::new(spec, shm::EndpointHandle::clone(publisher), true);
-        check_topic_name(&end.dds_topic).map_err(said)?;
+        let dds = DdsEndpoint::new(spec, shm::EndpointHandle::clone(publisher), true);
+        check_topic_name(&dds.dds_topic).map_err(network_error)?;
         let private = matches!(spec.dds.encoding, Encoding::Private);
         let settings = Settings {
-            topic: end.dds_topic.clone(),
-            type_name: end.dds_type.clone(),
-            partitions: if private { open.host.offered(kind) } else { Vec::new() },
-            user_data: open.user_data(spec, publisher.id(), reliable),
+            topic: dds.dds_topic.clone(),
+            type_name: dds.dds_type.clone(),
+            partitions: if private { worker.host.offered(kind) } else { Vec::new() },
+            user_data: worker.user_data(spec, publisher.id(), reliable),
             // Late subscribers can only get samples reliably.
             reliable: kind != Kind::BestEffort,
             history: match reliable {
@@ -134,22 +134,22 @@ impl Outlet {
             history_late: history,
             block_max: if reliable { limit } else { Duration::ZERO },
         };
-        let route = Route { kept_max: history as usize, ..Route::default() };
-        let shared = Arc::new(Shared {
-            end,
+        let output = Output { kept_max: history as usize, ..Output::default() };
+        let shared = Arc::new(WriterState {
+            dds,
             settings,
-            route: Mutex::new(route),
+            output: Mutex::new(output),
             ready: Mutex::default(),
             matches: Mutex::default(),
             wanted: AtomicU32::new(0),
             buffer_bytes: AtomicU64::new(u64::MAX),
             socket_bytes: AtomicU64::new(u64::MAX),
-            room: Arc::default(),
+            flow: Arc::default(),
         });
-        open.add_outlet(&shared)?;
+        worker.add_writer(&shared)?;
         let window = reliable.then(|| Window::new(depth, history, memory_max));
-        let (open, keeps) = (open.clone(), history > 0);
-        Ok(Outlet { shared, wire, window, keeps, limit, late, open })
+        let (worker, keeps) = (worker.clone(), history > 0);
+        Ok(NetworkWriter { shared, wire, window, keeps, limit, late, worker })
     }
 
     /// Waits until there is room for another sample, at most for the publisher's time limit.
@@ -163,11 +163,11 @@ impl Outlet {
     }
 
     /// Like `make_room`, without a wait: returns the wait to make, if there is no room.
-    pub(crate) fn try_make_room(&self) -> Result<u32, OutletWait> {
+    pub(crate) fn try_make_room(&self) -> Result<u32, NetworkWait> {
         match &self.window {
             Some(window) if self.is_wanted() => {
-                let room = &self.shared.room;
-                if room.has(window) && room.late() == 0 { Ok(0) } else { self.look_again(window) }
+                let flow = &self.shared.flow;
+                if flow.has(window) && flow.late() == 0 { Ok(0) } else { self.check_again(window) }
             }
             _ => Ok(0),
         }
@@ -175,7 +175,7 @@ impl Outlet {
 
     /// How many subscribers it does not wait for.
     pub(crate) fn late(&self) -> u32 {
-        self.shared.room.late()
+        self.shared.flow.late()
     }
 
     /// Sends a copy of a published sample, if a subscriber on another host wants it.
@@ -186,8 +186,8 @@ impl Outlet {
 
     /// Waits until everything sent is acknowledged, for at most `limit`. False if the time is over.
     pub(crate) fn wait_for_acknowledgements(&self, limit: Duration) -> bool {
-        let bound = lock(&self.shared.route).writer.clone();
-        let Some(Bound { writer, .. }) = bound else { return true };
+        let bound = lock(&self.shared.output).writer.clone();
+        let Some(BoundWriter { writer, .. }) = bound else { return true };
         let begin = Instant::now();
         loop {
             let left = limit.saturating_sub(begin.elapsed());
@@ -212,54 +212,54 @@ impl Outlet {
             self.shared.warn(payload.len() as u64, self.window.is_some());
         }
         let bytes = (head.bytes().len() + payload.len()) as u64;
-        let mut route = lock(&self.shared.route);
+        let mut output = lock(&self.shared.output);
         if self.keeps {
-            route.keep(head.bytes(), payload);
+            output.keep(head.bytes(), payload);
         }
-        let Some(Bound { writer, .. }) = &route.writer else {
+        let Some(BoundWriter { writer, .. }) = &output.writer else {
             // Kept samples count for the window, even while nothing is sent.
             if let Some(window) = &self.window {
                 window.enter(bytes, Instant::now());
             }
             return Ok(());
         };
-        let room = &self.shared.room;
-        room.enter(bytes);
-        // The message is made while earlier ones are under way. This thread has the route
+        let flow = &self.shared.flow;
+        flow.enter(bytes);
+        // The message is made while earlier ones are under way. This thread has the output
         // meanwhile: acknowledgements do not need it.
         let hold_back = || {
             let Some(window) = &self.window else { return };
             window.set_buffer(self.shared.socket_bytes.load(Ordering::Relaxed));
-            room.pace(window, bytes, self.limit);
+            flow.pace(window, bytes, self.limit);
             if window.enter(bytes, Instant::now()) {
-                writer.ask();
+                writer.request_acknowledgements();
             }
         };
-        match writer.write(head.bytes(), payload, room.clone(), hold_back) {
+        match writer.write(head.bytes(), payload, flow.clone(), hold_back) {
             Ok(()) => Ok(()),
             // These are CycloneDDS's own limits, which only a user's configuration sets: the sample
             // is lost.
             Err(myelin_dds::Error::Other { timeout: true, .. }) if self.window.is_none() => Ok(()),
             Err(myelin_dds::Error::Other { timeout: true, .. }) => {
-                drop(route);
+                drop(output);
                 Err(self.timed_out())
             }
-            Err(error) => Err(said(error)),
+            Err(error) => Err(network_error(error)),
         }
     }
 
     #[cold]
-    fn look_again(&self, window: &Window) -> Result<u32, OutletWait> {
-        let room = &self.shared.room;
-        let answers = |writer: &Writer| room.take_answering(|each| writer.is_waited_for(each));
+    fn check_again(&self, window: &Window) -> Result<u32, NetworkWait> {
+        let flow = &self.shared.flow;
+        let answers = |writer: &Writer| flow.take_answering(|each| writer.is_waited_for(each));
         let answering = self.shared.with_writer(answers).unwrap_or_default();
-        answering.iter().for_each(|reader| self.shared.tell_caught_up(reader));
-        if room.has(window) {
-            return Ok(room.late());
+        answering.iter().for_each(|reader| self.shared.report_caught_up(reader));
+        if flow.has(window) {
+            return Ok(flow.late());
         }
-        let Outlet { shared, open, keeps, limit, late, .. } = self;
-        let (shared, open, half) = (shared.clone(), open.clone(), window.half());
-        Err(OutletWait { shared, open, half, keeps: *keeps, limit: *limit, late: *late })
+        let NetworkWriter { shared, worker, keeps, limit, late, .. } = self;
+        let (shared, worker, threshold) = (shared.clone(), worker.clone(), window.threshold());
+        Err(NetworkWait { shared, worker, threshold, keeps: *keeps, limit: *limit, late: *late })
     }
 
     fn timed_out(&self) -> Error {
@@ -269,16 +269,16 @@ impl Outlet {
 
 /// A publisher's wait for room on the way to other hosts. No lock of the publisher is held
 /// meanwhile.
-pub(crate) struct OutletWait {
-    shared: Arc<Shared>,
-    open: Arc<Open>,
-    half: Half,
+pub(crate) struct NetworkWait {
+    shared: Arc<WriterState>,
+    worker: Arc<NetworkWorker>,
+    threshold: WakeThreshold,
     keeps: bool,
     limit: Duration,
     late: Late,
 }
 
-impl OutletWait {
+impl NetworkWait {
     /// Waits until there is room, at most until the publisher's limit has passed since `begin`.
     /// False if the publisher must go on regardless: the subscribers that hold it up are passed
     /// over.
@@ -287,12 +287,12 @@ impl OutletWait {
     /// [`Error::ReliableTimeout`].
     #[cold]
     pub(crate) fn wait(&self, begin: Instant) -> Result<bool, Error> {
-        let OutletWait { shared, half, .. } = self;
-        let is_there = || shared.room.has_in(half) || !shared.is_wanted(self.keeps);
+        let NetworkWait { shared, threshold, .. } = self;
+        let is_there = || shared.flow.has_in(threshold) || !shared.is_wanted(self.keeps);
         loop {
             let left = self.limit.saturating_sub(begin.elapsed());
             let slice = cancel::slice(left);
-            if shared.room.wait(slice, Some(*half), is_there) {
+            if shared.flow.wait(slice, Some(*threshold), is_there) {
                 return Ok(true);
             }
             if cancel::is_cancelled() || (slice == left && self.late == Late::Fail) {
@@ -307,43 +307,43 @@ impl OutletWait {
 
     /// Stops waiting for the subscribers that hold all others up.
     fn pass_over(&self, is_there: impl Fn() -> bool) {
-        let OutletWait { shared, open, .. } = self;
+        let NetworkWait { shared, worker, .. } = self;
         let Some(writer) = shared.with_writer(Writer::guid) else { return };
-        for (reader, count, is_new) in shared.room.pass_over_full() {
-            let word = Word { writer, reader, says: Says::Late, count };
-            open.queue.ask(Task::Say(word));
+        for (reader, count, is_new) in shared.flow.pass_over_full() {
+            let message = FlowMessage { writer, reader, kind: FlowKind::Late, count };
+            worker.queue.push(Task::Send(message));
             if is_new {
-                shared.tell_passed_over(&reader);
+                shared.report_passed_over(&reader);
             }
         }
         // Each is passed over once, so this ends.
         while !is_there() {
             let Some(reader) = shared.with_writer(Writer::pass_over).flatten() else { return };
-            if shared.room.pass_over_silent(reader) {
-                shared.tell_passed_over(&reader);
+            if shared.flow.pass_over_silent(reader) {
+                shared.report_passed_over(&reader);
             }
         }
     }
 }
 
-impl Drop for Outlet {
+impl Drop for NetworkWriter {
     fn drop(&mut self) {
-        if self.open.is_forked() {
+        if self.worker.is_forked() {
             return;
         }
         if self.window.is_some() {
             // Published samples may not have arrived, and would be lost with the writer.
             self.wait_for_acknowledgements(self.limit);
         }
-        let mut route = lock(&self.shared.route);
-        route.closed = true;
-        drop(route.writer.take());
-        drop(route);
-        self.open.apply_pending();
+        let mut output = lock(&self.shared.output);
+        output.closed = true;
+        drop(output.writer.take());
+        drop(output);
+        self.worker.apply_pending();
     }
 }
 
-impl Route {
+impl Output {
     /// Keeps a sample, in the memory of one that is dropped.
     fn keep(&mut self, head: &[u8], payload: &[u8]) {
         let is_full = self.kept.len() == self.kept_max;
@@ -357,7 +357,7 @@ impl Route {
     }
 }
 
-impl Shared {
+impl WriterState {
     /// Whether samples must be written. `keeps`: also for late subscribers.
     #[inline]
     fn is_wanted(&self, keeps: bool) -> bool {
@@ -368,61 +368,62 @@ impl Shared {
     /// `None` while there is none. It is not kept during the wait of a publish: the interface may
     /// go then, and the writer with it.
     fn with_writer<R>(&self, act: impl FnOnce(&Writer) -> R) -> Option<R> {
-        lock(&self.route).writer.as_ref().map(|bound| act(&bound.writer))
+        lock(&self.output).writer.as_ref().map(|bound| act(&bound.writer))
     }
 
     fn timed_out(&self, waited: Duration) -> Error {
         let matches = lock(&self.matches);
-        let is_slow = |each: &Match| self.room.is_full(&each.guid);
+        let is_slow = |each: &RemoteSubscriber| self.flow.is_full(&each.guid);
         let slow = matches.values().find(|each| is_slow(each));
         let some = slow.or_else(|| matches.values().find(|each| each.reliable));
         let subscriber = some.map_or(0, |each| each.endpoint);
-        Error::ReliableTimeout { topic: self.end.topic.clone(), subscriber, pid: 0, waited }
+        Error::ReliableTimeout { topic: self.dds.topic.clone(), subscriber, pid: 0, waited }
     }
 
     /// Opens a writer if there is a way to other hosts now, with the samples kept for them.
     pub(super) fn bind(self: &Arc<Self>, session: &Session) -> Result<(), Error> {
-        let watch = Watch { shared: Arc::downgrade(self), queue: session.queue.clone() };
+        let watch = WriterListener { shared: Arc::downgrade(self), queue: session.queue.clone() };
         let participant = &session.participant;
-        let writer = Writer::create(participant, &self.settings, Box::new(watch)).map_err(said)?;
+        let writer =
+            Writer::create(participant, &self.settings, Box::new(watch)).map_err(network_error)?;
         let guid = writer.guid();
-        let mut route = lock(&self.route);
-        if route.closed {
+        let mut output = lock(&self.output);
+        if output.closed {
             return Ok(());
         }
-        for (head, payload) in &route.kept {
-            self.room.enter((head.len() + payload.len()) as u64);
-            writer.write(head, payload, self.room.clone(), || {}).map_err(said)?;
+        for (head, payload) in &output.kept {
+            self.flow.enter((head.len() + payload.len()) as u64);
+            writer.write(head, payload, self.flow.clone(), || {}).map_err(network_error)?;
         }
-        route.writer = Some(Bound { writer: Arc::new(writer), guid });
+        output.writer = Some(BoundWriter { writer: Arc::new(writer), guid });
         Ok(())
     }
 
     /// Closes the writer: the way to other hosts has gone.
     pub(super) fn unbind(&self) {
-        let bound = lock(&self.route).writer.take();
+        let bound = lock(&self.output).writer.take();
         drop(bound);
         lock(&self.ready).0.clear();
         self.update(BTreeMap::new());
     }
 
-    /// Handles a word of a reader elsewhere. Called by the node's thread.
-    pub(super) fn hear(&self, word: &Word, host: Host) {
-        if lock(&self.route).writer.as_ref().is_none_or(|bound| bound.guid != word.writer) {
+    /// Handles a message of a reader elsewhere. Called by the node's thread.
+    pub(super) fn receive(&self, message: &FlowMessage, host: Host) {
+        if lock(&self.output).writer.as_ref().is_none_or(|bound| bound.guid != message.writer) {
             return;
         }
-        match word.says {
-            // A publisher does not wait for a reader that has not said that it is ready.
-            Says::Full if !lock(&self.ready).0.contains(&word.reader) => {}
-            Says::Full => self.room.set_full(word.reader, word.count),
-            Says::Room => {
-                if self.room.set_room(&word.reader) {
-                    self.tell_caught_up(&word.reader);
+        match message.kind {
+            // A publisher does not wait for a reader that has not reported that it is ready.
+            FlowKind::Full if !lock(&self.ready).0.contains(&message.reader) => {}
+            FlowKind::Full => self.flow.set_full(message.reader, message.count),
+            FlowKind::Room => {
+                if self.flow.set_room(&message.reader) {
+                    self.report_caught_up(&message.reader);
                 }
             }
-            Says::Late => {} // to readers
-            Says::Ready => {
-                if lock(&self.ready).0.insert(word.reader) {
+            FlowKind::Late => {} // to readers
+            FlowKind::Ready => {
+                if lock(&self.ready).0.insert(message.reader) {
                     self.refresh(host);
                 }
             }
@@ -431,7 +432,7 @@ impl Shared {
 
     /// Its GUID in DDS; `None` while there is none.
     pub(super) fn guid(&self) -> Option<Guid> {
-        lock(&self.route).writer.as_ref().map(|bound| bound.guid)
+        lock(&self.output).writer.as_ref().map(|bound| bound.guid)
     }
 
     /// The known readers.
@@ -441,20 +442,21 @@ impl Shared {
 
     /// Updates the readers. Called by the node's thread.
     pub(super) fn refresh(&self, host: Host) {
-        let Some(Bound { writer, .. }) = lock(&self.route).writer.clone() else { return };
+        let Some(BoundWriter { writer, .. }) = lock(&self.output).writer.clone() else { return };
         let (mut found, mut there) = (BTreeMap::new(), BTreeSet::new());
         let mut ready = lock(&self.ready);
         let _ = writer.visit_matched(&mut |endpoint: Endpoint| {
-            let card = Card::decode(&endpoint.user_data);
+            let data = EndpointUserData::decode(&endpoint.user_data);
             there.insert(endpoint.guid);
-            let takes = |card: &Card| card.host != host && ready.0.contains(&endpoint.guid);
-            if card.as_ref().map_or_else(|| !self.end.is_foreign(&endpoint), takes) {
-                let each = Match {
-                    endpoint: card.as_ref().map_or(endpoint.handle, |card| card.endpoint),
+            let takes =
+                |data: &EndpointUserData| data.host != host && ready.0.contains(&endpoint.guid);
+            if data.as_ref().map_or_else(|| !self.dds.is_foreign(&endpoint), takes) {
+                let each = RemoteSubscriber {
+                    endpoint: data.as_ref().map_or(endpoint.handle, |data| data.endpoint),
                     guid: endpoint.guid,
-                    buffer_bytes: card.as_ref().map_or(u64::MAX, |card| card.buffer_bytes),
-                    reliable: card.is_none_or(|card| card.reliable),
-                    told: false,
+                    buffer_bytes: data.as_ref().map_or(u64::MAX, |data| data.buffer_bytes),
+                    reliable: data.is_none_or(|data| data.reliable),
+                    reported: false,
                 };
                 found.insert(endpoint.handle, each);
             }
@@ -466,10 +468,10 @@ impl Shared {
     }
 
     /// Reports the subscribers that have come and gone, given the current `found`.
-    fn update(&self, found: BTreeMap<u64, Match>) {
+    fn update(&self, found: BTreeMap<u64, RemoteSubscriber>) {
         let mut matches = lock(&self.matches);
         let mut events = Vec::new();
-        for (_, Match { endpoint, .. }) in
+        for (_, RemoteSubscriber { endpoint, .. }) in
             matches.extract_if(.., |handle, _| !found.contains_key(handle))
         {
             events.push(Event::Unmatched { endpoint, pid: 0, died: false });
@@ -484,24 +486,24 @@ impl Shared {
         self.buffer_bytes.store(least, Ordering::Relaxed);
         let socket_bytes = matches.values().map(|each| each.buffer_bytes.min(SOCKET_BYTES)).min();
         self.socket_bytes.store(socket_bytes.unwrap_or(u64::MAX), Ordering::Relaxed);
-        self.room.retain(|reader| matches.values().any(|each| each.guid == *reader));
+        self.flow.retain(|reader| matches.values().any(|each| each.guid == *reader));
         // ORDER: Release, before the match is reported: a user that knows of the match publishes to
         // it.
         self.wanted.store(matches.len() as u32, Ordering::Release);
         drop(matches);
-        events.into_iter().for_each(|event| self.end.observer.tell(event));
-        self.room.stir();
+        events.into_iter().for_each(|event| self.dds.observer.tell(event));
+        self.flow.stir();
     }
 
-    fn tell_passed_over(&self, reader: &Guid) {
+    fn report_passed_over(&self, reader: &Guid) {
         if let Some(endpoint) = self.endpoint(reader) {
-            self.end.observer.tell(Event::PassedOver { endpoint, pid: 0 });
+            self.dds.observer.tell(Event::PassedOver { endpoint, pid: 0 });
         }
     }
 
-    fn tell_caught_up(&self, reader: &Guid) {
+    fn report_caught_up(&self, reader: &Guid) {
         if let Some(endpoint) = self.endpoint(reader) {
-            self.end.observer.tell(Event::CaughtUp { endpoint, pid: 0 });
+            self.dds.observer.tell(Event::CaughtUp { endpoint, pid: 0 });
         }
     }
 
@@ -514,25 +516,25 @@ impl Shared {
     #[cold]
     fn warn(&self, bytes: u64, reliable: bool) {
         let mut matches = lock(&self.matches);
-        let small = matches
-            .values_mut()
-            .filter(|each| !each.told && bytes > each.buffer_bytes && !(reliable && each.reliable));
+        let small = matches.values_mut().filter(|each| {
+            !each.reported && bytes > each.buffer_bytes && !(reliable && each.reliable)
+        });
         for each in small {
-            each.told = true;
+            each.reported = true;
             let remedy = format!(
                 "its host receives {} B at once: on it, sysctl -w net.core.rmem_max={}, or make the \
                  topic reliable on both sides",
                 each.buffer_bytes,
                 (2 * bytes).next_power_of_two()
             );
-            self.end.observer.tell(Event::BufferTooSmall {
+            self.dds.observer.tell(Event::BufferTooSmall {
                 endpoint: each.endpoint,
                 bytes,
                 remedy,
             });
         }
-        let untold = matches.values().filter(|each| !each.told);
-        let least = untold.map(|each| each.buffer_bytes).min().unwrap_or(u64::MAX);
+        let unreported = matches.values().filter(|each| !each.reported);
+        let least = unreported.map(|each| each.buffer_bytes).min().unwrap_or(u64::MAX);
         self.buffer_bytes.store(least, Ordering::Relaxed);
     }
 }
@@ -542,23 +544,23 @@ impl Shared {
 /// wait longer behind it.
 const SOCKET_BYTES: u64 = 1 << 20;
 
-/// Readers that sent a word before they are found; beyond this number a word is forgotten and must
+/// Readers that sent a message before they are found; beyond this number a message is forgotten and must
 /// be repeated.
 const EARLY_MAX: usize = 1_024;
 
 /// The object that CycloneDDS calls.
-struct Watch {
-    shared: Weak<Shared>,
-    queue: Arc<Queue>,
+struct WriterListener {
+    shared: Weak<WriterState>,
+    queue: Arc<TaskQueue>,
 }
 
-impl Calls for Watch {
+impl Listener for WriterListener {
     fn matched(&self, _count: u32) {
-        self.queue.ask(Task::Outlet(self.shared.clone()));
+        self.queue.push(Task::Writer(self.shared.clone()));
     }
 
     fn incompatible(&self, policy: u32) {
-        self.queue.ask(Task::OutletPolicy(self.shared.clone(), policy));
+        self.queue.push(Task::WriterPolicy(self.shared.clone(), policy));
     }
 }
 
@@ -570,7 +572,7 @@ mod tests {
     fn unmatched_readers_are_kept_up_to_a_maximum() {
         let name = |number: u64| [number.to_be_bytes(), [7; 8]].concat().try_into().unwrap();
         let (there, left): (Guid, Guid) = (name(1 << 40), name(2 << 40));
-        let mut ready = Ready::default();
+        let mut ready = ReadyReaders::default();
         let early = (0..10 * EARLY_MAX as u64).map(name);
         for reader in early.chain([there, left]) {
             ready.0.insert(reader);

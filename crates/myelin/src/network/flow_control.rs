@@ -56,13 +56,13 @@ impl Limits {
 /// acknowledgement releases many samples, so waking it for each sample would cost two thread
 /// switches for each.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Half {
+pub(super) struct WakeThreshold {
     limits: Limits,
     kept: u32,
     kept_bytes: u64,
 }
 
-impl Half {
+impl WakeThreshold {
     /// Whether one more sample fits in addition to so many samples and bytes that CycloneDDS has.
     fn fits(&self, samples: u32, bytes: u64) -> bool {
         let bytes = bytes.saturating_sub(self.kept_bytes);
@@ -97,9 +97,9 @@ impl Window {
     }
 
     /// The state to wait for.
-    pub(super) fn half(&self) -> Half {
+    pub(super) fn threshold(&self) -> WakeThreshold {
         let kept = self.kept.borrow().len() as u32;
-        Half { limits: self.limits, kept, kept_bytes: self.kept_bytes.get() }
+        WakeThreshold { limits: self.limits, kept, kept_bytes: self.kept_bytes.get() }
     }
 
     /// A sample of so many bytes is written now; returns whether it asks for acknowledgements. Each
@@ -138,7 +138,7 @@ impl Window {
 /// ORDER: all of it is SeqCst: a waiter announces itself before it looks, and a thread that changes
 /// something looks for a waiter after that; so one sees the other.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct FlowControl {
     samples: AtomicU32,
     bytes: AtomicU64,
     /// How many samples were released in total.
@@ -158,7 +158,7 @@ struct Waiters {
     /// How many are woken for each release.
     eager: u32,
     /// One is woken when half of the window is free.
-    patient: Option<Half>,
+    patient: Option<WakeThreshold>,
 }
 
 /// Readers that are behind.
@@ -179,17 +179,17 @@ impl Readers {
     }
 }
 
-impl Room {
+impl FlowControl {
     /// Whether one more sample may be under way.
     pub(super) fn has(&self, window: &Window) -> bool {
-        self.has_in(&window.half())
+        self.has_in(&window.threshold())
     }
 
     /// The same, for a thread that waits while another thread has the window.
-    pub(super) fn has_in(&self, half: &Half) -> bool {
+    pub(super) fn has_in(&self, threshold: &WakeThreshold) -> bool {
         let (samples, bytes) =
             (self.samples.load(Ordering::SeqCst), self.bytes.load(Ordering::SeqCst));
-        half.fits(samples, bytes) && self.full_count.load(Ordering::SeqCst) == 0
+        threshold.fits(samples, bytes) && self.full_count.load(Ordering::SeqCst) == 0
     }
 
     /// Whether an entered sample of so many bytes can be sent without overrunning the readers'
@@ -220,18 +220,18 @@ impl Room {
         self.bytes.fetch_add(bytes, Ordering::SeqCst);
     }
 
-    /// Waits until `is_there`, for at most `limit`; false then. It checks releases once `half` is
+    /// Waits until `is_there`, for at most `limit`; false then. It checks releases once `threshold` is
     /// free; one thread at a time waits so.
     pub(super) fn wait(
         &self,
         limit: Duration,
-        half: Option<Half>,
+        threshold: Option<WakeThreshold>,
         is_there: impl Fn() -> bool,
     ) -> bool {
         let begin = Instant::now();
         let mut waiters = lock(&self.waiters);
-        match half {
-            Some(half) => waiters.patient = Some(half),
+        match threshold {
+            Some(threshold) => waiters.patient = Some(threshold),
             None => waiters.eager += 1,
         }
         self.waiting.fetch_add(1, Ordering::SeqCst);
@@ -244,7 +244,7 @@ impl Room {
             waiters = woken.unwrap_or_else(PoisonError::into_inner).0;
         };
         self.waiting.fetch_sub(1, Ordering::SeqCst);
-        match half {
+        match threshold {
             Some(_) => waiters.patient = None,
             None => waiters.eager -= 1,
         }
@@ -342,7 +342,7 @@ impl Room {
     }
 }
 
-impl Release for Room {
+impl Release for FlowControl {
     fn released(&self, bytes: usize) {
         self.samples.fetch_sub(1, Ordering::SeqCst);
         self.bytes.fetch_sub(bytes as u64, Ordering::SeqCst);
@@ -355,14 +355,14 @@ impl Release for Room {
         let samples = self.samples.load(Ordering::SeqCst);
         let bytes = self.bytes.load(Ordering::SeqCst);
         let Waiters { eager, patient } = *lock(&self.waiters);
-        if eager > 0 || patient.is_some_and(|half| half.is_free(samples, bytes)) {
+        if eager > 0 || patient.is_some_and(|threshold| threshold.is_free(samples, bytes)) {
             self.changed.notify_all();
         }
     }
 }
 
 /// So many small samples may be under way at any depth: waiting for an answer after a few of them
-/// costs more than they do. The subscriber's own word bounds its queue.
+/// costs more than they do. The subscriber's `Full` bounds its queue.
 const BURST_SAMPLES: u32 = 64;
 const BURST_BYTES: u64 = 4 << 20;
 /// For a host that has smaller sockets, or does not announce their size.
@@ -382,7 +382,7 @@ mod tests {
 
     #[test]
     fn the_room_counts_samples_under_way_and_unread_ones() {
-        let (room, window) = (Room::default(), window(100));
+        let (room, window) = (FlowControl::default(), window(100));
         for _ in 0..100 {
             assert!(room.has(&window));
             room.enter(10);
@@ -401,13 +401,13 @@ mod tests {
 
     #[test]
     fn a_late_reader_is_waited_for_again_when_it_has_room() {
-        let (room, window) = (Room::default(), window(4));
+        let (room, window) = (FlowControl::default(), window(4));
         let [one, two] = [[1; 16], [2; 16]];
         room.set_full(one, 7);
         assert_eq!(room.pass_over_full(), [(one, 7, true)]);
         assert!(room.has(&window) && room.late() == 1);
         room.set_full(one, 8);
-        assert!(room.has(&window), "it was told that it is late after it has said so");
+        assert!(room.has(&window), "the publisher passed it over before this message");
         assert!(room.pass_over_silent(two) && !room.pass_over_silent(two));
         assert_eq!(room.late(), 2);
         assert_eq!(room.take_answering(|_| true), [two], "the other one has room first");
@@ -423,7 +423,7 @@ mod tests {
 
     #[test]
     fn the_room_has_a_byte_limit_but_takes_one_sample_of_any_size() {
-        let (room, window) = (Room::default(), Window::new(100, 0, 1_000));
+        let (room, window) = (FlowControl::default(), Window::new(100, 0, 1_000));
         room.enter(999);
         assert!(room.has(&window));
         room.enter(5_000);
@@ -436,7 +436,7 @@ mod tests {
 
     #[test]
     fn a_host_is_paced_by_its_receive_buffer_until_a_wait_fails() {
-        let (room, window) = (Room::default(), window(100));
+        let (room, window) = (FlowControl::default(), window(100));
         window.set_buffer(4 << 20);
         let next_is_paced = || {
             room.enter(1 << 20);
@@ -465,7 +465,7 @@ mod tests {
     #[test]
     fn a_single_sample_larger_than_the_buffer_is_sent() {
         for history in [0, 1] {
-            let (room, window) = (Room::default(), Window::new(100, history, u64::MAX));
+            let (room, window) = (FlowControl::default(), Window::new(100, history, u64::MAX));
             window.set_buffer(0);
             for _ in 0..3 {
                 room.enter(10 << 20);
@@ -481,7 +481,7 @@ mod tests {
     #[test]
     fn a_burst_of_small_samples_is_under_way_at_any_depth() {
         let fit = |depth: u32, bytes: u64| {
-            let (room, window) = (Room::default(), window(depth));
+            let (room, window) = (FlowControl::default(), window(depth));
             (0..1_000).take_while(|_| room.has(&window)).map(|_| room.enter(bytes)).count()
         };
         assert_eq!([1, 64, 500].map(|depth| fit(depth, 1_000)), [64, 64, 500]);
@@ -491,7 +491,7 @@ mod tests {
 
     #[test]
     fn kept_samples_do_not_count_as_under_way() {
-        let (room, window) = (Room::default(), Window::new(2, 3, 1_000));
+        let (room, window) = (FlowControl::default(), Window::new(2, 3, 1_000));
         let write = || {
             window.enter(500, Instant::now());
             room.enter(500);
@@ -532,13 +532,13 @@ mod tests {
 
     #[test]
     fn a_waiting_publisher_is_woken() {
-        let (room, window) = (Arc::new(Room::default()), window(1));
+        let (room, window) = (Arc::new(FlowControl::default()), window(1));
         for _ in 0..1_000 {
             room.enter(BURST_BYTES);
             let other = room.clone();
             let thread = std::thread::spawn(move || other.released(BURST_BYTES as usize));
-            let half = Some(window.half());
-            assert!(room.wait(Duration::from_secs(60), half, || room.has(&window)));
+            let threshold = Some(window.threshold());
+            assert!(room.wait(Duration::from_secs(60), threshold, || room.has(&window)));
             thread.join().unwrap();
         }
     }
@@ -548,7 +548,7 @@ mod tests {
     #[test]
     fn a_waiting_publisher_is_woken_when_half_of_the_window_is_free() {
         let free_at = |depth: u32, bytes: u64| {
-            let (room, window, now) = (Room::default(), window(depth), Instant::now());
+            let (room, window, now) = (FlowControl::default(), window(depth), Instant::now());
             let mut asked = 0;
             while room.has(&window) {
                 room.enter(bytes);
@@ -558,8 +558,8 @@ mod tests {
             }
             let full = room.samples.load(Ordering::SeqCst);
             let left = (0..=full).rev();
-            let free =
-                left.take_while(|left| !window.half().is_free(*left, u64::from(*left) * bytes));
+            let free = left
+                .take_while(|left| !window.threshold().is_free(*left, u64::from(*left) * bytes));
             (full, free.last().unwrap() - 1, full - asked)
         };
         assert_eq!(free_at(64, 100), (64, 31, 31), "the first sample asks, and each 32nd after it");

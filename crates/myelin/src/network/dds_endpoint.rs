@@ -7,12 +7,12 @@ use std::sync::Mutex;
 use myelin_dds::{Endpoint, Guid};
 use myelin_shm::node as shm;
 
-use super::host::{Card, Host, topic_name};
+use super::host::{EndpointUserData, Host, topic_name};
 use super::{Encoding, Spec, lock};
 use crate::{EndpointId, Event, LayoutHash};
 
 /// An endpoint of this process.
-pub(super) struct End {
+pub(super) struct DdsEndpoint {
     pub(super) observer: shm::EndpointHandle,
     pub(super) topic: String,
     pub(super) dds_topic: String,
@@ -22,7 +22,7 @@ pub(super) struct End {
     type_text: String,
     vendor: Option<u16>,
     /// Endpoints of another type, or vendor, that have been reported to the user: the newest.
-    told: Mutex<Newest>,
+    reported: Mutex<Newest>,
 }
 
 /// A set of so many ids; with one more the oldest is dropped.
@@ -35,7 +35,7 @@ impl Newest {
         if self.0.contains(&endpoint) {
             return false;
         }
-        if self.0.len() == TOLD_MAX {
+        if self.0.len() == REPORTED_MAX {
             self.0.pop_front();
         }
         self.0.push_back(endpoint);
@@ -43,8 +43,12 @@ impl Newest {
     }
 }
 
-impl End {
-    pub(super) fn new(spec: &Spec, observer: shm::EndpointHandle, is_publisher: bool) -> End {
+impl DdsEndpoint {
+    pub(super) fn new(
+        spec: &Spec,
+        observer: shm::EndpointHandle,
+        is_publisher: bool,
+    ) -> DdsEndpoint {
         let (dds_topic, dds_type) = match &spec.dds.encoding {
             Encoding::Private => (
                 topic_name(&spec.topic.name),
@@ -56,10 +60,10 @@ impl End {
                 (topic.clone(), name.clone())
             }
         };
-        let (type_text, told) = (type_text(spec), Mutex::default());
+        let (type_text, reported) = (type_text(spec), Mutex::default());
         let is_private = matches!(spec.dds.encoding, Encoding::Private);
         let (topic, vendor) = (spec.topic.name.clone(), spec.dds.vendor);
-        End {
+        DdsEndpoint {
             observer,
             topic,
             dds_topic,
@@ -68,7 +72,7 @@ impl End {
             is_private,
             type_text,
             vendor,
-            told,
+            reported,
         }
     }
 
@@ -77,24 +81,24 @@ impl End {
         if other.topic != self.dds_topic || other.type_name == self.dds_type {
             return;
         }
-        let card = Card::decode(&other.user_data);
+        let data = EndpointUserData::decode(&other.user_data);
         // The shared-memory route reports those of this host.
-        if card.as_ref().is_some_and(|card| card.host == host) {
+        if data.as_ref().is_some_and(|data| data.host == host) {
             return;
         }
         // A subscriber has several readers.
-        let endpoint = card.as_ref().map_or(id_of(other.guid), |card| card.endpoint);
-        if !lock(&self.told).insert(endpoint) {
+        let endpoint = data.as_ref().map_or(id_of(other.guid), |data| data.endpoint);
+        if !lock(&self.reported).insert(endpoint) {
             return;
         }
-        let theirs = card.map_or_else(|| other.type_name.clone(), |card| card.type_text);
+        let theirs = data.map_or_else(|| other.type_name.clone(), |data| data.type_text);
         let who = if self.is_publisher { "a subscriber" } else { "a publisher" };
         let reason = format!(
             "{who} on another host has {theirs} on topic {:?}, not {}; use the same type on both \
              sides, or another topic name",
             other.topic, self.type_text
         );
-        self.tell_incompatible(endpoint, reason);
+        self.report_incompatible(endpoint, reason);
     }
 
     /// Whether an endpoint of the other side, not Myelin's, comes from a vendor that is not
@@ -105,7 +109,7 @@ impl End {
             return false;
         }
         let endpoint = id_of(other.guid);
-        if lock(&self.told).insert(endpoint) {
+        if lock(&self.reported).insert(endpoint) {
             let who = if self.is_publisher { "a subscriber" } else { "a publisher" };
             let reason = format!(
                 "{who} on DDS topic {:?} uses another DDS implementation ({vendor:04x}), which \
@@ -113,13 +117,13 @@ impl End {
                  implementation on both sides",
                 self.dds_topic
             );
-            self.tell_incompatible(endpoint, reason);
+            self.report_incompatible(endpoint, reason);
         }
         true
     }
 
     /// Reports an endpoint of the other side whose settings do not fit.
-    pub(super) fn tell_policy(&self, policy: u32) {
+    pub(super) fn report_policy(&self, policy: u32) {
         // Between Myelin's own endpoints, a mismatch is intended or reported elsewhere.
         if self.is_private {
             return;
@@ -142,20 +146,20 @@ impl End {
             "{who} on DDS topic {:?}: {policy}; use the same setting on both sides",
             self.dds_topic
         );
-        self.tell_incompatible(0, reason);
+        self.report_incompatible(0, reason);
     }
 
     /// Reports that it could not be made on a new interface.
-    pub(super) fn tell_unbound(&self, error: &crate::Error) {
-        self.tell_incompatible(0, format!("DDS topic {:?} is not open: {error}", self.dds_topic));
+    pub(super) fn report_unbound(&self, error: &crate::Error) {
+        self.report_incompatible(0, format!("DDS topic {:?} is not open: {error}", self.dds_topic));
     }
 
-    pub(super) fn tell_incompatible(&self, endpoint: EndpointId, reason: String) {
+    pub(super) fn report_incompatible(&self, endpoint: EndpointId, reason: String) {
         let reason = self.warn(endpoint, reason);
         self.observer.tell(Event::Incompatible { endpoint, pid: 0, mismatch: None, reason });
     }
 
-    pub(super) fn tell_refused(&self, endpoint: EndpointId, reason: String) {
+    pub(super) fn report_refused(&self, endpoint: EndpointId, reason: String) {
         let reason = self.warn(endpoint, reason);
         self.observer.tell(Event::Refused { endpoint, pid: 0, reason });
     }
@@ -188,7 +192,7 @@ pub(super) fn type_text(spec: &Spec) -> String {
 }
 
 /// How many endpoints one endpoint reports to its user once; beyond that it may report one again.
-const TOLD_MAX: usize = 1_024;
+const REPORTED_MAX: usize = 1_024;
 /// Numbers of DDS's policies (`dds_qos_policy_id_t`).
 const DURABILITY: u32 = 2;
 const DEADLINE: u32 = 4;
@@ -204,10 +208,10 @@ mod tests {
 
     #[test]
     fn endless_endpoints_are_reported_once_in_bounded_memory() {
-        let mut told = Newest::default();
-        let endless = 0..10 * TOLD_MAX as u64;
-        assert!(endless.clone().all(|endpoint| told.insert(endpoint)));
-        assert_eq!(told.0.len(), TOLD_MAX);
-        assert!(endless.rev().take(TOLD_MAX).all(|endpoint| !told.insert(endpoint)));
+        let mut reported = Newest::default();
+        let endless = 0..10 * REPORTED_MAX as u64;
+        assert!(endless.clone().all(|endpoint| reported.insert(endpoint)));
+        assert_eq!(reported.0.len(), REPORTED_MAX);
+        assert!(endless.rev().take(REPORTED_MAX).all(|endpoint| !reported.insert(endpoint)));
     }
 }

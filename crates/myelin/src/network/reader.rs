@@ -1,36 +1,36 @@
-//! The inlet: the way of other hosts' samples to a subscriber. A reader takes them, and a proxy for
+//! The way of other hosts' samples to a subscriber. A reader takes them, and a proxy for
 //! each publisher puts them into the subscriber's queue, in the receiving thread.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
-use myelin_dds::{Calls, Endpoint, Guid, History, Message, Reader, Settings, check_topic_name};
+use myelin_dds::{Endpoint, Guid, History, Listener, Message, Reader, Settings, check_topic_name};
 use myelin_shm::data_plane::subscription::SubscriptionState;
 use myelin_shm::node as shm;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
 
 use super::backlog::{Backlog, give_way};
-use super::end::End;
-use super::flow::{Says, Word};
-use super::host::{Card, Host, Kind};
-use super::open::Open;
-use super::queue::{Queue, Task};
+use super::dds_endpoint::DdsEndpoint;
+use super::flow_channel::{FlowKind, FlowMessage};
+use super::host::{EndpointUserData, Host, Kind};
+use super::pending_samples::PendingSamples;
 use super::session::Session;
-use super::waiting::Waiting;
+use super::task_queue::{Task, TaskQueue};
 use super::wire::Wire;
-use super::{Encoding, Spec, lock, said};
+use super::worker::NetworkWorker;
+use super::{Encoding, Spec, lock, network_error};
 use crate::{EndpointId, Error, Event};
 
-/// A subscriber's inlet.
-pub(crate) struct Inlet {
-    shared: Arc<Shared>,
-    open: Arc<Open>,
+/// The reader of a subscriber.
+pub(crate) struct NetworkReader {
+    shared: Arc<ReaderState>,
+    worker: Arc<NetworkWorker>,
 }
 
 /// The part that the node's thread and CycloneDDS's threads use, too.
-pub(super) struct Shared {
-    pub(super) end: End,
+pub(super) struct ReaderState {
+    pub(super) dds: DdsEndpoint,
     wire: Wire,
     qos: SubscriberQos,
     memory_max: u64,
@@ -48,20 +48,20 @@ struct Group {
     resends: bool,
     history: bool,
     /// `None` while no interface leads to other hosts. Outside this lock only the node's thread may
-    /// hold it, while it is busy; see [`Open::apply_pending`].
+    /// hold it, while it is busy; see [`NetworkWorker::apply_pending`].
     reader: Option<Arc<Reader>>,
     guid: Guid,
     /// Whether there is a reader, or one is just being made.
     is_open: bool,
     /// By handle.
-    sources: BTreeMap<u64, Source>,
+    publishers: BTreeMap<u64, RemotePublisher>,
     /// Waiting samples: there is no room yet for the first one, or its publisher is still unknown.
-    waiting: Waiting<Message>,
+    waiting: PendingSamples<Message>,
     /// How many samples have ever waited.
     waited: u64,
     /// Whether there is no room for the next sample. The node's thread then checks again.
     full: bool,
-    /// The number of its `Full` words to its publishers.
+    /// The number of its `Full` messages to its publishers.
     full_count: u8,
     /// The last sequence numbers of publishers that have gone: a publisher that comes back goes on
     /// with the count.
@@ -75,14 +75,14 @@ struct Group {
 /// The contents of a group with a reader; the reader ends first.
 struct Detached {
     _reader: Option<Arc<Reader>>,
-    _sources: BTreeMap<u64, Source>,
-    waiting: Waiting<Message>,
+    _publishers: BTreeMap<u64, RemotePublisher>,
+    waiting: PendingSamples<Message>,
 }
 
 /// A publisher.
-struct Source {
+struct RemotePublisher {
     guid: Guid,
-    /// Whether it heeds the words of the flow topic.
+    /// Whether it heeds the messages of the flow topic.
     listens: bool,
     /// `None`: its samples are not for us, because it is on this host, not understood, or declined.
     proxy: Option<shm::Proxy>,
@@ -106,41 +106,41 @@ struct Late {
     taken: u32,
 }
 
-impl Inlet {
+impl NetworkReader {
     pub(super) fn create(
-        open: &Arc<Open>,
+        worker: &Arc<NetworkWorker>,
         spec: &Spec,
         subscriber: &shm::Subscriber,
-    ) -> Result<Inlet, Error> {
+    ) -> Result<NetworkReader, Error> {
         let wire = Wire::of(&spec.dds.encoding, spec.shape)?;
         let is_private = matches!(spec.dds.encoding, Encoding::Private);
         let subscription = subscriber.reader.shared();
         let groups = groups(spec, is_private, subscription);
-        let end = End::new(spec, shm::EndpointHandle::clone(subscriber), false);
-        check_topic_name(&end.dds_topic).map_err(said)?;
+        let dds = DdsEndpoint::new(spec, shm::EndpointHandle::clone(subscriber), false);
+        check_topic_name(&dds.dds_topic).map_err(network_error)?;
         let reliable = spec.subscriber.reliability == Reliability::Reliable;
-        let shared = Arc::new(Shared {
-            end,
+        let shared = Arc::new(ReaderState {
+            dds,
             wire,
             qos: spec.subscriber,
             memory_max: spec.publisher.memory_max,
             is_private,
-            user_data: open.user_data(spec, subscriber.id(), reliable),
+            user_data: worker.user_data(spec, subscriber.id(), reliable),
             groups: groups.into_iter().map(Mutex::new).collect(),
         });
-        let inlet = Inlet { shared, open: open.clone() };
-        open.add_inlet(&inlet.shared)?;
-        Ok(inlet)
+        let reader = NetworkReader { shared, worker: worker.clone() };
+        worker.add_reader(&reader.shared)?;
+        Ok(reader)
     }
 }
 
-impl Drop for Inlet {
+impl Drop for NetworkReader {
     fn drop(&mut self) {
-        if self.open.is_forked() {
+        if self.worker.is_forked() {
             // In a child of `fork`, other threads may have held its locks.
             for group in &self.shared.groups {
                 if let Ok(mut group) = group.try_lock() {
-                    std::mem::forget(std::mem::take(&mut group.sources));
+                    std::mem::forget(std::mem::take(&mut group.publishers));
                 }
             }
             return;
@@ -150,10 +150,10 @@ impl Drop for Inlet {
             let (detached, subscription) = (group.detach(), group.subscription.take());
             drop(group);
             // The node's thread may be using it.
-            self.open.apply_pending();
+            self.worker.apply_pending();
             drop((detached, subscription));
         }
-        self.open.apply_pending();
+        self.worker.apply_pending();
     }
 }
 
@@ -172,8 +172,8 @@ fn groups(spec: &Spec, is_private: bool, subscription: &Arc<SubscriptionState>) 
         reader: None,
         guid: Guid::default(),
         is_open: false,
-        sources: BTreeMap::new(),
-        waiting: Waiting::default(),
+        publishers: BTreeMap::new(),
+        waiting: PendingSamples::default(),
         waited: 0,
         full: false,
         full_count: 0,
@@ -203,17 +203,18 @@ impl Group {
     fn detach(&mut self) -> Detached {
         (self.is_open, self.full, self.caught_up) = (false, false, false);
         // A publisher that is found again on another interface goes on with its count.
-        self.gone.extend(self.sources.values().map(|source| (source.guid, source.sequence)));
+        self.gone
+            .extend(self.publishers.values().map(|publisher| (publisher.guid, publisher.sequence)));
         self.gone.drain(..self.gone.len().saturating_sub(GONE_MAX));
         Detached {
             _reader: self.reader.take(),
-            _sources: std::mem::take(&mut self.sources),
+            _publishers: std::mem::take(&mut self.publishers),
             waiting: std::mem::take(&mut self.waiting),
         }
     }
 }
 
-impl Shared {
+impl ReaderState {
     /// Opens readers if there is a way to other hosts now.
     pub(super) fn bind(self: &Arc<Self>, session: &Session) -> Result<(), Error> {
         for (number, group) in self.groups.iter().enumerate() {
@@ -223,10 +224,10 @@ impl Shared {
                 self.settings(&group, session.host)
             };
             let (shared, queue) = (Arc::downgrade(self), session.queue.clone());
-            let watch = Watch { shared, number, queue };
+            let watch = ReaderListener { shared, number, queue };
             let reader = Reader::create(&session.participant, &settings, Box::new(watch));
-            let reader = reader.map_err(said)?;
-            let guid = reader.guid().map_err(said)?;
+            let reader = reader.map_err(network_error)?;
+            let guid = reader.guid().map_err(network_error)?;
             let mut group = lock(group);
             if group.subscription.is_some() {
                 (group.guid, group.reader) = (guid, Some(Arc::new(reader)));
@@ -249,8 +250,8 @@ impl Shared {
     fn settings(&self, group: &Group, host: Host) -> Settings {
         let SubscriberQos { depth, history, .. } = self.qos;
         Settings {
-            topic: self.end.dds_topic.clone(),
-            type_name: self.end.dds_type.clone(),
+            topic: self.dds.dds_topic.clone(),
+            type_name: self.dds.dds_type.clone(),
             partitions: if self.is_private { host.wanted(&group.kinds) } else { Vec::new() },
             user_data: self.user_data.clone(),
             reliable: group.resends || group.history,
@@ -281,33 +282,41 @@ impl Shared {
             };
             let is_there = |handle: &u64| found.iter().any(|each| each.handle == *handle);
             group.forget(is_there);
-            let declined: Vec<_> = group.sources.extract_if(.., |_, it| it.declined).collect();
+            let declined: Vec<_> = group.publishers.extract_if(.., |_, it| it.declined).collect();
             let was_declined = |handle| declined.iter().any(|(known, _)| *known == handle);
             for endpoint in found {
-                if group.sources.contains_key(&endpoint.handle) {
+                if group.publishers.contains_key(&endpoint.handle) {
                     continue;
                 }
-                let card = Card::decode(&endpoint.user_data);
-                let is_here = card.as_ref().is_some_and(|card| card.host == session.host);
-                let is_foreign = card.is_none() && self.end.is_foreign(&endpoint);
+                let data = EndpointUserData::decode(&endpoint.user_data);
+                let is_here = data.as_ref().is_some_and(|data| data.host == session.host);
+                let is_foreign = data.is_none() && self.dds.is_foreign(&endpoint);
                 // A publisher that does not wait may be reliable on the network nevertheless.
-                let waits = group.reliable && card.as_ref().is_none_or(|card| card.reliable);
+                let waits = group.reliable && data.as_ref().is_none_or(|data| data.reliable);
                 let proxy = (!is_here && !is_foreign).then(|| self.proxy(&subscription, waits));
                 if let Some(Err(error)) = &proxy
                     && !was_declined(endpoint.handle)
                 {
-                    self.end.tell_refused(endpoint.handle, error.to_string());
+                    self.dds.report_refused(endpoint.handle, error.to_string());
                 }
                 let declined = matches!(proxy, Some(Err(_)));
                 let proxy = proxy.and_then(Result::ok);
-                let (guid, listens) = (endpoint.guid, card.is_some() && proxy.is_some());
+                let (guid, listens) = (endpoint.guid, data.is_some() && proxy.is_some());
                 let sequence = group.remember(&guid);
                 let waits = group.full;
                 let (backlog, late) = (Backlog::default(), None);
-                let source =
-                    Source { guid, listens, proxy, declined, sequence, backlog, waits, late };
-                group.say_all(&source, session);
-                group.sources.insert(endpoint.handle, source);
+                let publisher = RemotePublisher {
+                    guid,
+                    listens,
+                    proxy,
+                    declined,
+                    sequence,
+                    backlog,
+                    waits,
+                    late,
+                };
+                group.send_all(&publisher, session);
+                group.publishers.insert(endpoint.handle, publisher);
             }
             group.drop_orphans(waited);
         }
@@ -320,12 +329,12 @@ impl Shared {
     }
 
     /// The publishers, each with its proxy.
-    pub(super) fn sources(&self) -> Vec<(Guid, EndpointId)> {
+    pub(super) fn publishers(&self) -> Vec<(Guid, EndpointId)> {
         let mut found = Vec::new();
         for group in &self.groups {
             let group = lock(group);
             let with_proxy =
-                group.sources.values().filter_map(|it| Some((it.guid, it.proxy.as_ref()?.id())));
+                group.publishers.values().filter_map(|it| Some((it.guid, it.proxy.as_ref()?.id())));
             found.extend(with_proxy);
         }
         found
@@ -333,7 +342,7 @@ impl Shared {
 
     /// Whether there are publishers for which there was no room.
     pub(super) fn has_declined(&self) -> bool {
-        let has = |group: &Mutex<Group>| lock(group).sources.values().any(|it| it.declined);
+        let has = |group: &Mutex<Group>| lock(group).publishers.values().any(|it| it.declined);
         self.groups.iter().any(has)
     }
 
@@ -352,7 +361,7 @@ impl Shared {
             memory_max: self.memory_max,
             ..PublisherQos::default()
         };
-        self.end.observer.node().proxy(subscription, qos)
+        self.dds.observer.node().proxy(subscription, qos)
     }
 
     /// Passes on all waiting samples, of all groups. Called by the node's thread. True if some had
@@ -361,43 +370,45 @@ impl Shared {
         let mut some_full = false;
         for group in &self.groups {
             let mut group = lock(group);
-            let is_full = self.pass_on_waiting(&mut group);
+            let is_full = self.pass_on_pending(&mut group);
             some_full |= is_full;
-            group.caught_up = false; // the words about it are sent below
+            group.caught_up = false; // the messages about it are sent below
             if is_full && !group.full {
                 group.full_count = group.full_count.wrapping_add(1);
             }
             group.full = is_full;
-            let says = if is_full { Says::Full } else { Says::Room };
+            let kind = if is_full { FlowKind::Full } else { FlowKind::Room };
             let (reader, count) = (group.guid, group.full_count);
-            for source in group.sources.values_mut().filter(|source| source.late.is_none()) {
-                if std::mem::replace(&mut source.waits, is_full) != is_full {
-                    source.say(says, reader, count, session);
+            for publisher in
+                group.publishers.values_mut().filter(|publisher| publisher.late.is_none())
+            {
+                if std::mem::replace(&mut publisher.waits, is_full) != is_full {
+                    publisher.send(kind, reader, count, session);
                 }
             }
         }
         some_full
     }
 
-    /// Repeats words that a publisher may have missed. Called by the node's thread.
-    pub(super) fn say_again(&self, session: &Session) {
+    /// Repeats messages that a publisher may have missed. Called by the node's thread.
+    pub(super) fn repeat_messages(&self, session: &Session) {
         for group in &self.groups {
             let group = lock(group);
-            group.sources.values().for_each(|source| group.say_all(source, session));
+            group.publishers.values().for_each(|publisher| group.send_all(publisher, session));
         }
     }
 
     /// A publisher waits no longer. Called by the node's thread. True if it is one of ours.
-    pub(super) fn hear_late(&self, word: &Word) -> bool {
+    pub(super) fn receive_late(&self, message: &FlowMessage) -> bool {
         for group in &self.groups {
             let mut group = lock(group);
-            let is_full = group.full && group.full_count == word.count;
-            if group.guid != word.reader || !is_full {
+            let is_full = group.full && group.full_count == message.count;
+            if group.guid != message.reader || !is_full {
                 continue; // there has been room since, and the publisher knows
             }
-            let mut sources = group.sources.values_mut();
-            if let Some(source) = sources.find(|source| source.guid == word.writer) {
-                source.late.get_or_insert_default();
+            let mut publishers = group.publishers.values_mut();
+            if let Some(publisher) = publishers.find(|publisher| publisher.guid == message.writer) {
+                publisher.late.get_or_insert_default();
                 return true;
             }
         }
@@ -405,7 +416,7 @@ impl Shared {
     }
 
     /// Moves waiting samples into the subscriber's queue. True if there is no room for the next.
-    fn pass_on_waiting(&self, group: &mut Group) -> bool {
+    fn pass_on_pending(&self, group: &mut Group) -> bool {
         while let Some(message) = group.waiting.pop_front() {
             if let Some(message) = self.pass_on(group, message) {
                 let bytes = message.bytes().len();
@@ -419,34 +430,34 @@ impl Shared {
     /// Puts a sample into the subscriber's queue; returns it if it has to wait, for room or until
     /// its publisher is known.
     fn pass_on(&self, group: &mut Group, message: Message) -> Option<Message> {
-        let Group { sources, caught_up, reliable, subscription, .. } = group;
-        let Some(source) = sources.get_mut(&message.writer()) else { return Some(message) };
-        let proxy = source.proxy.as_mut()?;
+        let Group { publishers, caught_up, reliable, subscription, .. } = group;
+        let Some(publisher) = publishers.get_mut(&message.writer()) else { return Some(message) };
+        let proxy = publisher.proxy.as_mut()?;
         let Some(payload) = self.wire.payload(message.bytes()) else {
-            self.end.observer.tell(Event::Corrupt { endpoint: proxy.id() });
-            source.proxy = None;
+            self.dds.observer.tell(Event::Corrupt { endpoint: proxy.id() });
+            publisher.proxy = None;
             return None;
         };
         // Counted before the sample can be taken.
-        let lost = gap(&mut source.sequence, message.sequence());
+        let lost = gap(&mut publisher.sequence, message.sequence());
         self.count_lost(subscription, lost, proxy.id(), *reliable);
         let bytes = payload.len() as u64;
         match proxy.writer.publish_copy(&message.bytes()[payload]) {
             Ok(published) => {
                 let reading = proxy.writer.slowest_reading();
-                if source.backlog.is_due(published.sequence, reading, bytes, self.qos.depth) {
+                if publisher.backlog.is_due(published.sequence, reading, bytes, self.qos.depth) {
                     give_way();
                 }
-                let late = source.late.as_mut()?;
-                self.tell_lost(std::mem::take(&mut late.lost), proxy.id());
+                let late = publisher.late.as_mut()?;
+                self.report_lost(std::mem::take(&mut late.lost), proxy.id());
                 late.taken += 1;
                 if late.taken >= self.qos.depth / 2 {
-                    source.late = None;
+                    publisher.late = None;
                     *caught_up = true;
                 }
             }
             Err(Error::ReliableTimeout { .. }) => {
-                let Some(late) = &mut source.late else { return Some(message) };
+                let Some(late) = &mut publisher.late else { return Some(message) };
                 *late = Late { lost: late.lost + 1, taken: 0 };
                 self.count_lost(subscription, 1, proxy.id(), false);
             }
@@ -468,7 +479,7 @@ impl Shared {
             // Myelin's publishers are asked to wait; others only know CycloneDDS's own way.
             return false;
         } else if group.waiting.is_full() {
-            // They have been told, and go on. This sample is lost: it is a gap in its publisher's
+            // They have been reported, and go on. This sample is lost: it is a gap in its publisher's
             // count, and the other topics go on.
             return true;
         }
@@ -488,13 +499,13 @@ impl Shared {
     ) {
         subscription.iter().for_each(|its| its.count_lost(samples));
         if reliable {
-            self.tell_lost(samples, endpoint);
+            self.report_lost(samples, endpoint);
         }
     }
 
-    fn tell_lost(&self, samples: u64, endpoint: EndpointId) {
+    fn report_lost(&self, samples: u64, endpoint: EndpointId) {
         if samples > 0 {
-            self.end.observer.tell(Event::Lost { endpoint, samples });
+            self.dds.observer.tell(Event::Lost { endpoint, samples });
         }
     }
 }
@@ -506,26 +517,26 @@ impl Group {
 
     /// Whether the publisher of the first waiting sample is known.
     fn knows_the_next(&self) -> bool {
-        self.waiting.front().is_some_and(|next| self.sources.contains_key(&next.writer()))
+        self.waiting.front().is_some_and(|next| self.publishers.contains_key(&next.writer()))
     }
 
     /// Drops samples of publishers that have gone. The publishers were looked up when so many had
     /// `waited`; a later sample may be from a publisher that did not exist yet.
     fn drop_orphans(&mut self, waited: u64) {
         let new = (self.waited - waited).min(self.waiting.len() as u64) as usize;
-        let Group { waiting, sources, .. } = self;
-        let is_known = |message: &Message| sources.contains_key(&message.writer());
+        let Group { waiting, publishers, .. } = self;
+        let is_known = |message: &Message| publishers.contains_key(&message.writer());
         let gone = waiting.retain_of_first(waiting.len() - new, is_known);
         self.count_lost(gone);
     }
 
     /// Removes publishers that are not there any more.
     fn forget(&mut self, is_there: impl Fn(&u64) -> bool) {
-        let Group { sources, gone, .. } = self;
-        sources.retain(|handle, source| {
+        let Group { publishers, gone, .. } = self;
+        publishers.retain(|handle, publisher| {
             let stays = is_there(handle);
             if !stays {
-                gone.push((source.guid, source.sequence));
+                gone.push((publisher.guid, publisher.sequence));
             }
             stays
         });
@@ -540,19 +551,19 @@ impl Group {
         known.map_or(0, |at| self.gone.swap_remove(at).1)
     }
 
-    /// Sends a publisher all words that it needs.
-    fn say_all(&self, source: &Source, session: &Session) {
-        source.say(Says::Ready, self.guid, 0, session);
-        if source.waits {
-            source.say(Says::Full, self.guid, self.full_count, session);
+    /// Sends a publisher all messages that it needs.
+    fn send_all(&self, publisher: &RemotePublisher, session: &Session) {
+        publisher.send(FlowKind::Ready, self.guid, 0, session);
+        if publisher.waits {
+            publisher.send(FlowKind::Full, self.guid, self.full_count, session);
         }
     }
 }
 
-impl Source {
-    fn say(&self, says: Says, reader: Guid, count: u8, session: &Session) {
+impl RemotePublisher {
+    fn send(&self, kind: FlowKind, reader: Guid, count: u8, session: &Session) {
         if self.listens {
-            session.say(Word { writer: self.guid, reader, says, count });
+            session.send(FlowMessage { writer: self.guid, reader, kind, count });
         }
     }
 }
@@ -565,13 +576,13 @@ fn gap(newest: &mut u64, sequence: u64) -> u64 {
 }
 
 /// The object that CycloneDDS calls.
-struct Watch {
-    shared: Weak<Shared>,
+struct ReaderListener {
+    shared: Weak<ReaderState>,
     number: usize,
-    queue: Arc<Queue>,
+    queue: Arc<TaskQueue>,
 }
 
-impl Calls for Watch {
+impl Listener for ReaderListener {
     fn received(&self, message: Message) -> bool {
         let Some(shared) = self.shared.upgrade() else { return true };
         let mut group = lock(&shared.groups[self.number]);
@@ -593,18 +604,18 @@ impl Calls for Watch {
         } else if group.knows_the_next() {
             Task::Full(self.shared.clone())
         } else {
-            Task::Inlet(self.shared.clone())
+            Task::Reader(self.shared.clone())
         };
-        self.queue.ask(task);
+        self.queue.push(task);
         was_kept
     }
 
     fn matched(&self, _count: u32) {
-        self.queue.ask(Task::Inlet(self.shared.clone()));
+        self.queue.push(Task::Reader(self.shared.clone()));
     }
 
     fn incompatible(&self, policy: u32) {
-        self.queue.ask(Task::InletPolicy(self.shared.clone(), policy));
+        self.queue.push(Task::ReaderPolicy(self.shared.clone(), policy));
     }
 }
 
