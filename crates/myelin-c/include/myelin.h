@@ -204,6 +204,27 @@ typedef int32_t myelin_setting;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
+// Where a node or an endpoint is.
+enum myelin_location
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // On this host: it is reached through shared memory.
+  MYELIN_LOCATION_THIS_HOST = 0,
+  // On another host: it is reached through the network.
+  MYELIN_LOCATION_OTHER_HOST = 1,
+  // In a DDS program that does not use Myelin, wherever it runs.
+  MYELIN_LOCATION_DDS = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_location myelin_location;
+#else
+typedef int32_t myelin_location;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
 // Which settings of the other side match.
 enum myelin_matching
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -489,19 +510,24 @@ typedef struct myelin_graph_node {
   const char *version;
   // The user that its process runs as.
   uint32_t user;
+  // The number of its host, if that is another one.
+  uint64_t host_id;
+  // Where it is.
+  myelin_location location;
 } myelin_graph_node;
 
-// A publisher or subscriber.
+// A publisher or subscriber. Of an endpoint of a DDS program, DDS announces no depth and no layout:
+// they are 0; its history is 0, or 1 for any number.
 typedef struct myelin_graph_endpoint {
   // sizeof(struct myelin_graph_endpoint): MYELIN_INIT(myelin_graph_endpoint).
   size_t size;
   // Its id, as in events and samples.
   uint64_t endpoint;
-  // Its node's id.
+  // Its node's id; 0 for an endpoint of a DDS program.
   uint64_t node;
-  // Its topic.
+  // Its topic; for an endpoint of a DDS program, the name in DDS.
   const char *topic;
-  // Its type's name.
+  // Its type's name; for an endpoint of a DDS program, the name in DDS.
   const char *type_name;
   // Its type's layout hash.
   uint64_t type_hash;
@@ -513,7 +539,8 @@ typedef struct myelin_graph_endpoint {
   bool is_publisher;
   // Whether it is reliable.
   bool is_reliable;
-  // Its GUID in DDS, for an endpoint of this node while there is a network; otherwise zeros.
+  // Its GUID in DDS, if it is reached through the network, or belongs to this node while there is a
+  // network; otherwise zeros.
   uint8_t dds_guid[16];
   // When it was made, in ns since 1970 by the clock of the host.
   uint64_t created_ns;
@@ -531,6 +558,17 @@ typedef struct myelin_graph_endpoint {
   // Whether samples lost on the way to or from other hosts are sent again, although no publisher
   // waits: MYELIN_KEEP_LAST.
   bool resends;
+  // The number of its host, if that is another one.
+  uint64_t host_id;
+  // Its topic and its type in DDS, or NULL if it has no GUID there.
+  const char *dds_topic;
+  const char *dds_type;
+  // Its user data in DDS, as its program set it.
+  const uint8_t *dds_user_data;
+  // How many bytes.
+  size_t dds_user_data_bytes;
+  // Where it is.
+  myelin_location location;
 } myelin_graph_endpoint;
 
 // A match of an endpoint of this node.
@@ -563,41 +601,6 @@ typedef struct myelin_attribute {
   // Bytes of the value.
   size_t bytes;
 } myelin_attribute;
-
-// A publisher or subscriber that is reached through the network, as far as it announces itself.
-typedef struct myelin_graph_remote {
-  // sizeof(struct myelin_graph_remote): MYELIN_INIT(myelin_graph_remote).
-  size_t size;
-  // Its id, as in events.
-  uint64_t endpoint;
-  // The host of a Myelin program; 0 for other DDS programs, wherever they run.
-  uint64_t host;
-  // Its GUID in DDS.
-  uint8_t guid[16];
-  // Its topic; for other DDS programs, and for topics made for them, the name in DDS.
-  const char *topic;
-  // Its type, for people; for other DDS programs the name in DDS.
-  const char *type_name;
-  // Its user data in DDS.
-  const uint8_t *user_data;
-  // How many bytes.
-  size_t user_data_bytes;
-  // Its deadline; MYELIN_FOREVER: none. Here and below, a publisher offers the value and a
-  // subscriber requests it.
-  uint64_t deadline_ns;
-  // How long its samples are valid; MYELIN_FOREVER: for ever.
-  uint64_t lifespan_ns;
-  // Its liveliness lease; MYELIN_FOREVER: none.
-  uint64_t liveliness_ns;
-  // Whether only its program asserts liveliness, for this endpoint alone.
-  bool is_alive_by_topic;
-  // Whether it publishes; else it subscribes.
-  bool is_publisher;
-  // Whether it is reliable.
-  bool is_reliable;
-  // Whether it keeps or requests samples for late subscribers.
-  bool keeps_history;
-} myelin_graph_remote;
 
 // Options of a node. 0 in a member, or NULL instead of the struct, is the default.
 typedef struct myelin_node_options {
@@ -957,11 +960,6 @@ myelin_code myelin_graph_attribute_at(struct myelin_graph *graph,
                                       uint64_t id,
                                       size_t index,
                                       struct myelin_attribute *attribute);
-
-// The endpoint elsewhere with this number, from 0 on; MYELIN_NOTHING after the last.
-myelin_code myelin_graph_remote_at(struct myelin_graph *graph,
-                                   size_t index,
-                                   struct myelin_graph_remote *remote);
 
 // Triggers the guard from now on whenever `myelin_node_graph` has changed: an endpoint of the
 // domain came or went or, with a network, other hosts or DDS programs changed what they announce.

@@ -1050,6 +1050,9 @@ struct Graph {
     std::uint32_t pid, user;
     std::string node_namespace, program, host, language, version;
     Attributes attributes;
+    /// A MYELIN_LOCATION_*, and the number of another host.
+    int location;
+    std::uint64_t host_id;
   };
   /// A publisher or subscriber.
   struct Endpoint {
@@ -1063,6 +1066,11 @@ struct Graph {
     int matching;
     bool is_alive_by_topic, resends;
     Attributes attributes;
+    /// A MYELIN_LOCATION_*, and the number of another host.
+    int location;
+    std::uint64_t host_id;
+    /// Its topic, its type and its user data in DDS; empty if it is not there.
+    std::string dds_topic, dds_type, dds_user_data;
   };
   /// A match of an endpoint of this node; `state` is a MYELIN_MATCH_*.
   struct Match {
@@ -1073,16 +1081,9 @@ struct Graph {
     int setting;
     std::string offered, requested;
   };
-  /// A publisher or subscriber that is reached through the network, as far as it announces itself.
-  struct Remote {
-    std::uint64_t endpoint, host;
-    std::string topic, type_name;
-    bool is_publisher, is_reliable, keeps_history;
-  };
   std::vector<Node> nodes;
   std::vector<Endpoint> endpoints;
   std::vector<Match> matches;
-  std::vector<Remote> remotes;
 };
 
 namespace detail {
@@ -1149,22 +1150,22 @@ public:
     Graph graph;
     detail::each(found, myelin_graph_node_at, [&](const myelin_graph_node &it) {
       graph.nodes.push_back({it.node, it.name, it.pid, it.user, it.node_namespace, it.program, it.host,
-                             it.language, it.version, detail::attributes(found, it.node)});
+                             it.language, it.version, detail::attributes(found, it.node), it.location,
+                             it.host_id});
     });
     detail::each(found, myelin_graph_endpoint_at, [&](const myelin_graph_endpoint &it) {
+      std::string user_data(reinterpret_cast<const char *>(it.dds_user_data), it.dds_user_data_bytes);
       graph.endpoints.push_back({it.endpoint, it.node, it.topic, it.type_name, it.type_hash, it.depth,
                                  it.history, it.is_publisher, it.is_reliable, it.created_ns,
                                  it.deadline_ns, it.liveliness_ns, it.lifespan_ns, it.matching,
                                  it.is_alive_by_topic, it.resends,
-                                 detail::attributes(found, it.endpoint)});
+                                 detail::attributes(found, it.endpoint), it.location, it.host_id,
+                                 it.dds_topic ? it.dds_topic : "", it.dds_type ? it.dds_type : "",
+                                 user_data});
     });
     detail::each(found, myelin_graph_match_at, [&](const myelin_graph_match &it) {
       graph.matches.push_back({it.endpoint, it.other, it.state, it.reason ? it.reason : "", it.setting,
                                it.offered ? it.offered : "", it.requested ? it.requested : ""});
-    });
-    detail::each(found, myelin_graph_remote_at, [&](const myelin_graph_remote &it) {
-      graph.remotes.push_back({it.endpoint, it.host, it.topic, it.type_name, it.is_publisher,
-                               it.is_reliable, it.keeps_history});
     });
     return graph;
   }

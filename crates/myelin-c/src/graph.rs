@@ -5,7 +5,8 @@ use std::ffi::{CString, c_char};
 use std::time::Duration;
 
 use myelin::{
-    Attributes, Graph, Guard, MatchState, Matching, Mismatch, Node, NodeRecord, PeerInfo,
+    Attributes, EndpointInfo, Graph, Guard, Location, MatchState, Matching, Mismatch, Node,
+    NodeRecord, PeerInfo,
 };
 
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
@@ -23,14 +24,24 @@ pub struct GraphHandle {
     graph: Graph,
     /// Texts of the nodes: name, namespace, program, host, language and version.
     nodes: Vec<[CString; 6]>,
-    /// Texts of the endpoints: topic and type.
-    endpoints: Vec<(CString, CString)>,
+    /// Texts of the endpoints: topic and type, and both in DDS.
+    endpoints: Vec<([CString; 2], Option<[CString; 2]>)>,
     /// Texts of the matches: the reason, what is offered and what is requested.
     matches: Vec<[Option<CString>; 3]>,
     /// The names of attributes, by the id of their node or endpoint.
     attributes: BTreeMap<u64, (Attributes, Vec<CString>)>,
-    /// Texts of the endpoints elsewhere: topic and type.
-    remotes: Vec<(CString, CString)>,
+}
+
+/// Where a node or an endpoint is.
+#[repr(i32)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum myelin_location {
+    /// On this host: it is reached through shared memory.
+    MYELIN_LOCATION_THIS_HOST = 0,
+    /// On another host: it is reached through the network.
+    MYELIN_LOCATION_OTHER_HOST = 1,
+    /// In a DDS program that does not use Myelin, wherever it runs.
+    MYELIN_LOCATION_DDS = 2,
 }
 
 /// A node. Texts are valid until the graph is closed.
@@ -57,9 +68,14 @@ pub struct myelin_graph_node {
     pub version: *const c_char,
     /// The user that its process runs as.
     pub user: u32,
+    /// The number of its host, if that is another one.
+    pub host_id: u64,
+    /// Where it is.
+    pub location: myelin_location,
 }
 
-/// A publisher or subscriber.
+/// A publisher or subscriber. Of an endpoint of a DDS program, DDS announces no depth and no layout:
+/// they are 0; its history is 0, or 1 for any number.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct myelin_graph_endpoint {
@@ -67,11 +83,11 @@ pub struct myelin_graph_endpoint {
     pub size: usize,
     /// Its id, as in events and samples.
     pub endpoint: u64,
-    /// Its node's id.
+    /// Its node's id; 0 for an endpoint of a DDS program.
     pub node: u64,
-    /// Its topic.
+    /// Its topic; for an endpoint of a DDS program, the name in DDS.
     pub topic: *const c_char,
-    /// Its type's name.
+    /// Its type's name; for an endpoint of a DDS program, the name in DDS.
     pub type_name: *const c_char,
     /// Its type's layout hash.
     pub type_hash: u64,
@@ -83,7 +99,8 @@ pub struct myelin_graph_endpoint {
     pub is_publisher: bool,
     /// Whether it is reliable.
     pub is_reliable: bool,
-    /// Its GUID in DDS, for an endpoint of this node while there is a network; otherwise zeros.
+    /// Its GUID in DDS, if it is reached through the network, or belongs to this node while there is a
+    /// network; otherwise zeros.
     pub dds_guid: [u8; 16],
     /// When it was made, in ns since 1970 by the clock of the host.
     pub created_ns: u64,
@@ -101,43 +118,17 @@ pub struct myelin_graph_endpoint {
     /// Whether samples lost on the way to or from other hosts are sent again, although no publisher
     /// waits: MYELIN_KEEP_LAST.
     pub resends: bool,
-}
-
-/// A publisher or subscriber that is reached through the network, as far as it announces itself.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct myelin_graph_remote {
-    /// sizeof(struct myelin_graph_remote): MYELIN_INIT(myelin_graph_remote).
-    pub size: usize,
-    /// Its id, as in events.
-    pub endpoint: u64,
-    /// The host of a Myelin program; 0 for other DDS programs, wherever they run.
-    pub host: u64,
-    /// Its GUID in DDS.
-    pub guid: [u8; 16],
-    /// Its topic; for other DDS programs, and for topics made for them, the name in DDS.
-    pub topic: *const c_char,
-    /// Its type, for people; for other DDS programs the name in DDS.
-    pub type_name: *const c_char,
-    /// Its user data in DDS.
-    pub user_data: *const u8,
+    /// The number of its host, if that is another one.
+    pub host_id: u64,
+    /// Its topic and its type in DDS, or NULL if it has no GUID there.
+    pub dds_topic: *const c_char,
+    pub dds_type: *const c_char,
+    /// Its user data in DDS, as its program set it.
+    pub dds_user_data: *const u8,
     /// How many bytes.
-    pub user_data_bytes: usize,
-    /// Its deadline; MYELIN_FOREVER: none. Here and below, a publisher offers the value and a
-    /// subscriber requests it.
-    pub deadline_ns: u64,
-    /// How long its samples are valid; MYELIN_FOREVER: for ever.
-    pub lifespan_ns: u64,
-    /// Its liveliness lease; MYELIN_FOREVER: none.
-    pub liveliness_ns: u64,
-    /// Whether only its program asserts liveliness, for this endpoint alone.
-    pub is_alive_by_topic: bool,
-    /// Whether it publishes; else it subscribes.
-    pub is_publisher: bool,
-    /// Whether it is reliable.
-    pub is_reliable: bool,
-    /// Whether it keeps or requests samples for late subscribers.
-    pub keeps_history: bool,
+    pub dds_user_data_bytes: usize,
+    /// Where it is.
+    pub location: myelin_location,
 }
 
 /// The state of a match.
@@ -177,7 +168,6 @@ sized! {
     myelin_graph_node up to node: u64;
     myelin_graph_endpoint up to node: u64;
     myelin_graph_match up to other: u64;
-    myelin_graph_remote up to endpoint: u64;
 }
 
 /// A node's view of its domain now. It takes memory for each endpoint in the domain; close it.
@@ -194,6 +184,10 @@ pub unsafe extern "C" fn myelin_node_graph(
         text::put(graph, std::ptr::null_mut(), "graph")?;
         let found = handle::get::<Node>(handle::of_pointer(node))?.graph()?;
         let name = |text: &String| text::c_string(text);
+        let of_endpoint = |it: &EndpointInfo| {
+            let dds = it.dds.as_ref().map(|dds| [name(&dds.topic), name(&dds.type_name)]);
+            ([name(&it.topic), name(&it.type_name)], dds)
+        };
         let of_match = |state: &MatchState| match state {
             MatchState::Refused { reason, mismatch } => {
                 let of = |it: fn(&Mismatch) -> &String| mismatch.as_ref().map(it).map(name);
@@ -212,17 +206,8 @@ pub unsafe extern "C" fn myelin_node_graph(
         let made = Box::new(GraphHandle {
             nodes: found.nodes.iter().map(of_node).collect(),
             attributes: attributes.map(|(id, it)| (id, (it.clone(), names(it)))).collect(),
-            endpoints: found
-                .endpoints
-                .iter()
-                .map(|each| (name(&each.topic), name(&each.type_name)))
-                .collect(),
+            endpoints: found.endpoints.iter().map(of_endpoint).collect(),
             matches: found.matches.iter().map(|each| of_match(&each.state)).collect(),
-            remotes: found
-                .remote_endpoints
-                .iter()
-                .map(|each| (name(&each.topic), name(&each.type_name)))
-                .collect(),
             graph: found,
         });
         graph.write(handle::to_pointer(handle::insert(made)?));
@@ -270,6 +255,8 @@ pub unsafe extern "C" fn myelin_graph_node_at(
             host,
             language,
             version,
+            host_id: host_id(it.location),
+            location: it.location.into(),
         };
         sized::write(node, told)?;
         Ok(MYELIN_OK)
@@ -290,7 +277,12 @@ pub unsafe extern "C" fn myelin_graph_endpoint_at(
     enter(|| unsafe {
         let graph = of(graph)?;
         let Some(it) = graph.graph.endpoints.get(index) else { return Ok(MYELIN_NOTHING) };
-        let (topic, type_name) = &graph.endpoints[index];
+        let ([topic, type_name], of_dds) = &graph.endpoints[index];
+        let [dds_topic, dds_type] = match of_dds {
+            Some(texts) => texts.each_ref().map(|text| text.as_ptr()),
+            None => [std::ptr::null(); 2],
+        };
+        let user_data = it.dds.as_ref().map_or(&[][..], |dds| &dds.user_data);
         let told = myelin_graph_endpoint {
             size: 0,
             endpoint: it.id,
@@ -302,7 +294,7 @@ pub unsafe extern "C" fn myelin_graph_endpoint_at(
             history: it.history,
             is_publisher: it.is_publisher,
             is_reliable: it.reliable,
-            dds_guid: it.dds_guid.unwrap_or_default(),
+            dds_guid: it.dds.as_ref().map(|dds| dds.guid).unwrap_or_default(),
             created_ns: it.created_ns,
             deadline_ns: limit_ns(it.qos.deadline),
             liveliness_ns: limit_ns(it.qos.liveliness),
@@ -313,6 +305,12 @@ pub unsafe extern "C" fn myelin_graph_endpoint_at(
             },
             is_alive_by_topic: it.qos.is_alive_by_topic,
             resends: it.qos.resends,
+            host_id: host_id(it.location),
+            dds_topic,
+            dds_type,
+            dds_user_data: user_data.as_ptr(),
+            dds_user_data_bytes: user_data.len(),
+            location: it.location.into(),
         };
         sized::write(endpoint, told)?;
         Ok(MYELIN_OK)
@@ -382,43 +380,6 @@ pub unsafe extern "C" fn myelin_graph_attribute_at(
     })
 }
 
-/// The endpoint elsewhere with this number, from 0 on; MYELIN_NOTHING after the last.
-///
-/// # Safety
-/// Pointers are NULL or valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn myelin_graph_remote_at(
-    graph: *mut myelin_graph,
-    index: usize,
-    remote: *mut myelin_graph_remote,
-) -> myelin_code {
-    // SAFETY: as the caller promises, here and below.
-    enter(|| unsafe {
-        let graph = of(graph)?;
-        let Some(it) = graph.graph.remote_endpoints.get(index) else { return Ok(MYELIN_NOTHING) };
-        let (topic, type_name) = &graph.remotes[index];
-        let told = myelin_graph_remote {
-            size: 0,
-            endpoint: it.id,
-            host: it.host.unwrap_or(0),
-            guid: it.guid,
-            topic: topic.as_ptr(),
-            type_name: type_name.as_ptr(),
-            user_data: it.user_data.as_ptr(),
-            user_data_bytes: it.user_data.len(),
-            deadline_ns: limit_ns(it.deadline),
-            lifespan_ns: limit_ns(it.lifespan),
-            liveliness_ns: limit_ns(it.liveliness),
-            is_alive_by_topic: it.is_alive_by_topic,
-            is_publisher: it.is_publisher,
-            is_reliable: it.reliable.unwrap_or(false),
-            keeps_history: it.keeps_history.unwrap_or(false),
-        };
-        sized::write(remote, told)?;
-        Ok(MYELIN_OK)
-    })
-}
-
 /// Triggers the guard from now on whenever `myelin_node_graph` has changed: an endpoint of the
 /// domain came or went or, with a network, other hosts or DDS programs changed what they announce.
 /// A node triggers one guard, the latest one set.
@@ -436,6 +397,20 @@ pub unsafe extern "C" fn myelin_node_on_graph_change(
         handle::get::<Node>(handle::of_pointer(node))?.trigger_on_graph_change(guard)?;
         Ok(MYELIN_OK)
     })
+}
+
+impl From<Location> for myelin_location {
+    fn from(location: Location) -> Self {
+        match location {
+            Location::ThisHost => myelin_location::MYELIN_LOCATION_THIS_HOST,
+            Location::OtherHost(_) => myelin_location::MYELIN_LOCATION_OTHER_HOST,
+            Location::Dds => myelin_location::MYELIN_LOCATION_DDS,
+        }
+    }
+}
+
+fn host_id(location: Location) -> u64 {
+    if let Location::OtherHost(id) = location { id } else { 0 }
 }
 
 /// A limit of time; MYELIN_FOREVER for none.

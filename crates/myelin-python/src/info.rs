@@ -123,8 +123,6 @@ pub struct Graph {
     endpoints: Vec<Py<EndpointInfo>>,
     matches: Vec<Py<MatchInfo>>,
     types: Vec<Py<TypeInfo>>,
-    /// Endpoints of other hosts, and of DDS programs.
-    remote_endpoints: Vec<Py<RemoteEndpointInfo>>,
     /// The nodes that were asked and have not answered in time.
     silent: Vec<u64>,
     /// The nodes whose answers were cut off at a limit.
@@ -144,6 +142,10 @@ pub struct NodeInfo {
     language: String,
     version: String,
     attributes: BTreeMap<String, Cow<'static, [u8]>>,
+    /// `this_host` or `other_host`.
+    location: String,
+    /// The number of another host.
+    host_id: Option<u64>,
 }
 
 /// A publisher or subscriber of the domain. A counter is None if the endpoint's node was not asked,
@@ -172,6 +174,10 @@ pub struct EndpointInfo {
     /// When it was made, in seconds since 1970.
     created: f64,
     attributes: BTreeMap<String, Cow<'static, [u8]>>,
+    /// `this_host`, `other_host` or `dds`: in a DDS program without Myelin, wherever it runs.
+    location: String,
+    /// The number of another host.
+    host_id: Option<u64>,
     published: Option<u64>,
     lost: Option<u64>,
     held: Option<u64>,
@@ -205,19 +211,6 @@ pub struct TypeInfo {
     schema: Option<Cow<'static, [u8]>>,
 }
 
-/// An endpoint that is reached through the network, as far as it announces itself.
-#[pyclass(frozen, get_all, module = "myelin")]
-pub struct RemoteEndpointInfo {
-    id: u64,
-    /// Names the host of a Myelin program; None for other DDS programs.
-    host: Option<u64>,
-    topic: String,
-    type_name: String,
-    is_publisher: bool,
-    reliable: Option<bool>,
-    keeps_history: Option<bool>,
-}
-
 /// Gives a class a `__repr__` that names its members.
 macro_rules! representation {
     ($class:ident: $first:ident $(, $member:ident)*) => {
@@ -236,7 +229,7 @@ macro_rules! representation {
     };
 }
 
-representation!(Graph: nodes, endpoints, matches, types, remote_endpoints, silent, incomplete);
+representation!(Graph: nodes, endpoints, matches, types, silent, incomplete);
 representation!(NodeInfo: node, name, pid);
 representation!(
     EndpointInfo: id, node, topic, type_name, type_hash, is_publisher, depth, reliable, history, published, lost,
@@ -244,9 +237,6 @@ representation!(
 );
 representation!(MatchInfo: endpoint, other, state, reason);
 representation!(TypeInfo: hash, name, layout);
-representation!(
-    RemoteEndpointInfo: id, host, topic, type_name, is_publisher, reliable, keeps_history
-);
 
 impl Graph {
     pub fn new(py: Python<'_>, graph: myelin::Graph) -> PyResult<Graph> {
@@ -261,7 +251,6 @@ impl Graph {
             endpoints: all(py, graph.endpoints, EndpointInfo::from)?,
             matches: all(py, graph.matches, MatchInfo::from)?,
             types: all(py, graph.types, TypeInfo::from)?,
-            remote_endpoints: all(py, graph.remote_endpoints, RemoteEndpointInfo::from)?,
             silent: graph.silent,
             incomplete: graph.incomplete,
         })
@@ -277,6 +266,16 @@ fn settings(
     })
 }
 
+/// The name of a location, and the number of another host.
+fn place(location: myelin::Location) -> (String, Option<u64>) {
+    let (name, host_id) = match location {
+        myelin::Location::ThisHost => ("this_host", None),
+        myelin::Location::OtherHost(id) => ("other_host", Some(id)),
+        myelin::Location::Dds => ("dds", None),
+    };
+    (name.to_owned(), host_id)
+}
+
 fn attributes_of(attributes: &myelin::Attributes) -> BTreeMap<String, Cow<'static, [u8]>> {
     let owned = |(name, value): (&str, &[u8])| (name.to_string(), Cow::Owned(value.to_vec()));
     attributes.iter().map(owned).collect()
@@ -285,9 +284,23 @@ fn attributes_of(attributes: &myelin::Attributes) -> BTreeMap<String, Cow<'stati
 impl From<myelin::PeerInfo> for NodeInfo {
     fn from(it: myelin::PeerInfo) -> Self {
         let myelin::PeerInfo { node, pid, user, record, .. } = it;
+        let (location, host_id) = place(it.location);
         let myelin::NodeRecord { name, namespace, program, host, language, version, .. } = record;
         let attributes = attributes_of(&record.attributes);
-        NodeInfo { node, name, pid, user, namespace, program, host, language, version, attributes }
+        NodeInfo {
+            node,
+            name,
+            pid,
+            user,
+            namespace,
+            program,
+            host,
+            language,
+            version,
+            attributes,
+            location,
+            host_id,
+        }
     }
 }
 
@@ -303,7 +316,10 @@ impl From<myelin::EndpointInfo> for EndpointInfo {
                 (None, Some(lost), Some(held), Some(memory_bytes))
             }
         };
+        let (location, host_id) = place(it.location);
         EndpointInfo {
+            location,
+            host_id,
             id: it.id,
             node: it.node,
             topic: it.topic,
@@ -350,19 +366,5 @@ impl From<myelin::TypeInfo> for TypeInfo {
         let encoding = it.schema.as_ref().map(|schema| schema.encoding.to_string());
         let schema = it.schema.map(|schema| Cow::Owned(schema.content.to_vec()));
         TypeInfo { hash: it.hash, name: it.name, layout, encoding, schema }
-    }
-}
-
-impl From<myelin::RemoteEndpointInfo> for RemoteEndpointInfo {
-    fn from(it: myelin::RemoteEndpointInfo) -> Self {
-        RemoteEndpointInfo {
-            id: it.id,
-            host: it.host,
-            topic: it.topic,
-            type_name: it.type_name,
-            is_publisher: it.is_publisher,
-            reliable: it.reliable,
-            keeps_history: it.keeps_history,
-        }
     }
 }

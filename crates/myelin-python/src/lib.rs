@@ -44,9 +44,7 @@ mod _native {
     #[pymodule_export]
     use super::executor::{Called, Executor};
     #[pymodule_export]
-    use super::info::{
-        EndpointInfo, Event, Graph, MatchInfo, NodeInfo, Published, RemoteEndpointInfo, TypeInfo,
-    };
+    use super::info::{EndpointInfo, Event, Graph, MatchInfo, NodeInfo, Published, TypeInfo};
     #[pymodule_export]
     use super::learnt::{Discovery, Learnt, Numbers};
     #[pymodule_export]

@@ -747,7 +747,8 @@ class Knowing(Case):
         ids = {endpoint.id: endpoint.is_publisher for endpoint in graph.endpoints}
         self.assertEqual(ids, {publisher.id: True, subscriber.id: False})
         self.assertEqual({each.name for each in graph.types}, {"f64"})
-        self.assertEqual((graph.remote_endpoints, graph.silent, graph.incomplete), ([], [], []))
+        self.assertEqual((graph.silent, graph.incomplete), ([], []))
+        self.assertEqual({each.location for each in graph.nodes + graph.endpoints}, {"this_host"})
         before = myelin.now()
         publisher.publish(1.0)
         sample = subscriber.receive(WATCHDOG)

@@ -2,6 +2,7 @@
 //! all decisions and performs no action. A node's thread (`event_loop`) and the calls of its
 //! handles report events to it, and `reactor` performs the actions that it decides, under one lock.
 
+mod announcement;
 pub(crate) mod directory;
 mod endpoints;
 pub(crate) mod event_loop;

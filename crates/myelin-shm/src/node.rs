@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::control_plane::event_loop::{self, Core, Notice};
 pub use crate::control_plane::protocol::graph::{
-    Counters, EndpointInfo, Graph, MatchInfo, MatchState, RemoteEndpointInfo, TypeInfo,
+    Counters, DdsInfo, EndpointInfo, Graph, Location, MatchInfo, MatchState, TypeInfo,
 };
 pub use crate::control_plane::protocol::{PeerInfo, RefusedPeer};
 pub use crate::control_plane::proxy::Proxy;
@@ -285,6 +285,18 @@ impl Node {
     /// The other nodes of the domain.
     pub fn peers(&self) -> Result<Vec<PeerInfo>, Error> {
         Ok(self.checked()?.lock().protocol.peers().collect())
+    }
+
+    /// This node, as others see it.
+    pub fn info(&self) -> Result<PeerInfo, Error> {
+        Ok(self.checked()?.lock().protocol.info())
+    }
+
+    /// An endpoint of the domain, as others see it; `None` if it is not known.
+    pub fn endpoint(&self, id: EndpointId) -> Result<Option<EndpointInfo>, Error> {
+        let reactor = self.checked()?.lock();
+        let found = reactor.protocol.directory().get(id);
+        Ok(found.map(|endpoint| EndpointInfo::of(id, endpoint)))
     }
 
     /// This node's view of its domain: nodes, endpoints with types and settings, and the matches,

@@ -19,7 +19,7 @@ use crate::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 pub struct Attributes(BTreeMap<Box<str>, Box<[u8]>>);
 
 /// The settings of an endpoint that its node announces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub struct AnnouncedQos {
     /// See [`PublisherQos::depth`] and [`SubscriberQos::depth`].
@@ -75,6 +75,15 @@ pub(crate) struct EndpointRecord {
 pub(crate) enum Kind {
     Publisher,
     Subscriber,
+}
+
+/// What decides whether an endpoint matches one of the other kind on its topic.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Side<'a> {
+    pub(crate) type_name: &'a str,
+    pub(crate) type_hash: u64,
+    pub(crate) qos: &'a AnnouncedQos,
+    pub(crate) matching: Matching,
 }
 
 /// The settings of an endpoint that only its record has; the data plane does not use them.
@@ -248,6 +257,23 @@ impl Attributes {
     }
 }
 
+/// Why a publisher and a subscriber of a topic do not match; `None`: they match.
+pub(crate) fn mismatch(publisher: Side<'_>, subscriber: Side<'_>) -> Option<Mismatch> {
+    if publisher.type_hash != subscriber.type_hash {
+        let [offered, requested] =
+            [publisher, subscriber].map(|it| type_text(it.type_name, it.type_hash));
+        return Some(Mismatch { setting: Setting::Type, offered, requested });
+    }
+    let is_checked =
+        [publisher.matching, subscriber.matching].contains(&Matching::RequestedOffered);
+    is_checked.then(|| AnnouncedQos::refusal(publisher.qos, subscriber.qos)).flatten()
+}
+
+/// A type, for people.
+pub(crate) fn type_text(name: &str, hash: u64) -> String {
+    format!("{name} (layout {hash:016x})")
+}
+
 impl EndpointRecord {
     /// That of a new endpoint.
     pub(crate) fn new(
@@ -308,7 +334,7 @@ impl AnnouncedQos {
 
     /// The first setting of which a publisher offers less than a subscriber requests, by the rules
     /// of DDS.
-    pub(crate) fn refusal(offered: &AnnouncedQos, requested: &AnnouncedQos) -> Option<Mismatch> {
+    pub fn refusal(offered: &AnnouncedQos, requested: &AnnouncedQos) -> Option<Mismatch> {
         let kind = |is_reliable| if is_reliable { "reliable" } else { "best effort" };
         let kept = |history| if history > 0 { "transient local" } else { "volatile" };
         let by = |by_topic| if by_topic { "manual by topic" } else { "automatic" };

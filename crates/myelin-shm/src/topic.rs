@@ -81,10 +81,11 @@ pub fn check_name(field: &'static str, name: &str) -> Result<(), Error> {
 }
 
 /// Whether the publisher waits for a subscriber that is behind.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reliability {
     /// The oldest sample is dropped, the subscriber learns how many it lost, and the publisher
     /// never waits.
+    #[default]
     BestEffort,
     /// The publisher waits for the slowest reliable subscriber, up to its time limit.
     Reliable,

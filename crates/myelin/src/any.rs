@@ -93,7 +93,8 @@ impl Node {
     /// several types have it: then take [`any_topic_of`](Node::any_topic_of).
     pub fn any_topic(&self, name: &str, limit: Duration) -> Result<AnyTopic, Error> {
         let graph = self.graph_within(limit)?;
-        let found = || graph.endpoints.iter().filter(|it| it.topic == name);
+        let is_of_myelin = |it: &&EndpointInfo| it.location != Location::Dds;
+        let found = || graph.endpoints.iter().filter(is_of_myelin).filter(|it| it.topic == name);
         let Some(first) = found().next() else {
             let value = format!("{name:?}, which no endpoint of this host has");
             return Err(wrong_topic(value, "name a topic of the graph; Node::discover lists them"));

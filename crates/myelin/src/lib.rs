@@ -113,7 +113,7 @@ pub use myelin_shm::event::Event;
 #[doc(hidden)]
 pub use myelin_shm::node::report_failure;
 pub use myelin_shm::node::{
-    Counters, EndpointInfo, Graph, MatchInfo, MatchState, PeerInfo, Policy, RemoteEndpointInfo,
+    Counters, DdsInfo, EndpointInfo, Graph, Location, MatchInfo, MatchState, PeerInfo, Policy,
     Threads, TypeInfo,
 };
 pub use myelin_shm::record::{

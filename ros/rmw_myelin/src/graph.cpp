@@ -88,13 +88,13 @@ rmw_time_t time_of(uint64_t ns) {
 }
 
 /// Converts an endpoint of another RMW. DDS does not announce its history and depth.
-KnownEndpoint known(const myelin_graph_remote &remote) {
-  const auto *text = reinterpret_cast<const char *>(remote.user_data);
+KnownEndpoint known(const myelin_graph_endpoint &remote) {
+  const auto *text = reinterpret_cast<const char *>(remote.dds_user_data);
   rmw_qos_profile_t qos{};
   qos.history = RMW_QOS_POLICY_HISTORY_UNKNOWN;
   qos.reliability = remote.is_reliable ? RMW_QOS_POLICY_RELIABILITY_RELIABLE
                                        : RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
-  qos.durability = remote.keeps_history ? RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL
+  qos.durability = remote.history > 0 ? RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL
                                         : RMW_QOS_POLICY_DURABILITY_VOLATILE;
   qos.liveliness = remote.is_alive_by_topic ? RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC
                                             : RMW_QOS_POLICY_LIVELINESS_AUTOMATIC;
@@ -102,7 +102,7 @@ KnownEndpoint known(const myelin_graph_remote &remote) {
   qos.lifespan = time_of(remote.lifespan_ns);
   qos.liveliness_lease_duration = time_of(remote.liveliness_ns);
   return {remote.is_publisher, remote.topic, remote.type_name,
-          value_of(std::string(text, remote.user_data_bytes), "typehash"), qos};
+          value_of(std::string(text, remote.dds_user_data_bytes), "typehash"), qos};
 }
 
 bool is_same(const std::map<Gid, Participant> &left, const std::map<Gid, Participant> &right) {
@@ -285,20 +285,16 @@ bool Graph::discover() {
   myelin_graph *graph = nullptr;
   if (myelin_node_graph(context_.node, &graph) != MYELIN_OK) return false;
   std::map<Gid, Participant> found;
-  myelin_graph_remote remote = MYELIN_INIT(myelin_graph_remote);
-  for (size_t at = 0; myelin_graph_remote_at(graph, at, &remote) == MYELIN_OK; ++at) {
+  dds_gids_.clear();
+  myelin_graph_endpoint it = MYELIN_INIT(myelin_graph_endpoint);
+  for (size_t at = 0; myelin_graph_endpoint_at(graph, at, &it) == MYELIN_OK; ++at) {
+    const Gid gid = gid_of_bytes(it.dds_guid);
+    if (it.location == MYELIN_LOCATION_THIS_HOST && gid != Gid{}) dds_gids_[gid_of(it.endpoint)] = gid;
     // Endpoints of Myelin come by `ros_graph`.
-    if (remote.host != 0) continue;
-    const Gid gid = gid_of_bytes(remote.guid);
-    KnownEndpoint endpoint = known(remote);
+    if (it.location != MYELIN_LOCATION_DDS) continue;
+    KnownEndpoint endpoint = known(it);
     const bool is_readable = is_utf8(endpoint.topic) && is_utf8(endpoint.type);
     if (is_readable) found[participant_of(gid)].endpoints.emplace(gid, std::move(endpoint));
-  }
-  dds_gids_.clear();
-  myelin_graph_endpoint own_endpoint = MYELIN_INIT(myelin_graph_endpoint);
-  for (size_t at = 0; myelin_graph_endpoint_at(graph, at, &own_endpoint) == MYELIN_OK; ++at) {
-    const Gid gid = gid_of_bytes(own_endpoint.dds_guid);
-    if (gid != Gid{}) dds_gids_[gid_of(own_endpoint.endpoint)] = gid;
   }
   myelin_graph_close(graph);
   for (const auto &[gid, participant] : dds_participants_) {

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use crate::record::{AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, Mismatch, Setting};
+use crate::record::{
+    AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, Mismatch, Side, mismatch, type_text,
+};
 use crate::topic::{EndpointId, Topic};
 
 /// An endpoint, as its node announces it. Endpoints share what they have in common.
@@ -74,14 +76,13 @@ impl Endpoint {
             Kind::Publisher => (self, other),
             Kind::Subscriber => (other, self),
         };
-        if publisher.topic.type_hash() != subscriber.topic.type_hash() {
-            let (offered, requested) = (publisher.topic.type_text(), subscriber.topic.type_text());
-            return Some(Mismatch { setting: Setting::Type, offered, requested });
-        }
-        let (offered, requested) = (&publisher.settings, &subscriber.settings);
-        let is_checked =
-            [offered.matching, requested.matching].contains(&Matching::RequestedOffered);
-        is_checked.then(|| AnnouncedQos::refusal(&offered.qos, &requested.qos)).flatten()
+        mismatch(publisher.side(), subscriber.side())
+    }
+
+    fn side(&self) -> Side<'_> {
+        let Settings { qos, matching } = &*self.settings;
+        let (type_name, type_hash) = (self.topic.type_name(), self.topic.type_hash());
+        Side { type_name, type_hash, qos, matching: *matching }
     }
 
     pub(crate) fn qos(&self) -> &AnnouncedQos {
@@ -279,11 +280,6 @@ impl Directory {
     }
 }
 
-/// A type, for people.
-pub(crate) fn type_text(name: &str, hash: u64) -> String {
-    format!("{name} (layout {hash:016x})")
-}
-
 /// The types on a topic, as keys.
 fn types_of(name: &Arc<str>) -> RangeInclusive<(Arc<str>, u64)> {
     (name.clone(), 0)..=(name.clone(), u64::MAX)
@@ -306,6 +302,7 @@ pub(crate) const NODE_SHIFT: u32 = 24;
 mod tests {
     use super::*;
     use crate::control_plane::protocol::hostile::record_of as record;
+    use crate::record::Setting;
 
     fn topic(name: &str, type_hash: u64) -> Topic {
         Topic { name: name.into(), type_name: format!("T{type_hash}"), type_hash }

@@ -193,6 +193,25 @@ impl ControlMessage {
     }
 }
 
+/// A node with the numbers of its process and its user.
+pub(crate) fn encode_node(node: u64, numbers: [u32; 2], record: &NodeRecord) -> Vec<u8> {
+    let mut to = Vec::new();
+    put_words(&mut to, &[node]);
+    numbers.iter().for_each(|number| to.extend(number.to_le_bytes()));
+    put_node(&mut to, record);
+    to
+}
+
+/// The opposite of [`encode_node`].
+pub(crate) fn decode_node(bytes: &[u8]) -> Result<(u64, [u32; 2], NodeRecord), Error> {
+    let mut from = Rest(bytes);
+    let node = (from.u64()?, [from.u32()?, from.u32()?], from.node()?);
+    match from.0.is_empty() {
+        true => Ok(node),
+        false => Err(Error::PeerCorrupt { what: "a node too long" }),
+    }
+}
+
 /// The minimum number of descriptors that a subscriber passes.
 pub(crate) const PASSED_MIN: usize = 5;
 

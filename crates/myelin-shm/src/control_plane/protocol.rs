@@ -32,7 +32,7 @@ mod reports;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::control_plane::directory::{Directory, NODE_SHIFT, node_of, type_text};
+use crate::control_plane::directory::{Directory, NODE_SHIFT, node_of};
 use crate::control_plane::link::Credentials;
 use crate::control_plane::message::{ControlMessage, SegmentSize};
 use crate::control_plane::protocol::links::{Connecting, Peer};
@@ -44,7 +44,7 @@ use crate::control_plane::protocol::query::{Counted, GraphQueries};
 use crate::error::Error;
 use crate::event::Event;
 use crate::limits::ENDPOINTS_MAX;
-use crate::record::{AnnouncedQos, EndpointRecord, Kind, NodeRecord, Schema};
+use crate::record::{AnnouncedQos, EndpointRecord, Kind, NodeRecord, Schema, type_text};
 use crate::topic::{EndpointId, Topic};
 use crate::warnings::Warning;
 

@@ -1,5 +1,5 @@
 //! Common parts of a publisher and a subscriber as DDS endpoints: their names in DDS, and the
-//! endpoints of the other side that they cannot be matched with.
+//! endpoints of the other side that they do not match, with the reasons.
 
 use std::collections::VecDeque;
 use std::sync::Mutex;
@@ -7,171 +7,227 @@ use std::sync::Mutex;
 use myelin_dds::{Endpoint, Guid};
 use myelin_shm::node as shm;
 
-use super::host::{EndpointUserData, Host, topic_name};
+use super::host::{Host, topic_name};
+use super::session::Session;
+use super::user_data::{Discovered, EndpointUserData, dds_program};
 use super::{Encoding, Spec, lock};
-use crate::{EndpointId, Event, LayoutHash};
+use crate::{
+    AnnouncedQos, DdsInfo, EndpointId, EndpointInfo, Error, Event, LayoutHash, Location, Mismatch,
+    Setting,
+};
 
 /// An endpoint of this process.
 pub(super) struct DdsEndpoint {
     pub(super) observer: shm::EndpointHandle,
+    /// Its record, which its user data carry.
+    pub(super) info: EndpointInfo,
     pub(super) topic: String,
-    pub(super) dds_topic: String,
-    pub(super) dds_type: String,
-    is_publisher: bool,
-    is_private: bool,
-    type_text: String,
+    pub(super) type_name: String,
+    pub(super) is_private: bool,
     vendor: Option<u16>,
-    /// Endpoints of another type, or vendor, that have been reported to the user: the newest.
-    reported: Mutex<Newest>,
+    /// Why endpoints of the other side do not match; each is reported to the user once.
+    refused: Mutex<Refused>,
 }
 
-/// A set of so many ids; with one more the oldest is dropped.
+/// The newest endpoints that do not match; with one more the oldest is dropped.
 #[derive(Debug, Default)]
-struct Newest(VecDeque<EndpointId>);
+struct Refused(VecDeque<(EndpointId, Refusal)>);
 
-impl Newest {
-    /// Whether the id is new.
-    fn insert(&mut self, endpoint: EndpointId) -> bool {
-        if self.0.contains(&endpoint) {
+/// Why an endpoint does not match.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// For people, with the remedy.
+    pub(super) reason: String,
+    pub(super) mismatch: Option<Mismatch>,
+}
+
+impl Refused {
+    /// Whether the endpoint is new.
+    fn insert(&mut self, endpoint: EndpointId, refusal: &Refusal) -> bool {
+        if self.0.iter().any(|(known, _)| *known == endpoint) {
             return false;
         }
-        if self.0.len() == REPORTED_MAX {
+        if self.0.len() == REFUSED_MAX {
             self.0.pop_front();
         }
-        self.0.push_back(endpoint);
+        self.0.push_back((endpoint, refusal.clone()));
         true
     }
 }
 
 impl DdsEndpoint {
-    pub(super) fn new(
-        spec: &Spec,
-        observer: shm::EndpointHandle,
-        is_publisher: bool,
-    ) -> DdsEndpoint {
-        let (dds_topic, dds_type) = match &spec.dds.encoding {
-            Encoding::Private => (
-                topic_name(&spec.topic.name),
-                // Endpoints of other layouts have other types, and are not matched.
-                format!("myelin::T{:016x}", spec.topic.type_hash),
-            ),
+    pub(super) fn new(spec: &Spec, observer: shm::EndpointHandle) -> Result<DdsEndpoint, Error> {
+        let (topic, type_name) = match &spec.dds.encoding {
+            // Endpoints of other layouts have other types, and are not matched.
+            Encoding::Private => (topic_name(&spec.topic.name), private_type(spec.topic.type_hash)),
             Encoding::Typed(name) | Encoding::Message(name) => {
                 let topic = spec.dds.name.as_ref().unwrap_or(&spec.topic.name);
                 (topic.clone(), name.clone())
             }
         };
-        let (type_text, reported) = (type_text(spec), Mutex::default());
+        let mut info = observer.node().endpoint(observer.id())?.unwrap_or_default();
+        let mut dds = DdsInfo::default();
+        (dds.topic, dds.type_name) = (topic.clone(), type_name.clone());
+        dds.user_data = spec.dds.user_data.clone().into_bytes();
+        info.dds = Some(dds);
         let is_private = matches!(spec.dds.encoding, Encoding::Private);
-        let (topic, vendor) = (spec.topic.name.clone(), spec.dds.vendor);
-        DdsEndpoint {
-            observer,
-            topic,
-            dds_topic,
-            dds_type,
-            is_publisher,
-            is_private,
-            type_text,
-            vendor,
-            reported,
+        let (vendor, refused) = (spec.dds.vendor, Mutex::default());
+        Ok(DdsEndpoint { observer, info, topic, type_name, is_private, vendor, refused })
+    }
+
+    /// Why it does not match an endpoint of the other side on its topic. `None`: they match, if DDS
+    /// matches them.
+    pub(super) fn mismatch(&self, theirs: &EndpointInfo) -> Option<Mismatch> {
+        if type_name(theirs) != self.type_name {
+            return Some(self.mismatch_of(Setting::Type, [&self.info, theirs].map(type_text)));
+        }
+        if theirs.location == Location::Dds {
+            return None; // DDS decides by itself
+        }
+        // Types of one name in DDS are one type, whatever they look like in memory.
+        let mut theirs = theirs.clone();
+        theirs.type_hash = self.info.type_hash;
+        self.info.mismatch(&theirs)
+    }
+
+    /// Why DDS does not match it with an endpoint of the other side on its topic and with its type,
+    /// as far as the settings that DDS knows show it.
+    fn mismatch_in_dds(&self, other: &Endpoint, is_writer: bool) -> Option<Mismatch> {
+        let theirs = dds_program(other, is_writer).qos;
+        // Its writers and readers in DDS have these settings alone.
+        let mut ours = AnnouncedQos::default();
+        ours.resends = self.info.qos.is_reliable() || self.info.qos.history > 0;
+        ours.history = self.info.qos.history;
+        match self.info.is_publisher {
+            true => AnnouncedQos::refusal(&ours, &theirs),
+            false => AnnouncedQos::refusal(&theirs, &ours),
         }
     }
 
-    /// Reports an endpoint of the other side that is on this topic with another type.
+    fn mismatch_of(&self, setting: Setting, [ours, theirs]: [String; 2]) -> Mismatch {
+        let (offered, requested) =
+            if self.info.is_publisher { (ours, theirs) } else { (theirs, ours) };
+        Mismatch { setting, offered, requested }
+    }
+
+    /// Reports a discovered endpoint of the other side that is on this topic and does not match.
     pub(super) fn compare(&self, other: &Endpoint, host: Host) {
-        if other.topic != self.dds_topic || other.type_name == self.dds_type {
+        if other.topic != self.topic {
             return;
         }
-        let data = EndpointUserData::decode(&other.user_data);
-        // The shared-memory route reports those of this host.
-        if data.as_ref().is_some_and(|data| data.host == host) {
-            return;
+        match Discovered::read(other, !self.info.is_publisher, host) {
+            // The shared-memory route reports those of this host.
+            Discovered::ThisHost => {}
+            Discovered::Unreadable(reason) => {
+                let reason = format!("DDS topic {:?}: {reason}", self.topic);
+                self.report_incompatible(id_of(other.guid), Refusal { reason, mismatch: None });
+            }
+            Discovered::OtherHost(EndpointUserData { info: theirs, .. })
+            | Discovered::Dds(theirs) => {
+                if let Some(mismatch) = self.mismatch(&theirs) {
+                    self.report_mismatch(theirs.id, mismatch);
+                }
+            }
         }
-        // A subscriber has several readers.
-        let endpoint = data.as_ref().map_or(id_of(other.guid), |data| data.endpoint);
-        if !lock(&self.reported).insert(endpoint) {
-            return;
-        }
-        let theirs = data.map_or_else(|| other.type_name.clone(), |data| data.type_text);
-        let who = if self.is_publisher { "a subscriber" } else { "a publisher" };
-        let reason = format!(
-            "{who} on another host has {theirs} on topic {:?}, not {}; use the same type on both \
-             sides, or another topic name",
-            other.topic, self.type_text
-        );
-        self.report_incompatible(endpoint, reason);
     }
 
-    /// Whether an endpoint of the other side, not Myelin's, comes from a vendor that is not
-    /// understood; reports it.
-    pub(super) fn is_foreign(&self, other: &Endpoint) -> bool {
-        let vendor = u16::from_be_bytes([other.guid[0], other.guid[1]]);
+    /// Whether an endpoint of a DDS program comes from a vendor that is not understood; reports it.
+    pub(super) fn is_foreign(&self, other: &EndpointInfo) -> bool {
+        let guid = guid_of(other);
+        let vendor = u16::from_be_bytes([guid[0], guid[1]]);
         if self.vendor.is_none_or(|understood| understood == vendor) {
             return false;
         }
-        let endpoint = id_of(other.guid);
-        if lock(&self.reported).insert(endpoint) {
-            let who = if self.is_publisher { "a subscriber" } else { "a publisher" };
-            let reason = format!(
-                "{who} on DDS topic {:?} uses another DDS implementation ({vendor:04x}), which \
-                 encodes these messages in another way, like the services of ROS 2: use the same \
-                 implementation on both sides",
-                self.dds_topic
-            );
-            self.report_incompatible(endpoint, reason);
-        }
+        let who = if self.info.is_publisher { "a subscriber" } else { "a publisher" };
+        let reason = format!(
+            "{who} on DDS topic {:?} uses another DDS implementation ({vendor:04x}), which encodes \
+             these messages in another way, like the services of ROS 2: use the same \
+             implementation on both sides",
+            self.topic
+        );
+        self.report_incompatible(other.id, Refusal { reason, mismatch: None });
         true
     }
 
-    /// Reports an endpoint of the other side whose settings do not fit.
-    pub(super) fn report_policy(&self, policy: u32) {
+    /// Reports what DDS refuses to match: an endpoint of the other side is on the topic, has the
+    /// type, and does not fit by a policy.
+    pub(super) fn report_policy(&self, policy: u32, session: &Session) {
         // Between Myelin's own endpoints, a mismatch is intended or reported elsewhere.
         if self.is_private {
             return;
         }
-        let who = match self.is_publisher {
-            true => "a remote subscriber requests more than this publisher offers",
-            false => "a remote publisher offers less than this subscriber requests",
-        };
-        let policy = match policy {
-            RELIABILITY => "reliability (reliable, best_effort)",
-            DURABILITY => "durability (history)",
-            HISTORY => "history",
-            DEADLINE => "deadline",
-            LIVELINESS => "liveliness",
-            OWNERSHIP => "ownership",
-            REPRESENTATION => "data representation",
-            _ => "see its documentation",
-        };
-        let reason = format!(
-            "{who} on DDS topic {:?}: {policy}; use the same setting on both sides",
-            self.dds_topic
-        );
-        self.report_incompatible(0, reason);
+        let mut is_found = false;
+        session.visit_discovered(&mut |is_writer, other| {
+            let is_other_side = is_writer != self.info.is_publisher;
+            if is_other_side && other.topic == self.topic && other.type_name == self.type_name {
+                let id = match Discovered::read(&other, is_writer, session.host) {
+                    Discovered::OtherHost(data) => data.info.id,
+                    _ => id_of(other.guid),
+                };
+                if let Some(mismatch) = self.mismatch_in_dds(&other, is_writer) {
+                    is_found = true;
+                    self.report_mismatch(id, mismatch);
+                }
+            }
+        });
+        if !is_found {
+            let policy = match policy {
+                HISTORY => "history",
+                OWNERSHIP => "ownership",
+                REPRESENTATION => "data representation",
+                _ => "a policy of DDS",
+            };
+            let reason = format!(
+                "the other side of DDS topic {:?} does not fit: {policy}; use the same setting on \
+                 both sides",
+                self.topic
+            );
+            self.report(0, Refusal { reason, mismatch: None });
+        }
     }
 
     /// Reports that it could not be made on a new interface.
-    pub(super) fn report_unbound(&self, error: &crate::Error) {
-        self.report_incompatible(0, format!("DDS topic {:?} is not open: {error}", self.dds_topic));
+    pub(super) fn report_unbound(&self, error: &Error) {
+        let reason = format!("DDS topic {:?} is not open: {error}", self.topic);
+        self.report(0, Refusal { reason, mismatch: None });
     }
 
-    pub(super) fn report_incompatible(&self, endpoint: EndpointId, reason: String) {
-        let reason = self.warn(endpoint, reason);
-        self.observer.tell(Event::Incompatible { endpoint, pid: 0, mismatch: None, reason });
+    /// Reports an endpoint of the other side that does not match, once.
+    pub(super) fn report_mismatch(&self, endpoint: EndpointId, mismatch: Mismatch) {
+        let refusal = Refusal { reason: mismatch.to_string(), mismatch: Some(mismatch) };
+        self.report_incompatible(endpoint, refusal);
     }
 
+    /// Reports an endpoint of the other side for which this side lacks something.
     pub(super) fn report_refused(&self, endpoint: EndpointId, reason: String) {
-        let reason = self.warn(endpoint, reason);
+        self.warn(endpoint, &reason);
         self.observer.tell(Event::Refused { endpoint, pid: 0, reason });
     }
 
-    fn warn(&self, endpoint: EndpointId, reason: String) -> String {
-        let kind = if self.is_publisher { "publisher" } else { "subscriber" };
-        let (topic, ours) = (&self.topic, &self.type_text);
+    /// Why an endpoint of the other side does not match, if it has been reported.
+    pub(super) fn refusal(&self, endpoint: EndpointId) -> Option<Refusal> {
+        let refused = lock(&self.refused);
+        refused.0.iter().find(|(known, _)| *known == endpoint).map(|(_, refusal)| refusal.clone())
+    }
+
+    fn report_incompatible(&self, endpoint: EndpointId, refusal: Refusal) {
+        if lock(&self.refused).insert(endpoint, &refusal) {
+            self.report(endpoint, refusal);
+        }
+    }
+
+    fn report(&self, endpoint: EndpointId, Refusal { reason, mismatch }: Refusal) {
+        self.warn(endpoint, &reason);
+        self.observer.tell(Event::Incompatible { endpoint, pid: 0, mismatch, reason });
+    }
+
+    fn warn(&self, endpoint: EndpointId, reason: &str) {
+        let kind = if self.info.is_publisher { "publisher" } else { "subscriber" };
+        let (topic, ours) = (&self.info.topic, type_text(&self.info));
         let sides = format!(
             "topic {topic:?}: a {kind} of {ours} here, another host or DDS program {endpoint:x}"
         );
-        self.observer.warn(endpoint, topic, sides, reason.clone());
-        reason
+        self.observer.warn(endpoint, topic, sides, reason.to_owned());
     }
 }
 
@@ -181,24 +237,34 @@ pub(super) fn id_of(guid: Guid) -> EndpointId {
     LayoutHash::of_bytes(&guid)
 }
 
-/// A topic's type, for people elsewhere.
-pub(super) fn type_text(spec: &Spec) -> String {
-    match &spec.dds.encoding {
-        Encoding::Private => {
-            format!("{} (layout {:016x})", spec.topic.type_name, spec.topic.type_hash)
+/// The name in DDS of a type that only Myelin has.
+pub(super) fn private_type(type_hash: u64) -> String {
+    format!("myelin::T{type_hash:016x}")
+}
+
+/// The name of an endpoint's type in DDS.
+fn type_name(info: &EndpointInfo) -> &str {
+    info.dds.as_ref().map_or("", |dds| &dds.type_name)
+}
+
+pub(super) fn guid_of(info: &EndpointInfo) -> Guid {
+    info.dds.as_ref().map_or(Guid::default(), |dds| dds.guid)
+}
+
+/// An endpoint's type, for people.
+fn type_text(info: &EndpointInfo) -> String {
+    match type_name(info) {
+        name if name == private_type(info.type_hash) => {
+            format!("{} (layout {:016x})", info.type_name, info.type_hash)
         }
-        Encoding::Typed(name) | Encoding::Message(name) => format!("DDS type {name}"),
+        name => format!("DDS type {name}"),
     }
 }
 
-/// How many endpoints one endpoint reports to its user once; beyond that it may report one again.
-const REPORTED_MAX: usize = 1_024;
+/// How many endpoints that do not match an endpoint remembers; it may report one beyond them again.
+const REFUSED_MAX: usize = 1_024;
 /// Numbers of DDS's policies (`dds_qos_policy_id_t`).
-const DURABILITY: u32 = 2;
-const DEADLINE: u32 = 4;
 const OWNERSHIP: u32 = 6;
-const LIVELINESS: u32 = 8;
-const RELIABILITY: u32 = 11;
 const HISTORY: u32 = 13;
 const REPRESENTATION: u32 = 25;
 
@@ -208,10 +274,12 @@ mod tests {
 
     #[test]
     fn endless_endpoints_are_reported_once_in_bounded_memory() {
-        let mut reported = Newest::default();
-        let endless = 0..10 * REPORTED_MAX as u64;
-        assert!(endless.clone().all(|endpoint| reported.insert(endpoint)));
-        assert_eq!(reported.0.len(), REPORTED_MAX);
-        assert!(endless.rev().take(REPORTED_MAX).all(|endpoint| !reported.insert(endpoint)));
+        let refusal = Refusal { reason: String::new(), mismatch: None };
+        let mut refused = Refused::default();
+        let endless = 0..10 * REFUSED_MAX as u64;
+        assert!(endless.clone().all(|endpoint| refused.insert(endpoint, &refusal)));
+        assert_eq!(refused.0.len(), REFUSED_MAX);
+        let newest = endless.rev().take(REFUSED_MAX);
+        assert!(newest.into_iter().all(|endpoint| !refused.insert(endpoint, &refusal)));
     }
 }

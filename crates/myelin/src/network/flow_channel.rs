@@ -58,11 +58,13 @@ pub(super) enum FlowKind {
 }
 
 impl FlowChannel {
+    /// `user_data` of its writer announce the node.
     pub(super) fn create(
         participant: &Arc<Participant>,
         queue: &Arc<TaskQueue>,
+        user_data: Vec<u8>,
     ) -> Result<FlowChannel, Error> {
-        let settings = Settings {
+        let mut settings = Settings {
             topic: FLOW_TOPIC.to_owned(),
             type_name: "myelin::Flow2".to_owned(),
             partitions: Vec::new(),
@@ -76,6 +78,7 @@ impl FlowChannel {
         let messages =
             Box::new(FlowListener { received: Arc::clone(&received), queue: queue.clone() });
         let reader = Reader::create(participant, &settings, messages).map_err(network_error)?;
+        settings.user_data = user_data;
         let peers = Box::new(PeerListener(queue.clone()));
         let writer = Writer::create(participant, &settings, peers).map_err(network_error)?;
         let (kept, silent) = (Arc::default(), RefCell::default());
@@ -261,7 +264,8 @@ mod tests {
         };
         let binding = Binding { index: 1, address: Ipv4Addr::LOCALHOST.into() };
         let participant = Domain::claim(0, &config).unwrap().open(Some(binding)).unwrap();
-        FlowChannel::create(&participant, &Arc::new(TaskQueue::new(None).unwrap())).unwrap()
+        let queue = Arc::new(TaskQueue::new(None).unwrap());
+        FlowChannel::create(&participant, &queue, Vec::new()).unwrap()
     }
 
     fn peers(flow: &FlowChannel) -> usize {

@@ -1,19 +1,21 @@
-//! The network's part of `Node::graph`: endpoints elsewhere.
+//! The network's part of `Node::graph`: nodes and endpoints elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use myelin_dds::{Endpoint, Guid};
 
-use super::dds_endpoint::id_of;
+use super::dds_endpoint::{DdsEndpoint, Refusal};
 use super::flow_channel::FLOW_TOPIC;
-use super::host::{EndpointUserData, Host, name_of};
+use super::host::Host;
 use super::reader::ReaderState;
 use super::session::Session;
+use super::user_data::{Discovered, EndpointUserData, NodeUserData};
 use super::writer::WriterState;
-use crate::{EndpointId, Graph, MatchInfo, MatchState, RemoteEndpointInfo};
+use crate::{EndpointId, EndpointInfo, Graph, MatchInfo, MatchState, PeerInfo};
 
-/// Adds endpoints of other hosts and DDS programs, and the matches of this node's endpoints with them.
+/// Adds nodes and endpoints of other hosts and DDS programs, and the matches of this node's endpoints
+/// with them.
 pub(super) fn add(
     graph: &mut Graph,
     session: &Session,
@@ -23,82 +25,86 @@ pub(super) fn add(
     let mut found = Found::default();
     session
         .visit_discovered(&mut |is_writer, endpoint| found.add(is_writer, endpoint, session.host));
-    graph.remote_endpoints = found.endpoints.into_values().collect();
-    let own = |id: EndpointId, graph: &mut Graph, guid: Option<Guid>| {
-        if let Ok(at) = graph.endpoints.binary_search_by_key(&id, |it| it.id) {
-            graph.endpoints[at].dds_guid = guid;
-        }
-    };
     for reader in readers {
-        let endpoint = reader.dds.observer.id();
-        own(endpoint, graph, reader.guid());
+        let endpoint = reader.dds.info.id;
         let publishers = reader.publishers();
         // For its subscriber, a publisher elsewhere is its proxy.
         let proxies: BTreeSet<_> = publishers.iter().map(|(_, proxy)| *proxy).collect();
         graph.matches.retain(|each| each.endpoint != endpoint || !proxies.contains(&each.other));
-        graph.matches.extend(matched(
-            endpoint,
-            publishers.iter().map(|(guid, _)| guid),
-            &found.ids,
-        ));
+        let matched = publishers.into_iter().map(|(guid, _)| guid);
+        found.add_matches(graph, &reader.dds, reader.guid(), matched);
     }
     for writer in writers {
-        let readers = writer.readers();
-        own(writer.dds.observer.id(), graph, writer.guid());
-        graph.matches.extend(matched(writer.dds.observer.id(), readers.iter(), &found.ids));
+        found.add_matches(graph, &writer.dds, writer.guid(), writer.readers().into_iter());
     }
     graph.matches.sort_unstable_by_key(|each| (each.endpoint, each.other));
+    found.add_to(graph);
 }
 
 #[derive(Default)]
 struct Found {
+    nodes: BTreeMap<u64, PeerInfo>,
     /// A subscriber has several readers.
-    endpoints: BTreeMap<EndpointId, RemoteEndpointInfo>,
+    endpoints: BTreeMap<EndpointId, EndpointInfo>,
     ids: BTreeMap<Guid, EndpointId>,
 }
 
 impl Found {
-    fn add(&mut self, is_publisher: bool, endpoint: Endpoint, host: Host) {
-        let data = EndpointUserData::decode(&endpoint.user_data);
-        let is_here = data.as_ref().is_some_and(|data| data.host == host);
-        let is_of_the_way = endpoint.topic == FLOW_TOPIC || endpoint.type_name.starts_with(BUILTIN);
-        if is_here || is_of_the_way {
+    fn add(&mut self, is_writer: bool, endpoint: Endpoint, host: Host) {
+        if endpoint.topic == FLOW_TOPIC {
+            let node = is_writer.then(|| NodeUserData::read(&endpoint)).flatten();
+            if let Some(NodeUserData { info, .. }) = node.filter(|node| node.host != host) {
+                self.nodes.insert(info.node, info);
+            }
             return;
         }
-        let Endpoint { guid, topic, type_name, reliable, transient_local, user_data, .. } =
-            endpoint;
-        let id = data.as_ref().map_or_else(|| id_of(guid), |data| data.endpoint);
-        self.ids.insert(guid, id);
-        let reported = RemoteEndpointInfo {
-            id,
-            host: data.as_ref().map(|data| data.host.0),
-            topic: name_of(&topic).unwrap_or(topic),
-            type_name: data.as_ref().map_or(type_name, |data| data.type_text.clone()),
-            is_publisher,
-            reliable: data.map(|data| data.reliable).or(reliable),
-            keeps_history: transient_local,
-            guid,
-            user_data,
-            deadline: endpoint.deadline,
-            lifespan: endpoint.lifespan,
-            liveliness: endpoint.lease,
-            is_alive_by_topic: endpoint.by_topic.unwrap_or(false),
-        };
-        let known = self.endpoints.entry(id).or_insert(reported);
-        if transient_local == Some(true) {
-            known.keeps_history = transient_local;
+        if endpoint.type_name.starts_with(BUILTIN) {
+            return;
         }
+        let (Discovered::OtherHost(EndpointUserData { info, .. }) | Discovered::Dds(info)) =
+            Discovered::read(&endpoint, is_writer, host)
+        else {
+            return;
+        };
+        self.ids.insert(endpoint.guid, info.id);
+        self.endpoints.entry(info.id).or_insert(info);
     }
-}
 
-/// The matches of an endpoint with the endpoints of these names.
-fn matched<'a>(
-    endpoint: EndpointId,
-    others: impl Iterator<Item = &'a Guid>,
-    ids: &BTreeMap<Guid, EndpointId>,
-) -> impl Iterator<Item = MatchInfo> {
-    let others: BTreeSet<_> = others.filter_map(|guid| ids.get(guid)).copied().collect();
-    others.into_iter().map(move |other| MatchInfo { endpoint, other, state: MatchState::Matched })
+    /// The matches of an endpoint of this node with endpoints of these names, and the refused ones.
+    fn add_matches(
+        &self,
+        graph: &mut Graph,
+        own: &DdsEndpoint,
+        guid: Option<Guid>,
+        matched: impl Iterator<Item = Guid>,
+    ) {
+        let endpoint = own.info.id;
+        if let Ok(at) = graph.endpoints.binary_search_by_key(&endpoint, |it| it.id) {
+            graph.endpoints[at].dds = own.info.dds.clone().zip(guid).map(|(mut dds, guid)| {
+                dds.guid = guid;
+                dds
+            });
+        }
+        let matched: BTreeSet<_> = matched.filter_map(|guid| self.ids.get(&guid)).collect();
+        let state = |other: &EndpointId| match own.refusal(*other) {
+            _ if matched.contains(other) => Some(MatchState::Matched),
+            Some(Refusal { reason, mismatch }) => Some(MatchState::Refused { reason, mismatch }),
+            None => None,
+        };
+        let states = self.endpoints.keys().filter_map(|other| Some((*other, state(other)?)));
+        graph.matches.extend(states.map(|(other, state)| MatchInfo { endpoint, other, state }));
+    }
+
+    /// Adds all that has no id of this host.
+    fn add_to(self, graph: &mut Graph) {
+        let Graph { nodes, endpoints, .. } = graph;
+        let here: BTreeSet<_> = nodes.iter().map(|it| it.node).collect();
+        nodes.extend(self.nodes.into_values().filter(|it| !here.contains(&it.node)));
+        nodes.sort_unstable_by_key(|it| it.node);
+        let here: BTreeSet<_> = endpoints.iter().map(|it| it.id).collect();
+        endpoints.extend(self.endpoints.into_values().filter(|it| !here.contains(&it.id)));
+        endpoints.sort_unstable_by_key(|it| it.id);
+    }
 }
 
 /// The prefix of the types of CycloneDDS's own topics, which this process uses for discovery.

@@ -1,5 +1,5 @@
-//! Which endpoints are on this host, and which of the others are Myelin's: the partitions that keep
-//! endpoints of this host apart, and the user data that an endpoint shows in discovery.
+//! Which endpoints are on this host: the partitions that keep endpoints of this host apart, and the
+//! names of topics among DDS programs.
 //!
 //! Two endpoints are on one host if they can meet by shared memory: if their nodes have the same
 //! folder of sockets. Containers with their own `/dev/shm` are separate hosts.
@@ -7,7 +7,7 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-use crate::{EndpointId, Error, LayoutHash};
+use crate::{Error, LayoutHash};
 
 /// The kind of a publisher for other hosts. Partitions name it, so that a subscriber can request
 /// each kind with other settings: DDS does not match a reliable reader with a best-effort writer,
@@ -76,46 +76,6 @@ fn partition(bit: u32, value: bool, kind: Kind) -> String {
     format!("myelin{bit}{}{}", if value { '+' } else { '-' }, kind.letter())
 }
 
-/// An endpoint's announcement as DDS user data: the last `key=value` there.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct EndpointUserData {
-    pub(super) host: Host,
-    pub(super) endpoint: EndpointId,
-    /// The largest receive buffer that its kernel grants, in bytes.
-    pub(super) buffer_bytes: u64,
-    /// Whether it requests or offers reliability.
-    pub(super) reliable: bool,
-    /// For people.
-    pub(super) type_text: String,
-}
-
-impl EndpointUserData {
-    pub(super) fn encode(&self) -> Vec<u8> {
-        let EndpointUserData { host: Host(host), endpoint, buffer_bytes, reliable, type_text } =
-            self;
-        let reliable = u8::from(*reliable);
-        let text =
-            format!("{MARK}{host:016x} {endpoint:016x} {buffer_bytes} {reliable} {type_text}");
-        text.into_bytes()
-    }
-
-    /// `None` for an endpoint that is not Myelin's.
-    pub(super) fn decode(data: &[u8]) -> Option<EndpointUserData> {
-        let text = std::str::from_utf8(data).ok()?;
-        let (before, data) = text.split_once(MARK)?;
-        if !(before.is_empty() || before.ends_with(';')) {
-            return None;
-        }
-        let mut fields = data.splitn(5, ' ');
-        let mut id = || u64::from_str_radix(fields.next()?, 16).ok();
-        let (host, endpoint) = (Host(id()?), id()?);
-        let buffer_bytes = fields.next()?.parse().ok()?;
-        let reliable = fields.next()? == "1";
-        let type_text = fields.next()?.to_string();
-        Some(EndpointUserData { host, endpoint, buffer_bytes, reliable, type_text })
-    }
-}
-
 /// A topic's name among DDS programs: only characters that DDS allows, and different for different
 /// topics.
 pub(super) fn topic_name(name: &str) -> String {
@@ -143,8 +103,6 @@ pub(super) fn name_of(dds_topic: &str) -> Option<String> {
 
 /// Bits of a host in its partitions. Two hosts in 2³² agree in all and never meet.
 const BITS: u32 = 32;
-/// With the version of the agreement between hosts.
-const MARK: &str = "myelin=1 ";
 const TOPIC_PREFIX: &str = "myelin/";
 
 #[cfg(test)]
@@ -194,36 +152,9 @@ mod tests {
         assert!(error.contains("none: No such file"), "{error}");
     }
 
+    /// Nodes of 0.1 on other hosts request these names.
     #[test]
-    fn an_endpoint_card_is_parsed_and_other_bytes_are_not() {
-        let type_text = "[Point 3] (layout 1)".to_string();
-        let (host, buffer_bytes) = (Host(7), 212_992);
-        let data =
-            EndpointUserData { host, endpoint: 9 << 24, buffer_bytes, reliable: true, type_text };
-        assert_eq!(EndpointUserData::decode(&data.encode()).as_ref(), Some(&data));
-        for data in
-            [&b""[..], b"myelin=", b"myelin=2 7 1 1 1 t", b"enclave=/;", b"myelin=1 x 1 1 1 t"]
-        {
-            assert_eq!(EndpointUserData::decode(data), None);
-        }
-        let behind = [&b"typehash=RIHS01_00;"[..], &data.encode()].concat();
-        assert_eq!(EndpointUserData::decode(&behind).as_ref(), Some(&data));
-        assert_eq!(EndpointUserData::decode(&[&b"no"[..], &data.encode()].concat()), None);
-    }
-
-    /// Nodes of 0.1 on other hosts ask for these names and read this text.
-    #[test]
-    fn the_agreement_of_0_1_stays() {
-        let type_text = "Point".to_string();
-        let data = EndpointUserData {
-            host: Host(7),
-            endpoint: 9,
-            buffer_bytes: 4096,
-            reliable: true,
-            type_text,
-        };
-        let text = b"myelin=1 0000000000000007 0000000000000009 4096 1 Point";
-        assert_eq!(data.encode(), text);
+    fn the_partitions_of_0_1_stay() {
         let host = Host(0x8000_0001);
         let [offered, wanted] = [host.offered(Kind::History), host.wanted(&[Kind::BestEffort])];
         assert_eq!((offered.len(), wanted.len()), (32, 32));

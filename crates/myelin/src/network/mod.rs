@@ -13,6 +13,7 @@ mod session;
 mod settings;
 mod state;
 mod task_queue;
+mod user_data;
 mod wire;
 mod worker;
 mod writer;

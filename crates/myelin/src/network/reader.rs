@@ -13,14 +13,15 @@ use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
 use super::backlog::{Backlog, give_way};
 use super::dds_endpoint::DdsEndpoint;
 use super::flow_channel::{FlowKind, FlowMessage};
-use super::host::{EndpointUserData, Host, Kind};
+use super::host::{Host, Kind};
 use super::pending_samples::PendingSamples;
 use super::session::Session;
 use super::task_queue::{Task, TaskQueue};
+use super::user_data::Discovered;
 use super::wire::Wire;
 use super::worker::NetworkWorker;
-use super::{Encoding, Spec, lock, network_error};
-use crate::{EndpointId, Error, Event};
+use super::{Spec, lock, network_error};
+use crate::{EndpointId, EndpointInfo, Error, Event, Location};
 
 /// The reader of a subscriber.
 pub(crate) struct NetworkReader {
@@ -34,7 +35,6 @@ pub(super) struct ReaderState {
     wire: Wire,
     qos: SubscriberQos,
     memory_max: u64,
-    is_private: bool,
     user_data: Vec<u8>,
     groups: Vec<Mutex<Group>>,
 }
@@ -113,19 +113,15 @@ impl NetworkReader {
         subscriber: &shm::Subscriber,
     ) -> Result<NetworkReader, Error> {
         let wire = Wire::of(&spec.dds.encoding, spec.shape)?;
-        let is_private = matches!(spec.dds.encoding, Encoding::Private);
-        let subscription = subscriber.reader.shared();
-        let groups = groups(spec, is_private, subscription);
-        let dds = DdsEndpoint::new(spec, shm::EndpointHandle::clone(subscriber), false);
-        check_topic_name(&dds.dds_topic).map_err(network_error)?;
-        let reliable = spec.subscriber.reliability == Reliability::Reliable;
+        let dds = DdsEndpoint::new(spec, shm::EndpointHandle::clone(subscriber))?;
+        check_topic_name(&dds.topic).map_err(network_error)?;
+        let groups = groups(spec, dds.is_private, subscriber.reader.shared());
         let shared = Arc::new(ReaderState {
-            dds,
             wire,
             qos: spec.subscriber,
             memory_max: spec.publisher.memory_max,
-            is_private,
-            user_data: worker.user_data(spec, subscriber.id(), reliable),
+            user_data: worker.user_data(&dds.info),
+            dds,
             groups: groups.into_iter().map(Mutex::new).collect(),
         });
         let reader = NetworkReader { shared, worker: worker.clone() };
@@ -250,9 +246,9 @@ impl ReaderState {
     fn settings(&self, group: &Group, host: Host) -> Settings {
         let SubscriberQos { depth, history, .. } = self.qos;
         Settings {
-            topic: self.dds.dds_topic.clone(),
-            type_name: self.dds.dds_type.clone(),
-            partitions: if self.is_private { host.wanted(&group.kinds) } else { Vec::new() },
+            topic: self.dds.topic.clone(),
+            type_name: self.dds.type_name.clone(),
+            partitions: if self.dds.is_private { host.wanted(&group.kinds) } else { Vec::new() },
             user_data: self.user_data.clone(),
             reliable: group.resends || group.history,
             history: match group.reliable {
@@ -288,20 +284,25 @@ impl ReaderState {
                 if group.publishers.contains_key(&endpoint.handle) {
                     continue;
                 }
-                let data = EndpointUserData::decode(&endpoint.user_data);
-                let is_here = data.as_ref().is_some_and(|data| data.host == session.host);
-                let is_foreign = data.is_none() && self.dds.is_foreign(&endpoint);
+                let discovered = Discovered::read(&endpoint, true, session.host);
+                let wanted = discovered.info().filter(|theirs| self.takes(theirs));
                 // A publisher that does not wait may be reliable on the network nevertheless.
-                let waits = group.reliable && data.as_ref().is_none_or(|data| data.reliable);
-                let proxy = (!is_here && !is_foreign).then(|| self.proxy(&subscription, waits));
-                if let Some(Err(error)) = &proxy
-                    && !was_declined(endpoint.handle)
-                {
-                    self.dds.report_refused(endpoint.handle, error.to_string());
-                }
+                let waits = |it: &EndpointInfo| {
+                    group.reliable && it.qos.reliability == Reliability::Reliable
+                };
+                let proxy = wanted.map(|theirs| {
+                    let proxy = self.proxy(&subscription, waits(theirs));
+                    if let Err(error) = &proxy
+                        && !was_declined(endpoint.handle)
+                    {
+                        self.dds.report_refused(theirs.id, error.to_string());
+                    }
+                    proxy
+                });
                 let declined = matches!(proxy, Some(Err(_)));
                 let proxy = proxy.and_then(Result::ok);
-                let (guid, listens) = (endpoint.guid, data.is_some() && proxy.is_some());
+                let is_of_myelin = matches!(discovered, Discovered::OtherHost(_));
+                let (guid, listens) = (endpoint.guid, is_of_myelin && proxy.is_some());
                 let sequence = group.remember(&guid);
                 let waits = group.full;
                 let (backlog, late) = (Backlog::default(), None);
@@ -319,6 +320,17 @@ impl ReaderState {
                 group.publishers.insert(endpoint.handle, publisher);
             }
             group.drop_orphans(waited);
+        }
+    }
+
+    /// Whether it takes the samples of a publisher that DDS has matched; reports it otherwise.
+    fn takes(&self, theirs: &EndpointInfo) -> bool {
+        match self.dds.mismatch(theirs) {
+            Some(mismatch) => {
+                self.dds.report_mismatch(theirs.id, mismatch);
+                false
+            }
+            None => theirs.location != Location::Dds || !self.dds.is_foreign(theirs),
         }
     }
 
@@ -475,7 +487,7 @@ impl ReaderState {
             if group.waiting.len() >= depth.max(history) as usize {
                 group.waiting.pop_front();
             }
-        } else if !self.is_private && group.waiting.len() >= depth as usize {
+        } else if !self.dds.is_private && group.waiting.len() >= depth as usize {
             // Myelin's publishers are asked to wait; others only know CycloneDDS's own way.
             return false;
         } else if group.waiting.is_full() {

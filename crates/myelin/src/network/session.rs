@@ -3,12 +3,14 @@
 use std::sync::Arc;
 
 use myelin_dds::{Discovery, Endpoint, Listener, Participant};
+use myelin_shm::node as shm;
 
 use super::flow_channel::{FlowChannel, FlowMessage};
 use super::host::Host;
 use super::network_error;
 use super::reader::ReaderState;
 use super::task_queue::{Task, TaskQueue};
+use super::user_data::NodeUserData;
 use super::writer::WriterState;
 use crate::Error;
 
@@ -26,6 +28,7 @@ impl Session {
     pub(super) fn open(
         participant: Arc<Participant>,
         host: Host,
+        node: &shm::Node,
         queue: &Arc<TaskQueue>,
     ) -> Result<Session, Error> {
         let discovery = |writers| {
@@ -33,7 +36,8 @@ impl Session {
             Discovery::create(&participant, writers, listener).map_err(network_error)
         };
         let discoveries = [discovery(true)?, discovery(false)?];
-        let flow = FlowChannel::create(&participant, queue)?;
+        let user_data = NodeUserData { host, info: node.info()? }.encode();
+        let flow = FlowChannel::create(&participant, queue, user_data.into_bytes())?;
         Ok(Session { host, queue: queue.clone(), participant, flow, discoveries })
     }
 
@@ -65,7 +69,7 @@ impl Session {
         let _ = readers.visit(&mut |endpoint| visit(false, endpoint));
     }
 
-    /// Finds endpoints that are on a topic of ours with another type.
+    /// Finds endpoints that are on a topic of ours and do not match.
     pub(super) fn compare(&self, readers: &[Arc<ReaderState>], writers: &[Arc<WriterState>]) {
         self.visit_discovered(&mut |is_writer, endpoint| match is_writer {
             true => readers.iter().for_each(|reader| reader.dds.compare(&endpoint, self.host)),

@@ -9,17 +9,17 @@ use std::time::{Duration, Instant};
 use myelin_dds::{Binding, Config, Domain, has_own_configuration, socket_buffer_bytes};
 use myelin_shm::node as shm;
 
-use super::dds_endpoint::type_text;
 use super::flow_channel::FlowKind;
 use super::graph;
-use super::host::{EndpointUserData, Host};
+use super::host::Host;
 use super::interface::{self, Choice, Interface};
 use super::reader::{NetworkReader, ReaderState};
 use super::session::Session;
 use super::task_queue::{Task, TaskQueue};
+use super::user_data::EndpointUserData;
 use super::writer::{NetworkWriter, WriterState};
 use super::{Spec, lock, network_error};
-use crate::{EndpointId, Error, Graph, NetworkState};
+use crate::{EndpointInfo, Error, Graph, NetworkState};
 
 /// A node's way to other hosts; opened with its first topic.
 pub(crate) struct Network {
@@ -193,12 +193,12 @@ impl Drop for NetworkWorker {
 }
 
 impl WorkerState {
-    /// The user data of an endpoint of a topic.
-    pub(super) fn user_data(&self, spec: &Spec, endpoint: EndpointId, reliable: bool) -> Vec<u8> {
+    /// The user data of an endpoint: those of its program, and its record.
+    pub(super) fn user_data(&self, info: &EndpointInfo) -> Vec<u8> {
+        let own = info.dds.as_ref().map_or(&[][..], |dds| &dds.user_data);
         let (host, buffer_bytes) = (self.host, socket_buffer_bytes());
-        let data =
-            EndpointUserData { host, endpoint, buffer_bytes, reliable, type_text: type_text(spec) };
-        [spec.dds.user_data.as_bytes(), &data.encode()].concat()
+        let data = EndpointUserData { host, buffer_bytes, info: info.clone() };
+        [own, data.encode().as_bytes()].concat()
     }
 
     /// Manages a publisher from now on.
@@ -340,8 +340,9 @@ impl WorkerState {
         if link.session.is_none() || link.binding != binding {
             self.close(link);
             let participant = self.domain.open(binding).map_err(network_error);
-            let session = participant
-                .and_then(|participant| Session::open(participant, self.host, &self.queue));
+            let session = participant.and_then(|participant| {
+                Session::open(participant, self.host, &self.node, &self.queue)
+            });
             match session {
                 Ok(session) => self.bind(link, session, binding),
                 Err(error) => {
@@ -405,12 +406,12 @@ impl WorkerState {
             Task::Full(reader) => add(full, reader),
             Task::WriterPolicy(writer, policy) => {
                 if let Some(writer) = writer.upgrade() {
-                    writer.dds.report_policy(policy);
+                    writer.dds.report_policy(policy, session);
                 }
             }
             Task::ReaderPolicy(reader, policy) => {
                 if let Some(reader) = reader.upgrade() {
-                    reader.dds.report_policy(policy);
+                    reader.dds.report_policy(policy, session);
                 }
             }
             Task::Discovery => {

@@ -14,12 +14,13 @@ use myelin_shm::waiting::cancel;
 use super::dds_endpoint::DdsEndpoint;
 use super::flow_channel::{FlowKind, FlowMessage};
 use super::flow_control::{FlowControl, WakeThreshold, Window};
-use super::host::{EndpointUserData, Host, Kind};
+use super::host::{Host, Kind};
 use super::session::Session;
 use super::task_queue::{Task, TaskQueue};
+use super::user_data::Discovered;
 use super::wire::Wire;
 use super::worker::NetworkWorker;
-use super::{Encoding, Spec, lock, network_error};
+use super::{Spec, lock, network_error};
 use crate::{EndpointId, Error, Event};
 
 /// The writer of a publisher. Used by the publisher's thread.
@@ -117,14 +118,13 @@ impl NetworkWriter {
             (0, true) => Kind::Reliable,
             _ => Kind::History,
         };
-        let dds = DdsEndpoint::new(spec, shm::EndpointHandle::clone(publisher), true);
-        check_topic_name(&dds.dds_topic).map_err(network_error)?;
-        let private = matches!(spec.dds.encoding, Encoding::Private);
+        let dds = DdsEndpoint::new(spec, shm::EndpointHandle::clone(publisher))?;
+        check_topic_name(&dds.topic).map_err(network_error)?;
         let settings = Settings {
-            topic: dds.dds_topic.clone(),
-            type_name: dds.dds_type.clone(),
-            partitions: if private { worker.host.offered(kind) } else { Vec::new() },
-            user_data: worker.user_data(spec, publisher.id(), reliable),
+            topic: dds.topic.clone(),
+            type_name: dds.type_name.clone(),
+            partitions: if dds.is_private { worker.host.offered(kind) } else { Vec::new() },
+            user_data: worker.user_data(&dds.info),
             // Late subscribers can only get samples reliably.
             reliable: kind != Kind::BestEffort,
             history: match reliable {
@@ -377,7 +377,7 @@ impl WriterState {
         let slow = matches.values().find(|each| is_slow(each));
         let some = slow.or_else(|| matches.values().find(|each| each.reliable));
         let subscriber = some.map_or(0, |each| each.endpoint);
-        Error::ReliableTimeout { topic: self.dds.topic.clone(), subscriber, pid: 0, waited }
+        Error::ReliableTimeout { topic: self.dds.info.topic.clone(), subscriber, pid: 0, waited }
     }
 
     /// Opens a writer if there is a way to other hosts now, with the samples kept for them.
@@ -446,20 +446,27 @@ impl WriterState {
         let (mut found, mut there) = (BTreeMap::new(), BTreeSet::new());
         let mut ready = lock(&self.ready);
         let _ = writer.visit_matched(&mut |endpoint: Endpoint| {
-            let data = EndpointUserData::decode(&endpoint.user_data);
             there.insert(endpoint.guid);
-            let takes =
-                |data: &EndpointUserData| data.host != host && ready.0.contains(&endpoint.guid);
-            if data.as_ref().map_or_else(|| !self.dds.is_foreign(&endpoint), takes) {
-                let each = RemoteSubscriber {
-                    endpoint: data.as_ref().map_or(endpoint.handle, |data| data.endpoint),
-                    guid: endpoint.guid,
-                    buffer_bytes: data.as_ref().map_or(u64::MAX, |data| data.buffer_bytes),
-                    reliable: data.is_none_or(|data| data.reliable),
-                    reported: false,
-                };
-                found.insert(endpoint.handle, each);
+            let discovered = Discovered::read(&endpoint, false, host);
+            let buffer_bytes = match &discovered {
+                Discovered::OtherHost(data) if ready.0.contains(&endpoint.guid) => {
+                    data.buffer_bytes
+                }
+                Discovered::Dds(theirs) if !self.dds.is_foreign(theirs) => u64::MAX,
+                _ => return,
+            };
+            let theirs = discovered.info().expect("it is elsewhere");
+            if let Some(mismatch) = self.dds.mismatch(theirs) {
+                return self.dds.report_mismatch(theirs.id, mismatch);
             }
+            let each = RemoteSubscriber {
+                endpoint: theirs.id,
+                guid: endpoint.guid,
+                buffer_bytes,
+                reliable: theirs.qos.reliability == Reliability::Reliable,
+                reported: false,
+            };
+            found.insert(endpoint.handle, each);
         });
         let matches = lock(&self.matches);
         ready.forget_the_gone(&there, |reader| matches.values().any(|each| each.guid == *reader));

@@ -41,6 +41,8 @@ fn the_other_side() {
         "run_on_one_cpu" => interfaces::run_on_one_cpu(),
         "publish_shown" => matching::publish_shown(),
         "take_shown" => matching::take_shown(),
+        "publish_less_than_requested" => matching::publish_less_than_requested(),
+        "take_more_than_offered" => matching::take_more_than_offered(),
         "meet_nobody" => matching::meet_nobody(),
         "publish_on_its_host" => matching::publish_on_its_host(),
         "miss_what_stays_there" => matching::miss_what_stays_there(),

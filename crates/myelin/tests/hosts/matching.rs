@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use myelin::{
-    EndpointId, Event, MatchState, Node, Publisher, RemoteEndpointInfo, Subscriber, Topic,
+    EndpointId, EndpointInfo, Event, Location, MatchState, Matching, Node, PeerInfo, Publisher,
+    Reliability, Setting, Subscriber, Topic,
 };
 
 use crate::support::{WATCHDOG, until};
@@ -103,9 +104,11 @@ fn told_of_another_type(events: impl Fn() -> Vec<Event>, theirs: &str, ours: &st
         all.extend(events());
         !all.is_empty()
     });
-    let [Event::Incompatible { endpoint, pid: 0, reason, .. }] = &all[..] else {
+    let [Event::Incompatible { endpoint, pid: 0, mismatch: Some(mismatch), reason }] = &all[..]
+    else {
         panic!("{all:?}")
     };
+    assert_eq!(mismatch.setting, Setting::Type);
     assert_ne!(*endpoint, 0);
     assert!(reason.contains(theirs) && reason.contains(ours), "{reason}");
     say("told");
@@ -128,39 +131,118 @@ fn endpoints_of_other_hosts_and_their_matches_are_in_the_graph() {
 }
 
 pub(crate) fn publish_shown() {
-    let node = node("publisher");
-    let publisher = node.topic::<u64>("shown/é_2").history(4).publisher().unwrap();
+    let node = Node::builder("publisher").network(true).namespace("/one");
+    let node = node.attribute("firmware", b"2.4").open().unwrap();
+    let builder = node.topic::<u64>("shown/é_2").history(4).depth(6).attribute("frame", b"map");
+    let publisher = builder.publisher().unwrap();
     assert!(publisher.wait_for_match(1, WATCHDOG));
-    let taker = see_the_other_side(&node, publisher.id());
-    assert!(!taker.is_publisher && taker.reliable == Some(true));
+    let (taker, _) = see_the_other_side(&node, publisher.id(), "taker");
+    assert!(!taker.is_publisher && taker.reliable && !taker.qos.resends);
+    assert_eq!(taker.qos.deadline, Some(WATCHDOG));
 }
 
 pub(crate) fn take_shown() {
     let node = node("taker");
     let topic = node.topic::<u64>("shown/é_2").reliable(WATCHDOG);
-    let subscriber = topic.subscriber().unwrap();
+    let subscriber = topic.deadline(WATCHDOG).subscriber().unwrap();
     assert!(subscriber.wait_for_match(1, WATCHDOG));
-    let publisher = see_the_other_side(&node, subscriber.id());
-    let told = (publisher.is_publisher, publisher.reliable, publisher.keeps_history);
-    assert_eq!(told, (true, Some(false), Some(true)));
+    let (publisher, its_node) = see_the_other_side(&node, subscriber.id(), "publisher");
+    assert!(publisher.is_publisher && publisher.qos.reliability == Reliability::BestEffort);
+    assert_eq!((publisher.depth, publisher.history), (6, 4));
+    assert_eq!(publisher.attributes.get("frame"), Some(&b"map"[..]));
+    assert_eq!(its_node.record.namespace, "/one");
+    assert_eq!(its_node.record.attributes.get("firmware"), Some(&b"2.4"[..]));
 }
 
-fn see_the_other_side(node: &Node, own: EndpointId) -> RemoteEndpointInfo {
-    let mut graph = node.graph_within(WATCHDOG).unwrap();
+/// The endpoint of the other side and its node, as the graph shows them.
+fn see_the_other_side(node: &Node, own: EndpointId, name: &str) -> (EndpointInfo, PeerInfo) {
+    let graph = node.graph_within(WATCHDOG).unwrap();
     assert!(graph.silent.is_empty(), "nobody else is on this host");
     let [match_with] = &graph.matches[..] else { panic!("{graph:?}") };
     assert_eq!((match_with.endpoint, &match_with.state), (own, &MatchState::Matched));
-    let other = match_with.other;
-    let Some(at) = graph.remote_endpoints.iter().position(|it| it.id == other) else {
-        panic!("{graph:?}")
-    };
-    let remote = graph.remote_endpoints.swap_remove(at);
-    assert!(graph.remote_endpoints.is_empty(), "{graph:?}");
-    assert_eq!(remote.topic, "shown/é_2");
-    assert!(remote.host.is_some() && remote.type_name.contains("u64"));
+    let [here, there] = &graph.nodes[..] else { panic!("{graph:?}") };
+    let (here, there) =
+        if here.location == Location::ThisHost { (here, there) } else { (there, here) };
+    let names = (here.name.as_str(), there.name.as_str(), there.record.name.as_str());
+    assert_eq!(names, (node.name(), name, name));
+    assert!(there.pid != 0 && !there.record.host.is_empty() && !there.record.program.is_empty());
+    let [one, other] = &graph.endpoints[..] else { panic!("{graph:?}") };
+    let (ours, theirs) = if one.id == own { (one, other) } else { (other, one) };
+    assert_eq!((ours.location, theirs.location), (Location::ThisHost, there.location));
+    assert_eq!((theirs.id, theirs.node), (match_with.other, there.node));
+    assert_eq!((&theirs.topic, &theirs.type_name), (&ours.topic, &ours.type_name));
+    assert!(theirs.created_ns > 0 && theirs.type_hash == ours.type_hash);
+    let [our_dds, their_dds] = [ours, theirs].map(|it| it.dds.as_ref().unwrap());
+    assert_eq!((&our_dds.topic, &our_dds.type_name), (&their_dds.topic, &their_dds.type_name));
+    assert!(our_dds.guid != their_dds.guid && their_dds.user_data.is_empty());
     say("seen");
     heard("end");
-    remote
+    (theirs.clone(), there.clone())
+}
+
+#[test]
+fn a_refusal_has_the_same_typed_reason_on_both_hosts() {
+    let Some(hosts) = Hosts::new() else { return };
+    let mut publisher = hosts.one.run("publish_less_than_requested");
+    let mut taker = hosts.other.run("take_more_than_offered");
+    for side in [&mut publisher, &mut taker] {
+        side.hears("refused");
+    }
+    for mut side in [publisher, taker] {
+        side.say("end");
+        side.ends();
+    }
+}
+
+/// The topics of the test: one of Myelin only, and one of which DDS decides.
+fn strict(node: &Node) -> [Topic<u64>; 2] {
+    let topic = |name| node.topic::<u64>(name).matching(Matching::RequestedOffered);
+    [topic("strict"), topic("shared").dds_type("test::U64")]
+}
+
+pub(crate) fn publish_less_than_requested() {
+    let node = node("publisher");
+    let publishers = strict(&node).map(|topic| topic.publisher().unwrap());
+    let events = publishers.each_ref().map(|it| wait_for_event(|| it.events()));
+    refused(&node, events, publishers.each_ref().map(|it| it.id()));
+    assert!(publishers.iter().all(|it| it.matched() == 0));
+}
+
+pub(crate) fn take_more_than_offered() {
+    let node = node("taker");
+    let subscribers = strict(&node).map(|topic| topic.history(1).subscriber().unwrap());
+    let events = subscribers.each_ref().map(|it| wait_for_event(|| it.events()));
+    refused(&node, events, subscribers.each_ref().map(|it| it.id()));
+    assert!(subscribers.iter().all(|it| it.matched() == 0));
+}
+
+fn wait_for_event(events: impl Fn() -> Vec<Event>) -> Event {
+    let mut all = Vec::new();
+    until("an event", || {
+        all.extend(events());
+        !all.is_empty()
+    });
+    let [event] = &all[..] else { panic!("{all:?}") };
+    event.clone()
+}
+
+/// Event and graph have the same reason, of the same other endpoint.
+fn refused(node: &Node, events: [Event; 2], own: [EndpointId; 2]) {
+    let graph = node.graph().unwrap();
+    for (event, own) in events.into_iter().zip(own) {
+        let Event::Incompatible { endpoint, pid: 0, mismatch: Some(mismatch), reason } = event
+        else {
+            panic!("{event:?}")
+        };
+        let told = (mismatch.setting, &*mismatch.offered, &*mismatch.requested);
+        assert_eq!(told, (Setting::Durability, "volatile", "transient local"));
+        let of_graph = graph.matches.iter().find(|it| it.endpoint == own).expect("it is refused");
+        let state = MatchState::Refused { reason, mismatch: Some(mismatch) };
+        assert_eq!((of_graph.other, &of_graph.state), (endpoint, &state));
+        assert!(graph.endpoints.iter().any(|it| it.id == endpoint && it.id != own));
+    }
+    say("refused");
+    heard("end");
 }
 
 #[test]

@@ -2,23 +2,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
 
-use crate::control_plane::directory::node_of;
+use crate::control_plane::directory::{Endpoint, node_of};
 use crate::control_plane::protocol::matches::{Matches, State};
 use crate::control_plane::protocol::query::{Answer, Counted};
 use crate::control_plane::protocol::{PeerInfo, Protocol};
 pub use crate::record::Counters;
-use crate::record::{AnnouncedQos, Attributes, Kind, Matching, Mismatch, Schema};
-use crate::topic::{EndpointId, Reliability};
+use crate::record::{AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, Mismatch, Schema};
+use crate::topic::{EndpointId, Reliability, Topic};
 
 /// A node's view of its domain at one moment. Information about another process comes from that
 /// process. It can lie, but report no more than 16,384 endpoints and as many matches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Graph {
-    /// The nodes that are linked with this one, and this one, by id.
+    /// The nodes that are linked with this one, and this one, by id; with a network that is up, also
+    /// those of other hosts.
     pub nodes: Vec<PeerInfo>,
-    /// Their publishers and subscribers, by id.
+    /// Their publishers and subscribers, by id; with a network that is up, also those of DDS
+    /// programs.
     pub endpoints: Vec<EndpointInfo>,
     /// The states of the matches of this node's endpoints, and of those of nodes that were queried
     /// and have answered, by ids. If both endpoints of a match belong to these nodes, there are two
@@ -26,36 +27,64 @@ pub struct Graph {
     pub matches: Vec<MatchInfo>,
     /// The types of the endpoints, by hash and name.
     pub types: Vec<TypeInfo>,
-    /// Endpoints on other hosts, and of DDS programs, by id; empty without a network that is up.
-    /// Their depth, their matches with each other and their counters are unknown.
-    pub remote_endpoints: Vec<RemoteEndpointInfo>,
     /// The nodes that were queried and have not answered in time: stopped, or busy.
     pub silent: Vec<u64>,
     /// The nodes whose answers were cut off at a limit.
     pub incomplete: Vec<u64>,
 }
 
+/// Where a node or an endpoint is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Location {
+    /// On this host: it is reached through shared memory.
+    #[default]
+    ThisHost,
+    /// On another host, which has this number: it is reached through the network.
+    OtherHost(u64),
+    /// In a DDS program that does not use Myelin, wherever it runs.
+    Dds,
+}
+
+/// What DDS knows of an endpoint that is reached through the network.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DdsInfo {
+    /// Its GUID; for a subscriber with several readers, the GUID of one of them.
+    pub guid: [u8; 16],
+    /// The name of its topic.
+    pub topic: String,
+    /// The name of its type.
+    pub type_name: String,
+    /// Its user data, as its program set it.
+    pub user_data: Vec<u8>,
+}
+
 /// A publisher or subscriber of the domain.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct EndpointInfo {
-    /// Its id.
+    /// Its id; for one of a DDS program, the id that this process gave it.
     pub id: EndpointId,
-    /// Its node's id.
+    /// Its node's id; 0 for an endpoint of a DDS program.
     pub node: u64,
-    /// Its topic.
+    /// Where it is.
+    pub location: Location,
+    /// Its topic; for an endpoint of a DDS program, the name in DDS.
     pub topic: String,
-    /// The type's name.
+    /// The type's name; for an endpoint of a DDS program, the name in DDS.
     pub type_name: String,
-    /// Hash of the type's layout: endpoints with different hashes do not match.
+    /// Hash of the type's layout: endpoints with different hashes do not match. 0 for an endpoint of
+    /// a DDS program.
     pub type_hash: u64,
     /// Whether it publishes; otherwise it subscribes.
     pub is_publisher: bool,
-    /// How many samples a subscriber can be behind, or requests to be.
+    /// How many samples a subscriber can be behind, or requests to be; 0, which is unknown, for an
+    /// endpoint of a DDS program.
     pub depth: u32,
     /// Whether a publisher waits for subscribers, or a subscriber requests it.
     pub reliable: bool,
-    /// How many samples are kept for late subscribers, or requested by a late subscriber.
+    /// How many samples are kept for late subscribers, or requested by a late subscriber; for an
+    /// endpoint of a DDS program at most 1, which stands for any number.
     pub history: u32,
     /// All announced settings, those above included.
     pub qos: AnnouncedQos,
@@ -65,11 +94,12 @@ pub struct EndpointInfo {
     pub created_ns: u64,
     /// What else its node announces of it.
     pub attributes: Attributes,
-    /// Its counters; `None` if its node was not queried or has not answered.
+    /// Its counters; `None` if its node was not queried or has not answered. Nodes of other hosts are
+    /// not queried.
     pub counters: Option<Counters>,
-    /// Its GUID in DDS, for an endpoint of this node while there is a network; for a subscriber
-    /// with several readers, the GUID of one of them.
-    pub dds_guid: Option<[u8; 16]>,
+    /// What DDS knows of it, while there is a network; `None` for endpoints of other nodes of this
+    /// host.
+    pub dds: Option<DdsInfo>,
 }
 
 /// The type of a topic of the domain.
@@ -82,39 +112,6 @@ pub struct TypeInfo {
     /// How its samples are to be read; `None` if no node has reported it. For plain data it is a
     /// [layout](Schema::layout), such as `Imu{stamp_ns: u64 @0, gyro: [f32; 3] @8} 24`.
     pub schema: Option<Arc<Schema>>,
-}
-
-/// An endpoint that is reached through the network, as far as it announces itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemoteEndpointInfo {
-    /// Its id: for Myelin's endpoints the id on their host, for a DDS program's the id that this
-    /// process gave it.
-    pub id: EndpointId,
-    /// Names the host of a Myelin program; `None` for other DDS programs, wherever they run.
-    pub host: Option<u64>,
-    /// The topic; for DDS programs and topics made for them, the name in DDS.
-    pub topic: String,
-    /// The type, for people.
-    pub type_name: String,
-    /// Whether it publishes; otherwise it subscribes.
-    pub is_publisher: bool,
-    /// Whether it is reliable, or requests it; `None`: unknown.
-    pub reliable: Option<bool>,
-    /// Whether it keeps or requests samples for late subscribers; `None`: unknown.
-    pub keeps_history: Option<bool>,
-    /// Its GUID in DDS; for a subscriber with several readers, the GUID of one of them.
-    pub guid: [u8; 16],
-    /// Its user data in DDS.
-    pub user_data: Vec<u8>,
-    /// Its deadline, if it has one. Here and below, a publisher offers the value and a subscriber
-    /// requests it.
-    pub deadline: Option<Duration>,
-    /// How long its samples are valid, if not for ever.
-    pub lifespan: Option<Duration>,
-    /// Its liveliness lease, if it has one.
-    pub liveliness: Option<Duration>,
-    /// Whether only its program asserts liveliness, for this endpoint alone.
-    pub is_alive_by_topic: bool,
 }
 
 /// A match of an endpoint of this node, and its state.
@@ -145,33 +142,47 @@ pub enum MatchState {
     },
 }
 
+impl EndpointInfo {
+    /// As its node announces it.
+    pub(crate) fn of(id: EndpointId, endpoint: &Endpoint) -> EndpointInfo {
+        EndpointInfo::new(id, endpoint.to_record())
+    }
+
+    pub(crate) fn new(id: EndpointId, record: EndpointRecord) -> EndpointInfo {
+        let EndpointRecord { kind, topic, qos, matching, created_ns, attributes } = record;
+        let Topic { name: topic, type_name, type_hash } = topic;
+        EndpointInfo {
+            id,
+            node: node_of(id),
+            topic,
+            type_name,
+            type_hash,
+            is_publisher: kind == Kind::Publisher,
+            depth: qos.depth,
+            reliable: qos.reliability == Reliability::Reliable,
+            history: qos.history,
+            qos,
+            matching,
+            created_ns,
+            attributes,
+            ..EndpointInfo::default()
+        }
+    }
+}
+
 impl<D: Clone> Protocol<D> {
     /// With the counters of this node's endpoints, by id, and the answers of others since the
     /// graph query began, if there was one.
     pub(crate) fn graph(&self, counted: &Counted, graph_query: Option<u64>) -> Graph {
-        let ours = PeerInfo::new(self.node, self.who, self.record.clone());
         let answers: Vec<_> =
             graph_query.into_iter().flat_map(|begun| self.answers(begun)).collect();
         let of_answers = answers.iter().flat_map(|(_, answer)| &answer.counted);
         let counters: BTreeMap<_, _> = counted.iter().chain(of_answers).copied().collect();
-        let mut nodes: Vec<_> = self.peers().chain([ours]).collect();
+        let mut nodes: Vec<_> = self.peers().chain([self.info()]).collect();
         nodes.sort_unstable_by_key(|peer| peer.node);
         let endpoints = self.directory.iter().map(|(id, endpoint)| EndpointInfo {
-            id,
-            node: node_of(id),
-            topic: endpoint.topic.name.to_string(),
-            type_name: endpoint.topic.type_name().to_owned(),
-            type_hash: endpoint.topic.type_hash(),
-            is_publisher: endpoint.kind == Kind::Publisher,
-            depth: endpoint.qos().depth,
-            reliable: endpoint.qos().reliability == Reliability::Reliable,
-            history: endpoint.qos().history,
-            qos: *endpoint.qos(),
-            matching: endpoint.settings.matching,
-            created_ns: endpoint.created_ns,
-            attributes: endpoint.attributes(),
             counters: counters.get(&id).copied(),
-            dds_guid: None,
+            ..EndpointInfo::of(id, endpoint)
         });
         let endpoints = endpoints.collect();
         let mut matches = self.own_matches();
@@ -183,10 +194,14 @@ impl<D: Clone> Protocol<D> {
             endpoints,
             matches,
             types: self.types(&answers),
-            remote_endpoints: Vec::new(),
             silent: graph_query.into_iter().flat_map(|begun| self.silent(begun)).collect(),
             incomplete: answers.iter().filter_map(is_cut).collect(),
         }
+    }
+
+    /// This node.
+    pub(crate) fn info(&self) -> PeerInfo {
+        PeerInfo::new(self.node, self.who, self.record.clone())
     }
 
     /// The states of the matches of this node's endpoints, by ids.

@@ -10,6 +10,7 @@ use std::collections::VecDeque;
 use crate::control_plane::directory::{NODE_SHIFT, node_of};
 use crate::control_plane::link::Credentials;
 use crate::control_plane::message::ControlMessage;
+use crate::control_plane::protocol::graph::Location;
 use crate::control_plane::protocol::outbox::{BURST_MESSAGES, Next, Outbox};
 use crate::control_plane::protocol::query::Query;
 use crate::control_plane::protocol::{Action, OutOfOrder, Pair, Protocol, Timer};
@@ -75,6 +76,8 @@ pub struct RefusedPeer {
 pub struct PeerInfo {
     /// Its id.
     pub node: u64,
+    /// Where it is.
+    pub location: Location,
     /// Its name.
     pub name: String,
     /// Its process; 0 if it is in a process namespace that is not visible here.
@@ -86,9 +89,10 @@ pub struct PeerInfo {
 }
 
 impl PeerInfo {
-    pub(super) fn new(node: u64, who: Credentials, record: NodeRecord) -> PeerInfo {
+    pub(crate) fn new(node: u64, who: Credentials, record: NodeRecord) -> PeerInfo {
         let Credentials { pid, uid: user } = who;
-        PeerInfo { node, name: record.name.clone(), pid, user, record }
+        let (location, name) = (Location::ThisHost, record.name.clone());
+        PeerInfo { node, location, name, pid, user, record }
     }
 }
 
@@ -414,7 +418,7 @@ impl<D: Clone> Protocol<D> {
                     sent += self.make_offer(pair);
                     continue;
                 }
-                Some(Next::ControlMessage(message)) => Some(message),
+                Some(Next::Message(message)) => Some(message),
                 Some(Next::Endpoint(id)) => self.announcement(id),
             };
             if let Some(message) = message {

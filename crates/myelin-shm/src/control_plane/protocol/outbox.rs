@@ -69,7 +69,7 @@ impl Outbox {
         let message = self.answer.as_mut()?.next();
         // After the last part, the peer may query again.
         self.answer.take_if(|answer| answer.is_sent());
-        message.map(Next::ControlMessage)
+        message.map(Next::Message)
     }
 
     /// Whether the peer has been informed of an endpoint of ours, and must be informed of its end.
