@@ -383,6 +383,11 @@ impl Node {
         Ok(())
     }
 
+    /// The schema of a type of its endpoints, if it has one.
+    pub fn schema(&self, type_hash: u64) -> Result<Option<Arc<Schema>>, Error> {
+        Ok(self.checked()?.lock().protocol.schema(type_hash))
+    }
+
     /// Peers that could not be linked because they have another version; the newest 64.
     pub fn refused(&self) -> Result<Vec<RefusedPeer>, Error> {
         Ok(self.checked()?.lock().protocol.refused().cloned().collect())

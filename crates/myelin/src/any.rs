@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use myelin_value::{EncodeError, ReadError, SchemaError, Type, Value};
+use myelin_value::{EncodeError, Kind, ReadError, SchemaError, Type, Value};
 
 use crate::dynamic::DynamicType;
+use crate::network::{Shape, private_type};
 use crate::node::Node;
 use crate::topic::Topic;
-use crate::{EndpointId, EndpointInfo, Error, Graph};
+use crate::{EndpointId, EndpointInfo, Error, Graph, Location};
 
 /// A topic of a type that the program does not know: its samples are bytes, and
 /// [`value`](AnyTopic::value) reads their fields. Made by [`Node::any_topic`].
@@ -61,9 +62,10 @@ pub enum Change {
 }
 
 impl Node {
-    /// The publishers and subscribers of this host on topics whose names match `pattern`: `*`
-    /// stands for any text and `?` for one character. The first call of
-    /// [`changes`](Discovery::changes) gives those that are there.
+    /// The publishers and subscribers on topics whose names match `pattern`: `*` stands for any text
+    /// and `?` for one character. The first call of [`changes`](Discovery::changes) gives those that
+    /// are there. With a [`network`](crate::NodeBuilder::network), those of other hosts and of DDS
+    /// programs come as they are found.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
@@ -84,19 +86,20 @@ impl Node {
         Discovery { node, pattern, known: BTreeMap::new() }
     }
 
-    /// A topic that another node of this host has, with the type that it has there. Other nodes are
-    /// asked for the schema of the type, for at most `limit`. If there is none, or it cannot be
-    /// read, values are bytes, and [`problem`](AnyTopic::problem) says why.
+    /// A topic that another node has, with the type that it has there. Other nodes are asked for the
+    /// schema of the type, for at most `limit`. If there is none, or it cannot be read, values are
+    /// bytes, and [`problem`](AnyTopic::problem) says why. The topics of other hosts count if they
+    /// have been found: see [`discover`](Node::discover).
     ///
     /// # Errors
-    /// [`Error::Setting`] if no endpoint of this host has a topic of this name, or if endpoints of
+    /// [`Error::Setting`] if no known endpoint of Myelin has a topic of this name, or if endpoints of
     /// several types have it: then take [`any_topic_of`](Node::any_topic_of).
     pub fn any_topic(&self, name: &str, limit: Duration) -> Result<AnyTopic, Error> {
         let graph = self.graph_within(limit)?;
         let is_of_myelin = |it: &&EndpointInfo| it.location != Location::Dds;
         let found = || graph.endpoints.iter().filter(is_of_myelin).filter(|it| it.topic == name);
         let Some(first) = found().next() else {
-            let value = format!("{name:?}, which no endpoint of this host has");
+            let value = format!("{name:?}, which no known endpoint has");
             return Err(wrong_topic(value, "name a topic of the graph; Node::discover lists them"));
         };
         if found().any(|it| it.type_hash != first.type_hash) {
@@ -107,11 +110,11 @@ impl Node {
         AnyTopic::of(self, first, &graph)
     }
 
-    /// The topic of an endpoint of this host, with its type. As for
-    /// [`any_topic`](Node::any_topic).
+    /// The topic of an endpoint, with its type. As for [`any_topic`](Node::any_topic).
     ///
     /// # Errors
-    /// Those of [`graph_within`](Node::graph_within); [`Error::Setting`] for a topic of a service.
+    /// Those of [`graph_within`](Node::graph_within); [`Error::Setting`] for a topic of a service, or
+    /// of a DDS program, which announces no schema.
     pub fn any_topic_of(
         &self,
         endpoint: &EndpointInfo,
@@ -128,6 +131,10 @@ impl AnyTopic {
             let value = format!("{:?}, which belongs to a service", found.topic);
             return Err(wrong_topic(value, "name a topic of samples"));
         }
+        if found.location == Location::Dds {
+            let value = format!("{:?}, which belongs to a DDS program", found.topic);
+            return Err(wrong_topic(value, "name a topic of Myelin, or make it with dds_cdr"));
+        }
         let of_type = graph.types.iter().find(|it| it.hash == found.type_hash);
         let schema = of_type.and_then(|it| it.schema.as_deref());
         let message = myelin_shm::topic::message_type(&found.type_name);
@@ -141,11 +148,24 @@ impl AnyTopic {
             None => (Type::any_bytes(), None),
         };
         let bytes = ty.bytes().filter(|_| message.is_none());
-        let payload = DynamicType::learnt(&found.type_name, found.type_hash, bytes);
+        let shape = shape_of(&ty).filter(|_| schema.is_some() && problem.is_none());
+        if shape.is_none() && message.is_none() && found.location != Location::ThisHost {
+            let value =
+                format!("{:?}, whose type {} is not described", found.topic, found.type_name);
+            return Err(wrong_topic(value, "wait longer for the schema that its host sends"));
+        }
+        let shape = shape.unwrap_or(Shape::Bytes);
+        let payload = DynamicType::learnt(&found.type_name, found.type_hash, bytes, shape);
         let mut topic = match message {
             Some(name) => node.topic(&found.topic).dds_cdr(name),
             None => node.dynamic_topic(&found.topic, &payload),
         };
+        if let Some(dds) = &found.dds {
+            topic = topic.dds_name(&dds.topic);
+            if message.is_none() && dds.type_name != private_type(found.type_hash) {
+                topic = topic.dds_type(&dds.type_name);
+            }
+        }
         if let Some(schema) = schema {
             topic = topic.schema(&schema.encoding, &schema.content);
         }
@@ -198,6 +218,7 @@ impl Discovery {
     /// # Errors
     /// Those of [`Node::graph`].
     pub fn changes(&mut self) -> Result<Vec<Change>, Error> {
+        self.node.start_network()?;
         let endpoints = self.node.graph()?.endpoints.into_iter();
         let now: BTreeMap<_, _> = endpoints
             .filter(|it| is_match(&self.pattern, &it.topic))
@@ -218,6 +239,46 @@ impl Discovery {
 
 fn wrong_topic(value: String, remedy: &'static str) -> Error {
     Error::Setting { topic: None, field: "the topic", value, remedy }
+}
+
+/// The shape of plain data in CDR; `None` if its alignment is not known.
+fn shape_of(ty: &Type) -> Option<Shape> {
+    match (ty.kind(), ty.bytes()) {
+        (_, Some(bytes)) => Some(Shape::Value { bytes }),
+        (Kind::Sequence { element, .. }, None) => {
+            let (align, first_align) = (align_of(element)?, first_align_of(element)?);
+            Some(Shape::Sequence {
+                element: element.bytes()?,
+                align: align.min(8),
+                first_align: first_align.min(8),
+            })
+        }
+        _ => Some(Shape::Bytes),
+    }
+}
+
+/// The alignment of the largest number of plain data.
+fn align_of(ty: &Type) -> Option<usize> {
+    match ty.kind() {
+        Kind::Primitive(primitive) => Some(primitive.bytes()),
+        Kind::String { .. } => Some(1),
+        Kind::Array { element, .. } => align_of(element),
+        Kind::Sequence { element, .. } => Some(align_of(element)?.max(LENGTH_BYTES)),
+        Kind::Struct { fields, .. } => {
+            fields.iter().try_fold(1, |align, field| Some(align.max(align_of(&field.ty)?)))
+        }
+        _ => None,
+    }
+}
+
+/// The alignment of the first number of plain data.
+fn first_align_of(ty: &Type) -> Option<usize> {
+    match ty.kind() {
+        Kind::Array { element, .. } => first_align_of(element),
+        Kind::Sequence { .. } => Some(LENGTH_BYTES),
+        Kind::Struct { fields, .. } => first_align_of(&fields.first()?.ty),
+        _ => align_of(ty),
+    }
 }
 
 /// The name in ROS 2 of a type with this name in DDS; other names stay.
@@ -250,9 +311,45 @@ fn is_match(pattern: &str, text: &str) -> bool {
     pattern[at..].iter().all(|each| *each == '*')
 }
 
+/// The count in front of a `BoundedVec`.
+const LENGTH_BYTES: usize = 8;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::payload::sealed::Raw;
+    use crate::{BoundedVec, FixedString, PlainData};
+
+    #[derive(Clone, Copy, PlainData)]
+    #[repr(C)]
+    struct Part {
+        name: FixedString<4>,
+        weights: [f32; 2],
+    }
+
+    #[derive(Clone, Copy, PlainData)]
+    #[repr(C)]
+    struct Parts {
+        stamp: u64,
+        parts: BoundedVec<Part, 2>,
+    }
+
+    #[test]
+    fn the_shape_of_a_learnt_type_is_that_of_the_type() {
+        fn check<T: Raw + ?Sized>() {
+            let layout = T::layout();
+            let schema = myelin_value::Schema::new("myelin-layout", "", layout.as_bytes());
+            assert_eq!(shape_of(&schema.parse().unwrap()), Some(T::SHAPE), "{layout}");
+        }
+        check::<f64>();
+        check::<Parts>();
+        check::<[u8]>();
+        check::<[u128]>();
+        check::<[[u16; 3]]>();
+        check::<[Part]>();
+        check::<[Parts]>();
+        check::<(Part, [u64])>();
+    }
 
     #[test]
     fn patterns_match_whole_names() {

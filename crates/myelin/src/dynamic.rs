@@ -192,20 +192,18 @@ impl DynamicType {
         Ok(DynamicType { type_name, layout, hash, shape, align, first, element })
     }
 
-    /// A type of another node, by its name and hash; `bytes` if all of its samples have one size.
-    /// Its layout is not known here, and it is not for other hosts.
+    /// A type of another node, by its name and hash; `bytes` if all of its samples have one size. Its
+    /// layout is not known here. Other hosts need its shape.
     #[cfg(feature = "any")]
-    pub(crate) fn learnt(type_name: &str, hash: u64, bytes: Option<usize>) -> DynamicType {
+    pub(crate) fn learnt(
+        type_name: &str,
+        hash: u64,
+        bytes: Option<usize>,
+        shape: Shape,
+    ) -> DynamicType {
         let (first, element) = bytes.map_or((0, 1), |bytes| (bytes, 0));
-        DynamicType {
-            type_name: type_name.to_owned(),
-            layout: String::new(),
-            hash,
-            shape: Shape::Bytes,
-            align: ALIGN_MAX,
-            first,
-            element,
-        }
+        let (type_name, layout) = (type_name.to_owned(), String::new());
+        DynamicType { type_name, layout, hash, shape, align: ALIGN_MAX, first, element }
     }
 
     /// The type of a service's topic, which checks lengths itself.

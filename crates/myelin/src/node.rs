@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use myelin_shm::node as shm;
 
@@ -208,8 +208,11 @@ impl Node {
     /// Like [`graph`](Node::graph), and asks all other nodes of this host for their matches,
     /// counters and types. Waits until all have answered, for at most `limit`. [`Graph::silent`]
     /// names those that have not answered, such as a stopped one. The thread of an asked node sends
-    /// a few messages for each of its endpoints; publishing and taking are not affected. Nodes of
-    /// other hosts are not asked.
+    /// a few messages for each of its endpoints; publishing and taking are not affected.
+    ///
+    /// Opens the node's [`network`](NodeBuilder::network), if it has one and no topic has opened it
+    /// yet, and gets the schemas of other hosts' types; it does not wait until other hosts are
+    /// found, and they are not asked for matches and counters.
     ///
     /// ```
     /// # use std::time::Duration;
@@ -223,7 +226,12 @@ impl Node {
     /// # Ok::<(), myelin::Error>(())
     /// ```
     pub fn graph_within(&self, limit: Duration) -> Result<Graph, Error> {
-        self.inner.graph_within(limit).map(|graph| self.with_network(graph))
+        let begin = Instant::now();
+        self.start_network()?;
+        let graph = self.inner.graph_within(limit)?;
+        let network = self.network.iter();
+        network.for_each(|it| it.wait_for_schemas(limit.saturating_sub(begin.elapsed())));
+        Ok(self.with_network(graph))
     }
 
     /// Calls `call` from now on whenever [`graph`](Node::graph) has changed: an endpoint of the
@@ -259,6 +267,11 @@ impl Node {
     pub fn trigger_on_graph_change(&self, guard: &Guard) -> Result<(), Error> {
         let guard = guard.clone();
         self.inner.on_graph_change(Box::new(move || guard.trigger()))
+    }
+
+    /// Opens the network before the first topic does, to see other hosts.
+    pub(crate) fn start_network(&self) -> Result<(), Error> {
+        self.network.as_ref().map_or(Ok(()), |network| network.start())
     }
 
     fn with_network(&self, mut graph: Graph) -> Graph {

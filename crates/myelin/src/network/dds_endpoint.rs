@@ -238,7 +238,7 @@ pub(super) fn id_of(guid: Guid) -> EndpointId {
 }
 
 /// The name in DDS of a type that only Myelin has.
-pub(super) fn private_type(type_hash: u64) -> String {
+pub(crate) fn private_type(type_hash: u64) -> String {
     format!("myelin::T{type_hash:016x}")
 }
 

@@ -9,22 +9,22 @@ use super::dds_endpoint::{DdsEndpoint, Refusal};
 use super::flow_channel::FLOW_TOPIC;
 use super::host::Host;
 use super::reader::ReaderState;
+use super::schema_channel::{SCHEMA_TOPIC, Schemas};
 use super::session::Session;
 use super::user_data::{Discovered, EndpointUserData, NodeUserData};
 use super::writer::WriterState;
-use crate::{EndpointId, EndpointInfo, Graph, MatchInfo, MatchState, PeerInfo};
+use crate::{EndpointId, EndpointInfo, Graph, Location, MatchInfo, MatchState, PeerInfo, TypeInfo};
 
 /// Adds nodes and endpoints of other hosts and DDS programs, and the matches of this node's endpoints
 /// with them.
 pub(super) fn add(
     graph: &mut Graph,
     session: &Session,
+    schemas: &Schemas,
     readers: &[Arc<ReaderState>],
     writers: &[Arc<WriterState>],
 ) {
-    let mut found = Found::default();
-    session
-        .visit_discovered(&mut |is_writer, endpoint| found.add(is_writer, endpoint, session.host));
+    let found = Found::of(session);
     for reader in readers {
         let endpoint = reader.dds.info.id;
         let publishers = reader.publishers();
@@ -38,7 +38,12 @@ pub(super) fn add(
         found.add_matches(graph, &writer.dds, writer.guid(), writer.readers().into_iter());
     }
     graph.matches.sort_unstable_by_key(|each| (each.endpoint, each.other));
-    found.add_to(graph);
+    found.add_to(graph, schemas);
+}
+
+/// The types of other hosts whose schemas their nodes send.
+pub(super) fn announced_schemas(session: &Session) -> BTreeSet<u64> {
+    Found::of(session).with_schema
 }
 
 #[derive(Default)]
@@ -47,9 +52,17 @@ struct Found {
     /// A subscriber has several readers.
     endpoints: BTreeMap<EndpointId, EndpointInfo>,
     ids: BTreeMap<Guid, EndpointId>,
+    /// The types whose schemas the nodes of other hosts send.
+    with_schema: BTreeSet<u64>,
 }
 
 impl Found {
+    fn of(session: &Session) -> Found {
+        let (mut found, host) = (Found::default(), session.host);
+        session.visit_discovered(&mut |is_writer, endpoint| found.add(is_writer, endpoint, host));
+        found
+    }
+
     fn add(&mut self, is_writer: bool, endpoint: Endpoint, host: Host) {
         if endpoint.topic == FLOW_TOPIC {
             let node = is_writer.then(|| NodeUserData::read(&endpoint)).flatten();
@@ -58,13 +71,16 @@ impl Found {
             }
             return;
         }
-        if endpoint.type_name.starts_with(BUILTIN) {
+        if endpoint.topic == SCHEMA_TOPIC || endpoint.type_name.starts_with(BUILTIN) {
             return;
         }
-        let (Discovered::OtherHost(EndpointUserData { info, .. }) | Discovered::Dds(info)) =
-            Discovered::read(&endpoint, is_writer, host)
-        else {
-            return;
+        let info = match Discovered::read(&endpoint, is_writer, host) {
+            Discovered::OtherHost(EndpointUserData { info, has_schema, .. }) => {
+                self.with_schema.extend(has_schema.then_some(info.type_hash));
+                info
+            }
+            Discovered::Dds(info) => info,
+            Discovered::ThisHost | Discovered::Unreadable(_) => return,
         };
         self.ids.insert(endpoint.guid, info.id);
         self.endpoints.entry(info.id).or_insert(info);
@@ -95,15 +111,28 @@ impl Found {
         graph.matches.extend(states.map(|(other, state)| MatchInfo { endpoint, other, state }));
     }
 
-    /// Adds all that has no id of this host.
-    fn add_to(self, graph: &mut Graph) {
-        let Graph { nodes, endpoints, .. } = graph;
+    /// Adds all that has no id of this host, and the types of other hosts.
+    fn add_to(self, graph: &mut Graph, schemas: &Schemas) {
+        let Graph { nodes, endpoints, types, .. } = graph;
         let here: BTreeSet<_> = nodes.iter().map(|it| it.node).collect();
         nodes.extend(self.nodes.into_values().filter(|it| !here.contains(&it.node)));
         nodes.sort_unstable_by_key(|it| it.node);
         let here: BTreeSet<_> = endpoints.iter().map(|it| it.id).collect();
-        endpoints.extend(self.endpoints.into_values().filter(|it| !here.contains(&it.id)));
+        let elsewhere = self.endpoints.into_values().filter(|it| !here.contains(&it.id));
+        let of_types = |it: TypeInfo| ((it.hash, it.name), it.schema);
+        let mut by_name: BTreeMap<_, _> = std::mem::take(types).into_iter().map(of_types).collect();
+        for endpoint in elsewhere {
+            if let Location::OtherHost(_) = endpoint.location {
+                by_name.entry((endpoint.type_hash, endpoint.type_name.clone())).or_default();
+            }
+            endpoints.push(endpoint);
+        }
         endpoints.sort_unstable_by_key(|it| it.id);
+        types.extend(by_name.into_iter().map(|((hash, name), of_host)| TypeInfo {
+            hash,
+            name,
+            schema: of_host.or_else(|| schemas.get(hash)),
+        }));
     }
 }
 

@@ -9,6 +9,7 @@ mod host;
 mod interface;
 mod pending_samples;
 mod reader;
+mod schema_channel;
 mod session;
 mod settings;
 mod state;
@@ -18,6 +19,8 @@ mod wire;
 mod worker;
 mod writer;
 
+#[cfg(feature = "any")]
+pub(crate) use dds_endpoint::private_type;
 pub(crate) use reader::NetworkReader;
 pub(crate) use settings::Settings;
 pub use state::NetworkState;

@@ -9,10 +9,11 @@ use super::flow_channel::{FlowChannel, FlowMessage};
 use super::host::Host;
 use super::network_error;
 use super::reader::ReaderState;
+use super::schema_channel::{SchemaChannel, Schemas};
 use super::task_queue::{Task, TaskQueue};
 use super::user_data::NodeUserData;
 use super::writer::WriterState;
-use crate::Error;
+use crate::{Error, Schema};
 
 /// A node's part in a DDS domain, bound to one interface.
 pub(super) struct Session {
@@ -20,6 +21,7 @@ pub(super) struct Session {
     pub(super) queue: Arc<TaskQueue>,
     pub(super) participant: Arc<Participant>,
     flow: FlowChannel,
+    schemas: SchemaChannel,
     /// Of writers and of readers.
     discoveries: [Discovery; 2],
 }
@@ -38,7 +40,18 @@ impl Session {
         let discoveries = [discovery(true)?, discovery(false)?];
         let user_data = NodeUserData { host, info: node.info()? }.encode();
         let flow = FlowChannel::create(&participant, queue, user_data.into_bytes())?;
-        Ok(Session { host, queue: queue.clone(), participant, flow, discoveries })
+        let schemas = SchemaChannel::default();
+        Ok(Session { host, queue: queue.clone(), participant, flow, schemas, discoveries })
+    }
+
+    /// Sends the schema of a type to the hosts that want it.
+    pub(super) fn send_schema(&self, type_hash: u64, schema: &Schema) -> Result<(), Error> {
+        self.schemas.send(&self.participant, type_hash, schema)
+    }
+
+    /// Receives schemas from now on.
+    pub(super) fn receive_schemas(&self, schemas: &Arc<Schemas>) -> Result<(), Error> {
+        self.schemas.receive(&self.participant, schemas)
     }
 
     /// Sends a message to an endpoint elsewhere. Called by the node's thread.

@@ -21,6 +21,8 @@ pub(super) struct EndpointUserData {
     pub(super) host: Host,
     /// The largest receive buffer that its kernel grants, in bytes.
     pub(super) buffer_bytes: u64,
+    /// Whether its node sends the schema of its type (`SchemaChannel`).
+    pub(super) has_schema: bool,
     pub(super) info: EndpointInfo,
 }
 
@@ -46,15 +48,17 @@ pub(super) enum Discovered {
 
 impl EndpointUserData {
     pub(super) fn encode(&self) -> String {
-        let EndpointUserData { host: Host(host), buffer_bytes, info } = self;
-        encode(&[&host.to_le_bytes()[..], &buffer_bytes.to_le_bytes(), &info.encode()].concat())
+        let EndpointUserData { host: Host(host), buffer_bytes, has_schema, info } = self;
+        let numbers = [host.to_le_bytes(), buffer_bytes.to_le_bytes()].concat();
+        encode(&[&numbers[..], &[u8::from(*has_schema)], &info.encode()].concat())
     }
 
     fn decode(bytes: &[u8]) -> Result<EndpointUserData, &'static str> {
         let (host, rest) = word(bytes)?;
         let (buffer_bytes, rest) = word(rest)?;
+        let (&flag, rest) = rest.split_first().filter(|(flag, _)| **flag < 2).ok_or(CORRUPT)?;
         let info = EndpointInfo::decode(rest).map_err(|_| CORRUPT)?;
-        Ok(EndpointUserData { host: Host(host), buffer_bytes, info })
+        Ok(EndpointUserData { host: Host(host), buffer_bytes, has_schema: flag == 1, info })
     }
 }
 
@@ -238,7 +242,7 @@ mod tests {
         let qos = PublisherQos { history: 2, ..PublisherQos::default() };
         let publisher = node.publisher_with(topic, qos, options).unwrap();
         let info = node.endpoint(publisher.id()).unwrap().unwrap();
-        EndpointUserData { host: Host(0x1234), buffer_bytes: 212_992, info }
+        EndpointUserData { host: Host(0x1234), buffer_bytes: 212_992, has_schema: true, info }
     }
 
     fn discovered(user_data: &[u8]) -> Endpoint {
@@ -278,6 +282,16 @@ mod tests {
         }
         let here = EndpointUserData { host: OURS, ..sent };
         assert_eq!(read(here.encode().as_bytes()), Discovered::ThisHost);
+    }
+
+    /// Nodes of 0.1 on other hosts read this text.
+    #[test]
+    fn the_agreement_of_0_1_stays() {
+        let mut data = publisher();
+        (data.info.id, data.info.created_ns) = (5 << 24 | 1, 1_700_000_000_000_000_000);
+        let text = "myelin=2:NBIAAAAAAAAAQAMAAAAAAAEDAQAABQAAAAAABnBvaW50cwpbUG9pbnQ7IDNdBwAAAAAAAAAI\
+                    AAAAAAECAAAA________________________________AAAAACo2_pyXFwEFZnJhbWUFAGE7Yj0A;";
+        assert_eq!(data.encode(), text);
     }
 
     /// ROS 2 reads user data up to a byte that is not in this form.

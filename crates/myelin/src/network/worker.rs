@@ -14,6 +14,7 @@ use super::graph;
 use super::host::Host;
 use super::interface::{self, Choice, Interface};
 use super::reader::{NetworkReader, ReaderState};
+use super::schema_channel::Schemas;
 use super::session::Session;
 use super::task_queue::{Task, TaskQueue};
 use super::user_data::EndpointUserData;
@@ -78,15 +79,34 @@ impl Network {
         }
     }
 
-    /// Adds the endpoints of other hosts.
+    /// Opens it, if it is not open yet. A program without topics sees other hosts, too, from then on.
+    pub(crate) fn start(&self) -> Result<(), Error> {
+        self.worker().map(drop)
+    }
+
+    /// Adds the nodes and endpoints of other hosts, and the schemas of their types that have come.
     pub(crate) fn add_to(&self, graph: &mut Graph) {
-        let worker = lock(&self.worker).clone();
-        if let Some(worker) = worker.filter(|worker| !worker.is_forked()) {
-            let link = lock(&worker.link);
-            if let Some(session) = &link.session {
-                graph::add(graph, session, &alive(&worker.readers), &alive(&worker.writers));
-            }
+        self.with_session(|worker, session| {
+            let (readers, writers) = (alive(&worker.readers), alive(&worker.writers));
+            graph::add(graph, session, &worker.schemas, &readers, &writers);
+        });
+    }
+
+    /// Waits until the schemas of all types of other hosts have come, for at most `limit`.
+    pub(crate) fn wait_for_schemas(&self, limit: Duration) {
+        let announced = self.with_session(|worker, session| {
+            session.receive_schemas(&worker.schemas).ok()?;
+            Some((worker.schemas.clone(), graph::announced_schemas(session)))
+        });
+        if let Some((schemas, announced)) = announced.flatten() {
+            schemas.wait_for(&announced, limit);
         }
+    }
+
+    fn with_session<R>(&self, act: impl FnOnce(&NetworkWorker, &Session) -> R) -> Option<R> {
+        let worker = lock(&self.worker).clone().filter(|worker| !worker.is_forked())?;
+        let link = lock(&worker.link);
+        link.session.as_ref().map(|session| act(&worker, session))
     }
 
     fn worker(&self) -> Result<Arc<NetworkWorker>, Error> {
@@ -117,6 +137,8 @@ pub(super) struct WorkerState {
     readers: Mutex<Vec<Weak<ReaderState>>>,
     /// For `Node::network`.
     network_state: Mutex<NetworkState>,
+    /// The schemas of other hosts.
+    schemas: Arc<Schemas>,
     /// Held by the thread while it uses any endpoint, and by a thread that makes one.
     link: Mutex<Link>,
 }
@@ -147,6 +169,7 @@ impl NetworkWorker {
             writers: Mutex::default(),
             readers: Mutex::default(),
             network_state: Mutex::new(NetworkState::Waiting { reason: String::new() }),
+            schemas: Arc::default(),
             link: Mutex::default(),
         });
         let (in_thread, (opened, has_opened)) = (shared.clone(), channel());
@@ -197,7 +220,8 @@ impl WorkerState {
     pub(super) fn user_data(&self, info: &EndpointInfo) -> Vec<u8> {
         let own = info.dds.as_ref().map_or(&[][..], |dds| &dds.user_data);
         let (host, buffer_bytes) = (self.host, socket_buffer_bytes());
-        let data = EndpointUserData { host, buffer_bytes, info: info.clone() };
+        let has_schema = matches!(self.node.schema(info.type_hash), Ok(Some(_)));
+        let data = EndpointUserData { host, buffer_bytes, has_schema, info: info.clone() };
         [own, data.encode().as_bytes()].concat()
     }
 
@@ -206,6 +230,7 @@ impl WorkerState {
         let link = lock(&self.link);
         if let Some(session) = &link.session {
             writer.bind(session)?;
+            self.send_schema(session, writer.dds.info.type_hash)?;
         }
         let mut writers = lock(&self.writers);
         writers.retain(|known| known.strong_count() > 0);
@@ -221,6 +246,7 @@ impl WorkerState {
         let link = lock(&self.link);
         if let Some(session) = &link.session {
             reader.bind(session)?;
+            self.send_schema(session, reader.dds.info.type_hash)?;
         }
         let mut readers = lock(&self.readers);
         readers.retain(|known| known.strong_count() > 0);
@@ -229,6 +255,13 @@ impl WorkerState {
         self.queue.push(Task::Reader(Arc::downgrade(reader)));
         self.queue.push(Task::Discovery);
         Ok(())
+    }
+
+    fn send_schema(&self, session: &Session, type_hash: u64) -> Result<(), Error> {
+        match self.node.schema(type_hash)? {
+            Some(schema) => session.send_schema(type_hash, &schema),
+            None => Ok(()),
+        }
     }
 
     /// Waits until the thread has released the objects that the caller has withdrawn: the caller is
@@ -364,13 +397,15 @@ impl WorkerState {
 
     fn bind(&self, link: &mut Link, session: Session, binding: Option<Binding>) {
         for writer in alive(&self.writers) {
-            match writer.bind(&session) {
+            let type_hash = writer.dds.info.type_hash;
+            match writer.bind(&session).and_then(|()| self.send_schema(&session, type_hash)) {
                 Ok(()) => self.queue.push(Task::Writer(Arc::downgrade(&writer))),
                 Err(error) => writer.dds.report_unbound(&error),
             }
         }
         for reader in alive(&self.readers) {
-            match reader.bind(&session) {
+            let type_hash = reader.dds.info.type_hash;
+            match reader.bind(&session).and_then(|()| self.send_schema(&session, type_hash)) {
                 Ok(()) => self.queue.push(Task::Reader(Arc::downgrade(&reader))),
                 Err(error) => reader.dds.report_unbound(&error),
             }

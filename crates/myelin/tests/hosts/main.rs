@@ -1,6 +1,8 @@
 //! The promises of the API across hosts, with real CycloneDDS between two network namespaces. Each
 //! role is this executable again; the test talks to it through pipes.
 
+#[cfg(feature = "any")]
+mod any;
 mod delivery;
 mod failures;
 mod interfaces;
@@ -23,6 +25,10 @@ fn the_other_side() {
     let Some(role) = two::role() else { return };
     match role.as_str() {
         "be_a_host" => two::be_a_host(),
+        #[cfg(feature = "any")]
+        "publish_unknown_types" => any::publish_unknown_types(),
+        #[cfg(feature = "any")]
+        "read_unknown_types" => any::read_unknown_types(),
         "fork_and_go_on" => failures::fork_and_go_on(),
         "publish_both" => delivery::publish_both(),
         "take_both" => delivery::take_both(),

@@ -190,6 +190,11 @@ impl<D: Clone> Protocol<D> {
         self.schemas.contains_key(&type_hash)
     }
 
+    /// The schema of a type of this node.
+    pub(crate) fn schema(&self, type_hash: u64) -> Option<Arc<Schema>> {
+        self.schemas.get(&type_hash).cloned()
+    }
+
     /// Registers the schema of a type of this node.
     pub(crate) fn describe(&mut self, type_hash: u64, schema: Schema) {
         let is_short = schema.encoding.len() <= ENCODING_BYTES_MAX;
