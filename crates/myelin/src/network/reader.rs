@@ -42,17 +42,8 @@ pub(super) struct ReaderState {
 /// Publishers with the same settings, each group with a reader of its own.
 struct Group {
     kinds: Vec<Kind>,
-    /// For publishers that wait for the subscriber.
-    reliable: bool,
-    /// For publishers that send lost samples again.
-    resends: bool,
-    history: bool,
-    /// `None` while no interface leads to other hosts. Outside this lock only the node's thread may
-    /// hold it, while it is busy; see [`NetworkWorker::apply_pending`].
-    reader: Option<Arc<Reader>>,
-    guid: Guid,
-    /// Whether there is a reader, or one is just being made.
-    is_open: bool,
+    request: Request,
+    connection: Connection,
     /// By handle.
     publishers: BTreeMap<u64, RemotePublisher>,
     /// Waiting samples: there is no room yet for the first one, or its publisher is still unknown.
@@ -66,15 +57,54 @@ struct Group {
     /// The last sequence numbers of publishers that have gone: a publisher that comes back goes on
     /// with the count.
     gone: Vec<(Guid, u64)>,
-    /// Whether a publisher is no longer late, and must learn it.
-    caught_up: bool,
     /// `None`: the subscriber has gone.
     subscription: Option<Arc<SubscriptionState>>,
 }
 
+/// What a reader requests of its publishers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Request {
+    delivery: Delivery,
+    /// Whether they send samples from before the match.
+    history: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Delivery {
+    BestEffort,
+    /// Lost samples are sent again.
+    Resent,
+    /// And the publisher waits for the subscriber.
+    Awaited,
+}
+
+/// A group's connection to other hosts.
+enum Connection {
+    /// No interface leads to them.
+    Closed,
+    /// The reader is just being made, and may receive.
+    Opening,
+    Open {
+        /// Outside the group's lock only the node's thread may hold it, while it is busy; see
+        /// [`NetworkWorker::apply_pending`].
+        reader: Arc<Reader>,
+        guid: Guid,
+    },
+}
+
+/// What has become of a sample.
+enum Passed {
+    /// It is in the subscriber's queue, or lost.
+    On,
+    /// It is in the queue, and its publisher is no longer late, which it must learn.
+    CaughtUp,
+    /// It has to wait, for room or until its publisher is known.
+    Not(Message),
+}
+
 /// The contents of a group with a reader; the reader ends first.
 struct Detached {
-    _reader: Option<Arc<Reader>>,
+    _connection: Connection,
     _publishers: BTreeMap<u64, RemotePublisher>,
     waiting: PendingSamples<Message>,
 }
@@ -84,10 +114,7 @@ struct RemotePublisher {
     guid: Guid,
     /// Whether it heeds the messages of the flow topic.
     listens: bool,
-    /// `None`: its samples are not for us, because it is on this host, not understood, or declined.
-    proxy: Option<shm::Proxy>,
-    /// Whether there was no room for it; it is asked again.
-    declined: bool,
+    route: Route,
     /// The sequence number of the newest sample.
     sequence: u64,
     backlog: Backlog,
@@ -95,6 +122,16 @@ struct RemotePublisher {
     waits: bool,
     /// Set when it waits no longer: samples without room are lost.
     late: Option<Late>,
+}
+
+/// The way of a publisher's samples.
+enum Route {
+    /// Into the subscriber's queue.
+    Proxy(Box<shm::Proxy>),
+    /// There was no room for it; it is tried again.
+    Declined,
+    /// They are not for us: it is on this host, or does not match, or sends what is not understood.
+    None,
 }
 
 /// A publisher for which the subscriber is late.
@@ -157,37 +194,42 @@ impl Drop for NetworkReader {
 /// it can have: reliability and history are used only if both sides want them. For a topic for all
 /// DDS programs DDS itself decides which fit.
 fn groups(spec: &Spec, is_private: bool, subscription: &Arc<SubscriptionState>) -> Vec<Group> {
-    let qos = &spec.subscriber;
-    let reliable = qos.reliability == Reliability::Reliable;
-    let resends = reliable || spec.dds.resends;
-    let new = |kinds: Vec<Kind>, reliable: bool, resends: bool, history: bool| Group {
-        kinds,
-        reliable,
-        resends,
+    let wants_history = spec.subscriber.history > 0;
+    let delivery = match spec.subscriber.reliability {
+        Reliability::Reliable => Delivery::Awaited,
+        Reliability::BestEffort if spec.dds.resends => Delivery::Resent,
+        Reliability::BestEffort => Delivery::BestEffort,
+    };
+    // What is kept for late subscribers is sent again.
+    let request = |delivery: Delivery, history: bool| Request {
+        delivery: if history { delivery.max(Delivery::Resent) } else { delivery },
         history,
-        reader: None,
-        guid: Guid::default(),
-        is_open: false,
+    };
+    let new = |kinds, request| Group {
+        kinds,
+        request,
+        connection: Connection::Closed,
         publishers: BTreeMap::new(),
         waiting: PendingSamples::default(),
         waited: 0,
         full: false,
         full_count: 0,
         gone: Vec::new(),
-        caught_up: false,
         subscription: Some(subscription.clone()),
     };
     if !is_private {
-        return vec![new(Vec::new(), reliable, resends, qos.history > 0)];
+        return vec![new(Vec::new(), request(delivery, wants_history))];
     }
     let mut groups: Vec<Group> = Vec::new();
     for kind in Kind::ALL {
-        let can = kind != Kind::BestEffort;
-        let wants = (reliable && can, resends && can, qos.history > 0 && kind == Kind::History);
-        let has = |group: &&mut Group| (group.reliable, group.resends, group.history) == wants;
-        match groups.iter_mut().find(has) {
+        let request = match kind {
+            Kind::BestEffort => request(Delivery::BestEffort, false),
+            Kind::Reliable => request(delivery, false),
+            Kind::History => request(delivery, wants_history),
+        };
+        match groups.iter_mut().find(|group| group.request == request) {
             Some(group) => group.kinds.push(kind),
-            None => groups.push(new(vec![kind], wants.0, wants.1, wants.2)),
+            None => groups.push(new(vec![kind], request)),
         }
     }
     groups
@@ -197,13 +239,13 @@ impl Group {
     /// Takes the objects that depend on the reader, to be dropped outside the lock: their drop
     /// waits for calls.
     fn detach(&mut self) -> Detached {
-        (self.is_open, self.full, self.caught_up) = (false, false, false);
+        self.full = false;
         // A publisher that is found again on another interface goes on with its count.
         self.gone
             .extend(self.publishers.values().map(|publisher| (publisher.guid, publisher.sequence)));
         self.gone.drain(..self.gone.len().saturating_sub(GONE_MAX));
         Detached {
-            _reader: self.reader.take(),
+            _connection: std::mem::replace(&mut self.connection, Connection::Closed),
             _publishers: std::mem::take(&mut self.publishers),
             waiting: std::mem::take(&mut self.waiting),
         }
@@ -216,7 +258,9 @@ impl ReaderState {
         for (number, group) in self.groups.iter().enumerate() {
             let settings = {
                 let mut group = lock(group);
-                group.is_open = group.subscription.is_some();
+                if group.subscription.is_some() {
+                    group.connection = Connection::Opening;
+                }
                 self.settings(&group, session.host)
             };
             let (shared, queue) = (Arc::downgrade(self), session.queue.clone());
@@ -226,7 +270,7 @@ impl ReaderState {
             let guid = reader.guid().map_err(network_error)?;
             let mut group = lock(group);
             if group.subscription.is_some() {
-                (group.guid, group.reader) = (guid, Some(Arc::new(reader)));
+                group.connection = Connection::Open { reader: Arc::new(reader), guid };
             }
         }
         Ok(())
@@ -250,12 +294,12 @@ impl ReaderState {
             type_name: self.dds.type_name.clone(),
             partitions: if self.dds.is_private { host.wanted(&group.kinds) } else { Vec::new() },
             user_data: self.user_data.clone(),
-            reliable: group.resends || group.history,
-            history: match group.reliable {
-                true => History::KeepAll,
-                false => History::KeepLast(depth.max(history)),
+            reliable: group.request.delivery > Delivery::BestEffort,
+            history: match group.request.delivery {
+                Delivery::Awaited => History::KeepAll,
+                _ => History::KeepLast(depth.max(history)),
             },
-            history_late: if group.history { history.max(1) } else { 0 },
+            history_late: if group.request.history { history } else { 0 },
             block_max: Duration::ZERO,
         }
     }
@@ -265,20 +309,22 @@ impl ReaderState {
         for group in &self.groups {
             let (reader, waited) = {
                 let group = lock(group);
-                (group.reader.clone(), group.waited)
+                (group.connection.reader().cloned(), group.waited)
             };
             let Some(reader) = reader else { continue };
             let mut found: Vec<Endpoint> = Vec::new();
             let _ = reader.visit_matched(&mut |endpoint| found.push(endpoint));
             drop(reader);
             let mut group = lock(group);
-            let Some(subscription) = group.subscription.clone().filter(|_| group.reader.is_some())
+            let Some(subscription) =
+                group.subscription.clone().filter(|_| group.connection.reader().is_some())
             else {
                 continue;
             };
             let is_there = |handle: &u64| found.iter().any(|each| each.handle == *handle);
             group.forget(is_there);
-            let declined: Vec<_> = group.publishers.extract_if(.., |_, it| it.declined).collect();
+            let declined: Vec<_> =
+                group.publishers.extract_if(.., |_, it| it.is_declined()).collect();
             let was_declined = |handle| declined.iter().any(|(known, _)| *known == handle);
             for endpoint in found {
                 if group.publishers.contains_key(&endpoint.handle) {
@@ -286,35 +332,30 @@ impl ReaderState {
                 }
                 let discovered = Discovered::read(&endpoint, true, session.host);
                 let wanted = discovered.info().filter(|theirs| self.takes(theirs));
-                // A publisher that does not wait may be reliable on the network nevertheless.
-                let waits = |it: &EndpointInfo| {
-                    group.reliable && it.qos.reliability == Reliability::Reliable
-                };
-                let proxy = wanted.map(|theirs| {
-                    let proxy = self.proxy(&subscription, waits(theirs));
-                    if let Err(error) = &proxy
-                        && !was_declined(endpoint.handle)
-                    {
-                        self.dds.report_refused(theirs.id, error.to_string());
-                    }
-                    proxy
+                let route = wanted.map_or(Route::None, |theirs| {
+                    // A publisher that does not wait may be reliable on the network nevertheless.
+                    let waits = group.request.delivery == Delivery::Awaited
+                        && theirs.qos.reliability == Reliability::Reliable;
+                    self.proxy(&subscription, waits).map_or_else(
+                        |error| {
+                            if !was_declined(endpoint.handle) {
+                                self.dds.report_refused(theirs.id, error.to_string());
+                            }
+                            Route::Declined
+                        },
+                        |proxy| Route::Proxy(Box::new(proxy)),
+                    )
                 });
-                let declined = matches!(proxy, Some(Err(_)));
-                let proxy = proxy.and_then(Result::ok);
                 let is_of_myelin = matches!(discovered, Discovered::OtherHost(_));
-                let (guid, listens) = (endpoint.guid, is_of_myelin && proxy.is_some());
-                let sequence = group.remember(&guid);
-                let waits = group.full;
-                let (backlog, late) = (Backlog::default(), None);
+                let guid = endpoint.guid;
                 let publisher = RemotePublisher {
                     guid,
-                    listens,
-                    proxy,
-                    declined,
-                    sequence,
-                    backlog,
-                    waits,
-                    late,
+                    listens: is_of_myelin && matches!(route, Route::Proxy(_)),
+                    route,
+                    sequence: group.remember(&guid),
+                    backlog: Backlog::default(),
+                    waits: group.full,
+                    late: None,
                 };
                 group.send_all(&publisher, session);
                 group.publishers.insert(endpoint.handle, publisher);
@@ -337,7 +378,7 @@ impl ReaderState {
     /// The GUID of its first reader in DDS; `None` while there is none.
     pub(super) fn guid(&self) -> Option<Guid> {
         let group = lock(self.groups.first()?);
-        group.reader.is_some().then_some(group.guid)
+        group.connection.guid()
     }
 
     /// The publishers, each with its proxy.
@@ -346,7 +387,7 @@ impl ReaderState {
         for group in &self.groups {
             let group = lock(group);
             let with_proxy =
-                group.publishers.values().filter_map(|it| Some((it.guid, it.proxy.as_ref()?.id())));
+                group.publishers.values().filter_map(|it| Some((it.guid, it.proxy()?.id())));
             found.extend(with_proxy);
         }
         found
@@ -354,7 +395,9 @@ impl ReaderState {
 
     /// Whether there are publishers for which there was no room.
     pub(super) fn has_declined(&self) -> bool {
-        let has = |group: &Mutex<Group>| lock(group).publishers.values().any(|it| it.declined);
+        let has = |group: &Mutex<Group>| {
+            lock(group).publishers.values().any(RemotePublisher::is_declined)
+        };
         self.groups.iter().any(has)
     }
 
@@ -384,13 +427,12 @@ impl ReaderState {
             let mut group = lock(group);
             let is_full = self.pass_on_pending(&mut group);
             some_full |= is_full;
-            group.caught_up = false; // the messages about it are sent below
             if is_full && !group.full {
                 group.full_count = group.full_count.wrapping_add(1);
             }
             group.full = is_full;
             let kind = if is_full { FlowKind::Full } else { FlowKind::Room };
-            let (reader, count) = (group.guid, group.full_count);
+            let (reader, count) = (group.connection.guid(), group.full_count);
             for publisher in
                 group.publishers.values_mut().filter(|publisher| publisher.late.is_none())
             {
@@ -415,7 +457,7 @@ impl ReaderState {
         for group in &self.groups {
             let mut group = lock(group);
             let is_full = group.full && group.full_count == message.count;
-            if group.guid != message.reader || !is_full {
+            if group.connection.guid() != Some(message.reader) || !is_full {
                 continue; // there has been room since, and the publisher knows
             }
             let mut publishers = group.publishers.values_mut();
@@ -430,7 +472,7 @@ impl ReaderState {
     /// Moves waiting samples into the subscriber's queue. True if there is no room for the next.
     fn pass_on_pending(&self, group: &mut Group) -> bool {
         while let Some(message) = group.waiting.pop_front() {
-            if let Some(message) = self.pass_on(group, message) {
+            if let Passed::Not(message) = self.pass_on(group, message) {
                 let bytes = message.bytes().len();
                 group.waiting.push_front(message, bytes);
                 return group.knows_the_next();
@@ -439,20 +481,22 @@ impl ReaderState {
         false
     }
 
-    /// Puts a sample into the subscriber's queue; returns it if it has to wait, for room or until
-    /// its publisher is known.
-    fn pass_on(&self, group: &mut Group, message: Message) -> Option<Message> {
-        let Group { publishers, caught_up, reliable, subscription, .. } = group;
-        let Some(publisher) = publishers.get_mut(&message.writer()) else { return Some(message) };
-        let proxy = publisher.proxy.as_mut()?;
+    /// Puts a sample into the subscriber's queue.
+    fn pass_on(&self, group: &mut Group, message: Message) -> Passed {
+        let Group { publishers, request, subscription, .. } = group;
+        let is_awaited = request.delivery == Delivery::Awaited;
+        let Some(publisher) = publishers.get_mut(&message.writer()) else {
+            return Passed::Not(message);
+        };
+        let Route::Proxy(proxy) = &mut publisher.route else { return Passed::On };
         let Some(payload) = self.wire.payload(message.bytes()) else {
             self.dds.observer.tell(Event::Corrupt { endpoint: proxy.id() });
-            publisher.proxy = None;
-            return None;
+            publisher.route = Route::None;
+            return Passed::On;
         };
         // Counted before the sample can be taken.
         let lost = gap(&mut publisher.sequence, message.sequence());
-        self.count_lost(subscription, lost, proxy.id(), *reliable);
+        self.count_lost(subscription, lost, proxy.id(), is_awaited);
         let bytes = payload.len() as u64;
         match proxy.writer.publish_copy(&message.bytes()[payload]) {
             Ok(published) => {
@@ -460,29 +504,29 @@ impl ReaderState {
                 if publisher.backlog.is_due(published.sequence, reading, bytes, self.qos.depth) {
                     give_way();
                 }
-                let late = publisher.late.as_mut()?;
+                let Some(late) = &mut publisher.late else { return Passed::On };
                 self.report_lost(std::mem::take(&mut late.lost), proxy.id());
                 late.taken += 1;
                 if late.taken >= self.qos.depth / 2 {
                     publisher.late = None;
-                    *caught_up = true;
+                    return Passed::CaughtUp;
                 }
             }
             Err(Error::ReliableTimeout { .. }) => {
-                let Some(late) = &mut publisher.late else { return Some(message) };
+                let Some(late) = &mut publisher.late else { return Passed::Not(message) };
                 *late = Late { lost: late.lost + 1, taken: 0 };
                 self.count_lost(subscription, 1, proxy.id(), false);
             }
             // Memory is short.
-            Err(_) => self.count_lost(subscription, 1, proxy.id(), *reliable),
+            Err(_) => self.count_lost(subscription, 1, proxy.id(), is_awaited),
         }
-        None
+        Passed::On
     }
 
     /// Makes a sample wait. False if too many wait already.
     fn hold_back(&self, group: &mut Group, message: Message) -> bool {
         let SubscriberQos { depth, history, .. } = self.qos;
-        if !group.reliable {
+        if group.request.delivery != Delivery::Awaited {
             // The oldest is dropped, and is a gap in its publisher's count.
             if group.waiting.len() >= depth.max(history) as usize {
                 group.waiting.pop_front();
@@ -491,7 +535,7 @@ impl ReaderState {
             // Myelin's publishers are asked to wait; others only know CycloneDDS's own way.
             return false;
         } else if group.waiting.is_full() {
-            // They have been reported, and go on. This sample is lost: it is a gap in its publisher's
+            // They were asked to wait, and go on. This sample is lost: it is a gap in its publisher's
             // count, and the other topics go on.
             return true;
         }
@@ -565,16 +609,36 @@ impl Group {
 
     /// Sends a publisher all messages that it needs.
     fn send_all(&self, publisher: &RemotePublisher, session: &Session) {
-        publisher.send(FlowKind::Ready, self.guid, 0, session);
+        let reader = self.connection.guid();
+        publisher.send(FlowKind::Ready, reader, 0, session);
         if publisher.waits {
-            publisher.send(FlowKind::Full, self.guid, self.full_count, session);
+            publisher.send(FlowKind::Full, reader, self.full_count, session);
         }
     }
 }
 
+impl Connection {
+    fn reader(&self) -> Option<&Arc<Reader>> {
+        if let Connection::Open { reader, .. } = self { Some(reader) } else { None }
+    }
+
+    fn guid(&self) -> Option<Guid> {
+        if let Connection::Open { guid, .. } = self { Some(*guid) } else { None }
+    }
+}
+
 impl RemotePublisher {
-    fn send(&self, kind: FlowKind, reader: Guid, count: u8, session: &Session) {
-        if self.listens {
+    fn proxy(&self) -> Option<&shm::Proxy> {
+        if let Route::Proxy(proxy) = &self.route { Some(proxy) } else { None }
+    }
+
+    fn is_declined(&self) -> bool {
+        matches!(self.route, Route::Declined)
+    }
+
+    /// Sends it a message of the group's reader, if there is one.
+    fn send(&self, kind: FlowKind, reader: Option<Guid>, count: u8, session: &Session) {
+        if let Some(reader) = reader.filter(|_| self.listens) {
             session.send(FlowMessage { writer: self.guid, reader, kind, count });
         }
     }
@@ -598,27 +662,28 @@ impl Listener for ReaderListener {
     fn received(&self, message: Message) -> bool {
         let Some(shared) = self.shared.upgrade() else { return true };
         let mut group = lock(&shared.groups[self.number]);
-        if !group.is_open {
+        if matches!(group.connection, Connection::Closed) {
             return true;
         }
-        let held_back = match group.waiting.is_empty() {
+        let passed = match group.waiting.is_empty() {
             true => shared.pass_on(&mut group, message),
-            false => Some(message),
+            false => Passed::Not(message),
         };
-        let was_kept = held_back.is_none_or(|message| shared.hold_back(&mut group, message));
-        let task = if group.waiting.is_empty() {
-            if !std::mem::take(&mut group.caught_up) {
+        let was_kept = match passed {
+            Passed::On => return true,
+            Passed::CaughtUp => {
+                self.queue.push(Task::Full(self.shared.clone()));
                 return true;
             }
-            Task::Full(self.shared.clone())
-        } else if group.full {
-            return was_kept; // the node's thread then checks again
-        } else if group.knows_the_next() {
-            Task::Full(self.shared.clone())
-        } else {
-            Task::Reader(self.shared.clone())
+            Passed::Not(message) => shared.hold_back(&mut group, message),
         };
-        self.queue.push(task);
+        if group.full {
+            return was_kept; // the node's thread then checks again
+        }
+        self.queue.push(match group.knows_the_next() {
+            true => Task::Full(self.shared.clone()),
+            false => Task::Reader(self.shared.clone()),
+        });
         was_kept
     }
 
