@@ -21,7 +21,8 @@ use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::waiting::wait::{NEVER, Wait};
 
 use discovery_support::{
-    ECHOES, ENDPOINTS, Helper, NODES, ROLE, WATCHDOG, echo_topics, is_root, number, until,
+    ECHOES, ENDPOINTS, Helper, LastChange, NODES, ROLE, WATCHDOG, echo_topics, is_root, now_ns,
+    number, until,
 };
 
 mod discovery_support;
@@ -879,38 +880,72 @@ fn a_new_node_asks_also_those_that_have_not_answered_yet() {
 
 /// `cargo test --release -p myelin-shm --test discovery fifty -- --ignored --nocapture` measures,
 /// with `MYELIN_NODES` processes of `MYELIN_ENDPOINTS` publishers each, all on topics of their own;
-/// this process is one more node, without any. Another test counts that messages grow no faster
-/// than endpoints and peers: `control_plane/protocol/simulation.rs`.
+/// this process is one more node, without any. With `MYELIN_COUNTED` strace counts what the first
+/// process sends, which makes that one slower. Another test counts that messages grow no faster than
+/// endpoints and peers: `control_plane/protocol/simulation.rs`.
 #[test]
 #[ignore = "a measurement"]
 fn fifty_processes_of_a_thousand_endpoints_each() {
     let (count, endpoints) = (number(NODES, 50), number(ENDPOINTS, 1_000));
     let folder = folder();
     let watching = node(folder.path());
+    let last = LastChange::of(&watching);
     let before = pss_kb(std::process::id());
-    let begin = Instant::now();
-    let helpers: Vec<_> = (0..count).map(|_| Helper::start("one_of_many", folder.path())).collect();
-    until("all links", || watching.peers().unwrap().len() == count);
-    println!("{count} processes linked: {:?}", begin.elapsed());
-    helpers.iter().for_each(|helper| helper.expect("complete"));
-    until("all", || watching.topics().unwrap().len() == count * endpoints);
-    println!("{endpoints} endpoints of each known to all: {:?}", begin.elapsed());
+    let begin_ns = now_ns();
+    let seconds = |since_ns: u64, ns: u64| (ns - since_ns) as f64 / 1e9;
+    let trace = folder.path().join("trace");
+    let counted = std::env::var_os("MYELIN_COUNTED").map(|_| {
+        let mut strace = Command::new("strace");
+        strace.args(["-f", "-qq", "--seccomp-bpf", "-e", "trace=sendmsg", "-o"]).arg(&trace);
+        Helper::start_by(strace, "one_of_many", folder.path())
+    });
+    let others = count - usize::from(counted.is_some());
+    let others = (0..others).map(|_| Helper::start("one_of_many", folder.path()));
+    let helpers: Vec<_> = counted.into_iter().chain(others).collect();
+    while watching.peers().unwrap().len() < count {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    println!("{count} processes linked: {:.2} s", seconds(begin_ns, now_ns()));
+    let (last_ns, _) = last.until_topics(&watching, count * endpoints);
+    let lines = helpers.iter().map(|helper| {
+        loop {
+            if let Some(line) = helper.line("complete ") {
+                let numbers = line.split(' ').map(|number| number.parse::<u64>().unwrap());
+                break <[u64; 4]>::try_from(numbers.collect::<Vec<_>>()).unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    });
+    let lines: Vec<_> = lines.collect();
+    let of = |index: usize| lines.iter().map(move |line| line[index]);
+    let (first_ns, last_ns) = (of(0).min().unwrap(), of(2).max().unwrap().max(last_ns));
+    println!("{endpoints} endpoints of each made: {:.2} s each", seconds(0, of(1).max().unwrap()));
+    println!("known to all: {:.2} s after the first began", seconds(first_ns, last_ns));
+    println!("largest memory of a node at its peak: {} kB", of(3).max().unwrap());
+    if let Ok(trace) = std::fs::read_to_string(&trace) {
+        let sent = trace.lines().filter_map(|line| line.rsplit_once(" = ")?.1.parse::<u64>().ok());
+        let (messages, bytes) = sent.fold((0, 0), |(all, sum), bytes| (all + 1, sum + bytes));
+        println!("a node sends {messages} messages, {bytes} B");
+    }
     let pss = helpers.iter().map(|helper| pss_kb(helper.pid())).sum::<u64>();
     // Memory that `topics` has used, and the test has freed, does not belong to the node. SAFETY:
     // no preconditions.
     unsafe { libc::malloc_trim(0) };
     let known_bytes = (pss_kb(std::process::id()) - before) * 1024 / (count * endpoints) as u64;
     println!("{pss} kB in all (PSS); {known_bytes} B for each endpoint known of others");
-    let begin = Instant::now();
+    let begin_ns = now_ns();
     let late = node(folder.path());
-    until("all, by one that comes late", || late.topics().unwrap().len() == count * endpoints);
-    println!("known to one that comes late: {:?}", begin.elapsed());
-    let begin = Instant::now();
-    let graph = late.graph_within(WATCHDOG).unwrap();
-    println!("their counters: {:?}, {} nodes silent", begin.elapsed(), graph.silent.len());
+    let (last_ns, _) = LastChange::of(&late).until_topics(&late, count * endpoints);
+    println!("known to one that comes late: {:.2} s", seconds(begin_ns, last_ns.max(begin_ns)));
+    let begin_ns = now_ns();
+    let graph = late.graph_within(10 * WATCHDOG).unwrap();
+    let silent = graph.silent.len();
+    println!("their counters: {:.2} s, {silent} nodes silent", seconds(begin_ns, now_ns()));
     assert!(graph.endpoints.iter().all(|it| it.counters.is_some()));
     drop(helpers);
+    let begin_ns = now_ns();
     until("all to be gone", || late.topics().unwrap().is_empty());
+    println!("gone: {:.2} s", seconds(begin_ns, now_ns()));
 }
 
 /// The memory of a process; shared memory is divided among its users.

@@ -9,6 +9,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -16,6 +17,7 @@ use rustix::io::FdFlags;
 use rustix::process::{
     Pid, Resource, Rlimit, WaitId, WaitIdOptions, getrlimit, prlimit, setrlimit, waitid,
 };
+use rustix::time::{ClockId, clock_gettime};
 
 use myelin_shm::Error;
 use myelin_shm::event::Event;
@@ -109,6 +111,12 @@ impl Helper {
 
     pub fn has_said(&self, beginning: &str) -> bool {
         self.said.lock().unwrap().iter().any(|said| said.starts_with(beginning))
+    }
+
+    /// The rest of a line that begins so.
+    pub fn line(&self, beginning: &str) -> Option<String> {
+        let said = self.said.lock().unwrap();
+        said.iter().find_map(|line| line.strip_prefix(beginning)).map(str::to_owned)
     }
 
     pub fn expect(&self, beginning: &str) {
@@ -377,19 +385,65 @@ pub fn number(name: &str, default: usize) -> usize {
     std::env::var(name).map_or(default, |number| number.parse().unwrap())
 }
 
+/// When a node has last learnt that an endpoint has come or gone, on the clock of the host.
+#[derive(Clone, Default)]
+pub struct LastChange(Arc<AtomicU64>);
+
+impl LastChange {
+    pub fn of(node: &Node) -> LastChange {
+        let last = LastChange::default();
+        let LastChange(to_set) = last.clone();
+        node.on_graph_change(Box::new(move || to_set.store(now_ns(), Ordering::Relaxed))).unwrap();
+        last
+    }
+
+    /// Waits until the node knows so many topics. Returns when it has learnt of the last one, and the
+    /// largest memory until then. A list of all topics takes time and memory, so it asks for that
+    /// only when nothing has come for some time.
+    pub fn until_topics(&self, node: &Node, count: usize) -> (u64, u64) {
+        loop {
+            std::thread::sleep(PAUSE);
+            let (last_ns, peak_kb) = (self.0.load(Ordering::Relaxed), peak_kb());
+            let is_pause = now_ns() - last_ns > PAUSE.as_nanos() as u64;
+            if is_pause && node.topics().unwrap().len() == count {
+                return (last_ns, peak_kb);
+            }
+        }
+    }
+}
+
+pub fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
+/// The largest memory that this process has had, in kB.
+fn peak_kb() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+    peak.trim_end_matches("kB").trim().parse().unwrap()
+}
+
 fn one_of_many(node: &Node) {
     let (count, endpoints) = (number(NODES, 50), number(ENDPOINTS, 1_000));
-    until("all peers", || node.peers().unwrap().len() >= count);
+    let last = LastChange::of(node);
+    while node.peers().unwrap().len() < count {
+        std::thread::sleep(PAUSE);
+    }
+    let begin_ns = now_ns();
     let pid = std::process::id();
     let make = |number| {
         let name = format!("{pid}/{number}");
         make_publisher(node, Topic { name, type_name: "T".into(), type_hash: 1 })
     };
     let _publishers: Vec<_> = (0..endpoints).map(make).collect();
-    until("all", || node.topics().unwrap().len() == count * endpoints);
-    say("complete");
+    let made_ns = now_ns() - begin_ns;
+    let (last_ns, peak_kb) = last.until_topics(node, count * endpoints);
+    say(format_args!("complete {begin_ns} {made_ns} {last_ns} {peak_kb}"));
     while is_open() {}
 }
+
+const PAUSE: Duration = Duration::from_millis(200);
 
 fn fork(node: &Node, topic: Topic) {
     let subscriber = make_subscriber(node, topic.clone());
