@@ -646,6 +646,9 @@ typedef struct myelin_node_options {
   const struct myelin_attribute *attributes;
   // 0: none.
   size_t attribute_count;
+  // How long the call that makes a publisher or subscriber waits at most until it is matched with
+  // those that exist on this host; 0: 20 ms.
+  uint64_t match_limit_ns;
 } myelin_node_options;
 
 // Settings of a publisher. 0 in a member, or NULL instead of the struct, is the default.
@@ -991,7 +994,8 @@ myelin_code myelin_node_folder(struct myelin_node *node, char *text, size_t capa
 myelin_code myelin_payload_hash(const struct myelin_payload *payload, uint64_t *hash);
 
 // Makes a publisher of a topic. `options` may be NULL. On return it is matched with the
-// subscribers that exist on this host, except those of processes that do not answer within 20 ms.
+// subscribers that exist on this host, except those of processes that do not answer within
+// `match_limit_ns` of the node's options.
 myelin_code myelin_publisher_open(struct myelin_topic *topic,
                                   const struct myelin_publisher_options *options,
                                   struct myelin_publisher **publisher);

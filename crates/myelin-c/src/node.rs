@@ -1,6 +1,7 @@
 //! Nodes.
 
 use std::ffi::{CString, c_char, c_int, c_void};
+use std::time::Duration;
 
 use myelin::{NetworkState, Node, Policy, Threads};
 
@@ -57,6 +58,9 @@ pub struct myelin_node_options {
     pub attributes: *const myelin_attribute,
     /// 0: none.
     pub attribute_count: usize,
+    /// How long the call that makes a publisher or subscriber waits at most until it is matched with
+    /// those that exist on this host; 0: 20 ms.
+    pub match_limit_ns: u64,
 }
 
 /// A named byte string of a node or an endpoint, which others see in the graph, for programs that
@@ -139,6 +143,9 @@ unsafe fn with(
         node = node.folder(folder);
     }
     node = node.latency_guard(options.latency_guard);
+    if options.match_limit_ns != 0 {
+        node = node.match_limit(Duration::from_nanos(options.match_limit_ns));
+    }
     if options.network != 0 {
         node = node.network(options.network > 0);
     }

@@ -91,7 +91,8 @@ sized! {
 }
 
 /// Makes a publisher of a topic. `options` may be NULL. On return it is matched with the
-/// subscribers that exist on this host, except those of processes that do not answer within 20 ms.
+/// subscribers that exist on this host, except those of processes that do not answer within
+/// `match_limit_ns` of the node's options.
 ///
 /// # Safety
 /// Pointers are NULL or valid.

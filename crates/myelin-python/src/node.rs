@@ -52,12 +52,14 @@ impl Node {
 
 #[pymethods]
 impl Node {
-    /// Opens a node. `domain` is `MYELIN_DOMAIN` or 0 by default; `lease` is in seconds.
+    /// Opens a node. `domain` is `MYELIN_DOMAIN` or 0 by default; `lease` is in
+    /// seconds, and so is `match_limit`: how long the call that makes a publisher or subscriber
+    /// waits at most until it is matched with those that exist on this host, by default 0.02.
     #[new]
     #[pyo3(signature = (
         name, *, domain=None, group=None, folder=None, latency_guard=false, network=None, interface=None,
         peers=None, lease=None, thread_name=None, thread_cpus=None, thread_fifo=None, namespace=None,
-        attributes=None
+        attributes=None, match_limit=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn new(
@@ -76,6 +78,7 @@ impl Node {
         thread_fifo: Option<u8>,
         namespace: Option<&str>,
         attributes: Option<BTreeMap<String, Vec<u8>>>,
+        match_limit: Option<f64>,
     ) -> PyResult<Node> {
         let threads = Threads {
             name: thread_name.unwrap_or_default(),
@@ -112,6 +115,9 @@ impl Node {
         }
         if let Some(lease) = lease {
             builder = builder.lease(seconds(lease)?);
+        }
+        if let Some(limit) = match_limit {
+            builder = builder.match_limit(seconds(limit)?);
         }
         let node = call(py, || builder.open())?;
         let inner = GilCell::new(Some(Released::new(node)));

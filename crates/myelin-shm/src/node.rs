@@ -49,6 +49,9 @@ pub struct NodeOptions {
     pub latency_guard: bool,
     /// Settings of the threads that the node starts.
     pub threads: Threads,
+    /// How long a new publisher or subscriber waits at most until it is matched with those that
+    /// exist; `None`: 20 ms.
+    pub match_limit: Option<Duration>,
     /// What the node announces of itself beside its name.
     pub announced: AnnouncedNode,
 }
@@ -82,7 +85,8 @@ pub struct TopicInfo {
 /// A node; clones are the same node. It leaves when the last clone and all its publishers,
 /// subscribers and samples have gone. Any thread may call it. Calls do not wait for another
 /// process, except [`open`](Node::open), which waits at most 10 ms, [`publisher`](Node::publisher)
-/// and [`subscriber`](Node::subscriber), at most 20 ms, and [`graph_within`](Node::graph_within).
+/// and [`subscriber`](Node::subscriber), at most [`match_limit`](NodeOptions::match_limit), and
+/// [`graph_within`](Node::graph_within).
 ///
 /// In a child of `fork` every call fails with [`Error::Forked`] or returns nothing.
 #[derive(Clone)]
@@ -99,6 +103,7 @@ struct Handle {
     /// The folder of its sockets.
     domain: PathBuf,
     threads: Threads,
+    match_limit: Duration,
     _latency_guard: Option<LatencyGuard>,
 }
 
@@ -118,6 +123,7 @@ impl Node {
             check_name("a node's namespace", &namespace)?;
         }
         options.threads.check()?;
+        let match_limit = options.match_limit.unwrap_or(MATCH_LIMIT);
         let latency_guard = options.latency_guard.then(LatencyGuard::hold).transpose()?;
         let base = options.folder.as_deref().unwrap_or(Path::new(FOLDER));
         let registry = Registry::new(base, options.domain, options.group);
@@ -130,7 +136,7 @@ impl Node {
         record.language = language.unwrap_or(record.language);
         let listener = NodeFd::new(listener);
         let reactor = Reactor::new(id, record, registry.clone(), poll, listener);
-        let opened = Node::start(reactor, mark, latency_guard, options.threads);
+        let opened = Node::start(reactor, mark, latency_guard, options.threads, match_limit);
         if opened.is_err() {
             registry.leave(id);
         }
@@ -142,6 +148,7 @@ impl Node {
         mark: u32,
         guard: Option<LatencyGuard>,
         threads: Threads,
+        match_limit: Duration,
     ) -> Result<Node, Error> {
         let listener = reactor.listener.as_ref().expect("a new reactor listens");
         reactor.poll.add(std::os::fd::AsFd::as_fd(listener), LISTENER)?;
@@ -156,6 +163,7 @@ impl Node {
             tasks: Mutex::default(),
             domain,
             threads,
+            match_limit,
             _latency_guard: guard,
         };
         let node = Node(Arc::new(handle));
@@ -171,8 +179,10 @@ impl Node {
     }
 
     /// A publisher of a topic. On return it is matched with all existing subscribers whose nodes
-    /// answer within 20 ms. A node that does not answer is not waited for again until it has
-    /// answered. A call in the node's own thread ([`EndpointHandle::on_event`]) does not wait.
+    /// answer within [`match_limit`](NodeOptions::match_limit). A node that does not answer is not
+    /// waited for again until it has answered. If a publisher and a subscriber are made at the same
+    /// time, at least one of the two calls waits for their match. A call in the node's own thread
+    /// ([`EndpointHandle::on_event`]) does not wait.
     ///
     /// # Errors
     /// [`Error::TypeMismatch`] if a known endpoint of the topic has another type.
@@ -252,11 +262,14 @@ impl Node {
         core.change_caught_up(|reactor| {
             reactor.protocol.check_type(topic)?; // once more: others may have come meanwhile
             add(reactor);
+            // Of two endpoints that are made at the same time, one reads what the other has sent.
+            reactor.catch_up();
             Ok(())
         })?;
         if !core.is_own_thread() {
             let is_awaiting = |reactor: &mut Reactor| reactor.protocol.is_awaiting(id);
-            core.wait_while(MATCH_LIMIT, is_awaiting).protocol.stop_awaiting(id);
+            let waited = wait_while(core, Instant::now(), self.0.match_limit, is_awaiting);
+            waited.unwrap_or_else(|| core.lock()).protocol.stop_awaiting(id);
         }
         Ok(())
     }
@@ -512,5 +525,5 @@ fn wait_while(
 const FOLDER: &str = "/dev/shm";
 /// How long [`Node::open`] waits for others to announce their endpoints.
 const ANSWER_LIMIT: Duration = Duration::from_millis(10);
-/// How long a new endpoint waits for its first matches.
+/// How long a new endpoint waits for its first matches, unless the node's options say otherwise.
 const MATCH_LIMIT: Duration = Duration::from_millis(20);

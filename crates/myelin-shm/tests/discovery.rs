@@ -911,7 +911,7 @@ fn fifty_processes_of_a_thousand_endpoints_each() {
         loop {
             if let Some(line) = helper.line("complete ") {
                 let numbers = line.split(' ').map(|number| number.parse::<u64>().unwrap());
-                break <[u64; 4]>::try_from(numbers.collect::<Vec<_>>()).unwrap();
+                break <[u64; 5]>::try_from(numbers.collect::<Vec<_>>()).unwrap();
             }
             std::thread::sleep(Duration::from_millis(10));
         }
@@ -922,6 +922,7 @@ fn fifty_processes_of_a_thousand_endpoints_each() {
     println!("{endpoints} endpoints of each made: {:.2} s each", seconds(0, of(1).max().unwrap()));
     println!("known to all: {:.2} s after the first began", seconds(first_ns, last_ns));
     println!("largest memory of a node at its peak: {} kB", of(3).max().unwrap());
+    println!("CPU time of a node: {} ms", of(4).sum::<u64>() / count as u64);
     if let Ok(trace) = std::fs::read_to_string(&trace) {
         let sent = trace.lines().filter_map(|line| line.rsplit_once(" = ")?.1.parse::<u64>().ok());
         let (messages, bytes) = sent.fold((0, 0), |(all, sum), bytes| (all + 1, sum + bytes));

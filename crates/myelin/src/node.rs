@@ -59,7 +59,7 @@ impl Node {
     pub fn builder(name: &str) -> NodeBuilder {
         let name = name.to_string();
         let (domain, group, folder) = (None, None, None);
-        let (threads, network) = (Threads::default(), Settings::default());
+        let (threads, match_limit, network) = (Threads::default(), None, Settings::default());
         let (announced, attributes) = (shm::AnnouncedNode::default(), Vec::new());
         NodeBuilder {
             name,
@@ -68,6 +68,7 @@ impl Node {
             folder,
             latency_guard: false,
             threads,
+            match_limit,
             network,
             announced,
             attributes,
@@ -323,6 +324,7 @@ pub struct NodeBuilder {
     folder: Option<PathBuf>,
     latency_guard: bool,
     threads: Threads,
+    match_limit: Option<Duration>,
     network: Settings,
     announced: shm::AnnouncedNode,
     attributes: Vec<(String, Vec<u8>)>,
@@ -379,6 +381,15 @@ impl NodeBuilder {
     /// ```
     pub fn threads(mut self, threads: Threads) -> Self {
         self.threads = threads;
+        self
+    }
+
+    /// How long the call that makes a publisher or subscriber waits at most until it is matched with
+    /// those that exist on this host. The default is 20 ms. A process that has not answered in this
+    /// time is not waited for again until it answers. Give it more time if a program acts as soon as
+    /// the call returns, for example because another system tells it when to publish.
+    pub fn match_limit(mut self, limit: Duration) -> Self {
+        self.match_limit = Some(limit);
         self
     }
 
@@ -483,7 +494,8 @@ impl NodeBuilder {
             None => domain_from(std::env::var_os(DOMAIN_VARIABLE).as_deref())?,
         };
         let group = self.group.as_ref().map(Group::id).transpose()?;
-        let NodeBuilder { name, folder, latency_guard, threads, network, mut announced, .. } = self;
+        let NodeBuilder { name, folder, latency_guard, threads, match_limit, network, .. } = self;
+        let mut announced = self.announced;
         for (name, value) in &self.attributes {
             announced.attributes.insert(name, value)?;
         }
@@ -497,6 +509,7 @@ impl NodeBuilder {
             folder,
             latency_guard,
             threads,
+            match_limit,
             announced,
         };
         let inner = shm::Node::open(options)?;

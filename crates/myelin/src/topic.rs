@@ -235,8 +235,9 @@ impl<T: Payload + ?Sized> Topic<T> {
     }
 
     /// Makes a publisher with these settings. On return it is matched with the subscribers that
-    /// exist on this host, except those of processes that do not answer within 20 ms. Later
-    /// subscribers are matched when they come; [`Publisher::wait_for_match`] waits for them.
+    /// exist on this host, except those of processes that do not answer within
+    /// [`match_limit`](crate::NodeBuilder::match_limit), 20 ms by default. Later subscribers are
+    /// matched when they come; [`Publisher::wait_for_match`] waits for them.
     ///
     /// # Errors
     /// [`Error::TypeMismatch`] if the topic is known to carry another type; [`Error::Setting`];

@@ -3,9 +3,7 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <string>
-#include <unordered_map>
 
 #include "config.hpp"
 #include "delivery.hpp"
@@ -27,11 +25,6 @@ struct Instance : dds_psmx_t {
   /// Equal for all instances whose nodes can match, and different for all others.
   dds_psmx_node_identifier_t locator{};
   std::unique_ptr<Delivery> delivery;
-
-  /// Guards the members below.
-  std::mutex mutex;
-  /// Nodes that have not answered, and the time until which no endpoint waits for them.
-  std::unordered_map<uint64_t, uint64_t> silent_until_ns;
 };
 
 }  // namespace psmx_myelin

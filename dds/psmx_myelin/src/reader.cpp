@@ -99,7 +99,6 @@ uint32_t held_max_of(const Topic &topic, const dds_qos_t *qos) {
 Reader::Reader(Topic &topic, const dds_qos_t *qos)
     : dds_psmx_endpoint_t{},
       topic_(topic),
-      name_(topic.library_name(qos)),
       is_reliable_(psmx_myelin::is_reliable(qos)),
       is_bounded_(is_reliable_ && has_limits(qos)),
       held_max_(held_max_of(topic, qos)) {
@@ -107,7 +106,7 @@ Reader::Reader(Topic &topic, const dds_qos_t *qos)
   ops.on_data_available = on_data_available;
   const myelin_topic_options settings = topic.options(qos, DDS_PSMX_ENDPOINT_TYPE_READER);
   waiting_max_ = !is_reliable_ ? settings.depth : topic.bytes > large_bytes ? held_max : waiting_max;
-  myelin_topic *opened = topic.open(name_, settings);
+  myelin_topic *opened = topic.open(qos, settings);
   myelin_subscriber_options options = MYELIN_INIT(myelin_subscriber_options);
   options.held_max = held_max_;
   options.publishers_max = publishers_max;
@@ -117,11 +116,6 @@ Reader::Reader(Topic &topic, const dds_qos_t *qos)
   const std::string why = code == MYELIN_OK ? "" : myelin_error_message();
   myelin_topic_close(opened);
   if (code != MYELIN_OK) throw std::runtime_error(why);
-  uint64_t id = 0;
-  myelin_subscriber_endpoint(subscriber_, &id);
-  topic.settle(name_, id, false, [this](size_t partners, uint64_t limit_ns) {
-    return myelin_subscriber_wait_for_match(subscriber_, partners, limit_ns);
-  });
 }
 
 Reader::~Reader() {

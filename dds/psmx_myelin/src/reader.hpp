@@ -86,7 +86,6 @@ struct Reader : dds_psmx_endpoint_t {
   void complain(const char *what);
 
   Topic &topic_;
-  const std::string name_;
   const bool is_reliable_;
   /// The reader has resource limits and may be full. Then the thread tries again, as DDS does with samples from the
   /// network.

@@ -2,11 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <optional>
-#include <set>
 #include <stdexcept>
-#include <vector>
 
 #include "frame.hpp"
 #include "reader.hpp"
@@ -23,14 +20,6 @@ constexpr uint32_t depth_of_large = 64;
 constexpr uint32_t small_bytes = 4096;
 /// Longest history that the library can keep for late joiners.
 constexpr int32_t history_max = 65'535;
-/// How long an endpoint waits for its matches on a busy machine, and how often it checks whether the peers still exist.
-constexpr uint64_t match_limit_ns = 1'000'000'000;
-constexpr uint64_t match_look_ns = 1'000'000;
-/// A node that has not answered within the limit is stopped. For this time no endpoint waits for it again.
-constexpr uint64_t silent_ns = 10'000'000'000;
-/// The bits of an endpoint's id from this one upwards are the id of its node.
-constexpr int node_shift = 24;
-uint64_t node_of(uint64_t endpoint) { return endpoint >> node_shift; }
 /// A writer with KEEP_LAST waits no longer than this for a stopped reader.
 constexpr uint64_t keep_last_wait_ns = 100'000'000;
 
@@ -64,35 +53,6 @@ bool is_for_late_joiners(const dds_qos_t *qos) {
   dds_durability_kind_t durability = DDS_DURABILITY_VOLATILE;
   dds_qget_durability(qos, &durability);
   return durability != DDS_DURABILITY_VOLATILE;
-}
-
-/// The known peers of an endpoint: how many are matched, and the ids of the others, which may still match.
-struct Partners {
-  size_t matched = 0;
-  std::set<uint64_t> pending;
-};
-
-Partners partners_of(myelin_node *node, const std::string &name, uint64_t endpoint, bool is_publisher) {
-  Partners partners;
-  myelin_graph *graph = nullptr;
-  if (myelin_node_graph(node, &graph) != MYELIN_OK) return partners;
-  myelin_graph_endpoint other = MYELIN_INIT(myelin_graph_endpoint);
-  for (size_t at = 0; myelin_graph_endpoint_at(graph, at, &other) == MYELIN_OK; ++at) {
-    const bool is_of_another = node_of(other.endpoint) != node_of(endpoint);
-    if (is_of_another && other.is_publisher != is_publisher && name == other.topic) {
-      partners.pending.insert(other.endpoint);
-    }
-  }
-  myelin_graph_match match = MYELIN_INIT(myelin_graph_match);
-  for (size_t at = 0; myelin_graph_match_at(graph, at, &match) == MYELIN_OK; ++at) {
-    if (match.endpoint != endpoint) continue;
-    const bool is_matched = match.state == MYELIN_MATCH_MATCHED;
-    if (!is_matched && match.state != MYELIN_MATCH_REFUSED) continue;
-    const size_t known = partners.pending.erase(match.other);
-    partners.matched += is_matched ? known : 0;
-  }
-  myelin_graph_close(graph);
-  return partners;
 }
 
 dds_psmx_endpoint_t *create_endpoint(dds_psmx_topic_t *psmx_topic, const dds_qos_t *qos,
@@ -156,12 +116,11 @@ Topic::Topic(Instance &instance, const char *name, dds_data_type_properties_t pr
   ops.delete_endpoint = delete_endpoint;
 }
 
-std::string Topic::library_name(const dds_qos_t *qos) const {
-  return instance.topic_name(name.c_str(), partition_of(qos).value_or("").c_str());
-}
-
 myelin_topic_options Topic::options(const dds_qos_t *qos, dds_psmx_endpoint_type_t of) const {
   myelin_topic_options options = MYELIN_INIT(myelin_topic_options);
+  // DDS matches by its own rules, of which the library knows those for reliability and durability. If it matched
+  // endpoints that DDS does not match, the reader would get samples of a writer that it never finds.
+  options.matching = MYELIN_MATCHING_REQUESTED_OFFERED;
   options.depth = is_memcpy_safe() && bytes <= small_bytes ? depth_of_small : depth_of_large;
   const bool is_writer = of == DDS_PSMX_ENDPOINT_TYPE_WRITER;
   dds_duration_t limit = 0;
@@ -179,36 +138,14 @@ myelin_topic_options Topic::options(const dds_qos_t *qos, dds_psmx_endpoint_type
   return options;
 }
 
-myelin_topic *Topic::open(const std::string &name, const myelin_topic_options &options) const {
+myelin_topic *Topic::open(const dds_qos_t *qos, const myelin_topic_options &options) const {
   static const FramePayload payload;
+  const std::string in_library = instance.topic_name(name.c_str(), partition_of(qos).value_or("").c_str());
   myelin_topic *opened = nullptr;
-  if (myelin_topic_open(instance.node, name.c_str(), payload.get(), &options, &opened) != MYELIN_OK) {
+  if (myelin_topic_open(instance.node, in_library.c_str(), payload.get(), &options, &opened) != MYELIN_OK) {
     throw std::runtime_error(myelin_error_message());
   }
   return opened;
-}
-
-void Topic::settle(const std::string &name, uint64_t endpoint, bool is_publisher,
-                   const std::function<myelin_code(size_t, uint64_t)> &wait_for_match) const {
-  const uint64_t until_ns = myelin_now() + match_limit_ns;
-  for (;;) {
-    auto [matched, pending] = partners_of(instance.node, name, endpoint, is_publisher);
-    const uint64_t now_ns = myelin_now();
-    {
-      const std::lock_guard<std::mutex> lock(instance.mutex);
-      for (auto at = pending.begin(); at != pending.end();) {
-        const auto silent = instance.silent_until_ns.find(node_of(*at));
-        const bool is_silent = silent != instance.silent_until_ns.end() && now_ns < silent->second;
-        at = is_silent ? pending.erase(at) : std::next(at);
-      }
-      if (now_ns >= until_ns) {
-        for (const uint64_t other : pending) instance.silent_until_ns[node_of(other)] = now_ns + silent_ns;
-        return;
-      }
-    }
-    if (pending.empty()) return;
-    if (wait_for_match(matched + pending.size(), match_look_ns) == MYELIN_OK) return;
-  }
 }
 
 }  // namespace psmx_myelin

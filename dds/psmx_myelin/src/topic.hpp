@@ -1,7 +1,6 @@
 // A DDS topic of an instance. Converts its quality of service to the library's settings.
 #pragma once
 
-#include <functional>
 #include <string>
 
 #include "dds/ddsc/dds_psmx.h"
@@ -23,17 +22,10 @@ struct Topic : dds_psmx_topic_t {
 
   bool is_memcpy_safe() const { return (properties & DDS_DATA_TYPE_IS_MEMCPY_SAFE) != 0; }
   bool has_key() const { return (properties & DDS_DATA_TYPE_CONTAINS_KEY) != 0; }
-  /// The library's name and options for an endpoint of this quality of service.
-  std::string library_name(const dds_qos_t *qos) const;
+  /// The library's options for an endpoint of this quality of service.
   myelin_topic_options options(const dds_qos_t *qos, dds_psmx_endpoint_type_t of) const;
-  /// Throws a std::runtime_error.
-  myelin_topic *open(const std::string &name, const myelin_topic_options &options) const;
-  /// Waits until an endpoint is matched with all peers that its node knows, 1 s at most. `wait_for_match` waits for a
-  /// number of matches and a time in ns. DDS finds the same peers by other means; a sample that is published after
-  /// DDS's match and before the library's would be lost. If two endpoints are created at the same time, at least one of
-  /// them knows the other here, and DDS announces none before.
-  void settle(const std::string &name, uint64_t endpoint, bool is_publisher,
-              const std::function<myelin_code(size_t, uint64_t)> &wait_for_match) const;
+  /// Opens the library's topic for it. Throws a std::runtime_error.
+  myelin_topic *open(const dds_qos_t *qos, const myelin_topic_options &options) const;
 
   Instance &instance;
   const std::string name;

@@ -45,24 +45,16 @@ dds_return_t write(dds_psmx_endpoint_t *endpoint, dds_loaned_sample_t *data) {
 }  // namespace
 
 Writer::Writer(Topic &topic, const dds_qos_t *qos)
-    : dds_psmx_endpoint_t{}, topic_(topic), name_(topic.library_name(qos)) {
+    : dds_psmx_endpoint_t{}, topic_(topic) {
   ops.request_loan = request_loan;
   ops.write = write;
-  myelin_topic *opened = topic.open(name_, topic.options(qos, DDS_PSMX_ENDPOINT_TYPE_WRITER));
+  myelin_topic *opened = topic.open(qos, topic.options(qos, DDS_PSMX_ENDPOINT_TYPE_WRITER));
   myelin_publisher_options options = MYELIN_INIT(myelin_publisher_options);
   options.loans_max = loans_max;
   const myelin_code code = myelin_publisher_open(opened, &options, &publisher_);
   const std::string why = code == MYELIN_OK ? "" : myelin_error_message();
   myelin_topic_close(opened);
   if (code != MYELIN_OK) throw std::runtime_error(why);
-  myelin_publisher_endpoint(publisher_, &id_);
-  settle();
-}
-
-void Writer::settle() {
-  topic_.settle(name_, id_, true, [this](size_t partners, uint64_t limit_ns) {
-    return myelin_publisher_wait_for_match(publisher_, partners, limit_ns);
-  });
 }
 
 Writer::~Writer() { myelin_publisher_close(publisher_); }
@@ -102,10 +94,6 @@ dds_return_t Writer::publish(dds_loaned_sample_t *data) {
 
   const std::lock_guard<std::mutex> lock(mutex_);
   has_overrun_ |= header.has_header_inside != 0;
-  if (!has_published_) {
-    has_published_ = true;
-    settle();
-  }
   const myelin_code code = myelin_publisher_publish(publisher_, &loan.loan, nullptr);
   if (code != MYELIN_OK && code != MYELIN_ERROR_RELIABLE_TIMEOUT) {
     SAY_ERROR("topic %s: %s", topic_.name.c_str(), myelin_error_message());

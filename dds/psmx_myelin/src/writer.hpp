@@ -2,7 +2,6 @@
 #pragma once
 
 #include <mutex>
-#include <string>
 
 #include "topic.hpp"
 
@@ -20,15 +19,10 @@ struct Writer : dds_psmx_endpoint_t {
   void free(dds_loaned_sample_t *data);
 
  private:
-  void settle();
-
   const Topic &topic_;
-  const std::string name_;
-  uint64_t id_ = 0;
   /// Guards the publisher and its loans: one thread at a time may use them.
   std::mutex mutex_;
   myelin_publisher *publisher_ = nullptr;
-  bool has_published_ = false;
   bool has_overrun_ = false;
 };
 

@@ -151,7 +151,6 @@ fn a_reader_that_requests_more_than_offered_does_not_match() {
         unreliable.matched(1);
         unreliable.write(1, 5);
         witness.takes(1..=5, "own");
-        // It does not match by DDS's rules, though the library would match the two.
         let mut publisher = Peer::shared("pub Small topic all");
         publisher.matched(2);
         publisher.write(100, 1);

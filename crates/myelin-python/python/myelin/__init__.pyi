@@ -267,6 +267,7 @@ class Node(_Managed):
         thread_fifo: int | None = None,
         namespace: str | None = None,
         attributes: Mapping[str, bytes] | None = None,
+        match_limit: float | None = None,
     ) -> None: ...
     @property
     def name(self) -> str: ...

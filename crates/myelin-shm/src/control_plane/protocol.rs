@@ -338,7 +338,6 @@ impl<D: Clone> Protocol<D> {
     }
 
     fn publisher_made(&mut self, id: EndpointId, record: EndpointRecord, publication: D) {
-        self.forgive();
         let own = self.directory.insert(id, record);
         self.publishers.insert(id, LocalPublisher::new(publication));
         self.announce(id);
@@ -349,7 +348,6 @@ impl<D: Clone> Protocol<D> {
     }
 
     fn subscriber_made(&mut self, id: EndpointId, record: EndpointRecord, ignore_own_node: bool) {
-        self.forgive();
         let own = self.directory.insert(id, record);
         let made = LocalSubscriber { ignore_own_node, matches: Matches::default() };
         self.subscribers.insert(id, made);

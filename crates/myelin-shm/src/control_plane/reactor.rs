@@ -19,7 +19,7 @@ use crate::data_plane::publication::{PublicationState, SlotSegment};
 use crate::data_plane::subscription::SubscriptionState;
 use crate::error::Error;
 use crate::os::descriptor::NodeFd;
-use crate::os::poll::Poll;
+use crate::os::poll::{Poll, readable};
 use crate::record::{AnnouncedQos, EndpointRecord, Kind, NodeRecord, RecordOptions};
 use crate::topic::{EndpointId, PublisherQos, Topic};
 use crate::waiting::wait::now_ns;
@@ -351,9 +351,13 @@ impl Reactor {
     /// Accepts links and reads peers' messages before the thread gets to them: at most a socketful of
     /// each peer.
     pub(crate) fn catch_up(&mut self) {
-        self.accept_links();
-        for key in self.links.keys().copied().collect::<Vec<_>>() {
-            let _ = (0..CATCH_UP_TURNS).all(|_| self.serve(key));
+        let listener = self.listener.iter().map(|listener| (LISTENER, listener.as_fd()));
+        let links = self.links.iter().map(|(key, open)| (*key, open.link.as_fd()));
+        for key in readable(listener.chain(links)) {
+            match key {
+                LISTENER => self.accept_links(),
+                key => _ = (0..CATCH_UP_TURNS).all(|_| self.serve(key)),
+            }
         }
     }
 

@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, Timespec, epoll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, epoll};
 use rustix::io::Errno;
 
 use crate::error::Error;
@@ -79,6 +79,24 @@ impl Poll {
             let _ = rustix::io::read(&self.waker, &mut [0u8; 8]);
         }
     }
+}
+
+/// The keys of the descriptors that are readable now, or whose other end is closed: one system call
+/// for all of them. Any thread may ask; the thread that waits in the epoll still gets its reports.
+pub(crate) fn readable<'a>(all: impl Iterator<Item = (u64, BorrowedFd<'a>)>) -> Vec<u64> {
+    let (mut keys, fds): (Vec<_>, Vec<_>) = all.unzip();
+    let mut fds: Vec<_> = fds.iter().map(|fd| PollFd::new(fd, PollFlags::IN)).collect();
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    loop {
+        match rustix::event::poll(&mut fds, Some(&now)) {
+            Ok(_) => break,
+            Err(Errno::INTR) => {}
+            Err(_) => return keys, // more than the process may open by now, or no memory
+        }
+    }
+    let mut reports = fds.iter().map(|fd| !fd.revents().is_empty());
+    keys.retain(|_| reports.next() == Some(true));
+    keys
 }
 
 /// The waker's key.

@@ -439,7 +439,9 @@ fn one_of_many(node: &Node) {
     let _publishers: Vec<_> = (0..endpoints).map(make).collect();
     let made_ns = now_ns() - begin_ns;
     let (last_ns, peak_kb) = last.until_topics(node, count * endpoints);
-    say(format_args!("complete {begin_ns} {made_ns} {last_ns} {peak_kb}"));
+    let cpu = clock_gettime(ClockId::ProcessCPUTime);
+    let cpu_ms = cpu.tv_sec * 1_000 + cpu.tv_nsec / 1_000_000;
+    say(format_args!("complete {begin_ns} {made_ns} {last_ns} {peak_kb} {cpu_ms}"));
     while is_open() {}
 }
 

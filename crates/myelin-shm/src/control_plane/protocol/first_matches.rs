@@ -2,48 +2,29 @@
 //! informed of the new endpoint, and has made its matches with it, or refused them. The endpoint
 //! then reaches all endpoints that existed.
 //!
-//! A node that does not answer in time is late. No creation waits for it until it has answered
-//! everything that it was late with.
+//! A node that does not answer in time is late. No creation waits for it until something shows that
+//! it runs again: a message, or room in its socket. Everything that a creation waits for ends with a
+//! message from the node, unless our announcement still waits for that room.
 
 use crate::control_plane::directory::node_of;
 use crate::control_plane::protocol::Protocol;
-use crate::control_plane::protocol::links::{Greeted, Peer};
+use crate::control_plane::protocol::links::{Greeted, Late, Peer};
 use crate::control_plane::protocol::matches::State;
 use crate::topic::EndpointId;
 
 impl<D: Clone> Protocol<D> {
     /// Whether the creation of an endpoint of ours still has to wait for a node that is not late.
     pub(crate) fn is_awaiting(&self, id: EndpointId) -> bool {
-        self.unanswered(id).any(|link| self.links[&link].late.is_empty())
+        self.unanswered(id).any(|link| self.links[&link].late.is_none())
     }
 
     /// Ends the creation of an endpoint: nodes that have not answered are late.
     pub(crate) fn stop_awaiting(&mut self, id: EndpointId) {
         for link in self.unanswered(id).collect::<Vec<_>>() {
-            let late = &mut self.links.get_mut(&link).expect("an unanswered link is open").late;
-            // A peer that has answered with this endpoint has done so with all that have gone.
-            late.retain(|id| self.directory.get(*id).is_some());
-            if late.back() != Some(&id) {
-                late.push_back(id);
-            }
+            let peer = self.links.get_mut(&link).expect("an unanswered link is open");
+            let is_full = peer.greeted().is_some_and(|peer| peer.outbox.is_draining());
+            peer.late.get_or_insert(if is_full { Late::Full } else { Late::Silent });
         }
-    }
-
-    /// Called before a creation: nodes that have answered meanwhile are not late any more.
-    pub(super) fn forgive(&mut self) {
-        for link in self.links.keys().copied().collect::<Vec<_>>() {
-            while let Some(id) = self.links[&link].late.front()
-                && self.has_answered(link, *id)
-            {
-                self.links.get_mut(&link).expect("an unanswered link is open").late.pop_front();
-            }
-        }
-    }
-
-    /// Whether a node has done everything that the creation of an endpoint of ours waits for.
-    pub(super) fn has_answered(&self, link: u64, id: EndpointId) -> bool {
-        let Some(peer) = self.links[&link].greeted() else { return false };
-        self.knows(peer, id) && self.unmatched(id).all(|other| node_of(other) != peer.node)
     }
 
     /// Links to the nodes that have not answered, some twice.

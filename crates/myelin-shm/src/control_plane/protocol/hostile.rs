@@ -207,17 +207,6 @@ mod tests {
         assert_eq!(met.queued_offers(), 1);
     }
 
-    #[test]
-    fn own_endpoints_that_come_and_go_cost_no_more_memory_for_a_peer_that_is_late() {
-        let mut met = met_a_peer_that_does_not_read();
-        for _ in 0..1_000 {
-            let id = met.makes_publisher();
-            met.protocol.stop_awaiting(id);
-            met.handle(Input::Dropped { id });
-        }
-        assert_eq!(met.protocol.links[&LINK].late.len(), 1);
-    }
-
     /// It announces and retracts subscribers, offers, accepts, declines, withdraws, requests offers
     /// and queries, all of it valid and in any order, until its link ends.
     #[test]

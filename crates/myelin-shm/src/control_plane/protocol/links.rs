@@ -5,8 +5,6 @@
 //! the link if there will be another one: of two links between two nodes the one that the lower id
 //! has made stays. Only greetings pass before that is decided, so no message is sent twice or lost.
 
-use std::collections::VecDeque;
-
 use crate::control_plane::directory::{NODE_SHIFT, node_of};
 use crate::control_plane::link::Credentials;
 use crate::control_plane::message::ControlMessage;
@@ -26,8 +24,18 @@ pub(super) struct Peer {
     stage: Stage,
     /// Whether it has sent that it leaves.
     is_leaving: bool,
-    /// Endpoints of ours whose creation has ended without its answer; the oldest first.
-    pub(super) late: VecDeque<EndpointId>,
+    /// Set when the creation of an endpoint of ours has ended without its answer, until it is known
+    /// to run.
+    pub(super) late: Option<Late>,
+}
+
+/// A peer that has not answered in time, and when it was last known to be behind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Late {
+    /// Its socket was full, so that it runs if there is room.
+    Full,
+    /// Only a message shows that it runs: its socket may have room while it is stopped.
+    Silent,
 }
 
 #[derive(Debug)]
@@ -183,7 +191,7 @@ impl<D: Clone> Protocol<D> {
             return self.warn_of_peer(who.pid, reason);
         }
         let stage = connected_to.map_or(Stage::Accepted, |node| Stage::Connected { node });
-        self.links.insert(link, Peer { who, stage, is_leaving: false, late: VecDeque::new() });
+        self.links.insert(link, Peer { who, stage, is_leaving: false, late: None });
         if let Some(node) = connected_to {
             self.nodes.insert(node, link);
             self.greet(link);
@@ -230,7 +238,8 @@ impl<D: Clone> Protocol<D> {
             outbox: Outbox::new(self.node),
             query: Box::default(),
         };
-        self.links.get_mut(&link).expect("the link is open").stage = Stage::Greeted(greeted);
+        let peer = self.links.get_mut(&link).expect("the link is open");
+        (peer.stage, peer.late) = (Stage::Greeted(greeted), None);
         self.send_burst(link);
         Ok(())
     }
@@ -268,6 +277,7 @@ impl<D: Clone> Protocol<D> {
         descriptors: Vec<D>,
     ) -> Result<(), OutOfOrder> {
         let Some(peer) = self.links.get_mut(&link) else { return Ok(()) };
+        peer.late = None;
         match message {
             ControlMessage::Leaving => peer.is_leaving = true,
             ControlMessage::Ready => peer.greeted_mut().ok_or(OutOfOrder)?.has_announced_all = true,
@@ -396,8 +406,10 @@ impl<D: Clone> Protocol<D> {
     }
 
     pub(super) fn drained(&mut self, link: u64) {
-        if let Some(peer) = self.greeted_mut(link) {
-            peer.outbox.set_draining(false);
+        let Some(peer) = self.links.get_mut(&link) else { return };
+        peer.late.take_if(|late| *late == Late::Full);
+        if let Some(greeted) = peer.greeted_mut() {
+            greeted.outbox.set_draining(false);
             self.send_burst(link);
         }
     }

@@ -4,7 +4,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::world::{Node, World};
-use crate::control_plane::protocol::links::Peer;
 use crate::control_plane::protocol::matches::{Matches, State};
 use crate::control_plane::protocol::{Input, Pair, Timer};
 use crate::record::EndpointRecord;
@@ -187,10 +186,7 @@ fn check_nothing_waits(node: &Node) -> Finding {
     require(queued == 0, || format!("{queued} offers or reports are left"))?;
     let pending = protocol.greeted().filter(|peer| peer.query.is_pending()).count();
     require(pending == 0, || format!("{pending} peers have not answered"))?;
-    let is_late = |(link, peer): (&u64, &Peer)| {
-        peer.late.front().is_some_and(|id| !protocol.has_answered(*link, *id))
-    };
-    let late = protocol.links.iter().filter(|each| is_late(*each)).count();
+    let late = protocol.links.values().filter(|peer| peer.late.is_some()).count();
     require(late == 0, || format!("{late} peers are late for ever"))?;
     let offers = protocol.publishers.iter().map(|(id, it)| (*id, &it.matches));
     let answers = protocol.subscribers.iter().map(|(id, it)| (*id, &it.matches));

@@ -53,7 +53,7 @@ impl World {
                 self.creations.under_way.push(creation);
                 continue;
             }
-            let is_anybody_late = protocol.links.values().any(|peer| !peer.late.is_empty());
+            let is_anybody_late = protocol.links.values().any(|peer| peer.late.is_some());
             protocol.stop_awaiting(endpoint);
             if is_certain && !is_late && !is_anybody_late {
                 self.check_creation(&creation);
