@@ -198,7 +198,8 @@ impl Node {
         if let Some(name) = dds_cdr {
             topic = topic.dds_cdr(name);
         }
-        Ok(Topic { topic, carried })
+        let problem = learnt.and_then(|learnt| learnt.0.problem()).map(ToString::to_string);
+        Ok(Topic { topic, carried, problem })
     }
 
     /// A topic that another node has; other nodes are asked for its schema for at most `within`

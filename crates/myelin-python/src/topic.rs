@@ -16,6 +16,9 @@ use crate::types::Carried;
 pub struct Topic {
     pub topic: myelin::Topic<[u8]>,
     pub carried: Arc<Carried>,
+    /// Why the schema of the type cannot be read, for a topic of `Node.any_topic`.
+    #[pyo3(get)]
+    pub problem: Option<String>,
 }
 
 #[pymethods]

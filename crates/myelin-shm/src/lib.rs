@@ -24,6 +24,7 @@ pub mod dispatch;
 mod endpoint;
 pub mod error;
 pub mod event;
+pub mod fnv;
 pub mod layout;
 pub mod limits;
 mod listener;

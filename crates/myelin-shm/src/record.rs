@@ -159,23 +159,19 @@ pub struct Schema {
 }
 
 impl Schema {
+    /// The encoding of layouts.
+    pub const LAYOUT: &str = "myelin-layout";
+
     /// That of plain data: `docs/reference/library.md` has the grammar.
     pub fn of_layout(text: String) -> Schema {
-        Schema { encoding: LAYOUT.into(), content: text.into_bytes().into() }
+        Schema { encoding: Schema::LAYOUT.into(), content: text.into_bytes().into() }
     }
 
     /// The layout of plain data.
     pub fn layout(&self) -> Option<&str> {
-        std::str::from_utf8(&self.content).ok().filter(|_| &*self.encoding == LAYOUT)
+        std::str::from_utf8(&self.content).ok().filter(|_| &*self.encoding == Schema::LAYOUT)
     }
 }
-
-/// What a publisher offers that does not wait, and one that keeps no samples.
-const NOT_WAITING: &str = "does not wait";
-const NO_HISTORY: &str = "0";
-
-/// The encoding of layouts.
-const LAYOUT: &str = "myelin-layout";
 
 /// A setting that two endpoints of a topic do not agree on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -207,7 +203,47 @@ pub struct Mismatch {
     pub offered: String,
     /// What the subscriber requests.
     pub requested: String,
+    /// Whether the endpoints do not match; otherwise they match, with less than requested.
+    pub is_refusal: bool,
 }
+
+/// A rule of DDS (OMG DDS 1.4, 2.2.3, "RxO").
+struct Rule {
+    setting: Setting,
+    /// By what is offered and what is requested.
+    is_broken: fn(&AnnouncedQos, &AnnouncedQos) -> bool,
+    /// The setting, for people.
+    text: fn(&AnnouncedQos) -> String,
+}
+
+/// In the order in which they are checked.
+const RULES: [Rule; 5] = [
+    Rule {
+        setting: Setting::Reliability,
+        is_broken: |offered, requested| requested.is_reliable() && !offered.is_reliable(),
+        text: |qos| if qos.is_reliable() { "reliable" } else { "best effort" }.to_owned(),
+    },
+    Rule {
+        setting: Setting::Durability,
+        is_broken: |offered, requested| requested.history > 0 && offered.history == 0,
+        text: |qos| if qos.history > 0 { "transient local" } else { "volatile" }.to_owned(),
+    },
+    Rule {
+        setting: Setting::Deadline,
+        is_broken: |offered, requested| is_longer(offered.deadline, requested.deadline),
+        text: |qos| time_text(qos.deadline),
+    },
+    Rule {
+        setting: Setting::Liveliness,
+        is_broken: |offered, requested| requested.is_alive_by_topic && !offered.is_alive_by_topic,
+        text: |qos| if qos.is_alive_by_topic { "manual by topic" } else { "automatic" }.to_owned(),
+    },
+    Rule {
+        setting: Setting::LivelinessLease,
+        is_broken: |offered, requested| is_longer(offered.liveliness, requested.liveliness),
+        text: |qos| time_text(qos.liveliness),
+    },
+];
 
 impl Attributes {
     /// Sets an attribute, in place of one with this name.
@@ -262,11 +298,21 @@ pub(crate) fn mismatch(publisher: Side<'_>, subscriber: Side<'_>) -> Option<Mism
     if publisher.type_hash != subscriber.type_hash {
         let [offered, requested] =
             [publisher, subscriber].map(|it| type_text(it.type_name, it.type_hash));
-        return Some(Mismatch { setting: Setting::Type, offered, requested });
+        return Some(Mismatch { setting: Setting::Type, offered, requested, is_refusal: true });
     }
-    let is_checked =
-        [publisher.matching, subscriber.matching].contains(&Matching::RequestedOffered);
+    let is_checked = is_checked(publisher, subscriber);
     is_checked.then(|| AnnouncedQos::refusal(publisher.qos, subscriber.qos)).flatten()
+}
+
+/// Whether there is no [`mismatch`].
+pub(crate) fn fits(publisher: Side<'_>, subscriber: Side<'_>) -> bool {
+    publisher.type_hash == subscriber.type_hash
+        && (!is_checked(publisher, subscriber) || AnnouncedQos::fits(publisher.qos, subscriber.qos))
+}
+
+/// Whether the settings of the two decide.
+fn is_checked(publisher: Side<'_>, subscriber: Side<'_>) -> bool {
+    [publisher.matching, subscriber.matching].contains(&Matching::RequestedOffered)
 }
 
 /// A type, for people.
@@ -332,54 +378,39 @@ impl AnnouncedQos {
         self.resends || self.reliability == Reliability::Reliable
     }
 
+    /// Whether a publisher offers all that a subscriber requests, by the rules of DDS.
+    pub(crate) fn fits(offered: &AnnouncedQos, requested: &AnnouncedQos) -> bool {
+        RULES.iter().all(|rule| !(rule.is_broken)(offered, requested))
+    }
+
     /// The first setting of which a publisher offers less than a subscriber requests, by the rules
     /// of DDS.
     pub fn refusal(offered: &AnnouncedQos, requested: &AnnouncedQos) -> Option<Mismatch> {
-        let kind = |is_reliable| if is_reliable { "reliable" } else { "best effort" };
-        let kept = |history| if history > 0 { "transient local" } else { "volatile" };
-        let by = |by_topic| if by_topic { "manual by topic" } else { "automatic" };
-        let is_weaker = |offered: Option<Duration>, requested: Option<Duration>| {
-            requested.is_some_and(|requested| offered.is_none_or(|offered| offered > requested))
-        };
-        let (setting, offered, requested) = if requested.is_reliable() && !offered.is_reliable() {
-            (Setting::Reliability, kind(false).to_owned(), kind(true).to_owned())
-        } else if requested.history > 0 && offered.history == 0 {
-            (Setting::Durability, kept(0).to_owned(), kept(1).to_owned())
-        } else if is_weaker(offered.deadline, requested.deadline) {
-            (Setting::Deadline, time_text(offered.deadline), time_text(requested.deadline))
-        } else if requested.is_alive_by_topic && !offered.is_alive_by_topic {
-            (Setting::Liveliness, by(false).to_owned(), by(true).to_owned())
-        } else if is_weaker(offered.liveliness, requested.liveliness) {
-            let (offered, requested) = (offered.liveliness, requested.liveliness);
-            (Setting::LivelinessLease, time_text(offered), time_text(requested))
-        } else {
-            return None;
-        };
-        Some(Mismatch { setting, offered, requested })
+        let broken = RULES.iter().find(|rule| (rule.is_broken)(offered, requested))?;
+        let (offered, requested) = ((broken.text)(offered), (broken.text)(requested));
+        Some(Mismatch { setting: broken.setting, offered, requested, is_refusal: true })
     }
 
     /// The settings of which a publisher offers less than a subscriber requests, where they match
     /// all the same.
     pub(crate) fn reductions(offered: &AnnouncedQos, requested: &AnnouncedQos) -> Vec<Mismatch> {
         let mut reductions = Vec::new();
+        let mut reduce = |setting, offered: String, requested: String| {
+            reductions.push(Mismatch { setting, offered, requested, is_refusal: false });
+        };
         if requested.depth > offered.depth {
-            let (offered, requested) = (offered.depth.to_string(), requested.depth.to_string());
-            reductions.push(Mismatch { setting: Setting::Depth, offered, requested });
+            reduce(Setting::Depth, offered.depth.to_string(), requested.depth.to_string());
         }
         let waits = |qos: &AnnouncedQos| qos.reliability == Reliability::Reliable;
         if waits(requested) && !waits(offered) {
-            reductions.push(Mismatch {
-                setting: Setting::Reliability,
-                offered: NOT_WAITING.to_owned(),
-                requested: "waits for slow subscribers".to_owned(),
-            });
+            let (offered, requested) = ("does not wait", "waits for slow subscribers");
+            reduce(Setting::Reliability, offered.to_owned(), requested.to_owned());
         }
         // Fewer than requested are no surprise: a map that is kept once for subscribers that ask for
         // ten.
         if requested.history > 0 && offered.history == 0 {
-            let requested = requested.history.to_string();
-            let offered = NO_HISTORY.to_owned();
-            reductions.push(Mismatch { setting: Setting::Durability, offered, requested });
+            let (offered, requested) = (offered.history, requested.history);
+            reduce(Setting::Durability, offered.to_string(), requested.to_string());
         }
         reductions
     }
@@ -417,7 +448,7 @@ impl Setting {
 
 impl fmt::Display for Mismatch {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Mismatch { setting, offered, requested } = self;
+        let Mismatch { setting, offered, requested, is_refusal } = self;
         match setting {
             Setting::Type => write!(
                 to,
@@ -431,13 +462,13 @@ impl fmt::Display for Mismatch {
                  subscriber that falls further behind loses samples; set the publisher's depth to \
                  {requested}"
             ),
-            Setting::Reliability if offered == NOT_WAITING => write!(
+            Setting::Reliability if !is_refusal => write!(
                 to,
                 "the subscriber requests a publisher that waits, but this one does not wait for slow \
                  subscribers: a subscriber that falls further behind than the publisher's depth loses \
                  samples; make the publisher reliable (in ROS 2: RELIABLE and KEEP_ALL)"
             ),
-            Setting::Durability if offered == NO_HISTORY => write!(
+            Setting::Durability if !is_refusal => write!(
                 to,
                 "the subscriber requests samples from before the match, but the publisher keeps none: \
                  they are lost; set the publisher's history to {requested} (in ROS 2: TRANSIENT_LOCAL)"
@@ -450,6 +481,11 @@ impl fmt::Display for Mismatch {
             ),
         }
     }
+}
+
+/// Whether a publisher offers a longer time than a subscriber requests; `None` is for ever.
+fn is_longer(offered: Option<Duration>, requested: Option<Duration>) -> bool {
+    requested.is_some_and(|requested| offered.is_none_or(|offered| offered > requested))
 }
 
 /// A limit of time for people.
@@ -508,7 +544,9 @@ mod tests {
             offer(&mut offered);
             request(&mut requested);
             let mismatch = AnnouncedQos::refusal(&offered, &requested).unwrap();
-            assert_eq!(mismatch.setting, setting);
+            assert_eq!((mismatch.setting, mismatch.is_refusal), (setting, true));
+            assert!(!AnnouncedQos::fits(&offered, &requested));
+            assert!(AnnouncedQos::fits(&requested, &offered));
             assert_ne!(mismatch.offered, mismatch.requested);
             assert_eq!(AnnouncedQos::refusal(&requested, &requested), None, "the same fits");
             let reverse = AnnouncedQos::refusal(&requested, &offered);

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::fnv::Fnv;
 use crate::limits::{
     CELLS_MAX, CONNECTIONS_MAX, HOLDS_MAX, LOANS_MAX, NAME_BYTES_MAX, PAYLOAD_BYTES_MAX,
 };
@@ -27,10 +28,7 @@ impl Topic {
     /// endpoints with the same type match.
     pub fn of_messages(name: String, of: &str) -> Topic {
         let type_name = format!("{MESSAGES}{of}");
-        // FNV-1a, as for layouts.
-        let hash =
-            |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
-        let type_hash = type_name.bytes().fold(0xcbf2_9ce4_8422_2325, hash);
+        let type_hash = Fnv::BEGIN.bytes(type_name.as_bytes()).finish();
         Topic { name, type_name, type_hash }
     }
 

@@ -6,6 +6,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use myelin_shm::Error;
@@ -157,6 +158,29 @@ fn the_first_samples_of_new_endpoints_arrive_in_both_directions() {
     // On a busy machine a wait may have been too short.
     assert!(lost <= 3, "{lost} of {ECHOES} are lost");
     helper.stop();
+}
+
+/// Each creation reads once more what others have sent, after its own announcement.
+#[test]
+fn of_two_endpoints_made_at_the_same_time_one_waits_for_the_match() {
+    let folder = folder();
+    let match_limit = Some(WATCHDOG);
+    let open = || Node::open(NodeOptions { match_limit, ..options(folder.path()) }).unwrap();
+    let (one, other) = (open(), open());
+    for round in 0..500 {
+        let start = Barrier::new(2);
+        let (publisher, subscriber) = std::thread::scope(|scope| {
+            let publisher = scope.spawn(|| {
+                start.wait();
+                publisher(&one)
+            });
+            start.wait();
+            let subscriber = subscriber(&other);
+            (publisher.join().unwrap(), subscriber)
+        });
+        let is_known = publisher.matched() + subscriber.matched() > 0;
+        assert!(is_known, "neither has waited for the other in round {round}");
+    }
 }
 
 /// The creation waits for it once, for some milliseconds, until it has answered.

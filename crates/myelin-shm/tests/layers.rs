@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// From the bottom to the top. Parts of one line may import each other.
 const LAYERS: &[&[&str]] = &[
-    &["error", "limits", "sync", "os"],
+    &["error", "fnv", "limits", "sync", "os"],
     &["topic"],
     &["record", "layout", "user_code"],
     &["warnings"],

@@ -373,6 +373,11 @@ mod tests {
     }
 
     #[test]
+    fn the_encoding_of_layouts_has_one_name() {
+        assert_eq!(myelin_value::Schema::LAYOUT, crate::Schema::LAYOUT);
+    }
+
+    #[test]
     fn names_of_ros_come_from_those_of_dds() {
         assert_eq!(ros_name("std_msgs::msg::dds_::String_"), "std_msgs/msg/String");
         assert_eq!(ros_name("HelloWorld_"), "HelloWorld_");

@@ -1,5 +1,7 @@
 //! The layout hash: two programs compare it to know that their types have the same bytes.
 
+use myelin_shm::fnv::Fnv;
+
 use crate::header_slice::HeaderSlice;
 use crate::layout::Field;
 use crate::plain_data::PlainData;
@@ -37,13 +39,13 @@ use crate::plain_data::PlainData;
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct LayoutHash {
-    hash: u64,
+    hash: Fnv,
     /// The alignment of the first field; 0 before there is one.
     first_align: usize,
 }
 
 impl LayoutHash {
-    const BEGIN: LayoutHash = LayoutHash { hash: OFFSET_BASIS, first_align: 0 };
+    const BEGIN: LayoutHash = LayoutHash { hash: Fnv::BEGIN, first_align: 0 };
 
     /// The hash of a type that is only a name, such as `f64`.
     pub const fn of_scalar(name: &str) -> u64 {
@@ -52,7 +54,7 @@ impl LayoutHash {
 
     /// The FNV-1a hash of any bytes.
     pub(crate) const fn of_bytes(bytes: &[u8]) -> u64 {
-        LayoutHash::BEGIN.bytes(bytes).hash
+        LayoutHash::BEGIN.bytes(bytes).finish()
     }
 
     /// The hash of `[T; N]`.
@@ -61,7 +63,7 @@ impl LayoutHash {
     }
 
     pub(crate) const fn of_array_of(element: u64, length: usize) -> u64 {
-        LayoutHash::BEGIN.bytes(b"[").number(element).number(length as u64).hash
+        LayoutHash::BEGIN.bytes(b"[").number(element).number(length as u64).finish()
     }
 
     /// The hash of the topic type `[T]`.
@@ -70,14 +72,14 @@ impl LayoutHash {
     }
 
     pub(crate) const fn of_slice_of(element: u64) -> u64 {
-        LayoutHash::BEGIN.bytes(b"[]").number(element).hash
+        LayoutHash::BEGIN.bytes(b"[]").number(element).finish()
     }
 
     /// The hash of a type whose size and alignment only are known.
     #[cfg(any(feature = "bytemuck", feature = "zerocopy"))]
     pub(crate) const fn of_foreign<T>() -> u64 {
         let begun = LayoutHash::BEGIN.bytes(b"foreign");
-        begun.number(size_of::<T>() as u64).number(align_of::<T>() as u64).hash
+        begun.number(size_of::<T>() as u64).number(align_of::<T>() as u64).finish()
     }
 
     /// The hash of the topic type `(H, [T])`.
@@ -88,12 +90,12 @@ impl LayoutHash {
 
     pub(crate) const fn of_header_slice_of(header: u64, element: u64, offset: usize) -> u64 {
         let header = LayoutHash::BEGIN.bytes(b"()").number(header);
-        header.bytes(b"[]").number(element).number(offset as u64).hash
+        header.bytes(b"[]").number(element).number(offset as u64).finish()
     }
 
     /// The hash of a service's topic: its types, apart from the header that the service adds.
     pub(crate) fn of_service(role: &str, request: u64, reply: u64) -> u64 {
-        LayoutHash::BEGIN.bytes(role.as_bytes()).number(request).number(reply).hash
+        LayoutHash::BEGIN.bytes(role.as_bytes()).number(request).number(reply).finish()
     }
 
     /// Begins a struct.
@@ -135,7 +137,7 @@ impl LayoutHash {
     }
 
     pub(crate) const fn end_struct_of(self, bytes: usize, align: usize) -> u64 {
-        self.bytes(b"}").number(bytes as u64).number(align as u64).hash
+        self.bytes(b"}").number(bytes as u64).number(align as u64).finish()
     }
 
     /// The alignment of the first scalar in the fields so far.
@@ -148,30 +150,18 @@ impl LayoutHash {
         self.bytes(&number.to_le_bytes())
     }
 
-    const fn bytes(mut self, bytes: &[u8]) -> Self {
-        let mut at = 0;
-        while at < bytes.len() {
-            self.hash = (self.hash ^ bytes[at] as u64).wrapping_mul(PRIME);
-            at += 1;
-        }
-        self
+    const fn bytes(self, bytes: &[u8]) -> Self {
+        LayoutHash { hash: self.hash.bytes(bytes), ..self }
+    }
+
+    const fn finish(self) -> u64 {
+        self.hash.finish()
     }
 }
-
-const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
-const PRIME: u64 = 0x0000_0100_0000_01b3;
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_layout_hash_is_fnv_1a() {
-        // From the test vectors of the authors, http://www.isthe.com/chongo/tech/comp/fnv/.
-        assert_eq!(LayoutHash::of_scalar(""), 0xcbf2_9ce4_8422_2325);
-        assert_eq!(LayoutHash::of_scalar("a"), 0xaf63_dc4c_8601_ec8c);
-        assert_eq!(LayoutHash::of_scalar("foobar"), 0x8594_4171_f739_67e8);
-    }
 
     #[test]
     fn different_layouts_have_different_hashes() {

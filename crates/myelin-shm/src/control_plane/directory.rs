@@ -6,7 +6,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::record::{
-    AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, Mismatch, Side, mismatch, type_text,
+    AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, Mismatch, Side, fits, mismatch,
+    type_text,
 };
 use crate::topic::{EndpointId, Topic};
 
@@ -69,13 +70,17 @@ struct OnTopic {
 }
 
 impl Endpoint {
+    /// Whether it matches another endpoint.
+    pub(crate) fn fits(&self, other: &Endpoint) -> bool {
+        self.kind != other.kind && self.topic.name == other.topic.name && {
+            let (publisher, subscriber) = self.in_order(other);
+            fits(publisher.side(), subscriber.side())
+        }
+    }
+
     /// Why it does not match an endpoint of the topic that has the other kind; `None`: they match.
     pub(crate) fn mismatch(&self, other: &Endpoint) -> Option<Mismatch> {
-        debug_assert!(self.kind != other.kind);
-        let (publisher, subscriber) = match self.kind {
-            Kind::Publisher => (self, other),
-            Kind::Subscriber => (other, self),
-        };
+        let (publisher, subscriber) = self.in_order(other);
         mismatch(publisher.side(), subscriber.side())
     }
 
@@ -83,6 +88,15 @@ impl Endpoint {
         let Settings { qos, matching } = &*self.settings;
         let (type_name, type_hash) = (self.topic.type_name(), self.topic.type_hash());
         Side { type_name, type_hash, qos, matching: *matching }
+    }
+
+    /// The publisher and the subscriber of the two.
+    fn in_order<'a>(&'a self, other: &'a Endpoint) -> (&'a Endpoint, &'a Endpoint) {
+        debug_assert!(self.kind != other.kind);
+        match self.kind {
+            Kind::Publisher => (self, other),
+            Kind::Subscriber => (other, self),
+        }
     }
 
     pub(crate) fn qos(&self) -> &AnnouncedQos {
@@ -179,13 +193,12 @@ impl Directory {
         self.changes += 1;
         let InternedTopic { name, of_type } = &removed.topic;
         let (name, type_hash, kind) = (name.clone(), of_type.hash, removed.kind);
-        let count = self
-            .counts
-            .get_mut(&(name.clone(), type_hash))
-            .expect("each endpoint in the directory is counted");
+        let counted = (name.clone(), type_hash);
+        let count =
+            self.counts.get_mut(&counted).expect("each endpoint in the directory is counted");
         *count -= 1;
         if *count == 0 {
-            self.counts.remove(&(name.clone(), type_hash));
+            self.counts.remove(&counted);
         }
         self.on_topics.remove(&OnTopic { name, kind, id, type_hash });
         self.types.release(of_type);
@@ -220,28 +233,35 @@ impl Directory {
 
     /// The endpoints that match one.
     pub(crate) fn fitting(&self, own: &Endpoint) -> Vec<EndpointId> {
-        self.facing(own, 0..=EndpointId::MAX)
-            .filter(|(_, mismatch)| mismatch.is_none())
-            .map(|(id, _)| id)
-            .collect()
+        self.fitting_in(own, 0..=EndpointId::MAX)
     }
 
     /// Those of them that belong to one node.
     pub(crate) fn fitting_of(&self, node: u64, own: &Endpoint) -> Vec<EndpointId> {
-        self.facing(own, ids_of(node))
-            .filter(|(_, mismatch)| mismatch.is_none())
-            .map(|(id, _)| id)
-            .collect()
+        self.fitting_in(own, ids_of(node))
+    }
+
+    fn fitting_in(&self, own: &Endpoint, ids: RangeInclusive<EndpointId>) -> Vec<EndpointId> {
+        let fitting = self.facing(own, ids).filter(|(_, other)| own.fits(other));
+        fitting.map(|(id, _)| id).collect()
     }
 
     /// The endpoints of the topic that one cannot match, and why.
     pub(crate) fn misfits(&self, own: &Endpoint) -> Vec<(EndpointId, Mismatch)> {
-        self.facing(own, 0..=EndpointId::MAX).filter_map(|(id, it)| Some((id, it?))).collect()
+        self.misfits_in(own, 0..=EndpointId::MAX)
     }
 
     /// Those of them that belong to one node.
     pub(crate) fn misfits_of(&self, node: u64, own: &Endpoint) -> Vec<(EndpointId, Mismatch)> {
-        self.facing(own, ids_of(node)).filter_map(|(id, it)| Some((id, it?))).collect()
+        self.misfits_in(own, ids_of(node))
+    }
+
+    fn misfits_in(
+        &self,
+        own: &Endpoint,
+        ids: RangeInclusive<EndpointId>,
+    ) -> Vec<(EndpointId, Mismatch)> {
+        self.facing(own, ids).filter_map(|(id, other)| Some((id, own.mismatch(other)?))).collect()
     }
 
     /// An endpoint on the topic that has another type, unless both are types of messages.
@@ -259,14 +279,14 @@ impl Directory {
         })
     }
 
-    /// The endpoints of the other kind on the topic of one, and why they do not match it.
+    /// The endpoints of the other kind on the topic of one.
     fn facing(
         &self,
         own: &Endpoint,
         ids: RangeInclusive<EndpointId>,
-    ) -> impl Iterator<Item = (EndpointId, Option<Mismatch>)> {
+    ) -> impl Iterator<Item = (EndpointId, &Endpoint)> {
         let others = self.on(&own.topic.name, own.kind.other(), ids);
-        others.map(|it| (it.id, own.mismatch(&self.endpoints[&it.id])))
+        others.map(|it| (it.id, &self.endpoints[&it.id]))
     }
 
     fn on(

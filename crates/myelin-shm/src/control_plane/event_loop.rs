@@ -99,11 +99,13 @@ impl Core {
 
     /// Like `change`, after all messages that have arrived by now were read.
     pub(crate) fn change_caught_up<T>(&self, change: impl FnOnce(&mut Reactor) -> T) -> T {
-        let result = self.change(|reactor| {
+        let (result, is_awaited) = self.change(|reactor| {
             reactor.catch_up();
-            change(reactor)
+            (change(reactor), reactor.waiting > 0)
         });
-        self.acted.notify_all();
+        if is_awaited {
+            self.acted.notify_all();
+        }
         result
     }
 
@@ -114,8 +116,12 @@ impl Core {
         limit: Duration,
         is_awaited: impl FnMut(&mut Reactor) -> bool,
     ) -> MutexGuard<'_, Reactor> {
-        let waited = self.acted.wait_timeout_while(self.lock(), limit, is_awaited);
-        waited.unwrap_or_else(PoisonError::into_inner).0
+        let mut reactor = self.lock();
+        reactor.waiting += 1;
+        let waited = self.acted.wait_timeout_while(reactor, limit, is_awaited);
+        let mut reactor = waited.unwrap_or_else(PoisonError::into_inner).0;
+        reactor.waiting -= 1;
+        reactor
     }
 
     /// Whether this is the node's own thread, which must not wait for itself.
@@ -177,11 +183,14 @@ impl Core {
             self.act_on_notices(&mut reactor);
             let warnings = reactor.warnings.take();
             let has_changed = reactor.protocol.directory().changes() != changes;
+            let is_awaited = reactor.waiting > 0;
             drop(reactor);
             if has_changed {
                 self.report_graph_change();
             }
-            self.acted.notify_all();
+            if is_awaited {
+                self.acted.notify_all();
+            }
             warnings.iter().for_each(Warning::say);
             if stop {
                 return self.lock().leave();

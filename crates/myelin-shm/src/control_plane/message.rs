@@ -483,6 +483,7 @@ impl Rest<'_> {
                         setting: setting_of(number)?,
                         offered: self.text()?,
                         requested: self.text()?,
+                        is_refusal: true,
                     }),
                 };
                 MatchState::Refused { reason, mismatch }

@@ -42,6 +42,8 @@ pub(crate) struct Reactor {
     next_key: u64,
     endpoints: Endpoints,
     pub(crate) warnings: Warnings,
+    /// How many threads wait for a change: to wake nobody is a system call, too.
+    pub(crate) waiting: u32,
 }
 
 /// A link, and its pending work.
@@ -80,6 +82,7 @@ impl Reactor {
             next_key: FIRST_LINK,
             endpoints: Endpoints::default(),
             warnings: Warnings::default(),
+            waiting: 0,
         }
     }
 

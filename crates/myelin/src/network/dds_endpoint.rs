@@ -107,7 +107,7 @@ impl DdsEndpoint {
     fn mismatch_of(&self, setting: Setting, [ours, theirs]: [String; 2]) -> Mismatch {
         let (offered, requested) =
             if self.info.is_publisher { (ours, theirs) } else { (theirs, ours) };
-        Mismatch { setting, offered, requested }
+        Mismatch { setting, offered, requested, is_refusal: true }
     }
 
     /// Reports a discovered endpoint of the other side that is on this topic and does not match.

@@ -89,6 +89,7 @@ fn mismatch() -> impl Strategy<Value = Mismatch> {
         setting,
         offered,
         requested,
+        is_refusal: true,
     })
 }
 
@@ -261,8 +262,12 @@ fn one_of_each_kind() -> Vec<ControlMessage> {
         attributes: attributes.clone(),
     };
     let subscribing = record_of(Kind::Subscriber, topic());
-    let mismatch =
-        Mismatch { setting: Setting::Deadline, offered: "none".into(), requested: "20ms".into() };
+    let mismatch = Mismatch {
+        setting: Setting::Deadline,
+        offered: "none".into(),
+        requested: "20ms".into(),
+        is_refusal: true,
+    };
     let record = NodeRecord {
         name: "viewer".into(),
         namespace: "/left".into(),

@@ -6,7 +6,7 @@ use crate::control_plane::protocol::{
     Action, LocalSubscriber, OutOfOrder, Pair, Protocol, Reservation,
 };
 use crate::event::Event;
-use crate::record::{AnnouncedQos, Kind};
+use crate::record::AnnouncedQos;
 use crate::topic::EndpointId;
 
 impl<D: Clone> Protocol<D> {
@@ -19,10 +19,7 @@ impl<D: Clone> Protocol<D> {
         };
         let (theirs, own) = (self.directory.get(publisher), self.directory.get(subscriber));
         let (theirs, own) = (theirs.ok_or(OutOfOrder)?, own.ok_or(OutOfOrder)?);
-        let fits = theirs.kind == Kind::Publisher
-            && theirs.topic.name == own.topic.name
-            && own.mismatch(theirs).is_none();
-        if !fits {
+        if !own.fits(theirs) {
             return Err(OutOfOrder);
         }
         if !matches.is_active(publisher) {

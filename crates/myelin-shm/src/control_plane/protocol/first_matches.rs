@@ -57,3 +57,39 @@ impl<D: Clone> Protocol<D> {
         })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::control_plane::message::ControlMessage;
+    use crate::control_plane::protocol::Input;
+    use crate::control_plane::protocol::hostile::{LINK, Met};
+
+    #[test]
+    fn a_late_peer_is_waited_for_again_when_it_sends_a_message() {
+        let mut met = Met::new();
+        met.receives(ControlMessage::Ready);
+        for _ in 0..3 {
+            let id = met.makes_publisher();
+            assert!(met.protocol.is_awaiting(id));
+            met.protocol.stop_awaiting(id);
+            met.handle(Input::Dropped { id });
+            let next = met.makes_publisher();
+            assert!(!met.protocol.is_awaiting(next), "it may be stopped");
+            met.receives(ControlMessage::Ready);
+            assert!(met.protocol.is_awaiting(next));
+        }
+    }
+
+    #[test]
+    fn a_late_peer_is_waited_for_again_when_its_full_socket_has_room() {
+        let mut met = Met::with_peer_that_reads(false);
+        met.receives(ControlMessage::Ready);
+        let first = met.makes_publisher();
+        assert!(met.protocol.is_awaiting(first));
+        met.protocol.stop_awaiting(first);
+        let next = met.makes_publisher();
+        assert!(!met.protocol.is_awaiting(next));
+        met.handle(Input::Drained { link: LINK });
+        assert!(met.protocol.is_awaiting(next));
+    }
+}

@@ -5,7 +5,6 @@ use crate::control_plane::protocol::matches::{Matches, Refusal, State};
 use crate::control_plane::protocol::{Action, OURSELVES, Pair, Protocol, RemoteInfo};
 use crate::event::Event;
 use crate::limits::{MESSAGE_SEGMENTS_MAX, SUBSCRIBERS_MAX};
-use crate::record::Kind;
 use crate::topic::EndpointId;
 
 /// A publisher of this node.
@@ -34,11 +33,8 @@ impl<D: Clone> Protocol<D> {
         let Some(LocalPublisher { matches, .. }) = self.publishers.get_mut(&publisher) else {
             return;
         };
-        let fits = theirs.kind == Kind::Subscriber
-            && theirs.topic.name == own.topic.name
-            && own.mismatch(theirs).is_none();
         let is_ignored = self.subscribers.get(&subscriber).is_some_and(|it| it.ignore_own_node);
-        if !fits || is_ignored || matches.is_active(subscriber) {
+        if !own.fits(theirs) || is_ignored || matches.is_active(subscriber) {
             return;
         }
         matches.enter(&mut self.timers, (publisher, subscriber), State::Queued, pid);
