@@ -939,6 +939,13 @@ uint64_t myelin_now(void);
 // A node's view of its domain now. It takes memory for each endpoint in the domain; close it.
 myelin_code myelin_node_graph(struct myelin_node *node, struct myelin_graph **graph);
 
+// A graph with one endpoint of this host and no node, match or other endpoint: it costs one
+// look-up, however many endpoints there are. MYELIN_NOTHING if there is no such endpoint now.
+// Close the graph.
+myelin_code myelin_node_endpoint(struct myelin_node *node,
+                                 uint64_t endpoint,
+                                 struct myelin_graph **graph);
+
 // Closes a graph.
 myelin_code myelin_graph_close(struct myelin_graph *graph);
 

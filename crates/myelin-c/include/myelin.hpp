@@ -1100,6 +1100,13 @@ inline Graph::Attributes attributes(myelin_graph *graph, std::uint64_t id) {
     all.emplace_back(it.name, std::string(static_cast<const char *>(it.value), it.bytes));
   return all;
 }
+inline Graph::Endpoint endpoint(myelin_graph *graph, const myelin_graph_endpoint &it) {
+  std::string user_data(reinterpret_cast<const char *>(it.dds_user_data), it.dds_user_data_bytes);
+  return {it.endpoint, it.node, it.topic, it.type_name, it.type_hash, it.depth, it.history, it.is_publisher,
+          it.is_reliable, it.created_ns, it.deadline_ns, it.liveliness_ns, it.lifespan_ns, it.matching,
+          it.is_alive_by_topic, it.resends, attributes(graph, it.endpoint), it.location, it.host_id,
+          it.dds_topic ? it.dds_topic : "", it.dds_type ? it.dds_type : "", user_data};
+}
 } // namespace detail
 
 /// Whether other hosts can be reached: `state` is a MYELIN_NETWORK_*, `text` says what is missing,
@@ -1154,20 +1161,25 @@ public:
                              it.host_id});
     });
     detail::each(found, myelin_graph_endpoint_at, [&](const myelin_graph_endpoint &it) {
-      std::string user_data(reinterpret_cast<const char *>(it.dds_user_data), it.dds_user_data_bytes);
-      graph.endpoints.push_back({it.endpoint, it.node, it.topic, it.type_name, it.type_hash, it.depth,
-                                 it.history, it.is_publisher, it.is_reliable, it.created_ns,
-                                 it.deadline_ns, it.liveliness_ns, it.lifespan_ns, it.matching,
-                                 it.is_alive_by_topic, it.resends,
-                                 detail::attributes(found, it.endpoint), it.location, it.host_id,
-                                 it.dds_topic ? it.dds_topic : "", it.dds_type ? it.dds_type : "",
-                                 user_data});
+      graph.endpoints.push_back(detail::endpoint(found, it));
     });
     detail::each(found, myelin_graph_match_at, [&](const myelin_graph_match &it) {
       graph.matches.push_back({it.endpoint, it.other, it.state, it.reason ? it.reason : "", it.setting,
                                it.offered ? it.offered : "", it.requested ? it.requested : ""});
     });
     return graph;
+  }
+  /// An endpoint of this host by its id, if there is one: it costs one look-up, however many
+  /// endpoints there are.
+  Result<std::optional<Graph::Endpoint>> endpoint(std::uint64_t id) const {
+    myelin_graph *found;
+    int code = myelin_node_endpoint(get(), id, &found);
+    if (code < 0) return detail::error(code);
+    if (code != MYELIN_OK) return std::optional<Graph::Endpoint>();
+    detail::Handle<myelin_graph, myelin_graph_close> closes(found);
+    auto it = detail::sized<myelin_graph_endpoint>();
+    if (int failed = myelin_graph_endpoint_at(found, 0, &it)) return detail::error(failed);
+    return std::optional<Graph::Endpoint>(detail::endpoint(found, it));
   }
   /// Triggers the guard from now on whenever `graph` has changed.
   Result<void> on_graph_change(const Guard &guard) const {

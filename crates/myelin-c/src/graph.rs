@@ -170,19 +170,8 @@ sized! {
     myelin_graph_match up to other: u64;
 }
 
-/// A node's view of its domain now. It takes memory for each endpoint in the domain; close it.
-///
-/// # Safety
-/// Pointers are NULL or valid.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn myelin_node_graph(
-    node: *mut myelin_node,
-    graph: *mut *mut myelin_graph,
-) -> myelin_code {
-    // SAFETY: as the caller promises, here and below.
-    enter(|| unsafe {
-        text::put(graph, std::ptr::null_mut(), "graph")?;
-        let found = handle::get::<Node>(handle::of_pointer(node))?.graph()?;
+impl GraphHandle {
+    fn new(graph: Graph) -> Box<GraphHandle> {
         let name = |text: &String| text::c_string(text);
         let of_endpoint = |it: &EndpointInfo| {
             let dds = it.dds.as_ref().map(|dds| [name(&dds.topic), name(&dds.type_name)]);
@@ -199,18 +188,57 @@ pub unsafe extern "C" fn myelin_node_graph(
             let NodeRecord { name, namespace, program, host, language, version, .. } = record;
             [name, namespace, program, host, language, version].map(|text| text::c_string(text))
         };
-        let of_nodes = found.nodes.iter().map(|it| (it.node, &it.record.attributes));
-        let of_endpoints = found.endpoints.iter().map(|it| (it.id, &it.attributes));
+        let of_nodes = graph.nodes.iter().map(|it| (it.node, &it.record.attributes));
+        let of_endpoints = graph.endpoints.iter().map(|it| (it.id, &it.attributes));
         let attributes = of_nodes.chain(of_endpoints).filter(|(_, it)| !it.is_empty());
         let names = |it: &Attributes| it.iter().map(|(name, _)| text::c_string(name)).collect();
-        let made = Box::new(GraphHandle {
-            nodes: found.nodes.iter().map(of_node).collect(),
+        Box::new(GraphHandle {
+            nodes: graph.nodes.iter().map(of_node).collect(),
             attributes: attributes.map(|(id, it)| (id, (it.clone(), names(it)))).collect(),
-            endpoints: found.endpoints.iter().map(of_endpoint).collect(),
-            matches: found.matches.iter().map(|each| of_match(&each.state)).collect(),
-            graph: found,
-        });
-        graph.write(handle::to_pointer(handle::insert(made)?));
+            endpoints: graph.endpoints.iter().map(of_endpoint).collect(),
+            matches: graph.matches.iter().map(|each| of_match(&each.state)).collect(),
+            graph,
+        })
+    }
+}
+
+/// A node's view of its domain now. It takes memory for each endpoint in the domain; close it.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_node_graph(
+    node: *mut myelin_node,
+    graph: *mut *mut myelin_graph,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        text::put(graph, std::ptr::null_mut(), "graph")?;
+        let found = handle::get::<Node>(handle::of_pointer(node))?.graph()?;
+        graph.write(handle::to_pointer(handle::insert(GraphHandle::new(found))?));
+        Ok(MYELIN_OK)
+    })
+}
+
+/// A graph with one endpoint of this host and no node, match or other endpoint: it costs one
+/// look-up, however many endpoints there are. MYELIN_NOTHING if there is no such endpoint now.
+/// Close the graph.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_node_endpoint(
+    node: *mut myelin_node,
+    endpoint: u64,
+    graph: *mut *mut myelin_graph,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        text::put(graph, std::ptr::null_mut(), "graph")?;
+        let found = handle::get::<Node>(handle::of_pointer(node))?.endpoint(endpoint)?;
+        let Some(found) = found else { return Ok(MYELIN_NOTHING) };
+        let found = Graph { endpoints: vec![found], ..Graph::default() };
+        graph.write(handle::to_pointer(handle::insert(GraphHandle::new(found))?));
         Ok(MYELIN_OK)
     })
 }

@@ -13,7 +13,7 @@ use crate::call::{Target, call, call_until_closed};
 use crate::errors::{closed, exception, raised};
 use crate::executor::Executor;
 use crate::gil_cell::GilCell;
-use crate::info::Graph;
+use crate::info::{EndpointInfo, Graph};
 use crate::learnt::{Discovery, Learnt};
 use crate::released::{Released, released};
 use crate::service::{Client, Service};
@@ -278,6 +278,14 @@ impl Node {
         // After a close the answer would not be complete.
         target.check()?;
         Graph::new(py, graph)
+    }
+
+    /// An endpoint of this host by its id, as in `graph`, or None if there is none now. It costs one
+    /// look-up, however many endpoints there are.
+    fn endpoint(&self, py: Python<'_>, id: u64) -> PyResult<Option<EndpointInfo>> {
+        let node = self.node(py)?;
+        let found = released(py, || node.endpoint(id)).map_err(raised)?;
+        Ok(found.map(EndpointInfo::from))
     }
 
     /// Whether other hosts can be reached: `off`, `waiting` with the reason, `up` with the

@@ -773,6 +773,8 @@ class Knowing(Case):
             self.until("the endpoint", lambda: found() is not None)
             endpoint = found()
             self.assertEqual(endpoint.attributes, attributes)
+            self.assertEqual(self.node.endpoint(endpoint.id).attributes, attributes)
+            self.assertIsNone(self.node.endpoint(1))
             self.assertEqual((endpoint.deadline, endpoint.liveliness), (0.5, 2.0))
             self.assertEqual((endpoint.lifespan, endpoint.matching), (None, "exact"))
             self.assertLess(abs(endpoint.created - time.time()), WATCHDOG)

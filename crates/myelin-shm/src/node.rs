@@ -305,13 +305,6 @@ impl Node {
         Ok(self.checked()?.lock().protocol.info())
     }
 
-    /// An endpoint of the domain, as others see it; `None` if it is not known.
-    pub fn endpoint(&self, id: EndpointId) -> Result<Option<EndpointInfo>, Error> {
-        let reactor = self.checked()?.lock();
-        let found = reactor.protocol.directory().get(id);
-        Ok(found.map(|endpoint| EndpointInfo::of(id, endpoint)))
-    }
-
     /// This node's view of its domain: nodes, endpoints with types and settings, and the matches,
     /// refusals and counters of its own endpoints. It takes memory for each endpoint in the domain.
     ///
@@ -320,6 +313,12 @@ impl Node {
     pub fn graph(&self) -> Result<Graph, Error> {
         let core = self.checked()?;
         Ok(core.change_caught_up(|reactor| reactor.graph(None)))
+    }
+
+    /// An endpoint of this host by its id, as in [`graph`](Node::graph), without its counters. It
+    /// costs one look-up.
+    pub fn endpoint(&self, id: EndpointId) -> Result<Option<EndpointInfo>, Error> {
+        Ok(self.checked()?.lock().protocol.endpoint(id))
     }
 
     /// Like [`graph`](Node::graph), and asks all other nodes for their matches, counters and types.

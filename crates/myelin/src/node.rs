@@ -14,7 +14,7 @@ use crate::payload::Payload;
 use crate::service::{Client, Service, Told};
 use crate::topic::Topic;
 use crate::wait_set::WaitSet;
-use crate::{Error, Graph, Guard, NetworkState, Threads};
+use crate::{EndpointId, EndpointInfo, Error, Graph, Guard, NetworkState, Threads};
 
 /// A process's part in a domain: topics, publishers and subscribers are made from it.
 ///
@@ -204,6 +204,25 @@ impl Node {
     /// ```
     pub fn graph(&self) -> Result<Graph, Error> {
         self.inner.graph().map(|graph| self.with_network(graph))
+    }
+
+    /// An endpoint of this host by its id, as in [`graph`](Node::graph), without its counters and
+    /// its GUID in DDS; `None` if there is none now. It costs one look-up, however many endpoints
+    /// there are: for the other side of a match ([`Event::Matched`](crate::Event::Matched)).
+    ///
+    /// ```
+    /// # let folder = tempfile::tempdir().unwrap();
+    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// let publisher = node.topic::<f64>("temperature").attribute("unit", b"K").publisher()?;
+    /// let found = node.endpoint(publisher.id())?.expect("it is open");
+    /// assert_eq!(found.attributes.get("unit"), Some(&b"K"[..]));
+    /// # Ok::<(), myelin::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn endpoint(&self, id: EndpointId) -> Result<Option<EndpointInfo>, Error> {
+        self.inner.endpoint(id)
     }
 
     /// Like [`graph`](Node::graph), and asks all other nodes of this host for their matches,

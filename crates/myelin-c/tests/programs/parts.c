@@ -487,6 +487,15 @@ static void events_and_graph(void) {
     publishers += endpoint.is_publisher;
   }
   CHECK(publishers == 1);
+  myelin_graph *one;
+  OK(myelin_node_endpoint(node, endpoint.endpoint, &one));
+  struct myelin_graph_endpoint same = MYELIN_INIT(myelin_graph_endpoint);
+  OK(myelin_graph_endpoint_at(one, 0, &same));
+  CHECK(same.endpoint == endpoint.endpoint && strcmp(same.topic, "graph") == 0);
+  CHECK(myelin_graph_endpoint_at(one, 1, &same) == MYELIN_NOTHING);
+  CHECK(myelin_graph_node_at(one, 0, &found) == MYELIN_NOTHING);
+  OK(myelin_graph_close(one));
+  CHECK(myelin_node_endpoint(node, 1, &one) == MYELIN_NOTHING && one == NULL);
   struct myelin_graph_match match = MYELIN_INIT(myelin_graph_match);
   OK(myelin_graph_match_at(graph, 0, &match));
   CHECK(match.state == MYELIN_MATCH_MATCHED && match.reason == NULL);
@@ -533,6 +542,7 @@ static void none_is_refused(void) {
   const myelin_code refusals[] = {
       myelin_node_close(NULL),
       myelin_node_graph(NULL, &graph),
+      myelin_node_endpoint(NULL, 1, &graph),
       myelin_node_network(NULL, NULL, 0, &network),
       myelin_node_folder(NULL, NULL, 0),
       myelin_graph_close(NULL),

@@ -204,6 +204,11 @@ impl<D: Clone> Protocol<D> {
         PeerInfo::new(self.node, self.who, self.record.clone())
     }
 
+    /// An endpoint of this node or of another one, without its counters.
+    pub(crate) fn endpoint(&self, id: EndpointId) -> Option<EndpointInfo> {
+        self.directory.get(id).map(|endpoint| EndpointInfo::of(id, endpoint))
+    }
+
     /// The states of the matches of this node's endpoints, by ids.
     pub(super) fn own_matches(&self) -> Vec<MatchInfo> {
         let offers = self.publishers.iter().map(|(id, it)| (*id, &it.matches));
