@@ -19,11 +19,12 @@ namespace rmw_myelin {
 
 struct Node {
   rmw_context_impl_t &context;
-  std::string name;
-  std::string name_space;
+  NodeName name;
   /// Fires when the graph changes.
   Trigger graph_changed;
-  rmw_guard_condition_t graph_condition;
+  rmw_guard_condition_t graph_condition = {};
+  /// Its publisher on `ros_nodes`.
+  myelin_publisher *announcement = nullptr;
 };
 
 /// Wait sets of a context. An unused wait set keeps its readers attached. Some client libraries create a wait set for

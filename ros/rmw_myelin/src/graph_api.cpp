@@ -1,4 +1,5 @@
 // rmw's queries of the graph: nodes, topics, services and their endpoints.
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -15,12 +16,11 @@
 #include "rmw/validate_namespace.h"
 #include "rmw/validate_node_name.h"
 
-using rmw_myelin::Gid;
-using rmw_myelin::Graph;
 using rmw_myelin::KnownEndpoint;
 using rmw_myelin::KnownNode;
 using rmw_myelin::Node;
-using rmw_myelin::Participant;
+using rmw_myelin::NodeName;
+using rmw_myelin::View;
 
 namespace {
 
@@ -32,9 +32,7 @@ using NamesAndTypes = std::map<std::string, std::set<std::string>>;
 
 std::string unchanged(const std::string &name) { return name; }
 
-Graph &graph_of(const rmw_node_t *node) {
-  return *static_cast<Node *>(node->data)->context.graph;
-}
+View view_of(const rmw_node_t *node) { return static_cast<Node *>(node->data)->context.graph->view(); }
 
 void add(NamesAndTypes &to, const KnownEndpoint &endpoint, Name topic, Name type) {
   const std::string name = topic(endpoint.topic);
@@ -80,9 +78,7 @@ rmw_ret_t names_and_types(const rmw_node_t *node, rcutils_allocator_t *allocator
                                    return RMW_RET_INVALID_ARGUMENT);
   if (rmw_names_and_types_check_zero(to) != RMW_RET_OK) return RMW_RET_INVALID_ARGUMENT;
   NamesAndTypes found;
-  graph_of(node).visit([&](const Participant &participant) {
-    for (const auto &[gid, endpoint] : participant.endpoints) add(found, endpoint, topic, type);
-  });
+  for (const KnownEndpoint &endpoint : view_of(node).endpoints) add(found, endpoint, topic, type);
   return copy_names_and_types(found, allocator, to);
 }
 
@@ -116,19 +112,14 @@ rmw_ret_t names_and_types_of(const rmw_node_t *node, rcutils_allocator_t *alloca
   const rmw_ret_t checked = check_node(name, name_space);
   if (checked != RMW_RET_OK) return checked;
   if (rmw_names_and_types_check_zero(to) != RMW_RET_OK) return RMW_RET_INVALID_ARGUMENT;
+  const NodeName of{name_space, name};
+  const View view = view_of(node);
+  const bool is_there = std::any_of(view.nodes.begin(), view.nodes.end(),
+                                    [&](const KnownNode &each) { return each.name == of; });
   NamesAndTypes found;
-  bool is_there = false;
-  graph_of(node).visit([&](const Participant &participant) {
-    for (const KnownNode &each : participant.nodes) {
-      if (each.name != name || each.name_space != name_space) continue;
-      is_there = true;
-      for (const Gid &gid : each.endpoints) {
-        const auto endpoint = participant.endpoints.find(gid);
-        if (endpoint == participant.endpoints.end()) continue;
-        if (endpoint->second.is_publisher == of_publishers) add(found, endpoint->second, topic, type);
-      }
-    }
-  });
+  for (const KnownEndpoint &endpoint : view.endpoints) {
+    if (endpoint.node == of && endpoint.is_publisher == of_publishers) add(found, endpoint, topic, type);
+  }
   if (!is_there) {
     RMW_SET_ERROR_MSG_WITH_FORMAT_STRING("there is no node %s in namespace %s", name, name_space);
     return RMW_RET_NODE_NAME_NON_EXISTENT;
@@ -152,35 +143,27 @@ rmw_ret_t count(const rmw_node_t *node, const char *name,
   }
   CHECK_ARGUMENT(to);
   const std::string topic = dds_name(name, rmw_qos_profile_t{});
-  size_t found = 0;
-  graph_of(node).visit([&](const Participant &participant) {
-    for (const auto &[gid, endpoint] : participant.endpoints) {
-      if (endpoint.is_publisher == of_publishers && endpoint.topic == topic) ++found;
-    }
-  });
-  *to = found;
+  const View view = view_of(node);
+  *to = static_cast<size_t>(
+      std::count_if(view.endpoints.begin(), view.endpoints.end(), [&](const KnownEndpoint &endpoint) {
+        return endpoint.is_publisher == of_publishers && endpoint.topic == topic;
+      }));
   return RMW_RET_OK;
 }
 
-/// Returns name and namespace of an endpoint's node. Without a node, returns the placeholders that other RMWs use.
-std::pair<std::string, std::string> node_of(const Participant &participant, const Gid &endpoint) {
-  if (const KnownNode *node = participant.node_of(endpoint)) return {node->name, node->name_space};
-  if (participant.nodes.empty()) return {"_CREATED_BY_BARE_DDS_APP_", "_CREATED_BY_BARE_DDS_APP_"};
-  return {"_NODE_NAME_UNKNOWN_", "_NODE_NAMESPACE_UNKNOWN_"};
+/// Returns the node of an endpoint. Without a node, returns the placeholders that other RMWs use.
+NodeName node_of(const KnownEndpoint &endpoint) {
+  if (endpoint.node) return *endpoint.node;
+  if (endpoint.is_of_nodes) return {"_NODE_NAMESPACE_UNKNOWN_", "_NODE_NAME_UNKNOWN_"};
+  return {"_CREATED_BY_BARE_DDS_APP_", "_CREATED_BY_BARE_DDS_APP_"};
 }
 
-struct Found {
-  Gid gid;
-  KnownEndpoint endpoint;
-  std::pair<std::string, std::string> node;
-};
-
-rmw_ret_t fill(rmw_topic_endpoint_info_t &info, const Found &found, Name type,
+rmw_ret_t fill(rmw_topic_endpoint_info_t &info, const KnownEndpoint &endpoint, Name type,
                rcutils_allocator_t *allocator) {
-  const auto &[gid, endpoint, node] = found;
-  rmw_ret_t result = rmw_topic_endpoint_info_set_node_name(&info, node.first.c_str(), allocator);
+  const NodeName node = node_of(endpoint);
+  rmw_ret_t result = rmw_topic_endpoint_info_set_node_name(&info, node.name.c_str(), allocator);
   if (result != RMW_RET_OK) return result;
-  result = rmw_topic_endpoint_info_set_node_namespace(&info, node.second.c_str(), allocator);
+  result = rmw_topic_endpoint_info_set_node_namespace(&info, node.name_space.c_str(), allocator);
   if (result != RMW_RET_OK) return result;
   const std::string type_name = type(endpoint.type);
   result = rmw_topic_endpoint_info_set_topic_type(&info, type_name.c_str(), allocator);
@@ -197,7 +180,7 @@ rmw_ret_t fill(rmw_topic_endpoint_info_t &info, const Found &found, Name type,
   const auto kind = endpoint.is_publisher ? RMW_ENDPOINT_PUBLISHER : RMW_ENDPOINT_SUBSCRIPTION;
   result = rmw_topic_endpoint_info_set_endpoint_type(&info, kind);
   if (result != RMW_RET_OK) return result;
-  result = rmw_topic_endpoint_info_set_gid(&info, gid.data(), gid.size());
+  result = rmw_topic_endpoint_info_set_gid(&info, endpoint.gid.data(), endpoint.gid.size());
   if (result != RMW_RET_OK) return result;
   return rmw_topic_endpoint_info_set_qos_profile(&info, &endpoint.qos);
 }
@@ -212,13 +195,11 @@ rmw_ret_t infos(const rmw_node_t *node, rcutils_allocator_t *allocator, const ch
   rmw_qos_profile_t qos{};
   qos.avoid_ros_namespace_conventions = as_in_dds;
   const std::string topic = rmw_myelin::topic_name(topic_name, qos);
-  std::vector<Found> found;
-  graph_of(node).visit([&](const Participant &participant) {
-    for (const auto &[gid, endpoint] : participant.endpoints) {
-      if (endpoint.is_publisher != of_publishers || endpoint.topic != topic) continue;
-      found.push_back({gid, endpoint, node_of(participant, gid)});
-    }
-  });
+  std::vector<KnownEndpoint> found = view_of(node).endpoints;
+  const auto is_other = [&](const KnownEndpoint &endpoint) {
+    return endpoint.is_publisher != of_publishers || endpoint.topic != topic;
+  };
+  found.erase(std::remove_if(found.begin(), found.end(), is_other), found.end());
   if (found.empty()) return RMW_RET_OK;
   rmw_ret_t result = rmw_topic_endpoint_info_array_init_with_size(to, found.size(), allocator);
   for (size_t at = 0; result == RMW_RET_OK && at < found.size(); ++at) {
@@ -239,11 +220,9 @@ rmw_ret_t node_names(const rmw_node_t *node, rcutils_string_array_t *names,
     if (rmw_check_zero_rmw_string_array(array) != RMW_RET_OK) return RMW_RET_INVALID_ARGUMENT;
   }
   std::vector<std::array<std::string, 3>> found;
-  graph_of(node).visit([&](const Participant &participant) {
-    for (const KnownNode &each : participant.nodes) {
-      found.push_back({each.name, each.name_space, participant.enclave});
-    }
-  });
+  for (const KnownNode &each : view_of(node).nodes) {
+    found.push_back({each.name.name, each.name.name_space, each.enclave});
+  }
   rcutils_allocator_t allocator = rcutils_get_default_allocator();
   rcutils_ret_t result = RCUTILS_RET_OK;
   for (size_t which = 0; which < (enclaves == nullptr ? 2 : 3); ++which) {

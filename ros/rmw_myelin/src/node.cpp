@@ -34,14 +34,14 @@ RMW_PUBLIC rmw_node_t *rmw_create_node(rmw_context_t *context, const char *name,
     RMW_SET_ERROR_MSG("context has been shutdown");
     return nullptr;
   }
-  std::unique_ptr<Node> node(new Node{impl, name, namespace_, {}, {}});
+  std::unique_ptr<Node> node(new Node{impl, {namespace_, name}});
   node->graph_condition = {rmw_myelin::identifier, &node->graph_changed, context};
   auto handle = std::make_unique<rmw_node_t>();
   handle->implementation_identifier = rmw_myelin::identifier;
-  handle->name = node->name.c_str();
-  handle->namespace_ = node->name_space.c_str();
+  handle->name = node->name.name.c_str();
+  handle->namespace_ = node->name.name_space.c_str();
   handle->context = context;
-  impl.graph->add_node(*node);
+  impl.graph->add(*node);
   const std::lock_guard<std::mutex> lock(impl.mutex);
   ++impl.nodes;
   handle->data = node.release();
@@ -51,7 +51,7 @@ RMW_PUBLIC rmw_node_t *rmw_create_node(rmw_context_t *context, const char *name,
 RMW_PUBLIC rmw_ret_t rmw_destroy_node(rmw_node_t *node) try {
   CHECK_HANDLE(node);
   const std::unique_ptr<Node> own(static_cast<Node *>(node->data));
-  own->context.graph->remove_node(*own);
+  own->context.graph->remove(*own);
   {
     const std::lock_guard<std::mutex> lock(own->context.mutex);
     --own->context.nodes;

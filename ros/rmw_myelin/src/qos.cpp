@@ -1,12 +1,12 @@
 #include "qos.hpp"
 
 #include <algorithm>
-#include <cinttypes>
-#include <cstdio>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "humble.hpp"
+#include "records.hpp"
 #include "rmw/get_topic_endpoint_info.h"
 #include "rmw_dds_common/qos.hpp"
 
@@ -15,7 +15,6 @@ namespace {
 
 constexpr rmw_time_t infinite = {9223372036ULL, 854775807ULL};
 constexpr uint32_t depth_max = 65535;
-constexpr size_t library_name_max = 255;
 /// Least depth of a publisher's queue. In ROS 2 a subscription has a queue of its own; in Myelin the smaller depth of
 /// publisher and subscription counts. The queue uses memory while a subscription does not read, so it is shorter for
 /// large messages.
@@ -91,24 +90,6 @@ myelin_topic_options options(const rmw_qos_profile_t &qos, uint32_t depth) {
   return options;
 }
 
-/// Returns the topic's name on this host. A space or a question mark, which no ROS 2 name contains, makes it differ
-/// from the name in DDS.
-std::string library_name(const Endpoint &endpoint) {
-  std::string own;
-  if (endpoint.client != 0) {
-    char text[2 + 16];
-    std::snprintf(text, sizeof text, " %016" PRIx64, endpoint.client);
-    own = text;
-  }
-  // ROS 2 allows service names whose request topics exceed the library's limit.
-  if (endpoint.topic.size() + own.size() <= library_name_max) return endpoint.topic + own;
-  return endpoint.topic.substr(0, library_name_max - 1 - own.size()) + '?' + own;
-}
-
-bool is_less(const rmw_time_t &left, const rmw_time_t &right) {
-  return nanoseconds(left) < nanoseconds(right);
-}
-
 }  // namespace
 
 bool resolve_publisher([[maybe_unused]] const rmw_node_t *node,
@@ -164,6 +145,10 @@ myelin_topic *open_topic(myelin_node *node, const Endpoint &endpoint, myelin_top
   options.dds_vendor = endpoint.dds_vendor();
   const std::string name = library_name(endpoint);
   if (name != endpoint.topic) options.dds_name = endpoint.topic.c_str();
+  options.matching = MYELIN_MATCHING_REQUESTED_OFFERED;
+  std::vector<myelin_attribute> elements;
+  const NamesAndValues attributes = attributes_of(endpoint);
+  set_attributes(options, attributes, elements);
   const std::string definition = endpoint.type.definition();
   if (!definition.empty()) {
     options.schema_encoding = "ros2msg";
@@ -175,28 +160,6 @@ myelin_topic *open_topic(myelin_node *node, const Endpoint &endpoint, myelin_top
     throw std::runtime_error(myelin_error_message());
   }
   return topic;
-}
-
-rmw_qos_policy_kind_t incompatible_policy(const rmw_qos_profile_t &offered,
-                                          const rmw_qos_profile_t &asked) {
-  if (offered.reliability == RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT &&
-      asked.reliability == RMW_QOS_POLICY_RELIABILITY_RELIABLE) {
-    return RMW_QOS_POLICY_RELIABILITY;
-  }
-  if (offered.durability == RMW_QOS_POLICY_DURABILITY_VOLATILE &&
-      asked.durability == RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL) {
-    return RMW_QOS_POLICY_DURABILITY;
-  }
-  if (is_less(asked.deadline, offered.deadline)) return RMW_QOS_POLICY_DEADLINE;
-  if (offered.liveliness == RMW_QOS_POLICY_LIVELINESS_AUTOMATIC &&
-      asked.liveliness == RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC) {
-    return RMW_QOS_POLICY_LIVELINESS;
-  }
-  // In DDS the lease belongs to the liveliness policy.
-  if (is_less(asked.liveliness_lease_duration, offered.liveliness_lease_duration)) {
-    return RMW_QOS_POLICY_LIVELINESS;
-  }
-  return RMW_QOS_POLICY_INVALID;
 }
 
 }  // namespace rmw_myelin

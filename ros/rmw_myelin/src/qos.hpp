@@ -21,11 +21,6 @@ myelin_topic_options subscriber_options(const Endpoint &endpoint);
 /// std::runtime_error.
 myelin_topic *open_topic(myelin_node *node, const Endpoint &endpoint, myelin_topic_options options);
 
-/// Returns the policy that makes a publisher and a subscription incompatible, or RMW_QOS_POLICY_INVALID if they are
-/// compatible.
-rmw_qos_policy_kind_t incompatible_policy(const rmw_qos_profile_t &offered,
-                                          const rmw_qos_profile_t &asked);
-
 /// Depth of a queue with `KEEP_ALL`, the same as in rmw_fastrtps.
 constexpr uint32_t keep_all_depth = 5000;
 

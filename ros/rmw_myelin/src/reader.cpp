@@ -31,10 +31,8 @@ myelin_subscriber *open(myelin_node *node, const Endpoint &endpoint) {
   myelin_subscriber_options own = MYELIN_INIT(myelin_subscriber_options);
   own.held_max = std::min(options.depth + held_beyond_depth, held_max);
   own.publishers_max = publishers_max;
-  if (endpoint.qos.liveliness == RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC) {
-    const uint64_t lease = nanoseconds(endpoint.qos.liveliness_lease_duration);
-    own.liveliness_ns = lease == MYELIN_FOREVER ? 0 : lease;
-  }
+  const uint64_t lease = nanoseconds(endpoint.qos.liveliness_lease_duration);
+  own.liveliness_ns = lease == MYELIN_FOREVER ? 0 : lease;
   myelin_subscriber *subscriber = nullptr;
   const myelin_code code = myelin_subscriber_open(topic, &own, &subscriber);
   const std::string why = code == MYELIN_OK ? "" : myelin_error_message();
@@ -51,16 +49,15 @@ Reader::Reader(Node &node, Endpoint endpoint, Filter filter)
       filter_(std::move(filter)),
       events_(node.context.graph->guard()),
       peers_(endpoint_, *node.context.graph, events_) {
+  endpoint_.node = node.name;
   subscriber_ = open(node.context.node, endpoint_);
   myelin_subscriber_endpoint(subscriber_, &endpoint_.id);
-  node_.context.graph->add(node_, endpoint_);
   node_.context.add(*this);
   myelin_subscriber_on_event(subscriber_, node_.context.graph->guard());
 }
 
 Reader::~Reader() {
   node_.context.remove(*this);
-  node_.context.graph->remove(node_, endpoint_);
   if (is_listened_to()) node_.context.listener->remove(*this);
   else if (WaitSet *set = set_) set->forget(*this);
   Reader::close();
@@ -116,7 +113,7 @@ rmw_ret_t Reader::take(Sample &sample, bool &taken) {
 
 size_t Reader::matched() {
   poll_events();
-  return peers_.fitting();
+  return peers_.count();
 }
 
 bool Reader::take_ahead() {
@@ -213,7 +210,7 @@ uint64_t Reader::drain(uint64_t now_ns) {
   if (take_all_ahead() > 0) {
     if (WaitSet *set = set_) set->wake();
   }
-  if (peers_.fitting() == 0) expected_ = 0;  // the server has gone
+  if (peers_.count() == 0) expected_ = 0;  // the server has gone
   if (expected_ > 0 || drain_until_ns_ == 0) drain_until_ns_ = now_ns + drain_for_ns;
   if (now_ns >= drain_until_ns_) {
     drain_until_ns_ = 0;
@@ -241,8 +238,7 @@ uint64_t Reader::take_events() {
     }
   }
   for (const auto &[event, text] : new_events) peers_.happened(event, text);
-  const uint64_t now_ns = myelin_now();
-  return std::min(peers_.decide(now_ns), drain(now_ns));
+  return drain(myelin_now());
 }
 
 }  // namespace rmw_myelin

@@ -34,7 +34,7 @@ class Reader : public EventSource {
 
   /// Takes the next sample. Returns RMW_RET_OK without one too; `taken` tells the difference.
   rmw_ret_t take(Sample &sample, bool &taken);
-  /// Number of compatible publishers.
+  /// Number of publishers.
   size_t matched();
 
   /// Has the listener's thread call `callback` for each new sample. NULL unsets it.
@@ -54,8 +54,7 @@ class Reader : public EventSource {
     poll_events();
     return peers_.has(publisher);
   }
-  /// Compatible publishers on this host, by ascending id. `peers_version` changes whenever a compatible peer comes or
-  /// goes.
+  /// Publishers on this host, by ascending id. `peers_version` changes whenever a peer comes or goes.
   std::vector<uint64_t> publishers_here() { return peers_.publishers_here(); }
   uint64_t peers_version() const { return peers_.version(); }
 

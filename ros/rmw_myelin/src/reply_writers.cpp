@@ -5,8 +5,6 @@
 #include <vector>
 
 #include "context.hpp"
-#include "qos.hpp"
-#include "rmw/qos_string_conversions.h"
 
 namespace rmw_myelin {
 namespace {
@@ -32,19 +30,10 @@ ReplyWriters::~ReplyWriters() { context_.remove(*this); }
 void ReplyWriters::close() { writers_.clear(); }
 
 std::shared_ptr<Writer> ReplyWriters::open(uint64_t client) const {
-  const auto asked = context_.graph->qos_of(client);
-  const rmw_qos_policy_kind_t policy = asked ? incompatible_policy(replies_.qos, *asked) : RMW_QOS_POLICY_INVALID;
-  if (policy != RMW_QOS_POLICY_INVALID) {
-    RCUTILS_LOG_WARN_NAMED(identifier, "%s: a client requests more than the service offers (%s); it gets no replies",
-                           replies_.topic.c_str(), rmw_qos_policy_kind_to_str(policy));
-    return nullptr;
-  }
   Endpoint own = replies_;
   own.client = client;
   // As deep as the client's own queue.
-  if (asked && asked->history == RMW_QOS_POLICY_HISTORY_KEEP_LAST) {
-    own.qos.depth = std::max(own.qos.depth, asked->depth);
-  }
+  if (const auto asked = context_.graph->find(client)) own.qos.depth = std::max(own.qos.depth, asked->qos.depth);
   return std::make_shared<Writer>(context_, std::move(own));
 }
 
@@ -98,16 +87,16 @@ uint64_t ReplyWriters::poll_events() {
 rmw_ret_t ReplyWriters::publish(uint64_t client, const void *reply, const cdr::RequestHeader &header) {
   if (!requests_.has_peer(client)) return RMW_RET_OK;
   const std::shared_ptr<Writer> writer = to(client);
-  if (writer == nullptr) {
-    RMW_SET_ERROR_MSG("the client requests more than the service offers");
-    return RMW_RET_ERROR;
-  }
   // The request may have arrived before the client has matched the reply topic.
   const uint64_t until_ns = myelin_now() + match_ns;
   while (writer->matched() == 0) {
     if (!requests_.has_peer(client)) {
       forget(client);
       return RMW_RET_OK;
+    }
+    if (writer->has_refused()) {
+      RMW_SET_ERROR_MSG("the client requests more than the service offers");
+      return RMW_RET_ERROR;
     }
     if (myelin_now() >= until_ns) {
       RMW_SET_ERROR_MSG("the client has not matched the reply topic");

@@ -33,8 +33,7 @@ class ReplyWriters : public EventSource {
 
  private:
   using Writers = std::map<uint64_t, std::shared_ptr<Writer>>;
-  /// Returns the publisher for a client and opens it if necessary. Returns NULL if the client requests more than the
-  /// service offers. Throws a std::runtime_error.
+  /// Returns the publisher for a client and opens it if necessary. Throws a std::runtime_error.
   std::shared_ptr<Writer> to(uint64_t client);
   std::shared_ptr<Writer> open(uint64_t client) const;
   /// Closes the publisher for a client that has gone.

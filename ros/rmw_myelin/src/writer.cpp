@@ -45,6 +45,7 @@ Writer::Writer(rmw_context_impl_t &context, Node *node, Endpoint endpoint)
       endpoint_(std::move(endpoint)),
       events_(context.graph->guard()),
       peers_(endpoint_, *context.graph, events_) {
+  if (node_ != nullptr) endpoint_.node = node_->name;
   publisher_ = open(context.node, endpoint_);
   myelin_publisher_endpoint(publisher_, &endpoint_.id);
   deadline_ns_ = nanoseconds(endpoint_.qos.deadline);
@@ -52,16 +53,12 @@ Writer::Writer(rmw_context_impl_t &context, Node *node, Endpoint endpoint)
     lease_ns_ = nanoseconds(endpoint_.qos.liveliness_lease_duration);
   }
   if (node_ == nullptr) return;
-  context_.graph->add(*node_, endpoint_);
   context_.add(*this);
   myelin_publisher_on_event(publisher_, context_.graph->guard());
 }
 
 Writer::~Writer() {
-  if (node_ != nullptr) {
-    context_.remove(*this);
-    context_.graph->remove(*node_, endpoint_);
-  }
+  if (node_ != nullptr) context_.remove(*this);
   Writer::close();
 }
 
@@ -163,7 +160,7 @@ bool Writer::take_loan(void *message, myelin_loan &loan) {
 
 size_t Writer::matched() {
   poll_events();
-  return peers_.fitting();
+  return peers_.count();
 }
 
 rmw_ret_t Writer::wait_for_match(uint64_t limit_ns) {
@@ -227,8 +224,7 @@ uint64_t Writer::take_events() {
     new_events.swap(heard_);
   }
   for (const auto &[event, text] : new_events) peers_.happened(event, text);
-  const uint64_t now_ns = myelin_now();
-  return std::min({next_ns, peers_.decide(now_ns), count_missed(now_ns)});
+  return std::min(next_ns, count_missed(myelin_now()));
 }
 
 void Writer::moved() {

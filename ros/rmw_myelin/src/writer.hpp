@@ -40,8 +40,10 @@ class Writer : public EventSource {
   rmw_ret_t publish_borrowed(void *message);
   rmw_ret_t give_back(void *message);
 
-  /// Number of compatible subscribers.
+  /// Number of subscribers.
   size_t matched();
+  /// Whether some subscriber was incompatible.
+  bool has_refused() const { return peers_.has_refused(); }
   /// Waits until `matched` is not 0. Returns RMW_RET_TIMEOUT if the time is over. Another thread that publishes waits
   /// until this wait has ended.
   rmw_ret_t wait_for_match(uint64_t limit_ns);
