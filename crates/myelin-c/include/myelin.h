@@ -946,6 +946,11 @@ myelin_code myelin_node_endpoint(struct myelin_node *node,
                                  uint64_t endpoint,
                                  struct myelin_graph **graph);
 
+// How often `myelin_node_graph` has changed so far. While the number stays the same, a graph that was
+// taken after it was read is still the newest, except for its matches.
+myelin_code myelin_node_graph_changes(struct myelin_node *node,
+                                      uint64_t *changes);
+
 // Closes a graph.
 myelin_code myelin_graph_close(struct myelin_graph *graph);
 

@@ -1169,6 +1169,13 @@ public:
     });
     return graph;
   }
+  /// How often `graph` has changed so far. While the number stays the same, a graph that was taken
+  /// after it was read is still the newest, except for its matches.
+  Result<std::uint64_t> graph_changes() const {
+    std::uint64_t changes;
+    if (int code = myelin_node_graph_changes(get(), &changes)) return detail::error(code);
+    return changes;
+  }
   /// An endpoint of this host by its id, if there is one: it costs one look-up, however many
   /// endpoints there are.
   Result<std::optional<Graph::Endpoint>> endpoint(std::uint64_t id) const {

@@ -243,6 +243,24 @@ pub unsafe extern "C" fn myelin_node_endpoint(
     })
 }
 
+/// How often `myelin_node_graph` has changed so far. While the number stays the same, a graph that was
+/// taken after it was read is still the newest, except for its matches.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_node_graph_changes(
+    node: *mut myelin_node,
+    changes: *mut u64,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let number = handle::get::<Node>(handle::of_pointer(node))?.graph_changes()?;
+        text::put(changes, number, "changes")?;
+        Ok(MYELIN_OK)
+    })
+}
+
 /// Closes a graph.
 ///
 /// # Safety

@@ -280,6 +280,12 @@ impl Node {
         Graph::new(py, graph)
     }
 
+    /// How often `graph` has changed so far: while the number stays the same, a graph that was taken
+    /// after it was read is still the newest, except for the states of matches and the counters.
+    fn graph_changes(&self, py: Python<'_>) -> PyResult<u64> {
+        self.node(py)?.graph_changes().map_err(raised)
+    }
+
     /// An endpoint of this host by its id, as in `graph`, or None if there is none now. It costs one
     /// look-up, however many endpoints there are.
     fn endpoint(&self, py: Python<'_>, id: u64) -> PyResult<Option<EndpointInfo>> {

@@ -321,6 +321,11 @@ impl Node {
         Ok(self.checked()?.lock().protocol.endpoint(id))
     }
 
+    /// How often [`graph`](Node::graph) has changed so far, as far as this node knows by now.
+    pub fn graph_changes(&self) -> Result<u64, Error> {
+        Ok(self.checked()?.graph_changes())
+    }
+
     /// Like [`graph`](Node::graph), and asks all other nodes for their matches, counters and types.
     /// Waits until all have answered, also nodes that have not answered since this one was opened,
     /// for at most `limit`; [`Graph::silent`] names those that are known and have not. It costs each

@@ -225,6 +225,16 @@ impl Node {
         self.inner.endpoint(id)
     }
 
+    /// How often [`graph`](Node::graph) has changed so far: while the number stays the same, a
+    /// graph that was taken after it was read is still the newest, except for the states of
+    /// matches and the counters.
+    ///
+    /// # Errors
+    /// [`Error::Forked`].
+    pub fn graph_changes(&self) -> Result<u64, Error> {
+        self.inner.graph_changes()
+    }
+
     /// Like [`graph`](Node::graph), and asks all other nodes of this host for their matches,
     /// counters and types. Waits until all have answered, for at most `limit`. [`Graph::silent`]
     /// names those that have not answered, such as a stopped one. The thread of an asked node sends

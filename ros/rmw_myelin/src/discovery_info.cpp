@@ -101,9 +101,11 @@ void DiscoveryInfo::close() {
   myelin_subscriber_close(subscriber_);
 }
 
-void DiscoveryInfo::take(std::vector<std::string> &warnings) {
+size_t DiscoveryInfo::take(std::vector<std::string> &warnings) {
+  size_t messages = 0;
   myelin_sample sample = MYELIN_INIT(myelin_sample);
   while (myelin_subscriber_take(subscriber_, &sample) == MYELIN_OK) {
+    ++messages;
     try {
       if (sample.bytes > message_bytes_max) throw std::runtime_error("it is too large");
       Message message;
@@ -123,6 +125,7 @@ void DiscoveryInfo::take(std::vector<std::string> &warnings) {
     }
     myelin_sample_release(&sample);
   }
+  return messages;
 }
 
 const DiscoveryInfo::Nodes *DiscoveryInfo::nodes_of(const Gid &participant) const {

@@ -43,8 +43,9 @@ class DiscoveryInfo {
   myelin_publisher *publisher() const { return publisher_; }
   /// Has samples to take when others have published.
   myelin_subscriber *subscriber() const { return subscriber_; }
-  /// Takes the newest nodes of other participants. Adds warnings about messages that cannot be read.
-  void take(std::vector<std::string> &warnings);
+  /// Takes the newest nodes of other participants. Adds warnings about messages that cannot be read. Returns the
+  /// number of messages.
+  size_t take(std::vector<std::string> &warnings);
   /// The nodes of a participant, or NULL.
   const Nodes *nodes_of(const Gid &participant) const;
   /// Forgets the participants that were there at the last call and are not among these.

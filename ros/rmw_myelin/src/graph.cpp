@@ -115,7 +115,22 @@ void Graph::remove(Node &node) {
   myelin_publisher_close(node.announcement);
 }
 
-View Graph::view() {
+std::shared_ptr<const View> Graph::view() {
+  uint64_t changes = 0;
+  check(myelin_node_graph_changes(context_.node, &changes));
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    changes += messages_;
+    if (view_ != nullptr && view_changes_ == changes) return view_;
+  }
+  auto view = std::make_shared<const View>(read());
+  const std::lock_guard<std::mutex> lock(mutex_);
+  view_ = view;
+  view_changes_ = changes;
+  return view;
+}
+
+View Graph::read() {
   const LibraryGraph graph = library_graph(context_.node);
   View view;
   // The node of an endpoint has a lower id, so it comes first. It may have gone before the endpoint.
@@ -195,7 +210,7 @@ void Graph::exchange() {
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    elsewhere_->take(warnings);
+    messages_ += elsewhere_->take(warnings);
     elsewhere_->keep(std::move(participants));
     if (participant != Gid{}) elsewhere_->publish(participant, nodes);
   }

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
@@ -45,8 +46,8 @@ class Graph {
   void add(Node &node);
   void remove(Node &node);
 
-  /// Throws a std::runtime_error. It takes time for each endpoint.
-  View view();
+  /// The graph now. After a change, it takes time for each endpoint. Throws a std::runtime_error.
+  std::shared_ptr<const View> view();
   /// Returns an endpoint of this host by the library's id, at the cost of one look-up.
   std::optional<KnownEndpoint> find(uint64_t endpoint) const;
   /// Returns a warning if another endpoint of our endpoint's topic has another version of its type, once for each
@@ -61,6 +62,7 @@ class Graph {
   void close();
   /// Takes and publishes the nodes in DDS.
   void exchange();
+  View read();
   /// Adds the endpoints elsewhere and their nodes.
   void add_remotes(View &view, myelin_graph *graph);
   /// Logs, once for each endpoint, that its attributes cannot be read.
@@ -75,6 +77,10 @@ class Graph {
 
   std::mutex mutex_;
   std::vector<Node *> nodes_;
+  /// The newest view, and the number of changes and messages from elsewhere before it was read.
+  std::shared_ptr<const View> view_;
+  uint64_t view_changes_ = 0;
+  uint64_t messages_ = 0;
   /// NULL without a network.
   std::optional<DiscoveryInfo> elsewhere_;
   /// Topics and type hashes that a warning has named, and endpoints with unreadable attributes.

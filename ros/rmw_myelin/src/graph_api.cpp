@@ -32,7 +32,9 @@ using NamesAndTypes = std::map<std::string, std::set<std::string>>;
 
 std::string unchanged(const std::string &name) { return name; }
 
-View view_of(const rmw_node_t *node) { return static_cast<Node *>(node->data)->context.graph->view(); }
+std::shared_ptr<const View> view_of(const rmw_node_t *node) {
+  return static_cast<Node *>(node->data)->context.graph->view();
+}
 
 void add(NamesAndTypes &to, const KnownEndpoint &endpoint, Name topic, Name type) {
   const std::string name = topic(endpoint.topic);
@@ -78,7 +80,8 @@ rmw_ret_t names_and_types(const rmw_node_t *node, rcutils_allocator_t *allocator
                                    return RMW_RET_INVALID_ARGUMENT);
   if (rmw_names_and_types_check_zero(to) != RMW_RET_OK) return RMW_RET_INVALID_ARGUMENT;
   NamesAndTypes found;
-  for (const KnownEndpoint &endpoint : view_of(node).endpoints) add(found, endpoint, topic, type);
+  const auto view = view_of(node);
+  for (const KnownEndpoint &endpoint : view->endpoints) add(found, endpoint, topic, type);
   return copy_names_and_types(found, allocator, to);
 }
 
@@ -113,11 +116,11 @@ rmw_ret_t names_and_types_of(const rmw_node_t *node, rcutils_allocator_t *alloca
   if (checked != RMW_RET_OK) return checked;
   if (rmw_names_and_types_check_zero(to) != RMW_RET_OK) return RMW_RET_INVALID_ARGUMENT;
   const NodeName of{name_space, name};
-  const View view = view_of(node);
-  const bool is_there = std::any_of(view.nodes.begin(), view.nodes.end(),
+  const auto view = view_of(node);
+  const bool is_there = std::any_of(view->nodes.begin(), view->nodes.end(),
                                     [&](const KnownNode &each) { return each.name == of; });
   NamesAndTypes found;
-  for (const KnownEndpoint &endpoint : view.endpoints) {
+  for (const KnownEndpoint &endpoint : view->endpoints) {
     if (endpoint.node == of && endpoint.is_publisher == of_publishers) add(found, endpoint, topic, type);
   }
   if (!is_there) {
@@ -143,9 +146,9 @@ rmw_ret_t count(const rmw_node_t *node, const char *name,
   }
   CHECK_ARGUMENT(to);
   const std::string topic = dds_name(name, rmw_qos_profile_t{});
-  const View view = view_of(node);
+  const auto view = view_of(node);
   *to = static_cast<size_t>(
-      std::count_if(view.endpoints.begin(), view.endpoints.end(), [&](const KnownEndpoint &endpoint) {
+      std::count_if(view->endpoints.begin(), view->endpoints.end(), [&](const KnownEndpoint &endpoint) {
         return endpoint.is_publisher == of_publishers && endpoint.topic == topic;
       }));
   return RMW_RET_OK;
@@ -195,16 +198,16 @@ rmw_ret_t infos(const rmw_node_t *node, rcutils_allocator_t *allocator, const ch
   rmw_qos_profile_t qos{};
   qos.avoid_ros_namespace_conventions = as_in_dds;
   const std::string topic = rmw_myelin::topic_name(topic_name, qos);
-  std::vector<KnownEndpoint> found = view_of(node).endpoints;
-  const auto is_other = [&](const KnownEndpoint &endpoint) {
-    return endpoint.is_publisher != of_publishers || endpoint.topic != topic;
-  };
-  found.erase(std::remove_if(found.begin(), found.end(), is_other), found.end());
+  const auto view = view_of(node);
+  std::vector<const KnownEndpoint *> found;
+  for (const KnownEndpoint &endpoint : view->endpoints) {
+    if (endpoint.is_publisher == of_publishers && endpoint.topic == topic) found.push_back(&endpoint);
+  }
   if (found.empty()) return RMW_RET_OK;
   rmw_ret_t result = rmw_topic_endpoint_info_array_init_with_size(to, found.size(), allocator);
   for (size_t at = 0; result == RMW_RET_OK && at < found.size(); ++at) {
     to->info_array[at] = rmw_get_zero_initialized_topic_endpoint_info();
-    result = fill(to->info_array[at], found[at], as_in_dds ? unchanged : rmw_myelin::ros_type, allocator);
+    result = fill(to->info_array[at], *found[at], as_in_dds ? unchanged : rmw_myelin::ros_type, allocator);
   }
   if (result == RMW_RET_OK) return result;
   const rmw_ret_t ended = rmw_topic_endpoint_info_array_fini(to, allocator);
@@ -220,7 +223,8 @@ rmw_ret_t node_names(const rmw_node_t *node, rcutils_string_array_t *names,
     if (rmw_check_zero_rmw_string_array(array) != RMW_RET_OK) return RMW_RET_INVALID_ARGUMENT;
   }
   std::vector<std::array<std::string, 3>> found;
-  for (const KnownNode &each : view_of(node).nodes) {
+  const auto view = view_of(node);
+  for (const KnownNode &each : view->nodes) {
     found.push_back({each.name.name, each.name.name_space, each.enclave});
   }
   rcutils_allocator_t allocator = rcutils_get_default_allocator();

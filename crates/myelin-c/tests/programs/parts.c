@@ -495,6 +495,10 @@ static void events_and_graph(void) {
   CHECK(myelin_graph_endpoint_at(one, 1, &same) == MYELIN_NOTHING);
   CHECK(myelin_graph_node_at(one, 0, &found) == MYELIN_NOTHING);
   OK(myelin_graph_close(one));
+  uint64_t before, after;
+  OK(myelin_node_graph_changes(node, &before));
+  OK(myelin_node_graph_changes(node, &after));
+  CHECK(before == after && before > 0);
   CHECK(myelin_node_endpoint(node, 1, &one) == MYELIN_NOTHING && one == NULL);
   struct myelin_graph_match match = MYELIN_INIT(myelin_graph_match);
   OK(myelin_graph_match_at(graph, 0, &match));
@@ -543,6 +547,7 @@ static void none_is_refused(void) {
       myelin_node_close(NULL),
       myelin_node_graph(NULL, &graph),
       myelin_node_endpoint(NULL, 1, &graph),
+      myelin_node_graph_changes(NULL, NULL),
       myelin_node_network(NULL, NULL, 0, &network),
       myelin_node_folder(NULL, NULL, 0),
       myelin_graph_close(NULL),

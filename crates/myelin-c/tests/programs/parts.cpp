@@ -87,6 +87,7 @@ static void settings(const myelin::Node &node) {
   CHECK(node.graph().value().nodes[0].language == "C++");
   CHECK(node.endpoint(publisher.endpoint().value()).value()->topic == "settings");
   CHECK(!node.endpoint(1).value());
+  CHECK(node.graph_changes().value() >= 2);
   publisher.publish_copy({7, {1, 2, 3}, 21.5f, {}}).value();
   CHECK(subscriber.receive(watchdog).value().value()->acceleration[2] == 3);
 }

@@ -2,7 +2,7 @@
 //! second it checks the node's socket. It wakes more often only while it watches a deadline or
 //! liveliness, or has to repeat an attempt.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::Duration;
@@ -30,6 +30,8 @@ pub(crate) struct Core {
     thread: OnceLock<ThreadId>,
     /// Called when an endpoint has come or gone.
     on_graph_change: Mutex<OnGraphChange>,
+    /// How often the graph has changed.
+    graph_changes: AtomicU64,
     poll: Arc<Poll>,
     stop: AtomicBool,
     mark: u32,
@@ -64,6 +66,7 @@ impl Core {
             acted: Condvar::new(),
             thread: OnceLock::new(),
             on_graph_change: Mutex::default(),
+            graph_changes: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             mark,
         }
@@ -141,8 +144,17 @@ impl Core {
         drop(before); // not under the lock: it waits for the user's function
     }
 
+    /// How often the graph has changed so far.
+    pub(crate) fn graph_changes(&self) -> u64 {
+        // ORDER: Acquire pairs with the Release of `report_graph_change`: who reads the number of a
+        // change finds the change in the graph. The graph's own lock orders the rest.
+        self.graph_changes.load(Ordering::Acquire)
+    }
+
     /// Reports that the graph has changed.
     pub(crate) fn report_graph_change(&self) {
+        // ORDER: Release, as `graph_changes` explains.
+        self.graph_changes.fetch_add(1, Ordering::Release);
         let on_change = lock(&self.on_graph_change);
         on_change.call.iter().for_each(|call| call());
         on_change.listener.iter().for_each(Listener::raise);
