@@ -85,7 +85,7 @@ static void settings(const myelin::Node &node) {
       if (!endpoint.is_publisher) CHECK(endpoint.attributes[0] == std::make_pair(std::string("a"), std::string("\0b", 2)));
     }
   CHECK(node.graph().value().nodes[0].language == "C++");
-  CHECK(node.endpoint(publisher.endpoint().value()).value()->topic == "settings");
+  CHECK(node.endpoint(publisher.endpoint()).value()->topic == "settings");
   CHECK(!node.endpoint(1).value());
   CHECK(node.graph_changes().value() >= 2);
   publisher.publish_copy({7, {1, 2, 3}, 21.5f, {}}).value();

@@ -5,10 +5,10 @@ use std::io::{ErrorKind, Write};
 use std::iter;
 use std::process::Command;
 
-use myelin::{Node as Library, Publisher};
+use myelin::{Node as Library, Publisher, Topic};
 
 use crate::host::{ANOTHER_USER, Host, OWN_SHARED_MEMORY};
-use crate::node::{Node, Rmw, WATCHDOG};
+use crate::node::{Node, Rmw};
 use crate::talk::{numbers, on_a_host};
 
 #[test]
@@ -86,61 +86,59 @@ fn another_type_is_reported() {
     });
 }
 
-/// A process's announcement of its nodes, as in `ros_graph`: its version, then its gid, its
-/// enclave, the number of nodes, and their names.
-fn told(version: u32, gid: u8, nodes: u32, name: &[u8]) -> Vec<u8> {
-    let text = |text: &[u8]| [&(text.len() as u32 + 1).to_le_bytes(), text, &[0]].concat();
-    let mut bytes = vec![0, 1, 0, 0];
-    bytes.extend(version.to_le_bytes());
-    bytes.extend([gid; 16]);
-    for part in [text(b"/"), nodes.to_le_bytes().to_vec(), text(b"/"), text(name)] {
-        // Numbers lie at multiples of their size, counted from behind the first four bytes.
-        bytes.resize(bytes.len().next_multiple_of(4), 0);
-        bytes.extend(part);
-    }
-    bytes.resize(bytes.len().next_multiple_of(4), 0);
-    bytes.extend([0; 4]); // no endpoints
-    bytes
-}
-
 #[test]
-fn an_unreadable_message_is_reported_once_and_ends_no_node() {
-    on_a_host("bad::an_unreadable_message_is_reported_once_and_ends_no_node", || {
+fn unreadable_attributes_are_reported_once_and_end_no_node() {
+    on_a_host("bad::unreadable_attributes_are_reported_once_and_end_no_node", || {
         let watcher = Node::start(&Host::Same, Rmw::Myelin, &["watch", "watcher"]);
-        watcher.wait_for("itself", |line| line == "graph watcher 0");
-        let library = Library::builder("odd").domain(0).open().unwrap();
-        let open = || {
-            let topic = library.topic::<[u8]>("ros_graph").depth(1);
-            let publisher: Publisher<[u8]> = topic.publisher().unwrap();
-            assert!(publisher.wait_for_match(1, WATCHDOG));
-            publisher
-        };
-        let publishers: Vec<_> = (0..4).map(|_| open()).collect();
-        let [good, other_version, odd_name, large] = &publishers[..] else { unreachable!() };
         let graph = |line: &str| {
             watcher.wait_for(line, |seen| seen == line);
         };
-        good.publish_copy(&told(1, 1, 1, b"good")).unwrap();
+        graph("graph watcher 0");
+        let library = Library::builder("odd").domain(0).open().unwrap();
+        let open = |topic: &str, attributes: &[(&str, &[u8])]| -> Publisher<[u8]> {
+            let topic = library.topic::<[u8]>(topic).depth(1);
+            let with =
+                |topic: Topic<[u8]>, (name, value): &(&str, &[u8])| topic.attribute(name, value);
+            attributes.iter().fold(topic, with).publisher().unwrap()
+        };
+        let node = |name: &[u8]| open("ros_nodes", &[("ros.node", name)]);
+        let _good = node(b"/good");
         graph("graph good,watcher 0");
-        other_version.publish_copy(&told(9, 2, 1, b"other")).unwrap();
-        assert!(watcher.logged("cannot be read").contains("another version"));
-        // Latin-1.
-        odd_name.publish_copy(&told(1, 3, 1, b"caf\xe9")).unwrap();
-        assert!(watcher.logged("cannot be read").contains("not UTF-8"));
-        // A message that claims more nodes than it has room for: each takes more memory than it has
-        // bytes.
-        let mut bytes = told(1, 4, 12_000_000, b"");
-        bytes.resize(150_000_000, 0);
-        large.publish_copy(&bytes).unwrap();
-        assert!(watcher.logged("cannot be read").contains("too large"));
-        // One message for each of them.
-        other_version.publish_copy(&told(9, 2, 1, b"other")).unwrap();
-        odd_name.publish_copy(&told(1, 3, 1, b"caf\xe9")).unwrap();
-        bytes.truncate(12_000_000);
-        bytes[36..40].copy_from_slice(&900_000_u32.to_le_bytes());
-        large.publish_copy(&bytes).unwrap();
-        good.publish_copy(&told(1, 1, 1, b"better")).unwrap();
-        graph("graph better,watcher 0");
+        let cut = "x".repeat(900);
+        // Latin-1, no name, a name that ROS 2 does not allow, a zero, and one that is too long.
+        let names =
+            [&b"/caf\xe9"[..], b"", b"watcher", b"/a//b", b"/a b", b"/a\0b", cut.as_bytes()];
+        let odd: Vec<_> = names
+            .into_iter()
+            .map(|name| {
+                let odd = node(name);
+                assert!(watcher.logged("cannot be read").contains("ros.node"));
+                odd
+            })
+            .collect();
+        // The rest of the endpoint counts: it publishes, and has no node.
+        let facts = [
+            ("ros.depth", &b"-1"[..]),
+            ("ros.depth", b""),
+            ("ros.depth", b"1 2"),
+            ("ros.type_hash", b"\xff\xff"),
+            ("ros.topic", b"\n"),
+        ];
+        let mut with_facts = Vec::new();
+        for (name, value) in facts {
+            with_facts.push(open("rt/String", &[(name, value), ("ros.node", b"/good")]));
+            assert!(watcher.logged("cannot be read").contains(name));
+            graph(&format!("graph good,watcher {}", with_facts.len()));
+        }
+        // No type that there is, no endpoint of a node that there is: these are no error.
+        let unknown = [("ros.type_hash", &b"RIHS99_x"[..]), ("ros.sense", b"\xff")];
+        with_facts.push(open("rt/String", &unknown));
+        graph("graph good,watcher 6");
+        let _ghost = open("rt/String", &[("ros.node", b"/ghost")]);
+        let _last = node(b"/last");
+        graph("graph good,last,watcher 6");
+        drop((odd, with_facts));
+        graph("graph good,last,watcher 0");
         let again = watcher.log_lines().filter(|line| line.contains("cannot be read"));
         assert_eq!(again.count(), 0);
         watcher.end();
