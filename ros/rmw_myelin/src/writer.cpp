@@ -72,7 +72,7 @@ rmw_ret_t Writer::use(Call call) {
   const std::lock_guard<std::mutex> lock(mutex_);
   const myelin_code code = call();
   const rmw_ret_t result = code == MYELIN_OK ? RMW_RET_OK : fail(code, endpoint_.topic.c_str());
-  if (is_event_wanted_.load(std::memory_order_relaxed)) hear();
+  if (is_event_wanted_.load(std::memory_order_relaxed)) take_pending();
   return result;
 }
 
@@ -193,12 +193,12 @@ rmw_ret_t Writer::wait_for_acknowledgements(uint64_t limit_ns) {
   }
 }
 
-void Writer::hear() {
+void Writer::take_pending() {
   is_event_wanted_ = false;
-  const std::lock_guard<std::mutex> lock(heard_mutex_);
+  const std::lock_guard<std::mutex> lock(pending_mutex_);
   myelin_event event = MYELIN_INIT(myelin_event);
   while (myelin_publisher_event(publisher_, &event) == MYELIN_OK) {
-    heard_.emplace_back(event, event.text == nullptr ? "" : event.text);
+    pending_.emplace_back(event, event.text == nullptr ? "" : event.text);
   }
 }
 
@@ -212,7 +212,7 @@ uint64_t Writer::take_events() {
   const std::lock_guard<std::mutex> in_order(events_mutex_);
   uint64_t next_ns = MYELIN_FOREVER;
   if (const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock); lock) {
-    hear();
+    take_pending();
   } else {
     // A publish is in progress and may block. It takes the events afterwards.
     is_event_wanted_ = true;
@@ -220,8 +220,8 @@ uint64_t Writer::take_events() {
   }
   std::vector<std::pair<myelin_event, std::string>> new_events;
   {
-    const std::lock_guard<std::mutex> lock(heard_mutex_);
-    new_events.swap(heard_);
+    const std::lock_guard<std::mutex> lock(pending_mutex_);
+    new_events.swap(pending_);
   }
   for (const auto &[event, text] : new_events) peers_.happened(event, text);
   return std::min(next_ns, count_missed(myelin_now()));

@@ -64,7 +64,7 @@ class Writer : public EventSource {
   bool take_loan(void *message, myelin_loan &loan);
   uint64_t take_events();
   /// Takes all pending events of the library. Called with the lock held.
-  void hear();
+  void take_pending();
   /// Restarts the deadline and the lease. Called for each publish and each assertion of liveliness.
   void moved();
   /// Counts missed deadlines and expired leases. Returns the time of the next one.
@@ -84,8 +84,8 @@ class Writer : public EventSource {
   std::unordered_map<void *, myelin_loan> loans_;
 
   std::atomic<bool> is_event_wanted_{false};
-  std::mutex heard_mutex_;
-  std::vector<std::pair<myelin_event, std::string>> heard_;
+  std::mutex pending_mutex_;
+  std::vector<std::pair<myelin_event, std::string>> pending_;
   /// Held from taking events until they are counted, so that they are counted in order.
   std::mutex events_mutex_;
 
