@@ -409,7 +409,7 @@ impl Reader {
     }
 
     fn say(&mut self, sleep: Sleep) -> Option<Asleep> {
-        self.sleep = sleep.of_many(self.shared.ready_list().is_used());
+        self.sleep = sleep.or_of_many(self.shared.ready_list().is_used());
         let (asleep, wakes) = (&self.shared.head().asleep, &self.shared.wake_word().wakes);
         self.count = sleep::fall_asleep(asleep, wakes, self.sleep);
         let asleep = Asleep::new(self.count, self.connections.len());

@@ -64,7 +64,7 @@ impl Notifier {
         if sleep.is_of_many() {
             let (word, bit) = ready();
             // The kept value never has this bit, so this branch runs at every sample.
-            sleep = set_ready(word, bit, asleep, sleep).of_many(false);
+            sleep = set_ready(word, bit, asleep, sleep).without_many();
             if !self.is_to_wake(sleep) {
                 return false;
             }

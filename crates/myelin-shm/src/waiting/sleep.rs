@@ -78,15 +78,21 @@ impl Sleep {
         self.0 & MANY != 0
     }
 
-    /// The same sleep, of a subscriber with many publishers or with few.
+    /// The same sleep, of a subscriber that may have many publishers.
     #[inline]
-    pub(crate) fn of_many(self, are_many: bool) -> Sleep {
-        if are_many { Sleep(self.0 | MANY) } else { Sleep(self.0 & !MANY) }
+    pub(crate) fn or_of_many(self, are_many: bool) -> Sleep {
+        Sleep(self.0 | if are_many { MANY } else { 0 })
+    }
+
+    /// The same sleep, without regard to the number of publishers.
+    #[inline]
+    pub(crate) fn without_many(self) -> Sleep {
+        Sleep(self.0 & !MANY)
     }
 
     /// Whether its wait set is to be woken, or nobody.
     fn may_be_armed(self) -> bool {
-        let sleep = self.of_many(false);
+        let sleep = self.without_many();
         sleep == Sleep::AWAKE || matches!(sleep.wake_by(), WakeBy::WaitSet(_))
     }
 }
@@ -134,7 +140,7 @@ pub(crate) fn arm(asleep: &AtomicU64, sleep: Sleep) {
     let mut seen = Sleep(asleep.load(Ordering::Relaxed));
     while seen.may_be_armed() {
         // ORDER: Relaxed: the set's fence comes after it, for all members that it arms at once.
-        let (order, armed) = (Ordering::Relaxed, sleep.of_many(seen.is_of_many()));
+        let (order, armed) = (Ordering::Relaxed, sleep.or_of_many(seen.is_of_many()));
         match asleep.compare_exchange_weak(seen.0, armed.0, order, order) {
             Ok(_) => return,
             Err(now) => seen = Sleep(now),
@@ -178,9 +184,9 @@ mod tests {
             (Sleep::of_set(1, set, true), WakeBy::Descriptor),
         ] {
             for are_many in [false, true] {
-                let same = sleep.of_many(are_many);
+                let same = sleep.or_of_many(are_many);
                 assert_eq!((same.wake_by(), same.is_of_many()), (wake_by, are_many));
-                assert_eq!(same.of_many(false), sleep);
+                assert_eq!(same.without_many(), sleep);
             }
         }
     }
@@ -201,10 +207,10 @@ mod tests {
         let (alone, armed) = (Sleep::new(1, None), Sleep::new(2, Some(3)));
         for (before, after) in [
             (Sleep::AWAKE, armed),
-            (Sleep::AWAKE.of_many(true), armed.of_many(true)),
+            (Sleep::AWAKE.or_of_many(true), armed.or_of_many(true)),
             (Sleep::new(1, Some(2)), armed),
             (alone, alone),
-            (alone.of_many(true), alone.of_many(true)),
+            (alone.or_of_many(true), alone.or_of_many(true)),
             (Sleep::on_published(7), Sleep::on_published(7)),
         ] {
             let word = AtomicU64::new(before.0);
@@ -214,7 +220,7 @@ mod tests {
             assert_eq!(Sleep(word.load(Ordering::Relaxed)), after, "it is in another set");
             disarm(&word, 3);
             let left = if after.wake_by() == WakeBy::WaitSet(3) {
-                Sleep::AWAKE.of_many(after.is_of_many())
+                Sleep::AWAKE.or_of_many(after.is_of_many())
             } else {
                 after
             };
