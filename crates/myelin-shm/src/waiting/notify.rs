@@ -69,15 +69,21 @@ impl Notifier {
                 return false;
             }
         }
-        let by = sleep.wake_by();
-        let is_certain = match by {
-            WakeBy::Published => Sleep::on_published(published()) != sleep,
-            by => wake(by) || !is_taken(Step::Certain),
-        };
-        if is_certain {
-            self.note(sleep);
+        match sleep.wake_by() {
+            WakeBy::Published => {
+                let is_earlier = Sleep::on_published(published()) != sleep;
+                if is_earlier {
+                    self.note(sleep);
+                }
+                is_earlier
+            }
+            by => {
+                if wake(by) || !is_taken(Step::Certain) {
+                    self.note(sleep);
+                }
+                false
+            }
         }
-        by == WakeBy::Published && is_certain
     }
 
     /// Whether there is a sleeper that this publisher has not woken yet.
