@@ -449,8 +449,8 @@ impl From<Location> for myelin_location {
     fn from(location: Location) -> Self {
         match location {
             Location::ThisHost => myelin_location::MYELIN_LOCATION_THIS_HOST,
-            Location::OtherHost(_) => myelin_location::MYELIN_LOCATION_OTHER_HOST,
             Location::Dds => myelin_location::MYELIN_LOCATION_DDS,
+            _ => myelin_location::MYELIN_LOCATION_OTHER_HOST,
         }
     }
 }

@@ -270,8 +270,9 @@ fn settings(
 fn place(location: myelin::Location) -> (String, Option<u64>) {
     let (name, host_id) = match location {
         myelin::Location::ThisHost => ("this_host", None),
-        myelin::Location::OtherHost(id) => ("other_host", Some(id)),
         myelin::Location::Dds => ("dds", None),
+        myelin::Location::OtherHost(id) => ("other_host", Some(id)),
+        _ => ("other_host", None),
     };
     (name.to_owned(), host_id)
 }

@@ -16,6 +16,7 @@ use crate::topic::Topic;
 
 impl EndpointInfo {
     /// Its id and its record: topic, settings, matching policy, time, attributes.
+    #[doc(hidden)] // for other routes
     pub fn encode(&self) -> Vec<u8> {
         let record = EndpointRecord {
             kind: if self.is_publisher { Kind::Publisher } else { Kind::Subscriber },
@@ -36,6 +37,7 @@ impl EndpointInfo {
     ///
     /// # Errors
     /// [`Error::PeerCorrupt`] for bytes that `encode` does not produce.
+    #[doc(hidden)] // for other routes
     pub fn decode(bytes: &[u8]) -> Result<EndpointInfo, Error> {
         match ControlMessage::decode(bytes)? {
             ControlMessage::Announced { endpoint, record } => {
@@ -63,6 +65,7 @@ impl EndpointInfo {
 
 impl PeerInfo {
     /// Its id, process and user, and its record.
+    #[doc(hidden)] // for other routes
     pub fn encode(&self) -> Vec<u8> {
         message::encode_node(self.node, [self.pid, self.user], &self.record)
     }
@@ -71,6 +74,7 @@ impl PeerInfo {
     ///
     /// # Errors
     /// [`Error::PeerCorrupt`] for bytes that `encode` does not produce.
+    #[doc(hidden)] // for other routes
     pub fn decode(bytes: &[u8]) -> Result<PeerInfo, Error> {
         let (node, [pid, uid], record) = message::decode_node(bytes)?;
         match node_of(node) == node {

@@ -35,6 +35,7 @@ pub struct Graph {
 
 /// Where a node or an endpoint is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
 pub enum Location {
     /// On this host: it is reached through shared memory.
     #[default]
