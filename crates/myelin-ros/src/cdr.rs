@@ -28,6 +28,7 @@ use std::ops::Range;
 
 use error::What;
 pub use error::{DecodeError, EncodeError};
+use myelin::encapsulation::{self, CDR_BE, CDR_LE, HEADER_BYTES, little_endian};
 pub use text::Text;
 
 /// A field of a message, or a message: it is written, and read from bytes that live for `'a`, which
@@ -131,7 +132,7 @@ impl Encoder<'_> {
     fn finish(mut self) -> (usize, Range<usize>) {
         let padding = self.encoded().next_multiple_of(4) - self.encoded();
         self.put(&[0; 4][..padding]);
-        self.write(0, &[0, LITTLE_ENDIAN as u8, 0, padding as u8]);
+        self.write(0, &little_endian(padding));
         (self.encoded(), self.hole.and_then(|hole| hole.place).unwrap_or_default())
     }
 
@@ -185,14 +186,13 @@ pub struct Decoder<'a> {
 impl<'a> Decoder<'a> {
     /// A decoder for a message with its header.
     fn new(message: &'a [u8]) -> Result<Self, DecodeError> {
-        let Some((header, body)) = message.split_first_chunk::<HEADER_BYTES>() else {
+        let Some((encoding, body)) = encapsulation::split(message) else {
             let what = What::Short { wanted: HEADER_BYTES, left: message.len() };
             return Err(DecodeError { field: "(header)".to_owned(), at: 0, what });
         };
-        // The other two bytes are options: the padding at the end.
-        let big_endian = match u16::from_be_bytes([header[0], header[1]]) {
-            BIG_ENDIAN => true,
-            LITTLE_ENDIAN => false,
+        let big_endian = match encoding {
+            CDR_BE => true,
+            CDR_LE => false,
             other => {
                 let what = What::Encoding(other);
                 return Err(DecodeError { field: "(header)".to_owned(), at: 0, what });
@@ -335,8 +335,5 @@ fn within(name: &str, field: String) -> String {
     if field.is_empty() { name.to_owned() } else { format!("{name}.{field}") }
 }
 
-const HEADER_BYTES: usize = 4;
-const BIG_ENDIAN: u16 = 0;
-const LITTLE_ENDIAN: u16 = 1;
 /// The alignment of the largest number.
 const MAX_ALIGN: usize = 8;

@@ -65,6 +65,8 @@ mod bounded_vec;
 mod callback;
 mod clock;
 mod dynamic;
+#[doc(hidden)]
+pub mod encapsulation;
 mod executor;
 mod fixed_string;
 #[cfg(any(feature = "bytemuck", feature = "zerocopy"))]

@@ -18,9 +18,9 @@ use myelin_dds::{
 };
 
 use super::task_queue::{Task, TaskQueue};
-use super::wire::{CDR_LE, HEADER_BYTES};
 use super::{lock, network_error};
 use crate::Error;
+use crate::encapsulation::{little_endian, split};
 
 /// A node's end of it: all nodes of the domain write to and read from one topic.
 pub(super) struct FlowChannel {
@@ -88,7 +88,7 @@ impl FlowChannel {
     /// Sends it to all existing nodes, except those that are silent.
     pub(super) fn send(&self, message: FlowMessage) {
         let kept = self.kept.0.fetch_add(1, Ordering::Relaxed) + 1;
-        let _ = self.writer.write(&CDR_LE, &message.encode(), self.kept.clone(), || {});
+        let _ = self.writer.write(&little_endian(0), &message.encode(), self.kept.clone(), || {});
         if kept >= KEPT_MAX {
             self.pass_over();
         } else if kept.is_multiple_of(ASK_EACH) {
@@ -163,7 +163,9 @@ struct FlowListener {
 
 impl Listener for FlowListener {
     fn received(&self, message: Message) -> bool {
-        if let Some(message) = message.bytes().get(HEADER_BYTES..).and_then(FlowMessage::decode) {
+        if let Some(message) =
+            split(message.bytes()).and_then(|(_, body)| FlowMessage::decode(body))
+        {
             let mut received = lock(&self.received);
             if received.len() >= RECEIVED_MAX {
                 return false; // until the node's thread has been here

@@ -12,8 +12,8 @@ use myelin_dds::{History, Listener, Message, Participant, Reader, Release, Setti
 use myelin_shm::limits::{ENCODING_BYTES_MAX, SCHEMA_BYTES_MAX, SCHEMAS_BYTES_MAX};
 use myelin_shm::waiting::cancel;
 
-use super::wire::{CDR_LE, HEADER_BYTES};
 use super::{lock, network_error};
+use crate::encapsulation::{little_endian, split};
 use crate::{Error, Schema};
 
 /// A node's end of the topic; both sides are made when they are needed.
@@ -69,7 +69,9 @@ impl SchemaChannel {
             return Ok(());
         }
         sent.bytes = bytes;
-        sent.writer.write(&CDR_LE, &message, Arc::new(Nothing), || {}).map_err(network_error)
+        sent.writer
+            .write(&little_endian(0), &message, Arc::new(Nothing), || {})
+            .map_err(network_error)
     }
 
     /// Receives schemas from now on.
@@ -126,7 +128,8 @@ struct SchemaListener(Arc<Schemas>);
 
 impl Listener for SchemaListener {
     fn received(&self, message: Message) -> bool {
-        if let Some((type_hash, schema)) = message.bytes().get(HEADER_BYTES..).and_then(decode) {
+        if let Some((type_hash, schema)) = split(message.bytes()).and_then(|(_, body)| decode(body))
+        {
             self.0.add(type_hash, schema);
         }
         true

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::{Encoding, Shape};
 use crate::Error;
+use crate::encapsulation::{self, CDR_LE, CDR2_LE, HEADER_BYTES, little_endian};
 
 /// The layout of a topic's payloads in messages.
 #[derive(Clone, Copy, Debug)]
@@ -81,7 +82,7 @@ impl Wire {
             Wire::Message => return Ok(head),
             Wire::Cdr(shape) => shape,
         };
-        head.push(&CDR_LE);
+        head.push(&little_endian(0));
         if let Shape::Sequence { element, align, .. } = *shape {
             let count = u32::try_from(bytes / element).map_err(|_| Error::Network {
                 doing: "publishing to other hosts",
@@ -100,9 +101,9 @@ impl Wire {
         let Wire::Cdr(shape) = self else {
             return (message.len() >= HEADER_BYTES).then_some(0..message.len());
         };
-        let align_max = match message.get(..2)? {
-            [0, 1] => 8,
-            [0, 7] => 4, // plain CDR of version 2, with a maximum alignment of 4
+        let align_max = match encapsulation::split(message)?.0 {
+            CDR_LE => 8,
+            CDR2_LE => 4,
             _ => return None,
         };
         let (begin, bytes) = match *shape {
@@ -126,9 +127,6 @@ fn padding(align: usize) -> usize {
     align.saturating_sub(4)
 }
 
-/// Plain CDR, little-endian.
-pub(super) const CDR_LE: [u8; HEADER_BYTES] = [0, 1, 0, 0];
-pub(super) const HEADER_BYTES: usize = 4;
 /// Header, count, padding.
 const HEAD_BYTES_MAX: usize = HEADER_BYTES + 4 + 4;
 
