@@ -255,6 +255,10 @@ impl Node {
     /// }
     /// # Ok::<(), myelin::Error>(())
     /// ```
+    ///
+    /// # Errors
+    /// Those of [`graph`](Node::graph); [`Error::Network`] and [`Error::Setting`] if the network can
+    /// never be opened as requested.
     pub fn graph_within(&self, limit: Duration) -> Result<Graph, Error> {
         let begin = Instant::now();
         self.start_network()?;

@@ -159,15 +159,14 @@ impl DdsEndpoint {
         let mut is_found = false;
         session.visit_discovered(&mut |is_writer, other| {
             let is_other_side = is_writer != self.info.is_publisher;
-            if is_other_side && other.topic == self.topic && other.type_name == self.type_name {
-                let id = match Discovered::read(&other, is_writer, session.host) {
-                    Discovered::OtherHost(data) => data.info.id,
-                    _ => id_of(other.guid),
-                };
-                if let Some(mismatch) = self.mismatch_in_dds(&other, is_writer) {
-                    is_found = true;
-                    self.report_mismatch(id, mismatch);
-                }
+            if !is_other_side || other.topic != self.topic || other.type_name != self.type_name {
+                return;
+            }
+            let Some(mismatch) = self.mismatch_in_dds(&other, is_writer) else { return };
+            is_found = true;
+            // Shared memory leads to those of this host, whatever DDS thinks of their settings.
+            if let Some(theirs) = Discovered::read(&other, is_writer, session.host).info() {
+                self.report_mismatch(theirs.id, mismatch);
             }
         });
         if !is_found {
