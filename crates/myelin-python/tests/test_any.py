@@ -98,6 +98,25 @@ class Learnt(Case):
         with self.assertRaisesRegex(myelin.WrongSetting, "nothing"):
             self.tool.any_topic("nothing")
 
+    def test_a_schema_that_cannot_be_read_is_a_problem_of_the_topic(self):
+        deep = myelin.f64
+        for _ in range(100):
+            deep = deep * 1
+        good, bad = (self.node.topic(name, type) for name, type in (("good", int), ("bad", deep)))
+        publishers = good.publisher(), bad.publisher()
+        self.assertIsNone(good.problem)
+        self.assertIsNone(self.tool.any_topic("good").problem)
+        self.assertRegex(self.tool.any_topic("bad").problem, "deep|nest")
+        for publisher in publishers:
+            publisher.close()
+
+    def test_a_node_may_wait_longer_for_its_matches(self):
+        patient = myelin.Node("patient", folder=self.folder, match_limit=WATCHDOG)
+        self.addCleanup(patient.close)
+        subscriber = patient.topic("patient", int).subscriber()
+        self.assertEqual(self.node.topic("patient", int).publisher().matched, 1)
+        subscriber.close()
+
     def test_endpoints_are_found(self):
         found = self.tool.discover("camera/*")
         self.assertEqual(found.changes(), [])
