@@ -32,7 +32,8 @@ LibraryGraph library_graph(myelin_node *node) {
 
 /// Whether it is a topic of rmw_myelin itself, of which the graph shows nothing.
 bool is_hidden(const myelin_graph_endpoint &endpoint, const Attributes &attributes) {
-  return attributes.topic.empty() && std::string(endpoint.topic).find(' ') != std::string::npos;
+  return endpoint.location != MYELIN_LOCATION_DDS && attributes.topic.empty() &&
+         std::string(endpoint.topic).find(' ') != std::string::npos;
 }
 
 }  // namespace
@@ -135,40 +136,38 @@ View Graph::read() {
   View view;
   // The node of an endpoint has a lower id, so it comes first. It may have gone before the endpoint.
   std::set<std::pair<uint64_t, NodeName>> alive;
+  std::set<Gid> participants;
   myelin_graph_endpoint it = MYELIN_INIT(myelin_graph_endpoint);
   for (size_t at = 0; myelin_graph_endpoint_at(graph.get(), at, &it) == MYELIN_OK; ++at) {
     Attributes attributes = read_attributes(graph.get(), it.endpoint);
     if (attributes.unreadable != nullptr) warn_of(it.endpoint, attributes.unreadable);
-    if (std::string(it.topic) == nodes_topic) {
-      if (!attributes.node) continue;
-      alive.emplace(it.node, *attributes.node);
-      view.nodes.push_back({*attributes.node, attributes.enclave});
-    } else if (attributes.node && alive.count({it.node, *attributes.node}) == 0) {
+    if (is_hidden(it, attributes)) continue;
+    KnownEndpoint endpoint = known(it, attributes);
+    if (it.location != MYELIN_LOCATION_THIS_HOST) {
+      add_nodes(view, participants, endpoint);
+    } else if (endpoint.topic == nodes_topic) {
+      if (!endpoint.node) continue;
+      alive.emplace(it.node, *endpoint.node);
+      view.nodes.push_back({*endpoint.node, attributes.enclave});
       continue;
-    } else if (!is_hidden(it, attributes)) {
-      view.endpoints.push_back(known(it, attributes));
+    } else if (endpoint.node && alive.count({it.node, *endpoint.node}) == 0) {
+      continue;
     }
+    view.endpoints.push_back(std::move(endpoint));
   }
-  if (elsewhere_) add_remotes(view, graph.get());
   return view;
 }
 
-void Graph::add_remotes(View &view, myelin_graph *graph) {
+void Graph::add_nodes(View &view, std::set<Gid> &participants, KnownEndpoint &endpoint) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  std::set<Gid> participants;
-  myelin_graph_remote it = MYELIN_INIT(myelin_graph_remote);
-  for (size_t at = 0; myelin_graph_remote_at(graph, at, &it) == MYELIN_OK; ++at) {
-    KnownEndpoint endpoint = known(it, read_attributes(graph, it.endpoint));
-    const Gid participant = participant_of(endpoint.gid);
-    if (const DiscoveryInfo::Nodes *nodes = elsewhere_->nodes_of(participant)) {
-      endpoint.is_of_nodes = !nodes->empty();
-      const bool is_new = participants.insert(participant).second;
-      for (const NodeElsewhere &node : *nodes) {
-        if (is_new) view.nodes.push_back({node.name, ""});
-        if (!endpoint.node && node.endpoints.count(endpoint.gid) > 0) endpoint.node = node.name;
-      }
-    }
-    view.endpoints.push_back(std::move(endpoint));
+  const Gid participant = participant_of(endpoint.gid);
+  const DiscoveryInfo::Nodes *nodes = elsewhere_ ? elsewhere_->nodes_of(participant) : nullptr;
+  if (nodes == nullptr) return;
+  endpoint.is_of_nodes = !nodes->empty();
+  const bool is_new = participants.insert(participant).second;
+  for (const NodeElsewhere &node : *nodes) {
+    if (is_new) view.nodes.push_back({node.name, ""});
+    if (!endpoint.node && node.endpoints.count(endpoint.gid) > 0) endpoint.node = node.name;
   }
 }
 
@@ -180,12 +179,20 @@ void Graph::exchange() {
   std::vector<OwnNode> nodes;
   // The types of our topics, and their versions.
   std::map<std::string, std::pair<std::string, std::string>> types;
+  std::vector<KnownEndpoint> others;
+  std::set<Gid> participants;
   myelin_graph_endpoint it = MYELIN_INIT(myelin_graph_endpoint);
   for (size_t at = 0; myelin_graph_endpoint_at(graph.get(), at, &it) == MYELIN_OK; ++at) {
-    if (!is_of_one_node(it.endpoint, own)) continue;
+    const bool is_elsewhere = it.location != MYELIN_LOCATION_THIS_HOST;
+    if (!is_elsewhere && !is_of_one_node(it.endpoint, own)) continue;
     const Gid gid = gid_of(it.dds_guid);
+    KnownEndpoint endpoint = known(it, read_attributes(graph.get(), it.endpoint));
+    if (is_elsewhere) {
+      participants.insert(participant_of(gid));
+      others.push_back(std::move(endpoint));
+      continue;
+    }
     if (gid != Gid{}) participant = participant_of(gid);
-    const KnownEndpoint endpoint = known(it, read_attributes(graph.get(), it.endpoint));
     if (!endpoint.node) continue;
     if (endpoint.topic == nodes_topic) {
       nodes.push_back({*endpoint.node, {}, {}});
@@ -197,16 +204,12 @@ void Graph::exchange() {
     if (gid == Gid{} || node == nodes.end()) continue;
     (endpoint.is_publisher ? node->publishers : node->subscribers).push_back(gid);
   }
-  std::set<Gid> participants;
   std::vector<std::string> warnings;
-  myelin_graph_remote remote = MYELIN_INIT(myelin_graph_remote);
-  for (size_t at = 0; myelin_graph_remote_at(graph.get(), at, &remote) == MYELIN_OK; ++at) {
-    const KnownEndpoint endpoint = known(remote, read_attributes(graph.get(), remote.endpoint));
-    participants.insert(participant_of(endpoint.gid));
-    const auto type = types.find(endpoint.topic);
+  for (const KnownEndpoint &other : others) {
+    const auto type = types.find(other.topic);
     if (type == types.end()) continue;
-    const auto warning = compare(type->second.first, type->second.second, endpoint);
-    if (warning) warnings.push_back(endpoint.topic + ": " + *warning);
+    const auto warning = compare(type->second.first, type->second.second, other);
+    if (warning) warnings.push_back(other.topic + ": " + *warning);
   }
   {
     const std::lock_guard<std::mutex> lock(mutex_);

@@ -63,8 +63,8 @@ class Graph {
   /// Takes and publishes the nodes in DDS.
   void exchange();
   View read();
-  /// Adds the endpoints elsewhere and their nodes.
-  void add_remotes(View &view, myelin_graph *graph);
+  /// Names the node of an endpoint elsewhere, and adds the nodes of its participant if that is new.
+  void add_nodes(View &view, std::set<Gid> &participants, KnownEndpoint &endpoint);
   /// Logs, once for each endpoint, that its attributes cannot be read.
   void warn_of(uint64_t endpoint, const char *attribute);
 

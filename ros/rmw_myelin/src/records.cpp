@@ -46,10 +46,8 @@ std::string value_of(const std::string &text, const std::string &key) {
 
 /// Returns the type's name in DDS. The library names its kind of encoding in front of it.
 std::string dds_type(const std::string &type) {
-  for (const std::string prefix : {"CDR ", "DDS type "}) {
-    if (type.compare(0, prefix.size(), prefix) == 0) return type.substr(prefix.size());
-  }
-  return type;
+  const std::string prefix = "CDR ";
+  return type.compare(0, prefix.size(), prefix) == 0 ? type.substr(prefix.size()) : type;
 }
 
 rmw_time_t time_of(uint64_t ns) {
@@ -57,24 +55,22 @@ rmw_time_t time_of(uint64_t ns) {
   return {ns / 1'000'000'000, ns % 1'000'000'000};
 }
 
-/// The settings that both kinds of records name alike.
-template <typename Record>
-rmw_qos_profile_t qos_of(const Record &record, bool is_reliable, bool keeps_history) {
+rmw_qos_profile_t qos_of(const myelin_graph_endpoint &endpoint, const Attributes &attributes) {
   rmw_qos_profile_t qos{};
-  qos.reliability = is_reliable ? RMW_QOS_POLICY_RELIABILITY_RELIABLE : RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
-  qos.durability =
-      keeps_history ? RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL : RMW_QOS_POLICY_DURABILITY_VOLATILE;
-  qos.liveliness = record.is_alive_by_topic ? RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC
-                                            : RMW_QOS_POLICY_LIVELINESS_AUTOMATIC;
-  qos.deadline = time_of(record.deadline_ns);
-  qos.lifespan = time_of(record.lifespan_ns);
-  qos.liveliness_lease_duration = time_of(record.liveliness_ns);
-  return qos;
-}
-
-void set_depth(rmw_qos_profile_t &qos, size_t depth) {
+  const size_t depth = attributes.depth.value_or(endpoint.depth);
   qos.history = depth == 0 ? RMW_QOS_POLICY_HISTORY_KEEP_ALL : RMW_QOS_POLICY_HISTORY_KEEP_LAST;
+  if (endpoint.location == MYELIN_LOCATION_DDS) qos.history = RMW_QOS_POLICY_HISTORY_UNKNOWN;
   qos.depth = depth;
+  qos.reliability = endpoint.is_reliable || endpoint.resends ? RMW_QOS_POLICY_RELIABILITY_RELIABLE
+                                                             : RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
+  qos.durability =
+      endpoint.history > 0 ? RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL : RMW_QOS_POLICY_DURABILITY_VOLATILE;
+  qos.liveliness = endpoint.is_alive_by_topic ? RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC
+                                              : RMW_QOS_POLICY_LIVELINESS_AUTOMATIC;
+  qos.deadline = time_of(endpoint.deadline_ns);
+  qos.lifespan = time_of(endpoint.lifespan_ns);
+  qos.liveliness_lease_duration = time_of(endpoint.liveliness_ns);
+  return qos;
 }
 
 }  // namespace
@@ -159,25 +155,12 @@ Attributes read_attributes(myelin_graph *graph, uint64_t endpoint) {
 }
 
 KnownEndpoint known(const myelin_graph_endpoint &endpoint, const Attributes &attributes) {
-  KnownEndpoint found{gid_of(endpoint.endpoint), endpoint.is_publisher,
-                      attributes.topic.empty() ? endpoint.topic : attributes.topic,
-                      dds_type(endpoint.type_name), attributes.hash,
-                      qos_of(endpoint, endpoint.is_reliable || endpoint.resends, endpoint.history > 0),
-                      attributes.node};
-  set_depth(found.qos, attributes.depth.value_or(endpoint.depth));
-  return found;
-}
-
-KnownEndpoint known(const myelin_graph_remote &endpoint, const Attributes &attributes) {
-  const std::string user_data(reinterpret_cast<const char *>(endpoint.user_data), endpoint.user_data_bytes);
-  KnownEndpoint found{gid_of(endpoint.guid), endpoint.is_publisher,
-                      attributes.topic.empty() ? endpoint.topic : attributes.topic,
-                      dds_type(endpoint.type_name),
-                      attributes.hash.empty() ? value_of(user_data, "typehash") : attributes.hash,
-                      qos_of(endpoint, endpoint.is_reliable, endpoint.keeps_history), attributes.node};
-  found.qos.history = RMW_QOS_POLICY_HISTORY_UNKNOWN;
-  if (attributes.depth) set_depth(found.qos, *attributes.depth);
-  return found;
+  const bool is_here = endpoint.location == MYELIN_LOCATION_THIS_HOST;
+  const std::string user_data(reinterpret_cast<const char *>(endpoint.dds_user_data), endpoint.dds_user_data_bytes);
+  return {is_here ? gid_of(endpoint.endpoint) : gid_of(endpoint.dds_guid), endpoint.is_publisher,
+          attributes.topic.empty() ? endpoint.topic : attributes.topic, dds_type(endpoint.type_name),
+          attributes.hash.empty() ? value_of(user_data, "typehash") : attributes.hash, qos_of(endpoint, attributes),
+          attributes.node};
 }
 
 Gid gid_of(uint64_t endpoint) {

@@ -73,9 +73,8 @@ void set_attributes(myelin_topic_options &options, const NamesAndValues &attribu
 /// Reads the attributes of an endpoint. Any process may have written them.
 Attributes read_attributes(myelin_graph *graph, uint64_t endpoint);
 
-/// Convert an endpoint of this host, and an endpoint elsewhere. DDS does not announce history and depth.
+/// Converts an endpoint. A DDS program does not announce history and depth.
 KnownEndpoint known(const myelin_graph_endpoint &endpoint, const Attributes &attributes);
-KnownEndpoint known(const myelin_graph_remote &endpoint, const Attributes &attributes);
 
 /// Makes a gid from the library's id of an endpoint, and from a GUID in DDS.
 Gid gid_of(uint64_t endpoint);
