@@ -21,6 +21,8 @@ pub const WRITING: u64 = u64::MAX;
 /// publication, which otherwise is in [`Cell::inline`]'s first word: `CLOCK_MONOTONIC` in ns, 0 if
 /// unknown.
 pub const INLINE: u64 = 1 << 63;
+/// [`Cell::place`] of a sample whose slot is being used again: no slot has this number.
+pub const REUSED: u64 = INLINE - 1;
 /// [`Connection::reading`] before the subscriber has begun.
 pub const NOT_BEGUN: u64 = u64::MAX - 1;
 /// [`Connection::reading`] of a subscriber that will read nothing more.
@@ -40,7 +42,7 @@ pub struct Cell {
     pub sequence: AtomicU64,
     /// Bytes of the payload.
     pub length: AtomicU64,
-    /// [`INLINE`] and the time of publication, or `segment << 32 | slot`.
+    /// [`INLINE`] and the time of publication, or `segment << 32 | slot`, or [`REUSED`].
     pub place: AtomicU64,
     /// The payload, if it lies here; otherwise the time of publication in the first word.
     pub inline: [AtomicU64; INLINE_WORDS],
@@ -337,6 +339,7 @@ pub(crate) fn lines() -> Vec<String> {
         ("EMPTY", EMPTY),
         ("WRITING", WRITING),
         ("INLINE", INLINE),
+        ("REUSED", REUSED),
         ("NOT_BEGUN", NOT_BEGUN),
         ("FINISHED", FINISHED),
         ("hold_word(2, 6)", hold_word(2, 6)),

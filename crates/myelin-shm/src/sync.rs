@@ -105,6 +105,12 @@ pub enum Step {
     R1,
     /// Only slots that no subscriber can find any more are free.
     R3,
+    /// A sample's cell says that its slot is used again.
+    R4,
+    /// The fence between that and the next write of the slot.
+    Withdrawn,
+    /// The fence between an observer's copy of a slot and its second look at the cell.
+    O4,
     /// The fence between the announcement of the next sample and the look at its cell.
     T1,
     /// A sample is marked as held before its successor is announced.

@@ -1,17 +1,25 @@
 //! A publisher's slots: size classes and free lists, all in private memory. Only the payload is in
 //! shared memory.
 
+use crate::limits::SEGMENTS_MAX;
+
 /// A slot, with the publisher's data about it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Slot {
-    /// Number of its segment.
-    pub segment: u32,
-    /// Its index there.
-    pub index: u32,
     /// Its first byte in this process.
     pub pointer: *mut u8,
+    /// The sample that was published in it last, or [`NEVER`].
+    pub sequence: u64,
+    /// Its index in its segment.
+    pub index: u32,
+    /// Number of its segment.
+    pub segment: u16,
     class: u16,
 }
+
+/// [`Slot::sequence`] before the first sample: no sample that is near any other.
+pub const NEVER: u64 = 1 << 63;
+const _: () = assert!(SEGMENTS_MAX <= u16::MAX as u32);
 
 impl Slot {
     /// The value for a cell's `place`.
@@ -106,7 +114,9 @@ impl Arena {
         for index in (0..growth.slots).rev() {
             let offset = u64::from(index) * growth.slot_bytes;
             let pointer = pointer.wrapping_add(offset as usize);
-            class.free.push(Slot { segment: growth.segment, index, pointer, class: at as u16 });
+            let (segment, class_at) = (growth.segment as u16, at as u16);
+            let slot = Slot { pointer, sequence: NEVER, index, segment, class: class_at };
+            class.free.push(slot);
         }
         self.segments += 1;
         self.slots += growth.slots as usize;

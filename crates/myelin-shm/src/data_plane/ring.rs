@@ -3,7 +3,9 @@
 
 use std::mem::MaybeUninit;
 
-use crate::layout::{Cell, FIRST_LINE_BYTES, INLINE, INLINE_BYTES_MAX, INLINE_WORDS, WRITING};
+use crate::layout::{
+    Cell, FIRST_LINE_BYTES, INLINE, INLINE_BYTES_MAX, INLINE_WORDS, REUSED, WRITING,
+};
 use crate::os::prefetch;
 use crate::sync::{AtomicU64, Ordering, Step, fence, is_taken};
 
@@ -105,6 +107,36 @@ pub fn write_place(cell: &Cell, length: u64, place: u64, time_ns: u64) {
     cell.length.store(length, Ordering::Relaxed);
     cell.place.store(place, Ordering::Relaxed);
     cell.inline[0].store(time_ns, Ordering::Relaxed);
+}
+
+/// R4: the payload of the sample in this cell is there no more. No subscriber needs it.
+#[inline(always)]
+pub fn withdraw(cell: &Cell) {
+    if is_taken(Step::R4) {
+        // ORDER: Relaxed: the fence below comes before the next write of the slot.
+        cell.place.store(REUSED, Ordering::Relaxed);
+    }
+}
+
+/// The end of R4: the slot may be written from now on.
+#[inline(always)]
+pub fn withdrawn() {
+    // ORDER: pairs with the acquire fence in `is_unchanged`: an observer that has copied a word of
+    // the next sample sees REUSED or, if the cell has been written again, WRITING or later.
+    if is_taken(Step::Withdrawn) {
+        fence(Ordering::Release);
+    }
+}
+
+/// O4: whether a slot still has the payload of the sample with this sequence, after it was copied.
+#[inline(always)]
+pub fn is_unchanged(cell: &Cell, sequence: u64, place: u64) -> bool {
+    // ORDER: pairs with the release fences in `withdrawn` and in `begin`.
+    if is_taken(Step::O4) {
+        fence(Ordering::Acquire);
+    }
+    cell.sequence.load(Ordering::Relaxed) == sequence + 1
+        && cell.place.load(Ordering::Relaxed) == place
 }
 
 /// P5 and P6: makes the sample visible.

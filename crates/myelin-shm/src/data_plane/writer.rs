@@ -149,8 +149,8 @@ pub struct Writer {
     /// The first of `views`, and its `asleep`: hints that may be stale.
     first: [*const u8; 2],
     arena: Arena,
-    /// Samples in slots that were not free at the last look, with their sequences.
-    in_flight: Vec<(u64, Slot)>,
+    /// The slots of samples that were not free at the last look.
+    in_flight: Vec<Slot>,
     slot_segments: Vec<Segment>,
     protected: Protected,
     least_reading: u64,
@@ -232,6 +232,7 @@ impl Writer {
             return Err(Error::TooManyLoans { topic: self.topic_name(), loans: self.loans });
         }
         let slot = self.slot(length)?;
+        self.withdraw(&slot);
         self.loans += 1;
         // Starts the fetch while the loan is filled.
         self.prefetch(0);
@@ -357,12 +358,13 @@ impl Writer {
     }
 
     #[inline(always)]
-    fn publish_slot(&mut self, length: u64, slot: Slot) -> Published {
+    fn publish_slot(&mut self, length: u64, mut slot: Slot) -> Published {
         let time_ns = self.time_ns();
         let cell = self.begin();
         ring::write_place(cell, length, slot.place(), time_ns);
         ring::finish(cell, &self.head().published, self.next);
-        self.in_flight.push((self.next, slot));
+        slot.sequence = self.next;
+        self.in_flight.push(slot);
         let payload = || Payload::Slot { length, place: slot.place() };
         let published = self.finish(payload, time_ns);
         if self.arena.is_used_up(&slot) || self.views.is_empty() {
@@ -500,6 +502,21 @@ impl Writer {
         Ok(self.arena.take(length).expect("the arena has just grown"))
     }
 
+    /// R4, for a slot that is about to be written: observers find its last sample no more. For
+    /// nobody else is it still there.
+    #[inline(always)]
+    fn withdraw(&self, slot: &Slot) {
+        let (next, at) = (self.next, self.at);
+        let age = next.wrapping_sub(slot.sequence);
+        // SAFETY: as in `cell`.
+        let ring = unsafe { &*self.ring };
+        if age <= ring.len() as u64 {
+            let back = age as usize;
+            ring::withdraw(&ring[if at >= back { at - back } else { at + ring.len() - back }]);
+        }
+        ring::withdrawn();
+    }
+
     /// R1 to R3.
     fn reclaim(&mut self) {
         // ORDER: R1, pairs with the subscriber's fence T1 and with the one in `attach`.
@@ -511,9 +528,10 @@ impl Writer {
         let kept_from = self.next.saturating_sub(u64::from(self.shared.qos().history));
         let Writer { in_flight, arena, protected, next, ring, .. } = self;
         let cells = ring.len() as u64;
-        in_flight.retain(|(sequence, slot)| {
+        in_flight.retain(|slot| {
+            let sequence = slot.sequence;
             let overwritten = sequence + cells < *next;
-            let free = protected.is_free(*sequence, overwritten, *sequence >= kept_from);
+            let free = protected.is_free(sequence, overwritten, sequence >= kept_from);
             if free {
                 arena.give_back(*slot);
             }
