@@ -4,6 +4,7 @@
 pub mod arena;
 #[cfg(all(test, not(any(loom, miri))))]
 mod crash;
+pub mod observer;
 pub mod publication;
 pub(crate) mod publisher_cursor;
 pub(crate) mod raw_sample;

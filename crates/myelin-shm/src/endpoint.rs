@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::control_plane::event_loop::Notice;
+use crate::control_plane::protocol::observe::ObserverId;
+use crate::data_plane::observer::{ObserverReader, ObserverState};
 use crate::data_plane::publication::Writer;
 use crate::data_plane::subscription::Reader;
 use crate::error::Error;
@@ -127,7 +129,7 @@ impl std::fmt::Debug for EndpointHandle {
 pub struct Publisher {
     /// The hot path.
     pub writer: Writer,
-    observer: EndpointHandle,
+    handle: EndpointHandle,
 }
 
 /// A subscriber of a node. Dropping it ends its matches when its last sample has been dropped too.
@@ -138,25 +140,62 @@ pub struct Subscriber {
     pub(crate) after: AfterReader,
 }
 
+/// An observer of a node: see [`ObserverReader`]. No publisher knows it.
+#[derive(Debug)]
+pub struct Observer {
+    /// The hot path.
+    pub reader: ObserverReader,
+    id: ObserverId,
+    node: Node,
+}
+
+/// Ends the waits of one observer. Clones are the same one. Any thread may use it.
+#[derive(Clone)]
+pub struct ObserverInterrupter(Arc<ObserverState>);
+
+impl ObserverInterrupter {
+    /// Ends the running wait of the observer, or else the next one that would block.
+    pub fn interrupt(&self) {
+        self.0.interrupt();
+    }
+}
+
+impl std::fmt::Debug for ObserverInterrupter {
+    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.debug_struct("ObserverInterrupter").finish_non_exhaustive()
+    }
+}
+
+impl Observer {
+    pub(crate) fn new(reader: ObserverReader, id: ObserverId, node: Node) -> Observer {
+        Observer { reader, id, node }
+    }
+
+    /// What ends its waits from another thread.
+    pub fn interrupter(&self) -> ObserverInterrupter {
+        ObserverInterrupter(self.reader.state().clone())
+    }
+}
+
 /// The parts of a subscriber that are dropped after its reader.
 #[derive(Debug)]
 pub(crate) struct AfterReader {
-    // Dropped before the observer, which has the node.
+    // Dropped before the handle, which has the node.
     _settled: Settled,
-    observer: EndpointHandle,
+    handle: EndpointHandle,
 }
 
 impl Publisher {
     pub(crate) fn new(writer: Writer, id: EndpointId, node: Node, inbox: Arc<Inbox>) -> Self {
-        Publisher { writer, observer: EndpointHandle { id, node, inbox } }
+        Publisher { writer, handle: EndpointHandle { id, node, inbox } }
     }
 }
 
 impl Subscriber {
     pub(crate) fn new(reader: Reader, id: EndpointId, node: Node, inbox: Arc<Inbox>) -> Self {
         let _settled = Settled(node.clone());
-        let observer = EndpointHandle { id, node, inbox };
-        Subscriber { reader, after: AfterReader { _settled, observer } }
+        let handle = EndpointHandle { id, node, inbox };
+        Subscriber { reader, after: AfterReader { _settled, handle } }
     }
 }
 
@@ -164,7 +203,7 @@ impl Deref for Publisher {
     type Target = EndpointHandle;
 
     fn deref(&self) -> &EndpointHandle {
-        &self.observer
+        &self.handle
     }
 }
 
@@ -172,7 +211,7 @@ impl Deref for Subscriber {
     type Target = EndpointHandle;
 
     fn deref(&self) -> &EndpointHandle {
-        &self.after.observer
+        &self.after.handle
     }
 }
 
@@ -192,14 +231,22 @@ impl Drop for Settled {
 
 impl Drop for AfterReader {
     fn drop(&mut self) {
-        self.observer.end_listening();
+        self.handle.end_listening();
+    }
+}
+
+impl Drop for Observer {
+    fn drop(&mut self) {
+        if !self.node.core().is_forked() {
+            self.node.core().change(|reactor| reactor.remove_observer(self.id));
+        }
     }
 }
 
 impl Drop for Publisher {
     fn drop(&mut self) {
-        self.observer.end_listening();
-        let EndpointHandle { id, node, .. } = &self.observer;
+        self.handle.end_listening();
+        let EndpointHandle { id, node, .. } = &self.handle;
         if !node.core().is_forked() {
             node.core().change(|reactor| reactor.remove_endpoint(*id));
         }

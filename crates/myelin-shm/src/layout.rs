@@ -7,7 +7,7 @@ use crate::sync::{AtomicU32, AtomicU64};
 use crate::topic::EndpointId;
 
 /// Version of everything in this file and of the nodes' messages; raised with any change.
-pub const VERSION: u64 = 8;
+pub const VERSION: u64 = 9;
 /// First word of a publication segment, stored last: `myelinP1`.
 pub const PUBLICATION_MAGIC: u64 = u64::from_le_bytes(*b"myelinP1");
 /// First word of a subscription segment, stored last: `myelinS1`.

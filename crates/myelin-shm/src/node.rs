@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use crate::control_plane::event_loop::{self, Core, Notice};
+use crate::control_plane::protocol::Input;
 pub use crate::control_plane::protocol::graph::{
     Counters, DdsInfo, EndpointInfo, Graph, Location, MatchInfo, MatchState, TypeInfo,
 };
@@ -13,10 +14,11 @@ pub use crate::control_plane::protocol::{PeerInfo, RefusedPeer};
 pub use crate::control_plane::proxy::Proxy;
 use crate::control_plane::reactor::{LISTENER, Reactor};
 use crate::control_plane::registry::Registry;
+use crate::data_plane::observer::{ObserverReader, ObserverState};
 use crate::data_plane::publication::Writer;
 use crate::data_plane::subscription::{Reader, SubscriptionState};
 use crate::dispatch::dispatcher::Dispatcher;
-pub use crate::endpoint::{EndpointHandle, Publisher, Subscriber};
+pub use crate::endpoint::{EndpointHandle, Observer, Publisher, Subscriber};
 use crate::error::Error;
 use crate::listener::{Call, Listener, ListenerThread};
 use crate::os::descriptor::NodeFd;
@@ -25,7 +27,7 @@ pub use crate::os::latency_guard::LATENCY_DEVICE;
 use crate::os::latency_guard::LatencyGuard;
 use crate::os::poll::Poll;
 pub use crate::os::thread::{Policy, Thread, Threads};
-use crate::record::{Attributes, Kind, NodeRecord, RecordOptions, Schema};
+use crate::record::{self, Attributes, Kind, NodeRecord, RecordOptions, Schema};
 use crate::sync::lock;
 use crate::tasks::Tasks;
 use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic, check_name};
@@ -249,6 +251,37 @@ impl Node {
         let node = self.clone();
         shared.on_last_drop(Box::new(move || node.core().notify(Notice::Gone { subscriber: id })));
         Ok(Subscriber::new(reader, id, self.clone(), inbox))
+    }
+
+    /// An observer of a topic: it reads the publishers' rings without being known to them, and
+    /// begins `history` samples before. On return it observes all existing publishers whose nodes
+    /// answer within 20 ms, with the same exceptions as for a [`publisher`](Node::publisher).
+    ///
+    /// # Errors
+    /// [`Error::TypeMismatch`] if a known endpoint of the topic has another type.
+    pub fn observer(&self, topic: Topic, history: u32) -> Result<Observer, Error> {
+        let core = self.checked()?;
+        topic.check()?;
+        core.lock().protocol.check_type(&topic)?;
+        let state = ObserverState::new(topic.clone(), history, record::date_ns());
+        let weak = Arc::downgrade(core);
+        state.on_missing(Box::new(move |publisher, from| {
+            if let Some(core) = weak.upgrade().filter(|core| !core.is_forked()) {
+                core.change(|reactor| reactor.drive(Input::Observe { publisher, from }));
+            }
+        }));
+        let reader = ObserverReader::new(state.clone());
+        let id = core.change_caught_up(|reactor| {
+            let id = reactor.protocol.new_observer();
+            reactor.add_observer(id, topic, state);
+            id
+        });
+        let observer = Observer::new(reader, id, self.clone());
+        if !core.is_own_thread() {
+            let is_awaiting = |reactor: &mut Reactor| reactor.protocol.is_awaiting_rings(id);
+            core.wait_while(MATCH_LIMIT, is_awaiting).protocol.stop_awaiting_rings();
+        }
+        Ok(observer)
     }
 
     /// Adds an endpoint to the node, and waits for its first matches.

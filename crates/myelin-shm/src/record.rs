@@ -320,6 +320,12 @@ pub(crate) fn type_text(name: &str, hash: u64) -> String {
     format!("{name} (layout {hash:016x})")
 }
 
+/// The date: nanoseconds since 1970.
+pub(crate) fn date_ns() -> u64 {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
+    now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
+}
+
 impl EndpointRecord {
     /// That of a new endpoint.
     pub(crate) fn new(
@@ -329,8 +335,7 @@ impl EndpointRecord {
         options: RecordOptions,
     ) -> EndpointRecord {
         let RecordOptions { matching, attributes, .. } = options;
-        let now = rustix::time::clock_gettime(rustix::time::ClockId::Realtime);
-        let created_ns = now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64;
+        let created_ns = date_ns();
         EndpointRecord { kind, topic, qos, matching, created_ns, attributes }
     }
 }

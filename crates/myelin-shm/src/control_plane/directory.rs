@@ -231,6 +231,12 @@ impl Directory {
         self.endpoints.range(range).map(|(id, endpoint)| (*id, endpoint))
     }
 
+    /// The publishers of a topic and type.
+    pub(crate) fn publishers_of(&self, name: &Arc<str>, type_hash: u64) -> Vec<EndpointId> {
+        let all = self.on(name, Kind::Publisher, 0..=EndpointId::MAX);
+        all.filter(|it| it.type_hash == type_hash).map(|it| it.id).collect()
+    }
+
     /// The endpoints that match one.
     pub(crate) fn fitting(&self, own: &Endpoint) -> Vec<EndpointId> {
         self.fitting_in(own, 0..=EndpointId::MAX)

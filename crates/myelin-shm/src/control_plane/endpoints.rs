@@ -7,9 +7,11 @@ use std::sync::{Arc, Weak};
 
 use crate::control_plane::link::Descriptors;
 use crate::control_plane::message::{PASSED_MIN, SegmentSize};
+use crate::control_plane::protocol::observe::{Observed, ObserverId};
 use crate::control_plane::protocol::query::Counted;
-use crate::control_plane::protocol::{Action, Input, Pair, RemoteInfo, Reservation};
+use crate::control_plane::protocol::{Action, Input, Pair, Refusal, RemoteInfo, Reservation};
 use crate::control_plane::qos_monitor::{Change, Monitors, QosMonitor};
+use crate::data_plane::observer::ObserverState;
 use crate::data_plane::publication::{Detached, PublicationState, RemoteSubscriber};
 use crate::data_plane::remote_subscriber::WakeDescriptors;
 use crate::data_plane::subscription::SubscriptionState;
@@ -25,6 +27,7 @@ use crate::waiting::wait::now_ns;
 pub(crate) struct Endpoints {
     publications: BTreeMap<EndpointId, Arc<PublicationState>>,
     subscriptions: BTreeMap<EndpointId, LocalSubscription>,
+    observers: BTreeMap<ObserverId, Arc<ObserverState>>,
     /// Monitors of publishers, by the endpoint that gets the events: the publisher itself or a
     /// subscriber.
     monitors: Monitors,
@@ -54,6 +57,14 @@ impl Endpoints {
     pub(crate) fn add_subscription(&mut self, shared: &Arc<SubscriptionState>) {
         let (inbox, weak) = (shared.inbox().clone(), Arc::downgrade(shared));
         self.subscriptions.insert(shared.id(), LocalSubscription { shared: weak, inbox });
+    }
+
+    pub(crate) fn add_observer(&mut self, id: ObserverId, state: Arc<ObserverState>) {
+        self.observers.insert(id, state);
+    }
+
+    pub(crate) fn remove_observer(&mut self, id: ObserverId) {
+        self.observers.remove(&id);
     }
 
     /// Removes a dropped endpoint; the protocol knows already.
@@ -94,6 +105,24 @@ impl Endpoints {
             }
             Action::Deliver { endpoint, event } => {
                 self.deliver(endpoint, event);
+                None
+            }
+            Action::MapObserved { observer, publisher, observed } => {
+                let state = self.observers.get(&observer)?;
+                let is_last = observed.is_last;
+                let mapped = map_observed(state, publisher, observed);
+                if is_last {
+                    state.answered(publisher);
+                }
+                let error = mapped.err()?;
+                if Refusal::from(&error).may_pass {
+                    return Some(Input::NotObserved { publisher });
+                }
+                state.failed(error);
+                None
+            }
+            Action::Unobserve { observer, publisher } => {
+                self.observers.get(&observer)?.unobserve(publisher);
                 None
             }
             Action::Count { link } => Some(Input::Counted { link, counted: self.counted() }),
@@ -259,6 +288,27 @@ fn reserve(
     let WakeTableDescriptors { heads, ready, pipe } = table;
     let passed = [subscription, wake_word, heads, ready, pipe].into_iter().chain(wake_pipe);
     Ok(Reservation { connection, passed: passed.map(Arc::new).collect() })
+}
+
+fn map_observed(
+    state: &ObserverState,
+    publisher: EndpointId,
+    observed: Observed<Arc<OwnedFd>>,
+) -> Result<(), Error> {
+    let Observed { created_ns, has_ring, segments, descriptors, .. } = observed;
+    if descriptors.len() != usize::from(has_ring) + segments.len() {
+        return Err(Error::TooManyFiles);
+    }
+    let own = |fd: &Arc<OwnedFd>| duplicate(fd.as_fd(), "mapping a publisher for an observer");
+    let (ring, slots) = descriptors.split_at(usize::from(has_ring));
+    for fd in ring {
+        state.map_ring(publisher, created_ns, own(fd)?)?;
+    }
+    for (size, fd) in segments.iter().zip(slots) {
+        let SegmentSize { number, slots, slot_bytes } = *size;
+        state.map_segment(publisher, number, slot_bytes, slots, own(fd)?)?;
+    }
+    Ok(())
 }
 
 /// The descriptors of a message; they are missing only if this process could open no more.

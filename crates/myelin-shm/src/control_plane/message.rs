@@ -59,6 +59,12 @@ pub(crate) enum ControlMessage {
     Schema { type_hash: u64, encoding: String, part: Vec<u8>, is_last: bool },
     /// The end of the answer, which is complete or was cut off at a limit.
     Answered { is_complete: bool },
+    /// Requests a publisher's ring, if `from` is 0, and its slot segments from this number on, for
+    /// observers. The next such request comes after the last part of the answer.
+    Observe { publisher: EndpointId, from: u32 },
+    /// A part of the answer: perhaps the ring, then slot segments in order. With one descriptor
+    /// each. A publisher that has left has neither.
+    Observed { publisher: EndpointId, has_ring: bool, segments: Vec<SegmentSize>, is_last: bool },
 }
 
 /// Geometry of a slot segment.
@@ -78,6 +84,9 @@ impl ControlMessage {
         match self {
             ControlMessage::Offer { .. } => 1,
             ControlMessage::Segments { segments, .. } => segments.len(),
+            ControlMessage::Observed { has_ring, segments, .. } => {
+                usize::from(*has_ring) + segments.len()
+            }
             ControlMessage::Accept { wake_pipe, .. } => PASSED_MIN + usize::from(*wake_pipe),
             _ => 0,
         }
@@ -117,6 +126,7 @@ impl ControlMessage {
                 put_pair(&mut to, *pair);
             }
             ControlMessage::Segments { publisher, segments } => {
+                assert!(!segments.is_empty());
                 put_words(&mut to, &[*publisher]);
                 put_segments(&mut to, segments);
             }
@@ -151,6 +161,16 @@ impl ControlMessage {
                 to.push(u8::from(*is_last));
             }
             ControlMessage::Answered { is_complete } => to.push(u8::from(*is_complete)),
+            ControlMessage::Observe { publisher, from } => {
+                put_words(&mut to, &[*publisher]);
+                to.extend(from.to_le_bytes());
+            }
+            ControlMessage::Observed { publisher, has_ring, segments, is_last } => {
+                put_words(&mut to, &[*publisher]);
+                to.push(u8::from(*has_ring));
+                put_segments(&mut to, segments);
+                to.push(u8::from(*is_last));
+            }
         }
         debug_assert!(to.len() <= MESSAGE_BYTES_MAX);
         to
@@ -189,6 +209,8 @@ impl ControlMessage {
             ControlMessage::MatchReported { .. } => 15,
             ControlMessage::Schema { .. } => 16,
             ControlMessage::Answered { .. } => 17,
+            ControlMessage::Observe { .. } => 18,
+            ControlMessage::Observed { .. } => 19,
         }
     }
 }
@@ -278,7 +300,7 @@ fn limit_ns(limit: Option<Duration>) -> u64 {
 }
 
 fn put_segments(to: &mut Vec<u8>, segments: &[SegmentSize]) {
-    assert!((1..=MESSAGE_SEGMENTS_MAX).contains(&segments.len()));
+    assert!(segments.len() <= MESSAGE_SEGMENTS_MAX);
     to.push(segments.len() as u8);
     for segment in segments {
         to.extend(segment.number.to_le_bytes());
@@ -328,7 +350,7 @@ impl Rest<'_> {
             3 => ControlMessage::Announced { endpoint: self.u64()?, record: self.endpoint()? },
             4 => ControlMessage::Retracted { endpoint: self.u64()? },
             5 => ControlMessage::Offer { pair: self.pair()? },
-            6 => ControlMessage::Segments { publisher: self.u64()?, segments: self.segments()? },
+            6 => ControlMessage::Segments { publisher: self.u64()?, segments: self.segments(1)? },
             7 => ControlMessage::Accept {
                 pair: self.pair()?,
                 connection: self.u32()?,
@@ -353,6 +375,8 @@ impl Rest<'_> {
                 is_last: self.flag()?,
             },
             17 => ControlMessage::Answered { is_complete: self.flag()? },
+            18 => ControlMessage::Observe { publisher: self.u64()?, from: self.u32()? },
+            19 => self.observed()?,
             _ => return Err(Error::PeerCorrupt { what: "a message of unknown kind" }),
         })
     }
@@ -382,6 +406,14 @@ impl Rest<'_> {
             version: self.text()?,
             attributes: self.attributes()?,
         })
+    }
+
+    fn observed(&mut self) -> Result<ControlMessage, Error> {
+        let (publisher, has_ring, segments) = (self.u64()?, self.flag()?, self.segments(0)?);
+        if usize::from(has_ring) + segments.len() > MESSAGE_SEGMENTS_MAX {
+            return Err(Error::PeerCorrupt { what: "a message's count of segments" });
+        }
+        Ok(ControlMessage::Observed { publisher, has_ring, segments, is_last: self.flag()? })
     }
 
     fn endpoint(&mut self) -> Result<EndpointRecord, Error> {
@@ -448,9 +480,9 @@ impl Rest<'_> {
         Ok(self.bytes(length)?.to_vec())
     }
 
-    fn segments(&mut self) -> Result<Vec<SegmentSize>, Error> {
+    fn segments(&mut self, at_least: usize) -> Result<Vec<SegmentSize>, Error> {
         let count = usize::from(self.u8()?);
-        if !(1..=MESSAGE_SEGMENTS_MAX).contains(&count) {
+        if !(at_least..=MESSAGE_SEGMENTS_MAX).contains(&count) {
             return Err(Error::PeerCorrupt { what: "a message's count of segments" });
         }
         let segment = |_| {
@@ -564,7 +596,7 @@ const _: () = {
     let attributes = 1 + ATTRIBUTES_BYTES_MAX + 3 * ATTRIBUTES_MAX;
     assert!(MESSAGE_BYTES_MAX > 3 * 8 + 6 * text + attributes);
     assert!(MESSAGE_BYTES_MAX > 2 * 8 + 2 * text + 5 * 8 + attributes);
-    assert!(MESSAGE_BYTES_MAX >= 1 + 8 + 1 + 16 * MESSAGE_SEGMENTS_MAX);
+    assert!(MESSAGE_BYTES_MAX >= 1 + 8 + 3 + 16 * MESSAGE_SEGMENTS_MAX);
     assert!(MESSAGE_BYTES_MAX > 2 * 8 + text + MESSAGE_SCHEMA_BYTES_MAX);
     assert!(ATTRIBUTES_MAX <= u8::MAX as usize);
     assert!(NAME_BYTES_MAX <= u8::MAX as usize);

@@ -16,6 +16,7 @@
 //! | `graph` | the node's knowledge, for people and tools |
 //! | `reports` | events for users, and warnings for people |
 //! | `query` | the graph queries of this node, and its answers to others |
+//! | `observe` | the memory of publishers for this node's observers |
 
 mod answers;
 mod first_matches;
@@ -24,6 +25,7 @@ pub(crate) mod graph;
 pub(crate) mod hostile;
 mod links;
 mod matches;
+pub(crate) mod observe;
 mod offers;
 mod outbox;
 pub(crate) mod query;
@@ -39,6 +41,7 @@ use crate::control_plane::protocol::links::{Connecting, Peer};
 pub use crate::control_plane::protocol::links::{PeerInfo, RefusedPeer};
 pub(crate) use crate::control_plane::protocol::matches::Refusal;
 use crate::control_plane::protocol::matches::{Matches, State};
+use crate::control_plane::protocol::observe::{Observed, ObserverId, Observers};
 use crate::control_plane::protocol::offers::LocalPublisher;
 use crate::control_plane::protocol::query::{Counted, GraphQueries};
 use crate::error::Error;
@@ -65,6 +68,7 @@ pub(crate) struct Protocol<D> {
     directory: Directory,
     publishers: BTreeMap<EndpointId, LocalPublisher<D>>,
     subscribers: BTreeMap<EndpointId, LocalSubscriber>,
+    observers: Observers,
     endpoints_made: u64,
     /// The schemas of this node's types, by hash.
     schemas: BTreeMap<u64, Arc<Schema>>,
@@ -95,6 +99,8 @@ enum Timer {
     Connect(u64),
     /// Making the match of an endpoint of ours with another.
     Match(EndpointId, EndpointId),
+    /// Asking for the memory of a publisher.
+    Observe(EndpointId),
 }
 
 /// An event that the protocol reacts to.
@@ -150,6 +156,14 @@ pub(crate) enum Input<D> {
     QueryGraph,
     /// Outcome of [`Action::Count`].
     Counted { link: u64, counted: Counted },
+    /// A new observer of ours.
+    ObserverMade { observer: ObserverId, topic: Topic },
+    /// An observer of ours is dropped.
+    ObserverDropped { observer: ObserverId },
+    /// An observer of ours needs the slot segments of a publisher from this number on.
+    Observe { publisher: EndpointId, from: u32 },
+    /// Outcome of [`Action::MapObserved`], if it failed and may succeed later.
+    NotObserved { publisher: EndpointId },
     /// Time has passed.
     Tick,
     /// The node leaves.
@@ -181,6 +195,10 @@ pub(crate) enum Action<D> {
     Attach { pair: Pair, subscriber: RemoteInfo, connection: u32, descriptors: Vec<D> },
     /// At the publisher: remove the subscriber.
     Detach { pair: Pair },
+    /// At an observer: map memory of a publisher; perhaps `NotObserved`.
+    MapObserved { observer: ObserverId, publisher: EndpointId, observed: Observed<D> },
+    /// At an observer: the publisher has gone.
+    Unobserve { observer: ObserverId, publisher: EndpointId },
     /// Read the counters of all endpoints of this node: `Counted`.
     Count { link: u64 },
     /// Write a warning for people, unless it was written before.
@@ -229,6 +247,7 @@ impl<D: Clone> Protocol<D> {
             directory: Directory::default(),
             publishers: BTreeMap::new(),
             subscribers: BTreeMap::new(),
+            observers: Observers::default(),
             endpoints_made: 0,
             schemas: BTreeMap::new(),
             graph_queries: GraphQueries::default(),
@@ -304,6 +323,10 @@ impl<D: Clone> Protocol<D> {
             Input::Room { pair, is_free } => self.room_checked(pair, is_free),
             Input::QueryGraph => self.begin_graph_query(),
             Input::Counted { link, counted } => self.counted(link, counted),
+            Input::ObserverMade { observer, topic } => self.observer_made(observer, &topic),
+            Input::ObserverDropped { observer } => self.observer_dropped(observer),
+            Input::Observe { publisher, from } => self.observe(publisher, from),
+            Input::NotObserved { publisher } => self.not_observed(publisher),
             Input::Tick => self.try_again(),
             Input::Leave => self.leave(),
         }
@@ -345,6 +368,7 @@ impl<D: Clone> Protocol<D> {
         for subscriber in self.directory.fitting(&own) {
             self.offer(Pair { publisher: id, subscriber });
         }
+        self.observe_new(id, &own);
     }
 
     fn subscriber_made(&mut self, id: EndpointId, record: EndpointRecord, ignore_own_node: bool) {
@@ -398,6 +422,7 @@ impl<D: Clone> Protocol<D> {
                 self.offer(Pair { publisher, subscriber: id });
             }
         }
+        self.observe_new(id, &theirs);
         Ok(())
     }
 
@@ -410,6 +435,7 @@ impl<D: Clone> Protocol<D> {
                 for subscriber in fitting {
                     self.lose_publisher(Pair { publisher: id, subscriber }, died);
                 }
+                self.observed_no_more(id, &endpoint);
             }
             Kind::Subscriber => {
                 for publisher in fitting {
@@ -453,6 +479,10 @@ impl<D: Clone> Protocol<D> {
             | ControlMessage::MatchReported { .. }
             | ControlMessage::Schema { .. }
             | ControlMessage::Answered { .. } => self.answer_received(link, message)?,
+            ControlMessage::Observe { publisher, from } => self.asked_for(link, publisher, from)?,
+            ControlMessage::Observed { publisher, has_ring, segments, is_last } => {
+                self.observed(link, publisher, (has_ring, segments, is_last), descriptors)?;
+            }
             ControlMessage::Hello { .. } | ControlMessage::Ready | ControlMessage::Leaving => {
                 return Err(OutOfOrder);
             }
@@ -511,6 +541,7 @@ impl<D: Clone> Protocol<D> {
                 Timer::Match(ours, other) if self.publishers.contains_key(&ours) => {
                     self.offer_again(Pair { publisher: ours, subscriber: other });
                 }
+                Timer::Observe(publisher) => self.observe_again(publisher),
                 Timer::Match(ours, other) => {
                     let pair = Pair { publisher: other, subscriber: ours };
                     self.actions.push(Action::CheckRoom { pair });

@@ -13,8 +13,10 @@ use crate::control_plane::endpoints::Endpoints;
 use crate::control_plane::link::{Credentials, Descriptors, Link, Received, Sent};
 use crate::control_plane::message::{ControlMessage, SegmentSize};
 use crate::control_plane::protocol::graph::Graph;
+use crate::control_plane::protocol::observe::ObserverId;
 use crate::control_plane::protocol::{Action, Input, Protocol};
 use crate::control_plane::registry::{ConnectOutcome, Registry};
+use crate::data_plane::observer::ObserverState;
 use crate::data_plane::publication::{PublicationState, SlotSegment};
 use crate::data_plane::subscription::SubscriptionState;
 use crate::error::Error;
@@ -128,6 +130,21 @@ impl Reactor {
         let record = EndpointRecord::new(Kind::Subscriber, shared.topic().clone(), qos, options);
         self.endpoints.add_subscription(shared);
         self.drive(Input::SubscriberMade { id, record, ignore_own_node });
+    }
+
+    pub(crate) fn add_observer(
+        &mut self,
+        observer: ObserverId,
+        topic: Topic,
+        state: Arc<ObserverState>,
+    ) {
+        self.endpoints.add_observer(observer, state);
+        self.drive(Input::ObserverMade { observer, topic });
+    }
+
+    pub(crate) fn remove_observer(&mut self, observer: ObserverId) {
+        self.drive(Input::ObserverDropped { observer });
+        self.endpoints.remove_observer(observer);
     }
 
     pub(crate) fn remove_endpoint(&mut self, id: EndpointId) {

@@ -1,6 +1,7 @@
 //! The subscriber's side of one publisher: its ring and its slots, mapped read-only.
 
 use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
 use crate::data_plane::arena::SLOT_ALIGN;
 use crate::error::Error;
@@ -45,7 +46,17 @@ pub struct RemotePublisher {
 struct SlotMap {
     number: u32,
     view: SlotView,
-    _segment: Segment,
+    segment: Arc<Segment>,
+}
+
+/// The memory of a slot segment, for observers: it is kept mapped.
+#[derive(Clone, Debug)]
+pub(crate) struct SlotMemory {
+    pub(crate) segment: Arc<Segment>,
+    /// Where the first slot begins.
+    pub(crate) payload_offset: u64,
+    pub(crate) slot_bytes: u64,
+    pub(crate) slots: u32,
 }
 
 /// The slots of a segment. Valid as long as their [`RemotePublisher`].
@@ -125,7 +136,7 @@ impl RemotePublisher {
         let view = SlotView { pointer, slot_bytes, slots };
         // The lock is taken after the mapping: a take needs the lock, and mapping waits for page
         // faults. A take that needs this segment finds its sample later: see `Reader::has_unread`.
-        lock(&self.slots).push(SlotMap { number, view, _segment: segment });
+        lock(&self.slots).push(SlotMap { number, view, segment: Arc::new(segment) });
         // ORDER: Release pairs with the reader's acquire; the list itself is under the lock.
         self.arrivals.fetch_add(1, Ordering::Release);
         Ok(())
@@ -134,6 +145,23 @@ impl RemotePublisher {
     pub(crate) fn slot_view(&self, number: u32) -> Option<SlotView> {
         let known = lock(&self.slots);
         known.iter().find(|map| map.number == number).map(|map| map.view)
+    }
+
+    pub(crate) fn slot_memory(&self, number: u32) -> Option<SlotMemory> {
+        let known = lock(&self.slots);
+        let SlotMap { view, segment, .. } = known.iter().find(|map| map.number == number)?;
+        let SlotView { slot_bytes, slots, .. } = *view;
+        Some(SlotMemory {
+            segment: segment.clone(),
+            payload_offset: self.payload_offset as u64,
+            slot_bytes,
+            slots,
+        })
+    }
+
+    /// How many slot segments have come, if they come in order.
+    pub(crate) fn segments(&self) -> u32 {
+        lock(&self.slots).iter().map(|map| map.number + 1).max().unwrap_or(0)
     }
 
     /// Called by the reader: the slot segment of the next sample was missing when so many had come.

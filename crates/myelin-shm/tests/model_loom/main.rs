@@ -13,6 +13,7 @@ mod dispatcher;
 mod endpoints;
 mod hold;
 mod notify;
+mod observer;
 mod reclaim;
 mod reliable;
 mod ring;

@@ -151,7 +151,22 @@ fn message() -> impl Strategy<Value = ControlMessage> {
             }
         ),
         any::<bool>().prop_map(|is_complete| ControlMessage::Answered { is_complete }),
+        any::<(u64, u32)>()
+            .prop_map(|(publisher, from)| ControlMessage::Observe { publisher, from }),
+        observed(),
     ]
+}
+
+fn observed() -> impl Strategy<Value = ControlMessage> {
+    let segments = proptest::collection::vec(segment(), 0..MESSAGE_SEGMENTS_MAX);
+    (any::<u64>(), any::<bool>(), segments, any::<bool>()).prop_map(
+        |(publisher, has_ring, segments, is_last)| ControlMessage::Observed {
+            publisher,
+            has_ring,
+            segments,
+            is_last,
+        },
+    )
 }
 
 proptest! {
@@ -173,7 +188,7 @@ proptest! {
     #[test]
     fn random_bytes_are_an_error_or_a_message_that_encodes_to_them(
         mut bytes in proptest::collection::vec(any::<u8>(), 0..MESSAGE_BYTES_MAX),
-        kind in 0u8..19,
+        kind in 0u8..21,
     ) {
         if let Some(first) = bytes.first_mut() {
             *first = kind;
@@ -229,7 +244,7 @@ fn nodes_of_0_1_understand_these_bytes() {
         lines.insert(format!("{VERSION} message {name}, {descriptors} descriptors: {hex}"));
     }
     let kinds: std::collections::BTreeSet<u8> = examples.iter().map(ControlMessage::kind).collect();
-    assert_eq!(Vec::from_iter(kinds), Vec::from_iter(1..18), "an example of each kind");
+    assert_eq!(Vec::from_iter(kinds), Vec::from_iter(1..20), "an example of each kind");
     let memory = crate::layout::lines();
     lines.extend(memory.into_iter().map(|line| format!("{VERSION} memory {line}")));
     let registry = Registry::new(std::path::Path::new("/folder"), 3, Some(7));
@@ -294,7 +309,7 @@ fn one_of_each_kind() -> Vec<ControlMessage> {
         ControlMessage::Announced { endpoint: subscriber, record: subscribing },
         ControlMessage::Retracted { endpoint: publisher },
         ControlMessage::Offer { pair },
-        ControlMessage::Segments { publisher, segments },
+        ControlMessage::Segments { publisher, segments: segments.clone() },
         ControlMessage::Accept { pair, connection: 6, wake_pipe: true },
         ControlMessage::Matched { pair, start: 77 },
         ControlMessage::Withdrawn { pair, reason: reason.clone() },
@@ -315,6 +330,8 @@ fn one_of_each_kind() -> Vec<ControlMessage> {
             is_last: true,
         },
         ControlMessage::Answered { is_complete: true },
+        ControlMessage::Observe { publisher, from: 3 },
+        ControlMessage::Observed { publisher, has_ring: true, segments, is_last: true },
     ]
 }
 

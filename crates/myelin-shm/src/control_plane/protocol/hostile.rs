@@ -82,7 +82,7 @@ impl Met {
 
     /// A publisher of the node's own on the topic of the peer's subscriber.
     #[cfg(test)]
-    pub(super) fn makes_publisher(&mut self) -> EndpointId {
+    pub(crate) fn makes_publisher(&mut self) -> EndpointId {
         let id = self.protocol.new_endpoint(&topic("b")).expect("there are few");
         let record = record_of(Kind::Publisher, topic("b"));
         self.handle(Input::PublisherMade { id, record, publication: () });

@@ -9,6 +9,7 @@ use crate::control_plane::directory::{NODE_SHIFT, node_of};
 use crate::control_plane::link::Credentials;
 use crate::control_plane::message::ControlMessage;
 use crate::control_plane::protocol::graph::Location;
+use crate::control_plane::protocol::observe::Requests;
 use crate::control_plane::protocol::outbox::{BURST_MESSAGES, Next, Outbox};
 use crate::control_plane::protocol::query::Query;
 use crate::control_plane::protocol::{Action, OutOfOrder, Pair, Protocol, Timer};
@@ -60,6 +61,7 @@ pub(super) struct Greeted {
     by_us: bool,
     pub(super) outbox: Outbox,
     pub(super) query: Box<Query>,
+    pub(super) requests: Requests,
 }
 
 /// A node that we are connecting to.
@@ -237,6 +239,7 @@ impl<D: Clone> Protocol<D> {
             by_us,
             outbox: Outbox::new(self.node),
             query: Box::default(),
+            requests: Requests::default(),
         };
         let peer = self.links.get_mut(&link).expect("the link is open");
         (peer.stage, peer.late) = (Stage::Greeted(greeted), None);
@@ -424,17 +427,19 @@ impl<D: Clone> Protocol<D> {
             }
             let (directory, node) = (&self.directory, self.node);
             let endpoint_after = |id| Some(directory.of_node_after(node, id).next()?.0);
-            let message = match peer.outbox.next(endpoint_after) {
+            let alone = |message| (message, Vec::new());
+            let next = match peer.outbox.next(endpoint_after) {
                 None => break,
                 Some(Next::Offer(pair)) => {
                     sent += self.make_offer(pair);
                     continue;
                 }
-                Some(Next::Message(message)) => Some(message),
-                Some(Next::Endpoint(id)) => self.announcement(id),
+                Some(Next::Message(message)) => Some(alone(message)),
+                Some(Next::Endpoint(id)) => self.announcement(id).map(alone),
+                Some(Next::Reply(reply)) => Some(self.next_part(link, reply)),
             };
-            if let Some(message) = message {
-                self.send(link, message);
+            if let Some((message, descriptors)) = next {
+                self.actions.push(Action::Send { link, message, descriptors });
                 sent += 1;
             }
         }

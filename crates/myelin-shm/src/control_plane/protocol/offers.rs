@@ -20,6 +20,16 @@ impl<D> LocalPublisher<D> {
     pub(super) fn new(publication: D) -> Self {
         LocalPublisher { publication, segments: Vec::new(), matches: Matches::default() }
     }
+
+    /// Its publication segment.
+    pub(super) fn publication(&self) -> &D {
+        &self.publication
+    }
+
+    /// Its slot segments, by number.
+    pub(super) fn segments(&self) -> &[(SegmentSize, D)] {
+        &self.segments
+    }
 }
 
 impl<D: Clone> Protocol<D> {

@@ -1,5 +1,5 @@
-//! What waits for its turn on the link to a peer: endpoints of ours to announce, offers, and the
-//! answer to a query, in this order, because a message names only endpoints that have been
+//! What waits for its turn on the link to a peer: endpoints of ours to announce, offers, the memory
+//! of a publisher for its observers, and the answer to a query, in this order, because a message names only endpoints that have been
 //! announced.
 //!
 //! It is sent in bursts: the next burst comes when the peer has made room for the whole last one.
@@ -12,11 +12,13 @@
 //! |---|---|
 //! | endpoints | the id of the last one announced |
 //! | offers | one for each match that is `Queued` |
+//! | reply to a request for a publisher | one: until it is sent, another request ends the link |
 //! | answer | one: until it is sent, another query ends the link |
 
 use std::collections::BTreeSet;
 
 use crate::control_plane::message::ControlMessage;
+use crate::control_plane::protocol::observe::Reply;
 use crate::control_plane::protocol::query::Report;
 use crate::control_plane::protocol::{OutOfOrder, Pair};
 use crate::topic::EndpointId;
@@ -29,6 +31,7 @@ pub(super) struct Outbox {
     is_ready: bool,
     /// All that are [`Queued`](super::matches::State::Queued), and no others.
     offers: BTreeSet<Pair>,
+    reply: Option<Reply>,
     answer: Option<Box<Report>>,
     /// Whether a burst is on its way.
     is_draining: bool,
@@ -40,6 +43,8 @@ pub(super) enum Next {
     Endpoint(EndpointId),
     /// The offer of a publisher of ours.
     Offer(Pair),
+    /// The next part of the memory of a publisher of ours.
+    Reply(Reply),
     Message(ControlMessage),
 }
 
@@ -47,7 +52,7 @@ impl Outbox {
     /// For a peer of `node`, which knows no endpoint of it.
     pub(super) fn new(node: u64) -> Outbox {
         let (announced, offers) = (node, BTreeSet::new());
-        Outbox { announced, is_ready: false, offers, answer: None, is_draining: false }
+        Outbox { announced, is_ready: false, offers, reply: None, answer: None, is_draining: false }
     }
 
     /// Takes what is sent next; `endpoint_after` is our endpoint with the next id.
@@ -65,6 +70,9 @@ impl Outbox {
         }
         if let Some(pair) = self.offers.pop_first() {
             return Some(Next::Offer(pair));
+        }
+        if let Some(reply) = self.reply.take() {
+            return Some(Next::Reply(reply));
         }
         let message = self.answer.as_mut()?.next();
         // After the last part, the peer may query again.
@@ -91,6 +99,16 @@ impl Outbox {
         if self.answer.is_some() { Err(OutOfOrder) } else { Ok(()) }
     }
 
+    /// Fails while the last request for a publisher is not answered.
+    pub(super) fn check_may_observe(&self) -> Result<(), OutOfOrder> {
+        if self.reply.is_some() { Err(OutOfOrder) } else { Ok(()) }
+    }
+
+    /// The memory of a publisher, or the rest of it.
+    pub(super) fn add_reply(&mut self, reply: Reply) {
+        self.reply = Some(reply);
+    }
+
     pub(super) fn add_answer(&mut self, answer: Report) {
         self.answer = Some(Box::new(answer));
     }
@@ -107,7 +125,8 @@ impl Outbox {
     /// How much waits beside announcements.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
-        self.offers.len() + usize::from(self.is_draining) + usize::from(self.answer.is_some())
+        let others = [self.is_draining, self.reply.is_some(), self.answer.is_some()];
+        self.offers.len() + others.into_iter().filter(|it| *it).count()
     }
 
     #[cfg(test)]

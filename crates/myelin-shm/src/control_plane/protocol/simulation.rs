@@ -54,6 +54,10 @@ pub(super) enum Mutant {
     ForgetsThePolicy,
     /// The other side gets no reason.
     ForgetsTheReason,
+    /// The memory of some publishers is not requested.
+    ForgetsToObserve,
+    /// Observers keep the memory of publishers that have gone.
+    ForgetsToUnobserve,
 }
 
 impl Mutant {
@@ -64,7 +68,8 @@ impl Mutant {
             | (Mutant::ForgetsToRelease, Action::Release { .. })
             | (Mutant::ForgetsToClose, Action::Close { .. })
             | (Mutant::ForgetsToRequestOffer, Action::CheckRoom { .. })
-            | (Mutant::ForgetsToDrain, Action::Drain { .. }) => true,
+            | (Mutant::ForgetsToDrain, Action::Drain { .. })
+            | (Mutant::ForgetsToUnobserve, Action::Unobserve { .. }) => true,
             (_, Action::Send { message, .. }) => matches!(
                 (self, message),
                 (Mutant::ForgetsToDecline, ControlMessage::Declined { .. })
@@ -72,6 +77,7 @@ impl Mutant {
                     | (Mutant::ForgetsSegments, ControlMessage::Segments { .. })
                     | (Mutant::ForgetsToRetract, ControlMessage::Retracted { .. })
                     | (Mutant::ForgetsToEndAnswers, ControlMessage::Answered { .. })
+                    | (Mutant::ForgetsToObserve, ControlMessage::Observe { .. })
             ),
             _ => false,
         };
@@ -97,7 +103,7 @@ impl Mutant {
         action
     }
 
-    const ALL: [Mutant; 15] = [
+    const ALL: [Mutant; 17] = [
         Mutant::ForgetsToDetach,
         Mutant::ForgetsToRelease,
         Mutant::ForgetsToClose,
@@ -113,6 +119,8 @@ impl Mutant {
         Mutant::ForgetsAttributes,
         Mutant::ForgetsThePolicy,
         Mutant::ForgetsTheReason,
+        Mutant::ForgetsToObserve,
+        Mutant::ForgetsToUnobserve,
     ];
 }
 
@@ -176,6 +184,7 @@ fn run(seed: u64, plan: &Plan, mutant: Option<Mutant>) -> Result<World, String> 
     world.resume_all();
     rest(&mut world)?;
     if mutant.is_none() && plan.nodes < MANY_NODES {
+        world.check_requests()?;
         world.check_graph_queries()?;
     }
     Ok(world)

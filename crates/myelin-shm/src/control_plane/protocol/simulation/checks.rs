@@ -3,11 +3,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::memory::Observer;
 use super::world::{Node, World};
 use crate::control_plane::protocol::matches::{Matches, State};
 use crate::control_plane::protocol::{Input, Pair, Timer};
 use crate::record::EndpointRecord;
-use crate::topic::EndpointId;
+use crate::topic::{EndpointId, Topic};
 
 type Finding = Result<(), String>;
 
@@ -29,7 +30,31 @@ impl World {
             check_nothing_waits(node)?;
         }
         self.check_pairs()?;
+        self.check_observers()?;
         self.check_tokens()
+    }
+
+    /// An observer has the rings of all publishers of its topic, and no others.
+    fn check_observers(&self) -> Finding {
+        for (id, observer) in self.observers() {
+            let publishers = self.nodes.values().flat_map(|node| &node.memory.publishers);
+            let fits = |topic: &Topic| {
+                topic.name == observer.topic.name && topic.type_hash == observer.topic.type_hash
+            };
+            let expected = publishers.filter(|(_, made)| fits(&made.record.topic));
+            let expected: BTreeSet<_> = expected.map(|(publisher, _)| *publisher).collect();
+            let mapped: BTreeSet<_> = observer.rings.keys().copied().collect();
+            require(mapped == expected, || {
+                format!("an observer of {id:x} has {mapped:x?}, not {expected:x?}")
+            })?;
+        }
+        Ok(())
+    }
+
+    fn observers(&self) -> impl Iterator<Item = (u64, &Observer)> {
+        self.nodes
+            .iter()
+            .flat_map(|(id, node)| node.memory.observers.values().map(move |it| (*id, it)))
     }
 
     /// Each node has one link to each other node, and no further links.
@@ -129,6 +154,8 @@ impl World {
                 let mapped = subscriber.connections.values().map(|it| 1 + it.segments.len());
                 expected += mapped.sum::<usize>();
             }
+            let rings = node.memory.observers.values().flat_map(|it| it.rings.values());
+            expected += rings.map(|ring| 1 + ring.segments.len()).sum::<usize>();
         }
         let tokens = Rc::strong_count(&self.token);
         require(tokens == expected, || format!("{tokens} descriptors, not {expected}"))
@@ -142,6 +169,26 @@ impl World {
 }
 
 impl World {
+    /// An observer gets every slot segment that it requests.
+    pub(super) fn check_requests(&mut self) -> Finding {
+        for id in self.nodes.keys().copied().collect::<Vec<_>>() {
+            self.request_segments(id);
+            while self.step() {}
+        }
+        let publishers = self.nodes.values().flat_map(|node| &node.memory.publishers);
+        let made: BTreeMap<_, _> =
+            publishers.map(|(publisher, made)| (*publisher, &made.segments)).collect();
+        for (id, observer) in self.observers() {
+            for (publisher, ring) in &observer.rings {
+                let mapped: BTreeSet<u32> = ring.segments.keys().copied().collect();
+                require(made.get(publisher) == Some(&&mapped), || {
+                    format!("an observer of {id:x} has segments {mapped:?} of {publisher:x}")
+                })?;
+            }
+        }
+        self.check_tokens()
+    }
+
     /// A graph query by any node finds each node's own data.
     pub(super) fn check_graph_queries(&mut self) -> Finding {
         for asking in self.nodes.keys().copied().collect::<Vec<_>>() {
@@ -186,6 +233,8 @@ fn check_nothing_waits(node: &Node) -> Finding {
     require(queued == 0, || format!("{queued} offers or reports are left"))?;
     let pending = protocol.greeted().filter(|peer| peer.query.is_pending()).count();
     require(pending == 0, || format!("{pending} peers have not answered"))?;
+    let requested = protocol.greeted().filter(|peer| !peer.requests.is_idle()).count();
+    require(requested == 0, || format!("{requested} peers owe memory to observers"))?;
     let late = protocol.links.values().filter(|peer| peer.late.is_some()).count();
     require(late == 0, || format!("{late} peers are late for ever"))?;
     let offers = protocol.publishers.iter().map(|(id, it)| (*id, &it.matches));

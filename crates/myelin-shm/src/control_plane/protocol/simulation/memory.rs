@@ -6,11 +6,12 @@ use std::rc::Rc;
 
 use crate::control_plane::message::{PASSED_MIN, SegmentSize};
 use crate::control_plane::protocol::graph::Counters;
+use crate::control_plane::protocol::observe::{Observed, ObserverId};
 use crate::control_plane::protocol::query::Counted;
 use crate::control_plane::protocol::{Action, Input, Pair, Refusal, Reservation};
 use crate::event::Event;
 use crate::record::{EndpointRecord, Matching};
-use crate::topic::EndpointId;
+use crate::topic::{EndpointId, Topic};
 
 /// Represents a descriptor; all are clones of one, which counts them.
 pub(super) type Token = Rc<()>;
@@ -25,7 +26,19 @@ pub(super) struct Faults<'a> {
 pub(super) struct Memory {
     pub(super) publishers: BTreeMap<EndpointId, Publisher>,
     pub(super) subscribers: BTreeMap<EndpointId, Subscriber>,
+    pub(super) observers: BTreeMap<ObserverId, Observer>,
     starts: u64,
+}
+
+pub(super) struct Observer {
+    pub(super) topic: Topic,
+    pub(super) rings: BTreeMap<EndpointId, Ring>,
+}
+
+/// A publisher that an observer has mapped.
+pub(super) struct Ring {
+    _publication: Token,
+    pub(super) segments: BTreeMap<u32, Token>,
 }
 
 pub(super) struct Publisher {
@@ -119,6 +132,14 @@ impl Memory {
                 self.events_of(endpoint).add(event);
                 None
             }
+            Action::MapObserved { observer, publisher, observed } => {
+                let refused = self.map_observed(observer, publisher, observed, faults).is_err();
+                refused.then_some(Input::NotObserved { publisher })
+            }
+            Action::Unobserve { observer, publisher } => {
+                self.observers.get_mut(&observer)?.rings.remove(&publisher);
+                None
+            }
             Action::Warn(_) => None,
             Action::Count { link } => Some(Input::Counted { link, counted: self.counted() }),
             _ => unreachable!("it concerns links"),
@@ -198,6 +219,30 @@ impl Memory {
         if let Some(connection) = connection.filter(|connection| !connection.is_unread) {
             let numbers = sizes.iter().map(|size| size.number);
             connection.segments.extend(numbers.zip(descriptors));
+        }
+        Ok(())
+    }
+
+    fn map_observed(
+        &mut self,
+        observer: ObserverId,
+        publisher: EndpointId,
+        observed: Observed<Token>,
+        faults: &mut Faults<'_>,
+    ) -> Result<(), Refusal> {
+        let Observed { has_ring, segments, mut descriptors, .. } = observed;
+        let Some(observer) = self.observers.get_mut(&observer) else { return Ok(()) };
+        let is_complete = descriptors.len() == usize::from(has_ring) + segments.len();
+        if !is_complete || (faults.is_failing)() {
+            return Err(refusal("no descriptors for an observer"));
+        }
+        if has_ring {
+            let _publication = descriptors.remove(0);
+            let new = || Ring { _publication, segments: BTreeMap::new() };
+            observer.rings.entry(publisher).or_insert_with(new);
+        }
+        if let Some(ring) = observer.rings.get_mut(&publisher) {
+            ring.segments.extend(segments.iter().map(|size| size.number).zip(descriptors));
         }
         Ok(())
     }

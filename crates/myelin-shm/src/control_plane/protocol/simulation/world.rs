@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use super::creations::Creations;
-use super::memory::{Faults, Memory, Publisher, Subscriber, Token, UserEvents};
+use super::memory::{Faults, Memory, Observer, Publisher, Subscriber, Token, UserEvents};
 use super::{Mutant, Random};
 use crate::control_plane::directory::NODE_SHIFT;
 use crate::control_plane::link::Credentials;
@@ -131,6 +131,7 @@ impl World {
         for endpoint in ids.collect::<Vec<_>>() {
             self.drop_endpoint(id, endpoint);
         }
+        while self.drop_observer(id) {}
         self.sockets.remove(&id);
         self.drive(id, Input::Leave);
         self.crash(id);
@@ -207,9 +208,38 @@ impl World {
         self.corrupt.retain(|pair| pair.publisher != endpoint && pair.subscriber != endpoint);
     }
 
+    fn make_observer(&mut self, id: u64) {
+        let name = format!("topic {}", self.random.below(self.topics));
+        let topic = Topic { name, type_name: "T".to_owned(), type_hash: 1 };
+        let node = self.nodes.get_mut(&id).expect("it lives");
+        let observer = node.protocol.new_observer();
+        let made = Observer { topic: topic.clone(), rings: BTreeMap::new() };
+        node.memory.observers.insert(observer, made);
+        self.drive(id, Input::ObserverMade { observer, topic });
+    }
+
+    /// False if there is none.
+    fn drop_observer(&mut self, id: u64) -> bool {
+        let memory = &mut self.nodes.get_mut(&id).expect("it lives").memory;
+        let Some((observer, _)) = memory.observers.pop_first() else { return false };
+        self.drive(id, Input::ObserverDropped { observer });
+        true
+    }
+
+    /// A node's observers request the slot segments that they do not have.
+    pub(super) fn request_segments(&mut self, id: u64) {
+        let observers = self.nodes[&id].memory.observers.values();
+        let rings = observers.flat_map(|observer| &observer.rings);
+        let missing: Vec<_> =
+            rings.map(|(publisher, ring)| (*publisher, ring.segments.len() as u32)).collect();
+        for (publisher, from) in missing {
+            self.drive(id, Input::Observe { publisher, from });
+        }
+    }
+
     /// An action of a node's user.
     pub(super) fn act_as_user(&mut self, id: u64) {
-        let choice = self.random.below(14);
+        let choice = self.random.below(17);
         let memory = &mut self.nodes.get_mut(&id).expect("it lives").memory;
         let (publishers, subscribers) = (memory.publishers.len(), memory.subscribers.len());
         match choice {
@@ -243,6 +273,9 @@ impl World {
                 self.drive(id, Input::Corrupt { publisher, subscriber });
             }
             12 => self.drive(id, Input::QueryGraph),
+            14 if memory.observers.len() < ENDPOINTS => self.make_observer(id),
+            15 => _ = self.drop_observer(id),
+            16 => self.request_segments(id),
             13 => {
                 let protocol = &mut self.nodes.get_mut(&id).expect("it lives").protocol;
                 if protocol.graph_queries.open > 0 {
