@@ -51,6 +51,26 @@ fn main() -> Result<(), Error> {
         Ok(())
     });
 
+    // Observers of another node: one that looks meanwhile, and one that never does.
+    let (publisher, mut subscriber) = matched::<Small>(&from, &to, "observed copy")?;
+    let observers = [to.topic::<Small>("observed copy"), to.topic("observed copy")];
+    let mut observers = observers.map(|topic| topic.observer().expect("an observer"));
+    counted!(observed_publish_copy, || publisher.publish_copy(&[7; 64]).map(drop));
+    assert!(observers[0].take()?.is_some() && subscriber.take()?.is_some());
+
+    let (publisher, mut subscriber) = matched::<Large>(&from, &to, "observed loan")?;
+    let lend = || {
+        let mut loan = publisher.loan()?;
+        loan[0] = 7;
+        loan.publish().map(drop)
+    };
+    lend()?;
+    assert!(subscriber.receive(LIMIT)?.is_some());
+    let observers = [to.topic::<Large>("observed loan"), to.topic("observed loan")];
+    let mut observers = observers.map(|topic| topic.observer().expect("an observer"));
+    counted!(observed_loan_publish, lend);
+    assert!(observers[0].take()?.is_some() && subscriber.take()?.is_some());
+
     let others = (0..10).map(|number| to.topic::<Small>(&format!("set/{number}")).subscriber());
     let others = others.collect::<Result<Vec<_>, _>>()?;
     let (publisher, mut subscriber) = matched::<Small>(&from, &to, "set")?;

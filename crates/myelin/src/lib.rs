@@ -79,6 +79,7 @@ mod layout_hash;
 mod loan;
 mod network;
 mod node;
+mod observer;
 mod payload;
 mod plain_data;
 mod publisher;
@@ -129,6 +130,9 @@ pub use myelin_shm::waiting::wait::Wait;
 pub use myelin_value as value;
 pub use network::NetworkState;
 pub use node::{Node, NodeBuilder};
+pub use observer::{
+    Missing, ObservedHeader, ObservedPublisher, ObservedSample, Observer, ObserverInterrupter,
+};
 pub use payload::Payload;
 pub use plain_data::PlainData;
 pub use publisher::Publisher;

@@ -11,6 +11,7 @@ use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 use crate::dynamic::DynamicType;
 use crate::network::{Dds, Encoding, Spec};
 use crate::node::Node;
+use crate::observer::Observer;
 use crate::payload::Payload;
 use crate::publisher::Publisher;
 use crate::subscriber::{FdSubscriber, Subscriber};
@@ -272,6 +273,21 @@ impl<T: Payload + ?Sized> Topic<T> {
             network.map(|network| network.reader(&self.spec(), &inner)).transpose()?;
         let dynamic = self.dynamic.clone().filter(|told| !told.fits_all());
         Ok(Subscriber::new(inner, network_reader, dynamic))
+    }
+
+    /// Makes an observer: it looks at the samples of the publishers on this host without being known
+    /// to them, for tools. It sees samples of publishers that come later from their first one on,
+    /// and of others from now on and the [`history`](Topic::history) before, as far as the ring
+    /// has it. The other settings have no effect. On return it sees the publishers that exist,
+    /// with the same exception as for a [`publisher`](Topic::publisher).
+    ///
+    /// # Errors
+    /// [`Error::TypeMismatch`] if the topic is known to carry another type; [`Error::Setting`];
+    /// [`Error::Forked`].
+    pub fn observer(&self) -> Result<Observer<T>, Error> {
+        let inner = self.node.inner.observer(self.wire_topic(), self.subscriber.history)?;
+        let dynamic = self.dynamic.clone().filter(|told| !told.fits_all());
+        Ok(Observer::new(inner, dynamic))
     }
 
     /// Like [`SubscriberBuilder::open_with_fd`], with these settings.

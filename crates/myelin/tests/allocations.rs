@@ -71,6 +71,46 @@ fn nothing_is_allocated_after_warming_up() {
     assert_eq!(ALLOCATIONS.get() - before, 0, "allocations in 10,000 rounds");
 }
 
+/// A topic with observers, which look while it publishes: no more heap, no more shared memory, no
+/// match.
+#[test]
+fn a_publisher_allocates_nothing_for_observers() {
+    let (_folder, node) = node();
+    let memory_bytes = |id| {
+        let graph = node.graph().unwrap();
+        match graph.endpoints.iter().find(|it| it.id == id).unwrap().counters {
+            Some(myelin::Counters::Publisher { memory_bytes, .. }) => memory_bytes,
+            counters => panic!("{counters:?}"),
+        }
+    };
+    let mut grown = Vec::new();
+    for observers in [0, 20] {
+        let topic = node.topic::<[u8]>(&format!("{observers} observers"));
+        let (publisher, mut subscriber) = ends(&topic);
+        let mut observers: Vec<_> = (0..observers).map(|_| topic.observer().unwrap()).collect();
+        let mut round = |number: usize, looks: bool| {
+            let mut loan = publisher.loan(10_000).unwrap();
+            loan[0] = 1;
+            loan.publish().unwrap();
+            publisher.publish_copy(&[1; 64]).unwrap();
+            while subscriber.take().unwrap().is_some() {}
+            let looking = observers.len().max(1);
+            if let Some(observer) = observers.get_mut(number % looking).filter(|_| looks) {
+                while observer.take().unwrap().is_some() {}
+            }
+        };
+        (0..100).for_each(|number| round(number, true));
+        let before = (memory_bytes(publisher.id()), ALLOCATIONS.get());
+        (0..1_000).for_each(|number| round(number, false));
+        assert_eq!(ALLOCATIONS.get() - before.1, 0);
+        (0..100).for_each(|number| round(number, true));
+        assert_eq!(memory_bytes(publisher.id()), before.0);
+        assert_eq!(publisher.matched(), 1);
+        grown.push(before.0);
+    }
+    assert_eq!(grown[0], grown[1], "bytes of shared memory");
+}
+
 /// Otherwise its heap pages would have to be faulted in, in the middle of a publish.
 #[test]
 fn the_first_sample_of_a_topic_allocates_nothing() {

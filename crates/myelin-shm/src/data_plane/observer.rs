@@ -341,6 +341,13 @@ impl ObserverReader {
         gone.chain(self.cursors.iter().map(|cursor| cursor.counts(false))).collect()
     }
 
+    /// Observes a publisher no longer: its sample does not fit the type.
+    pub fn reject(&mut self, publisher: EndpointId) {
+        if let Some(at) = self.cursors.iter().position(|cursor| cursor.publisher() == publisher) {
+            self.remove(at);
+        }
+    }
+
     fn remove(&mut self, at: usize) {
         let cursor = self.cursors.remove(at);
         self.state.forget(cursor.publisher(), cursor.next());

@@ -68,7 +68,8 @@ impl ObservedSample {
         }
     }
 
-    pub(super) fn clear(&mut self) {
+    /// Removes the payload.
+    pub fn clear(&mut self) {
         (self.begin, self.length) = (0, 0);
     }
 
