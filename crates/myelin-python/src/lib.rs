@@ -17,6 +17,7 @@ mod learnt;
 mod loan;
 mod memory;
 mod node;
+mod observer;
 mod publisher;
 mod released;
 mod sample;
@@ -52,6 +53,8 @@ mod _native {
     #[pymodule_export]
     use super::node::{Node, now};
     #[pymodule_export]
+    use super::observer::{ObservedHeader, ObservedPublisher, ObservedSample, Observer};
+    #[pymodule_export]
     use super::publisher::Publisher;
     #[pymodule_export]
     use super::sample::Sample;
@@ -72,6 +75,8 @@ const OBJECT_ALIGN: usize = 16;
 const _: () = {
     assert!(align_of::<subscriber::Subscriber>() <= OBJECT_ALIGN);
     assert!(align_of::<publisher::Publisher>() <= OBJECT_ALIGN);
+    assert!(align_of::<observer::Observer>() <= OBJECT_ALIGN);
+    assert!(align_of::<observer::ObservedSample>() <= OBJECT_ALIGN);
     assert!(align_of::<sample::Sample>() <= OBJECT_ALIGN);
     assert!(align_of::<loan::Loan>() <= OBJECT_ALIGN);
     assert!(align_of::<wait_set::WaitSet>() <= OBJECT_ALIGN);

@@ -6,6 +6,7 @@ use pyo3::prelude::*;
 
 use crate::errors::raised;
 use crate::node::seconds;
+use crate::observer::Observer;
 use crate::publisher::Publisher;
 use crate::released::released;
 use crate::subscriber::{Inner, Subscriber, wait_of};
@@ -114,6 +115,13 @@ impl Topic {
             inner.set_wait(wait);
         }
         Ok(Subscriber::new(inner, &self.carried))
+    }
+
+    /// Makes an observer: it looks at the samples of the publishers on this host without being known
+    /// to them.
+    fn observer(&self, py: Python<'_>) -> PyResult<Observer> {
+        let observer = released(py, || self.topic.observer()).map_err(raised)?;
+        Ok(Observer::new(observer, &self.carried))
     }
 
     fn __repr__(&self) -> String {

@@ -7,13 +7,14 @@ use std::time::Duration;
 
 use crate::control_plane::event_loop::Notice;
 use crate::control_plane::protocol::observe::ObserverId;
-use crate::data_plane::observer::{ObserverReader, ObserverState};
+use crate::data_plane::observer::ObserverReader;
 use crate::data_plane::publication::Writer;
 use crate::data_plane::subscription::Reader;
 use crate::error::Error;
 use crate::event::{Event, Inbox};
 use crate::node::Node;
 use crate::topic::EndpointId;
+use crate::waiting::interrupt::Interrupter;
 use crate::warnings::Warning;
 
 /// The node's knowledge of a publisher or subscriber: its matches and its events. Clones belong to
@@ -149,31 +150,14 @@ pub struct Observer {
     node: Node,
 }
 
-/// Ends the waits of one observer. Clones are the same one. Any thread may use it.
-#[derive(Clone)]
-pub struct ObserverInterrupter(Arc<ObserverState>);
-
-impl ObserverInterrupter {
-    /// Ends the running wait of the observer, or else the next one that would block.
-    pub fn interrupt(&self) {
-        self.0.interrupt();
-    }
-}
-
-impl std::fmt::Debug for ObserverInterrupter {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("ObserverInterrupter").finish_non_exhaustive()
-    }
-}
-
 impl Observer {
     pub(crate) fn new(reader: ObserverReader, id: ObserverId, node: Node) -> Observer {
         Observer { reader, id, node }
     }
 
     /// What ends its waits from another thread.
-    pub fn interrupter(&self) -> ObserverInterrupter {
-        ObserverInterrupter(self.reader.state().clone())
+    pub fn interrupter(&self) -> Interrupter {
+        self.reader.state().interrupter()
     }
 }
 

@@ -18,7 +18,7 @@ use crate::data_plane::observer::{ObserverReader, ObserverState};
 use crate::data_plane::publication::Writer;
 use crate::data_plane::subscription::{Reader, SubscriptionState};
 use crate::dispatch::dispatcher::Dispatcher;
-pub use crate::endpoint::{EndpointHandle, Observer, ObserverInterrupter, Publisher, Subscriber};
+pub use crate::endpoint::{EndpointHandle, Observer, Publisher, Subscriber};
 use crate::error::Error;
 use crate::listener::{Call, Listener, ListenerThread};
 use crate::os::descriptor::NodeFd;

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use hostile_peer::{
-    Memory, SUBSCRIBER, TYPE_HASH, is_asleep, publishers, reader, subscriber, topic,
+    Memory, SUBSCRIBER, TYPE_HASH, is_asleep, observed, publishers, reader, subscriber, topic,
     wake_descriptors, wake_word_of,
 };
 use myelin_shm::Error;
@@ -32,6 +32,11 @@ proptest! {
     #[test]
     fn a_reader_survives_any_publisher(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
         publishers(&bytes);
+    }
+
+    #[test]
+    fn an_observer_survives_any_publisher(bytes in prop::collection::vec(any::<u8>(), 0..600)) {
+        observed(&bytes);
     }
 
     #[test]

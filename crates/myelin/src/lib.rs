@@ -130,9 +130,7 @@ pub use myelin_shm::waiting::wait::Wait;
 pub use myelin_value as value;
 pub use network::NetworkState;
 pub use node::{Node, NodeBuilder};
-pub use observer::{
-    Missing, ObservedHeader, ObservedPublisher, ObservedSample, Observer, ObserverInterrupter,
-};
+pub use observer::{Missing, ObservedHeader, ObservedPublisher, ObservedSample, Observer};
 pub use payload::Payload;
 pub use plain_data::PlainData;
 pub use publisher::Publisher;

@@ -8,12 +8,11 @@ use std::time::Duration;
 use myelin_shm::data_plane::observer as shm_observer;
 pub use myelin_shm::data_plane::observer::{Missing, ObservedHeader, ObservedPublisher};
 use myelin_shm::node as shm;
-pub use myelin_shm::node::ObserverInterrupter;
 
-use crate::Error;
 use crate::dynamic::{self, DynamicType};
 use crate::payload::Payload;
 use crate::subscriber::until_ns;
+use crate::{Error, Interrupter};
 
 /// Looks at the samples of a topic on this host, while its publishers do nothing for it. Made by
 /// [`Topic::observer`](crate::Topic::observer).
@@ -52,7 +51,7 @@ use crate::subscriber::until_ns;
 /// # Ok(()) }
 /// ```
 pub struct Observer<T: Payload + ?Sized> {
-    inner: shm::EndpointHandle,
+    inner: shm::Observer,
     /// The sample type, if it is known at run time only.
     dynamic: Option<Arc<DynamicType>>,
     payload: PhantomData<fn() -> PhantomData<T>>,
@@ -66,7 +65,7 @@ pub struct ObservedSample<T: Payload + ?Sized> {
 }
 
 impl<T: Payload + ?Sized> Observer<T> {
-    pub(crate) fn new(inner: shm::EndpointHandle, dynamic: Option<Arc<DynamicType>>) -> Self {
+    pub(crate) fn new(inner: shm::Observer, dynamic: Option<Arc<DynamicType>>) -> Self {
         Observer { inner, dynamic, payload: PhantomData }
     }
 
@@ -166,7 +165,7 @@ impl<T: Payload + ?Sized> Observer<T> {
     }
 
     /// Ends its waits from another thread: the running one, or else the next one that would block.
-    pub fn interrupter(&self) -> ObserverInterrupter {
+    pub fn interrupter(&self) -> Interrupter {
         self.inner.interrupter()
     }
 }

@@ -4,4 +4,7 @@
 #[path = "../../tests/hostile_peer/mod.rs"]
 mod hostile_peer;
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| hostile_peer::publishers(bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| {
+    hostile_peer::publishers(bytes);
+    hostile_peer::observed(bytes);
+});

@@ -22,10 +22,11 @@ use crate::data_plane::remote_publisher::RemotePublisher;
 use crate::error::Error;
 use crate::limits::{CONNECTIONS_MAX, EVENTS_MAX};
 use crate::os::fork;
-use crate::sync::{AtomicBool, AtomicU32, Mutex, Ordering, lock};
+use crate::sync::{AtomicU32, Mutex, Ordering, lock};
 use crate::topic::{EndpointId, Topic};
+use crate::waiting::cancel;
+use crate::waiting::interrupt::{Changes, Interrupter};
 use crate::waiting::wait::{self, now_ns};
-use crate::waiting::{cancel, notify};
 
 /// A publisher of an observer's topic, and what the observer has seen of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,9 +60,7 @@ pub struct ObserverState {
     ended: Mutex<VecDeque<(EndpointId, u64)>>,
     /// Publishers that wrote invalid data when they were mapped.
     errors: Mutex<VecDeque<Error>>,
-    /// Counts what has come and gone; a thread that waits sleeps on it.
-    changes: AtomicU32,
-    interrupted: AtomicBool,
+    changes: Arc<Changes>,
     /// Asks for slot segments of a publisher, from a number on.
     request: OnceLock<Box<dyn Fn(EndpointId, u32) + Send + Sync>>,
 }
@@ -85,8 +84,7 @@ impl ObserverState {
             rings: Mutex::new(Vec::new()),
             ended: Mutex::new(VecDeque::new()),
             errors: Mutex::new(VecDeque::new()),
-            changes: AtomicU32::new(0),
-            interrupted: AtomicBool::new(false),
+            changes: Arc::new(Changes::new()),
             request: OnceLock::new(),
         })
     }
@@ -123,7 +121,7 @@ impl ObserverState {
         }
         let ring = Ring { source, first, answers: AtomicU32::new(0) };
         lock(&self.rings).push(Arc::new(ring));
-        self.changed();
+        self.changes.wake();
         Ok(())
     }
 
@@ -145,7 +143,7 @@ impl ObserverState {
         if let Some(ring) = self.ring(publisher) {
             // ORDER: Release pairs with the cursor's Acquire; the segments are under a lock.
             ring.answers.fetch_add(1, Ordering::Release);
-            self.changed();
+            self.changes.wake();
         }
     }
 
@@ -154,7 +152,7 @@ impl ObserverState {
         if let Some(ring) = self.ring(publisher) {
             // ORDER: Release pairs with the cursor's Acquire: the ring does not change any more.
             ring.source.gone.store(true, Ordering::Release);
-            self.changed();
+            self.changes.wake();
         }
     }
 
@@ -175,22 +173,16 @@ impl ObserverState {
             errors.push_back(error);
         }
         drop(errors);
-        self.changed();
+        self.changes.wake();
     }
 
-    /// Ends the running wait, or else the next one that would block. Any thread may call it.
-    pub fn interrupt(&self) {
-        self.interrupted.store(true, Ordering::Release);
-        self.changed();
+    /// What ends its waits.
+    pub fn interrupter(&self) -> Interrupter {
+        Interrupter::of_observer(&self.changes)
     }
 
     fn ring(&self, publisher: EndpointId) -> Option<Arc<Ring>> {
         lock(&self.rings).iter().find(|ring| ring.source.id == publisher).cloned()
-    }
-
-    fn changed(&self) {
-        notify::count_up(&self.changes);
-        wait::wake(&self.changes);
     }
 
     fn request(&self, publisher: EndpointId, from: u32) {
@@ -303,7 +295,7 @@ impl ObserverReader {
     pub fn wait(&mut self, until_ns: u64) -> Result<bool, Error> {
         loop {
             // ORDER: Acquire, before the look: a change from now on ends the sleep.
-            let changes = self.state.changes.load(Ordering::Acquire);
+            let changes = self.state.changes.count.load(Ordering::Acquire);
             if fork::is_forked(self.fork) {
                 return Err(Error::Forked);
             }
@@ -312,12 +304,16 @@ impl ObserverReader {
             }
             let now = now_ns();
             self.cursors.iter_mut().for_each(|cursor| cursor.looked(now));
-            let is_interrupted = self.state.interrupted.swap(false, Ordering::Acquire);
+            let is_interrupted = self.state.changes.take_interrupt();
             if is_interrupted || until_ns <= now || cancel::is_cancelled() {
                 return Ok(false);
             }
             let look_ns = now.saturating_add(self.interval_ns());
-            wait::sleep(&self.state.changes, changes, cancel::slice_end_ns(until_ns.min(look_ns)));
+            wait::sleep(
+                &self.state.changes.count,
+                changes,
+                cancel::slice_end_ns(until_ns.min(look_ns)),
+            );
         }
     }
 
@@ -368,7 +364,7 @@ impl ObserverReader {
 
     /// Adds the publishers that have come. Whether anything has changed.
     fn keep_up(&mut self) -> bool {
-        let changes = self.state.changes.load(Ordering::Acquire);
+        let changes = self.state.changes.count.load(Ordering::Acquire);
         if self.changes == Some(changes) {
             return false;
         }

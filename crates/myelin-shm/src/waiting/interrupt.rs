@@ -1,4 +1,5 @@
-//! Ends a subscriber's wait from another thread, the node's own thread, or a signal handler.
+//! Ends the wait of a subscriber or an observer from another thread, the node's own thread, or a
+//! signal handler.
 
 use crate::sync::{AtomicBool, AtomicU32, Ordering, fence};
 use std::sync::Arc;
@@ -67,20 +68,62 @@ impl SubscriberWaker {
     }
 }
 
-/// Ends the waits of one subscriber. Clones are the same one. Any thread may use it, and a signal handler.
+/// The word that an observer sleeps on. Only its own process knows it.
+#[derive(Debug)]
+pub(crate) struct Changes {
+    /// Counts what it has to look at: publishers that have come or gone, and interrupts.
+    pub(crate) count: AtomicU32,
+    interrupted: AtomicBool,
+}
+
+impl Changes {
+    pub(crate) fn new() -> Changes {
+        Changes { count: AtomicU32::new(0), interrupted: AtomicBool::new(false) }
+    }
+
+    /// Ends a sleep. The reason has been written before.
+    pub(crate) fn wake(&self) {
+        wait::count_and_wake(&self.count);
+    }
+
+    /// Whether the wait must end.
+    pub(crate) fn take_interrupt(&self) -> bool {
+        self.interrupted.swap(false, Ordering::Acquire)
+    }
+}
+
+/// Ends the waits of one subscriber or observer. Clones are the same one. Any thread may use it,
+/// and a signal handler.
 #[derive(Clone, Debug)]
-pub struct Interrupter(Arc<SubscriberWaker>);
+pub struct Interrupter(Waiter);
+
+#[derive(Clone, Debug)]
+enum Waiter {
+    Subscriber(Arc<SubscriberWaker>),
+    Observer(Arc<Changes>),
+}
 
 impl Interrupter {
     pub(crate) fn new(waker: &Arc<SubscriberWaker>) -> Interrupter {
-        Interrupter(waker.clone())
+        Interrupter(Waiter::Subscriber(waker.clone()))
     }
 
-    /// Ends the running wait of the subscriber, or else the next one that would block. Neither
-    /// waits nor allocates. Does nothing if the subscriber has gone, or in a child of `fork`.
+    pub(crate) fn of_observer(changes: &Arc<Changes>) -> Interrupter {
+        Interrupter(Waiter::Observer(changes.clone()))
+    }
+
+    /// Ends the running wait, or else the next one that would block. Neither waits nor allocates.
+    /// Does nothing if the subscriber or observer has gone, or in a child of `fork`.
     pub fn interrupt(&self) {
-        if !self.0.ready_bit.table().is_forked() {
-            self.0.interrupt();
+        match &self.0 {
+            Waiter::Subscriber(waker) if !waker.ready_bit.table().is_forked() => {
+                waker.interrupt();
+            }
+            Waiter::Subscriber(_) => {}
+            Waiter::Observer(changes) => {
+                changes.interrupted.store(true, Ordering::Release);
+                changes.wake();
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use myelin_shm::Error;
+use myelin_shm::data_plane::observer::{ObservedSample, ObserverReader, ObserverState};
 use myelin_shm::data_plane::publication::{RemoteSubscriber, WakeDescriptors, Writer};
 use myelin_shm::data_plane::subscription::{Reader, SubscriptionState};
 use myelin_shm::layout::{
@@ -215,6 +216,54 @@ pub fn publishers(bytes: &[u8]) {
         }
     }
     let _ = (shared.progress(1), shared.borrowed(), reader.lost());
+}
+
+/// Two hostile publishers against an observer.
+pub fn observed(bytes: &[u8]) {
+    let input = &mut Input(bytes);
+    let state = ObserverState::new(topic(), u32::from(input.byte() % 4), input.word());
+    let cells = 2 + input.below(8);
+    let peers = [1, 2].map(|id| {
+        let memory = Memory::publication(id, cells);
+        for _ in 0..input.byte() % 4 {
+            // The head, wrong half of the time.
+            if input.byte().is_multiple_of(2) {
+                memory.set(usize::from(input.byte() % 8), input.word());
+            }
+        }
+        let _ = state.map_ring(id, input.word(), memory.descriptor());
+        memory
+    });
+    let mut reader = ObserverReader::new(state.clone());
+    let mut sample = ObservedSample::new();
+    while !input.is_done() {
+        match input.byte() % 16 {
+            0 | 1 => {
+                let (number, slot_bytes, slots, fd) = slots(input.byte(), input);
+                let _ = state.map_segment(1, number, slot_bytes, slots, fd);
+            }
+            2 => state.answered(1),
+            3 if input.byte().is_multiple_of(8) => state.unobserve(1),
+            4 => _ = reader.wait(now_ns() + 1_000),
+            5 => _ = reader.publishers(),
+            6..10 => mutate(&peers[usize::from(input.byte()) % 2], cells, input),
+            10 | 11 => match reader.take_header() {
+                Ok(_) | Err(Error::PeerCorrupt { .. }) => {}
+                Err(error) => panic!("{error}"),
+            },
+            _ => match reader.take_into(&mut sample) {
+                Ok(true) if sample.missing.is_some() => assert!(sample.bytes().is_empty()),
+                Ok(true) => assert_eq!(sample.bytes().len() as u64, sample.header.length),
+                Ok(false) | Err(Error::PeerCorrupt { .. }) => {}
+                Err(error) => panic!("{error}"),
+            },
+        }
+    }
+    for it in reader.publishers() {
+        assert!(
+            it.without_payload <= it.seen && it.first + it.seen + it.overwritten <= it.published
+        );
+    }
 }
 
 /// Right half of the time.

@@ -37,7 +37,9 @@ impl Publisher {
         let first = slots.pointer().addr();
         let publisher = Publisher { writer, slots, first };
         // In a model, this memory must be initialised before there are two threads.
-        (0..bytes / SLOT_BYTES).for_each(|slot| drop(publisher.words(slot * SLOT_BYTES).len()));
+        for slot in 0..bytes / SLOT_BYTES {
+            let _ = publisher.words(slot * SLOT_BYTES);
+        }
         (publisher, publication)
     }
 
@@ -82,15 +84,14 @@ fn word(payload: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(payload[8 * at..][..8].try_into().unwrap())
 }
 
-/// `before` samples lie in the ring; then the publisher publishes more while an observer takes up
-/// to three.
-fn run(depth: u32, before: u64, more: impl FnOnce(&mut Publisher)) {
+/// The publisher publishes some samples, and then more while an observer takes up to two.
+fn run(depth: u32, before: impl FnOnce(&mut Publisher), more: impl FnOnce(&mut Publisher)) {
     let (mut publisher, publication) = Publisher::new(depth, 2);
-    (0..before).for_each(|sequence| publisher.publish(sequence));
+    before(&mut publisher);
     let mut observer = observer(&publication);
     let observing = thread::spawn(move || {
         let (mut sample, mut next) = (ObservedSample::new(), 0);
-        for _ in 0..3 {
+        for _ in 0..2 {
             if !observer.take_into(&mut sample).unwrap() {
                 break;
             }
@@ -111,13 +112,16 @@ fn run(depth: u32, before: u64, more: impl FnOnce(&mut Publisher)) {
 
 /// More cells than samples: a slot is used again while its sample's cell still names it.
 fn withdrawn() {
-    run(7, 1, |publisher| (1..=2).for_each(|sequence| publisher.publish(sequence)));
+    run(7, |publisher| publisher.publish(0), |publisher| publisher.publish(1));
 }
 
 /// Two cells: the cell has been written again before the slot is.
 fn overwritten() {
-    run(1, 1, |publisher| {
+    let before = |publisher: &mut Publisher| {
+        publisher.publish(0);
         publisher.publish_inline(1);
+    };
+    run(1, before, |publisher| {
         publisher.publish_inline(2);
         publisher.publish(3);
     });
