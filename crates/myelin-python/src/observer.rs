@@ -92,6 +92,7 @@ impl From<myelin::ObservedHeader> for ObservedHeader {
             published_ns,
             length,
             overwritten_before,
+            ..
         } = header;
         let published_at = (published_ns != 0).then_some(published_ns);
         ObservedHeader { publisher, sequence, published_at, length, overwritten_before }

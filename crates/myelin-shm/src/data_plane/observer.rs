@@ -30,6 +30,7 @@ use crate::waiting::wait::{self, now_ns};
 
 /// A publisher of an observer's topic, and what the observer has seen of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ObservedPublisher {
     /// Its endpoint id.
     pub publisher: EndpointId,

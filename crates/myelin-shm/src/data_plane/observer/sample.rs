@@ -9,6 +9,7 @@ use crate::topic::EndpointId;
 
 /// What an observer knows of every sample that it sees, with or without payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct ObservedHeader {
     /// The publisher.
     pub publisher: EndpointId,
