@@ -407,6 +407,10 @@ typedef struct myelin_guard myelin_guard;
 // A process's part in a domain. Any thread may use it, several at once.
 typedef struct myelin_node myelin_node;
 
+// Looks at the samples of a topic on this host, while its publishers do nothing for it. One thread
+// at a time uses it; any thread may interrupt it.
+typedef struct myelin_observer myelin_observer;
+
 // Publishes samples of a topic. One thread at a time uses it and its loans.
 typedef struct myelin_publisher myelin_publisher;
 
@@ -650,6 +654,50 @@ typedef struct myelin_node_options {
   // those that exist on this host; 0: 20 ms.
   uint64_t match_limit_ns;
 } myelin_node_options;
+
+// A sample as an observer has seen it.
+typedef struct myelin_observed {
+  // sizeof(struct myelin_observed): MYELIN_INIT(myelin_observed).
+  size_t size;
+  // Its publisher's endpoint id, as in graphs.
+  uint64_t publisher;
+  // How many samples its publisher published before it.
+  uint64_t sequence;
+  // When it was published, by `myelin_now`; 0 if its publisher adds no timestamps.
+  uint64_t published_ns;
+  // How many bytes the payload has, also if it is missing.
+  uint64_t length;
+  // How many samples of the same publisher, between the previous one and this one, were
+  // overwritten before the observer looked.
+  uint64_t overwritten_before;
+  // A copy of the payload, aligned as in `myelin_sample.data`; valid until the next take of this
+  // observer, or its close. NULL if it is missing, or only the header was taken.
+  const void *data;
+  // Bytes of `data`; 0 if it is NULL.
+  size_t bytes;
+  // `enum myelin_missing`: why there is no payload.
+  int32_t missing;
+} myelin_observed;
+
+// A publisher of an observer, and what was seen of it.
+typedef struct myelin_observed_publisher {
+  // sizeof(struct myelin_observed_publisher): MYELIN_INIT(myelin_observed_publisher).
+  size_t size;
+  // Its endpoint id, as in graphs.
+  uint64_t publisher;
+  // The first sample that counts: 0 if the publisher came after the observer.
+  uint64_t first;
+  // Samples that it has published: `first`, `seen`, `overwritten`, and those to be taken.
+  uint64_t published;
+  // Samples that were given, with or without payload.
+  uint64_t seen;
+  // Samples that were overwritten before the observer looked.
+  uint64_t overwritten;
+  // Samples, among those seen, whose payload was gone.
+  uint64_t without_payload;
+  // Whether it has left or died, and everything is read.
+  bool has_gone;
+} myelin_observed_publisher;
 
 // Settings of a publisher. 0 in a member, or NULL instead of the struct, is the default.
 typedef struct myelin_publisher_options {
@@ -1000,6 +1048,41 @@ myelin_code myelin_node_network(struct myelin_node *node,
 // The folder of a node's sockets. Two nodes meet if they use the same folder, even by different
 // paths. As much of its path as fits into `capacity` bytes, including its final zero.
 myelin_code myelin_node_folder(struct myelin_node *node, char *text, size_t capacity);
+
+// Makes an observer of a topic: it looks at the samples of the publishers on this host without
+// being known to them, for tools. A publisher does not count it as matched, does not wait for it or
+// wake it, and keeps no memory for it. Of the topic's settings only `history` has an effect.
+myelin_code myelin_observer_open(struct myelin_topic *topic, struct myelin_observer **observer);
+
+// Closes it.
+myelin_code myelin_observer_close(struct myelin_observer *observer);
+
+// The next sample, if there is one; never waits. MYELIN_NOTHING if there is none. Samples of one
+// publisher come in order.
+myelin_code myelin_observer_take(struct myelin_observer *observer, struct myelin_observed *sample);
+
+// The header of the next sample, if there is one, without looking at its payload. The sample is
+// then taken.
+myelin_code myelin_observer_take_header(struct myelin_observer *observer,
+                                        struct myelin_observed *header);
+
+// Waits until there is a sample to take, for at most `limit_ns` (MYELIN_FOREVER: no limit): looks
+// at intervals of 1 to 100 ms, by depth and rate of the publishers. MYELIN_NOTHING if the time is
+// over, or if the wait was interrupted.
+myelin_code myelin_observer_wait(struct myelin_observer *observer, uint64_t limit_ns);
+
+// Ends the running wait, or else the next one. Any thread, and a signal handler.
+myelin_code myelin_observer_interrupt(struct myelin_observer *observer);
+
+// How long to wait before the next look, in ns, for a loop of your own.
+myelin_code myelin_observer_interval(struct myelin_observer *observer, uint64_t *interval_ns);
+
+// One of its publishers, by an index from 0 on; MYELIN_NOTHING behind the last one. Index 0 looks,
+// and the other indices belong to the same look. Publishers that have gone since the look before
+// are listed once more.
+myelin_code myelin_observer_publisher(struct myelin_observer *observer,
+                                      size_t index,
+                                      struct myelin_observed_publisher *publisher);
 
 // The layout hash of a described payload, which both sides of a topic compare: the same as for a
 // Rust type with the same fields. Any thread.

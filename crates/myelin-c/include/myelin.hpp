@@ -710,6 +710,76 @@ private:
   detail::Handle<myelin_subscriber, myelin_subscriber_close> handle_;
 };
 
+/// A sample as an observer has seen it: a view of the payload, as of a Sample, if `missing()` is 0.
+/// The payload is valid until the next take of its observer.
+template <class T> class Observed : public detail::View<T, Observed<T>, true> {
+public:
+  explicit Observed(const myelin_observed &seen) : seen_(seen) {}
+  std::uint64_t publisher() const { return raw().publisher; }
+  std::uint64_t sequence() const { return raw().sequence; }
+  /// By myelin_now(); 0 if its publisher adds no timestamps.
+  std::uint64_t published_ns() const { return raw().published_ns; }
+  /// Bytes of the payload, also if it is missing.
+  std::uint64_t length() const { return raw().length; }
+  /// How many samples of its publisher were overwritten before the observer looked.
+  std::uint64_t overwritten_before() const { return raw().overwritten_before; }
+  /// A MYELIN_MISSING_*: why there is no payload.
+  int missing() const { return raw().missing; }
+  const myelin_observed &raw() const { return seen_; }
+
+private:
+  myelin_observed seen_;
+};
+
+/// Looks at the samples of a topic on this host, while its publishers do nothing for it: for tools.
+/// One thread at a time.
+template <class T> class Observer {
+public:
+  Observer() = default;
+  explicit Observer(myelin_observer *handle) : handle_(handle) {}
+  /// The next sample, if there is one.
+  Result<std::optional<Observed<T>>> take() {
+    auto seen = detail::sized<myelin_observed>();
+    const int code = myelin_observer_take(get(), &seen);
+    if (code < 0) return detail::error(code);
+    if (code == MYELIN_NOTHING) return std::optional<Observed<T>>();
+    return std::optional<Observed<T>>(Observed<T>(seen));
+  }
+  /// The header of the next sample, if there is one; the sample is then taken.
+  Result<std::optional<myelin_observed>> take_header() {
+    auto seen = detail::sized<myelin_observed>();
+    const int code = myelin_observer_take_header(get(), &seen);
+    if (code < 0) return detail::error(code);
+    if (code == MYELIN_NOTHING) return std::optional<myelin_observed>();
+    return std::optional<myelin_observed>(seen);
+  }
+  /// Waits until there is a sample to take; looks at intervals of 1 to 100 ms.
+  Result<bool> wait(std::chrono::nanoseconds limit) {
+    return detail::in_time(myelin_observer_wait(get(), detail::ns(limit)));
+  }
+  /// Ends a wait. Any thread, and a signal handler.
+  void interrupt() const { myelin_observer_interrupt(get()); }
+  /// How long to wait before the next look, for a loop of your own.
+  std::chrono::nanoseconds interval() const {
+    return std::chrono::nanoseconds(detail::counted(get(), myelin_observer_interval));
+  }
+  /// Its publishers; those that have gone since the last call once more.
+  Result<std::vector<myelin_observed_publisher>> publishers() {
+    std::vector<myelin_observed_publisher> all;
+    for (;;) {
+      auto next = detail::sized<myelin_observed_publisher>();
+      const int code = myelin_observer_publisher(get(), all.size(), &next);
+      if (code < 0) return detail::error(code);
+      if (code == MYELIN_NOTHING) return all;
+      all.push_back(next);
+    }
+  }
+  myelin_observer *get() const { return handle_.get(); }
+
+private:
+  detail::Handle<myelin_observer, myelin_observer_close> handle_;
+};
+
 /// A name, a type and settings. Nothing happens before `publisher` or `subscriber`; its node must
 /// still exist then.
 template <class T> class Topic {
@@ -773,6 +843,12 @@ public:
     });
     if (code) return detail::error(code);
     return Subscriber<T>(subscriber);
+  }
+  Result<Observer<T>> observer() const {
+    myelin_observer *observer = nullptr;
+    int code = with_topic([&](myelin_topic *topic) { return myelin_observer_open(topic, &observer); });
+    if (code) return detail::error(code);
+    return Observer<T>(observer);
   }
 
 private:

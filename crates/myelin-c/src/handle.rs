@@ -13,6 +13,7 @@ use myelin::{Callback, Error, Guard, Node, Reply, SampleBuffer};
 use crate::client::ClientHandle;
 use crate::error::Failure;
 use crate::graph::GraphHandle;
+use crate::observer::ObserverHandle;
 use crate::publisher::PublisherHandle;
 use crate::server::{RequestHandle, ServerHandle};
 use crate::subscriber::SubscriberHandle;
@@ -45,6 +46,7 @@ kinds! {
     11: RequestHandle, "request";
     12: Reply<[u8]>, "reply";
     13: GraphHandle, "graph";
+    14: ObserverHandle, "observer";
 }
 
 /// The kinds of objects in the table.

@@ -14,6 +14,7 @@ mod event;
 mod graph;
 mod handle;
 mod node;
+mod observer;
 mod payload;
 mod publisher;
 mod sample;

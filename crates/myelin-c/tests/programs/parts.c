@@ -527,6 +527,51 @@ static void events_and_graph(void) {
 }
 
 /* Every function with an invalid handle. */
+static void observers(void) {
+  myelin_topic *topic = topic_of("observed", NULL);
+  myelin_observer *observer;
+  myelin_publisher *publisher;
+  struct myelin_observed seen = MYELIN_INIT(myelin_observed);
+  struct myelin_observed_publisher of = MYELIN_INIT(myelin_observed_publisher);
+  size_t matched = 1;
+  uint64_t interval_ns = 0;
+  OK(myelin_observer_open(topic, &observer));
+  OK(myelin_publisher_open(topic, NULL, &publisher));
+  CHECK(myelin_observer_take(observer, &seen) == MYELIN_NOTHING);
+  OK(myelin_publisher_publish_copy(publisher, "hello", 5, NULL));
+  OK(myelin_observer_wait(observer, WATCHDOG_NS));
+  OK(myelin_observer_take(observer, &seen));
+  CHECK(seen.bytes == 5 && seen.length == 5 && !memcmp(seen.data, "hello", 5));
+  CHECK(seen.sequence == 0 && seen.overwritten_before == 0 && seen.missing == MYELIN_MISSING_NOTHING);
+  OK(myelin_publisher_matched(publisher, &matched));
+  CHECK(matched == 0);
+  for (int each = 0; each < 20; each++)
+    OK(myelin_publisher_publish_copy(publisher, "hello", 5, NULL));
+  OK(myelin_observer_take_header(observer, &seen));
+  CHECK(seen.sequence == 13 && seen.overwritten_before == 12 && seen.length == 5 && !seen.data);
+  while (myelin_observer_take(observer, &seen) == MYELIN_OK) {
+  }
+  struct myelin_loan loan = MYELIN_INIT(myelin_loan);
+  OK(myelin_publisher_loan(publisher, 4000, &loan));
+  OK(myelin_publisher_publish(publisher, &loan, NULL));
+  OK(myelin_publisher_loan(publisher, 4000, &loan)); /* the same memory again */
+  OK(myelin_observer_take(observer, &seen));
+  CHECK(seen.length == 4000 && seen.bytes == 0 && !seen.data && seen.missing == MYELIN_MISSING_REUSED);
+  OK(myelin_publisher_discard(publisher, &loan));
+  OK(myelin_observer_publisher(observer, 0, &of));
+  CHECK(of.published == 22 && of.seen == 10 && of.overwritten == 12 && of.without_payload == 1);
+  CHECK(myelin_observer_publisher(observer, 1, &of) == MYELIN_NOTHING);
+  OK(myelin_observer_interval(observer, &interval_ns));
+  CHECK(interval_ns >= 1000000 && interval_ns <= 100000000);
+  OK(myelin_observer_interrupt(observer));
+  CHECK(myelin_observer_wait(observer, MYELIN_FOREVER) == MYELIN_NOTHING);
+  FAILS(myelin_observer_take(observer, NULL), MYELIN_ERROR_SETTING, "NULL");
+  OK(myelin_observer_close(observer));
+  FAILS(myelin_observer_close(observer), MYELIN_ERROR_HANDLE, "observer");
+  OK(myelin_publisher_close(publisher));
+  OK(myelin_topic_close(topic));
+}
+
 static void none_is_refused(void) {
   struct myelin_loan loan = MYELIN_INIT(myelin_loan);
   struct myelin_sample sample = MYELIN_INIT(myelin_sample);
@@ -539,6 +584,9 @@ static void none_is_refused(void) {
   myelin_server *server;
   myelin_wait_set *set;
   myelin_guard *guard;
+  myelin_observer *observer;
+  struct myelin_observed observed = MYELIN_INIT(myelin_observed);
+  struct myelin_observed_publisher observed_publisher = MYELIN_INIT(myelin_observed_publisher);
   uint64_t number;
   size_t count;
   int descriptor;
@@ -618,6 +666,14 @@ static void none_is_refused(void) {
       myelin_wait_set_set_wait(NULL, MYELIN_WAIT_BLOCK),
       myelin_guard_trigger(NULL),
       myelin_guard_close(NULL),
+      myelin_observer_open(NULL, &observer),
+      myelin_observer_close(NULL),
+      myelin_observer_take(NULL, &observed),
+      myelin_observer_take_header(NULL, &observed),
+      myelin_observer_wait(NULL, 0),
+      myelin_observer_interrupt(NULL),
+      myelin_observer_interval(NULL, &number),
+      myelin_observer_publisher(NULL, 0, &observed_publisher),
   };
   for (size_t each = 0; each < sizeof refusals / sizeof *refusals; each++)
     if (refusals[each] != MYELIN_ERROR_HANDLE) {
@@ -733,6 +789,7 @@ int main(void) {
   wait_sets();
   descriptors_and_interrupts();
   services();
+  observers();
   none_is_refused();
   names();
   nonsense();

@@ -279,6 +279,31 @@ static void graph_and_network(const myelin::Node &node) {
   CHECK(network.state == MYELIN_NETWORK_OFF && network.text.empty());
 }
 
+static void observers(const myelin::Node &node) {
+  auto topic = node.topic<Imu>("observed");
+  myelin::Observer<Imu> observer;
+  CHECK(!observer.take());
+  observer = topic.observer().value();
+  auto publisher = topic.publisher().value();
+  Imu imu{};
+  imu.stamp_ns = 7;
+  publisher.publish_copy(imu).value();
+  CHECK(observer.wait(watchdog).value());
+  auto seen = observer.take().value().value();
+  CHECK(seen->stamp_ns == 7 && seen.sequence() == 0 && seen.overwritten_before() == 0);
+  CHECK(seen.missing() == MYELIN_MISSING_NOTHING && seen.length() == sizeof(Imu));
+  CHECK(seen.published_ns() == 0);
+  publisher.publish_copy(imu).value();
+  CHECK(observer.take_header().value()->sequence == 1);
+  CHECK(!observer.take().value() && !observer.take_header().value());
+  CHECK(publisher.matched() == 0);
+  auto publishers = observer.publishers().value();
+  CHECK(publishers.size() == 1 && publishers[0].seen == 2 && publishers[0].publisher == seen.publisher());
+  CHECK(observer.interval() >= std::chrono::milliseconds(1));
+  observer.interrupt();
+  CHECK(!observer.wait(myelin::forever).value());
+}
+
 static void nonsense(const myelin::Node &node) {
   auto held = node.topic<Imu>("typed").publisher().value();
   auto wrong = node.topic<float[3]>("typed").subscriber();
@@ -317,6 +342,7 @@ int main() {
   crossing(node);
   wait_sets(node);
   services(node);
+  observers(node);
   graph_and_network(node);
   nonsense(node);
   std::printf("all parts\n");
