@@ -345,6 +345,27 @@ typedef int32_t myelin_kind;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
+// Why a sample has no payload.
+enum myelin_missing
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // There is one, or only the header was taken.
+  MYELIN_MISSING_NOTHING = 0,
+  // Its publisher used the memory for another sample before the payload was copied.
+  MYELIN_MISSING_REUSED = 1,
+  // Its memory could not be mapped.
+  MYELIN_MISSING_UNMAPPED = 2,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_missing myelin_missing;
+#else
+typedef int32_t myelin_missing;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
 // Whether a publisher waits for a subscriber that is behind.
 enum myelin_reliability
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
