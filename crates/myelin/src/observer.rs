@@ -74,7 +74,8 @@ impl<T: Payload + ?Sized> Observer<T> {
     ///
     /// # Errors
     /// [`Error::PeerCorrupt`]: a publisher wrote invalid data, and is observed no longer; the
-    /// others go on. [`Error::Forked`].
+    /// others go on. [`Error::TooMany`]: it observes 4,096 publishers already, and not this one.
+    /// [`Error::Forked`].
     pub fn take(&mut self) -> Result<Option<ObservedSample<T>>, Error> {
         let mut sample = ObservedSample::new();
         Ok(self.take_into(&mut sample)?.then_some(sample))

@@ -115,7 +115,8 @@ impl Endpoints {
                     state.answered(publisher);
                 }
                 let error = mapped.err()?;
-                if Refusal::from(&error).may_pass {
+                let is_full = matches!(error, Error::TooMany { .. });
+                if Refusal::from(&error).may_pass && !is_full {
                     return Some(Input::NotObserved { publisher });
                 }
                 state.failed(error);
