@@ -84,19 +84,14 @@ fn word(payload: &[u8], at: usize) -> u64 {
     u64::from_ne_bytes(payload[8 * at..][..8].try_into().unwrap())
 }
 
-/// The publisher publishes some samples, and then more while an observer takes up to `looks`.
-fn run(
-    depth: u32,
-    looks: u32,
-    before: impl FnOnce(&mut Publisher),
-    more: impl FnOnce(&mut Publisher),
-) {
+/// The publisher publishes some samples, and then more while an observer takes up to two.
+fn run(depth: u32, before: impl FnOnce(&mut Publisher), more: impl FnOnce(&mut Publisher)) {
     let (mut publisher, publication) = Publisher::new(depth, 2);
     before(&mut publisher);
     let mut observer = observer(&publication);
     let observing = thread::spawn(move || {
         let (mut sample, mut next) = (ObservedSample::new(), 0);
-        for _ in 0..looks {
+        for _ in 0..2 {
             if !observer.take_into(&mut sample).unwrap() {
                 break;
             }
@@ -117,7 +112,7 @@ fn run(
 
 /// More cells than samples: a slot is used again while its sample's cell still names it.
 fn withdrawn() {
-    run(7, 2, |publisher| publisher.publish(0), |publisher| publisher.publish(1));
+    run(7, |publisher| publisher.publish(0), |publisher| publisher.publish(1));
 }
 
 /// Two cells: the cell has been written again before the slot is.
@@ -126,7 +121,7 @@ fn overwritten() {
         publisher.publish(0);
         publisher.publish_inline(1);
     };
-    run(1, 1, before, |publisher| {
+    run(1, before, |publisher| {
         publisher.publish_inline(2);
         publisher.publish(3);
     });
