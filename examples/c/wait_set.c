@@ -50,7 +50,7 @@ static int publish(myelin_node *node) {
 
 struct plan {
   struct myelin_sample goal;
-  myelin_guard *planned;
+  myelin_guard_condition *planned;
 };
 
 static void *plan(void *of) {
@@ -58,7 +58,7 @@ static void *plan(void *of) {
   const double *goal = plan->goal.data;
   printf("%g m to the goal\n", hypot(goal[0], goal[1]));
   myelin_sample_release(&plan->goal);
-  myelin_guard_trigger(plan->planned);
+  myelin_guard_condition_trigger(plan->planned);
   return NULL;
 }
 
@@ -73,7 +73,7 @@ static int subscribe(myelin_node *node) {
       myelin_subscriber_open(goals_topic, NULL, &goals) || myelin_wait_set_open(node, &set) ||
       myelin_wait_set_add(set, wheels, WHEELS) || myelin_wait_set_add(set, goals, GOALS) ||
       myelin_wait_set_timer(set, LIMIT_NS, TICK) ||
-      myelin_wait_set_guard(set, PLANNED, &the_plan.planned))
+      myelin_wait_set_guard_condition(set, PLANNED, &the_plan.planned))
     return failed();
   int steps = 0, is_planned = 0, is_late = 0;
   pthread_t planner;
@@ -107,7 +107,7 @@ static int subscribe(myelin_node *node) {
       }
     }
   }
-  myelin_guard_close(the_plan.planned);
+  myelin_guard_condition_close(the_plan.planned);
   myelin_wait_set_close(set);
   myelin_subscriber_close(wheels);
   myelin_subscriber_close(goals);

@@ -24,7 +24,7 @@ MYELIN_STRUCT(Frame, stamp_ns, width, height)
 
 using Image = myelin::HeaderSlice<Frame, std::uint8_t>;
 
-static auto camera_topic(myelin::Node &node) { return node.topic<Image>("camera").depth(4).history(1); }
+static auto camera_topic(myelin::Node &node) { return node.topic<Image>("camera").depth(4).transient_local(1); }
 
 static int publish(const std::string &source) {
   const bool is_number = source.find_first_not_of("0123456789") == std::string::npos;

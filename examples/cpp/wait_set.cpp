@@ -35,7 +35,7 @@ static void subscribe(myelin::Node node) {
   set.add(wheels, WHEELS).value();
   set.add(goals, GOALS).value();
   set.timer(30s, TICK).value();
-  auto planned = set.guard(PLANNED).value();
+  auto planned = set.guard_condition(PLANNED).value();
   std::thread planner;
   int steps = 0;
   bool is_planned = false;

@@ -22,7 +22,7 @@ class Frame:
 
 
 def camera_topic(node):
-    return node.topic("camera", (Frame, bytes), depth=4, history=1)
+    return node.topic("camera", (Frame, bytes), depth=4, transient_local=1)
 
 
 def publish(source):

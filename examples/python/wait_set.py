@@ -35,7 +35,7 @@ def subscribe():
     wait_set.add(wheels)
     wait_set.add(goals)
     tick = wait_set.timer(30)
-    planned = wait_set.guard()
+    planned = wait_set.guard_condition()
 
     def plan(goal):
         print(f"{math.hypot(*goal):g} m to the goal")

@@ -423,7 +423,7 @@ typedef struct myelin_client myelin_client;
 typedef struct myelin_graph myelin_graph;
 
 // Ends a wait from another thread. Any thread may trigger it, and a signal handler.
-typedef struct myelin_guard myelin_guard;
+typedef struct myelin_guard_condition myelin_guard_condition;
 
 // A process's part in a domain. Any thread may use it, several at once.
 typedef struct myelin_node myelin_node;
@@ -446,7 +446,7 @@ typedef struct myelin_subscriber myelin_subscriber;
 // it.
 typedef struct myelin_topic myelin_topic;
 
-// One thread waits for many things: subscribers and servers of its node, guards, timers. Any
+// One thread waits for many things: subscribers and servers of its node, guard conditions, timers. Any
 // thread adds, removes and closes meanwhile: a running wait takes it into account at once.
 typedef struct myelin_wait_set myelin_wait_set;
 
@@ -559,7 +559,7 @@ typedef struct myelin_graph_endpoint {
   // Its depth, in samples.
   uint32_t depth;
   // Its history, in samples.
-  uint32_t history;
+  uint32_t transient_local;
   // Whether it publishes; else it subscribes.
   bool is_publisher;
   // Whether it is reliable.
@@ -637,8 +637,8 @@ typedef struct myelin_node_options {
   uint32_t domain;
   // Meets all members of this group, by name or gid, instead of only the user's own programs.
   const char *group;
-  // The folder of the sockets; otherwise MYELIN_FOLDER, or one in /dev/shm.
-  const char *folder;
+  // The folder of the sockets; otherwise MYELIN_RUNTIME_DIR, or one in /dev/shm.
+  const char *runtime_dir;
   // Keeps all CPUs of the machine from deep sleep while the node lives.
   bool latency_guard;
   // Other hosts, through CycloneDDS: 1 yes, -1 no, 0 as in MYELIN_NETWORK.
@@ -828,7 +828,7 @@ typedef struct myelin_topic_options {
   // How long a reliable publisher waits, in ns. Used only if `reliability` is reliable.
   uint64_t reliable_ns;
   // How many samples a late subscriber gets; at most the depth.
-  uint32_t history;
+  uint32_t transient_local;
   // The longest time between two samples of a publisher, in ns; 0: none. Each side that sets it
   // gets an event for a longer silence; the two sides are not compared. A subscriber watches
   // each publisher from the match on: a publisher that never came misses no deadline. A
@@ -1045,10 +1045,11 @@ myelin_code myelin_graph_attribute_at(struct myelin_graph *graph,
                                       size_t index,
                                       struct myelin_attribute *attribute);
 
-// Triggers the guard from now on whenever `myelin_node_graph` has changed: an endpoint of the
+// Triggers the guard condition from now on whenever `myelin_node_graph` has changed: an endpoint of the
 // domain came or went or, with a network, other hosts or DDS programs changed what they announce.
-// A node triggers one guard, the latest one set.
-myelin_code myelin_node_on_graph_change(struct myelin_node *node, struct myelin_guard *guard);
+// A node triggers one guard condition, the latest one set.
+myelin_code myelin_node_on_graph_change(struct myelin_node *node,
+                                        struct myelin_guard_condition *guard);
 
 // Opens a node. `name` is for people. `options` may be NULL.
 myelin_code myelin_node_open(const char *name,
@@ -1068,7 +1069,7 @@ myelin_code myelin_node_network(struct myelin_node *node,
 
 // The folder of a node's sockets. Two nodes meet if they use the same folder, even by different
 // paths. As much of its path as fits into `capacity` bytes, including its final zero.
-myelin_code myelin_node_folder(struct myelin_node *node, char *text, size_t capacity);
+myelin_code myelin_node_runtime_dir(struct myelin_node *node, char *text, size_t capacity);
 
 // Makes an observer of a topic: it looks at the samples of the publishers on this host without
 // being known to them, for tools. A publisher does not count it as matched, does not wait for it or
@@ -1172,10 +1173,10 @@ myelin_code myelin_publisher_wait_for_acknowledgements(struct myelin_publisher *
 // The next event of its matches; MYELIN_NOTHING if there is none.
 myelin_code myelin_publisher_event(struct myelin_publisher *publisher, struct myelin_event *event);
 
-// Triggers the guard from now on whenever there is an event to take, and once now if there are
+// Triggers the guard condition from now on whenever there is an event to take, and once now if there are
 // events already. A second call replaces the first.
 myelin_code myelin_publisher_on_event(struct myelin_publisher *publisher,
-                                      struct myelin_guard *guard);
+                                      struct myelin_guard_condition *guard);
 
 // Releases a sample: its memory may be used again. `data` becomes NULL; a second time gives
 // MYELIN_ERROR_HANDLE. Do not release a sample that a callback is lent. Any thread.
@@ -1298,10 +1299,10 @@ myelin_code myelin_subscriber_wait_for_match(struct myelin_subscriber *subscribe
 myelin_code myelin_subscriber_event(struct myelin_subscriber *subscriber,
                                     struct myelin_event *event);
 
-// Triggers the guard from now on whenever there is an event to take, and once now if there are
+// Triggers the guard condition from now on whenever there is an event to take, and once now if there are
 // events already. A second call replaces the first.
 myelin_code myelin_subscriber_on_event(struct myelin_subscriber *subscriber,
-                                       struct myelin_guard *guard);
+                                       struct myelin_guard_condition *guard);
 
 // Calls `call` with each sample from now on, until the callback is closed. The subscriber is used
 // up: its handle is closed, unless MYELIN_ERROR_HANDLE or MYELIN_ERROR_SETTING is returned. For
@@ -1343,16 +1344,16 @@ myelin_code myelin_wait_set_add_server(struct myelin_wait_set *set,
                                        struct myelin_server *server,
                                        uint64_t key);
 
-// Makes a guard: triggering it reports `key`. Close the guard when you are done.
-myelin_code myelin_wait_set_guard(struct myelin_wait_set *set,
-                                  uint64_t key,
-                                  struct myelin_guard **guard);
+// Makes a guard condition: triggering it reports `key`. Close the guard condition when you are done.
+myelin_code myelin_wait_set_guard_condition(struct myelin_wait_set *set,
+                                            uint64_t key,
+                                            struct myelin_guard_condition **guard);
 
 // Ends the running wait, or else the next one. Any thread, and a signal handler.
-myelin_code myelin_guard_trigger(struct myelin_guard *guard);
+myelin_code myelin_guard_condition_trigger(struct myelin_guard_condition *guard);
 
-// Closes a guard.
-myelin_code myelin_guard_close(struct myelin_guard *guard);
+// Closes a guard condition.
+myelin_code myelin_guard_condition_close(struct myelin_guard_condition *guard);
 
 // Reports `key` once every `period_ns`, the first time one period from now.
 myelin_code myelin_wait_set_timer(struct myelin_wait_set *set, uint64_t period_ns, uint64_t key);

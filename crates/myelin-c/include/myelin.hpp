@@ -8,7 +8,7 @@
 //     if (!publisher) return std::cerr << publisher.error().what() << '\n', 1;
 //     publisher->publish_copy({1, {0, 0, 9.81}}).value();
 //
-// LATER      A Node, Publisher, Subscriber, Client, Server, WaitSet, Guard or Callback made without arguments is
+// LATER      A Node, Publisher, Subscriber, Client, Server, WaitSet, GuardCondition or Callback made without arguments is
 //            empty: a class can have one as a member and open it later, `publisher_ = topic.publisher().value()`.
 //            Until then its calls fail with MYELIN_ERROR_HANDLE, and get() is null.
 // OWNERSHIP  Node, Publisher, Subscriber, Sample, Loan, ... close or release their handles, and can be moved,
@@ -492,15 +492,15 @@ using PublisherOptions = Options<myelin_publisher_options>;
 using SubscriberOptions = Options<myelin_subscriber_options>;
 
 /// Ends a wait of its set. Any thread may trigger it, and a signal handler.
-class Guard {
+class GuardCondition {
 public:
-  Guard() = default;
-  explicit Guard(myelin_guard *handle) : handle_(handle) {}
-  void trigger() const { myelin_guard_trigger(get()); }
-  myelin_guard *get() const { return handle_.get(); }
+  GuardCondition() = default;
+  explicit GuardCondition(myelin_guard_condition *handle) : handle_(handle) {}
+  void trigger() const { myelin_guard_condition_trigger(get()); }
+  myelin_guard_condition *get() const { return handle_.get(); }
 
 private:
-  detail::Handle<myelin_guard, myelin_guard_close> handle_;
+  detail::Handle<myelin_guard_condition, myelin_guard_condition_close> handle_;
 };
 
 /// A sample where its publisher wrote it: `*sample`, `sample->field`; for a slice `sample[i]`,
@@ -593,8 +593,8 @@ public:
   std::size_t matched() const { return detail::counted(get(), myelin_publisher_matched); }
   Result<void> assert_liveliness() { return detail::done(myelin_publisher_assert_liveliness(get())); }
   Result<std::vector<Event>> events() { return detail::events(get(), myelin_publisher_event); }
-  /// Triggers the guard whenever there is an event to take.
-  Result<void> on_event(const Guard &guard) {
+  /// Triggers the guard condition whenever there is an event to take.
+  Result<void> on_event(const GuardCondition &guard) {
     return detail::done(myelin_publisher_on_event(get(), guard.get()));
   }
   /// Its endpoint id, as in events, samples and graphs.
@@ -690,8 +690,8 @@ public:
     return detail::in_time(myelin_subscriber_wait_for_match(get(), publishers, detail::ns(limit)));
   }
   Result<std::vector<Event>> events() { return detail::events(get(), myelin_subscriber_event); }
-  /// Triggers the guard whenever there is an event to take.
-  Result<void> on_event(const Guard &guard) {
+  /// Triggers the guard condition whenever there is an event to take.
+  Result<void> on_event(const GuardCondition &guard) {
     return detail::done(myelin_subscriber_on_event(get(), guard.get()));
   }
   /// Its endpoint id, as in events, samples and graphs.
@@ -797,8 +797,8 @@ public:
     return reliable(MYELIN_RELIABLE_OR_FAIL, limit);
   }
   Topic reliable_or_fail(std::chrono::nanoseconds limit) && { return std::move(reliable_or_fail(limit)); }
-  Topic &history(std::uint32_t samples) & { return options_.history = samples, *this; }
-  Topic history(std::uint32_t samples) && { return std::move(history(samples)); }
+  Topic &transient_local(std::uint32_t samples) & { return options_.transient_local = samples, *this; }
+  Topic transient_local(std::uint32_t samples) && { return std::move(transient_local(samples)); }
   /// The longest time between two samples: myelin_topic_options says who gets an event for a longer one.
   Topic &deadline(std::chrono::nanoseconds period) & {
     return options_.deadline_ns = detail::ns(period), *this;
@@ -1083,10 +1083,10 @@ public:
   template <class Req, class Rep> Result<void> add(const Server<Req, Rep> &server, std::uint64_t key) {
     return detail::done(myelin_wait_set_add_server(get(), server.get(), key));
   }
-  Result<Guard> guard(std::uint64_t key) {
-    myelin_guard *guard;
-    if (int code = myelin_wait_set_guard(get(), key, &guard)) return detail::error(code);
-    return Guard(guard);
+  Result<GuardCondition> guard_condition(std::uint64_t key) {
+    myelin_guard_condition *guard;
+    if (int code = myelin_wait_set_guard_condition(get(), key, &guard)) return detail::error(code);
+    return GuardCondition(guard);
   }
   Result<void> timer(std::chrono::nanoseconds period, std::uint64_t key) {
     return detail::done(myelin_wait_set_timer(get(), detail::ns(period), key));
@@ -1135,7 +1135,7 @@ struct Graph {
     std::uint64_t endpoint, node;
     std::string topic, type_name;
     std::uint64_t type_hash;
-    std::uint32_t depth, history;
+    std::uint32_t depth, transient_local;
     bool is_publisher, is_reliable;
     std::uint64_t created_ns, deadline_ns, liveliness_ns, lifespan_ns;
     /// A MYELIN_MATCHING_*.
@@ -1178,7 +1178,7 @@ inline Graph::Attributes attributes(myelin_graph *graph, std::uint64_t id) {
 }
 inline Graph::Endpoint endpoint(myelin_graph *graph, const myelin_graph_endpoint &it) {
   std::string user_data(reinterpret_cast<const char *>(it.dds_user_data), it.dds_user_data_bytes);
-  return {it.endpoint, it.node, it.topic, it.type_name, it.type_hash, it.depth, it.history, it.is_publisher,
+  return {it.endpoint, it.node, it.topic, it.type_name, it.type_hash, it.depth, it.transient_local, it.is_publisher,
           it.is_reliable, it.created_ns, it.deadline_ns, it.liveliness_ns, it.lifespan_ns, it.matching,
           it.is_alive_by_topic, it.resends, attributes(graph, it.endpoint), it.location, it.host_id,
           it.dds_topic ? it.dds_topic : "", it.dds_type ? it.dds_type : "", user_data};
@@ -1264,8 +1264,8 @@ public:
     if (int failed = myelin_graph_endpoint_at(found, 0, &it)) return detail::error(failed);
     return std::optional<Graph::Endpoint>(detail::endpoint(found, it));
   }
-  /// Triggers the guard from now on whenever `graph` has changed.
-  Result<void> on_graph_change(const Guard &guard) const {
+  /// Triggers the guard condition from now on whenever `graph` has changed.
+  Result<void> on_graph_change(const GuardCondition &guard) const {
     return detail::done(myelin_node_on_graph_change(get(), guard.get()));
   }
   Result<Network> network() const {
@@ -1276,9 +1276,9 @@ public:
   }
   /// The folder of its sockets. Two nodes meet if they use the same folder, even by different
   /// paths.
-  Result<std::string> folder() const {
+  Result<std::string> runtime_dir() const {
     char text[4096];
-    if (int code = myelin_node_folder(get(), text, sizeof text)) return detail::error(code);
+    if (int code = myelin_node_runtime_dir(get(), text, sizeof text)) return detail::error(code);
     return std::string(text);
   }
   /// For the C API.

@@ -26,7 +26,7 @@ pub struct ClientHandle {
     events: RefCell<Events>,
     /// A callback inside a call must not close the client.
     is_calling: Cell<bool>,
-    told: Types,
+    types: Types,
     client: Client<[u8], [u8]>,
 }
 
@@ -82,15 +82,15 @@ pub unsafe extern "C" fn myelin_client_open(
     enter(|| unsafe {
         text::put(client, std::ptr::null_mut(), "client")?;
         let node: &Node = handle::get(handle::of_pointer(node))?;
-        let told = Types::read(request, reply)?;
+        let types = Types::read(request, reply)?;
         let name = text::required(name, "name")?;
-        let made = node.dynamic_client(name, &told.request, &told.reply)?;
+        let made = node.dynamic_client(name, &types.request, &types.reply)?;
         let made = Box::new(ClientHandle {
             loans: RefCell::default(),
             calls: RefCell::default(),
             events: RefCell::default(),
             is_calling: Cell::new(false),
-            told,
+            types,
             client: made,
         });
         client.write(handle::to_pointer(handle::insert(made)?));
@@ -134,7 +134,7 @@ pub unsafe extern "C" fn myelin_client_call(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         let client = of(client)?;
-        payload::check(&client.told.request, bytes)?;
+        payload::check(&client.types.request, bytes)?;
         let request = text::bytes(data, bytes)?;
         sized::check(reply)?;
         let limit = text::duration(limit_ns);
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn myelin_client_send(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         let client = of(client)?;
-        payload::check(&client.told.request, bytes)?;
+        payload::check(&client.types.request, bytes)?;
         let request = text::bytes(data, bytes)?;
         text::put(call, 0, "call")?;
         let pending = client.calling(|| client.client().send(request))?;
@@ -179,7 +179,7 @@ pub unsafe extern "C" fn myelin_client_loan(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         let client = of(client)?;
-        payload::check(&client.told.request, bytes)?;
+        payload::check(&client.types.request, bytes)?;
         sized::check(loan)?;
         let mut lent = client.client().loan(bytes)?;
         let data = lent.as_mut_ptr().cast();
@@ -379,7 +379,7 @@ unsafe fn give(
     reply: Reply<[u8]>,
     to: *mut myelin_reply,
 ) -> Result<myelin_code, Failure> {
-    if !client.told.reply.fits(reply.len()) {
+    if !client.types.reply.fits(reply.len()) {
         let what = "a reply's length does not fit its type";
         return Err(Error::PeerCorrupt { what }.into());
     }

@@ -101,9 +101,9 @@ impl Failure {
     }
 
     /// A payload that is not of its topic's type.
-    pub fn length(bytes: usize, told: &str) -> Failure {
+    pub fn length(bytes: usize, type_name: &str) -> Failure {
         let message = format_args!(
-            "a payload of {bytes} B does not fit type {told}; pass a whole value, or whole elements"
+            "a payload of {bytes} B does not fit type {type_name}; pass a whole value, or whole elements"
         );
         Failure::new(myelin_code::MYELIN_ERROR_TYPE, message)
     }
@@ -188,9 +188,9 @@ pub fn enter(act: impl FnOnce() -> Result<myelin_code, Failure>) -> myelin_code 
 #[cold]
 #[inline(never)]
 fn is_bug(panic: Box<dyn Any + Send>) -> myelin_code {
-    let said = panic.downcast_ref::<&str>().map(ToString::to_string);
-    let said = said.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-    let message = format_args!("a bug in Myelin, please report it: {said}");
+    let message = panic.downcast_ref::<&str>().map(ToString::to_string);
+    let message = message.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
+    let message = format_args!("a bug in Myelin, please report it: {message}");
     Failure::new(myelin_code::MYELIN_ERROR_BUG, message).0
 }
 

@@ -141,22 +141,22 @@ impl Events {
             self.left.extend(fresh());
         }
         let Some(event) = self.left.pop_front() else { return Ok(MYELIN_NOTHING) };
-        let mut told = tell(&event);
+        let mut fields = fields_of(&event);
         self.text = text_of(&event).map(text::c_string);
         let mismatch = mismatch_of(&event);
         self.offered = mismatch.map(|it| text::c_string(&it.offered));
         self.requested = mismatch.map(|it| text::c_string(&it.requested));
-        told.setting = mismatch.map(|it| it.setting).into();
-        told.text = text::pointer(&self.text);
-        told.offered = text::pointer(&self.offered);
-        told.requested = text::pointer(&self.requested);
+        fields.setting = mismatch.map(|it| it.setting).into();
+        fields.text = text::pointer(&self.text);
+        fields.offered = text::pointer(&self.offered);
+        fields.requested = text::pointer(&self.requested);
         // SAFETY: as the caller promises.
-        unsafe { sized::write(to, told)? };
+        unsafe { sized::write(to, fields)? };
         Ok(MYELIN_OK)
     }
 }
 
-fn tell(event: &Event) -> myelin_event {
+fn fields_of(event: &Event) -> myelin_event {
     let (kind, endpoint, pid, number, died) = match *event {
         Event::Matched { endpoint, pid } => (MYELIN_EVENT_MATCHED, endpoint, pid, 0, false),
         Event::Unmatched { endpoint, pid, died } => {

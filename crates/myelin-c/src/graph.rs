@@ -5,8 +5,8 @@ use std::ffi::{CString, c_char};
 use std::time::Duration;
 
 use myelin::{
-    Attributes, EndpointInfo, Graph, Guard, Location, MatchState, Matching, Mismatch, Node,
-    NodeRecord, PeerInfo,
+    Attributes, EndpointInfo, Graph, GuardCondition, Location, MatchState, Matching, Mismatch,
+    Node, NodeRecord, PeerInfo,
 };
 
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
@@ -14,7 +14,7 @@ use crate::event::myelin_setting;
 use crate::node::{myelin_attribute, myelin_node};
 use crate::sized::{self, sized};
 use crate::topic::myelin_matching;
-use crate::wait_set::myelin_guard;
+use crate::wait_set::myelin_guard_condition;
 use crate::{handle, text};
 
 /// A node's view of its domain at one moment. Any thread may read it.
@@ -94,7 +94,7 @@ pub struct myelin_graph_endpoint {
     /// Its depth, in samples.
     pub depth: u32,
     /// Its history, in samples.
-    pub history: u32,
+    pub transient_local: u32,
     /// Whether it publishes; else it subscribes.
     pub is_publisher: bool,
     /// Whether it is reliable.
@@ -290,7 +290,7 @@ pub unsafe extern "C" fn myelin_graph_node_at(
         let Some(it) = graph.graph.nodes.get(index) else { return Ok(MYELIN_NOTHING) };
         let texts = graph.nodes[index].each_ref().map(|text| text.as_ptr());
         let [name, node_namespace, program, host, language, version] = texts;
-        let told = myelin_graph_node {
+        let fields = myelin_graph_node {
             size: 0,
             node: it.node,
             name,
@@ -304,7 +304,7 @@ pub unsafe extern "C" fn myelin_graph_node_at(
             host_id: host_id(it.location),
             location: it.location.into(),
         };
-        sized::write(node, told)?;
+        sized::write(node, fields)?;
         Ok(MYELIN_OK)
     })
 }
@@ -329,7 +329,7 @@ pub unsafe extern "C" fn myelin_graph_endpoint_at(
             None => [std::ptr::null(); 2],
         };
         let user_data = it.dds.as_ref().map_or(&[][..], |dds| &dds.user_data);
-        let told = myelin_graph_endpoint {
+        let fields = myelin_graph_endpoint {
             size: 0,
             endpoint: it.id,
             node: it.node,
@@ -337,7 +337,7 @@ pub unsafe extern "C" fn myelin_graph_endpoint_at(
             type_name: type_name.as_ptr(),
             type_hash: it.type_hash,
             depth: it.depth,
-            history: it.history,
+            transient_local: it.transient_local,
             is_publisher: it.is_publisher,
             is_reliable: it.reliable,
             dds_guid: it.dds.as_ref().map(|dds| dds.guid).unwrap_or_default(),
@@ -358,7 +358,7 @@ pub unsafe extern "C" fn myelin_graph_endpoint_at(
             dds_user_data_bytes: user_data.len(),
             location: it.location.into(),
         };
-        sized::write(endpoint, told)?;
+        sized::write(endpoint, fields)?;
         Ok(MYELIN_OK)
     })
 }
@@ -387,7 +387,7 @@ pub unsafe extern "C" fn myelin_graph_match_at(
             _ => None,
         };
         let [reason, offered, requested] = graph.matches[index].each_ref().map(text::pointer);
-        let told = myelin_graph_match {
+        let fields = myelin_graph_match {
             size: 0,
             endpoint: it.endpoint,
             other: it.other,
@@ -397,7 +397,7 @@ pub unsafe extern "C" fn myelin_graph_match_at(
             offered,
             requested,
         };
-        sized::write(match_, told)?;
+        sized::write(match_, fields)?;
         Ok(MYELIN_OK)
     })
 }
@@ -420,26 +420,26 @@ pub unsafe extern "C" fn myelin_graph_attribute_at(
         let Some((attributes, names)) = found else { return Ok(MYELIN_NOTHING) };
         let Some((_, value)) = attributes.iter().nth(index) else { return Ok(MYELIN_NOTHING) };
         let (name, bytes) = (names[index].as_ptr(), value.len());
-        let told = myelin_attribute { name, value: value.as_ptr().cast(), bytes };
-        text::put(attribute, told, "attribute")?;
+        let fields = myelin_attribute { name, value: value.as_ptr().cast(), bytes };
+        text::put(attribute, fields, "attribute")?;
         Ok(MYELIN_OK)
     })
 }
 
-/// Triggers the guard from now on whenever `myelin_node_graph` has changed: an endpoint of the
+/// Triggers the guard condition from now on whenever `myelin_node_graph` has changed: an endpoint of the
 /// domain came or went or, with a network, other hosts or DDS programs changed what they announce.
-/// A node triggers one guard, the latest one set.
+/// A node triggers one guard condition, the latest one set.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_node_on_graph_change(
     node: *mut myelin_node,
-    guard: *mut myelin_guard,
+    guard: *mut myelin_guard_condition,
 ) -> myelin_code {
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
-        let guard = handle::get::<Guard>(handle::of_pointer(guard))?;
+        let guard = handle::get::<GuardCondition>(handle::of_pointer(guard))?;
         handle::get::<Node>(handle::of_pointer(node))?.trigger_on_graph_change(guard)?;
         Ok(MYELIN_OK)
     })

@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
-use myelin::{Callback, Error, Guard, Node, Reply, SampleBuffer};
+use myelin::{Callback, Error, GuardCondition, Node, Reply, SampleBuffer};
 
 use crate::client::ClientHandle;
 use crate::error::Failure;
@@ -40,7 +40,7 @@ kinds! {
     5: Buffer, "sample";
     6: Callback, "callback";
     7: WaitSetHandle, "wait set";
-    8: Guard, "guard";
+    8: GuardCondition, "guard";
     9: ClientHandle, "client";
     10: ServerHandle, "server";
     11: RequestHandle, "request";

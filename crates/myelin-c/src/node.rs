@@ -24,8 +24,8 @@ pub struct myelin_node_options {
     pub domain: u32,
     /// Meets all members of this group, by name or gid, instead of only the user's own programs.
     pub group: *const c_char,
-    /// The folder of the sockets; otherwise MYELIN_FOLDER, or one in /dev/shm.
-    pub folder: *const c_char,
+    /// The folder of the sockets; otherwise MYELIN_RUNTIME_DIR, or one in /dev/shm.
+    pub runtime_dir: *const c_char,
     /// Keeps all CPUs of the machine from deep sleep while the node lives.
     pub latency_guard: bool,
     /// Other hosts, through CycloneDDS: 1 yes, -1 no, 0 as in MYELIN_NETWORK.
@@ -139,8 +139,8 @@ unsafe fn with(
             Err(_) => node.group(group),
         };
     }
-    if let Some(folder) = optional(options.folder, "folder")? {
-        node = node.folder(folder);
+    if let Some(folder) = optional(options.runtime_dir, "runtime_dir")? {
+        node = node.runtime_dir(folder);
     }
     node = node.latency_guard(options.latency_guard);
     if options.match_limit_ns != 0 {
@@ -226,13 +226,13 @@ pub unsafe extern "C" fn myelin_node_network(
 ) -> myelin_code {
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
-        let (found, said) = match handle::get::<Node>(handle::of_pointer(node))?.network() {
+        let (found, reason) = match handle::get::<Node>(handle::of_pointer(node))?.network() {
             NetworkState::Waiting { reason } => (myelin_network::MYELIN_NETWORK_WAITING, reason),
             NetworkState::Up { interface, .. } => (myelin_network::MYELIN_NETWORK_UP, interface),
             _ => (myelin_network::MYELIN_NETWORK_OFF, String::new()),
         };
         text::put(state, found, "state")?;
-        tell(&said, text, capacity);
+        write_text(&reason, text, capacity);
         Ok(MYELIN_OK)
     })
 }
@@ -243,7 +243,7 @@ pub unsafe extern "C" fn myelin_node_network(
 /// # Safety
 /// Pointers are NULL or valid, and `text` has room for `capacity` bytes.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn myelin_node_folder(
+pub unsafe extern "C" fn myelin_node_runtime_dir(
     node: *mut myelin_node,
     text: *mut c_char,
     capacity: usize,
@@ -251,21 +251,21 @@ pub unsafe extern "C" fn myelin_node_folder(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         let node = handle::get::<Node>(handle::of_pointer(node))?;
-        tell(&node.folder().to_string_lossy(), text, capacity);
+        write_text(&node.runtime_dir().to_string_lossy(), text, capacity);
         Ok(MYELIN_OK)
     })
 }
 
-/// Writes as much of `said` as fits into `capacity` bytes, including a final zero.
+/// Writes as much of `from` as fits into `capacity` bytes, including a final zero.
 ///
 /// # Safety
 /// `text` is NULL or has room for `capacity` bytes.
-unsafe fn tell(said: &str, text: *mut c_char, capacity: usize) {
+unsafe fn write_text(from: &str, text: *mut c_char, capacity: usize) {
     if capacity == 0 || text.is_null() {
         return;
     }
-    let said: CString = text::c_string(said);
-    let bytes = said.as_bytes();
+    let from: CString = text::c_string(from);
+    let bytes = from.as_bytes();
     let kept = bytes.len().min(capacity - 1);
     // SAFETY: `kept` and the zero fit, as the caller promises.
     unsafe {

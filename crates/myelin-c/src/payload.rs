@@ -120,7 +120,7 @@ sized! {
 ///
 /// # Errors
 /// The fault in the description.
-pub unsafe fn told(payload: *const myelin_payload) -> Result<DynamicType, Failure> {
+pub unsafe fn dynamic_type(payload: *const myelin_payload) -> Result<DynamicType, Failure> {
     if payload.is_null() {
         let byte = Layout::scalar("u8").expect("a number");
         return Ok(DynamicType::slice(&byte)?);
@@ -197,14 +197,14 @@ unsafe fn structure(of: *const myelin_struct, depth: usize) -> Result<Layout, Fa
 
 /// Checks that so many bytes are a payload of the type.
 #[inline]
-pub fn check(told: &DynamicType, bytes: usize) -> Result<(), Failure> {
-    if told.fits(bytes) { Ok(()) } else { Err(misfit(told, bytes)) }
+pub fn check(dynamic_type: &DynamicType, bytes: usize) -> Result<(), Failure> {
+    if dynamic_type.fits(bytes) { Ok(()) } else { Err(misfit(dynamic_type, bytes)) }
 }
 
 #[cold]
 #[inline(never)]
-fn misfit(told: &DynamicType, bytes: usize) -> Failure {
-    Failure::length(bytes, told.type_name())
+fn misfit(dynamic_type: &DynamicType, bytes: usize) -> Failure {
+    Failure::length(bytes, dynamic_type.type_name())
 }
 
 /// The layout hash of a described payload, which both sides of a topic compare: the same as for a
@@ -219,7 +219,7 @@ pub unsafe extern "C" fn myelin_payload_hash(
 ) -> crate::error::myelin_code {
     // SAFETY: as the caller promises.
     crate::error::enter(|| unsafe {
-        text::put(hash, told(payload)?.hash(), "hash")?;
+        text::put(hash, dynamic_type(payload)?.hash(), "hash")?;
         Ok(crate::error::MYELIN_OK)
     })
 }

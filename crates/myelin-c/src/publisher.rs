@@ -4,14 +4,14 @@ use std::cell::RefCell;
 use std::ffi::c_void;
 use std::sync::Arc;
 
-use myelin::{DynamicType, Guard, Loan, Published, Publisher};
+use myelin::{DynamicType, GuardCondition, Loan, Published, Publisher};
 
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
 use crate::event::{Events, myelin_event};
 use crate::sized::{self, sized};
 use crate::slots::Slots;
 use crate::topic::{TopicHandle, myelin_topic};
-use crate::wait_set::myelin_guard;
+use crate::wait_set::myelin_guard_condition;
 use crate::{handle, payload, text};
 
 /// Publishes samples of a topic. One thread at a time uses it and its loans.
@@ -23,7 +23,7 @@ pub struct PublisherHandle {
     loans: RefCell<Slots<Loan<'static, [u8]>>>,
     events: RefCell<Events>,
     /// The topic's type.
-    told: Option<Arc<DynamicType>>,
+    dynamic_type: Option<Arc<DynamicType>>,
     publisher: Publisher<[u8]>,
 }
 
@@ -31,7 +31,9 @@ impl PublisherHandle {
     /// Checks that so many bytes are a payload.
     #[inline]
     fn check(&self, bytes: usize) -> Result<(), Failure> {
-        self.told.as_ref().map_or(Ok(()), |told| payload::check(told, bytes))
+        self.dynamic_type
+            .as_ref()
+            .map_or(Ok(()), |dynamic_type| payload::check(dynamic_type, bytes))
     }
 }
 
@@ -124,7 +126,7 @@ pub unsafe extern "C" fn myelin_publisher_open(
         let made = Box::new(PublisherHandle {
             loans: RefCell::default(),
             events: RefCell::default(),
-            told: topic.told.clone(),
+            dynamic_type: topic.dynamic_type.clone(),
             publisher: builder.open()?,
         });
         publisher.write(handle::to_pointer(handle::insert(made)?));
@@ -168,7 +170,7 @@ pub unsafe extern "C" fn myelin_publisher_publish_copy(
         publisher.check(bytes)?;
         let data = text::bytes(data, bytes)?;
         check(published)?;
-        tell(publisher.publisher.publish_copy(data)?, published)
+        write_published(publisher.publisher.publish_copy(data)?, published)
     })
 }
 
@@ -214,7 +216,7 @@ pub unsafe extern "C" fn myelin_publisher_publish(
         let publisher = of(publisher)?;
         check(published)?;
         let lent = publisher.loans.borrow_mut().take(end(loan)?)?;
-        tell(lent.publish()?, published)
+        write_published(lent.publish()?, published)
     })
 }
 
@@ -355,7 +357,7 @@ pub unsafe extern "C" fn myelin_publisher_event(
     })
 }
 
-/// Triggers the guard from now on whenever there is an event to take, and once now if there are
+/// Triggers the guard condition from now on whenever there is an event to take, and once now if there are
 /// events already. A second call replaces the first.
 ///
 /// # Safety
@@ -363,11 +365,11 @@ pub unsafe extern "C" fn myelin_publisher_event(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_publisher_on_event(
     publisher: *mut myelin_publisher,
-    guard: *mut myelin_guard,
+    guard: *mut myelin_guard_condition,
 ) -> myelin_code {
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
-        let guard = handle::get::<Guard>(handle::of_pointer(guard))?;
+        let guard = handle::get::<GuardCondition>(handle::of_pointer(guard))?;
         of(publisher)?.publisher.trigger_on_event(guard);
         guard.trigger();
         Ok(MYELIN_OK)
@@ -404,12 +406,15 @@ unsafe fn check(published: *mut myelin_published) -> Result<(), Failure> {
 /// # Safety
 /// `published` has been [checked](check).
 #[inline]
-unsafe fn tell(it: Published, published: *mut myelin_published) -> Result<myelin_code, Failure> {
+unsafe fn write_published(
+    it: Published,
+    published: *mut myelin_published,
+) -> Result<myelin_code, Failure> {
     if !published.is_null() {
         let Published { sequence, passed_over, .. } = it;
-        let told = myelin_published { size: 0, sequence, passed_over };
+        let fields = myelin_published { size: 0, sequence, passed_over };
         // SAFETY: as the caller promises.
-        unsafe { sized::fill(published, told) };
+        unsafe { sized::fill(published, fields) };
     }
     Ok(MYELIN_OK)
 }

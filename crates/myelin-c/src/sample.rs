@@ -38,7 +38,7 @@ sized! { myelin_sample up to bytes: usize; }
 
 /// The program's view of a sample.
 #[inline]
-pub fn tell(sample: &Sample<[u8]>, id: u64) -> myelin_sample {
+pub fn fields_of(sample: &Sample<[u8]>, id: u64) -> myelin_sample {
     let bytes = sample.as_bytes();
     myelin_sample {
         size: size_of::<myelin_sample>(),
@@ -57,7 +57,7 @@ pub fn lend(sample: &Sample<[u8]>, call: impl FnOnce(&myelin_sample)) {
     // One access to the thread's memory, which takes a call in a shared library.
     LENT.with(|lent| {
         let before = lent.replace(sample);
-        call(&tell(sample, LENT_ID));
+        call(&fields_of(sample, LENT_ID));
         lent.set(before);
     });
 }
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn myelin_sample_clone(
         };
         let id = handle::insert(Box::new(SampleBuffer::from(held.clone())))?;
         // A small payload lies in the sample itself, so its address is taken from the final place.
-        sized::write(clone, tell(self::held(id)?, id))?;
+        sized::write(clone, fields_of(self::held(id)?, id))?;
         Ok(MYELIN_OK)
     })
 }

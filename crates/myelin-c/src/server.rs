@@ -24,7 +24,7 @@ pub struct ServerHandle {
     service: UnsafeCell<Service<[u8], [u8]>>,
     events: RefCell<Events>,
     interrupter: Interrupter,
-    told: Types,
+    types: Types,
 }
 
 /// The types of request and reply.
@@ -36,13 +36,14 @@ pub struct Types {
 
 impl Types {
     /// # Safety
-    /// As [`payload::told`].
+    /// As [`payload::dynamic_type`].
     pub unsafe fn read(
         request: *const myelin_payload,
         reply: *const myelin_payload,
     ) -> Result<Types, Failure> {
         // SAFETY: as the caller promises.
-        let (request, reply) = unsafe { (payload::told(request)?, payload::told(reply)?) };
+        let (request, reply) =
+            unsafe { (payload::dynamic_type(request)?, payload::dynamic_type(reply)?) };
         Ok(Types { request: Arc::new(request), reply: Arc::new(reply) })
     }
 }
@@ -51,7 +52,7 @@ pub struct RequestHandle {
     /// Borrowed from `request`, so they are dropped first.
     loans: RefCell<Slots<ReplyLoan<'static, [u8], [u8]>>>,
     request: Request<[u8], [u8]>,
-    told: Types,
+    types: Types,
 }
 
 impl ServerHandle {
@@ -107,12 +108,12 @@ pub unsafe extern "C" fn myelin_server_open(
     enter(|| unsafe {
         text::put(server, std::ptr::null_mut(), "server")?;
         let node: &Node = handle::get(handle::of_pointer(node))?;
-        let told = Types::read(request, reply)?;
+        let types = Types::read(request, reply)?;
         let name = text::required(name, "name")?;
-        let service = node.dynamic_service(name, &told.request, &told.reply)?;
+        let service = node.dynamic_service(name, &types.request, &types.reply)?;
         let interrupter = service.interrupter();
         let (service, events) = (UnsafeCell::new(service), RefCell::default());
-        let made = Box::new(ServerHandle { service, events, interrupter, told });
+        let made = Box::new(ServerHandle { service, events, interrupter, types });
         server.write(handle::to_pointer(handle::insert(made)?));
         Ok(MYELIN_OK)
     })
@@ -147,7 +148,7 @@ pub unsafe extern "C" fn myelin_server_receive(
         let server = of(server)?;
         sized::check(request)?;
         match server.service().receive(text::duration(limit_ns))? {
-            Some(taken) => hold(taken, server.told.clone(), request),
+            Some(taken) => hold(taken, server.types.clone(), request),
             None => Ok(MYELIN_NOTHING),
         }
     })
@@ -238,12 +239,12 @@ pub unsafe extern "C" fn myelin_server_on_request(
         let context = Context::new(context, release);
         let call = callback::prepare(call, callback)?;
         let taken = handle::remove::<ServerHandle>(handle::of_pointer(server))?;
-        let ServerHandle { service, told, .. } = *taken;
+        let ServerHandle { service, types, .. } = *taken;
         let made = service.into_inner().on_request(move |request| {
             let mut asked: myelin_request = std::mem::zeroed();
             asked.size = size_of::<myelin_request>();
             // Without a place in the table it is dropped, and its client gets an error.
-            if hold(request, told.clone(), &raw mut asked).is_ok() {
+            if hold(request, types.clone(), &raw mut asked).is_ok() {
                 call(&raw mut asked, context.pointer());
             }
         })?;
@@ -264,7 +265,7 @@ pub unsafe extern "C" fn myelin_request_reply(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         let request = request_of(request)?;
-        payload::check(&request.told.reply, bytes)?;
+        payload::check(&request.types.reply, bytes)?;
         request.request.reply(text::bytes(data, bytes)?)?;
         Ok(MYELIN_OK)
     })
@@ -284,7 +285,7 @@ pub unsafe extern "C" fn myelin_request_loan(
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         let request = request_of(request)?;
-        payload::check(&request.told.reply, bytes)?;
+        payload::check(&request.types.reply, bytes)?;
         sized::check(loan)?;
         // The request is in a box, and its loans are dropped before it.
         let its: &'static Request<[u8], [u8]> = &*std::ptr::from_ref(&request.request);
@@ -333,10 +334,10 @@ pub unsafe extern "C" fn myelin_request_release(request: *mut myelin_request) ->
 /// Gives the program a request.
 unsafe fn hold(
     request: Request<[u8], [u8]>,
-    told: Types,
+    types: Types,
     to: *mut myelin_request,
 ) -> Result<myelin_code, Failure> {
-    let held = Box::new(RequestHandle { loans: RefCell::default(), request, told });
+    let held = Box::new(RequestHandle { loans: RefCell::default(), request, types });
     // A small payload lies in the request itself, so its address is taken from the final place.
     let request = &held.request;
     let (data, bytes, client) = (request.as_ptr().cast(), request.len(), request.client());

@@ -4,7 +4,7 @@ use std::cell::{RefCell, UnsafeCell};
 use std::ffi::{c_int, c_void};
 use std::os::fd::AsRawFd;
 
-use myelin::{FdSubscriber, Guard, Interrupter, Sample, SampleBuffer, Subscriber};
+use myelin::{FdSubscriber, GuardCondition, Interrupter, Sample, SampleBuffer, Subscriber};
 
 use crate::callback::{self, Context, myelin_callback};
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
@@ -14,7 +14,7 @@ use crate::node;
 use crate::sample::{self, myelin_sample};
 use crate::sized::{self, sized};
 use crate::topic::{TopicHandle, myelin_topic};
-use crate::wait_set::myelin_guard;
+use crate::wait_set::myelin_guard_condition;
 use crate::{handle, text};
 
 /// Takes samples of a topic. One thread at a time uses it; any thread may interrupt it.
@@ -73,7 +73,7 @@ impl SubscriberHandle {
         let id = spare.handle();
         let Some(sample) = take(subscriber, spare.buffer())? else { return Ok(MYELIN_NOTHING) };
         // SAFETY: as the caller promises.
-        unsafe { sized::fill(to, sample::tell(sample, id)) };
+        unsafe { sized::fill(to, sample::fields_of(sample, id)) };
         spare.give();
         Ok(MYELIN_OK)
     }
@@ -366,7 +366,7 @@ pub unsafe extern "C" fn myelin_subscriber_event(
     })
 }
 
-/// Triggers the guard from now on whenever there is an event to take, and once now if there are
+/// Triggers the guard condition from now on whenever there is an event to take, and once now if there are
 /// events already. A second call replaces the first.
 ///
 /// # Safety
@@ -374,11 +374,11 @@ pub unsafe extern "C" fn myelin_subscriber_event(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn myelin_subscriber_on_event(
     subscriber: *mut myelin_subscriber,
-    guard: *mut myelin_guard,
+    guard: *mut myelin_guard_condition,
 ) -> myelin_code {
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
-        let guard = handle::get::<Guard>(handle::of_pointer(guard))?;
+        let guard = handle::get::<GuardCondition>(handle::of_pointer(guard))?;
         of(subscriber)?.subscriber().trigger_on_event(guard);
         guard.trigger();
         Ok(MYELIN_OK)

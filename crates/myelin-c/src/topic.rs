@@ -18,7 +18,7 @@ pub enum myelin_topic {}
 pub struct TopicHandle {
     pub topic: Topic<[u8]>,
     /// The type that a payload must fit; `None` if every payload fits.
-    pub told: Option<Arc<DynamicType>>,
+    pub dynamic_type: Option<Arc<DynamicType>>,
 }
 
 /// Whether a publisher waits for a subscriber that is behind.
@@ -64,7 +64,7 @@ pub struct myelin_topic_options {
     /// How long a reliable publisher waits, in ns. Used only if `reliability` is reliable.
     pub reliable_ns: u64,
     /// How many samples a late subscriber gets; at most the depth.
-    pub history: u32,
+    pub transient_local: u32,
     /// The longest time between two samples of a publisher, in ns; 0: none. Each side that sets it
     /// gets an event for a longer silence; the two sides are not compared. A subscriber watches
     /// each publisher from the match on: a publisher that never came misses no deadline. A
@@ -122,11 +122,11 @@ pub unsafe extern "C" fn myelin_topic_open(
     enter(|| unsafe {
         text::put(topic, std::ptr::null_mut(), "topic")?;
         let node: &Node = handle::get(handle::of_pointer(node))?;
-        let told = payload::told(payload)?;
-        let made = node.dynamic_topic(text::required(name, "name")?, &told);
+        let dynamic_type = payload::dynamic_type(payload)?;
+        let made = node.dynamic_topic(text::required(name, "name")?, &dynamic_type);
         let made = with(made, sized::read(options)?, payload.is_null())?;
-        let told = (!told.fits_all()).then(|| Arc::new(told));
-        let handle = Box::new(TopicHandle { topic: made, told });
+        let dynamic_type = (!dynamic_type.fits_all()).then(|| Arc::new(dynamic_type));
+        let handle = Box::new(TopicHandle { topic: made, dynamic_type });
         topic.write(handle::to_pointer(handle::insert(handle)?));
         Ok(MYELIN_OK)
     })
@@ -145,14 +145,14 @@ unsafe fn with(
         0 => topic,
         1 => topic.reliable(limit),
         2 => topic.reliable_or_fail(limit),
-        3 => topic.keep_last(),
+        3 => topic.reliable_keep_last(),
         other => {
             return Err(Failure::setting(format_args!(
                 "reliability is {other}; set it to one of enum myelin_reliability"
             )));
         }
     };
-    topic = topic.history(options.history);
+    topic = topic.transient_local(options.transient_local);
     if options.deadline_ns != 0 {
         topic = topic.deadline(text::duration(options.deadline_ns));
     }

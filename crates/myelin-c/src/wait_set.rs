@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering, fence};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
-use myelin::{Error, Guard, Key, KeyMap, Node, WaitSet, until_ns};
+use myelin::{Error, GuardCondition, Key, KeyMap, Node, WaitSet, until_ns};
 
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
 use crate::node::{self, myelin_node};
@@ -14,12 +14,12 @@ use crate::server::{ServerHandle, myelin_server};
 use crate::subscriber::{SubscriberHandle, myelin_subscriber};
 use crate::{handle, text};
 
-/// One thread waits for many things: subscribers and servers of its node, guards, timers. Any
+/// One thread waits for many things: subscribers and servers of its node, guard conditions, timers. Any
 /// thread adds, removes and closes meanwhile: a running wait takes it into account at once.
 pub enum myelin_wait_set {}
 
 /// Ends a wait from another thread. Any thread may trigger it, and a signal handler.
-pub enum myelin_guard {}
+pub enum myelin_guard_condition {}
 
 pub struct WaitSetHandle(Arc<Shared>);
 
@@ -188,21 +188,21 @@ pub unsafe extern "C" fn myelin_wait_set_add_server(
     })
 }
 
-/// Makes a guard: triggering it reports `key`. Close the guard when you are done.
+/// Makes a guard condition: triggering it reports `key`. Close the guard condition when you are done.
 ///
 /// # Safety
 /// Pointers are NULL or valid.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn myelin_wait_set_guard(
+pub unsafe extern "C" fn myelin_wait_set_guard_condition(
     set: *mut myelin_wait_set,
     key: u64,
-    guard: *mut *mut myelin_guard,
+    guard: *mut *mut myelin_guard_condition,
 ) -> myelin_code {
     // SAFETY: as the caller promises, here and below.
     enter(|| unsafe {
         text::put(guard, std::ptr::null_mut(), "guard")?;
         let made = of(set)?.add(key, |set| {
-            let made = set.guard()?;
+            let made = set.guard_condition()?;
             Ok((made.key(), made))
         })?;
         guard.write(handle::to_pointer(handle::insert(Box::new(made))?));
@@ -215,23 +215,27 @@ pub unsafe extern "C" fn myelin_wait_set_guard(
 /// # Safety
 /// No other thread closes it meanwhile.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn myelin_guard_trigger(guard: *mut myelin_guard) -> myelin_code {
+pub unsafe extern "C" fn myelin_guard_condition_trigger(
+    guard: *mut myelin_guard_condition,
+) -> myelin_code {
     // SAFETY: as the caller promises.
     enter(|| unsafe {
-        handle::get::<Guard>(handle::of_pointer(guard))?.trigger();
+        handle::get::<GuardCondition>(handle::of_pointer(guard))?.trigger();
         Ok(MYELIN_OK)
     })
 }
 
-/// Closes a guard.
+/// Closes a guard condition.
 ///
 /// # Safety
 /// No other thread uses the handle meanwhile.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn myelin_guard_close(guard: *mut myelin_guard) -> myelin_code {
+pub unsafe extern "C" fn myelin_guard_condition_close(
+    guard: *mut myelin_guard_condition,
+) -> myelin_code {
     // SAFETY: as the caller promises.
     enter(|| unsafe {
-        drop(handle::remove::<Guard>(handle::of_pointer(guard))?);
+        drop(handle::remove::<GuardCondition>(handle::of_pointer(guard))?);
         Ok(MYELIN_OK)
     })
 }
@@ -309,11 +313,11 @@ pub unsafe extern "C" fn myelin_wait_set_wait(
         };
         shared.wait(&mut waiting, text::duration(limit_ns))?;
         let left = &mut waiting.left;
-        let told = left.len().min(capacity);
-        std::ptr::copy_nonoverlapping(left.as_ptr(), keys, told);
-        left.drain(..told);
-        count.write(told);
-        Ok(if told == 0 { MYELIN_NOTHING } else { MYELIN_OK })
+        let reported = left.len().min(capacity);
+        std::ptr::copy_nonoverlapping(left.as_ptr(), keys, reported);
+        left.drain(..reported);
+        count.write(reported);
+        Ok(if reported == 0 { MYELIN_NOTHING } else { MYELIN_OK })
     })
 }
 
@@ -384,9 +388,9 @@ mod tests {
     #[test]
     fn wake_ups_of_removed_guards_do_not_prolong_a_wait() {
         let folder = tempfile::tempdir().unwrap();
-        let node = Node::builder("test").folder(folder.path()).open().unwrap();
+        let node = Node::builder("test").runtime_dir(folder.path()).open().unwrap();
         let shared = Shared::new(node.wait_set().unwrap());
-        let nameless = shared.handle.guard().unwrap();
+        let nameless = shared.handle.guard_condition().unwrap();
         let has_ended = AtomicBool::new(false);
         let is_in_time = std::thread::scope(|scope| {
             scope.spawn(|| {

@@ -36,7 +36,7 @@ pub struct Executor {
 /// State shared with its functions.
 struct Shared {
     /// Ends a run.
-    stop: myelin::Guard,
+    stop: myelin::GuardCondition,
     /// The first exception that a function has raised.
     raised: Mutex<Option<PyErr>>,
 }

@@ -101,13 +101,13 @@ impl Event {
     fn __repr__(&self) -> String {
         let Event { kind, endpoint, pid, died, reason, samples, .. } = self;
         let mut text = format!("Event({kind}, endpoint={endpoint:#x}");
-        let said = [
+        let parts = [
             pid.map(|pid| format!(", pid={pid}")),
             died.map(|died| format!(", died={}", if died { "True" } else { "False" })),
             samples.map(|samples| format!(", samples={samples}")),
             reason.as_ref().map(|reason| format!(", reason={reason:?}")),
         ];
-        said.into_iter().flatten().for_each(|each| text += &each);
+        parts.into_iter().flatten().for_each(|each| text += &each);
         text + ")"
     }
 }
@@ -160,7 +160,7 @@ pub struct EndpointInfo {
     is_publisher: bool,
     depth: u32,
     reliable: bool,
-    history: u32,
+    transient_local: u32,
     /// Whether samples lost on the way to or from other hosts are sent again.
     resends: bool,
     /// The longest time between two samples, in seconds.
@@ -232,7 +232,7 @@ macro_rules! representation {
 representation!(Graph: nodes, endpoints, matches, types, silent, incomplete);
 representation!(NodeInfo: node, name, pid);
 representation!(
-    EndpointInfo: id, node, topic, type_name, type_hash, is_publisher, depth, reliable, history, published, lost,
+    EndpointInfo: id, node, topic, type_name, type_hash, is_publisher, depth, reliable, transient_local, published, lost,
     held, memory_bytes
 );
 representation!(MatchInfo: endpoint, other, state, reason);
@@ -329,7 +329,7 @@ impl From<myelin::EndpointInfo> for EndpointInfo {
             is_publisher: it.is_publisher,
             depth: it.depth,
             reliable: it.reliable,
-            history: it.history,
+            transient_local: it.transient_local,
             resends: it.qos.resends,
             deadline: it.qos.deadline.map(|limit| limit.as_secs_f64()),
             liveliness: it.qos.liveliness.map(|limit| limit.as_secs_f64()),

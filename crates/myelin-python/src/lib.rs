@@ -5,6 +5,7 @@
 //! GIL; a thread that waited for their locks with the GIL would wait for ever.
 #![cfg(feature = "extension-module")]
 
+mod any;
 mod call;
 mod callback;
 mod errors;
@@ -13,7 +14,6 @@ mod executor;
 mod function;
 mod gil_cell;
 mod info;
-mod learnt;
 mod loan;
 mod memory;
 mod node;
@@ -41,13 +41,13 @@ mod _native {
     }
 
     #[pymodule_export]
+    use super::any::{AnyTopic, Discovery, Numbers};
+    #[pymodule_export]
     use super::callback::Callback;
     #[pymodule_export]
     use super::executor::{Called, Executor};
     #[pymodule_export]
     use super::info::{EndpointInfo, Event, Graph, MatchInfo, NodeInfo, Published, TypeInfo};
-    #[pymodule_export]
-    use super::learnt::{Discovery, Learnt, Numbers};
     #[pymodule_export]
     use super::loan::Loan;
     #[pymodule_export]
@@ -67,7 +67,7 @@ mod _native {
     #[pymodule_export]
     use super::types::{Layout, Type};
     #[pymodule_export]
-    use super::wait_set::{Guard, Timer, WaitSet};
+    use super::wait_set::{GuardCondition, Timer, WaitSet};
 }
 
 /// The alignment of Python's objects.

@@ -9,12 +9,12 @@ use std::time::{Duration, Instant};
 use myelin::{Matching, NetworkState, Policy, Threads};
 use pyo3::prelude::*;
 
+use crate::any::{AnyTopic, Discovery};
 use crate::call::{Target, call, call_until_closed};
 use crate::errors::{closed, exception, raised};
 use crate::executor::Executor;
 use crate::gil_cell::GilCell;
 use crate::info::{EndpointInfo, Graph};
-use crate::learnt::{Discovery, Learnt};
 use crate::released::{Released, released};
 use crate::service::{Client, Service};
 use crate::topic::Topic;
@@ -57,7 +57,7 @@ impl Node {
     /// waits at most until it is matched with those that exist on this host, by default 0.02.
     #[new]
     #[pyo3(signature = (
-        name, *, domain=None, group=None, folder=None, latency_guard=false, network=None, interface=None,
+        name, *, domain=None, group=None, runtime_dir=None, latency_guard=false, network=None, interface=None,
         peers=None, lease=None, thread_name=None, thread_cpus=None, thread_fifo=None, namespace=None,
         attributes=None, match_limit=None
     ))]
@@ -67,7 +67,7 @@ impl Node {
         name: &str,
         domain: Option<u32>,
         group: Option<Group>,
-        folder: Option<PathBuf>,
+        runtime_dir: Option<PathBuf>,
         latency_guard: bool,
         network: Option<bool>,
         interface: Option<&str>,
@@ -101,8 +101,8 @@ impl Node {
             Some(Group::Name(name)) => builder.group(name),
             None => builder,
         };
-        if let Some(folder) = folder {
-            builder = builder.folder(folder);
+        if let Some(runtime_dir) = runtime_dir {
+            builder = builder.runtime_dir(runtime_dir);
         }
         if let Some(open) = network {
             builder = builder.network(open);
@@ -133,8 +133,8 @@ impl Node {
     /// The topic with this name and type. Nothing happens until a publisher or subscriber is made
     /// from it.
     #[pyo3(signature = (
-        name, r#type, *, depth=None, reliable=None, reliable_or_fail=None, history=None, deadline=None,
-        dds_type=None, dds_name=None, dds_cdr=None, matching=None, attributes=None, learnt=None
+        name, r#type, *, depth=None, reliable=None, reliable_or_fail=None, transient_local=None, deadline=None,
+        dds_type=None, dds_name=None, dds_cdr=None, matching=None, attributes=None, any=None
     ))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
     fn _topic(
@@ -145,19 +145,19 @@ impl Node {
         depth: Option<u32>,
         reliable: Option<f64>,
         reliable_or_fail: Option<f64>,
-        history: Option<u32>,
+        transient_local: Option<u32>,
         deadline: Option<f64>,
         dds_type: Option<&str>,
         dds_name: Option<&str>,
         dds_cdr: Option<&str>,
         matching: Option<&str>,
         attributes: Option<BTreeMap<String, Vec<u8>>>,
-        learnt: Option<&Learnt>,
+        any: Option<&AnyTopic>,
     ) -> PyResult<Topic> {
         let carried = Arc::new(Carried::new(r#type)?);
-        let mut topic = match learnt {
-            Some(learnt) => learnt.0.topic(),
-            None => self.node(py)?.dynamic_topic(name, &carried.of_type().told),
+        let mut topic = match any {
+            Some(any) => any.0.topic(),
+            None => self.node(py)?.dynamic_topic(name, &carried.of_type().dynamic_type),
         };
         if let Some(depth) = depth {
             topic = topic.depth(depth);
@@ -171,8 +171,8 @@ impl Node {
                 return Err(exception("WrongSetting", message.to_string()));
             }
         };
-        if let Some(samples) = history {
-            topic = topic.history(samples);
+        if let Some(samples) = transient_local {
+            topic = topic.transient_local(samples);
         }
         if let Some(period) = deadline {
             topic = topic.deadline(seconds(period)?);
@@ -204,9 +204,9 @@ impl Node {
 
     /// A topic that another node has; other nodes are asked for its schema for at most `within`
     /// seconds.
-    fn _learn(&self, py: Python<'_>, name: &str, within: f64) -> PyResult<Learnt> {
+    fn _any_topic(&self, py: Python<'_>, name: &str, within: f64) -> PyResult<AnyTopic> {
         let (node, limit) = (self.node(py)?, seconds(within)?);
-        call(py, || node.any_topic(name, limit)).map(Learnt)
+        call(py, || node.any_topic(name, limit)).map(AnyTopic)
     }
 
     /// The publishers and subscribers of this host on topics whose names match a pattern with `*`
@@ -227,7 +227,7 @@ impl Node {
         let (request, reply) = (Carried::new(request)?, Carried::new(reply)?);
         let node = self.node(py)?;
         let service = {
-            let (request, reply) = (&request.of_type().told, &reply.of_type().told);
+            let (request, reply) = (&request.of_type().dynamic_type, &reply.of_type().dynamic_type);
             call(py, || node.dynamic_service(name, request, reply))?
         };
         Ok(Service::new(service, Arc::new(request), Arc::new(reply)))
@@ -244,7 +244,7 @@ impl Node {
         let (request, reply) = (Carried::new(request)?, Carried::new(reply)?);
         let node = self.node(py)?;
         let client = {
-            let (request, reply) = (&request.of_type().told, &reply.of_type().told);
+            let (request, reply) = (&request.of_type().dynamic_type, &reply.of_type().dynamic_type);
             call(py, || node.dynamic_client(name, request, reply))?
         };
         Ok(Client::new(client, Arc::new(request), Arc::new(reply)))

@@ -77,7 +77,7 @@ impl Sample {
     }
 
     fn __repr__(&self) -> String {
-        let name = self.0.carried.of_type().told.type_name();
+        let name = self.0.carried.of_type().dynamic_type.type_name();
         self.0
             .with(|sample| format!("<Sample {} of {name}>", sample.sequence()))
             .unwrap_or_else(|_| format!("<Sample of {name}, released>"))

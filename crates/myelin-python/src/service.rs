@@ -58,7 +58,7 @@ impl Service {
         let asked = self.server.wait(py, |service| {
             loop {
                 while let Some(asked) = service.take()? {
-                    if self.request.of_type().told.fits(asked.len()) {
+                    if self.request.of_type().dynamic_type.fits(asked.len()) {
                         return Ok(Some(asked));
                     } // if its length is wrong, its client gets an error
                 }
@@ -167,7 +167,7 @@ impl Exports for Request {
 impl Request {
     /// `None` if its length does not fit its type: a faulty client sent it.
     pub fn new(asked: Asked, request: &Arc<Carried>, reply: &Arc<Carried>) -> Option<Request> {
-        let fits = request.of_type().told.fits(asked.len());
+        let fits = request.of_type().dynamic_type.fits(asked.len());
         fits.then(|| Request(Held::new(Arc::new(asked), request.clone()), reply.clone()))
     }
 }
@@ -357,7 +357,7 @@ impl Client {
     }
 
     fn checked(&self, reply: myelin::Reply<[u8]>) -> PyResult<Reply> {
-        if !self.reply.of_type().told.fits(reply.len()) {
+        if !self.reply.of_type().dynamic_type.fits(reply.len()) {
             let message = "a reply's length does not fit its type; look at the server";
             return Err(exception("PeerCorrupt", message.to_string()));
         }

@@ -33,13 +33,13 @@ impl Topic {
     /// Its type's name, for messages.
     #[getter]
     fn type_name(&self) -> &str {
-        self.carried.of_type().told.type_name()
+        self.carried.of_type().dynamic_type.type_name()
     }
 
     /// Its type's layout hash: endpoints with different hashes do not match.
     #[getter]
     fn type_hash(&self) -> u64 {
-        self.carried.of_type().told.hash()
+        self.carried.of_type().dynamic_type.hash()
     }
 
     /// Makes a publisher. `liveliness` is the lease that it offers, in seconds.

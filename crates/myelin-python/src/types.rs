@@ -67,7 +67,7 @@ impl Layout {
 /// A payload type, and the format of its buffers.
 #[pyclass(frozen, module = "myelin._native")]
 pub struct Type {
-    pub told: myelin::DynamicType,
+    pub dynamic_type: myelin::DynamicType,
     /// The `struct` code of a scalar, and an element's shape in such scalars; otherwise bytes.
     format: CString,
     item_bytes: usize,
@@ -87,7 +87,7 @@ impl Type {
         item_bytes: usize,
         element_shape: Option<Vec<isize>>,
     ) -> PyResult<Type> {
-        let told = match (kind, header) {
+        let dynamic_type = match (kind, header) {
             ("value", _) => myelin::DynamicType::value(&layout.0),
             ("slice", _) => myelin::DynamicType::slice(&layout.0).map_err(raised)?,
             ("header_slice", Some(header)) => {
@@ -96,65 +96,65 @@ impl Type {
             _ => return Err(PyValueError::new_err("value, slice or header_slice")),
         };
         let format = CString::new(format)?;
-        Ok(Type { told, format, item_bytes, element_shape })
+        Ok(Type { dynamic_type, format, item_bytes, element_shape })
     }
 
     #[getter]
     fn hash(&self) -> u64 {
-        self.told.hash()
+        self.dynamic_type.hash()
     }
 
     #[getter]
     fn name(&self) -> &str {
-        self.told.type_name()
+        self.dynamic_type.type_name()
     }
 
     #[getter]
     fn elements_offset(&self) -> usize {
-        self.told.elements_offset()
+        self.dynamic_type.elements_offset()
     }
 }
 
 impl Type {
     /// One whose buffers show bytes.
-    pub fn of(told: myelin::DynamicType) -> PyResult<Type> {
-        Ok(Type { told, format: CString::new("B")?, item_bytes: 1, element_shape: None })
+    pub fn of(dynamic_type: myelin::DynamicType) -> PyResult<Type> {
+        Ok(Type { dynamic_type, format: CString::new("B")?, item_bytes: 1, element_shape: None })
     }
 
     /// How many bytes a sample of `length` elements has; `None` for a single value.
     pub fn bytes_of(&self, length: Option<usize>) -> PyResult<usize> {
-        match (length, self.told.element_bytes()) {
-            (None, 0) => Ok(self.told.bytes_of(0)),
-            (Some(length), 1..) => Ok(self.told.bytes_of(length)),
+        match (length, self.dynamic_type.element_bytes()) {
+            (None, 0) => Ok(self.dynamic_type.bytes_of(0)),
+            (Some(length), 1..) => Ok(self.dynamic_type.bytes_of(length)),
             (None, _) => Err(wrong_value(format!(
                 "a loan of {} takes the number of its elements",
-                self.told.type_name()
+                self.dynamic_type.type_name()
             ))),
             (Some(_), 0) => Err(wrong_value(format!(
                 "a loan of {} takes no number, because it is one value",
-                self.told.type_name()
+                self.dynamic_type.type_name()
             ))),
         }
     }
 
     /// How many elements a sample of so many bytes has; `None` for a single value.
     pub fn elements_of(&self, bytes: usize) -> Option<usize> {
-        let element = self.told.element_bytes();
-        (element > 0).then(|| (bytes - self.told.elements_offset()) / element)
+        let element = self.dynamic_type.element_bytes();
+        (element > 0).then(|| (bytes - self.dynamic_type.elements_offset()) / element)
     }
 
     pub fn check(&self, bytes: usize) -> PyResult<()> {
-        if self.told.fits(bytes) {
+        if self.dynamic_type.fits(bytes) {
             return Ok(());
         }
-        Err(wrong_value(format!("{bytes} bytes are not a {}", self.told.type_name())))
+        Err(wrong_value(format!("{bytes} bytes are not a {}", self.dynamic_type.type_name())))
     }
 
     /// Whether a buffer of it is a row of bytes.
     pub fn shows_bytes(&self) -> bool {
         match &self.element_shape {
             None => true,
-            Some(inner) => self.told.element_bytes() == 1 && inner.is_empty(),
+            Some(inner) => self.dynamic_type.element_bytes() == 1 && inner.is_empty(),
         }
     }
 
@@ -190,8 +190,8 @@ impl Carried {
 
     /// The bytes of a value. As long as the result lives, `value` does not change.
     pub fn pack(&self, value: &Bound<'_, PyAny>) -> PyResult<Bytes> {
-        let told = &self.of_type().told;
-        let is_bytes = (told.elements_offset(), told.element_bytes()) == (0, 1);
+        let dynamic_type = &self.of_type().dynamic_type;
+        let is_bytes = (dynamic_type.elements_offset(), dynamic_type.element_bytes()) == (0, 1);
         let as_it_is = if is_bytes { Bytes::of(value).ok().filter(Bytes::are_plain) } else { None };
         let bytes = match as_it_is {
             Some(bytes) => bytes,

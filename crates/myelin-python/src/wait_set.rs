@@ -17,7 +17,7 @@ use crate::released::{Released, released};
 use crate::service::Service;
 use crate::subscriber::{Subscriber, wait_of};
 
-/// Waits for any number of subscribers, services, guards and timers. One thread at a time waits.
+/// Waits for any number of subscribers, services, guard conditions and timers. One thread at a time waits.
 /// Any thread may add, remove and close meanwhile, and the running wait takes that into account.
 #[pyclass(frozen, weakref, module = "myelin")]
 pub struct WaitSet {
@@ -147,11 +147,11 @@ impl WaitSet {
         Ok(())
     }
 
-    /// A guard: triggering it, in any thread, ends a wait. It ends with its last reference.
-    fn guard(&self, py: Python<'_>) -> PyResult<Py<Guard>> {
-        let guard = self.handle.guard().map_err(raised)?;
+    /// A guard condition: triggering it, in any thread, ends a wait. It ends with its last reference.
+    fn guard_condition(&self, py: Python<'_>) -> PyResult<Py<GuardCondition>> {
+        let guard = self.handle.guard_condition().map_err(raised)?;
         let key = guard.key();
-        let guard = Py::new(py, Guard(guard))?;
+        let guard = Py::new(py, GuardCondition(guard))?;
         self.insert(py, key, Member::weak(guard.bind(py))?);
         Ok(guard)
     }
@@ -243,10 +243,10 @@ impl WaitSet {
 
 /// Ends a wait of its set. Any thread may trigger it.
 #[pyclass(frozen, weakref, module = "myelin")]
-pub struct Guard(myelin::Guard);
+pub struct GuardCondition(myelin::GuardCondition);
 
 #[pymethods]
-impl Guard {
+impl GuardCondition {
     /// Ends the running wait, or else the next one.
     fn trigger(&self) {
         self.0.trigger();

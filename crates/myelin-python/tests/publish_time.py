@@ -23,7 +23,7 @@ def measured(name, act):
 
 
 def main():
-    with tempfile.TemporaryDirectory() as folder, myelin.Node("bench", folder=folder) as node:
+    with tempfile.TemporaryDirectory() as folder, myelin.Node("bench", runtime_dir=folder) as node:
         for size in (64, 65536, 1 << 20):
             topic = node.topic(f"bytes-{size}")
             publisher, subscriber = topic.publisher(), topic.subscriber()

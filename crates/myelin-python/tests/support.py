@@ -22,7 +22,7 @@ class Case(unittest.TestCase):
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = folder.name
-        self.node = myelin.Node("test", folder=self.folder)
+        self.node = myelin.Node("test", runtime_dir=self.folder)
         self.addCleanup(self.node.close)
 
     def ends(self, name="topic", type=bytes, *, publisher={}, subscriber={}, **settings):
@@ -46,7 +46,7 @@ class Case(unittest.TestCase):
         return self.program(command, **environment)
 
     def program(self, command, **environment):
-        environment = {**os.environ, "MYELIN_FOLDER": self.folder, **environment}
+        environment = {**os.environ, "MYELIN_RUNTIME_DIR": self.folder, **environment}
         process = subprocess.Popen(
             command, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True
         )

@@ -26,7 +26,7 @@ class Pose:
 class Learnt(Case):
     def setUp(self):
         super().setUp()
-        self.tool = myelin.Node("tool", folder=self.folder)
+        self.tool = myelin.Node("tool", runtime_dir=self.folder)
         self.addCleanup(self.tool.close)
 
     def test_a_value_is_a_dict(self):
@@ -111,7 +111,7 @@ class Learnt(Case):
             publisher.close()
 
     def test_a_node_may_wait_longer_for_its_matches(self):
-        patient = myelin.Node("patient", folder=self.folder, match_limit=WATCHDOG)
+        patient = myelin.Node("patient", runtime_dir=self.folder, match_limit=WATCHDOG)
         self.addCleanup(patient.close)
         subscriber = patient.topic("patient", int).subscriber()
         self.assertEqual(self.node.topic("patient", int).publisher().matched, 1)

@@ -43,7 +43,7 @@ class Docs(Case):
         for program in programs:
             ran = subprocess.run(
                 [sys.executable, "-c", program],
-                env={**os.environ, "MYELIN_FOLDER": self.folder},
+                env={**os.environ, "MYELIN_RUNTIME_DIR": self.folder},
                 capture_output=True,
                 text=True,
                 timeout=WATCHDOG,

@@ -41,8 +41,8 @@ class Alone(Case):
     def test_topics(self):
         """It prints a topic of each language's making, and says of a silent one that it is."""
         publishers = [
-            self.node.topic("imu", (float, [float]), history=1).publisher(),
-            self.node.topic("count", int, history=1).publisher(),
+            self.node.topic("imu", (float, [float]), transient_local=1).publisher(),
+            self.node.topic("count", int, transient_local=1).publisher(),
             self.node.topic("silent", int).publisher(),
         ]
         publishers[0].publish((0.5, [1, 2]))

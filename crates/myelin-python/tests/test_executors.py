@@ -199,7 +199,7 @@ class Outside(Case):
     def test_a_child_of_fork_closes_what_a_thread_of_the_parent_is_in(self):
         executor, wait_set = self.node.executor(), self.node.wait_set()
         executor.on_timer(0.0005, lambda: time.sleep(0.0005))
-        run, guard = self.runs(executor, 2), wait_set.guard()
+        run, guard = self.runs(executor, 2), wait_set.guard_condition()
         wait = self.in_thread(wait_set.wait)
         child = os.fork()
         if child == 0:
@@ -416,7 +416,7 @@ class Garbage(Case):
                 ]
                 for member in self.members:
                     self.wait_set.add(member)
-                self.members += [self.wait_set.guard(), self.wait_set.timer(1), self]
+                self.members += [self.wait_set.guard_condition(), self.wait_set.timer(1), self]
                 self.wait_set.wait(0)
 
         self.is_collected(Owner, 20)
@@ -433,7 +433,7 @@ class Garbage(Case):
         self.addCleanup(wait_set.close)
         references = []
         for number in range(200):
-            for member in (topic.subscriber(), wait_set.guard()):
+            for member in (topic.subscriber(), wait_set.guard_condition()):
                 if isinstance(member, myelin.Subscriber):
                     wait_set.add(member)
                     if number % 2:
@@ -445,7 +445,7 @@ class Garbage(Case):
         self.assertEqual(wait_set.wait(0), [])
         # Far more than a node has at once.
         for _ in range(40_000):
-            wait_set.guard()
+            wait_set.guard_condition()
 
 
 class Sets(Case):
@@ -488,7 +488,7 @@ class Sets(Case):
         end = self.waits(wait_set)
         wait_set.set_wait("block")
         wait_set.fileno()
-        guard = wait_set.guard()
+        guard = wait_set.guard_condition()
         guard.trigger()
         self.assertEqual(end(), [guard])
         end = self.waits(wait_set)
@@ -508,7 +508,7 @@ class Sets(Case):
         wait_set = self.node.wait_set()
         self.addCleanup(wait_set.close)
         wait_set.add(subscriber)
-        guard = wait_set.guard()
+        guard = wait_set.guard_condition()
         end = self.waits(wait_set)
         subscriber.close()
         publisher.publish(b"1")

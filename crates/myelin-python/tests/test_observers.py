@@ -11,7 +11,7 @@ from support import WATCHDOG, Case
 class Observers(Case):
     def setUp(self):
         super().setUp()
-        self.tool = myelin.Node("tool", folder=self.folder)
+        self.tool = myelin.Node("tool", runtime_dir=self.folder)
         self.addCleanup(self.tool.close)
 
     def test_samples_are_copies_and_publishers_do_not_know_it(self):

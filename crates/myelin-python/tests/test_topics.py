@@ -317,7 +317,7 @@ class Waiting(Case):
         wait_set = self.node.wait_set()
         wait_set.add(subscriber)
         wait_set.add(silent)
-        guard = wait_set.guard()
+        guard = wait_set.guard_condition()
         self.assertEqual(wait_set.wait(0), [])
         publisher.publish(b"1")
         self.assertEqual(wait_set.wait(WATCHDOG), [subscriber])
@@ -754,7 +754,7 @@ class Knowing(Case):
         sample = subscriber.receive(WATCHDOG)
         self.assertTrue(before <= sample.published_at <= myelin.now())
         self.assertEqual(sample.publisher, publisher.id)
-        with myelin.Node("asks", folder=self.folder) as other:
+        with myelin.Node("asks", runtime_dir=self.folder) as other:
             self.until("the other node", lambda: len(other.graph().endpoints) == 2)
             told = {each.id: each for each in other.graph(within=WATCHDOG).endpoints}
         self.assertEqual((told[publisher.id].published, told[publisher.id].lost), (1, None))
@@ -765,7 +765,7 @@ class Knowing(Case):
     def test_records_are_seen_by_other_nodes(self):
         attributes = {"ros.gid": bytes([0, 255]), "empty": b""}
         with myelin.Node(
-            "asks", folder=self.folder, namespace="/left", attributes={"firmware": b"2"}
+            "asks", runtime_dir=self.folder, namespace="/left", attributes={"firmware": b"2"}
         ) as other:
             topic = self.node.topic("map", int, deadline=0.5, attributes=attributes)
             publisher = topic.publisher(liveliness=2.0)
@@ -786,7 +786,7 @@ class Knowing(Case):
             self.assertEqual(nodes["asks"].attributes, {"firmware": b"2"})
             self.assertEqual((nodes["test"].language, nodes["test"].user), ("Python", os.getuid()))
             self.assertTrue(nodes["test"].program and nodes["test"].host and nodes["test"].version)
-            wanted = other.topic("map", int, history=1, matching="requested_offered")
+            wanted = other.topic("map", int, transient_local=1, matching="requested_offered")
             subscriber = wanted.subscriber()
             [event] = [event for event in subscriber.events() if event.kind == "incompatible"]
             reason = (event.setting, event.offered, event.requested)

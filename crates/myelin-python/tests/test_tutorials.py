@@ -63,15 +63,15 @@ class Tutorials(Case):
 
     def test_silent_topic(self):
         self.save("docs/how-to/silent-topic.md")
-        publisher = self.node.topic("scan", float, history=1).publisher()
+        publisher = self.node.topic("scan", float, transient_local=1).publisher()
         publisher.publish(1.5)
-        listener = myelin.Node("listener", folder=self.folder)
+        listener = myelin.Node("listener", runtime_dir=self.folder)
         self.addCleanup(listener.close)
         subscriber = listener.topic("scan", float).subscriber()
         said = [line.strip() for line in self.said(self.run_program("look.py"))]
         of_test = f"(process {os.getpid()})"
-        self.assertIn(f"'scan': publisher of test {of_test}: depth 8, history 1, published 1", said)
-        self.assertIn(f"'scan': subscriber of listener {of_test}: depth 8, history 0, lost 0", said)
+        self.assertIn(f"'scan': publisher of test {of_test}: depth 8, transient local 1, published 1", said)
+        self.assertIn(f"'scan': subscriber of listener {of_test}: depth 8, transient local 0, lost 0", said)
         self.assertIn(f"matched: test {of_test}", said)
         self.assertEqual(said.count("type: f64"), 2)
         self.assertIsNone(subscriber.take())

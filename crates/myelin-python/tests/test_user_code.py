@@ -37,7 +37,7 @@ def in_concurrent_callback(case, node, call):
 
 
 def in_callback_thread(case, node, call):
-    topic = node.topic("main", int, history=1)
+    topic = node.topic("main", int, transient_local=1)
     publisher = topic.publisher()
     publisher.publish(1)
     subscriber = topic.subscriber()
@@ -139,7 +139,7 @@ PLACES = [
 
 class UserCode(Case):
     def side(self, name):
-        node = myelin.Node(name, folder=self.folder)
+        node = myelin.Node(name, runtime_dir=self.folder)
         self.addCleanup(node.close)
         topic = node.topic("side", bytes)
         publisher, subscriber = topic.publisher(), topic.subscriber()

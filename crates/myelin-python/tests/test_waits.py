@@ -414,13 +414,13 @@ class Ends(Waits):
 
     def test_in_a_thread_of_the_library_all_are_reported(self):
         source = """
-publisher = node.topic("far", depth=2, history=2).publisher()
+publisher = node.topic("far", depth=2, transient_local=2).publisher()
 publisher.publish(b"x")
 publisher.publish(b"y")
 signal.pause()
 """
         self.raises = SystemExit
-        far = self.node.topic("far", depth=2, history=2)
+        far = self.node.topic("far", depth=2, transient_local=2)
         callback = self.made(far.subscriber().on_sample(self.function))
         self.start(source)
         self.until("two calls", lambda: callback.calls == 2)
@@ -557,7 +557,7 @@ class Garbage(Case):
         is_over = threading.Event()
 
         def publish():
-            with myelin.Node("other", folder=self.folder) as other:
+            with myelin.Node("other", runtime_dir=self.folder) as other:
                 with other.topic("garbage").publisher() as publisher:
                     while not is_over.is_set():
                         publisher.publish(b"x")
@@ -607,7 +607,7 @@ class Finalizers(Case):
                 self.leave(wait_set.guard)
                 wait_set.add(member)
                 self.leave(lambda: wait_set.remove(kept[-1]) if kept else None)
-                kept.append(wait_set.guard())
+                kept.append(wait_set.guard_condition())
                 kept.append(wait_set.timer(WATCHDOG))
         self.until("the garbage", lambda: gc.collect() >= 0 and len(self.calls) == 2 * len(members))
 

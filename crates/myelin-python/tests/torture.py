@@ -125,7 +125,7 @@ class World:
         self.folder = folder
         self.failures, self.counts = [], collections.Counter()
         self.is_over, self.is_sent = threading.Event(), threading.Event()
-        self.node = myelin.Node("torture", folder=folder)
+        self.node = myelin.Node("torture", runtime_dir=folder)
         settings = [{}, {"reliable": 0.01}] * (TOPICS // 2)
         self.topics = [
             self.node.topic(f"topic/{at}", (Head, bytes), depth=16, **each)
@@ -350,7 +350,7 @@ def remove_callback(world, rng):
 def wait_in_a_set(world, rng):
     takers = [Taker(world.topics[rng.randrange(TOPICS)]) for _ in range(rng.randrange(1, 4))]
     with world.node.wait_set() as wait_set:
-        guard, timer = wait_set.guard(), wait_set.timer(0.005)
+        guard, timer = wait_set.guard_condition(), wait_set.timer(0.005)
         for taker in takers:
             wait_set.add(taker.subscriber)
         for turn in range(rng.randrange(1, 6)):
@@ -400,7 +400,7 @@ def call(world, rng):
 
 @operation(1)
 def another_node(world, rng):
-    with myelin.Node("another", folder=world.folder) as node:
+    with myelin.Node("another", runtime_dir=world.folder) as node:
         topic = node.topic(f"topic/{rng.randrange(TOPICS)}", (Head, bytes), depth=16)
         taker = Taker(topic)
         taker.take(0.02)
@@ -529,7 +529,7 @@ def change_a_wait_set(world, rng):
     closes = rng.random() < 0.5
     with world.node.wait_set() as wait_set:
         ended = in_thread(lambda: wait_set.wait(WATCHDOG), myelin.Closed)
-        subscriber, guard = world.topics[rng.randrange(TOPICS)].subscriber(publishers_max=256), wait_set.guard()
+        subscriber, guard = world.topics[rng.randrange(TOPICS)].subscriber(publishers_max=256), wait_set.guard_condition()
         wait_set.add(subscriber)
         wait_set.timer(WATCHDOG)
         if rng.random() < 0.5:

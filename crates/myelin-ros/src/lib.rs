@@ -7,7 +7,7 @@
 //! # use std::time::Duration;
 //! # fn main() -> Result<(), myelin_ros::Error> {
 //! # let folder = tempfile::tempdir().unwrap();
-//! # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+//! # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
 //! # if false {
 //! let node = myelin::Node::builder("camera").network(true).open()?;
 //! # }

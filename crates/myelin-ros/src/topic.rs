@@ -46,7 +46,7 @@ impl<M: Message> Topic<M> {
         self.with(|topic| topic.best_effort().depth(SENSOR_DEPTH))
     }
 
-    /// Any other setting of [`myelin::Topic`]: `topic.with(|topic| topic.history(1).depth(4))`.
+    /// Any other setting of [`myelin::Topic`]: `topic.with(|topic| topic.transient_local(1).depth(4))`.
     pub fn with(self, set: impl FnOnce(myelin::Topic<[u8]>) -> myelin::Topic<[u8]>) -> Self {
         Topic { bytes: set(self.bytes), ..self }
     }

@@ -216,7 +216,7 @@ fn values_without_a_cdr_encoding_name_the_field() {
 #[test]
 fn a_string_changed_by_its_publisher_stays_valid() {
     let folder = tempfile::tempdir().unwrap();
-    let node = myelin::Node::builder("test").folder(folder.path()).open().unwrap();
+    let node = myelin::Node::builder("test").runtime_dir(folder.path()).open().unwrap();
     let topic = node.ros_topic::<Image>("image").unwrap();
     let mut subscriber = topic.subscriber().unwrap();
     let publisher = topic.into_bytes().publisher().unwrap();

@@ -16,7 +16,7 @@ fn main() -> Result<(), Error> {
     let folder = tempfile::tempdir().expect("a folder");
     let open = || {
         let folder = Some(folder.path().to_owned());
-        Node::open(NodeOptions { folder, ..NodeOptions::default() })
+        Node::open(NodeOptions { runtime_dir: folder, ..NodeOptions::default() })
     };
     let nodes = [open()?, open()?];
     println!(

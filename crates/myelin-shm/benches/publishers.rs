@@ -15,7 +15,7 @@ fn main() -> Result<(), Error> {
     let (rounds, takes) = if is_bench { (ROUNDS, TAKES) } else { (3, 10) };
     let folder = tempfile::tempdir().expect("a folder");
     let path = Some(folder.path().to_owned());
-    let node = Node::open(NodeOptions { folder: path, ..NodeOptions::default() })?;
+    let node = Node::open(NodeOptions { runtime_dir: path, ..NodeOptions::default() })?;
     println!(
         "publishers   empty take   a sample and an empty take (ns, quartiles of {rounds} rounds)"
     );

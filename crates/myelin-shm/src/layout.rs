@@ -75,7 +75,7 @@ pub struct PublicationHead {
     /// How far a subscriber can be behind.
     pub depth: AtomicU64,
     /// Samples kept for late subscribers.
-    pub history: AtomicU64,
+    pub transient_local: AtomicU64,
     /// 1 if the publisher waits for reliable subscribers.
     pub reliable: AtomicU64,
     _once: [u8; 56],
@@ -173,7 +173,7 @@ pub struct ReadyTable {
 shared! {
     Cell { sequence, length, place, inline }
     PublicationHead {
-        magic, version, bytes, endpoint, type_hash, cells, depth, history, reliable, _once,
+        magic, version, bytes, endpoint, type_hash, cells, depth, transient_local, reliable, _once,
         published, _published, waiting, cpu, asserted, subscribers, _seldom
     }
     SubscriptionHead {
@@ -275,7 +275,7 @@ const _: () = {
     assert!(offset_of!(PublicationHead, type_hash) == 32);
     assert!(offset_of!(PublicationHead, cells) == 40);
     assert!(offset_of!(PublicationHead, depth) == 48);
-    assert!(offset_of!(PublicationHead, history) == 56);
+    assert!(offset_of!(PublicationHead, transient_local) == 56);
     assert!(offset_of!(PublicationHead, reliable) == 64);
     assert!(offset_of!(PublicationHead, published) == 128);
     assert!(offset_of!(PublicationHead, waiting) == 256);
@@ -321,7 +321,7 @@ pub(crate) fn lines() -> Vec<String> {
     of! {
         Cell { sequence, length, place, inline }
         PublicationHead {
-            magic, version, bytes, endpoint, type_hash, cells, depth, history, reliable, published,
+            magic, version, bytes, endpoint, type_hash, cells, depth, transient_local, reliable, published,
             waiting, cpu, asserted, subscribers
         }
         SubscriptionHead {

@@ -45,7 +45,7 @@ pub struct NodeOptions {
     /// For people; at most 255 bytes without control characters.
     pub name: String,
     /// The folder that contains the folders of the sockets, instead of `/dev/shm`.
-    pub folder: Option<PathBuf>,
+    pub runtime_dir: Option<PathBuf>,
     /// Keeps all CPUs of the machine from deep sleep while the node lives; see
     /// `docs/reference/library.md`.
     pub latency_guard: bool,
@@ -127,7 +127,7 @@ impl Node {
         options.threads.check()?;
         let match_limit = options.match_limit.unwrap_or(MATCH_LIMIT);
         let latency_guard = options.latency_guard.then(LatencyGuard::hold).transpose()?;
-        let base = options.folder.as_deref().unwrap_or(Path::new(FOLDER));
+        let base = options.runtime_dir.as_deref().unwrap_or(Path::new(FOLDER));
         let registry = Registry::new(base, options.domain, options.group);
         let mark = fork::mark();
         let poll = Arc::new(Poll::new()?);
@@ -259,11 +259,11 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::TypeMismatch`] if a known endpoint of the topic has another type.
-    pub fn observer(&self, topic: Topic, history: u32) -> Result<Observer, Error> {
+    pub fn observer(&self, topic: Topic, transient_local: u32) -> Result<Observer, Error> {
         let core = self.checked()?;
         topic.check()?;
         core.lock().protocol.check_type(&topic)?;
-        let state = ObserverState::new(topic.clone(), history, record::date_ns());
+        let state = ObserverState::new(topic.clone(), transient_local, record::date_ns());
         let weak = Arc::downgrade(core);
         state.on_missing(Box::new(move |publisher, from| {
             if let Some(core) = weak.upgrade().filter(|core| !core.is_forked()) {
@@ -444,7 +444,7 @@ impl Node {
     }
 
     /// The folder of the domain's sockets: nodes with the same folder meet.
-    pub fn folder(&self) -> &Path {
+    pub fn runtime_dir(&self) -> &Path {
         &self.0.domain
     }
 

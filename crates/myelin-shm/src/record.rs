@@ -29,8 +29,8 @@ pub struct AnnouncedQos {
     /// Whether samples that are lost on the way to or from another host are sent again, although
     /// no publisher waits.
     pub resends: bool,
-    /// See [`PublisherQos::history`] and [`SubscriberQos::history`].
-    pub history: u32,
+    /// See [`PublisherQos::transient_local`] and [`SubscriberQos::transient_local`].
+    pub transient_local: u32,
     /// The longest time between two samples that a publisher offers or a subscriber requests;
     /// `None`: any.
     pub deadline: Option<Duration>,
@@ -225,8 +225,10 @@ const RULES: [Rule; 5] = [
     },
     Rule {
         setting: Setting::Durability,
-        is_broken: |offered, requested| requested.history > 0 && offered.history == 0,
-        text: |qos| if qos.history > 0 { "transient local" } else { "volatile" }.to_owned(),
+        is_broken: |offered, requested| {
+            requested.transient_local > 0 && offered.transient_local == 0
+        },
+        text: |qos| if qos.transient_local > 0 { "transient local" } else { "volatile" }.to_owned(),
     },
     Rule {
         setting: Setting::Deadline,
@@ -368,14 +370,14 @@ impl Kind {
 
 impl AnnouncedQos {
     pub(crate) fn of_publisher(qos: &PublisherQos, options: &RecordOptions) -> AnnouncedQos {
-        let PublisherQos { depth, reliability, history, deadline, .. } = *qos;
+        let PublisherQos { depth, reliability, transient_local, deadline, .. } = *qos;
         let liveliness = options.liveliness;
-        AnnouncedQos { deadline, liveliness, ..options.qos(depth, reliability, history) }
+        AnnouncedQos { deadline, liveliness, ..options.qos(depth, reliability, transient_local) }
     }
 
     pub(crate) fn of_subscriber(qos: &SubscriberQos, options: &RecordOptions) -> AnnouncedQos {
-        let SubscriberQos { depth, reliability, history, deadline, liveliness, .. } = *qos;
-        AnnouncedQos { deadline, liveliness, ..options.qos(depth, reliability, history) }
+        let SubscriberQos { depth, reliability, transient_local, deadline, liveliness, .. } = *qos;
+        AnnouncedQos { deadline, liveliness, ..options.qos(depth, reliability, transient_local) }
     }
 
     /// Whether it is reliable in the sense of DDS: samples lost on the way are sent again.
@@ -413,8 +415,8 @@ impl AnnouncedQos {
         }
         // Fewer than requested are no surprise: a map that is kept once for subscribers that ask for
         // ten.
-        if requested.history > 0 && offered.history == 0 {
-            let (offered, requested) = (offered.history, requested.history);
+        if requested.transient_local > 0 && offered.transient_local == 0 {
+            let (offered, requested) = (offered.transient_local, requested.transient_local);
             reduce(Setting::Durability, offered.to_string(), requested.to_string());
         }
         reductions
@@ -422,12 +424,12 @@ impl AnnouncedQos {
 }
 
 impl RecordOptions {
-    fn qos(&self, depth: u32, reliability: Reliability, history: u32) -> AnnouncedQos {
+    fn qos(&self, depth: u32, reliability: Reliability, transient_local: u32) -> AnnouncedQos {
         AnnouncedQos {
             depth,
             reliability,
             resends: self.resends,
-            history,
+            transient_local,
             deadline: None,
             liveliness: None,
             is_alive_by_topic: self.is_alive_by_topic,
@@ -476,7 +478,7 @@ impl fmt::Display for Mismatch {
             Setting::Durability if !is_refusal => write!(
                 to,
                 "the subscriber requests samples from before the match, but the publisher keeps none: \
-                 they are lost; set the publisher's history to {requested} (in ROS 2: TRANSIENT_LOCAL)"
+                 they are lost; set the publisher's transient_local to {requested} (in ROS 2: TRANSIENT_LOCAL)"
             ),
             _ => write!(
                 to,
@@ -532,7 +534,7 @@ mod tests {
         let weaker: [(Setting, Change, Change); 9] = [
             (Setting::Reliability, |_| (), |it| it.resends = true),
             (Setting::Reliability, |_| (), |it| it.reliability = Reliability::Reliable),
-            (Setting::Durability, |_| (), |it| it.history = 1),
+            (Setting::Durability, |_| (), |it| it.transient_local = 1),
             (Setting::Deadline, |_| (), |it| it.deadline = Some(MS)),
             (Setting::Deadline, |it| it.deadline = Some(2 * MS), |it| it.deadline = Some(MS)),
             (Setting::Liveliness, |_| (), |it| it.is_alive_by_topic = true),
@@ -542,7 +544,11 @@ mod tests {
                 |it| it.liveliness = Some(2 * MS),
                 |it| it.liveliness = Some(MS),
             ),
-            (Setting::Reliability, |it| it.history = 4, |it| (it.history, it.resends) = (4, true)),
+            (
+                Setting::Reliability,
+                |it| it.transient_local = 4,
+                |it| (it.transient_local, it.resends) = (4, true),
+            ),
         ];
         for (setting, offer, request) in weaker {
             let (mut offered, mut requested) = (qos(), qos());

@@ -111,7 +111,7 @@ pub struct PublisherQos {
     /// What it does after that time.
     pub late: Late,
     /// How many of the newest samples are kept for late subscribers; at most `depth`.
-    pub history: u32,
+    pub transient_local: u32,
     /// How many loans there may be at once, 1 to 4,096.
     pub loans_max: u32,
     /// Largest payload, in bytes.
@@ -131,7 +131,7 @@ impl Default for PublisherQos {
             reliability: Reliability::BestEffort,
             block_max: Duration::from_secs(1),
             late: Late::PassOver,
-            history: 0,
+            transient_local: 0,
             loans_max: 8,
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             memory_max: 1 << 40,
@@ -146,7 +146,13 @@ impl PublisherQos {
     pub fn check(&self, topic: &Topic) -> Result<(), Error> {
         let depth = u64::from(self.depth);
         range(topic, "depth", depth, 1..CELLS_MAX, DEPTHS)?;
-        range(topic, "history", u64::from(self.history), 0..depth + 1, "use at most the depth")?;
+        range(
+            topic,
+            "transient_local",
+            u64::from(self.transient_local),
+            0..depth + 1,
+            "use at most the depth",
+        )?;
         let loans = 1..u64::from(LOANS_MAX) + 1;
         range(topic, "loans_max", u64::from(self.loans_max), loans, "use 1 to 4,096")?;
         let payload = 0..PAYLOAD_BYTES_MAX + 1;
@@ -163,7 +169,7 @@ pub struct SubscriberQos {
     /// Whether reliable publishers wait for it.
     pub reliability: Reliability,
     /// How many samples published before the match it requests, as far as the publisher keeps them.
-    pub history: u32,
+    pub transient_local: u32,
     /// How many samples in slots it may hold at once, 1 to 4,096.
     pub held_max: u32,
     /// How many publishers it may be matched with, 1 to 4,096. Memory is allocated only for
@@ -185,7 +191,7 @@ impl Default for SubscriberQos {
         SubscriberQos {
             depth: 8,
             reliability: Reliability::BestEffort,
-            history: 0,
+            transient_local: 0,
             held_max: 16,
             publishers_max: 16,
             ignore_own_node: false,

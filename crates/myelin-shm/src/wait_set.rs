@@ -1,4 +1,4 @@
-//! One thread that waits for many things: subscribers, guards, timers.
+//! One thread that waits for many things: subscribers, guard conditions, timers.
 //!
 //! The cost of a wait depends on what is ready and not on what is watched. A member is *armed* once
 //! nothing of it is left to take: its `asleep` names the set, and the next publisher sets its bit
@@ -20,7 +20,7 @@ use crate::data_plane::subscription::TRUST_NS;
 use crate::error::Error;
 use crate::node::Node;
 use crate::sync::{Ordering, Step, fence_of, is_taken, spin_loop};
-pub use crate::wait_set::guard::Guard;
+pub use crate::wait_set::guard::GuardCondition;
 pub use crate::wait_set::handle::WaitSetHandle;
 use crate::wait_set::handle::{CLOSED, Change};
 pub use crate::wait_set::member::Paused;
@@ -43,7 +43,7 @@ impl Key {
     }
 }
 
-/// Waits for any number of subscribers of its node, of guards and of timers. One thread waits; the
+/// Waits for any number of subscribers of its node, of guard conditions and of timers. One thread waits; the
 /// set dereferences to its [handle](WaitSetHandle), by which any thread changes the members.
 pub struct WaitSet {
     slot: WaitSetSlot,
@@ -369,7 +369,7 @@ impl WaitSet {
                     self.last = Some((number, connection));
                 })
             }
-            Watched::Guard(triggered) => {
+            Watched::GuardCondition(triggered) => {
                 let Some(triggered) = triggered.upgrade() else { return News::Gone };
                 triggered.take_news()
             }

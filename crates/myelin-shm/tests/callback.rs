@@ -18,7 +18,8 @@ const WATCHDOG: Duration = Duration::from_secs(60);
 
 fn node() -> (tempfile::TempDir, Node) {
     let folder = tempfile::tempdir().unwrap();
-    let options = NodeOptions { folder: Some(folder.path().to_owned()), ..NodeOptions::default() };
+    let options =
+        NodeOptions { runtime_dir: Some(folder.path().to_owned()), ..NodeOptions::default() };
     (folder, Node::open(options).unwrap())
 }
 

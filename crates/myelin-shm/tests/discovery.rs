@@ -38,7 +38,7 @@ fn node(folder: &Path) -> Node {
 
 fn options(folder: &Path) -> NodeOptions {
     let folder = Some(folder.to_owned());
-    NodeOptions { name: "test".into(), folder, ..NodeOptions::default() }
+    NodeOptions { name: "test".into(), runtime_dir: folder, ..NodeOptions::default() }
 }
 
 fn publisher(node: &Node) -> Publisher {
@@ -385,7 +385,7 @@ fn a_folder_open_to_others_is_refused() {
     assert!(matches!(error, Error::NoPermission { .. }));
     let says = |words: &str| error.to_string().contains(words);
     assert!(
-        says("65534") && says("root") && says("MYELIN_FOLDER"),
+        says("65534") && says("root") && says("MYELIN_RUNTIME_DIR"),
         "who, and the ways out: {error}"
     );
 }
@@ -691,7 +691,8 @@ fn unmet_requests_of_a_subscriber_are_reported() {
     });
     assert!(reasons[0].contains("8192") && reasons[0].contains('8'), "{reasons:?}");
     assert!(reasons[1].contains("does not wait"), "{reasons:?}");
-    let error = node.publisher(topic(), PublisherQos { history: 4_000, ..PublisherQos::default() });
+    let error =
+        node.publisher(topic(), PublisherQos { transient_local: 4_000, ..PublisherQos::default() });
     let error = error.unwrap_err().to_string();
     let says = |word: &str| error.contains(word);
     assert!(says(&topic().name) && says("history is 4000") && says("depth"), "{error}");
@@ -749,7 +750,7 @@ fn a_process_that_claims_another_processes_node_is_refused() {
     assert!(publisher.wait_for_match(1, WATCHDOG) && subscriber.wait_for_match(1, WATCHDOG));
     for (called, claimed) in [(&one, &other), (&other, &one)] {
         let socket = format!("{:010x}.sock", called.id().unwrap() >> 24);
-        let socket = called.folder().join(socket);
+        let socket = called.runtime_dir().join(socket);
         let role = format!("impostor {} {}", socket.display(), claimed.id().unwrap());
         Helper::start(&role, folder.path()).expect("ended");
     }
@@ -790,7 +791,7 @@ fn the_graph_has_matches_and_reasons_for_mismatches() {
         assert_eq!((told.node, told.is_publisher), (one.id().unwrap(), false));
         let Topic { name, type_name, type_hash } = topic();
         assert_eq!((&told.topic, &told.type_name, told.type_hash), (&name, &type_name, type_hash));
-        assert_eq!((told.depth, told.reliable, told.history), (5, false, 0));
+        assert_eq!((told.depth, told.reliable, told.transient_local), (5, false, 0));
         assert_eq!(graph.endpoints.len(), 3);
     }
 }

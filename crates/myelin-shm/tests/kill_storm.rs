@@ -146,9 +146,14 @@ impl Sender {
     fn new(node: &Node, reliability: Reliability, random: &mut Random) -> Self {
         let depth = HISTORY + random.below(13) as u32;
         let block_max = Duration::from_micros(500);
-        let history = HISTORY;
-        let qos =
-            PublisherQos { depth, history, reliability, block_max, ..PublisherQos::default() };
+        let transient_local = HISTORY;
+        let qos = PublisherQos {
+            depth,
+            transient_local,
+            reliability,
+            block_max,
+            ..PublisherQos::default()
+        };
         Sender { publisher: node.publisher(topic(), qos).unwrap(), sent: 0 }
     }
 
@@ -336,7 +341,8 @@ impl Victim {
 
 fn open(folder: &Path) -> Node {
     let folder = Some(folder.to_owned());
-    Node::open(NodeOptions { name: "storm".into(), folder, ..NodeOptions::default() }).unwrap()
+    Node::open(NodeOptions { name: "storm".into(), runtime_dir: folder, ..NodeOptions::default() })
+        .unwrap()
 }
 
 fn topic() -> Topic {
@@ -348,7 +354,7 @@ fn subscriber(node: &Node, descriptor: bool, random: &mut Random) -> Subscriber 
     let reliability = [Reliability::BestEffort, Reliability::Reliable][random.below(2) as usize];
     let qos = SubscriberQos {
         depth: 2 + random.below(7) as u32,
-        history: random.below(4) as u32,
+        transient_local: random.below(4) as u32,
         publishers_max: 64,
         reliability,
         descriptor,

@@ -39,7 +39,7 @@ fn topic() -> Topic {
 
 fn open(folder: &Path) -> Node {
     let folder = Some(folder.to_owned());
-    Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap()
+    Node::open(NodeOptions { runtime_dir: folder, ..NodeOptions::default() }).unwrap()
 }
 
 fn until(what: &str, mut condition: impl FnMut() -> bool) {

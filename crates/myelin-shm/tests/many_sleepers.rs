@@ -28,7 +28,8 @@ impl Ends {
     fn new() -> Ends {
         let folder = tempfile::tempdir().unwrap();
         let path = Some(folder.path().to_owned());
-        let open = || Node::open(NodeOptions { folder: path.clone(), ..NodeOptions::default() });
+        let open =
+            || Node::open(NodeOptions { runtime_dir: path.clone(), ..NodeOptions::default() });
         let nodes = [open().unwrap(), open().unwrap()];
         let publisher = nodes[0].publisher(topic(), PublisherQos::default()).unwrap();
         let subscriber = || nodes[1].subscriber(topic(), SubscriberQos::default()).unwrap();

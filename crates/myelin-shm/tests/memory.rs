@@ -11,7 +11,8 @@ use myelin_shm::topic::{PublisherQos, SubscriberQos, Topic};
 #[test]
 fn a_thousand_topics_fit_into_64_mib() {
     let folder = tempfile::tempdir().unwrap();
-    let options = NodeOptions { folder: Some(folder.path().to_owned()), ..NodeOptions::default() };
+    let options =
+        NodeOptions { runtime_dir: Some(folder.path().to_owned()), ..NodeOptions::default() };
     let node = Node::open(options).unwrap();
     let publisher_qos = PublisherQos { depth: 10, ..PublisherQos::default() };
     let subscriber_qos = SubscriberQos { depth: 10, ..SubscriberQos::default() };

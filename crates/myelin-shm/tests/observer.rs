@@ -18,7 +18,7 @@ use myelin_shm::waiting::wait::{NEVER, now_ns};
 
 fn open(folder: &Path) -> Node {
     let folder = Some(folder.to_owned());
-    Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap()
+    Node::open(NodeOptions { runtime_dir: folder, ..NodeOptions::default() }).unwrap()
 }
 
 fn topic() -> Topic {

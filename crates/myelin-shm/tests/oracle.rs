@@ -55,8 +55,8 @@ fn ops() -> impl Strategy<Value = Vec<Op>> {
         3 => index().prop_map(Op::Hold),
         1 => index().prop_map(Op::Clone),
         3 => index().prop_map(Op::Release),
-        2 => reader.prop_map(|(depth, history, held, reliable)| {
-            Op::NewReader(depth, history, held, reliable)
+        2 => reader.prop_map(|(depth, transient_local, held, reliable)| {
+            Op::NewReader(depth, transient_local, held, reliable)
         }),
         1 => index().prop_map(Op::DropReader),
     ];
@@ -239,8 +239,8 @@ impl World {
                 let at = which.index(self.held.len());
                 self.release(at);
             }
-            Op::NewReader(depth, history, held_max, reliable) => {
-                self.new_reader(*depth, *history, *held_max, *reliable);
+            Op::NewReader(depth, transient_local, held_max, reliable) => {
+                self.new_reader(*depth, *transient_local, *held_max, *reliable);
             }
             Op::DropReader(which) if !self.readers.is_empty() => {
                 let at = which.index(self.readers.len());
@@ -341,21 +341,26 @@ impl World {
         }
     }
 
-    fn new_reader(&mut self, depth: u32, history: u32, held_max: u32, reliable: bool) {
+    fn new_reader(&mut self, depth: u32, transient_local: u32, held_max: u32, reliable: bool) {
         if self.readers.len() == READERS_MAX || self.writer.is_none() {
             return;
         }
         let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
-        let qos =
-            SubscriberQos { depth, history, held_max, reliability, ..SubscriberQos::default() };
+        let qos = SubscriberQos {
+            depth,
+            transient_local,
+            held_max,
+            reliability,
+            ..SubscriberQos::default()
+        };
         let name = self.names;
         self.names += 1;
         let (reader, subscription) =
             Reader::create(name, &topic(), qos, &WakeTable::create().unwrap()).unwrap();
         self.hub.connect(&subscription);
         let depth = u64::from(if reliable { self.qos.depth } else { depth.min(self.qos.depth) });
-        let history = u64::from(history.min(self.qos.history)).min(depth);
-        let next = (self.published.len() as u64).saturating_sub(history);
+        let transient_local = u64::from(transient_local.min(self.qos.transient_local)).min(depth);
+        let next = (self.published.len() as u64).saturating_sub(transient_local);
         self.readers.push(Both {
             name,
             reader,
@@ -384,7 +389,7 @@ impl World {
             // SAFETY: the loan is this writer's.
             unsafe { writer.discard(loan) };
         }
-        let kept = self.published.iter().rev().take(self.qos.history as usize);
+        let kept = self.published.iter().rev().take(self.qos.transient_local as usize);
         let kept = kept.filter(|length| **length > INLINE_BYTES_MAX).count();
         let counts = writer.slot_counts();
         assert_eq!(counts.free + kept, counts.total, "every slot is back");
@@ -397,7 +402,7 @@ proptest! {
     #[test]
     fn every_call_agrees_with_the_oracle(
         depth in 1..9u32,
-        history in 0..9u32,
+        transient_local in 0..9u32,
         loans_max in 1..4u32,
         reliable in any::<bool>(),
         passes_over in any::<bool>(),
@@ -406,7 +411,7 @@ proptest! {
         let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
         let mut world = World::new(PublisherQos {
             depth,
-            history: history.min(depth),
+            transient_local: transient_local.min(depth),
             loans_max,
             reliability,
             block_max: Duration::from_micros(200),

@@ -177,12 +177,12 @@ fn a_depth_of_one_gives_the_newest() {
 
 #[test]
 fn a_late_subscriber_gets_its_history_and_counts_no_loss() {
-    let publisher = PublisherQos { depth: 8, history: 3, ..PublisherQos::default() };
+    let publisher = PublisherQos { depth: 8, transient_local: 3, ..PublisherQos::default() };
     let (mut writer, _reader) = pair(publisher, SubscriberQos::default());
     for round in 0..10u8 {
         writer.publish_copy(&[round; 300]).unwrap();
     }
-    let late = SubscriberQos { history: 5, ..SubscriberQos::default() };
+    let late = SubscriberQos { transient_local: 5, ..SubscriberQos::default() };
     let (mut reader, subscription) =
         Reader::create(3, &topic(), late, &WakeTable::create().unwrap()).unwrap();
     matched(writer.shared(), &subscription);
@@ -374,12 +374,12 @@ fn samples_whose_memory_never_comes_are_lost_with_their_publisher() {
 #[test]
 fn losses_are_exact_where_history_meets_what_is_live() {
     for depth in 2..9u32 {
-        let publisher = PublisherQos { depth: 8, history: 3, ..PublisherQos::default() };
+        let publisher = PublisherQos { depth: 8, transient_local: 3, ..PublisherQos::default() };
         let (mut writer, _reader) = pair(publisher, SubscriberQos::default());
         for _ in 0..10 {
             writer.publish_copy(&[0; 8]).unwrap();
         }
-        let late = SubscriberQos { history: 3, depth, ..SubscriberQos::default() };
+        let late = SubscriberQos { transient_local: 3, depth, ..SubscriberQos::default() };
         let (mut reader, subscription) =
             Reader::create(3, &topic(), late, &WakeTable::create().unwrap()).unwrap();
         matched(&writer.shared().clone(), &subscription);

@@ -26,7 +26,7 @@ impl Domain {
 
     fn node(&self) -> Node {
         let folder = Some(self.0.path().to_owned());
-        Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap()
+        Node::open(NodeOptions { runtime_dir: folder, ..NodeOptions::default() }).unwrap()
     }
 }
 
@@ -95,10 +95,10 @@ fn a_member_is_ready_while_it_has_samples() {
 fn samples_from_before_the_wait_are_reported() {
     let domain = Domain::new();
     let node = domain.node();
-    let qos = PublisherQos { history: 2, ..PublisherQos::default() };
+    let qos = PublisherQos { transient_local: 2, ..PublisherQos::default() };
     let mut early = node.publisher(topic(0), qos).unwrap();
     early.writer.publish_copy(&[1]).unwrap();
-    let qos = SubscriberQos { history: 2, ..SubscriberQos::default() };
+    let qos = SubscriberQos { transient_local: 2, ..SubscriberQos::default() };
     let mut late = node.subscriber(topic(0), qos).unwrap();
     let mut set = WaitSet::create(&node).unwrap();
     let key = set.add(&late.reader).unwrap();
@@ -140,7 +140,7 @@ fn every_way_of_waiting_ends_with_the_sample() {
 fn a_guard_ends_the_current_or_the_next_wait() {
     let domain = Domain::new();
     let mut set = WaitSet::create(&domain.node()).unwrap();
-    let (guard, other) = (set.guard().unwrap(), set.guard().unwrap());
+    let (guard, other) = (set.guard_condition().unwrap(), set.guard_condition().unwrap());
     guard.trigger();
     guard.trigger();
     assert_eq!(ready(&mut set), [guard.key()]);
@@ -160,13 +160,14 @@ fn a_guard_ends_the_current_or_the_next_wait() {
 
 #[test]
 fn a_signal_handler_ends_a_wait() {
-    static GUARD: std::sync::OnceLock<myelin_shm::wait_set::Guard> = std::sync::OnceLock::new();
+    static GUARD: std::sync::OnceLock<myelin_shm::wait_set::GuardCondition> =
+        std::sync::OnceLock::new();
     extern "C" fn handle(_: libc::c_int) {
         GUARD.get().unwrap().trigger();
     }
     let domain = Domain::new();
     let mut set = WaitSet::create(&domain.node()).unwrap();
-    let key = GUARD.get_or_init(|| set.guard().unwrap()).key();
+    let key = GUARD.get_or_init(|| set.guard_condition().unwrap()).key();
     // SAFETY: the handler loads, stores and makes a futex call. The thread is this one, which waits
     // for the other's end.
     let this = unsafe {
@@ -265,7 +266,7 @@ fn a_wait_takes_up_what_another_thread_changes() {
             assert_eq!(from.recv().unwrap(), [key]);
             // No sample is taken: the member is reported endlessly until it is removed.
             assert!(handle.remove(key) && !handle.remove(key));
-            let guard = handle.guard().unwrap();
+            let guard = handle.guard_condition().unwrap();
             guard.trigger();
             while from.recv().unwrap() != [guard.key()] {}
             let timer = handle.timer(Duration::from_millis(1)).unwrap();
@@ -277,7 +278,7 @@ fn a_wait_takes_up_what_another_thread_changes() {
         assert_eq!(drain(&mut ours), 1);
         assert!(handle.is_closed());
         assert!(matches!(handle.add(&ours.reader), Err(Error::Closed { what: "wait set" })));
-        assert!(matches!(handle.guard(), Err(Error::Closed { .. })));
+        assert!(matches!(handle.guard_condition(), Err(Error::Closed { .. })));
         assert!(matches!(handle.timer(LONG), Err(Error::Closed { .. })));
         assert!(matches!(handle.descriptor(), Err(Error::Closed { .. })));
     }
@@ -347,7 +348,7 @@ fn members_come_and_go_at_random_while_a_thread_waits() {
             match random(&mut seed, 8) {
                 0 => others.push(handle.timer(Duration::from_micros(300)).unwrap()),
                 1 => {
-                    let guard = handle.guard().unwrap();
+                    let guard = handle.guard_condition().unwrap();
                     guard.trigger();
                     others.push(guard.key());
                 }
@@ -399,13 +400,13 @@ fn members_that_go_leave_nothing_behind() {
     let node = domain.node();
     let mut set = WaitSet::create(&node).unwrap();
     for _ in 0..40_000 {
-        drop(set.guard().unwrap());
+        drop(set.guard_condition().unwrap());
     }
     for _ in 0..300 {
         let brief = subscriber(&node, 0);
         set.add(&brief.reader).unwrap();
     }
-    let kept = set.guard().unwrap();
+    let kept = set.guard_condition().unwrap();
     kept.trigger();
     assert_eq!(ready(&mut set), [kept.key()]);
 }
@@ -652,7 +653,7 @@ fn its_descriptor_is_readable_while_something_is_ready() {
     assert!(ours.wait_for_match(1, LONG));
     let mut set = WaitSet::create(&here).unwrap();
     let descriptor = set.descriptor().unwrap();
-    let (key, guard) = (set.add(&ours.reader).unwrap(), set.guard().unwrap());
+    let (key, guard) = (set.add(&ours.reader).unwrap(), set.guard_condition().unwrap());
     assert!(is_readable(&descriptor, Duration::ZERO), "nobody has looked");
     for round in 0..50 {
         settle(&mut set, &mut ours);
@@ -834,7 +835,7 @@ fn a_forked_child_gets_an_error() {
     let domain = Domain::new();
     let node = domain.node();
     let mut set = WaitSet::create(&node).unwrap();
-    let guard = set.guard().unwrap();
+    let guard = set.guard_condition().unwrap();
     // SAFETY: the child makes two calls that neither lock nor allocate, and ends.
     let child = unsafe { libc::fork() };
     if child == 0 {

@@ -31,18 +31,18 @@ fn lines<'a>(text: &'a str, beginning: &str) -> Vec<&'a str> {
 
 /// In the order in which they occur.
 fn check(said: &[&str]) {
-    let [depth, reliability, history, refused] = said else { panic!("{said:#?}") };
-    let settings = "a subscriber (requests a publisher that waits, depth 9, history 1) here, \
-                    a publisher (does not wait for slow subscribers, depth 2, history 0)";
-    for line in [depth, reliability, history] {
+    let [depth, reliability, transient_local, refused] = said else { panic!("{said:#?}") };
+    let settings = "a subscriber (requests a publisher that waits, depth 9, transient local 1) here, \
+                    a publisher (does not wait for slow subscribers, depth 2, transient local 0)";
+    for line in [depth, reliability, transient_local] {
         assert!(line.contains("topic \"t\"") && line.contains(settings), "{line}");
     }
     assert!(depth.contains("set the publisher's depth to 9"), "{depth}");
     assert!(reliability.contains("make the publisher reliable"), "{reliability}");
-    assert!(history.contains("set the publisher's history to 1 "), "{history}");
+    assert!(transient_local.contains("set the publisher's history to 1 "), "{transient_local}");
     assert!(refused.contains("raise publishers_max"), "{refused}");
     assert!(
-        refused.contains("(does not wait for slow subscribers, depth 3, history 0)"),
+        refused.contains("(does not wait for slow subscribers, depth 3, transient local 0)"),
         "{refused}"
     );
 }
@@ -69,13 +69,13 @@ fn program() {
     }
     let folder = tempfile::tempdir().unwrap();
     let folder = Some(folder.path().to_owned());
-    let node = Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap();
+    let node = Node::open(NodeOptions { runtime_dir: folder, ..NodeOptions::default() }).unwrap();
     let topic = Topic { name: "t".into(), type_name: "T".into(), type_hash: 1 };
     let reliability = Reliability::Reliable;
     let qos = SubscriberQos {
         depth: 9,
         reliability,
-        history: 1,
+        transient_local: 1,
         publishers_max: 1,
         ..Default::default()
     };

@@ -10,7 +10,7 @@ fn main() -> Result<(), Error> {
     let is_bench = std::env::args().any(|argument| argument == "--bench");
     let rounds = if is_bench { ROUNDS } else { 3 };
     let folder = tempfile::tempdir().expect("a folder");
-    let node = Node::builder("bench").folder(folder.path()).open()?;
+    let node = Node::builder("bench").runtime_dir(folder.path()).open()?;
     for bytes in [8, 4096] {
         let topic = node.topic::<[u8]>(&format!("of {bytes} B"));
         let open = |tell| topic.publisher_builder().timestamps(tell).open();

@@ -19,7 +19,7 @@ use crate::{EndpointId, EndpointInfo, Error, Graph, Location};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # use std::time::Duration;
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
 /// # #[derive(Clone, Copy, myelin::PlainData)]
 /// # #[repr(C)]
 /// # struct Imu { stamp_ns: u64, acceleration: [f64; 3] }
@@ -69,7 +69,7 @@ impl Node {
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
     /// use myelin::Change;
     ///
     /// let publisher = node.topic::<[u8]>("camera/left").publisher()?;

@@ -102,8 +102,9 @@ impl Layout {
         }
         let hash = hash.end_struct_of(bytes, align);
         let first_align = fields.first().map_or(1, |(_, layout, _)| layout.first_align);
-        let told = fields.iter().map(|(field, layout, offset)| (*field, &*layout.text, *offset));
-        let text = layout::of_fields(name, told, bytes);
+        let described =
+            fields.iter().map(|(field, layout, offset)| (*field, &*layout.text, *offset));
+        let text = layout::of_fields(name, described, bytes);
         Ok(Layout { type_name: name.to_string(), text, hash, bytes, align, first_align })
     }
 
@@ -283,8 +284,9 @@ impl DynamicType {
 /// of bytes can have a run-time type, so others do not check for one.
 #[inline(always)]
 pub(crate) fn fits<T: Payload + ?Sized>(dynamic: &Option<Arc<DynamicType>>, bytes: usize) -> bool {
-    let is_told = const { matches!(T::SHAPE, Shape::Sequence { element: 1, .. }) };
-    T::fits(bytes) && (!is_told || dynamic.as_ref().is_none_or(|told| told.fits(bytes)))
+    let is_dynamic = const { matches!(T::SHAPE, Shape::Sequence { element: 1, .. }) };
+    T::fits(bytes)
+        && (!is_dynamic || dynamic.as_ref().is_none_or(|described| described.fits(bytes)))
 }
 
 fn element_bytes(layout: &Layout) -> Result<usize, Error> {
@@ -365,12 +367,17 @@ mod tests {
         Layout::structure("Outer", &fields, 112, 16).unwrap()
     }
 
-    fn is_the_same<T: Raw + ?Sized>(told: &DynamicType) {
-        assert_eq!((told.type_name(), told.hash()), (&*T::type_name(), T::layout_hash()));
-        assert_eq!(told.layout(), T::layout());
-        assert_eq!((told.align, told.shape), (T::ALIGN, T::SHAPE));
+    fn is_the_same<T: Raw + ?Sized>(described: &DynamicType) {
+        assert_eq!((described.type_name(), described.hash()), (&*T::type_name(), T::layout_hash()));
+        assert_eq!(described.layout(), T::layout());
+        assert_eq!((described.align, described.shape), (T::ALIGN, T::SHAPE));
         for bytes in 0..400 {
-            assert_eq!(told.fits(bytes), T::fits(bytes), "{bytes} bytes of {}", told.type_name());
+            assert_eq!(
+                described.fits(bytes),
+                T::fits(bytes),
+                "{bytes} bytes of {}",
+                described.type_name()
+            );
         }
     }
 
@@ -392,20 +399,20 @@ mod tests {
     #[test]
     fn padding_is_refused_with_its_place() {
         let (byte, double) = (scalar("u8"), scalar("f64"));
-        let said = |fields: &[_], bytes, align| {
+        let refusal = |fields: &[_], bytes, align| {
             Layout::structure("Gap", fields, bytes, align).unwrap_err().to_string()
         };
-        let before = said(&[("a", &byte, 0), ("b", &double, 8)], 16, 8);
+        let before = refusal(&[("a", &byte, 0), ("b", &double, 8)], 16, 8);
         assert!(before.contains("Gap.b, with 7 B of padding before"), "{before}");
-        let packed = said(&[("a", &byte, 0), ("b", &double, 1)], 9, 8);
+        let packed = refusal(&[("a", &byte, 0), ("b", &double, 1)], 9, 8);
         assert!(packed.contains("Gap.b, with 7 B of padding before"), "{packed}");
-        let turned = said(&[("b", &double, 8), ("a", &byte, 0)], 16, 8);
+        let turned = refusal(&[("b", &double, 8), ("a", &byte, 0)], 16, 8);
         assert!(turned.contains("Gap.b, with 8 B of padding before"), "{turned}");
-        let turned = said(&[("b", &double, 0), ("a", &byte, 0)], 16, 8);
+        let turned = refusal(&[("b", &double, 0), ("a", &byte, 0)], 16, 8);
         assert!(turned.contains("Gap.a") && turned.contains("in the order"), "{turned}");
-        let behind = said(&[("b", &double, 0), ("a", &byte, 8)], 16, 8);
+        let behind = refusal(&[("b", &double, 0), ("a", &byte, 8)], 16, 8);
         assert!(behind.contains("Gap, with 7 B of padding at the end"), "{behind}");
-        assert!(said(&[("b", &double, 0)], 8, 128).contains("at most 64"));
+        assert!(refusal(&[("b", &double, 0)], 8, 128).contains("at most 64"));
         assert!(Layout::structure("Packed", &[("a", &byte, 0), ("b", &double, 1)], 9, 1).is_ok());
         assert!(Layout::scalar("char").is_none());
         assert!(Layout::array(&double, usize::MAX / 2).is_err());

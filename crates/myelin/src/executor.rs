@@ -15,7 +15,7 @@ use self::run::Shared;
 use crate::payload::Payload;
 use crate::sample::Sample;
 use crate::subscriber::Subscriber;
-use crate::wait_set::{Guard, Key, WaitSet};
+use crate::wait_set::{GuardCondition, Key, WaitSet};
 use crate::{Error, Wait};
 
 /// Calls functions with the samples of any number of topics, and at intervals. [Run](Executor::run)
@@ -39,7 +39,7 @@ use crate::{Error, Wait};
 /// # fn main() -> Result<(), myelin::Error> {
 /// # use std::time::Duration;
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
 /// let mut executor = node.executor()?;
 /// executor.on_sample(node.topic::<[f64; 2]>("goals").subscriber()?, |goal| {
 ///     println!("to {} m, {} m", goal[0], goal[1]);
@@ -70,7 +70,7 @@ pub struct Executor {
 /// # fn main() -> Result<(), myelin::Error> {
 /// # use std::time::Duration;
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
 /// let mut executor = node.executor()?;
 /// let handle = executor.handle();
 /// executor.on_timer(Duration::from_millis(1), move || {
@@ -256,7 +256,7 @@ impl ExecutorHandle {
     /// Triggering it ends [`run`](Executor::run) and [`turn`](Executor::turn): the running call is
     /// the last one, and every sample taken by then has been passed to a function. Any thread, a
     /// function, and a signal handler.
-    pub fn stop_guard(&self) -> Guard {
+    pub fn stop_guard(&self) -> GuardCondition {
         self.0.stop.clone()
     }
 

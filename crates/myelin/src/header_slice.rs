@@ -16,7 +16,7 @@ use crate::plain_data::PlainData;
 /// # fn main() -> Result<(), myelin::Error> {
 /// # use myelin::PlainData;
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
 /// #[derive(Clone, Copy, PlainData)]
 /// #[repr(C)]
 /// struct Frame { stamp_ns: u64, width: u32, height: u32 }

@@ -34,8 +34,8 @@ impl<'a> Field<'a> {
 /// The description of a struct with these fields.
 #[doc(hidden)]
 pub fn of_struct<T: PlainData>(fields: &[Field<'_>]) -> String {
-    let told = fields.iter().map(|field| (field.name, (field.layout)(), field.offset));
-    of_fields(&T::type_name(), told, size_of::<T>())
+    let described = fields.iter().map(|field| (field.name, (field.layout)(), field.offset));
+    of_fields(&T::type_name(), described, size_of::<T>())
 }
 
 /// The description of a struct, from each field's name, its type's description and its offset.

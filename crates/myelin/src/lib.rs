@@ -18,7 +18,7 @@
 //! # fn main() -> Result<(), myelin::Error> {
 //! # use std::time::Duration;
 //! # let folder = tempfile::tempdir().unwrap();
-//! # let node = Node::builder("doc").folder(folder.path()).open()?;
+//! # let node = Node::builder("doc").runtime_dir(folder.path()).open()?;
 //! # if false {
 //! let node = Node::new("imu-driver")?;
 //! # }
@@ -148,4 +148,4 @@ pub use subscriber::{FdSubscriber, Interrupter, Subscriber};
 pub use topic::{PublisherBuilder, SubscriberBuilder, Topic};
 #[doc(hidden)]
 pub use wait_set::KeyMap;
-pub use wait_set::{Guard, Key, WaitSet, WaitSetHandle};
+pub use wait_set::{GuardCondition, Key, WaitSet, WaitSetHandle};

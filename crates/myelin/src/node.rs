@@ -11,10 +11,10 @@ use crate::executor::Executor;
 use crate::group::Group;
 use crate::network::{Network, Settings};
 use crate::payload::Payload;
-use crate::service::{Client, Service, Told};
+use crate::service::{Client, Service, ServiceTypes};
 use crate::topic::Topic;
 use crate::wait_set::WaitSet;
-use crate::{EndpointId, EndpointInfo, Error, Graph, Guard, NetworkState, Threads};
+use crate::{EndpointId, EndpointInfo, Error, Graph, GuardCondition, NetworkState, Threads};
 
 /// A process's part in a domain: topics, publishers and subscribers are made from it.
 ///
@@ -32,7 +32,7 @@ use crate::{EndpointId, EndpointInfo, Error, Graph, Guard, NetworkState, Threads
 /// # if false {
 /// let node = myelin::Node::new("camera")?;
 /// # }
-/// # let node = myelin::Node::builder("camera").folder(folder.path()).open()?;
+/// # let node = myelin::Node::builder("camera").runtime_dir(folder.path()).open()?;
 /// let publisher = node.topic::<f64>("temperature").publisher()?;
 /// publisher.publish_copy(&21.5)?;
 /// # Ok(()) }
@@ -58,14 +58,14 @@ impl Node {
     /// Settings for a node.
     pub fn builder(name: &str) -> NodeBuilder {
         let name = name.to_string();
-        let (domain, group, folder) = (None, None, None);
+        let (domain, group, runtime_dir) = (None, None, None);
         let (threads, match_limit, network) = (Threads::default(), None, Settings::default());
         let (announced, attributes) = (shm::AnnouncedNode::default(), Vec::new());
         NodeBuilder {
             name,
             domain,
             group,
-            folder,
+            runtime_dir,
             latency_guard: false,
             threads,
             match_limit,
@@ -93,7 +93,7 @@ impl Node {
     /// ```
     /// # fn main() -> Result<(), myelin::Error> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
     /// use myelin::{DynamicType, Layout};
     ///
     /// let double = Layout::scalar("f64").expect("a number");
@@ -105,8 +105,8 @@ impl Node {
     /// assert_eq!(*subscriber.take()?.expect("just now"), 21.5);
     /// # Ok(()) }
     /// ```
-    pub fn dynamic_topic(&self, name: &str, told: &DynamicType) -> Topic<[u8]> {
-        self.topic(name).of(told)
+    pub fn dynamic_topic(&self, name: &str, dynamic_type: &DynamicType) -> Topic<[u8]> {
+        self.topic(name).of(dynamic_type)
     }
 
     /// Serves a service: a server takes requests of type `Req` and replies with `Rep`. Both can be
@@ -147,7 +147,7 @@ impl Node {
         request: &DynamicType,
         reply: &DynamicType,
     ) -> Result<Service<[u8], [u8]>, Error> {
-        Service::create(self, name, Some(&Told::new(request, reply)?))
+        Service::create(self, name, Some(&ServiceTypes::new(request, reply)?))
     }
 
     /// Like [`client`](Node::client), with types that are known at run time only. The caller checks
@@ -161,7 +161,7 @@ impl Node {
         request: &DynamicType,
         reply: &DynamicType,
     ) -> Result<Client<[u8], [u8]>, Error> {
-        Client::create(self, name, Some(&Told::new(request, reply)?))
+        Client::create(self, name, Some(&ServiceTypes::new(request, reply)?))
     }
 
     /// A wait set: one thread waits for many of this node's subscribers.
@@ -194,7 +194,7 @@ impl Node {
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
     /// for each in node.graph()?.matches {
     ///     if let myelin::MatchState::Refused { reason, .. } = each.state {
     ///         eprintln!("{:x} and {:x}: {reason}", each.endpoint, each.other);
@@ -212,7 +212,7 @@ impl Node {
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
     /// let publisher = node.topic::<f64>("temperature").attribute("unit", b"K").publisher()?;
     /// let found = node.endpoint(publisher.id())?.expect("it is open");
     /// assert_eq!(found.attributes.get("unit"), Some(&b"K"[..]));
@@ -247,7 +247,7 @@ impl Node {
     /// ```
     /// # use std::time::Duration;
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
     /// for endpoint in node.graph_within(Duration::from_secs(1))?.endpoints {
     ///     if let Some(myelin::Counters::Subscriber { lost, .. }) = endpoint.counters {
     ///         println!("{} has lost {lost} samples", endpoint.topic);
@@ -281,14 +281,14 @@ impl Node {
         self.inner.listen(Box::new(call))
     }
 
-    /// Triggers the guard from now on whenever the graph has changed, without a thread. A second call
+    /// Triggers the guard condition from now on whenever the graph has changed, without a thread. A second call
     /// replaces the first.
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
     /// let mut set = node.wait_set()?;
-    /// let changed = set.guard()?;
+    /// let changed = set.guard_condition()?;
     /// node.trigger_on_graph_change(&changed)?;
     /// let publisher = node.topic::<f64>("temperature").publisher()?;
     /// assert!(set.wait(std::time::Duration::MAX)?.contains(&changed.key()));
@@ -298,7 +298,7 @@ impl Node {
     ///
     /// # Errors
     /// [`Error::Forked`].
-    pub fn trigger_on_graph_change(&self, guard: &Guard) -> Result<(), Error> {
+    pub fn trigger_on_graph_change(&self, guard: &GuardCondition) -> Result<(), Error> {
         let guard = guard.clone();
         self.inner.on_graph_change(Box::new(move || guard.trigger()))
     }
@@ -318,7 +318,7 @@ impl Node {
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
     /// if let myelin::NetworkState::Waiting { reason } = node.network() {
     ///     eprintln!("alone for now: {reason}");
     /// }
@@ -330,8 +330,8 @@ impl Node {
 
     /// The folder of the node's sockets. Two nodes meet if they use the same folder, even by
     /// different paths.
-    pub fn folder(&self) -> &Path {
-        self.inner.folder()
+    pub fn runtime_dir(&self) -> &Path {
+        self.inner.runtime_dir()
     }
 }
 
@@ -345,7 +345,7 @@ impl std::fmt::Debug for Node {
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
-/// let node = myelin::Node::builder("lidar").domain(3).folder(folder.path()).open()?;
+/// let node = myelin::Node::builder("lidar").domain(3).runtime_dir(folder.path()).open()?;
 /// # Ok::<(), myelin::Error>(())
 /// ```
 #[derive(Clone, Debug)]
@@ -354,7 +354,7 @@ pub struct NodeBuilder {
     name: String,
     domain: Option<u32>,
     group: Option<Group>,
-    folder: Option<PathBuf>,
+    runtime_dir: Option<PathBuf>,
     latency_guard: bool,
     threads: Threads,
     match_limit: Option<Duration>,
@@ -378,11 +378,11 @@ impl NodeBuilder {
     }
 
     /// The folder of the sockets, instead of the one in `/dev/shm`. Nodes in different folders do
-    /// not see each other. The default is `MYELIN_FOLDER`, or else the one in `/dev/shm`. This is
+    /// not see each other. The default is `MYELIN_RUNTIME_DIR`, or else the one in `/dev/shm`. This is
     /// for tests, for containers that share only a folder, and for hosts where another user owns
     /// the folder in `/dev/shm`.
-    pub fn folder(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.folder = Some(folder.into());
+    pub fn runtime_dir(mut self, runtime_dir: impl Into<PathBuf>) -> Self {
+        self.runtime_dir = Some(runtime_dir.into());
         self
     }
 
@@ -409,7 +409,7 @@ impl NodeBuilder {
     /// use myelin::{Node, Threads};
     ///
     /// let threads = Threads { name: "lidar".into(), cpus: vec![0], ..Threads::default() };
-    /// let node = Node::builder("lidar").threads(threads).folder(folder.path()).open()?;
+    /// let node = Node::builder("lidar").threads(threads).runtime_dir(folder.path()).open()?;
     /// # Ok::<(), myelin::Error>(())
     /// ```
     pub fn threads(mut self, threads: Threads) -> Self {
@@ -493,7 +493,7 @@ impl NodeBuilder {
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let builder = myelin::Node::builder("lidar").folder(folder.path());
+    /// # let builder = myelin::Node::builder("lidar").runtime_dir(folder.path());
     /// let node = builder.namespace("/robot1").attribute("firmware", b"2.4").open()?;
     /// let graph = node.graph()?;
     /// assert_eq!(graph.nodes[0].record.namespace, "/robot1");
@@ -527,19 +527,21 @@ impl NodeBuilder {
             None => domain_from(std::env::var_os(DOMAIN_VARIABLE).as_deref())?,
         };
         let group = self.group.as_ref().map(Group::id).transpose()?;
-        let NodeBuilder { name, folder, latency_guard, threads, match_limit, network, .. } = self;
+        let NodeBuilder { name, runtime_dir, latency_guard, threads, match_limit, network, .. } =
+            self;
         let mut announced = self.announced;
         for (name, value) in &self.attributes {
             announced.attributes.insert(name, value)?;
         }
-        let variable = std::env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty());
-        let folder = folder.or_else(|| variable.map(PathBuf::from));
+        let variable =
+            std::env::var_os(FOLDER_VARIABLE).filter(|runtime_dir| !runtime_dir.is_empty());
+        let runtime_dir = runtime_dir.or_else(|| variable.map(PathBuf::from));
         let config = network.resolve()?;
         let options = shm::NodeOptions {
             domain,
             group,
             name: name.clone(),
-            folder,
+            runtime_dir,
             latency_guard,
             threads,
             match_limit,
@@ -563,7 +565,7 @@ fn domain_from(variable: Option<&std::ffi::OsStr>) -> Result<u32, Error> {
 }
 
 const DOMAIN_VARIABLE: &str = "MYELIN_DOMAIN";
-const FOLDER_VARIABLE: &str = "MYELIN_FOLDER";
+const FOLDER_VARIABLE: &str = "MYELIN_RUNTIME_DIR";
 
 #[cfg(test)]
 mod tests {

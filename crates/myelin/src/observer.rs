@@ -38,7 +38,7 @@ use crate::{Error, Interrupter};
 /// # fn main() -> Result<(), myelin::Error> {
 /// # use std::time::Duration;
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
 /// let topic = node.topic::<u64>("count");
 /// let mut observer = topic.observer()?;
 /// let publisher = topic.publisher()?;

@@ -15,7 +15,7 @@ use crate::network::{NetworkWait, NetworkWriter};
 use crate::payload::Payload;
 use crate::plain_data::PlainData;
 use crate::shared_publisher::SharedPublisher;
-use crate::{EndpointId, Error, Event, Guard, Published};
+use crate::{EndpointId, Error, Event, GuardCondition, Published};
 
 /// Publishes samples of a topic. Made by [`Topic::publisher`](crate::Topic::publisher).
 ///
@@ -223,7 +223,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// Waits until other hosts and DDS programs have acknowledged all samples published for them,
     /// for at most `limit`; false if the time is over. It does not wait for subscribers on this
     /// host, which can take a sample as soon as it is published. Only reliable publishers and those
-    /// that [`keep_last`](crate::Topic::keep_last) get acknowledgements; for others it returns
+    /// that [`reliable_keep_last`](crate::Topic::reliable_keep_last) get acknowledgements; for others it returns
     /// true.
     pub fn wait_for_acknowledgements(&self, limit: Duration) -> bool {
         self.network_writer
@@ -262,7 +262,7 @@ impl<T: Payload + ?Sized> Publisher<T> {
 
     /// Triggers the guard from now on whenever [`events`](Self::events) has something new. A second
     /// call replaces the first.
-    pub fn trigger_on_event(&self, guard: &Guard) {
+    pub fn trigger_on_event(&self, guard: &GuardCondition) {
         let guard = guard.clone();
         self.observer().on_event(Box::new(move |_| guard.trigger()));
     }
@@ -313,7 +313,7 @@ impl<T: PlainData> Publisher<T> {
     /// ```
     /// # fn main() -> Result<(), myelin::Error> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
     /// let publisher = node.topic::<[f32; 3]>("position").publisher()?;
     /// let mut loan = publisher.loan()?;
     /// *loan = [1.0, 2.0, 3.0];
@@ -337,7 +337,7 @@ impl<T: PlainData> Publisher<[T]> {
     /// ```
     /// # fn main() -> Result<(), myelin::Error> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
     /// let publisher = node.topic::<[u8]>("image").publisher()?;
     /// let mut next = publisher.loan(320 * 240 * 3)?;
     /// let mut after = publisher.loan(10)?; // several may be out at once

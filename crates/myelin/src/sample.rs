@@ -22,7 +22,7 @@ use crate::payload::Payload;
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
 /// let topic = node.topic::<[u8]>("image");
 /// let (publisher, mut subscriber) = (topic.publisher()?, topic.subscriber()?);
 /// # publisher.wait_for_match(1, std::time::Duration::from_secs(60));
@@ -84,7 +84,7 @@ impl<T: Payload + ?Sized> Sample<T> {
     /// ```
     /// # fn main() -> Result<(), myelin::Error> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
     /// let topic = node.topic::<u64>("count");
     /// let publisher = topic.publisher_builder().timestamps(true).open()?;
     /// let mut subscriber = topic.subscriber()?;

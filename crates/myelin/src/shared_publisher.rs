@@ -32,7 +32,7 @@ use crate::{Error, Event, Published};
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
 /// let log = node.topic::<[u8]>("log").publisher()?.shared();
 /// std::thread::scope(|scope| {
 ///     for worker in 0..4 {

@@ -29,7 +29,7 @@ use crate::{Error, Event};
 /// ```
 /// # fn main() -> Result<(), myelin::Error> {
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
 /// use std::pin::pin;
 ///
 /// let topic = node.topic::<u64>("count");

@@ -19,7 +19,7 @@ use crate::payload::Payload;
 use crate::sample::{Sample, SampleBuffer};
 #[cfg(feature = "stream")]
 use crate::stream::SampleStream;
-use crate::{EndpointId, Error, Event, Guard, Wait};
+use crate::{EndpointId, Error, Event, GuardCondition, Wait};
 
 /// Takes samples of a topic. Made by [`Topic::subscriber`](crate::Topic::subscriber).
 ///
@@ -48,8 +48,11 @@ impl<T: Payload + ?Sized> Subscriber<T> {
 
     /// The lengths that a sample of its type can have, and its alignment.
     fn lengths(&self) -> (Lengths, usize) {
-        let told = self.dynamic.as_ref().map(|told| (told.lengths(), told.align()));
-        told.unwrap_or((T::LENGTHS, T::ALIGN))
+        let dynamic_type = self
+            .dynamic
+            .as_ref()
+            .map(|dynamic_type| (dynamic_type.lengths(), dynamic_type.align()));
+        dynamic_type.unwrap_or((T::LENGTHS, T::ALIGN))
     }
 
     /// The next sample, if there is one. Never waits.
@@ -75,7 +78,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// ```
     /// # fn main() -> Result<(), myelin::Error> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
     /// # let topic = node.topic::<u64>("count");
     /// # let (publisher, mut subscriber) = (topic.publisher()?, topic.subscriber()?);
     /// # publisher.wait_for_match(1, std::time::Duration::from_secs(60));
@@ -156,7 +159,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// # fn main() -> Result<(), myelin::Error> {
     /// # use std::time::Duration;
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
     /// let mut subscriber = node.topic::<u64>("count").subscriber()?;
     /// let interrupter = subscriber.interrupter();
     /// let thread = std::thread::spawn(move || subscriber.receive(Duration::MAX).map(|_| ()));
@@ -258,7 +261,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// ```
     /// # fn main() -> Result<(), myelin::Error> {
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
     /// let topic = node.topic::<u64>("count");
     /// let (publisher, subscriber) = (topic.publisher()?, topic.subscriber()?);
     /// # publisher.wait_for_match(1, std::time::Duration::from_secs(60));
@@ -359,7 +362,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
 
     /// Triggers the guard from now on whenever [`events`](Self::events) has something new. A second
     /// call replaces the first.
-    pub fn trigger_on_event(&self, guard: &Guard) {
+    pub fn trigger_on_event(&self, guard: &GuardCondition) {
         let guard = guard.clone();
         self.observer().on_event(Box::new(move |_| guard.trigger()));
     }

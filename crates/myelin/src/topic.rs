@@ -29,7 +29,7 @@ use crate::{Error, LayoutHash};
 /// # fn main() -> Result<(), myelin::Error> {
 /// # use std::time::Duration;
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
 /// let commands = node.topic::<[f32; 6]>("joints").depth(64).reliable(Duration::from_millis(100));
 /// let publisher = commands.publisher()?;
 /// let mut subscriber = commands.subscriber()?;
@@ -85,8 +85,8 @@ impl<T: Payload + ?Sized> Topic<T> {
     }
 
     /// Sets the run-time type; `T` is the view of its bytes.
-    pub(crate) fn of(self, told: &DynamicType) -> Self {
-        Topic { dynamic: Some(Arc::new(told.clone())), ..self }
+    pub(crate) fn of(self, dynamic_type: &DynamicType) -> Self {
+        Topic { dynamic: Some(Arc::new(dynamic_type.clone())), ..self }
     }
 
     /// The topic's name.
@@ -139,15 +139,15 @@ impl<T: Payload + ?Sized> Topic<T> {
     /// [`best_effort`](Topic::best_effort). Samples lost on the way to and from other hosts are
     /// sent again, as long as they are among the newest `depth`. No publisher waits: a subscriber
     /// that is further behind loses the oldest samples.
-    pub fn keep_last(mut self) -> Self {
+    pub fn reliable_keep_last(mut self) -> Self {
         self.dds.resends = true;
         self.best_effort()
     }
 
     /// How many of the newest samples a publisher keeps for late subscribers, and how many of them
     /// a subscriber requests. By default 0; at most the depth.
-    pub fn history(mut self, samples: u32) -> Self {
-        (self.publisher.history, self.subscriber.history) = (samples, samples);
+    pub fn transient_local(mut self, samples: u32) -> Self {
+        (self.publisher.transient_local, self.subscriber.transient_local) = (samples, samples);
         self
     }
 
@@ -166,11 +166,11 @@ impl<T: Payload + ?Sized> Topic<T> {
     ///
     /// ```
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
     /// use myelin::{Event, Matching, Setting};
     ///
     /// let publisher = node.topic::<f64>("map").publisher()?;
-    /// let wanted = node.topic::<f64>("map").history(1).matching(Matching::RequestedOffered);
+    /// let wanted = node.topic::<f64>("map").transient_local(1).matching(Matching::RequestedOffered);
     /// let subscriber = wanted.subscriber()?;
     /// let [Event::Incompatible { mismatch: Some(mismatch), .. }] = &subscriber.events()[..] else {
     ///     panic!("the publisher keeps no history")
@@ -259,7 +259,7 @@ impl<T: Payload + ?Sized> Topic<T> {
     }
 
     /// Makes a subscriber with these settings. It gets the samples published from the match on, and
-    /// the [`history`](Topic::history) before. On return it is matched with the publishers that
+    /// the [`history`](Topic::transient_local) before. On return it is matched with the publishers that
     /// exist on this host, with the same exception as for a [`publisher`](Topic::publisher).
     ///
     /// # Errors
@@ -271,13 +271,13 @@ impl<T: Payload + ?Sized> Topic<T> {
         let network = self.node.network.as_ref();
         let network_reader =
             network.map(|network| network.reader(&self.spec(), &inner)).transpose()?;
-        let dynamic = self.dynamic.clone().filter(|told| !told.fits_all());
+        let dynamic = self.dynamic.clone().filter(|dynamic_type| !dynamic_type.fits_all());
         Ok(Subscriber::new(inner, network_reader, dynamic))
     }
 
     /// Makes an observer: it looks at the samples of the publishers on this host without being known
     /// to them, for tools. It sees samples of publishers that come later from their first one on,
-    /// and of others from now on and the [`history`](Topic::history) before, as far as the ring
+    /// and of others from now on and the [`history`](Topic::transient_local) before, as far as the ring
     /// has it. The other settings have no effect. On return it sees the publishers that exist,
     /// with the same exception as for a [`publisher`](Topic::publisher).
     ///
@@ -285,8 +285,8 @@ impl<T: Payload + ?Sized> Topic<T> {
     /// [`Error::TypeMismatch`] if the topic is known to carry another type; [`Error::Setting`];
     /// [`Error::Forked`].
     pub fn observer(&self) -> Result<Observer<T>, Error> {
-        let inner = self.node.inner.observer(self.wire_topic(), self.subscriber.history)?;
-        let dynamic = self.dynamic.clone().filter(|told| !told.fits_all());
+        let inner = self.node.inner.observer(self.wire_topic(), self.subscriber.transient_local)?;
+        let dynamic = self.dynamic.clone().filter(|dynamic_type| !dynamic_type.fits_all());
         Ok(Observer::new(inner, dynamic))
     }
 
@@ -322,7 +322,7 @@ impl<T: Payload + ?Sized> Topic<T> {
         Spec {
             topic: self.wire_topic(),
             dds: self.dds.clone(),
-            shape: self.dynamic.as_ref().map_or(T::SHAPE, |told| told.shape()),
+            shape: self.dynamic.as_ref().map_or(T::SHAPE, |dynamic_type| dynamic_type.shape()),
             publisher: self.publisher,
             subscriber: self.subscriber,
         }
@@ -333,7 +333,7 @@ impl<T: Payload + ?Sized> Topic<T> {
         let schema = || match (&self.schema, &self.dynamic) {
             (Some(schema), _) => schema.clone(),
             (None, None) => Schema::of_layout(T::layout()),
-            (None, Some(told)) => Schema::of_layout(told.layout().to_owned()),
+            (None, Some(dynamic_type)) => Schema::of_layout(dynamic_type.layout().to_owned()),
         };
         // The bytes of a message say nothing of its fields.
         if self.schema.is_none() && matches!(self.dds.encoding, Encoding::Message(_)) {
@@ -345,7 +345,7 @@ impl<T: Payload + ?Sized> Topic<T> {
     fn wire_topic(&self) -> myelin_shm::topic::Topic {
         let (type_name, type_hash) = match &self.dynamic {
             None => (T::type_name(), T::layout_hash()),
-            Some(told) => (told.type_name().to_string(), told.hash()),
+            Some(dynamic_type) => (dynamic_type.type_name().to_string(), dynamic_type.hash()),
         };
         let name = self.name.clone();
         let mut topic = match &self.dds.encoding {
@@ -379,7 +379,7 @@ const TAIL_BYTES: usize = NAME_BYTES_MAX - HEAD_BYTES - 20;
 ///
 /// ```
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
 /// let topic = node.topic::<[u8]>("image").depth(4);
 /// let publisher = topic.publisher_builder().memory_max(256 << 20).open()?;
 /// let subscriber = topic.subscriber_builder().held_max(2).open()?;
@@ -413,8 +413,8 @@ impl<T: Payload + ?Sized> PublisherBuilder<T> {
     /// Whether samples carry the time when they were published
     /// ([`Sample::published_at`](crate::Sample::published_at)). By default they do not, because
     /// each publish would have to read the clock.
-    pub fn timestamps(mut self, tell: bool) -> Self {
-        self.0.publisher.timestamps = tell;
+    pub fn timestamps(mut self, enabled: bool) -> Self {
+        self.0.publisher.timestamps = enabled;
         self
     }
 

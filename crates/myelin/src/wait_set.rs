@@ -10,13 +10,13 @@ use std::time::Duration;
 
 use myelin_shm::wait_set as shm;
 pub(crate) use myelin_shm::wait_set::Paused;
-pub use myelin_shm::wait_set::{Guard, Key};
+pub use myelin_shm::wait_set::{GuardCondition, Key};
 
 use crate::payload::Payload;
 use crate::subscriber::{Subscriber, until_ns};
 use crate::{Error, Wait};
 
-/// Waits for any number of things at once: subscribers of its node, guards, timers. Made by
+/// Waits for any number of things at once: subscribers of its node, guard conditions, timers. Made by
 /// [`Node::wait_set`](crate::Node::wait_set).
 ///
 /// It only waits: the user keeps the subscribers and takes from them as usual while they are in the
@@ -30,13 +30,13 @@ use crate::{Error, Wait};
 /// # fn main() -> Result<(), myelin::Error> {
 /// # use std::time::Duration;
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
 /// let mut imu = node.topic::<[f64; 6]>("imu").subscriber()?;
 /// let mut goals = node.topic::<[f64; 2]>("goals").subscriber()?;
 /// let mut set = node.wait_set()?;
 /// let (of_imu, of_goals) = (set.add(&imu)?, set.add(&goals)?);
 /// let tick = set.timer(Duration::from_millis(100))?;
-/// let stop = set.guard()?; // to be triggered by another thread, or by a signal handler
+/// let stop = set.guard_condition()?; // to be triggered by another thread, or by a signal handler
 /// # let publisher = node.topic::<[f64; 6]>("imu").publisher()?;
 /// # publisher.wait_for_match(1, Duration::from_secs(60));
 /// # publisher.publish_copy(&[0.5; 6])?;
@@ -77,7 +77,7 @@ pub struct WaitSet {
 /// # fn main() -> Result<(), myelin::Error> {
 /// # use std::time::Duration;
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
 /// let mut set = node.wait_set()?;
 /// let handle = set.handle();
 /// let thread = std::thread::spawn(move || set.wait(Duration::MAX).map(|ready| ready.len()));
@@ -181,16 +181,16 @@ impl WaitSetHandle {
         self.inner.add(subscriber.reader())
     }
 
-    /// A guard: triggering it ends a wait.
+    /// A guard condition: triggering it ends a wait.
     ///
     /// # Errors
     /// [`Error::TooMany`]: a node has at most 16,384 subscribers and guards. [`Error::Closed`].
-    pub fn guard(&self) -> Result<Guard, Error> {
-        self.inner.guard()
+    pub fn guard_condition(&self) -> Result<GuardCondition, Error> {
+        self.inner.guard_condition()
     }
 
-    /// A guard that waits report until it is reset, and whose state can be read meanwhile.
-    pub(crate) fn guard_until_reset(&self) -> Result<Guard, Error> {
+    /// A guard condition that waits report until it is reset, and whose state can be read meanwhile.
+    pub(crate) fn guard_until_reset(&self) -> Result<GuardCondition, Error> {
         self.inner.guard_until_reset()
     }
 

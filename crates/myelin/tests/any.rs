@@ -27,7 +27,7 @@ const POSE: Pose =
 
 /// A second node, which knows no types.
 fn other(folder: &tempfile::TempDir) -> Node {
-    Node::builder("tool").folder(folder.path()).open().unwrap()
+    Node::builder("tool").runtime_dir(folder.path()).open().unwrap()
 }
 
 #[test]

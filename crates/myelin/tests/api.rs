@@ -178,7 +178,7 @@ fn a_slow_subscriber_gets_its_number_of_lost_samples() {
 #[test]
 fn a_late_subscriber_gets_the_history() {
     let (_folder, node) = node();
-    let topic = node.topic::<u32>("map").history(2);
+    let topic = node.topic::<u32>("map").transient_local(2);
     let publisher = topic.publisher().unwrap();
     for count in 0..5 {
         publisher.publish_copy(&count).unwrap();
@@ -287,7 +287,7 @@ fn settings_out_of_range_are_named() {
     let named = |error: Error, field: &str| assert!(error.to_string().contains(field), "{error}");
     named(node.topic::<u8>("t").depth(0).publisher().unwrap_err(), "depth");
     named(node.topic::<u8>("t").depth(70_000).subscriber().unwrap_err(), "depth");
-    named(node.topic::<u8>("t").history(9).publisher().unwrap_err(), "history");
+    named(node.topic::<u8>("t").transient_local(9).publisher().unwrap_err(), "history");
     let topic = node.topic::<u8>("t");
     named(topic.subscriber_builder().held_max(0).open().unwrap_err(), "held_max");
     named(topic.publisher_builder().loans_max(0).open().unwrap_err(), "loans_max");
@@ -308,7 +308,8 @@ fn endpoints_keep_their_node_open_and_nothing_is_left() {
 #[test]
 fn endpoints_of_different_domains_do_not_match() {
     let folder = tempfile::tempdir().unwrap();
-    let node = |domain| Node::builder("test").folder(folder.path()).domain(domain).open().unwrap();
+    let node =
+        |domain| Node::builder("test").runtime_dir(folder.path()).domain(domain).open().unwrap();
     let (three, four) = (node(3), node(4));
     let _subscriber = four.topic::<u64>("count").subscriber().unwrap();
     let publisher = three.topic::<u64>("count").publisher().unwrap();
@@ -320,7 +321,7 @@ fn endpoints_of_different_domains_do_not_match() {
 #[test]
 fn ignore_own_node_matches_only_other_nodes() {
     let (folder, own) = node();
-    let other = Node::builder("other").folder(folder.path()).open().unwrap();
+    let other = Node::builder("other").runtime_dir(folder.path()).open().unwrap();
     let topic = own.topic::<u64>("count");
     let before = topic.publisher().unwrap();
     let mut subscriber = topic.subscriber_builder().ignore_own_node(true).open().unwrap();
@@ -341,7 +342,7 @@ fn ignore_own_node_matches_only_other_nodes() {
 #[test]
 fn at_least_one_of_two_new_endpoints_sees_the_other() {
     let (folder, first) = node();
-    let second = Node::builder("second").folder(folder.path()).open().unwrap();
+    let second = Node::builder("second").runtime_dir(folder.path()).open().unwrap();
     until("a link", || [&first, &second].iter().all(|it| it.graph().unwrap().nodes.len() == 2));
     for round in 0..300 {
         let topic = format!("topic {round}");
@@ -369,7 +370,7 @@ fn at_least_one_of_two_new_endpoints_sees_the_other() {
 fn a_peer_s_sample_of_a_wrong_length_is_an_error_and_ends_the_match() {
     let (folder, node) = node();
     let options = myelin_shm::node::NodeOptions {
-        folder: Some(folder.path().to_owned()),
+        runtime_dir: Some(folder.path().to_owned()),
         ..Default::default()
     };
     let peer = myelin_shm::node::Node::open(options).unwrap();
@@ -403,7 +404,7 @@ fn a_peer_s_sample_of_a_wrong_length_is_an_error_and_ends_the_match() {
 fn members_of_a_group_match() {
     let folder = tempfile::tempdir().unwrap();
     let group = rustix::process::getegid().as_raw();
-    let node = || Node::builder("test").folder(folder.path()).group(group).open().unwrap();
+    let node = || Node::builder("test").runtime_dir(folder.path()).group(group).open().unwrap();
     let (here, there) = (node(), node());
     let publisher = here.topic::<u64>("count").publisher().unwrap();
     let mut subscriber = there.topic::<u64>("count").subscriber().unwrap();
@@ -461,7 +462,7 @@ fn a_sample_says_when_it_was_published_if_its_publisher_does() {
 #[test]
 fn both_sides_get_an_event_for_another_message_type() {
     let (folder, node) = node();
-    let other = Node::builder("other").folder(folder.path()).open().unwrap();
+    let other = Node::builder("other").runtime_dir(folder.path()).open().unwrap();
     let of = |node: &Node, name: &str| node.topic::<[u8]>("chatter").dds_cdr(name);
     for there in [&node, &other] {
         let publisher = of(&node, "m::Text").publisher().unwrap();
@@ -486,9 +487,14 @@ fn both_sides_get_an_event_for_another_message_type() {
 fn the_graph_shows_what_nodes_and_endpoints_announce() {
     let (folder, node) = node();
     let other = Node::builder("camera").namespace("/front").attribute("firmware", b"\x00\xff2");
-    let other = other.folder(folder.path()).open().unwrap();
+    let other = other.runtime_dir(folder.path()).open().unwrap();
     let (before, deadline) = (unix_ns(), Duration::from_millis(20));
-    let topic = other.topic::<Point>("point").depth(4).history(2).keep_last().deadline(deadline);
+    let topic = other
+        .topic::<Point>("point")
+        .depth(4)
+        .transient_local(2)
+        .reliable_keep_last()
+        .deadline(deadline);
     let topic = topic.attribute("ros.gid", &[7; 16]).attribute("empty", b"");
     let lease = Duration::from_secs(2);
     let publisher = topic.publisher_builder().liveliness(lease).open().unwrap();
@@ -496,7 +502,10 @@ fn the_graph_shows_what_nodes_and_endpoints_announce() {
     until("the endpoint", || found(&node.graph().unwrap()).is_some());
     let graph = node.graph().unwrap();
     let endpoint = found(&graph).unwrap();
-    assert_eq!((endpoint.qos.depth, endpoint.qos.history, endpoint.qos.resends), (4, 2, true));
+    assert_eq!(
+        (endpoint.qos.depth, endpoint.qos.transient_local, endpoint.qos.resends),
+        (4, 2, true)
+    );
     assert_eq!((endpoint.qos.deadline, endpoint.qos.liveliness), (Some(deadline), Some(lease)));
     assert_eq!((endpoint.qos.lifespan, endpoint.matching), (None, Matching::Exact));
     assert!((before..=unix_ns()).contains(&endpoint.created_ns));
@@ -528,14 +537,15 @@ fn attributes_that_do_not_fit_are_refused_where_they_are_used() {
 #[test]
 fn a_refused_setting_is_the_same_at_both_ends() {
     let (folder, node) = node();
-    let other = Node::builder("other").folder(folder.path()).open().unwrap();
+    let other = Node::builder("other").runtime_dir(folder.path()).open().unwrap();
     for there in [&node, &other] {
         let publisher = node.topic::<u64>("map").publisher().unwrap();
         until("the other node to know of it", || {
             let graph = there.graph().unwrap();
             graph.endpoints.iter().any(|it| it.id == publisher.id())
         });
-        let wanted = there.topic::<u64>("map").keep_last().matching(Matching::RequestedOffered);
+        let wanted =
+            there.topic::<u64>("map").reliable_keep_last().matching(Matching::RequestedOffered);
         let subscriber = wanted.subscriber().unwrap();
         let mismatch = |events: Vec<Event>, of: u64| {
             events.into_iter().find_map(|event| match event {
@@ -564,7 +574,7 @@ fn a_refused_setting_is_the_same_at_both_ends() {
             );
         }
         assert_eq!((publisher.matched(), subscriber.matched()), (0, 0));
-        let reliable = node.topic::<u64>("map").keep_last().publisher().unwrap();
+        let reliable = node.topic::<u64>("map").reliable_keep_last().publisher().unwrap();
         assert!(subscriber.wait_for_match(1, WATCHDOG), "one that offers it matches");
         drop((publisher, subscriber, reliable));
         until("all to have gone", || other.graph().unwrap().endpoints.is_empty());

@@ -71,7 +71,7 @@ fn parts() -> Vec<Box<dyn Any + Send>> {
     let reply = client.call(&3, WATCHDOG).unwrap();
     let set = node.wait_set().unwrap();
     let key = set.add(&subscriber).unwrap();
-    let guard = set.guard().unwrap();
+    let guard = set.guard_condition().unwrap();
     let interrupter = subscriber.interrupter();
     vec![
         Box::new(folder),

@@ -9,7 +9,7 @@ use myelin::{Error, Node, Order};
 const LONG: Duration = Duration::from_secs(60);
 
 fn node(folder: &tempfile::TempDir) -> Node {
-    Node::builder("test").folder(folder.path()).open().unwrap()
+    Node::builder("test").runtime_dir(folder.path()).open().unwrap()
 }
 
 fn publish(publisher: &myelin::Publisher<u32>, mut samples: std::ops::Range<u32>) {

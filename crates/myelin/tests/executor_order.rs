@@ -11,7 +11,7 @@ const LONG: Duration = Duration::from_secs(60);
 const ORDERS: [Order; 2] = [Order::RoundRobin, Order::OldestFirst];
 
 fn node(folder: &tempfile::TempDir) -> Node {
-    Node::builder("test").folder(folder.path()).open().unwrap()
+    Node::builder("test").runtime_dir(folder.path()).open().unwrap()
 }
 
 /// A publisher of `there` with timestamps, and a subscriber of `here`.

@@ -89,7 +89,7 @@ fn without_the_option_no_guard_is_held() {
         return;
     };
     let folder = tempfile::tempdir().unwrap();
-    let _node = Node::builder("guard").folder(folder.path()).open().unwrap();
+    let _node = Node::builder("guard").runtime_dir(folder.path()).open().unwrap();
     assert_eq!(requests(std::process::id()), 0);
 }
 
@@ -101,7 +101,7 @@ fn the_holder() {
 }
 
 fn open(folder: &Path) -> Result<Node, Error> {
-    Node::builder("guard").folder(folder).latency_guard(true).open()
+    Node::builder("guard").runtime_dir(folder).latency_guard(true).open()
 }
 
 /// A process that holds the guard; killed with the test.

@@ -57,7 +57,7 @@ fn publish_returns_when_all_have_been_called_in_order_in_its_thread() {
 #[test]
 fn nodes_of_one_process_match_like_one_node() {
     let (folder, first) = node();
-    let second = Node::builder("second").folder(folder.path()).open().unwrap();
+    let second = Node::builder("second").runtime_dir(folder.path()).open().unwrap();
     let publisher = first.topic::<u64>("count").publisher().unwrap();
     let called_by = Arc::new(Mutex::new(None));
     let its = called_by.clone();
@@ -253,7 +253,7 @@ fn a_callback_may_make_and_drop_others() {
 #[test]
 fn earlier_samples_are_delivered_first() {
     let (_folder, node) = node();
-    let topic = node.topic::<u64>("count").history(4);
+    let topic = node.topic::<u64>("count").transient_local(4);
     let publisher = topic.publisher().unwrap();
     for count in 0..4 {
         publisher.publish_copy(&count).unwrap();
@@ -370,7 +370,7 @@ fn a_concurrent_callback_is_run_by_several_publishers_at_once() {
 fn a_publish_runs_a_concurrent_callback_a_bounded_number_of_times() {
     const BACKLOG: u64 = 1_000;
     let (_folder, node) = node();
-    let topic = node.topic::<u64>("count").depth(BACKLOG as u32).history(BACKLOG as u32);
+    let topic = node.topic::<u64>("count").depth(BACKLOG as u32).transient_local(BACKLOG as u32);
     let early = topic.publisher().unwrap();
     for count in 0..BACKLOG {
         early.publish_copy(&count).unwrap();

@@ -73,7 +73,7 @@ fn other_version() {
 
 fn open_to_the_network() -> Result<Node, Error> {
     let folder = tempfile::tempdir().unwrap();
-    Node::builder("asks").folder(folder.path()).network(true).open()
+    Node::builder("asks").runtime_dir(folder.path()).network(true).open()
 }
 
 fn works(node: &Node) {

@@ -17,7 +17,7 @@ struct Imu {
 #[test]
 fn typed_samples_slices_and_headers_are_observed() {
     let (folder, node) = node();
-    let tool = Node::builder("tool").folder(folder.path()).open().unwrap();
+    let tool = Node::builder("tool").runtime_dir(folder.path()).open().unwrap();
     let mut observer = tool.topic::<Imu>("imu").observer().unwrap();
     let publisher = node.topic::<Imu>("imu").publisher_builder().timestamps(true).open().unwrap();
     let imu = Imu { stamp_ns: 7, acceleration: [0.0, 0.0, 9.81] };
@@ -62,7 +62,7 @@ fn typed_samples_slices_and_headers_are_observed() {
 #[test]
 fn a_topic_of_an_unknown_type_is_observed() {
     let (folder, node) = node();
-    let tool = Node::builder("tool").folder(folder.path()).open().unwrap();
+    let tool = Node::builder("tool").runtime_dir(folder.path()).open().unwrap();
     let publisher = node.topic::<Imu>("imu").publisher().unwrap();
     let topic = tool.any_topic("imu", WATCHDOG).unwrap();
     let mut observer = topic.topic().observer().unwrap();

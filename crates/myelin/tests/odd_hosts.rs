@@ -34,19 +34,19 @@ fn a_folder_that_is_missing_or_something_else_is_named() {
     fs::write(at("file"), "").unwrap();
     std::os::unix::fs::symlink(at("nowhere"), at("dangling")).unwrap();
     let refused = |path: PathBuf, words: &[&str]| {
-        let error = Node::builder("t").folder(&path).open().unwrap_err().to_string();
+        let error = Node::builder("t").runtime_dir(&path).open().unwrap_err().to_string();
         for word in words.iter().chain([&path.to_str().unwrap()]) {
             assert!(error.contains(word), "{word:?} is not in {error}");
         }
     };
-    refused(at("missing/two"), &["No such file", "mkdir -p", "MYELIN_FOLDER"]);
-    refused(at("dangling"), &["No such file", "MYELIN_FOLDER"]);
+    refused(at("missing/two"), &["No such file", "mkdir -p", "MYELIN_RUNTIME_DIR"]);
+    refused(at("dangling"), &["No such file", "MYELIN_RUNTIME_DIR"]);
     refused(at("file"), &["Not a directory", "remove the file"]);
-    refused(at("file/below"), &["Not a directory", "MYELIN_FOLDER"]);
+    refused(at("file/below"), &["Not a directory", "MYELIN_RUNTIME_DIR"]);
     let long = at(&"x".repeat(90));
     fs::create_dir(&long).unwrap();
     refused(long, &["107 bytes", "shorter"]);
-    refused(at(&"x".repeat(300)), &["too long", "MYELIN_FOLDER"]);
+    refused(at(&"x".repeat(300)), &["too long", "MYELIN_RUNTIME_DIR"]);
     refused("/proc".into(), &["set "]);
     assert!(fs::read_dir(folder.path()).unwrap().count() == 3, "nothing is left behind");
 }
@@ -57,7 +57,7 @@ fn a_folder_of_another_user_or_open_to_others_is_refused() {
     let own = folder.path().join(format!("myelin-{}", rustix::process::geteuid().as_raw()));
     fs::create_dir(&own).unwrap();
     let refused = |word: &str| {
-        let error = Node::builder("t").folder(folder.path()).open().unwrap_err().to_string();
+        let error = Node::builder("t").runtime_dir(folder.path()).open().unwrap_err().to_string();
         assert!(error.contains(own.to_str().unwrap()) && error.contains(word), "{error}");
     };
     fs::set_permissions(&own, Permissions::from_mode(0o755)).unwrap();
@@ -75,7 +75,8 @@ fn a_folder_of_another_user_or_open_to_others_is_refused() {
 
 #[test]
 fn a_folder_that_cannot_be_written_says_so() {
-    let mounted = |options: &str| format!("mount -t tmpfs -o {options} none \"$MYELIN_FOLDER\"");
+    let mounted =
+        |options: &str| format!("mount -t tmpfs -o {options} none \"$MYELIN_RUNTIME_DIR\"");
     let cases = [
         (mounted("ro"), "Read-only file system"),
         (mounted("nr_inodes=1"), "no space left in"),
@@ -95,7 +96,7 @@ fn a_folder_that_cannot_be_written_says_so() {
 #[test]
 fn a_noexec_nodev_folder_works() {
     let folder = folder();
-    let mount = "mount -t tmpfs -o noexec,nosuid,nodev,size=64k none \"$MYELIN_FOLDER\"";
+    let mount = "mount -t tmpfs -o noexec,nosuid,nodev,size=64k none \"$MYELIN_RUNTIME_DIR\"";
     let Some(said) = in_mounts(mount, "once", &folder) else { return };
     said.expect("published 33554432");
 }
@@ -577,7 +578,7 @@ fn regain_root() {
     use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketType};
     // SAFETY: no preconditions.
     assert_eq!(unsafe { libc::seteuid(USER) }, 0);
-    let sockets = Path::new(&std::env::var("MYELIN_FOLDER").unwrap()).join("myelin-1000/0");
+    let sockets = Path::new(&std::env::var("MYELIN_RUNTIME_DIR").unwrap()).join("myelin-1000/0");
     let socket = fs::read_dir(sockets).unwrap().next().unwrap().unwrap().path();
     let _node = open();
     // SAFETY: as above.
@@ -675,7 +676,7 @@ impl Program {
 
     fn begin(mut command: Command, role: &str, folder: &Path) -> Program {
         command.args(["--exact", "program", "--nocapture"]);
-        command.env(ROLE, role).env("MYELIN_FOLDER", folder);
+        command.env(ROLE, role).env("MYELIN_RUNTIME_DIR", folder);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let said = Arc::new(Mutex::new(Vec::new()));

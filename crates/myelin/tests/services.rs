@@ -98,7 +98,7 @@ fn a_server_works_by_callback_in_a_wait_set_and_in_an_executor() {
     let mut service = service(&node);
     let mut set = node.wait_set().unwrap();
     let key = set.add_service(&service).unwrap();
-    let stop = set.guard().unwrap();
+    let stop = set.guard_condition().unwrap();
     let end = stop.clone();
     let thread = std::thread::spawn(move || {
         while !set.wait(WATCHDOG).unwrap().contains(&stop.key()) {
@@ -481,7 +481,7 @@ fn other_side(role: &str, folder: &Path) -> Other {
 fn the_other_side() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let folder = std::env::var_os(FOLDER).unwrap();
-    let node = Node::builder(&role).folder(folder).open().unwrap();
+    let node = Node::builder(&role).runtime_dir(folder).open().unwrap();
     match role.as_str() {
         "serve" => serve(&node),
         "ask_for_ever" => ask_for_ever(&node),

@@ -19,8 +19,8 @@ use std::sync::{Arc, Barrier, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use myelin::{
-    Callback, Client, EndpointId, Error, ExecutorHandle, Guard, Interrupter, Key, Node, Publisher,
-    Sample, Service, SharedPublisher, Subscriber, Topic, Wait, WaitSetHandle,
+    Callback, Client, EndpointId, Error, ExecutorHandle, GuardCondition, Interrupter, Key, Node,
+    Publisher, Sample, Service, SharedPublisher, Subscriber, Topic, Wait, WaitSetHandle,
 };
 use support::WATCHDOG;
 
@@ -301,11 +301,11 @@ impl Actor {
                 Err(error) => panic!("{error}"),
             }
         }
-        let guard = unless_closed(set.guard());
+        let guard = unless_closed(set.guard_condition());
         unless_closed(set.timer(Duration::from_micros(100)));
         for _ in 0..self.below(4) {
             if self.below(2) == 0 {
-                guard.iter().for_each(Guard::trigger);
+                guard.iter().for_each(GuardCondition::trigger);
             }
             unless_closed(set.wait(limit).map(|_| ()));
         }
@@ -323,7 +323,7 @@ impl Actor {
         let Some(set) = self.world.wait_sets.lock().unwrap().get(at).cloned() else { return };
         match self.below(6) {
             0 => _ = unless_closed(set.timer(Duration::from_micros(50))),
-            1 => _ = unless_closed(set.guard()).inspect(Guard::trigger),
+            1 => _ = unless_closed(set.guard_condition()).inspect(GuardCondition::trigger),
             2 => set.set_wait([Wait::Adaptive, Wait::Block][self.below(2)]),
             3 => set.close(),
             _ => {
@@ -565,7 +565,7 @@ impl Actor {
     }
 
     fn open_node(&mut self) {
-        let builder = Node::builder(&format!("own{}", self.number)).folder(&self.world.folder);
+        let builder = Node::builder(&format!("own{}", self.number)).runtime_dir(&self.world.folder);
         self.own_node = Some(builder.open().unwrap());
     }
 
@@ -695,7 +695,7 @@ impl Actor {
 
 fn run_threads(seed: u64, operations: &'static [Operation], until: Instant, watched: &Watched) {
     let folder = tempfile::tempdir().unwrap();
-    let node = Node::builder("torture").folder(folder.path()).open().unwrap();
+    let node = Node::builder("torture").runtime_dir(folder.path()).open().unwrap();
     let world = Arc::new(World {
         folder: folder.path().to_owned(),
         node,

@@ -154,7 +154,7 @@ fn in_a_child_of_fork_loans_and_samples_are_zeros_of_its_own() {
     if child == 0 {
         // A node of its own, as the rule demands; its mappings would go where there is room.
         let folder = tempfile::tempdir().unwrap();
-        let own = Node::builder("child").folder(folder.path()).open().unwrap();
+        let own = Node::builder("child").runtime_dir(folder.path()).open().unwrap();
         let (own_publisher, mut own_subscriber) = support::ends(&own.topic::<[u8]>("own"));
         own_publisher.publish_copy(&[3; BYTES]).unwrap();
         let own_sample = own_subscriber.receive(WATCHDOG).unwrap().unwrap();
@@ -224,7 +224,7 @@ fn other_side(role: &str, folder: &Path) -> Other {
 fn the_other_side() {
     let Ok(role) = std::env::var(ROLE) else { return };
     let folder = std::env::var_os(FOLDER).unwrap();
-    let node = Node::builder(&role).folder(folder).open().unwrap();
+    let node = Node::builder(&role).runtime_dir(folder).open().unwrap();
     match role.as_str() {
         "return_the_ball" => return_the_ball(&node),
         "publish_and_wait" => publish_and_wait(&node),

@@ -257,7 +257,7 @@ fn in_shared_publish(node: &Node, call: Call) -> Kept {
 }
 
 fn in_callback_thread(node: &Node, call: Call) -> Kept {
-    let topic = node.topic::<u64>("main").history(1);
+    let topic = node.topic::<u64>("main").transient_local(1);
     let publisher = topic.publisher().unwrap();
     publisher.publish_copy(&1).unwrap();
     let subscriber = topic.subscriber().unwrap();
@@ -418,7 +418,7 @@ fn user_code_may_call_the_library_from_any_callback() {
     for (name, place) in PLACES {
         ends(name, move || {
             let folder = tempfile::tempdir().unwrap();
-            let open = |name| Node::builder(name).folder(folder.path()).open().unwrap();
+            let open = |name| Node::builder(name).runtime_dir(folder.path()).open().unwrap();
             let nodes = ["one", "two"].map(open);
             let sides = Arc::new(nodes.each_ref().map(Side::new));
             // How many functions run, so that the first calls cross.

@@ -38,10 +38,10 @@ uint64_t key_of(const Reader &reader) { return reinterpret_cast<uint64_t>(&reade
 
 Delivery::Delivery(myelin_node *node, myelin_wait wait) : gives_way_(wait == MYELIN_WAIT_ADAPTIVE) {
   if (myelin_wait_set_open(node, &set_) != MYELIN_OK ||
-      myelin_wait_set_guard(set_, guard_key, &guard_) != MYELIN_OK ||
+      myelin_wait_set_guard_condition(set_, guard_key, &guard_) != MYELIN_OK ||
       myelin_wait_set_set_wait(set_, gives_way_ ? MYELIN_WAIT_BLOCK : wait) != MYELIN_OK) {
     const std::runtime_error error(myelin_error_message());
-    if (guard_ != nullptr) myelin_guard_close(guard_);
+    if (guard_ != nullptr) myelin_guard_condition_close(guard_);
     if (set_ != nullptr) myelin_wait_set_close(set_);
     throw error;
   }
@@ -54,10 +54,10 @@ Delivery::~Delivery() {
     const std::lock_guard<std::mutex> lock(mutex_);
     is_ending_ = true;
   }
-  myelin_guard_trigger(guard_);
+  myelin_guard_condition_trigger(guard_);
   thread_.join();
   added_.clear();
-  myelin_guard_close(guard_);
+  myelin_guard_condition_close(guard_);
   myelin_wait_set_close(set_);
 }
 
@@ -66,7 +66,7 @@ void Delivery::add(std::unique_ptr<Reader> reader) {
     const std::lock_guard<std::mutex> lock(mutex_);
     added_.push_back(std::move(reader));
   }
-  myelin_guard_trigger(guard_);
+  myelin_guard_condition_trigger(guard_);
 }
 
 void Delivery::remove(Reader &reader) {
@@ -75,14 +75,14 @@ void Delivery::remove(Reader &reader) {
     const std::lock_guard<std::mutex> lock(mutex_);
     removed_.push_back(&reader);
   }
-  myelin_guard_trigger(guard_);
+  myelin_guard_condition_trigger(guard_);
 }
 
 void Delivery::depart(const std::shared_ptr<Departure> &departure) {
   std::unique_lock<std::mutex> lock(mutex_);
   departure->is_stored = false;
   departures_.push_back(departure);
-  myelin_guard_trigger(guard_);
+  myelin_guard_condition_trigger(guard_);
   // A listener that this thread calls may delete entities. This thread must not wait for itself.
   if (std::this_thread::get_id() == thread_.get_id()) return;
   has_stored_.wait_for(lock, departure_limit, [&] { return departure->is_stored; });

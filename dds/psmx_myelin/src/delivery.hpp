@@ -46,7 +46,7 @@ class Delivery {
   myelin_code wait(uint64_t limit_ns, uint64_t *keys, size_t &count);
 
   myelin_wait_set *set_ = nullptr;
-  myelin_guard *guard_ = nullptr;
+  myelin_guard_condition *guard_ = nullptr;
   std::thread thread_;
 
   /// Guards the requests of other threads.

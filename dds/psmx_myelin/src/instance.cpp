@@ -66,7 +66,7 @@ dds_psmx_node_identifier_t locator_of(const std::string &digits) {
 /// containers may have different paths for one folder, and the same path for two folders.
 dds_psmx_node_identifier_t locator_of_folder(myelin_node *node, dds_psmx_instance_id_t id) {
   char folder[4096];
-  if (myelin_node_folder(node, folder, sizeof folder) != MYELIN_OK) {
+  if (myelin_node_runtime_dir(node, folder, sizeof folder) != MYELIN_OK) {
     throw std::runtime_error(myelin_error_message());
   }
   struct stat status;
@@ -127,7 +127,7 @@ Instance::Instance(dds_psmx_instance_id_t id, const char *text) : dds_psmx_t{}, 
   myelin_node_options options = MYELIN_INIT(myelin_node_options);
   options.network = -1;  // DDS itself reaches other hosts
   options.match_limit_ns = match_limit_ns;
-  if (!config.folder.empty()) options.folder = config.folder.c_str();
+  if (!config.folder.empty()) options.runtime_dir = config.folder.c_str();
   if (!config.group.empty()) options.group = config.group.c_str();
   if (myelin_node_open("cyclonedds", &options, &node) != MYELIN_OK) {
     const std::string folder = config.folder.empty() ? "" : "FOLDER=" + config.folder + ": ";

@@ -132,8 +132,8 @@ myelin_topic_options Topic::options(const dds_qos_t *qos, dds_psmx_endpoint_type
   }
   // A best-effort reader gets no history, as in DDS.
   if (is_for_late_joiners(qos) && (is_writer || reliable)) {
-    options.history = static_cast<uint32_t>(std::max(late_joiners_history(qos, of).value_or(1), 1));
-    options.depth = std::max(options.depth, options.history);
+    options.transient_local = static_cast<uint32_t>(std::max(late_joiners_history(qos, of).value_or(1), 1));
+    options.depth = std::max(options.depth, options.transient_local);
   }
   return options;
 }

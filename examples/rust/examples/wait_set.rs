@@ -41,7 +41,7 @@ fn subscribe(node: &Node) -> Result<(), Error> {
     let mut set = node.wait_set()?;
     let (of_wheels, of_goals) = (set.add(&wheels)?, set.add(&goals)?);
     let tick = set.timer(Duration::from_secs(30))?;
-    let planned = set.guard()?;
+    let planned = set.guard_condition()?;
     let (mut steps, mut is_planned) = (0, false);
     while steps < STEPS || !is_planned {
         let ready = set.wait(Duration::MAX)?.to_vec();

@@ -15,7 +15,7 @@ use myelin::{NetworkState, Node, PlainData};
 /// Types and functions that the pages use.
 macro_rules! plain {
     ($($name:ident { $($field:ident: $kind:ty),* })*) => {$(
-        #[derive(Clone, Copy, PlainData)]
+        #[derive(Clone, Copy, Debug, PlainData)]
         #[repr(C)]
         struct $name { $($field: $kind),* }
     )*};

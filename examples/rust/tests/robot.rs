@@ -41,7 +41,7 @@ fn each_dies_in_turn_on_one_host() {
     let observed = observer.end();
     robot.has_logged(&observed);
     robot.ends();
-    assert!(!domain.folder().exists(), "sockets are left");
+    assert!(!domain.runtime_dir().exists(), "sockets are left");
 
     let log = robot.log();
     assert_eq!(log.len(), 3, "three lives of the IMU's driver");
@@ -209,7 +209,7 @@ fn nothing_is_left_of_a_supervisor_that_is_killed() {
     robot.supervise(on_this_host(&domain, &robot, &[]));
     robot.all_flows();
     robot.ends();
-    assert!(!domain.folder().exists(), "sockets are left");
+    assert!(!domain.runtime_dir().exists(), "sockets are left");
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn nothing_is_left_of_who_does_not_end() {
     robot.hear("supervisor: imu does not end and is killed");
     assert!(supervisor.0.wait().unwrap().success());
     robot.parts_are_gone();
-    assert!(!domain.folder().exists(), "sockets are left");
+    assert!(!domain.runtime_dir().exists(), "sockets are left");
 }
 
 #[test]
@@ -494,7 +494,7 @@ struct Observer {
 impl Observer {
     fn new(domain: &Domain) -> Observer {
         let node = Node::builder("observer").domain(domain.0).network(false).open().unwrap();
-        let mut imu = topics::imu(&node).best_effort().history(0).subscriber().unwrap();
+        let mut imu = topics::imu(&node).best_effort().transient_local(0).subscriber().unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let is_over = stop.clone();
         let thread = std::thread::spawn(move || {

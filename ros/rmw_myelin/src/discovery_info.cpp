@@ -33,7 +33,7 @@ const MessageType &type() {
 myelin_topic *open_topic(myelin_node *node, const char *name, uint32_t depth) {
   myelin_topic_options options = MYELIN_INIT(myelin_topic_options);
   options.reliability = MYELIN_KEEP_LAST;
-  options.depth = options.history = depth;
+  options.depth = options.transient_local = depth;
   options.dds_type = type().name.c_str();
   options.dds_name = dds_topic;
   options.dds_cdr = true;

@@ -40,7 +40,7 @@ struct EventState {
 class Events {
  public:
   /// Triggering `guard` makes the graph's thread call `deliver`.
-  explicit Events(myelin_guard *guard) : guard_(guard) {}
+  explicit Events(myelin_guard_condition *guard) : guard_(guard) {}
 
   /// Whether rmw_myelin reports this kind of event (`rmw_event_type_t`, see `humble.hpp`).
   static bool is_supported(int type);
@@ -57,7 +57,7 @@ class Events {
     state.is_new = true;
     if (!state.callback.add(1)) return state.changed.fire();
     is_undelivered_ = true;
-    myelin_guard_trigger(guard_);
+    myelin_guard_condition_trigger(guard_);
   }
   void count_once(int type) {
     count(type, [](EventState &state) { state.add(1); });
@@ -73,7 +73,7 @@ class Events {
     return states_[type];
   }
 
-  myelin_guard *const guard_;
+  myelin_guard_condition *const guard_;
   std::mutex mutex_;
   std::map<int, EventState> states_;
   std::atomic<bool> is_undelivered_{false};

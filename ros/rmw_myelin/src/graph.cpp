@@ -41,8 +41,8 @@ bool is_hidden(const myelin_graph_endpoint &endpoint, const Attributes &attribut
 Graph::Graph(rmw_context_impl_t &context, bool over_network) : context_(context) {
   try {
     check(myelin_wait_set_open(context_.node, &set_));
-    check(myelin_wait_set_guard(set_, events_key, &events_));
-    check(myelin_wait_set_guard(set_, changes_key, &changes_));
+    check(myelin_wait_set_guard_condition(set_, events_key, &events_));
+    check(myelin_wait_set_guard_condition(set_, changes_key, &changes_));
     if (over_network) {
       elsewhere_.emplace(context_.node);
       check(myelin_wait_set_add(set_, elsewhere_->subscriber(), elsewhere_key));
@@ -57,15 +57,15 @@ Graph::Graph(rmw_context_impl_t &context, bool over_network) : context_(context)
 
 Graph::~Graph() {
   is_ending_ = true;
-  myelin_guard_trigger(events_);
+  myelin_guard_condition_trigger(events_);
   thread_.join();
   close();
 }
 
 void Graph::close() {
   myelin_wait_set_close(set_);
-  myelin_guard_close(changes_);
-  myelin_guard_close(events_);
+  myelin_guard_condition_close(changes_);
+  myelin_guard_condition_close(events_);
 }
 
 void Graph::run() {

@@ -55,7 +55,7 @@ class Graph {
   std::optional<std::string> compare(const std::string &type, const std::string &hash, const KnownEndpoint &other);
 
   /// An endpoint of ours triggers this guard when it has an event. The graph's thread then polls the endpoint.
-  myelin_guard *guard() const { return events_; }
+  myelin_guard_condition *guard() const { return events_; }
 
  private:
   void run();
@@ -70,8 +70,8 @@ class Graph {
 
   rmw_context_impl_t &context_;
   myelin_wait_set *set_ = nullptr;
-  myelin_guard *events_ = nullptr;
-  myelin_guard *changes_ = nullptr;
+  myelin_guard_condition *events_ = nullptr;
+  myelin_guard_condition *changes_ = nullptr;
   std::atomic<bool> is_ending_{false};
   std::thread thread_;
 

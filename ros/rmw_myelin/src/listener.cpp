@@ -31,17 +31,17 @@ Listener::~Listener() {
       const std::lock_guard<std::mutex> lock(mutex_);
       is_ending_ = true;
     }
-    myelin_guard_trigger(guard_);
+    myelin_guard_condition_trigger(guard_);
     thread_.join();
   }
-  if (guard_ != nullptr) myelin_guard_close(guard_);
+  if (guard_ != nullptr) myelin_guard_condition_close(guard_);
   if (set_ != nullptr) myelin_wait_set_close(set_);
 }
 
 bool Listener::start() {
   if (thread_.joinable()) return true;
   if (set_ == nullptr && myelin_wait_set_open(node_, &set_) != MYELIN_OK) return false;
-  if (guard_ == nullptr && myelin_wait_set_guard(set_, guard_key, &guard_) != MYELIN_OK) return false;
+  if (guard_ == nullptr && myelin_wait_set_guard_condition(set_, guard_key, &guard_) != MYELIN_OK) return false;
   thread_ = start_thread([this] { run(); });
   return true;
 }
@@ -53,7 +53,7 @@ rmw_ret_t Listener::add(Reader &reader) {
   readers_.emplace(++last_key_, &reader);
   joining_.push_back(last_key_);
   reader.join_listener(last_key_);
-  myelin_guard_trigger(guard_);
+  myelin_guard_condition_trigger(guard_);
   return RMW_RET_OK;
 }
 
@@ -63,7 +63,7 @@ void Listener::remove(Reader &reader) {
   readers_.erase(key);
   // A closed subscriber stays in the set until its key is removed.
   leaving_.push_back(key);
-  myelin_guard_trigger(guard_);
+  myelin_guard_condition_trigger(guard_);
   if (std::this_thread::get_id() == thread_.get_id()) return;  // called from a callback
   is_taken_.wait(lock, [&] { return current_ != &reader; });
 }
@@ -71,7 +71,7 @@ void Listener::remove(Reader &reader) {
 void Listener::resume(Reader &reader) {
   const std::lock_guard<std::mutex> lock(mutex_);
   joining_.push_back(reader.key_);
-  myelin_guard_trigger(guard_);
+  myelin_guard_condition_trigger(guard_);
 }
 
 void Listener::change(std::unique_lock<std::mutex> &lock) {

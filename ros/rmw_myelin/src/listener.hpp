@@ -37,7 +37,7 @@ class Listener {
 
   myelin_node *node_;
   myelin_wait_set *set_ = nullptr;
-  myelin_guard *guard_ = nullptr;
+  myelin_guard_condition *guard_ = nullptr;
   std::thread thread_;
 
   std::mutex mutex_;

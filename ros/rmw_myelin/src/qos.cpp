@@ -75,7 +75,7 @@ uint32_t depth_of(const rmw_qos_profile_t &qos) {
 myelin_topic_options options(const rmw_qos_profile_t &qos, uint32_t depth) {
   myelin_topic_options options = MYELIN_INIT(myelin_topic_options);
   options.depth = depth;
-  options.history =
+  options.transient_local =
       qos.durability == RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL ? depth_of(qos) : 0;
   const uint64_t deadline = nanoseconds(qos.deadline);
   options.deadline_ns = deadline == MYELIN_FOREVER ? 0 : deadline;

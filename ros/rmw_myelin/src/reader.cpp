@@ -200,7 +200,7 @@ rmw_ret_t Reader::set_callback(rmw_event_callback_t callback, const void *user_d
 void Reader::expect() {
   if (!peers_.is_over_network()) return;
   ++expected_;
-  if (!is_draining_.exchange(true)) myelin_guard_trigger(node_.context.graph->guard());
+  if (!is_draining_.exchange(true)) myelin_guard_condition_trigger(node_.context.graph->guard());
 }
 
 uint64_t Reader::drain(uint64_t now_ns) {

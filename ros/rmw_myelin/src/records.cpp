@@ -64,7 +64,7 @@ rmw_qos_profile_t qos_of(const myelin_graph_endpoint &endpoint, const Attributes
   qos.reliability = endpoint.is_reliable || endpoint.resends ? RMW_QOS_POLICY_RELIABILITY_RELIABLE
                                                              : RMW_QOS_POLICY_RELIABILITY_BEST_EFFORT;
   qos.durability =
-      endpoint.history > 0 ? RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL : RMW_QOS_POLICY_DURABILITY_VOLATILE;
+      endpoint.transient_local > 0 ? RMW_QOS_POLICY_DURABILITY_TRANSIENT_LOCAL : RMW_QOS_POLICY_DURABILITY_VOLATILE;
   qos.liveliness = endpoint.is_alive_by_topic ? RMW_QOS_POLICY_LIVELINESS_MANUAL_BY_TOPIC
                                               : RMW_QOS_POLICY_LIVELINESS_AUTOMATIC;
   qos.deadline = time_of(endpoint.deadline_ns);

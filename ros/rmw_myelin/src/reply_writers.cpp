@@ -22,7 +22,7 @@ ReplyWriters::ReplyWriters(Reader &requests, const Endpoint &replies)
     : context_(requests.node().context), requests_(requests), replies_(replies) {
   context_.add(*this);
   // Clients may have come before.
-  myelin_guard_trigger(context_.graph->guard());
+  myelin_guard_condition_trigger(context_.graph->guard());
 }
 
 ReplyWriters::~ReplyWriters() { context_.remove(*this); }

@@ -56,7 +56,7 @@ WaitSet::WaitSet(myelin_node *node, int32_t strategy, const std::atomic<bool> &i
     : is_shut_down_(is_shut_down) {
   if (myelin_wait_set_open(node, &set_) != MYELIN_OK) throw std::runtime_error(myelin_error_message());
   myelin_wait_set_set_wait(set_, strategy);
-  if (myelin_wait_set_guard(set_, 0, &guard_) != MYELIN_OK) {
+  if (myelin_wait_set_guard_condition(set_, 0, &guard_) != MYELIN_OK) {
     const std::string why = myelin_error_message();
     myelin_wait_set_close(set_);
     throw std::runtime_error(why);
@@ -67,7 +67,7 @@ WaitSet::~WaitSet() {
   for (const auto &each : attached_) each.second->set_ = nullptr;
   asked_triggers_.clear();
   attach_triggers();
-  myelin_guard_close(guard_);
+  myelin_guard_condition_close(guard_);
   myelin_wait_set_close(set_);
 }
 

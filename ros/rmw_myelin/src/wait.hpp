@@ -61,7 +61,7 @@ class WaitSet {
                  const rmw_time_t *timeout);
 
   /// Ends the wait in progress, or the next one if there is none. Any thread.
-  void wake() { myelin_guard_trigger(guard_); }
+  void wake() { myelin_guard_condition_trigger(guard_); }
 
   /// Detaches a reader. Returns false if a wait is in progress.
   bool release(Reader &reader);
@@ -97,7 +97,7 @@ class WaitSet {
   const std::atomic<bool> &is_shut_down_;
   myelin_wait_set *set_ = nullptr;
   /// Ends a wait. Its key is 0.
-  myelin_guard *guard_ = nullptr;
+  myelin_guard_condition *guard_ = nullptr;
   std::atomic<bool> is_waiting_{false};
   /// A wait holds the mutex. `wanted_` counts the interruptions that want it.
   std::mutex mutex_;

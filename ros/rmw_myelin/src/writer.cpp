@@ -235,7 +235,7 @@ void Writer::moved() {
   const bool was_dead = lease_at_ns_ == MYELIN_FOREVER && lease_ns_ != MYELIN_FOREVER;
   lease_at_ns_ = lease_ns_ == MYELIN_FOREVER ? MYELIN_FOREVER : now_ns + lease_ns_;
   // The graph's thread does not wait for these times yet.
-  if (is_first || was_dead) myelin_guard_trigger(context_.graph->guard());
+  if (is_first || was_dead) myelin_guard_condition_trigger(context_.graph->guard());
 }
 
 uint64_t Writer::count_missed(uint64_t now_ns) {

@@ -94,7 +94,7 @@ fn node(prepare: &Prepare) -> Result<Node, Error> {
     let node = Node::builder(&format!("bench-{}", prepare.run)).domain(prepare.domain);
     let node = match &prepare.network {
         Some(way) => node.interface(&way.own.to_string()).peers([way.peer.to_string()]),
-        None => node.interface("lo").peers(["127.0.0.1"]).folder(own_folder(prepare)?),
+        None => node.interface("lo").peers(["127.0.0.1"]).runtime_dir(own_folder(prepare)?),
     };
     node.network(true).lease(LEASE).threads(threads()).open().map_err(said)
 }

@@ -17,7 +17,7 @@ struct parts {
   myelin_server *server;
   myelin_client *client;
   myelin_wait_set *set;
-  myelin_guard *guard;
+  myelin_guard_condition *guard;
   int passes;
 };
 enum { PARTS = 10 };
@@ -53,7 +53,7 @@ static struct parts *parts_of(void) {
   OK(myelin_publisher_loan(parts->publisher, BYTES, &loan)); /* never published */
   OK(myelin_wait_set_open(parts->node, &parts->set));
   OK(myelin_wait_set_add(parts->set, parts->subscriber, 1));
-  OK(myelin_wait_set_guard(parts->set, 2, &parts->guard));
+  OK(myelin_wait_set_guard_condition(parts->set, 2, &parts->guard));
   return parts;
 }
 
@@ -68,7 +68,7 @@ static void close_part(struct parts *parts, unsigned which) {
     case 6: OK(myelin_server_close(parts->server)); break;
     case 7: OK(myelin_client_close(parts->client)); break;
     case 8: OK(myelin_wait_set_close(parts->set)); break;
-    case 9: OK(myelin_guard_close(parts->guard)); break;
+    case 9: OK(myelin_guard_condition_close(parts->guard)); break;
   }
 }
 

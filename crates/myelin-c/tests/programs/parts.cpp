@@ -66,9 +66,9 @@ static void values(const myelin::Node &node) {
 
 // The settings of a temporary topic make another topic, which a reference keeps.
 static void settings(const myelin::Node &node) {
-  const auto &kept = node.topic<Imu>("settings").depth(5).history(4).deadline(2s).reliable(1s);
+  const auto &kept = node.topic<Imu>("settings").depth(5).transient_local(4).deadline(2s).reliable(1s);
   auto named = node.topic<Imu>("settings");
-  named.depth(5).history(4);
+  named.depth(5).transient_local(4);
   auto &same = named.reliable_or_fail(1s).deadline(2s);
   CHECK(&same == &named);
   const auto &bytes = node.topic<myelin::Bytes>("cdr").dds_name("other").dds_cdr("a::B").dds_type("c::D");
@@ -79,7 +79,7 @@ static void settings(const myelin::Node &node) {
   CHECK(publisher.wait_for_match(1, watchdog).value());
   for (const auto &endpoint : node.graph().value().endpoints)
     if (endpoint.topic == "settings") {
-      CHECK(endpoint.depth == 5 && endpoint.history == 4 && endpoint.is_reliable);
+      CHECK(endpoint.depth == 5 && endpoint.transient_local == 4 && endpoint.is_reliable);
       CHECK(endpoint.deadline_ns == 2000000000 && endpoint.liveliness_ns == MYELIN_FOREVER);
       CHECK(endpoint.attributes.size() == !endpoint.is_publisher);
       if (!endpoint.is_publisher) CHECK(endpoint.attributes[0] == std::make_pair(std::string("a"), std::string("\0b", 2)));
@@ -100,7 +100,7 @@ static void later(const myelin::Node &node) {
     myelin::Subscriber<std::uint64_t> subscriber;
     myelin::Callback callback;
     myelin::WaitSet set;
-    myelin::Guard guard;
+    myelin::GuardCondition guard;
     myelin::Client<std::uint64_t, std::uint64_t> client;
     myelin::Server<std::uint64_t, std::uint64_t> server;
   } driver;
@@ -115,7 +115,7 @@ static void later(const myelin::Node &node) {
   };
   for (int code : none) CHECK(code == MYELIN_ERROR_HANDLE);
   driver.set = node.wait_set().value();
-  driver.guard = driver.set.guard(1).value();
+  driver.guard = driver.set.guard_condition(1).value();
   driver.publisher = node.topic<std::uint64_t>("later").publisher().value();
   driver.subscriber = node.topic<std::uint64_t>("later").subscriber().value();
   CHECK(driver.publisher.wait_for_match(1, watchdog).value());
@@ -199,7 +199,7 @@ static void wait_sets(const myelin::Node &node) {
   auto [publisher, subscriber] = pair<std::uint64_t>(node, "sets");
   auto set = node.wait_set().value();
   set.add(subscriber, 1).value();
-  auto guard = set.guard(2).value();
+  auto guard = set.guard_condition(2).value();
   CHECK(set.set_wait(MYELIN_WAIT_BLOCK));
   CHECK((set.wait(0ns).value().size() == 0));
   publisher.publish_copy(5).value();

@@ -39,7 +39,7 @@ void free(void *memory) {
   __libc_free(memory);
 }
 
-static myelin_guard *guard, *closed_guard;
+static myelin_guard_condition *guard, *closed_guard;
 static myelin_subscriber *subscriber;
 static myelin_server *server;
 static _Atomic unsigned handled, wrong;
@@ -51,10 +51,10 @@ static void expect(enum myelin_code code, enum myelin_code expected, const char 
 static void handle(int signal) {
   (void)signal;
   in_handler++;
-  expect(myelin_guard_trigger(guard), MYELIN_OK, "");
-  expect(myelin_guard_trigger(NULL), MYELIN_ERROR_HANDLE, "the guard is NULL");
-  expect(myelin_guard_trigger(closed_guard), MYELIN_ERROR_HANDLE, "this guard is closed");
-  expect(myelin_guard_trigger((myelin_guard *)subscriber), MYELIN_ERROR_HANDLE, "not belong to a guard");
+  expect(myelin_guard_condition_trigger(guard), MYELIN_OK, "");
+  expect(myelin_guard_condition_trigger(NULL), MYELIN_ERROR_HANDLE, "the guard is NULL");
+  expect(myelin_guard_condition_trigger(closed_guard), MYELIN_ERROR_HANDLE, "this guard is closed");
+  expect(myelin_guard_condition_trigger((myelin_guard_condition *)subscriber), MYELIN_ERROR_HANDLE, "not belong to a guard");
   expect(myelin_subscriber_interrupt(subscriber), MYELIN_OK, "");
   expect(myelin_subscriber_interrupt(NULL), MYELIN_ERROR_HANDLE, "the subscriber is NULL");
   expect(myelin_server_interrupt(server), MYELIN_OK, "");
@@ -72,9 +72,9 @@ int main(void) {
   OK(myelin_subscriber_open(topic, NULL, &subscriber));
   OK(myelin_server_open(node, "service", NULL, NULL, &server));
   OK(myelin_wait_set_open(node, &set));
-  OK(myelin_wait_set_guard(set, 1, &guard));
-  OK(myelin_wait_set_guard(set, 2, &closed_guard));
-  OK(myelin_guard_close(closed_guard));
+  OK(myelin_wait_set_guard_condition(set, 1, &guard));
+  OK(myelin_wait_set_guard_condition(set, 2, &closed_guard));
+  OK(myelin_guard_condition_close(closed_guard));
 
   struct sigaction action = {.sa_handler = handle, .sa_flags = SA_RESTART};
   CHECK(sigaction(SIGALRM, &action, NULL) == 0);
@@ -88,7 +88,7 @@ int main(void) {
   CHECK(wrong == 0);
   CHECK(allocations == 0);
 
-  OK(myelin_guard_close(guard));
+  OK(myelin_guard_condition_close(guard));
   OK(myelin_wait_set_close(set));
   OK(myelin_server_close(server));
   OK(myelin_subscriber_close(subscriber));

@@ -11,7 +11,7 @@ enum { SAMPLES = 100 };
 static myelin_topic *topic;
 static uint64_t calls, written;
 static myelin_callback *callback;
-static myelin_guard *guard;
+static myelin_guard_condition *guard;
 static myelin_subscriber *subscriber;
 
 static void count(const struct myelin_sample *sample, void *context) {
@@ -52,7 +52,7 @@ static void callbacks(void) {
 static void *write_and_trigger(void *role) {
   (void)role;
   written = 7;
-  OK(myelin_guard_trigger(guard));
+  OK(myelin_guard_condition_trigger(guard));
   return NULL;
 }
 
@@ -70,12 +70,12 @@ static void waits(myelin_node *node) {
   uint64_t key;
   size_t count;
   OK(myelin_wait_set_open(node, &set));
-  OK(myelin_wait_set_guard(set, 1, &guard));
+  OK(myelin_wait_set_guard_condition(set, 1, &guard));
   CHECK(pthread_create(&thread, NULL, write_and_trigger, NULL) == 0);
   OK(myelin_wait_set_wait(set, WATCHDOG_NS, &key, 1, &count));
   CHECK(written == 7);
   CHECK(pthread_join(thread, NULL) == 0);
-  OK(myelin_guard_close(guard));
+  OK(myelin_guard_condition_close(guard));
   OK(myelin_wait_set_close(set));
 
   struct myelin_sample sample = MYELIN_INIT(myelin_sample);

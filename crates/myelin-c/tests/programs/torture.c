@@ -164,7 +164,7 @@ static void take(struct actor *actor) {
 
 static void wait_set(struct actor *actor) {
   myelin_wait_set *set;
-  myelin_guard *guard;
+  myelin_guard_condition *guard;
   uint64_t keys[8];
   size_t count;
   enum myelin_code code = myelin_wait_set_open(node, &set);
@@ -173,15 +173,15 @@ static void wait_set(struct actor *actor) {
   for (size_t at = 0; at < EACH_MAX; at++)
     if (actor->subscribed[at].subscriber != NULL)
       EXPECT_OK(myelin_wait_set_add(set, actor->subscribed[at].subscriber, at));
-  EXPECT_OK(myelin_wait_set_guard(set, 9, &guard));
-  if (below(actor, 2) == 0) EXPECT_OK(myelin_guard_trigger(guard));
+  EXPECT_OK(myelin_wait_set_guard_condition(set, 9, &guard));
+  if (below(actor, 2) == 0) EXPECT_OK(myelin_guard_condition_trigger(guard));
   EXPECT(myelin_wait_set_wait(set, below(actor, 500000), keys, 8, &count) >= 0);
   if (below(actor, 2) == 0) {
-    EXPECT_OK(myelin_guard_close(guard));
+    EXPECT_OK(myelin_guard_condition_close(guard));
     EXPECT_OK(myelin_wait_set_close(set));
   } else {
     EXPECT_OK(myelin_wait_set_close(set));
-    EXPECT_OK(myelin_guard_close(guard));
+    EXPECT_OK(myelin_guard_condition_close(guard));
   }
 }
 
@@ -313,7 +313,7 @@ static void change_set(struct actor *actor) {
   const uint64_t key = below(actor, 1000);
   struct subscribed from;
   struct myelin_publisher *publisher = actor->publishers[below(actor, EACH_MAX)];
-  myelin_guard *guard;
+  myelin_guard_condition *guard;
   enum myelin_code code;
   int descriptor;
   switch (below(actor, 8)) {
@@ -321,11 +321,11 @@ static void change_set(struct actor *actor) {
       is_ok_or_closed(myelin_wait_set_timer(set, 50000, key));
       break;
     case 1:
-      if (!is_ok_or_closed(myelin_wait_set_guard(set, key, &guard))) break;
+      if (!is_ok_or_closed(myelin_wait_set_guard_condition(set, key, &guard))) break;
       if (publisher != NULL) EXPECT_OK(myelin_publisher_on_event(publisher, guard));
       EXPECT_OK(myelin_node_on_graph_change(node, guard));
-      EXPECT_OK(myelin_guard_trigger(guard));
-      EXPECT_OK(myelin_guard_close(guard));
+      EXPECT_OK(myelin_guard_condition_trigger(guard));
+      EXPECT_OK(myelin_guard_condition_close(guard));
       break;
     case 2:
       is_ok_or_closed(myelin_wait_set_set_wait(set, below(actor, 2) == 0 ? MYELIN_WAIT_BLOCK : MYELIN_WAIT_ADAPTIVE));

@@ -144,7 +144,7 @@ public:
     if (!made) return;  // others have them all
     auto set = std::move(made.value());
     for (auto &[subscriber, ledger] : subscribers_) EXPECT(set.add(subscriber, 1));
-    auto guard = set.guard(2).value();
+    auto guard = set.guard_condition(2).value();
     if (below(2) == 0) guard.trigger();
     EXPECT(set.wait(std::chrono::nanoseconds(below(500'000))));
   }
@@ -181,7 +181,7 @@ public:
     } else if (what == 1) {
       expect_ok_or_closed(set.timer(50us, key));
     } else if (what == 2) {
-      auto guard = set.guard(key);
+      auto guard = set.guard_condition(key);
       if (!guard) return expect_ok_or_closed(guard.error());
       if (!publishers_.empty()) EXPECT(publishers_.front().on_event(guard.value()));
       guard.value().trigger();

@@ -70,7 +70,7 @@ impl Place {
 
     /// A node of this process in it.
     pub fn node(&self) -> myelin::Node {
-        let node = myelin::Node::builder("test").folder(self.sockets()).domain(domain());
+        let node = myelin::Node::builder("test").runtime_dir(self.sockets()).domain(domain());
         node.open().unwrap()
     }
 
@@ -103,7 +103,7 @@ impl Place {
     pub fn command(&self, program: impl AsRef<Path>) -> Command {
         let mut command = Command::new(program.as_ref());
         command
-            .env("MYELIN_FOLDER", self.sockets())
+            .env("MYELIN_RUNTIME_DIR", self.sockets())
             .env("MYELIN_DOMAIN", domain().to_string())
             .env("MYELIN_INTERFACE", "lo")
             .env("MYELIN_PEERS", "127.0.0.1");

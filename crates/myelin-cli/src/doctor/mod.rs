@@ -37,9 +37,9 @@ pub struct Options {
     /// Remove the files that dead nodes left behind. It changes nothing else on the system.
     #[arg(long)]
     fix: bool,
-    /// Where the sockets of nodes lie; by default in MYELIN_FOLDER, or else in /dev/shm.
+    /// Where the sockets of nodes lie; by default in MYELIN_RUNTIME_DIR, or else in /dev/shm.
     #[arg(long, value_name = "DIR")]
-    folder: Option<PathBuf>,
+    runtime_dir: Option<PathBuf>,
     /// Check only this.
     #[arg(long, value_enum)]
     only: Option<Part>,
@@ -85,8 +85,8 @@ fn examine(options: &Options) -> Result<Report> {
     }
     if options.only != Some(Part::Host) {
         // As a program that opens a node.
-        let variable = std::env::var_os("MYELIN_FOLDER").filter(|folder| !folder.is_empty());
-        let folder = options.folder.clone().or_else(|| variable.map(PathBuf::from));
+        let variable = std::env::var_os("MYELIN_RUNTIME_DIR").filter(|folder| !folder.is_empty());
+        let folder = options.runtime_dir.clone().or_else(|| variable.map(PathBuf::from));
         leftovers = Some(Leftovers::examine(folder.as_deref(), options.fix)?);
     }
     let costs = |finding: &Finding| finding.state == State::Costs;
@@ -105,9 +105,9 @@ fn recorded(root: &Path) -> Result<Option<Measured>> {
 }
 
 fn check(options: &Options) -> Result<(), InputError> {
-    let about_leftovers = options.fix || options.folder.is_some();
+    let about_leftovers = options.fix || options.runtime_dir.is_some();
     if options.only == Some(Part::Host) && about_leftovers {
-        let error = InputError::new("--fix and --folder apply only to leftovers");
+        let error = InputError::new("--fix and --runtime-dir apply only to leftovers");
         return Err(error.remedy("leave out --only host"));
     }
     match &options.root {

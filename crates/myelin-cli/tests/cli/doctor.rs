@@ -54,12 +54,12 @@ fn leftovers_of_dead_nodes_are_named_and_removed() {
 fn open(folder: &Path) -> Node {
     let folder = Some(folder.to_owned());
     let name = "camera".to_owned();
-    Node::open(NodeOptions { name, folder, ..NodeOptions::default() }).unwrap()
+    Node::open(NodeOptions { name, runtime_dir: folder, ..NodeOptions::default() }).unwrap()
 }
 
 fn doctor(folder: &Path, fix: bool) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_myelin"));
-    command.args(["doctor", "--only", "leftovers", "--folder"]).arg(folder);
+    command.args(["doctor", "--only", "leftovers", "--runtime-dir"]).arg(folder);
     if fix {
         command.arg("--fix");
     }
@@ -68,7 +68,7 @@ fn doctor(folder: &Path, fix: bool) -> Output {
 
 fn json(folder: &Path) -> serde_json::Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_myelin"));
-    command.args(["doctor", "--only", "leftovers", "--json"]).env("MYELIN_FOLDER", folder);
+    command.args(["doctor", "--only", "leftovers", "--json"]).env("MYELIN_RUNTIME_DIR", folder);
     serde_json::from_slice(&command.output().unwrap().stdout).unwrap()
 }
 

@@ -26,7 +26,7 @@ fn the_terminal_shows_what_the_doctor_prints() {
     let sockets = root.path().join("dev/shm");
     fs::create_dir(&sockets).unwrap();
     let mut doctor = Command::new(env!("CARGO_BIN_EXE_myelin"));
-    doctor.args(["doctor", "--root"]).arg(root.path()).arg("--folder").arg(sockets);
+    doctor.args(["doctor", "--root"]).arg(root.path()).arg("--runtime-dir").arg(sockets);
     let printed = String::from_utf8(doctor.output().unwrap().stdout).unwrap();
 
     let picture = fs::read_to_string(pictures.join("terminal-doctor.svg")).unwrap();

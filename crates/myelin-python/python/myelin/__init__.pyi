@@ -164,7 +164,7 @@ class EndpointInfo:
     @property
     def reliable(self) -> bool: ...
     @property
-    def history(self) -> int: ...
+    def transient_local(self) -> int: ...
     @property
     def resends(self) -> bool: ...
     @property
@@ -238,7 +238,7 @@ class _Settings(TypedDict, total=False):
     depth: int
     reliable: float
     reliable_or_fail: float
-    history: int
+    transient_local: int
     deadline: float
     dds_type: str
     dds_name: str
@@ -256,7 +256,7 @@ class Node(_Managed):
         *,
         domain: int | None = None,
         group: int | str | None = None,
-        folder: str | os.PathLike[str] | None = None,
+        runtime_dir: str | os.PathLike[str] | None = None,
         latency_guard: bool = False,
         network: bool | None = None,
         interface: str | None = None,
@@ -502,7 +502,7 @@ class Callback(_Managed):
 
 class WaitSet(_Managed):
     def add(self, member: Subscriber[Any] | Service[Any, Any]) -> None: ...
-    def guard(self) -> Guard: ...
+    def guard_condition(self) -> GuardCondition: ...
     def timer(self, period: float) -> Timer: ...
     def remove(self, member: object) -> bool: ...
     def wait(self, timeout: float | None = None) -> list[Any]: ...
@@ -529,7 +529,7 @@ class Executor(_Managed):
     def set_order(self, order: Literal["round_robin", "oldest_first"]) -> None: ...
     def close(self) -> None: ...
 
-class Guard:
+class GuardCondition:
     def trigger(self) -> None: ...
 
 class Timer:

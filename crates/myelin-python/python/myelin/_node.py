@@ -1,7 +1,7 @@
 """The node, with types as Python describes them."""
 
 from . import _native
-from ._types import Learnt, carried
+from ._types import SchemaType, carried
 
 
 class Node(_native.Node):
@@ -10,7 +10,7 @@ class Node(_native.Node):
     def topic(self, name, type=bytes, **settings):
         """The topic with this name and type: `docs/reference/python.md` lists the types.
 
-        depth, history: samples; reliable, reliable_or_fail, deadline: seconds; dds_type, dds_name, dds_cdr:
+        depth, transient_local: samples; reliable, reliable_or_fail, deadline: seconds; dds_type, dds_name, dds_cdr:
         names. Nothing happens until a publisher or subscriber is made from it.
         """
         return self._topic(name, carried(type), **settings)
@@ -20,8 +20,8 @@ class Node(_native.Node):
         numbers, str and bytes; `sample.field(path)` takes one field. Other nodes are asked for the schema,
         for at most `within` seconds. Settings are those of `topic`.
         """
-        learnt = self._learn(name, within)
-        return self._topic(name, Learnt(learnt), learnt=learnt, **settings)
+        found = self._any_topic(name, within)
+        return self._topic(name, SchemaType(found), any=found, **settings)
 
     def service(self, name, request, reply):
         """Serves a service: takes requests of one type and replies with another."""

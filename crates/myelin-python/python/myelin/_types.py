@@ -297,18 +297,18 @@ def _of_dtype(dtype, inside):
     return scalar(name)
 
 
-class Learnt:
-    """The type of a topic that was learnt: a value is a dict, a list, a number, a str or bytes."""
+class SchemaType:
+    """The type that a schema describes: a value is a dict, a list, a number, a str or bytes."""
 
-    def __init__(self, learnt):
-        self.learnt = learnt
-        self.native = learnt.native
+    def __init__(self, topic):
+        self.topic = topic
+        self.native = topic.native
 
     def value(self, memory):
-        return self.learnt.value(memory)
+        return self.topic.value(memory)
 
     def field(self, memory, path):
-        part = self.learnt.field(memory, path)
+        part = self.topic.field(memory, path)
         if not isinstance(part, _native.Numbers):
             return part
         numpy = numpy_module()
@@ -329,7 +329,7 @@ class Learnt:
         raise WrongValue("publish a dict: publisher.publish({...})")
 
     def pack(self, value):
-        return self.learnt.pack(value)
+        return self.topic.pack(value)
 
 
 class Carried:

@@ -89,7 +89,7 @@ impl Quality {
         match self {
             Quality::Reliable => topic.reliable(WATCHDOG),
             Quality::BestEffort => topic.best_effort(),
-            Quality::History => topic.reliable(WATCHDOG).history(10),
+            Quality::History => topic.reliable(WATCHDOG).transient_local(10),
         }
     }
 }

@@ -22,7 +22,7 @@ fn loaned_messages_are_not_copied() {
     let Some((_, library)) = library() else { return };
     let folder = tempfile::tempdir().unwrap();
     let said = run(Command::new(library.with_file_name("loans"))
-        .env("MYELIN_FOLDER", folder.path())
+        .env("MYELIN_RUNTIME_DIR", folder.path())
         .env_remove("LD_PRELOAD"));
     assert_eq!(said, "passed\n");
 }
@@ -34,7 +34,7 @@ fn waits_callbacks_and_publishes_do_not_block_others() {
     // Freed memory is overwritten, so that no reader finds the old content by luck.
     let said = run(Command::new(library.with_file_name("waits"))
         .env("GLIBC_TUNABLES", "glibc.malloc.tcache_count=0:glibc.malloc.perturb=165")
-        .env("MYELIN_FOLDER", folder.path())
+        .env("MYELIN_RUNTIME_DIR", folder.path())
         .env_remove("LD_PRELOAD"));
     assert_eq!(said, "passed\n");
 }
@@ -44,7 +44,7 @@ fn the_graph_shows_nodes_and_settings_of_the_user() {
     let Some((_, library)) = library() else { return };
     let folder = tempfile::tempdir().unwrap();
     let said = run(Command::new(library.with_file_name("graph"))
-        .env("MYELIN_FOLDER", folder.path())
+        .env("MYELIN_RUNTIME_DIR", folder.path())
         .env_remove("LD_PRELOAD"));
     assert_eq!(said, "passed\n");
 }
@@ -60,7 +60,7 @@ fn a_crowd_of_processes_sees_itself() {
     let start = |number: usize| {
         let mut one = Command::new(library.with_file_name("crowd"))
             .args([number, processes].map(|word| word.to_string()))
-            .env("MYELIN_FOLDER", folder.path())
+            .env("MYELIN_RUNTIME_DIR", folder.path())
             .env_remove("LD_PRELOAD")
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

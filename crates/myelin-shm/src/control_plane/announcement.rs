@@ -142,7 +142,7 @@ mod tests {
         let publisher = endpoint();
         let mut subscriber = EndpointInfo { is_publisher: false, ..endpoint() };
         assert_eq!(publisher.mismatch(&subscriber), None);
-        subscriber.qos.history = 1;
+        subscriber.qos.transient_local = 1;
         let mismatch = publisher.mismatch(&subscriber).unwrap();
         assert_eq!(mismatch.setting, Setting::Durability);
         assert_eq!(subscriber.mismatch(&publisher), Some(mismatch));

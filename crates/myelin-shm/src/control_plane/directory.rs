@@ -363,7 +363,7 @@ mod tests {
     fn requested_settings_are_checked_if_one_side_chooses_it() {
         let mut directory = Directory::default();
         let mut requesting = record(Kind::Subscriber, topic("a", 1));
-        requesting.qos.history = 1;
+        requesting.qos.transient_local = 1;
         let publisher = directory.insert(1, record(Kind::Publisher, topic("a", 1)));
         directory.insert(2, requesting.clone());
         assert_eq!(directory.fitting(&publisher), [2], "by default any settings match");

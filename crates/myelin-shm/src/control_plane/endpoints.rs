@@ -232,7 +232,7 @@ impl Endpoints {
             pid,
             publication.topic(),
             qos.reliability == Reliability::Reliable,
-            qos.history,
+            qos.transient_local,
             connection,
             pair.publisher,
             subscription,

@@ -214,7 +214,11 @@ mod tests {
     fn live_nodes_report_their_names() {
         let base = tempfile::tempdir().unwrap();
         let folder = Some(base.path().to_owned());
-        let options = NodeOptions { name: "camera".to_owned(), folder, ..NodeOptions::default() };
+        let options = NodeOptions {
+            name: "camera".to_owned(),
+            runtime_dir: folder,
+            ..NodeOptions::default()
+        };
         let node = Node::open(options).unwrap();
         let found = scan(Some(base.path())).unwrap();
         assert_eq!(found.live[0].name.as_deref(), Some("camera"));

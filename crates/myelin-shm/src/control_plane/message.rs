@@ -269,7 +269,7 @@ fn put_endpoint(to: &mut Vec<u8>, record: &EndpointRecord) {
     to.extend(qos.depth.to_le_bytes());
     to.push(u8::from(qos.reliability == Reliability::Reliable));
     to.push(u8::from(qos.resends));
-    to.extend(qos.history.to_le_bytes());
+    to.extend(qos.transient_local.to_le_bytes());
     put_words(to, &[qos.deadline, qos.liveliness, qos.lifespan].map(limit_ns));
     to.push(u8::from(qos.is_alive_by_topic));
     to.push(u8::from(*matching == Matching::RequestedOffered));
@@ -458,7 +458,7 @@ impl Rest<'_> {
             depth,
             reliability: if waits { Reliability::Reliable } else { Reliability::BestEffort },
             resends,
-            history: self.u32()?,
+            transient_local: self.u32()?,
             deadline: self.limit()?,
             liveliness: self.limit()?,
             lifespan: self.limit()?,

@@ -82,7 +82,7 @@ fn view(
         std::process::id(),
         subscription.topic(),
         qos.reliability == Reliability::Reliable,
-        qos.history,
+        qos.transient_local,
         connection,
         publication.id(),
         segment,
@@ -111,7 +111,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let open = || {
             let folder = Some(folder.path().to_owned());
-            Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap()
+            Node::open(NodeOptions { runtime_dir: folder, ..NodeOptions::default() }).unwrap()
         };
         let (node, other) = (open(), open());
         let mut ours = node.subscriber(topic(), SubscriberQos::default()).unwrap();
@@ -136,7 +136,8 @@ mod tests {
     fn a_proxy_over_the_limit_is_refused_and_freed_places_are_reused() {
         let folder = tempfile::tempdir().unwrap();
         let folder = Some(folder.path().to_owned());
-        let node = Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap();
+        let node =
+            Node::open(NodeOptions { runtime_dir: folder, ..NodeOptions::default() }).unwrap();
         let qos = SubscriberQos { publishers_max: 1, ..SubscriberQos::default() };
         let mut subscriber = node.subscriber(topic(), qos).unwrap();
         for round in 0..3 {

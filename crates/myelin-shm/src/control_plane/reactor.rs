@@ -285,7 +285,7 @@ impl Reactor {
                     "its socket {} was removed and has been made again; if logind removed it \
                      (RemoveIPC=yes), run the programs as a system user or set RemoveIPC=no in \
                      /etc/systemd/logind.conf; if a cleaner of temporary files did, set \
-                     MYELIN_FOLDER to a folder that it leaves alone",
+                     MYELIN_RUNTIME_DIR to a folder that it leaves alone",
                     path.display()
                 ),
             ),

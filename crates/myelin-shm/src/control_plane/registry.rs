@@ -109,7 +109,7 @@ impl Registry {
         }
         let path = self.domain_dir.display();
         let reason = format!(
-            "{path}: it cannot be made, or another program removes it; set MYELIN_FOLDER \
+            "{path}: it cannot be made, or another program removes it; set MYELIN_RUNTIME_DIR \
                      to another folder"
         );
         Err(Error::Host { doing: SOCKET_DOING, reason })
@@ -224,7 +224,7 @@ impl Registry {
             },
             error => {
                 let reason = format!(
-                    "{}: {error}; set MYELIN_FOLDER to a folder on a file system that supports \
+                    "{}: {error}; set MYELIN_RUNTIME_DIR to a folder on a file system that supports \
                      sockets, such as tmpfs",
                     path.display()
                 );

@@ -44,7 +44,7 @@ pub(crate) fn check_runtime_dir(runtime_dir: &Path) -> Result<(), Error> {
     Err(Error::Host {
         doing: DOING,
         reason: format!(
-            "{path}: {error}; {remedy} set MYELIN_FOLDER to another folder, for all programs that \
+            "{path}: {error}; {remedy} set MYELIN_RUNTIME_DIR to another folder, for all programs that \
              must find each other"
         ),
     })
@@ -89,7 +89,7 @@ pub(crate) fn check(path: &Path, group: Option<u32>) -> Result<(), Error> {
     match group {
         None if folder.uid() != uid => no(format!(
             "it belongs to user {0}, not to you, user {uid}, and only user {0} or root can remove \
-             it (as root: rm -r {1}); until then set MYELIN_FOLDER to a folder of your own, for \
+             it (as root: rm -r {1}); until then set MYELIN_RUNTIME_DIR to a folder of your own, for \
              all programs that must find each other",
             folder.uid(),
             path.display()

@@ -82,8 +82,8 @@ impl Subscribed {
             Reliability::Reliable => qos.depth,
             Reliability::BestEffort => own.depth.min(qos.depth),
         };
-        let history = qos.history.min(own.history).min(depth);
-        self.next = publication.published().saturating_sub(u64::from(history));
+        let transient_local = qos.transient_local.min(own.transient_local).min(depth);
+        self.next = publication.published().saturating_sub(u64::from(transient_local));
         self.publication = Some(publication.clone());
     }
 
@@ -193,11 +193,11 @@ impl World {
     fn new(seed: u64) -> World {
         let mut random = Random(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
         let depth = 1 + random.below(4) as u32;
-        let history = random.below(u64::from(depth) + 1) as u32;
+        let transient_local = random.below(u64::from(depth) + 1) as u32;
         let reliabilities = [Reliability::BestEffort, Reliability::Reliable];
         let qos = PublisherQos {
             depth,
-            history,
+            transient_local,
             reliability: reliabilities[random.below(2) as usize],
             // No subscriber has time to catch up.
             block_max: Duration::ZERO,
@@ -213,7 +213,7 @@ impl World {
             world.publish_some();
             let qos = SubscriberQos {
                 depth: 1 + world.random.below(6) as u32,
-                history: world.random.below(5) as u32,
+                transient_local: world.random.below(5) as u32,
                 reliability: reliabilities[world.random.below(2) as usize],
                 held_max: 1 + world.random.below(4) as u32,
                 publishers_max: 1,
@@ -262,7 +262,8 @@ impl World {
 
     /// Nobody reads a slot: all are free except those of the history.
     fn no_slot_is_lost(&mut self) {
-        let (counts, kept) = (self.writer.slot_counts(), self.publication.qos().history as usize);
+        let (counts, kept) =
+            (self.writer.slot_counts(), self.publication.qos().transient_local as usize);
         assert!(counts.total - counts.free <= kept, "slots are lost");
     }
 
@@ -274,7 +275,7 @@ impl World {
         self.publish(8);
         self.all_have_all();
         self.no_slot_is_lost();
-        let qos = SubscriberQos { history: 2, ..SubscriberQos::default() };
+        let qos = SubscriberQos { transient_local: 2, ..SubscriberQos::default() };
         let mut next = Subscribed::new(NEXT, qos);
         next.begin(&self.publication);
         self.subscribers.push(next);
@@ -386,7 +387,7 @@ fn subscriber_is_overtaken(seed: u64, at: u64) -> bool {
 fn experienced(random: &mut Random, id: EndpointId) -> Subscribed {
     let qos = SubscriberQos {
         depth: 1 + random.below(6) as u32,
-        history: random.below(5) as u32,
+        transient_local: random.below(5) as u32,
         publishers_max: 1,
         ..SubscriberQos::default()
     };
@@ -412,9 +413,9 @@ fn publisher_dies_at_first(seed: u64, at: u64) -> bool {
     let mut subscribers: Vec<_> =
         (0..count).map(|number| experienced(&mut random, 2 + number)).collect();
     let depth = 1 + random.below(4) as u32;
-    let history = random.below(u64::from(depth) + 1) as u32;
+    let transient_local = random.below(u64::from(depth) + 1) as u32;
     let (mut published, mut begun) = (0, 0);
-    let qos = PublisherQos { depth, history, ..PublisherQos::default() };
+    let qos = PublisherQos { depth, transient_local, ..PublisherQos::default() };
     let made = dies(at, || {
         let (mut writer, publication) = Writer::create(PUBLISHER, &topic(), qos).unwrap();
         for subscriber in &mut subscribers {
@@ -450,12 +451,12 @@ fn publisher_dies_at_first(seed: u64, at: u64) -> bool {
 /// A subscriber dies at step `at` while it is made, matched and takes its first samples.
 fn subscriber_dies_at_first(seed: u64, at: u64) -> bool {
     let mut world = World::new(seed);
-    let history = world.random.below(5) as u32;
+    let transient_local = world.random.below(5) as u32;
     let acts = last_acts(&mut world.random);
     let mut published = world.published;
     let (writer, publication) = (&mut world.writer, &world.publication);
     let made = dies(at, || {
-        let qos = SubscriberQos { history, ..SubscriberQos::default() };
+        let qos = SubscriberQos { transient_local, ..SubscriberQos::default() };
         let mut dying = Subscribed::new(NEXT, qos);
         let shared = dying.reader.shared().clone();
         let view = offered(publication, &shared);

@@ -53,7 +53,7 @@ pub struct ObservedPublisher {
 pub struct ObserverState {
     topic: Topic,
     /// How many samples from before the observer it begins with.
-    history: u32,
+    transient_local: u32,
     created_ns: u64,
     rings: Mutex<Vec<Arc<Ring>>>,
     /// Publishers that have been read to their end, and the sample after it: the link to a node
@@ -77,10 +77,10 @@ struct Ring {
 
 impl ObserverState {
     /// An observer without publishers; `created_ns` is its time by the date.
-    pub fn new(topic: Topic, history: u32, created_ns: u64) -> Arc<ObserverState> {
+    pub fn new(topic: Topic, transient_local: u32, created_ns: u64) -> Arc<ObserverState> {
         Arc::new(ObserverState {
             topic,
-            history,
+            transient_local,
             created_ns,
             rings: Mutex::new(Vec::new()),
             ended: Mutex::new(VecDeque::new()),
@@ -114,9 +114,9 @@ impl ObserverState {
         }
         let source = RemotePublisher::map(publisher, &self.topic, 0, fd)?;
         let published = source.head().published.load(Ordering::Relaxed);
-        let history = source.depth.min(u64::from(self.history));
+        let transient_local = source.depth.min(u64::from(self.transient_local));
         let is_older = created_ns <= self.created_ns;
-        let mut first = if is_older { published.saturating_sub(history) } else { 0 };
+        let mut first = if is_older { published.saturating_sub(transient_local) } else { 0 };
         if let Some((_, next)) = lock(&self.ended).iter().find(|(id, _)| *id == publisher) {
             first = *next;
         }

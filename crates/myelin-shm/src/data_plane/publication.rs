@@ -163,7 +163,9 @@ impl PublicationState {
         // everything that it has published before.
         fence_of(Step::Attach);
         let start = self.published();
-        view.begin_at(start.saturating_sub(u64::from(self.qos.history.min(view.history()))));
+        view.begin_at(
+            start.saturating_sub(u64::from(self.qos.transient_local.min(view.transient_local()))),
+        );
         Ok(start)
     }
 
@@ -302,7 +304,7 @@ pub(super) fn write_head(
     head.type_hash.store(topic.type_hash, Ordering::Relaxed);
     head.cells.store(cells, Ordering::Relaxed);
     head.depth.store(u64::from(qos.depth), Ordering::Relaxed);
-    head.history.store(u64::from(qos.history), Ordering::Relaxed);
+    head.transient_local.store(u64::from(qos.transient_local), Ordering::Relaxed);
     let reliable = qos.reliability == Reliability::Reliable;
     head.reliable.store(u64::from(reliable), Ordering::Relaxed);
     head.cpu.store(u64::MAX, Ordering::Relaxed);

@@ -55,8 +55,9 @@ impl PublisherCursor {
         let depth = if reliable { u64::MAX } else { u64::from(shared.qos().depth) };
         let depth = source.depth.min(depth);
         // Losses from here on count, including those of the history.
-        let history = source.history.min(u64::from(shared.qos().history)).min(depth);
-        let next = start.min(SEQUENCE_MAX).saturating_sub(history);
+        let transient_local =
+            source.transient_local.min(u64::from(shared.qos().transient_local)).min(depth);
+        let next = start.min(SEQUENCE_MAX).saturating_sub(transient_local);
         let mut incoming = PublisherCursor {
             publisher: source.id,
             next,

@@ -33,7 +33,7 @@ pub struct RemotePublisher {
     /// The publisher's endpoint id.
     pub id: EndpointId,
     pub(crate) depth: u64,
-    pub(crate) history: u64,
+    pub(crate) transient_local: u64,
     /// [`Topic::payload_offset`].
     payload_offset: usize,
     /// Sequence of the first sample that was published to the subscriber; its history comes before.
@@ -88,10 +88,11 @@ impl RemotePublisher {
         if read(&head.version) != VERSION {
             return Err(Error::LayoutVersion { ours: VERSION, theirs: read(&head.version) });
         }
-        let (cells, depth, history) = (read(&head.cells), read(&head.depth), read(&head.history));
+        let (cells, depth, transient_local) =
+            (read(&head.cells), read(&head.depth), read(&head.transient_local));
         let in_range = (2..=CELLS_MAX).contains(&cells)
             && (1..cells).contains(&depth)
-            && history <= depth
+            && transient_local <= depth
             && publication_bytes(cells) <= segment.bytes();
         if !in_range || read(&head.endpoint) != id || read(&head.type_hash) != topic.type_hash {
             return Err(Error::PeerCorrupt { what: "a publication's head" });
@@ -101,7 +102,7 @@ impl RemotePublisher {
             connection,
             cells,
             depth,
-            history,
+            transient_local,
             payload_offset: topic.payload_offset(),
             start: AtomicU64::new(0),
             gone: AtomicBool::new(false),

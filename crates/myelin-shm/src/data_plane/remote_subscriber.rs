@@ -38,7 +38,7 @@ pub struct RemoteSubscriber {
     reliable: bool,
     id: EndpointId,
     pid: u32,
-    history: u32,
+    transient_local: u32,
     holds: u64,
     begins_at: AtomicU64,
     segment: Segment,
@@ -69,7 +69,7 @@ impl RemoteSubscriber {
         pid: u32,
         topic: &Topic,
         reliable: bool,
-        history: u32,
+        transient_local: u32,
         connection: u32,
         publisher: EndpointId,
         subscription: OwnedFd,
@@ -92,7 +92,7 @@ impl RemoteSubscriber {
             id,
             pid,
             reliable,
-            history,
+            transient_local,
             connection,
             holds,
             number,
@@ -125,8 +125,8 @@ impl RemoteSubscriber {
         self.reliable
     }
 
-    pub(crate) fn history(&self) -> u32 {
-        self.history
+    pub(crate) fn transient_local(&self) -> u32 {
+        self.transient_local
     }
 
     /// Sets the first sample that it may read.

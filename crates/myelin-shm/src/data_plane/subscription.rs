@@ -612,8 +612,8 @@ impl SubscriptionState {
     fn has_begun(&self, sources: &Connections) -> bool {
         sources.begun.iter().any(|source| {
             let start = source.start.load(Ordering::Relaxed);
-            let history = source.history.min(u64::from(self.qos.history));
-            source.has_beyond(start) || history.min(start) > 0
+            let transient_local = source.transient_local.min(u64::from(self.qos.transient_local));
+            source.has_beyond(start) || transient_local.min(start) > 0
         })
     }
 

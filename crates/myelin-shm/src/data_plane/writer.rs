@@ -525,7 +525,7 @@ impl Writer {
             self.refresh();
         }
         self.protected.collect(self.views.iter().map(|view| view.announced()));
-        let kept_from = self.next.saturating_sub(u64::from(self.shared.qos().history));
+        let kept_from = self.next.saturating_sub(u64::from(self.shared.qos().transient_local));
         let Writer { in_flight, arena, protected, next, ring, .. } = self;
         let cells = ring.len() as u64;
         in_flight.retain(|slot| {
@@ -588,8 +588,8 @@ mod tests {
     #[test]
     fn a_slot_without_readers_is_the_next_loan() {
         let topic = Topic { name: "t".into(), type_name: "T".into(), type_hash: 1 };
-        let pointers = |history: u32| {
-            let qos = PublisherQos { history, depth: 8, ..PublisherQos::default() };
+        let pointers = |transient_local: u32| {
+            let qos = PublisherQos { transient_local, depth: 8, ..PublisherQos::default() };
             let (mut writer, _) = Writer::create(1, &topic, qos).unwrap();
             let publish = |_| {
                 let mut loan = writer.loan(4096).unwrap();

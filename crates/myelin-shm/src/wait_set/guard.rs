@@ -1,4 +1,4 @@
-//! A guard: a member of a wait set that any thread makes ready.
+//! A guard condition: a member of a wait set that any thread makes ready.
 
 use std::sync::Arc;
 
@@ -6,15 +6,15 @@ use crate::sync::{AtomicBool, Ordering};
 use crate::wait_set::Key;
 use crate::waiting::wake_table::ReadyBit;
 
-/// Ends a wait of its set: the wait reports the guard's key. Clones are the same guard. Any thread
+/// Ends a wait of its set: the wait reports the guard condition's key. Clones are the same guard. Any thread
 /// may trigger it, and a signal handler. It ends with its last clone.
 #[derive(Clone)]
-pub struct Guard {
+pub struct GuardCondition {
     pub(super) key: Key,
     pub(super) triggered: Arc<Triggered>,
 }
 
-impl Guard {
+impl GuardCondition {
     /// The key that the set reports.
     pub fn key(&self) -> Key {
         self.key
@@ -44,24 +44,24 @@ impl Guard {
     }
 }
 
-impl std::fmt::Debug for Guard {
+impl std::fmt::Debug for GuardCondition {
     fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Guard").field("key", &self.key).finish_non_exhaustive()
+        to.debug_struct("GuardCondition").field("key", &self.key).finish_non_exhaustive()
     }
 }
 
-/// What the guard and its set share.
+/// What the guard condition and its set share.
 pub(super) struct Triggered {
     pub(super) ready_bit: Arc<ReadyBit>,
     pub(super) set: u32,
     /// Triggered since the last wait that has reported it.
     pub(super) is_set: AtomicBool,
-    /// Whether waits report it until it is [reset](Guard::reset); otherwise once.
+    /// Whether waits report it until it is [reset](GuardCondition::reset); otherwise once.
     pub(super) is_kept: bool,
 }
 
 impl Triggered {
-    /// Whether the set has to report it; a guard that is not kept is reported once.
+    /// Whether the set has to report it; a guard condition that is not kept is reported once.
     pub(super) fn take_news(&self) -> bool {
         // ORDER: Relaxed: the thread that reported it had written it before. Acquire pairs with the
         // release in `trigger`.

@@ -1,6 +1,6 @@
 //! A wait set's interface for any thread: add and remove members, close, and make guards. The set
 //! applies the changes in its next look. If it sleeps, a change wakes it by a bit of the ready
-//! table, like a guard; so checking for changes costs a look nothing.
+//! table, like a guard condition; so checking for changes costs a look nothing.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -8,7 +8,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::Key;
-use super::guard::{Guard, Triggered};
+use super::guard::{GuardCondition, Triggered};
 use super::member::{Member, Watched};
 use super::timers::Timer;
 use crate::data_plane::subscription::{Reader, SubscriptionState};
@@ -48,7 +48,7 @@ struct Members {
 
 enum Registered {
     Subscriber(Weak<SubscriptionState>),
-    Guard(Weak<Triggered>),
+    GuardCondition(Weak<Triggered>),
     Timer,
 }
 
@@ -85,7 +85,7 @@ impl Registered {
                 let shared = shared.upgrade();
                 (shared.as_ref().is_some_and(|it| it.set() == Some(set)), shared)
             }
-            Registered::Guard(triggered) => (triggered.strong_count() > 0, None),
+            Registered::GuardCondition(triggered) => (triggered.strong_count() > 0, None),
             Registered::Timer => (true, None),
         }
     }
@@ -208,23 +208,23 @@ impl WaitSetHandle {
         Ok(key)
     }
 
-    /// A guard of this set. It may outlive the set: triggering it then does nothing.
+    /// A guard condition of this set. It may outlive the set: triggering it then does nothing.
     ///
     /// # Errors
     /// [`Error::TooMany`], [`Error::Closed`], [`Error::Forked`].
-    pub fn guard(&self) -> Result<Guard, Error> {
+    pub fn guard_condition(&self) -> Result<GuardCondition, Error> {
         self.make_guard(false)
     }
 
-    /// A guard that waits report until it is [reset](Guard::reset).
+    /// A guard condition that waits report until it is [reset](GuardCondition::reset).
     ///
     /// # Errors
     /// As for [`guard`](Self::guard).
-    pub fn guard_until_reset(&self) -> Result<Guard, Error> {
+    pub fn guard_until_reset(&self) -> Result<GuardCondition, Error> {
         self.make_guard(true)
     }
 
-    fn make_guard(&self, is_kept: bool) -> Result<Guard, Error> {
+    fn make_guard(&self, is_kept: bool) -> Result<GuardCondition, Error> {
         let _seen; // as above
         let mut members = self.open()?;
         _seen = members.prune(self.0.set);
@@ -232,12 +232,12 @@ impl WaitSetHandle {
         let (set, key, is_set) = (self.0.set, members.next_key(), AtomicBool::new(false));
         let triggered = Arc::new(Triggered { ready_bit: ready_bit.clone(), set, is_set, is_kept });
         let weak = Arc::downgrade(&triggered);
-        let what = Watched::Guard(weak.clone());
-        members.watched.insert(key, Registered::Guard(weak));
+        let what = Watched::GuardCondition(weak.clone());
+        members.watched.insert(key, Registered::GuardCondition(weak));
         members.changes.push(Change::Insert(Member::new(key, ready_bit, what)));
         drop(members);
         self.notify();
-        Ok(Guard { key, triggered })
+        Ok(GuardCondition { key, triggered })
     }
 
     /// Ends a wait every `period`, the first time after one period. Periods that pass while no

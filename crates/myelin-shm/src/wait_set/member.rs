@@ -42,7 +42,7 @@ pub(super) struct MemberTable {
     words: Vec<(usize, u64)>,
 }
 
-/// A subscriber, a guard, or the set itself.
+/// A subscriber, a guard condition, or the set itself.
 pub(super) struct Member {
     pub(super) key: Key,
     /// Not given to another member until the set has released it.
@@ -56,7 +56,7 @@ pub(super) struct Member {
 
 pub(super) enum Watched {
     Subscriber(Weak<SubscriptionState>),
-    Guard(Weak<Triggered>),
+    GuardCondition(Weak<Triggered>),
     /// The set's own bit: there are changes to apply.
     Changes,
 }

@@ -213,7 +213,7 @@ pub fn play(role: &str, topic: Topic) {
     let folder = std::env::var_os(FOLDER).map(PathBuf::from);
     let group = std::env::var(GROUP).ok().map(|group| group.parse().unwrap());
     let name = role.to_owned();
-    let options = NodeOptions { group, name, folder, ..NodeOptions::default() };
+    let options = NodeOptions { group, name, runtime_dir: folder, ..NodeOptions::default() };
     let node = match Node::open(options) {
         Ok(node) => node,
         Err(error) => return say(format_args!("error {error}")),

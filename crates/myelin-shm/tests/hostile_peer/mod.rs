@@ -153,7 +153,7 @@ pub fn publishers(bytes: &[u8]) {
     let qos = SubscriberQos {
         held_max,
         publishers_max: PUBLISHERS as u32,
-        history: u32::from(input.byte() % 4),
+        transient_local: u32::from(input.byte() % 4),
         depth: 1 + u32::from(input.byte() % 12),
         reliability,
         descriptor,
@@ -285,7 +285,7 @@ pub fn subscriber(bytes: &[u8]) {
     };
     let qos = PublisherQos {
         depth: 1 + u32::from(input.byte() % 4),
-        history: u32::from(input.byte() % 2),
+        transient_local: u32::from(input.byte() % 2),
         reliability,
         block_max: Duration::from_micros(20),
         late: if input.byte().is_multiple_of(2) { Late::PassOver } else { Late::Fail },
@@ -332,7 +332,7 @@ pub fn subscriber(bytes: &[u8]) {
     }
     _ = shared.detach(SUBSCRIBER);
     let counts = writer.slot_counts();
-    let kept = qos.history as usize;
+    let kept = qos.transient_local as usize;
     assert!(counts.free + kept >= counts.total, "what a subscriber held comes back without it");
 }
 

@@ -54,7 +54,7 @@ impl Hub {
             std::process::id(),
             &topic(),
             subscription.qos().reliability == Reliability::Reliable,
-            subscription.qos().history,
+            subscription.qos().transient_local,
             connection,
             id,
             segment,

@@ -9,11 +9,11 @@ use crate::{PREEMPTIONS, explore, mutant};
 
 /// `before` samples, then the publisher goes on to sample `last` while a subscriber comes and
 /// reads.
-fn newcomer(history: u32, slots: u32, before: u64, last: u64) {
+fn newcomer(transient_local: u32, slots: u32, before: u64, last: u64) {
     let payloads = Payloads::default();
-    let qos = publisher(1.max(history), u64::from(slots), history);
+    let qos = publisher(1.max(transient_local), u64::from(slots), transient_local);
     let (mut writer, publication) = writer(qos, slots, &payloads, before);
-    let mut reader = reader(subscriber(history));
+    let mut reader = reader(subscriber(transient_local));
     let reading = payloads.clone();
     let subscriber = thread::spawn(move || {
         matched(&publication, reader.shared());

@@ -54,7 +54,7 @@ fn callback(publishers: u64) -> (Kept<Vec<Writer>>, Callback, impl FnOnce() + Se
     let reader = reader(qos);
     let mut writers: Vec<_> = (0..publishers)
         .map(|number| {
-            let qos = PublisherQos { history: 1, ..PublisherQos::default() };
+            let qos = PublisherQos { transient_local: 1, ..PublisherQos::default() };
             let (mut writer, publication) = Writer::create(10 + number, &topic(), qos).unwrap();
             matched(&publication, reader.shared());
             process.enter(&mut writer);

@@ -75,13 +75,18 @@ pub fn read(reader: &mut Reader, payloads: &Payloads, looks: usize, late: bool) 
 }
 
 /// A best-effort publisher's settings: `depth`, and memory for `slots` slots and no more.
-pub fn publisher(depth: u32, slots: u64, history: u32) -> PublisherQos {
-    PublisherQos { depth, history, memory_max: slots * SLOT_BYTES, ..PublisherQos::default() }
+pub fn publisher(depth: u32, slots: u64, transient_local: u32) -> PublisherQos {
+    PublisherQos {
+        depth,
+        transient_local,
+        memory_max: slots * SLOT_BYTES,
+        ..PublisherQos::default()
+    }
 }
 
 /// A subscriber's settings: few holds, so that there is little to look at.
-pub fn subscriber(history: u32) -> SubscriberQos {
-    SubscriberQos { held_max: 2, publishers_max: 1, history, ..SubscriberQos::default() }
+pub fn subscriber(transient_local: u32) -> SubscriberQos {
+    SubscriberQos { held_max: 2, publishers_max: 1, transient_local, ..SubscriberQos::default() }
 }
 
 /// A publisher with so many slots, and `before` samples.

@@ -8,7 +8,7 @@ use myelin_shm::Step;
 use myelin_shm::data_plane::publication::Writer;
 use myelin_shm::data_plane::subscription::Reader;
 use myelin_shm::topic::PublisherQos;
-use myelin_shm::wait_set::{Guard, Key, WaitSet};
+use myelin_shm::wait_set::{GuardCondition, Key, WaitSet};
 use myelin_shm::waiting::wait::{NEVER, Wait};
 use myelin_shm::waiting::wake_table::WakeTable;
 use rustix::event::{PollFd, PollFlags, Timespec};
@@ -115,8 +115,8 @@ fn dies() {
 /// A guard is triggered while the set falls asleep.
 fn is_triggered() {
     let (mut set, ..) = members(0);
-    let guard = Kept::new(set.guard().unwrap());
-    let its = Guard::clone(&guard);
+    let guard = Kept::new(set.guard_condition().unwrap());
+    let its = GuardCondition::clone(&guard);
     let triggering = thread::spawn(move || {
         its.trigger();
         its

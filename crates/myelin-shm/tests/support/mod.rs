@@ -57,7 +57,7 @@ pub fn offered(
         std::process::id(),
         publication.topic(),
         subscription.qos().reliability == Reliability::Reliable,
-        subscription.qos().history,
+        subscription.qos().transient_local,
         connection,
         id,
         segment,

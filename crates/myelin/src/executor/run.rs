@@ -8,12 +8,12 @@ use std::time::Duration;
 use super::Order;
 use super::functions::Functions;
 use super::queue::{Job, Queue};
-use crate::wait_set::{Guard, Key, WaitSet, WaitSetHandle};
+use crate::wait_set::{GuardCondition, Key, WaitSet, WaitSetHandle};
 use crate::{Error, cancel, clock};
 
 pub(super) struct Shared {
     pub(super) set: WaitSetHandle,
-    pub(super) stop: Guard,
+    pub(super) stop: GuardCondition,
     state: Mutex<State>,
     /// There is something to call, or to wait in, or the run is over.
     pub(super) work: Condvar,

@@ -96,8 +96,8 @@ impl DdsEndpoint {
         let theirs = dds_program(other, is_writer).qos;
         // Its writers and readers in DDS have these settings alone.
         let mut ours = AnnouncedQos::default();
-        ours.resends = self.info.qos.is_reliable() || self.info.qos.history > 0;
-        ours.history = self.info.qos.history;
+        ours.resends = self.info.qos.is_reliable() || self.info.qos.transient_local > 0;
+        ours.transient_local = self.info.qos.transient_local;
         match self.info.is_publisher {
             true => AnnouncedQos::refusal(&ours, &theirs),
             false => AnnouncedQos::refusal(&theirs, &ours),

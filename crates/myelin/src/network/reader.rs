@@ -194,7 +194,7 @@ impl Drop for NetworkReader {
 /// it can have: reliability and history are used only if both sides want them. For a topic for all
 /// DDS programs DDS itself decides which fit.
 fn groups(spec: &Spec, is_private: bool, subscription: &Arc<SubscriptionState>) -> Vec<Group> {
-    let wants_history = spec.subscriber.history > 0;
+    let wants_history = spec.subscriber.transient_local > 0;
     let delivery = match spec.subscriber.reliability {
         Reliability::Reliable => Delivery::Awaited,
         Reliability::BestEffort if spec.dds.resends => Delivery::Resent,
@@ -288,7 +288,7 @@ impl ReaderState {
     }
 
     fn settings(&self, group: &Group, host: Host) -> Settings {
-        let SubscriberQos { depth, history, .. } = self.qos;
+        let SubscriberQos { depth, transient_local: history, .. } = self.qos;
         Settings {
             topic: self.dds.topic.clone(),
             type_name: self.dds.type_name.clone(),
@@ -406,7 +406,7 @@ impl ReaderState {
         subscription: &Arc<SubscriptionState>,
         reliable: bool,
     ) -> Result<shm::Proxy, Error> {
-        let SubscriberQos { depth, history, .. } = self.qos;
+        let SubscriberQos { depth, transient_local: history, .. } = self.qos;
         let reliability = if reliable { Reliability::Reliable } else { Reliability::BestEffort };
         let qos = PublisherQos {
             depth: depth.max(history),
@@ -525,7 +525,7 @@ impl ReaderState {
 
     /// Makes a sample wait. False if too many wait already.
     fn hold_back(&self, group: &mut Group, message: Message) -> bool {
-        let SubscriberQos { depth, history, .. } = self.qos;
+        let SubscriberQos { depth, transient_local: history, .. } = self.qos;
         if group.request.delivery != Delivery::Awaited {
             // The oldest is dropped, and is a gap in its publisher's count.
             if group.waiting.len() >= depth.max(history) as usize {

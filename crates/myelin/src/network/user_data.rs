@@ -124,11 +124,11 @@ pub(super) fn dds_program(endpoint: &Endpoint, is_writer: bool) -> EndpointInfo 
         true => Reliability::Reliable,
         false => Reliability::BestEffort,
     };
-    info.qos.history = u32::from(endpoint.transient_local == Some(true));
+    info.qos.transient_local = u32::from(endpoint.transient_local == Some(true));
     (info.qos.deadline, info.qos.lifespan) = (endpoint.deadline, endpoint.lifespan);
     info.qos.liveliness = endpoint.lease;
     info.qos.is_alive_by_topic = endpoint.by_topic == Some(true);
-    (info.reliable, info.history) = (info.qos.resends, info.qos.history);
+    (info.reliable, info.transient_local) = (info.qos.resends, info.qos.transient_local);
     info.matching = Matching::RequestedOffered;
     info.dds = Some(dds_info(endpoint, &endpoint.user_data));
     info
@@ -229,7 +229,8 @@ mod tests {
 
     fn node(folder: &std::path::Path) -> shm::Node {
         let (folder, name) = (Some(folder.to_owned()), "lidar".to_owned());
-        shm::Node::open(shm::NodeOptions { folder, name, ..Default::default() }).unwrap()
+        shm::Node::open(shm::NodeOptions { runtime_dir: folder, name, ..Default::default() })
+            .unwrap()
     }
 
     /// A publisher of another host, as it announces itself.

@@ -50,7 +50,7 @@ impl Network {
                 remedy: "give the name of a network interface or its address (`ip address`)",
             });
         }
-        let host = Host::of(node.folder())?;
+        let host = Host::of(node.runtime_dir())?;
         Ok(Arc::new(Network { config, domain, host, node: node.clone(), worker: Mutex::default() }))
     }
 

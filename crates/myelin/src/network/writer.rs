@@ -110,8 +110,14 @@ impl NetworkWriter {
         publisher: &shm::Publisher,
     ) -> Result<NetworkWriter, Error> {
         let wire = Wire::of(&spec.dds.encoding, spec.shape)?;
-        let PublisherQos { depth, history, block_max: limit, late, memory_max, .. } =
-            spec.publisher;
+        let PublisherQos {
+            depth,
+            transient_local: history,
+            block_max: limit,
+            late,
+            memory_max,
+            ..
+        } = spec.publisher;
         let reliable = spec.publisher.reliability == Reliability::Reliable;
         let kind = match (history, reliable || spec.dds.resends) {
             (0, false) => Kind::BestEffort,

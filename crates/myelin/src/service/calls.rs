@@ -56,7 +56,7 @@ impl<R> Calls<R> {
         self.open.retain(|call| call.number != number);
     }
 
-    /// A server has replied, or has said that it will not.
+    /// A server has replied or refused.
     pub(super) fn reply(&mut self, number: u64, reply: Result<R, Failure>) {
         let Some(at) = self.open.iter().position(|call| call.number == number) else {
             self.late += 1; // from a second server, or for an abandoned call

@@ -13,7 +13,7 @@ use super::server::left;
 use super::wire::{
     HEADER_BYTES, HELLO, REPLIED, ReplyOf, RequestOf, has_payload, header, header_bytes, offset,
 };
-use super::{CALLS_MAX, TAKEN_MAX, Told, publisher, replies_of, requests_of, subscriber};
+use super::{CALLS_MAX, ServiceTypes, TAKEN_MAX, publisher, replies_of, requests_of, subscriber};
 use crate::header_slice::HeaderSlice;
 use crate::loan::Loan;
 use crate::node::Node;
@@ -39,7 +39,7 @@ use crate::{EndpointId, Error, Event, Wait, cancel};
 /// # fn main() -> Result<(), myelin::Error> {
 /// # use std::time::Duration;
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
 /// # let service = node.service::<[u64; 2], u64>("add")?;
 /// # let _serving = service.on_request(|request| {
 /// #     request.reply(&(request[0] + request[1])).unwrap();
@@ -71,21 +71,25 @@ struct State<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     calls: Calls<Sample<[u8]>>,
     /// Servers that have left or died, whose last replies may not have been taken yet.
     gone: Vec<EndpointId>,
-    /// A server has come to which this client has not said hello yet.
+    /// A server has come to which this client has not sent a hello yet.
     owes_hello: bool,
     /// Why an existing server cannot be used.
     refusal: String,
 }
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
-    pub(crate) fn create(node: &Node, service: &str, told: Option<&Told>) -> Result<Self, Error> {
-        let requests_type = told.map(|told| &told.requests);
+    pub(crate) fn create(
+        node: &Node,
+        service: &str,
+        types: Option<&ServiceTypes>,
+    ) -> Result<Self, Error> {
+        let requests_type = types.map(|types| &types.requests);
         let requests =
             publisher::<RequestOf<Req, Rep>>(node, &requests_of(service)?, requests_type)?;
         // An endpoint's id is unique on its host only; hashed with a random key it is unique
         // everywhere.
         let id = RandomState::new().hash_one(requests.observer().id());
-        let replies_type = told.map(|told| &told.replies);
+        let replies_type = types.map(|types| &types.replies);
         let replies =
             subscriber::<ReplyOf<Req, Rep>>(node, &replies_of(service, id), replies_type)?;
         let waiting = replies.reader().shared();
@@ -203,10 +207,10 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
         if std::mem::take(&mut state.owes_hello) {
             drop(state);
             let hello = header_bytes([self.id, HELLO]);
-            let said = self.requests.publish_copy(&hello);
+            let published = self.requests.publish_copy(&hello);
             state = self.state.borrow_mut();
-            state.owes_hello = said.is_err();
-            said?;
+            state.owes_hello = published.is_err();
+            published?;
         }
         Ok(state)
     }

@@ -3,7 +3,7 @@
 //! subscribes to, `plan/reply/<client>`. So no other client sees a reply, a stopped client delays
 //! no other client, and services reach other hosts as topics do.
 //!
-//! A client first says hello, by a request without a payload, and the server makes the topic for
+//! A client first sends a hello, by a request without a payload, and the server makes the topic for
 //! the replies. `call` waits until that topic is matched. `send` does not, because the server may
 //! be in the same thread; the reply then waits for the match. A client has at most [`CALLS_MAX`]
 //! open calls, no more than the rings of both topics hold, so neither side ever waits for room on
@@ -39,44 +39,48 @@ pub const CALLS_MAX: usize = 64;
 pub const SERVICE_CLIENTS_MAX: usize = myelin_shm::limits::CONNECTIONS_MAX as usize;
 
 /// The topic of a service's requests or of one client's replies.
-fn topic<T: Payload + ?Sized>(node: &Node, name: &str, told: Option<&DynamicType>) -> Topic<T> {
+fn topic<T: Payload + ?Sized>(
+    node: &Node,
+    name: &str,
+    dynamic_type: Option<&DynamicType>,
+) -> Topic<T> {
     let topic = node.topic(name).depth(DEPTH).reliable_or_fail(ROOM_LIMIT);
-    match told {
+    match dynamic_type {
         None => topic,
-        Some(told) => topic.of(told),
+        Some(dynamic_type) => topic.of(dynamic_type),
     }
 }
 
 fn publisher<T: Payload + ?Sized>(
     node: &Node,
     name: &str,
-    told: Option<&DynamicType>,
+    dynamic_type: Option<&DynamicType>,
 ) -> Result<Publisher<T>, Error> {
-    topic(node, name, told).publisher_builder().loans_max(DEPTH).open()
+    topic(node, name, dynamic_type).publisher_builder().loans_max(DEPTH).open()
 }
 
 fn subscriber<T: Payload + ?Sized>(
     node: &Node,
     name: &str,
-    told: Option<&DynamicType>,
+    dynamic_type: Option<&DynamicType>,
 ) -> Result<Subscriber<T>, Error> {
-    let builder = topic(node, name, told).subscriber_builder();
+    let builder = topic(node, name, dynamic_type).subscriber_builder();
     builder.held_max(HELD_MAX).publishers_max(SERVICE_CLIENTS_MAX as u32).open()
 }
 
 /// The types of the topics of requests and of replies, if they are known at run time only.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct ServiceTypes {
     request: DynamicType,
     requests: DynamicType,
     replies: DynamicType,
 }
 
-impl Told {
+impl ServiceTypes {
     /// # Errors
     /// [`Error::Setting`] for a type whose offset would depend on its alignment: every payload of a
     /// binding lies right behind the header of two words.
-    pub(crate) fn new(request: &DynamicType, reply: &DynamicType) -> Result<Told, Error> {
+    pub(crate) fn new(request: &DynamicType, reply: &DynamicType) -> Result<ServiceTypes, Error> {
         if let Some(wide) = [request, reply].into_iter().find(|it| it.align() > HEADER_BYTES) {
             return Err(Error::Setting {
                 topic: None,
@@ -85,7 +89,7 @@ impl Told {
                 remedy: "a type that is described at run time is aligned to at most 16 bytes",
             });
         }
-        Ok(Told {
+        Ok(ServiceTypes {
             request: request.clone(),
             requests: DynamicType::of_service("request", request, reply),
             replies: DynamicType::of_service("reply", request, reply),

@@ -12,7 +12,7 @@ use super::wire::{
     HEADER_BYTES, HELLO, NO_REPLY, REPLIED, ReplyOf, RequestOf, has_payload, header, header_bytes,
     offset,
 };
-use super::{TAKEN_MAX, Told, publisher, replies_of, requests_of, subscriber};
+use super::{ServiceTypes, TAKEN_MAX, publisher, replies_of, requests_of, subscriber};
 use crate::callback::Callback;
 use crate::executor::ExecutorHandle;
 use crate::header_slice::HeaderSlice;
@@ -42,7 +42,7 @@ use crate::{EndpointId, Error, Event, Wait, cancel, clock};
 /// # fn main() -> Result<(), myelin::Error> {
 /// # use std::time::Duration;
 /// # let folder = tempfile::tempdir().unwrap();
-/// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+/// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
 /// let mut service = node.service::<[f64; 2], [[f64; 2]]>("plan")?;
 /// # let client_node = node.clone();
 /// # let client = std::thread::spawn(move || -> Result<usize, myelin::Error> {
@@ -66,11 +66,11 @@ pub struct Service<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     clients: Clients<Req, Rep>,
 }
 
-/// The clients that have said hello, each with the publisher of its replies.
+/// The clients that have sent a hello, each with the publisher of its replies.
 struct Clients<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     node: Node,
     service: String,
-    told: Option<Told>,
+    types: Option<ServiceTypes>,
     events: Events,
     open: Vec<(EndpointId, WayBack<Req, Rep>)>,
 }
@@ -86,8 +86,8 @@ struct WayBack<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> WayBack<Req, Rep> {
     fn open(clients: &Clients<Req, Rep>, client: EndpointId, replies: &str) -> Result<Self, Error> {
-        let told = clients.told.as_ref().map(|told| &told.replies);
-        let publisher = publisher::<ReplyOf<Req, Rep>>(&clients.node, replies, told)?;
+        let types = clients.types.as_ref().map(|types| &types.replies);
+        let publisher = publisher::<ReplyOf<Req, Rep>>(&clients.node, replies, types)?;
         let has_met = Arc::new(AtomicBool::new(false));
         let met = has_met.clone();
         publisher.observer().on_event(Box::new(move |event| {
@@ -122,13 +122,20 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clone for WayBack<Req, Rep> {
 }
 
 impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
-    pub(crate) fn create(node: &Node, service: &str, told: Option<&Told>) -> Result<Self, Error> {
-        let requests_type = told.map(|told| &told.requests);
+    pub(crate) fn create(
+        node: &Node,
+        service: &str,
+        types: Option<&ServiceTypes>,
+    ) -> Result<Self, Error> {
+        let requests_type = types.map(|types| &types.requests);
         let requests =
             subscriber::<RequestOf<Req, Rep>>(node, &requests_of(service)?, requests_type)?;
         let events = Events::new(requests.observer(), requests.reader().shared());
-        let (node, service, told) = (node.clone(), service.to_string(), told.cloned());
-        Ok(Service { requests, clients: Clients { node, service, told, events, open: Vec::new() } })
+        let (node, service, types) = (node.clone(), service.to_string(), types.cloned());
+        Ok(Service {
+            requests,
+            clients: Clients { node, service, types, events, open: Vec::new() },
+        })
     }
 
     /// The next request, if there is one. Never waits. If a client sends endless other messages, it
@@ -199,7 +206,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
     /// # fn main() -> Result<(), myelin::Error> {
     /// # use std::time::Duration;
     /// # let folder = tempfile::tempdir().unwrap();
-    /// # let node = myelin::Node::builder("doc").folder(folder.path()).open()?;
+    /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;
     /// let service = node.service::<[u64; 2], u64>("add")?;
     /// let _serving = service.on_request(|request| {
     ///     let sum = request[0] + request[1];
@@ -250,8 +257,8 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clients<Req, Rep> {
             return Ok(None);
         }
         let bytes = sample.as_bytes().len();
-        let fits = |told: &Told| told.request.fits(bytes - offset::<Req>());
-        let fits = has_payload::<Req>(bytes) && self.told.as_ref().is_none_or(fits);
+        let fits = |types: &ServiceTypes| types.request.fits(bytes - offset::<Req>());
+        let fits = has_payload::<Req>(bytes) && self.types.as_ref().is_none_or(fits);
         let request = Request { sample, to, number, replied: AtomicBool::new(false) };
         Ok(fits.then_some(request)) // if it is dropped, its client gets an error
     }

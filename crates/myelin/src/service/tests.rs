@@ -62,7 +62,7 @@ fn a_flood_of_replies_does_not_block_a_reply_before_its_servers_end() {
 
 fn node() -> (tempfile::TempDir, Node) {
     let folder = tempfile::tempdir().unwrap();
-    let node = Node::builder("test").folder(folder.path()).open().unwrap();
+    let node = Node::builder("test").runtime_dir(folder.path()).open().unwrap();
     (folder, node)
 }
 

@@ -41,7 +41,7 @@ fn a_keep_last_publisher_does_not_wait() {
 
 pub(crate) fn publish_and_keep_the_last() {
     let node = node("publisher");
-    let topics = both(&node).map(|topic| topic.depth(4).keep_last());
+    let topics = both(&node).map(|topic| topic.depth(4).reliable_keep_last());
     let publishers = topics.map(|topic| topic.publisher().unwrap());
     for publisher in &publishers {
         assert!(publisher.wait_for_match(1, WATCHDOG));
@@ -57,7 +57,7 @@ pub(crate) fn publish_and_keep_the_last() {
 /// Takes nothing before everything was published.
 pub(crate) fn take_the_last() {
     let node = node("taker");
-    let topics = both(&node).map(|topic| topic.depth(4).keep_last());
+    let topics = both(&node).map(|topic| topic.depth(4).reliable_keep_last());
     let subscribers = topics.map(|topic| topic.subscriber().unwrap());
     say("ready");
     heard("take");
@@ -303,7 +303,7 @@ fn only_late_subscribers_with_history_get_the_history() {
 
 pub(crate) fn publish_map() {
     let node = node("publisher");
-    let publishers = maps(&node).map(|topic| topic.history(3).publisher().unwrap());
+    let publishers = maps(&node).map(|topic| topic.transient_local(3).publisher().unwrap());
     for publisher in &publishers {
         for number in 0..10 {
             publisher.publish_copy(&[number]).unwrap();
@@ -316,7 +316,7 @@ pub(crate) fn publish_map() {
 pub(crate) fn want_map() {
     let node = node("taker");
     for topic in maps(&node) {
-        let mut subscriber = topic.history(3).subscriber().unwrap();
+        let mut subscriber = topic.transient_local(3).subscriber().unwrap();
         for number in 7..10 {
             assert_eq!(*subscriber.receive(WATCHDOG).unwrap().unwrap(), [number]);
         }

@@ -91,7 +91,7 @@ fn samples_from_before_the_network_are_history_for_late_subscribers() {
 
 pub(crate) fn publish_map_early() {
     let node = node("publisher");
-    let topic = node.topic::<[u8]>("map").history(3);
+    let topic = node.topic::<[u8]>("map").transient_local(3);
     let publishers = [topic.clone().reliable(WATCHDOG), topic.best_effort()]
         .map(|topic| topic.publisher().unwrap());
     for number in 0..100 {
@@ -106,7 +106,7 @@ pub(crate) fn publish_map_early() {
 pub(crate) fn take_map_late() {
     let node = node("taker");
     let mut subscriber =
-        node.topic::<[u8]>("map").history(3).reliable(WATCHDOG).subscriber().unwrap();
+        node.topic::<[u8]>("map").transient_local(3).reliable(WATCHDOG).subscriber().unwrap();
     for _ in 0..2 * 3 {
         let map = subscriber.receive(WATCHDOG).unwrap().expect("all that is kept");
         let number = map[0];

@@ -133,7 +133,8 @@ fn endpoints_of_other_hosts_and_their_matches_are_in_the_graph() {
 pub(crate) fn publish_shown() {
     let node = Node::builder("publisher").network(true).namespace("/one");
     let node = node.attribute("firmware", b"2.4").open().unwrap();
-    let builder = node.topic::<u64>("shown/é_2").history(4).depth(6).attribute("frame", b"map");
+    let builder =
+        node.topic::<u64>("shown/é_2").transient_local(4).depth(6).attribute("frame", b"map");
     let publisher = builder.publisher().unwrap();
     assert!(publisher.wait_for_match(1, WATCHDOG));
     let (taker, _) = see_the_other_side(&node, publisher.id(), "taker");
@@ -210,7 +211,7 @@ pub(crate) fn publish_less_than_requested() {
 
 pub(crate) fn take_more_than_offered() {
     let node = node("taker");
-    let subscribers = strict(&node).map(|topic| topic.history(1).subscriber().unwrap());
+    let subscribers = strict(&node).map(|topic| topic.transient_local(1).subscriber().unwrap());
     let events = subscribers.each_ref().map(|it| wait_for_event(|| it.events()));
     refused(&node, events, subscribers.each_ref().map(|it| it.id()));
     assert!(subscribers.iter().all(|it| it.matched() == 0));
@@ -252,9 +253,9 @@ fn all_combinations_of_settings_match() {
 
 /// Every setting of one side.
 fn kinds(node: &Node, name: &str) -> [Topic<u64>; 5] {
-    let topic = |history| node.topic::<u64>(name).depth(8).history(history);
+    let topic = |history| node.topic::<u64>(name).depth(8).transient_local(history);
     let reliable = |history| topic(history).reliable(WATCHDOG);
-    [topic(0), topic(4), reliable(0), reliable(4), topic(0).keep_last()]
+    [topic(0), topic(4), reliable(0), reliable(4), topic(0).reliable_keep_last()]
 }
 
 pub(crate) fn publish_of_every_kind() {

@@ -41,7 +41,7 @@ impl Hosts {
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
-        let node = myelin::Node::builder("asks").folder(folder.path()).network(true).open();
+        let node = myelin::Node::builder("asks").runtime_dir(folder.path()).network(true).open();
         if let Err(missing) = node {
             println!("skipped: {missing}");
             return None;

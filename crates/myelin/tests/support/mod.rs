@@ -9,7 +9,7 @@ use tempfile::TempDir;
 /// A node that no other test sees. The folder is removed with the returned guard.
 pub fn node() -> (TempDir, Node) {
     let folder = tempfile::tempdir().unwrap();
-    let node = Node::builder("test").folder(folder.path()).open().unwrap();
+    let node = Node::builder("test").runtime_dir(folder.path()).open().unwrap();
     (folder, node)
 }
 

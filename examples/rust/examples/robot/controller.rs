@@ -11,7 +11,7 @@ use crate::topics::{self, Command, Detection};
 pub fn run(node: &Node, stop: &Stop) -> Result<(), Failure> {
     // Best effort, and no history: no publisher must wait for a controller, and it has no use for
     // old samples.
-    let imu = topics::imu(node).best_effort().history(0).deadline(IMU_LATE);
+    let imu = topics::imu(node).best_effort().transient_local(0).deadline(IMU_LATE);
     let mut imu = imu.subscriber()?;
     let detections = topics::detections(node).deadline(DETECTIONS_LATE);
     let mut detections = detections.subscriber()?;

@@ -36,7 +36,7 @@ type Watch = Box<dyn FnMut() -> Vec<Event>>;
 /// A watchdog. `deadline` would show whether data comes in time, and without a camera a detector
 /// has none. `liveliness` shows whether the process still runs its loop.
 fn watch<T: Payload + ?Sized + 'static>(topic: Topic<T>, lease: Duration) -> Result<Watch, Error> {
-    let topic = topic.depth(1).history(0).best_effort();
+    let topic = topic.depth(1).transient_local(0).best_effort();
     let mut subscriber = topic.subscriber_builder().liveliness(lease).open()?;
     Ok(Box::new(move || {
         // The samples are not needed, but those of a dead publisher keep its place until they are

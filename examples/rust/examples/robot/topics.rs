@@ -74,7 +74,7 @@ pub fn detections(node: &Node) -> Topic<[Detection]> {
 /// late (or is restarted) gets the samples that it missed. A subscriber that hangs for longer is
 /// passed over, and learns of it: the driver waits for it once, for 2 ms, and never stops.
 pub fn imu(node: &Node) -> Topic<Imu> {
-    node.topic("imu").depth(2048).history(2048).reliable(Duration::from_millis(2))
+    node.topic("imu").depth(2048).transient_local(2048).reliable(Duration::from_millis(2))
 }
 
 /// Only the newest command matters.
@@ -84,7 +84,7 @@ pub fn command(node: &Node) -> Topic<Command> {
 
 /// Every subscriber, at any time, gets the latest status at once.
 pub fn log_status(node: &Node) -> Topic<LogStatus> {
-    node.topic("log/status").depth(1).history(1)
+    node.topic("log/status").depth(1).transient_local(1)
 }
 
 pub const WIDTH: usize = 1440;

@@ -20,14 +20,14 @@ impl Domain {
     }
 
     /// The folder of its sockets. It is there while there are nodes.
-    pub fn folder(&self) -> PathBuf {
+    pub fn runtime_dir(&self) -> PathBuf {
         user_folder().join(self.0.to_string())
     }
 }
 
 impl Drop for Domain {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(self.folder());
+        let _ = std::fs::remove_dir_all(self.runtime_dir());
         let _ = std::fs::remove_dir(user_folder()); // unless there are others
     }
 }

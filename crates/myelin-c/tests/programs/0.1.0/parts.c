@@ -184,7 +184,7 @@ static void callbacks(void) {
 }
 
 static void *trigger(void *guard) {
-  OK(myelin_guard_trigger(guard));
+  OK(myelin_guard_condition_trigger(guard));
   return NULL;
 }
 
@@ -222,7 +222,7 @@ static void ends_with(struct waiter *waiter, uint64_t key) {
 static void wait_sets_of_threads(void) {
   struct pair pair = pair_of("sets", NULL, NULL);
   struct waiter waiter = {0};
-  myelin_guard *guard;
+  myelin_guard_condition *guard;
   OK(myelin_wait_set_open(node, &waiter.set));
   begin(&waiter);
   OK(myelin_wait_set_add(waiter.set, pair.subscriber, 20));
@@ -231,8 +231,8 @@ static void wait_sets_of_threads(void) {
   OK(myelin_wait_set_remove(waiter.set, 20));
   begin(&waiter);
   OK(myelin_wait_set_set_wait(waiter.set, MYELIN_WAIT_BLOCK));
-  OK(myelin_wait_set_guard(waiter.set, 21, &guard));
-  OK(myelin_guard_trigger(guard));
+  OK(myelin_wait_set_guard_condition(waiter.set, 21, &guard));
+  OK(myelin_guard_condition_trigger(guard));
   ends_with(&waiter, 21);
   begin(&waiter);
   int descriptor;
@@ -249,19 +249,19 @@ static void wait_sets_of_threads(void) {
   size_t ready;
   CHECK(myelin_wait_set_wait(waiter.set, 0, &key, 1, &ready) == MYELIN_ERROR_HANDLE);
   /* The guard of a closed set does nothing. */
-  OK(myelin_guard_trigger(guard));
-  OK(myelin_guard_close(guard));
+  OK(myelin_guard_condition_trigger(guard));
+  OK(myelin_guard_condition_close(guard));
   close_pair(pair);
 }
 
 static void wait_sets(void) {
   struct pair pair = pair_of("set", NULL, NULL);
   myelin_wait_set *set;
-  myelin_guard *guard;
+  myelin_guard_condition *guard;
   OK(myelin_wait_set_open(node, &set));
   OK(myelin_wait_set_add(set, pair.subscriber, 10));
   FAILS(myelin_wait_set_add(set, pair.subscriber, 10), MYELIN_ERROR_SETTING, "wait set");
-  OK(myelin_wait_set_guard(set, 11, &guard));
+  OK(myelin_wait_set_guard_condition(set, 11, &guard));
   OK(myelin_wait_set_set_wait(set, MYELIN_WAIT_BLOCK));
   uint64_t keys[4];
   size_t ready;
@@ -274,7 +274,7 @@ static void wait_sets(void) {
   struct pollfd poll_fd = {.fd = descriptor, .events = POLLIN};
   CHECK(poll(&poll_fd, 1, 60000) == 1);
   /* Room for one of the two ready members: the next wait reports the other. */
-  OK(myelin_guard_trigger(guard));
+  OK(myelin_guard_condition_trigger(guard));
   OK(myelin_wait_set_wait(set, WATCHDOG_NS, keys, 1, &ready));
   CHECK(ready == 1);
   uint64_t first = keys[0];
@@ -296,7 +296,7 @@ static void wait_sets(void) {
   CHECK(myelin_wait_set_remove(set, 12) == MYELIN_NOTHING);
   FAILS(myelin_wait_set_wait(set, 0, keys, 0, &ready), MYELIN_ERROR_SETTING, "room");
   CHECK(close(descriptor) == 0);
-  OK(myelin_guard_close(guard));
+  OK(myelin_guard_condition_close(guard));
   OK(myelin_wait_set_close(set));
   close_pair(pair);
   wait_sets_of_threads();
@@ -439,9 +439,9 @@ static void events_and_graph(void) {
   OK(myelin_node_network(node, text, sizeof text, &network));
   CHECK(network == MYELIN_NETWORK_OFF && text[0] == 0);
   char folder[4096];
-  OK(myelin_node_folder(node, folder, sizeof folder));
+  OK(myelin_node_runtime_dir(node, folder, sizeof folder));
   CHECK(strncmp(folder, getenv("MYELIN_FOLDER"), strlen(getenv("MYELIN_FOLDER"))) == 0);
-  OK(myelin_node_folder(node, text, sizeof text));
+  OK(myelin_node_runtime_dir(node, text, sizeof text));
   CHECK(strlen(text) == sizeof text - 1 && strncmp(folder, text, sizeof text - 1) == 0);
 }
 
@@ -457,7 +457,7 @@ static void none_is_refused(void) {
   myelin_client *client;
   myelin_server *server;
   myelin_wait_set *set;
-  myelin_guard *guard;
+  myelin_guard_condition *guard;
   uint64_t number;
   size_t count;
   int descriptor;
@@ -466,7 +466,7 @@ static void none_is_refused(void) {
       myelin_node_close(NULL),
       myelin_node_graph(NULL, &graph),
       myelin_node_network(NULL, NULL, 0, &network),
-      myelin_node_folder(NULL, NULL, 0),
+      myelin_node_runtime_dir(NULL, NULL, 0),
       myelin_graph_close(NULL),
       myelin_graph_node_at(NULL, 0, &found),
       myelin_topic_close(NULL),
@@ -527,14 +527,14 @@ static void none_is_refused(void) {
       myelin_wait_set_close(NULL),
       myelin_wait_set_add(NULL, NULL, 1),
       myelin_wait_set_add_server(NULL, NULL, 1),
-      myelin_wait_set_guard(NULL, 1, &guard),
+      myelin_wait_set_guard_condition(NULL, 1, &guard),
       myelin_wait_set_timer(NULL, 1, 1),
       myelin_wait_set_remove(NULL, 1),
       myelin_wait_set_wait(NULL, 0, &number, 1, &count),
       myelin_wait_set_descriptor(NULL, &descriptor),
       myelin_wait_set_set_wait(NULL, MYELIN_WAIT_BLOCK),
-      myelin_guard_trigger(NULL),
-      myelin_guard_close(NULL),
+      myelin_guard_condition_trigger(NULL),
+      myelin_guard_condition_close(NULL),
   };
   for (size_t each = 0; each < sizeof refusals / sizeof *refusals; each++)
     if (refusals[each] != MYELIN_ERROR_HANDLE) {

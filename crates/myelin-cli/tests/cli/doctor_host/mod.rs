@@ -242,7 +242,7 @@ fn unreadable_sources_are_unknown_and_not_a_fault() {
 fn this_machine_is_examined_as_its_user_and_as_an_ordinary_one() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    let arguments = ["doctor", "--json", "--folder", folder.path().to_str().unwrap()];
+    let arguments = ["doctor", "--json", "--runtime-dir", folder.path().to_str().unwrap()];
     let mut command = Command::new(env!("CARGO_BIN_EXE_myelin"));
     check_real(&command.args(arguments).output().unwrap());
     let Some(output) = as_nobody(&arguments) else { return };
@@ -310,7 +310,7 @@ fn invalid_options_are_a_usage_error() {
         &["--nonsense"][..],
         &["--only", "nothing"],
         &["--only", "host", "--fix"],
-        &["--only", "host", "--folder", "/dev/shm"],
+        &["--only", "host", "--runtime-dir", "/dev/shm"],
         &["--root", missing.to_str().unwrap()],
     ] {
         let output = doctor(arguments);

@@ -32,13 +32,13 @@ fn qos() -> impl Strategy<Value = AnnouncedQos> {
     let limits = [limit(), limit(), limit()];
     let flags = any::<(bool, bool)>();
     (any::<u32>(), reliability, any::<u32>(), limits, flags).prop_map(
-        |(depth, reliability, history, [deadline, liveliness, lifespan], flags)| {
+        |(depth, reliability, transient_local, [deadline, liveliness, lifespan], flags)| {
             let (resends, is_alive_by_topic) = flags;
             AnnouncedQos {
                 depth,
                 reliability,
                 resends,
-                history,
+                transient_local,
                 deadline,
                 liveliness,
                 is_alive_by_topic,
@@ -266,7 +266,7 @@ fn one_of_each_kind() -> Vec<ControlMessage> {
             depth: 16,
             reliability: Reliability::Reliable,
             resends: true,
-            history: 4,
+            transient_local: 4,
             deadline: Some(Duration::from_millis(20)),
             liveliness: None,
             is_alive_by_topic: true,

@@ -81,7 +81,7 @@ impl<D: Clone> Protocol<D> {
         let Some(own) = self.directory.get(pair.subscriber) else { return };
         if self.subscribers.contains_key(&pair.subscriber) {
             // A history comes from the other host; the proxy itself keeps none.
-            let offered = AnnouncedQos { history: own.qos().history, ..qos };
+            let offered = AnnouncedQos { transient_local: own.qos().transient_local, ..qos };
             self.begin(pair, None, 0, offered);
         }
     }

@@ -86,7 +86,7 @@ pub struct EndpointInfo {
     pub reliable: bool,
     /// How many samples are kept for late subscribers, or requested by a late subscriber; for an
     /// endpoint of a DDS program at most 1, which stands for any number.
-    pub history: u32,
+    pub transient_local: u32,
     /// All announced settings, those above included.
     pub qos: AnnouncedQos,
     /// When it matches.
@@ -161,7 +161,7 @@ impl EndpointInfo {
             is_publisher: kind == Kind::Publisher,
             depth: qos.depth,
             reliable: qos.reliability == Reliability::Reliable,
-            history: qos.history,
+            transient_local: qos.transient_local,
             qos,
             matching,
             created_ns,

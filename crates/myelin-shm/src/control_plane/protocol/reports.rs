@@ -144,7 +144,7 @@ fn side_text(endpoint: &Endpoint) -> String {
         Kind::Publisher => "publisher",
         Kind::Subscriber => "subscriber",
     };
-    let AnnouncedQos { depth, reliability, history, .. } = *endpoint.qos();
+    let AnnouncedQos { depth, reliability, transient_local, .. } = *endpoint.qos();
     let reliability = match (reliability, endpoint.kind) {
         (Reliability::Reliable, Kind::Publisher) => "waits for slow subscribers",
         (Reliability::Reliable, Kind::Subscriber) => "requests a publisher that waits",
@@ -152,5 +152,5 @@ fn side_text(endpoint: &Endpoint) -> String {
         (Reliability::BestEffort, Kind::Publisher) => "does not wait for slow subscribers",
         (Reliability::BestEffort, Kind::Subscriber) => "does not request a publisher that waits",
     };
-    format!("a {kind} ({reliability}, depth {depth}, history {history})")
+    format!("a {kind} ({reliability}, depth {depth}, transient local {transient_local})")
 }

@@ -106,7 +106,8 @@ impl Peer {
         let record = |kind| {
             let mut record = record_of(kind, topic.clone());
             record.qos.reliability = reliability;
-            (record.qos.history, record.qos.resends) = (number as u32, number.is_multiple_of(3));
+            (record.qos.transient_local, record.qos.resends) =
+                (number as u32, number.is_multiple_of(3));
             if number.is_multiple_of(5) {
                 record.matching = Matching::RequestedOffered;
             }
@@ -187,7 +188,7 @@ proptest! {
     fn any_messages_in_any_order_do_not_harm_other_links(acts in acts()) {
         let folder = tempfile::tempdir().unwrap();
         let folder = Some(folder.path().to_owned());
-        let node = Node::open(NodeOptions { folder, ..NodeOptions::default() }).unwrap();
+        let node = Node::open(NodeOptions { runtime_dir: folder, ..NodeOptions::default() }).unwrap();
         let reliability = Reliability::Reliable;
         let block_max = Duration::from_millis(1);
         let qos = PublisherQos { reliability, block_max, ..PublisherQos::default() };

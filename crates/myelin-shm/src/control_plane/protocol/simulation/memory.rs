@@ -273,7 +273,7 @@ impl Publisher {
         let is_same = offered.topic.name == requested.topic.name
             && offered.topic.type_hash == requested.topic.type_hash;
         let any = offered.matching == Matching::Exact && requested.matching == Matching::Exact;
-        is_same && (any || offered.qos.history >= requested.qos.history)
+        is_same && (any || offered.qos.transient_local >= requested.qos.transient_local)
     }
 }
 

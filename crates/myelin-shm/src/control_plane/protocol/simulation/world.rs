@@ -163,7 +163,7 @@ impl World {
         if self.random.below(4) == 0 {
             record.matching = Matching::RequestedOffered;
         }
-        record.qos.history = self.random.below(2) as u32;
+        record.qos.transient_local = self.random.below(2) as u32;
         record.qos.resends = self.random.below(2) == 0;
         record.created_ns = self.now_ns;
         let value = vec![7; self.random.below(100) as usize];

@@ -14,7 +14,7 @@ use crate::types::Type;
 
 /// A topic of another node, with the type that its schema describes.
 #[pyclass(frozen, module = "myelin._native")]
-pub struct Learnt(pub myelin::AnyTopic);
+pub struct AnyTopic(pub myelin::AnyTopic);
 
 /// Numbers in a sample: where they begin in it, in bytes, their type as numpy names it, and their
 /// shape.
@@ -33,7 +33,7 @@ pub struct Discovery(pub myelin::Discovery);
 const DEPTH_MAX: usize = 200;
 
 #[pymethods]
-impl Learnt {
+impl AnyTopic {
     /// The type of a payload: bytes, or a value of so many bytes.
     #[getter]
     fn native(&self) -> PyResult<Type> {
@@ -72,7 +72,7 @@ impl Learnt {
     }
 }
 
-impl Learnt {
+impl AnyTopic {
     fn at<'a>(&'a self, sample: &'a Bytes, path: &str) -> PyResult<Value<'a>> {
         // SAFETY: the buffer keeps its bytes; they are read as bytes of another process, which may
         // change them.
