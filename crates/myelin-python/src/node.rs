@@ -198,7 +198,7 @@ impl Node {
         if let Some(name) = dds_cdr {
             topic = topic.dds_cdr(name);
         }
-        let problem = learnt.and_then(|learnt| learnt.0.problem()).map(ToString::to_string);
+        let problem = any.and_then(|any| any.0.problem()).map(ToString::to_string);
         Ok(Topic { topic, carried, problem })
     }
 

@@ -203,7 +203,7 @@ impl ObservedSample {
     }
 
     fn __repr__(&self) -> String {
-        let name = self.0.carried.of_type().told.type_name();
+        let name = self.0.carried.of_type().dynamic_type.type_name();
         match self.missing() {
             None => format!("<ObservedSample {} of {name}>", self.1.sequence),
             Some(why) => format!("<ObservedSample {} of {name}, {why}>", self.1.sequence),

@@ -240,7 +240,7 @@ mod tests {
         let topic = Topic { name: "points".into(), type_name: "[Point; 3]".into(), type_hash: 7 };
         let mut options = RecordOptions { resends: true, ..RecordOptions::default() };
         options.attributes.insert("frame", b"a;b=\0").unwrap();
-        let qos = PublisherQos { history: 2, ..PublisherQos::default() };
+        let qos = PublisherQos { transient_local: 2, ..PublisherQos::default() };
         let publisher = node.publisher_with(topic, qos, options).unwrap();
         let info = node.endpoint(publisher.id()).unwrap().unwrap();
         EndpointUserData { host: Host(0x1234), buffer_bytes: 212_992, has_schema: true, info }
@@ -308,7 +308,7 @@ mod tests {
         for data in [&b""[..], b"enclave=/;", b"mymyelin=1;", b"\xff\0", b"myelin"] {
             let Discovered::Dds(info) = read(data) else { panic!("{data:?}") };
             assert_eq!((info.location, info.node, info.type_hash), (Location::Dds, 0, 0));
-            assert_eq!((info.reliable, info.history), (true, 1));
+            assert_eq!((info.reliable, info.transient_local), (true, 1));
             assert_eq!(info.dds.unwrap().user_data, data);
         }
     }

@@ -149,7 +149,7 @@ pub(crate) fn take_shown() {
     assert!(subscriber.wait_for_match(1, WATCHDOG));
     let (publisher, its_node) = see_the_other_side(&node, subscriber.id(), "publisher");
     assert!(publisher.is_publisher && publisher.qos.reliability == Reliability::BestEffort);
-    assert_eq!((publisher.depth, publisher.history), (6, 4));
+    assert_eq!((publisher.depth, publisher.transient_local), (6, 4));
     assert_eq!(publisher.attributes.get("frame"), Some(&b"map"[..]));
     assert_eq!(its_node.record.namespace, "/one");
     assert_eq!(its_node.record.attributes.get("firmware"), Some(&b"2.4"[..]));
