@@ -77,7 +77,7 @@ struct Peer {
 
 impl Peer {
     fn meet(node: &Node, publisher: EndpointId, subscriber: EndpointId) -> Peer {
-        let path = std::fs::read_dir(node.folder()).unwrap().next().unwrap().unwrap().path();
+        let path = std::fs::read_dir(node.runtime_dir()).unwrap().next().unwrap().unwrap().path();
         let (ConnectOutcome::Connected(socket), _) = connect(&path).unwrap() else {
             panic!("it listens")
         };
