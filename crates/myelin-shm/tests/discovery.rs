@@ -695,7 +695,7 @@ fn unmet_requests_of_a_subscriber_are_reported() {
         node.publisher(topic(), PublisherQos { transient_local: 4_000, ..PublisherQos::default() });
     let error = error.unwrap_err().to_string();
     let says = |word: &str| error.contains(word);
-    assert!(says(&topic().name) && says("history is 4000") && says("depth"), "{error}");
+    assert!(says(&topic().name) && says("transient_local is 4000") && says("depth"), "{error}");
 }
 
 /// A reliable publisher, a subscriber that reads, and a process that is stopped.

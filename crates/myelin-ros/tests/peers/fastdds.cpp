@@ -433,8 +433,8 @@ template <typename Qos> void set(Qos &qos, const Options &options)
       options.best_effort ? BEST_EFFORT_RELIABILITY_QOS : RELIABLE_RELIABILITY_QOS;
   qos.durability().kind =
       options.late ? TRANSIENT_LOCAL_DURABILITY_QOS : VOLATILE_DURABILITY_QOS;
-  qos.transient_local().kind = KEEP_LAST_HISTORY_QOS;
-  qos.transient_local().depth = 10;
+  qos.history().kind = KEEP_LAST_HISTORY_QOS;
+  qos.history().depth = 10;
   qos.endpoint().history_memory_policy =
       rtps::PREALLOCATED_WITH_REALLOC_MEMORY_MODE;
   qos.data_sharing().off();

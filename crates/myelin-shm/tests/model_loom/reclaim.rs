@@ -66,7 +66,7 @@ fn mutant_that_does_not_hold() {
 
 /// Frees slots that are not announced, even if they can still be found in the ring.
 #[test]
-#[should_panic(expected = "another sample's payload")]
+#[should_panic(expected = "Concurrent read and write accesses")]
 fn mutant_that_frees_what_is_still_to_be_read() {
     mutant(Step::R3, || early(false));
 }
