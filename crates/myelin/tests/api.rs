@@ -287,7 +287,7 @@ fn settings_out_of_range_are_named() {
     let named = |error: Error, field: &str| assert!(error.to_string().contains(field), "{error}");
     named(node.topic::<u8>("t").depth(0).publisher().unwrap_err(), "depth");
     named(node.topic::<u8>("t").depth(70_000).subscriber().unwrap_err(), "depth");
-    named(node.topic::<u8>("t").transient_local(9).publisher().unwrap_err(), "history");
+    named(node.topic::<u8>("t").transient_local(9).publisher().unwrap_err(), "transient_local");
     let topic = node.topic::<u8>("t");
     named(topic.subscriber_builder().held_max(0).open().unwrap_err(), "held_max");
     named(topic.publisher_builder().loans_max(0).open().unwrap_err(), "loans_max");
