@@ -499,7 +499,7 @@ class Sets(Case):
         wait_set.close()
         self.assertIsInstance(end()[0], myelin.Closed)
         guard.trigger()
-        for use in (wait_set.guard, wait_set.fileno, lambda: wait_set.timer(1)):
+        for use in (wait_set.guard_condition, wait_set.fileno, lambda: wait_set.timer(1)):
             with self.assertRaisesRegex(myelin.Closed, "wait set is closed"):
                 use()
 

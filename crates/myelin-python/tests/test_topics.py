@@ -775,9 +775,6 @@ class Knowing(Case):
             self.assertEqual(endpoint.attributes, attributes)
             self.assertEqual(self.node.endpoint(endpoint.id).attributes, attributes)
             self.assertIsNone(self.node.endpoint(1))
-            changes = self.node.graph_changes()
-            publisher.close()
-            self.assertEqual(self.node.graph_changes(), changes + 1)
             self.assertEqual((endpoint.deadline, endpoint.liveliness), (0.5, 2.0))
             self.assertEqual((endpoint.lifespan, endpoint.matching), (None, "exact"))
             self.assertLess(abs(endpoint.created - time.time()), WATCHDOG)
@@ -793,6 +790,9 @@ class Knowing(Case):
             self.assertEqual(reason, ("durability", "volatile", "transient local"))
             [match] = [each for each in other.graph().matches if each.endpoint == subscriber.id]
             self.assertEqual((match.setting, match.offered, match.requested), reason)
+            changes = self.node.graph_changes()
+            publisher.close()
+            self.assertEqual(self.node.graph_changes(), changes + 1)
         with self.assertRaisesRegex(myelin.WrongSetting, "requested_offered"):
             self.node.topic("map", int, matching="dds")
         with self.assertRaisesRegex(myelin.WrongSetting, "1,024 bytes"):

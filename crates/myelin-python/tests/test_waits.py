@@ -604,7 +604,7 @@ class Finalizers(Case):
         with self.node.wait_set() as wait_set:
             gc.set_threshold(1)
             for member in members:
-                self.leave(wait_set.guard)
+                self.leave(wait_set.guard_condition)
                 wait_set.add(member)
                 self.leave(lambda: wait_set.remove(kept[-1]) if kept else None)
                 kept.append(wait_set.guard_condition())
