@@ -39,7 +39,10 @@ fn check(said: &[&str]) {
     }
     assert!(depth.contains("set the publisher's depth to 9"), "{depth}");
     assert!(reliability.contains("make the publisher reliable"), "{reliability}");
-    assert!(transient_local.contains("set the publisher's transient_local to 1 "), "{transient_local}");
+    assert!(
+        transient_local.contains("set the publisher's transient_local to 1 "),
+        "{transient_local}"
+    );
     assert!(refused.contains("raise publishers_max"), "{refused}");
     assert!(
         refused.contains("(does not wait for slow subscribers, depth 3, transient local 0)"),

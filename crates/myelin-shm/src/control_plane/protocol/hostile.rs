@@ -28,6 +28,7 @@ pub(crate) const PUBLISHER: EndpointId = PEER | 1;
 pub(crate) const SUBSCRIBER: EndpointId = PEER | 2;
 
 impl Met {
+    #[cfg(test)]
     pub(crate) fn new() -> Met {
         Met::with_peer_that_reads(true)
     }
