@@ -143,7 +143,7 @@ impl<D: Clone> Protocol<D> {
         }
         let known = self.directory.get(publisher).and_then(|_| self.link_of(publisher));
         let Some(link) = known else { return };
-        if let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) {
+        if let Some(peer) = self.greeted_mut(link) {
             let first = peer.requests.waiting.entry(publisher).or_insert(from);
             *first = from.min(*first);
             self.request_next(link);
@@ -159,14 +159,13 @@ impl<D: Clone> Protocol<D> {
 
     /// Asks for the next publisher, unless the peer has not answered yet.
     fn request_next(&mut self, link: u64) {
-        let Some(peer) = self.links.get_mut(&link).and_then(Peer::greeted_mut) else { return };
+        let Some(peer) = self.greeted_mut(link) else { return };
         if peer.requests.asked.is_some() {
             return;
         }
         let Some((publisher, from)) = peer.requests.waiting.pop_first() else { return };
         peer.requests.asked = Some(Asked { publisher, next: from, awaits_ring: from == 0 });
-        let (message, descriptors) = (ControlMessage::Observe { publisher, from }, Vec::new());
-        self.actions.push(Action::Send { link, message, descriptors });
+        self.send(link, ControlMessage::Observe { publisher, from });
     }
 
     /// A peer asks for a publisher of ours.
@@ -176,11 +175,11 @@ impl<D: Clone> Protocol<D> {
         publisher: EndpointId,
         from: u32,
     ) -> Result<(), OutOfOrder> {
-        let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut).ok_or(OutOfOrder)?;
-        peer.outbox.check_may_observe()?;
         if node_of(publisher) != self.node {
             return Err(OutOfOrder);
         }
+        let peer = self.greeted_mut(link).ok_or(OutOfOrder)?;
+        peer.outbox.check_may_observe()?;
         peer.outbox.add_reply(Reply { publisher, next: from as usize, has_ring: from == 0 });
         self.send_burst(link);
         Ok(())
@@ -220,7 +219,7 @@ impl<D: Clone> Protocol<D> {
         (has_ring, segments, is_last): (bool, Vec<SegmentSize>, bool),
         descriptors: Vec<D>,
     ) -> Result<(), OutOfOrder> {
-        let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut).ok_or(OutOfOrder)?;
+        let peer = self.greeted_mut(link).ok_or(OutOfOrder)?;
         let asked = peer.requests.asked.as_mut().filter(|asked| asked.publisher == publisher);
         let asked = asked.ok_or(OutOfOrder)?;
         let may_have_ring = std::mem::take(&mut asked.awaits_ring);
