@@ -1,9 +1,16 @@
 //! The command `myelin`. It parses arguments and calls libraries: `bench` is in `bench/lab`.
-//! Only `doctor` has its code here, in `doctor/`.
+//! `topic`, `node`, `service`, `top` and `why` are in `myelin-tools`. Only `doctor` has its code here, in
+//! `doctor/`.
 
+mod attach;
 mod bench;
 mod doctor;
+mod node;
 mod options;
+mod service;
+mod top;
+mod topic;
+mod why;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -30,6 +37,19 @@ enum Verb {
     Bench(bench::Verb),
     /// Find the causes of latency on this host, and the files that killed processes left behind.
     Doctor(doctor::Options),
+    /// Look at topics that run, and publish from the command line.
+    #[command(subcommand)]
+    Topic(topic::Verb),
+    /// Look at nodes that run.
+    #[command(subcommand)]
+    Node(node::Verb),
+    /// Look at services that run, and call them.
+    #[command(subcommand)]
+    Service(service::Verb),
+    /// Watch all topics and nodes on one screen.
+    Top(top::Options),
+    /// Find out why nothing arrives on a topic.
+    Why(why::Options),
     /// Print the completion script for a shell.
     Completions {
         /// The shell; for bash run `source <(myelin completions bash)`.
@@ -47,6 +67,11 @@ fn main() -> ExitCode {
     let done = match Arguments::parse().verb {
         Verb::Bench(verb) => bench::run(verb),
         Verb::Doctor(options) => doctor::run(&options),
+        Verb::Topic(verb) => topic::run(verb),
+        Verb::Node(verb) => node::run(verb),
+        Verb::Service(verb) => service::run(verb),
+        Verb::Top(options) => top::run(options),
+        Verb::Why(options) => why::run(options),
         Verb::Completions { shell } => {
             let mut text = Vec::new();
             clap_complete::generate(shell, &mut Arguments::command(), "myelin", &mut text);
@@ -62,6 +87,10 @@ fn main() -> ExitCode {
             ExitCode::from(BAD_INPUT)
         }
         Err(error) => {
+            if let Some(known) = error.downcast_ref::<myelin_tools::Error>() {
+                print_line(format_args!("error: {known}"));
+                return ExitCode::from(known.status());
+            }
             print_line(format_args!("error: {error:#}"));
             ExitCode::FAILURE
         }
