@@ -3,3 +3,4 @@
 pub mod callback;
 pub(crate) mod dispatcher;
 pub mod handlers;
+mod local_callbacks;

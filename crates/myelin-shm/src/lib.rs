@@ -18,6 +18,7 @@ compile_error!("myelin-shm runs on 64-bit little-endian Linux");
 #[cfg(test)]
 extern crate self as myelin_shm; // code shared with the tests uses this name
 
+pub mod callback;
 mod control_plane;
 pub mod data_plane;
 pub mod dispatch;

@@ -206,7 +206,7 @@ impl Node {
         topic.check()?;
         let id = core.lock().new_endpoint(&topic)?;
         let (mut writer, shared) = Writer::create(id, &topic, qos)?;
-        writer.enter_on(self.dispatcher(&topic));
+        self.dispatcher(&topic).enter(&mut writer);
         let (inbox, weak) = (shared.inbox().clone(), Arc::downgrade(core));
         shared.on_growth(Box::new(move |segment| {
             if let Some(core) = weak.upgrade().filter(|core| !core.is_forked()) {

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use hostile_peer::{Memory, is_asleep, topic};
 use myelin_shm::Error;
-use myelin_shm::dispatch::callback::{Callback, Function, Lengths};
+use myelin_shm::callback::Callback;
+use myelin_shm::dispatch::callback::{Function, Lengths};
 use myelin_shm::layout::{INLINE, PUBLICATION_HEAD_BYTES};
 use myelin_shm::node::{Node, NodeOptions};
 use myelin_shm::topic::{PublisherQos, SubscriberQos};

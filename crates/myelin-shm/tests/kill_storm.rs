@@ -11,8 +11,9 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use myelin_shm::callback::Callback;
 use myelin_shm::data_plane::subscription::RawSample;
-use myelin_shm::dispatch::callback::{Callback, Function, Lengths};
+use myelin_shm::dispatch::callback::{Function, Lengths};
 use myelin_shm::node::{Node, NodeOptions, Publisher, Subscriber};
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 use myelin_shm::waiting::wait::{self, Wait};

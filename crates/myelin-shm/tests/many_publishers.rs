@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
+use myelin_shm::callback::Callback;
 use myelin_shm::data_plane::subscription::RawSample;
-use myelin_shm::dispatch::callback::{Callback, Function, Lengths};
+use myelin_shm::dispatch::callback::{Function, Lengths};
 use myelin_shm::event::Event;
 use myelin_shm::layout::{WAKE_SEGMENT_BYTES, WakeSegment};
 use myelin_shm::limits::CONNECTIONS_MAX;
@@ -419,7 +420,7 @@ fn callbacks_miss_nothing_of_many_publishers() {
     made.extend(publishers(&there, SOME, reliable()));
     assert!(made.iter().all(|publisher| publisher.wait_for_match(2, LONG)));
     let callbacks = [&exclusive, &concurrent];
-    until("the matches", || callbacks.iter().all(|it| it.observer().matched() == 2 * SOME));
+    until("the matches", || callbacks.iter().all(|it| it.handle().matched() == 2 * SOME));
     // From several threads at once, so that some find the dispatcher taken.
     std::thread::scope(|scope| {
         for publishers in made.chunks_mut(3) {

@@ -1,6 +1,6 @@
 //! A function that is called with every sample.
 
-use myelin_shm::dispatch::callback as shm;
+use myelin_shm::callback as shm;
 
 use crate::network::NetworkReader;
 use crate::{Error, Event};
@@ -64,19 +64,19 @@ impl Callback {
 
     /// How many publishers the subscriber is matched with now.
     pub fn matched(&self) -> usize {
-        self.inner.observer().matched()
+        self.inner.handle().matched()
     }
 
     /// Waits until it is matched with at least `publishers`, for at most `limit`. False if the time
     /// is over.
     pub fn wait_for_match(&self, publishers: usize, limit: std::time::Duration) -> bool {
-        self.inner.observer().wait_for_match(publishers, limit)
+        self.inner.handle().wait_for_match(publishers, limit)
     }
 
     /// The events of the subscriber's matches since the last call, oldest first. At most 1,024 are
     /// kept; beyond that the oldest are dropped.
     pub fn events(&self) -> Vec<Event> {
-        self.inner.observer().events()
+        self.inner.handle().events()
     }
 }
 

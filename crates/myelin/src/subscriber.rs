@@ -6,8 +6,9 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::Duration;
 
+use myelin_shm::callback as shm_callback;
 use myelin_shm::data_plane::subscription::{RawSample, Reader};
-use myelin_shm::dispatch::callback::{self as shm_callback, Function, Lengths};
+use myelin_shm::dispatch::callback::{Function, Lengths};
 use myelin_shm::node as shm;
 pub use myelin_shm::waiting::interrupt::Interrupter;
 use myelin_shm::waiting::wait;

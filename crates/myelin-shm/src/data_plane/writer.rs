@@ -4,6 +4,7 @@ mod callbacks;
 mod room;
 
 pub use callbacks::Dispatch;
+pub(crate) use callbacks::{FindCallbacks, Payload, RunCallbacks};
 pub use room::{RoomWait, Slept};
 
 use crate::sync::{Ordering, Step, fence, fence_of};
@@ -15,8 +16,6 @@ use crate::data_plane::publication::{PublicationState, SlotSegment};
 use crate::data_plane::reclaim::Protected;
 use crate::data_plane::remote_subscriber::RemoteSubscriber;
 use crate::data_plane::ring::{self, Inline};
-use crate::dispatch::callback::Concurrent;
-use crate::dispatch::dispatcher::Dispatcher;
 use crate::error::Error;
 use crate::layout::{Cell, INLINE_BYTES_MAX, PublicationHead};
 use crate::limits::SEGMENTS_MAX;
@@ -95,13 +94,6 @@ impl RawLoan {
     }
 }
 
-/// A published sample, for callbacks of this process.
-#[derive(Clone, Copy)]
-enum Payload<'a> {
-    Inline(&'a [u8]),
-    Slot { length: u64, place: u64 },
-}
-
 /// The result of a publish.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Published {
@@ -126,19 +118,17 @@ pub struct SlotCounts {
 /// The publishing side. Used by one thread at a time.
 pub struct Writer {
     shared: Arc<PublicationState>,
-    /// First the subscribers that are notified, then the callbacks of this process: those of the
-    /// dispatcher, and from `exclusive` on those of `concurrent`.
+    /// First the subscribers that are notified, then the callbacks of this process.
     views: Vec<Arc<RemoteSubscriber>>,
     notified: usize,
-    exclusive: usize,
-    concurrent: Vec<Arc<Concurrent>>,
-    /// The dispatcher with the callbacks of this process; none without a node.
-    dispatcher: Option<Arc<Dispatcher>>,
+    /// The callbacks among `views`; `None` if there are none.
+    local: Option<Arc<dyn RunCallbacks>>,
+    /// All callbacks of the topic in this process; `None` without a node.
+    callbacks: Option<Arc<dyn FindCallbacks>>,
     /// Leaves the callbacks of this process to its caller; see
     /// [`defer_callbacks`](Self::defer_callbacks).
     defers: bool,
-    /// The callbacks that its caller must run then, and those to run now.
-    local: Option<Arc<callbacks::Local>>,
+    /// The callbacks that its caller must run now.
     due: Option<Dispatch>,
     /// Sequence of the next sample, and its cell.
     next: u64,
@@ -183,11 +173,9 @@ impl Writer {
             // This capacity lets the first publish allocate nothing.
             views: Vec::with_capacity(1),
             notified: 0,
-            exclusive: 0,
-            concurrent: Vec::new(),
-            dispatcher: None,
-            defers: false,
             local: None,
+            callbacks: None,
+            defers: false,
             due: None,
             next: 0,
             at: 0,
@@ -207,12 +195,6 @@ impl Writer {
             fork: fork::mark(),
         };
         Ok((writer, shared))
-    }
-
-    /// From now on runs the callbacks of subscribers in the same dispatcher.
-    pub(crate) fn enter_on(&mut self, dispatcher: Arc<Dispatcher>) {
-        dispatcher.add_publisher(&self.shared);
-        self.dispatcher = Some(dispatcher);
     }
 
     /// The state that the node shares with it.
@@ -421,21 +403,52 @@ impl Writer {
         let passed_over = self.late;
         self.next += 1;
         self.at = if self.at + 1 == self.ring.len() { 0 } else { self.at + 1 };
-        if self.notified == self.views.len() {
-            // ORDER: pairs with the fence in `sleep::fall_asleep` and with the one in `attach`.
-            fence_of(Step::P7);
-            // ORDER: Relaxed after the fence; `refresh` acquires by taking the lock.
-            if self.shared.changed.load(Ordering::Relaxed) {
-                self.refresh();
+        match &self.local {
+            None if self.notify(&self.views) => {}
+            Some(local) if !self.defers => {
+                let (notified, payload) = (&self.views[..self.notified], payload());
+                if !local.publish(notified, sequence, time_ns, payload) {
+                    self.finish_for_changed(sequence, payload, time_ns);
+                }
             }
-        }
-        if self.notified == self.views.len() {
-            self.shared.notify(self.views.iter());
-        } else {
-            self.call_back(sequence, time_ns, payload());
+            _ => self.finish_for_changed(sequence, payload(), time_ns),
         }
         self.note_cpu();
         Published { sequence, passed_over }
+    }
+
+    /// The same, when subscribers may have come or gone, or callbacks are deferred.
+    #[cold]
+    fn finish_for_changed(&mut self, sequence: u64, payload: Payload<'_>, time_ns: u64) {
+        loop {
+            let notified = &self.views[..self.notified];
+            let is_done = match &self.local {
+                Some(local) if !self.defers => local.publish(notified, sequence, time_ns, payload),
+                _ => self.notify(notified),
+            };
+            if is_done {
+                break;
+            }
+            self.refresh();
+        }
+        if let Some(callbacks) = self.local.clone().filter(|_| self.defers) {
+            let is_inline = matches!(payload, Payload::Inline(_));
+            self.due = Some(Dispatch { callbacks, sequence, time_ns, is_inline });
+        }
+    }
+
+    /// P7 and P8 for these subscribers. False if some have come or gone: then nothing has been
+    /// done.
+    #[inline(always)]
+    fn notify(&self, views: &[Arc<RemoteSubscriber>]) -> bool {
+        // ORDER: pairs with the fence in `sleep::fall_asleep` and with the one in `attach`.
+        fence_of(Step::P7);
+        // ORDER: Relaxed after the fence; `refresh` acquires by taking the lock.
+        if self.shared.changed.load(Ordering::Relaxed) {
+            return false;
+        }
+        self.shared.notify(views.iter());
+        true
     }
 
     /// Notes the CPU, for subscribers that must not spin while the publisher needs their core.
@@ -549,7 +562,7 @@ impl Writer {
         self.shared.views_into(&mut self.views);
         // SAFETY: they are loans of this writer (`PublicationState::discard_later`).
         self.shared.discarded().into_iter().for_each(|loan| unsafe { self.discard(loan) });
-        self.sort_views();
+        self.find_local();
         if let Some(first) = self.views.first() {
             self.first = RemoteSubscriber::read_at_publish(first);
         }

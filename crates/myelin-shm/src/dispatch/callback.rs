@@ -19,9 +19,8 @@ use thread::{At, CallbackThread};
 
 use crate::data_plane::subscription::{RawSample, Reader, SubscriptionState};
 use crate::dispatch::dispatcher::Dispatcher;
-use crate::endpoint::{AfterReader, EndpointHandle, Subscriber};
 use crate::error::Error;
-use crate::os::thread::{Thread, barrier};
+use crate::os::thread::{Thread, Threads, barrier};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, lock};
 use crate::topic::Topic;
 use crate::user_code::is_inside;
@@ -67,13 +66,14 @@ impl Lengths {
     }
 }
 
-/// The handle of a function that is being called. Dropping it ends the calls: the drop waits for a
-/// running call, unless a callback or another function that a node calls drops it. Any thread may
-/// use it.
-pub struct Callback {
+/// Dropped after the reader of a callback: what its node needs to know of its end.
+pub(crate) type AfterReader = Box<dyn Any + Send>;
+
+/// A function that is being called. Dropping it ends the calls: the drop waits for a running call,
+/// unless a callback or another function that a node calls drops it. Any thread may use it.
+pub(crate) struct RunningCallback {
     shared: Arc<CallbackState>,
     subscription: Arc<SubscriptionState>,
-    observer: EndpointHandle,
     thread: Option<Thread>,
     /// The dispatcher through which publishers of this process call it; none for a concurrent one.
     dispatcher: Option<Arc<Dispatcher>>,
@@ -93,24 +93,23 @@ pub(crate) struct CallbackState {
     stopped: Condvar,
 }
 
-impl Callback {
-    /// Calls `function` with every sample of `subscriber` from now on. Its thread waits for samples
-    /// of other processes as `wait` says.
+impl RunningCallback {
+    /// Calls `function` with every sample of `reader` from now on. Its thread waits for samples of
+    /// other processes as `wait` says.
     ///
     /// # Errors
     /// [`Error::System`] if no further thread can be started.
-    pub fn start(
-        subscriber: Subscriber,
+    pub(crate) fn start(
+        reader: Reader,
+        after: AfterReader,
+        dispatcher: Arc<Dispatcher>,
+        threads: &Threads,
         wait: Wait,
         function: Function,
-    ) -> Result<Callback, Error> {
-        let observer = EndpointHandle::clone(&subscriber);
-        let dispatcher = observer.node().dispatcher(subscriber.reader.shared().topic());
-        let Subscriber { reader, after } = subscriber;
+    ) -> Result<RunningCallback, Error> {
         let Begun { shared, subscription, thread, at } =
             begin(reader, Some(after), &dispatcher, wait, function);
         let has_joined = thread.has_joined();
-        let threads = observer.node().threads();
         let its = shared.clone();
         let attend = move || {
             let _ending = Ending(its);
@@ -118,11 +117,11 @@ impl Callback {
         };
         let thread = threads.spawn("callback", attend).inspect_err(|_| {
             if has_joined {
-                dispatcher.leave(observer.id());
+                dispatcher.leave(subscription.id());
             }
         })?;
         let (thread, dispatcher) = (Some(thread), Some(dispatcher));
-        Ok(Callback { shared, subscription, observer, thread, dispatcher })
+        Ok(RunningCallback { shared, subscription, thread, dispatcher })
     }
 
     /// Like [`start`](Self::start), with a function that may run several times at once: every
@@ -131,44 +130,43 @@ impl Callback {
     ///
     /// # Errors
     /// As for [`start`](Self::start).
-    pub fn start_concurrent(
-        subscriber: Subscriber,
+    pub(crate) fn start_concurrent(
+        reader: Reader,
+        after: AfterReader,
+        dispatcher: Arc<Dispatcher>,
+        threads: &Threads,
         call: Box<dyn Fn(&RawSample) + Send + Sync>,
         lengths: Lengths,
-    ) -> Result<Callback, Error> {
+    ) -> Result<RunningCallback, Error> {
         let shared = Arc::new(CallbackState::default());
-        let subscription = subscriber.reader.shared().clone();
+        let subscription = reader.shared().clone();
         subscription.leave_set();
-        let observer = EndpointHandle::clone(&subscriber);
-        let dispatcher = observer.node().dispatcher(subscription.topic());
-        let concurrent = Concurrent::new(subscriber, call, lengths, shared.clone());
+        let concurrent = Concurrent::new(reader, after, call, lengths, shared.clone());
         dispatcher.add_concurrent(&concurrent);
         let its = (dispatcher.clone(), subscription.clone());
-        let threads = observer.node().threads();
         let thread = threads
             .spawn("callback", move || concurrent.attend(&its.0, &its.1))
-            .inspect_err(|_| dispatcher.remove_concurrent(observer.id()))?;
-        let (thread, dispatcher) = (Some(thread), None);
-        Ok(Callback { shared, subscription, observer, thread, dispatcher })
+            .inspect_err(|_| dispatcher.remove_concurrent(subscription.id()))?;
+        Ok(RunningCallback { shared, subscription, thread: Some(thread), dispatcher: None })
     }
 
     /// How many calls have returned or panicked so far.
-    pub fn calls(&self) -> u64 {
+    pub(crate) fn calls(&self) -> u64 {
         self.shared.calls.load(Ordering::Acquire)
     }
 
     /// How many calls have panicked so far.
-    pub fn panics(&self) -> u64 {
+    pub(crate) fn panics(&self) -> u64 {
         self.shared.panics.load(Ordering::Acquire)
     }
 
     /// How many samples were lost so far, counted when the next one is taken.
-    pub fn lost(&self) -> u64 {
+    pub(crate) fn lost(&self) -> u64 {
         self.subscription.lost()
     }
 
     /// The latest error of a take, once; the calls go on after it.
-    pub fn error(&self) -> Option<Error> {
+    pub(crate) fn error(&self) -> Option<Error> {
         // In a child of `fork` the lock may be held for ever.
         let is_ours = !self.subscription.is_forked();
         is_ours.then(|| self.shared.error().take()).flatten()
@@ -191,26 +189,21 @@ impl Callback {
             let waited = change.wait_timeout(has_ended, PATIENCE);
             let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             has_ended = guard;
-            // A publisher that sees that it is stopping calls it no more (`Handler::hand_over`, by
+            // A publisher that sees that it is stopping calls it no more (`Handler::dispatch`, by
             // `changed`), and the same holds for its thread. After the barrier each runner has
             // either seen that, or its call is seen here.
             let is_called = || {
                 let called = dispatcher.entries().called();
-                called.is(self.observer.id()) || self.shared.delivers.get()
+                called.is(self.subscription.id()) || self.shared.delivers.get()
             };
             if timeout.timed_out() && barrier() && !is_called() {
                 return *has_ended;
             }
         }
     }
-
-    /// The subscriber's matches.
-    pub fn observer(&self) -> &EndpointHandle {
-        &self.observer
-    }
 }
 
-impl Drop for Callback {
+impl Drop for RunningCallback {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
         if self.subscription.is_forked() {
@@ -219,21 +212,9 @@ impl Drop for Callback {
         }
         self.shared.stop();
         self.subscription.interrupt();
-        // Ended here, because its function may be the caller; the thread that the caller waits for
-        // would wait for it.
-        self.observer.end_listening();
         if !is_inside() && self.has_ended(&thread) {
             thread.join();
         }
-    }
-}
-
-impl std::fmt::Debug for Callback {
-    fn fmt(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        to.debug_struct("Callback")
-            .field("calls", &self.calls())
-            .field("panics", &self.panics())
-            .finish_non_exhaustive()
     }
 }
 

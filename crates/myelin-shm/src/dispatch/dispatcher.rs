@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Arc, Weak};
 
-use crate::data_plane::publication::PublicationState;
+use crate::data_plane::publication::{PublicationState, Writer};
 use crate::dispatch::callback::{Concurrent, Dispatched, Handler};
 use crate::dispatch::handlers::{Entered, Handlers};
 use crate::os::fork;
@@ -52,11 +52,13 @@ impl Dispatcher {
         dispatcher
     }
 
-    /// Adds a publisher of the topic in this process.
-    pub(crate) fn add_publisher(&self, publisher: &Arc<PublicationState>) {
+    /// Makes a publisher of the topic in this process run the callbacks.
+    pub(crate) fn enter(self: &Arc<Self>, writer: &mut Writer) {
         let mut publishers = lock(&self.publishers);
         publishers.retain(|known| known.strong_count() > 0);
-        publishers.push(Arc::downgrade(publisher));
+        publishers.push(Arc::downgrade(writer.shared()));
+        drop(publishers);
+        writer.set_callbacks(self.clone());
     }
 
     /// Whether this publisher belongs to this process.
@@ -124,11 +126,11 @@ impl Drop for Dispatcher {
 }
 
 /// Runs all handlers in their entries with a sample that has just been published, each by
-/// `hand_over`. `defer` gets those that could not take it: their threads have to be woken.
+/// `dispatch`. `defer` gets those that could not take it: their threads have to be woken.
 #[inline(always)]
 pub(crate) fn run(
     entered: &mut Entered<'_, Handler>,
-    mut hand_over: impl FnMut(&mut Handler) -> Dispatched,
+    mut dispatch: impl FnMut(&mut Handler) -> Dispatched,
     mut defer: impl FnMut(EndpointId),
 ) {
     let _inside = Inside::new();
@@ -139,7 +141,7 @@ pub(crate) fn run(
             while let Some(entry) = entries.get_mut(at) {
                 if let Some(handler) = &mut entry.handler {
                     called.set(entry.subscriber);
-                    if let Dispatched::Deferred = hand_over(handler) {
+                    if let Dispatched::Deferred = dispatch(handler) {
                         defer(entry.subscriber);
                     }
                 }

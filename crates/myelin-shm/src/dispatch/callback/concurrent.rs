@@ -3,10 +3,9 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{CATCH_UP_MAX, CallbackState, Dispatched, Lengths};
-use crate::data_plane::subscription::{RawSample, SubscriptionState};
+use super::{AfterReader, CATCH_UP_MAX, CallbackState, Dispatched, Lengths};
+use crate::data_plane::subscription::{RawSample, Reader, SubscriptionState};
 use crate::dispatch::dispatcher::Dispatcher;
-use crate::endpoint::Subscriber;
 use crate::error::Error;
 use crate::sync::{Ordering, lock};
 use crate::topic::{EndpointId, Topic};
@@ -24,7 +23,7 @@ pub(crate) struct Concurrent {
 
 struct Taking {
     /// `None` after the calls have ended.
-    subscriber: Option<Subscriber>,
+    reader: Option<(Reader, AfterReader)>,
     call: Option<Call>,
     /// How many calls are running.
     calls: u32,
@@ -34,14 +33,15 @@ type Call = Arc<dyn Fn(&RawSample) + Send + Sync>;
 
 impl Concurrent {
     pub(super) fn new(
-        subscriber: Subscriber,
+        reader: Reader,
+        after: AfterReader,
         call: Box<dyn Fn(&RawSample) + Send + Sync>,
         lengths: Lengths,
         shared: Arc<CallbackState>,
     ) -> Arc<Concurrent> {
-        let (id, topic) = (subscriber.id(), subscriber.reader.shared().topic().clone());
-        let (subscriber, call) = (Some(subscriber), Some(Arc::from(call)));
-        let taking = Mutex::new(Taking { subscriber, call, calls: 0 });
+        let (id, topic) = (reader.shared().id(), reader.shared().topic().clone());
+        let (reader, call) = (Some((reader, after)), Some(Arc::from(call)));
+        let taking = Mutex::new(Taking { reader, call, calls: 0 });
         Arc::new(Concurrent { id, topic, lengths, shared, taking, ended: Condvar::new() })
     }
 
@@ -78,8 +78,8 @@ impl Concurrent {
             }
             // ORDER: its fence pairs with the publisher's: a publisher that leaves a sample sees
             // this thread asleep, or this thread sees the sample.
-            let asleep = match &mut self.taking().subscriber {
-                Some(Subscriber { reader, .. }) => {
+            let asleep = match &mut self.taking().reader {
+                Some((reader, _)) => {
                     reader.look_at_all(); // one publisher may have taken away another's ready bit
                     reader.fall_asleep()
                 }
@@ -95,7 +95,7 @@ impl Concurrent {
         // Publishers release this object at their next publish; the match ends now, and the
         // function is dropped here, with no lock held.
         let mut taking = ended.unwrap_or_else(PoisonError::into_inner);
-        let its = (taking.subscriber.take(), taking.call.take());
+        let its = (taking.reader.take(), taking.call.take());
         drop(taking);
         let _inside = Inside::new();
         drop(its);
@@ -130,9 +130,7 @@ impl Concurrent {
         if self.shared.is_stopping() {
             return Ok(None);
         }
-        let Taking { subscriber: Some(Subscriber { reader, .. }), call: Some(call), .. } =
-            &mut *taking
-        else {
+        let Taking { reader: Some((reader, _)), call: Some(call), .. } = &mut *taking else {
             return Ok(None);
         };
         if let Some(publisher) = publisher {

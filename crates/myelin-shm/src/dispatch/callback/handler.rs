@@ -4,11 +4,10 @@ use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::{CATCH_UP_MAX, CallbackState, Function};
+use super::{AfterReader, CATCH_UP_MAX, CallbackState, Function};
 use crate::data_plane::raw_sample::PublishedSample;
 use crate::data_plane::subscription::{Asleep, RawSample, Reader};
 use crate::dispatch::dispatcher::Dispatcher;
-use crate::endpoint::AfterReader;
 use crate::error::Error;
 use crate::sync::Ordering;
 use crate::topic::EndpointId;
@@ -38,7 +37,7 @@ pub(crate) enum Payload<'a> {
     Slot { length: u64, place: u64 },
 }
 
-/// The result of handing a sample over.
+/// The result of dispatching a sample.
 pub(crate) enum Dispatched {
     /// The function has been called with all samples, or there was none for it.
     Done,
@@ -69,11 +68,7 @@ impl Handler {
     /// with all earlier samples that it has not taken yet. A panic of the function unwinds further;
     /// the sample is then given back.
     #[inline(always)]
-    pub(crate) fn hand_over(
-        &mut self,
-        fresh: &PublishedSample,
-        payload: Payload<'_>,
-    ) -> Dispatched {
+    pub(crate) fn dispatch(&mut self, fresh: &PublishedSample, payload: Payload<'_>) -> Dispatched {
         let reader = &mut self.reader;
         if reader.has_news() {
             return self.catch_up(fresh.publisher);

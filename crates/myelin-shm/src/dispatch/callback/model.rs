@@ -33,7 +33,7 @@ impl Process {
 
     /// Makes a publisher one of this process.
     pub fn enter(&self, writer: &mut Writer) {
-        writer.enter_on(self.0.clone());
+        self.0.enter(writer);
     }
 
     /// Calls `function` with the samples of `reader`; returns the code that its thread is to run.
