@@ -98,7 +98,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         &mut self,
         buffer: &'a mut SampleBuffer<T>,
     ) -> Result<Option<&'a Sample<T>>, Error> {
-        Ok(self.fill(buffer, Reader::take_into)?.then(|| buffer.held()))
+        Ok(self.fill(buffer)?.then(|| buffer.held()))
     }
 
     /// Makes the next take find the sample that has been there longest; returns since when, in ns.
@@ -108,13 +108,9 @@ impl<T: Payload + ?Sized> Subscriber<T> {
 
     /// Whether there is one now.
     #[inline(always)]
-    fn fill(
-        &mut self,
-        buffer: &mut SampleBuffer<T>,
-        take: impl FnOnce(&mut Reader, &mut RawSample) -> Result<bool, Error>,
-    ) -> Result<bool, Error> {
+    fn fill(&mut self, buffer: &mut SampleBuffer<T>) -> Result<bool, Error> {
         buffer.holds = false;
-        if !take(&mut self.inner.reader, &mut buffer.taken)? {
+        if !self.inner.reader.take_into(&mut buffer.taken)? {
             return Ok(false);
         }
         if !dynamic::fits::<T>(&self.dynamic, buffer.taken.bytes().len()) {
@@ -144,13 +140,13 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// [`Error::Forked`].
     #[inline]
     pub fn wait(&mut self, limit: Duration) -> Result<bool, Error> {
-        Ok(self.comes_soon()? || self.inner.reader.wait(self.wait, until_ns(limit))?)
+        Ok(self.comes_soon() || self.inner.reader.wait(self.wait, until_ns(limit))?)
     }
 
     /// A polling wait looks for a while before it reads the clock.
     #[inline(always)]
-    fn comes_soon(&mut self) -> Result<bool, Error> {
-        Ok(self.wait == Wait::Poll && self.inner.reader.look_a_while()?)
+    fn comes_soon(&mut self) -> bool {
+        self.wait == Wait::Poll && self.inner.reader.comes_soon()
     }
 
     /// Ends this subscriber's waits from another thread: [`wait`](Subscriber::wait) then returns
@@ -180,7 +176,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// As for [`take`](Subscriber::take).
     #[inline]
     pub fn receive(&mut self, limit: Duration) -> Result<Option<Sample<T>>, Error> {
-        self.comes_soon()?;
+        self.comes_soon();
         self.receive_by(limit, Self::take)
     }
 
@@ -195,12 +191,8 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         buffer: &'a mut SampleBuffer<T>,
         limit: Duration,
     ) -> Result<Option<&'a Sample<T>>, Error> {
-        // A polling wait looks for a while before it reads the clock.
-        if self.wait == Wait::Poll && self.fill(buffer, Reader::take_soon)? {
-            return Ok(Some(buffer.held()));
-        }
-        let came =
-            self.receive_by(limit, |it| Ok(it.fill(buffer, Reader::take_into)?.then_some(())))?;
+        self.comes_soon();
+        let came = self.receive_by(limit, |it| Ok(it.fill(buffer)?.then_some(())))?;
         Ok(came.map(|()| buffer.held()))
     }
 
@@ -230,7 +222,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         &self.inner
     }
 
-    pub(crate) fn reader(&self) -> &myelin_shm::data_plane::subscription::Reader {
+    pub(crate) fn reader(&self) -> &Reader {
         &self.inner.reader
     }
 

@@ -241,25 +241,6 @@ impl PublicationState {
         views.extend(lock(&self.subscribers).iter().cloned());
     }
 
-    /// P8 for some of its subscribers: those that sleep on `published` are woken with one call.
-    #[inline(always)]
-    pub(crate) fn notify<'a>(&self, views: impl Iterator<Item = &'a Arc<RemoteSubscriber>>) {
-        if !is_taken(Step::P8) {
-            return;
-        }
-        // ORDER: Relaxed: the publisher's own word.
-        let published = || self.head().published.load(Ordering::Relaxed);
-        let are_on_published = views.fold(false, |before, view| view.notify(published) | before);
-        if are_on_published {
-            self.wake_all();
-        }
-    }
-
-    #[cold]
-    fn wake_all(&self) {
-        wait::wake(&self.head().published);
-    }
-
     /// Adds a slot segment and tells the node.
     pub(crate) fn grown(&self, made: SlotSegment) {
         lock(&self.slots).push(made.clone());

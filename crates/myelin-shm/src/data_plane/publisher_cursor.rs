@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use crate::data_plane::raw_sample::PublishedSample;
-use crate::data_plane::raw_sample::{Payload, RawSample};
+use crate::data_plane::raw_sample::{Payload, PublishedSample, RawSample};
 use crate::data_plane::reclaim;
 use crate::data_plane::remote_publisher::{RemotePublisher, SlotView};
 use crate::data_plane::ring::{self, Look};
@@ -22,11 +21,11 @@ unsafe impl Send for PublisherCursor {}
 
 /// The reader's state for one publisher.
 pub(crate) struct PublisherCursor {
-    pub(crate) source: Arc<RemotePublisher>,
-    publisher: EndpointId,
+    remote: Arc<RemotePublisher>,
+    id: EndpointId,
     next: u64,
     at: usize,
-    /// The cells of the source, which is kept: looked up once and not at each look.
+    /// The cells of `remote`, which is kept: looked up once and not at each look.
     ring: *const [Cell],
     /// The word that announces `next`: it lies in the subscription, which the reader keeps.
     reading: *const AtomicU64,
@@ -47,23 +46,23 @@ pub(crate) struct PublisherCursor {
 }
 
 impl PublisherCursor {
-    pub(crate) fn begin(source: Arc<RemotePublisher>, shared: &SubscriptionState) -> Self {
-        let start = source.start.load(Ordering::Relaxed);
+    pub(crate) fn begin(remote: Arc<RemotePublisher>, shared: &SubscriptionState) -> Self {
+        let start = remote.start.load(Ordering::Relaxed);
         let reliable = shared.qos().reliability == Reliability::Reliable;
         // A reliable subscriber may use the publisher's whole ring, so its own depth does not bound
         // it.
         let depth = if reliable { u64::MAX } else { u64::from(shared.qos().depth) };
-        let depth = source.depth.min(depth);
+        let depth = remote.depth.min(depth);
         // Losses from here on count, including those of the history.
         let transient_local =
-            source.transient_local.min(u64::from(shared.qos().transient_local)).min(depth);
+            remote.transient_local.min(u64::from(shared.qos().transient_local)).min(depth);
         let next = start.min(SEQUENCE_MAX).saturating_sub(transient_local);
-        let mut incoming = PublisherCursor {
-            publisher: source.id,
+        let mut cursor = PublisherCursor {
+            id: remote.id,
             next,
-            at: (next % source.cells) as usize,
-            ring: source.ring(),
-            reading: &raw const shared.connection(source.connection).reading,
+            at: (next % remote.cells) as usize,
+            ring: remote.ring(),
+            reading: &raw const shared.connection(remote.connection).reading,
             published: next,
             fence_due: true,
             reliable,
@@ -73,10 +72,26 @@ impl PublisherCursor {
             last_slots: None,
             missing_at: None,
             since: None,
-            source,
+            remote,
         };
-        incoming.announce();
-        incoming
+        cursor.announce();
+        cursor
+    }
+
+    /// Its publisher.
+    pub(crate) fn remote(&self) -> &RemotePublisher {
+        &self.remote
+    }
+
+    /// The publisher's endpoint id.
+    #[inline(always)]
+    pub(crate) fn id(&self) -> EndpointId {
+        self.id
+    }
+
+    /// The subscriber's number for the publisher.
+    pub(crate) fn connection(&self) -> u32 {
+        self.remote.connection
     }
 
     /// Whether the next sample lies in a slot segment that has not come yet.
@@ -86,7 +101,7 @@ impl PublisherCursor {
 
     #[inline(always)]
     fn cell(&self) -> &Cell {
-        // SAFETY: the source, which has it mapped, is kept as long as this.
+        // SAFETY: `remote`, which has it mapped, is kept as long as this.
         unsafe { &(&*self.ring)[self.at] }
     }
 
@@ -101,13 +116,13 @@ impl PublisherCursor {
             return false;
         }
         if seen != self.next + 1 {
-            return load_acquire(&self.source.head().published) > self.next;
+            return load_acquire(&self.remote.head().published) > self.next;
         }
         if again {
             // It was the newest a moment ago: there is no need to count.
             self.published = self.published.max(seen);
         }
-        self.missing_at.is_none_or(|at| self.source.arrivals.load(Ordering::Acquire) != at)
+        self.missing_at.is_none_or(|at| self.remote.arrivals.load(Ordering::Acquire) != at)
     }
 
     /// Since when the next sample has been there, by `CLOCK_MONOTONIC`: since it was published, or
@@ -144,7 +159,7 @@ impl PublisherCursor {
 
     /// How many samples are counted as published and have not been taken.
     fn unread(&self) -> u64 {
-        load_acquire(&self.source.head().published).min(SEQUENCE_MAX).saturating_sub(self.next)
+        load_acquire(&self.remote.head().published).min(SEQUENCE_MAX).saturating_sub(self.next)
     }
 
     /// How many samples will never be taken, because reading has ended.
@@ -152,7 +167,7 @@ impl PublisherCursor {
         self.lost + self.unread()
     }
 
-    /// Takes the next sample into the empty `into`. False if there is none.
+    /// T1 to T8: takes the next sample into the empty `into`. False if there is none.
     #[inline(always)]
     pub(crate) fn take(
         &mut self,
@@ -168,33 +183,38 @@ impl PublisherCursor {
             if self.next >= self.published {
                 self.skip_to_depth()?;
             }
-            match ring::look(self.cell(), self.next, into.inline_mut()) {
+            let (length, published_ns) = match ring::look(self.cell(), self.next, into.inline_mut())
+            {
                 Look::NotYet => return Ok(false),
                 Look::Passed if !self.passed(&mut stalled)? => return Ok(false),
-                Look::Passed => {}
-                Look::Inline { length, time_ns } => {
-                    self.taken(into, length, time_ns);
-                    return Ok(true);
-                }
+                Look::Passed => continue,
+                Look::Inline { length, time_ns } => (length, time_ns),
                 Look::Slot { length, place, time_ns } => {
                     let Some(payload) = self.hold(length, place, shared)? else { return Ok(false) };
                     into.payload = payload;
-                    self.taken(into, length as usize, time_ns);
-                    return Ok(true);
+                    (length as usize, time_ns)
                 }
                 Look::Corrupt => {
                     return Err(Error::PeerCorrupt { what: "a length beyond its cell" });
                 }
-            }
+            };
+            into.publisher = self.id;
+            into.sequence = self.next;
+            into.published_ns = published_ns;
+            into.lost_before = std::mem::take(&mut self.lost);
+            into.length = length;
+            self.step();
+            self.announce();
+            return Ok(true);
         }
         Ok(false)
     }
 
     /// Whether this sample comes next, with nothing lost before it.
     #[inline(always)]
-    pub(crate) fn is_next(&self, fresh: &PublishedSample) -> bool {
-        let is_its_turn = self.next == fresh.sequence || !is_taken(Step::Turn);
-        self.publisher == fresh.publisher && is_its_turn && self.lost == 0
+    pub(crate) fn is_next(&self, published: &PublishedSample) -> bool {
+        let is_its_turn = self.next == published.sequence || !is_taken(Step::Turn);
+        self.id == published.publisher && is_its_turn && self.lost == 0
     }
 
     /// The publisher has handed over the next sample.
@@ -239,7 +259,7 @@ impl PublisherCursor {
         // The fetch runs during the announcement.
         prefetch::to_read(pointer);
         let hold = shared.free_hold().ok_or_else(|| too_many_held(shared))?;
-        shared.take_hold(hold, self.source.connection, self.next);
+        shared.take_hold(hold, self.remote.connection, self.next);
         Ok(Some(Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) }))
     }
 
@@ -265,23 +285,11 @@ impl PublisherCursor {
     }
 
     fn look_up(&mut self, number: u32) -> Option<SlotView> {
-        let arrivals = self.source.arrivals.load(Ordering::Acquire);
-        let view = self.source.slot_view(number);
+        let arrivals = self.remote.arrivals.load(Ordering::Acquire);
+        let view = self.remote.slot_view(number);
         self.missing_at = view.is_none().then_some(arrivals);
-        self.source.note_missing(self.missing_at);
+        self.remote.note_missing(self.missing_at);
         view
-    }
-
-    /// T7 and T8, for the sample whose payload is in place.
-    #[inline(always)]
-    fn taken(&mut self, into: &mut RawSample, length: usize, published_ns: u64) {
-        into.publisher = self.publisher;
-        into.sequence = self.next;
-        into.published_ns = published_ns;
-        into.lost_before = std::mem::take(&mut self.lost);
-        into.length = length;
-        self.step();
-        self.announce();
     }
 
     #[inline(always)]
@@ -290,6 +298,7 @@ impl PublisherCursor {
         self.at = if self.at + 1 == self.ring.len() { 0 } else { self.at + 1 };
     }
 
+    /// T7 and T8.
     #[inline(always)]
     fn announce(&mut self) {
         reclaim::go_on(self.reading(), self.next);
@@ -297,7 +306,7 @@ impl PublisherCursor {
         if self.reliable {
             // ORDER: T8, pairs with the fence in the publisher's `wait_for_room`; it is T1, too.
             self.fence_if_due(Step::T8);
-            if self.source.head().waiting.load(Ordering::Relaxed) != 0 {
+            if self.remote.head().waiting.load(Ordering::Relaxed) != 0 {
                 wait::wake(self.reading());
             }
         }
@@ -339,7 +348,7 @@ impl PublisherCursor {
     /// Goes on at the oldest sample within the depth and counts earlier ones as lost. False if the
     /// next sample is not there yet.
     fn skip_to_depth(&mut self) -> Result<bool, Error> {
-        self.published = load_acquire(&self.source.head().published);
+        self.published = load_acquire(&self.remote.head().published);
         if self.published > SEQUENCE_MAX {
             return Err(Error::PeerCorrupt { what: "a count of samples that cannot be" });
         }
@@ -352,9 +361,9 @@ impl PublisherCursor {
             self.next = oldest;
             // The missing segment was of a sample that is skipped.
             if self.missing_at.take().is_some() {
-                self.source.note_missing(None);
+                self.remote.note_missing(None);
             }
-            self.at = (self.next % self.source.cells) as usize;
+            self.at = (self.next % self.remote.cells) as usize;
             self.announce();
             self.fence_if_due(Step::T1);
         }

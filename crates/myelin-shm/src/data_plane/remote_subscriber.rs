@@ -1,6 +1,6 @@
 //! The publisher's side of one subscriber: its announcements, and the wake word to wake it.
 
-use crate::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::sync::{AtomicBool, AtomicU64, Ordering, Step, is_taken};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
@@ -156,16 +156,30 @@ impl RemoteSubscriber {
         }
     }
 
-    /// P8 for this subscriber. The caller has executed a seq-cst fence since its sample was
-    /// visible. `published` reads that word. True: the subscriber sleeps on it, and the caller must
-    /// wake that word's sleepers.
+    /// P8 for some subscribers of the publisher of `published`, which has executed a seq-cst fence
+    /// since its sample was visible. Those that sleep on `published` are woken with one call.
     #[inline(always)]
-    #[must_use]
-    pub(crate) fn notify(&self, published: impl FnOnce() -> u64) -> bool {
-        // SAFETY: it lies in the segment, which is ours.
-        let asleep = unsafe { &*self.asleep };
-        let ready = || bit_of(&self.wake_segment().ready, self.connection);
-        self.notifier.notify(asleep, published, ready, |by| self.wake(by))
+    pub(crate) fn notify_each<'a>(
+        views: impl Iterator<Item = &'a Arc<RemoteSubscriber>>,
+        published: &AtomicU64,
+    ) {
+        if !is_taken(Step::P8) {
+            return;
+        }
+        let mut are_on_published = false;
+        for view in views {
+            // SAFETY: it lies in the segment, which is the view's.
+            let asleep = unsafe { &*view.asleep };
+            // ORDER: Relaxed: the publisher's own word.
+            let value = || published.load(Ordering::Relaxed);
+            let ready = || bit_of(&view.wake_segment().ready, view.connection);
+            if view.notifier.notify(asleep, value, ready, |by| view.wake(by)) {
+                are_on_published = true;
+            }
+        }
+        if are_on_published {
+            wait::wake(published);
+        }
     }
 
     /// The address that a publish reads.

@@ -205,7 +205,8 @@ impl Writer {
     /// Memory for a payload of `length` bytes; payloads of up to 104 B in any number at once.
     #[inline]
     pub fn loan(&mut self, length: u64) -> Result<RawLoan, Error> {
-        self.check_payload(length)?;
+        self.check_fork()?;
+        self.check_length(length)?;
         if length <= INLINE_BYTES_MAX as u64 {
             let private = self.private.pop().unwrap_or_else(Private::new);
             return Ok(RawLoan { length, memory: Memory::Private(private) });
@@ -227,7 +228,8 @@ impl Writer {
     /// # Errors
     /// As for [`loan`](Self::loan); memory made by then stays.
     pub fn reserve(&mut self, count: u32, bytes: u64) -> Result<(), Error> {
-        self.check_payload(bytes)?;
+        self.check_fork()?;
+        self.check_length(bytes)?;
         if bytes <= INLINE_BYTES_MAX as u64 {
             return Ok(());
         }
@@ -277,7 +279,7 @@ impl Writer {
                 return self.publish(loan);
             }
         }
-        self.check_payload(payload.len() as u64)?;
+        self.check_length(payload.len() as u64)?;
         self.prefetch(payload.len());
         self.make_room()?;
         Ok(self.publish_inline(payload))
@@ -311,9 +313,7 @@ impl Writer {
 
     /// Tells subscribers with a liveliness lease that the publisher is alive.
     pub fn assert_liveliness(&mut self) -> Result<(), Error> {
-        if fork::is_forked(self.fork) {
-            return Err(Error::Forked);
-        }
+        self.check_fork()?;
         let asserted = &self.head().asserted;
         asserted.store(asserted.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
         Ok(())
@@ -333,7 +333,8 @@ impl Writer {
     #[inline(always)]
     fn publish_inline(&mut self, payload: &[u8]) -> Published {
         let time_ns = self.time_ns();
-        let cell = self.begin();
+        let cell = self.cell();
+        ring::begin(cell);
         ring::write_inline(cell, payload, time_ns);
         ring::finish(cell, &self.head().published, self.next);
         self.finish(|| Payload::Inline(payload), time_ns)
@@ -342,7 +343,8 @@ impl Writer {
     #[inline(always)]
     fn publish_slot(&mut self, length: u64, mut slot: Slot) -> Published {
         let time_ns = self.time_ns();
-        let cell = self.begin();
+        let cell = self.cell();
+        ring::begin(cell);
         ring::write_place(cell, length, slot.place(), time_ns);
         ring::finish(cell, &self.head().published, self.next);
         slot.sequence = self.next;
@@ -386,14 +388,6 @@ impl Writer {
         // SAFETY: the ring lives as long as `self.shared`, which outlives the callers; the lifetime
         // is independent of `self` only so that they can read its other fields.
         unsafe { &(&*self.ring)[self.at] }
-    }
-
-    /// P2 and P3.
-    #[inline(always)]
-    fn begin(&mut self) -> &'static Cell {
-        let cell = self.cell();
-        ring::begin(cell);
-        cell
     }
 
     /// P7 and P8.
@@ -447,7 +441,7 @@ impl Writer {
         if self.shared.changed.load(Ordering::Relaxed) {
             return false;
         }
-        self.shared.notify(views.iter());
+        RemoteSubscriber::notify_each(views.iter(), &self.head().published);
         true
     }
 
@@ -462,10 +456,12 @@ impl Writer {
     }
 
     #[inline(always)]
-    fn check_payload(&self, length: u64) -> Result<(), Error> {
-        if fork::is_forked(self.fork) {
-            return Err(Error::Forked);
-        }
+    fn check_fork(&self) -> Result<(), Error> {
+        if fork::is_forked(self.fork) { Err(Error::Forked) } else { Ok(()) }
+    }
+
+    #[inline(always)]
+    fn check_length(&self, length: u64) -> Result<(), Error> {
         if length > self.shared.qos().payload_bytes_max {
             let limit = self.shared.qos().payload_bytes_max;
             let topic = self.topic_name();

@@ -11,7 +11,7 @@ use crate::data_plane::writer::{FindCallbacks, Payload as Published, RunCallback
 use crate::dispatch::callback::{Concurrent, Dispatched, Handler, Payload};
 use crate::dispatch::dispatcher::{self, Dispatcher};
 use crate::dispatch::handlers::{self, Entered, Handlers};
-use crate::sync::{Step, is_taken};
+use crate::sync::{AtomicU64, Step, is_taken};
 use crate::topic::EndpointId;
 
 /// A publisher's callbacks.
@@ -71,7 +71,7 @@ impl RunCallbacks for LocalCallbacks {
             }
         };
         let wake = |has_entered: bool| {
-            self.publication.notify(others.iter());
+            RemoteSubscriber::notify_each(others.iter(), self.published());
             if !has_entered {
                 self.notify_exclusive();
             }
@@ -125,12 +125,18 @@ impl LocalCallbacks {
     #[cold]
     fn notify_exclusive(&self) {
         if is_taken(Step::Away) {
-            self.publication.notify(self.views[..self.exclusive].iter());
+            let exclusive = self.views[..self.exclusive].iter();
+            RemoteSubscriber::notify_each(exclusive, self.published());
         }
     }
 
     fn notify(&self, subscriber: EndpointId) {
-        self.publication.notify(self.views.iter().filter(|view| view.id() == subscriber));
+        let its = self.views.iter().filter(|view| view.id() == subscriber);
+        RemoteSubscriber::notify_each(its, self.published());
+    }
+
+    fn published(&self) -> &AtomicU64 {
+        &self.publication.head().published
     }
 }
 

@@ -8,7 +8,6 @@ use crate::data_plane::publication::address;
 use crate::data_plane::remote_subscriber::RemoteSubscriber;
 use crate::error::Error;
 use crate::event::Event;
-use crate::os::fork;
 use crate::topic::{Late, Reliability};
 use crate::waiting::{cancel, wait};
 
@@ -51,9 +50,7 @@ impl Writer {
     /// P1.
     #[inline(always)]
     pub(super) fn make_room(&mut self) -> Result<(), Error> {
-        if fork::is_forked(self.fork) {
-            return Err(Error::Forked);
-        }
+        self.check_fork()?;
         if self.shared.qos().reliability == Reliability::BestEffort {
             return Ok(());
         }

@@ -68,27 +68,31 @@ impl Handler {
     /// with all earlier samples that it has not taken yet. A panic of the function unwinds further;
     /// the sample is then given back.
     #[inline(always)]
-    pub(crate) fn dispatch(&mut self, fresh: &PublishedSample, payload: Payload<'_>) -> Dispatched {
+    pub(crate) fn dispatch(
+        &mut self,
+        published: &PublishedSample,
+        payload: Payload<'_>,
+    ) -> Dispatched {
         let reader = &mut self.reader;
         if reader.has_news() {
-            return self.catch_up(fresh.publisher);
+            return self.catch_up(published.publisher);
         }
         match payload {
             Payload::Inline(taken) => {
                 let fits = self.function.lengths.fit(taken.bytes().len());
                 // A sample that is misaligned for this type is copied from the ring.
                 let is_aligned = taken.address() & (self.function.align - 1) == 0;
-                if !fits || !is_aligned || !reader.pass(fresh) {
-                    return self.catch_up(fresh.publisher);
+                if !fits || !is_aligned || !reader.pass(published) {
+                    return self.catch_up(published.publisher);
                 }
                 (self.function.call)(taken);
             }
             Payload::Slot { length, place } => {
                 if !self.function.lengths.fit(length as usize) {
-                    return self.catch_up(fresh.publisher);
+                    return self.catch_up(published.publisher);
                 }
-                let Some(lent) = reader.lend(fresh, length, place) else {
-                    return self.catch_up(fresh.publisher);
+                let Some(lent) = reader.lend(published, length, place) else {
+                    return self.catch_up(published.publisher);
                 };
                 (self.function.call)(&lent);
             }
@@ -153,7 +157,7 @@ impl Handler {
 
     /// Whether there are samples left to deliver.
     pub(crate) fn has_more(&mut self) -> bool {
-        let has_more = self.reader.has_more();
+        let has_more = self.reader.is_ready(false);
         if self.shared.is_stopping() {
             self.reader.shared().look_again(); // the look has cleared the mark by which publishers go
         }
