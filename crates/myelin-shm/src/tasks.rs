@@ -39,10 +39,10 @@ impl TaskSubscriber {
     /// thread can be started.
     pub fn new(subscriber: Subscriber) -> Result<TaskSubscriber, Error> {
         let shared = subscriber.reader.shared();
-        let tasks = subscriber.node().tasks(shared.ready_bit().table())?;
-        shared.leave_set();
+        let tasks = subscriber.node().tasks(shared.sleeper.ready_bit().table())?;
+        shared.sleeper.leave_set();
         // No other thread puts it into a set: we own it.
-        let has_entered = shared.enter(tasks.set());
+        let has_entered = shared.sleeper.enter(tasks.set());
         debug_assert!(has_entered);
         Ok(TaskSubscriber { subscriber, tasks })
     }
@@ -128,7 +128,7 @@ impl Tasks {
         let waker = waker.clone();
         let mut tasks = self.shared.tasks();
         let new = || Task { subscription: Arc::downgrade(subscription), waker: None };
-        let task = tasks.entry(subscription.ready_bit().number()).or_insert_with(new);
+        let task = tasks.entry(subscription.sleeper.ready_bit().number()).or_insert_with(new);
         let before = task.waker.replace(waker);
         drop(tasks);
         drop(before);
@@ -136,7 +136,7 @@ impl Tasks {
 
     /// Removes a subscriber that is no task's any more.
     pub(crate) fn forget(&self, subscription: &SubscriptionState) {
-        let task = self.shared.tasks().remove(&subscription.ready_bit().number());
+        let task = self.shared.tasks().remove(&subscription.sleeper.ready_bit().number());
         drop(task); // not under the lock
     }
 }

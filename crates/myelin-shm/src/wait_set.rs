@@ -362,7 +362,8 @@ impl WaitSet {
         let is_news = match &member.what {
             Watched::Subscriber(shared) => {
                 let shared = shared.upgrade();
-                let Some(shared) = shared.filter(|it| it.set() == Some(self.slot.set())) else {
+                let Some(shared) = shared.filter(|it| it.sleeper.set() == Some(self.slot.set()))
+                else {
                     return News::Gone;
                 };
                 shared.take_news(&mut member.next, |connection| {
@@ -391,7 +392,7 @@ impl WaitSet {
         if let Some(Member { what: Watched::Subscriber(shared), .. }) = self.members.get(number)
             && let Some(shared) = shared.upgrade()
         {
-            shared.arm(self.slot.set());
+            shared.sleeper.arm(self.slot.set());
         }
     }
 
@@ -501,7 +502,7 @@ impl Waiter for WaitSet {
         let cpu_of_last = || {
             let (number, connection) = self.last?;
             let Watched::Subscriber(last) = &self.members.get(number)?.what else { return None };
-            last.upgrade()?.cpu_of(connection)
+            last.upgrade()?.connections.cpu_of(connection)
         };
         cpu_of_last() != Some(wait::cpu())
     }

@@ -258,7 +258,7 @@ impl Endpoints {
         let shared = self.subscription(pair)?;
         match had_begun {
             true => shared.publisher_gone(pair.publisher),
-            false => shared.publisher_never_came(pair.publisher),
+            false => shared.connections.publisher_never_came(pair.publisher),
         }
         None
     }
@@ -284,7 +284,7 @@ fn reserve(
     let [publication] = exactly(descriptors)?;
     let connection = shared.reserve(pair.publisher, publication, Vec::new())?;
     let passed = shared.passed_to(connection);
-    let passed = passed.inspect_err(|_| shared.publisher_never_came(pair.publisher))?;
+    let passed = passed.inspect_err(|_| shared.connections.publisher_never_came(pair.publisher))?;
     let (subscription, WakeDescriptors { wake_word, table, wake_pipe }) = passed;
     let WakeTableDescriptors { heads, ready, pipe } = table;
     let passed = [subscription, wake_word, heads, ready, pipe].into_iter().chain(wake_pipe);

@@ -38,7 +38,7 @@ impl Proxy {
         let connection = subscription.reserve(id, descriptor, Vec::new())?;
         let attached =
             view(subscription, &publication, connection).and_then(|view| publication.attach(view));
-        let start = attached.inspect_err(|_| subscription.publisher_never_came(id))?;
+        let start = attached.inspect_err(|_| subscription.connections.publisher_never_came(id))?;
         let grows = Arc::downgrade(subscription);
         publication.on_growth(Box::new(move |segment| {
             let Some(subscription) = grows.upgrade() else { return };

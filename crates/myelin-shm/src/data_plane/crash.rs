@@ -136,7 +136,7 @@ impl Subscribed {
             }
             _ => {
                 self.asleep = self.reader.fall_asleep();
-                self.reader.shared().wake_up();
+                self.reader.shared().sleeper.wake_up();
             }
         }
     }
@@ -320,8 +320,8 @@ fn publisher_dies(seed: u64, at: u64) -> bool {
         let shared = subscriber.reader.shared().clone();
         shared.publisher_gone(PUBLISHER);
         if let Some(asleep) = subscriber.asleep.take() {
-            assert!(shared.sleep(asleep.until(now_ns())), "it sleeps on");
-            shared.wake_up();
+            assert!(shared.sleeper.sleep(asleep.until(now_ns())), "it sleeps on");
+            shared.sleeper.wake_up();
         }
         subscriber.take_all();
         let is_all = (published..=published + u64::from(has_died)).contains(&subscriber.next);
@@ -440,7 +440,7 @@ fn publisher_dies_at_first(seed: u64, at: u64) -> bool {
             assert!(is_all, "{} of {published} samples", subscriber.next);
             subscriber.take_all();
         } else {
-            shared.publisher_never_came(PUBLISHER);
+            shared.connections.publisher_never_came(PUBLISHER);
             assert!(subscriber.take().is_none(), "of whom?");
         }
     }

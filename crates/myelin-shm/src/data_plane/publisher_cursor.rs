@@ -62,7 +62,7 @@ impl PublisherCursor {
             next,
             at: (next % remote.cells) as usize,
             ring: remote.ring(),
-            reading: &raw const shared.connection(remote.connection).reading,
+            reading: shared.reading(remote.connection),
             published: next,
             fence_due: true,
             reliable,
@@ -258,8 +258,8 @@ impl PublisherCursor {
         let pointer = view.pointer.wrapping_add((u64::from(slot) * view.slot_bytes) as usize);
         // The fetch runs during the announcement.
         prefetch::to_read(pointer);
-        let hold = shared.free_hold().ok_or_else(|| too_many_held(shared))?;
-        shared.take_hold(hold, self.remote.connection, self.next);
+        let hold = shared.borrowed.hold(self.remote.connection, self.next);
+        let hold = hold.ok_or_else(|| too_many_held(shared))?;
         Ok(Some(Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) }))
     }
 

@@ -135,7 +135,7 @@ impl Clone for RawSample {
             }
             Payload::Slot { pointer, hold, shared } => {
                 // SAFETY: this sample has not been released.
-                unsafe { &*shared }.clone_hold(hold);
+                unsafe { &*shared }.borrowed.clone_hold(hold);
                 Payload::Slot { pointer, hold, shared }
             }
         };

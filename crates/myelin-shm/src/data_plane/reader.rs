@@ -95,7 +95,7 @@ impl Reader {
     pub fn take_into(&mut self, into: &mut RawSample) -> Result<bool, Error> {
         into.release();
         let is_taken = self.take_in_turn(into)?;
-        let may_be_more = !is_taken && self.shared.descriptor().is_some();
+        let may_be_more = !is_taken && self.shared.sleeper.descriptor().is_some();
         if may_be_more && self.arm() { self.take_in_turn(into) } else { Ok(is_taken) }
     }
 
@@ -201,7 +201,8 @@ impl Reader {
     pub(crate) fn look_at(&self, publisher: EndpointId) {
         if let Choice::Many(_) = &self.choice {
             let its = self.cursors.iter().find(|cursor| cursor.id() == publisher);
-            its.into_iter().for_each(|it| self.shared.ready_list().insert(it.connection()));
+            its.into_iter()
+                .for_each(|it| self.shared.readiness.ready_list().insert(it.connection()));
         }
     }
 
@@ -239,7 +240,7 @@ impl Reader {
         self.shared.changed.store(false, Ordering::Relaxed);
         // ORDER: a change after this sets the flag again.
         fence(Ordering::SeqCst);
-        let begun = std::mem::take(&mut self.shared.sources().begun);
+        let begun = std::mem::take(&mut self.shared.connections.list().begun);
         self.cursors.extend(begun.into_iter().map(|it| PublisherCursor::begin(it, &self.shared)));
         let is_finished = |cursor: &mut PublisherCursor| {
             cursor.remote().gone.load(Ordering::Acquire) && !cursor.is_ready(false)
@@ -260,7 +261,7 @@ impl Reader {
 
     /// Notes its address, so that a wait set can fetch it into the caches before a take.
     pub(crate) fn note_place(&self) {
-        self.shared.note_reader(self, self.cursors.as_ptr());
+        self.shared.readiness.note_reader(self, self.cursors.as_ptr());
     }
 }
 
@@ -273,8 +274,8 @@ fn finish(publisher: &RemotePublisher) {
 impl Drop for Reader {
     fn drop(&mut self) {
         if !self.shared.is_forked() {
-            self.shared.leave_set();
-            self.shared.finish();
+            self.shared.sleeper.leave_set();
+            self.shared.connections.finish();
             self.shared.abandon();
         }
     }

@@ -140,7 +140,7 @@ impl RunningCallback {
     ) -> Result<RunningCallback, Error> {
         let shared = Arc::new(CallbackState::default());
         let subscription = reader.shared().clone();
-        subscription.leave_set();
+        subscription.sleeper.leave_set();
         let concurrent = Concurrent::new(reader, after, call, lengths, shared.clone());
         dispatcher.add_concurrent(&concurrent);
         let its = (dispatcher.clone(), subscription.clone());
@@ -263,8 +263,8 @@ fn begin(
 ) -> Begun {
     let shared = Arc::new(CallbackState::default());
     let subscription = reader.shared().clone();
-    subscription.leave_set();
-    subscription.interrupt_by_matches();
+    subscription.sleeper.leave_set();
+    subscription.sleeper.interrupt_by_matches();
     let handler = Handler::new(reader, after, function, shared.clone());
     let mut thread = CallbackThread::new(dispatcher, &subscription, &shared, wait);
     let at = thread.begin(handler);

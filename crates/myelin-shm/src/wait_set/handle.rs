@@ -74,7 +74,7 @@ impl Registered {
     fn leave(self, set: u32) -> Option<Arc<SubscriptionState>> {
         let Registered::Subscriber(shared) = self else { return None };
         let shared = shared.upgrade()?;
-        shared.leave(set);
+        shared.sleeper.leave(set);
         Some(shared)
     }
 
@@ -83,7 +83,7 @@ impl Registered {
         match self {
             Registered::Subscriber(shared) => {
                 let shared = shared.upgrade();
-                (shared.as_ref().is_some_and(|it| it.set() == Some(set)), shared)
+                (shared.as_ref().is_some_and(|it| it.sleeper.set() == Some(set)), shared)
             }
             Registered::GuardCondition(triggered) => (triggered.strong_count() > 0, None),
             Registered::Timer => (true, None),
@@ -189,12 +189,12 @@ impl WaitSetHandle {
             value: value.to_owned(),
             remedy,
         };
-        if !Arc::ptr_eq(shared.ready_bit().table(), &self.0.table) {
+        if !Arc::ptr_eq(shared.sleeper.ready_bit().table(), &self.0.table) {
             return Err(wrong("of another node", "make the wait set of the subscriber's own node"));
         }
         let _seen; // dropped after the lock
         let mut members = self.open()?;
-        if !shared.enter(self.0.set) {
+        if !shared.sleeper.enter(self.0.set) {
             return Err(wrong("in a wait set already", "remove it from that one first"));
         }
         subscriber.note_place();
@@ -202,7 +202,11 @@ impl WaitSetHandle {
         let (key, weak) = (members.next_key(), Arc::downgrade(shared));
         let what = Watched::Subscriber(weak.clone());
         members.watched.insert(key, Registered::Subscriber(weak));
-        members.changes.push(Change::Insert(Member::new(key, shared.ready_bit().clone(), what)));
+        members.changes.push(Change::Insert(Member::new(
+            key,
+            shared.sleeper.ready_bit().clone(),
+            what,
+        )));
         drop(members);
         self.notify();
         Ok(key)

@@ -172,9 +172,9 @@ impl Member {
     pub(super) fn pass_on(&self, set: u32) {
         if let Watched::Subscriber(shared) = &self.what
             && let Some(shared) = shared.upgrade()
-            && shared.set().is_some_and(|its| its != set)
+            && shared.sleeper.set().is_some_and(|its| its != set)
         {
-            shared.notify_set();
+            shared.sleeper.notify_set();
         }
     }
 }

@@ -28,7 +28,7 @@ impl Deref for LentSample<'_> {
 impl Drop for LentSample<'_> {
     #[inline(always)]
     fn drop(&mut self) {
-        self.shared.drop_lent(self.hold);
+        self.shared.borrowed.drop_lent(self.hold);
     }
 }
 
@@ -53,8 +53,7 @@ impl Reader {
         let Reader { shared, cursors, .. } = self;
         let cursor = cursors.iter_mut().find(|cursor| cursor.is_next(published))?;
         let pointer = cursor.slot(length, place)?;
-        let hold = shared.free_hold()?;
-        shared.take_hold(hold, cursor.connection(), published.sequence);
+        let hold = shared.borrowed.hold(cursor.connection(), published.sequence)?;
         cursor.go_on();
         let payload = Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) };
         let taken = RawSample::lent(published, length as usize, payload);

@@ -76,8 +76,8 @@ impl Many {
         cursors: &mut [PublisherCursor],
         shared: &SubscriptionState,
     ) -> Option<u64> {
-        let ready = shared.ready_list();
-        ready.take_ready(shared.ready(), &self.numbers);
+        let ready = shared.readiness.ready_list();
+        ready.take_ready(shared.sleeper.ready(), &self.numbers);
         let (mut oldest, mut from) = (None, 0);
         while let Some(number) = ready.first_from(from) {
             let since_ns = cursors[self.place(number)].since_ns();
@@ -102,7 +102,7 @@ impl Many {
         cursors: &mut [PublisherCursor],
         shared: &SubscriptionState,
     ) -> Option<u32> {
-        let ready = shared.ready_list();
+        let ready = shared.readiness.ready_list();
         let mut find_from = |first| {
             let mut from = first;
             while let Some(number) = ready.first_from(from) {
@@ -122,7 +122,7 @@ impl Many {
         if let Some(number) = find_from(self.turn) {
             return Some(number);
         }
-        ready.take_ready(shared.ready(), &self.numbers);
+        ready.take_ready(shared.sleeper.ready(), &self.numbers);
         find_from(0).or_else(|| self.sweep(cursors, shared))
     }
 
@@ -140,7 +140,7 @@ impl Many {
             return None;
         }
         let number = cursor.connection();
-        shared.ready_list().insert(number);
+        shared.readiness.ready_list().insert(number);
         Some(number)
     }
 
@@ -152,6 +152,6 @@ impl Many {
 
     /// Makes the next take look at all publishers, with or without ready bits.
     pub(super) fn look_at_all(&self, shared: &SubscriptionState) {
-        shared.ready_list().fill(&self.numbers);
+        shared.readiness.ready_list().fill(&self.numbers);
     }
 }

@@ -12,7 +12,7 @@ use crate::error::Error;
 use crate::layout::PublicationHead;
 use crate::sync::{Ordering, Step, is_taken, load_acquire, spin_loop};
 use crate::waiting::cancel;
-use crate::waiting::sleep::{self, Sleep};
+use crate::waiting::sleep::Sleep;
 use crate::waiting::strategy::{Ended, Waiter};
 use crate::waiting::subscriber_descriptor::SubscriberDescriptor;
 use crate::waiting::wait::{self, LOOKS_PER_CLOCK_READ, NEVER, Wait};
@@ -130,7 +130,9 @@ impl Reader {
                 Some(value) if is_taken(Step::Value) => {
                     self.fall_asleep_as(Sleep::on_published(value))
                 }
-                Some(_) => self.fall_asleep_as(Sleep::on_published(self.shared.next_sleep() << 32)),
+                Some(_) => {
+                    self.fall_asleep_as(Sleep::on_published(self.shared.sleeper.next_sleep() << 32))
+                }
             };
             let stop = self.shared.is_interrupted();
             let is_late = || until_ns != NEVER && wait::now_ns() >= until_ns;
@@ -138,7 +140,7 @@ impl Reader {
                 Some(asleep) if !stop => {
                     let asleep = asleep.until(cancel::slice_end_ns(until_ns));
                     let slept = match published {
-                        None => self.shared.sleep(asleep),
+                        None => self.shared.sleeper.sleep(asleep),
                         // Otherwise its publisher has changed, or is not the only one any more.
                         Some(value) if changes == self.changes => {
                             self.sleep_on_published(asleep, value)
@@ -152,9 +154,9 @@ impl Reader {
                 }
                 _ => false,
             };
-            self.shared.wake_up();
+            self.shared.sleeper.wake_up();
             // Its set has not been woken for samples that came meanwhile.
-            self.shared.notify_set();
+            self.shared.sleeper.notify_set();
             if asleep.is_none() || self.is_ready(false) {
                 return if timer { Ended::SampleAtTime } else { Ended::Sample };
             }
@@ -174,7 +176,10 @@ impl Reader {
         let [cursor] = &self.cursors[..] else { return None };
         let head = cursor.remote().head();
         let is_one_of_many = head.subscribers.load(Ordering::Relaxed) >= MANY_MIN;
-        if !is_one_of_many || self.shared.descriptor().is_some() || !wait::can_sleep_on_two() {
+        if !is_one_of_many
+            || self.shared.sleeper.descriptor().is_some()
+            || !wait::can_sleep_on_two()
+        {
             return None;
         }
         // ORDER: read before `asleep` is stored: a publisher that sees us asleep has written a
@@ -186,7 +191,7 @@ impl Reader {
     /// Also sleeps on the wake word, because the node's own process cannot change `published`.
     fn sleep_on_published(&self, asleep: Asleep, value: u64) -> bool {
         let published = &self.cursors[0].remote().head().published;
-        self.shared.sleep_also_on(asleep, published, value as u32)
+        self.shared.sleeper.sleep_also_on(asleep, published, value as u32)
     }
 
     /// S1, S2: says that the subscriber sleeps. `None` if there is a sample.
@@ -196,13 +201,12 @@ impl Reader {
 
     /// The same, but its wait set must be woken.
     fn fall_asleep_in(&mut self, set: Option<u32>) -> Option<Asleep> {
-        self.fall_asleep_as(Sleep::new(self.shared.next_sleep(), set))
+        self.fall_asleep_as(Sleep::new(self.shared.sleeper.next_sleep(), set))
     }
 
     fn fall_asleep_as(&mut self, sleep: Sleep) -> Option<Asleep> {
-        self.sleep = sleep.or_of_many(self.shared.ready_list().is_used());
-        let (asleep, wakes) = (&self.shared.head().asleep, &self.shared.wake_word().wakes);
-        self.count = sleep::fall_asleep(asleep, wakes, self.sleep);
+        self.sleep = sleep.or_of_many(self.shared.readiness.ready_list().is_used());
+        self.count = self.shared.sleeper.fall_asleep(self.sleep);
         let asleep = Asleep::new(self.count, self.cursors.len());
         (!is_taken(Step::S3) || !self.is_ready(false)).then_some(asleep)
     }
@@ -213,11 +217,9 @@ impl Reader {
         // Also when it is armed: a publisher may have counted the wake word up, been overtaken by
         // us, and written only then.
         let drain = |fd: &SubscriberDescriptor| fd.drain(|connection| self.mark_due(connection));
-        let was_readable = self.shared.descriptor().is_some_and(drain);
-        let (asleep, wakes) = (&self.shared.head().asleep, &self.shared.wake_word().wakes);
-        let set = self.shared.set();
-        let is_armed = asleep.load(Ordering::Relaxed) == self.sleep.0
-            && wakes.load(Ordering::Relaxed) == self.count
+        let was_readable = self.shared.sleeper.descriptor().is_some_and(drain);
+        let set = self.shared.sleeper.set();
+        let is_armed = self.shared.sleeper.is_still(self.sleep, self.count)
             && self.sleep != Sleep::AWAKE
             && set.is_none();
         if is_armed && !was_readable {
@@ -231,7 +233,7 @@ impl Reader {
         if let Choice::Many(many) = &self.choice
             && many.has(number)
         {
-            self.shared.ready_list().insert(number);
+            self.shared.readiness.ready_list().insert(number);
         }
     }
 }

@@ -86,9 +86,9 @@ impl Concurrent {
                 None => break,
             };
             if let Some(asleep) = asleep.filter(|_| !self.shared.is_stopping()) {
-                subscription.sleep(asleep);
+                subscription.sleeper.sleep(asleep);
             }
-            subscription.wake_up();
+            subscription.sleeper.wake_up();
         }
         dispatcher.remove_concurrent(self.id);
         let ended = self.ended.wait_while(self.taking(), |taking| taking.calls > 0);

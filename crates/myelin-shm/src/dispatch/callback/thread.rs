@@ -57,7 +57,7 @@ impl CallbackThread {
         while !self.shared.is_stopping() {
             at = match at {
                 At::Entry(asleep) => {
-                    self.subscription.sleep(asleep);
+                    self.subscription.sleeper.sleep(asleep);
                     At::Hand(self.unpark())
                 }
                 At::Hand(mut handler) => match handler.deliver() {
@@ -100,7 +100,7 @@ impl CallbackThread {
         match entered.park(id, handler, fall_asleep) {
             Ok(asleep) => At::Entry(asleep),
             Err(handler) => {
-                self.subscription.wake_up();
+                self.subscription.sleeper.wake_up();
                 At::Hand(handler)
             }
         }
@@ -108,7 +108,7 @@ impl CallbackThread {
 
     fn unpark(&self) -> Handler {
         let handler = self.dispatcher.entries().enter().unpark(self.subscription.id());
-        self.subscription.wake_up();
+        self.subscription.sleeper.wake_up();
         handler
     }
 }
