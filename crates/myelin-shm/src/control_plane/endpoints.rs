@@ -198,7 +198,7 @@ impl Endpoints {
         for (size, fd) in segments.iter().zip(descriptors) {
             let fd = duplicate(fd.as_fd(), "mapping a publisher's slots")?;
             let SegmentSize { number, slots, slot_bytes } = *size;
-            shared.map_segment(pair.publisher, number, slot_bytes, slots, fd)?;
+            shared.connections.map_segment(pair.publisher, number, slot_bytes, slots, fd)?;
         }
         // A publisher of this node publishes only after this, so no subscriber waits for its
         // segment.

@@ -45,7 +45,7 @@ impl Proxy {
             let Ok(fd) = own(segment.fd.as_fd()) else { return };
             let (number, bytes, slots) = (segment.number, segment.slot_bytes, segment.slots);
             // Before its first sample is published, so the subscriber does not wait for it yet.
-            let _ = subscription.map_segment(id, number, bytes, slots, fd);
+            let _ = subscription.connections.map_segment(id, number, bytes, slots, fd);
         }));
         subscription.start(id, start);
         let subscriber = subscription.id();

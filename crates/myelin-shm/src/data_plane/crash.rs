@@ -92,7 +92,11 @@ impl Subscribed {
         let Some(publication) = &self.publication else { return };
         for SlotSegment { number, slot_bytes, slots, fd } in publication.segments() {
             let (id, fd) = (publication.id(), fd.try_clone().unwrap());
-            self.reader.shared().map_segment(id, number, slot_bytes, slots, fd).unwrap();
+            self.reader
+                .shared()
+                .connections
+                .map_segment(id, number, slot_bytes, slots, fd)
+                .unwrap();
         }
     }
 

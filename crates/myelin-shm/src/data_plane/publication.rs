@@ -1,5 +1,5 @@
 //! The node's side of a publisher: its ring's memory, its slot segments, and the subscribers that
-//! it has been told about. `writer` publishes; the two meet in one flag that the writer checks on
+//! it is matched with. `writer` publishes; the two meet in one flag that the writer checks on
 //! every publish.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

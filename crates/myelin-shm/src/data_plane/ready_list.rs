@@ -90,8 +90,8 @@ impl ReadyList {
     #[inline(always)]
     pub(crate) fn take_ready(&self, ready: &[AtomicU64], known: &[u64]) {
         let used = ..self.used();
-        for told in [&ready[used], &self.overlooked[used]] {
-            notify::take_ready(told, |at, bits| {
+        for reported in [&ready[used], &self.overlooked[used]] {
+            notify::take_ready(reported, |at, bits| {
                 let word = &self.words[at];
                 word.store(word.load(Ordering::Relaxed) | bits & known[at], Ordering::Relaxed);
             });
@@ -103,8 +103,8 @@ impl ReadyList {
         (0..self.used()).flat_map(move |at| {
             // ORDER: Acquire, before the other load: a thread that sees that the reader has taken a
             // bit sees that its publisher is due. Pairs with the release in `take_ready`.
-            let told = ready[at].load(Ordering::Acquire);
-            let bits = told | self.overlooked[at].load(Ordering::Acquire);
+            let reported = ready[at].load(Ordering::Acquire);
+            let bits = reported | self.overlooked[at].load(Ordering::Acquire);
             let mut bits = bits | self.words[at].load(Ordering::Relaxed);
             std::iter::from_fn(move || {
                 let bit = (bits != 0).then(|| bits.trailing_zeros())?;

@@ -17,7 +17,6 @@ use self::memory::SubscriptionMemory;
 #[cfg(all(test, not(any(loom, miri))))]
 pub(super) use self::memory::write_head;
 pub(crate) use self::readiness::{PrefetchList, Readiness};
-use self::sleeper::WakeParts;
 pub(crate) use self::sleeper::{Asleep, Sleeper, TRUST_NS};
 pub use crate::data_plane::raw_sample::RawSample;
 pub use crate::data_plane::reader::Reader;
@@ -34,7 +33,7 @@ use crate::topic::{EndpointId, SubscriberQos, Topic};
 use crate::waiting::interrupt::Interrupter;
 use crate::waiting::remote_wake_table::WakeTableDescriptors;
 use crate::waiting::subscriber_descriptor::SubscriberDescriptor;
-use crate::waiting::wake_table::WakeTable;
+use crate::waiting::wake_table::{ReadyBit, WakeTable};
 
 type OnCorrupt = Box<dyn Fn(EndpointId) + Send + Sync>;
 type OnLastDrop = Box<dyn FnOnce() + Send + Sync>;
@@ -72,15 +71,16 @@ impl SubscriptionState {
     ) -> Result<Arc<SubscriptionState>, Error> {
         topic.check()?;
         qos.check(topic)?;
-        let parts = WakeParts::create(table, qos.descriptor)?;
-        let (memory, bytes) =
-            SubscriptionMemory::create(id, topic, &qos, parts.ready_bit.number())?;
+        let ready_bit = Arc::new(ReadyBit::take(table)?);
+        let descriptor = qos.descriptor.then(SubscriberDescriptor::new).transpose()?.map(Arc::new);
+        let (memory, bytes) = SubscriptionMemory::create(id, topic, &qos, ready_bit.number())?;
         let (memory, inbox) = (Arc::new(memory), Arc::<Inbox>::default());
-        let connections = Connections::new(&memory, bytes, parts.descriptor.clone());
-        let sleeper = Sleeper::new(parts, &memory);
+        let connections = Connections::new(&memory, bytes, descriptor.clone());
+        let sleeper = Sleeper::create(ready_bit, descriptor, &memory)?;
         let borrowed = Borrowed::new(&memory);
         let [clones, holds] = borrowed.addresses();
-        let fixed = [sleeper.address(), Arc::as_ptr(&inbox).addr(), clones, holds];
+        let waker = Arc::as_ptr(&sleeper.waker).addr();
+        let fixed = [waker, Arc::as_ptr(&inbox).addr(), clones, holds];
         let readiness = Readiness::new(&memory, qos.transient_local, fixed);
         Ok(Arc::new(SubscriptionState {
             inbox,
@@ -180,8 +180,8 @@ impl SubscriptionState {
         if !self.connections.begin(publisher, start) {
             return;
         }
-        if self.sleeper.is_interrupted_by_matches() {
-            self.sleeper.request_end();
+        if self.sleeper.interrupted_by_matches.load(Ordering::Relaxed) {
+            self.sleeper.waker.interrupted.store(true, Ordering::Release);
         }
         self.look_again();
     }
@@ -195,21 +195,9 @@ impl SubscriptionState {
         slots: u32,
         fd: OwnedFd,
     ) -> Result<(), Error> {
-        self.map_segment(publisher, number, slot_bytes, slots, fd)?;
+        self.connections.map_segment(publisher, number, slot_bytes, slots, fd)?;
         self.look_again();
         Ok(())
-    }
-
-    /// Like [`add_segment`](Self::add_segment), without notice to the reader.
-    pub(crate) fn map_segment(
-        &self,
-        publisher: EndpointId,
-        number: u32,
-        slot_bytes: u64,
-        slots: u32,
-        fd: OwnedFd,
-    ) -> Result<(), Error> {
-        self.connections.map_segment(publisher, number, slot_bytes, slots, fd)
     }
 
     /// The publisher has left or died. Its published samples can still be read.
@@ -256,25 +244,25 @@ impl SubscriptionState {
 
     /// Ends the running wait in another thread, or else the next one: it returns false.
     pub fn interrupt(&self) {
-        self.sleeper.request_end();
+        self.sleeper.waker.interrupted.store(true, Ordering::Release);
         self.look_again();
     }
 
     /// The interrupter, which ends its waits from other threads.
     pub fn interrupter(&self) -> Interrupter {
-        self.sleeper.interrupter()
+        Interrupter::new(&self.sleeper.waker)
     }
 
     /// Whether a thread or an event has requested the end of the wait.
     #[inline(always)]
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.sleeper.is_end_requested() || self.inbox.is_urgent()
+        self.sleeper.waker.interrupted.load(Ordering::Acquire) || self.inbox.is_urgent()
     }
 
     /// Resets the request after the wait has ended.
     pub(crate) fn end_interrupt(&self) {
         if self.is_interrupted() {
-            self.sleeper.forget_request();
+            self.sleeper.waker.interrupted.store(false, Ordering::Relaxed);
             self.inbox.set_urgent(false);
         }
     }
@@ -298,7 +286,7 @@ impl SubscriptionState {
     /// Its counters, read from words that exist for other reasons.
     pub(crate) fn counters(&self) -> Counters {
         let (lost, held) = (self.lost(), self.borrowed.announced());
-        let memory_bytes = self.connections.bytes() + self.sleeper.bytes();
+        let memory_bytes = self.connections.bytes() + self.sleeper.waker.segment.bytes();
         Counters::Subscriber { lost, held, memory_bytes }
     }
 
@@ -370,7 +358,7 @@ impl SubscriptionState {
     /// Makes the reader look at its publishers, and wakes it if it sleeps.
     pub(crate) fn look_again(&self) {
         self.changed.store(true, Ordering::Release);
-        self.sleeper.wake();
+        self.sleeper.waker.wake();
     }
 }
 

@@ -44,7 +44,7 @@ fn publish(ring: &Ring, sequence: u64, steps: Steps) {
     fence(Ordering::SeqCst); // P7
 }
 
-/// The same as `Publisher::take` in `reader.rs`, with a bound on the looks.
+/// The same as `PublisherCursor::take`, with a bound on the looks.
 fn read(ring: &Ring, steps: Steps) {
     let mut next = 0;
     let mut inline = MaybeUninit::new(Inline::ZERO);

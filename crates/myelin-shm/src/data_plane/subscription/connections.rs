@@ -175,8 +175,8 @@ impl Connections {
         true
     }
 
-    /// The publisher has a further slot segment.
-    pub(super) fn map_segment(
+    /// The publisher has a further slot segment. The reader gets no notice.
+    pub(crate) fn map_segment(
         &self,
         publisher: EndpointId,
         number: u32,

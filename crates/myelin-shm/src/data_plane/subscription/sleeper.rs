@@ -9,22 +9,22 @@ use crate::error::Error;
 use crate::layout::{CONNECTION_WORDS, WAKE_SEGMENT_BYTES, WakeWord};
 use crate::os::segment::{Segment, Writers};
 use crate::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering, Step, is_taken};
-use crate::waiting::interrupt::{Interrupter, SubscriberWaker};
+use crate::waiting::interrupt::SubscriberWaker;
 use crate::waiting::sleep::{self, Sleep};
 use crate::waiting::subscriber_descriptor::SubscriberDescriptor;
 use crate::waiting::wait;
-use crate::waiting::wake_table::{ReadyBit, WakeTable};
+use crate::waiting::wake_table::ReadyBit;
 
 /// A subscriber's sleep.
 #[repr(C)] // a look and a take read the first fields
 pub(crate) struct Sleeper {
-    waker: Arc<SubscriberWaker>,
+    pub(super) waker: Arc<SubscriberWaker>,
     descriptor: Option<Arc<SubscriberDescriptor>>,
     memory: Arc<SubscriptionMemory>,
     /// Counts all its sleeps.
     sleeps: AtomicU64,
     /// Whether a new publisher ends the wait, too.
-    interrupted_by_matches: AtomicBool,
+    pub(super) interrupted_by_matches: AtomicBool,
     wake_word_fd: OwnedFd,
 }
 
@@ -58,31 +58,15 @@ impl Asleep {
 /// How long a subscriber of several publishers, or a wait set, sleeps without a look.
 pub(crate) const TRUST_NS: u64 = 100_000_000;
 
-/// What a subscriber needs to be woken, before it has its own memory.
-pub(super) struct WakeParts {
-    pub(super) ready_bit: Arc<ReadyBit>,
-    pub(super) descriptor: Option<Arc<SubscriberDescriptor>>,
-    segment: Segment,
-    wake_word_fd: OwnedFd,
-}
-
-impl WakeParts {
-    pub(super) fn create(table: &Arc<WakeTable>, descriptor: bool) -> Result<WakeParts, Error> {
+impl Sleeper {
+    /// `ready_bit`: its number in its node, and its bit there.
+    pub(super) fn create(
+        ready_bit: Arc<ReadyBit>,
+        descriptor: Option<Arc<SubscriberDescriptor>>,
+        memory: &Arc<SubscriptionMemory>,
+    ) -> Result<Sleeper, Error> {
         let (segment, wake_word_fd) =
             Segment::create("myelin-wake-word", WAKE_SEGMENT_BYTES, Writers::Everyone)?;
-        let descriptor = descriptor.then(SubscriberDescriptor::new).transpose()?.map(Arc::new);
-        Ok(WakeParts {
-            ready_bit: Arc::new(ReadyBit::take(table)?),
-            descriptor,
-            segment,
-            wake_word_fd,
-        })
-    }
-}
-
-impl Sleeper {
-    pub(super) fn new(parts: WakeParts, memory: &Arc<SubscriptionMemory>) -> Sleeper {
-        let WakeParts { ready_bit, descriptor, segment, wake_word_fd } = parts;
         let waker = Arc::new(SubscriberWaker {
             segment,
             descriptor: descriptor.clone(),
@@ -90,32 +74,21 @@ impl Sleeper {
             set: AtomicU32::new(0),
             interrupted: AtomicBool::new(false),
         });
-        let sleeper = Sleeper {
+        if cfg!(loom) {
+            waker.wake_word(); // initialises the memory early, as in a publication
+        }
+        Ok(Sleeper {
             waker,
             descriptor,
             memory: memory.clone(),
             sleeps: AtomicU64::new(0),
             interrupted_by_matches: AtomicBool::new(false),
             wake_word_fd,
-        };
-        if cfg!(loom) {
-            sleeper.wake_word(); // initialises the memory early, as in a publication
-        }
-        sleeper
+        })
     }
 
     pub(super) fn wake_word_fd(&self) -> BorrowedFd<'_> {
         self.wake_word_fd.as_fd()
-    }
-
-    /// The bytes of its wake word's segment.
-    pub(super) fn bytes(&self) -> u64 {
-        self.waker.segment.bytes()
-    }
-
-    /// The address that a wake-up reads.
-    pub(super) fn address(&self) -> usize {
-        Arc::as_ptr(&self.waker).addr()
     }
 
     #[inline(always)]
@@ -123,37 +96,9 @@ impl Sleeper {
         self.descriptor.as_deref()
     }
 
-    pub(super) fn interrupter(&self) -> Interrupter {
-        Interrupter::new(&self.waker)
-    }
-
-    /// Wakes it if it sleeps.
-    pub(super) fn wake(&self) {
-        self.waker.wake();
-    }
-
-    /// Requests that the running wait ends, or else the next one.
-    pub(super) fn request_end(&self) {
-        self.waker.interrupted.store(true, Ordering::Release);
-    }
-
-    /// Whether a thread has requested the end of the wait.
-    #[inline(always)]
-    pub(super) fn is_end_requested(&self) -> bool {
-        self.waker.interrupted.load(Ordering::Acquire)
-    }
-
-    pub(super) fn forget_request(&self) {
-        self.waker.interrupted.store(false, Ordering::Relaxed);
-    }
-
     /// From now on a wait ends when a publisher comes.
     pub(crate) fn interrupt_by_matches(&self) {
         self.interrupted_by_matches.store(true, Ordering::Relaxed);
-    }
-
-    pub(super) fn is_interrupted_by_matches(&self) -> bool {
-        self.interrupted_by_matches.load(Ordering::Relaxed)
     }
 
     /// S1 and S2: says that it sleeps, and returns the wake word's count to sleep on.

@@ -100,7 +100,7 @@ impl Writer {
 
     /// The wait for room; `None` if there is room.
     pub fn begin_wait(&mut self) -> Option<RoomWait> {
-        self.look_who_caught_up();
+        self.readmit_late();
         let Some((slowest, reading)) = self.slowest() else {
             self.least_reading = self.look_again_at(u64::MAX);
             return None;
@@ -157,7 +157,7 @@ impl Writer {
 
     /// Waits again for subscribers that have read half of the ring. With less they would be late
     /// again at once, and hold up all others each time.
-    fn look_who_caught_up(&mut self) {
+    fn readmit_late(&mut self) {
         if self.late == 0 {
             return;
         }
