@@ -173,7 +173,16 @@ impl RemoteSubscriber {
             // ORDER: Relaxed: the publisher's own word.
             let value = || published.load(Ordering::Relaxed);
             let ready = || bit_of(&view.wake_segment().ready, view.connection);
-            if view.notifier.notify(asleep, value, ready, |by| view.wake(by)) {
+            // Whether a thread was certainly woken.
+            let wake = |by: WakeBy| {
+                let woken = match by {
+                    WakeBy::WaitSet(set) => view.table.notify(set, view.number),
+                    _ => wait::count_and_wake(&view.wake_segment().wake_word.wakes),
+                };
+                let is_readable = view.wake_pipe.as_ref().is_some_and(WakePipeWriter::wake);
+                woken || is_readable
+            };
+            if view.notifier.notify(asleep, value, ready, wake) {
                 are_on_published = true;
             }
         }
@@ -185,17 +194,6 @@ impl RemoteSubscriber {
     /// The address that a publish reads.
     pub(crate) fn read_at_publish(this: &Arc<RemoteSubscriber>) -> [*const u8; 2] {
         [Arc::as_ptr(this).cast(), this.asleep.cast()]
-    }
-
-    /// Whether a thread was certainly woken.
-    #[cold]
-    fn wake(&self, by: WakeBy) -> bool {
-        let woken = match by {
-            WakeBy::WaitSet(set) => self.table.notify(set, self.number),
-            _ => wait::count_and_wake(&self.wake_segment().wake_word.wakes),
-        };
-        let is_readable = self.wake_pipe.as_ref().is_some_and(WakePipeWriter::wake);
-        woken || is_readable
     }
 
     /// Whether the writer has passed it over and it has not caught up.

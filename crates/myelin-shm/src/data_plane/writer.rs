@@ -255,17 +255,30 @@ impl Writer {
             unsafe { self.discard(loan) };
             return Err(error);
         }
-        match loan.memory {
+        let mut slot = match loan.memory {
+            Memory::Slot(slot) => slot,
             Memory::Private(private) => {
                 let published = self.publish_inline(private.bytes(loan.length));
                 self.private.push(private);
-                Ok(published)
+                return Ok(published);
             }
-            Memory::Slot(slot) => {
-                self.loans -= 1;
-                Ok(self.publish_slot(loan.length, slot))
-            }
+        };
+        self.loans -= 1;
+        let time_ns = self.time_ns();
+        let cell = self.cell();
+        ring::begin(cell);
+        ring::write_place(cell, loan.length, slot.place(), time_ns);
+        ring::finish(cell, &self.head().published, self.next);
+        slot.sequence = self.next;
+        self.in_flight.push(slot);
+        let payload = || Payload::Slot { length: loan.length, place: slot.place() };
+        let published = self.finish(payload, time_ns);
+        if self.arena.is_used_up(&slot) || self.views.is_empty() {
+            // For the next loan, while this sample is under way. Without a subscriber on this host,
+            // the next loan gets the same slot again, which is still in the caches.
+            self.reclaim();
         }
+        Ok(published)
     }
 
     /// Publishes a copy of `payload`.
@@ -330,6 +343,7 @@ impl Writer {
         SlotCounts { total: self.arena.slots(), free: self.arena.free(), bytes: self.arena.bytes() }
     }
 
+    /// P2 to P8 for a payload inside the cell.
     #[inline(always)]
     fn publish_inline(&mut self, payload: &[u8]) -> Published {
         let time_ns = self.time_ns();
@@ -338,25 +352,6 @@ impl Writer {
         ring::write_inline(cell, payload, time_ns);
         ring::finish(cell, &self.head().published, self.next);
         self.finish(|| Payload::Inline(payload), time_ns)
-    }
-
-    #[inline(always)]
-    fn publish_slot(&mut self, length: u64, mut slot: Slot) -> Published {
-        let time_ns = self.time_ns();
-        let cell = self.cell();
-        ring::begin(cell);
-        ring::write_place(cell, length, slot.place(), time_ns);
-        ring::finish(cell, &self.head().published, self.next);
-        slot.sequence = self.next;
-        self.in_flight.push(slot);
-        let payload = || Payload::Slot { length, place: slot.place() };
-        let published = self.finish(payload, time_ns);
-        if self.arena.is_used_up(&slot) || self.views.is_empty() {
-            // For the next loan, while this sample is under way. Without a subscriber on this host,
-            // the next loan gets the same slot again, which is still in the caches.
-            self.reclaim();
-        }
-        published
     }
 
     /// Fetches what a publish writes and reads, with `length` bytes inside the cell. A topic that

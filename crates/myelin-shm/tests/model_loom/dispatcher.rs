@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex as Plain};
 use loom::sync::{Condvar, Mutex};
 use loom::thread;
 use myelin_shm::Step;
-use myelin_shm::data_plane::publication::{Dispatch, Writer};
+use myelin_shm::data_plane::publication::Writer;
 use myelin_shm::data_plane::subscription::{RawSample, Reader};
 use myelin_shm::dispatch::callback::model::{Callback, Process};
 use myelin_shm::dispatch::callback::{Function, Lengths};
