@@ -296,7 +296,7 @@ impl SubscriptionState {
     #[inline]
     pub(crate) fn take_news(&self, next: &mut PrefetchList, see: impl FnMut(u32)) -> bool {
         let list = self.connections.list();
-        let mut is_news = self.readiness.look(&list, self.sleeper.ready(), next, see);
+        let mut is_news = self.readiness.look(&list, || self.sleeper.ready(), next, see);
         if self.inbox.is_urgent() {
             self.inbox.set_urgent(false);
             is_news = true;

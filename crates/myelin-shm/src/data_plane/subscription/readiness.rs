@@ -62,19 +62,20 @@ impl Readiness {
         &self.ready_list
     }
 
-    /// Whether a publisher has something to take. `see` gets the connections that have a sample;
-    /// `next` gets the addresses that the next look will read, if there is none.
-    #[inline]
-    pub(super) fn look(
+    /// Whether a publisher has something to take. `ready` are the publishers' bits; `see` gets the
+    /// connections that have a sample; `next` gets the addresses that the next look will read, if
+    /// there is none.
+    #[inline(always)]
+    pub(super) fn look<'a>(
         &self,
         list: &List,
-        ready: &[AtomicU64; CONNECTION_WORDS],
+        ready: impl FnOnce() -> &'a [AtomicU64; CONNECTION_WORDS],
         next: &mut PrefetchList,
         mut see: impl FnMut(u32),
     ) -> bool {
         let mut is_news = !list.begun.is_empty() && self.has_begun(list);
         if self.ready_list.is_used() {
-            for publisher in self.ready_list.or_ready(ready).filter_map(|it| list.at(it)) {
+            for publisher in self.ready_list.or_ready(ready()).filter_map(|it| list.at(it)) {
                 is_news |= self.look_at(list, publisher, next, &mut see);
             }
         } else {
@@ -103,16 +104,22 @@ impl Readiness {
         next: &mut PrefetchList,
         see: &mut impl FnMut(u32),
     ) -> bool {
-        let has_more = self.has_more(publisher);
+        let reading = self.reading(publisher);
+        let has_more = has_more(publisher, reading);
         match has_more {
             true => see(publisher.connection),
-            false => *next = self.read_next(list, publisher),
+            false => *next = self.read_next(list, publisher, reading),
         }
         has_more
     }
 
     /// The addresses that the look and the take will read when this publisher has its next sample.
-    fn read_next(&self, list: &List, publisher: &Arc<RemotePublisher>) -> PrefetchList {
+    fn read_next(
+        &self,
+        list: &List,
+        publisher: &Arc<RemotePublisher>,
+        reading: &AtomicU64,
+    ) -> PrefetchList {
         let [reader, cursors] = [0, 1].map(|at| self.reader[at].load(Ordering::Relaxed));
         let [a, b, c, d, e] = self.fixed;
         let publisher_at = Arc::as_ptr(publisher).addr();
@@ -122,8 +129,8 @@ impl Readiness {
             list.address(),
             publisher_at,
             publisher_at + 64,
-            (&raw const self.memory.connection(publisher.connection).reading).addr(),
-            publisher.cell(self.reading_of(publisher)).addr(),
+            (&raw const *reading).addr(),
+            publisher.cell(reading.load(Ordering::Relaxed)).addr(),
             c,
             reader,
             reader + 64,
@@ -135,23 +142,17 @@ impl Readiness {
         ])
     }
 
+    /// The word by which the reader announces what it reads of a publisher.
     #[inline(always)]
-    fn reading_of(&self, publisher: &RemotePublisher) -> u64 {
-        // ORDER: Relaxed: only the reader, of this process, writes it; a thread that has taken
-        // looks again.
-        self.memory.connection(publisher.connection).reading.load(Ordering::Relaxed)
-    }
-
-    #[inline(always)]
-    fn has_more(&self, publisher: &RemotePublisher) -> bool {
-        let reading = self.reading_of(publisher);
-        reading < NOT_BEGUN && publisher.has_beyond(reading)
+    fn reading(&self, publisher: &RemotePublisher) -> &AtomicU64 {
+        &self.memory.connection(publisher.connection).reading
     }
 
     /// Marks publishers with unread samples, whatever their ready bits say: publishers may have
     /// taken bits away from each other. Any thread may call it.
     pub(super) fn overlook(&self, list: &List) {
-        let overlooked = list.known().filter(|publisher| self.has_more(publisher));
+        let has_more = |it: &&Arc<RemotePublisher>| has_more(it, self.reading(it));
+        let overlooked = list.known().filter(has_more);
         overlooked.for_each(|publisher| self.ready_list.overlook(publisher.connection));
     }
 
@@ -160,4 +161,13 @@ impl Readiness {
         self.reader[0].store(reader.addr(), Ordering::Relaxed);
         self.reader[1].store(cursors.addr(), Ordering::Relaxed);
     }
+}
+
+/// Whether a publisher has a sample beyond what the reader announces by `reading`.
+#[inline(always)]
+fn has_more(publisher: &RemotePublisher, reading: &AtomicU64) -> bool {
+    // ORDER: Relaxed: only the reader, of this process, writes it; a thread that has taken looks
+    // again.
+    let reading = reading.load(Ordering::Relaxed);
+    reading < NOT_BEGUN && publisher.has_beyond(reading)
 }
