@@ -5,6 +5,7 @@
 //! always been exported. So it is declared here, and works from 3.10 on.
 
 use std::ffi::{c_char, c_int, c_void};
+use std::mem::MaybeUninit;
 use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -309,24 +310,24 @@ macro_rules! exports {
 }
 
 /// The contiguous bytes of an object. The object does not change them as long as this lives.
-pub struct Bytes(Box<PyBuffer>);
+pub struct Bytes(Box<MaybeUninit<PyBuffer>>);
 
 impl Bytes {
     pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Bytes> {
-        // SAFETY: zeros are a view of nothing; Python fills it in, or says why not.
-        unsafe {
-            let mut view = Box::new(std::mem::zeroed::<PyBuffer>());
-            match PyObject_GetBuffer(object.as_ptr(), &raw mut *view, FORMAT | ND) {
-                0 => Ok(Bytes(view)),
-                _ => Err(PyErr::fetch(object.py())),
-            }
+        // Not zeroed: glibc's `calloc` does not reuse what has just been freed.
+        let mut view = Box::new(MaybeUninit::uninit());
+        // SAFETY: Python fills in the view, or says why not.
+        match unsafe { PyObject_GetBuffer(object.as_ptr(), view.as_mut_ptr(), FORMAT | ND) } {
+            0 => Ok(Bytes(view)),
+            _ => Err(PyErr::fetch(object.py())),
         }
     }
 
     /// Whether its items are numbers. For other items, the codec finds out whether they hold
     /// pointers.
     pub fn are_plain(&self) -> bool {
-        let format = self.0.format.cast::<u8>();
+        // SAFETY: filled in by Python.
+        let format = unsafe { (*self.0.as_ptr()).format }.cast::<u8>();
         // SAFETY: null, or text that lives as long as the view.
         format.is_null()
             || unsafe {
@@ -335,18 +336,20 @@ impl Bytes {
     }
 
     pub fn pointer(&self) -> *const u8 {
-        self.0.buf.cast()
+        // SAFETY: filled in by Python.
+        unsafe { (*self.0.as_ptr()).buf.cast() }
     }
 
     pub fn length(&self) -> usize {
-        self.0.len as usize
+        // SAFETY: filled in by Python.
+        unsafe { (*self.0.as_ptr()).len as usize }
     }
 }
 
 impl Drop for Bytes {
     fn drop(&mut self) {
         // SAFETY: filled in by Python; its owner drops it with the GIL.
-        unsafe { PyBuffer_Release(&raw mut *self.0) };
+        unsafe { PyBuffer_Release(self.0.as_mut_ptr()) };
     }
 }
 
