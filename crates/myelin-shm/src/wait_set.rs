@@ -327,20 +327,24 @@ impl WaitSet {
             (std::mem::take(&mut self.loose), std::mem::take(&mut self.quiet));
         loose.sort_unstable();
         loose.dedup();
-        // A member with news is not armed before the next wait.
-        loose.retain(|number| match self.take_news(*number) {
-            News::Some => true,
-            News::None => {
-                self.arm(*number);
-                quiet.push(*number);
-                false
+        let mut stay = 0;
+        for at in 0..loose.len() {
+            let number = loose[at];
+            match self.take_news(number) {
+                // A member with news is not armed before the next wait.
+                News::Some => {
+                    loose[stay] = number;
+                    stay += 1;
+                }
+                News::None => {
+                    self.arm(number);
+                    quiet.push(number);
+                }
+                News::Paused => {} // the thread that resumes it wakes the set
+                News::Gone => self.lose(number),
             }
-            News::Paused => false, // the thread that resumes it wakes the set
-            News::Gone => {
-                self.lose(*number);
-                false
-            }
-        });
+        }
+        loose.truncate(stay);
         // ORDER: pairs with the publisher's fence P7: either the publisher sees that the member is
         // armed, or we see its sample.
         fence_of(Step::Arm);

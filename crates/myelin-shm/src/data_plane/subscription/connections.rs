@@ -39,7 +39,7 @@ pub(crate) struct List {
 
 impl List {
     pub(super) fn known(&self) -> impl Iterator<Item = &Arc<RemotePublisher>> {
-        self.known.iter().flatten()
+        self.known.iter().filter_map(Option::as_ref)
     }
 
     #[inline(always)]

@@ -17,14 +17,14 @@ use crate::sync::{AtomicU64, Ordering};
 #[repr(C)] // a look reads the first fields
 pub(crate) struct Readiness {
     memory: Arc<SubscriptionMemory>,
+    /// The publishers to look at, if they are many.
+    ready_list: ReadyList,
     /// The addresses of the reader and its cursors, when these changed last.
     reader: [AtomicUsize; 2],
     /// Other addresses that a look and a take read; they do not change.
     fixed: [usize; 5],
     /// The subscriber's history.
     transient_local: u64,
-    /// The publishers to look at, if they are many.
-    ready_list: ReadyList,
 }
 
 /// Addresses that the next look at a subscriber and the take after it will read. A topic that has
@@ -42,7 +42,7 @@ impl PrefetchList {
 }
 
 impl Readiness {
-    /// For so many connections; `fixed` are addresses that a look and a take read.
+    /// Of a subscriber with this memory; `fixed` are addresses that a look and a take read.
     pub(super) fn new(
         memory: &Arc<SubscriptionMemory>,
         transient_local: u32,
@@ -50,10 +50,10 @@ impl Readiness {
     ) -> Readiness {
         Readiness {
             memory: memory.clone(),
+            ready_list: ReadyList::new(memory.connections()),
             reader: [const { AtomicUsize::new(0) }; 2],
             fixed: [Arc::as_ptr(memory).addr(), a, b, c, d],
             transient_local: u64::from(transient_local),
-            ready_list: ReadyList::new(memory.connections()),
         }
     }
 
