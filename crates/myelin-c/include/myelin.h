@@ -62,6 +62,9 @@ typedef struct myelin_type {
 } myelin_type;
 
 
+// The number of `lateness_buckets`.
+#define MYELIN_LATENESS_BUCKETS 32
+
 // The result of a function: 0 (`MYELIN_OK`), 1 (`MYELIN_NOTHING`: there is nothing, or nothing in
 // time; this is no error), or a negative code. `myelin_error_message()` then says what to do.
 enum myelin_code
@@ -596,6 +599,51 @@ typedef struct myelin_graph_endpoint {
   myelin_location location;
 } myelin_graph_endpoint;
 
+// What an endpoint has counted since it was made. It stands in the endpoint's memory, where nodes of
+// its domain read it, also while its process is stopped. The values come from its process, which can
+// lie. Times are by `myelin_now`. What only the other kind of endpoint counts is 0.
+typedef struct myelin_graph_counters {
+  // sizeof(struct myelin_graph_counters): MYELIN_INIT(myelin_graph_counters).
+  size_t size;
+  // Bytes of its shared memory.
+  uint64_t memory_bytes;
+  // How many samples a publisher has published.
+  uint64_t published;
+  // Bytes of their payloads.
+  uint64_t published_bytes;
+  // When it published last; 0 if it has not, or if its samples carry no time.
+  uint64_t last_published_ns;
+  // How many loans and copies were refused for lack of memory.
+  uint64_t refused_loans;
+  // How many samples a subscriber has taken.
+  uint64_t taken;
+  // How many it has lost, for any of the four reasons that follow.
+  uint64_t lost;
+  // Because it was further behind than its depth or its publisher's.
+  uint64_t lost_overwritten;
+  // Because a reliable publisher did not wait for it any longer.
+  uint64_t lost_passed_over;
+  // On the way from another host.
+  uint64_t lost_network;
+  // Because there was no memory for a sample that had come from another host, or for its
+  // publisher's.
+  uint64_t lost_memory;
+  // How many samples in slots its user holds now.
+  uint64_t held;
+  // When the sample that it took last was published; 0 if it has taken none, or if the sample
+  // carries no time.
+  uint64_t last_taken_ns;
+  // How old samples were when it took them: about 10 samples a second are measured, if they carry
+  // their time. How many were measured.
+  uint64_t lateness_measured;
+  // The age of the last one of them, and of the oldest.
+  uint64_t lateness_last_ns;
+  uint64_t lateness_max_ns;
+  // So many were so old: the first less than 128 ns, number `i` from `64 << i` ns to `128 << i` ns, and
+  // the last one also older.
+  uint64_t lateness_buckets[MYELIN_LATENESS_BUCKETS];
+} myelin_graph_counters;
+
 // A match of an endpoint of this node.
 typedef struct myelin_graph_match {
   // sizeof(struct myelin_graph_match): MYELIN_INIT(myelin_graph_match).
@@ -1008,6 +1056,14 @@ uint64_t myelin_now(void);
 // A node's view of its domain now. It takes memory for each endpoint in the domain; close it.
 myelin_code myelin_node_graph(struct myelin_node *node, struct myelin_graph **graph);
 
+// The same, and asks all other nodes of this host for their matches and for the memory in which their
+// endpoints count, and waits until all have answered, for at most so long. From then on
+// `myelin_node_graph` knows these counters, too, and those of a stopped process: the node keeps a page or
+// two of each endpoint mapped, read-only.
+myelin_code myelin_node_graph_within(struct myelin_node *node,
+                                     uint64_t limit_ns,
+                                     struct myelin_graph **graph);
+
 // A graph with one endpoint of this host and no node, match or other endpoint: it costs one
 // look-up, however many endpoints there are. MYELIN_NOTHING if there is no such endpoint now.
 // Close the graph.
@@ -1032,6 +1088,12 @@ myelin_code myelin_graph_node_at(struct myelin_graph *graph,
 myelin_code myelin_graph_endpoint_at(struct myelin_graph *graph,
                                      size_t index,
                                      struct myelin_graph_endpoint *endpoint);
+
+// What the endpoint with this number has counted; MYELIN_NOTHING if that is not known: it is on
+// another host, or its node has never answered `myelin_node_graph_within`.
+myelin_code myelin_graph_counters_at(struct myelin_graph *graph,
+                                     size_t index,
+                                     struct myelin_graph_counters *counters);
 
 // The match with this number, from 0 on; MYELIN_NOTHING after the last.
 myelin_code myelin_graph_match_at(struct myelin_graph *graph,

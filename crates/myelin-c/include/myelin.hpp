@@ -1147,6 +1147,8 @@ struct Graph {
     std::uint64_t host_id;
     /// Its topic, its type and its user data in DDS; empty if it is not there.
     std::string dds_topic, dds_type, dds_user_data;
+    /// What it has counted, if that is known: see `Node::graph_within`.
+    std::optional<myelin_graph_counters> counters;
   };
   /// A match of an endpoint of this node; `state` is a MYELIN_MATCH_*.
   struct Match {
@@ -1176,12 +1178,34 @@ inline Graph::Attributes attributes(myelin_graph *graph, std::uint64_t id) {
     all.emplace_back(it.name, std::string(static_cast<const char *>(it.value), it.bytes));
   return all;
 }
-inline Graph::Endpoint endpoint(myelin_graph *graph, const myelin_graph_endpoint &it) {
+inline std::optional<myelin_graph_counters> counters(myelin_graph *graph, std::size_t index) {
+  auto it = sized<myelin_graph_counters>();
+  if (myelin_graph_counters_at(graph, index, &it) != MYELIN_OK) return std::nullopt;
+  return it;
+}
+inline Graph::Endpoint endpoint(myelin_graph *graph, const myelin_graph_endpoint &it, std::size_t index) {
   std::string user_data(reinterpret_cast<const char *>(it.dds_user_data), it.dds_user_data_bytes);
   return {it.endpoint, it.node, it.topic, it.type_name, it.type_hash, it.depth, it.transient_local, it.is_publisher,
           it.is_reliable, it.created_ns, it.deadline_ns, it.liveliness_ns, it.lifespan_ns, it.matching,
           it.is_alive_by_topic, it.resends, attributes(graph, it.endpoint), it.location, it.host_id,
-          it.dds_topic ? it.dds_topic : "", it.dds_type ? it.dds_type : "", user_data};
+          it.dds_topic ? it.dds_topic : "", it.dds_type ? it.dds_type : "", user_data,
+          counters(graph, index)};
+}
+inline Graph graph(myelin_graph *found) {
+  Handle<myelin_graph, myelin_graph_close> closes(found);
+  Graph graph;
+  each(found, myelin_graph_node_at, [&](const myelin_graph_node &it) {
+    graph.nodes.push_back({it.node, it.name, it.pid, it.user, it.node_namespace, it.program, it.host, it.language,
+                           it.version, attributes(found, it.node), it.location, it.host_id});
+  });
+  each(found, myelin_graph_endpoint_at, [&](const myelin_graph_endpoint &it) {
+    graph.endpoints.push_back(endpoint(found, it, graph.endpoints.size()));
+  });
+  each(found, myelin_graph_match_at, [&](const myelin_graph_match &it) {
+    graph.matches.push_back({it.endpoint, it.other, it.state, it.reason ? it.reason : "", it.setting,
+                             it.offered ? it.offered : "", it.requested ? it.requested : ""});
+  });
+  return graph;
 }
 } // namespace detail
 
@@ -1229,21 +1253,15 @@ public:
   Result<Graph> graph() const {
     myelin_graph *found;
     if (int code = myelin_node_graph(get(), &found)) return detail::error(code);
-    detail::Handle<myelin_graph, myelin_graph_close> closes(found);
-    Graph graph;
-    detail::each(found, myelin_graph_node_at, [&](const myelin_graph_node &it) {
-      graph.nodes.push_back({it.node, it.name, it.pid, it.user, it.node_namespace, it.program, it.host,
-                             it.language, it.version, detail::attributes(found, it.node), it.location,
-                             it.host_id});
-    });
-    detail::each(found, myelin_graph_endpoint_at, [&](const myelin_graph_endpoint &it) {
-      graph.endpoints.push_back(detail::endpoint(found, it));
-    });
-    detail::each(found, myelin_graph_match_at, [&](const myelin_graph_match &it) {
-      graph.matches.push_back({it.endpoint, it.other, it.state, it.reason ? it.reason : "", it.setting,
-                               it.offered ? it.offered : "", it.requested ? it.requested : ""});
-    });
-    return graph;
+    return detail::graph(found);
+  }
+  /// The same, and asks all other nodes of this host for their matches and for the memory in which their
+  /// endpoints count, and waits until all have answered, for at most so long. From then on `graph`
+  /// knows these counters, too, and those of a stopped process.
+  Result<Graph> graph_within(std::chrono::nanoseconds limit) const {
+    myelin_graph *found;
+    if (int code = myelin_node_graph_within(get(), detail::ns(limit), &found)) return detail::error(code);
+    return detail::graph(found);
   }
   /// How often `graph` has changed so far. While the number stays the same, a graph that was taken
   /// after it was read is still the newest, except for its matches.
@@ -1262,7 +1280,7 @@ public:
     detail::Handle<myelin_graph, myelin_graph_close> closes(found);
     auto it = detail::sized<myelin_graph_endpoint>();
     if (int failed = myelin_graph_endpoint_at(found, 0, &it)) return detail::error(failed);
-    return std::optional<Graph::Endpoint>(detail::endpoint(found, it));
+    return std::optional<Graph::Endpoint>(detail::endpoint(found, it, 0));
   }
   /// Triggers the guard condition from now on whenever `graph` has changed.
   Result<void> on_graph_change(const GuardCondition &guard) const {

@@ -5,8 +5,8 @@ use std::ffi::{CString, c_char};
 use std::time::Duration;
 
 use myelin::{
-    Attributes, EndpointInfo, Graph, GuardCondition, Location, MatchState, Matching, Mismatch,
-    Node, NodeRecord, PeerInfo,
+    Attributes, Counters, EndpointInfo, Graph, GuardCondition, LATENESS_BUCKETS, Location,
+    MatchState, Matching, Mismatch, Node, NodeRecord, PeerInfo,
 };
 
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
@@ -131,6 +131,58 @@ pub struct myelin_graph_endpoint {
     pub location: myelin_location,
 }
 
+/// What an endpoint has counted since it was made. It stands in the endpoint's memory, where nodes of
+/// its domain read it, also while its process is stopped. The values come from its process, which can
+/// lie. Times are by `myelin_now`. What only the other kind of endpoint counts is 0.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct myelin_graph_counters {
+    /// sizeof(struct myelin_graph_counters): MYELIN_INIT(myelin_graph_counters).
+    pub size: usize,
+    /// Bytes of its shared memory.
+    pub memory_bytes: u64,
+    /// How many samples a publisher has published.
+    pub published: u64,
+    /// Bytes of their payloads.
+    pub published_bytes: u64,
+    /// When it published last; 0 if it has not, or if its samples carry no time.
+    pub last_published_ns: u64,
+    /// How many loans and copies were refused for lack of memory.
+    pub refused_loans: u64,
+    /// How many samples a subscriber has taken.
+    pub taken: u64,
+    /// How many it has lost, for any of the four reasons that follow.
+    pub lost: u64,
+    /// Because it was further behind than its depth or its publisher's.
+    pub lost_overwritten: u64,
+    /// Because a reliable publisher did not wait for it any longer.
+    pub lost_passed_over: u64,
+    /// On the way from another host.
+    pub lost_network: u64,
+    /// Because there was no memory for a sample that had come from another host, or for its
+    /// publisher's.
+    pub lost_memory: u64,
+    /// How many samples in slots its user holds now.
+    pub held: u64,
+    /// When the sample that it took last was published; 0 if it has taken none, or if the sample
+    /// carries no time.
+    pub last_taken_ns: u64,
+    /// How old samples were when it took them: about 10 samples a second are measured, if they carry
+    /// their time. How many were measured.
+    pub lateness_measured: u64,
+    /// The age of the last one of them, and of the oldest.
+    pub lateness_last_ns: u64,
+    pub lateness_max_ns: u64,
+    /// So many were so old: the first less than 128 ns, number `i` from `64 << i` ns to `128 << i` ns, and
+    /// the last one also older.
+    pub lateness_buckets: [u64; MYELIN_LATENESS_BUCKETS],
+}
+
+/// The number of `lateness_buckets`.
+pub const MYELIN_LATENESS_BUCKETS: usize = 32;
+
+const _: () = assert!(MYELIN_LATENESS_BUCKETS == LATENESS_BUCKETS);
+
 /// The state of a match.
 #[repr(i32)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -168,6 +220,56 @@ sized! {
     myelin_graph_node up to node: u64;
     myelin_graph_endpoint up to node: u64;
     myelin_graph_match up to other: u64;
+    myelin_graph_counters up to lateness_buckets: [u64; MYELIN_LATENESS_BUCKETS];
+}
+
+impl From<Counters> for myelin_graph_counters {
+    fn from(counters: Counters) -> Self {
+        // SAFETY: zeros are a value (`sized`).
+        let mut all: myelin_graph_counters = unsafe { std::mem::zeroed() };
+        match counters {
+            Counters::Publisher {
+                published,
+                published_bytes,
+                last_published_ns,
+                refused_loans,
+                memory_bytes,
+            } => {
+                all.published = published;
+                all.published_bytes = published_bytes;
+                all.last_published_ns = last_published_ns;
+                all.refused_loans = refused_loans;
+                all.memory_bytes = memory_bytes;
+            }
+            Counters::Subscriber {
+                taken,
+                lost,
+                lost_overwritten,
+                lost_passed_over,
+                lost_network,
+                lost_memory,
+                held,
+                last_taken_ns,
+                lateness,
+                memory_bytes,
+            } => {
+                all.taken = taken;
+                all.lost = lost;
+                all.lost_overwritten = lost_overwritten;
+                all.lost_passed_over = lost_passed_over;
+                all.lost_network = lost_network;
+                all.lost_memory = lost_memory;
+                all.held = held;
+                all.last_taken_ns = last_taken_ns;
+                all.lateness_measured = lateness.measured();
+                all.lateness_last_ns = lateness.last_ns;
+                all.lateness_max_ns = lateness.max_ns;
+                all.lateness_buckets = lateness.buckets;
+                all.memory_bytes = memory_bytes;
+            }
+        }
+        all
+    }
 }
 
 impl GraphHandle {
@@ -215,6 +317,29 @@ pub unsafe extern "C" fn myelin_node_graph(
     enter(|| unsafe {
         text::put(graph, std::ptr::null_mut(), "graph")?;
         let found = handle::get::<Node>(handle::of_pointer(node))?.graph()?;
+        graph.write(handle::to_pointer(handle::insert(GraphHandle::new(found))?));
+        Ok(MYELIN_OK)
+    })
+}
+
+/// The same, and asks all other nodes of this host for their matches and for the memory in which their
+/// endpoints count, and waits until all have answered, for at most so long. From then on
+/// `myelin_node_graph` knows these counters, too, and those of a stopped process: the node keeps a page or
+/// two of each endpoint mapped, read-only.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_node_graph_within(
+    node: *mut myelin_node,
+    limit_ns: u64,
+    graph: *mut *mut myelin_graph,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        text::put(graph, std::ptr::null_mut(), "graph")?;
+        let limit = text::duration(limit_ns);
+        let found = handle::get::<Node>(handle::of_pointer(node))?.graph_within(limit)?;
         graph.write(handle::to_pointer(handle::insert(GraphHandle::new(found))?));
         Ok(MYELIN_OK)
     })
@@ -359,6 +484,26 @@ pub unsafe extern "C" fn myelin_graph_endpoint_at(
             location: it.location.into(),
         };
         sized::write(endpoint, fields)?;
+        Ok(MYELIN_OK)
+    })
+}
+
+/// What the endpoint with this number has counted; MYELIN_NOTHING if that is not known: it is on
+/// another host, or its node has never answered `myelin_node_graph_within`.
+///
+/// # Safety
+/// Pointers are NULL or valid.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn myelin_graph_counters_at(
+    graph: *mut myelin_graph,
+    index: usize,
+    counters: *mut myelin_graph_counters,
+) -> myelin_code {
+    // SAFETY: as the caller promises, here and below.
+    enter(|| unsafe {
+        let endpoint = of(graph)?.graph.endpoints.get(index);
+        let Some(found) = endpoint.and_then(|it| it.counters) else { return Ok(MYELIN_NOTHING) };
+        sized::write(counters, found.into())?;
         Ok(MYELIN_OK)
     })
 }

@@ -151,6 +151,7 @@ pub struct NodeInfo {
 /// A publisher or subscriber of the domain. A counter is None if the endpoint's node was not asked,
 /// or if only the other kind of endpoint has the counter.
 #[pyclass(frozen, get_all, module = "myelin")]
+#[derive(Default)]
 pub struct EndpointInfo {
     id: u64,
     node: u64,
@@ -179,9 +180,76 @@ pub struct EndpointInfo {
     /// The number of another host.
     host_id: Option<u64>,
     published: Option<u64>,
+    /// Bytes of their payloads.
+    published_bytes: Option<u64>,
+    /// When it published last, in ns of `now()`; None if it has not, or if its samples carry no time.
+    last_published_at: Option<u64>,
+    /// How many loans and copies were refused for lack of memory.
+    refused_loans: Option<u64>,
+    taken: Option<u64>,
+    /// Lost for any of the four reasons that follow.
     lost: Option<u64>,
+    /// Lost because it was further behind than its depth.
+    lost_overwritten: Option<u64>,
+    /// Lost because a reliable publisher did not wait for it any longer.
+    lost_passed_over: Option<u64>,
+    /// Lost on the way from another host.
+    lost_network: Option<u64>,
+    /// Lost for lack of memory.
+    lost_memory: Option<u64>,
     held: Option<u64>,
+    /// When the sample that it took last was published, in ns of `now()`; None as above.
+    last_taken_at: Option<u64>,
+    /// How old samples were when it took them.
+    lateness: Option<Lateness>,
     memory_bytes: Option<u64>,
+}
+
+/// How old samples were when a subscriber took them, in seconds: about 10 samples a second are
+/// measured.
+#[pyclass(frozen, from_py_object, module = "myelin")]
+#[derive(Clone)]
+pub struct Lateness(myelin::Lateness);
+
+#[pymethods]
+impl Lateness {
+    /// How many samples were measured.
+    #[getter]
+    fn measured(&self) -> u64 {
+        self.0.measured()
+    }
+
+    /// That of the sample that was measured last.
+    #[getter]
+    fn last(&self) -> f64 {
+        seconds(self.0.last_ns)
+    }
+
+    /// The longest.
+    #[getter]
+    fn max(&self) -> f64 {
+        seconds(self.0.max_ns)
+    }
+
+    /// How many samples were so late: the first less than 128 ns, number `i` from `64 << i` ns to
+    /// `128 << i` ns, and the last one also longer.
+    #[getter]
+    fn buckets(&self) -> Vec<u64> {
+        self.0.buckets.to_vec()
+    }
+
+    /// So many percent of the measured samples were this late or less; None if none was measured.
+    fn percentile(&self, percent: f64) -> Option<f64> {
+        self.0.percentile_ns(percent).map(seconds)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("Lateness(measured={}, last={}, max={})", self.measured(), self.last(), self.max())
+    }
+}
+
+fn seconds(ns: u64) -> f64 {
+    Duration::from_nanos(ns).as_secs_f64()
 }
 
 /// A match of an endpoint of this node, or of a node that was asked, and its state.
@@ -232,8 +300,8 @@ macro_rules! representation {
 representation!(Graph: nodes, endpoints, matches, types, silent, incomplete);
 representation!(NodeInfo: node, name, pid);
 representation!(
-    EndpointInfo: id, node, topic, type_name, type_hash, is_publisher, depth, reliable, transient_local, published, lost,
-    held, memory_bytes
+    EndpointInfo: id, node, topic, type_name, type_hash, is_publisher, depth, reliable, transient_local, published, taken,
+    lost, held, memory_bytes
 );
 representation!(MatchInfo: endpoint, other, state, reason);
 representation!(TypeInfo: hash, name, layout);
@@ -307,18 +375,8 @@ impl From<myelin::PeerInfo> for NodeInfo {
 
 impl From<myelin::EndpointInfo> for EndpointInfo {
     fn from(it: myelin::EndpointInfo) -> Self {
-        use myelin::Counters;
-        let (published, lost, held, memory_bytes) = match it.counters {
-            None => (None, None, None, None),
-            Some(Counters::Publisher { published, memory_bytes }) => {
-                (Some(published), None, None, Some(memory_bytes))
-            }
-            Some(Counters::Subscriber { lost, held, memory_bytes }) => {
-                (None, Some(lost), Some(held), Some(memory_bytes))
-            }
-        };
         let (location, host_id) = place(it.location);
-        EndpointInfo {
+        let mut info = EndpointInfo {
             location,
             host_id,
             id: it.id,
@@ -340,10 +398,53 @@ impl From<myelin::EndpointInfo> for EndpointInfo {
             },
             created: Duration::from_nanos(it.created_ns).as_secs_f64(),
             attributes: attributes_of(&it.attributes),
-            published,
-            lost,
-            held,
-            memory_bytes,
+            ..EndpointInfo::default()
+        };
+        it.counters.into_iter().for_each(|counters| info.count(counters));
+        info
+    }
+}
+
+impl EndpointInfo {
+    fn count(&mut self, counters: myelin::Counters) {
+        let time = |ns: u64| (ns > 0).then_some(ns);
+        match counters {
+            myelin::Counters::Publisher {
+                published,
+                published_bytes,
+                last_published_ns,
+                refused_loans,
+                memory_bytes,
+            } => {
+                self.published = Some(published);
+                self.published_bytes = Some(published_bytes);
+                self.last_published_at = time(last_published_ns);
+                self.refused_loans = Some(refused_loans);
+                self.memory_bytes = Some(memory_bytes);
+            }
+            myelin::Counters::Subscriber {
+                taken,
+                lost,
+                lost_overwritten,
+                lost_passed_over,
+                lost_network,
+                lost_memory,
+                held,
+                last_taken_ns,
+                lateness,
+                memory_bytes,
+            } => {
+                self.taken = Some(taken);
+                self.lost = Some(lost);
+                self.lost_overwritten = Some(lost_overwritten);
+                self.lost_passed_over = Some(lost_passed_over);
+                self.lost_network = Some(lost_network);
+                self.lost_memory = Some(lost_memory);
+                self.held = Some(held);
+                self.last_taken_at = time(last_taken_ns);
+                self.lateness = Some(Lateness(lateness));
+                self.memory_bytes = Some(memory_bytes);
+            }
         }
     }
 }

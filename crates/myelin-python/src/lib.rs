@@ -47,7 +47,9 @@ mod _native {
     #[pymodule_export]
     use super::executor::{Called, Executor};
     #[pymodule_export]
-    use super::info::{EndpointInfo, Event, Graph, MatchInfo, NodeInfo, Published, TypeInfo};
+    use super::info::{
+        EndpointInfo, Event, Graph, Lateness, MatchInfo, NodeInfo, Published, TypeInfo,
+    };
     #[pymodule_export]
     use super::loan::Loan;
     #[pymodule_export]

@@ -759,6 +759,12 @@ class Knowing(Case):
             told = {each.id: each for each in other.graph(within=WATCHDOG).endpoints}
         self.assertEqual((told[publisher.id].published, told[publisher.id].lost), (1, None))
         self.assertEqual((told[subscriber.id].published, told[subscriber.id].lost), (None, 0))
+        self.assertEqual((told[publisher.id].published_bytes, told[subscriber.id].taken), (8, 1))
+        self.assertEqual(told[publisher.id].last_published_at, sample.published_at)
+        self.assertEqual(told[subscriber.id].last_taken_at, sample.published_at)
+        lateness = told[subscriber.id].lateness
+        self.assertEqual((lateness.measured, lateness.last), (1, lateness.max))
+        self.assertLessEqual(lateness.percentile(50), lateness.max)
         publisher.close()
         self.until("the end", lambda: any(e.kind == "unmatched" for e in subscriber.events()))
 

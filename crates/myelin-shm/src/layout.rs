@@ -1,13 +1,15 @@
 //! The layout of shared memory; `docs/explanation/shared-memory.md` section 3 draws it. The
 //! algorithms are in `ring`, `reclaim` and `notify`.
 
+use crate::counters::Counter;
 use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX, SEQUENCE_BITS};
 use crate::os::segment::shared;
+use crate::record::LATENESS_BUCKETS;
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::topic::EndpointId;
 
 /// Version of everything in this file and of the nodes' messages; raised with any change.
-pub const VERSION: u64 = 9;
+pub const VERSION: u64 = 10;
 /// First word of a publication segment, stored last: `myelinP1`.
 pub const PUBLICATION_MAGIC: u64 = u64::from_le_bytes(*b"myelinP1");
 /// First word of a subscription segment, stored last: `myelinS1`.
@@ -79,10 +81,14 @@ pub struct PublicationHead {
     /// 1 if the publisher waits for reliable subscribers.
     pub reliable: AtomicU64,
     _once: [u8; 56],
-    /// Samples published so far. The publisher writes it for each sample; it has its own cache
-    /// line.
+    /// Samples published so far. The publisher writes it for each sample; it shares its cache line
+    /// only with the next two, which are written at the same time.
     pub published: AtomicU64,
-    _published: [u8; 120],
+    /// Bytes of their payloads.
+    pub published_bytes: Counter,
+    /// When the newest of them was published, by `CLOCK_MONOTONIC` in ns; 0 if unknown.
+    pub last_published_ns: Counter,
+    _published: [u8; 104],
     /// 1 while a reliable publisher is blocked.
     pub waiting: AtomicU64,
     /// The CPU the publisher last ran on.
@@ -91,7 +97,11 @@ pub struct PublicationHead {
     pub asserted: AtomicU64,
     /// How many subscribers it notifies.
     pub subscribers: AtomicU64,
-    _seldom: [u8; 96],
+    /// Loans and copies that were refused for lack of memory.
+    pub refused_loans: Counter,
+    /// Bytes of this segment and of the slots.
+    pub memory_bytes: Counter,
+    _seldom: [u8; 80],
 }
 
 /// Head of a subscription segment; the holds follow it, then the connections.
@@ -120,6 +130,27 @@ pub struct SubscriptionHead {
     /// so that publishers find it in their own cache.
     pub asleep: AtomicU64,
     _asleep: [u8; 120],
+    /// What the subscriber counts, for tools.
+    pub counters: SubscriptionCounters,
+}
+
+/// What a subscriber counts. Publishers do not read it, so its lines stay in the caches of the
+/// reader's core.
+#[repr(C, align(128))]
+#[derive(Debug)]
+pub struct SubscriptionCounters {
+    /// Samples taken so far. The reader writes it and the next word at each take.
+    pub taken: Counter,
+    /// When the last one of them was published, by `CLOCK_MONOTONIC` in ns; 0 if unknown.
+    pub last_taken_ns: Counter,
+    /// Samples lost so far, by [`LossCause`](crate::counters::LossCause).
+    pub lost: [Counter; 4],
+    /// How late the last measured sample was.
+    pub lateness_last_ns: Counter,
+    /// How late the latest one was.
+    pub lateness_max_ns: Counter,
+    /// How many samples were how late: see [`Lateness`](crate::record::Lateness).
+    pub lateness: [Counter; LATENESS_BUCKETS],
 }
 
 /// A subscriber's announcements about one publisher.
@@ -174,10 +205,15 @@ shared! {
     Cell { sequence, length, place, inline }
     PublicationHead {
         magic, version, bytes, endpoint, type_hash, cells, depth, transient_local, reliable, _once,
-        published, _published, waiting, cpu, asserted, subscribers, _seldom
+        published, published_bytes, last_published_ns, _published, waiting, cpu, asserted, subscribers,
+        refused_loans, memory_bytes, _seldom
     }
     SubscriptionHead {
-        magic, version, bytes, endpoint, type_hash, connections, holds, number, _once, asleep, _asleep
+        magic, version, bytes, endpoint, type_hash, connections, holds, number, _once, asleep, _asleep,
+        counters
+    }
+    SubscriptionCounters {
+        taken, last_taken_ns, lost, lateness_last_ns, lateness_max_ns, lateness
     }
     Connection { publisher, reading }
     WakeWord { wakes }
@@ -239,7 +275,7 @@ pub const CELL_BYTES: u64 = 128;
 /// Bytes of a [`PublicationHead`].
 pub const PUBLICATION_HEAD_BYTES: u64 = 384;
 /// Bytes of a [`SubscriptionHead`].
-pub const SUBSCRIPTION_HEAD_BYTES: u64 = 256;
+pub const SUBSCRIPTION_HEAD_BYTES: u64 = 640;
 /// Bytes of a [`Connection`].
 pub const CONNECTION_BYTES: u64 = 64;
 /// Bytes of a [`WakeSegment`].
@@ -288,6 +324,10 @@ const _: () = {
     assert!(offset_of!(SubscriptionHead, holds) == 48);
     assert!(offset_of!(SubscriptionHead, number) == 56);
     assert!(offset_of!(SubscriptionHead, asleep) == 128);
+    assert!(offset_of!(SubscriptionHead, counters) == 256);
+    assert!(size_of::<SubscriptionCounters>() == 384);
+    assert!(offset_of!(SubscriptionCounters, lateness) == 64);
+    assert!(offset_of!(PublicationHead, last_published_ns) == 144);
     assert!(size_of::<Connection>() as u64 == CONNECTION_BYTES);
     assert!(offset_of!(Connection, reading) == 8);
     assert!(size_of::<WakeSegment>() as u64 == WAKE_SEGMENT_BYTES);
@@ -322,10 +362,14 @@ pub(crate) fn lines() -> Vec<String> {
         Cell { sequence, length, place, inline }
         PublicationHead {
             magic, version, bytes, endpoint, type_hash, cells, depth, transient_local, reliable, published,
-            waiting, cpu, asserted, subscribers
+            published_bytes, last_published_ns, waiting, cpu, asserted, subscribers, refused_loans,
+            memory_bytes
         }
         SubscriptionHead {
-            magic, version, bytes, endpoint, type_hash, connections, holds, number, asleep
+            magic, version, bytes, endpoint, type_hash, connections, holds, number, asleep, counters
+        }
+        SubscriptionCounters {
+            taken, last_taken_ns, lost, lateness_last_ns, lateness_max_ns, lateness
         }
         Connection { publisher, reading }
         WakeWord { wakes }

@@ -4,6 +4,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `data_plane` | publishing and taking: rings, slots, announcements |
+//! | `counters` | what endpoints count, for every node of their domain |
 //! | `control_plane` | discovery and matching: links between nodes, and which endpoints are matched since when |
 //! | `waiting` | how a subscriber or a wait set sleeps, and how a publisher wakes it |
 //! | `dispatch` | callbacks: a topic's handlers, in the publisher's thread or in their own |
@@ -20,6 +21,7 @@ extern crate self as myelin_shm; // code shared with the tests uses this name
 
 pub mod callback;
 mod control_plane;
+pub mod counters;
 pub mod data_plane;
 pub mod dispatch;
 mod endpoint;

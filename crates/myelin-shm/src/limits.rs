@@ -36,6 +36,8 @@ pub const LINK_QUEUE_MAX: usize = 1_024;
 pub const LINKS_MAX: usize = 1_024;
 /// Endpoints of one node that another node keeps track of.
 pub const ENDPOINTS_MAX: usize = 16_384;
+/// Endpoints of other nodes whose counters a node keeps mapped.
+pub const COUNTERS_MAX: usize = 16_384;
 /// Events that an endpoint keeps for its user; with one more the oldest is dropped.
 pub const EVENTS_MAX: usize = 1_024;
 /// Peers of another version that a node remembers for its users.

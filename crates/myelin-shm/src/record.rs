@@ -72,8 +72,10 @@ pub(crate) struct EndpointRecord {
 
 /// The direction of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub enum Kind {
+    /// It publishes.
     Publisher,
+    /// It subscribes.
     Subscriber,
 }
 
@@ -124,29 +126,75 @@ pub struct NodeRecord {
     pub attributes: Attributes,
 }
 
-/// The counters of an endpoint since it was made. They are read one after the other while the
-/// endpoint goes on.
+/// What an endpoint has counted since it was made. It stands in the endpoint's shared memory, where
+/// every node of its domain can read it, also while its process is stopped. The values are read one
+/// after the other while the endpoint goes on. They come from its process, which can lie.
+///
+/// Times are nanoseconds of `CLOCK_MONOTONIC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(clippy::large_enum_variant, reason = "there is one for each endpoint of a graph")]
 pub enum Counters {
     /// A publisher.
     Publisher {
         /// How many samples it has published.
         published: u64,
+        /// Bytes of their payloads.
+        published_bytes: u64,
+        /// When it published last; 0 if it has not, or if its samples carry no time.
+        last_published_ns: u64,
+        /// How many loans and copies were refused for lack of memory: the publisher's own limit of
+        /// memory or loans, or the memory of the host.
+        refused_loans: u64,
         /// Bytes of its shared memory: ring and slots.
         memory_bytes: u64,
     },
     /// A subscriber.
     Subscriber {
-        /// How many samples it has lost, including those on the way from other hosts; a loss is
-        /// counted when the next sample is taken.
+        /// How many samples it has taken.
+        taken: u64,
+        /// How many samples it has lost for any of the four reasons that follow; a loss is counted
+        /// when the next sample is taken.
         lost: u64,
+        /// Lost because it was further behind than its depth or its publisher's: newer samples have
+        /// overwritten them.
+        lost_overwritten: u64,
+        /// Lost because a reliable publisher did not wait for it any longer.
+        lost_passed_over: u64,
+        /// Lost on the way from another host.
+        lost_network: u64,
+        /// Lost because there was no memory for a sample that had come from another host.
+        lost_memory: u64,
         /// How many samples in slots its user holds now; samples of up to 104 B are copies, and not
         /// counted.
         held: u64,
+        /// When the sample that it took last was published; 0 if it has taken none, or if the sample
+        /// carries no time. A take reads no clock: whether the subscriber still takes samples is seen
+        /// by the growth of `taken`.
+        last_taken_ns: u64,
+        /// How old samples were when it took them.
+        lateness: Lateness,
         /// Bytes of its shared memory: its announcements.
         memory_bytes: u64,
     },
 }
+
+/// How old samples were when a subscriber took them: the time from publication to take, of samples
+/// that carry their time. Not every take reads the clock: about 10 samples a second are measured. Of
+/// a topic with fewer samples a second, all are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Lateness {
+    /// That of the sample that was measured last.
+    pub last_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+    /// How many samples were so late: `buckets[0]` less than 128 ns, `buckets[i]` from `64 << i` ns
+    /// to `128 << i` ns, and the last one also longer.
+    pub buckets: [u64; LATENESS_BUCKETS],
+}
+
+/// The number of [`Lateness::buckets`].
+pub const LATENESS_BUCKETS: usize = 32;
 
 /// How the samples of a type are to be read by programs that were not compiled with it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -292,6 +340,55 @@ impl Attributes {
 
     fn bytes(&self) -> usize {
         self.iter().map(|(name, value)| name.len() + value.len()).sum()
+    }
+}
+
+impl Lateness {
+    /// How many samples were measured.
+    pub fn measured(&self) -> u64 {
+        self.buckets.iter().fold(0, |sum, count| sum.saturating_add(*count))
+    }
+
+    /// So many percent of the measured samples were this late or less; to the resolution of the
+    /// buckets. `None` if none was measured.
+    pub fn percentile_ns(&self, percent: f64) -> Option<u64> {
+        let measured = self.measured();
+        let due = ((percent / 100.0 * measured as f64).ceil() as u64).clamp(1, measured.max(1));
+        let mut before = 0_u64;
+        for (bucket, count) in self.buckets.iter().enumerate() {
+            let up_to = before.saturating_add(*count);
+            if up_to >= due {
+                let [from, to] = [Self::bucket_begin_ns(bucket), Self::bucket_begin_ns(bucket + 1)];
+                let part = (due - before) as f64 / *count as f64;
+                return Some(
+                    (from + ((to - from) as f64 * part) as u64).min(self.max_ns.max(from)),
+                );
+            }
+            before = up_to;
+        }
+        None
+    }
+
+    /// What was measured after `earlier`, which is an earlier value of the same subscriber. The
+    /// longest is only known to the resolution of the buckets.
+    pub fn since(&self, earlier: &Lateness) -> Lateness {
+        let mut later = *self;
+        for (count, before) in later.buckets.iter_mut().zip(&earlier.buckets) {
+            *count = count.saturating_sub(*before);
+        }
+        let last = later.buckets.iter().rposition(|count| *count > 0);
+        later.max_ns = last.map_or(0, |it| self.max_ns.min(Self::bucket_begin_ns(it + 1)));
+        later
+    }
+
+    /// The bucket for a sample that is so late.
+    pub(crate) fn bucket(late_ns: u64) -> usize {
+        let bits = (u64::BITS - late_ns.leading_zeros()) as usize;
+        bits.saturating_sub(7).min(LATENESS_BUCKETS - 1)
+    }
+
+    fn bucket_begin_ns(bucket: usize) -> u64 {
+        if bucket == 0 { 0 } else { 64 << bucket }
     }
 }
 

@@ -818,15 +818,19 @@ fn an_unmatched_node_gets_the_counts_of_others() {
     else {
         panic!("{graph:?}")
     };
+    let id = publisher.id();
     let of_publisher = |graph: &Graph| {
-        let publisher = graph.endpoints.iter().find(|it| it.id == publisher.id());
+        let publisher = graph.endpoints.iter().find(|it| it.id == id);
         publisher.expect("it is known to all").counters
     };
-    let Some(Counters::Publisher { published: 3, memory_bytes }) = of_publisher(&graph) else {
+    let Some(Counters::Publisher { published: 3, published_bytes: 300_008, memory_bytes, .. }) =
+        of_publisher(&graph)
+    else {
         panic!("{graph:?}")
     };
     assert!(memory_bytes > 300_000, "{memory_bytes} B");
-    let Some(Counters::Subscriber { lost: 0, held: 0, memory_bytes: 4096.. }) = subscribed.counters
+    let Some(Counters::Subscriber { taken: 3, lost: 0, held: 0, memory_bytes: 4096.., .. }) =
+        subscribed.counters
     else {
         panic!("{graph:?}")
     };
@@ -836,10 +840,15 @@ fn an_unmatched_node_gets_the_counts_of_others() {
     assert_eq!(graph.matches, matches);
     let schema = Some(Schema::of_layout("Image".into()).into());
     assert_eq!(graph.types, [TypeInfo { hash: 1, name: "Image".into(), schema }]);
-    // Nodes that are not asked report nothing; its own counters it knows without asking.
+    // Nodes that are not asked report no matches, but their counters can be read from now on.
+    publisher.writer.publish_copy(&[1]).unwrap();
     let graph = other.graph().unwrap();
-    assert!(graph.matches.is_empty() && of_publisher(&graph).is_none());
-    assert!(of_publisher(&one.graph().unwrap()).is_some());
+    assert!(graph.matches.is_empty());
+    assert!(matches!(of_publisher(&graph), Some(Counters::Publisher { published: 4, .. })));
+    let new = node(folder.path());
+    until("its peers", || new.peers().unwrap().len() == 3);
+    assert!(of_publisher(&new.graph().unwrap()).is_none(), "a node that has never asked");
+    assert!(of_publisher(&one.graph().unwrap()).is_some(), "its own");
 }
 
 #[test]
@@ -854,7 +863,9 @@ fn losses_and_held_samples_are_counted() {
     assert_eq!(held[0].lost_before, 12);
     let graph = other.graph_within(WATCHDOG).unwrap();
     let told = graph.endpoints.iter().find(|it| it.id == subscriber.id()).unwrap();
-    let Some(Counters::Subscriber { lost: 12, held: 2, .. }) = told.counters else {
+    let Some(Counters::Subscriber { taken: 2, lost: 12, lost_overwritten: 12, held: 2, .. }) =
+        told.counters
+    else {
         panic!("{told:?}")
     };
 }

@@ -15,7 +15,9 @@ use myelin_shm::Error;
 use myelin_shm::data_plane::publication::{RemoteSubscriber, Writer};
 use myelin_shm::data_plane::remote_publisher::RemotePublisher;
 use myelin_shm::data_plane::subscription::Reader;
-use myelin_shm::layout::{PUBLICATION_HEAD_BYTES, VERSION, connections_offset, held_of};
+use myelin_shm::layout::{
+    PUBLICATION_HEAD_BYTES, SUBSCRIPTION_HEAD_BYTES, VERSION, connections_offset, held_of,
+};
 use myelin_shm::limits::SEQUENCE_BITS;
 use myelin_shm::os::segment::{Segment, Writers};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
@@ -237,7 +239,7 @@ fn a_hold_never_names_another_connection() {
     let (fd, _) = shared.descriptors();
     let announced = Segment::map_theirs(fd, 4096).unwrap();
     // SAFETY: atomics, and only loaded.
-    let holds = unsafe { announced.array::<AtomicU64>(256, 16) };
+    let holds = unsafe { announced.array::<AtomicU64>(SUBSCRIPTION_HEAD_BYTES, 16) };
     for hold in holds.iter().map(|hold| hold.load(Ordering::Relaxed)).filter(|hold| *hold != 0) {
         assert_eq!(held_of(hold), connection, "a hold of a stranger's sample");
     }

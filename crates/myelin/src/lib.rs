@@ -120,7 +120,8 @@ pub use myelin_shm::node::{
     Threads, TypeInfo,
 };
 pub use myelin_shm::record::{
-    AnnouncedQos, Attributes, Matching, Mismatch, NodeRecord, Schema, Setting,
+    AnnouncedQos, Attributes, LATENESS_BUCKETS, Lateness, Matching, Mismatch, NodeRecord, Schema,
+    Setting,
 };
 pub use myelin_shm::topic::{EndpointId, Reliability};
 #[doc(hidden)] // for bindings to languages that run signal handlers in the waiting thread

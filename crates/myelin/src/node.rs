@@ -240,6 +240,11 @@ impl Node {
     /// names those that have not answered, such as a stopped one. The thread of an asked node sends
     /// a few messages for each of its endpoints; publishing and taking are not affected.
     ///
+    /// Counters are not part of the answers: the first answer of a node has the memory in which its
+    /// endpoints count, and this node keeps one or two pages of each endpoint mapped, read-only, for
+    /// at most 16,384 endpoints. From then on [`graph`](Node::graph) knows these counters too, and
+    /// those of a stopped process.
+    ///
     /// Opens the node's [`network`](NodeBuilder::network), if it has one and no topic has opened it
     /// yet, and gets the schemas of other hosts' types; it does not wait until other hosts are
     /// found, and they are not asked for matches and counters.

@@ -487,6 +487,17 @@ static void events_and_graph(void) {
     publishers += endpoint.is_publisher;
   }
   CHECK(publishers == 1);
+  OK(myelin_publisher_publish_copy(pair.publisher, &(struct imu){.stamp_ns = 1}, sizeof(struct imu), NULL));
+  myelin_graph *counted;
+  OK(myelin_node_graph_within(node, MYELIN_FOREVER, &counted));
+  struct myelin_graph_counters counters = MYELIN_INIT(myelin_graph_counters);
+  for (size_t each = 0; myelin_graph_endpoint_at(counted, each, &endpoint) == MYELIN_OK; each++) {
+    OK(myelin_graph_counters_at(counted, each, &counters));
+    CHECK(counters.published == endpoint.is_publisher && counters.taken == 0 && counters.lost == 0);
+    CHECK(counters.published_bytes == counters.published * sizeof(struct imu) && counters.memory_bytes > 0);
+  }
+  CHECK(myelin_graph_counters_at(counted, 9, &counters) == MYELIN_NOTHING);
+  OK(myelin_graph_close(counted));
   myelin_graph *one;
   OK(myelin_node_endpoint(node, endpoint.endpoint, &one));
   struct myelin_graph_endpoint same = MYELIN_INIT(myelin_graph_endpoint);

@@ -90,6 +90,8 @@ static void settings(const myelin::Node &node) {
   CHECK(node.graph_changes().value() >= 2);
   publisher.publish_copy({7, {1, 2, 3}, 21.5f, {}}).value();
   CHECK(subscriber.receive(watchdog).value().value()->acceleration[2] == 3);
+  for (const auto &endpoint : node.graph_within(watchdog).value().endpoints)
+    if (endpoint.topic == "settings") CHECK(endpoint.counters->published + endpoint.counters->taken == 1);
 }
 
 // Members that are none before they are opened.

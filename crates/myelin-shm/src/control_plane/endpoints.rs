@@ -11,13 +11,16 @@ use crate::control_plane::protocol::observe::{Observed, ObserverId};
 use crate::control_plane::protocol::query::Counted;
 use crate::control_plane::protocol::{Action, Input, Pair, Refusal, RemoteInfo, Reservation};
 use crate::control_plane::qos_monitor::{Change, Monitors, QosMonitor};
+use crate::counters::MappedCounters;
 use crate::data_plane::observer::ObserverState;
 use crate::data_plane::publication::{Detached, PublicationState, RemoteSubscriber};
 use crate::data_plane::remote_subscriber::WakeDescriptors;
 use crate::data_plane::subscription::SubscriptionState;
 use crate::error::Error;
 use crate::event::{Event, Inbox};
+use crate::limits::COUNTERS_MAX;
 use crate::os::descriptor::duplicate;
+use crate::record::Kind;
 use crate::topic::{EndpointId, Reliability};
 use crate::waiting::remote_wake_table::{RemoteWakeTables, WakeTableDescriptors};
 use crate::waiting::wait::now_ns;
@@ -28,6 +31,8 @@ pub(crate) struct Endpoints {
     publications: BTreeMap<EndpointId, Arc<PublicationState>>,
     subscriptions: BTreeMap<EndpointId, LocalSubscription>,
     observers: BTreeMap<ObserverId, Arc<ObserverState>>,
+    /// The counters of peers' endpoints, since this node has queried their nodes.
+    counters: BTreeMap<EndpointId, MappedCounters>,
     /// Monitors of publishers, by the endpoint that gets the events: the publisher itself or a
     /// subscriber.
     monitors: Monitors,
@@ -126,7 +131,15 @@ impl Endpoints {
                 self.observers.get(&observer)?.unobserve(publisher);
                 None
             }
-            Action::Count { link } => Some(Input::Counted { link, counted: self.counted() }),
+            Action::MapCounters { endpoint, kind, descriptor } => {
+                let error = self.map_counters(endpoint, kind, descriptor).err()?;
+                let may_pass = Refusal::from(&error).may_pass;
+                may_pass.then_some(Input::NotCounted { endpoint })
+            }
+            Action::UnmapCounters { endpoint } => {
+                self.counters.remove(&endpoint);
+                None
+            }
             Action::Warn(_)
             | Action::Connect { .. }
             | Action::Send { .. }
@@ -137,15 +150,32 @@ impl Endpoints {
         }
     }
 
-    /// The counters of the publishers and subscribers, by id.
+    /// The counters of the publishers and subscribers, and of those of peers that are mapped.
     pub(crate) fn counted(&self) -> Counted {
         let publishers = self.publications.iter().map(|(id, shared)| (*id, shared.counters()));
         let alive = |(id, it): (&EndpointId, &LocalSubscription)| Some((*id, it.shared.upgrade()?));
         let subscribers = self.subscriptions.iter().filter_map(alive);
         let subscribers = subscribers.map(|(id, shared)| (id, shared.counters()));
-        let mut counted: Counted = publishers.chain(subscribers).collect();
-        counted.sort_unstable_by_key(|(id, _)| *id);
-        counted
+        let theirs = self.counters.iter().map(|(id, mapped)| (*id, mapped.read()));
+        publishers.chain(subscribers).chain(theirs).collect()
+    }
+
+    fn map_counters(
+        &mut self,
+        endpoint: EndpointId,
+        kind: Kind,
+        descriptor: Option<Arc<OwnedFd>>,
+    ) -> Result<(), Error> {
+        if self.counters.contains_key(&endpoint) {
+            return Ok(());
+        }
+        if self.counters.len() == COUNTERS_MAX {
+            let (topic, limit) = (None, COUNTERS_MAX as u64);
+            return Err(Error::TooMany { topic, what: "endpoints with counters", limit });
+        }
+        let fd = own(descriptor.ok_or(Error::TooManyFiles)?)?;
+        self.counters.insert(endpoint, MappedCounters::map(endpoint, kind, fd)?);
+        Ok(())
     }
 
     /// When [`do_due`](Self::do_due) has work.

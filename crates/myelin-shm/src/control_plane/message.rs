@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::control_plane::protocol::Pair;
-use crate::control_plane::protocol::graph::{Counters, MatchState};
+use crate::control_plane::protocol::graph::MatchState;
 use crate::error::Error;
 use crate::layout::VERSION;
 use crate::limits::{
@@ -49,10 +49,11 @@ pub(crate) enum ControlMessage {
     RequestOffer { pair: Pair },
     /// The node leaves in good order: the end of the link is not a death.
     Leaving,
-    /// Requests the messages below, up to `Answered`. The next query comes after that.
-    Query,
-    /// The counters of an endpoint. In the order of the ids.
-    Counted { endpoint: EndpointId, counters: Counters },
+    /// Requests the messages below, up to `Answered`. The next query comes after that. `from`: the
+    /// least id of the endpoints whose segments are requested.
+    Query { from: EndpointId },
+    /// The segments in which endpoints count, with one descriptor each. In the order of the ids.
+    Counted { endpoints: Vec<EndpointId> },
     /// The state of a match. In the order of the ids.
     MatchReported { endpoint: EndpointId, other: EndpointId, state: MatchState },
     /// The next part of a type's schema. In the order of the hashes.
@@ -84,6 +85,7 @@ impl ControlMessage {
         match self {
             ControlMessage::Offer { .. } => 1,
             ControlMessage::Segments { segments, .. } => segments.len(),
+            ControlMessage::Counted { endpoints } => endpoints.len(),
             ControlMessage::Observed { has_ring, segments, .. } => {
                 usize::from(*has_ring) + segments.len()
             }
@@ -144,10 +146,11 @@ impl ControlMessage {
                 put_pair(&mut to, *pair);
                 put_text(&mut to, reason);
             }
-            ControlMessage::Query => {}
-            ControlMessage::Counted { endpoint, counters } => {
-                put_words(&mut to, &[*endpoint]);
-                put_counters(&mut to, counters);
+            ControlMessage::Query { from } => put_words(&mut to, &[*from]),
+            ControlMessage::Counted { endpoints } => {
+                assert!((1..=MESSAGE_SEGMENTS_MAX).contains(&endpoints.len()));
+                to.push(endpoints.len() as u8);
+                put_words(&mut to, endpoints);
             }
             ControlMessage::MatchReported { endpoint, other, state } => {
                 put_words(&mut to, &[*endpoint, *other]);
@@ -204,7 +207,7 @@ impl ControlMessage {
             ControlMessage::Declined { .. } => 10,
             ControlMessage::Leaving => 11,
             ControlMessage::RequestOffer { .. } => 12,
-            ControlMessage::Query => 13,
+            ControlMessage::Query { .. } => 13,
             ControlMessage::Counted { .. } => 14,
             ControlMessage::MatchReported { .. } => 15,
             ControlMessage::Schema { .. } => 16,
@@ -309,19 +312,6 @@ fn put_segments(to: &mut Vec<u8>, segments: &[SegmentSize]) {
     }
 }
 
-fn put_counters(to: &mut Vec<u8>, counters: &Counters) {
-    match *counters {
-        Counters::Publisher { published, memory_bytes } => {
-            to.push(0);
-            put_words(to, &[published, memory_bytes]);
-        }
-        Counters::Subscriber { lost, held, memory_bytes } => {
-            to.push(1);
-            put_words(to, &[lost, held, memory_bytes]);
-        }
-    }
-}
-
 fn put_state(to: &mut Vec<u8>, state: &MatchState) {
     match state {
         MatchState::Pending => to.push(0),
@@ -361,8 +351,8 @@ impl Rest<'_> {
             10 => ControlMessage::Declined { pair: self.pair()?, reason: self.text()? },
             11 => ControlMessage::Leaving,
             12 => ControlMessage::RequestOffer { pair: self.pair()? },
-            13 => ControlMessage::Query,
-            14 => ControlMessage::Counted { endpoint: self.u64()?, counters: self.counters()? },
+            13 => ControlMessage::Query { from: self.u64()? },
+            14 => ControlMessage::Counted { endpoints: self.endpoints()? },
             15 => ControlMessage::MatchReported {
                 endpoint: self.u64()?,
                 other: self.u64()?,
@@ -492,15 +482,12 @@ impl Rest<'_> {
         (0..count).map(segment).collect()
     }
 
-    fn counters(&mut self) -> Result<Counters, Error> {
-        Ok(match self.flag()? {
-            false => Counters::Publisher { published: self.u64()?, memory_bytes: self.u64()? },
-            true => Counters::Subscriber {
-                lost: self.u64()?,
-                held: self.u64()?,
-                memory_bytes: self.u64()?,
-            },
-        })
+    fn endpoints(&mut self) -> Result<Vec<EndpointId>, Error> {
+        let count = usize::from(self.u8()?);
+        if !(1..=MESSAGE_SEGMENTS_MAX).contains(&count) {
+            return Err(Error::PeerCorrupt { what: "a message's count of endpoints" });
+        }
+        (0..count).map(|_| self.u64()).collect()
     }
 
     fn state(&mut self) -> Result<MatchState, Error> {

@@ -43,7 +43,7 @@ pub(crate) use crate::control_plane::protocol::matches::Refusal;
 use crate::control_plane::protocol::matches::{Matches, State};
 use crate::control_plane::protocol::observe::{Observed, ObserverId, Observers};
 use crate::control_plane::protocol::offers::LocalPublisher;
-use crate::control_plane::protocol::query::{Counted, GraphQueries};
+use crate::control_plane::protocol::query::GraphQueries;
 use crate::error::Error;
 use crate::event::Event;
 use crate::limits::ENDPOINTS_MAX;
@@ -67,7 +67,7 @@ pub(crate) struct Protocol<D> {
     refused: VecDeque<RefusedPeer>,
     directory: Directory,
     publishers: BTreeMap<EndpointId, LocalPublisher<D>>,
-    subscribers: BTreeMap<EndpointId, LocalSubscriber>,
+    subscribers: BTreeMap<EndpointId, LocalSubscriber<D>>,
     observers: Observers,
     endpoints_made: u64,
     /// The schemas of this node's types, by hash.
@@ -84,8 +84,9 @@ pub(crate) struct Protocol<D> {
 
 /// A subscriber of this node.
 #[derive(Debug)]
-struct LocalSubscriber {
+struct LocalSubscriber<D> {
     ignore_own_node: bool,
+    subscription: D,
     /// By publisher.
     matches: Matches,
 }
@@ -132,8 +133,13 @@ pub(crate) enum Input<D> {
     Drained { link: u64 },
     /// A publisher of ours, with its publication segment.
     PublisherMade { id: EndpointId, record: EndpointRecord, publication: D },
-    /// A subscriber of ours.
-    SubscriberMade { id: EndpointId, record: EndpointRecord, ignore_own_node: bool },
+    /// A subscriber of ours, with its subscription segment.
+    SubscriberMade {
+        id: EndpointId,
+        record: EndpointRecord,
+        ignore_own_node: bool,
+        subscription: D,
+    },
     /// An endpoint of ours is dropped.
     Dropped { id: EndpointId },
     /// A publisher of ours has another slot segment.
@@ -154,8 +160,8 @@ pub(crate) enum Input<D> {
     Room { pair: Pair, is_free: bool },
     /// All peers must be queried for their counters and matches.
     QueryGraph,
-    /// Outcome of [`Action::Count`].
-    Counted { link: u64, counted: Counted },
+    /// Outcome of [`Action::MapCounters`], if it failed and may succeed later.
+    NotCounted { endpoint: EndpointId },
     /// A new observer of ours.
     ObserverMade { observer: ObserverId, topic: Topic },
     /// An observer of ours is dropped.
@@ -199,8 +205,11 @@ pub(crate) enum Action<D> {
     MapObserved { observer: ObserverId, publisher: EndpointId, observed: Observed<D> },
     /// At an observer: the publisher has gone.
     Unobserve { observer: ObserverId, publisher: EndpointId },
-    /// Read the counters of all endpoints of this node: `Counted`.
-    Count { link: u64 },
+    /// Map the segment in which an endpoint of a peer counts; no descriptor came if this process can
+    /// open no more files. Perhaps `NotCounted`.
+    MapCounters { endpoint: EndpointId, kind: Kind, descriptor: Option<D> },
+    /// An endpoint of a peer has gone: its counters are not needed any more.
+    UnmapCounters { endpoint: EndpointId },
     /// Write a warning for people, unless it was written before.
     Warn(Warning),
     /// Pass an event to the user of an endpoint.
@@ -303,8 +312,8 @@ impl<D: Clone> Protocol<D> {
             Input::PublisherMade { id, record, publication } => {
                 self.publisher_made(id, record, publication);
             }
-            Input::SubscriberMade { id, record, ignore_own_node } => {
-                self.subscriber_made(id, record, ignore_own_node);
+            Input::SubscriberMade { id, record, ignore_own_node, subscription } => {
+                self.subscriber_made(id, record, ignore_own_node, subscription);
             }
             Input::Dropped { id } => self.dropped(id),
             Input::Grown { publisher, size, segment } => self.grown(publisher, size, segment),
@@ -322,7 +331,7 @@ impl<D: Clone> Protocol<D> {
             Input::Attached { pair, result } => self.attached(pair, result),
             Input::Room { pair, is_free } => self.room_checked(pair, is_free),
             Input::QueryGraph => self.begin_graph_query(),
-            Input::Counted { link, counted } => self.counted(link, counted),
+            Input::NotCounted { endpoint } => self.not_counted(endpoint),
             Input::ObserverMade { observer, topic } => self.observer_made(observer, &topic),
             Input::ObserverDropped { observer } => self.observer_dropped(observer),
             Input::Observe { publisher, from } => self.observe(publisher, from),
@@ -371,9 +380,16 @@ impl<D: Clone> Protocol<D> {
         self.observe_new(id, &own);
     }
 
-    fn subscriber_made(&mut self, id: EndpointId, record: EndpointRecord, ignore_own_node: bool) {
+    fn subscriber_made(
+        &mut self,
+        id: EndpointId,
+        record: EndpointRecord,
+        ignore_own_node: bool,
+        subscription: D,
+    ) {
         let own = self.directory.insert(id, record);
-        let made = LocalSubscriber { ignore_own_node, matches: Matches::default() };
+        let matches = Matches::default();
+        let made = LocalSubscriber { ignore_own_node, subscription, matches };
         self.subscribers.insert(id, made);
         self.announce(id);
         self.report_misfits(id, &own);
@@ -430,6 +446,9 @@ impl<D: Clone> Protocol<D> {
     fn forget(&mut self, id: EndpointId, died: bool) {
         let Some(endpoint) = self.directory.remove(id) else { return };
         let fitting = self.directory.fitting_of(self.node, &endpoint);
+        if node_of(id) != self.node {
+            self.actions.push(Action::UnmapCounters { endpoint: id });
+        }
         match endpoint.kind {
             Kind::Publisher => {
                 for subscriber in fitting {
@@ -474,9 +493,11 @@ impl<D: Clone> Protocol<D> {
             ControlMessage::Matched { pair, start } => self.matched(pair, start),
             ControlMessage::Withdrawn { pair, reason } => self.withdrawn(pair, reason),
             ControlMessage::Declined { pair, reason } => self.declined(pair, reason),
-            ControlMessage::Query => self.query_received(link)?,
-            ControlMessage::Counted { .. }
-            | ControlMessage::MatchReported { .. }
+            ControlMessage::Query { from } => self.query_received(link, from)?,
+            ControlMessage::Counted { endpoints } => {
+                self.counted(link, &endpoints, descriptors)?;
+            }
+            ControlMessage::MatchReported { .. }
             | ControlMessage::Schema { .. }
             | ControlMessage::Answered { .. } => self.answer_received(link, message)?,
             ControlMessage::Observe { publisher, from } => self.asked_for(link, publisher, from)?,

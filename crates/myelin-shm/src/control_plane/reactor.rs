@@ -128,8 +128,9 @@ impl Reactor {
         let (id, ignore_own_node) = (shared.id(), shared.qos().ignore_own_node);
         let qos = AnnouncedQos::of_subscriber(shared.qos(), &options);
         let record = EndpointRecord::new(Kind::Subscriber, shared.topic().clone(), qos, options);
+        let subscription = shared.shared_descriptor();
         self.endpoints.add_subscription(shared);
-        self.drive(Input::SubscriberMade { id, record, ignore_own_node });
+        self.drive(Input::SubscriberMade { id, record, ignore_own_node, subscription });
     }
 
     pub(crate) fn add_observer(

@@ -5,6 +5,7 @@
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, OnceLock};
 
+use crate::counters;
 pub use crate::data_plane::remote_subscriber::{RemoteSubscriber, WakeDescriptors};
 pub use crate::data_plane::writer::{
     Dispatch, Published, RawLoan, RoomWait, Slept, SlotCounts, Writer,
@@ -99,6 +100,7 @@ impl PublicationState {
             discarded: Mutex::new(Vec::new()),
         };
         write_head(shared.head(), id, topic, &qos);
+        shared.head().memory_bytes.set(shared.segment.bytes());
         if cfg!(loom) {
             shared.cells(); // in a model, this memory must be initialised before there are two threads
         }
@@ -207,13 +209,9 @@ impl PublicationState {
         self.head().asserted.load(Ordering::Relaxed)
     }
 
-    /// Its counters, read from words that exist for other reasons.
+    /// What it has counted.
     pub(crate) fn counters(&self) -> Counters {
-        let slots = lock(&self.slots);
-        let slots_bytes = slots.iter().map(|it| it.slot_bytes * u64::from(it.slots)).sum::<u64>();
-        drop(slots);
-        let memory_bytes = self.segment.bytes() + slots_bytes;
-        Counters::Publisher { published: self.published(), memory_bytes }
+        counters::of_publication(self.head())
     }
 
     /// Makes the writer look again at its subscribers, at its next publish.
@@ -243,6 +241,7 @@ impl PublicationState {
 
     /// Adds a slot segment and tells the node.
     pub(crate) fn grown(&self, made: SlotSegment) {
+        self.head().memory_bytes.add(made.slot_bytes * u64::from(made.slots));
         lock(&self.slots).push(made.clone());
         if let Some(tell) = self.on_growth.get() {
             tell(made);

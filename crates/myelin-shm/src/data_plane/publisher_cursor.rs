@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use crate::counters::LossCause;
 use crate::data_plane::raw_sample::{Payload, PublishedSample, RawSample};
 use crate::data_plane::reclaim;
 use crate::data_plane::remote_publisher::{RemotePublisher, SlotView};
@@ -310,6 +311,13 @@ impl PublisherCursor {
                 wait::wake(self.reading());
             }
         }
+    }
+
+    /// Why samples before the last one were lost.
+    pub(crate) fn loss_cause(&self) -> LossCause {
+        // ORDER: Relaxed: it does not change.
+        let waits = self.remote.head().reliable.load(Ordering::Relaxed) != 0;
+        if waits && self.reliable { LossCause::PassedOver } else { LossCause::Overwritten }
     }
 
     /// T1.

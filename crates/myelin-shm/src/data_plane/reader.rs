@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use self::choice::Choice;
 use self::few::Few;
+use crate::counters::{LossCause, TakeCounter};
 use crate::data_plane::publisher_cursor::PublisherCursor;
 use crate::data_plane::raw_sample::RawSample;
 use crate::data_plane::remote_publisher::RemotePublisher;
@@ -28,6 +29,7 @@ pub struct Reader {
     shared: Arc<SubscriptionState>,
     cursors: Vec<PublisherCursor>,
     choice: Choice,
+    takes: TakeCounter,
     strategy: Strategy,
     /// The last sleep, and the wake word's count when it began.
     sleep: Sleep,
@@ -49,6 +51,7 @@ impl Reader {
             shared: shared.clone(),
             cursors: Vec::with_capacity(1), // this capacity lets the first take allocate nothing
             choice: Choice::Few(Few::default()),
+            takes: TakeCounter::new(shared.count()),
             strategy: Strategy::default(),
             sleep: Sleep::AWAKE,
             count: 0,
@@ -113,8 +116,10 @@ impl Reader {
                 Ok(false) => self.shared.has_read_all_of(cursor.remote()),
                 Ok(true) => {
                     if into.lost_before > 0 {
-                        self.note_loss(into.publisher, into.lost_before);
+                        let cause = cursor.loss_cause();
+                        self.note_loss(into.publisher, into.lost_before, cause);
                     }
+                    self.takes.count(into.published_ns);
                     return Ok(true);
                 }
                 Err(error) => return Err(self.failed(at, error)),
@@ -148,8 +153,8 @@ impl Reader {
     }
 
     #[cold]
-    fn note_loss(&self, endpoint: EndpointId, samples: u64) {
-        self.shared.count_lost(samples);
+    fn note_loss(&self, endpoint: EndpointId, samples: u64, cause: LossCause) {
+        self.shared.count_lost(samples, cause);
         if self.shared.qos().reliability == Reliability::Reliable {
             self.shared.inbox().push(Event::Lost { endpoint, samples });
         }
@@ -251,7 +256,7 @@ impl Reader {
             // Their memory has not come, and will not come any more.
             match cursor.abandoned() {
                 0 => {}
-                samples => self.note_loss(cursor.id(), samples),
+                samples => self.note_loss(cursor.id(), samples, LossCause::Memory),
             }
         }
         self.shared.forget_finished();

@@ -18,12 +18,14 @@ use self::memory::SubscriptionMemory;
 pub(super) use self::memory::write_head;
 pub(crate) use self::readiness::{PrefetchList, Readiness};
 pub(crate) use self::sleeper::{Asleep, Sleeper, TRUST_NS};
+use crate::counters::{self, LossCause};
 pub use crate::data_plane::raw_sample::RawSample;
 pub use crate::data_plane::reader::Reader;
 use crate::data_plane::remote_publisher::RemotePublisher;
 use crate::data_plane::remote_subscriber::WakeDescriptors;
 use crate::error::Error;
 use crate::event::{Event, Inbox};
+use crate::layout::SubscriptionCounters;
 use crate::os::descriptor::duplicate;
 use crate::os::fork;
 use crate::os::prefetch;
@@ -53,8 +55,6 @@ pub struct SubscriptionState {
     qos: SubscriberQos,
     id: EndpointId,
     topic: Topic,
-    /// How many samples it has lost, for any reason.
-    lost: AtomicU64,
     on_corrupt: OnceLock<OnCorrupt>,
     on_last_drop: Mutex<Option<OnLastDrop>>,
 }
@@ -94,7 +94,6 @@ impl SubscriptionState {
             qos,
             id,
             topic: topic.clone(),
-            lost: AtomicU64::new(0),
             on_corrupt: OnceLock::new(),
             on_last_drop: Mutex::new(None),
         }))
@@ -118,6 +117,11 @@ impl SubscriptionState {
     /// Subscription segment and wake word.
     pub fn descriptors(&self) -> (BorrowedFd<'_>, BorrowedFd<'_>) {
         (self.memory.fd(), self.sleeper.wake_word_fd())
+    }
+
+    /// The subscription segment, for its node to keep.
+    pub(crate) fn shared_descriptor(&self) -> Arc<OwnedFd> {
+        self.memory.shared_descriptor()
     }
 
     /// The descriptors for the publisher of a connection: the subscription segment, and the means
@@ -269,13 +273,17 @@ impl SubscriptionState {
 
     /// Samples lost so far, of all publishers.
     pub fn lost(&self) -> u64 {
-        self.lost.load(Ordering::Relaxed)
+        self.count().lost()
     }
 
     /// Counts lost samples.
-    pub fn count_lost(&self, samples: u64) {
-        // ORDER: Relaxed, here and above: a number for people; nothing depends on it.
-        self.lost.fetch_add(samples, Ordering::Relaxed);
+    pub fn count_lost(&self, samples: u64, cause: LossCause) {
+        self.count().count_lost(samples, cause);
+    }
+
+    /// Where it counts.
+    pub(crate) fn count(&self) -> &SubscriptionCounters {
+        &self.memory.head().counters
     }
 
     /// How many samples in slots are borrowed now.
@@ -283,11 +291,9 @@ impl SubscriptionState {
         self.borrowed.count()
     }
 
-    /// Its counters, read from words that exist for other reasons.
+    /// What it has counted.
     pub(crate) fn counters(&self) -> Counters {
-        let (lost, held) = (self.lost(), self.borrowed.announced());
-        let memory_bytes = self.connections.bytes() + self.sleeper.waker.segment.bytes();
-        Counters::Subscriber { lost, held, memory_bytes }
+        counters::of_subscription(self.memory.head(), self.memory.holds())
     }
 
     /// Whether there is something to take, or an event for which a wait has to end; an event ends

@@ -212,6 +212,7 @@ impl Writer {
             return Ok(RawLoan { length, memory: Memory::Private(private) });
         }
         if self.loans >= self.shared.qos().loans_max && !self.takes_back() {
+            self.head().refused_loans.add_own(1);
             return Err(Error::TooManyLoans { topic: self.topic_name(), loans: self.loans });
         }
         let slot = self.slot(length)?;
@@ -268,6 +269,7 @@ impl Writer {
         let cell = self.cell();
         ring::begin(cell);
         ring::write_place(cell, loan.length, slot.place(), time_ns);
+        self.count(loan.length, time_ns);
         ring::finish(cell, &self.head().published, self.next);
         slot.sequence = self.next;
         self.in_flight.push(slot);
@@ -350,6 +352,7 @@ impl Writer {
         let cell = self.cell();
         ring::begin(cell);
         ring::write_inline(cell, payload, time_ns);
+        self.count(payload.len() as u64, time_ns);
         ring::finish(cell, &self.head().published, self.next);
         self.finish(|| Payload::Inline(payload), time_ns)
     }
@@ -383,6 +386,14 @@ impl Writer {
         // SAFETY: the ring lives as long as `self.shared`, which outlives the callers; the lifetime
         // is independent of `self` only so that they can read its other fields.
         unsafe { &(&*self.ring)[self.at] }
+    }
+
+    /// Counts what is published next, in the line that is about to be written for `published`.
+    #[inline(always)]
+    fn count(&self, bytes: u64, time_ns: u64) {
+        let head = self.head();
+        head.published_bytes.add_own(bytes);
+        head.last_published_ns.set(time_ns);
     }
 
     /// P7 and P8.
@@ -477,7 +488,7 @@ impl Writer {
         self.reclaim();
         match self.arena.take(length) {
             Some(slot) => Ok(slot),
-            None => self.grow(length),
+            None => self.grow(length).inspect_err(|_| self.head().refused_loans.add_own(1)),
         }
     }
 

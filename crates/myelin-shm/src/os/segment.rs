@@ -225,6 +225,24 @@ impl Segment {
         }
     }
 
+    /// Like [`map_theirs`](Self::map_theirs), but maps only the beginning: at least the first number
+    /// of bytes, and up to the second one as far as the segment has them. Pages are mapped when they
+    /// are touched.
+    pub fn map_beginning(fd: BorrowedFd<'_>, bytes: [u64; 2]) -> Result<Segment, Error> {
+        let [at_least, at_most] = bytes;
+        #[cfg(any(miri, loom))]
+        {
+            let _ = at_most;
+            heap::find(fd, at_least)
+        }
+        #[cfg(not(any(miri, loom)))]
+        {
+            let size = check(fd, at_least, Writers::Owner)?;
+            let bytes = size.min(at_most.next_multiple_of(PAGE_BYTES));
+            Self::map(fd, 0, bytes, ProtFlags::READ)
+        }
+    }
+
     /// Maps, writable, a segment that every process with its descriptor may write.
     pub fn map_shared(fd: BorrowedFd<'_>, bytes: u64) -> Result<Segment, Error> {
         #[cfg(any(miri, loom))]

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 use std::time::Duration;
 
 use myelin_dds::{Endpoint, Guid, History, Listener, Message, Reader, Settings, check_topic_name};
+use myelin_shm::counters::LossCause;
 use myelin_shm::data_plane::subscription::SubscriptionState;
 use myelin_shm::node as shm;
 use myelin_shm::topic::{PublisherQos, Reliability, SubscriberQos};
@@ -496,7 +497,7 @@ impl ReaderState {
         };
         // Counted before the sample can be taken.
         let lost = gap(&mut publisher.sequence, message.sequence());
-        self.count_lost(subscription, lost, proxy.id(), is_awaited);
+        self.count_lost(subscription, lost, LossCause::Network, proxy.id(), is_awaited);
         let bytes = payload.len() as u64;
         match proxy.writer.publish_copy(&message.bytes()[payload]) {
             Ok(published) => {
@@ -515,10 +516,12 @@ impl ReaderState {
             Err(Error::ReliableTimeout { .. }) => {
                 let Some(late) = &mut publisher.late else { return Passed::Not(message) };
                 *late = Late { lost: late.lost + 1, taken: 0 };
-                self.count_lost(subscription, 1, proxy.id(), false);
+                self.count_lost(subscription, 1, LossCause::PassedOver, proxy.id(), false);
             }
             // Memory is short.
-            Err(_) => self.count_lost(subscription, 1, proxy.id(), is_awaited),
+            Err(_) => {
+                self.count_lost(subscription, 1, LossCause::Memory, proxy.id(), is_awaited);
+            }
         }
         Passed::On
     }
@@ -550,10 +553,11 @@ impl ReaderState {
         &self,
         subscription: &Option<Arc<SubscriptionState>>,
         samples: u64,
+        cause: LossCause,
         endpoint: EndpointId,
         reliable: bool,
     ) {
-        subscription.iter().for_each(|its| its.count_lost(samples));
+        subscription.iter().for_each(|its| its.count_lost(samples, cause));
         if reliable {
             self.report_lost(samples, endpoint);
         }
@@ -568,7 +572,10 @@ impl ReaderState {
 
 impl Group {
     fn count_lost(&self, samples: usize) {
-        self.subscription.iter().for_each(|its| its.count_lost(samples as u64));
+        let lost = |its: &Arc<SubscriptionState>| {
+            its.count_lost(samples as u64, LossCause::Network);
+        };
+        self.subscription.iter().for_each(lost);
     }
 
     /// Whether the publisher of the first waiting sample is known.

@@ -93,17 +93,6 @@ fn mismatch() -> impl Strategy<Value = Mismatch> {
     })
 }
 
-fn counters() -> impl Strategy<Value = Counters> {
-    prop_oneof![
-        any::<(u64, u64)>().prop_map(|(published, memory_bytes)| {
-            Counters::Publisher { published, memory_bytes }
-        }),
-        any::<(u64, u64, u64)>().prop_map(|(lost, held, memory_bytes)| {
-            Counters::Subscriber { lost, held, memory_bytes }
-        }),
-    ]
-}
-
 fn state() -> impl Strategy<Value = MatchState> {
     prop_oneof![
         Just(MatchState::Pending),
@@ -136,9 +125,9 @@ fn message() -> impl Strategy<Value = ControlMessage> {
         (pair(), "\\PC{0,60}")
             .prop_map(|(pair, reason)| ControlMessage::Withdrawn { pair, reason }),
         (pair(), "\\PC{0,60}").prop_map(|(pair, reason)| ControlMessage::Declined { pair, reason }),
-        Just(ControlMessage::Query),
-        (any::<u64>(), counters())
-            .prop_map(|(endpoint, counters)| ControlMessage::Counted { endpoint, counters }),
+        any::<u64>().prop_map(|from| ControlMessage::Query { from }),
+        proptest::collection::vec(any::<u64>(), 1..=MESSAGE_SEGMENTS_MAX)
+            .prop_map(|endpoints| ControlMessage::Counted { endpoints }),
         (any::<u64>(), any::<u64>(), state()).prop_map(|(endpoint, other, state)| {
             ControlMessage::MatchReported { endpoint, other, state }
         }),
@@ -299,8 +288,6 @@ fn one_of_each_kind() -> Vec<ControlMessage> {
         SegmentSize { number: 1, slots: 8, slot_bytes: 4096 },
         SegmentSize { number: 2, slots: 4, slot_bytes: 1 << 33 },
     ];
-    let of_publisher = Counters::Publisher { published: 9, memory_bytes: 8192 };
-    let of_subscriber = Counters::Subscriber { lost: 2, held: 3, memory_bytes: 4096 };
     let reported = |state| ControlMessage::MatchReported { endpoint, other, state };
     vec![
         ControlMessage::Hello { node: 0xab_cdef << 24, record },
@@ -316,9 +303,8 @@ fn one_of_each_kind() -> Vec<ControlMessage> {
         ControlMessage::Declined { pair, reason: reason.clone() },
         ControlMessage::Leaving,
         ControlMessage::RequestOffer { pair },
-        ControlMessage::Query,
-        ControlMessage::Counted { endpoint, counters: of_publisher },
-        ControlMessage::Counted { endpoint, counters: of_subscriber },
+        ControlMessage::Query { from: publisher },
+        ControlMessage::Counted { endpoints: vec![endpoint, other] },
         reported(MatchState::Pending),
         reported(MatchState::Matched),
         reported(MatchState::Refused { reason: reason.clone(), mismatch: None }),

@@ -1,6 +1,6 @@
 //! A node's knowledge of its domain, for people and tools.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::control_plane::directory::{Endpoint, node_of};
@@ -95,8 +95,9 @@ pub struct EndpointInfo {
     pub created_ns: u64,
     /// What else its node announces of it.
     pub attributes: Attributes,
-    /// Its counters; `None` if its node was not queried or has not answered. Nodes of other hosts are
-    /// not queried.
+    /// Its counters; `None` for endpoints of other hosts, and of a node that this one has not queried
+    /// yet or that has never answered. Once it has answered, its counters are read from its memory:
+    /// also while it is stopped, and without another query.
     pub counters: Option<Counters>,
     /// What DDS knows of it, while there is a network; `None` for endpoints of other nodes of this
     /// host.
@@ -172,17 +173,15 @@ impl EndpointInfo {
 }
 
 impl<D: Clone> Protocol<D> {
-    /// With the counters of this node's endpoints, by id, and the answers of others since the
-    /// graph query began, if there was one.
+    /// With the counters that can be read here, and the answers of others since the graph query
+    /// began, if there was one.
     pub(crate) fn graph(&self, counted: &Counted, graph_query: Option<u64>) -> Graph {
         let answers: Vec<_> =
             graph_query.into_iter().flat_map(|begun| self.answers(begun)).collect();
-        let of_answers = answers.iter().flat_map(|(_, answer)| &answer.counted);
-        let counters: BTreeMap<_, _> = counted.iter().chain(of_answers).copied().collect();
         let mut nodes: Vec<_> = self.peers().chain([self.info()]).collect();
         nodes.sort_unstable_by_key(|peer| peer.node);
         let endpoints = self.directory.iter().map(|(id, endpoint)| EndpointInfo {
-            counters: counters.get(&id).copied(),
+            counters: counted.get(&id).copied(),
             ..EndpointInfo::of(id, endpoint)
         });
         let endpoints = endpoints.collect();

@@ -3,6 +3,7 @@
 use crate::control_plane::directory::NODE_SHIFT;
 use crate::control_plane::link::Credentials;
 use crate::control_plane::message::{ControlMessage, PASSED_MIN};
+use crate::control_plane::protocol::query::Counted;
 use crate::control_plane::protocol::{Action, Input, Protocol, Reservation};
 use crate::limits::LINK_QUEUE_MAX;
 #[cfg(fuzzing)]
@@ -71,9 +72,6 @@ impl Met {
                     Action::Attach { pair, .. } => {
                         inputs.push(Input::Attached { pair, result: Ok(0) });
                     }
-                    Action::Count { link } => {
-                        inputs.push(Input::Counted { link, counted: Vec::new() });
-                    }
                     _ => {}
                 }
             }
@@ -95,7 +93,7 @@ impl Met {
     fn makes_subscriber(&mut self) -> EndpointId {
         let id = self.protocol.new_endpoint(&topic("a")).expect("there are few");
         let record = record_of(Kind::Subscriber, topic("a"));
-        self.handle(Input::SubscriberMade { id, record, ignore_own_node: false });
+        self.handle(Input::SubscriberMade { id, record, ignore_own_node: false, subscription: () });
         id
     }
 
@@ -136,7 +134,7 @@ pub(crate) fn talk(mut bytes: &[u8]) {
     let topic = topic("a");
     let id = met.protocol.new_endpoint(&topic).expect("it is the first");
     let record = record_of(Kind::Subscriber, topic);
-    met.handle(Input::SubscriberMade { id, record, ignore_own_node: false });
+    met.handle(Input::SubscriberMade { id, record, ignore_own_node: false, subscription: () });
     met.handle(Input::QueryGraph);
     while let Some((length, rest)) = bytes.split_first() {
         let (message, rest) = rest.split_at(usize::from(*length).min(rest.len()));
@@ -146,12 +144,12 @@ pub(crate) fn talk(mut bytes: &[u8]) {
             Err(_) => drop(met.handle(Input::Nonsense { link: LINK })),
         }
     }
-    let graph = met.protocol.graph(&Vec::new(), Some(met.protocol.graph_query()));
+    let graph = met.protocol.graph(&Counted::new(), Some(met.protocol.graph_query()));
     assert!(graph.matches.len() <= MATCHES_REPORTED_MAX + 1);
     assert!(graph.endpoints.iter().any(|it| it.id == id));
     met.handle(Input::Ended { link: LINK });
     assert_eq!(
-        met.protocol.graph(&Vec::new(), None).endpoints.len(),
+        met.protocol.graph(&Counted::new(), None).endpoints.len(),
         1,
         "what it has announced has gone with it"
     );
@@ -231,7 +229,7 @@ mod tests {
                 let theirs = Pair { publisher: PUBLISHER, subscriber };
                 let reason = String::new();
                 let message = match below(100) {
-                    0 => ControlMessage::Query,
+                    0 => ControlMessage::Query { from: 0 },
                     1..20 if !std::mem::replace(is_announced, true) => {
                         let record = record_of(Kind::Subscriber, topic("b"));
                         ControlMessage::Announced { endpoint, record }
@@ -266,7 +264,7 @@ mod tests {
                 assert!(peer.outbox.len() as u64 <= 2 * (1 + OTHERS) + 2);
                 assert!(met.protocol.timers.len() as u64 <= 2 * (1 + OTHERS) + 1);
             }
-            assert!(met.protocol.graph(&Vec::new(), None).endpoints.len() as u64 <= 5 + OTHERS);
+            assert!(met.protocol.graph(&Counted::new(), None).endpoints.len() as u64 <= 5 + OTHERS);
         }
         assert!(ended > 0, "no peer has filled its link");
     }

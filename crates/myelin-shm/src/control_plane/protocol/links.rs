@@ -437,6 +437,7 @@ impl<D: Clone> Protocol<D> {
                 Some(Next::Message(message)) => Some(alone(message)),
                 Some(Next::Endpoint(id)) => self.announcement(id).map(alone),
                 Some(Next::Reply(reply)) => Some(self.next_part(link, reply)),
+                Some(Next::Segments(from)) => self.next_segments(link, from),
             };
             if let Some((message, descriptors)) = next {
                 self.actions.push(Action::Send { link, message, descriptors });

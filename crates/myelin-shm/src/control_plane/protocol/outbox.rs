@@ -45,6 +45,8 @@ pub(super) enum Next {
     Offer(Pair),
     /// The next part of the memory of a publisher of ours.
     Reply(Reply),
+    /// The segments of endpoints of ours from this id on, the next part of the answer to a query.
+    Segments(EndpointId),
     Message(ControlMessage),
 }
 
@@ -74,7 +76,11 @@ impl Outbox {
         if let Some(reply) = self.reply.take() {
             return Some(Next::Reply(reply));
         }
-        let message = self.answer.as_mut()?.next();
+        let answer = self.answer.as_mut()?;
+        if let Some(from) = answer.segments_from() {
+            return Some(Next::Segments(from));
+        }
+        let message = answer.next();
         // After the last part, the peer may query again.
         self.answer.take_if(|answer| answer.is_sent());
         message.map(Next::Message)
@@ -111,6 +117,13 @@ impl Outbox {
 
     pub(super) fn add_answer(&mut self, answer: Report) {
         self.answer = Some(Box::new(answer));
+    }
+
+    /// The segments of endpoints before this id have been sent; `None`: all of them.
+    pub(super) fn continue_segments(&mut self, from: Option<EndpointId>) {
+        if let Some(answer) = &mut self.answer {
+            answer.continue_segments(from);
+        }
     }
 
     /// Whether a burst is on its way: nothing is sent meanwhile.

@@ -1,5 +1,8 @@
-//! A node's answer to a query: the counters of its endpoints, the states of their matches, and the
-//! schemas of its types.
+//! A node's answer to a query: the segments in which its endpoints count, the states of their
+//! matches, and the schemas of its types.
+//!
+//! The segments are sent once: a node keeps them mapped (`counters`), reads them without the peer, and
+//! asks only for those of newer endpoints, which have greater ids.
 //!
 //! A *graph query* goes to all peers. Each has one query at a time, and answers in bursts like all
 //! messages, so neither side has more messages on the way than the other has room for. Answers come
@@ -16,19 +19,20 @@ use crate::control_plane::protocol::graph::{Counters, MatchInfo};
 use crate::control_plane::protocol::links::Peer;
 use crate::control_plane::protocol::{Action, OutOfOrder, Protocol};
 use crate::limits::{
-    ENCODING_BYTES_MAX, MATCHES_REPORTED_MAX, MESSAGE_SCHEMA_BYTES_MAX, SCHEMA_BYTES_MAX,
-    SCHEMAS_BYTES_MAX,
+    ENCODING_BYTES_MAX, MATCHES_REPORTED_MAX, MESSAGE_SCHEMA_BYTES_MAX, MESSAGE_SEGMENTS_MAX,
+    SCHEMA_BYTES_MAX, SCHEMAS_BYTES_MAX,
 };
-use crate::record::{Kind, Schema};
+use crate::record::Schema;
 use crate::topic::EndpointId;
 
 /// Counters of endpoints, by id.
-pub(crate) type Counted = Vec<(EndpointId, Counters)>;
+pub(crate) type Counted = BTreeMap<EndpointId, Counters>;
 
 /// The rest of the answer to a peer's query.
 #[derive(Debug)]
 pub(super) struct Report {
-    counted: IntoIter<(EndpointId, Counters)>,
+    /// The segments of endpoints from this id on are still to be sent, if there are any.
+    segments_from: Option<EndpointId>,
     matches: IntoIter<MatchInfo>,
     schemas: IntoIter<(u64, Arc<Schema>)>,
     /// A schema, of which this rest must be sent.
@@ -44,12 +48,13 @@ pub(super) struct Query {
     pending: Option<Answer>,
     /// The newest complete answer, and the graph query during which it became complete.
     answered: Option<(u64, Answer)>,
+    /// The segments of its endpoints before this id have come.
+    segments_from: EndpointId,
 }
 
 /// A peer's answer.
 #[derive(Debug, Default)]
 pub(super) struct Answer {
-    pub(super) counted: Counted,
     pub(super) matches: Vec<MatchInfo>,
     pub(super) schemas: BTreeMap<u64, Arc<Schema>>,
     /// The beginning of the next schema.
@@ -68,7 +73,7 @@ pub(super) struct GraphQueries {
 
 impl Report {
     fn new(
-        counted: Counted,
+        segments_from: EndpointId,
         mut matches: Vec<MatchInfo>,
         schemas: &BTreeMap<u64, Arc<Schema>>,
     ) -> Self {
@@ -85,7 +90,7 @@ impl Report {
             sent.push((*type_hash, schema.clone()));
         }
         Report {
-            counted: counted.into_iter(),
+            segments_from: Some(segments_from),
             matches: matches.into_iter(),
             schemas: sent.into_iter(),
             schema: None,
@@ -97,11 +102,16 @@ impl Report {
         self.end.is_none()
     }
 
-    /// The next message; `None` at the end.
+    pub(super) fn segments_from(&self) -> Option<EndpointId> {
+        self.segments_from
+    }
+
+    pub(super) fn continue_segments(&mut self, from: Option<EndpointId>) {
+        self.segments_from = from;
+    }
+
+    /// The next message after the segments; `None` at the end.
     pub(super) fn next(&mut self) -> Option<ControlMessage> {
-        if let Some((endpoint, counters)) = self.counted.next() {
-            return Some(ControlMessage::Counted { endpoint, counters });
-        }
         if let Some(MatchInfo { endpoint, other, state }) = self.matches.next() {
             return Some(ControlMessage::MatchReported { endpoint, other, state });
         }
@@ -138,12 +148,6 @@ impl Query {
 }
 
 impl Answer {
-    fn count(&mut self, endpoint: EndpointId, counters: Counters) -> Result<(), OutOfOrder> {
-        let is_next = self.counted.last().is_none_or(|(last, _)| *last < endpoint);
-        self.counted.push((endpoint, counters));
-        if is_next { Ok(()) } else { Err(OutOfOrder) }
-    }
-
     fn add_match(&mut self, new: MatchInfo) -> Result<(), OutOfOrder> {
         let ids = |each: &MatchInfo| (each.endpoint, each.other);
         let is_next = self.matches.last().is_none_or(|last| ids(last) < ids(&new));
@@ -242,25 +246,74 @@ impl<D: Clone> Protocol<D> {
             let Some(greeted) = peer.greeted_mut() else { continue };
             if greeted.query.pending.is_none() {
                 greeted.query.pending = Some(Answer::default());
-                let (link, message, descriptors) = (*link, ControlMessage::Query, Vec::new());
+                let message = ControlMessage::Query { from: greeted.query.segments_from };
+                let (link, descriptors) = (*link, Vec::new());
                 self.actions.push(Action::Send { link, message, descriptors });
             }
         }
     }
 
     /// A peer queries.
-    pub(super) fn query_received(&mut self, link: u64) -> Result<(), OutOfOrder> {
+    pub(super) fn query_received(&mut self, link: u64, from: EndpointId) -> Result<(), OutOfOrder> {
         self.greeted_mut(link).ok_or(OutOfOrder)?.outbox.check_may_query()?;
-        self.actions.push(Action::Count { link });
+        let report = Report::new(from, self.own_matches(), &self.schemas);
+        self.greeted_mut(link).ok_or(OutOfOrder)?.outbox.add_answer(report);
+        self.send_burst(link);
         Ok(())
     }
 
-    /// Sends the answer to a peer's query, when it is its turn.
-    pub(super) fn counted(&mut self, link: u64, counted: Counted) {
-        let report = Report::new(counted, self.own_matches(), &self.schemas);
-        if let Some(peer) = self.greeted_mut(link) {
-            peer.outbox.add_answer(report);
-            self.send_burst(link);
+    /// The next segments in the answer to a peer's query; `None` if no more endpoint is there.
+    pub(super) fn next_segments(
+        &mut self,
+        link: u64,
+        from: EndpointId,
+    ) -> Option<(ControlMessage, Vec<D>)> {
+        let publishers = self.publishers.range(from..).map(|(id, it)| (*id, it.publication()));
+        let subscribers = self.subscribers.range(from..).map(|(id, it)| (*id, &it.subscription));
+        // Of each kind, no more than one message has.
+        let publishers = publishers.take(MESSAGE_SEGMENTS_MAX);
+        let mut next: Vec<_> = publishers.chain(subscribers.take(MESSAGE_SEGMENTS_MAX)).collect();
+        next.sort_unstable_by_key(|(id, _)| *id);
+        next.truncate(MESSAGE_SEGMENTS_MAX);
+        let (endpoints, descriptors): (Vec<_>, Vec<D>) =
+            next.into_iter().map(|(id, descriptor)| (id, descriptor.clone())).unzip();
+        let peer = self.greeted_mut(link)?;
+        let rest = endpoints.last().map(|last| last + 1);
+        peer.outbox.continue_segments(rest);
+        rest.map(|_| (ControlMessage::Counted { endpoints }, descriptors))
+    }
+
+    /// A part of a peer's answer: segments in which its endpoints count.
+    pub(super) fn counted(
+        &mut self,
+        link: u64,
+        endpoints: &[EndpointId],
+        descriptors: Vec<D>,
+    ) -> Result<(), OutOfOrder> {
+        let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut).ok_or(OutOfOrder)?;
+        let is_pending = peer.query.pending.is_some();
+        let mut descriptors = descriptors.into_iter();
+        for id in endpoints {
+            let is_next = *id >= peer.query.segments_from && node_of(*id) == peer.node;
+            if !is_pending || !is_next {
+                return Err(OutOfOrder);
+            }
+            peer.query.segments_from = id.saturating_add(1);
+            let descriptor = descriptors.next();
+            // Otherwise it has left meanwhile.
+            if let Some(known) = self.directory.get(*id) {
+                let (endpoint, kind) = (*id, known.kind);
+                self.actions.push(Action::MapCounters { endpoint, kind, descriptor });
+            }
+        }
+        Ok(())
+    }
+
+    /// A segment could not be mapped: the next query asks for it again.
+    pub(super) fn not_counted(&mut self, endpoint: EndpointId) {
+        let link = self.link_of(endpoint).and_then(|link| self.links.get_mut(&link));
+        if let Some(peer) = link.and_then(Peer::greeted_mut) {
+            peer.query.segments_from = peer.query.segments_from.min(endpoint);
         }
     }
 
@@ -275,18 +328,6 @@ impl<D: Clone> Protocol<D> {
         let node = peer.node;
         let answer = peer.query.pending.as_mut().ok_or(OutOfOrder)?;
         match message {
-            ControlMessage::Counted { endpoint, counters } => {
-                let of_kind = match counters {
-                    Counters::Publisher { .. } => Kind::Publisher,
-                    Counters::Subscriber { .. } => Kind::Subscriber,
-                };
-                match self.directory.get(endpoint) {
-                    _ if node_of(endpoint) != node => Err(OutOfOrder),
-                    None => Ok(()), // it has left meanwhile
-                    Some(known) if known.kind != of_kind => Err(OutOfOrder),
-                    Some(_) => answer.count(endpoint, counters),
-                }
-            }
             ControlMessage::MatchReported { endpoint, other, state }
                 if node_of(endpoint) == node =>
             {

@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::control_plane::link::{Link, Received, Sent};
 use crate::control_plane::message::{ControlMessage, SegmentSize};
-use crate::control_plane::protocol::graph::{Counters, MatchState};
+use crate::control_plane::protocol::graph::MatchState;
 use crate::control_plane::protocol::hostile::record_of;
 use crate::control_plane::protocol::{Input, Pair};
 use crate::control_plane::reactor::{LINKS_A_TURN, Reactor};
@@ -136,13 +136,10 @@ impl Peer {
             10 => ControlMessage::Withdrawn { pair, reason },
             11 => ControlMessage::Declined { pair, reason },
             12 => ControlMessage::RequestOffer { pair },
-            13 => ControlMessage::Query,
+            13 => ControlMessage::Query { from: number },
             14 => {
-                let counters = match reliable {
-                    true => Counters::Publisher { published: number, memory_bytes: number },
-                    false => Counters::Subscriber { lost: number, held: 1, memory_bytes: 1 },
-                };
-                ControlMessage::Counted { endpoint: publisher, counters }
+                let other = if reliable { subscriber } else { number };
+                ControlMessage::Counted { endpoints: vec![publisher, other] }
             }
             15 => {
                 let state = MatchState::Refused { reason, mismatch: None };

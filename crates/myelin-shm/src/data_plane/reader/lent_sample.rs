@@ -39,7 +39,11 @@ impl Reader {
     #[inline(always)]
     pub(crate) fn pass(&mut self, published: &PublishedSample) -> bool {
         let cursor = self.cursors.iter_mut().find(|cursor| cursor.is_next(published));
-        cursor.map(PublisherCursor::go_on).is_some()
+        let is_next = cursor.map(PublisherCursor::go_on).is_some();
+        if is_next {
+            self.takes.count(published.time_ns);
+        }
+        is_next
     }
 
     /// Like [`pass`](Self::pass) for a sample in a slot, which is held meanwhile.
@@ -50,11 +54,12 @@ impl Reader {
         length: u64,
         place: u64,
     ) -> Option<LentSample<'_>> {
-        let Reader { shared, cursors, .. } = self;
+        let Reader { shared, cursors, takes, .. } = self;
         let cursor = cursors.iter_mut().find(|cursor| cursor.is_next(published))?;
         let pointer = cursor.slot(length, place)?;
         let hold = shared.borrowed.hold(cursor.connection(), published.sequence)?;
         cursor.go_on();
+        takes.count(published.time_ns);
         let payload = Payload::Slot { pointer, hold, shared: Arc::as_ptr(shared) };
         let taken = RawSample::lent(published, length as usize, payload);
         Some(LentSample { taken: ManuallyDrop::new(taken), shared, hold })

@@ -29,13 +29,6 @@ impl Borrowed {
         self.clones.iter().filter(is_held).count()
     }
 
-    /// How many samples its publishers see as borrowed now.
-    pub(super) fn announced(&self) -> u64 {
-        // ORDER: Relaxed: a number for people.
-        let is_held = |word: &&AtomicU64| word.load(Ordering::Relaxed) != 0;
-        self.memory.holds().iter().filter(is_held).count() as u64
-    }
-
     /// The addresses that a take of a sample in a slot reads.
     pub(super) fn addresses(&self) -> [usize; 2] {
         [self.clones.as_ptr().addr(), self.memory.holds().as_ptr().addr()]

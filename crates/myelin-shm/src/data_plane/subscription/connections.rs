@@ -95,11 +95,6 @@ impl Connections {
         lock(&self.list)
     }
 
-    /// How much of the subscription segment has memory.
-    pub(super) fn bytes(&self) -> u64 {
-        self.list().bytes
-    }
-
     /// Accepts a publisher: maps its memory and returns the number of the connection.
     pub(super) fn reserve(
         &self,

@@ -1,6 +1,7 @@
 //! The memory of a subscription, which its publishers map: a head, the holds, the connections.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use crate::error::Error;
 use crate::layout::{
@@ -19,7 +20,7 @@ pub(crate) struct SubscriptionMemory {
     connections: u32,
     /// Where its content begins in the file.
     begin: u64,
-    fd: OwnedFd,
+    fd: Arc<OwnedFd>,
 }
 
 impl SubscriptionMemory {
@@ -36,6 +37,7 @@ impl SubscriptionMemory {
         let (segment, fd, bytes) =
             Segment::create_growing("myelin-subscription", bytes(1), bytes(connections))?;
         let segment = segment.beginning_at(begin)?;
+        let fd = Arc::new(fd);
         let memory = SubscriptionMemory { segment, holds, connections, begin, fd };
         write_head(memory.head(), id, topic, qos, bytes, number);
         if cfg!(loom) {
@@ -49,6 +51,11 @@ impl SubscriptionMemory {
     /// The segment's descriptor.
     pub(super) fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
+    }
+
+    /// The same, for its node to keep.
+    pub(super) fn shared_descriptor(&self) -> Arc<OwnedFd> {
+        self.fd.clone()
     }
 
     /// How many connections there can be.

@@ -9,24 +9,22 @@ use crate::control_plane::protocol::hostile::{LINK, Met, PEER, PUBLISHER, SUBSCR
 /// After a graph query, the last of `answers` ends the link, and those before do not.
 fn is_dropped_for_the_last_of(answers: Vec<ControlMessage>) {
     let mut met = Met::new();
-    assert_eq!(met.handle(Input::QueryGraph), [ControlMessage::Query]);
+    assert_eq!(met.handle(Input::QueryGraph), [query(0)]);
     for answer in answers {
         assert!(met.is_linked(), "before {answer:?}");
         met.receives(answer);
     }
     assert!(!met.is_linked());
-    let graph = met.protocol.graph(&Vec::new(), Some(1));
+    let graph = met.protocol.graph(&Counted::new(), Some(1));
     assert_eq!(graph, Graph { nodes: graph.nodes.clone(), ..Graph::default() });
 }
 
-fn published(endpoint: EndpointId) -> ControlMessage {
-    let counters = Counters::Publisher { published: 5, memory_bytes: 6 };
-    ControlMessage::Counted { endpoint, counters }
+fn counted(endpoints: &[EndpointId]) -> ControlMessage {
+    ControlMessage::Counted { endpoints: endpoints.to_vec() }
 }
 
-fn subscribed(endpoint: EndpointId) -> ControlMessage {
-    let counters = Counters::Subscriber { lost: 1, held: 2, memory_bytes: 3 };
-    ControlMessage::Counted { endpoint, counters }
+fn query(from: EndpointId) -> ControlMessage {
+    ControlMessage::Query { from }
 }
 
 fn matched(endpoint: EndpointId, other: EndpointId) -> ControlMessage {
@@ -43,12 +41,12 @@ const END: ControlMessage = ControlMessage::Answered { is_complete: true };
 #[test]
 fn answers_of_a_peer_are_in_the_graph_during_the_survey() {
     let mut met = Met::new();
-    assert_eq!(met.handle(Input::QueryGraph), [ControlMessage::Query]);
+    assert_eq!(met.handle(Input::QueryGraph), [query(0)]);
     let graph_query = met.protocol.graph_query();
     assert!(met.handle(Input::QueryGraph).is_empty(), "its last query is pending");
     for answer in [
-        published(PUBLISHER),
-        subscribed(SUBSCRIBER),
+        counted(&[PUBLISHER]),
+        counted(&[SUBSCRIBER, PEER | 3]),
         matched(PUBLISHER, 1),
         matched(PUBLISHER, 2),
         matched(SUBSCRIBER, 1),
@@ -58,19 +56,16 @@ fn answers_of_a_peer_are_in_the_graph_during_the_survey() {
         assert!(met.receives(answer).is_empty());
         assert!(met.protocol.is_awaited(graph_query));
     }
-    let silent = met.protocol.graph(&Vec::new(), Some(graph_query));
+    let silent = met.protocol.graph(&Counted::new(), Some(graph_query));
     assert_eq!((silent.silent, silent.matches.len()), (vec![PEER], 0));
     met.receives(ControlMessage::Answered { is_complete: false });
     assert!(met.is_linked() && !met.protocol.is_awaited(graph_query));
-    let graph = met.protocol.graph(&Vec::new(), Some(graph_query));
+    let graph = met.protocol.graph(&Counted::new(), Some(graph_query));
     assert_eq!((&graph.silent[..], &graph.incomplete[..]), (&[][..], &[PEER][..]));
-    let counters: Vec<_> = graph.endpoints.iter().map(|it| it.counters.unwrap()).collect();
-    let publisher = Counters::Publisher { published: 5, memory_bytes: 6 };
-    assert_eq!(counters, [publisher, Counters::Subscriber { lost: 1, held: 2, memory_bytes: 3 }]);
     assert_eq!(graph.matches.len(), 3);
     assert_eq!(graph.types[0].schema.as_ref().unwrap().layout(), Some("T{a: u8 @0} 1"));
     assert!(
-        met.protocol.graph(&Vec::new(), None).matches.is_empty(),
+        met.protocol.graph(&Counted::new(), None).matches.is_empty(),
         "no peer was queried for this one"
     );
     // Two graph queries were begun.
@@ -78,7 +73,8 @@ fn answers_of_a_peer_are_in_the_graph_during_the_survey() {
     assert_eq!(met.protocol.answers(graph_query).count(), 1);
     met.protocol.end_graph_query();
     assert_eq!(met.protocol.answers(graph_query).count(), 0);
-    assert_eq!(met.handle(Input::QueryGraph), [ControlMessage::Query], "it is queried again");
+    let again = met.handle(Input::QueryGraph);
+    assert_eq!(again, [query(PEER | 4)], "it is queried again, for newer endpoints");
 }
 
 #[test]
@@ -86,7 +82,7 @@ fn an_unexpected_late_answer_is_dropped() {
     let mut met = Met::new();
     met.handle(Input::QueryGraph);
     met.protocol.end_graph_query();
-    met.receives(published(PUBLISHER));
+    met.receives(counted(&[PUBLISHER]));
     met.receives(END);
     assert_eq!(met.protocol.answers(0).count(), 0);
     met.handle(Input::QueryGraph);
@@ -95,7 +91,7 @@ fn an_unexpected_late_answer_is_dropped() {
 
 #[test]
 fn unrequested_answers_end_the_link() {
-    for answer in [published(PUBLISHER), matched(PUBLISHER, 1), layout(7, "u8", true), END] {
+    for answer in [counted(&[PUBLISHER]), matched(PUBLISHER, 1), layout(7, "u8", true), END] {
         let mut met = Met::new();
         met.receives(answer);
         assert!(!met.is_linked());
@@ -105,11 +101,12 @@ fn unrequested_answers_end_the_link() {
 
 #[test]
 fn answers_out_of_order_or_about_others_end_the_link() {
-    is_dropped_for_the_last_of(vec![published(PUBLISHER), published(PUBLISHER)]);
-    is_dropped_for_the_last_of(vec![subscribed(SUBSCRIBER), published(PUBLISHER)]);
-    is_dropped_for_the_last_of(vec![published(SUBSCRIBER)]);
-    is_dropped_for_the_last_of(vec![subscribed(PUBLISHER)]);
-    is_dropped_for_the_last_of(vec![published(3 << NODE_SHIFT | 1)]);
+    is_dropped_for_the_last_of(vec![counted(&[PUBLISHER]), counted(&[PUBLISHER])]);
+    is_dropped_for_the_last_of(vec![counted(&[PUBLISHER, PUBLISHER])]);
+    is_dropped_for_the_last_of(vec![counted(&[SUBSCRIBER]), counted(&[PUBLISHER])]);
+    is_dropped_for_the_last_of(vec![counted(&[SUBSCRIBER, PUBLISHER])]);
+    is_dropped_for_the_last_of(vec![counted(&[3 << NODE_SHIFT | 1])]);
+    is_dropped_for_the_last_of(vec![counted(&[1 << NODE_SHIFT | 1])]);
     is_dropped_for_the_last_of(vec![matched(PUBLISHER, 2), matched(PUBLISHER, 2)]);
     is_dropped_for_the_last_of(vec![matched(SUBSCRIBER, 1), matched(PUBLISHER, 2)]);
     is_dropped_for_the_last_of(vec![matched(3 << NODE_SHIFT | 1, PUBLISHER)]);
@@ -149,10 +146,9 @@ fn answers_without_end_are_bounded() {
     let mut met = Met::new();
     met.handle(Input::QueryGraph);
     for count in 0..100_000 {
-        met.receives(published(PEER | (100 + count)));
+        let sent = met.receives(counted(&[PEER | (100 + count)]));
+        assert!(sent.is_empty() && met.is_linked());
     }
-    let query = &met.protocol.greeted().next().unwrap().query;
-    assert!(met.is_linked() && query.pending.as_ref().unwrap().counted.is_empty());
 }
 
 #[test]
@@ -163,7 +159,7 @@ fn a_peer_gets_the_whole_graph_and_may_ask_again() {
     met.protocol.describe(8, Schema::of_layout(format!("{long}ü")));
     met.protocol.describe(9, Schema::of_layout(String::new()));
     for _ in 0..2 {
-        let sent = met.receives(ControlMessage::Query);
+        let sent = met.receives(query(0));
         let (end, schemas) = sent.split_last().unwrap();
         assert_eq!(*end, END);
         let parts = schemas.iter().map(|message| match message {
@@ -180,11 +176,53 @@ fn a_peer_that_asks_again_before_its_answer_is_dropped() {
     for count in 0..40 {
         met.protocol.describe(count, Schema::of_layout("u8".to_owned()));
     }
-    let query =
-        || Input::Received { link: LINK, message: ControlMessage::Query, descriptors: Vec::new() };
-    met.protocol.handle(0, query());
-    met.protocol.handle(0, Input::Counted { link: LINK, counted: Vec::new() });
+    let received = || Input::Received { link: LINK, message: query(0), descriptors: Vec::new() };
+    met.protocol.handle(0, received());
     assert!(met.is_linked());
-    met.protocol.handle(0, query());
+    met.protocol.handle(0, received());
     assert!(!met.is_linked());
+}
+
+#[test]
+fn a_peer_gets_the_segments_of_all_endpoints_once_and_then_those_of_newer_ones() {
+    let mut met = Met::new();
+    let counted = |sent: &[ControlMessage]| -> Vec<Vec<EndpointId>> {
+        let endpoints = sent.iter().filter_map(|message| match message {
+            ControlMessage::Counted { endpoints } => Some(endpoints.clone()),
+            _ => None,
+        });
+        endpoints.collect()
+    };
+    assert!(counted(&met.receives(query(0))).is_empty(), "there are none");
+    let made: Vec<_> = (0..40).map(|_| met.makes_publisher()).collect();
+    let sent = counted(&met.receives(query(0)));
+    assert_eq!(sent.iter().map(Vec::len).collect::<Vec<_>>(), [32, 8]);
+    assert_eq!(sent.concat(), made);
+    let next = made.last().unwrap() + 1;
+    assert!(counted(&met.receives(query(next))).is_empty(), "they have been sent");
+    let newer = met.makes_publisher();
+    assert_eq!(counted(&met.receives(query(next))), [[newer]]);
+    met.handle(Input::Dropped { id: newer });
+    assert!(counted(&met.receives(query(next))).is_empty(), "it has gone");
+}
+
+#[test]
+fn a_segment_that_was_not_mapped_is_asked_for_again() {
+    let mut met = Met::new();
+    met.handle(Input::QueryGraph);
+    met.receives(counted(&[PUBLISHER, SUBSCRIBER]));
+    met.receives(END);
+    assert_eq!(met.handle(Input::QueryGraph), [query(SUBSCRIBER + 1)]);
+    met.receives(END);
+    met.handle(Input::NotCounted { endpoint: SUBSCRIBER });
+    met.handle(Input::NotCounted { endpoint: PUBLISHER });
+    assert_eq!(met.handle(Input::QueryGraph), [query(PUBLISHER)]);
+    let endpoints = vec![PUBLISHER, SUBSCRIBER];
+    let message = ControlMessage::Counted { endpoints };
+    // Without descriptors: this process can open no more files.
+    let received = Input::Received { link: LINK, message, descriptors: Vec::new() };
+    let actions = met.protocol.handle(0, received);
+    let lacks =
+        |action: &Action<()>| matches!(action, Action::MapCounters { descriptor: None, .. });
+    assert!(actions.len() == 2 && actions.iter().all(lacks), "{actions:?}");
 }

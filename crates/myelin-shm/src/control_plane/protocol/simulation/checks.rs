@@ -152,8 +152,9 @@ impl World {
             }
             for subscriber in node.memory.subscribers.values() {
                 let mapped = subscriber.connections.values().map(|it| 1 + it.segments.len());
-                expected += mapped.sum::<usize>();
+                expected += 1 + mapped.sum::<usize>();
             }
+            expected += node.memory.counters.len();
             let rings = node.memory.observers.values().flat_map(|it| it.rings.values());
             expected += rings.map(|ring| 1 + ring.segments.len()).sum::<usize>();
         }

@@ -10,7 +10,7 @@ use crate::control_plane::protocol::observe::{Observed, ObserverId};
 use crate::control_plane::protocol::query::Counted;
 use crate::control_plane::protocol::{Action, Input, Pair, Refusal, Reservation};
 use crate::event::Event;
-use crate::record::{EndpointRecord, Matching};
+use crate::record::{EndpointRecord, Kind, Lateness, Matching};
 use crate::topic::{EndpointId, Topic};
 
 /// Represents a descriptor; all are clones of one, which counts them.
@@ -27,6 +27,8 @@ pub(super) struct Memory {
     pub(super) publishers: BTreeMap<EndpointId, Publisher>,
     pub(super) subscribers: BTreeMap<EndpointId, Subscriber>,
     pub(super) observers: BTreeMap<ObserverId, Observer>,
+    /// The peers' endpoints whose segments are mapped.
+    pub(super) counters: BTreeMap<EndpointId, (Kind, Token)>,
     starts: u64,
 }
 
@@ -141,24 +143,29 @@ impl Memory {
                 None
             }
             Action::Warn(_) => None,
-            Action::Count { link } => Some(Input::Counted { link, counted: self.counted() }),
+            Action::MapCounters { endpoint, kind, descriptor } => {
+                let token = descriptor.filter(|_| !(faults.is_failing)());
+                match token {
+                    Some(token) => _ = self.counters.insert(endpoint, (kind, token)),
+                    None => return Some(Input::NotCounted { endpoint }),
+                }
+                None
+            }
+            Action::UnmapCounters { endpoint } => {
+                self.counters.remove(&endpoint);
+                None
+            }
             _ => unreachable!("it concerns links"),
         }
     }
 
     /// The counters of an endpoint are derived from its id.
     pub(super) fn counted(&self) -> Counted {
-        let publishers = self
-            .publishers
-            .keys()
-            .map(|id| (*id, Counters::Publisher { published: *id, memory_bytes: 1 }));
-        let subscribers = self
-            .subscribers
-            .keys()
-            .map(|id| (*id, Counters::Subscriber { lost: *id, held: 2, memory_bytes: 3 }));
-        let mut counted: Counted = publishers.chain(subscribers).collect();
-        counted.sort_unstable_by_key(|(id, _)| *id);
-        counted
+        let publishers = self.publishers.keys().map(|id| (*id, Kind::Publisher));
+        let subscribers = self.subscribers.keys().map(|id| (*id, Kind::Subscriber));
+        let theirs = self.counters.iter().map(|(id, (kind, _))| (*id, *kind));
+        let all = publishers.chain(subscribers).chain(theirs);
+        all.map(|(id, kind)| (id, counters_of(kind, id))).collect()
     }
 
     /// The reader of a subscriber has read all samples of publishers that have gone.
@@ -297,6 +304,31 @@ impl UserEvents {
             Event::QosReduced { .. } => {}
             other => panic!("{other:?}"),
         }
+    }
+}
+
+/// Counters that differ from those of any other endpoint.
+pub(in crate::control_plane::protocol) fn counters_of(kind: Kind, id: EndpointId) -> Counters {
+    match kind {
+        Kind::Publisher => Counters::Publisher {
+            published: id,
+            published_bytes: 2,
+            last_published_ns: 3,
+            refused_loans: 4,
+            memory_bytes: 5,
+        },
+        Kind::Subscriber => Counters::Subscriber {
+            taken: id,
+            lost: 10,
+            lost_overwritten: 1,
+            lost_passed_over: 2,
+            lost_network: 3,
+            lost_memory: 4,
+            held: 5,
+            last_taken_ns: 6,
+            lateness: Lateness::default(),
+            memory_bytes: 7,
+        },
     }
 }
 

@@ -192,7 +192,8 @@ impl World {
             let connections = BTreeMap::new();
             let made = Subscriber { record, publishers_max, connections, events };
             node.memory.subscribers.insert(endpoint, made);
-            Input::SubscriberMade { id: endpoint, record: announced, ignore_own_node: false }
+            let (record, ignore_own_node, subscription) = (announced, false, token);
+            Input::SubscriberMade { id: endpoint, record, ignore_own_node, subscription }
         };
         self.drive(id, input);
     }
