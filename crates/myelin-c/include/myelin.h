@@ -271,6 +271,25 @@ typedef int32_t myelin_match_state;
 #endif // __STDC_VERSION__ >= 202311L
 #endif // __cplusplus
 
+// A change of what is there.
+enum myelin_graph_change
+#if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+  : int32_t
+#endif // defined(__cplusplus) || __STDC_VERSION__ >= 202311L
+ {
+  // An endpoint has come.
+  MYELIN_GRAPH_FOUND = 0,
+  // An endpoint has gone.
+  MYELIN_GRAPH_GONE = 1,
+};
+#ifndef __cplusplus
+#if __STDC_VERSION__ >= 202311L
+typedef enum myelin_graph_change myelin_graph_change;
+#else
+typedef int32_t myelin_graph_change;
+#endif // __STDC_VERSION__ >= 202311L
+#endif // __cplusplus
+
 // Whether other hosts can be reached.
 enum myelin_network
 #if defined(__cplusplus) || __STDC_VERSION__ >= 202311L
@@ -425,6 +444,9 @@ typedef struct myelin_client myelin_client;
 // A node's view of its domain at one moment. Any thread may read it.
 typedef struct myelin_graph myelin_graph;
 
+// Watches topics and nodes: rates, losses, matches, CPU and memory. One thread at a time uses it.
+typedef struct myelin_graph_watcher myelin_graph_watcher;
+
 // Ends a wait from another thread. Any thread may trigger it, and a signal handler.
 typedef struct myelin_guard_condition myelin_guard_condition;
 
@@ -542,6 +564,23 @@ typedef struct myelin_graph_node {
   uint64_t host_id;
   // Where it is.
   myelin_location location;
+  // How long the threads of its process have run since the update before, in percent of one core;
+  // NaN if that is not known. All that follows is 0, and this is NaN, in a graph that is not of a
+  // `myelin_graph_watcher`.
+  double cpu_percent;
+  // The resident memory (RSS) of its process; 0 if that is not known.
+  uint64_t memory_bytes;
+  // How many publishers and subscribers it has on the watched topics.
+  size_t publishers;
+  size_t subscribers;
+  // How many threads its process has; 0 if that is not known.
+  uint32_t threads;
+  // Whether a signal or a debugger has stopped its process.
+  bool is_stopped;
+  // Whether it has not answered in time: it is stopped, or busy.
+  bool is_silent;
+  // Whether its answer was cut off at a limit: some of its matches are missing.
+  bool is_incomplete;
 } myelin_graph_node;
 
 // A publisher or subscriber. Of an endpoint of a DDS program, DDS announces no depth and no layout:
@@ -597,6 +636,19 @@ typedef struct myelin_graph_endpoint {
   size_t dds_user_data_bytes;
   // Where it is.
   myelin_location location;
+  // How many samples a publisher has published, or a subscriber has taken, in a second, since its
+  // counters were read before; NaN if that is not known. All that follows is 0, and this is NaN, in a
+  // graph that is not of a `myelin_graph_watcher`.
+  double rate_hz;
+  // How many samples a subscriber has lost since its counters were read before.
+  uint64_t lost_in_interval;
+  // When its counters were read, by `myelin_now`; 0 if never.
+  uint64_t counted_ns;
+  // Its matches: their number, and the index of the first one.
+  size_t matches;
+  size_t first_match;
+  // Whether its node has not answered in time: its matches are those that were known before.
+  bool is_silent;
 } myelin_graph_endpoint;
 
 // What an endpoint has counted since it was made. It stands in the endpoint's memory, where nodes of
@@ -674,6 +726,42 @@ typedef struct myelin_attribute {
   // Bytes of the value.
   size_t bytes;
 } myelin_attribute;
+
+// The time of a watcher's graph.
+typedef struct myelin_graph_time {
+  // sizeof(struct myelin_graph_time): MYELIN_INIT(myelin_graph_time).
+  size_t size;
+  // When the counters were read, by `myelin_now`.
+  uint64_t at_ns;
+  // How long before that the update before was; 0 at the first one.
+  uint64_t since_ns;
+} myelin_graph_time;
+
+// A topic that is watched. Texts are valid until the graph is closed.
+typedef struct myelin_graph_topic {
+  // sizeof(struct myelin_graph_topic): MYELIN_INIT(myelin_graph_topic).
+  size_t size;
+  // Its name.
+  const char *name;
+  // The name of its type; if its endpoints have several, all of them, with `, ` between.
+  const char *type_name;
+  // How many types it has: more than one means that endpoints do not match.
+  size_t types;
+  // The index of its first endpoint. Its publishers are in a row, then its subscribers.
+  size_t first_endpoint;
+  // How many publishers and subscribers it has.
+  size_t publishers;
+  size_t subscribers;
+  // How many samples its publishers have published in a second, all those together whose rate is
+  // known; NaN if it is known of none. A topic without a publisher has 0.
+  double rate_hz;
+  // Bytes of its endpoints' shared memory, as far as known.
+  uint64_t memory_bytes;
+  // How many samples its subscribers have lost since the update before.
+  uint64_t lost;
+  // How many pairs of a publisher and a subscriber do not match although they share the topic.
+  size_t refused;
+} myelin_graph_topic;
 
 // Options of a node. 0 in a member, or NULL instead of the struct, is the default.
 typedef struct myelin_node_options {
@@ -1112,6 +1200,40 @@ myelin_code myelin_graph_attribute_at(struct myelin_graph *graph,
 // A node triggers one guard condition, the latest one set.
 myelin_code myelin_node_on_graph_change(struct myelin_node *node,
                                         struct myelin_guard_condition *guard);
+
+// Watches the topics whose names match `pattern`, and all nodes: `*` stands for any text and `?` for
+// one character. Nothing happens before the first update. Close the watcher.
+myelin_code myelin_graph_watcher_open(struct myelin_node *node,
+                                      const char *pattern,
+                                      struct myelin_graph_watcher **watcher);
+
+// Asks all nodes of this host, waits until they have answered, for at most `limit_ns`, and computes
+// what has changed since the last call: rates and losses, what came and went, CPU and memory. A node
+// that does not answer makes each call take the whole limit. Any thread may read the graph; its
+// endpoints are ordered by topic. Close it; the watcher does not need it.
+myelin_code myelin_graph_watcher_update(struct myelin_graph_watcher *watcher,
+                                        uint64_t limit_ns,
+                                        struct myelin_graph **graph);
+
+// Closes a watcher.
+myelin_code myelin_graph_watcher_close(struct myelin_graph_watcher *watcher);
+
+// When a watcher's graph was taken; MYELIN_NOTHING for a graph that is not of a watcher.
+myelin_code myelin_graph_time_of(struct myelin_graph *graph, struct myelin_graph_time *time);
+
+// The topic with this number, from 0 on, by name, of a watcher's graph; MYELIN_NOTHING after the
+// last.
+myelin_code myelin_graph_topic_at(struct myelin_graph *graph,
+                                  size_t index,
+                                  struct myelin_graph_topic *topic);
+
+// The change with this number, from 0 on: the endpoints that went and came with the update of a
+// watcher's graph, those that went first; at the first update, all that are there. MYELIN_NOTHING
+// after the last.
+myelin_code myelin_graph_change_at(struct myelin_graph *graph,
+                                   size_t index,
+                                   myelin_graph_change *change,
+                                   struct myelin_graph_endpoint *endpoint);
 
 // Opens a node. `name` is for people. `options` may be NULL.
 myelin_code myelin_node_open(const char *name,

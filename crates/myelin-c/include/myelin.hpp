@@ -1178,6 +1178,14 @@ inline Graph::Attributes attributes(myelin_graph *graph, std::uint64_t id) {
     all.emplace_back(it.name, std::string(static_cast<const char *>(it.value), it.bytes));
   return all;
 }
+inline Graph::Node node(myelin_graph *graph, const myelin_graph_node &it) {
+  return {it.node, it.name, it.pid, it.user, it.node_namespace, it.program, it.host, it.language, it.version,
+          attributes(graph, it.node), it.location, it.host_id};
+}
+inline Graph::Match match(const myelin_graph_match &it) {
+  return {it.endpoint, it.other, it.state, it.reason ? it.reason : "", it.setting,
+          it.offered ? it.offered : "", it.requested ? it.requested : ""};
+}
 inline std::optional<myelin_graph_counters> counters(myelin_graph *graph, std::size_t index) {
   auto it = sized<myelin_graph_counters>();
   if (myelin_graph_counters_at(graph, index, &it) != MYELIN_OK) return std::nullopt;
@@ -1195,19 +1203,127 @@ inline Graph graph(myelin_graph *found) {
   Handle<myelin_graph, myelin_graph_close> closes(found);
   Graph graph;
   each(found, myelin_graph_node_at, [&](const myelin_graph_node &it) {
-    graph.nodes.push_back({it.node, it.name, it.pid, it.user, it.node_namespace, it.program, it.host, it.language,
-                           it.version, attributes(found, it.node), it.location, it.host_id});
+    graph.nodes.push_back(node(found, it));
   });
   each(found, myelin_graph_endpoint_at, [&](const myelin_graph_endpoint &it) {
     graph.endpoints.push_back(endpoint(found, it, graph.endpoints.size()));
   });
-  each(found, myelin_graph_match_at, [&](const myelin_graph_match &it) {
-    graph.matches.push_back({it.endpoint, it.other, it.state, it.reason ? it.reason : "", it.setting,
-                             it.offered ? it.offered : "", it.requested ? it.requested : ""});
-  });
+  each(found, myelin_graph_match_at,
+       [&](const myelin_graph_match &it) { graph.matches.push_back(match(it)); });
   return graph;
 }
+inline std::optional<double> known(double value) {
+  return value == value ? std::optional<double>(value) : std::nullopt; // NaN equals nothing
+}
 } // namespace detail
+
+/// A domain at the time of an update of a watcher; each member as in myelin.h.
+struct GraphStatus {
+  struct Endpoint {
+    /// Its counters are the last known ones.
+    Graph::Endpoint info;
+    /// How many samples a publisher has published, or a subscriber has taken, in a second; empty if that
+    /// is not known.
+    std::optional<double> rate_hz;
+    std::uint64_t lost_in_interval, counted_ns;
+    bool is_silent;
+    std::vector<Graph::Match> matches;
+  };
+  struct Topic {
+    std::string name, type_name;
+    /// How many types it has: more than one means that endpoints do not match.
+    std::size_t types;
+    std::vector<Endpoint> publishers, subscribers;
+    /// Empty if it is known of no publisher. A topic without a publisher has 0.
+    std::optional<double> rate_hz;
+    std::uint64_t memory_bytes, lost;
+    std::size_t refused;
+  };
+  struct Node {
+    Graph::Node info;
+    /// Empty if that is not known, here and below.
+    std::optional<double> cpu_percent;
+    std::optional<std::uint64_t> memory_bytes;
+    std::optional<std::uint32_t> threads;
+    bool is_stopped, is_silent, is_incomplete;
+    std::size_t publishers, subscribers;
+  };
+  struct Change {
+    /// Whether it has come; else it has gone.
+    bool is_found;
+    Graph::Endpoint endpoint;
+  };
+  std::uint64_t at_ns = 0;
+  /// How long before that the update before was; 0 at the first one.
+  std::chrono::nanoseconds since{};
+  std::vector<Topic> topics;
+  std::vector<Node> nodes;
+  /// Endpoints that went and came with the update, those that went first.
+  std::vector<Change> changes;
+  /// The topic of this name, or nullptr.
+  const Topic *topic(const std::string &name) const {
+    for (const auto &topic : topics)
+      if (topic.name == name) return &topic;
+    return nullptr;
+  }
+};
+
+/// Watches topics and nodes: rates, losses, matches, CPU and memory. One thread at a time.
+class GraphWatcher {
+public:
+  GraphWatcher() = default;
+  explicit GraphWatcher(myelin_graph_watcher *handle) : handle_(handle) {}
+  /// Asks all nodes of this host, waits until they have answered, for at most `limit`, and computes
+  /// what has changed since the last call. A node that does not answer makes each call take the whole
+  /// limit.
+  Result<GraphStatus> update(std::chrono::nanoseconds limit) {
+    myelin_graph *found;
+    if (int code = myelin_graph_watcher_update(get(), detail::ns(limit), &found)) return detail::error(code);
+    detail::Handle<myelin_graph, myelin_graph_close> closes(found);
+    GraphStatus status;
+    auto time = detail::sized<myelin_graph_time>();
+    if (int code = myelin_graph_time_of(found, &time)) return detail::error(code);
+    status.at_ns = time.at_ns;
+    status.since = std::chrono::nanoseconds(time.since_ns);
+    detail::each(found, myelin_graph_topic_at, [&](const myelin_graph_topic &it) {
+      status.topics.push_back({it.name, it.type_name, it.types, endpoints(found, it.first_endpoint, it.publishers),
+                               endpoints(found, it.first_endpoint + it.publishers, it.subscribers),
+                               detail::known(it.rate_hz), it.memory_bytes, it.lost, it.refused});
+    });
+    detail::each(found, myelin_graph_node_at, [&](const myelin_graph_node &it) {
+      GraphStatus::Node node{detail::node(found, it), detail::known(it.cpu_percent), {}, {}, it.is_stopped,
+                             it.is_silent, it.is_incomplete, it.publishers, it.subscribers};
+      if (it.memory_bytes) node.memory_bytes = it.memory_bytes;
+      if (it.threads) node.threads = it.threads;
+      status.nodes.push_back(std::move(node));
+    });
+    myelin_graph_change change;
+    auto it = detail::sized<myelin_graph_endpoint>();
+    for (std::size_t index = 0; myelin_graph_change_at(found, index, &change, &it) == MYELIN_OK; index++)
+      status.changes.push_back({change == MYELIN_GRAPH_FOUND, detail::endpoint(found, it, SIZE_MAX)});
+    return status;
+  }
+  myelin_graph_watcher *get() const { return handle_.get(); }
+
+private:
+  static std::vector<GraphStatus::Endpoint> endpoints(myelin_graph *graph, std::size_t first, std::size_t count) {
+    std::vector<GraphStatus::Endpoint> all;
+    for (std::size_t index = first; index < first + count; index++) {
+      auto it = detail::sized<myelin_graph_endpoint>();
+      if (myelin_graph_endpoint_at(graph, index, &it) != MYELIN_OK) break;
+      GraphStatus::Endpoint endpoint{detail::endpoint(graph, it, index), detail::known(it.rate_hz),
+                                     it.lost_in_interval, it.counted_ns, it.is_silent, {}};
+      for (std::size_t at = it.first_match; at < it.first_match + it.matches; at++) {
+        auto match = detail::sized<myelin_graph_match>();
+        if (myelin_graph_match_at(graph, at, &match) != MYELIN_OK) break;
+        endpoint.matches.push_back(detail::match(match));
+      }
+      all.push_back(std::move(endpoint));
+    }
+    return all;
+  }
+  detail::Handle<myelin_graph_watcher, myelin_graph_watcher_close> handle_;
+};
 
 /// Whether other hosts can be reached: `state` is a MYELIN_NETWORK_*, `text` says what is missing,
 /// or which interface is used.
@@ -1262,6 +1378,13 @@ public:
     myelin_graph *found;
     if (int code = myelin_node_graph_within(get(), detail::ns(limit), &found)) return detail::error(code);
     return detail::graph(found);
+  }
+  /// Watches the topics whose names match `pattern`, and all nodes: `*` stands for any text and `?` for
+  /// one character. Nothing happens before the first update.
+  Result<GraphWatcher> watch_graph(const std::string &pattern = "*") const {
+    myelin_graph_watcher *watcher;
+    if (int code = myelin_graph_watcher_open(get(), pattern.c_str(), &watcher)) return detail::error(code);
+    return GraphWatcher(watcher);
   }
   /// How often `graph` has changed so far. While the number stays the same, a graph that was taken
   /// after it was read is still the newest, except for its matches.

@@ -11,6 +11,7 @@ use myelin::{
 
 use crate::error::{Failure, MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
 use crate::event::myelin_setting;
+use crate::graph_watcher::Watched;
 use crate::node::{myelin_attribute, myelin_node};
 use crate::sized::{self, sized};
 use crate::topic::myelin_matching;
@@ -24,12 +25,21 @@ pub struct GraphHandle {
     graph: Graph,
     /// Texts of the nodes: name, namespace, program, host, language and version.
     nodes: Vec<[CString; 6]>,
-    /// Texts of the endpoints: topic and type, and both in DDS.
-    endpoints: Vec<([CString; 2], Option<[CString; 2]>)>,
+    endpoints: Vec<EndpointTexts>,
     /// Texts of the matches: the reason, what is offered and what is requested.
     matches: Vec<[Option<CString>; 3]>,
     /// The names of attributes, by the id of their node or endpoint.
     attributes: BTreeMap<u64, (Attributes, Vec<CString>)>,
+    /// What a graph watcher knows beside it.
+    pub(crate) watched: Watched,
+}
+
+/// Texts of an endpoint.
+pub(crate) struct EndpointTexts {
+    topic: CString,
+    type_name: CString,
+    /// Both in DDS.
+    of_dds: Option<[CString; 2]>,
 }
 
 /// Where a node or an endpoint is.
@@ -72,6 +82,23 @@ pub struct myelin_graph_node {
     pub host_id: u64,
     /// Where it is.
     pub location: myelin_location,
+    /// How long the threads of its process have run since the update before, in percent of one core;
+    /// NaN if that is not known. All that follows is 0, and this is NaN, in a graph that is not of a
+    /// `myelin_graph_watcher`.
+    pub cpu_percent: f64,
+    /// The resident memory (RSS) of its process; 0 if that is not known.
+    pub memory_bytes: u64,
+    /// How many publishers and subscribers it has on the watched topics.
+    pub publishers: usize,
+    pub subscribers: usize,
+    /// How many threads its process has; 0 if that is not known.
+    pub threads: u32,
+    /// Whether a signal or a debugger has stopped its process.
+    pub is_stopped: bool,
+    /// Whether it has not answered in time: it is stopped, or busy.
+    pub is_silent: bool,
+    /// Whether its answer was cut off at a limit: some of its matches are missing.
+    pub is_incomplete: bool,
 }
 
 /// A publisher or subscriber. Of an endpoint of a DDS program, DDS announces no depth and no layout:
@@ -129,6 +156,19 @@ pub struct myelin_graph_endpoint {
     pub dds_user_data_bytes: usize,
     /// Where it is.
     pub location: myelin_location,
+    /// How many samples a publisher has published, or a subscriber has taken, in a second, since its
+    /// counters were read before; NaN if that is not known. All that follows is 0, and this is NaN, in a
+    /// graph that is not of a `myelin_graph_watcher`.
+    pub rate_hz: f64,
+    /// How many samples a subscriber has lost since its counters were read before.
+    pub lost_in_interval: u64,
+    /// When its counters were read, by `myelin_now`; 0 if never.
+    pub counted_ns: u64,
+    /// Its matches: their number, and the index of the first one.
+    pub matches: usize,
+    pub first_match: usize,
+    /// Whether its node has not answered in time: its matches are those that were known before.
+    pub is_silent: bool,
 }
 
 /// What an endpoint has counted since it was made. It stands in the endpoint's memory, where nodes of
@@ -272,13 +312,64 @@ impl From<Counters> for myelin_graph_counters {
     }
 }
 
-impl GraphHandle {
-    fn new(graph: Graph) -> Box<GraphHandle> {
-        let name = |text: &String| text::c_string(text);
-        let of_endpoint = |it: &EndpointInfo| {
-            let dds = it.dds.as_ref().map(|dds| [name(&dds.topic), name(&dds.type_name)]);
-            ([name(&it.topic), name(&it.type_name)], dds)
+impl EndpointTexts {
+    pub(crate) fn new(it: &EndpointInfo) -> EndpointTexts {
+        let dds = it.dds.as_ref();
+        EndpointTexts {
+            topic: text::c_string(&it.topic),
+            type_name: text::c_string(&it.type_name),
+            of_dds: dds.map(|dds| [&dds.topic, &dds.type_name].map(|name| text::c_string(name))),
+        }
+    }
+
+    /// The endpoint for the program, as in a graph that is not of a watcher.
+    pub(crate) fn fields(&self, it: &EndpointInfo) -> myelin_graph_endpoint {
+        let [dds_topic, dds_type] = match &self.of_dds {
+            Some(texts) => texts.each_ref().map(|text| text.as_ptr()),
+            None => [std::ptr::null(); 2],
         };
+        let user_data = it.dds.as_ref().map_or(&[][..], |dds| &dds.user_data);
+        myelin_graph_endpoint {
+            size: 0,
+            endpoint: it.id,
+            node: it.node,
+            topic: self.topic.as_ptr(),
+            type_name: self.type_name.as_ptr(),
+            type_hash: it.type_hash,
+            depth: it.depth,
+            transient_local: it.transient_local,
+            is_publisher: it.is_publisher,
+            is_reliable: it.reliable,
+            dds_guid: it.dds.as_ref().map(|dds| dds.guid).unwrap_or_default(),
+            created_ns: it.created_ns,
+            deadline_ns: limit_ns(it.qos.deadline),
+            liveliness_ns: limit_ns(it.qos.liveliness),
+            lifespan_ns: limit_ns(it.qos.lifespan),
+            matching: match it.matching {
+                Matching::Exact => myelin_matching::MYELIN_MATCHING_EXACT,
+                Matching::RequestedOffered => myelin_matching::MYELIN_MATCHING_REQUESTED_OFFERED,
+            },
+            is_alive_by_topic: it.qos.is_alive_by_topic,
+            resends: it.qos.resends,
+            host_id: host_id(it.location),
+            dds_topic,
+            dds_type,
+            dds_user_data: user_data.as_ptr(),
+            dds_user_data_bytes: user_data.len(),
+            location: it.location.into(),
+            rate_hz: f64::NAN,
+            lost_in_interval: 0,
+            counted_ns: 0,
+            matches: 0,
+            first_match: 0,
+            is_silent: false,
+        }
+    }
+}
+
+impl GraphHandle {
+    pub(crate) fn new(graph: Graph, watched: Watched) -> Box<GraphHandle> {
+        let name = |text: &String| text::c_string(text);
         let of_match = |state: &MatchState| match state {
             MatchState::Refused { reason, mismatch } => {
                 let of = |it: fn(&Mismatch) -> &String| mismatch.as_ref().map(it).map(name);
@@ -297,9 +388,10 @@ impl GraphHandle {
         Box::new(GraphHandle {
             nodes: graph.nodes.iter().map(of_node).collect(),
             attributes: attributes.map(|(id, it)| (id, (it.clone(), names(it)))).collect(),
-            endpoints: graph.endpoints.iter().map(of_endpoint).collect(),
+            endpoints: graph.endpoints.iter().map(EndpointTexts::new).collect(),
             matches: graph.matches.iter().map(|each| of_match(&each.state)).collect(),
             graph,
+            watched,
         })
     }
 }
@@ -317,7 +409,10 @@ pub unsafe extern "C" fn myelin_node_graph(
     enter(|| unsafe {
         text::put(graph, std::ptr::null_mut(), "graph")?;
         let found = handle::get::<Node>(handle::of_pointer(node))?.graph()?;
-        graph.write(handle::to_pointer(handle::insert(GraphHandle::new(found))?));
+        graph.write(handle::to_pointer(handle::insert(GraphHandle::new(
+            found,
+            Watched::default(),
+        ))?));
         Ok(MYELIN_OK)
     })
 }
@@ -340,7 +435,8 @@ pub unsafe extern "C" fn myelin_node_graph_within(
         text::put(graph, std::ptr::null_mut(), "graph")?;
         let limit = text::duration(limit_ns);
         let found = handle::get::<Node>(handle::of_pointer(node))?.graph_within(limit)?;
-        graph.write(handle::to_pointer(handle::insert(GraphHandle::new(found))?));
+        let found = GraphHandle::new(found, Watched::default());
+        graph.write(handle::to_pointer(handle::insert(found)?));
         Ok(MYELIN_OK)
     })
 }
@@ -363,7 +459,10 @@ pub unsafe extern "C" fn myelin_node_endpoint(
         let found = handle::get::<Node>(handle::of_pointer(node))?.endpoint(endpoint)?;
         let Some(found) = found else { return Ok(MYELIN_NOTHING) };
         let found = Graph { endpoints: vec![found], ..Graph::default() };
-        graph.write(handle::to_pointer(handle::insert(GraphHandle::new(found))?));
+        graph.write(handle::to_pointer(handle::insert(GraphHandle::new(
+            found,
+            Watched::default(),
+        ))?));
         Ok(MYELIN_OK)
     })
 }
@@ -428,8 +527,16 @@ pub unsafe extern "C" fn myelin_graph_node_at(
             version,
             host_id: host_id(it.location),
             location: it.location.into(),
+            cpu_percent: f64::NAN,
+            memory_bytes: 0,
+            publishers: 0,
+            subscribers: 0,
+            threads: 0,
+            is_stopped: false,
+            is_silent: false,
+            is_incomplete: false,
         };
-        sized::write(node, fields)?;
+        sized::write(node, graph.watched.node(index, fields))?;
         Ok(MYELIN_OK)
     })
 }
@@ -448,42 +555,8 @@ pub unsafe extern "C" fn myelin_graph_endpoint_at(
     enter(|| unsafe {
         let graph = of(graph)?;
         let Some(it) = graph.graph.endpoints.get(index) else { return Ok(MYELIN_NOTHING) };
-        let ([topic, type_name], of_dds) = &graph.endpoints[index];
-        let [dds_topic, dds_type] = match of_dds {
-            Some(texts) => texts.each_ref().map(|text| text.as_ptr()),
-            None => [std::ptr::null(); 2],
-        };
-        let user_data = it.dds.as_ref().map_or(&[][..], |dds| &dds.user_data);
-        let fields = myelin_graph_endpoint {
-            size: 0,
-            endpoint: it.id,
-            node: it.node,
-            topic: topic.as_ptr(),
-            type_name: type_name.as_ptr(),
-            type_hash: it.type_hash,
-            depth: it.depth,
-            transient_local: it.transient_local,
-            is_publisher: it.is_publisher,
-            is_reliable: it.reliable,
-            dds_guid: it.dds.as_ref().map(|dds| dds.guid).unwrap_or_default(),
-            created_ns: it.created_ns,
-            deadline_ns: limit_ns(it.qos.deadline),
-            liveliness_ns: limit_ns(it.qos.liveliness),
-            lifespan_ns: limit_ns(it.qos.lifespan),
-            matching: match it.matching {
-                Matching::Exact => myelin_matching::MYELIN_MATCHING_EXACT,
-                Matching::RequestedOffered => myelin_matching::MYELIN_MATCHING_REQUESTED_OFFERED,
-            },
-            is_alive_by_topic: it.qos.is_alive_by_topic,
-            resends: it.qos.resends,
-            host_id: host_id(it.location),
-            dds_topic,
-            dds_type,
-            dds_user_data: user_data.as_ptr(),
-            dds_user_data_bytes: user_data.len(),
-            location: it.location.into(),
-        };
-        sized::write(endpoint, fields)?;
+        let fields = graph.endpoints[index].fields(it);
+        sized::write(endpoint, graph.watched.endpoint(index, fields))?;
         Ok(MYELIN_OK)
     })
 }
@@ -609,7 +682,7 @@ fn limit_ns(limit: Option<Duration>) -> u64 {
     limit.map_or(u64::MAX, |limit| u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX))
 }
 
-unsafe fn of<'a>(graph: *mut myelin_graph) -> Result<&'a GraphHandle, Failure> {
+pub(crate) unsafe fn of<'a>(graph: *mut myelin_graph) -> Result<&'a GraphHandle, Failure> {
     // SAFETY: as the caller promises.
     unsafe { handle::get::<GraphHandle>(handle::of_pointer(graph)) }
 }

@@ -13,6 +13,7 @@ use myelin::{Callback, Error, GuardCondition, Node, Reply, SampleBuffer};
 use crate::client::ClientHandle;
 use crate::error::Failure;
 use crate::graph::GraphHandle;
+use crate::graph_watcher::GraphWatcherHandle;
 use crate::observer::ObserverHandle;
 use crate::publisher::PublisherHandle;
 use crate::server::{RequestHandle, ServerHandle};
@@ -47,6 +48,7 @@ kinds! {
     12: Reply<[u8]>, "reply";
     13: GraphHandle, "graph";
     14: ObserverHandle, "observer";
+    15: GraphWatcherHandle, "graph watcher";
 }
 
 /// The kinds of objects in the table.
@@ -440,7 +442,7 @@ const POOLED: u32 = PLACES;
 const KIND_SHIFT: u32 = 17;
 const ONE_USE: u64 = 1 << 32;
 /// More than any kind's number.
-const KINDS: u32 = 14;
+const KINDS: u32 = 16;
 
 const _: () = assert!(size_of::<usize>() == 8, "a handle has the size of a pointer");
 

@@ -12,6 +12,7 @@ mod client;
 mod error;
 mod event;
 mod graph;
+mod graph_watcher;
 mod handle;
 mod node;
 mod observer;

@@ -297,6 +297,8 @@ macro_rules! representation {
     };
 }
 
+pub(crate) use representation;
+
 representation!(Graph: nodes, endpoints, matches, types, silent, incomplete);
 representation!(NodeInfo: node, name, pid);
 representation!(
@@ -326,12 +328,23 @@ impl Graph {
 }
 
 /// The setting of a mismatch, what is offered and what is requested.
-fn settings(
+pub(crate) fn settings(
     mismatch: Option<myelin::Mismatch>,
 ) -> (Option<String>, Option<String>, Option<String>) {
     mismatch.map_or((None, None, None), |it| {
         (Some(it.setting.name().to_string()), Some(it.offered), Some(it.requested))
     })
+}
+
+/// The name of a state, and why a match is refused.
+pub(crate) fn match_state(
+    state: myelin::MatchState,
+) -> (&'static str, Option<String>, Option<myelin::Mismatch>) {
+    match state {
+        myelin::MatchState::Matched => ("matched", None, None),
+        myelin::MatchState::Refused { reason, mismatch } => ("refused", Some(reason), mismatch),
+        _ => ("pending", None, None),
+    }
 }
 
 /// The name of a location, and the number of another host.
@@ -348,6 +361,12 @@ fn place(location: myelin::Location) -> (String, Option<u64>) {
 fn attributes_of(attributes: &myelin::Attributes) -> BTreeMap<String, Cow<'static, [u8]>> {
     let owned = |(name, value): (&str, &[u8])| (name.to_string(), Cow::Owned(value.to_vec()));
     attributes.iter().map(owned).collect()
+}
+
+impl NodeInfo {
+    pub(crate) fn id(&self) -> u64 {
+        self.node
+    }
 }
 
 impl From<myelin::PeerInfo> for NodeInfo {
@@ -451,11 +470,7 @@ impl EndpointInfo {
 
 impl From<myelin::MatchInfo> for MatchInfo {
     fn from(it: myelin::MatchInfo) -> Self {
-        let (state, reason, mismatch) = match it.state {
-            myelin::MatchState::Matched => ("matched", None, None),
-            myelin::MatchState::Refused { reason, mismatch } => ("refused", Some(reason), mismatch),
-            _ => ("pending", None, None),
-        };
+        let (state, reason, mismatch) = match_state(it.state);
         let (setting, offered, requested) = settings(mismatch);
         let (endpoint, other, state) = (it.endpoint, it.other, state.to_string());
         MatchInfo { endpoint, other, state, reason, setting, offered, requested }

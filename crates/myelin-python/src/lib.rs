@@ -13,6 +13,7 @@ mod exclusive;
 mod executor;
 mod function;
 mod gil_cell;
+mod graph_watcher;
 mod info;
 mod loan;
 mod memory;
@@ -46,6 +47,10 @@ mod _native {
     use super::callback::Callback;
     #[pymodule_export]
     use super::executor::{Called, Executor};
+    #[pymodule_export]
+    use super::graph_watcher::{
+        EndpointStatus, GraphStatus, GraphWatcher, MatchStatus, NodeStatus, TopicStatus,
+    };
     #[pymodule_export]
     use super::info::{
         EndpointInfo, Event, Graph, Lateness, MatchInfo, NodeInfo, Published, TypeInfo,

@@ -14,6 +14,7 @@ use crate::call::{Target, call, call_until_closed};
 use crate::errors::{closed, exception, raised};
 use crate::executor::Executor;
 use crate::gil_cell::GilCell;
+use crate::graph_watcher::GraphWatcher;
 use crate::info::{EndpointInfo, Graph};
 use crate::released::{Released, released};
 use crate::service::{Client, Service};
@@ -214,6 +215,13 @@ impl Node {
     #[pyo3(signature = (pattern="*"))]
     fn discover(&self, py: Python<'_>, pattern: &str) -> PyResult<Discovery> {
         Ok(Discovery(self.node(py)?.discover(pattern)))
+    }
+
+    /// Watches the topics whose names match a pattern with `*` and `?`, and all nodes: rates, losses,
+    /// matches, CPU and memory. Nothing happens before the first `update`.
+    #[pyo3(signature = (pattern="*"))]
+    fn watch_graph(&self, py: Python<'_>, pattern: &str) -> PyResult<GraphWatcher> {
+        GraphWatcher::new(py, self.node(py)?.watch_graph(pattern))
     }
 
     /// The server of a service.

@@ -46,7 +46,7 @@
 //! | end a wait | [`Subscriber::interrupter`], [`WaitSetHandle::guard`] |
 //! | receive in an asynchronous task | `Subscriber::into_stream` (feature `stream`) |
 //! | read a topic whose type the program does not know | `Node::any_topic`, `Node::discover` (feature `any`) |
-//! | inspect | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched); the whole domain, [`Node::graph`] |
+//! | inspect | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched); the whole domain, [`Node::graph`], or [`Node::watch_graph`] for rates |
 //!
 //! With [`NodeBuilder::network`] the same topics reach other hosts and DDS programs, through
 //! CycloneDDS, which is then loaded.
@@ -71,6 +71,7 @@ mod executor;
 mod fixed_string;
 #[cfg(any(feature = "bytemuck", feature = "zerocopy"))]
 mod foreign;
+mod graph_watcher;
 mod group;
 mod header_slice;
 #[doc(hidden)]
@@ -80,8 +81,11 @@ mod loan;
 mod network;
 mod node;
 mod observer;
+#[doc(hidden)]
+pub mod pattern;
 mod payload;
 mod plain_data;
+mod process_usage;
 mod publisher;
 mod sample;
 mod service;
@@ -93,7 +97,7 @@ mod topic;
 mod wait_set;
 
 #[cfg(feature = "any")]
-pub use any::{AnyTopic, Change, Discovery};
+pub use any::{AnyTopic, Discovery};
 pub use boolean::Bool;
 pub use bounded_vec::BoundedVec;
 pub use callback::Callback;
@@ -105,6 +109,9 @@ pub use fixed_string::FixedString;
 pub use foreign::Pod;
 #[cfg(feature = "zerocopy")]
 pub use foreign::Zerocopy;
+pub use graph_watcher::{
+    Change, EndpointStatus, GraphStatus, GraphWatcher, MatchStatus, NodeStatus, TopicStatus,
+};
 pub use group::Group;
 pub use header_slice::HeaderSlice;
 pub use layout_hash::LayoutHash;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use myelin_shm::node as shm;
 
+use crate::clock::now;
 use crate::dynamic::DynamicType;
 use crate::executor::Executor;
 use crate::group::Group;
@@ -265,12 +266,18 @@ impl Node {
     /// Those of [`graph`](Node::graph); [`Error::Network`] and [`Error::Setting`] if the network can
     /// never be opened as requested.
     pub fn graph_within(&self, limit: Duration) -> Result<Graph, Error> {
+        self.graph_and_time(limit).map(|(graph, _)| graph)
+    }
+
+    /// [`graph_within`](Node::graph_within), and when the counters were read.
+    pub(crate) fn graph_and_time(&self, limit: Duration) -> Result<(Graph, u64), Error> {
         let begin = Instant::now();
         self.start_network()?;
         let graph = self.inner.graph_within(limit)?;
+        let read_ns = now();
         let network = self.network.iter();
         network.for_each(|it| it.wait_for_schemas(limit.saturating_sub(begin.elapsed())));
-        Ok(self.with_network(graph))
+        Ok((self.with_network(graph), read_ns))
     }
 
     /// Calls `call` from now on whenever [`graph`](Node::graph) has changed: an endpoint of the

@@ -590,7 +590,9 @@ static void none_is_refused(void) {
   struct myelin_request request = MYELIN_INIT(myelin_request);
   struct myelin_event event = MYELIN_INIT(myelin_event);
   struct myelin_graph_node found = MYELIN_INIT(myelin_graph_node);
+  struct myelin_graph_topic graph_topic = MYELIN_INIT(myelin_graph_topic);
   myelin_graph *graph;
+  myelin_graph_watcher *watcher;
   myelin_client *client;
   myelin_server *server;
   myelin_wait_set *set;
@@ -611,6 +613,10 @@ static void none_is_refused(void) {
       myelin_node_runtime_dir(NULL, NULL, 0),
       myelin_graph_close(NULL),
       myelin_graph_node_at(NULL, 0, &found),
+      myelin_graph_topic_at(NULL, 0, &graph_topic),
+      myelin_graph_watcher_open(NULL, "*", &watcher),
+      myelin_graph_watcher_update(NULL, 0, &graph),
+      myelin_graph_watcher_close(NULL),
       myelin_topic_close(NULL),
       myelin_publisher_close(NULL),
       myelin_publisher_publish_copy(NULL, "x", 1, NULL),

@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use crate::control_plane::protocol::Pair;
-use crate::control_plane::protocol::graph::MatchState;
+use crate::control_plane::protocol::graph::{MatchInfo, MatchState};
 use crate::error::Error;
 use crate::layout::VERSION;
 use crate::limits::{
@@ -54,8 +54,8 @@ pub(crate) enum ControlMessage {
     Query { from: EndpointId },
     /// The segments in which endpoints count, with one descriptor each. In the order of the ids.
     Counted { endpoints: Vec<EndpointId> },
-    /// The state of a match. In the order of the ids.
-    MatchReported { endpoint: EndpointId, other: EndpointId, state: MatchState },
+    /// The states of matches, of as many as fit into a message. In the order of the ids.
+    MatchesReported { matches: Vec<MatchInfo> },
     /// The next part of a type's schema. In the order of the hashes.
     Schema { type_hash: u64, encoding: String, part: Vec<u8>, is_last: bool },
     /// The end of the answer, which is complete or was cut off at a limit.
@@ -152,9 +152,10 @@ impl ControlMessage {
                 to.push(endpoints.len() as u8);
                 put_words(&mut to, endpoints);
             }
-            ControlMessage::MatchReported { endpoint, other, state } => {
-                put_words(&mut to, &[*endpoint, *other]);
-                put_state(&mut to, state);
+            ControlMessage::MatchesReported { matches } => {
+                assert!((1..=usize::from(u8::MAX)).contains(&matches.len()));
+                to.push(matches.len() as u8);
+                matches.iter().for_each(|each| put_match(&mut to, each));
             }
             ControlMessage::Schema { type_hash, encoding, part, is_last } => {
                 put_words(&mut to, &[*type_hash]);
@@ -209,7 +210,7 @@ impl ControlMessage {
             ControlMessage::RequestOffer { .. } => 12,
             ControlMessage::Query { .. } => 13,
             ControlMessage::Counted { .. } => 14,
-            ControlMessage::MatchReported { .. } => 15,
+            ControlMessage::MatchesReported { .. } => 15,
             ControlMessage::Schema { .. } => 16,
             ControlMessage::Answered { .. } => 17,
             ControlMessage::Observe { .. } => 18,
@@ -239,6 +240,16 @@ pub(crate) fn decode_node(bytes: &[u8]) -> Result<(u64, [u32; 2], NodeRecord), E
 
 /// The minimum number of descriptors that a subscriber passes.
 pub(crate) const PASSED_MIN: usize = 5;
+
+/// How many of these matches fit into a message: at least one, if there are any.
+pub(crate) fn fitting_matches(matches: &[MatchInfo]) -> usize {
+    let mut bytes = Vec::with_capacity(MESSAGE_BYTES_MAX);
+    let fits = |each: &&MatchInfo| {
+        put_match(&mut bytes, each);
+        bytes.len() + 2 <= MESSAGE_BYTES_MAX
+    };
+    matches.iter().take(usize::from(u8::MAX)).take_while(fits).count()
+}
 
 /// The longest beginning of `text` that fits into a message.
 pub(crate) fn fitting(text: &str) -> &str {
@@ -312,6 +323,11 @@ fn put_segments(to: &mut Vec<u8>, segments: &[SegmentSize]) {
     }
 }
 
+fn put_match(to: &mut Vec<u8>, each: &MatchInfo) {
+    put_words(to, &[each.endpoint, each.other]);
+    put_state(to, &each.state);
+}
+
 fn put_state(to: &mut Vec<u8>, state: &MatchState) {
     match state {
         MatchState::Pending => to.push(0),
@@ -353,11 +369,7 @@ impl Rest<'_> {
             12 => ControlMessage::RequestOffer { pair: self.pair()? },
             13 => ControlMessage::Query { from: self.u64()? },
             14 => ControlMessage::Counted { endpoints: self.endpoints()? },
-            15 => ControlMessage::MatchReported {
-                endpoint: self.u64()?,
-                other: self.u64()?,
-                state: self.state()?,
-            },
+            15 => ControlMessage::MatchesReported { matches: self.matches()? },
             16 => ControlMessage::Schema {
                 type_hash: self.u64()?,
                 encoding: self.text()?,
@@ -490,6 +502,18 @@ impl Rest<'_> {
         (0..count).map(|_| self.u64()).collect()
     }
 
+    fn matches(&mut self) -> Result<Vec<MatchInfo>, Error> {
+        let count = self.u8()?;
+        if count == 0 {
+            return Err(Error::PeerCorrupt { what: "a message's count of matches" });
+        }
+        (0..count).map(|_| self.match_info()).collect()
+    }
+
+    fn match_info(&mut self) -> Result<MatchInfo, Error> {
+        Ok(MatchInfo { endpoint: self.u64()?, other: self.u64()?, state: self.state()? })
+    }
+
     fn state(&mut self) -> Result<MatchState, Error> {
         Ok(match self.u8()? {
             0 => MatchState::Pending,
@@ -585,6 +609,7 @@ const _: () = {
     assert!(MESSAGE_BYTES_MAX > 2 * 8 + 2 * text + 5 * 8 + attributes);
     assert!(MESSAGE_BYTES_MAX >= 1 + 8 + 3 + 16 * MESSAGE_SEGMENTS_MAX);
     assert!(MESSAGE_BYTES_MAX > 2 * 8 + text + MESSAGE_SCHEMA_BYTES_MAX);
+    assert!(MESSAGE_BYTES_MAX > 2 + 2 * 8 + 2 + 3 * text);
     assert!(ATTRIBUTES_MAX <= u8::MAX as usize);
     assert!(NAME_BYTES_MAX <= u8::MAX as usize);
     assert!(MESSAGE_SEGMENTS_MAX <= u8::MAX as usize);

@@ -497,7 +497,7 @@ impl<D: Clone> Protocol<D> {
             ControlMessage::Counted { endpoints } => {
                 self.counted(link, &endpoints, descriptors)?;
             }
-            ControlMessage::MatchReported { .. }
+            ControlMessage::MatchesReported { .. }
             | ControlMessage::Schema { .. }
             | ControlMessage::Answered { .. } => self.answer_received(link, message)?,
             ControlMessage::Observe { publisher, from } => self.asked_for(link, publisher, from)?,

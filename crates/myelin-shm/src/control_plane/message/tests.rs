@@ -102,6 +102,11 @@ fn state() -> impl Strategy<Value = MatchState> {
     ]
 }
 
+fn match_info() -> impl Strategy<Value = MatchInfo> {
+    let info = |(endpoint, other, state)| MatchInfo { endpoint, other, state };
+    (any::<u64>(), any::<u64>(), state()).prop_map(info)
+}
+
 fn message() -> impl Strategy<Value = ControlMessage> {
     let pair =
         || any::<(u64, u64)>().prop_map(|(publisher, subscriber)| Pair { publisher, subscriber });
@@ -128,9 +133,8 @@ fn message() -> impl Strategy<Value = ControlMessage> {
         any::<u64>().prop_map(|from| ControlMessage::Query { from }),
         proptest::collection::vec(any::<u64>(), 1..=MESSAGE_SEGMENTS_MAX)
             .prop_map(|endpoints| ControlMessage::Counted { endpoints }),
-        (any::<u64>(), any::<u64>(), state()).prop_map(|(endpoint, other, state)| {
-            ControlMessage::MatchReported { endpoint, other, state }
-        }),
+        proptest::collection::vec(match_info(), 1..=3)
+            .prop_map(|matches| ControlMessage::MatchesReported { matches }),
         (any::<u64>(), "[a-z2-]{0,32}", part, any::<bool>()).prop_map(
             |(type_hash, encoding, part, is_last)| ControlMessage::Schema {
                 type_hash,
@@ -288,7 +292,9 @@ fn one_of_each_kind() -> Vec<ControlMessage> {
         SegmentSize { number: 1, slots: 8, slot_bytes: 4096 },
         SegmentSize { number: 2, slots: 4, slot_bytes: 1 << 33 },
     ];
-    let reported = |state| ControlMessage::MatchReported { endpoint, other, state };
+    let reported = |state| ControlMessage::MatchesReported {
+        matches: vec![MatchInfo { endpoint, other, state }],
+    };
     vec![
         ControlMessage::Hello { node: 0xab_cdef << 24, record },
         ControlMessage::Ready,
@@ -377,4 +383,32 @@ fn attributes_that_a_node_cannot_have_are_refused() {
     let mut lying = head.to_vec();
     lying.extend([1, 1, b'a', 0xff, 0xff, 7]);
     assert!(ControlMessage::decode(&lying).is_err(), "more bytes than there are");
+}
+
+#[test]
+fn a_message_has_as_many_matches_as_fit() {
+    let info = |other, state| MatchInfo { endpoint: 1, other, state };
+    let refused = |other| {
+        let text = || "x".repeat(2 * NAME_BYTES_MAX);
+        let mismatch = Mismatch {
+            setting: Setting::Type,
+            offered: text(),
+            requested: text(),
+            is_refusal: true,
+        };
+        info(other, MatchState::Refused { reason: text(), mismatch: Some(mismatch) })
+    };
+    let long: Vec<_> = (0..100).map(refused).collect();
+    let short: Vec<_> = (0..1_000).map(|other| info(other, MatchState::Matched)).collect();
+    for (matches, expected) in [(&long, 3), (&short, 180)] {
+        let count = fitting_matches(matches);
+        assert_eq!(count, expected);
+        let of = |count| ControlMessage::MatchesReported { matches: matches[..count].to_vec() };
+        let bytes = of(count).encode();
+        assert!(bytes.len() <= MESSAGE_BYTES_MAX);
+        assert!(bytes.len() + bytes.len() / count > MESSAGE_BYTES_MAX, "there is room for more");
+        assert!(ControlMessage::decode(&bytes).is_ok());
+    }
+    assert_eq!(fitting_matches(&[]), 0);
+    assert!(ControlMessage::decode(&[15, 0]).is_err(), "no match at all");
 }

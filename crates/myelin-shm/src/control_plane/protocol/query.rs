@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::vec::IntoIter;
 
 use crate::control_plane::directory::node_of;
-use crate::control_plane::message::ControlMessage;
+use crate::control_plane::message::{ControlMessage, fitting_matches};
 use crate::control_plane::protocol::graph::{Counters, MatchInfo};
 use crate::control_plane::protocol::links::Peer;
 use crate::control_plane::protocol::{Action, OutOfOrder, Protocol};
@@ -112,8 +112,10 @@ impl Report {
 
     /// The next message after the segments; `None` at the end.
     pub(super) fn next(&mut self) -> Option<ControlMessage> {
-        if let Some(MatchInfo { endpoint, other, state }) = self.matches.next() {
-            return Some(ControlMessage::MatchReported { endpoint, other, state });
+        let count = fitting_matches(self.matches.as_slice());
+        if count > 0 {
+            let matches = self.matches.by_ref().take(count).collect();
+            return Some(ControlMessage::MatchesReported { matches });
         }
         let begun = self.schema.take();
         let next = begun.or_else(|| self.schemas.next().map(|(hash, schema)| (hash, schema, 0)));
@@ -328,10 +330,10 @@ impl<D: Clone> Protocol<D> {
         let node = peer.node;
         let answer = peer.query.pending.as_mut().ok_or(OutOfOrder)?;
         match message {
-            ControlMessage::MatchReported { endpoint, other, state }
-                if node_of(endpoint) == node =>
+            ControlMessage::MatchesReported { matches }
+                if matches.iter().all(|each| node_of(each.endpoint) == node) =>
             {
-                answer.add_match(MatchInfo { endpoint, other, state })
+                matches.into_iter().try_for_each(|each| answer.add_match(each))
             }
             ControlMessage::Schema { type_hash, encoding, part, is_last } => {
                 answer.add_schema(type_hash, encoding, &part, is_last)

@@ -11,7 +11,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 
 use crate::control_plane::link::{Link, Received, Sent};
 use crate::control_plane::message::{ControlMessage, SegmentSize};
-use crate::control_plane::protocol::graph::MatchState;
+use crate::control_plane::protocol::graph::{MatchInfo, MatchState};
 use crate::control_plane::protocol::hostile::record_of;
 use crate::control_plane::protocol::{Input, Pair};
 use crate::control_plane::reactor::{LINKS_A_TURN, Reactor};
@@ -143,7 +143,8 @@ impl Peer {
             }
             15 => {
                 let state = MatchState::Refused { reason, mismatch: None };
-                ControlMessage::MatchReported { endpoint: subscriber, other: number, state }
+                let matches = vec![MatchInfo { endpoint: subscriber, other: number, state }];
+                ControlMessage::MatchesReported { matches }
             }
             16 => ControlMessage::Schema {
                 type_hash: number,

@@ -28,7 +28,15 @@ fn query(from: EndpointId) -> ControlMessage {
 }
 
 fn matched(endpoint: EndpointId, other: EndpointId) -> ControlMessage {
-    ControlMessage::MatchReported { endpoint, other, state: MatchState::Matched }
+    matches_of(endpoint, [other])
+}
+
+fn matches_of(
+    endpoint: EndpointId,
+    others: impl IntoIterator<Item = EndpointId>,
+) -> ControlMessage {
+    let info = |other| MatchInfo { endpoint, other, state: MatchState::Matched };
+    ControlMessage::MatchesReported { matches: others.into_iter().map(info).collect() }
 }
 
 fn layout(type_hash: u64, text: &str, is_last: bool) -> ControlMessage {
@@ -109,6 +117,7 @@ fn answers_out_of_order_or_about_others_end_the_link() {
     is_dropped_for_the_last_of(vec![counted(&[1 << NODE_SHIFT | 1])]);
     is_dropped_for_the_last_of(vec![matched(PUBLISHER, 2), matched(PUBLISHER, 2)]);
     is_dropped_for_the_last_of(vec![matched(SUBSCRIBER, 1), matched(PUBLISHER, 2)]);
+    is_dropped_for_the_last_of(vec![matches_of(PUBLISHER, [2, 1])]);
     is_dropped_for_the_last_of(vec![matched(3 << NODE_SHIFT | 1, PUBLISHER)]);
     is_dropped_for_the_last_of(vec![layout(7, "a", false), layout(8, "b", true)]);
     is_dropped_for_the_last_of(vec![layout(7, "a", true), layout(7, "b", true)]);
