@@ -367,16 +367,42 @@ impl Node {
     pub fn graph_within(&self, limit: Duration) -> Result<Graph, Error> {
         let core = self.checked()?;
         let begin = Instant::now();
-        let id = self.id()?;
-        let greeting = |reactor: &mut Reactor| reactor.protocol.is_awaiting(id);
-        let is_cancelled = wait_while(core, begin, limit, greeting).is_none();
+        let is_cancelled = !self.wait_for_peers(limit)?;
         let graph_query = core.change(Reactor::begin_graph_query);
         let answers = |reactor: &mut Reactor| reactor.protocol.is_awaited(graph_query);
         let reactor = (!is_cancelled).then(|| wait_while(core, begin, limit, answers)).flatten();
         let mut reactor = reactor.unwrap_or_else(|| core.lock());
         let graph = reactor.graph(Some(graph_query));
-        reactor.protocol.end_graph_query();
+        reactor.protocol.end_query();
         Ok(graph)
+    }
+
+    /// Waits until all other nodes have announced their endpoints, for at most `limit`. False if the
+    /// call was cancelled.
+    pub fn wait_for_peers(&self, limit: Duration) -> Result<bool, Error> {
+        let (core, id) = (self.checked()?, self.id()?);
+        let greeting = |reactor: &mut Reactor| reactor.protocol.is_awaiting(id);
+        Ok(wait_while(core, Instant::now(), limit, greeting).is_some())
+    }
+
+    /// The schema of a type of another node's endpoints: the node is asked for this schema alone, and
+    /// has `limit` to answer. `None` if it has none, or does not answer. Do not call it in the node's
+    /// own thread, as for [`graph_within`](Node::graph_within).
+    pub fn schema_from(
+        &self,
+        node: u64,
+        type_hash: u64,
+        limit: Duration,
+    ) -> Result<Option<Arc<Schema>>, Error> {
+        let (core, begin) = (self.checked()?, Instant::now());
+        core.change(|reactor| reactor.drive(Input::QuerySchema { node, type_hash }));
+        let is_awaited =
+            |reactor: &mut Reactor| reactor.protocol.is_awaiting_schema(node, type_hash);
+        let reactor = wait_while(core, begin, limit, is_awaited);
+        let mut reactor = reactor.unwrap_or_else(|| core.lock());
+        let schema = reactor.protocol.sent_schema(node, type_hash);
+        reactor.protocol.end_query();
+        Ok(schema)
     }
 
     /// Calls `call` from now on whenever [`graph`](Node::graph) may have changed: an endpoint has

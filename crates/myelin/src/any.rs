@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use myelin_value::{EncodeError, Kind, ReadError, SchemaError, Type, Value};
 
@@ -11,7 +11,7 @@ use crate::network::{Shape, private_type};
 use crate::node::Node;
 use crate::pattern::is_match;
 use crate::topic::Topic;
-use crate::{Change, EndpointId, EndpointInfo, Error, Graph, Location};
+use crate::{Change, EndpointId, EndpointInfo, Error, Location, Schema};
 
 /// A topic of a type that the program does not know: its samples are bytes, and
 /// [`value`](AnyTopic::value) reads their fields. Made by [`Node::any_topic`].
@@ -78,8 +78,9 @@ impl Node {
         Discovery { node, pattern, known: BTreeMap::new() }
     }
 
-    /// A topic that another node has, with the type that it has there. Other nodes are asked for the
-    /// schema of the type, for at most `limit`. If there is none, or it cannot be read, values are
+    /// A topic that another node has, with the type that it has there. A node of such an endpoint is
+    /// asked for the schema of the type, and the next one if it has none; in all for at most `limit`.
+    /// If there is none, or it cannot be read, values are
     /// bytes, and [`problem`](AnyTopic::problem) says why. The topics of other hosts count if they
     /// have been found: see [`discover`](Node::discover).
     ///
@@ -87,7 +88,10 @@ impl Node {
     /// [`Error::Setting`] if no known endpoint of Myelin has a topic of this name, or if endpoints of
     /// several types have it: then take [`any_topic_of`](Node::any_topic_of).
     pub fn any_topic(&self, name: &str, limit: Duration) -> Result<AnyTopic, Error> {
-        let graph = self.graph_within(limit)?;
+        let begin = Instant::now();
+        self.start_network()?;
+        self.inner.wait_for_peers(limit)?;
+        let graph = self.graph()?;
         let is_of_myelin = |it: &&EndpointInfo| it.location != Location::Dds;
         let found = || graph.endpoints.iter().filter(is_of_myelin).filter(|it| it.topic == name);
         let Some(first) = found().next() else {
@@ -99,10 +103,12 @@ impl Node {
             let value = format!("{name:?}, which has the types {types:?}");
             return Err(wrong_topic(value, "choose an endpoint, with any_topic_of"));
         }
-        AnyTopic::of(self, first, &graph)
+        let schema = self.schema_of(found(), limit.saturating_sub(begin.elapsed()))?;
+        AnyTopic::of(self, first, schema.as_deref())
     }
 
-    /// The topic of an endpoint, with its type. As for [`any_topic`](Node::any_topic).
+    /// The topic of an endpoint, with its type: its node alone is asked. As for
+    /// [`any_topic`](Node::any_topic).
     ///
     /// # Errors
     /// Those of [`graph_within`](Node::graph_within); [`Error::Setting`] for a topic of a service, or
@@ -112,13 +118,44 @@ impl Node {
         endpoint: &EndpointInfo,
         limit: Duration,
     ) -> Result<AnyTopic, Error> {
-        AnyTopic::of(self, endpoint, &self.graph_within(limit)?)
+        let begin = Instant::now();
+        self.start_network()?;
+        let limit = limit.saturating_sub(begin.elapsed());
+        let schema = self.schema_of([endpoint].into_iter(), limit)?;
+        AnyTopic::of(self, endpoint, schema.as_deref())
+    }
+
+    /// The schema of the type of these endpoints, which all have the same. Their nodes are asked one
+    /// after the other, those of this host first. Each gets an equal part of the time that is left: a
+    /// stopped one does not use up all of it.
+    fn schema_of<'a>(
+        &self,
+        endpoints: impl Iterator<Item = &'a EndpointInfo>,
+        limit: Duration,
+    ) -> Result<Option<Arc<Schema>>, Error> {
+        let begin = Instant::now();
+        let nodes = endpoints.map(|it| (it.location != Location::ThisHost, it.node, it.type_hash));
+        let nodes: BTreeSet<_> = nodes.collect();
+        for (asked, (is_elsewhere, node, type_hash)) in nodes.iter().copied().enumerate() {
+            if let Some(own) = self.inner.schema(type_hash)? {
+                return Ok(Some(own));
+            }
+            let limit = limit.saturating_sub(begin.elapsed()) / (nodes.len() - asked) as u32;
+            let schema = match &self.network {
+                Some(network) if is_elsewhere => network.schema(type_hash, limit),
+                _ => self.inner.schema_from(node, type_hash, limit)?,
+            };
+            if schema.is_some() {
+                return Ok(schema);
+            }
+        }
+        Ok(None)
     }
 }
 
 impl AnyTopic {
-    /// The topic of an endpoint, with the schema that the graph has of its type.
-    fn of(node: &Node, found: &EndpointInfo, graph: &Graph) -> Result<AnyTopic, Error> {
+    /// The topic of an endpoint, with the schema of its type.
+    fn of(node: &Node, found: &EndpointInfo, schema: Option<&Schema>) -> Result<AnyTopic, Error> {
         if found.type_name.contains(" -> ") {
             let value = format!("{:?}, which belongs to a service", found.topic);
             return Err(wrong_topic(value, "name a topic of samples"));
@@ -127,8 +164,6 @@ impl AnyTopic {
             let value = format!("{:?}, which belongs to a DDS program", found.topic);
             return Err(wrong_topic(value, "name a topic of Myelin, or make it with dds_cdr"));
         }
-        let of_type = graph.types.iter().find(|it| it.hash == found.type_hash);
-        let schema = of_type.and_then(|it| it.schema.as_deref());
         let message = myelin_shm::topic::message_type(&found.type_name);
         let name = ros_name(message.unwrap_or(&found.type_name));
         let parsed = schema.map(|schema| {

@@ -135,6 +135,25 @@ fn a_schema_that_lies_is_an_error_and_its_samples_are_bytes() {
 }
 
 #[test]
+fn the_schema_comes_from_a_node_that_has_one() {
+    let (folder, node) = node();
+    let others = [other(&folder), other(&folder)];
+    let of = |node: &Node, name| node.topic::<[u8]>(name).dds_cdr("m::msg::dds_::Note_");
+    let with_schema = |node, name| of(node, name).schema("ros2msg", b"int32 number");
+    let mut publishers = Vec::new();
+    for (name, has_schema) in [("first", [true, false]), ("second", [false, true])] {
+        for (node, has_schema) in others.iter().zip(has_schema) {
+            let topic = if has_schema { with_schema(node, name) } else { of(node, name) };
+            publishers.push(topic.publisher().unwrap());
+        }
+        let topic = node.any_topic(name, WATCHDOG).unwrap();
+        let note = topic.encode_json(&serde_json::json!({ "number": 7 })).unwrap();
+        assert_eq!(topic.value(&note).unwrap().get("number").unwrap().as_i64().unwrap(), 7);
+        publishers.clear();
+    }
+}
+
+#[test]
 fn topics_that_cannot_be_learnt_are_named() {
     let (folder, node) = node();
     let error = node.any_topic("nothing", Duration::ZERO).unwrap_err();

@@ -52,6 +52,8 @@ pub(crate) enum ControlMessage {
     /// Requests the messages below, up to `Answered`. The next query comes after that. `from`: the
     /// least id of the endpoints whose segments are requested.
     Query { from: EndpointId },
+    /// Requests the schema of one type: `Schema` if there is one, then `Answered`. As a `Query`.
+    QuerySchema { type_hash: u64 },
     /// The segments in which endpoints count, with one descriptor each. In the order of the ids.
     Counted { endpoints: Vec<EndpointId> },
     /// The states of matches, of as many as fit into a message. In the order of the ids.
@@ -147,6 +149,7 @@ impl ControlMessage {
                 put_text(&mut to, reason);
             }
             ControlMessage::Query { from } => put_words(&mut to, &[*from]),
+            ControlMessage::QuerySchema { type_hash } => put_words(&mut to, &[*type_hash]),
             ControlMessage::Counted { endpoints } => {
                 assert!((1..=MESSAGE_SEGMENTS_MAX).contains(&endpoints.len()));
                 to.push(endpoints.len() as u8);
@@ -215,6 +218,7 @@ impl ControlMessage {
             ControlMessage::Answered { .. } => 17,
             ControlMessage::Observe { .. } => 18,
             ControlMessage::Observed { .. } => 19,
+            ControlMessage::QuerySchema { .. } => 20,
         }
     }
 }
@@ -379,6 +383,7 @@ impl Rest<'_> {
             17 => ControlMessage::Answered { is_complete: self.flag()? },
             18 => ControlMessage::Observe { publisher: self.u64()?, from: self.u32()? },
             19 => self.observed()?,
+            20 => ControlMessage::QuerySchema { type_hash: self.u64()? },
             _ => return Err(Error::PeerCorrupt { what: "a message of unknown kind" }),
         })
     }

@@ -43,7 +43,7 @@ pub(crate) use crate::control_plane::protocol::matches::Refusal;
 use crate::control_plane::protocol::matches::{Matches, State};
 use crate::control_plane::protocol::observe::{Observed, ObserverId, Observers};
 use crate::control_plane::protocol::offers::LocalPublisher;
-use crate::control_plane::protocol::query::GraphQueries;
+use crate::control_plane::protocol::query::Queries;
 use crate::error::Error;
 use crate::event::Event;
 use crate::limits::ENDPOINTS_MAX;
@@ -72,7 +72,7 @@ pub(crate) struct Protocol<D> {
     endpoints_made: u64,
     /// The schemas of this node's types, by hash.
     schemas: BTreeMap<u64, Arc<Schema>>,
-    graph_queries: GraphQueries,
+    queries: Queries,
     /// Each timer with its due time.
     timers: Timers,
     now_ns: u64,
@@ -160,6 +160,8 @@ pub(crate) enum Input<D> {
     Room { pair: Pair, is_free: bool },
     /// All peers must be queried for their counters and matches.
     QueryGraph,
+    /// A peer must be queried for the schema of a type.
+    QuerySchema { node: u64, type_hash: u64 },
     /// Outcome of [`Action::MapCounters`], if it failed and may succeed later.
     NotCounted { endpoint: EndpointId },
     /// A new observer of ours.
@@ -259,7 +261,7 @@ impl<D: Clone> Protocol<D> {
             observers: Observers::default(),
             endpoints_made: 0,
             schemas: BTreeMap::new(),
-            graph_queries: GraphQueries::default(),
+            queries: Queries::default(),
             timers: Timers::new(),
             now_ns: 0,
             to_ourselves: VecDeque::new(),
@@ -331,6 +333,7 @@ impl<D: Clone> Protocol<D> {
             Input::Attached { pair, result } => self.attached(pair, result),
             Input::Room { pair, is_free } => self.room_checked(pair, is_free),
             Input::QueryGraph => self.begin_graph_query(),
+            Input::QuerySchema { node, type_hash } => self.begin_schema_query(node, type_hash),
             Input::NotCounted { endpoint } => self.not_counted(endpoint),
             Input::ObserverMade { observer, topic } => self.observer_made(observer, &topic),
             Input::ObserverDropped { observer } => self.observer_dropped(observer),
@@ -493,6 +496,9 @@ impl<D: Clone> Protocol<D> {
             ControlMessage::Matched { pair, start } => self.matched(pair, start),
             ControlMessage::Withdrawn { pair, reason } => self.withdrawn(pair, reason),
             ControlMessage::Declined { pair, reason } => self.declined(pair, reason),
+            ControlMessage::QuerySchema { type_hash } => {
+                self.schema_query_received(link, type_hash)?;
+            }
             ControlMessage::Query { from } => self.query_received(link, from)?,
             ControlMessage::Counted { endpoints } => {
                 self.counted(link, &endpoints, descriptors)?;

@@ -2,6 +2,8 @@
 //! resources that are open while an interface leads to other hosts, and the thread that manages
 //! them.
 
+#[cfg(feature = "any")]
+use std::collections::BTreeSet;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex, Weak};
 use std::time::{Duration, Instant};
@@ -20,6 +22,8 @@ use super::task_queue::{Task, TaskQueue};
 use super::user_data::EndpointUserData;
 use super::writer::{NetworkWriter, WriterState};
 use super::{Spec, lock, network_error};
+#[cfg(feature = "any")]
+use crate::Schema;
 use crate::{EndpointInfo, Error, Graph, NetworkState};
 
 /// A node's way to other hosts; opened with its first topic.
@@ -101,6 +105,19 @@ impl Network {
         if let Some((schemas, announced)) = announced.flatten() {
             schemas.wait_for(&announced, limit);
         }
+    }
+
+    /// The schema of a type of other hosts. Waits until it has come, for at most `limit`.
+    #[cfg(feature = "any")]
+    pub(crate) fn schema(&self, type_hash: u64, limit: Duration) -> Option<Arc<Schema>> {
+        let schemas = self.with_session(|worker, session| {
+            session.receive_schemas(&worker.schemas).ok()?;
+            let is_sent = graph::announced_schemas(session).contains(&type_hash);
+            is_sent.then(|| worker.schemas.clone())
+        });
+        let schemas = schemas.flatten()?;
+        schemas.wait_for(&BTreeSet::from([type_hash]), limit);
+        schemas.get(type_hash)
     }
 
     fn with_session<R>(&self, act: impl FnOnce(&NetworkWorker, &Session) -> R) -> Option<R> {

@@ -130,6 +130,7 @@ fn message() -> impl Strategy<Value = ControlMessage> {
         (pair(), "\\PC{0,60}")
             .prop_map(|(pair, reason)| ControlMessage::Withdrawn { pair, reason }),
         (pair(), "\\PC{0,60}").prop_map(|(pair, reason)| ControlMessage::Declined { pair, reason }),
+        any::<u64>().prop_map(|type_hash| ControlMessage::QuerySchema { type_hash }),
         any::<u64>().prop_map(|from| ControlMessage::Query { from }),
         proptest::collection::vec(any::<u64>(), 1..=MESSAGE_SEGMENTS_MAX)
             .prop_map(|endpoints| ControlMessage::Counted { endpoints }),
@@ -181,7 +182,7 @@ proptest! {
     #[test]
     fn random_bytes_are_an_error_or_a_message_that_encodes_to_them(
         mut bytes in proptest::collection::vec(any::<u8>(), 0..MESSAGE_BYTES_MAX),
-        kind in 0u8..21,
+        kind in 0u8..22,
     ) {
         if let Some(first) = bytes.first_mut() {
             *first = kind;
@@ -237,7 +238,7 @@ fn nodes_of_0_1_understand_these_bytes() {
         lines.insert(format!("{VERSION} message {name}, {descriptors} descriptors: {hex}"));
     }
     let kinds: std::collections::BTreeSet<u8> = examples.iter().map(ControlMessage::kind).collect();
-    assert_eq!(Vec::from_iter(kinds), Vec::from_iter(1..20), "an example of each kind");
+    assert_eq!(Vec::from_iter(kinds), Vec::from_iter(1..21), "an example of each kind");
     let memory = crate::layout::lines();
     lines.extend(memory.into_iter().map(|line| format!("{VERSION} memory {line}")));
     let registry = Registry::new(std::path::Path::new("/folder"), 3, Some(7));
@@ -311,6 +312,7 @@ fn one_of_each_kind() -> Vec<ControlMessage> {
         ControlMessage::RequestOffer { pair },
         ControlMessage::Query { from: publisher },
         ControlMessage::Counted { endpoints: vec![endpoint, other] },
+        ControlMessage::QuerySchema { type_hash: 0x0708 },
         reported(MatchState::Pending),
         reported(MatchState::Matched),
         reported(MatchState::Refused { reason: reason.clone(), mismatch: None }),

@@ -136,6 +136,7 @@ pub(crate) fn talk(mut bytes: &[u8]) {
     let record = record_of(Kind::Subscriber, topic);
     met.handle(Input::SubscriberMade { id, record, ignore_own_node: false, subscription: () });
     met.handle(Input::QueryGraph);
+    met.handle(Input::QuerySchema { node: PEER, type_hash: 7 });
     while let Some((length, rest)) = bytes.split_first() {
         let (message, rest) = rest.split_at(usize::from(*length).min(rest.len()));
         bytes = rest;

@@ -1,15 +1,15 @@
 //! A node's answer to a query: the segments in which its endpoints count, the states of their
-//! matches, and the schemas of its types.
+//! matches, and the schemas of its types; or one schema alone.
 //!
 //! The segments are sent once: a node keeps them mapped (`counters`), reads them without the peer, and
 //! asks only for those of newer endpoints, which have greater ids.
 //!
-//! A *graph query* goes to all peers. Each has one query at a time, and answers in bursts like all
-//! messages, so neither side has more messages on the way than the other has room for. Answers come
+//! A *graph query* goes to all peers, a *schema query* to one. Each peer has one query at a time, and
+//! answers in bursts like all messages, so neither side has more messages on the way than the other has room for. Answers come
 //! in the order of their ids and within limits, otherwise the peer is dropped; a peer that does not
 //! answer gets no further query.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::vec::IntoIter;
 
@@ -41,15 +41,28 @@ pub(super) struct Report {
     end: Option<ControlMessage>,
 }
 
-/// The state of our query to a peer.
+/// The state of our queries to a peer.
 #[derive(Debug, Default)]
 pub(super) struct Query {
-    /// Its answer so far, while it has not answered completely.
-    pending: Option<Answer>,
-    /// The newest complete answer, and the graph query during which it became complete.
+    /// The query that it has not answered completely, and its answer so far.
+    pending: Option<(Question, Answer)>,
+    /// The queries that it gets after that.
+    waiting: VecDeque<Question>,
+    /// The newest complete answer to a graph query, and the graph query during which it became
+    /// complete.
     answered: Option<(u64, Answer)>,
     /// The segments of its endpoints before this id have come.
     segments_from: EndpointId,
+    /// The answers to schema queries.
+    schemas: BTreeMap<u64, Arc<Schema>>,
+}
+
+/// What a query asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Question {
+    Graph,
+    /// The schema of the type with this hash.
+    Schema(u64),
 }
 
 /// A peer's answer.
@@ -64,16 +77,18 @@ pub(super) struct Answer {
     pub(super) is_complete: bool,
 }
 
-/// The running graph queries.
+/// The queries of this node's users.
 #[derive(Debug, Default)]
-pub(super) struct GraphQueries {
+pub(super) struct Queries {
+    /// How many graph queries have begun.
     begun: u64,
+    /// How many queries of both kinds run.
     pub(super) open: usize,
 }
 
 impl Report {
     fn new(
-        segments_from: EndpointId,
+        segments_from: Option<EndpointId>,
         mut matches: Vec<MatchInfo>,
         schemas: &BTreeMap<u64, Arc<Schema>>,
     ) -> Self {
@@ -90,12 +105,17 @@ impl Report {
             sent.push((*type_hash, schema.clone()));
         }
         Report {
-            segments_from: Some(segments_from),
+            segments_from,
             matches: matches.into_iter(),
             schemas: sent.into_iter(),
             schema: None,
             end: Some(ControlMessage::Answered { is_complete }),
         }
+    }
+
+    /// The answer to a schema query.
+    fn of_schema(type_hash: u64, schema: Option<Arc<Schema>>) -> Self {
+        Report::new(None, Vec::new(), &schema.map(|it| (type_hash, it)).into_iter().collect())
     }
 
     pub(super) fn is_sent(&self) -> bool {
@@ -130,9 +150,36 @@ impl Report {
 }
 
 impl Query {
+    /// Adds a query. Returns the message for it, unless the peer has to answer another one before.
+    fn add(&mut self, question: Question) -> Option<ControlMessage> {
+        if self.is_unanswered(question) {
+            return None;
+        }
+        self.waiting.push_back(question);
+        self.next()
+    }
+
+    /// The message for the next query, if the peer has answered the last one.
+    fn next(&mut self) -> Option<ControlMessage> {
+        if self.pending.is_some() {
+            return None;
+        }
+        let question = self.waiting.pop_front()?;
+        self.pending = Some((question, Answer::default()));
+        Some(match question {
+            Question::Graph => ControlMessage::Query { from: self.segments_from },
+            Question::Schema(type_hash) => ControlMessage::QuerySchema { type_hash },
+        })
+    }
+
+    fn is_unanswered(&self, question: Question) -> bool {
+        let is_pending = self.pending.as_ref().is_some_and(|(pending, _)| *pending == question);
+        is_pending || self.waiting.contains(&question)
+    }
+
     /// It may never answer.
     fn is_silent(&self, graph_query: u64) -> bool {
-        self.pending.is_some() && self.answer(graph_query).is_none()
+        self.is_unanswered(Question::Graph) && self.answer(graph_query).is_none()
     }
 
     /// The answer since the graph query began.
@@ -211,7 +258,7 @@ impl<D: Clone> Protocol<D> {
 
     /// The number of the newest graph query.
     pub(crate) fn graph_query(&self) -> u64 {
-        self.graph_queries.begun
+        self.queries.begun
     }
 
     /// Whether a peer has not answered since a graph query began.
@@ -230,37 +277,62 @@ impl<D: Clone> Protocol<D> {
         self.greeted().filter_map(move |peer| Some((peer.node, peer.query.answer(graph_query)?)))
     }
 
-    /// Ends a graph query: answers are kept for the graph queries that still run.
-    pub(crate) fn end_graph_query(&mut self) {
-        self.graph_queries.open -= 1;
-        if self.graph_queries.open == 0 {
+    /// Ends a query: answers are kept for the queries that still run.
+    pub(crate) fn end_query(&mut self) {
+        self.queries.open -= 1;
+        if self.queries.open == 0 {
             for peer in self.links.values_mut().filter_map(Peer::greeted_mut) {
                 peer.query.answered = None;
+                peer.query.schemas.clear();
+                peer.query.waiting.clear();
             }
         }
     }
 
-    /// Queries all peers whose last query is not pending.
+    /// Queries all peers whose last graph query is not pending.
     pub(super) fn begin_graph_query(&mut self) {
-        self.graph_queries.begun += 1;
-        self.graph_queries.open += 1;
-        for (link, peer) in &mut self.links {
-            let Some(greeted) = peer.greeted_mut() else { continue };
-            if greeted.query.pending.is_none() {
-                greeted.query.pending = Some(Answer::default());
-                let message = ControlMessage::Query { from: greeted.query.segments_from };
-                let (link, descriptors) = (*link, Vec::new());
-                self.actions.push(Action::Send { link, message, descriptors });
-            }
+        self.queries.begun += 1;
+        self.queries.open += 1;
+        for link in self.links.keys().copied().collect::<Vec<_>>() {
+            self.query(link, Question::Graph);
         }
+    }
+
+    /// Queries one peer for the schema of a type, unless it has sent it for another query.
+    pub(super) fn begin_schema_query(&mut self, node: u64, type_hash: u64) {
+        self.queries.open += 1;
+        let Some(link) = self.nodes.get(&node).copied() else { return };
+        if self.sent_schema(node, type_hash).is_none() {
+            self.query(link, Question::Schema(type_hash));
+        }
+    }
+
+    /// Whether a peer has not answered the query for the schema of a type.
+    pub(crate) fn is_awaiting_schema(&self, node: u64, type_hash: u64) -> bool {
+        let query = self.query_of(node);
+        query.is_some_and(|query| query.is_unanswered(Question::Schema(type_hash)))
+    }
+
+    /// The schema of a type that a peer has sent since a schema query began.
+    pub(crate) fn sent_schema(&self, node: u64, type_hash: u64) -> Option<Arc<Schema>> {
+        self.query_of(node)?.schemas.get(&type_hash).cloned()
+    }
+
+    fn query_of(&self, node: u64) -> Option<&Query> {
+        let peer = self.links.get(self.nodes.get(&node)?)?.greeted()?;
+        Some(&peer.query)
+    }
+
+    fn query(&mut self, link: u64, question: Question) {
+        let message = self.greeted_mut(link).and_then(|peer| peer.query.add(question));
+        let send = |message| Action::Send { link, message, descriptors: Vec::new() };
+        self.actions.extend(message.map(send));
     }
 
     /// A peer queries.
     pub(super) fn query_received(&mut self, link: u64, from: EndpointId) -> Result<(), OutOfOrder> {
         self.greeted_mut(link).ok_or(OutOfOrder)?.outbox.check_may_query()?;
-        let report = Report::new(from, self.own_matches(), &self.schemas);
-        self.greeted_mut(link).ok_or(OutOfOrder)?.outbox.add_answer(report);
-        self.send_burst(link);
+        self.answer(link, Report::new(Some(from), self.own_matches(), &self.schemas));
         Ok(())
     }
 
@@ -293,7 +365,7 @@ impl<D: Clone> Protocol<D> {
         descriptors: Vec<D>,
     ) -> Result<(), OutOfOrder> {
         let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut).ok_or(OutOfOrder)?;
-        let is_pending = peer.query.pending.is_some();
+        let is_pending = matches!(peer.query.pending, Some((Question::Graph, _)));
         let mut descriptors = descriptors.into_iter();
         for id in endpoints {
             let is_next = *id >= peer.query.segments_from && node_of(*id) == peer.node;
@@ -319,16 +391,42 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
+    /// A peer queries the schema of one type.
+    pub(super) fn schema_query_received(
+        &mut self,
+        link: u64,
+        type_hash: u64,
+    ) -> Result<(), OutOfOrder> {
+        self.greeted_mut(link).ok_or(OutOfOrder)?.outbox.check_may_query()?;
+        self.answer(link, Report::of_schema(type_hash, self.schema(type_hash)));
+        Ok(())
+    }
+
+    /// Sends the answer to a peer's query, when it is its turn.
+    fn answer(&mut self, link: u64, report: Report) {
+        if let Some(peer) = self.greeted_mut(link) {
+            peer.outbox.add_answer(report);
+            self.send_burst(link);
+        }
+    }
+
     /// A part of a peer's answer.
     pub(super) fn answer_received(
         &mut self,
         link: u64,
         message: ControlMessage,
     ) -> Result<(), OutOfOrder> {
-        let graph_query = self.graph_queries.begun;
+        let Queries { begun: graph_query, open } = self.queries;
         let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut).ok_or(OutOfOrder)?;
         let node = peer.node;
-        let answer = peer.query.pending.as_mut().ok_or(OutOfOrder)?;
+        let (question, answer) = peer.query.pending.as_mut().ok_or(OutOfOrder)?;
+        if let Question::Schema(asked) = *question {
+            match message {
+                ControlMessage::Schema { type_hash, .. } if type_hash == asked => {}
+                ControlMessage::Answered { .. } => {}
+                _ => return Err(OutOfOrder),
+            }
+        }
         match message {
             ControlMessage::MatchesReported { matches }
                 if matches.iter().all(|each| node_of(each.endpoint) == node) =>
@@ -340,8 +438,19 @@ impl<D: Clone> Protocol<D> {
             }
             ControlMessage::Answered { is_complete } if answer.schema.is_none() => {
                 answer.is_complete = is_complete;
-                let answer = peer.query.pending.take().filter(|_| self.graph_queries.open > 0);
-                peer.query.answered = answer.map(|answer| (graph_query, answer));
+                match peer.query.pending.take() {
+                    _ if open == 0 => {} // nobody waits for it any more
+                    Some((Question::Graph, answer)) => {
+                        peer.query.answered = Some((graph_query, answer));
+                    }
+                    Some((Question::Schema(_), answer)) => {
+                        peer.query.schemas.extend(answer.schemas)
+                    }
+                    None => {}
+                }
+                let next = peer.query.next();
+                let send = |message| Action::Send { link, message, descriptors: Vec::new() };
+                self.actions.extend(next.map(send));
                 Ok(())
             }
             _ => Err(OutOfOrder),

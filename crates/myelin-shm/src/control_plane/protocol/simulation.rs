@@ -18,7 +18,8 @@ use crate::control_plane::message::ControlMessage;
 use crate::control_plane::protocol::matches::PAUSE_NS_MIN;
 use crate::control_plane::protocol::{Action, Input, Pair};
 use crate::event::Event;
-use crate::record::{Attributes, Matching};
+use crate::limits::MESSAGE_SCHEMA_BYTES_MAX;
+use crate::record::{Attributes, Matching, Schema};
 use crate::topic::Topic;
 
 /// Faults that a protocol could have, to show that the simulation finds them.
@@ -369,6 +370,36 @@ fn discovery_takes_one_message_for_each_endpoint_and_peer() {
             "{messages}, not {announcements}"
         );
     }
+}
+
+/// Each of 20 nodes has 50 types; a schema query concerns one node, and one schema.
+#[test]
+fn a_schema_query_takes_one_message_and_its_answer() {
+    let mut world = World::new(1, None);
+    let ids: Vec<_> = (0..20).map(|_| world.start_node()).collect();
+    let layout = "x".repeat(2 * MESSAGE_SCHEMA_BYTES_MAX);
+    for id in &ids {
+        for type_hash in 1..=50 {
+            let topic =
+                Topic { name: format!("{id} {type_hash}"), type_name: String::new(), type_hash };
+            world.make_endpoint_of(*id, record_of(true, topic), 1);
+            let protocol = &mut world.nodes.get_mut(id).expect("it lives").protocol;
+            protocol.describe(type_hash, Schema::of_layout(layout.clone()));
+        }
+    }
+    rest(&mut world).expect("all know all");
+    let (asking, asked, type_hash) = (ids[0], ids[19], 7);
+    let before = world.messages;
+    world.drive(asking, Input::QuerySchema { node: asked, type_hash });
+    rest(&mut world).expect("an answer");
+    let schema = world.nodes[&asking].protocol.sent_schema(asked, type_hash);
+    assert_eq!(schema.expect("it has one").layout(), Some(&*layout));
+    let (question, parts, end) = (1, 2, 1);
+    assert_eq!(world.messages - before, question + parts + end);
+    let before = world.messages;
+    world.drive(asking, Input::QueryGraph);
+    rest(&mut world).expect("all answers");
+    assert!(world.messages - before > 19 * 50 * parts, "a graph query gets all of all");
 }
 
 /// Enough for a repeated attempt after a refusal, and for all that have waited for its place.

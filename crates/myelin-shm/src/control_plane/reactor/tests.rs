@@ -152,6 +152,7 @@ impl Peer {
                 part: reason.into_bytes(),
                 is_last: reliable,
             },
+            17 => ControlMessage::QuerySchema { type_hash: number },
             _ => ControlMessage::Answered { is_complete: reliable },
         };
         let due = message.descriptors().min(act.descriptors.len());

@@ -77,9 +77,9 @@ fn answers_of_a_peer_are_in_the_graph_during_the_survey() {
         "no peer was queried for this one"
     );
     // Two graph queries were begun.
-    met.protocol.end_graph_query();
+    met.protocol.end_query();
     assert_eq!(met.protocol.answers(graph_query).count(), 1);
-    met.protocol.end_graph_query();
+    met.protocol.end_query();
     assert_eq!(met.protocol.answers(graph_query).count(), 0);
     let again = met.handle(Input::QueryGraph);
     assert_eq!(again, [query(PEER | 4)], "it is queried again, for newer endpoints");
@@ -89,7 +89,7 @@ fn answers_of_a_peer_are_in_the_graph_during_the_survey() {
 fn an_unexpected_late_answer_is_dropped() {
     let mut met = Met::new();
     met.handle(Input::QueryGraph);
-    met.protocol.end_graph_query();
+    met.protocol.end_query();
     met.receives(counted(&[PUBLISHER]));
     met.receives(END);
     assert_eq!(met.protocol.answers(0).count(), 0);
@@ -234,4 +234,112 @@ fn a_segment_that_was_not_mapped_is_asked_for_again() {
     let lacks =
         |action: &Action<()>| matches!(action, Action::MapCounters { descriptor: None, .. });
     assert!(actions.len() == 2 && actions.iter().all(lacks), "{actions:?}");
+}
+
+/// The type of the peer's endpoints.
+const TYPE: u64 = 7;
+const QUERY_SCHEMA: ControlMessage = ControlMessage::QuerySchema { type_hash: TYPE };
+
+fn queries_schema(met: &mut Met) -> Vec<ControlMessage> {
+    met.handle(Input::QuerySchema { node: PEER, type_hash: TYPE })
+}
+
+#[test]
+fn a_schema_query_gets_one_schema_and_runs_once_for_all_who_wait() {
+    let mut met = Met::new();
+    assert_eq!(queries_schema(&mut met), [QUERY_SCHEMA]);
+    assert!(queries_schema(&mut met).is_empty(), "another thread waits for the same answer");
+    met.receives(layout(TYPE, "u", false));
+    met.receives(layout(TYPE, "8", true));
+    assert!(met.protocol.is_awaiting_schema(PEER, TYPE));
+    met.receives(END);
+    assert!(!met.protocol.is_awaiting_schema(PEER, TYPE));
+    assert!(queries_schema(&mut met).is_empty(), "it has come");
+    for _ in 0..3 {
+        assert_eq!(met.protocol.sent_schema(PEER, TYPE).unwrap().layout(), Some("u8"));
+        met.protocol.end_query();
+    }
+    assert!(met.protocol.sent_schema(PEER, TYPE).is_none(), "nothing is kept");
+    assert_eq!(queries_schema(&mut met), [QUERY_SCHEMA]);
+    met.receives(END);
+    assert!(!met.protocol.is_awaiting_schema(PEER, TYPE), "it has none");
+    assert!(met.protocol.sent_schema(PEER, TYPE).is_none());
+}
+
+#[test]
+fn answers_other_than_the_requested_schema_end_the_link() {
+    let part = "x".repeat(MESSAGE_SCHEMA_BYTES_MAX);
+    let too_long = vec![layout(TYPE, &part, false); SCHEMA_BYTES_MAX / part.len() + 1];
+    for answers in [
+        vec![layout(TYPE + 1, "u8", true)],
+        vec![layout(TYPE, "u8", true), layout(TYPE + 1, "u8", true)],
+        vec![layout(TYPE, "u8", true), layout(TYPE, "u8", true)],
+        vec![layout(TYPE, "u", false), END],
+        vec![layout(TYPE, "", false)],
+        vec![counted(&[PUBLISHER])],
+        vec![matched(PUBLISHER, 1)],
+        vec![END, END],
+        too_long,
+    ] {
+        let mut met = Met::new();
+        queries_schema(&mut met);
+        let (last, before) = answers.split_last().unwrap();
+        before.iter().for_each(|answer| drop(met.receives(answer.clone())));
+        assert!(met.is_linked(), "before {last:?}");
+        met.receives(last.clone());
+        assert!(!met.is_linked() && !met.protocol.is_awaiting_schema(PEER, TYPE), "{last:?}");
+    }
+}
+
+#[test]
+fn a_peer_that_never_sends_a_schema_costs_one_message_and_keeps_nothing() {
+    let mut met = Met::new();
+    assert_eq!(queries_schema(&mut met), [QUERY_SCHEMA]);
+    met.protocol.end_query();
+    for type_hash in 0..1_000 {
+        assert!(met.handle(Input::QuerySchema { node: PEER, type_hash }).is_empty());
+        assert!(met.protocol.is_awaiting_schema(PEER, type_hash));
+        met.protocol.end_query();
+    }
+    let query = &met.protocol.greeted().next().unwrap().query;
+    assert!(query.waiting.is_empty() && query.schemas.is_empty());
+    // Its late answer is for nobody.
+    met.receives(layout(TYPE, "u8", true));
+    assert!(met.receives(END).is_empty());
+    assert!(met.protocol.sent_schema(PEER, TYPE).is_none());
+}
+
+#[test]
+fn a_peer_answers_one_query_after_the_other() {
+    let mut met = Met::new();
+    queries_schema(&mut met);
+    assert!(met.handle(Input::QueryGraph).is_empty());
+    let graph_query = met.protocol.graph_query();
+    assert_eq!(met.receives(END), [query(0)]);
+    assert!(queries_schema(&mut met).is_empty() && met.protocol.is_awaited(graph_query));
+    assert_eq!(met.receives(END), [QUERY_SCHEMA]);
+    assert!(!met.protocol.is_awaited(graph_query), "the schema is another query");
+    met.receives(layout(TYPE, "u8", true));
+    met.receives(END);
+    assert!(met.protocol.sent_schema(PEER, TYPE).is_some());
+}
+
+#[test]
+fn a_peer_gets_the_schema_that_it_asks_for() {
+    let mut met = Met::new();
+    met.protocol.describe(8, Schema::of_layout("u8".to_owned()));
+    met.protocol.describe(9, Schema::of_layout("u16".to_owned()));
+    let sent = met.receives(ControlMessage::QuerySchema { type_hash: 9 });
+    assert_eq!(sent, [layout(9, "u16", true), END]);
+    assert_eq!(met.receives(ControlMessage::QuerySchema { type_hash: 10 }), [END]);
+}
+
+#[test]
+fn a_peer_that_asks_for_schemas_without_reading_is_dropped() {
+    let mut met = Met::with_peer_that_reads(false);
+    met.makes_publisher(); // a burst that it does not read
+    met.receives(QUERY_SCHEMA);
+    assert!(met.is_linked());
+    met.receives(QUERY_SCHEMA);
+    assert!(!met.is_linked());
 }

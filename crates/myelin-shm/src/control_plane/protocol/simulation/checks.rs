@@ -211,7 +211,7 @@ impl World {
                 self.nodes.values().flat_map(|node| node.protocol.own_matches()).collect();
             matches.sort_unstable_by_key(|each| (each.endpoint, each.other));
             require(graph.matches == matches, || format!("node {asking:x}: other matches"))?;
-            self.nodes.get_mut(&asking).expect("it lives").protocol.end_graph_query();
+            self.nodes.get_mut(&asking).expect("it lives").protocol.end_query();
         }
         Ok(())
     }

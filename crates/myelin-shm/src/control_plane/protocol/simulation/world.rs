@@ -240,7 +240,7 @@ impl World {
 
     /// An action of a node's user.
     pub(super) fn act_as_user(&mut self, id: u64) {
-        let choice = self.random.below(17);
+        let choice = self.random.below(18);
         let memory = &mut self.nodes.get_mut(&id).expect("it lives").memory;
         let (publishers, subscribers) = (memory.publishers.len(), memory.subscribers.len());
         match choice {
@@ -274,13 +274,18 @@ impl World {
                 self.drive(id, Input::Corrupt { publisher, subscriber });
             }
             12 => self.drive(id, Input::QueryGraph),
+            17 => {
+                let at = self.random.below(self.nodes.len() as u64) as usize;
+                let node = *self.nodes.keys().nth(at).expect("so many");
+                self.drive(id, Input::QuerySchema { node, type_hash: 1 });
+            }
             14 if memory.observers.len() < ENDPOINTS => self.make_observer(id),
             15 => _ = self.drop_observer(id),
             16 => self.request_segments(id),
             13 => {
                 let protocol = &mut self.nodes.get_mut(&id).expect("it lives").protocol;
-                if protocol.graph_queries.open > 0 {
-                    protocol.end_graph_query();
+                if protocol.queries.open > 0 {
+                    protocol.end_query();
                 }
             }
             _ => {}
