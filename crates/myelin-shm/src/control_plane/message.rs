@@ -282,15 +282,22 @@ fn put_topic(to: &mut Vec<u8>, topic: &Topic) {
 
 fn put_endpoint(to: &mut Vec<u8>, record: &EndpointRecord) {
     let EndpointRecord { kind, topic, qos, matching, created_ns, attributes } = record;
-    to.push(u8::from(*kind == Kind::Subscriber));
+    let limits = [qos.deadline, qos.liveliness, qos.lifespan].map(limit_ns);
+    let flags = [
+        *kind == Kind::Subscriber,
+        qos.reliability == Reliability::Reliable,
+        qos.resends,
+        qos.is_alive_by_topic,
+        *matching == Matching::RequestedOffered,
+        limits[0].is_some(),
+        limits[1].is_some(),
+        limits[2].is_some(),
+    ];
+    to.push((0..).zip(flags).map(|(bit, flag)| u8::from(flag) << bit).sum());
     put_topic(to, topic);
     to.extend(qos.depth.to_le_bytes());
-    to.push(u8::from(qos.reliability == Reliability::Reliable));
-    to.push(u8::from(qos.resends));
     to.extend(qos.transient_local.to_le_bytes());
-    put_words(to, &[qos.deadline, qos.liveliness, qos.lifespan].map(limit_ns));
-    to.push(u8::from(qos.is_alive_by_topic));
-    to.push(u8::from(*matching == Matching::RequestedOffered));
+    limits.into_iter().flatten().for_each(|limit_ns| put_words(to, &[limit_ns]));
     put_words(to, &[*created_ns]);
     put_attributes(to, attributes);
 }
@@ -312,9 +319,9 @@ fn put_attributes(to: &mut Vec<u8>, attributes: &Attributes) {
     }
 }
 
-/// A limit of time in nanoseconds.
-fn limit_ns(limit: Option<Duration>) -> u64 {
-    limit.map_or(NO_LIMIT, |limit| u64::try_from(limit.as_nanos()).unwrap_or(NO_LIMIT))
+/// A limit of time in nanoseconds; none if it is too long.
+fn limit_ns(limit: Option<Duration>) -> Option<u64> {
+    u64::try_from(limit?.as_nanos()).ok()
 }
 
 fn put_segments(to: &mut Vec<u8>, segments: &[SegmentSize]) {
@@ -424,11 +431,24 @@ impl Rest<'_> {
     }
 
     fn endpoint(&mut self) -> Result<EndpointRecord, Error> {
+        let flags = self.u8()?;
+        let flags: [bool; 8] = std::array::from_fn(|bit| flags >> bit & 1 == 1);
+        let [subscribes, reliable, resends, is_alive_by_topic, requested_offered, ..] = flags;
+        let [.., has_deadline, has_liveliness, has_lifespan] = flags;
         Ok(EndpointRecord {
-            kind: if self.flag()? { Kind::Subscriber } else { Kind::Publisher },
+            kind: if subscribes { Kind::Subscriber } else { Kind::Publisher },
             topic: self.topic()?,
-            qos: self.qos()?,
-            matching: if self.flag()? { Matching::RequestedOffered } else { Matching::Exact },
+            qos: AnnouncedQos {
+                depth: self.u32()?,
+                reliability: if reliable { Reliability::Reliable } else { Reliability::BestEffort },
+                resends,
+                transient_local: self.u32()?,
+                deadline: self.limit(has_deadline)?,
+                liveliness: self.limit(has_liveliness)?,
+                lifespan: self.limit(has_lifespan)?,
+                is_alive_by_topic,
+            },
+            matching: if requested_offered { Matching::RequestedOffered } else { Matching::Exact },
             created_ns: self.u64()?,
             attributes: self.attributes()?,
         })
@@ -459,23 +479,8 @@ impl Rest<'_> {
         Ok(topic)
     }
 
-    fn qos(&mut self) -> Result<AnnouncedQos, Error> {
-        let (depth, waits, resends) = (self.u32()?, self.flag()?, self.flag()?);
-        Ok(AnnouncedQos {
-            depth,
-            reliability: if waits { Reliability::Reliable } else { Reliability::BestEffort },
-            resends,
-            transient_local: self.u32()?,
-            deadline: self.limit()?,
-            liveliness: self.limit()?,
-            lifespan: self.limit()?,
-            is_alive_by_topic: self.flag()?,
-        })
-    }
-
-    fn limit(&mut self) -> Result<Option<Duration>, Error> {
-        let limit_ns = self.u64()?;
-        Ok((limit_ns != NO_LIMIT).then(|| Duration::from_nanos(limit_ns)))
+    fn limit(&mut self, is_there: bool) -> Result<Option<Duration>, Error> {
+        Ok(if is_there { Some(Duration::from_nanos(self.u64()?)) } else { None })
     }
 
     /// A part of a schema.
@@ -600,8 +605,6 @@ const SETTINGS: [Setting; 7] = [
     Setting::Liveliness,
     Setting::LivelinessLease,
 ];
-/// The limit of time that stands for none.
-const NO_LIMIT: u64 = u64::MAX;
 /// Bytes of the longest message.
 pub(crate) const MESSAGE_BYTES_MAX: usize = 3_072;
 const MAGIC: u64 = u64::from_le_bytes(*b"myelinH1");
