@@ -117,7 +117,7 @@ impl ObserverHandle {
             Some(Missing::Reused) => myelin_missing::MYELIN_MISSING_REUSED,
             Some(_) => myelin_missing::MYELIN_MISSING_UNMAPPED,
         };
-        let mut seen = tell(sample.header());
+        let mut seen = observed(sample.header());
         seen.missing = missing as i32;
         if let Some(bytes) = sample.as_bytes() {
             (seen.data, seen.bytes) = (bytes.as_ptr().cast(), bytes.len());
@@ -128,7 +128,7 @@ impl ObserverHandle {
     }
 }
 
-fn tell(header: &ObservedHeader) -> myelin_observed {
+fn observed(header: &ObservedHeader) -> myelin_observed {
     myelin_observed {
         size: size_of::<myelin_observed>(),
         publisher: header.publisher,
@@ -214,7 +214,7 @@ pub unsafe extern "C" fn myelin_observer_take_header(
         let Some(seen) = observer.inner().observer.take_header()? else {
             return Ok(MYELIN_NOTHING);
         };
-        sized::fill(header, tell(&seen));
+        sized::fill(header, observed(&seen));
         Ok(MYELIN_OK)
     })
 }

@@ -241,11 +241,11 @@ pub unsafe extern "C" fn myelin_server_on_request(
         let taken = handle::remove::<ServerHandle>(handle::of_pointer(server))?;
         let ServerHandle { service, types, .. } = *taken;
         let made = service.into_inner().on_request(move |request| {
-            let mut asked: myelin_request = std::mem::zeroed();
-            asked.size = size_of::<myelin_request>();
+            let mut received: myelin_request = std::mem::zeroed();
+            received.size = size_of::<myelin_request>();
             // Without a place in the table it is dropped, and its client gets an error.
-            if hold(request, types.clone(), &raw mut asked).is_ok() {
-                call(&raw mut asked, context.pointer());
+            if hold(request, types.clone(), &raw mut received).is_ok() {
+                call(&raw mut received, context.pointer());
             }
         })?;
         callback::give(made, callback)

@@ -196,9 +196,9 @@ impl Executor {
         let (service, request, reply) = service.get().hand_over()?;
         let shared = self.shared.clone();
         self.add(function, |function| {
-            let call = move |asked| {
-                if let Some(asked) = Request::new(asked, &request, &reply) {
-                    shared.call(&function, (asked,));
+            let call = move |received| {
+                if let Some(received) = Request::new(received, &request, &reply) {
+                    shared.call(&function, (received,));
                 }
             };
             released(py, || self.handle.on_request(service, call))

@@ -225,7 +225,7 @@ pub unsafe extern "C" fn get_buffer<C: Exports>(
         }
     };
     let of_type = held.carried.of_type();
-    let asked = |flag| flags & flag == flag;
+    let requests = |flag| flags & flag == flag;
     // SAFETY: as above; the format lives as long as the type, which the object holds, which the view holds.
     unsafe {
         *view = PyBuffer {
@@ -235,14 +235,18 @@ pub unsafe extern "C" fn get_buffer<C: Exports>(
             itemsize: 1,
             readonly: c_int::from(!C::Of::IS_WRITABLE),
             ndim: 1,
-            format: if asked(FORMAT) { of_type.format().as_ptr().cast_mut() } else { null_mut() },
-            shape: if asked(ND) { &raw mut (*view).len } else { null_mut() },
-            strides: if asked(STRIDES) { &raw mut (*view).itemsize } else { null_mut() },
+            format: if requests(FORMAT) {
+                of_type.format().as_ptr().cast_mut()
+            } else {
+                null_mut()
+            },
+            shape: if requests(ND) { &raw mut (*view).len } else { null_mut() },
+            strides: if requests(STRIDES) { &raw mut (*view).itemsize } else { null_mut() },
             suboffsets: null_mut(),
             internal: null_mut(),
         };
-        if asked(ND) && !of_type.shows_bytes() {
-            shape(&mut *view, of_type, asked(STRIDES));
+        if requests(ND) && !of_type.shows_bytes() {
+            shape(&mut *view, of_type, requests(STRIDES));
         }
     }
     0

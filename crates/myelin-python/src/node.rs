@@ -203,7 +203,7 @@ impl Node {
         Ok(Topic { topic, carried, problem })
     }
 
-    /// A topic that another node has; other nodes are asked for its schema for at most `within`
+    /// A topic that another node has; its node is asked for its schema for at most `within`
     /// seconds.
     fn _any_topic(&self, py: Python<'_>, name: &str, within: f64) -> PyResult<AnyTopic> {
         let (node, limit) = (self.node(py)?, seconds(within)?);

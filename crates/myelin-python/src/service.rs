@@ -24,8 +24,8 @@ use crate::types::Carried;
 use crate::{readable, writable};
 
 type Server = myelin::Service<[u8], [u8]>;
-type Asking = myelin::Client<[u8], [u8]>;
-type Asked = myelin::Request<[u8], [u8]>;
+type RawClient = myelin::Client<[u8], [u8]>;
+type RawRequest = myelin::Request<[u8], [u8]>;
 type Filled = myelin::ReplyLoan<'static, [u8], [u8]>;
 
 /// The server of a service: takes requests and replies to them. One thread at a time uses it.
@@ -55,11 +55,11 @@ impl Service {
 
     fn received(&self, py: Python<'_>, limit: Duration) -> PyResult<Option<Request>> {
         let begun = Instant::now();
-        let asked = self.server.wait(py, |service| {
+        let received = self.server.wait(py, |service| {
             loop {
-                while let Some(asked) = service.take()? {
-                    if self.request.of_type().dynamic_type.fits(asked.len()) {
-                        return Ok(Some(asked));
+                while let Some(received) = service.take()? {
+                    if self.request.of_type().dynamic_type.fits(received.len()) {
+                        return Ok(Some(received));
                     } // if its length is wrong, its client gets an error
                 }
                 let left = left(limit, begun);
@@ -73,7 +73,7 @@ impl Service {
                 }
             }
         })?;
-        Ok(asked.and_then(|asked| Request::new(asked, &self.request, &self.reply)))
+        Ok(received.and_then(|received| Request::new(received, &self.request, &self.reply)))
     }
 }
 
@@ -102,9 +102,9 @@ impl Service {
     fn on_request(&self, py: Python<'_>, function: Py<PyAny>) -> PyResult<Py<Callback>> {
         let (service, request, reply) = self.hand_over()?;
         Callback::of(py, function, |function| {
-            service.on_request(move |asked: Asked| {
-                if let Some(asked) = Request::new(asked, &request, &reply) {
-                    call_with(&function, asked);
+            service.on_request(move |received: RawRequest| {
+                if let Some(received) = Request::new(received, &request, &reply) {
+                    call_with(&function, received);
                 }
             })
         })
@@ -145,9 +145,9 @@ impl Service {
 /// A client's request: a read-only buffer. Any thread may reply, at once or later. If it is dropped
 /// without a reply, its client gets a `NoReply`.
 #[pyclass(frozen, weakref, module = "myelin")]
-pub struct Request(Held<Arc<Asked>>, Arc<Carried>);
+pub struct Request(Held<Arc<RawRequest>>, Arc<Carried>);
 
-impl Memory for Arc<Asked> {
+impl Memory for Arc<RawRequest> {
     const IS_WRITABLE: bool = false;
     const ENDS_AT_ONCE: bool = false;
 
@@ -157,7 +157,7 @@ impl Memory for Arc<Asked> {
 }
 
 impl Exports for Request {
-    type Of = Arc<Asked>;
+    type Of = Arc<RawRequest>;
 
     fn held(&self) -> &Held<Self::Of> {
         &self.0
@@ -166,9 +166,13 @@ impl Exports for Request {
 
 impl Request {
     /// `None` if its length does not fit its type: a faulty client sent it.
-    pub fn new(asked: Asked, request: &Arc<Carried>, reply: &Arc<Carried>) -> Option<Request> {
-        let fits = request.of_type().dynamic_type.fits(asked.len());
-        fits.then(|| Request(Held::new(Arc::new(asked), request.clone()), reply.clone()))
+    pub fn new(
+        received: RawRequest,
+        request: &Arc<Carried>,
+        reply: &Arc<Carried>,
+    ) -> Option<Request> {
+        let fits = request.of_type().dynamic_type.fits(received.len());
+        fits.then(|| Request(Held::new(Arc::new(received), request.clone()), reply.clone()))
     }
 }
 
@@ -179,10 +183,10 @@ impl Request {
     /// Replies with a copy of `value`.
     fn reply(&self, py: Python<'_>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let bytes = self.1.pack(value)?;
-        let asked = self.0.with(|asked| asked.clone())?;
+        let received = self.0.with(|received| received.clone())?;
         let (from, length) = (bytes.pointer(), bytes.length());
         call(py, move || {
-            let mut loan = asked.loan(length)?;
+            let mut loan = received.loan(length)?;
             // SAFETY: so many bytes lie there, held by the view; the loan is ours and as long.
             unsafe { from.copy_to_nonoverlapping(loan.as_mut_ptr(), length) };
             loan.send()
@@ -194,15 +198,15 @@ impl Request {
     #[pyo3(signature = (*shape))]
     fn loan(&self, py: Python<'_>, shape: &Bound<'_, PyTuple>) -> PyResult<ReplyLoan> {
         let bytes = self.1.of_type().bytes_of(elements(shape)?)?;
-        let asked = self.0.with(|asked| asked.clone())?;
-        let filling = call(py, || Filling::new(asked, bytes))?;
+        let received = self.0.with(|received| received.clone())?;
+        let filling = call(py, || Filling::new(received, bytes))?;
         Ok(ReplyLoan(Held::new(filling, self.1.clone())))
     }
 
     /// The endpoint id of the client's publisher, as in events.
     #[getter]
     fn client(&self) -> PyResult<u64> {
-        self.0.with(|asked| asked.client())
+        self.0.with(|received| received.client())
     }
 
     /// Releases it; without a reply, its client gets a `NoReply`.
@@ -222,7 +226,7 @@ pub struct ReplyLoan(Held<Filling>);
 /// A loan that keeps the request that it borrows.
 pub struct Filling {
     loan: ManuallyDrop<Filled>,
-    asked: Arc<Asked>,
+    received: Arc<RawRequest>,
 }
 
 // SAFETY: a loan of a shared publisher is exclusive memory, and the request it borrows may be
@@ -230,22 +234,22 @@ pub struct Filling {
 unsafe impl Send for Filling {}
 
 impl Filling {
-    fn new(asked: Arc<Asked>, bytes: usize) -> Result<Filling, myelin::Error> {
-        let loan = asked.loan(bytes)?;
+    fn new(received: Arc<RawRequest>, bytes: usize) -> Result<Filling, myelin::Error> {
+        let loan = received.loan(bytes)?;
         // SAFETY: the request lies behind an `Arc` that outlives the loan (`drop`, `send`).
         let loan =
             unsafe { std::mem::transmute::<myelin::ReplyLoan<'_, [u8], [u8]>, Filled>(loan) };
-        Ok(Filling { loan: ManuallyDrop::new(loan), asked })
+        Ok(Filling { loan: ManuallyDrop::new(loan), received })
     }
 
     fn send(self) -> Result<(), myelin::Error> {
         let mut filling = ManuallyDrop::new(self);
         // SAFETY: `filling` is not dropped, so both are taken once; the request goes last.
-        let (loan, asked) = unsafe {
-            (ManuallyDrop::take(&mut filling.loan), std::ptr::read(&raw const filling.asked))
+        let (loan, received) = unsafe {
+            (ManuallyDrop::take(&mut filling.loan), std::ptr::read(&raw const filling.received))
         };
         let sent = loan.send();
-        drop(asked);
+        drop(received);
         sent
     }
 }
@@ -301,14 +305,14 @@ struct Calls {
     pending: HashMap<u64, myelin::Pending<'static, [u8], [u8]>>,
     number: u64,
     /// In a box, and last, because the calls borrow from it.
-    client: Box<Asking>,
+    client: Box<RawClient>,
 }
 
 // SAFETY: the calls borrow from the client beside them, and move with it.
 unsafe impl Send for Calls {}
 
 impl Client {
-    pub fn new(client: Asking, request: Arc<Carried>, reply: Arc<Carried>) -> Client {
+    pub fn new(client: RawClient, request: Arc<Carried>, reply: Arc<Carried>) -> Client {
         let interrupter = client.interrupter();
         let calls = Calls { pending: HashMap::new(), number: 0, client: Box::new(client) };
         let calls = Exclusive::new(calls, interrupter, "client");
@@ -323,7 +327,7 @@ impl Client {
         Ok(calls)
     }
 
-    fn with<R>(&self, act: impl FnOnce(&Asking) -> R) -> PyResult<R> {
+    fn with<R>(&self, act: impl FnOnce(&RawClient) -> R) -> PyResult<R> {
         Ok(act(&self.lock()?.client))
     }
 
@@ -397,7 +401,7 @@ impl Client {
         let request = unsafe { std::slice::from_raw_parts(bytes.pointer(), bytes.length()) };
         let mut calls = client.lock()?;
         // SAFETY: the client lies in a box that outlives the calls, its neighbours.
-        let asking: &'static Asking = unsafe { &*std::ptr::from_ref(&*calls.client) };
+        let asking: &'static RawClient = unsafe { &*std::ptr::from_ref(&*calls.client) };
         let target = Target { is_woken: false, ..client.calls.target() };
         let pending = call_until_closed(slf.py(), &target, || asking.send(request))?;
         calls.number += 1;
@@ -422,13 +426,13 @@ impl Client {
     /// How many servers there are now: more than one is a mistake.
     #[getter]
     fn servers(&self) -> PyResult<usize> {
-        self.with(Asking::servers)
+        self.with(RawClient::servers)
     }
 
     /// How many replies came after their call's time limit.
     #[getter]
     fn late(&self) -> PyResult<u64> {
-        self.with(Asking::late)
+        self.with(RawClient::late)
     }
 
     /// How it waits: `adaptive`, `block`, `poll`, `predictive`.
@@ -440,7 +444,7 @@ impl Client {
 
     /// The events of its matches with servers since the last call.
     fn events(&self) -> PyResult<Vec<Event>> {
-        Ok(events(self.with(Asking::events)?))
+        Ok(events(self.with(RawClient::events)?))
     }
 
     /// Closes it, and ends a running call in any thread. Replies that are held stay valid.

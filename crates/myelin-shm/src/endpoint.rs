@@ -51,7 +51,7 @@ impl EndpointHandle {
 
     /// Adds an event that another route has for this endpoint. A match and its end are counted as
     /// usual; a match must be added before its end.
-    pub fn tell(&self, event: Event) {
+    pub fn report(&self, event: Event) {
         if let Some(inbox) = self.inbox() {
             inbox.push(event);
         }
@@ -88,12 +88,12 @@ impl EndpointHandle {
         }
     }
 
-    /// Calls `tell` with every event from now on, as soon as it can be taken: for code that wakes a
-    /// thread. Locks of the library are held, so `tell` must call no function of the library that
+    /// Calls `call` with every event from now on, as soon as it can be taken: for code that wakes a
+    /// thread. Locks of the library are held, so `call` must call no function of the library that
     /// locks. The newest call counts.
-    pub fn on_event(&self, tell: Box<dyn Fn(&Event) + Send + Sync>) {
+    pub fn on_event(&self, call: Box<dyn Fn(&Event) + Send + Sync>) {
         if let Some(inbox) = self.inbox() {
-            inbox.on_event(tell);
+            inbox.on_event(call);
         }
     }
 

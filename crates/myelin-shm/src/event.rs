@@ -173,19 +173,19 @@ impl Inbox {
             content.events.pop_front();
             content.lost += 1;
         }
-        let told = content.on_event.clone().map(|tell| (tell, event.clone()));
+        let on_event = content.on_event.clone().map(|call| (call, event.clone()));
         content.events.push_back(event);
         content.listener.iter().for_each(Listener::raise);
         drop(content);
         self.changed.notify_all();
-        if let Some((tell, event)) = told {
-            tell(&event);
+        if let Some((call, event)) = on_event {
+            call(&event);
         }
     }
 
-    /// Calls `tell` with every event from now on, once it can be taken. The newest call counts.
-    pub(crate) fn on_event(&self, tell: OnEvent) {
-        let before = self.content().on_event.replace(Arc::new(tell));
+    /// Calls `call` with every event from now on, once it can be taken. The newest call counts.
+    pub(crate) fn on_event(&self, call: OnEvent) {
+        let before = self.content().on_event.replace(Arc::new(call));
         drop(before); // not under the lock
     }
 

@@ -46,7 +46,7 @@ pub use control_plane::leftovers;
 pub use error::Error;
 #[cfg(loom)]
 pub use sync::{Step, leave_out, set_few};
-pub use warnings::say as warn;
+pub use warnings::warn;
 
 /// For the fuzz target `messages`: any bytes from another process are an error, or a message that
 /// encodes to the same bytes; and no messages of a peer make a node store more about it than the

@@ -31,7 +31,7 @@ pub(crate) struct Warning {
 /// A node's warnings.
 #[derive(Debug)]
 pub(crate) struct Warnings {
-    said: &'static Said,
+    written: &'static Written,
     /// How many were written in the current second.
     second: (u64, u32),
     pending: Vec<Warning>,
@@ -41,11 +41,11 @@ pub(crate) struct Warnings {
 /// pair. It is a hash table of hashes of pairs and reasons; 0 is an empty place. It is not behind a
 /// lock, which a child of `fork` could find taken for ever.
 #[derive(Debug)]
-struct Said([AtomicU64; WARNINGS_MAX]);
+struct Written([AtomicU64; WARNINGS_MAX]);
 
-impl Said {
-    const fn new() -> Said {
-        Said([const { AtomicU64::new(0) }; WARNINGS_MAX])
+impl Written {
+    const fn new() -> Written {
+        Written([const { AtomicU64::new(0) }; WARNINGS_MAX])
     }
 
     /// Whether the key is new. If the table is full, another key is forgotten.
@@ -66,14 +66,14 @@ impl Said {
     }
 }
 
-static SAID: Said = Said::new();
+static WRITTEN: Written = Written::new();
 
 /// How many places there are for a key.
 const PROBES_MAX: usize = 16;
 
 impl Default for Warnings {
     fn default() -> Warnings {
-        Warnings { said: &SAID, second: (0, 0), pending: Vec::new() }
+        Warnings { written: &WRITTEN, second: (0, 0), pending: Vec::new() }
     }
 }
 
@@ -89,7 +89,7 @@ impl Warnings {
         if self.second.0 != second {
             self.second = (second, 0);
         }
-        if self.second.1 < WARNINGS_A_SECOND_MAX && self.said.insert(hasher.finish().max(1)) {
+        if self.second.1 < WARNINGS_A_SECOND_MAX && self.written.insert(hasher.finish().max(1)) {
             self.second.1 += 1;
             self.pending.push(warning);
         }
@@ -108,14 +108,14 @@ impl Warnings {
 
 impl Warning {
     /// Writes the warning. No lock may be held: a `tracing` subscriber is user code.
-    pub(crate) fn say(&self) {
-        say(&self.topic, &self.sides, &self.reason);
+    pub(crate) fn write(&self) {
+        warn(&self.topic, &self.sides, &self.reason);
     }
 }
 
 /// Warns about `sides`: to the program's own `tracing` subscriber if it has set one, otherwise to
 /// stderr. No lock may be held: that subscriber is user code.
-pub fn say(topic: &str, sides: &str, reason: &str) {
+pub fn warn(topic: &str, sides: &str, reason: &str) {
     let is_unset = |to: &tracing::Dispatch| to.is::<tracing::subscriber::NoSubscriber>();
     let trace = || {
         let is_set = !tracing::dispatcher::get_default(is_unset);
@@ -146,7 +146,7 @@ pub fn report_failure(topic: &str, function: &str, reason: &str) {
     let of_topic = if topic.is_empty() { String::new() } else { format!(" of topic `{topic}`") };
     let sides = format!("{function}{of_topic}");
     let reason = reason.replace(char::is_control, "\u{fffd}");
-    Warning { pair: (0, 0), topic: topic.to_owned(), sides, reason }.say();
+    Warning { pair: (0, 0), topic: topic.to_owned(), sides, reason }.write();
 }
 
 #[cfg(test)]
@@ -160,13 +160,13 @@ mod tests {
 
     /// The warnings of a process of their own.
     fn warnings() -> Warnings {
-        Warnings { said: Box::leak(Box::new(Said::new())), ..Warnings::default() }
+        Warnings { written: Box::leak(Box::new(Written::new())), ..Warnings::default() }
     }
 
     #[test]
     fn each_pair_and_reason_is_reported_once_per_process() {
         let mut warnings = warnings();
-        let mut of_another = Warnings { said: warnings.said, ..Warnings::default() };
+        let mut of_another = Warnings { written: warnings.written, ..Warnings::default() };
         for pair in [(1, 2), (2, 1), (1, 3)] {
             warnings.add(warning(pair, "a"), 0);
         }
@@ -177,11 +177,11 @@ mod tests {
         for each in [warning((0, 0), "c"), of_another_topic.clone(), warning((0, 0), "c")] {
             warnings.add(each, 0);
         }
-        let mut said = vec![warning((1, 2), "a"), warning((1, 3), "a"), warning((1, 2), "b")];
-        said.extend([warning((0, 0), "c"), of_another_topic]);
-        assert_eq!(warnings.take(), said);
+        let mut expected = vec![warning((1, 2), "a"), warning((1, 3), "a"), warning((1, 2), "b")];
+        expected.extend([warning((0, 0), "c"), of_another_topic]);
+        assert_eq!(warnings.take(), expected);
         assert!(warnings.take().is_empty());
-        said.into_iter().for_each(|warning| of_another.add(warning, 0));
+        expected.into_iter().for_each(|warning| of_another.add(warning, 0));
         assert!(of_another.take().is_empty());
     }
 
@@ -203,6 +203,6 @@ mod tests {
         }
         warnings.add(warning((99, 1_000), "the newest"), 100_000_000_000);
         warnings.add(warning((99, 1_000), "the newest"), 101_000_000_000);
-        assert_eq!(warnings.take().len(), 1, "of all that was said the newest is known");
+        assert_eq!(warnings.take().len(), 1, "only the newest are known");
     }
 }

@@ -39,17 +39,17 @@ pub struct Publisher<T: Payload + ?Sized> {
     /// The writer to other hosts, if the node has a network.
     network_writer: Option<Box<NetworkWriter>>,
     publication: Arc<PublicationState>,
-    observer: shm::EndpointHandle,
+    handle: shm::EndpointHandle,
     payload: PhantomData<fn() -> PhantomData<T>>,
 }
 
 impl<T: Payload + ?Sized> Publisher<T> {
     pub(crate) fn new(inner: shm::Publisher, network_writer: Option<NetworkWriter>) -> Self {
-        let observer = shm::EndpointHandle::clone(&inner);
+        let handle = shm::EndpointHandle::clone(&inner);
         let publication = inner.writer.shared().clone();
         let (inner, busy) = (UnsafeCell::new(inner), Cell::new(false));
         let network_writer = network_writer.map(Box::new);
-        Publisher { inner, busy, network_writer, publication, observer, payload: PhantomData }
+        Publisher { inner, busy, network_writer, publication, handle, payload: PhantomData }
     }
 
     /// Publishes a copy of `payload`. For payloads of up to 104 bytes this is the fastest way; write
@@ -166,8 +166,8 @@ impl<T: Payload + ?Sized> Publisher<T> {
         &mut self.inner.get_mut().writer
     }
 
-    pub(crate) fn observer(&self) -> &shm::EndpointHandle {
-        &self.observer
+    pub(crate) fn handle(&self) -> &shm::EndpointHandle {
+        &self.handle
     }
 
     /// How many subscribers of other hosts a publish does not wait for now; or the wait that it has
@@ -202,13 +202,13 @@ impl<T: Payload + ?Sized> Publisher<T> {
 
     /// How many subscribers it is matched with now.
     pub fn matched(&self) -> usize {
-        self.observer.matched()
+        self.handle.matched()
     }
 
     /// Waits until it is matched with at least `subscribers`, for at most `limit`. False if the
     /// time is over.
     pub fn wait_for_match(&self, subscribers: usize, limit: Duration) -> bool {
-        self.observer.wait_for_match(subscribers, limit)
+        self.handle.wait_for_match(subscribers, limit)
     }
 
     /// Tells subscribers with a [`liveliness`](crate::SubscriberBuilder::liveliness) lease that
@@ -233,13 +233,13 @@ impl<T: Payload + ?Sized> Publisher<T> {
 
     /// Its id in graphs and in the other side's events.
     pub fn id(&self) -> EndpointId {
-        self.observer().id()
+        self.handle().id()
     }
 
     /// The events of its matches since the last call, oldest first. At most 1,024 are kept; beyond
     /// that the oldest are dropped.
     pub fn events(&self) -> Vec<Event> {
-        self.observer.events()
+        self.handle.events()
     }
 
     /// Calls `call` from now on whenever [`events`](Self::events) has something new, and once soon
@@ -257,14 +257,14 @@ impl<T: Payload + ?Sized> Publisher<T> {
     /// # Errors
     /// [`Error::Forked`]; [`Error::System`] if no further thread can be started.
     pub fn on_event(&self, call: impl Fn() + Send + Sync + 'static) -> Result<(), Error> {
-        self.observer().listen(&self.publication.topic().name, Box::new(call))
+        self.handle().listen(&self.publication.topic().name, Box::new(call))
     }
 
     /// Triggers the guard from now on whenever [`events`](Self::events) has something new. A second
     /// call replaces the first.
     pub fn trigger_on_event(&self, guard: &GuardCondition) {
         let guard = guard.clone();
-        self.observer().on_event(Box::new(move |_| guard.trigger()));
+        self.handle().on_event(Box::new(move |_| guard.trigger()));
     }
 
     pub(crate) fn loan_bytes(&self, bytes: usize) -> Result<Loan<'_, T>, Error> {

@@ -49,17 +49,17 @@ struct Shared<T: Payload + ?Sized> {
     /// The turn of the thread that waits for a reliable subscriber; taken before `publisher`.
     turn: Turn,
     publication: Arc<PublicationState>,
-    observer: shm::EndpointHandle,
+    handle: shm::EndpointHandle,
 }
 
 impl<T: Payload + ?Sized> SharedPublisher<T> {
     pub(crate) fn new(mut publisher: Publisher<T>) -> Self {
-        let observer = publisher.observer().clone();
+        let handle = publisher.handle().clone();
         let writer = publisher.writer_mut();
         writer.defer_callbacks();
         let publication = writer.shared().clone();
         let (publisher, turn) = (Mutex::new(publisher), Turn::default());
-        SharedPublisher(Arc::new(Shared { publisher, turn, publication, observer }))
+        SharedPublisher(Arc::new(Shared { publisher, turn, publication, handle }))
     }
 
     /// Like [`Publisher::publish_copy`].
@@ -91,17 +91,17 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
 
     /// How many subscribers it is matched with now.
     pub fn matched(&self) -> usize {
-        self.0.observer.matched()
+        self.0.handle.matched()
     }
 
     /// Like [`Publisher::wait_for_match`]. Other threads can publish meanwhile.
     pub fn wait_for_match(&self, subscribers: usize, limit: Duration) -> bool {
-        self.0.observer.wait_for_match(subscribers, limit)
+        self.0.handle.wait_for_match(subscribers, limit)
     }
 
     /// Like [`Publisher::events`]; one of the callers gets each event.
     pub fn events(&self) -> Vec<Event> {
-        self.0.observer.events()
+        self.0.handle.events()
     }
 
     /// `bytes` must be a length that fits `T`.
@@ -120,7 +120,7 @@ impl<T: Payload + ?Sized> SharedPublisher<T> {
 
     fn lock(&self) -> Result<MutexGuard<'_, Publisher<T>>, Error> {
         // Another thread may have had the lock when the process forked.
-        if self.0.observer.is_forked() {
+        if self.0.handle.is_forked() {
             return Err(Error::Forked);
         }
         Ok(self.0.publisher.lock().unwrap_or_else(PoisonError::into_inner))

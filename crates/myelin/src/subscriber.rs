@@ -218,7 +218,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
         Ok(None)
     }
 
-    pub(crate) fn observer(&self) -> &shm::EndpointHandle {
+    pub(crate) fn handle(&self) -> &shm::EndpointHandle {
         &self.inner
     }
 
@@ -326,7 +326,7 @@ impl<T: Payload + ?Sized> Subscriber<T> {
 
     /// Its id in graphs and in the other side's events.
     pub fn id(&self) -> EndpointId {
-        self.observer().id()
+        self.handle().id()
     }
 
     /// The events of its matches since the last call, oldest first. At most 1,024 are kept; beyond
@@ -350,14 +350,14 @@ impl<T: Payload + ?Sized> Subscriber<T> {
     /// # Errors
     /// [`Error::Forked`]; [`Error::System`] if no further thread can be started.
     pub fn on_event(&self, call: impl Fn() + Send + Sync + 'static) -> Result<(), Error> {
-        self.observer().listen(&self.inner.reader.shared().topic().name, Box::new(call))
+        self.handle().listen(&self.inner.reader.shared().topic().name, Box::new(call))
     }
 
     /// Triggers the guard from now on whenever [`events`](Self::events) has something new. A second
     /// call replaces the first.
     pub fn trigger_on_event(&self, guard: &GuardCondition) {
         let guard = guard.clone();
-        self.observer().on_event(Box::new(move |_| guard.trigger()));
+        self.handle().on_event(Box::new(move |_| guard.trigger()));
     }
 }
 

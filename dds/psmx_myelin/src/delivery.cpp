@@ -102,7 +102,7 @@ bool Delivery::follow() {
   for (auto &reader : added) {
     const uint64_t key = key_of(*reader);
     if (myelin_wait_set_add(set_, reader->subscriber(), key) != MYELIN_OK) {
-      SAY_ERROR("topic %s: a reader gets no samples: %s", reader->topic().c_str(), myelin_error_message());
+      PSMX_ERROR("topic %s: a reader gets no samples: %s", reader->topic().c_str(), myelin_error_message());
     }
     readers_.emplace(key, std::move(reader));
   }
@@ -171,7 +171,7 @@ void Delivery::run() {
     see_off();
     size_t count = 0;
     if (wait(retry(), keys, count) < 0) {
-      SAY_ERROR("samples are not delivered any more: %s", myelin_error_message());
+      PSMX_ERROR("samples are not delivered any more: %s", myelin_error_message());
       return;
     }
     for (size_t at = 0; at < count; ++at) {

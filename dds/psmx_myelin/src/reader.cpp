@@ -149,7 +149,7 @@ bool Reader::deliver() {
     if (code < 0) complain(myelin_error_message());
     if (code != MYELIN_OK) return false;
     if (sample.lost_before > 0 && is_reliable_) {
-      SAY_WARNING("topic %s: %llu samples were lost, because a reader was stopped for too long",
+      PSMX_WARNING("topic %s: %llu samples were lost, because a reader was stopped for too long",
                   topic_.name.c_str(), static_cast<unsigned long long>(sample.lost_before));
     }
     Lent lent = lend(sample);
@@ -333,8 +333,8 @@ bool Reader::is_matched(const Guid &guid, Source &source) {
   if (source.is_matched) return true;
   const uint64_t now_ns = myelin_now();
   if (source.missed_ns == 0) source.missed_ns = now_ns;
-  if (is_given_up(source) && now_ns - source.asked_ns < unmatched_interval_ns) return false;
-  source.asked_ns = now_ns;
+  if (is_given_up(source) && now_ns - source.checked_ns < unmatched_interval_ns) return false;
+  source.checked_ns = now_ns;
   look_up_writers();
   source.is_matched = matched_.count(guid) > 0;
   return source.is_matched;
@@ -395,7 +395,7 @@ bool Reader::takes_header() {
 }
 
 void Reader::complain(const char *what) {
-  if (!has_complained_) SAY_ERROR("topic %s: %s", topic_.name.c_str(), what);
+  if (!has_complained_) PSMX_ERROR("topic %s: %s", topic_.name.c_str(), what);
   has_complained_ = true;
 }
 

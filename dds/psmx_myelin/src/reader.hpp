@@ -57,7 +57,7 @@ struct Reader : dds_psmx_endpoint_t {
     std::shared_ptr<Departure> departure;
     size_t last = 0;
     /// Time of the last lookup of the writer in DDS, and of the first one without success.
-    uint64_t asked_ns = 0;
+    uint64_t checked_ns = 0;
     uint64_t missed_ns = 0;
     /// In the order of arrival.
     std::deque<Lent> waiting;

@@ -13,10 +13,10 @@
 
 /// Logs through CycloneDDS: to stderr, or wherever the program's configuration sends it. CycloneDDS's own macros work
 /// in C only.
-#define SAY(category, format, ...) \
+#define PSMX_LOG(category, format, ...) \
   dds_log(category, __FILE__, __LINE__, __func__, "psmx_myelin: " format "\n", __VA_ARGS__)
-#define SAY_ERROR(format, ...) SAY(DDS_LC_ERROR, format, __VA_ARGS__)
-#define SAY_WARNING(format, ...) SAY(DDS_LC_WARNING, format, __VA_ARGS__)
+#define PSMX_ERROR(format, ...) PSMX_LOG(DDS_LC_ERROR, format, __VA_ARGS__)
+#define PSMX_WARNING(format, ...) PSMX_LOG(DDS_LC_WARNING, format, __VA_ARGS__)
 
 namespace psmx_myelin {
 
@@ -26,7 +26,7 @@ Result guarded(Result failed, Act act) noexcept {
   try {
     return act();
   } catch (const std::exception &error) {
-    SAY_ERROR("%s", error.what());
+    PSMX_ERROR("%s", error.what());
     return failed;
   }
 }

@@ -66,7 +66,7 @@ dds_loaned_sample_t *Writer::loan(uint32_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
     const size_t all = sizeof(FrameHeader) + bytes + behind;
     if (myelin_publisher_loan(publisher_, all, &made->loan) != MYELIN_OK) {
-      SAY_ERROR("topic %s: %s", topic_.name.c_str(), myelin_error_message());
+      PSMX_ERROR("topic %s: %s", topic_.name.c_str(), myelin_error_message());
       return nullptr;
     }
   }
@@ -96,7 +96,7 @@ dds_return_t Writer::publish(dds_loaned_sample_t *data) {
   has_overrun_ |= header.has_header_inside != 0;
   const myelin_code code = myelin_publisher_publish(publisher_, &loan.loan, nullptr);
   if (code != MYELIN_OK && code != MYELIN_ERROR_RELIABLE_TIMEOUT) {
-    SAY_ERROR("topic %s: %s", topic_.name.c_str(), myelin_error_message());
+    PSMX_ERROR("topic %s: %s", topic_.name.c_str(), myelin_error_message());
   }
   return return_of(code);
 }

@@ -30,9 +30,9 @@ void resolve_duration(rmw_time_t &time) {
   if (time.sec == 0 && time.nsec == 0) time = infinite;
 }
 
-bool resolve(const rmw_qos_profile_t &asked, rmw_qos_profile_t &actual) {
-  actual = asked;
-  switch (asked.history) {
+bool resolve(const rmw_qos_profile_t &requested, rmw_qos_profile_t &actual) {
+  actual = requested;
+  switch (requested.history) {
     case RMW_QOS_POLICY_HISTORY_UNKNOWN:
       RMW_SET_ERROR_MSG("Invalid QoS policy: history");
       return false;
@@ -43,22 +43,22 @@ bool resolve(const rmw_qos_profile_t &asked, rmw_qos_profile_t &actual) {
       break;
   }
   if (actual.history == RMW_QOS_POLICY_HISTORY_KEEP_LAST &&
-      asked.depth == RMW_QOS_POLICY_DEPTH_SYSTEM_DEFAULT) {
+      requested.depth == RMW_QOS_POLICY_DEPTH_SYSTEM_DEFAULT) {
     actual.depth = 10;
   }
-  if (asked.reliability == RMW_QOS_POLICY_RELIABILITY_UNKNOWN ||
-      asked.durability == RMW_QOS_POLICY_DURABILITY_UNKNOWN ||
-      asked.liveliness == RMW_QOS_POLICY_LIVELINESS_UNKNOWN) {
+  if (requested.reliability == RMW_QOS_POLICY_RELIABILITY_UNKNOWN ||
+      requested.durability == RMW_QOS_POLICY_DURABILITY_UNKNOWN ||
+      requested.liveliness == RMW_QOS_POLICY_LIVELINESS_UNKNOWN) {
     RMW_SET_ERROR_MSG("Invalid QoS policy: reliability, durability or liveliness is unknown");
     return false;
   }
-  if (asked.reliability == RMW_QOS_POLICY_RELIABILITY_SYSTEM_DEFAULT) {
+  if (requested.reliability == RMW_QOS_POLICY_RELIABILITY_SYSTEM_DEFAULT) {
     actual.reliability = RMW_QOS_POLICY_RELIABILITY_RELIABLE;
   }
-  if (asked.durability == RMW_QOS_POLICY_DURABILITY_SYSTEM_DEFAULT) {
+  if (requested.durability == RMW_QOS_POLICY_DURABILITY_SYSTEM_DEFAULT) {
     actual.durability = RMW_QOS_POLICY_DURABILITY_VOLATILE;
   }
-  if (asked.liveliness == RMW_QOS_POLICY_LIVELINESS_SYSTEM_DEFAULT) {
+  if (requested.liveliness == RMW_QOS_POLICY_LIVELINESS_SYSTEM_DEFAULT) {
     actual.liveliness = RMW_QOS_POLICY_LIVELINESS_AUTOMATIC;
   }
   resolve_duration(actual.deadline);
@@ -93,34 +93,34 @@ myelin_topic_options options(const rmw_qos_profile_t &qos, uint32_t depth) {
 }  // namespace
 
 bool resolve_publisher([[maybe_unused]] const rmw_node_t *node,
-                       [[maybe_unused]] const char *topic, rmw_qos_profile_t asked,
+                       [[maybe_unused]] const char *topic, rmw_qos_profile_t requested,
                        rmw_qos_profile_t &actual) {
 #if !RMW_MYELIN_HUMBLE
   if (rmw_dds_common::qos_profile_get_best_available_for_topic_publisher(
-          node, topic, &asked, rmw_get_subscriptions_info_by_topic) != RMW_RET_OK) {
+          node, topic, &requested, rmw_get_subscriptions_info_by_topic) != RMW_RET_OK) {
     return false;
   }
 #endif
-  return resolve(asked, actual);
+  return resolve(requested, actual);
 }
 
 bool resolve_subscription([[maybe_unused]] const rmw_node_t *node,
-                          [[maybe_unused]] const char *topic, rmw_qos_profile_t asked,
+                          [[maybe_unused]] const char *topic, rmw_qos_profile_t requested,
                           rmw_qos_profile_t &actual) {
 #if !RMW_MYELIN_HUMBLE
   if (rmw_dds_common::qos_profile_get_best_available_for_topic_subscription(
-          node, topic, &asked, rmw_get_publishers_info_by_topic) != RMW_RET_OK) {
+          node, topic, &requested, rmw_get_publishers_info_by_topic) != RMW_RET_OK) {
     return false;
   }
 #endif
-  return resolve(asked, actual);
+  return resolve(requested, actual);
 }
 
-bool resolve_service(rmw_qos_profile_t asked, rmw_qos_profile_t &actual) {
+bool resolve_service(rmw_qos_profile_t requested, rmw_qos_profile_t &actual) {
 #if !RMW_MYELIN_HUMBLE
-  asked = rmw_dds_common::qos_profile_update_best_available_for_services(asked);
+  requested = rmw_dds_common::qos_profile_update_best_available_for_services(requested);
 #endif
-  return resolve(asked, actual);
+  return resolve(requested, actual);
 }
 
 myelin_topic_options publisher_options(const Endpoint &endpoint) {

@@ -6,13 +6,13 @@
 
 namespace rmw_myelin {
 
-/// Replace the settings in `asked` that are left to the implementation, or to the endpoints of the other side, by
+/// Replace the settings in `requested` that are left to the implementation, or to the endpoints of the other side, by
 /// actual values. Set the error and return false if a setting is invalid. `topic` is the name in ROS 2.
-bool resolve_publisher(const rmw_node_t *node, const char *topic, rmw_qos_profile_t asked,
+bool resolve_publisher(const rmw_node_t *node, const char *topic, rmw_qos_profile_t requested,
                        rmw_qos_profile_t &actual);
-bool resolve_subscription(const rmw_node_t *node, const char *topic, rmw_qos_profile_t asked,
+bool resolve_subscription(const rmw_node_t *node, const char *topic, rmw_qos_profile_t requested,
                           rmw_qos_profile_t &actual);
-bool resolve_service(rmw_qos_profile_t asked, rmw_qos_profile_t &actual);
+bool resolve_service(rmw_qos_profile_t requested, rmw_qos_profile_t &actual);
 
 /// The library's options for the topic of a publisher or a subscriber.
 myelin_topic_options publisher_options(const Endpoint &endpoint);

@@ -33,7 +33,7 @@ std::shared_ptr<Writer> ReplyWriters::open(uint64_t client) const {
   Endpoint own = replies_;
   own.client = client;
   // As deep as the client's own queue.
-  if (const auto asked = context_.graph->find(client)) own.qos.depth = std::max(own.qos.depth, asked->qos.depth);
+  if (const auto found = context_.graph->find(client)) own.qos.depth = std::max(own.qos.depth, found->qos.depth);
   return std::make_shared<Writer>(context_, std::move(own));
 }
 

@@ -16,10 +16,10 @@ Service::Service(Node &node, Endpoint requests, Endpoint shared, std::string giv
       name(std::move(given)) {}
 
 bool service_endpoints(const rosidl_service_type_support_t &type_support, const char *name,
-                       const rmw_qos_profile_t &asked, Endpoint &requests, Endpoint &replies) {
-  if (!check_name(name, asked)) return false;
+                       const rmw_qos_profile_t &requested, Endpoint &requests, Endpoint &replies) {
+  if (!check_name(name, requested)) return false;
   rmw_qos_profile_t actual;
-  if (!resolve_service(asked, actual)) return false;
+  if (!resolve_service(requested, actual)) return false;
   ServiceType type = service_type(type_support);
   requests = {false, request_name(name, actual), std::move(type.request), actual, true};
   replies = {false, reply_name(name, actual), std::move(type.response), actual, true, true};

@@ -65,7 +65,7 @@ WaitSet::WaitSet(myelin_node *node, int32_t strategy, const std::atomic<bool> &i
 
 WaitSet::~WaitSet() {
   for (const auto &each : attached_) each.second->set_ = nullptr;
-  asked_triggers_.clear();
+  requested_triggers_.clear();
   attach_triggers();
   myelin_guard_condition_close(guard_);
   myelin_wait_set_close(set_);
@@ -98,7 +98,7 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
   const Waiting waiting{is_waiting_};
   ++round_;
   asked_.clear();
-  asked_triggers_.clear();
+  requested_triggers_.clear();
   const auto each = [](auto *array, size_t count, auto use) {
     for (size_t at = 0; at < count; ++at) {
       if (array[at] != nullptr) use(array[at]);
@@ -118,11 +118,11 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
   }
   if (guard_conditions != nullptr) {
     each(guard_conditions->guard_conditions, guard_conditions->guard_condition_count,
-         [this](void *it) { asked_triggers_.push_back(static_cast<Trigger *>(it)); });
+         [this](void *it) { requested_triggers_.push_back(static_cast<Trigger *>(it)); });
   }
   if (events != nullptr) {
     each(events->events, events->event_count,
-         [this](void *it) { asked_triggers_.push_back(&event_trigger(*static_cast<rmw_event_t *>(it))); });
+         [this](void *it) { requested_triggers_.push_back(&event_trigger(*static_cast<rmw_event_t *>(it))); });
   }
   size_t own = 0;
   for (Reader *reader : asked_) {
@@ -134,7 +134,7 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
     ++own;
   }
   if (attached_.size() > own) detach_others();
-  if (triggers_ != asked_triggers_) attach_triggers();
+  if (triggers_ != requested_triggers_) attach_triggers();
 
   const uint64_t limit_ns = timeout == nullptr ? MYELIN_FOREVER : nanoseconds(*timeout);
   const uint64_t began_ns = limit_ns == MYELIN_FOREVER ? 0 : myelin_now();
@@ -153,7 +153,7 @@ rmw_ret_t WaitSet::wait(rmw_subscriptions_t *subscriptions, rmw_guard_conditions
 
   // By our own lists, which are in the order of the arrays: an object in an array may have been destroyed meanwhile.
   auto reader = asked_.cbegin();
-  auto trigger = asked_triggers_.cbegin();
+  auto trigger = requested_triggers_.cbegin();
   const auto has_taken = [&] {
     const Reader *const it = *reader++;
     return it != nullptr && it->has_taken();
@@ -206,7 +206,7 @@ bool WaitSet::attach(Reader &reader, std::unique_lock<std::mutex> &lock) {
   // Check again: it may have joined the listener since. ORDER: SeqCst, like the two stores in `Reader::join_listener`.
   if (reader.is_listened_to_.load()) {
     if (reader.set_ == this) reader.set_ = nullptr;
-    asked_triggers_.push_back(&reader.arrived());
+    requested_triggers_.push_back(&reader.arrived());
     return true;
   }
   const myelin_code code = myelin_wait_set_add(set_, reader.subscriber_, last_key_ + 1);
@@ -232,7 +232,7 @@ void WaitSet::lend(Reader &reader) {
   if (reader.set_ != this) return;
   detach(reader);
   if (!is_waiting_ || std::find(asked_.begin(), asked_.end(), &reader) == asked_.end()) return;
-  asked_triggers_.push_back(&reader.arrived());
+  requested_triggers_.push_back(&reader.arrived());
   attach_triggers();
 }
 
@@ -243,7 +243,7 @@ void WaitSet::forget(Reader &reader) {
 }
 
 void WaitSet::forget(Trigger &trigger) {
-  for (auto *triggers : {&triggers_, &asked_triggers_}) {
+  for (auto *triggers : {&triggers_, &requested_triggers_}) {
     std::replace(triggers->begin(), triggers->end(), &trigger, static_cast<Trigger *>(nullptr));
   }
   // The trigger may belong to a reader that the listener serves and that is being destroyed.
@@ -273,12 +273,12 @@ void WaitSet::attach_triggers() {
     auto &waiters = trigger->waiters_;
     waiters.erase(std::remove(waiters.begin(), waiters.end(), this), waiters.end());
   }
-  for (Trigger *trigger : asked_triggers_) {
+  for (Trigger *trigger : requested_triggers_) {
     if (trigger == nullptr) continue;
     const std::lock_guard<std::mutex> lock(trigger->mutex_);
     trigger->waiters_.push_back(this);
   }
-  triggers_ = asked_triggers_;
+  triggers_ = requested_triggers_;
 }
 
 bool WaitSet::is_pending() const {

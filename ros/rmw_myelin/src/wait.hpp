@@ -110,7 +110,7 @@ class WaitSet {
   /// The readers and triggers of the current wait. An entry is NULL if its object was destroyed meanwhile. For a
   /// reader that the listener serves, the wait uses its trigger.
   std::vector<Reader *> asked_;
-  std::vector<Trigger *> asked_triggers_;
+  std::vector<Trigger *> requested_triggers_;
   std::vector<Trigger *> triggers_;
   std::vector<uint64_t> keys_;
 };

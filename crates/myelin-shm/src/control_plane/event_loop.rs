@@ -203,7 +203,7 @@ impl Core {
             if is_awaited {
                 self.acted.notify_all();
             }
-            warnings.iter().for_each(Warning::say);
+            warnings.iter().for_each(Warning::write);
             if stop {
                 return self.lock().leave();
             }

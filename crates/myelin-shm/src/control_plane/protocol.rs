@@ -506,7 +506,9 @@ impl<D: Clone> Protocol<D> {
             ControlMessage::MatchesReported { .. }
             | ControlMessage::Schema { .. }
             | ControlMessage::Answered { .. } => self.answer_received(link, message)?,
-            ControlMessage::Observe { publisher, from } => self.asked_for(link, publisher, from)?,
+            ControlMessage::Observe { publisher, from } => {
+                self.observe_received(link, publisher, from)?
+            }
             ControlMessage::Observed { publisher, has_ring, segments, is_last } => {
                 self.observed(link, publisher, (has_ring, segments, is_last), descriptors)?;
             }

@@ -142,9 +142,9 @@ impl PublicationState {
         lock(&self.slots).clone()
     }
 
-    /// The publishing thread calls `tell` for every slot segment made from now on.
-    pub fn on_growth(&self, tell: OnGrowth<SlotSegment>) {
-        let _ = self.on_growth.set(tell);
+    /// The publishing thread calls `call` for every slot segment made from now on.
+    pub fn on_growth(&self, call: OnGrowth<SlotSegment>) {
+        let _ = self.on_growth.set(call);
     }
 
     /// Adds a subscriber to the publisher and returns the sequence of the first sample that is
@@ -243,8 +243,8 @@ impl PublicationState {
     pub(crate) fn grown(&self, made: SlotSegment) {
         self.head().memory_bytes.add(made.slot_bytes * u64::from(made.slots));
         lock(&self.slots).push(made.clone());
-        if let Some(tell) = self.on_growth.get() {
-            tell(made);
+        if let Some(call) = self.on_growth.get() {
+            call(made);
         }
     }
 

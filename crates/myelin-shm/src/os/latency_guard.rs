@@ -21,12 +21,12 @@ pub(crate) struct LatencyGuard {
 impl LatencyGuard {
     /// Requests a wake-up latency of 0 µs.
     pub(crate) fn hold() -> Result<LatencyGuard, Error> {
-        let ask = || -> io::Result<OwnedFd> {
+        let request = || -> io::Result<OwnedFd> {
             let mut file = OpenOptions::new().write(true).open(LATENCY_DEVICE)?;
             file.write_all(&LATENCY_US.to_ne_bytes())?;
             Ok(file.into())
         };
-        match ask() {
+        match request() {
             Ok(fd) => Ok(LatencyGuard { _fd: NodeFd::new(fd) }),
             Err(source) if source.raw_os_error() == Some(libc::EMFILE) => Err(Error::TooManyFiles),
             Err(source) => Err(Error::LatencyGuard { remedy: remedy(&source), source }),

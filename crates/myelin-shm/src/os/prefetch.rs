@@ -2,8 +2,8 @@
 //! address is.
 
 macro_rules! hint {
-    ($(#[$said:meta])* $name:ident: $x86_64:literal, $aarch64:literal) => {
-        $(#[$said])*
+    ($(#[$attribute:meta])* $name:ident: $x86_64:literal, $aarch64:literal) => {
+        $(#[$attribute])*
         #[inline(always)]
         pub(crate) fn $name(pointer: *const u8) {
             let _ = pointer;

@@ -128,8 +128,8 @@ impl Segment {
     /// passed on.
     pub fn create(name: &str, bytes: u64, writers: Writers) -> Result<(Segment, OwnedFd), Error> {
         let bytes = bytes.max(1).next_multiple_of(PAGE_BYTES);
-        let asked = (bytes > UNASKED_BYTES_MAX).then(|| memory::shortage(bytes)).flatten();
-        if let Some(reason) = asked {
+        let shortage = (bytes > UNCHECKED_BYTES_MAX).then(|| memory::shortage(bytes)).flatten();
+        if let Some(reason) = shortage {
             return Err(Error::NoMemory { bytes, reason });
         }
         #[cfg(any(miri, loom))]
@@ -521,7 +521,7 @@ mod heap {
 
 const PAGE_BYTES: u64 = 4096;
 /// Segments up to this size are made without checking how much memory is left.
-const UNASKED_BYTES_MAX: u64 = 1 << 20;
+const UNCHECKED_BYTES_MAX: u64 = 1 << 20;
 const NO_REASON: &str = "the kernel has no free memory; end other programs, give this container \
                          more (--memory, MemoryMax=), or lower payload or depth";
 /// Segments up to this size are mapped at once; pages of larger ones are mapped when they are

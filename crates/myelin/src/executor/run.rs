@@ -105,8 +105,8 @@ impl State {
             return false;
         }
         self.rounds += 1;
-        let is_told = |set: &WaitSet| set.has_news() || self.rounds > ROUNDS_MAX;
-        self.set.as_deref().is_some_and(is_told)
+        let has_news = |set: &WaitSet| set.has_news() || self.rounds > ROUNDS_MAX;
+        self.set.as_deref().is_some_and(has_news)
     }
 }
 
@@ -168,7 +168,7 @@ impl Shared {
         let _others = EndOthers { shared: self, shares };
         let (thread, mut calls) = (std::thread::current().id(), 0u32);
         // Whether this thread checks now and then whether its wait is cancelled.
-        let asks = cancel::slice(Duration::MAX) < Duration::MAX;
+        let may_cancel = cancel::slice(Duration::MAX) < Duration::MAX;
         let mut state = self.lock();
         while !self.is_over(&state) {
             let job = if state.may_be_older() { None } else { state.next_job() };
@@ -181,7 +181,7 @@ impl Shared {
                 }
             };
             calls = calls.wrapping_add(1);
-            if asks && (!has_job || calls.is_multiple_of(CALLS_PER_CHECK)) {
+            if may_cancel && (!has_job || calls.is_multiple_of(CALLS_PER_CHECK)) {
                 drop(state);
                 let is_cancelled = cancel::is_cancelled();
                 state = self.lock();
@@ -202,8 +202,8 @@ impl Shared {
         let State { set, queue, rounds, has_backlog, .. } = &mut *state;
         // A look costs as much as a call with a sample: look only when there is something new.
         if queue.has_again() && (shares || *has_backlog) {
-            let is_told = set.as_ref().is_some_and(|set| set.has_news());
-            if !is_told && *rounds < ROUNDS_MAX {
+            let has_news = set.as_ref().is_some_and(|set| set.has_news());
+            if !has_news && *rounds < ROUNDS_MAX {
                 *rounds += 1;
                 queue.next_round();
                 return state;

@@ -18,7 +18,7 @@ use crate::{
 
 /// An endpoint of this process.
 pub(super) struct DdsEndpoint {
-    pub(super) observer: shm::EndpointHandle,
+    pub(super) handle: shm::EndpointHandle,
     /// Its record, which its user data carry.
     pub(super) info: EndpointInfo,
     pub(super) topic: String,
@@ -56,7 +56,7 @@ impl Refused {
 }
 
 impl DdsEndpoint {
-    pub(super) fn new(spec: &Spec, observer: shm::EndpointHandle) -> Result<DdsEndpoint, Error> {
+    pub(super) fn new(spec: &Spec, handle: shm::EndpointHandle) -> Result<DdsEndpoint, Error> {
         let (topic, type_name) = match &spec.dds.encoding {
             // Endpoints of other layouts have other types, and are not matched.
             Encoding::Private => (topic_name(&spec.topic.name), private_type(spec.topic.type_hash)),
@@ -65,14 +65,14 @@ impl DdsEndpoint {
                 (topic.clone(), name.clone())
             }
         };
-        let mut info = observer.node().endpoint(observer.id())?.unwrap_or_default();
+        let mut info = handle.node().endpoint(handle.id())?.unwrap_or_default();
         let mut dds = DdsInfo::default();
         (dds.topic, dds.type_name) = (topic.clone(), type_name.clone());
         dds.user_data = spec.dds.user_data.clone().into_bytes();
         info.dds = Some(dds);
         let is_private = matches!(spec.dds.encoding, Encoding::Private);
         let (vendor, refused) = (spec.dds.vendor, Mutex::default());
-        Ok(DdsEndpoint { observer, info, topic, type_name, is_private, vendor, refused })
+        Ok(DdsEndpoint { handle, info, topic, type_name, is_private, vendor, refused })
     }
 
     /// Why it does not match an endpoint of the other side on its topic. `None`: they match, if DDS
@@ -200,7 +200,7 @@ impl DdsEndpoint {
     /// Reports an endpoint of the other side for which this side lacks something.
     pub(super) fn report_refused(&self, endpoint: EndpointId, reason: String) {
         self.warn(endpoint, &reason);
-        self.observer.tell(Event::Refused { endpoint, pid: 0, reason });
+        self.handle.report(Event::Refused { endpoint, pid: 0, reason });
     }
 
     /// Why an endpoint of the other side does not match, if it has been reported.
@@ -217,7 +217,7 @@ impl DdsEndpoint {
 
     fn report(&self, endpoint: EndpointId, Refusal { reason, mismatch }: Refusal) {
         self.warn(endpoint, &reason);
-        self.observer.tell(Event::Incompatible { endpoint, pid: 0, mismatch, reason });
+        self.handle.report(Event::Incompatible { endpoint, pid: 0, mismatch, reason });
     }
 
     fn warn(&self, endpoint: EndpointId, reason: &str) {
@@ -226,7 +226,7 @@ impl DdsEndpoint {
         let sides = format!(
             "topic {topic:?}: a {kind} of {ours} here, another host or DDS program {endpoint:x}"
         );
-        self.observer.warn(endpoint, topic, sides, reason.to_owned());
+        self.handle.warn(endpoint, topic, sides, reason.to_owned());
     }
 }
 

@@ -91,7 +91,7 @@ impl FlowChannel {
         let _ = self.writer.write(&little_endian(0), &message.encode(), self.kept.clone(), || {});
         if kept >= KEPT_MAX {
             self.pass_over();
-        } else if kept.is_multiple_of(ASK_EACH) {
+        } else if kept.is_multiple_of(REQUEST_EACH) {
             self.writer.request_acknowledgements();
         }
     }
@@ -209,7 +209,7 @@ const RECEIVED_MAX: usize = 16_384;
 /// How many messages are kept for peers: some megabytes.
 const KEPT_MAX: usize = 16_384;
 /// After so many kept messages the peers are asked for acknowledgements.
-const ASK_EACH: usize = 1_024;
+const REQUEST_EACH: usize = 1_024;
 /// Not a valid name of a user's topic.
 pub(super) const FLOW_TOPIC: &str = "myelin_flow";
 

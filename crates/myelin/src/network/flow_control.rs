@@ -10,7 +10,7 @@ use myelin_dds::{Guid, Release};
 
 use super::lock;
 
-/// A publisher's limit of samples under way, and when it asks for acknowledgements. Only its thread
+/// A publisher's limit of samples under way, and when it requests acknowledgements. Only its thread
 /// uses it.
 #[derive(Debug)]
 pub(super) struct Window {
@@ -27,7 +27,7 @@ pub(super) struct Window {
     /// How many samples since the last question.
     samples: Cell<u32>,
     bytes: Cell<u64>,
-    asked: Cell<Option<Instant>>,
+    requested: Cell<Option<Instant>>,
 }
 
 /// The limit of what is under way.
@@ -87,7 +87,7 @@ impl Window {
             unpaced: Cell::new(None),
             samples: Cell::new(0),
             bytes: Cell::new(0),
-            asked: Cell::new(None),
+            requested: Cell::new(None),
         }
     }
 
@@ -102,10 +102,10 @@ impl Window {
         WakeThreshold { limits: self.limits, kept, kept_bytes: self.kept_bytes.get() }
     }
 
-    /// A sample of so many bytes is written now; returns whether it asks for acknowledgements. Each
-    /// sample that fills half of the window asks, by samples or by bytes, and so does the first one
+    /// A sample of so many bytes is written now; returns whether it requests acknowledgements. Each
+    /// sample that fills half of the window does, by samples or by bytes, and so does the first one
     /// after some time, so that the answer comes before the window is full, and nothing is kept for
-    /// long. The samples not asked about are less than half: once all questions are answered, the
+    /// long. The samples without a request are less than half: once all questions are answered, the
     /// publisher is woken.
     pub(super) fn enter(&self, bytes: u64, now: Instant) -> bool {
         if self.history > 0 {
@@ -113,15 +113,15 @@ impl Window {
         }
         self.samples.set(self.samples.get() + 1);
         self.bytes.set(self.bytes.get().saturating_add(bytes));
-        let asks = !self.limits.fits_twice(self.samples.get(), self.bytes.get())
+        let requests = !self.limits.fits_twice(self.samples.get(), self.bytes.get())
             || self.bytes.get().saturating_mul(2) >= self.pace_bytes.get()
-            || self.asked.get().is_none_or(|asked| now - asked >= ASK_AGAIN);
-        if asks {
+            || self.requested.get().is_none_or(|requested| now - requested >= REQUEST_AGAIN);
+        if requests {
             self.samples.set(0);
             self.bytes.set(0);
-            self.asked.set(Some(now));
+            self.requested.set(Some(now));
         }
-        asks
+        requests
     }
 
     fn keep(&self, bytes: u64) {
@@ -371,8 +371,8 @@ const PACE_BYTES_MIN: u64 = 128 << 10;
 const PACE_LIMIT: Duration = Duration::from_millis(20);
 /// The maximum kept for readers that have not acknowledged it, whatever the depth.
 const WINDOW_BYTES_MAX: u64 = 64 << 20;
-/// CycloneDDS asks by itself as often, once nothing is written any more (`myelin_dds::Config`).
-const ASK_AGAIN: Duration = Duration::from_millis(2);
+/// CycloneDDS requests them by itself as often, once nothing is written any more (`myelin_dds::Config`).
+const REQUEST_AGAIN: Duration = Duration::from_millis(2);
 
 #[cfg(test)]
 mod tests {
@@ -447,7 +447,7 @@ mod tests {
         for _ in 0..2 {
             assert!(next_is_paced());
             room.enter(1 << 20);
-            assert!(window.enter(1 << 20, Instant::now()), "half of it asks");
+            assert!(window.enter(1 << 20, Instant::now()), "half of it requests one");
         }
         assert!(room.has(&window) && !next_is_paced());
         room.enter(1 << 20);
@@ -513,21 +513,27 @@ mod tests {
     #[test]
     fn each_half_window_and_a_timeout_request_an_acknowledgement() {
         let begin = Instant::now();
-        let asked = |window: &Window, bytes: u64, count: u64| {
+        let requested = |window: &Window, bytes: u64, count: u64| {
             (0..count).filter(|_| window.enter(bytes, begin)).count()
         };
         let by_samples = window(100);
-        assert_eq!(asked(&by_samples, 1, 1), 1, "the first, as nothing is known yet");
-        assert_eq!(asked(&by_samples, 1, 49), 0);
-        assert_eq!(asked(&by_samples, 1, 1), 1);
-        assert_eq!(asked(&by_samples, 1, 5_000), 100);
-        assert_eq!(asked(&window(1), 1, 65), 1 + 2, "as many as may be under way");
-        assert_eq!(asked(&Window::new(1_000, 0, 1_000), 50, 101), 1 + 10);
-        assert_eq!(asked(&window(1), 10 << 20, 10), 10);
+        assert_eq!(requested(&by_samples, 1, 1), 1, "the first, as nothing is known yet");
+        assert_eq!(requested(&by_samples, 1, 49), 0);
+        assert_eq!(requested(&by_samples, 1, 1), 1);
+        assert_eq!(requested(&by_samples, 1, 5_000), 100);
+        assert_eq!(requested(&window(1), 1, 65), 1 + 2, "as many as may be under way");
+        assert_eq!(requested(&Window::new(1_000, 0, 1_000), 50, 101), 1 + 10);
+        assert_eq!(requested(&window(1), 10 << 20, 10), 10);
         let by_time = window(1_000);
-        let asks = |at: Duration| by_time.enter(1, begin + at);
-        assert!(asks(Duration::ZERO) && !asks(ASK_AGAIN / 2) && asks(ASK_AGAIN));
-        assert!(!asks(ASK_AGAIN) && !asks(ASK_AGAIN * 3 / 2) && asks(ASK_AGAIN * 2));
+        let requests = |at: Duration| by_time.enter(1, begin + at);
+        assert!(
+            requests(Duration::ZERO) && !requests(REQUEST_AGAIN / 2) && requests(REQUEST_AGAIN)
+        );
+        assert!(
+            !requests(REQUEST_AGAIN)
+                && !requests(REQUEST_AGAIN * 3 / 2)
+                && requests(REQUEST_AGAIN * 2)
+        );
     }
 
     #[test]
@@ -543,32 +549,36 @@ mod tests {
         }
     }
 
-    /// The samples that are not asked about when the window is full are less than half, so the
+    /// The samples without a request when the window is full are less than half, so the
     /// answer to the last question wakes.
     #[test]
     fn a_waiting_publisher_is_woken_when_half_of_the_window_is_free() {
         let free_at = |depth: u32, bytes: u64| {
             let (room, window, now) = (FlowControl::default(), window(depth), Instant::now());
-            let mut asked = 0;
+            let mut requested = 0;
             while room.has(&window) {
                 room.enter(bytes);
                 if window.enter(bytes, now) {
-                    asked = room.samples.load(Ordering::SeqCst);
+                    requested = room.samples.load(Ordering::SeqCst);
                 }
             }
             let full = room.samples.load(Ordering::SeqCst);
             let left = (0..=full).rev();
             let free = left
                 .take_while(|left| !window.threshold().is_free(*left, u64::from(*left) * bytes));
-            (full, free.last().unwrap() - 1, full - asked)
+            (full, free.last().unwrap() - 1, full - requested)
         };
-        assert_eq!(free_at(64, 100), (64, 31, 31), "the first sample asks, and each 32nd after it");
+        assert_eq!(
+            free_at(64, 100),
+            (64, 31, 31),
+            "the first sample requests one, and each 32nd after it"
+        );
         assert_eq!(free_at(1, 100), (64, 31, 31), "as many as may be under way");
         assert_eq!(free_at(8, 1 << 20), (8, 3, 3));
         for (depth, bytes) in [(1, 10 << 20), (7, 1 << 20), (100, 1 << 20), (999, 3), (3, 5 << 20)]
         {
-            let (_, free, unasked) = free_at(depth, bytes);
-            assert!(unasked <= free, "{unasked} of {free} at {depth} of {bytes} B");
+            let (_, free, unrequested) = free_at(depth, bytes);
+            assert!(unrequested <= free, "{unrequested} of {free} at {depth} of {bytes} B");
         }
     }
 

@@ -417,7 +417,7 @@ impl ReaderState {
             memory_max: self.memory_max,
             ..PublisherQos::default()
         };
-        self.dds.observer.node().proxy(subscription, qos)
+        self.dds.handle.node().proxy(subscription, qos)
     }
 
     /// Passes on all waiting samples, of all groups. Called by the node's thread. True if some had
@@ -491,7 +491,7 @@ impl ReaderState {
         };
         let Route::Proxy(proxy) = &mut publisher.route else { return Passed::On };
         let Some(payload) = self.wire.payload(message.bytes()) else {
-            self.dds.observer.tell(Event::Corrupt { endpoint: proxy.id() });
+            self.dds.handle.report(Event::Corrupt { endpoint: proxy.id() });
             publisher.route = Route::None;
             return Passed::On;
         };
@@ -565,7 +565,7 @@ impl ReaderState {
 
     fn report_lost(&self, samples: u64, endpoint: EndpointId) {
         if samples > 0 {
-            self.dds.observer.tell(Event::Lost { endpoint, samples });
+            self.dds.handle.report(Event::Lost { endpoint, samples });
         }
     }
 }

@@ -504,19 +504,19 @@ impl WriterState {
         // it.
         self.wanted.store(matches.len() as u32, Ordering::Release);
         drop(matches);
-        events.into_iter().for_each(|event| self.dds.observer.tell(event));
+        events.into_iter().for_each(|event| self.dds.handle.report(event));
         self.flow.stir();
     }
 
     fn report_passed_over(&self, reader: &Guid) {
         if let Some(endpoint) = self.endpoint(reader) {
-            self.dds.observer.tell(Event::PassedOver { endpoint, pid: 0 });
+            self.dds.handle.report(Event::PassedOver { endpoint, pid: 0 });
         }
     }
 
     fn report_caught_up(&self, reader: &Guid) {
         if let Some(endpoint) = self.endpoint(reader) {
-            self.dds.observer.tell(Event::CaughtUp { endpoint, pid: 0 });
+            self.dds.handle.report(Event::CaughtUp { endpoint, pid: 0 });
         }
     }
 
@@ -540,7 +540,7 @@ impl WriterState {
                 each.buffer_bytes,
                 (2 * bytes).next_power_of_two()
             );
-            self.dds.observer.tell(Event::BufferTooSmall {
+            self.dds.handle.report(Event::BufferTooSmall {
                 endpoint: each.endpoint,
                 bytes,
                 remedy,

@@ -88,14 +88,14 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Client<Req, Rep> {
             publisher::<RequestOf<Req, Rep>>(node, &requests_of(service)?, requests_type)?;
         // An endpoint's id is unique on its host only; hashed with a random key it is unique
         // everywhere.
-        let id = RandomState::new().hash_one(requests.observer().id());
+        let id = RandomState::new().hash_one(requests.handle().id());
         let replies_type = types.map(|types| &types.replies);
         let replies =
             subscriber::<ReplyOf<Req, Rep>>(node, &replies_of(service, id), replies_type)?;
         let waiting = replies.reader().shared();
         let state = State {
-            of_requests: Events::new(requests.observer(), waiting),
-            of_replies: Events::new(replies.observer(), waiting),
+            of_requests: Events::new(requests.handle(), waiting),
+            of_replies: Events::new(replies.handle(), waiting),
             replies,
             calls: Calls::new(),
             gone: Vec::new(),

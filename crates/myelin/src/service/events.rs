@@ -13,7 +13,7 @@ use crate::{EndpointId, Event};
 
 /// The events of one endpoint. An event ends the wait of a subscriber.
 pub(super) struct Events {
-    observer: EndpointHandle,
+    handle: EndpointHandle,
     /// Whether events have come since the last look.
     have_come: Arc<AtomicBool>,
     /// Events for the user.
@@ -44,12 +44,12 @@ impl Gone {
 }
 
 impl Events {
-    pub(super) fn new(observer: &EndpointHandle, waiting: &Arc<SubscriptionState>) -> Events {
+    pub(super) fn new(handle: &EndpointHandle, waiting: &Arc<SubscriptionState>) -> Events {
         let have_come = Arc::new(AtomicBool::new(true));
         let (flag, waiting) = (have_come.clone(), Arc::downgrade(waiting));
         let gone = Gone::default();
         let its = gone.clone();
-        observer.on_event(Box::new(move |event| {
+        handle.on_event(Box::new(move |event| {
             if let Event::Unmatched { endpoint, .. } = event {
                 its.push(*endpoint);
             }
@@ -59,7 +59,7 @@ impl Events {
                 waiting.interrupt();
             }
         }));
-        Events { observer: observer.clone(), have_come, kept: VecDeque::new(), gone }
+        Events { handle: handle.clone(), have_come, kept: VecDeque::new(), gone }
     }
 
     /// The events since the last call, oldest first.
@@ -67,7 +67,7 @@ impl Events {
         if !self.have_come.swap(false, Ordering::Acquire) {
             return Vec::new();
         }
-        let fresh = self.observer.events();
+        let fresh = self.handle.events();
         self.kept.extend(fresh.iter().cloned());
         let excess = self.kept.len().saturating_sub(EVENTS_MAX);
         self.kept.drain(..excess);

@@ -72,11 +72,11 @@ struct Clients<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     service: String,
     types: Option<ServiceTypes>,
     events: Events,
-    open: Vec<(EndpointId, WayBack<Req, Rep>)>,
+    open: Vec<(EndpointId, ReplyChannel<Req, Rep>)>,
 }
 
 /// The publisher of the replies to one client.
-struct WayBack<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
+struct ReplyChannel<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     publisher: SharedPublisher<ReplyOf<Req, Rep>>,
     /// Whether the client is or was matched.
     has_met: Arc<AtomicBool>,
@@ -84,19 +84,19 @@ struct WayBack<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     gone: Gone,
 }
 
-impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> WayBack<Req, Rep> {
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> ReplyChannel<Req, Rep> {
     fn open(clients: &Clients<Req, Rep>, client: EndpointId, replies: &str) -> Result<Self, Error> {
         let types = clients.types.as_ref().map(|types| &types.replies);
         let publisher = publisher::<ReplyOf<Req, Rep>>(&clients.node, replies, types)?;
         let has_met = Arc::new(AtomicBool::new(false));
         let met = has_met.clone();
-        publisher.observer().on_event(Box::new(move |event| {
+        publisher.handle().on_event(Box::new(move |event| {
             // ORDER: Relaxed: the publisher itself orders the match.
             met.fetch_or(matches!(event, Event::Matched { .. }), Ordering::Relaxed);
         }));
         has_met.fetch_or(publisher.matched() > 0, Ordering::Relaxed);
         let gone = clients.events.gone().clone();
-        Ok(WayBack { publisher: publisher.shared(), has_met, client, gone })
+        Ok(ReplyChannel { publisher: publisher.shared(), has_met, client, gone })
     }
 
     fn send(&self, loan: SharedLoan<ReplyOf<Req, Rep>>) -> Result<(), Error> {
@@ -113,11 +113,11 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> WayBack<Req, Rep> {
     }
 }
 
-impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clone for WayBack<Req, Rep> {
+impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clone for ReplyChannel<Req, Rep> {
     fn clone(&self) -> Self {
-        let WayBack { publisher, has_met, client, gone } = self;
+        let ReplyChannel { publisher, has_met, client, gone } = self;
         let (publisher, has_met) = (publisher.clone(), has_met.clone());
-        WayBack { publisher, has_met, client: *client, gone: gone.clone() }
+        ReplyChannel { publisher, has_met, client: *client, gone: gone.clone() }
     }
 }
 
@@ -130,7 +130,7 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Service<Req, Rep> {
         let requests_type = types.map(|types| &types.requests);
         let requests =
             subscriber::<RequestOf<Req, Rep>>(node, &requests_of(service)?, requests_type)?;
-        let events = Events::new(requests.observer(), requests.reader().shared());
+        let events = Events::new(requests.handle(), requests.reader().shared());
         let (node, service, types) = (node.clone(), service.to_string(), types.cloned());
         Ok(Service {
             requests,
@@ -263,11 +263,15 @@ impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Clients<Req, Rep> {
         Ok(fits.then_some(request)) // if it is dropped, its client gets an error
     }
 
-    fn way_back(&mut self, endpoint: EndpointId, client: u64) -> Result<WayBack<Req, Rep>, Error> {
+    fn way_back(
+        &mut self,
+        endpoint: EndpointId,
+        client: u64,
+    ) -> Result<ReplyChannel<Req, Rep>, Error> {
         if let Some((_, to)) = self.open.iter().find(|(known, _)| *known == endpoint) {
             return Ok(to.clone());
         }
-        let to = WayBack::open(self, endpoint, &replies_of(&self.service, client))?;
+        let to = ReplyChannel::open(self, endpoint, &replies_of(&self.service, client))?;
         self.open.push((endpoint, to.clone()));
         Ok(to)
     }
@@ -340,7 +344,7 @@ impl ExecutorHandle {
 /// [`Error::NoReply`].
 pub struct Request<Req: Payload + ?Sized, Rep: Payload + ?Sized> {
     sample: Sample<RequestOf<Req, Rep>>,
-    to: WayBack<Req, Rep>,
+    to: ReplyChannel<Req, Rep>,
     number: u64,
     replied: AtomicBool,
 }

@@ -34,7 +34,7 @@ pub(crate) type ObserverId = u64;
 /// Our requests to a peer.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    asked: Option<Asked>,
+    pending: Option<Request>,
     /// The publishers to ask for next, each with the first slot segment that is missing.
     waiting: BTreeMap<EndpointId, u32>,
     /// Whether the creation of an observer has ended without the answer.
@@ -43,7 +43,7 @@ pub(super) struct Requests {
 
 /// The request that the peer has not answered yet.
 #[derive(Debug)]
-struct Asked {
+struct Request {
     publisher: EndpointId,
     /// The least number that the next slot segment may have.
     next: u32,
@@ -83,11 +83,11 @@ impl Requests {
     /// Whether nothing is asked or waits.
     #[cfg(test)]
     pub(super) fn is_idle(&self) -> bool {
-        self.asked.is_none() && self.waiting.is_empty()
+        self.pending.is_none() && self.waiting.is_empty()
     }
 
     fn publishers(&self) -> impl Iterator<Item = EndpointId> {
-        let asked = self.asked.iter().map(|asked| asked.publisher);
+        let asked = self.pending.iter().map(|asked| asked.publisher);
         asked.chain(self.waiting.keys().copied())
     }
 }
@@ -160,16 +160,16 @@ impl<D: Clone> Protocol<D> {
     /// Asks for the next publisher, unless the peer has not answered yet.
     fn request_next(&mut self, link: u64) {
         let Some(peer) = self.greeted_mut(link) else { return };
-        if peer.requests.asked.is_some() {
+        if peer.requests.pending.is_some() {
             return;
         }
         let Some((publisher, from)) = peer.requests.waiting.pop_first() else { return };
-        peer.requests.asked = Some(Asked { publisher, next: from, awaits_ring: from == 0 });
+        peer.requests.pending = Some(Request { publisher, next: from, awaits_ring: from == 0 });
         self.send(link, ControlMessage::Observe { publisher, from });
     }
 
     /// A peer asks for a publisher of ours.
-    pub(super) fn asked_for(
+    pub(super) fn observe_received(
         &mut self,
         link: u64,
         publisher: EndpointId,
@@ -220,7 +220,7 @@ impl<D: Clone> Protocol<D> {
         descriptors: Vec<D>,
     ) -> Result<(), OutOfOrder> {
         let peer = self.greeted_mut(link).ok_or(OutOfOrder)?;
-        let asked = peer.requests.asked.as_mut().filter(|asked| asked.publisher == publisher);
+        let asked = peer.requests.pending.as_mut().filter(|asked| asked.publisher == publisher);
         let asked = asked.ok_or(OutOfOrder)?;
         let may_have_ring = std::mem::take(&mut asked.awaits_ring);
         // Parts without content would never come to an end.
@@ -236,7 +236,7 @@ impl<D: Clone> Protocol<D> {
         }
         peer.requests.is_late = false;
         if is_last {
-            peer.requests.asked = None;
+            peer.requests.pending = None;
         }
         self.pass_on(publisher, has_ring, segments, descriptors, is_last);
         if is_last {
@@ -294,7 +294,7 @@ impl<D: Clone> Protocol<D> {
     /// Ends the creation of an observer: nodes that have not answered are late.
     pub(crate) fn stop_awaiting_rings(&mut self) {
         for peer in self.links.values_mut().filter_map(Peer::greeted_mut) {
-            peer.requests.is_late |= peer.requests.asked.is_some();
+            peer.requests.is_late |= peer.requests.pending.is_some();
         }
     }
 }

@@ -150,12 +150,12 @@ impl Cursor {
         let has_gone = self.ring.source.gone.load(Ordering::Acquire);
         let nothing = || if has_gone { Found::End } else { Found::Nothing };
         let mut inline = inline();
-        let mut stood = 0;
+        let mut stalls = 0;
         for _ in 0..LAPS_MAX {
             let (length, published_ns, copied) =
                 match ring::look(self.cell(), self.next, &mut inline) {
                     Look::NotYet => return Ok(nothing()),
-                    Look::Passed if !self.skip(&mut stood)? => return Ok(nothing()),
+                    Look::Passed if !self.skip(&mut stalls)? => return Ok(nothing()),
                     Look::Passed => continue,
                     Look::Inline { length, time_ns } => {
                         if let Read::Payload(into) = read {
@@ -265,9 +265,9 @@ impl Cursor {
 
     /// The next sample's cell is being written, or holds a later sample: goes on at the oldest
     /// sample that the ring has, and counts those before as overwritten. False if the next sample
-    /// is not there yet. `stood` counts how often that made no progress.
+    /// is not there yet. `stalls` counts how often that made no progress.
     #[cold]
-    fn skip(&mut self, stood: &mut u32) -> Result<bool, Error> {
+    fn skip(&mut self, stalls: &mut u32) -> Result<bool, Error> {
         const NEVER_PUBLISHED: Error =
             Error::PeerCorrupt { what: "a sample that was never published" };
         // ORDER: acquire, before `published`: an honest publisher has counted all samples before the
@@ -286,10 +286,10 @@ impl Cursor {
             self.next = oldest;
             self.lacking = None;
         } else {
-            *stood += u32::from(is_there);
+            *stalls += u32::from(is_there);
         }
         let is_counted = seen <= published.saturating_add(1);
-        if (is_later && !(is_there && is_counted)) || *stood > STOOD_MAX {
+        if (is_later && !(is_there && is_counted)) || *stalls > STALLS_MAX {
             return Err(NEVER_PUBLISHED);
         }
         Ok(is_there)
@@ -299,4 +299,4 @@ impl Cursor {
 /// How often a slot segment is asked for.
 const REQUESTS_MAX: u32 = 3;
 /// How often a take may find a cell changed without progress; with an honest publisher, once.
-const STOOD_MAX: u32 = 2;
+const STALLS_MAX: u32 = 2;

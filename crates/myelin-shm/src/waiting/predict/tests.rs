@@ -290,10 +290,10 @@ fn streams_of_different_periods_are_told_apart() {
     for seed in [1, 3, 5] {
         let mut both = machine(Process::Timer, 2e6, 3000, seed);
         let slow = machine(Process::Timer, 1e9 / 30.0, 180, seed + 100);
-        let tell = |machine: &Machine, of| {
+        let arrivals = |machine: &Machine, of| {
             machine.arrivals_ns.iter().map(move |at_ns| (*at_ns, of)).collect::<Vec<_>>()
         };
-        let mut merged = [tell(&both, 0), tell(&slow, 1)].concat();
+        let mut merged = [arrivals(&both, 0), arrivals(&slow, 1)].concat();
         merged.sort_unstable();
         (both.arrivals_ns, both.streams) = merged.into_iter().unzip();
         let as_one = Machine { streams: vec![0; both.streams.len()], ..both.clone() };

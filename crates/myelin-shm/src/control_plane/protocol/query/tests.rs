@@ -47,7 +47,7 @@ fn layout(type_hash: u64, text: &str, is_last: bool) -> ControlMessage {
 const END: ControlMessage = ControlMessage::Answered { is_complete: true };
 
 #[test]
-fn answers_of_a_peer_are_in_the_graph_during_the_survey() {
+fn answers_of_a_peer_are_in_the_graph_during_the_query() {
     let mut met = Met::new();
     assert_eq!(met.handle(Input::QueryGraph), [query(0)]);
     let graph_query = met.protocol.graph_query();

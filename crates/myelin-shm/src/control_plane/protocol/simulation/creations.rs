@@ -77,7 +77,7 @@ impl World {
             let (offering, asking) = if is_publisher { (ours, theirs) } else { (theirs, ours) };
             let made = offering.memory.publishers.get(&publisher);
             let made = made.zip(asking.memory.subscribers.get(&subscriber));
-            let Some((offer, _)) = made.filter(|(offer, ask)| offer.fits(ask)) else {
+            let Some((offer, _)) = made.filter(|(offer, request)| offer.fits(request)) else {
                 continue;
             };
             let is_attached = offer.attached.contains_key(&subscriber);

@@ -311,8 +311,8 @@ impl World {
             until_ns if until_ns > self.now_ns => Some(until_ns),
             _ => {
                 let is_deaf = node.deaf_until_ns > self.now_ns;
-                let hears_ns = is_deaf.then_some(node.deaf_until_ns);
-                node.protocol.due_ns().into_iter().chain(hears_ns).min()
+                let reads_ns = is_deaf.then_some(node.deaf_until_ns);
+                node.protocol.due_ns().into_iter().chain(reads_ns).min()
             }
         };
         self.nodes.values().filter_map(next).min()
