@@ -22,6 +22,7 @@ mod observer;
 mod publisher;
 mod released;
 mod sample;
+mod samples;
 mod service;
 mod subscriber;
 mod topic;

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 
 use myelin::Missing;
-use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 
 use crate::errors::raised;
 use crate::exclusive::Exclusive;
 use crate::memory::{Exports, Held, Memory};
 use crate::node::limit;
-use crate::readable;
 use crate::types::Carried;
+use crate::{readable, samples};
 
 /// Looks at the samples of a topic on this host, while its publishers do nothing for it. One thread
 /// at a time uses it.
@@ -211,14 +210,10 @@ impl ObservedSample {
     }
 }
 
+samples!(Observer, ObservedSample);
+
 #[pymethods]
 impl Observer {
-    /// The next sample, if there is one. Never waits.
-    fn take(&self) -> PyResult<Option<ObservedSample>> {
-        let taken = self.inner.with(|observer| observer.take())?.map_err(raised)?;
-        Ok(taken.map(|sample| self.sample(sample)))
-    }
-
     /// The header of the next sample, if there is one, without looking at its payload. The sample
     /// is then taken.
     fn take_header(&self) -> PyResult<Option<ObservedHeader>> {
@@ -226,16 +221,7 @@ impl Observer {
         Ok(taken.map(ObservedHeader::from))
     }
 
-    /// Takes the next sample; waits for it for at most `timeout` seconds (None: for ever). None if
-    /// the time is over, or if it was interrupted.
-    #[pyo3(signature = (timeout=None))]
-    fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<ObservedSample>> {
-        let limit = limit(timeout)?;
-        let got = self.inner.wait(py, |observer| observer.receive(limit))?;
-        Ok(got.map(|sample| self.sample(sample)))
-    }
-
-    /// The same, of the header alone.
+    /// Like `receive`, of the header alone.
     #[pyo3(signature = (timeout=None))]
     fn receive_header(
         &self,
@@ -245,32 +231,6 @@ impl Observer {
         let limit = limit(timeout)?;
         let got = self.inner.wait(py, |observer| observer.receive_header(limit))?;
         Ok(got.map(ObservedHeader::from))
-    }
-
-    /// Waits until there is a sample to take, like `receive`. False if there is none.
-    #[pyo3(signature = (timeout=None))]
-    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        let limit = limit(timeout)?;
-        let is_there = self
-            .inner
-            .wait(py, |observer| observer.wait(limit).map(|is_there| is_there.then_some(())))?;
-        Ok(is_there.is_some())
-    }
-
-    /// Its samples, with a wait for each, until it is closed.
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<ObservedSample> {
-        loop {
-            match self.receive(py, None) {
-                Ok(Some(sample)) => return Ok(sample),
-                Ok(None) => {}
-                Err(_) if self.inner.is_closing() => return Err(PyStopIteration::new_err(())),
-                Err(error) => return Err(error),
-            }
-        }
     }
 
     /// How long to wait before the next look, in seconds, for a loop of your own.
@@ -285,18 +245,9 @@ impl Observer {
         Ok(publishers.into_iter().map(ObservedPublisher::from).collect())
     }
 
-    /// Ends the running `receive` or `wait` in another thread, or else the next one.
-    fn interrupt(&self) -> PyResult<()> {
-        self.inner.interrupt()
-    }
-
     /// Closes it, and ends a running wait in any thread.
     fn close(&self) {
         self.inner.close();
-    }
-
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
     }
 
     fn __exit__(&self, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {

@@ -5,17 +5,17 @@ use std::os::fd::{AsRawFd, RawFd};
 use std::sync::Arc;
 
 use myelin::Wait;
-use pyo3::exceptions::PyStopIteration;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
 
 use crate::callback::Callback;
-use crate::errors::{exception, raised};
+use crate::errors::exception;
 use crate::exclusive::Exclusive;
 use crate::function::Function;
 use crate::info::{Event, events};
 use crate::node::limit;
 use crate::sample::Sample;
+use crate::samples;
 use crate::types::Carried;
 
 /// Takes samples of a topic. One thread at a time uses it.
@@ -73,55 +73,19 @@ impl Subscriber {
         }
     }
 
+    fn sample(&self, sample: myelin::Sample<[u8]>) -> Sample {
+        Sample::new(sample, &self.carried)
+    }
+
     pub fn with<R>(&self, act: impl FnOnce(&mut Inner) -> R) -> PyResult<R> {
         self.inner.with(act)
     }
 }
 
+samples!(Subscriber, Sample);
+
 #[pymethods]
 impl Subscriber {
-    /// The next sample, if there is one. Never waits.
-    fn take(&self) -> PyResult<Option<Sample>> {
-        let taken = self.with(|subscriber| subscriber.take())?.map_err(raised)?;
-        Ok(taken.map(|sample| Sample::new(sample, &self.carried)))
-    }
-
-    /// Takes the next sample; waits for it for at most `timeout` seconds (None: for ever). None if
-    /// the time is over, if it was interrupted, or if a publisher has fallen silent (see `deadline`
-    /// and `liveliness`).
-    #[pyo3(signature = (timeout=None))]
-    fn receive(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Sample>> {
-        let limit = limit(timeout)?;
-        let got = self.inner.wait(py, |subscriber| subscriber.receive(limit))?;
-        Ok(got.map(|sample| Sample::new(sample, &self.carried)))
-    }
-
-    /// Waits until there is a sample to take, like `receive`. False if there is none.
-    #[pyo3(signature = (timeout=None))]
-    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
-        let limit = limit(timeout)?;
-        let is_there = self
-            .inner
-            .wait(py, |subscriber| subscriber.wait(limit).map(|is_there| is_there.then_some(())))?;
-        Ok(is_there.is_some())
-    }
-
-    /// Its samples, with a wait for each, until it is closed.
-    fn __iter__(slf: Py<Self>) -> Py<Self> {
-        slf
-    }
-
-    fn __next__(&self, py: Python<'_>) -> PyResult<Sample> {
-        loop {
-            match self.receive(py, None) {
-                Ok(Some(sample)) => return Ok(sample),
-                Ok(None) => {}
-                Err(_) if self.inner.is_closing() => return Err(PyStopIteration::new_err(())),
-                Err(error) => return Err(error),
-            }
-        }
-    }
-
     /// Its samples for `async for`; make it with `descriptor=True`.
     fn __aiter__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.get().fileno()?;
@@ -201,11 +165,6 @@ impl Subscriber {
         Ok(events(self.with(|subscriber| subscriber.events())?))
     }
 
-    /// Ends the running `receive` or `wait` in another thread, or else the next one.
-    fn interrupt(&self) -> PyResult<()> {
-        self.inner.interrupt()
-    }
-
     /// Its endpoint id, as in events, samples and graphs.
     #[getter]
     fn id(&self) -> PyResult<u64> {
@@ -233,10 +192,6 @@ impl Subscriber {
 
     fn __clear__(&self) {
         Python::attach(|py| drop(self.on_close.replace(py, None)));
-    }
-
-    fn __enter__(slf: Py<Self>) -> Py<Self> {
-        slf
     }
 
     fn __exit__(&self, py: Python<'_>, _kind: Py<PyAny>, _value: Py<PyAny>, _trace: Py<PyAny>) {
