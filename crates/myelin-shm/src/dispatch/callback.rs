@@ -177,9 +177,6 @@ impl RunningCallback {
     /// for the caller.
     fn has_ended(&self, thread: &Thread) -> bool {
         let Some(dispatcher) = &self.dispatcher else { return true };
-        if thread.begin_here() {
-            return false; // the rest of its end is not waited for
-        }
         let (ended, change) = &self.shared.ended;
         let mut has_ended = lock(ended);
         loop {

@@ -179,7 +179,7 @@ impl Thread {
     }
 
     /// Does its work here if it has not begun. Whether that was so.
-    pub(crate) fn begin_here(&self) -> bool {
+    fn begin_here(&self) -> bool {
         let work = self.work.take();
         work.map(|run| catch_unwind(AssertUnwindSafe(run))).is_some()
     }
