@@ -175,7 +175,7 @@ impl RunningCallback {
     /// Waits until no call is running, and none can begin. False if the thread has yet to end
     /// nevertheless: it waits for a publisher that calls another callback, which may in turn wait
     /// for the caller.
-    fn has_ended(&self, thread: &Thread) -> bool {
+    fn has_ended(&self) -> bool {
         let Some(dispatcher) = &self.dispatcher else { return true };
         let (ended, change) = &self.shared.ended;
         let mut has_ended = lock(ended);
@@ -209,7 +209,7 @@ impl Drop for RunningCallback {
         }
         self.shared.stop();
         self.subscription.interrupt();
-        if !is_inside() && self.has_ended(&thread) {
+        if !is_inside() && self.has_ended() {
             thread.join();
         }
     }
