@@ -237,8 +237,9 @@ impl<D: Clone> Protocol<D> {
     /// Endpoints on a topic of ours that cannot match.
     fn misfits(&self) -> Vec<MatchInfo> {
         let mut misfits = Vec::new();
-        for (other, theirs) in self.directory.iter() {
-            for (endpoint, mismatch) in self.directory.misfits_of(self.node, theirs) {
+        // Not by all endpoints: ours are few in a large domain.
+        for (endpoint, ours) in self.directory.of_node_after(self.node, self.node) {
+            for (other, mismatch) in self.directory.misfits(ours) {
                 let reason = mismatch.to_string();
                 let state = MatchState::Refused { reason, mismatch: Some(mismatch) };
                 misfits.push(MatchInfo { endpoint, other, state });
