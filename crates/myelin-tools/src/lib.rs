@@ -5,5 +5,6 @@
 pub mod error;
 pub mod names;
 pub mod session;
+pub mod top;
 
 pub use error::Error;

@@ -27,5 +27,6 @@ mod setup;
 mod ssh;
 mod streams;
 mod support;
+mod top;
 mod traceability;
 mod two_hosts;

@@ -4,6 +4,7 @@
 
 #[path = "../../../../../bench/kit/tests/support/own_host.rs"]
 pub mod own_host;
+pub mod pty;
 
 use std::collections::BTreeSet;
 use std::fs;
