@@ -4,21 +4,23 @@
 
 mod attach;
 mod bench;
+mod complete;
 mod doctor;
 mod node;
 mod options;
+mod output;
 mod service;
 mod top;
 mod topic;
 mod why;
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use clap::{CommandFactory, Parser, Subcommand};
-use clap_complete::Shell;
+use clap_complete::env::Shells;
+use clap_complete::{CompleteEnv, Shell};
 use myelin_bench_lab::input_error::InputError;
 use myelin_bench_lab::stderr::print_line;
 
@@ -50,7 +52,7 @@ enum Verb {
     Top(top::Options),
     /// Find out why nothing arrives on a topic.
     Why(why::Options),
-    /// Print the completion script for a shell.
+    /// Print the script that makes a shell complete options and the names of what runs.
     Completions {
         /// The shell; for bash run `source <(myelin completions bash)`.
         shell: Shell,
@@ -64,6 +66,7 @@ enum Verb {
 }
 
 fn main() -> ExitCode {
+    CompleteEnv::with_factory(Arguments::command).var(COMPLETE).complete();
     let done = match Arguments::parse().verb {
         Verb::Bench(verb) => bench::run(verb),
         Verb::Doctor(options) => doctor::run(&options),
@@ -72,12 +75,7 @@ fn main() -> ExitCode {
         Verb::Service(verb) => service::run(verb),
         Verb::Top(options) => top::run(options),
         Verb::Why(options) => why::run(options),
-        Verb::Completions { shell } => {
-            let mut text = Vec::new();
-            clap_complete::generate(shell, &mut Arguments::command(), "myelin", &mut text);
-            say(&String::from_utf8_lossy(&text));
-            Ok(ExitCode::SUCCESS)
-        }
+        Verb::Completions { shell } => completions(shell).map(|()| ExitCode::SUCCESS),
         Verb::Man { folder } => write_manual(&folder).map(|()| ExitCode::SUCCESS),
     };
     match done {
@@ -103,11 +101,23 @@ fn write_manual(folder: &Path) -> Result<()> {
         .with_context(|| format!("{}: the manual cannot be written there", folder.display()))
 }
 
+/// The script calls this program at each Tab.
+fn completions(shell: Shell) -> Result<()> {
+    let shells = Shells::builtins();
+    let it = shells.completer(&shell.to_string()).context("this shell cannot be completed")?;
+    let mut text = Vec::new();
+    it.write_registration(COMPLETE, "myelin", "myelin", "myelin", &mut text)?;
+    say(&String::from_utf8_lossy(&text));
+    Ok(())
+}
+
 /// Prints; it is not an error if the reader has gone (`| head`, a closed terminal).
 fn say(text: &str) {
-    let mut output = std::io::stdout().lock();
-    let _ = output.write_all(text.as_bytes()).and_then(|()| output.flush());
+    let _ = output::print(text);
 }
+
+/// The variable by which a shell's script asks for completions.
+const COMPLETE: &str = "MYELIN_COMPLETE";
 
 /// The exit status for input of the user that cannot be used.
 const BAD_INPUT: u8 = 2;

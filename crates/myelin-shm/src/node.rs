@@ -258,11 +258,11 @@ impl Node {
     /// answer within 20 ms, with the same exceptions as for a [`publisher`](Node::publisher).
     ///
     /// # Errors
-    /// [`Error::TypeMismatch`] if a known endpoint of the topic has another type.
+    /// [`Error::TypeMismatch`] if all known endpoints of the topic have other types.
     pub fn observer(&self, topic: Topic, transient_local: u32) -> Result<Observer, Error> {
         let core = self.checked()?;
         topic.check()?;
-        core.lock().protocol.check_type(&topic)?;
+        core.lock().protocol.check_observed_type(&topic)?;
         let state = ObserverState::new(topic.clone(), transient_local, record::date_ns());
         let weak = Arc::downgrade(core);
         state.on_missing(Box::new(move |publisher, from| {

@@ -9,6 +9,9 @@ pub enum Error {
     /// What was named is not there.
     #[error("{0}")]
     NotFound(String),
+    /// It went wrong on the way.
+    #[error("{0}")]
+    Failed(String),
     /// The library refuses.
     #[error(transparent)]
     Library(#[from] myelin::Error),

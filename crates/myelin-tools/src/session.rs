@@ -20,6 +20,14 @@ pub struct Place {
     pub network: bool,
 }
 
+impl Place {
+    /// The number of its domain; 0 if `MYELIN_DOMAIN` is none.
+    pub fn domain_number(&self) -> u32 {
+        let of_variable = || std::env::var("MYELIN_DOMAIN").ok()?.parse().ok();
+        self.domain.or_else(of_variable).unwrap_or(0)
+    }
+}
+
 /// A node that only looks.
 #[derive(Clone, Debug)]
 pub struct Session {

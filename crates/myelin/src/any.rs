@@ -11,7 +11,7 @@ use crate::network::{Shape, private_type};
 use crate::node::Node;
 use crate::pattern::is_match;
 use crate::topic::Topic;
-use crate::{Change, EndpointId, EndpointInfo, Error, Location, Schema};
+use crate::{Change, EndpointId, EndpointInfo, Error, Graph, Location, Schema};
 
 /// A topic of a type that the program does not know: its samples are bytes, and
 /// [`value`](AnyTopic::value) reads their fields. Made by [`Node::any_topic`].
@@ -154,6 +154,16 @@ impl Node {
 }
 
 impl AnyTopic {
+    /// The topic of an endpoint, with the schema that a graph has of its type: for many topics of one
+    /// graph, as of [`graph_within`](Node::graph_within).
+    ///
+    /// # Errors
+    /// As for [`any_topic_of`](Node::any_topic_of).
+    pub fn from_graph(node: &Node, found: &EndpointInfo, graph: &Graph) -> Result<AnyTopic, Error> {
+        let of_type = graph.types.iter().find(|it| it.hash == found.type_hash);
+        AnyTopic::of(node, found, of_type.and_then(|it| it.schema.as_deref()))
+    }
+
     /// The topic of an endpoint, with the schema of its type.
     fn of(node: &Node, found: &EndpointInfo, schema: Option<&Schema>) -> Result<AnyTopic, Error> {
         if found.type_name.contains(" -> ") {

@@ -282,7 +282,7 @@ impl<T: Payload + ?Sized> Topic<T> {
     /// with the same exception as for a [`publisher`](Topic::publisher).
     ///
     /// # Errors
-    /// [`Error::TypeMismatch`] if the topic is known to carry another type; [`Error::Setting`];
+    /// [`Error::TypeMismatch`] if the topic is known to carry other types only; [`Error::Setting`];
     /// [`Error::Forked`].
     pub fn observer(&self) -> Result<Observer<T>, Error> {
         let inner = self.node.inner.observer(self.wire_topic(), self.subscriber.transient_local)?;

@@ -21,6 +21,7 @@ mod pictures;
 mod publish;
 #[path = "support/python.rs"]
 mod python;
+mod reference;
 mod repeats;
 mod self_test;
 mod setup;
@@ -28,5 +29,6 @@ mod ssh;
 mod streams;
 mod support;
 mod top;
+mod topic;
 mod traceability;
 mod two_hosts;

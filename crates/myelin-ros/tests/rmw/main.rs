@@ -11,4 +11,5 @@ mod node;
 mod programs;
 mod soak;
 mod talk;
+mod tools;
 mod tutorial;

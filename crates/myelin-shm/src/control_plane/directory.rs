@@ -270,6 +270,11 @@ impl Directory {
         self.facing(own, ids).filter_map(|(id, other)| Some((id, own.mismatch(other)?))).collect()
     }
 
+    /// Whether an endpoint on the topic has its type.
+    pub(crate) fn has_type(&self, topic: &Topic) -> bool {
+        self.counts.contains_key(&(Arc::from(topic.name.as_str()), topic.type_hash))
+    }
+
     /// An endpoint on the topic that has another type, unless both are types of messages.
     pub(crate) fn misfit(&self, topic: &Topic) -> Option<(EndpointId, &Endpoint)> {
         let name = Arc::from(topic.name.as_str());
@@ -352,6 +357,8 @@ mod tests {
         let [(id, mismatch)] = &directory.misfits_of(other, &first)[..] else { panic!("one") };
         assert_eq!((*id, mismatch.setting), (other | 2, Setting::Type));
         assert_eq!(directory.misfit(&topic("a", 1)).unwrap().0, other | 2);
+        // It is observed all the same.
+        assert!(directory.has_type(&topic("a", 1)) && !directory.has_type(&topic("b", 2)));
         let after = directory.of_node_after(other, other | 1).map(|(id, _)| id);
         assert_eq!(after.collect::<Vec<_>>(), [other | 2, other | 3]);
         directory.remove(other | 2).unwrap();

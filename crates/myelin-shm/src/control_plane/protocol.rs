@@ -372,6 +372,12 @@ impl<D: Clone> Protocol<D> {
         })
     }
 
+    /// Fails if all known endpoints of a topic have other types: an observer also looks at a topic
+    /// whose endpoints do not agree.
+    pub(crate) fn check_observed_type(&self, topic: &Topic) -> Result<(), Error> {
+        if self.directory.has_type(topic) { Ok(()) } else { self.check_type(topic) }
+    }
+
     fn publisher_made(&mut self, id: EndpointId, record: EndpointRecord, publication: D) {
         let own = self.directory.insert(id, record);
         self.publishers.insert(id, LocalPublisher::new(publication));
