@@ -367,7 +367,8 @@ impl Node {
     pub fn graph_within(&self, limit: Duration) -> Result<Graph, Error> {
         let core = self.checked()?;
         let begin = Instant::now();
-        let is_cancelled = !self.wait_for_peers(limit)?;
+        // A node that never greets, such as a stopped one, leaves the others time to answer.
+        let is_cancelled = !self.wait_for_peers(limit / 2)?;
         let graph_query = core.change(Reactor::begin_graph_query);
         let answers = |reactor: &mut Reactor| reactor.protocol.is_awaited(graph_query);
         let reactor = (!is_cancelled).then(|| wait_while(core, begin, limit, answers)).flatten();

@@ -896,6 +896,21 @@ fn a_stopped_process_is_named_and_answers_later() {
     drop(other);
 }
 
+#[test]
+fn a_process_that_never_greets_keeps_no_other_from_answering() {
+    let folder = folder();
+    let helper = Helper::start("subscriber", folder.path());
+    helper.expect("open");
+    helper.signal(libc::SIGSTOP);
+    let (one, new) = (node(folder.path()), node(folder.path()));
+    let publisher = publisher(&one);
+    until("the other's answer", || {
+        let graph = new.graph_within(Duration::from_millis(100)).unwrap();
+        let is_ours = |it: &&EndpointInfo| it.id == publisher.id();
+        graph.endpoints.iter().find(is_ours).is_some_and(|it| it.counters.is_some())
+    });
+}
+
 /// On a busy machine a node may answer later than the 10 ms for which opening waits.
 #[test]
 fn a_new_node_asks_also_those_that_have_not_answered_yet() {

@@ -11,6 +11,7 @@ pub mod filter;
 pub mod info;
 pub mod input;
 pub mod list;
+pub mod leftovers;
 pub mod names;
 pub mod publish;
 pub mod ros;
@@ -20,6 +21,7 @@ pub mod signals;
 pub mod table;
 pub mod text;
 pub mod top;
+pub mod why;
 
 pub use error::Error;
 pub use myelin::Graph;

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use myelin_tools::leftovers::Leftovers;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::leftovers::Leftovers;
 use super::measure::Measured;
 
 /// The severity; the worst first. Only [`State::Costs`] makes the exit status 1.

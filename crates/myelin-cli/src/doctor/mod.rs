@@ -9,7 +9,6 @@ mod finding;
 mod host;
 mod idle;
 mod kernel;
-mod leftovers;
 mod measure;
 mod memory;
 mod preemption;
@@ -25,10 +24,10 @@ use anyhow::Result;
 use clap::{Args, ValueEnum};
 use myelin_bench_lab::input_error::InputError;
 use myelin_bench_lab::root::Root;
+use myelin_tools::leftovers::Leftovers;
 
 use finding::{Finding, Report, SCHEMA, State};
 use host::Host;
-use leftovers::Leftovers;
 use measure::Measured;
 
 /// The parts to examine, and whether to remove leftovers.
@@ -71,6 +70,15 @@ pub fn run(options: &Options) -> Result<ExitCode> {
         crate::say(&render::text(&report));
     }
     Ok(if report.wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// What costs latency on this host, without a measurement: for `myelin why --late`.
+pub fn costs() -> Vec<Finding> {
+    let host = Host { root: Root::machine(), measured: None };
+    let is_cause = |finding: &Finding| {
+        finding.state == State::Costs && OF_RUNNING_PROGRAMS.contains(&finding.cause)
+    };
+    host.examine().into_iter().filter(is_cause).collect()
 }
 
 fn examine(options: &Options) -> Result<Report> {
@@ -117,3 +125,7 @@ fn check(options: &Options) -> Result<(), InputError> {
         _ => Ok(()),
     }
 }
+
+/// The causes that make a program late that runs: not its rights, nor other middlewares' needs.
+const OF_RUNNING_PROGRAMS: [&str; 6] =
+    ["idle_states", "governor", "preemption", "rt_throttling", "huge_pages", "clocksource"];

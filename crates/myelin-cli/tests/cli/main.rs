@@ -9,6 +9,9 @@ mod damaged;
 mod doctor;
 mod doctor_host;
 mod faults;
+#[path = "../../../myelin-shm/tests/itself/mod.rs"]
+#[allow(dead_code)]
+mod itself;
 #[path = "../../../myelin/tests/support/kept_list.rs"]
 mod kept_list;
 mod live;
@@ -32,3 +35,4 @@ mod top;
 mod topic;
 mod traceability;
 mod two_hosts;
+mod why;

@@ -1,10 +1,12 @@
-//! Leftovers of killed processes on this host, and the live nodes.
+//! Leftovers of killed processes on this host, and the live nodes: what `myelin doctor` shows and
+//! `myelin why` looks into.
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
 use myelin_shm::leftovers::{self, Leftover, LiveNode};
 use serde::Serialize;
+
+use crate::Error;
 
 /// Nodes of this user and of groups.
 #[derive(Debug, Default, PartialEq, Eq, Serialize)]
@@ -22,6 +24,9 @@ pub struct Leftovers {
 pub struct Live {
     /// Its socket.
     pub path: PathBuf,
+    /// Its id.
+    #[serde(skip)]
+    pub node: u64,
     /// Its domain.
     pub domain: u32,
     /// The group that shares the domain; absent if it is the user's own.
@@ -57,7 +62,10 @@ pub struct Dead {
 
 impl Leftovers {
     /// Looks, and removes leftovers of dead nodes if `fix`.
-    pub fn examine(folder: Option<&Path>, fix: bool) -> Result<Self> {
+    ///
+    /// # Errors
+    /// Those of the file system, with the path.
+    pub fn examine(folder: Option<&Path>, fix: bool) -> Result<Self, Error> {
         let scan = leftovers::scan(folder)?;
         let clear = |dead: &Leftover| {
             let removed = fix && leftovers::remove(dead)?;
@@ -65,7 +73,7 @@ impl Leftovers {
         };
         Ok(Leftovers {
             live: scan.live.iter().map(Live::from).collect(),
-            dead: scan.dead.iter().map(clear).collect::<Result<_>>()?,
+            dead: scan.dead.iter().map(clear).collect::<Result<_, Error>>()?,
             others: scan
                 .others
                 .into_iter()
@@ -131,8 +139,8 @@ fn sockets(number: usize) -> String {
 impl From<&LiveNode> for Live {
     fn from(node: &LiveNode) -> Self {
         let pid = (node.pid != 0).then_some(node.pid);
-        let LiveNode { path, domain, group, name, .. } = node.clone();
-        Live { path, domain, group, name, pid }
+        let LiveNode { path, node, domain, group, name, .. } = node.clone();
+        Live { path, node, domain, group, name, pid }
     }
 }
 
@@ -169,6 +177,7 @@ mod tests {
     fn names_of_live_nodes_are_escaped_for_the_terminal() {
         let live = |name: Option<&str>, group| Live {
             path: PathBuf::from("/x.sock"),
+            node: 0,
             domain: 7,
             group,
             name: name.map(str::to_owned),
