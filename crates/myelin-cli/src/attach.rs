@@ -6,7 +6,7 @@ use clap::Args;
 use myelin_tools::session::Place;
 
 /// See [`Place`].
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub struct Attach {
     /// The domain; by default that of MYELIN_DOMAIN, or else 0.
     #[arg(long, value_name = "NUMBER")]

@@ -3,24 +3,81 @@
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use myelin_tools::nodes;
+use serde::Serialize;
 
 use crate::attach::Attach;
+use crate::output::{print, width};
+use crate::topic::open;
 
 #[derive(Subcommand)]
 pub enum Verb {
-    /// List them.
+    /// List nodes with their process, CPU and memory.
     List(List),
+    /// Show everything about nodes: topics, services, matches, and what is wrong.
+    Info(Info),
 }
 
-#[derive(clap::Args)]
+#[derive(Args)]
 pub struct List {
+    /// Prints one JSON object a line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    attach: Attach,
+}
+
+#[derive(Args)]
+pub struct Info {
+    /// The nodes: a name, a pattern with * and ?, a process or an id.
+    #[arg(required = true, value_name = "NODE")]
+    nodes: Vec<String>,
+    /// Prints one JSON object a line.
+    #[arg(long)]
+    json: bool,
     #[command(flatten)]
     attach: Attach,
 }
 
 pub fn run(verb: Verb) -> Result<ExitCode> {
-    let Verb::List(List { attach }) = verb;
-    let _ = attach.place();
+    match verb {
+        Verb::List(options) => list(options)?,
+        Verb::Info(options) => info(options)?,
+    }
     Ok(ExitCode::SUCCESS)
+}
+
+fn list(List { json, attach }: List) -> Result<()> {
+    let (session, _) = open("myelin node list", attach)?;
+    let watcher = nodes::look(&session)?;
+    let lines = nodes::lines(watcher.status(), &session);
+    if json {
+        print(&json_lines(&lines)?)?;
+    } else {
+        print(&nodes::table(&lines).text(width()))?;
+    }
+    Ok(())
+}
+
+fn info(options: Info) -> Result<()> {
+    let (session, _) = open("myelin node info", options.attach)?;
+    let watcher = nodes::look(&session)?;
+    let mut found = Vec::new();
+    for typed in &options.nodes {
+        found.extend(nodes::info(watcher.status(), &session, typed)?);
+    }
+    if options.json {
+        print(&json_lines(&found)?)?;
+    } else {
+        let texts: Vec<_> = found.iter().map(|it| it.text(width())).collect();
+        print(&texts.join("\n"))?;
+    }
+    Ok(())
+}
+
+/// One object a line.
+pub fn json_lines(values: &[impl Serialize]) -> Result<String> {
+    let lines = values.iter().map(|it| Ok(serde_json::to_string(it)? + "\n"));
+    lines.collect()
 }

@@ -1,26 +1,110 @@
 //! `myelin service`.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Result;
-use clap::Subcommand;
+use clap::{Args, Subcommand};
+use myelin_tools::{Error, duration, services};
 
 use crate::attach::Attach;
+use crate::node::json_lines;
+use crate::output::{print, width};
+use crate::topic::open;
 
 #[derive(Subcommand)]
 pub enum Verb {
-    /// List them.
+    /// List services with their servers, clients and types.
     List(List),
+    /// Show everything about services: servers, clients, and the fields of requests and replies.
+    Info(Info),
+    /// Call a service with a request in JSON, and print its reply.
+    Call(Call),
 }
 
-#[derive(clap::Args)]
+#[derive(Args)]
 pub struct List {
+    /// Prints one JSON object a line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    attach: Attach,
+}
+
+#[derive(Args)]
+pub struct Info {
+    /// The services: names, or patterns with * and ?.
+    #[arg(required = true, value_name = "SERVICE")]
+    services: Vec<String>,
+    /// Prints one JSON object a line.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    attach: Attach,
+}
+
+#[derive(Args)]
+pub struct Call {
+    /// The service.
+    #[arg(value_name = "SERVICE")]
+    service: String,
+    /// The request, such as '{"a": 1, "b": 2}'. A missing field is zero or empty.
+    #[arg(value_name = "JSON", default_value = "{}")]
+    request: String,
+    /// Ends with status 3 if no reply comes within this time.
+    #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse)]
+    timeout: Duration,
     #[command(flatten)]
     attach: Attach,
 }
 
 pub fn run(verb: Verb) -> Result<ExitCode> {
-    let Verb::List(List { attach }) = verb;
-    let _ = attach.place();
+    match verb {
+        Verb::List(options) => list(options)?,
+        Verb::Info(options) => info(options)?,
+        Verb::Call(options) => call(options)?,
+    }
     Ok(ExitCode::SUCCESS)
 }
+
+fn list(List { json, attach }: List) -> Result<()> {
+    let (session, _) = open("myelin service list", attach)?;
+    let services = services::all(&session.graph(ANSWER_LIMIT)?);
+    if json {
+        print(&json_lines(&services)?)?;
+    } else {
+        print(&services::table(&services).text(width()))?;
+    }
+    Ok(())
+}
+
+fn info(options: Info) -> Result<()> {
+    let (session, _) = open("myelin service info", options.attach)?;
+    let graph = session.graph(ANSWER_LIMIT)?;
+    let mut found = Vec::new();
+    for typed in &options.services {
+        found.extend(services::meant(&graph, typed)?);
+    }
+    found.iter_mut().for_each(|it| services::describe(it, &graph));
+    if options.json {
+        print(&json_lines(&found)?)?;
+    } else {
+        let texts: Vec<_> = found.iter().map(services::ServiceInfo::text).collect();
+        print(&texts.join("\n"))?;
+    }
+    Ok(())
+}
+
+fn call(options: Call) -> Result<()> {
+    let request = serde_json::from_str(&options.request);
+    let request =
+        request.map_err(|error| Error::BadInput(format!("the request is not JSON: {error}")))?;
+    let (session, _) = open("myelin service call", options.attach)?;
+    let graph = session.graph(ANSWER_LIMIT)?;
+    let reply = services::call(&session, &graph, &options.service, &request, options.timeout)?;
+    print(&(reply + "\n"))?;
+    Ok(())
+}
+
+/// How long to wait for nodes that do not answer.
+const ANSWER_LIMIT: Duration = Duration::from_secs(1);

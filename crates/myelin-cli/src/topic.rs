@@ -1,9 +1,13 @@
 //! `myelin topic`.
 
+mod bw;
+mod delay;
 mod echo;
+mod hz;
 mod info;
 mod list;
 mod publish;
+mod watch;
 
 use std::process::ExitCode;
 
@@ -22,6 +26,13 @@ pub enum Verb {
     Info(info::Options),
     /// Print the samples of topics.
     Echo(echo::Options),
+    /// Measure rates: percentiles of the periods, jitter and gaps, by the publishers' own times.
+    Hz(watch::Options),
+    /// Measure bandwidths: bytes a second, and sizes.
+    Bw(watch::Options),
+    /// Measure delays: how late subscribers take samples, by their own counters, by a subscriber of
+    /// the tool's own, or against a stamp in the samples.
+    Delay(delay::Options),
     /// Publish values from the command line, a file or standard input.
     #[command(name = "pub")]
     Publish(publish::Options),
@@ -32,12 +43,15 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
         Verb::List(options) => list::run(options),
         Verb::Info(options) => info::run(options),
         Verb::Echo(options) => echo::run(options),
+        Verb::Hz(options) => hz::run(options),
+        Verb::Bw(options) => bw::run(options),
+        Verb::Delay(options) => delay::run(options),
         Verb::Publish(options) => publish::run(options),
     }
 }
 
 /// A node that looks, once it has found other hosts.
-fn open(name: &str, attach: Attach) -> Result<(Session, Place), Error> {
+pub fn open(name: &str, attach: Attach) -> Result<(Session, Place), Error> {
     let place = attach.place();
     let session = Session::open(name, &place)?;
     discovery::settle(&session, &place)?;

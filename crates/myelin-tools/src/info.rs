@@ -207,10 +207,10 @@ fn endpoint_line(graph: &Graph, endpoint: &EndpointInfo) -> EndpointLine {
     let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
     let (mut published, mut lost, mut held, mut memory) = (None, None, None, None);
     match endpoint.counters {
-        Some(Counters::Publisher { published: number, memory_bytes }) => {
+        Some(Counters::Publisher { published: number, memory_bytes, .. }) => {
             (published, memory) = (Some(number), Some(memory_bytes));
         }
-        Some(Counters::Subscriber { lost: number, held: now, memory_bytes }) => {
+        Some(Counters::Subscriber { lost: number, held: now, memory_bytes, .. }) => {
             (lost, held, memory) = (Some(number), Some(now), Some(memory_bytes));
         }
         None => {}

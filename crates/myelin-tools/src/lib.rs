@@ -2,26 +2,37 @@
 //! seen from outside. Everything here looks through observers and records, so that what is looked
 //! at does nothing for it. The command parses arguments, and prints.
 
+pub mod delay;
+pub mod delay_watch;
 pub mod discovery;
 pub mod document;
 pub mod duration;
 pub mod echo;
 pub mod error;
 pub mod filter;
+pub mod follow;
 pub mod info;
 pub mod input;
+pub mod lateness_watch;
 pub mod list;
 pub mod leftovers;
 pub mod names;
+pub mod nodes;
 pub mod publish;
+pub mod rate;
+pub mod rate_watch;
+pub mod report_table;
 pub mod ros;
 pub mod select;
+pub mod services;
 pub mod session;
 pub mod signals;
+pub mod spread;
 pub mod table;
 pub mod text;
 pub mod top;
+pub mod watch;
 pub mod why;
 
 pub use error::Error;
-pub use myelin::Graph;
+pub use myelin::{Graph, now};

@@ -7,7 +7,7 @@
 
 use std::borrow::Cow;
 
-use myelin::{AnyTopic, EndpointInfo, Graph, Location, Node};
+use myelin::{AnyTopic, Attributes, EndpointInfo, Graph, Location, Node};
 use myelin_shm::topic::{Topic, message_type};
 
 /// Gives the endpoints of DDS programs the type that Myelin's endpoints of the same type have, so that
@@ -54,6 +54,11 @@ pub fn type_name(endpoint: &EndpointInfo) -> Cow<'_, str> {
         Some(format!("{}/{}", package.replace("::", "/"), message.strip_suffix('_')?))
     });
     of_ros.map_or(Cow::Borrowed(name), Cow::Owned)
+}
+
+/// The name of a node of ROS 2, with its namespace, by what it announces of itself or of an endpoint.
+pub fn node_name(attributes: &Attributes) -> Option<String> {
+    attributes.get("ros.node").map(|name| String::from_utf8_lossy(name).into_owned())
 }
 
 /// Whether a topic belongs to a service.

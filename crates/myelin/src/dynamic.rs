@@ -207,13 +207,23 @@ impl DynamicType {
         DynamicType { type_name, layout, hash, shape, align: ALIGN_MAX, first, element }
     }
 
-    /// The type of a service's topic, which checks lengths itself.
-    pub(crate) fn of_service(role: &str, request: &DynamicType, reply: &DynamicType) -> Self {
-        let type_name = format!("{} -> {}", request.type_name, reply.type_name);
-        let hash = LayoutHash::of_service(role, request.hash, reply.hash);
-        let align = request.align.max(reply.align);
-        let layout = format!("{} -> {}", request.layout, reply.layout);
-        DynamicType { type_name, layout, hash, shape: Shape::Bytes, align, first: 0, element: 1 }
+    /// The types of a service's topics of requests and of replies, which check lengths themselves.
+    pub(crate) fn of_service(request: &DynamicType, reply: &DynamicType) -> [DynamicType; 2] {
+        let requests = DynamicType {
+            type_name: format!("{} -> {}", request.type_name, reply.type_name),
+            layout: format!("{} -> {}", request.layout, reply.layout),
+            hash: LayoutHash::of_requests(request.hash, reply.hash),
+            shape: Shape::Bytes,
+            align: request.align.max(reply.align),
+            first: 0,
+            element: 1,
+        };
+        [requests.clone(), requests.of_replies()]
+    }
+
+    /// The type of a service's topics of replies, by that of its requests.
+    pub(crate) fn of_replies(self) -> DynamicType {
+        DynamicType { hash: LayoutHash::of_replies(self.hash), ..self }
     }
 
     /// Its name for messages.

@@ -93,9 +93,15 @@ impl LayoutHash {
         header.bytes(b"[]").number(element).number(offset as u64).finish()
     }
 
-    /// The hash of a service's topic: its types, apart from the header that the service adds.
-    pub(crate) fn of_service(role: &str, request: u64, reply: u64) -> u64 {
-        LayoutHash::BEGIN.bytes(role.as_bytes()).number(request).number(reply).finish()
+    /// The hash of a service's topic of requests: its types, apart from the header that the service
+    /// adds.
+    pub(crate) fn of_requests(request: u64, reply: u64) -> u64 {
+        LayoutHash::BEGIN.bytes(b"service").number(request).number(reply).finish()
+    }
+
+    /// That of its topics of replies: a client that learns one hash knows both.
+    pub(crate) fn of_replies(of_requests: u64) -> u64 {
+        LayoutHash::BEGIN.bytes(b"reply").number(of_requests).finish()
     }
 
     /// Begins a struct.

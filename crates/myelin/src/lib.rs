@@ -143,6 +143,8 @@ pub use payload::Payload;
 pub use plain_data::PlainData;
 pub use publisher::Publisher;
 pub use sample::{Sample, SampleBuffer};
+#[cfg(feature = "any")]
+pub use service::{AnyClient, service_types};
 pub use service::{
     CALLS_MAX, Client, Pending, Reply, ReplyLoan, Request, RequestLoan, SERVICE_CLIENTS_MAX,
     Service,

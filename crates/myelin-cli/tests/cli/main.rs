@@ -12,6 +12,7 @@ mod faults;
 #[path = "../../../myelin-shm/tests/itself/mod.rs"]
 #[allow(dead_code)]
 mod itself;
+mod graph;
 #[path = "../../../myelin/tests/support/kept_list.rs"]
 mod kept_list;
 mod live;
@@ -24,6 +25,7 @@ mod pictures;
 mod publish;
 #[path = "support/python.rs"]
 mod python;
+mod rates;
 mod reference;
 mod repeats;
 mod self_test;

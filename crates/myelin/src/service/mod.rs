@@ -9,12 +9,16 @@
 //! open calls, no more than the rings of both topics hold, so neither side ever waits for room on
 //! its host.
 
+#[cfg(feature = "any")]
+mod any_client;
 mod calls;
 mod client;
 mod events;
 mod server;
 mod wire;
 
+#[cfg(feature = "any")]
+pub use any_client::{AnyClient, service_types};
 pub use client::{Client, Pending, Reply, RequestLoan};
 pub use server::{ReplyLoan, Request, Service};
 
@@ -89,11 +93,8 @@ impl ServiceTypes {
                 remedy: "a type that is described at run time is aligned to at most 16 bytes",
             });
         }
-        Ok(ServiceTypes {
-            request: request.clone(),
-            requests: DynamicType::of_service("request", request, reply),
-            replies: DynamicType::of_service("reply", request, reply),
-        })
+        let [requests, replies] = DynamicType::of_service(request, reply);
+        Ok(ServiceTypes { request: request.clone(), requests, replies })
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) fn header_bytes([first, second]: Header) -> [u8; HEADER_BYTES] {
 }
 
 macro_rules! carried {
-    ($carried:ident, $payload:ident, $role:literal) => {
+    ($carried:ident, $payload:ident, |$of_requests:ident| $hash:expr) => {
         impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Payload for $carried<Req, Rep> {}
 
         impl<Req: Payload + ?Sized, Rep: Payload + ?Sized> Raw for $carried<Req, Rep> {
@@ -63,7 +63,8 @@ macro_rules! carried {
             }
 
             fn layout_hash() -> u64 {
-                LayoutHash::of_service($role, Req::layout_hash(), Rep::layout_hash())
+                let $of_requests = LayoutHash::of_requests(Req::layout_hash(), Rep::layout_hash());
+                $hash
             }
 
             fn layout() -> String {
@@ -89,8 +90,8 @@ macro_rules! carried {
     };
 }
 
-carried!(RequestOf, Req, "request");
-carried!(ReplyOf, Rep, "reply");
+carried!(RequestOf, Req, |of_requests| of_requests);
+carried!(ReplyOf, Rep, |of_requests| LayoutHash::of_replies(of_requests));
 
 #[cfg(test)]
 mod tests {

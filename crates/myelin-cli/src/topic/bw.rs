@@ -1,0 +1,14 @@
+//! `myelin topic bw`.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use myelin_tools::rate_watch::{RateWatch, Show};
+
+use super::watch;
+
+pub fn run(options: watch::Options) -> Result<ExitCode> {
+    watch::run("myelin topic bw", options, |session, place, options| {
+        RateWatch::new(session, place, &options.topics, options.window, Show::Bandwidth)
+    })
+}
