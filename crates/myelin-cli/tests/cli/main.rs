@@ -9,10 +9,10 @@ mod damaged;
 mod doctor;
 mod doctor_host;
 mod faults;
+mod graph;
 #[path = "../../../myelin-shm/tests/itself/mod.rs"]
 #[allow(dead_code)]
 mod itself;
-mod graph;
 #[path = "../../../myelin/tests/support/kept_list.rs"]
 mod kept_list;
 mod live;
