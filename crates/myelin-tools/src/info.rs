@@ -74,18 +74,40 @@ pub struct EndpointLine {
     pub liveliness_ms: Option<f64>,
     /// Whether DDS's rules decide about its matches.
     pub requested_offered: bool,
-    /// Samples published so far; of publishers whose node has answered.
-    pub published: Option<u64>,
-    /// Samples lost so far; of subscribers whose node has answered.
-    pub lost: Option<u64>,
-    /// Samples held now; of subscribers whose node has answered.
-    pub held: Option<u64>,
-    /// Bytes of its shared memory.
-    pub memory_bytes: Option<u64>,
-    /// Whether its node has answered.
+    /// What it counts.
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Whether its counters are known.
     pub has_answered: bool,
     /// Its matches.
     pub matches: Vec<MatchLine>,
+}
+
+/// The counters of an endpoint, so far. `None`: it is of the other kind, or they are not known.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Counts {
+    /// Samples published.
+    pub published: Option<u64>,
+    /// Bytes published.
+    pub published_bytes: Option<u64>,
+    /// Loans and publishes that failed because there was no memory.
+    pub refused_loans: Option<u64>,
+    /// Samples taken.
+    pub taken: Option<u64>,
+    /// Samples lost, for any cause.
+    pub lost: Option<u64>,
+    /// Samples lost because newer ones overwrote them.
+    pub lost_overwritten: Option<u64>,
+    /// Samples lost because a reliable publisher waited no longer.
+    pub lost_passed_over: Option<u64>,
+    /// Samples lost on the network.
+    pub lost_network: Option<u64>,
+    /// Samples lost because there was no memory for them.
+    pub lost_memory: Option<u64>,
+    /// Samples held now.
+    pub held: Option<u64>,
+    /// Bytes of its shared memory.
+    pub memory_bytes: Option<u64>,
 }
 
 /// A match of an endpoint.
@@ -205,16 +227,6 @@ fn endpoint_line(graph: &Graph, endpoint: &EndpointInfo) -> EndpointLine {
     let node = graph.nodes.iter().find(|node| node.node == endpoint.node);
     let qos = &endpoint.qos;
     let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
-    let (mut published, mut lost, mut held, mut memory) = (None, None, None, None);
-    match endpoint.counters {
-        Some(Counters::Publisher { published: number, memory_bytes, .. }) => {
-            (published, memory) = (Some(number), Some(memory_bytes));
-        }
-        Some(Counters::Subscriber { lost: number, held: now, memory_bytes, .. }) => {
-            (lost, held, memory) = (Some(number), Some(now), Some(memory_bytes));
-        }
-        None => {}
-    }
     let host = match endpoint.location {
         Location::Dds => "DDS".to_owned(),
         _ => node.map(|it| it.record.host.clone()).unwrap_or_default(),
@@ -233,10 +245,7 @@ fn endpoint_line(graph: &Graph, endpoint: &EndpointInfo) -> EndpointLine {
         deadline_ms: ms(qos.deadline),
         liveliness_ms: ms(qos.liveliness),
         requested_offered: endpoint.matching == Matching::RequestedOffered,
-        published,
-        lost,
-        held,
-        memory_bytes: memory,
+        counts: endpoint.counters.map(Counts::from).unwrap_or_default(),
         has_answered: endpoint.counters.is_some(),
         matches: match_lines(graph, endpoint),
     }
@@ -337,16 +346,8 @@ impl EndpointLine {
             }
         }
         let _ = writeln!(to, "      {qos}");
-        let memory = self.memory_bytes.map(|bytes| format!("memory {}", bytes_text(bytes)));
-        let counts = [
-            self.published.map(|it| format!("published {it}")),
-            self.lost.map(|it| format!("lost {it}")),
-            self.held.map(|it| format!("holds {it}")),
-            memory,
-        ];
-        let counts: Vec<String> = counts.into_iter().flatten().collect();
-        if !counts.is_empty() {
-            let _ = writeln!(to, "      {}", counts.join(", "));
+        if let Some(counts) = self.counts.text() {
+            let _ = writeln!(to, "      {counts}");
         }
         for it in &self.matches {
             let _ = write!(to, "      {} {}", it.state, printable(&it.node));
@@ -355,6 +356,64 @@ impl EndpointLine {
                 None => to.push('\n'),
             }
         }
+    }
+}
+
+impl From<Counters> for Counts {
+    fn from(counters: Counters) -> Counts {
+        match counters {
+            Counters::Publisher {
+                published, published_bytes, refused_loans, memory_bytes, ..
+            } => Counts {
+                published: Some(published),
+                published_bytes: Some(published_bytes),
+                refused_loans: Some(refused_loans),
+                memory_bytes: Some(memory_bytes),
+                ..Counts::default()
+            },
+            Counters::Subscriber {
+                taken,
+                lost,
+                lost_overwritten,
+                lost_passed_over,
+                lost_network,
+                lost_memory,
+                held,
+                memory_bytes,
+                ..
+            } => Counts {
+                taken: Some(taken),
+                lost: Some(lost),
+                lost_overwritten: Some(lost_overwritten),
+                lost_passed_over: Some(lost_passed_over),
+                lost_network: Some(lost_network),
+                lost_memory: Some(lost_memory),
+                held: Some(held),
+                memory_bytes: Some(memory_bytes),
+                ..Counts::default()
+            },
+        }
+    }
+}
+
+impl Counts {
+    /// For people, causes of losses only where there are some; `None` if nothing is known.
+    fn text(&self) -> Option<String> {
+        let mut parts = Vec::new();
+        let mut push = |what: &str, count: Option<u64>| {
+            parts.extend(count.map(|count| format!("{what} {count}")));
+        };
+        push("published", self.published);
+        push("refused loans", self.refused_loans.filter(|it| *it > 0));
+        push("taken", self.taken);
+        push("lost", self.lost);
+        push("overwritten", self.lost_overwritten.filter(|it| *it > 0));
+        push("passed over", self.lost_passed_over.filter(|it| *it > 0));
+        push("lost on the network", self.lost_network.filter(|it| *it > 0));
+        push("without memory", self.lost_memory.filter(|it| *it > 0));
+        push("holds", self.held);
+        parts.extend(self.memory_bytes.map(|bytes| format!("memory {}", bytes_text(bytes))));
+        (!parts.is_empty()).then(|| parts.join(", "))
     }
 }
 
