@@ -19,7 +19,6 @@
 
 use std::os::fd::AsFd;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 use crate::layout::{
@@ -28,54 +27,11 @@ use crate::layout::{
     connections_offset, subscription_begin,
 };
 use crate::limits::HOLDS_MAX;
-use crate::os::segment::{Segment, Shared, Zeroed};
+use crate::os::segment::Segment;
 use crate::record::{Counters, Kind, Lateness};
 use crate::sync;
 use crate::topic::EndpointId;
 use crate::waiting::wait;
-
-/// A number for people and tools in shared memory.
-///
-/// It is the hardware's atomic in models too, because nothing depends on its value. ORDER: Relaxed
-/// everywhere, for the same reason.
-#[derive(Debug, Default)]
-#[repr(transparent)]
-pub struct Counter(AtomicU64);
-
-impl Counter {
-    /// Its value.
-    #[inline(always)]
-    pub fn get(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// Sets it.
-    #[inline(always)]
-    pub fn set(&self, value: u64) {
-        self.0.store(value, Ordering::Relaxed);
-    }
-
-    /// Adds to a counter that only this thread writes: without a locked instruction.
-    #[inline(always)]
-    pub fn add_own(&self, more: u64) {
-        self.set(self.get().wrapping_add(more));
-    }
-
-    /// Adds to a counter that several threads write.
-    pub fn add(&self, more: u64) {
-        self.0.fetch_add(more, Ordering::Relaxed);
-    }
-}
-
-impl Zeroed for Counter {
-    #[cfg(loom)]
-    fn zeroed() -> Self {
-        Counter::default()
-    }
-}
-
-// SAFETY: an atomic.
-unsafe impl Shared for Counter {}
 
 /// Why a subscriber has lost samples: the order of [`SubscriptionCounters::lost`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -287,6 +243,7 @@ mod tests {
     use crate::data_plane::subscription::{Reader, SubscriptionState};
     use crate::data_plane::writer::Writer;
     use crate::os::segment::Writers;
+    use crate::sync::counter::Counter;
     use crate::topic::{PublisherQos, SubscriberQos, Topic};
     use crate::waiting::wake_table::WakeTable;
 

@@ -1,10 +1,10 @@
 //! The layout of shared memory; `docs/explanation/shared-memory.md` section 3 draws it. The
 //! algorithms are in `ring`, `reclaim` and `notify`.
 
-use crate::counters::Counter;
 use crate::limits::{CONNECTIONS_MAX, ENDPOINTS_MAX, SEQUENCE_BITS};
 use crate::os::segment::shared;
 use crate::record::LATENESS_BUCKETS;
+use crate::sync::counter::Counter;
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::topic::EndpointId;
 

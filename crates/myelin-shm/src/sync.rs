@@ -1,6 +1,7 @@
 //! The one source of atomics and locks: the hardware's, or the model checker's (`--cfg loom`). In
 //! this crate's own tests, a thread's stores can be made to stop at any point: see `steps`.
 
+pub mod counter;
 #[cfg(all(test, not(loom)))]
 pub(crate) mod steps;
 

@@ -10,6 +10,7 @@ const LAYERS: &[&[&str]] = &[
     &["record", "layout", "user_code"],
     &["warnings"],
     &["listener", "waiting"],
+    &["counters"],
     &["event"],
     &["data_plane"],
     &["dispatch"],
@@ -47,7 +48,7 @@ fn layer_of(part: &str) -> Option<usize> {
 
 /// The parts that a file names by `crate::`, outside of its tests and of comments.
 fn imports(source: &str) -> BTreeSet<String> {
-    let code = source.split("#[cfg(test)]\nmod tests").next().unwrap();
+    let code = source.split("\nmod tests {").next().unwrap();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
     let after = |line: &str| {
         let parts = line.split("crate::").skip(1);
