@@ -9,6 +9,7 @@ pub mod model;
 mod thread;
 
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::compiler_fence;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -23,7 +24,7 @@ use crate::error::Error;
 use crate::os::thread::{Thread, Threads, barrier};
 use crate::sync::{AtomicBool, AtomicU64, Ordering, lock};
 use crate::topic::Topic;
-use crate::user_code::is_inside;
+use crate::user_code::{Inside, is_inside};
 use crate::waiting::wait::Wait;
 use crate::warnings::report_panic;
 
@@ -175,17 +176,19 @@ impl RunningCallback {
     /// Waits until no call is running, and none can begin. False if the thread has yet to end
     /// nevertheless: it waits for a publisher that calls another callback, which may in turn wait
     /// for the caller.
-    fn has_ended(&self) -> bool {
+    fn has_ended(&self, thread: &Thread) -> bool {
         let Some(dispatcher) = &self.dispatcher else { return true };
         let (ended, change) = &self.shared.ended;
-        let mut has_ended = lock(ended);
         loop {
+            if self.has_ended_before_it_began(thread, dispatcher) {
+                return false; // the rest of its end is not waited for
+            }
+            let has_ended = lock(ended);
             if *has_ended {
                 return true;
             }
             let waited = change.wait_timeout(has_ended, PATIENCE);
-            let (guard, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
-            has_ended = guard;
+            let (has_ended, timeout) = waited.unwrap_or_else(PoisonError::into_inner);
             // A publisher that sees that it is stopping calls it no more (`Handler::dispatch`, by
             // `changed`), and the same holds for its thread. After the barrier each runner has
             // either seen that, or its call is seen here.
@@ -200,6 +203,24 @@ impl RunningCallback {
     }
 }
 
+impl RunningCallback {
+    /// Ends the callback if its thread has not begun: that may first need the loader's lock, which
+    /// the caller may hold. Never waits: a publisher in the dispatcher may wait for the caller.
+    fn has_ended_before_it_began(&self, thread: &Thread, dispatcher: &Dispatcher) -> bool {
+        let Some(mut entered) = dispatcher.entries().try_enter() else { return false };
+        let Some(work) = thread.take_work() else { return false };
+        let handler = entered.take(self.subscription.id());
+        dispatcher.remove(entered, self.subscription.id());
+        if handler.is_some() {
+            self.subscription.sleeper.wake_up();
+        }
+        let _inside = Inside::new();
+        // Outside the dispatcher: the function's own `Drop` is user code. A panic ends here.
+        let _ = catch_unwind(AssertUnwindSafe(|| drop((work, handler))));
+        true
+    }
+}
+
 impl Drop for RunningCallback {
     fn drop(&mut self) {
         let Some(thread) = self.thread.take() else { return };
@@ -209,7 +230,7 @@ impl Drop for RunningCallback {
         }
         self.shared.stop();
         self.subscription.interrupt();
-        if !is_inside() && self.has_ended() {
+        if !is_inside() && self.has_ended(&thread) {
             thread.join();
         }
     }

@@ -102,7 +102,11 @@ impl Dispatcher {
 
     /// Removes an entry.
     pub(crate) fn leave(&self, subscriber: EndpointId) {
-        let mut entered = self.entries.enter();
+        self.remove(self.entries.enter(), subscriber);
+    }
+
+    /// The same, for who has entered.
+    pub(crate) fn remove(&self, mut entered: Entered<'_, Handler>, subscriber: EndpointId) {
         entered.leave(subscriber);
         self.callers().retain(|caller| *caller != subscriber);
         self.refresh_publishers();

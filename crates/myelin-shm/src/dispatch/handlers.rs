@@ -126,8 +126,12 @@ impl<H> Entered<'_, H> {
 
     /// Takes the handler back to its thread.
     pub fn unpark(mut self, subscriber: EndpointId) -> H {
-        let entry = self.0.iter_mut().find(|entry| entry.subscriber == subscriber);
-        entry.and_then(|entry| entry.handler.take()).expect("the thread has put its handler here")
+        self.take(subscriber).expect("the thread has put its handler here")
+    }
+
+    /// Takes the handler out of its entry, if it is there.
+    pub(crate) fn take(&mut self, subscriber: EndpointId) -> Option<H> {
+        self.0.iter_mut().find(|entry| entry.subscriber == subscriber)?.handler.take()
     }
 }
 

@@ -180,8 +180,12 @@ impl Thread {
 
     /// Does its work here if it has not begun. Whether that was so.
     fn begin_here(&self) -> bool {
-        let work = self.work.take();
-        work.map(|run| catch_unwind(AssertUnwindSafe(run))).is_some()
+        self.take_work().map(|run| catch_unwind(AssertUnwindSafe(run))).is_some()
+    }
+
+    /// Its work, if it has not begun. It will do nothing then.
+    pub(crate) fn take_work(&self) -> Option<Run> {
+        self.work.take()
     }
 }
 
@@ -192,7 +196,8 @@ struct Work {
     changed: Condvar,
 }
 
-type Run = Box<dyn FnOnce() + Send>;
+/// What a thread does.
+pub(crate) type Run = Box<dyn FnOnce() + Send>;
 
 #[derive(Default)]
 enum State {
