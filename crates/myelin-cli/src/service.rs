@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
-use myelin_tools::{Error, duration, services};
+use myelin_tools::{Error, duration, input, services};
 
 use crate::attach::Attach;
 use crate::node::json_lines;
@@ -48,8 +48,8 @@ pub struct Call {
     /// The service.
     #[arg(value_name = "SERVICE")]
     service: String,
-    /// The request, such as '{"a": 1, "b": 2}'. A missing field is zero or empty.
-    #[arg(value_name = "JSON", default_value = "{}")]
+    /// The request in JSON or YAML, such as '{a: 1, b: 2}'. A missing field is zero or empty.
+    #[arg(value_name = "VALUE", default_value = "{}")]
     request: String,
     /// Ends with status 3 if no reply comes within this time.
     #[arg(long, value_name = "TIME", default_value = "5s", value_parser = duration::parse)]
@@ -96,12 +96,12 @@ fn info(options: Info) -> Result<()> {
 }
 
 fn call(options: Call) -> Result<()> {
-    let request = serde_json::from_str(&options.request);
-    let request =
-        request.map_err(|error| Error::BadInput(format!("the request is not JSON: {error}")))?;
+    let [request] = &input::values(&options.request)?[..] else {
+        return Err(Error::BadInput("the request is several values; write one".to_owned()).into());
+    };
     let (session, _) = open("myelin service call", options.attach)?;
     let graph = session.graph(ANSWER_LIMIT)?;
-    let reply = services::call(&session, &graph, &options.service, &request, options.timeout)?;
+    let reply = services::call(&session, &graph, &options.service, request, options.timeout)?;
     print(&(reply + "\n"))?;
     Ok(())
 }

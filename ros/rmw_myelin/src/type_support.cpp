@@ -1,6 +1,7 @@
 #include "type_support.hpp"
 
 #include <cstring>
+#include <sstream>
 #include <stdexcept>
 
 #include "names.hpp"
@@ -82,28 +83,61 @@ MessageType message_type(const rosidl_message_type_support_t &type_support) {
   return type;
 }
 
+#ifdef RMW_MYELIN_HAS_TYPE_HASH
+namespace {
+
+/// Returns the files that a type was made from, its own first, or nullptr.
+template <typename TypeSupport>
+auto sources_of(const TypeSupport *type_support) {
+  const bool has_them = type_support != nullptr && type_support->get_type_description_sources_func != nullptr;
+  return has_them ? type_support->get_type_description_sources_func(type_support) : nullptr;
+}
+
+/// rosidl counts the zero at the end of some texts.
+std::string text_of(const rosidl_runtime_c__String &it) { return std::string(it.data, strnlen(it.data, it.size)); }
+
+/// Returns a half of a .srv file, which the line `---` divides.
+std::string half_of(const std::string &file, bool is_second) {
+  std::istringstream lines(file);
+  std::string line, half;
+  bool is_in_second = false;
+  while (std::getline(lines, line)) {
+    if (line.rfind("---", 0) == 0) {
+      is_in_second = true;
+    } else if (is_in_second == is_second) {
+      half += line + "\n";
+    }
+  }
+  return half;
+}
+
+}  // namespace
+#endif
+
 std::string MessageType::definition() const {
   std::string all;
 #ifdef RMW_MYELIN_HAS_TYPE_HASH
-  // rosidl counts the zero at the end of some of these texts.
-  const auto text = [](const rosidl_runtime_c__String &it) {
-    return std::string(it.data, strnlen(it.data, it.size));
-  };
-  if (support == nullptr || support->get_type_description_sources_func == nullptr) return all;
-  const auto *sources = support->get_type_description_sources_func(support);
+  const auto *sources = service != nullptr ? sources_of(service) : sources_of(support);
   if (sources == nullptr) return all;
   for (size_t index = 0; index < sources->size; index++) {
     const auto &source = sources->data[index];
-    // The parts of services and actions have no file of their own.
-    if (text(source.encoding) != "msg") return "";
+    const std::string encoding = text_of(source.encoding), contents = text_of(source.raw_file_contents);
+    if (index == 0 && service != nullptr) {
+      if (encoding != "srv") return "";
+      all = half_of(contents, is_response);
+      continue;
+    }
+    // The parts of a service have no file of their own; nor have those of an action.
+    if (index > 0 && encoding == "implicit") continue;
+    if (encoding != "msg") return "";
     if (index > 0) {
       // `package/msg/Type`; in the joined definition `package/Type`.
-      const std::string type = text(source.type_name);
+      const std::string type = text_of(source.type_name);
       const size_t first = type.find('/'), last = type.rfind('/');
       if (first == std::string::npos) return "";
       all += "\n" + std::string(80, '=') + "\nMSG: " + type.substr(0, first) + type.substr(last) + "\n";
     }
-    all += text(source.raw_file_contents);
+    all += contents;
   }
 #endif
   return all;
@@ -121,6 +155,8 @@ ServiceType service_type(const rosidl_service_type_support_t &type_support) {
   type.request.hash = hash_of(type_support.request_typesupport);
   type.response.hash = hash_of(type_support.response_typesupport);
 #endif
+  type.request.service = type.response.service = &type_support;
+  type.response.is_response = true;
   return type;
 }
 

@@ -20,11 +20,13 @@ struct MessageType {
   std::shared_ptr<const Plan> plan;
   /// `RIHS01_…`, or empty if the type has no hash.
   std::string hash;
-  /// The type support of the program. It outlives the endpoints.
+  /// The type support of the program; for a request or response, that of its service. It outlives the endpoints.
   const rosidl_message_type_support_t *support = nullptr;
+  const rosidl_service_type_support_t *service = nullptr;
+  bool is_response = false;
 
-  /// Returns the type's .msg file joined with those of its nested types, in MCAP's form ("ros2msg"). Returns an empty
-  /// text if the type support does not have them.
+  /// Returns the type's .msg file, or its half of the .srv file, joined with the .msg files of its nested types, in
+  /// MCAP's form ("ros2msg"). Returns an empty text if the type support does not have them.
   std::string definition() const;
 };
 

@@ -17,9 +17,9 @@ use super::Options;
 use super::elsewhere::Places;
 use super::process::Process;
 use super::snapshot::{Counts, End, OtherTopic, Periods, Place, Program, Snapshot};
-use crate::Error;
 use crate::leftovers::Live;
 use crate::session::{self, Session};
+use crate::{Error, ros};
 
 /// Looks until a sample has come from each publisher, and for `options.within` at most.
 pub(super) fn collect(place: &session::Place, options: &Options) -> Result<Snapshot, Error> {
@@ -57,7 +57,7 @@ pub(super) fn collect(place: &session::Place, options: &Options) -> Result<Snaps
         network: network(&session, &second),
         foreign: places.foreign,
         place: here,
-        topic,
+        topic: shown(&topic, &second),
         interval_s,
         ends,
         matches,
@@ -106,13 +106,22 @@ fn ask(session: &Session) -> Result<Graph, Error> {
     if graph.silent.is_empty() { Ok(graph) } else { session.graph(ANSWER_LIMIT) }
 }
 
-/// What is typed, or the same with or without the `/` in front if only that exists.
+/// The name on the wire of what is typed: of that very topic or the one that ROS 2 writes so,
+/// otherwise with or without the `/` in front.
 fn full_name(typed: &str, graph: &Graph) -> String {
-    let names: BTreeSet<_> = graph.endpoints.iter().map(|it| &*it.topic).collect();
     let bare = typed.trim_start_matches('/');
     let slashed = format!("/{bare}");
-    let alike = [typed, bare, &slashed].into_iter().find(|name| names.contains(name));
-    alike.unwrap_or(typed).to_owned()
+    let found = [typed, &slashed, bare].into_iter().find_map(|name| {
+        let is_it = |it: &&EndpointInfo| it.topic == name || ros::topic_name(it) == name;
+        graph.endpoints.iter().find(is_it)
+    });
+    found.map_or(typed, |it| &it.topic).to_owned()
+}
+
+/// A topic's name as people write it.
+fn shown(topic: &str, graph: &Graph) -> String {
+    let found = graph.endpoints.iter().find(|it| it.topic == topic);
+    found.map_or(topic, ros::topic_name).to_owned()
 }
 
 /// Whether an endpoint is on a topic; those of DDS programs have the name that it has in DDS.
@@ -216,7 +225,7 @@ fn others(topic: &str, graph: &Graph) -> Vec<OtherTopic> {
     let is_other = |it: &&EndpointInfo| it.topic != topic && !it.type_name.contains(" -> ");
     for endpoint in graph.endpoints.iter().filter(is_other) {
         let other = topics.entry(&endpoint.topic).or_default();
-        other.name.clone_from(&endpoint.topic);
+        ros::topic_name(endpoint).clone_into(&mut other.name);
         let node = nodes.get(&endpoint.node).map_or("a DDS program", |node| &node.name);
         let side =
             if endpoint.is_publisher { &mut other.publishers } else { &mut other.subscribers };
