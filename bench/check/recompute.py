@@ -39,7 +39,10 @@ RECORD = numpy.dtype(
     ]
 )
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "p999": 0.999}
+NEVER = 2**63 - 1
 BEYOND_MIN = 10
+# The latency of a lost message.
+NEVER = 2**63 - 1
 LEVEL_MIN = 93.75
 INTERVALS = {
     "round_trip_us": ["p50", "p99", "p999"],
@@ -88,15 +91,30 @@ def latencies(workload, rate_hz, ping, pong):
     return signed(taken["take_return_ns"][known]) - begin, len(taken)
 
 
+def with_lost(workload, subscribers, run, values):
+    """The values, and one that is above all others for each lost message; lean messages have their part."""
+    ping, pong = run["ping"], run["pong"]
+    if workload == "roundtrip":
+        lost, received = ping["lost"], ping["received"]
+    elif workload in ("stream", "image"):
+        lost, received = max(ping["sent"] * subscribers - pong["received"], 0), pong["received"]
+    else:
+        return values
+    missing = -(-lost * len(values) // max(received, 1))
+    return numpy.concatenate([values, numpy.full(missing, NEVER, numpy.int64)])
+
+
 def distribution(runs):
     """As summary.json has it, of all runs; nearest rank, null with fewer than ten values beyond, or
-    where one of several runs alone reaches it; of a median, null with fewer than ten values."""
+    where one of several runs alone reaches it, or where only lost messages are above; of a median, null
+    with fewer than ten values."""
     values = numpy.sort(numpy.concatenate(runs))
     largest = sorted(run.max() for run in runs if len(run))
+    arrived = values[values < NEVER]
     found = {
-        "min": int(values[0]) / 1e3,
-        "mean": float(values.astype(numpy.float64).mean()) / 1e3,
-        "max": int(values[-1]) / 1e3,
+        "min": int(arrived[0]) / 1e3,
+        "mean": float(arrived.astype(numpy.float64).mean()) / 1e3,
+        "max": int(arrived[-1]) / 1e3,
     }
     for name, quantile in PERCENTILES.items():
         rank = math.ceil(quantile * len(values))
@@ -106,7 +124,7 @@ def distribution(runs):
         else:
             shared = len(largest) < 2 or value <= largest[-2]
             borne = shared and len(values) >= rank + BEYOND_MIN
-        found[name] = int(value) / 1e3 if borne else None
+        found[name] = int(value) / 1e3 if borne and value < NEVER else None
     return found
 
 
@@ -135,6 +153,8 @@ def intervals(runs, figures, kind):
         if cut_off is not None and len(own) == len(runs) and figures[name] is not None:
             own.sort()
             low, high = own[cut_off], own[-1 - cut_off]
+            if high >= NEVER / 1e3:
+                continue
             found[f"{kind[:-3]}_{name}_interval_us"] = [min(low, figures[name]), max(high, figures[name])]
     return found
 
@@ -393,15 +413,16 @@ def has_one_clock(cell):
 def check(folder, cell, detail, scenario, has_loans, runs):
     """What differs; empty if nothing does."""
     workload = cell.get("workload", "roundtrip")
-    pooled, sent, taken, own = [], 0, 0, []
+    pooled, sent, taken, own, samples_here = [], 0, 0, [], 0
     for run in used(cell, runs):
         ping, pong = samples(folder, run, "ping"), samples(folder, run, "pong")
         values, taken_here = latencies(workload, cell["params"]["rate_hz"], ping, pong)
-        pooled.append(values)
+        pooled.append(with_lost(workload, cell["params"]["subscribers"], run, values))
+        samples_here += len(values)
         own.append(Run(run["repeat"] + 1, workload, cell["params"]["rate_hz"], has_loans, ping, pong))
         sent += len(ping)
         taken = None if taken_here is None else taken + taken_here
-    found = {"runs": len(pooled), "samples": sum(map(len, pooled))}
+    found = {"runs": len(pooled), "samples": samples_here}
     there = {name: cell[name] for name in found}
     record_every = scenario["workload"].get("record_every", 1)
     keeps_all = record_every == 1 and workload != "flood"

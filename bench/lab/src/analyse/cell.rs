@@ -84,16 +84,16 @@ fn with_latencies(cell: Cell, case: Case<'_>, runs: &[&JudgedRun]) -> Cell {
     let taken = |of| pooled(runs, |messages| messages.taken(of)).distribution();
     let sent = |of| pooled(runs, |messages| messages.sent(of)).distribution();
     Cell {
-        samples: latency.len() as u64,
+        samples: latency.arrived().len() as u64,
         round_trip_us: latency.distribution().filter(|_| is_round_trip),
         round_trip_p50_interval_us: interval(is_round_trip, 0.5),
         round_trip_p99_interval_us: interval(is_round_trip, 0.99),
         round_trip_p999_interval_us: interval(is_round_trip, 0.999),
-        one_way_us: taken(Message::one_way),
+        one_way_us: with_lost(runs, Message::one_way).distribution(),
         one_way_p50_interval_us: interval(is_one_way, 0.5),
         one_way_p99_interval_us: interval(is_one_way, 0.99),
         one_way_p999_interval_us: interval(is_one_way, 0.999),
-        service_us: taken(Message::service),
+        service_us: with_lost(runs, Message::service).distribution(),
         write_us: sent(Message::write),
         write_p50_interval_us: interval(kind == Kind::Publish, 0.5),
         read_us: taken(Message::read),
@@ -199,6 +199,12 @@ fn pooled(runs: &[&JudgedRun], of: impl Fn(&Messages) -> Vec<i64>) -> Sorted {
     Sorted::of_runs(values.iter().map(Vec::as_slice))
 }
 
+/// A latency of all messages of all runs, with those of the lost ones.
+fn with_lost(runs: &[&JudgedRun], of: Quantity) -> Sorted {
+    let each: Vec<Sorted> = runs.iter().map(|run| run.with_lost(of)).collect();
+    Sorted::pooled(each.iter())
+}
+
 fn reasons(runs: &[JudgedRun]) -> Vec<String> {
     let of = |run: &JudgedRun| {
         let number = run.number();
@@ -212,13 +218,14 @@ fn reasons(runs: &[JudgedRun]) -> Vec<String> {
 
 fn notes(runs: &[JudgedRun], used: &[&JudgedRun], kind: Kind, steal_percent: f64) -> Vec<String> {
     let (what, loss) = match kind {
-        Kind::Roundtrip => ("round trips", "messages lost; they have no round trip"),
+        Kind::Roundtrip => ("round trips", "messages lost; they count as infinite in percentiles"),
         Kind::Publish => (
             "publish calls",
             "messages that a subscriber should have taken and did \
                                             not",
         ),
-        _ => ("latencies", "messages lost; they have no latency"),
+        Kind::Flood => ("latencies", "messages lost; they have no latency"),
+        _ => ("latencies", "messages lost; they count as infinite in percentiles"),
     };
     let mut notes = distinct(runs.iter().flat_map(|run| run.record.notes.clone()));
     if steal_percent > STEAL_PERCENT_MAX {
@@ -250,11 +257,12 @@ fn notes(runs: &[JudgedRun], used: &[&JudgedRun], kind: Kind, steal_percent: f64
 
 /// The two placements, if either occurred; same CPU first.
 fn placements(runs: &[&JudgedRun], is_one_way: bool) -> Vec<Placement> {
-    let gather = |of: Quantity| pooled(runs, |messages| messages.taken(of));
-    let sides = [(true, gather(Message::same_cpu)), (false, gather(Message::cross_cpu))];
-    let all: usize = sides.iter().map(|(_, values)| values.len()).sum();
+    // Where a lost message would have arrived is not known: each placement has its part of them.
+    let sides = [(true, Message::same_cpu as Quantity), (false, Message::cross_cpu)];
+    let sides = sides.map(|(same_cpu, of)| (same_cpu, with_lost(runs, of)));
+    let all: usize = sides.iter().map(|(_, values)| values.arrived().len()).sum();
     let placement = |(same_cpu, values): (bool, Sorted)| {
-        let share = values.len() as f64 / all as f64;
+        let share = values.arrived().len() as f64 / all as f64;
         let latency: Option<Distribution> = Some(values.distribution()?);
         let (round_trip_us, one_way_us) =
             if is_one_way { (None, latency) } else { (latency, None) };
@@ -268,8 +276,9 @@ fn curve(pooled: &Sorted, runs: &[&Sorted]) -> Vec<CurvePoint> {
     (0..=CURVE_NINES_MAX * CURVE_POINTS_PER_NINE)
         .map(|step| 1.0 - 10f64.powf(-f64::from(step) / f64::from(CURVE_POINTS_PER_NINE)))
         .map_while(|quantile| {
-            let value = us(pooled.supported(quantile)?);
+            let value = Some(us(pooled.supported(quantile)?)).filter(|us| us.is_finite())?;
             let of_runs = runs.iter().filter_map(|run| run.quantile(quantile)).map(us);
+            let of_runs = of_runs.filter(|us| us.is_finite());
             let (low_us, high_us) =
                 of_runs.fold((value, value), |(low, high), run| (low.min(run), high.max(run)));
             Some(CurvePoint { quantile, us: value, low_us, high_us })
@@ -279,7 +288,8 @@ fn curve(pooled: &Sorted, runs: &[&Sorted]) -> Vec<CurvePoint> {
 
 fn even(pooled: &Sorted) -> Vec<f64> {
     let quantiles = (0..EVEN_POINTS).map(|step| (f64::from(step) + 0.5) / f64::from(EVEN_POINTS));
-    quantiles.map_while(|quantile| pooled.supported(quantile).map(us)).collect()
+    let values = quantiles.map_while(|quantile| pooled.supported(quantile).map(us));
+    values.take_while(|us| us.is_finite()).collect()
 }
 
 /// If a message is sent later than this, the cell gets a remark.

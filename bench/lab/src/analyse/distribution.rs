@@ -1,4 +1,5 @@
-//! Exact percentiles, withheld where there are too few samples to support them.
+//! Exact percentiles, withheld where there are too few samples to support them. A lost message is a
+//! value of its own, [`NEVER`], which is above all others.
 
 use hdrhistogram::Histogram;
 
@@ -36,24 +37,37 @@ impl Sorted {
         Sorted { second_largest, ..Sorted::new(values) }
     }
 
-    pub fn len(&self) -> usize {
-        self.values.len()
+    /// Like [`Sorted::new`], with the `lost` messages of `received` + `lost`. `values` may be those
+    /// of a part of the received messages; then it gets as large a part of the lost ones, rounded
+    /// up.
+    pub fn with_lost(mut values: Vec<i64>, lost: u64, received: u64) -> Self {
+        let part = u128::from(lost) * values.len() as u128;
+        let missing = part.div_ceil(u128::from(received).max(1)) as usize;
+        values.extend(std::iter::repeat_n(NEVER, missing));
+        Sorted::new(values)
     }
 
+    /// The values of the messages that arrived.
+    pub fn arrived(&self) -> &[i64] {
+        &self.values[..self.values.partition_point(|value| *value < NEVER)]
+    }
+
+    /// The least and the greatest value of the messages that arrived.
     pub fn range(&self) -> Option<(i64, i64)> {
-        Some((*self.values.first()?, *self.values.last()?))
+        Some((*self.arrived().first()?, *self.arrived().last()?))
     }
 
     /// The quantile by nearest rank: the smallest value with at least `quantile` of all values at
     /// or below it. `None` only if there are no values.
     pub fn quantile(&self, quantile: f64) -> Option<i64> {
-        self.values.get(rank(self.len(), quantile) - 1).copied()
+        self.values.get(rank(self.values.len(), quantile) - 1).copied()
     }
 
     /// The quantile, if enough values support it ([`is_supported`]). Beyond the median, at least
     /// two runs must reach it, because one stall can delay many messages.
     pub fn supported(&self, quantile: f64) -> Option<i64> {
-        let found = self.quantile(quantile).filter(|_| is_supported(self.len(), quantile))?;
+        let found =
+            self.quantile(quantile).filter(|_| is_supported(self.values.len(), quantile))?;
         let is_shared = self.second_largest.is_none_or(|largest| found <= largest);
         (quantile <= 0.5 || is_shared).then_some(found)
     }
@@ -62,16 +76,17 @@ impl Sorted {
     /// microseconds. It is the interval of the median of the runs' own quantiles, at the level of
     /// [`stats::level_percent`]. It is widened to include the quantile of all runs together, as one
     /// run may have most of a tail. `None` if the quantile is withheld, if there are too few runs,
-    /// or if a run has no values beyond its own quantile.
+    /// if a run has no values beyond its own quantile, or if an end is infinite.
     pub fn interval(&self, runs: &[&Sorted], quantile: f64) -> Option<[f64; 2]> {
         let pooled = self.supported(quantile).map(us)?;
         let own = |run: &&Sorted| {
-            let is_within = rank(run.len(), quantile) < run.len();
+            let count = run.values.len();
+            let is_within = rank(count, quantile) < count;
             run.quantile(quantile).filter(|_| is_within).map(us)
         };
         let own: Option<Vec<f64>> = runs.iter().map(own).collect();
         let [low, high] = stats::interval(own?)?;
-        Some([low.min(pooled), high.max(pooled)])
+        Some([low.min(pooled), high.max(pooled)]).filter(|[_, high]| high.is_finite())
     }
 
     /// An HdrHistogram of three significant digits: the largest value of each bucket in use, and
@@ -79,7 +94,7 @@ impl Sorted {
     /// many there are ([`ClockFigures::negative`](crate::summary::ClockFigures)).
     pub fn histogram(&self) -> Vec<(u64, u64)> {
         let mut histogram = Histogram::<u64>::new(3).expect("3 digits are within 0 to 5");
-        for equal in self.values.chunk_by(|one, other| one == other) {
+        for equal in self.arrived().chunk_by(|one, other| one == other) {
             let value = equal[0].max(0) as u64;
             let recorded = histogram.record_n(value, equal.len() as u64);
             recorded.expect("the histogram grows as needed");
@@ -88,11 +103,11 @@ impl Sorted {
         buckets.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value())).collect()
     }
 
-    /// The distribution in microseconds, for reports; `None` if there are no values.
+    /// The distribution in microseconds, for reports; `None` if nothing arrived.
     pub fn distribution(&self) -> Option<Distribution> {
         let (min, max) = self.range()?;
-        let mean =
-            self.values.iter().map(|value| *value as f64).sum::<f64>() / self.values.len() as f64;
+        let arrived = self.arrived();
+        let mean = arrived.iter().map(|value| *value as f64).sum::<f64>() / arrived.len() as f64;
         let at = |quantile| self.supported(quantile).map(us);
         Some(Distribution {
             min: us(min),
@@ -115,9 +130,13 @@ pub fn is_supported(count: usize, quantile: f64) -> bool {
     }
 }
 
+/// In microseconds; infinite for [`NEVER`].
 pub fn us(ns: i64) -> f64 {
-    ns as f64 / 1e3
+    if ns == NEVER { f64::INFINITY } else { ns as f64 / 1e3 }
 }
+
+/// The latency of a message that was lost.
+pub const NEVER: i64 = i64::MAX;
 
 /// A percentile with fewer values beyond it is not shown.
 pub const BEYOND_MIN: usize = 10;
@@ -161,6 +180,30 @@ mod tests {
         // With a coarse clock, runs end with the same value.
         let coarse = || Sorted::new(vec![15; 1000]);
         assert_eq!(pooled(&[coarse(), coarse()]).p99, Some(0.015));
+    }
+
+    #[test]
+    fn a_lost_message_is_infinite_in_every_percentile() {
+        let lost =
+            |lost: u64| Sorted::with_lost((1..=1000).map(|at| at * 1000).collect(), lost, 1000);
+        let none = lost(0).distribution().unwrap();
+        assert_eq!((none.p50, none.p99), (Some(500.0), Some(990.0)));
+        let some = lost(50).distribution().unwrap();
+        assert_eq!((some.p50, some.p90), (Some(525.0), Some(945.0)), "each percentile rises");
+        assert_eq!(some.p99, Some(f64::INFINITY), "more than one of a hundred never came");
+        assert_eq!((some.mean, some.max), (500.5, 1000.0), "of the messages that arrived");
+        assert_eq!(lost(1100).distribution().unwrap().p50, Some(f64::INFINITY));
+        assert_eq!(lost(50).arrived().len(), 1000);
+        assert_eq!(lost(50).histogram().iter().map(|it| it.1).sum::<u64>(), 1000);
+
+        // A tenth of the messages has stamps: of 10 lost ones, one is theirs.
+        let part = Sorted::with_lost((0..100).collect(), 10, 1000);
+        assert_eq!(part.values.len(), 101);
+        assert_eq!(Sorted::with_lost(vec![1], 1, 1000).values.len(), 2, "rounded up");
+        let runs: Vec<Sorted> = (0..5).map(|_| lost(50)).collect();
+        let of = |quantile| lost(50).interval(&runs.iter().collect::<Vec<_>>(), quantile);
+        assert_eq!((of(0.5), of(0.99)), (Some([525.0, 525.0]), None));
+        assert_eq!(Sorted::pooled(runs.iter()).supported(0.99), Some(NEVER));
     }
 
     /// A run of skewed latencies around 20 µs; runs differ by a few per cent.

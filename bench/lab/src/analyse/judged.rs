@@ -6,7 +6,7 @@ use myelin_bench_kit::protocol::{Arrivals, Done, System, Topology};
 
 use super::clocks::{self, Clocks};
 use super::distribution::{Sorted, us};
-use super::messages::{Measured, Message, Messages};
+use super::messages::{Measured, Message, Messages, Quantity};
 use super::totals::{exchange_cpu_ns, sum};
 use super::validity::{Evidence, faults, saturation};
 use super::{link, steady, workloads};
@@ -94,20 +94,26 @@ impl JudgedRun {
         // The time at which a one-way message was taken is not known then either.
         let is_known = kind == Kind::Roundtrip || measured.crosses_ends;
         let cut = record.cut.filter(|_| is_known);
+        let counts = workloads::counts(&record, kind, plan.subscribers);
         JudgedRun {
             latency: match kind {
                 Kind::Startup => workloads::starts([&record], |run| run.first_sample_ms),
-                _ => Sorted::new(messages.taken(Message::latency)),
+                _ => with_lost(&messages, &counts, Message::latency),
             },
             drift: steady::drift(&messages.in_order(), host.clock_step_ns),
             clocks,
             cut: cut.and_then(|it| link::figures(it, &messages, record_every)),
             messages,
-            counts: workloads::counts(&record, kind, plan.subscribers),
+            counts,
             record,
             faults,
             saturation,
         }
+    }
+
+    /// A latency of every message, with those of the lost ones.
+    pub(super) fn with_lost(&self, of: Quantity) -> Sorted {
+        with_lost(&self.messages, &self.counts, of)
     }
 
     pub(super) fn is_valid(&self) -> bool {
@@ -122,14 +128,18 @@ impl JudgedRun {
     /// The figures of this run alone.
     pub(super) fn point(&self) -> RunPoint {
         let at = |quantile| self.latency.supported(quantile).map(us);
-        let across = Sorted::new(self.messages.taken(Message::cross_cpu));
+        let across = self.with_lost(Message::cross_cpu);
         let observed = self.record.observation.as_ref();
         RunPoint {
             order: self.record.plan.order,
             p50_us: at(0.5),
             p99_us: at(0.99),
             valid: self.is_valid(),
-            curve_us: RUN_QUANTILES.into_iter().map_while(at).collect(),
+            curve_us: RUN_QUANTILES
+                .into_iter()
+                .map_while(at)
+                .take_while(|us| us.is_finite())
+                .collect(),
             cross_p50_us: across.supported(0.5).map(us),
             cross_p99_us: across.supported(0.99).map(us),
             first_sample_us: self.record.first_sample_ms.map(|ms| ms * 1e3),
@@ -141,6 +151,16 @@ impl JudgedRun {
             lossless_per_s: workloads::lossless_per_s(&self.record),
         }
     }
+}
+
+/// A latency of every message, and of the lost ones that had none. A publish call ends without its
+/// message being taken, and a flood is measured by what it loses.
+fn with_lost(messages: &Messages, counts: &Done, of: Quantity) -> Sorted {
+    let lost = match messages.measured.kind {
+        Kind::Roundtrip | Kind::Stream | Kind::Image => counts.lost,
+        Kind::Publish | Kind::Flood | Kind::Startup => 0,
+    };
+    Sorted::with_lost(messages.taken(of), lost, counts.received)
 }
 
 /// The runs that figures come from: the valid ones; if there are none, those that did not fail.

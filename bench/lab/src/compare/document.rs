@@ -56,7 +56,7 @@ impl Comparison {
     pub fn figures(&self, wanted: impl Fn(Option<Kind>) -> bool) -> Vec<Found<'_>> {
         let all = self.cells.iter().flat_map(|cell| cell.figures.iter().map(move |it| (cell, it)));
         let mut found: Vec<_> = all.filter(|(_, it)| wanted(it.verdict)).collect();
-        found.sort_by(|(_, a), (_, b)| b.ratio.unwrap_or(1.0).total_cmp(&a.ratio.unwrap_or(1.0)));
+        found.sort_by(|(_, a), (_, b)| by_how_much(b).total_cmp(&by_how_much(a)));
         found
     }
 
@@ -113,4 +113,13 @@ fn probability(p: f64) -> String {
 
 pub(super) fn full(name: &CellName) -> String {
     format!("{}, {}", name.name, name.circumstances)
+}
+
+/// The ratio, for sorting. A figure that is infinite on one side has none.
+fn by_how_much(figure: &FigureComparison) -> f64 {
+    figure.ratio.unwrap_or(match figure.verdict {
+        Some(Kind::Worse) => f64::INFINITY,
+        Some(Kind::Better) => 0.0,
+        _ => 1.0,
+    })
 }

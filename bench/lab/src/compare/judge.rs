@@ -18,7 +18,8 @@ use crate::summary::{Cell, RUN_QUANTILES, RunPoint};
 pub struct FigureComparison {
     /// The compared figure.
     pub figure: &'static Compared,
-    /// Median of the runs of A; null if no run has the figure.
+    /// Median of the runs of A; null if no run has the figure, or if it is infinite: half of the
+    /// runs lost too many messages for this percentile.
     pub a: Option<f64>,
     /// Median of the runs of B.
     pub b: Option<f64>,
@@ -103,8 +104,9 @@ pub(super) fn family(cells: &mut [CellComparison], clock_step_ns: u64) -> usize 
                 let (chance, pair) = left.next().expect("a chance for each that was tested");
                 figure.p = chance.map(|chance| chance.p);
                 figure.p_adjusted = chance.map(|chance| chance.p_adjusted);
-                figure.verdict =
-                    pair.judged(chance, || figure.interval).map(|verdict| verdict.kind);
+                let (a, b) = (&pair.reference, &pair.subject);
+                let interval = || figure.interval.or_else(|| of_medians(a, b, |a, b| b / a));
+                figure.verdict = pair.judged(chance, interval).map(|verdict| verdict.kind);
                 explain(figure, tested.len(), asked);
             }
             Some(reason) if reason.starts_with(TOO_FEW) => {
@@ -124,6 +126,7 @@ fn pair(figure: &FigureComparison, clock_step_ns: u64) -> Pair {
         immaterial: figure.figure.immaterial(clock_step_ns),
         error: figure.clock_error.unwrap_or(0.0),
     }
+    .bounded()
 }
 
 /// The number of runs to recommend: enough for every figure of these cells.

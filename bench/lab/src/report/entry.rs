@@ -120,6 +120,7 @@ impl<'a> Entry<'a> {
         match () {
             () if !self.cell.valid => Some("invalid"),
             () if self.short_of_rate().is_some() => Some("short of its rate"),
+            () if self.typical_p50().is_some_and(f64::is_infinite) => Some("without most messages"),
             () if self.typical_p50().is_none() && self.is_steady() => Some("withheld"),
             () => None,
         }
@@ -135,12 +136,13 @@ impl<'a> Entry<'a> {
         let error =
             |entry: &Entry| entry.clock_error_us().unwrap_or(0.0) + entry.between_placements(at);
         let latency = |value: f64| if is_flood { 0.0 } else { value };
-        (may(self) && may(reference)).then(|| Pair {
+        let pair = (may(self) && may(reference)).then(|| Pair {
             subject: self.runs(at),
             reference: reference.runs(at),
             immaterial: latency(self.clock_step_us),
             error: latency(error(self) + error(reference)),
-        })
+        });
+        pair.map(Pair::bounded)
     }
 
     /// One latency for each valid run. Where two unlike placements are mixed, only messages across
@@ -160,6 +162,8 @@ impl<'a> Entry<'a> {
 
     fn between_placements(&self, at: Percentile) -> f64 {
         let [low, high] = self.placement_ends(at);
+        // Both placements have their part of the lost messages.
+        let high = if high.is_finite() { high } else { low };
         if self.is_mixed() { (high - low).max(0.0) } else { 0.0 }
     }
 
@@ -198,6 +202,12 @@ impl<'a> Entry<'a> {
     pub(super) fn loss_percent(&self) -> Option<f64> {
         let expected = self.cell.lost + self.cell.received;
         (expected > 0).then(|| 100.0 * self.cell.lost as f64 / expected as f64)
+    }
+
+    /// `1.8 % lost`; `None` if nothing was lost, or if the workload is about what is lost.
+    pub(super) fn loss(&self) -> Option<String> {
+        let percent = self.loss_percent().filter(|_| self.is_steady() && self.cell.lost > 0)?;
+        Some(format!("{} % lost", format::percent(percent)))
     }
 
     /// Whether there are round trips in both placements: on one core and across cores.

@@ -13,6 +13,9 @@ pub(crate) fn us(value: f64) -> String {
 
 /// `value` with `digits` decimals, and one fewer from each of the limits on.
 fn rounded(value: f64, digits: usize, limits: &[f64]) -> String {
+    if value.is_infinite() {
+        return NEVER.to_owned();
+    }
     let more = limits.iter().filter(|limit| value.abs() < **limit).count();
     format!("{value:.*}", digits + more)
 }
@@ -20,6 +23,7 @@ fn rounded(value: f64, digits: usize, limits: &[f64]) -> String {
 /// Microseconds in at most six characters: `0.54`, `116`, `3144`, or with a unit `91 ms`, `1.2 s`.
 pub(super) fn brief_us(value: f64) -> String {
     match value {
+        v if v.is_infinite() => NEVER.to_owned(),
         v if v >= 1e6 => format!("{:.1} s", v / 1e6),
         v if v >= 1e4 => format!("{:.0} ms", v / 1e3),
         v => us(v),
@@ -33,7 +37,11 @@ pub(crate) fn us_or_dash(value: Option<f64>) -> String {
 
 /// Microseconds as whole nanoseconds; a dash for a withheld value.
 pub(super) fn ns_or_dash(us: Option<f64>) -> String {
-    us.map_or_else(|| WITHHELD.to_owned(), |us| format!("{:.0}", us * 1e3))
+    match us {
+        None => WITHHELD.to_owned(),
+        Some(us) if us.is_infinite() => NEVER.to_owned(),
+        Some(us) => format!("{:.0}", us * 1e3),
+    }
 }
 
 /// An interval in microseconds, as nanoseconds: `[88, 95]`.
@@ -287,6 +295,9 @@ pub(crate) fn error_rate(
 fn factor_digits(value: f64) -> String {
     rounded(value, 0, &[99.5, 9.95])
 }
+
+/// A percentile above which only lost messages are.
+const NEVER: &str = "∞";
 
 /// Replaces a percentile with fewer than ten samples beyond it.
 pub(crate) const WITHHELD: &str = "–";

@@ -17,7 +17,7 @@ impl Metric {
     }
 
     /// The metric's columns in `summary.csv` with a cell's values; empty for not measured or
-    /// withheld.
+    /// withheld, `inf` for infinite.
     fn columns(&self, cell: &Cell) -> Vec<(String, String)> {
         let optional = |value: Option<f64>| value.map(|it| it.to_string()).unwrap_or_default();
         let part = |end: &str, value| (format!("{}_{end}", self.name), optional(value));

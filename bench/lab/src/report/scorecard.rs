@@ -156,7 +156,7 @@ fn caution(system: &str, cells: &[&Entry]) -> Option<String> {
         cells.iter().filter(|entry| entry.cell.lost > 0).map(|entry| entry.size()).collect();
     (!lost.is_empty()).then(|| {
         format!(
-            "{system} lost messages at {}: its scores use only the messages that arrived",
+            "{system} lost messages at {}: in its latencies they are infinite",
             few(&lost, FEW)
         )
     })

@@ -169,7 +169,9 @@ fn best_cell(group: &Group, best: &[&Entry]) -> TableCell {
         over_floor.map(|it| format!("{} {}", format::ratio(it.ratio), it.floor.floor_name()));
     let names = tied.iter().map(|entry| entry.configuration()).collect::<Vec<_>>().join(", ");
     let ties = not_told_from(tied, |entry| entry.configuration());
-    let small = [over_floor.unwrap_or_default(), ties].into_iter().filter(|part| !part.is_empty());
+    let loss = first.loss().unwrap_or_default();
+    let small = [over_floor.unwrap_or_default(), loss, ties];
+    let small = small.into_iter().filter(|part| !part.is_empty());
     TableCell::plain(first.configuration())
         .side(format::us_or_dash(first.typical_p50()))
         .small(small.collect::<Vec<_>>().join("; "))

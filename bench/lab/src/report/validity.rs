@@ -164,10 +164,16 @@ fn withheld(view: &View) -> Finding {
             (number > 0).then(|| format!("{name} of {}", format::plural(number, "cell")))
         })
         .collect();
-    let finding = match counts.is_empty() {
+    let mut finding = match counts.is_empty() {
         true => "none withheld".to_owned(),
         false => format!("{} withheld{WHY_WITHHELD}", counts.join(", ")),
     };
+    let is_infinite = |latency: &Distribution| {
+        percentiles.iter().any(|(_, of)| of(latency).is_some_and(f64::is_infinite))
+    };
+    if view.entries().filter_map(Entry::latency).any(is_infinite) {
+        finding += "; ∞ where only lost messages lie beyond";
+    }
     check(caution_if(!counts.is_empty()), "Percentiles", finding, vec![])
 }
 

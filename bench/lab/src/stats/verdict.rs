@@ -98,6 +98,18 @@ impl Verdict {
 }
 
 impl Pair {
+    /// Puts a finite figure, far above all others, in the place of infinite ones: of runs that lost
+    /// too many messages for a percentile. All of them become equal, and the test stays exact,
+    /// because the figure depends only on the runs of both sides together.
+    pub fn bounded(mut self) -> Self {
+        let sides = || self.subject.iter().chain(&self.reference).copied();
+        let greatest = sides().filter(|value| value.is_finite()).fold(0.0, f64::max);
+        let above = if greatest > 0.0 { ABOVE * greatest } else { 1.0 };
+        let runs = self.subject.iter_mut().chain(&mut self.reference);
+        runs.filter(|value| value.is_infinite()).for_each(|value| *value = above);
+        self
+    }
+
     /// The verdict from the result of [`chances`] for the pair; `None` if a ratio has no meaning.
     pub fn verdict(&self, chance: Option<Chance>) -> Option<Verdict> {
         self.judged(chance, || of_medians(&self.reference, &self.subject, |a, b| b / a))
@@ -160,6 +172,9 @@ pub fn chances(family: &[Pair]) -> Vec<Option<Chance>> {
     family.iter().map(|pair| pair.is_testable().then(|| found.next()).flatten()).collect()
 }
 
+/// How far a run that lost too many messages is above the slowest of the others.
+const ABOVE: f64 = 1e3;
+
 /// A smaller ratio is not called a difference, however certain it is.
 pub const RATIO_MATERIAL: f64 = 1.02;
 
@@ -198,6 +213,17 @@ mod tests {
         let [low, high] = ratio.interval.unwrap();
         assert!(87.0 / 133.0 <= low && low < ratio.value && high <= 95.0 / 121.0, "{ratio:?}");
         assert_eq!(ratio.inverse().value, 1.0 / ratio.value);
+    }
+
+    #[test]
+    fn runs_that_lost_too_much_are_worse_than_any_that_did_not() {
+        let told = |a: &[f64], b: &[f64]| alone(&pair(a, b).bounded()).kind;
+        let (none, some) = ([f64::INFINITY; 5], around(900.0, 90.0));
+        assert_eq!((told(&none, &some), told(&some, &none)), (Kind::Worse, Kind::Better));
+        assert_eq!(told(&none, &none), Kind::NoDifference);
+        let [a, b, c, ..] = some;
+        let mixed = [a, b, c, f64::INFINITY, f64::INFINITY];
+        assert_eq!(told(&mixed, &some), Kind::TooNoisy);
     }
 
     #[test]

@@ -108,6 +108,21 @@ fn cells_of_one_folder_are_listed_and_folders_without_a_common_cell_refused() {
 }
 
 #[test]
+fn a_system_that_loses_the_messages_of_its_p99_is_worse() {
+    let (a, mut b) = sides();
+    sides::change(&mut b, "os.pipe", Tuning::Tuned, |run| run.p99_us = Some(f64::INFINITY));
+    let comparison = compare(&a, &b).unwrap();
+    let p99 = figure(cell(&comparison, "os.pipe", "tuned"), "p99_us");
+    assert_eq!((p99.verdict, p99.ratio), (Some(Kind::Worse), None));
+    assert_eq!(p99.b, Some(f64::INFINITY));
+    let text = terminal(&comparison, Screen::default(), false);
+    assert!(text.contains("∞"), "{text}");
+    let turned = compare(&b, &a).unwrap();
+    let p99 = figure(cell(&turned, "os.pipe", "tuned"), "p99_us");
+    assert_eq!(p99.verdict, Some(Kind::Better));
+}
+
+#[test]
 fn a_shift_between_placements_is_reported_and_not_a_regression() {
     let (mut a, mut b) = sides();
     // Nine of ten messages of A stayed on one core, but hardly any of B, so the median changes.

@@ -108,6 +108,25 @@ fn printed(analysis: &Analysis) -> String {
     terminal(analysis, Format::Glance, Screen::default())
 }
 
+#[test]
+fn a_ranking_names_what_its_systems_lost() {
+    let mut made = quick();
+    all_valid(&mut made);
+    for cell in &mut made.summary.cells {
+        if cell.system == "myelin.shm-block" {
+            cell.lost = cell.received / 50;
+            cell.received -= cell.lost;
+            let latency = cell.round_trip_us.as_mut().unwrap();
+            (latency.p99, latency.p999) = (Some(f64::INFINITY), Some(f64::INFINITY));
+        }
+    }
+    let text = printed(&made);
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(flat.contains("myelin.shm-block (2.00 % lost) is the fastest"), "{text}");
+    let row = text.lines().find(|line| line.trim().starts_with("myelin.shm-block")).unwrap();
+    assert!(row.contains("∞") && row.matches('━').count() > 5, "a tail to the edge: {text}");
+}
+
 fn cell<'a>(analysis: &'a mut Analysis, system: &str, tuning: &str, payload: u64) -> &'a mut Cell {
     let is_it = |cell: &&mut Cell| {
         cell.system == system

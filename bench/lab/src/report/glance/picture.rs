@@ -96,7 +96,8 @@ pub(in crate::report) struct Mark<'a> {
     pub entry: &'a Entry<'a>,
     pub tuning: Tuning,
     pub low: f64,
-    /// From the low end to the high one; both are the low one if the high one was withheld.
+    /// From the low end to the high one; both are the low one if the high one was withheld. An
+    /// infinite one is drawn to the edge.
     pub ends: [f64; 2],
     /// Both ends in at most six characters; a dash for a withheld value.
     pub figures: [String; 2],
@@ -212,7 +213,7 @@ impl Quantity {
         let brief_high = high.map(|high| self.brief(high));
         let is_drawn = entry.is_steady() && !entry.is_mixed();
         let intervals = [entry.p50_interval(), entry.p99_interval()];
-        (cell.valid && low > 0.0).then(|| Mark {
+        (cell.valid && low > 0.0 && low.is_finite()).then(|| Mark {
             entry,
             tuning: cell.tuning,
             low,
@@ -281,19 +282,19 @@ impl Quantity {
 impl Mark<'_> {
     /// Whether messages were lost although the workload should lose none.
     pub(super) fn is_lossy(&self) -> bool {
-        is_lossy(self.entry)
+        self.entry.loss().is_some()
     }
-}
 
-fn is_lossy(entry: &Entry) -> bool {
-    entry.is_steady() && entry.cell.lost > 0
+    /// The name of the system, and how much it lost.
+    pub(super) fn name(&self) -> String {
+        let loss = self.entry.loss().map(|loss| format!(" ({loss})"));
+        self.entry.system.name.to_owned() + &loss.unwrap_or_default()
+    }
 }
 
 fn doubts(entry: &Entry) -> Vec<String> {
     let short = entry.short_of_rate().map(|(reached, asked)| format::reached(reached, asked));
-    let loss = entry.loss_percent().filter(|_| is_lossy(entry));
-    let loss = loss.map(|percent| format!("{} % lost", format::percent(percent)));
-    short.into_iter().chain(loss).collect()
+    short.into_iter().chain(entry.loss()).collect()
 }
 
 fn what(workload: Workload) -> &'static str {
@@ -369,7 +370,7 @@ impl<'a> Ranked<'_, 'a> {
         let named = floors.iter().flatten().next().map(|entry| entry.system.name);
         let of_named = |floor: &Option<&Entry>| {
             let same = floor.filter(|entry| Some(entry.system.name) == named);
-            let value = same.and_then(Entry::typical_p50)?;
+            let value = same.and_then(Entry::typical_p50).filter(|it| it.is_finite())?;
             Some((value, self.quantity.brief(value)))
         };
         let (_, title, who) = manner(wait);

@@ -53,8 +53,7 @@ fn first(view: &View, picture: &Picture, ranking: &Ranking) -> Option<Sentence> 
     let is_tied = |verdict: &Option<Verdict>| !verdict.is_some_and(|it| it.kind.is_significant());
     let tied: Vec<_> = verdicts.filter(|(_, verdict)| is_tied(verdict)).collect();
     let names = std::iter::once(leader).chain(tied.iter().map(|(mark, _)| mark));
-    let mut named: Vec<String> =
-        names.take(TIED_MAX).map(|mark| mark.entry.system.name.to_owned()).collect();
+    let mut named: Vec<String> = names.take(TIED_MAX).map(|mark| mark.name()).collect();
     let more = tied.len() + 1 - named.len();
     named.extend((more > 0).then(|| format!("{more} more")));
     let whom = enumerated(&named);
@@ -279,6 +278,7 @@ fn beware(view: &View, picture: &Picture) -> Option<Sentence> {
     let short: Vec<&Entry> = entries().filter(|entry| entry.short_of_rate().is_some()).collect();
     let stalls = steady().filter_map(|entry| {
         let (p50, p99) = (entry.typical_p50()?, entry.typical_p99()?);
+        let p99 = Some(p99).filter(|p99| p99.is_finite())?;
         (p99 > STALL_RATIO * p50 && p99 > STALL_US).then_some((p99 / p50, p99, entry))
     });
     let stall = stalls.max_by(|a, b| a.0.total_cmp(&b.0));
@@ -353,8 +353,7 @@ fn percent_of(fraction: f64) -> String {
 
 /// The first of these marks, with their figures: `os.pipe 9.41, os.udp 12.0`.
 fn listed(picture: &Picture, marks: &[&Mark], most: usize) -> String {
-    let one =
-        |mark: &&Mark| format!("{} {}", mark.entry.system.name, picture.quantity.exact(mark.low));
+    let one = |mark: &&Mark| format!("{} {}", mark.name(), picture.quantity.exact(mark.low));
     marks.iter().take(most).map(one).collect::<Vec<_>>().join(", ")
 }
 
