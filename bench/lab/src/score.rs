@@ -146,10 +146,10 @@ pub struct Card {
     pub criteria: Vec<Criterion>,
     /// Weights of `criteria`; their sum is 1.
     pub weights: Vec<f64>,
-    /// Systems that have the figures of all `criteria`.
+    /// All systems. A missing figure may be the worst: it scores 0.
     pub rows: Vec<Scored>,
-    /// Systems with some of the figures, and the missing ones: they are not scored.
-    pub unscored: Vec<(String, Vec<Criterion>)>,
+    /// Systems without some of the figures, and these.
+    pub lacking: Vec<(String, Vec<Criterion>)>,
     /// Criteria without a figure of any system: the others share their weights.
     pub dropped: Vec<Criterion>,
 }
@@ -159,7 +159,7 @@ pub struct Card {
 pub struct Scored {
     /// Name of the system.
     pub name: String,
-    /// In the order of [`Card::criteria`].
+    /// In the order of [`Card::criteria`]; infinite if it is missing.
     pub figures: Vec<f64>,
     /// In the order of [`Card::criteria`], 0 to 10.
     pub points: Vec<f64>,
@@ -181,33 +181,28 @@ impl Card {
             return None;
         }
         let weights: Vec<f64> = criteria.iter().map(|it| weights.of(*it) / sum).collect();
-        let mut unscored = Vec::new();
-        let mut known: Vec<(&Contender, Vec<f64>)> = Vec::new();
-        for contender in contenders {
-            let figures: Option<Vec<f64>> =
-                criteria.iter().map(|it| contender.figures[*it as usize]).collect();
-            match figures {
-                Some(figures) => known.push((contender, figures)),
-                None => {
-                    let lacks = criteria.iter().filter(|it| !has(contender, it)).copied();
-                    unscored.push((contender.name.clone(), lacks.collect()));
-                }
-            }
-        }
+        let lacks = |contender: &Contender| {
+            let lacks = criteria.iter().filter(|it| !has(contender, it));
+            (contender.name.clone(), lacks.copied().collect::<Vec<_>>())
+        };
+        let lacking = contenders.iter().map(lacks).filter(|(_, lacks)| !lacks.is_empty());
         let best = |criterion: &Criterion| {
-            let figures = known.iter().filter_map(|(it, _)| it.as_best[*criterion as usize]);
+            let figures = contenders.iter().filter_map(|it| it.as_best[*criterion as usize]);
             figures.fold(f64::INFINITY, f64::min)
         };
         let best: Vec<f64> = criteria.iter().map(best).collect();
-        let row = |(contender, figures): (&Contender, Vec<f64>)| {
+        let row = |contender: &Contender| {
+            let figure = |it: &Criterion| contender.figures[*it as usize].unwrap_or(f64::INFINITY);
+            let figures: Vec<f64> = criteria.iter().map(figure).collect();
             let points: Vec<f64> =
                 figures.iter().zip(&best).map(|(figure, best)| points(*figure, *best)).collect();
             let total = dot(&points, &weights);
             Scored { name: contender.name.clone(), figures, points, total }
         };
-        let mut rows: Vec<Scored> = known.into_iter().map(row).collect();
+        let lacking = lacking.collect();
+        let mut rows: Vec<Scored> = contenders.iter().map(row).collect();
         rows.sort_by(|a, b| b.total.total_cmp(&a.total));
-        (!rows.is_empty()).then_some(Card { criteria, weights, rows, unscored, dropped })
+        (!rows.is_empty()).then_some(Card { criteria, weights, rows, lacking, dropped })
     }
 }
 
@@ -359,6 +354,17 @@ mod tests {
 
     fn order(card: &Card) -> Vec<&str> {
         card.rows.iter().map(|row| row.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_missing_figure_scores_0() {
+        let mut unsteady = contender("unsteady", [1.0; 5]);
+        (unsteady.figures[1], unsteady.as_best[1]) = (None, None);
+        let all = [unsteady, contender("steady", [1.5; 5])];
+        let card = Card::new(&all, &Weights::default()).unwrap();
+        assert_eq!(order(&card), ["steady", "unsteady"]);
+        assert_eq!((card.rows[1].points[1], card.rows[1].points[0]), (0.0, 10.0));
+        assert_eq!(card.lacking, [("unsteady".to_owned(), vec![Criterion::Stability])]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ pub struct Budget {
 pub struct Candidate {
     /// Median latency.
     pub p50: f64,
-    /// 99th percentile; `None` if it was withheld.
+    /// 99th percentile; `None` if it was withheld, of all runs together or of one of them.
     pub p99: Option<f64>,
     /// See [`Budget`].
     pub cpu_percent: f64,
@@ -45,7 +45,7 @@ pub struct Choice {
 pub enum Told {
     /// There was no other candidate.
     Alone,
-    /// Its 99th percentile is below all others.
+    /// Its 99th percentile is below all others that are known.
     P99,
     /// Its median, among the candidates whose 99th percentile cannot be distinguished from the
     /// lowest.
@@ -65,7 +65,8 @@ pub enum NoChoice {
     OverBudget,
 }
 
-/// Chooses among `candidates`. The lowest p99 wins. If the runs of others cannot be distinguished
+/// Chooses among `candidates`. The lowest p99 wins; a withheld one counts as higher than any, as it
+/// may be the worst. If all were withheld, p99 decides nothing. If the runs of others cannot be distinguished
 /// from it, the lowest p50 among these wins; any that cannot be distinguished from that either are
 /// its ties. `is_higher` says whether a percentile of the first index is higher than that of the
 /// second, beyond noise.
@@ -90,10 +91,10 @@ pub fn choose(
         let keeps = |place| place == lowest || !is_higher(at, place, lowest);
         filter(places.iter().copied(), keeps)
     };
-    // If the p99 of one candidate was withheld, p99 decides nothing.
-    let by_p99 = match within.iter().all(|place| p99(*place).is_some()) {
-        true => not_told(&within, Percentile::P99, &p99),
-        false => within.clone(),
+    let known = filter(within.iter().copied(), |place| p99(place).is_some());
+    let by_p99 = match known.is_empty() {
+        true => within.clone(),
+        false => not_told(&known, Percentile::P99, &p99),
     };
     let by_p50 = not_told(&by_p99, Percentile::P50, &p50);
     let best = lowest(&by_p50, p50);
@@ -154,8 +155,10 @@ mod tests {
             // The p99 of the last cannot be distinguished from the lowest.
             (vec![candidate(5.0, 90.0), a, b], any, found(2, Told::P50, &[])),
             (vec![b, c, candidate(20.0, 43.0)], any, found(0, Told::Nothing, &[1])),
-            // If the p99 of one candidate was withheld, p99 decides nothing.
-            (vec![b, withheld, candidate(30.0, 10.0)], any, found(1, Told::P50, &[])),
+            // A withheld p99 may be the worst, so a lower median does not help.
+            (vec![b, withheld, candidate(30.0, 10.0)], any, found(2, Told::P99, &[])),
+            (vec![withheld, b], any, found(1, Told::P99, &[])),
+            (vec![Candidate { p50: 20.0, ..withheld }, withheld], any, found(1, Told::P50, &[])),
             (vec![lossy, large, candidate(40.0, 60.0)], small, found(2, Told::Alone, &[])),
             (vec![lossy, large], small, Err(NoChoice::OverBudget)),
             (vec![lossy], small, Err(NoChoice::AllLost)),

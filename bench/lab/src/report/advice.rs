@@ -106,7 +106,7 @@ fn candidate(entry: &Entry) -> Option<Candidate> {
     entry.fault().is_none().then_some(())?;
     Some(Candidate {
         p50: entry.typical_p50()?,
-        p99: entry.typical_p99(),
+        p99: entry.typical_p99().filter(|_| entry.has_in_each_run(Percentile::P99)),
         cpu_percent: entry.cell.cpu_percent,
         memory_bytes: entry.cell.pss_bytes,
         lost: entry.cell.lost,

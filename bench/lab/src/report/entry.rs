@@ -160,6 +160,11 @@ impl<'a> Entry<'a> {
         self.detail.runs.iter().filter(|run| run.valid).filter_map(latency).collect()
     }
 
+    /// Whether each valid run has the percentile, so that the runs can be compared by it.
+    pub(super) fn has_in_each_run(&self, at: Percentile) -> bool {
+        self.runs(at).len() == self.detail.runs.iter().filter(|run| run.valid).count()
+    }
+
     fn between_placements(&self, at: Percentile) -> f64 {
         let [low, high] = self.placement_ends(at);
         // Both placements have their part of the lost messages.

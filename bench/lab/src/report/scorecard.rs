@@ -125,9 +125,9 @@ impl<'a> Field<'a> {
                         criterion.words()
                     )
                 }));
-                part.lines.extend(card.unscored.iter().map(|(system, lacks)| {
+                part.lines.extend(card.lacking.iter().map(|(system, lacks)| {
                     let lacks: Vec<&str> = lacks.iter().map(|it| it.words()).collect();
-                    format!("not scored: {system}: no figure for {}", lacks.join(", "))
+                    format!("{system} has no figure for {}: scored 0", lacks.join(", "))
                 }));
                 part.tables = vec![scores(card, &shares), sensitivity(card)];
             }
@@ -155,10 +155,7 @@ fn caution(system: &str, cells: &[&Entry]) -> Option<String> {
     let lost: Vec<String> =
         cells.iter().filter(|entry| entry.cell.lost > 0).map(|entry| entry.size()).collect();
     (!lost.is_empty()).then(|| {
-        format!(
-            "{system} lost messages at {}: in its latencies they are infinite",
-            few(&lost, FEW)
-        )
+        format!("{system} lost messages at {}: in its latencies they are infinite", few(&lost, FEW))
     })
 }
 
@@ -280,6 +277,7 @@ fn sensitivity(card: &Card) -> Table {
 /// A figure with its unit.
 fn amount(criterion: Criterion, figure: f64) -> String {
     match criterion {
+        _ if figure.is_infinite() => format::WITHHELD.to_owned(),
         Criterion::Memory => format!("{} MB", format::megabytes(figure as u64)),
         Criterion::Stability => format::factor(figure),
         Criterion::Cpu => format!("{} µs", format::us(figure)),
