@@ -36,6 +36,9 @@ pub struct FigureComparison {
     pub verdict: Option<Kind>,
     /// Why there is no verdict, or no definite one.
     pub reason: Option<String>,
+    /// Whether the figure can be tested by the runs of A, but not by those of B: they are invalid or
+    /// too few, fell short of the rate, or have too few messages.
+    pub lacking_in_b: bool,
     /// Only for one-way latencies across hosts, in the figure's unit: a difference up to this may
     /// come from the clocks, those of A and of B together. Absent with one clock.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -55,6 +58,11 @@ pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
         let runs = [&a, &b].map(|entry| values(entry, figure, across));
         let too_few = || too_few(&runs, across);
         let reason = unusable(&a, &b, figure).or_else(too_few).or_else(|| no_ratio(&runs));
+        let is_lacking = |entry: &Entry, runs: &[f64]| {
+            let is_bad = |entry: &Entry| entry.short_of_rate().is_some() || withheld(entry, figure);
+            !entry.cell.valid || runs.len() < RUNS_MIN || (figure.is_latency && is_bad(entry))
+        };
+        let lacking_in_b = is_lacking(&b, &runs[1]) && !is_lacking(&a, &runs[0]);
         let errors = [&a, &b].into_iter().filter_map(Entry::clock_error_us);
         let clock_error = errors.reduce(|one, other| one + other);
         let [in_a, in_b] = runs.each_ref().map(|runs| median(runs.clone()));
@@ -71,6 +79,7 @@ pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
             p_adjusted: None,
             verdict: None,
             reason,
+            lacking_in_b,
             clock_error: clock_error.filter(|_| figure.is_latency),
             runs_a,
             runs_b,
@@ -197,17 +206,19 @@ fn unusable(a: &Entry, b: &Entry, figure: &Compared) -> Option<String> {
         Some(format!("{name} {}", format::reached(reached, asked)))
     });
     short.or_else(|| {
-        let withheld = |(_, entry): &&(&str, &Entry)| {
-            let runs = runs(entry);
-            runs.len() >= RUNS_MIN && runs.iter().all(|run| (figure.of)(run, false).is_none())
-        };
-        let (name, _) = sides.iter().find(withheld)?;
+        let (name, _) = sides.iter().find(|(_, entry)| withheld(entry, figure))?;
         let what = figure.words;
         Some(format!(
             "withheld: fewer than ten messages of each run in {name} lie beyond the \
                       {what}"
         ))
     })
+}
+
+/// Whether the runs have too few messages for the figure.
+fn withheld(entry: &Entry, figure: &Compared) -> bool {
+    let runs = runs(entry);
+    runs.len() >= RUNS_MIN && runs.iter().all(|run| (figure.of)(run, false).is_none())
 }
 
 /// The placement of the messages' ends: whether to compare latencies across cores only, and a

@@ -243,6 +243,19 @@ impl Comparison {
         self.verdicts.worse > 0 || self.no_longer_valid().next().is_some()
     }
 
+    /// Why a comparison in which nothing is worse does not show that nothing is; empty if it does.
+    pub fn unanswered(&self) -> Vec<String> {
+        let figures = self.cells.iter().flat_map(|cell| &cell.figures);
+        let lacking = figures.filter(|figure| figure.lacking_in_b).count();
+        let missing = self.only_in_a.len();
+        let reasons = [
+            (missing > 0).then(|| format!("{} only in A", plural(missing, "cell"))),
+            (lacking > 0).then(|| format!("{} can be tested only in A", plural(lacking, "figure"))),
+            (self.comparisons == 0).then(|| "nothing can be tested".to_owned()),
+        ];
+        reasons.into_iter().flatten().collect()
+    }
+
     /// The cells that were valid in A and have no valid run in B.
     pub fn no_longer_valid(&self) -> impl Iterator<Item = &CellComparison> {
         self.cells.iter().filter(|cell| cell.no_longer_valid)

@@ -75,6 +75,9 @@ fn verdicts(comparison: &Comparison, all: bool) -> Section {
     let floor = floor.map(|text| finding(Standing::Caution, "the floor moved", text));
     let gone = comparison.no_longer_valid();
     let gone = gone.map(|cell| finding(Standing::Bad, "no longer valid in B", full(&cell.name)));
+    let unanswered = comparison.unanswered().join("; ");
+    let unanswered = (!unanswered.is_empty())
+        .then(|| finding(Standing::Caution, "not everything of A was compared", unanswered));
     let is_other = |verdict: Option<Kind>| !verdict.is_some_and(Kind::is_significant);
     let others = comparison.figures(is_other);
     let more = (!all && !others.is_empty()).then(|| reasons(&others));
@@ -82,6 +85,7 @@ fn verdicts(comparison: &Comparison, all: bool) -> Section {
         findings: std::iter::once(finding(standing, subject, said))
             .chain(floor)
             .chain(gone)
+            .chain(unanswered)
             .collect(),
         remark: format!("{}. {LEGEND}", comparison.rate_in_words().trim_end_matches('.')),
         tables: tables(comparison, all),

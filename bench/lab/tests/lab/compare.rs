@@ -108,6 +108,33 @@ fn cells_of_one_folder_are_listed_and_folders_without_a_common_cell_refused() {
 }
 
 #[test]
+fn what_b_lacks_is_no_proof_that_nothing_is_worse() {
+    let unanswered = |change: &dyn Fn(&mut Side)| {
+        let (a, mut b) = sides();
+        change(&mut b);
+        let comparison = compare(&a, &b).unwrap();
+        assert!(!comparison.is_worse());
+        let text = terminal(&comparison, Screen::default(), false);
+        let reasons = comparison.unanswered();
+        let is_said = text.contains("not everything of A was compared");
+        assert_eq!(is_said, !reasons.is_empty(), "{text}");
+        reasons
+    };
+    assert!(unanswered(&|_| ()).is_empty(), "everything is there");
+    let gone = |b: &mut Side| {
+        b.analysis.summary.cells.remove(0);
+        b.analysis.details.remove(0);
+    };
+    assert_eq!(unanswered(&gone), ["1 cell only in A"]);
+    let withheld = |b: &mut Side| {
+        sides::change(b, "os.pipe", Tuning::Tuned, |run| run.p99_us = None);
+    };
+    assert_eq!(unanswered(&withheld), ["1 figure can be tested only in A"]);
+    let (a, b) = (sides::side("a", 1, 4, 64), sides::side("b", 2, 4, 64));
+    assert_eq!(compare(&a, &b).unwrap().unanswered(), ["nothing can be tested"]);
+}
+
+#[test]
 fn a_system_that_loses_the_messages_of_its_p99_is_worse() {
     let (a, mut b) = sides();
     sides::change(&mut b, "os.pipe", Tuning::Tuned, |run| run.p99_us = Some(f64::INFINITY));

@@ -16,7 +16,8 @@ pub struct Options {
     directory_a: PathBuf,
     /// The results folder that is compared: the new state.
     directory_b: PathBuf,
-    /// Exit with status 1 if anything is worse in DIRECTORY_B.
+    /// Exit with status 1 if anything is worse in DIRECTORY_B, and with 3 if nothing is, but not
+    /// everything of DIRECTORY_A could be compared.
     #[arg(long, value_enum)]
     fail_on: Option<FailOn>,
     /// List every figure, not only those that differ.
@@ -55,6 +56,10 @@ pub fn run(options: &Options) -> Result<ExitCode> {
     }
     Ok(match options.fail_on {
         Some(FailOn::Worse) if comparison.is_worse() => ExitCode::FAILURE,
+        Some(FailOn::Worse) if !comparison.unanswered().is_empty() => ExitCode::from(UNANSWERED),
         _ => ExitCode::SUCCESS,
     })
 }
+
+/// Status if nothing is worse, but not everything could be compared.
+const UNANSWERED: u8 = 3;

@@ -90,6 +90,14 @@ fn a_script_learns_of_it(place: &Path, a: &Path, slow: &Path) {
     let (status, said, _) = compare(a, slow, &[]);
     assert_eq!(status, Some(0), "only who asks is failed: {said}");
 
+    let (file, few) = (place.join("delays.toml"), place.join("few"));
+    let words = ["run", file.to_str().unwrap(), "--runs", "4", "--out", few.to_str().unwrap()];
+    let output = finish(&mut bench(&words));
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    let (status, said, _) = compare(a, &few, &["--fail-on", "worse"]);
+    assert_eq!(status, Some(3), "four runs prove nothing: {said}");
+    assert!(said.contains("nothing can be tested"), "{said}");
+
     let page = place.join("difference.html");
     let (status, _, complaint) = compare(a, slow, &["--html", page.to_str().unwrap()]);
     assert_eq!(status, Some(0), "{complaint}");
