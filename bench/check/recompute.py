@@ -336,7 +336,9 @@ def timeline(run, record_every):
     for window in range(number):
         inside = part(number) == window
         of = distribution([run.latency[inside & run.counted]]) if (inside & run.counted).any() else {}
-        rate = int(inside.sum()) * record_every / (duration * 1e-9 / number)
+        # Once, however many subscribers took it.
+        messages = int(inside.sum()) if run.workload == "roundtrip" else len(set(run.ping["id"][inside]))
+        rate = messages * record_every / (duration * 1e-9 / number)
         windows.append({"rate_per_s": rate, **{f"{name}_us": of.get(name) for name in ("p50", "p99", "max")}})
     rows = (ROWS_PER_DECADE * numpy.log10(numpy.maximum(run.latency, 1)) + 1e-9).astype(int)
     fields, counts = numpy.unique(

@@ -39,8 +39,8 @@ pub(crate) struct Message {
     pub pong: Option<Record>,
     /// Whether its latency counts. If most messages have no stamps in their path, only those count.
     pub is_counted: bool,
-    /// Whether it is the first of the messages that share a publish call.
-    is_first: bool,
+    /// Whether it is the first of the messages that share a publish call, one for each subscriber.
+    pub is_first: bool,
 }
 
 /// Which quantities the messages of a run have.

@@ -25,12 +25,22 @@ pub(super) fn of(run: &JudgedRun, record_every: u64) -> Option<Timeline> {
     })
 }
 
-/// When a message began, and its latency in ns if it counts for percentiles.
-type Moment = (u64, Option<i64>);
+/// A message and its taking by one subscriber.
+#[derive(Clone, Copy)]
+struct Moment {
+    /// When the message began.
+    begin_ns: u64,
+    /// Its latency if it counts for percentiles.
+    latency_ns: Option<i64>,
+    /// Whether it is the first taking of the message; rates count only these.
+    is_first: bool,
+}
 
 fn moments(messages: &Messages) -> Vec<Moment> {
-    let moment = |(message, latency_ns): (&Message, i64)| {
-        (message.begin_ns(&messages.measured), message.is_counted.then_some(latency_ns))
+    let moment = |(message, latency_ns): (&Message, i64)| Moment {
+        begin_ns: message.begin_ns(&messages.measured),
+        latency_ns: message.is_counted.then_some(latency_ns),
+        is_first: message.is_first,
     };
     messages.ended().map(moment).collect()
 }
@@ -49,7 +59,7 @@ impl Span {
     }
 
     fn of(moments: &[Moment]) -> Option<Self> {
-        let begins = || moments.iter().map(|(begin_ns, _)| *begin_ns);
+        let begins = || moments.iter().map(|moment| moment.begin_ns);
         let begin_ns = begins().min()?;
         Some(Span { begin_ns, duration_ns: begins().max()?.saturating_sub(begin_ns).max(1) })
     }
@@ -70,9 +80,9 @@ fn windows(moments: &[Moment], span: Span, record_every: u64) -> Vec<Window> {
     let number = (moments.len() / WINDOW_MESSAGES_MIN).clamp(1, PARTS);
     // For each window, the number of all messages and the latencies that count for percentiles.
     let mut parts: Vec<(u64, Vec<i64>)> = vec![(0, Vec::new()); number];
-    for &(begin_ns, latency_ns) in moments {
+    for &Moment { begin_ns, latency_ns, is_first } in moments {
         let (all, latencies) = &mut parts[span.part(begin_ns, number)];
-        *all += 1;
+        *all += u64::from(is_first);
         latencies.extend(latency_ns);
     }
     let seconds = span.duration_ns as f64 * 1e-9 / number as f64;
@@ -90,7 +100,7 @@ fn windows(moments: &[Moment], span: Span, record_every: u64) -> Vec<Window> {
 
 fn map(moments: &[Moment], span: Span) -> HeatMap {
     let mut counts: BTreeMap<(u16, u16), u32> = BTreeMap::new();
-    for &(begin_ns, latency_ns) in moments {
+    for &Moment { begin_ns, latency_ns, .. } in moments {
         let Some(latency_ns) = latency_ns else { continue };
         *counts.entry((span.part(begin_ns, PARTS) as u16, row(latency_ns))).or_default() += 1;
     }
@@ -120,7 +130,7 @@ mod tests {
     use crate::scenario::Kind;
 
     fn message(begin_ns: u64, latency_ns: i64) -> Moment {
-        (begin_ns, Some(latency_ns))
+        Moment { begin_ns, latency_ns: Some(latency_ns), is_first: true }
     }
 
     fn made(messages: &[Moment]) -> (Vec<Window>, HeatMap) {
@@ -148,7 +158,7 @@ mod tests {
     fn a_stall_appears_at_its_time() {
         let mut messages: Vec<Moment> =
             (0..2400u64).map(|n| message(n * 5_000_000, 20_000)).collect();
-        messages[1200].1 = Some(50_000_000);
+        messages[1200].latency_ns = Some(50_000_000);
         let (windows, map) = made(&messages);
         let slow: Vec<usize> = (0..PARTS).filter(|&at| windows[at].max_us > Some(1000.0)).collect();
         assert_eq!(slow, [30]);
@@ -176,6 +186,27 @@ mod tests {
         assert!(windows.iter().all(|it| it.max_us == Some(20.0)), "{windows:?}");
         assert!((windows[0].rate_per_s - 2000.0).abs() < 60.0, "{:?}", windows[0]);
         assert_eq!(map.fields.iter().map(|field| field.count).sum::<u32>(), 120);
+    }
+
+    #[test]
+    fn a_rate_counts_a_message_once_for_all_its_subscribers() {
+        let sent = |id: u64| Record {
+            id,
+            intended_ns: 1 + id * 1_000_000,
+            publish_entry_ns: 1 + id * 1_000_000,
+            ..Record::default()
+        };
+        let taken = |id: u64| Record {
+            take_return_ns: sent(id).publish_entry_ns + 20_000,
+            ..Record { id, ..Record::default() }
+        };
+        let ping = (0..160).map(sent).collect();
+        let pong = (0..480).map(|place| taken(place % 160)).collect();
+        let samples = RunSamples { ping, pong, ..RunSamples::default() };
+        let run = Messages::of(&samples, Measured::new(Kind::Stream, true, false));
+        let (windows, map) = made(&moments(&run));
+        assert!(windows.iter().all(|it| (it.rate_per_s - 2000.0).abs() < 200.0), "{windows:?}");
+        assert_eq!(map.fields.iter().map(|field| field.count).sum::<u32>(), 480);
     }
 
     #[test]
