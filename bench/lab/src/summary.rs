@@ -417,6 +417,11 @@ impl RunPoint {
             (Percentile::P99, true) => self.cross_p99_us,
         }
     }
+
+    /// Whether it should have a latency; with `across`, whether it has messages across CPUs.
+    pub fn is_placed(&self, across: bool) -> bool {
+        !across || self.cross_p50_us.is_some()
+    }
 }
 
 /// Quantiles of [`RunPoint::curve_us`]: tenths up to p90, then steps of at most half a nine.

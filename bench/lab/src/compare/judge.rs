@@ -57,18 +57,21 @@ pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
         let across = figure.is_latency && across;
         let runs = [&a, &b].map(|entry| values(entry, figure, across));
         let too_few = || too_few(&runs, across);
-        let reason = unusable(&a, &b, figure).or_else(too_few).or_else(|| no_ratio(&runs));
+        let reason = unusable(&a, &b, figure, across).or_else(too_few).or_else(|| no_ratio(&runs));
         let is_lacking = |entry: &Entry, runs: &[f64]| {
-            let is_bad = |entry: &Entry| entry.short_of_rate().is_some() || withheld(entry, figure);
+            let is_bad =
+                |entry: &Entry| entry.short_of_rate().is_some() || withheld(entry, figure, across);
             !entry.cell.valid || runs.len() < RUNS_MIN || (figure.is_latency && is_bad(entry))
         };
         let lacking_in_b = is_lacking(&b, &runs[1]) && !is_lacking(&a, &runs[0]);
         let errors = [&a, &b].into_iter().filter_map(Entry::clock_error_us);
         let clock_error = errors.reduce(|one, other| one + other);
         let [in_a, in_b] = runs.each_ref().map(|runs| median(runs.clone()));
-        let ratio = in_a.zip(in_b).map(|(a, b)| b / a);
+        let is_finite = in_a.is_none_or(f64::is_finite);
+        let ratio = in_a.zip(in_b).map(|(a, b)| b / a).filter(|_| is_finite);
+        let are_finite = runs.iter().flatten().all(|value| value.is_finite());
         let [runs_a, runs_b] = runs;
-        let interval = of_medians(&runs_a, &runs_b, |a, b| b / a);
+        let interval = of_medians(&runs_a, &runs_b, |a, b| b / a).filter(|_| are_finite);
         FigureComparison {
             figure,
             a: in_a,
@@ -192,7 +195,7 @@ fn values(entry: &Entry, figure: &'static Compared, across: bool) -> Vec<f64> {
 }
 
 /// Why a figure must not be compared, independently of its runs.
-fn unusable(a: &Entry, b: &Entry, figure: &Compared) -> Option<String> {
+fn unusable(a: &Entry, b: &Entry, figure: &Compared, across: bool) -> Option<String> {
     let sides = [("A", a), ("B", b)];
     let invalid: Vec<_> = sides.iter().filter(|(_, it)| !it.cell.valid).map(|it| it.0).collect();
     if !invalid.is_empty() {
@@ -206,19 +209,21 @@ fn unusable(a: &Entry, b: &Entry, figure: &Compared) -> Option<String> {
         Some(format!("{name} {}", format::reached(reached, asked)))
     });
     short.or_else(|| {
-        let (name, _) = sides.iter().find(|(_, entry)| withheld(entry, figure))?;
+        let (name, _) = sides.iter().find(|(_, entry)| withheld(entry, figure, across))?;
         let what = figure.words;
         Some(format!(
-            "withheld: fewer than ten messages of each run in {name} lie beyond the \
+            "withheld: fewer than ten messages of a run in {name} lie beyond the \
                       {what}"
         ))
     })
 }
 
-/// Whether the runs have too few messages for the figure.
-fn withheld(entry: &Entry, figure: &Compared) -> bool {
+/// Whether a run has too few messages for the figure. The other runs do not stand for it: under a
+/// limit of time the slowest runs have the fewest.
+fn withheld(entry: &Entry, figure: &Compared, across: bool) -> bool {
     let runs = runs(entry);
-    runs.len() >= RUNS_MIN && runs.iter().all(|run| (figure.of)(run, false).is_none())
+    let lacks = |run: &&RunPoint| run.is_placed(across) && (figure.of)(run, across).is_none();
+    runs.len() >= RUNS_MIN && runs.iter().any(lacks)
 }
 
 /// The placement of the messages' ends: whether to compare latencies across cores only, and a

@@ -145,24 +145,30 @@ impl<'a> Entry<'a> {
         pair.map(Pair::bounded)
     }
 
-    /// One latency for each valid run. Where two unlike placements are mixed, only messages across
+    /// One latency for each valid run; none at all if a run has too few messages for it, because the
+    /// others do not stand for it: under a limit of time the slowest runs have the fewest. Where two unlike placements are mixed, only messages across
     /// cores count. For floods it is the time per message at the rate that ranks them.
     fn runs(&self, at: Percentile) -> Vec<f64> {
         let (is_mixed, is_lossless) = (self.is_mixed(), self.cell.lossless_per_s.is_some());
         // No lossless rate was found, or nothing was taken: treated as one message a second.
         let each = |rate: f64| 1e6 / rate.max(1.0);
         let latency = |run: &RunPoint| match (self.cell.workload, at) {
-            (Workload::Flood, _) if is_lossless => run.lossless_per_s.map(each),
+            (Workload::Flood, _) if is_lossless => Some(each(run.lossless_per_s.unwrap_or(0.0))),
             (Workload::Flood, _) => run.taken_per_s.map(each),
             (Workload::Startup, Percentile::P50) => run.first_sample_us,
             _ => run.latency(at, is_mixed),
         };
-        self.detail.runs.iter().filter(|run| run.valid).filter_map(latency).collect()
+        let valid = || self.detail.runs.iter().filter(|run| run.valid);
+        let lacks = |run: &RunPoint| run.is_placed(is_mixed) && latency(run).is_none();
+        if self.is_steady() && valid().any(lacks) {
+            return Vec::new();
+        }
+        valid().filter_map(latency).collect()
     }
 
     /// Whether each valid run has the percentile, so that the runs can be compared by it.
     pub(super) fn has_in_each_run(&self, at: Percentile) -> bool {
-        self.runs(at).len() == self.detail.runs.iter().filter(|run| run.valid).count()
+        !self.runs(at).is_empty()
     }
 
     fn between_placements(&self, at: Percentile) -> f64 {

@@ -89,6 +89,16 @@ fn a_report_of_equal_systems_claims_no_difference() {
 }
 
 #[test]
+fn runs_with_too_few_messages_do_not_drop_out() {
+    let mut side = sides::side("like", 1, 6, 64);
+    sides::change(&mut side, "cyclonedds.udp", Tuning::Tuned, |run| {
+        run.p99_us = run.p99_us.filter(|_| run.order != 3);
+    });
+    let text = report(&side.analysis);
+    assert!(text.contains("over 25 comparisons"), "p99 of one cell against five others: {text}");
+}
+
+#[test]
 fn too_few_runs_are_reported_and_no_difference_claimed() {
     let mut side = sides::side("few", 1, 4, 64);
     sides::change(&mut side, "cyclonedds.udp", Tuning::Tuned, |run| {
