@@ -1,6 +1,8 @@
 //! All comparisons of a report. Every pair of cells that a sentence, a ranking or an advice may
-//! compare is tested together with all others, so that a statement about one pair takes their
-//! number into account. Also the sentences, one for each comparison that a reader may want to
+//! compare is tested together with all others of its scenario, so that a statement about one pair
+//! takes their number into account, and a scenario beside does not change it. The pairs of a point
+//! are all in the family, because the same runs that are compared with the best made it the best.
+//! Also the sentences, one for each comparison that a reader may want to
 //! quote.
 
 use std::cell::RefCell;
@@ -9,6 +11,7 @@ use std::collections::HashMap;
 use super::document::{Finding, Part, Section};
 use super::format;
 use super::view::{Entry, Group, View};
+use crate::lists::grouped;
 use crate::scenario::Tuning;
 use crate::stats::RUNS_MIN;
 use crate::stats::permutation::{Chance, runs_to_tell_any};
@@ -20,6 +23,8 @@ use crate::summary::Percentile;
 pub(super) struct Verdicts {
     /// By the indices of both cells in the summary: subject, then reference.
     chances: HashMap<(usize, usize, Percentile), Chance>,
+    /// The number of comparisons of the scenario with the most.
+    comparisons: usize,
     /// The least number of runs behind any of them.
     runs_least: usize,
     /// Cache of earlier answers: each needs a bootstrap.
@@ -27,9 +32,19 @@ pub(super) struct Verdicts {
 }
 
 impl Verdicts {
-    /// Tests all pairs that differ only in system and tuning, group by group; primitives are
-    /// compared with each other only if there is nothing else.
+    /// Tests all pairs that differ only in system and tuning, group by group, and all of a scenario
+    /// together; primitives are compared with each other only if there is nothing else.
     pub(super) fn new<'e, 'a: 'e>(groups: impl Iterator<Item = &'e [Entry<'a>]>) -> Self {
+        let scenario = |entries: &&'e [Entry<'a>]| Some(entries.first()?.cell.scenario.as_str());
+        let mut all = Self::default();
+        for (_, groups) in grouped(groups.map(|entries| (scenario(&entries), entries))) {
+            all.test(&groups);
+        }
+        all
+    }
+
+    /// Tests the groups of a scenario.
+    fn test(&mut self, groups: &[&[Entry]]) {
         let (mut keys, mut family) = (Vec::new(), Vec::new());
         for entries in groups {
             let has_peers = entries.iter().any(|entry| !entry.system.floor);
@@ -47,10 +62,12 @@ impl Verdicts {
         let runs = |pair: &Pair| pair.subject.len().min(pair.reference.len());
         let found = chances(&family);
         let tested = || found.iter().zip(&family).filter(|(chance, _)| chance.is_some());
-        let runs_least = tested().map(|(_, pair)| runs(pair)).min().unwrap_or(0);
+        let known = (!self.chances.is_empty()).then_some(self.runs_least);
+        let runs_least = tested().map(|(_, pair)| runs(pair)).chain(known).min();
+        self.runs_least = runs_least.unwrap_or(0);
+        self.comparisons = self.comparisons.max(tested().count());
         let chances = keys.into_iter().zip(&found);
-        let chances = chances.filter_map(|(key, chance)| Some((key, (*chance)?)));
-        Self { chances: chances.collect(), runs_least, told: RefCell::default() }
+        self.chances.extend(chances.filter_map(|(key, chance)| Some((key, (*chance)?))));
     }
 
     /// The verdict on a cell against another; `None` if they must not be compared.
@@ -71,15 +88,15 @@ impl Verdicts {
         subject.pair(reference, at)?.verdict(chance)
     }
 
-    /// What is guaranteed for all verdicts together.
+    /// What is guaranteed for all verdicts on a scenario together.
     pub(super) fn promise(&self) -> String {
-        let comparisons = self.chances.len();
+        let comparisons = self.comparisons;
         if comparisons == 0 {
             return format!("Too few runs for a comparison; use --runs {RUNS_MIN}.");
         }
         let asked = runs_to_tell_any(comparisons).max(RUNS_MIN);
         let runs = [self.runs_least, asked];
-        format::error_rate("reports", comparisons, "a step of the clock", runs)
+        format::error_rate("scenarios", comparisons, "a step of the clock", runs)
     }
 }
 

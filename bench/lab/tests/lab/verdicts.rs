@@ -9,7 +9,7 @@ use myelin_bench_lab::stats::verdict::Kind;
 use myelin_bench_lab::summary;
 
 use crate::page::sides;
-use summary::{Analysis, RunPoint};
+use summary::{Analysis, Cell, RunPoint};
 
 fn report(analysis: &Analysis) -> String {
     let folder = tempfile::tempdir().unwrap();
@@ -86,6 +86,21 @@ fn a_report_of_equal_systems_claims_no_difference() {
     };
     let found = (0..20).filter(said).count();
     assert!(found <= 4, "{found} of 20: one is expected at most");
+}
+
+#[test]
+fn a_scenario_beside_changes_no_verdict() {
+    let alone = sides::side("like", 3, 5, 64).analysis;
+    let mut both = alone.clone();
+    for (cell, detail) in alone.summary.cells.iter().zip(&alone.details) {
+        both.summary.cells.push(Cell { scenario: "beside".to_owned(), ..cell.clone() });
+        both.details.push(detail.clone());
+    }
+    let texts = [report(&alone), report(&both)];
+    for text in &texts {
+        assert!(text.contains("over 30 comparisons"), "of one scenario: {text}");
+        assert!(text.contains("in 100 scenarios"), "{text}");
+    }
 }
 
 #[test]
