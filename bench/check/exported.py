@@ -14,10 +14,11 @@ import sys
 import polars
 
 
-def median(values):
-    """Nearest rank."""
+def median(values, lost=0):
+    """Nearest rank; a lost message is above all others."""
     values = values.drop_nulls().sort()
-    return values[math.ceil(len(values) / 2) - 1] / 1e3
+    rank = math.ceil((len(values) + lost) / 2)
+    return values[rank - 1] / 1e3 if rank <= len(values) else math.inf
 
 
 def key(cell):
@@ -40,7 +41,9 @@ def main():
         there = cell.get("round_trip_us") or cell.get("one_way_us") or cell.get("write_us")
         found = {"samples": (len(latency), cell["samples"])}
         if there and there["p50"] is not None:
-            found["p50"] = (median(latency), there["p50"])
+            # A publish call ends also if its message is lost later.
+            lost = 0 if there is cell.get("write_us") else cell["lost"]
+            found["p50"] = (median(latency, lost), there["p50"])
         found["write p50"] = (median(per_message(rows)["write_ns"]), cell["write_us"]["p50"])
         if cell.get("lateness_us"):
             late = per_message(rows)["lateness_ns"]

@@ -232,10 +232,10 @@ fn number(digits: &str) -> Result<usize, What> {
     digits.parse().ok().filter(|_| is_number).ok_or(What::Expected("a number"))
 }
 
-/// `package/Type`, also of `package/msg/Type`.
+/// `package/Type`, also of `package/msg/Type` and of the halves of `package/srv/Type`.
 fn short(name: &str) -> String {
     match name.split('/').collect::<Vec<_>>()[..] {
-        [package, "msg", ty] => format!("{package}/{ty}"),
+        [package, "msg" | "srv", ty] => format!("{package}/{ty}"),
         _ => name.to_owned(),
     }
 }

@@ -117,19 +117,19 @@ std::string half_of(const std::string &file, bool is_second) {
 std::string MessageType::definition() const {
   std::string all;
 #ifdef RMW_MYELIN_HAS_TYPE_HASH
-  const auto *sources = service != nullptr ? sources_of(service) : sources_of(support);
+  const auto *sources = sources_of(support);
   if (sources == nullptr) return all;
   for (size_t index = 0; index < sources->size; index++) {
     const auto &source = sources->data[index];
-    const std::string encoding = text_of(source.encoding), contents = text_of(source.raw_file_contents);
     if (index == 0 && service != nullptr) {
-      if (encoding != "srv") return "";
-      all = half_of(contents, is_response);
+      const auto *of_service = sources_of(service);
+      if (of_service == nullptr || of_service->size == 0) return "";
+      if (text_of(of_service->data[0].encoding) != "srv") return "";
+      all = half_of(text_of(of_service->data[0].raw_file_contents), is_response);
       continue;
     }
-    // The parts of a service have no file of their own; nor have those of an action.
-    if (index > 0 && encoding == "implicit") continue;
-    if (encoding != "msg") return "";
+    // The parts of actions have no file of their own.
+    if (text_of(source.encoding) != "msg") return "";
     if (index > 0) {
       // `package/msg/Type`; in the joined definition `package/Type`.
       const std::string type = text_of(source.type_name);
@@ -137,7 +137,7 @@ std::string MessageType::definition() const {
       if (first == std::string::npos) return "";
       all += "\n" + std::string(80, '=') + "\nMSG: " + type.substr(0, first) + type.substr(last) + "\n";
     }
-    all += contents;
+    all += text_of(source.raw_file_contents);
   }
 #endif
   return all;
@@ -154,6 +154,8 @@ ServiceType service_type(const rosidl_service_type_support_t &type_support) {
 #ifdef RMW_MYELIN_HAS_TYPE_HASH
   type.request.hash = hash_of(type_support.request_typesupport);
   type.response.hash = hash_of(type_support.response_typesupport);
+  type.request.support = type_support.request_typesupport;
+  type.response.support = type_support.response_typesupport;
 #endif
   type.request.service = type.response.service = &type_support;
   type.response.is_response = true;

@@ -20,7 +20,7 @@ struct MessageType {
   std::shared_ptr<const Plan> plan;
   /// `RIHS01_…`, or empty if the type has no hash.
   std::string hash;
-  /// The type support of the program; for a request or response, that of its service. It outlives the endpoints.
+  /// The type support of the program, and of a request or response that of its service, too. They outlive the endpoints.
   const rosidl_message_type_support_t *support = nullptr;
   const rosidl_service_type_support_t *service = nullptr;
   bool is_response = false;

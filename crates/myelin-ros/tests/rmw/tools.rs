@@ -8,7 +8,7 @@ use myelin_tools::filter::Filter;
 use myelin_tools::publish::Target;
 use myelin_tools::session::{Place, Session};
 use myelin_tools::signals::Stop;
-use myelin_tools::{info, list, select};
+use myelin_tools::{info, list, select, services};
 
 use crate::host::Host;
 use crate::node::{Node, Rmw, WATCHDOG};
@@ -70,6 +70,17 @@ fn topics_of_nodes_are_listed_echoed_and_published() {
         listener.wait_for("what was published", |line| line == "String 123456789");
         assert!(target.encode(&serde_json::json!({ "date": "" })).is_err());
         listener.end();
+
+        // Its halves are in the .srv file, the types in them in .msg files.
+        let graph = session.graph(WATCHDOG).unwrap();
+        let call = |service: &str, request| {
+            services::call(&session, &graph, service, &request, WATCHDOG).unwrap()
+        };
+        let request = serde_json::json!({ "names": ["use_sim_time"] });
+        let reply = call("/talker/get_parameters", request);
+        assert!(reply.contains("\"type\": 1") || reply.contains("\"type\":1"), "{reply}");
+        let reply = call("/talker/list_parameters", serde_json::json!({}));
+        assert!(reply.contains("\"use_sim_time\""), "{reply}");
         talker.end();
     });
 }

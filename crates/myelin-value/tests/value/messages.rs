@@ -123,6 +123,14 @@ fn every_kind_of_field_in_both_byte_orders() {
 }
 
 #[test]
+fn a_half_of_a_service_names_the_types_of_its_package() {
+    let ty = type_of("p/srv/Get_Response", "Point[] points\n===\nMSG: p/Point\nint16 x\n");
+    let sample = encode_json(&ty, &json!({ "points": [{ "x": 1 }, { "x": -2 }] })).unwrap();
+    let value = Value::new(&ty, &sample).unwrap();
+    assert_eq!(value.get("points[1].x").unwrap().as_i64().unwrap(), -2);
+}
+
+#[test]
 fn a_message_without_fields_is_a_byte() {
     // As rosbags 0.11.9 and mcap-ros2-support 0.6.0 write it.
     let ty = type_of("std_msgs/msg/Empty", "");
