@@ -51,6 +51,8 @@ pub struct Discovery {
     node: Node,
     pattern: String,
     known: BTreeMap<EndpointId, EndpointInfo>,
+    /// Whether it has not looked yet.
+    is_new: bool,
 }
 
 impl Node {
@@ -75,7 +77,7 @@ impl Node {
     /// ```
     pub fn discover(&self, pattern: &str) -> Discovery {
         let (node, pattern) = (self.clone(), pattern.to_owned());
-        Discovery { node, pattern, known: BTreeMap::new() }
+        Discovery { node, pattern, known: BTreeMap::new(), is_new: true }
     }
 
     /// A topic that another node has, with the type that it has there. A node of such an endpoint is
@@ -250,13 +252,18 @@ impl AnyTopic {
 }
 
 impl Discovery {
-    /// What has come and gone since the last call, by id. [`Node::trigger_on_graph_change`] wakes a
+    /// What has come and gone since the last call, by id. The first call waits until all nodes of this
+    /// host have announced themselves, for at most 0.5 s. [`Node::trigger_on_graph_change`] wakes a
     /// thread when there may be something.
     ///
     /// # Errors
     /// Those of [`Node::graph`].
     pub fn changes(&mut self) -> Result<Vec<Change>, Error> {
         self.node.start_network()?;
+        if std::mem::take(&mut self.is_new) {
+            // A fresh node knows nobody yet.
+            self.node.inner.wait_for_peers(FIRST_LOOK_LIMIT)?;
+        }
         let endpoints = self.node.graph()?.endpoints.into_iter();
         let now: BTreeMap<_, _> = endpoints
             .filter(|it| is_match(&self.pattern, &it.topic))
@@ -325,6 +332,8 @@ fn ros_name(dds: &str) -> String {
     if dds.contains("::dds_::") { name.strip_suffix('_').unwrap_or(&name).to_owned() } else { name }
 }
 
+/// How long the first look waits for the other nodes.
+const FIRST_LOOK_LIMIT: Duration = Duration::from_millis(500);
 /// The count in front of a `BoundedVec`.
 const LENGTH_BYTES: usize = 8;
 
