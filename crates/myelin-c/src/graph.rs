@@ -396,6 +396,21 @@ impl GraphHandle {
     }
 }
 
+/// Writes the handle of a graph to `to`.
+///
+/// # Safety
+/// `to` is valid.
+pub(crate) unsafe fn hand_over(
+    to: *mut *mut myelin_graph,
+    graph: Graph,
+    watched: Watched,
+) -> Result<myelin_code, Failure> {
+    let handle = handle::insert(GraphHandle::new(graph, watched))?;
+    // SAFETY: as the caller promises.
+    unsafe { to.write(handle::to_pointer(handle)) };
+    Ok(MYELIN_OK)
+}
+
 /// A node's view of its domain now. It takes memory for each endpoint in the domain; close it.
 ///
 /// # Safety
@@ -409,11 +424,7 @@ pub unsafe extern "C" fn myelin_node_graph(
     enter(|| unsafe {
         text::put(graph, std::ptr::null_mut(), "graph")?;
         let found = handle::get::<Node>(handle::of_pointer(node))?.graph()?;
-        graph.write(handle::to_pointer(handle::insert(GraphHandle::new(
-            found,
-            Watched::default(),
-        ))?));
-        Ok(MYELIN_OK)
+        hand_over(graph, found, Watched::default())
     })
 }
 
@@ -435,9 +446,7 @@ pub unsafe extern "C" fn myelin_node_graph_within(
         text::put(graph, std::ptr::null_mut(), "graph")?;
         let limit = text::duration(limit_ns);
         let found = handle::get::<Node>(handle::of_pointer(node))?.graph_within(limit)?;
-        let found = GraphHandle::new(found, Watched::default());
-        graph.write(handle::to_pointer(handle::insert(found)?));
-        Ok(MYELIN_OK)
+        hand_over(graph, found, Watched::default())
     })
 }
 
@@ -459,11 +468,7 @@ pub unsafe extern "C" fn myelin_node_endpoint(
         let found = handle::get::<Node>(handle::of_pointer(node))?.endpoint(endpoint)?;
         let Some(found) = found else { return Ok(MYELIN_NOTHING) };
         let found = Graph { endpoints: vec![found], ..Graph::default() };
-        graph.write(handle::to_pointer(handle::insert(GraphHandle::new(
-            found,
-            Watched::default(),
-        ))?));
-        Ok(MYELIN_OK)
+        hand_over(graph, found, Watched::default())
     })
 }
 

@@ -9,7 +9,7 @@ use myelin::{
 };
 
 use crate::error::{MYELIN_NOTHING, MYELIN_OK, enter, myelin_code};
-use crate::graph::{self, EndpointTexts, GraphHandle};
+use crate::graph::{self, EndpointTexts, hand_over};
 use crate::graph::{myelin_graph, myelin_graph_endpoint, myelin_graph_node};
 use crate::node::myelin_node;
 use crate::sized::{self, sized};
@@ -269,9 +269,7 @@ pub unsafe extern "C" fn myelin_graph_watcher_update(
         let watcher = &mut *watcher.0.get();
         watcher.update(text::duration(limit_ns))?;
         let (found, watched) = Watched::graph(watcher);
-        let found = GraphHandle::new(found, watched);
-        graph.write(handle::to_pointer(handle::insert(found)?));
-        Ok(MYELIN_OK)
+        hand_over(graph, found, watched)
     })
 }
 

@@ -23,6 +23,16 @@ pub struct Attach {
     group: Option<String>,
 }
 
+/// Options of a command that lists all that is there.
+#[derive(Args)]
+pub struct Listing {
+    /// Prints one JSON object a line.
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub attach: Attach,
+}
+
 impl Attach {
     pub fn place(self) -> Place {
         let Attach { domain, network, runtime_dir, group } = self;

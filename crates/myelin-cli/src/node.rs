@@ -5,27 +5,17 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use myelin_tools::nodes;
-use serde::Serialize;
 
-use crate::attach::Attach;
-use crate::output::{print, width};
+use crate::attach::{Attach, Listing};
+use crate::output::{json_lines, print, width};
 use crate::topic::open;
 
 #[derive(Subcommand)]
 pub enum Verb {
     /// List nodes with their process, CPU and memory.
-    List(List),
+    List(Listing),
     /// Show everything about nodes: topics, services, matches, and what is wrong.
     Info(Info),
-}
-
-#[derive(Args)]
-pub struct List {
-    /// Prints one JSON object a line.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    attach: Attach,
 }
 
 #[derive(Args)]
@@ -48,7 +38,7 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(List { json, attach }: List) -> Result<()> {
+fn list(Listing { json, attach }: Listing) -> Result<()> {
     let (session, _) = open("myelin node list", attach)?;
     let watcher = nodes::look(&session)?;
     let lines = nodes::lines(watcher.status(), &session);
@@ -74,10 +64,4 @@ fn info(options: Info) -> Result<()> {
         print(&texts.join("\n"))?;
     }
     Ok(())
-}
-
-/// One object a line.
-pub fn json_lines(values: &[impl Serialize]) -> Result<String> {
-    let lines = values.iter().map(|it| Ok(serde_json::to_string(it)? + "\n"));
-    lines.collect()
 }

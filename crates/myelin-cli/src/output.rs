@@ -6,6 +6,7 @@ use anyhow::{Context, Result};
 use myelin_bench_lab::stderr::print_line;
 use myelin_tools::text::printable;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use serde::Serialize;
 
 /// Prints a text; false if its reader has gone (`| head`, a closed terminal), which is no error.
 ///
@@ -20,6 +21,15 @@ pub fn print(text: &str) -> Result<bool> {
     }
 }
 
+/// One JSON object a line.
+///
+/// # Errors
+/// Keys that are no strings.
+pub fn json_lines(values: &[impl Serialize]) -> Result<String> {
+    let lines = values.iter().map(|it| Ok(serde_json::to_string(it)? + "\n"));
+    lines.collect()
+}
+
 /// Prints a note to standard error. It has no characters that a terminal obeys.
 pub fn note(text: &str) {
     print_line(format_args!("{}", printable(text)));
@@ -32,6 +42,11 @@ pub fn has_no_reader() -> bool {
     let now = Timespec { tv_sec: 0, tv_nsec: 0 };
     let found = poll(&mut fds, Some(&now));
     found.is_ok() && fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP)
+}
+
+/// Whether the terminal, if there is one, only adds text at its end.
+pub fn is_dumb() -> bool {
+    std::env::var_os("TERM").is_none_or(|it| it.is_empty() || it == "dumb")
 }
 
 /// The width of the terminal; `None` if the output goes elsewhere, where lines may be long.

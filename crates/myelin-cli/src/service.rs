@@ -7,28 +7,18 @@ use anyhow::Result;
 use clap::{Args, Subcommand};
 use myelin_tools::{Error, duration, input, services};
 
-use crate::attach::Attach;
-use crate::node::json_lines;
-use crate::output::{print, width};
+use crate::attach::{Attach, Listing};
+use crate::output::{json_lines, print, width};
 use crate::topic::open;
 
 #[derive(Subcommand)]
 pub enum Verb {
     /// List services with their servers, clients and types.
-    List(List),
+    List(Listing),
     /// Show everything about services: servers, clients, and the fields of requests and replies.
     Info(Info),
     /// Call a service with a request in JSON, and print its reply.
     Call(Call),
-}
-
-#[derive(Args)]
-pub struct List {
-    /// Prints one JSON object a line.
-    #[arg(long)]
-    json: bool,
-    #[command(flatten)]
-    attach: Attach,
 }
 
 #[derive(Args)]
@@ -67,7 +57,7 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn list(List { json, attach }: List) -> Result<()> {
+fn list(Listing { json, attach }: Listing) -> Result<()> {
     let (session, _) = open("myelin service list", attach)?;
     let services = services::all(&session.graph(ANSWER_LIMIT)?);
     if json {

@@ -1,6 +1,6 @@
 //! `myelin top`.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, IsTerminal};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use myelin_tools::top::snapshot::Snapshot;
 use myelin_tools::top::{self, End, plain, signals};
 
 use crate::attach::Attach;
+use crate::output::{is_dumb, print};
 
 #[derive(Args)]
 pub struct Options {
@@ -39,14 +40,14 @@ pub fn run(options: Options) -> Result<ExitCode> {
     let is_terminal = io::stdout().is_terminal();
     let sort = sort.as_deref();
     let end = if json {
-        top::each(looker, interval, signals, |it| print(&as_json(it)) && !once)?
+        top::each(looker, interval, signals, |it| shows(&as_json(it)) && !once)?
     } else if once || !is_terminal {
         top::each(looker, interval, signals, |it| {
-            print(&as_text(it, sort));
+            shows(&as_text(it, sort));
             false
         })?
     } else if is_dumb() {
-        top::each(looker, interval, signals, |it| print(&(as_text(it, sort) + "\n")))?
+        top::each(looker, interval, signals, |it| shows(&(as_text(it, sort) + "\n")))?
     } else {
         let (sort, look) = (sort.map(str::to_owned), look());
         top::show(looker, &top::Options { interval, sort }, signals, look)?
@@ -67,13 +68,8 @@ fn as_json(snapshot: &Snapshot) -> String {
 }
 
 /// False if nobody reads any more.
-fn print(text: &str) -> bool {
-    let mut output = io::stdout().lock();
-    output.write_all(text.as_bytes()).and_then(|()| output.flush()).is_ok()
-}
-
-fn is_dumb() -> bool {
-    std::env::var_os("TERM").is_none_or(|it| it.is_empty() || it == "dumb")
+fn shows(text: &str) -> bool {
+    print(text).unwrap_or(false)
 }
 
 fn look() -> Look {

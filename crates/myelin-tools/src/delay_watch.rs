@@ -10,6 +10,7 @@ use serde_json::{Map, json};
 
 use crate::Error;
 use crate::delay::{DelayReport, Delays, Parts, StampClock};
+use crate::duration::nanoseconds;
 use crate::follow::{Follower, Found};
 use crate::report_table::{ReportTable, or_dash, time};
 use crate::session::{Place, Session};
@@ -28,7 +29,6 @@ pub struct DelayWatch {
     sample: ObservedSample<[u8]>,
     problems: Vec<String>,
     has_samples: bool,
-    graph_due_ns: u64,
 }
 
 struct Watched {
@@ -75,25 +75,19 @@ impl DelayWatch {
         let wait_set = subscribes.then(|| session.node().wait_set()).transpose()?;
         let mut watch = DelayWatch {
             follower: Follower::with_schemas(session, place, topics)?,
-            window_ns: window.as_nanos().try_into().unwrap_or(u64::MAX),
+            window_ns: nanoseconds(window),
             stamp,
             wait_set,
             topics: Vec::new(),
             sample: ObservedSample::new(),
             problems: Vec::new(),
             has_samples: false,
-            graph_due_ns: 0,
         };
         watch.follow()?;
         Ok(watch)
     }
 
     fn follow(&mut self) -> Result<(), Error> {
-        let now_ns = myelin::now();
-        if now_ns < self.graph_due_ns {
-            return Ok(());
-        }
-        self.graph_due_ns = now_ns + GRAPH_INTERVAL_NS;
         for found in self.follower.found(&mut self.problems)? {
             match self.source(&found.topic) {
                 Ok(source) => self.topics.push(Watched {
@@ -244,13 +238,13 @@ impl Watch for DelayWatch {
         loop {
             self.follow()?;
             if self.wait_set.is_some() {
-                self.take(until_ns.min(self.graph_due_ns))?;
+                self.take(until_ns.min(self.follower.due_ns()))?;
             }
             let now_ns = myelin::now();
             if self.wait_set.is_none() {
                 self.look_once(now_ns)?;
                 let due_ns = self.topics.iter().map(|it| it.due_ns).min();
-                let due_ns = due_ns.unwrap_or(u64::MAX).min(until_ns).min(self.graph_due_ns);
+                let due_ns = due_ns.unwrap_or(u64::MAX).min(until_ns).min(self.follower.due_ns());
                 std::thread::sleep(Duration::from_nanos(due_ns.saturating_sub(now_ns)));
             }
             if until_ns <= myelin::now() {
@@ -379,8 +373,6 @@ fn stamp_of(topic: &AnyTopic, sample: &[u8], path: &str) -> Result<i64, ReadErro
     }
 }
 
-/// How often it looks for new topics.
-const GRAPH_INTERVAL_NS: u64 = 200_000_000;
 /// How many samples the window of a topic holds.
 const SAMPLES_MAX: usize = 1 << 14;
 /// How many samples one look at a topic takes.

@@ -319,8 +319,11 @@ pub(crate) fn quoted(text: &str) -> String {
 fn push_escaped(to: &mut String, json: &str) {
     for character in json.chars() {
         match character {
-            // All of these have four digits.
-            it if is_unprintable(it) => _ = write!(to, "\\u{:04x}", u32::from(it)),
+            it if is_unprintable(it) => {
+                for unit in it.encode_utf16(&mut [0; 2]) {
+                    let _ = write!(to, "\\u{unit:04x}");
+                }
+            }
             it => to.push(it),
         }
     }
@@ -387,5 +390,6 @@ mod tests {
         Format::Text.read(b"a\x1b[2J\0").unwrap().push_lines(&mut text, 9, 80).unwrap();
         assert_eq!(text, "a\\u{1b}[2J\n");
         assert_eq!(quoted("a\u{9b}\"\n"), "\"a\\u009b\\\"\\n\"");
+        assert_eq!(serde_json::from_str::<String>(&quoted("\u{e0041}")).unwrap(), "\u{e0041}");
     }
 }

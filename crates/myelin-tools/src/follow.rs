@@ -18,6 +18,7 @@ pub struct Follower {
     /// Whether it needs the schemas of types.
     with_schemas: bool,
     known: BTreeSet<(String, u64)>,
+    due_ns: u64,
 }
 
 /// A topic that has been found.
@@ -56,7 +57,7 @@ impl Follower {
         select::topics(&graph, patterns, &session, place)?;
         let patterns = patterns.to_vec();
         let (with_schemas, known) = (false, BTreeSet::new());
-        Ok(Follower { session, patterns, graph, graph_changes, with_schemas, known })
+        Ok(Follower { session, patterns, graph, graph_changes, with_schemas, known, due_ns: 0 })
     }
 
     /// The same; it asks nodes for the schemas of topics that come later, too.
@@ -71,12 +72,17 @@ impl Follower {
         Ok(Follower { with_schemas: true, ..Follower::new(session, place, patterns)? })
     }
 
-    /// The topics that have come since the last call. Those with a problem are left out; it is
-    /// among the `problems`.
+    /// The topics that have come since the last look; none before the next one is
+    /// [due](Follower::due_ns). Those with a problem are left out; it is among the `problems`.
     ///
     /// # Errors
     /// Those of [`Node::graph`](myelin::Node::graph).
     pub fn found(&mut self, problems: &mut Vec<String>) -> Result<Vec<Found>, Error> {
+        let now_ns = myelin::now();
+        if now_ns < self.due_ns {
+            return Ok(Vec::new());
+        }
+        self.due_ns = now_ns + INTERVAL_NS;
         let changes = self.session.node().graph_changes()?;
         if changes != self.graph_changes {
             self.graph = match self.with_schemas {
@@ -114,6 +120,11 @@ impl Follower {
         }
         self.known.extend(now);
         Ok(found)
+    }
+
+    /// When it looks for new topics again.
+    pub fn due_ns(&self) -> u64 {
+        self.due_ns
     }
 
     /// Where an endpoint is, as far as that is known.
@@ -160,5 +171,7 @@ pub fn owner(graph: &Graph, endpoint: EndpointId) -> Owner {
     owner
 }
 
+/// How often it looks for new topics.
+const INTERVAL_NS: u64 = 200_000_000;
 /// How long to wait for nodes that do not answer.
 const ANSWER_LIMIT: Duration = Duration::from_millis(500);

@@ -253,8 +253,8 @@ fn endpoint_line(graph: &Graph, endpoint: &EndpointInfo) -> EndpointLine {
 
 /// The name of an endpoint's node; for one of `rmw_myelin`, that of its ROS 2 node.
 fn node_name(graph: &Graph, endpoint: &EndpointInfo) -> String {
-    if let Some(name) = endpoint.attributes.get("ros.node") {
-        return String::from_utf8_lossy(name).into_owned();
+    if let Some(name) = ros::node_name(&endpoint.attributes) {
+        return name;
     }
     let node = graph.nodes.iter().find(|node| node.node == endpoint.node);
     node.map(|it| it.name.clone()).unwrap_or_else(|| "(a DDS program)".to_owned())

@@ -7,6 +7,7 @@ use std::time::Duration;
 use myelin::{Counters, EndpointId, EndpointInfo, Graph, Lateness};
 use serde_json::{Value, json};
 
+use crate::duration::nanoseconds;
 use crate::follow::{Owner, owner};
 use crate::report_table::{ReportTable, or_dash, rate, time};
 use crate::session::{Place, Session};
@@ -59,7 +60,7 @@ impl LatenessWatch {
         let mut watch = LatenessWatch {
             session,
             patterns: topics.to_vec(),
-            window_ns: window.as_nanos().try_into().unwrap_or(u64::MAX),
+            window_ns: nanoseconds(window),
             graph,
             subscribers: BTreeMap::new(),
             due_ns: 0,

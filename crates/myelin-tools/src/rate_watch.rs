@@ -7,6 +7,7 @@ use myelin::{EndpointId, Location, Observer};
 use serde_json::{Map, Value, json};
 
 use crate::Error;
+use crate::duration::nanoseconds;
 use crate::follow::{Follower, Found, Owner};
 use crate::rate::{Rate, Report};
 use crate::report_table::{self, ReportTable, or_dash};
@@ -31,7 +32,6 @@ pub struct RateWatch {
     topics: Vec<Watched>,
     problems: Vec<String>,
     has_samples: bool,
-    graph_due_ns: u64,
 }
 
 /// A topic of one type.
@@ -65,7 +65,7 @@ impl RateWatch {
         window: Duration,
         show: Show,
     ) -> Result<RateWatch, Error> {
-        let window_ns = window.as_nanos().try_into().unwrap_or(u64::MAX);
+        let window_ns = nanoseconds(window);
         let follower = Follower::new(session, place, topics)?;
         let mut watch = RateWatch {
             follower,
@@ -74,7 +74,6 @@ impl RateWatch {
             topics: Vec::new(),
             problems: Vec::new(),
             has_samples: false,
-            graph_due_ns: 0,
         };
         watch.follow()?;
         Ok(watch)
@@ -82,11 +81,6 @@ impl RateWatch {
 
     /// Observes the topics that have come.
     fn follow(&mut self) -> Result<(), Error> {
-        let now_ns = myelin::now();
-        if now_ns < self.graph_due_ns {
-            return Ok(());
-        }
-        self.graph_due_ns = now_ns + GRAPH_INTERVAL_NS;
         for found in self.follower.found(&mut self.problems)? {
             match found.topic.topic().observer() {
                 Ok(observer) => self.topics.push(Watched {
@@ -397,8 +391,6 @@ fn object(
     finish(object, is_total)
 }
 
-/// How often it looks for new topics.
-const GRAPH_INTERVAL_NS: u64 = 200_000_000;
 /// How many samples the windows of all publishers hold together, and that of one publisher.
 const SAMPLES_MAX: usize = 1 << 20;
 const SAMPLES_EACH_MAX: usize = 1 << 14;

@@ -1,4 +1,4 @@
-//! ReportTables of reports, which come again and again: a narrow terminal shows their first columns, and
+//! Tables of reports, which come again and again: a narrow terminal shows their first columns, and
 //! rows have notes.
 
 use crate::text::printable;

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 /// The text with every character escaped that does something to a terminal instead of being seen:
-/// control characters, and those that turn the reading direction.
+/// control characters, those that turn the reading direction, and those that have no width.
 pub fn printable(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_unprintable) {
         return Cow::Borrowed(text);
@@ -37,9 +37,11 @@ pub fn shortened(text: &str, characters: usize) -> Cow<'_, str> {
     Cow::Owned(begin.chain(GAP.chars()).chain(end).take(characters).collect())
 }
 
-pub(crate) fn is_unprintable(character: char) -> bool {
-    let turns_or_breaks_lines = matches!(character, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    character.is_control() || turns_or_breaks_lines
+pub(crate) fn is_unprintable(c: char) -> bool {
+    let is_format = matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}')
+        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
+        || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
+    c.is_control() || is_format
 }
 
 const GAP: &str = "..";
@@ -50,7 +52,10 @@ mod tests {
 
     #[test]
     fn nothing_reaches_the_terminal_as_a_command() {
-        assert_eq!(printable("grün"), "grün");
+        for text in ["grün", "grün 左", "camera/left"] {
+            assert_eq!(printable(text), text);
+        }
+        assert_eq!(printable("\x1b[2Jx\u{202e}y\n\u{e0041}"), "\\u{1b}[2Jx\\u{202e}y\\n\\u{e0041}");
         assert_eq!(printable("a\x1b[2Jb\nc\u{202e}\u{9b}"), "a\\u{1b}[2Jb\\nc\\u{202e}\\u{9b}");
     }
 

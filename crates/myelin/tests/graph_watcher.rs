@@ -4,13 +4,12 @@
 mod itself;
 mod support;
 
-use std::path::Path;
-use std::process::{Child, Command};
 use std::time::Duration;
 
 use myelin::{
     Change, Counters, EndpointId, EndpointStatus, GraphWatcher, MatchState, Node, Setting,
 };
+use support::other_side::{FOLDER, Other, ROLE};
 use support::{WATCHDOG, until};
 
 fn published(endpoint: &EndpointStatus) -> u64 {
@@ -102,7 +101,7 @@ fn a_mismatch_is_counted_once_with_its_reason_on_both_sides() {
 fn a_stopped_process_is_silent_and_keeps_what_was_known_of_it() {
     let (folder, node) = support::node();
     let mut subscriber = node.topic::<u64>("imu").subscriber().unwrap();
-    let mut other = other_side("publish_on_request", folder.path());
+    let mut other = Other::start(itself::itself(), "publish_on_request", folder.path());
     let more = node.topic::<u64>("more").publisher().unwrap();
     let pid = other.0.id();
     let mut watcher = node.watch_graph("*");
@@ -146,7 +145,7 @@ fn a_stopped_process_is_silent_and_keeps_what_was_known_of_it() {
         watcher.update(WATCHDOG).unwrap();
         watcher.changes().iter().any(|it| matches!(it, Change::Gone(it) if it.id == id))
     });
-    let _again = other_side("publish_on_request", folder.path());
+    let _again = Other::start(itself::itself(), "publish_on_request", folder.path());
     publish(&more, &mut subscriber, 3);
     let found = |watcher: &GraphWatcher| -> Option<EndpointId> {
         let topic = watcher.status().topic("imu")?;
@@ -178,31 +177,6 @@ fn publish_on_request(node: &Node) {
     }
 }
 
-/// Another process; it ends with the test.
-struct Other(Child);
-
-impl Other {
-    fn signal(&self, name: &str) {
-        let pid = self.0.id().to_string();
-        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
-    }
-}
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn other_side(role: &str, folder: &Path) -> Other {
-    let mut command = itself::itself();
-    command.args(["--exact", "the_other_side", "--nocapture"]);
-    command.env(ROLE, role).env(FOLDER, folder);
-    command.stdout(std::process::Stdio::null());
-    Other(command.spawn().unwrap())
-}
-
 #[test]
 fn the_other_side() {
     let Ok(role) = std::env::var(ROLE) else { return };
@@ -213,6 +187,3 @@ fn the_other_side() {
         _ => panic!("{role}"),
     }
 }
-
-const ROLE: &str = "MYELIN_TEST_ROLE";
-const FOLDER: &str = "MYELIN_TEST_FOLDER";

@@ -6,12 +6,11 @@ mod itself;
 mod support;
 
 use std::collections::HashSet;
-use std::path::Path;
-use std::process::Child;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use myelin::{CALLS_MAX, Client, Error, Event, Node, PlainData, Service, Wait};
+use support::other_side::{FOLDER, Other, ROLE};
 use support::{WATCHDOG, until};
 
 /// The client and its question.
@@ -357,7 +356,7 @@ fn a_server_that_is_killed_at_any_point_ends_the_call_at_once() {
     let client = client(&node);
     let mut replies = 0;
     for kill in 0..KILLS {
-        let mut other = other_side("serve", folder.path());
+        let mut other = Other::start(itself::itself(), "serve", folder.path());
         until("the server", || client.servers() > 0);
         client.set_wait(WAITS[kill as usize / 4 % 4]);
         // From the first moment until well into its work.
@@ -419,7 +418,7 @@ fn killed_clients_do_not_disturb_the_server() {
     let callback = callback.unwrap();
     let ours = client(&node);
     for kill in 0..KILLS {
-        let mut other = other_side("ask_for_ever", folder.path());
+        let mut other = Other::start(itself::itself(), "ask_for_ever", folder.path());
         let before = callback.calls();
         if kill % 3 > 0 {
             until("its first calls", || callback.calls() > before + u64::from(kill % 3));
@@ -448,7 +447,7 @@ fn ask_for_ever(node: &Node) {
 fn a_server_that_is_stopped_ends_a_call_by_its_limit_and_goes_on() {
     let (folder, node) = support::node();
     let client = client(&node);
-    let other = other_side("serve", folder.path());
+    let other = Other::start(itself::itself(), "serve", folder.path());
     let pid = rustix::process::Pid::from_child(&other.0);
     ask(&client, 0, 1);
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).unwrap();
@@ -460,24 +459,6 @@ fn a_server_that_is_stopped_ends_a_call_by_its_limit_and_goes_on() {
     rustix::process::kill_process(pid, rustix::process::Signal::CONT).unwrap();
     ask(&client, 0, CALLS);
     assert_eq!(client.late(), 1);
-}
-
-/// This test's other side, killed with it.
-struct Other(Child);
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn other_side(role: &str, folder: &Path) -> Other {
-    let mut command = itself::itself();
-    command.args(["--exact", "the_other_side", "--nocapture"]);
-    command.env(ROLE, role).env(FOLDER, folder);
-    command.stdout(std::process::Stdio::null());
-    Other(command.spawn().unwrap())
 }
 
 #[test]
@@ -492,8 +473,6 @@ fn the_other_side() {
     }
 }
 
-const ROLE: &str = "MYELIN_TEST_ROLE";
-const FOLDER: &str = "MYELIN_TEST_FOLDER";
 const WAITS: [Wait; 4] = [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive];
 const CALLS: u64 = 200;
 const KILLS: u32 = 50;

@@ -8,9 +8,10 @@ mod itself;
 mod support;
 
 use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 
 use myelin::{Error, Event, Node, PlainData};
+use support::other_side::{FOLDER, Other, ROLE};
 use support::{WATCHDOG, until};
 
 #[derive(Clone, Copy, Debug, PartialEq, PlainData)]
@@ -195,18 +196,8 @@ fn status_of(child: i32) -> i32 {
 
 const BYTES: usize = 100_000;
 
-/// This test's other side, killed with it.
-struct Other(Child);
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
 fn other_side(role: &str, folder: &Path) -> Other {
-    let mut command = match std::env::var(OTHER) {
+    let command = match std::env::var(OTHER) {
         Err(_) => itself::itself(),
         Ok(words) => {
             let mut command = Command::new("env");
@@ -214,10 +205,7 @@ fn other_side(role: &str, folder: &Path) -> Other {
             command
         }
     };
-    command.args(["--exact", "the_other_side", "--nocapture"]);
-    command.env(ROLE, role).env(FOLDER, folder);
-    command.stdout(std::process::Stdio::null());
-    Other(command.spawn().unwrap())
+    Other::start(command, role, folder)
 }
 
 #[test]
@@ -234,6 +222,4 @@ fn the_other_side() {
 }
 
 const OTHER: &str = "MYELIN_TEST_OTHER";
-const ROLE: &str = "MYELIN_TEST_ROLE";
-const FOLDER: &str = "MYELIN_TEST_FOLDER";
 const BALLS: u64 = 2_000;

@@ -5,11 +5,12 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use myelin_tools::info::TopicInfo;
 use myelin_tools::{discovery, info, select};
 
 use crate::attach::Attach;
 use crate::complete;
-use crate::output::{note, print};
+use crate::output::{json_lines, note, print};
 
 /// See [`info`].
 #[derive(Args)]
@@ -30,14 +31,13 @@ pub fn run(options: Options) -> Result<ExitCode> {
     let graph = discovery::graph(&session, ANSWER_LIMIT)?;
     let selected = select::topics(&graph, &topics, &session, &place)?;
     select::silent(&graph, &session, &place).iter().for_each(|line| note(line));
-    let mut text = String::new();
-    for (at, topic) in info::topics(&graph, &selected).iter().enumerate() {
-        text += &match json {
-            true => format!("{}\n", serde_json::to_string(topic)?),
-            false => format!("{}{}", if at > 0 { "\n" } else { "" }, topic.text()),
-        };
+    let topics = info::topics(&graph, &selected);
+    if json {
+        print(&json_lines(&topics)?)?;
+    } else {
+        let texts: Vec<_> = topics.iter().map(TopicInfo::text).collect();
+        print(&texts.join("\n"))?;
     }
-    print(&text)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -9,7 +9,7 @@ use myelin_tools::{discovery, list, select};
 
 use crate::attach::Attach;
 use crate::complete;
-use crate::output::{note, print, width};
+use crate::output::{json_lines, note, print, width};
 
 /// See [`list`].
 #[derive(Args)]
@@ -42,9 +42,7 @@ pub fn run(options: Options) -> Result<ExitCode> {
         let domain = place.domain_number();
         note(format!("no topics in domain {domain}. {elsewhere}").trim_end());
     } else if json {
-        for line in &lines {
-            print(&format!("{}\n", serde_json::to_string(line)?))?;
-        }
+        print(&json_lines(&lines)?)?;
     } else {
         print(&list::table(&lines, place.network, width()))?;
     }

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use myelin_tools::duration::nanoseconds;
 use myelin_tools::session::{Place, Session};
 use myelin_tools::signals::Stop;
 use myelin_tools::watch::{Output, Watch};
@@ -15,7 +16,7 @@ use rustix::termios::tcgetwinsize;
 
 use crate::attach::Attach;
 use crate::complete;
-use crate::output::print;
+use crate::output::{is_dumb, print};
 
 /// Options of all of them.
 #[derive(Args)]
@@ -58,7 +59,6 @@ pub fn run<W: Watch>(
     let (session, place) = super::open(name, options.attach.clone())?;
     let mut watch = open(session, &place, &options)?;
     let mut screen = Screen::new(options.json);
-    let nanoseconds = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
     let interval_ns = nanoseconds(options.interval);
     let begin_ns = myelin_tools::now();
     let end_ns = options.duration.map(|it| begin_ns.saturating_add(nanoseconds(it)));
@@ -105,8 +105,7 @@ struct Screen {
 
 impl Screen {
     fn new(json: bool) -> Screen {
-        let is_dumb = std::env::var_os("TERM").is_none_or(|it| it == "dumb" || it.is_empty());
-        let in_place = std::io::stdout().is_terminal() && !is_dumb && !json;
+        let in_place = std::io::stdout().is_terminal() && !is_dumb() && !json;
         Screen { json, in_place, drawn: 0, is_begun: false }
     }
 

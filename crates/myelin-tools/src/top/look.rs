@@ -9,9 +9,9 @@ use myelin::{
 };
 
 use super::snapshot::{EndpointRow, Latency, Losses, MatchRow, NodeRow, Snapshot, TopicRow};
-use super::text::printable;
 use crate::Error;
 use crate::session::Session;
+use crate::text::printable;
 
 /// The domain, at each call of [`look`](Looker::look) as it is then.
 pub struct Looker {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use myelin::{AnyTopic, Interrupter, Location, Node, ObservedSample, Observer};
 
 use super::details::{Observed, ObservedText};
-use super::text::printable;
+use crate::text::printable;
 
 /// Ends when it is dropped; nobody waits for its thread.
 pub struct Observation {

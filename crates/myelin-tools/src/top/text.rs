@@ -1,6 +1,4 @@
-//! Numbers and names as the screen has them: short, and without anything that a terminal obeys.
-
-use std::borrow::Cow;
+//! Numbers and names as the screen has them: short.
 
 use ratatui::text::Span;
 
@@ -45,26 +43,6 @@ pub fn duration(ns: f64) -> String {
         _ => 0,
     };
     format!("{value:.decimals$}{unit}")
-}
-
-/// Text of another process, with control characters, and characters that change the direction or
-/// have no width, as escapes.
-pub fn printable(text: &str) -> Cow<'_, str> {
-    if !text.contains(is_hidden) {
-        return Cow::Borrowed(text);
-    }
-    let mut shown = String::new();
-    for c in text.chars() {
-        if is_hidden(c) { shown.extend(c.escape_default()) } else { shown.push(c) }
-    }
-    Cow::Owned(shown)
-}
-
-fn is_hidden(c: char) -> bool {
-    let is_format = matches!(c, '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}')
-        || matches!(c, '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
-        || matches!(c, '\u{fff9}'..='\u{fffb}' | '\u{e0000}'..='\u{e007f}');
-    c.is_control() || is_format
 }
 
 /// How many columns of a terminal a text takes.
@@ -139,13 +117,6 @@ mod tests {
         {
             assert_eq!(duration(ns), text);
         }
-    }
-
-    #[test]
-    fn what_a_terminal_obeys_is_escaped() {
-        assert_eq!(printable("camera/left"), "camera/left");
-        assert_eq!(printable("grün 左"), "grün 左");
-        assert_eq!(printable("\x1b[2Jx\u{202e}y\n"), "\\u{1b}[2Jx\\u{202e}y\\n");
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use crate::text::printable;
+
 /// One cause.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
@@ -34,16 +36,16 @@ pub enum Fix {
 impl Finding {
     /// A finding whose remedy is a command.
     pub fn command(id: &'static str, found: String, command: String) -> Finding {
-        Finding::new(id, found, Fix::Command(plain(&command)))
+        Finding::new(id, found, Fix::Command(printable(&command).into_owned()))
     }
 
     /// A finding whose remedy is a change.
     pub fn change(id: &'static str, found: String, change: String) -> Finding {
-        Finding::new(id, found, Fix::Change(plain(&change)))
+        Finding::new(id, found, Fix::Change(printable(&change).into_owned()))
     }
 
     fn new(id: &'static str, found: String, fix: Fix) -> Finding {
-        Finding { id, found: plain(&found), fix, node: None, pid: None }
+        Finding { id, found: printable(&found).into_owned(), fix, node: None, pid: None }
     }
 
     /// The node and the process that have it.
@@ -62,13 +64,6 @@ impl Finding {
             Fix::Change(change) => found + &wrapped("    ", change),
         }
     }
-}
-
-/// Control characters, which names of other processes may contain, are escaped.
-pub fn plain(text: &str) -> String {
-    let escape =
-        |c: char| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() };
-    text.chars().map(escape).collect()
 }
 
 /// `text` behind `indent` in lines of at most 80 characters, as far as its words allow.

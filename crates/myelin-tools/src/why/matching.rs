@@ -2,9 +2,10 @@
 
 use myelin::{MatchState, Mismatch, Setting};
 
-use super::finding::{Finding, plain};
+use super::finding::Finding;
 use super::snapshot::{End, Program, Snapshot};
 use super::types;
+use crate::text::printable;
 
 /// Each pair that does not match, a cause once.
 pub fn judge(seen: &Snapshot) -> Vec<Finding> {
@@ -134,7 +135,8 @@ fn short(reason: &str, pair: [&Program; 2]) -> Finding {
         _ => "match_refused",
     };
     let (why, remedy) = reason.split_once("; ").unwrap_or((reason, "see docs/reference/limits.md"));
-    let found = format!("{} and {} do not match: {}", pair[0].label(), pair[1].label(), plain(why));
+    let found =
+        format!("{} and {} do not match: {}", pair[0].label(), pair[1].label(), printable(why));
     Finding::change(id, found, remedy.to_owned())
 }
 

@@ -21,11 +21,12 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-pub use finding::{Finding, Fix, plain, wrapped};
+pub use finding::{Finding, Fix, wrapped};
 use late::{Use, time};
 use snapshot::{End, Snapshot};
 
 use crate::session::Place;
+use crate::text::printable;
 use crate::{Error, names};
 
 /// What to look at.
@@ -187,7 +188,7 @@ impl Report {
     fn works(&self) -> String {
         let names = |kind: &str| {
             let of_kind = self.ends.iter().filter(|end| end.kind == kind);
-            let names: Vec<_> = of_kind.map(|end| plain(&end.node)).collect();
+            let names: Vec<_> = of_kind.map(|end| printable(&end.node)).collect();
             match names.len() {
                 0..=3 => names.join(", "),
                 count => format!("{}, … ({count})", names[..3].join(", ")),
@@ -267,7 +268,7 @@ impl EndReport {
         if let Some(class) = self.scheduling {
             facts.push(format!("SCHED_{}", class.to_uppercase()));
         }
-        let name = format!("{:<11}{}", self.kind, plain(&self.node));
+        let name = format!("{:<11}{}", self.kind, printable(&self.node));
         let pid = self.pid.map(|pid| format!(" (process {pid})")).unwrap_or_default();
         format!("{name}{pid}\n{}", wrapped("           ", &facts.join("; ")))
     }

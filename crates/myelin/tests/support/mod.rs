@@ -1,6 +1,8 @@
 //! Shared by the tests: a node in a folder of its own, a watchdog, conditions.
 #![allow(dead_code, reason = "each test file uses its own part")]
 
+pub mod other_side;
+
 use std::time::{Duration, Instant};
 
 use myelin::{Node, Payload, Publisher, Subscriber, Topic};
