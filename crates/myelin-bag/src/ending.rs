@@ -1,0 +1,127 @@
+//! The end of a file: whether it is complete, and the summary.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use myelin_value::Schema;
+
+use crate::format::{self, Channel, FOOTER_BYTES, Fields, MAGIC, RECORD_HEAD, Statistics, op};
+use crate::limits::DEFINITION_BYTES_MAX;
+use crate::source::{Source, Window};
+
+/// The schemas and the channels of a file, by their ids.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Definitions {
+    /// Schemas by their ids.
+    pub schemas: BTreeMap<u16, OwnedSchema>,
+    /// Channels by their ids.
+    pub channels: BTreeMap<u16, Channel>,
+}
+
+/// A schema that was read from a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnedSchema {
+    /// The language of the text, such as `ros2msg`.
+    pub encoding: String,
+    /// The name of the type.
+    pub name: String,
+    /// The description itself.
+    pub text: Vec<u8>,
+}
+
+impl OwnedSchema {
+    /// It as the parser takes it.
+    pub fn as_schema(&self) -> Schema<'_> {
+        Schema::new(&self.encoding, &self.name, &self.text)
+    }
+}
+
+impl Definitions {
+    /// Takes in a record of a schema or a channel; of two with one id the first counts. `None` if
+    /// it is broken.
+    pub(crate) fn add(&mut self, opcode: u8, fields: &[u8]) -> Option<()> {
+        if opcode == op::SCHEMA {
+            let (id, Schema { encoding, name, text }) = format::schema(fields)?;
+            self.schemas.entry(id).or_insert_with(|| OwnedSchema {
+                encoding: encoding.to_owned(),
+                name: name.to_owned(),
+                text: text.to_owned(),
+            });
+        } else {
+            let (id, channel) = format::channel(fields)?;
+            self.channels.entry(id).or_insert(channel);
+        }
+        Some(())
+    }
+}
+
+/// What is behind the data of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The file ends anywhere, or its summary is broken.
+    Cut,
+    /// The file was completed. Its data ends here, and the summary may have been left out.
+    Complete { data_end: u64, summary: Option<Box<Summary>> },
+}
+
+/// The summary of a file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    pub definitions: Definitions,
+    pub statistics: Option<Statistics>,
+    /// The fields of the chunk indexes.
+    pub chunk_indexes: Vec<Vec<u8>>,
+}
+
+impl Ending {
+    pub(crate) fn read(window: &mut Window<impl Source>) -> io::Result<Ending> {
+        let tail_bytes = (FOOTER_BYTES + MAGIC.len()) as u64;
+        let bytes = window.source_bytes();
+        let Some(footer_at) = bytes.checked_sub(tail_bytes) else { return Ok(Ending::Cut) };
+        let Some(tail) = window.get(footer_at, tail_bytes)? else { return Ok(Ending::Cut) };
+        let (head, rest) = tail.split_at(RECORD_HEAD);
+        let (fields, magic) = rest.split_at(FOOTER_BYTES - RECORD_HEAD);
+        let is_footer = head == [op::FOOTER, 20, 0, 0, 0, 0, 0, 0, 0] && magic == MAGIC;
+        let Some(footer) = format::footer(fields).filter(|_| is_footer) else {
+            return Ok(Ending::Cut);
+        };
+        if footer.summary_start == 0 {
+            return Ok(Ending::Complete { data_end: footer_at, summary: None });
+        }
+        let start = footer.summary_start;
+        let has_place = (MAGIC.len() as u64..=footer_at).contains(&start)
+            && footer_at - start <= DEFINITION_BYTES_MAX;
+        if !has_place {
+            return Ok(Ending::Cut);
+        }
+        // Up to the footer's checksum.
+        let summed = footer_at + (FOOTER_BYTES - 4) as u64 - start;
+        let Some(summed) = window.get(start, summed)? else { return Ok(Ending::Cut) };
+        if footer.crc != 0 && crc32fast::hash(summed) != footer.crc {
+            return Ok(Ending::Cut);
+        }
+        let summary = Summary::parse(&summed[..(footer_at - start) as usize]);
+        Ok(summary.map_or(Ending::Cut, |summary| Ending::Complete {
+            data_end: start,
+            summary: Some(Box::new(summary)),
+        }))
+    }
+}
+
+impl Summary {
+    fn parse(bytes: &[u8]) -> Option<Summary> {
+        let mut summary = Summary::default();
+        let mut rest = Fields(bytes);
+        while !rest.0.is_empty() {
+            let (opcode, length) = (rest.u8()?, rest.u64()?);
+            let fields = rest.take(usize::try_from(length).ok()?)?;
+            match opcode {
+                op::SCHEMA | op::CHANNEL => summary.definitions.add(opcode, fields)?,
+                op::STATISTICS => summary.statistics = Some(format::statistics(fields)?),
+                op::CHUNK_INDEX => summary.chunk_indexes.push(fields.to_owned()),
+                _ => {}
+            }
+        }
+        Some(summary)
+    }
+}

@@ -1,0 +1,36 @@
+//! Recordings of topics as [MCAP](https://mcap.dev) files: written so that they are whole at every
+//! byte, read whatever state they are in, checked and repaired.
+//!
+//! | step | by |
+//! |---|---|
+//! | write a file | [`Writer`] |
+//! | plain data that every reader of ROS 2's messages reads | [`PlainCdr`] |
+//! | read all messages, and know what is lost | [`Scanner`], [`Report`] |
+//!
+//! Files may come from anybody. Whatever is in them, the result is a message, a [`Loss`] or an
+//! error: no panic, no endless loop, and no more memory than [`limits`] allows.
+
+#![forbid(unsafe_code)]
+
+mod cdr;
+mod chunk;
+mod compression;
+mod ending;
+mod error;
+mod format;
+pub mod limits;
+mod scanner;
+mod source;
+mod storage;
+mod summary;
+mod writer;
+
+pub use cdr::{CDR_HEADER, PlainCdr, Unfit, UnfitReason};
+pub use ending::{Definitions, OwnedSchema};
+pub use error::WriteError;
+pub use format::{Channel, MessageHead, Metadata, Statistics};
+pub use myelin_value::Schema;
+pub use scanner::{Cause, Item, Loss, LostMessages, OpenError, Report, Scanner};
+pub use source::Source;
+pub use storage::Storage;
+pub use writer::{Options, Writer, Written};

@@ -1,0 +1,8 @@
+//! Recordings: written, read by others, cut, damaged, and on disks that fill up.
+
+mod cdr;
+mod cut;
+mod damage;
+mod full;
+mod others;
+mod support;
