@@ -1,13 +1,51 @@
-//! The end of a file: whether it is complete, and the summary.
+//! The begin and the end of a file: what it says of itself, whether it is complete, and the summary.
 
 use std::collections::BTreeMap;
 use std::io;
 
 use myelin_value::Schema;
 
-use crate::format::{self, Channel, FOOTER_BYTES, Fields, MAGIC, RECORD_HEAD, Statistics, op};
+use crate::format::{
+    self, Channel, FOOTER_BYTES, Fields, MAGIC, RECORD_HEAD, Statistics, op, record_head,
+};
 use crate::limits::DEFINITION_BYTES_MAX;
 use crate::source::{Source, Window};
+
+/// A file that cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The file system refused.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// It does not begin as MCAP does.
+    #[error("this is not an MCAP file: it does not begin with MCAP's magic")]
+    NotMcap,
+}
+
+/// What a file says of itself; empty if that is broken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub profile: String,
+    pub library: String,
+}
+
+impl Header {
+    pub(crate) fn read(window: &mut Window<impl Source>) -> Result<Header, OpenError> {
+        let at = MAGIC.len() as u64;
+        if window.get(0, at)? != Some(&MAGIC) {
+            return Err(OpenError::NotMcap);
+        }
+        let head = window.get(at, RECORD_HEAD as u64)?.and_then(|head| head.first_chunk());
+        let Some((op::HEADER, bytes)) = head.map(record_head) else { return Ok(Header::default()) };
+        let fields = window.up_to(at + RECORD_HEAD as u64, bytes.min(HEADER_BYTES_MAX))?;
+        let header = format::header(fields).map(|(profile, library)| {
+            let (profile, library) = (profile.to_owned(), library.to_owned());
+            Header { profile, library }
+        });
+        Ok(header.unwrap_or_default())
+    }
+}
 
 /// The schemas and the channels of a file, by their ids.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -125,3 +163,6 @@ impl Summary {
         Some(summary)
     }
 }
+
+/// Of a header's fields that are read.
+const HEADER_BYTES_MAX: u64 = 1 << 16;

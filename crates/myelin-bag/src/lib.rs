@@ -6,6 +6,9 @@
 //! | write a file | [`Writer`] |
 //! | plain data that every reader of ROS 2's messages reads | [`PlainCdr`] |
 //! | read all messages, and know what is lost | [`Scanner`], [`Report`] |
+//! | what is in a file | [`Info`] |
+//! | whether everything in a file agrees | [`check()`] |
+//! | a complete file of a broken one | [`repair()`] |
 //!
 //! Files may come from anybody. Whatever is in them, the result is a message, a [`Loss`] or an
 //! error: no panic, no endless loop, and no more memory than [`limits`] allows.
@@ -13,12 +16,15 @@
 #![forbid(unsafe_code)]
 
 mod cdr;
+mod check;
 mod chunk;
 mod compression;
 mod ending;
 mod error;
 mod format;
+mod info;
 pub mod limits;
+mod repair;
 mod scanner;
 mod source;
 mod storage;
@@ -26,11 +32,14 @@ mod summary;
 mod writer;
 
 pub use cdr::{CDR_HEADER, PlainCdr, Unfit, UnfitReason};
-pub use ending::{Definitions, OwnedSchema};
+pub use check::{Checked, Finding, Problem, check};
+pub use ending::{Definitions, OpenError, OwnedSchema};
 pub use error::WriteError;
 pub use format::{Channel, MessageHead, Metadata, Statistics};
+pub use info::Info;
 pub use myelin_value::Schema;
-pub use scanner::{Cause, Item, Loss, LostMessages, OpenError, Report, Scanner};
+pub use repair::{RepairError, Repaired, repair};
+pub use scanner::{Cause, Item, Loss, LostMessages, Report, Scanner};
 pub use source::Source;
 pub use storage::Storage;
 pub use writer::{Options, Writer, Written};

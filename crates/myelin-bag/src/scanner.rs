@@ -10,23 +10,11 @@ use std::io;
 
 use crate::chunk::span;
 use crate::compression::unpack;
-use crate::ending::{Definitions, Ending, OwnedSchema, Summary};
+use crate::ending::{Definitions, Ending, Header, OpenError, OwnedSchema, Summary};
 use crate::format::{self, CHUNK_FIELDS, Channel, MAGIC, MessageHead, Metadata, op};
 use crate::format::{RECORD_HEAD, Statistics, record_head};
 use crate::limits::{DEFINITION_BYTES_MAX, LOSSES_MAX, RECORD_BYTES_MAX};
 use crate::source::{Source, WINDOW_BYTES, Window};
-
-/// A file that cannot be read at all.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The file system refused.
-    #[error(transparent)]
-    Io(#[from] io::Error),
-    /// It does not begin as MCAP does.
-    #[error("this is not an MCAP file: it does not begin with MCAP's magic")]
-    NotMcap,
-}
 
 /// What is next in a file.
 #[derive(Debug)]
@@ -197,7 +185,7 @@ pub struct Scanner<S> {
     /// The records of a compressed chunk.
     unpacked: Vec<u8>,
     tally: Tally,
-    profile: String,
+    header: Header,
     definitions: Definitions,
     report: Report,
 }
@@ -240,14 +228,12 @@ impl<S: Source> Scanner<S> {
     /// If it is no MCAP file.
     pub fn new(source: S) -> Result<Self, OpenError> {
         let mut window = Window::new(source)?;
-        if window.get(0, MAGIC.len() as u64)? != Some(&MAGIC) {
-            return Err(OpenError::NotMcap);
-        }
+        let header = Header::read(&mut window)?;
         let ending = Ending::read(&mut window)?;
-        Ok(Scanner::with_ending(window, ending))
+        Ok(Scanner::with_ending(window, header, ending))
     }
 
-    pub(crate) fn with_ending(window: Window<S>, ending: Ending) -> Self {
+    pub(crate) fn with_ending(window: Window<S>, header: Header, ending: Ending) -> Self {
         let mut report = Report::default();
         let (mut definitions, mut data_end) = (Definitions::default(), window.source_bytes());
         if let Ending::Complete { data_end: end, summary } = ending {
@@ -262,7 +248,7 @@ impl<S: Source> Scanner<S> {
             chunk: None,
             unpacked: Vec::new(),
             tally: Tally::default(),
-            profile: String::new(),
+            header,
             definitions,
             report,
         }
@@ -314,9 +300,14 @@ impl<S: Source> Scanner<S> {
         &self.definitions
     }
 
-    /// The file's profile, such as `ros2`.
+    /// What the file's header says of its contents, such as `ros2`.
     pub fn profile(&self) -> &str {
-        &self.profile
+        &self.header.profile
+    }
+
+    /// What is behind the end of the items, to look at it again.
+    pub(crate) fn into_window(self) -> Window<S> {
+        self.window
     }
 
     /// A record that is in no chunk.
@@ -342,11 +333,6 @@ impl<S: Source> Scanner<S> {
         let found = Found { opcode, is_in_file: true, at: fields_at, bytes };
         match opcode {
             op::MESSAGE | op::SCHEMA | op::CHANNEL | op::METADATA => self.accept(found),
-            op::HEADER => {
-                let header = self.fields(&found)?.and_then(format::header);
-                self.profile = header.map(|(profile, _)| profile.to_owned()).unwrap_or_default();
-                Ok(None)
-            }
             op::MESSAGE_INDEX => {
                 let index = self.fields(&found)?.and_then(format::message_index);
                 let entries = index.map_or(0, |(_, entries)| entries.len());

@@ -4,5 +4,6 @@ mod cdr;
 mod cut;
 mod damage;
 mod full;
+mod mend;
 mod others;
 mod support;
