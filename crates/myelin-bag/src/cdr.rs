@@ -196,8 +196,7 @@ fn slice_of(ty: &Type) -> Option<(Option<&Type>, &Type, usize)> {
 /// The size of the largest number in a type, where every number in it is aligned to its size.
 fn align(ty: &Type) -> Result<usize, Unfit> {
     match ty.kind() {
-        Kind::Primitive(Primitive::I128 | Primitive::U128) => {
-            let Kind::Primitive(number) = ty.kind() else { unreachable!("matched above") };
+        Kind::Primitive(number @ (Primitive::I128 | Primitive::U128)) => {
             Err(UnfitReason::NoSuchNumber(number.name()).into())
         }
         Kind::Primitive(number) => Ok(number.bytes()),
@@ -428,10 +427,9 @@ impl Fields {
         let mut was_small = false;
         for letter in of.chars() {
             let is_word = letter.is_ascii_alphanumeric();
-            if !is_word || (letter.is_ascii_uppercase() && was_small) {
-                if !name.is_empty() && !name.ends_with('_') {
-                    name.push('_');
-                }
+            let is_border = !is_word || (letter.is_ascii_uppercase() && was_small);
+            if is_border && !name.is_empty() && !name.ends_with('_') {
+                name.push('_');
             }
             if is_word {
                 if name.is_empty() && letter.is_ascii_digit() {

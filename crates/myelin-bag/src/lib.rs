@@ -4,7 +4,7 @@
 //! | step | by |
 //! |---|---|
 //! | write a file | [`Writer`] |
-//! | plain data that every reader of ROS 2's messages reads | [`PlainCdr`] |
+//! | plain data that every reader of ROS 2's messages reads | [`TopicFormat`], [`PlainCdr`] |
 //! | read all messages, and know what is lost | [`Scanner`], [`Report`] |
 //! | what is in a file | [`Info`] |
 //! | whether everything in a file agrees | [`check()`] |
@@ -29,6 +29,7 @@ mod scanner;
 mod source;
 mod storage;
 mod summary;
+mod topic_format;
 mod writer;
 
 pub use cdr::{CDR_HEADER, PlainCdr, Unfit, UnfitReason};
@@ -42,4 +43,5 @@ pub use repair::{RepairError, Repaired, repair};
 pub use scanner::{Cause, Item, Loss, LostMessages, Report, Scanner};
 pub use source::Source;
 pub use storage::Storage;
+pub use topic_format::TopicFormat;
 pub use writer::{Options, Writer, Written};

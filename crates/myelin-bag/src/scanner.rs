@@ -510,7 +510,8 @@ impl<S: Source> Scanner<S> {
                 continue;
             };
             let candidate = from + candidate as u64;
-            if ChunkPlace::read(&mut self.window, candidate, self.data_end)?.is_some() {
+            let place = ChunkPlace::read(&mut self.window, candidate, self.data_end)?;
+            if place.is_some_and(|place| place.records_bytes != UNFINISHED) {
                 break Some(candidate);
             }
             from = candidate + 1;

@@ -126,11 +126,16 @@ enum State {
 impl Writer<File> {
     /// Begins a file. There must be none of this name.
     ///
+    /// A process that has a limit of its files' size (`RLIMIT_FSIZE`) should ignore SIGXFSZ, so
+    /// that the limit is an error and not its end.
+    ///
     /// # Errors
     /// Those of the file system.
     pub fn create(path: impl AsRef<Path>, options: Options) -> Result<Self, WriteError> {
-        let file = File::options().write(true).create_new(true).open(path)?;
-        Writer::new(file, options)
+        let file = File::options().write(true).create_new(true).open(&path)?;
+        Writer::new(file, options).inspect_err(|_| {
+            let _ = std::fs::remove_file(&path);
+        })
     }
 }
 

@@ -3,7 +3,9 @@
 use std::mem::{offset_of, size_of};
 
 use crate::support::{Disk, output, python};
-use myelin_bag::{Channel, MessageHead, Options, PlainCdr, Schema, UnfitReason, Writer};
+use myelin_bag::{
+    Channel, MessageHead, Options, PlainCdr, Schema, TopicFormat, UnfitReason, Writer,
+};
 use myelin_value::Value;
 use serde_json::{Value as Json, json};
 
@@ -151,6 +153,29 @@ fn what_does_not_fit_is_refused() {
     }
     let ty = Schema::new("ros2msg", "a/msg/B", "uint8 a").parse().expect("a message");
     assert_eq!(PlainCdr::new(&ty).expect_err("CDR").reason, UnfitReason::NotPlain);
+}
+
+#[test]
+fn samples_that_are_no_cdr_are_written_as_they_are() {
+    let mut length = [0; 12];
+    let layout = "A{a: B{b: u128 @0} 16 @0} 16";
+    let format = TopicFormat::new(&Schema::layout(layout));
+    assert_eq!(format.not_cdr(), Some("a.b: messages of ROS 2 have no u128"));
+    assert_eq!(format.channel("a", 1).encoding, "x-myelin");
+    let schema = format.schema();
+    assert_eq!((schema.encoding.as_str(), schema.name.as_str()), ("myelin-layout", "A"));
+    assert_eq!(schema.text, layout.as_bytes());
+    assert_eq!(format.message(&[5; 16], &mut length).concat(), [5; 16]);
+
+    let broken = TopicFormat::new(&Schema::layout("A{"));
+    assert_eq!(broken.channel("a", 1).encoding, "x-myelin");
+    assert!(broken.not_cdr().expect("a reason").contains("byte 2 of the layout"));
+
+    let other = TopicFormat::new(&Schema::new("protobuf", "a.B", &[1, 2]));
+    assert_eq!(other.channel("a", 1).encoding, "x-myelin");
+    let ros = TopicFormat::new(&Schema::new("ros2msg", "a/msg/B", "uint8 a"));
+    assert_eq!((ros.channel("/a", 1).encoding, ros.not_cdr()), ("cdr".to_owned(), None));
+    assert_eq!(ros.message(&[0, 1, 0, 0, 7], &mut length).concat(), [0, 1, 0, 0, 7]);
 }
 
 /// Topics of every shape: layout, sample, and values without the padding.
