@@ -10,8 +10,8 @@ use proptest::prelude::*;
 fn a_changed_byte_loses_a_chunk_at_most_and_is_noticed() {
     let mut options = options();
     options.has_checksums = true;
-    let sent = joined(&messages(40));
-    let bytes = file(options, &messages(40));
+    let sent = joined(&messages(30));
+    let bytes = file(options, &messages(30));
     let all: HashSet<_> = sent.iter().map(|(head, data)| (head.sequence, data)).collect();
     for at in 8..bytes.len() {
         let mut broken = bytes.clone();

@@ -24,12 +24,12 @@ fn record(disk: &Disk, count: u32) -> Option<Result<Written, WriteError>> {
 
 #[test]
 fn a_full_disk_leaves_a_complete_file_whatever_its_size() {
-    let sent = joined(&messages(30));
-    let whole = file(options(), &messages(30)).len();
+    let sent = joined(&messages(20));
+    let whole = file(options(), &messages(20)).len();
     let mut lossy = 0;
     for size in (0..=whole + 200).step_by(3) {
         let disk = Disk::new(size);
-        let Some(finished) = record(&disk, 30) else { continue };
+        let Some(finished) = record(&disk, 20) else { continue };
         let written = finished.expect("the end has its space");
         let (read, report) = read(&disk.bytes());
         assert!(report.is_complete && report.is_lossless(), "{size} B: {report:?}");
@@ -45,13 +45,13 @@ fn a_full_disk_leaves_a_complete_file_whatever_its_size() {
 
 #[test]
 fn without_reservations_the_chunk_that_failed_makes_place_for_the_end() {
-    let sent = joined(&messages(30));
-    let whole = file(options(), &messages(30)).len();
+    let sent = joined(&messages(20));
+    let whole = file(options(), &messages(20)).len();
     let mut complete = 0;
     for size in (0..=whole).step_by(3) {
         let mut disk = Disk::new(size);
         disk.can_reserve = false;
-        let Some(finished) = record(&disk, 30) else { continue };
+        let Some(finished) = record(&disk, 20) else { continue };
         complete += usize::from(finished.is_ok());
         let (read, report) = read(&disk.bytes());
         assert_eq!(report.is_complete, finished.is_ok(), "{size} B");
