@@ -119,7 +119,7 @@ fn write(writer: &mut Writer, number: u32) {
 }
 
 fn data_of(number: u32) -> Vec<u8> {
-    vec![number as u8; if number % 5 == 0 { 40_000 } else { 900 }]
+    vec![number as u8; if number.is_multiple_of(5) { 40_000 } else { 900 }]
 }
 
 const PATH: &str = "MYELIN_TEST_KILLED";
