@@ -24,6 +24,8 @@ pub(crate) const CHUNK_FIELDS: usize = 40;
 pub(crate) const DATA_END_BYTES: usize = RECORD_HEAD + 4;
 /// The last record of a file.
 pub(crate) const FOOTER_BYTES: usize = RECORD_HEAD + 20;
+/// Behind an attachment's data.
+pub(crate) const CHECKSUM_BYTES: usize = 4;
 /// In front of a message's data.
 pub(crate) const MESSAGE_HEAD: usize = RECORD_HEAD + MESSAGE_FIELDS;
 
@@ -38,6 +40,7 @@ pub(crate) mod op {
     pub(crate) const MESSAGE_INDEX: u8 = 0x07;
     pub(crate) const CHUNK_INDEX: u8 = 0x08;
     pub(crate) const ATTACHMENT: u8 = 0x09;
+    pub(crate) const ATTACHMENT_INDEX: u8 = 0x0a;
     pub(crate) const STATISTICS: u8 = 0x0b;
     pub(crate) const METADATA: u8 = 0x0c;
     pub(crate) const METADATA_INDEX: u8 = 0x0d;
@@ -72,6 +75,21 @@ pub struct MessageHead {
     pub log_ns: u64,
     /// When it was published, in ns since 1970.
     pub publish_ns: u64,
+}
+
+/// A file within the file, such as the description of the robot.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Attachment<'a> {
+    /// When it was recorded, in ns since 1970.
+    pub log_ns: u64,
+    /// When it was made, in ns since 1970; 0 if that is not known.
+    pub create_ns: u64,
+    /// Its name, such as `robot.urdf`.
+    pub name: &'a str,
+    /// What it is, such as `text/xml`.
+    pub media_type: &'a str,
+    /// Its contents.
+    pub data: &'a [u8],
 }
 
 /// All of a chunk but its records.
@@ -232,6 +250,27 @@ pub(crate) fn push_metadata_index(to: &mut Vec<u8>, start: u64, bytes: u64, name
     push_record(to, op::METADATA_INDEX, |to| {
         push_u64s(to, [start, bytes]);
         push_text(to, name);
+    });
+}
+
+/// All of an attachment's record but its data and the checksum behind them.
+pub(crate) fn attachment_head(of: &Attachment) -> Vec<u8> {
+    let mut fields = Vec::new();
+    push_u64s(&mut fields, [of.log_ns, of.create_ns]);
+    push_text(&mut fields, of.name);
+    push_text(&mut fields, of.media_type);
+    push_u64s(&mut fields, [of.data.len() as u64]);
+    let mut head = vec![op::ATTACHMENT];
+    push_u64s(&mut head, [(fields.len() + of.data.len() + CHECKSUM_BYTES) as u64]);
+    head.extend_from_slice(&fields);
+    head
+}
+
+pub(crate) fn push_attachment_index(to: &mut Vec<u8>, start: u64, bytes: u64, of: &Attachment) {
+    push_record(to, op::ATTACHMENT_INDEX, |to| {
+        push_u64s(to, [start, bytes, of.log_ns, of.create_ns, of.data.len() as u64]);
+        push_text(to, of.name);
+        push_text(to, of.media_type);
     });
 }
 
@@ -423,6 +462,18 @@ pub(crate) fn statistics(fields: &[u8]) -> Option<Statistics> {
         times: (fields.u64()?, fields.u64()?),
         by_channel: fields.numbers()?,
     })
+}
+
+/// An attachment, and whether its checksum is right.
+pub(crate) fn attachment(fields: &[u8]) -> Option<(Attachment<'_>, bool)> {
+    let (summed, crc) = fields.split_last_chunk::<CHECKSUM_BYTES>()?;
+    let crc = u32::from_le_bytes(*crc);
+    let mut rest = Fields(summed);
+    let (log_ns, create_ns) = (rest.u64()?, rest.u64()?);
+    let (name, media_type, bytes) = (rest.text()?, rest.text()?, rest.u64()?);
+    let data = rest.take(usize::try_from(bytes).ok()?)?;
+    let is_right = crc == 0 || crc == crc32fast::hash(summed);
+    Some((Attachment { log_ns, create_ns, name, media_type, data }, is_right))
 }
 
 pub(crate) fn metadata(fields: &[u8]) -> Option<(&str, Metadata)> {

@@ -36,7 +36,7 @@ pub use cdr::{CDR_HEADER, PlainCdr, Unfit, UnfitReason};
 pub use check::{Checked, Finding, Problem, check};
 pub use ending::{Definitions, OpenError, OwnedSchema};
 pub use error::WriteError;
-pub use format::{Channel, MessageHead, Metadata, Statistics};
+pub use format::{Attachment, Channel, MessageHead, Metadata, Statistics};
 pub use info::Info;
 pub use myelin_value::Schema;
 pub use repair::{RepairError, Repaired, repair};

@@ -34,15 +34,13 @@ pub struct Repaired {
 }
 
 impl Repaired {
-    /// Whether the new file has all that the old one had: attachments are not taken over.
+    /// Whether the new file has all that was written to the old one.
     pub fn is_lossless(&self) -> bool {
-        self.report.is_lossless()
-            && self.report.read.attachments == 0
-            && self.written.lost.is_empty()
+        self.report.is_lossless() && self.written.lost.is_empty()
     }
 }
 
-/// Writes all messages and metadata of a file to a new one. Ids of channels may change.
+/// Writes all messages, attachments and metadata of a file to a new one. Ids of channels may change.
 ///
 /// # Errors
 /// If the old file cannot be read, or the new one cannot be written.
@@ -60,6 +58,7 @@ pub fn repair<S: Source, T: Storage>(
                 let channel = ids.channel(&mut writer, head.channel, channel, schema)?;
                 writer.write(&MessageHead { channel, ..head }, &[data])?;
             }
+            Item::Attachment(attachment) => writer.write_attachment(&attachment)?,
             Item::Metadata { name, values } => writer.write_metadata(&name, &values)?,
         }
     }

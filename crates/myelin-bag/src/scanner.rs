@@ -11,7 +11,7 @@ use std::io;
 use crate::chunk::span;
 use crate::compression::unpack;
 use crate::ending::{Definitions, Ending, Header, OpenError, OwnedSchema, Summary};
-use crate::format::{self, CHUNK_FIELDS, Channel, MAGIC, MessageHead, Metadata, op};
+use crate::format::{self, Attachment, CHUNK_FIELDS, Channel, MAGIC, MessageHead, Metadata, op};
 use crate::format::{RECORD_HEAD, Statistics, record_head};
 use crate::limits::{DEFINITION_BYTES_MAX, LOSSES_MAX, RECORD_BYTES_MAX};
 use crate::source::{Source, WINDOW_BYTES, Window};
@@ -31,6 +31,8 @@ pub enum Item<'a> {
         /// The data, as they are in the file.
         data: &'a [u8],
     },
+    /// A file within the file.
+    Attachment(Attachment<'a>),
     /// Metadata of the file.
     Metadata {
         /// Its name.
@@ -67,8 +69,8 @@ pub enum Cause {
     /// The fields of a record are broken.
     #[error("the fields of a record are broken")]
     BadFields,
-    /// A chunk was changed after it was written.
-    #[error("the checksum of a chunk is wrong")]
+    /// A chunk or an attachment was changed after it was written.
+    #[error("the checksum of a chunk or an attachment is wrong")]
     Checksum,
     /// A compressed chunk cannot be unpacked.
     #[error("a chunk cannot be unpacked: {0}")]
@@ -277,6 +279,9 @@ impl<S: Source> Scanner<S> {
             }
         };
         let fields = fields_of(&mut self.window, &self.unpacked, &found)?;
+        if found.opcode == op::ATTACHMENT {
+            return Ok(format::attachment(fields).map(|(it, _)| Item::Attachment(it)));
+        }
         if found.opcode == op::METADATA {
             return Ok(format::metadata(fields).map(|(name, values)| {
                 let name = name.to_owned();
@@ -332,7 +337,9 @@ impl<S: Source> Scanner<S> {
         self.at = end;
         let found = Found { opcode, is_in_file: true, at: fields_at, bytes };
         match opcode {
-            op::MESSAGE | op::SCHEMA | op::CHANNEL | op::METADATA => self.accept(found),
+            op::MESSAGE | op::SCHEMA | op::CHANNEL | op::ATTACHMENT | op::METADATA => {
+                self.accept(found)
+            }
             op::MESSAGE_INDEX => {
                 let index = self.fields(&found)?.and_then(format::message_index);
                 let entries = index.map_or(0, |(_, entries)| entries.len());
@@ -341,10 +348,6 @@ impl<S: Source> Scanner<S> {
             }
             op::DATA_END => {
                 self.at = self.data_end; // What is behind it repeats what was before.
-                Ok(None)
-            }
-            op::ATTACHMENT => {
-                self.report.read.attachments += 1;
                 Ok(None)
             }
             _ => Ok(None),
@@ -456,8 +459,9 @@ impl<S: Source> Scanner<S> {
         let start = self.chunk.as_ref().filter(|it| !it.is_in_file).map(|it| it.start);
         let at = start.unwrap_or(found.at - RECORD_HEAD as u64);
         let is_message = opcode == op::MESSAGE;
+        let may_be_large = is_message || opcode == op::ATTACHMENT;
         let messages = is_message.then_some(1);
-        if bytes > (if is_message { RECORD_BYTES_MAX } else { DEFINITION_BYTES_MAX }) {
+        if bytes > (if may_be_large { RECORD_BYTES_MAX } else { DEFINITION_BYTES_MAX }) {
             self.lose(at, bytes, messages, Cause::TooLarge(bytes));
             return Ok(None);
         }
@@ -465,6 +469,13 @@ impl<S: Source> Scanner<S> {
         let known = match opcode {
             op::SCHEMA | op::CHANNEL => self.definitions.add(opcode, fields).map(|()| None),
             op::METADATA => format::metadata(fields).map(|_| None),
+            op::ATTACHMENT => match format::attachment(fields) {
+                Some((_, false)) => {
+                    self.lose(at, bytes + RECORD_HEAD as u64, None, Cause::Checksum);
+                    return Ok(None);
+                }
+                attachment => attachment.map(|_| None),
+            },
             op::MESSAGE => format::message(fields).map(|(head, _)| Some(head)),
             _ => Some(None),
         };
@@ -478,8 +489,9 @@ impl<S: Source> Scanner<S> {
                 self.tally.read += 1;
                 return Ok(Some(found));
             }
-            Some(None) if opcode == op::METADATA => {
-                self.report.read.metadata += 1;
+            Some(None) if matches!(opcode, op::METADATA | op::ATTACHMENT) => {
+                let Statistics { metadata, attachments, .. } = &mut self.report.read;
+                *(if opcode == op::METADATA { metadata } else { attachments }) += 1;
                 return Ok(Some(found));
             }
             Some(None) => return Ok(None),

@@ -13,6 +13,7 @@ pub(crate) struct Summary {
     pub schemas: Vec<u8>,
     pub channels: Vec<u8>,
     pub chunk_indexes: Vec<u8>,
+    pub attachment_indexes: Vec<u8>,
     pub metadata_indexes: Vec<u8>,
     pub statistics: Statistics,
 }
@@ -37,7 +38,13 @@ impl Summary {
 
     /// The most bytes that [`push_end`](Summary::push_end) appends.
     pub(crate) fn end_bytes_max(&self) -> usize {
-        let groups = [&self.schemas, &self.channels, &self.chunk_indexes, &self.metadata_indexes];
+        let groups = [
+            &self.schemas,
+            &self.channels,
+            &self.chunk_indexes,
+            &self.attachment_indexes,
+            &self.metadata_indexes,
+        ];
         let records: usize = groups.iter().map(|records| records.len()).sum();
         let counts = self.statistics.by_channel.len() * COUNT_BYTES;
         let statistics = RECORD_HEAD + STATISTICS_FIELDS + counts;
@@ -58,6 +65,7 @@ impl Summary {
             (op::CHANNEL, &self.channels),
             (op::STATISTICS, &statistics),
             (op::CHUNK_INDEX, &self.chunk_indexes),
+            (op::ATTACHMENT_INDEX, &self.attachment_indexes),
             (op::METADATA_INDEX, &self.metadata_indexes),
         ];
         let mut offsets = Vec::new();

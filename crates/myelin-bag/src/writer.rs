@@ -22,8 +22,9 @@ use myelin_value::Schema;
 use crate::chunk::{Chunk, Index};
 use crate::error::WriteError;
 use crate::format::{
-    Channel, MAGIC, MESSAGE_HEAD, MessageHead, Metadata, Statistics, message_head, push_channel,
-    push_chunk_index, push_header, push_metadata, push_metadata_index, push_schema,
+    Attachment, Channel, MAGIC, MESSAGE_HEAD, MessageHead, Metadata, RECORD_HEAD, Statistics,
+    attachment_head, message_head, push_attachment_index, push_channel, push_chunk_index,
+    push_header, push_metadata, push_metadata_index, push_schema,
 };
 use crate::storage::{Storage, write_all};
 use crate::summary::{COUNT_BYTES, Summary};
@@ -341,6 +342,31 @@ impl<S: Storage> Writer<S> {
         match written {
             Ok(()) => self.summary.statistics.metadata += 1,
             Err(_) => self.summary.metadata_indexes.truncate(before),
+        }
+        written
+    }
+
+    /// Writes a file within the file. Its data are not copied.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn write_attachment(&mut self, attachment: &Attachment) -> Result<(), WriteError> {
+        check_length("attachment", [attachment.name.len(), attachment.media_type.len()])?;
+        if self.state != State::Open {
+            return Err(WriteError::Ended);
+        }
+        self.flush()?;
+        let head = attachment_head(attachment);
+        let crc = checksum(&[&head[RECORD_HEAD..], attachment.data]).to_le_bytes();
+        let before = self.summary.attachment_indexes.len();
+        let bytes = (head.len() + attachment.data.len() + crc.len()) as u64;
+        let indexes = &mut self.summary.attachment_indexes;
+        push_attachment_index(indexes, self.end, bytes, attachment);
+        let parts = [&head[..], attachment.data, &crc];
+        let written = self.append(&mut parts.map(IoSlice::new), 0);
+        match written {
+            Ok(()) => self.summary.statistics.attachments += 1,
+            Err(_) => self.summary.attachment_indexes.truncate(before),
         }
         written
     }

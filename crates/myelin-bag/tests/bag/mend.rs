@@ -1,7 +1,9 @@
 //! What is in a file, whether it agrees, and files that are repaired.
 
 use crate::support::{Disk, add_channels, file, joined, messages, options, read};
-use myelin_bag::{Channel, Finding, Info, MessageHead, Metadata, Problem, Scanner, Writer};
+use myelin_bag::{
+    Attachment, Cause, Channel, Finding, Info, MessageHead, Metadata, Problem, Scanner, Writer,
+};
 use myelin_bag::{check, repair};
 
 #[test]
@@ -70,25 +72,38 @@ fn info_is_the_same_by_the_summary_and_without_it() {
 }
 
 #[test]
-fn metadata_are_read_and_taken_over() {
+fn metadata_and_attachments_are_read_and_taken_over() {
     let disk = Disk::new(usize::MAX);
     let mut writer = Writer::new(disk.clone(), options()).expect("endless space");
     add_channels(&mut writer);
     let values = Metadata::from([("name".to_owned(), "value".to_owned())]);
     writer.write_metadata("myelin:node", &values).expect("endless space");
+    let (name, media_type) = ("robot.urdf", "text/xml");
+    let attachment = Attachment { log_ns: 7, create_ns: 5, name, media_type, data: b"<robot/>" };
+    writer.write_attachment(&attachment).expect("endless space");
     writer.finish().expect("endless space");
     let copy = Disk::new(usize::MAX);
     let bytes = disk.bytes();
     let scanner = Scanner::new(&bytes[..]).expect("a file of MCAP");
     let repaired = repair(scanner, copy.clone(), options()).expect("endless space");
-    assert_eq!(
-        (repaired.written.statistics.metadata, repaired.written.statistics.channels),
-        (1, 4)
-    );
+    let statistics = &repaired.written.statistics;
+    assert_eq!((statistics.metadata, statistics.attachments, statistics.channels), (1, 1, 4));
+    assert_eq!(check(&bytes[..]).expect("a file of MCAP").findings, []);
+    let place = bytes.windows(8).position(|part| part == b"<robot/>").expect("it is there");
+    let mut broken = bytes.clone();
+    broken[place] = b'[';
+    assert_eq!(crate::support::read(&broken).1.losses[0].cause, Cause::Checksum);
     let copy = copy.bytes();
     let summary = mcap::Summary::read(&copy).expect("a whole file").expect("with a summary");
     let read = mcap::read::metadata(&copy, &summary.metadata_indexes[0]).expect("it is there");
     assert_eq!((read.name.as_str(), read.metadata), ("myelin:node", values));
+    let index = &summary.attachment_indexes[0];
+    let read = mcap::read::attachment(&copy, index).expect("it is there");
+    assert_eq!(
+        (&read.name[..], &read.media_type[..], &read.data[..]),
+        (name, media_type, &b"<robot/>"[..])
+    );
+    assert_eq!((read.log_time, read.create_time, index.data_size), (7, 5, 8));
 }
 
 #[test]
