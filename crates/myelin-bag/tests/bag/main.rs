@@ -6,4 +6,5 @@ mod damage;
 mod full;
 mod mend;
 mod others;
+mod refusals;
 mod support;

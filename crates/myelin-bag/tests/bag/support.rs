@@ -121,9 +121,10 @@ impl Storage for Disk {
         if left == 0 {
             return Err(io::ErrorKind::StorageFull.into());
         }
-        let all: Vec<u8> = parts.iter().flat_map(|part| part.iter().copied()).collect();
-        let written = all.len().min(left).min(97);
-        bytes.extend_from_slice(&all[..written]);
+        let all = parts.iter().flat_map(|part| part.iter().copied());
+        let before = bytes.len();
+        bytes.extend(all.take(left.min(97)));
+        let written = bytes.len() - before;
         Ok(written)
     }
 
