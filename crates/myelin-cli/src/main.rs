@@ -3,15 +3,19 @@
 //! `doctor/`.
 
 mod attach;
+mod bag;
 mod bench;
 mod complete;
 mod doctor;
 mod node;
 mod options;
 mod output;
+mod play;
+mod record;
 mod service;
 mod top;
 mod topic;
+mod view;
 mod why;
 
 use std::path::{Path, PathBuf};
@@ -52,6 +56,15 @@ enum Verb {
     Top(top::Options),
     /// Find out why nothing arrives on a topic.
     Why(why::Options),
+    /// Record topics into an MCAP file.
+    Record(record::Options),
+    /// Publish what an MCAP file contains.
+    Play(play::Options),
+    /// Look at MCAP files, check, repair, cut, merge, compare and export them.
+    #[command(subcommand)]
+    Bag(bag::Verb),
+    /// Show a running robot, or a file, in Foxglove, Lichtblick, PlotJuggler or a browser.
+    View(view::Options),
     /// Print the script that makes a shell complete options and the names of what runs.
     Completions {
         /// The shell; for bash run `source <(myelin completions bash)`.
@@ -75,6 +88,10 @@ fn main() -> ExitCode {
         Verb::Service(verb) => service::run(verb),
         Verb::Top(options) => top::run(options),
         Verb::Why(options) => why::run(options),
+        Verb::Record(options) => record::run(options),
+        Verb::Play(options) => play::run(options),
+        Verb::Bag(verb) => bag::run(verb),
+        Verb::View(options) => view::run(options),
         Verb::Completions { shell } => completions(shell).map(|()| ExitCode::SUCCESS),
         Verb::Man { folder } => write_manual(&folder).map(|()| ExitCode::SUCCESS),
     };
