@@ -18,6 +18,7 @@ import math
 import pathlib
 import random
 import sys
+from fractions import Fraction
 
 import numpy
 import zstandard
@@ -128,19 +129,36 @@ def distribution(runs):
     return found
 
 
-def cut(runs):
-    """How many runs are cut off at either end, and the level of what is left in per cent."""
-    found = None, None
-    for cut_off in range((runs + 1) // 2):
-        missed = sum(math.comb(runs, heads) for heads in range(cut_off + 1))
-        level = 100 * (1 - 2 * missed / 2**runs)
-        if level < LEVEL_MIN:
-            break
-        found = cut_off, level
-    return found
+def cut(runs, runs_max):
+    """How many runs are cut off at either end, and the level of what is left in per cent. With a
+    limit of runs, the intervals of all numbers of runs up to it cover the median together."""
+    if runs_max is None:
+        found = None, None
+        for cut_off in range((runs + 1) // 2):
+            missed = sum(math.comb(runs, heads) for heads in range(cut_off + 1))
+            level = 100 * (1 - 2 * missed / 2**runs)
+            if level < LEVEL_MIN:
+                break
+            found = cut_off, level
+        return found
+    # Of 2**throws sequences of a coin, those that were within all intervals so far, by their heads.
+    inside, missed, cuts = {0: 1}, Fraction(0), {}
+    for throws in range(1, runs_max + 1):
+        inside = {heads: inside.get(heads, 0) + inside.get(heads - 1, 0) for heads in range(throws + 1)}
+        allowed = Fraction(throws - 4, runs_max - 4) * (100 - Fraction(LEVEL_MIN)) / 100
+        for cut_off in range((throws + 1) // 2 if throws > 4 else 0):
+            out = [heads for heads in inside if heads <= cut_off or heads >= throws - cut_off]
+            if missed + Fraction(sum(inside[heads] for heads in out), 2**throws) > allowed:
+                break
+            cuts[throws] = cut_off
+        if throws in cuts:
+            out = [heads for heads in inside if not cuts[throws] < heads < throws - cuts[throws]]
+            missed += Fraction(sum(inside[heads] for heads in out), 2**throws)
+            inside.update(dict.fromkeys(out, 0))
+    return (cuts[runs], float(100 * (1 - missed))) if runs in cuts else (None, None)
 
 
-def intervals(runs, figures, kind):
+def intervals(runs, runs_max, figures, kind):
     """Of the median of the runs' own percentiles, and the figure itself; by the key of summary.json."""
     found = {}
     for name in INTERVALS[kind]:
@@ -149,7 +167,7 @@ def intervals(runs, figures, kind):
             rank = max(math.ceil(PERCENTILES[name] * len(run)), 1)
             if rank < len(run):
                 own.append(int(numpy.sort(run)[rank - 1]) / 1e3)
-        cut_off, _ = cut(len(runs))
+        cut_off, _ = cut(len(runs), runs_max)
         if cut_off is not None and len(own) == len(runs) and figures[name] is not None:
             own.sort()
             low, high = own[cut_off], own[-1 - cut_off]
@@ -436,8 +454,9 @@ def check(folder, cell, detail, scenario, has_loans, runs):
     figures = distribution(pooled)
     found |= figures
     there |= cell[kind]
-    level = cut(len(pooled))[1]
-    found |= {"interval_level_percent": level} | intervals(pooled, figures, kind)
+    runs_max = (scenario["plan"].get("precision") or {}).get("runs_max")
+    level = cut(len(pooled), runs_max)[1]
+    found |= {"interval_level_percent": level} | intervals(pooled, runs_max, figures, kind)
     keys = [f"{kind[:-3]}_{name}_interval_us" for name in INTERVALS[kind]]
     found = dict.fromkeys(keys) | found
     there |= {name: cell.get(name) for name in keys + ["interval_level_percent"]}

@@ -13,7 +13,7 @@ use crate::lists::distinct;
 use crate::record::RunRecord;
 use crate::run::waits;
 use crate::scenario::{Kind, frame_name};
-use crate::stats::{level_percent, median};
+use crate::stats::median;
 use crate::summary::{Cell, CurvePoint, Detail, Distribution, Params, Pinned, Placement};
 
 /// Pools the runs of a cell. Figures come from the valid runs. If there are none, they come from
@@ -26,7 +26,7 @@ pub(super) fn pool(case: Case<'_>, runs: &[JudgedRun]) -> Cell {
         runs: used.len() as u32,
         valid: runs.iter().any(JudgedRun::is_valid),
         invalid_reasons: reasons(runs),
-        interval_level_percent: level_percent(used.len()),
+        interval_level_percent: case.scenario.plan.run_count().level_percent(used.len()),
         repeats: judged::repeats(runs, case.scenario),
         unsettled_runs: steady::remarks(&used).len() as u32,
         clock: clocks::figures(&used),
@@ -78,8 +78,10 @@ fn with_latencies(cell: Cell, case: Case<'_>, runs: &[&JudgedRun]) -> Cell {
     let kind = case.kind();
     let latencies: Vec<&Sorted> = runs.iter().map(|run| &run.latency).collect();
     let latency = Sorted::pooled(latencies.iter().copied());
-    let interval =
-        |is_of: bool, quantile| Some(latency.interval(&latencies, quantile)?).filter(|_| is_of);
+    let count = case.scenario.plan.run_count();
+    let interval = |is_of: bool, quantile| {
+        Some(latency.interval(count, &latencies, quantile)?).filter(|_| is_of)
+    };
     let (is_round_trip, is_one_way) = (kind == Kind::Roundtrip, kind.is_one_way());
     let taken = |of| pooled(runs, |messages| messages.taken(of)).distribution();
     let sent = |of| pooled(runs, |messages| messages.sent(of)).distribution();

@@ -3,7 +3,8 @@
 
 use hdrhistogram::Histogram;
 
-use crate::stats::{self, rank};
+use crate::stats::interval::RunCount;
+use crate::stats::rank;
 use crate::summary::Distribution;
 
 /// Values of one quantity in nanoseconds, ascending.
@@ -74,18 +75,18 @@ impl Sorted {
 
     /// The confidence interval of the quantile over `runs`, whose values these are, in
     /// microseconds. It is the interval of the median of the runs' own quantiles, at the level of
-    /// [`stats::level_percent`]. It is widened to include the quantile of all runs together, as one
+    /// [`RunCount::level_percent`]. It is widened to include the quantile of all runs together, as one
     /// run may have most of a tail. `None` if the quantile is withheld, if there are too few runs,
     /// if a run has no values beyond its own quantile, or if an end is infinite.
-    pub fn interval(&self, runs: &[&Sorted], quantile: f64) -> Option<[f64; 2]> {
+    pub fn interval(&self, count: RunCount, runs: &[&Sorted], quantile: f64) -> Option<[f64; 2]> {
         let pooled = self.supported(quantile).map(us)?;
         let own = |run: &&Sorted| {
-            let count = run.values.len();
-            let is_within = rank(count, quantile) < count;
+            let values = run.values.len();
+            let is_within = rank(values, quantile) < values;
             run.quantile(quantile).filter(|_| is_within).map(us)
         };
         let own: Option<Vec<f64>> = runs.iter().map(own).collect();
-        let [low, high] = stats::interval(own?)?;
+        let [low, high] = count.interval(own?)?;
         Some([low.min(pooled), high.max(pooled)]).filter(|[_, high]| high.is_finite())
     }
 
@@ -201,7 +202,9 @@ mod tests {
         assert_eq!(part.values.len(), 101);
         assert_eq!(Sorted::with_lost(vec![1], 1, 1000).values.len(), 2, "rounded up");
         let runs: Vec<Sorted> = (0..5).map(|_| lost(50)).collect();
-        let of = |quantile| lost(50).interval(&runs.iter().collect::<Vec<_>>(), quantile);
+        let of = |quantile| {
+            lost(50).interval(RunCount::Fixed, &runs.iter().collect::<Vec<_>>(), quantile)
+        };
         assert_eq!((of(0.5), of(0.99)), (Some([525.0, 525.0]), None));
         assert_eq!(Sorted::pooled(runs.iter()).supported(0.99), Some(NEVER));
     }
@@ -219,12 +222,12 @@ mod tests {
         let random = &mut StdRng::seed_from_u64(7);
         for quantile in [0.5, 0.99] {
             let own = |_| us(run(random).quantile(quantile).unwrap());
-            let truth = stats::median((0..4001).map(own).collect()).unwrap();
+            let truth = crate::stats::median((0..4001).map(own).collect()).unwrap();
             let covered = (0..1000).filter(|_| {
                 let runs: Vec<Sorted> = (0..5).map(|_| run(random)).collect();
                 let runs: Vec<&Sorted> = runs.iter().collect();
                 let pooled = Sorted::pooled(runs.iter().copied());
-                let [low, high] = pooled.interval(&runs, quantile).unwrap();
+                let [low, high] = pooled.interval(RunCount::Fixed, &runs, quantile).unwrap();
                 (low..=high).contains(&truth)
             });
             // 937 are expected; three standard deviations are 23.
@@ -241,8 +244,9 @@ mod tests {
         runs[7].values[999] = 1_000_000;
         runs.push(Sorted::new((0..1000).map(|at| at * if at < 700 { 1 } else { 100 }).collect()));
         let pooled = Sorted::pooled(runs.iter());
-        let of =
-            |runs: &[Sorted], quantile| pooled.interval(&runs.iter().collect::<Vec<_>>(), quantile);
+        let of = |runs: &[Sorted], quantile| {
+            pooled.interval(RunCount::Fixed, &runs.iter().collect::<Vec<_>>(), quantile)
+        };
         let p99 = us(pooled.quantile(0.99).unwrap());
         assert_eq!(of(&runs, 0.99), Some([0.989, p99]));
         assert!(p99 > 70.0, "{p99}");

@@ -15,6 +15,7 @@ use crate::plan::{CellPlan, Plan};
 use crate::record::RunRecord;
 use crate::run::RunSamples;
 use crate::scenario::{Kind, Scenario};
+use crate::stats::interval::RunCount;
 use crate::summary::{CutFigures, RUN_QUANTILES, Repeats, RunPoint};
 
 /// A planned cell with everything that its runs are judged by.
@@ -176,17 +177,17 @@ pub(super) fn repeats(runs: &[JudgedRun], scenario: &Scenario) -> Option<Repeats
     let asked_percent = scenario.plan.precision?.interval_percent;
     let valid = runs.iter().filter(|run| run.is_valid());
     let latencies: Vec<&Sorted> = valid.map(|run| &run.latency).collect();
-    let reached_percent = width_percent(&latencies);
+    let reached_percent = width_percent(scenario.plan.run_count(), &latencies);
     let is_narrow = reached_percent.is_some_and(|reached| reached <= asked_percent);
     Some(Repeats { asked_percent, reached_percent, is_narrow })
 }
 
 /// Width of the median's interval over `runs`, in per cent of the median of all their messages;
 /// `None` if there is no interval or too few samples for the median.
-fn width_percent(runs: &[&Sorted]) -> Option<f64> {
+fn width_percent(count: RunCount, runs: &[&Sorted]) -> Option<f64> {
     let pooled = Sorted::pooled(runs.iter().copied());
     let median = us(pooled.supported(0.5)?);
-    let [low, high] = pooled.interval(runs, 0.5)?;
+    let [low, high] = pooled.interval(count, runs, 0.5)?;
     (median > 0.0).then(|| 100.0 * (high - low) / median)
 }
 
@@ -198,7 +199,8 @@ mod tests {
     fn the_width_is_in_per_cent_of_the_median_and_needs_five_runs() {
         let run = |offset: i64| Sorted::new((0..100).map(|at| 100_000 + offset + at).collect());
         let same: Vec<Sorted> = (0..5).map(|_| run(0)).collect();
-        let width = |runs: &[Sorted]| width_percent(&runs.iter().collect::<Vec<_>>());
+        let width =
+            |runs: &[Sorted]| width_percent(RunCount::Fixed, &runs.iter().collect::<Vec<_>>());
         assert_eq!(width(&same), Some(0.0));
         assert_eq!(width(&same[1..]), None);
         let apart: Vec<Sorted> = (0..5).map(|at| run(at * 10_000)).collect();
@@ -208,5 +210,7 @@ mod tests {
         assert_eq!(width(&tiny), None, "five samples bear no median");
         let negative: Vec<Sorted> = (0..5).map(|_| Sorted::new(vec![-5_000; 100])).collect();
         assert_eq!(width(&negative), None);
+        let of_many: Vec<&Sorted> = same.iter().collect();
+        assert_eq!(width_percent(RunCount::UpTo(15), &of_many), None, "five may agree by luck");
     }
 }

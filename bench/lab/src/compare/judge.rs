@@ -8,9 +8,10 @@ use super::{CellComparison, CellName};
 use crate::report::entry::Entry;
 use crate::report::format;
 use crate::report::metrics::{COMPARED, Compared};
+use crate::stats::interval::RUNS_MIN;
 use crate::stats::permutation::runs_to_tell_any;
 use crate::stats::verdict::{Kind, Pair, RATIO_EQUAL, chances};
-use crate::stats::{RUNS_MIN, median, of_medians};
+use crate::stats::{median, of_medians};
 use crate::summary::{Cell, RUN_QUANTILES, RunPoint};
 
 /// A figure of a cell in both folders. Its name ends in the unit.

@@ -8,7 +8,8 @@ use super::view::{Entry, View};
 use crate::analyse::steady;
 use crate::lists::{distinct, grouped};
 use crate::scenario::Tuning;
-use crate::stats::{LEVEL_PERCENT_MIN, RUNS_MIN, level_percent, median};
+use crate::stats::interval::{LEVEL_PERCENT_MIN, RUNS_MIN};
+use crate::stats::median;
 use crate::summary::{ClockFigures, Distribution};
 
 /// The section on validity.
@@ -336,7 +337,7 @@ fn repeats(view: &View) -> Finding {
     };
     let enough = |runs: u32| runs as usize >= RUNS_MIN;
     let (level, consequence) = match least {
-        _ if enough(least) => (Standing::Good, levels([least, most])),
+        _ if enough(least) => (Standing::Good, levels(view)),
         _ if enough(most) => (Standing::Caution, "cells with fewer than 5 have no interval".into()),
         _ => (Standing::Caution, "fewer than 5: no intervals, hence no verdicts".into()),
     };
@@ -357,12 +358,15 @@ fn repeats(view: &View) -> Finding {
     check(level, "Repeats", finding, particulars)
 }
 
-/// The coverage of the intervals in per cent, for these numbers of runs and those between.
-fn levels(runs: [u32; 2]) -> String {
-    let [least, most] = runs.map(|runs| level_percent(runs as usize).unwrap_or(LEVEL_PERCENT_MIN));
-    match least == most {
-        true => format!("intervals over runs of {least:.2} %"),
-        false => format!("intervals over runs of at least {LEVEL_PERCENT_MIN} %"),
+/// The coverage of the intervals, in per cent.
+fn levels(view: &View) -> String {
+    let valid = view.entries().filter(|entry| entry.cell.valid);
+    let levels: Vec<f64> = valid.filter_map(|entry| entry.cell.interval_level_percent).collect();
+    match levels.split_first() {
+        Some((first, others)) if others.iter().all(|it| it == first) => {
+            format!("intervals over runs of {first:.2} %")
+        }
+        _ => format!("intervals over runs of at least {LEVEL_PERCENT_MIN} %"),
     }
 }
 

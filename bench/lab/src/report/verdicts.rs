@@ -13,7 +13,7 @@ use super::format;
 use super::view::{Entry, Group, View};
 use crate::lists::grouped;
 use crate::scenario::Tuning;
-use crate::stats::RUNS_MIN;
+use crate::stats::interval::RUNS_MIN;
 use crate::stats::permutation::{Chance, runs_to_tell_any};
 use crate::stats::verdict::{Kind, Pair, Verdict, chances};
 use crate::summary::Percentile;

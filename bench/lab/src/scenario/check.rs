@@ -13,7 +13,7 @@ use super::{
 };
 use crate::input_error::{InputError, Source};
 use crate::lists::{ascending, distinct};
-use crate::stats::RUNS_MIN;
+use crate::stats::interval::RUNS_MIN;
 
 type Checked = Result<(), InputError>;
 

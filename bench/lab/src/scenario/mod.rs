@@ -23,6 +23,7 @@ use serde::de::{Deserializer, Error};
 use serde::{Deserialize, Serialize};
 
 use crate::input_error::Source;
+use crate::stats::interval::RunCount;
 pub use network::{Cut, Link};
 
 /// The contents of a scenario file, checked.
@@ -234,6 +235,11 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Whether the number of a cell's runs depends on their results.
+    pub fn run_count(&self) -> RunCount {
+        self.precision.map_or(RunCount::Fixed, |asked| RunCount::UpTo(asked.runs_max as usize))
+    }
+
     /// Whether ping and pong are on two hosts.
     pub fn is_across_hosts(&self) -> bool {
         self.topology == [Topology::TwoHosts]

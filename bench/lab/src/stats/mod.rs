@@ -1,6 +1,7 @@
 //! The statistics behind every figure of a report: quantile, median, interval, and the comparison
 //! of two figures.
 
+pub mod interval;
 pub mod permutation;
 pub mod verdict;
 
@@ -10,6 +11,8 @@ use std::rc::Rc;
 
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
+
+use interval::RUNS_MIN;
 
 /// The middle value, or the mean of the two middle ones; `None` without values.
 pub fn median(mut values: Vec<f64>) -> Option<f64> {
@@ -28,44 +31,6 @@ pub fn median(mut values: Vec<f64>) -> Option<f64> {
 /// The number of values, of `count`, at or below the quantile; at least 1.
 pub fn rank(count: usize, quantile: f64) -> usize {
     ((quantile * count as f64).ceil() as usize).max(1)
-}
-
-/// The confidence interval of the median of `values`: the narrowest pair of values, equally far
-/// from both ends, that covers it in at least [`LEVEL_PERCENT_MIN`] of cases; `None` with fewer
-/// than [`RUNS_MIN`] values.
-///
-/// Samples within a run depend on each other (one placement, one state of the machine), so a run
-/// counts once, by its own percentile. A run is as likely to be below the true median as above it.
-/// So the probability that fewer than k of n runs lie below it (or above) is that of fewer than k
-/// heads in n throws of a coin. In all other cases the k-th smallest and the k-th largest run
-/// enclose the median (Thompson, "On Confidence Ranges for the Median", Annals of Mathematical
-/// Statistics 7, 1936). The least and the greatest of five runs do so in 93.75 % of cases.
-pub fn interval(mut values: Vec<f64>) -> Option<[f64; 2]> {
-    let cut = cut(values.len())?;
-    values.sort_unstable_by(f64::total_cmp);
-    Some([values[cut], values[values.len() - 1 - cut]])
-}
-
-/// The coverage of the interval with this number of runs, in per cent.
-pub fn level_percent(runs: usize) -> Option<f64> {
-    cut(runs).map(|cut| 100.0 * level(runs, cut))
-}
-
-/// How many values may be cut off at each end.
-fn cut(runs: usize) -> Option<usize> {
-    let covers = |cut: &usize| level(runs, *cut) >= LEVEL_PERCENT_MIN / 100.0;
-    (0..runs.div_ceil(2)).take_while(covers).last()
-}
-
-/// The probability that more than `cut` of the runs lie on each side of the median.
-fn level(runs: usize, cut: usize) -> f64 {
-    let mut ways = 0.5f64.powi(runs as i32);
-    let mut missed = ways;
-    for heads in 0..cut {
-        ways *= (runs - heads) as f64 / (heads + 1) as f64;
-        missed += ways;
-    }
-    1.0 - 2.0 * missed
 }
 
 /// 95 % interval of `of` applied to the medians of `a` and `b`, which have one figure per run;
@@ -110,10 +75,6 @@ fn middle(draw: impl FnMut() -> f64) -> [f64; 2] {
     [0.025, 0.975].map(|part| found[((RESAMPLES - 1) as f64 * part).round() as usize])
 }
 
-/// The coverage of the least and the greatest of [`RUNS_MIN`] runs; no interval has less.
-pub const LEVEL_PERCENT_MIN: f64 = 93.75;
-/// With four runs the least and the greatest would cover the median in only 87.5 % of cases.
-pub const RUNS_MIN: usize = 5;
 const RESAMPLES: usize = 400;
 /// Fixed, so that a repeated report is the same.
 pub(crate) const SEED: u64 = 0x6d79_656c_696e;
@@ -130,26 +91,6 @@ mod tests {
         assert_eq!(median(vec![9.0, 1.0, 2.0]), Some(2.0));
         assert_eq!(median(vec![4.0, 1.0, 9.0, 3.0]), Some(3.5));
         assert_eq!(median(vec![2.0, 2.0, 2.0, -8.0]), Some(2.0));
-    }
-
-    #[test]
-    fn the_levels_are_those_of_the_binomial_distribution() {
-        let found = |runs| level_percent(runs).map(|level| (level * 1e4).round() / 1e4);
-        assert_eq!(found(0), None);
-        assert_eq!(found(4), None);
-        assert_eq!((found(5), cut(5)), (Some(93.75), Some(0)));
-        assert_eq!((found(6), cut(6)), (Some(96.875), Some(0)));
-        assert_eq!((found(8), cut(8)), (Some(99.2188), Some(0)));
-        assert_eq!((found(9), cut(9)), (Some(96.0938), Some(1)));
-        assert_eq!((found(15), cut(15)), (Some(96.4844), Some(3)));
-        assert!((RUNS_MIN..=1000).all(|runs| level_percent(runs) >= Some(LEVEL_PERCENT_MIN)));
-    }
-
-    #[test]
-    fn interval_ends_are_runs() {
-        assert_eq!(interval(vec![4.0, 1.0, 5.0, 2.0, 3.0]), Some([1.0, 5.0]));
-        assert_eq!(interval(vec![4.0, 1.0, 5.0, 2.0]), None);
-        assert_eq!(interval((0..9).map(f64::from).collect()), Some([1.0, 7.0]));
     }
 
     #[test]

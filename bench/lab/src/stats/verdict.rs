@@ -9,9 +9,10 @@
 
 use serde::Serialize;
 
+use super::interval::RUNS_MIN;
+use super::median;
 use super::of_medians;
 use super::permutation::{self, Chance, RATE, Sides};
-use super::{RUNS_MIN, median};
 
 /// Two sets of runs, by one figure of each, in the same unit. Lower is better.
 #[derive(Clone, Debug, PartialEq)]

@@ -280,7 +280,8 @@ cell! {
             "interval of this percentile over the runs";
         interval_level_percent: Option<f64> => Cell Neither ALL
             "in how many of a hundred cases these intervals cover the median of all such runs: \
-             93.75 with five runs";
+             93.75 with five runs; with `runs_max`, of the intervals of all numbers of runs \
+             together";
         notes: Vec<String> => Cell Neither ALL "remarks on the cell";
         runqueue_wait_percent: Option<f64> => Sum Lower OBSERVED
             "time that threads waited for a CPU; 100: one thread waited all the time";

@@ -29,7 +29,7 @@ const VARYING: &str = "duration_s = 0.005";
 const FIXED: &str = "messages = 500";
 
 /// Starts with 15 runs; cells become narrow after different numbers of runs, or never.
-const ADAPTIVE: &str = "runs = 5\nruns_max = 9\ninterval_percent = 4";
+const ADAPTIVE: &str = "runs = 5\nruns_max = 12\ninterval_percent = 4";
 
 fn run(file: &str, out: &Path, more: &[&str]) -> Output {
     let out = out.to_str().unwrap();
@@ -102,7 +102,7 @@ fn whole(file: &str) -> Vec<[u64; 3]> {
     let out = folder.path().join("whole");
     succeed(&run(file, &out, &[]));
     let counts = counts(&out);
-    let differ = counts.contains(&9) && counts.iter().any(|count| *count < 9);
+    let differ = counts.contains(&12) && counts.iter().any(|count| *count < 12);
     assert!(differ && plan_of(&out).len() > 20, "{counts:?}: nothing is decided in mid-way");
     plan_of(&out)
 }
