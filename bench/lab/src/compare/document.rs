@@ -4,8 +4,9 @@ use serde::Serialize;
 
 use super::environment::{Aspect, Difference};
 use super::judge::FigureComparison;
-use super::{CellComparison, CellName, Comparison};
+use super::{CellComparison, CellName, Comparison, Unit};
 use crate::report::format;
+use crate::stats::interval::RUNS_MIN;
 use crate::stats::verdict::Kind;
 
 /// A figure of a cell as text; fields are empty if there is no value.
@@ -33,12 +34,33 @@ impl Comparison {
     /// The guaranteed error rate, and the number of comparisons it covers.
     pub(super) fn rate_in_words(&self) -> String {
         let asked = self.runs_to_tell_any;
-        if self.comparisons == 0 {
-            return format!("too few runs to test anything; use --runs {asked}");
-        }
-        let runs = [self.runs_least, asked];
         let immaterial = "a step of the clock or 0.5 MB";
-        format::error_rate("pairs of folders", self.comparisons, immaterial, runs)
+        match self.unit {
+            Unit::Run if self.comparisons == 0 => {
+                format!("too few runs to test anything; use --runs {asked}")
+            }
+            Unit::Run => {
+                let runs = [self.runs_least, asked];
+                format::error_rate("pairs of folders", self.comparisons, immaterial, runs)
+            }
+            Unit::Session => format!(
+                "If nothing differs, at most {:.0} in 100 such comparisons show any “worse” or \
+                 “better”: a step-down permutation test of the sessions keeps this family-wise error \
+                 rate over {}. A change below 2 % or below {immaterial} counts as no difference.",
+                100.0 * self.error_rate,
+                format::plural(self.comparisons, "comparison"),
+            ),
+        }
+    }
+
+    /// Why verdicts on one session of each side are no more than a hint.
+    pub(super) fn hint_in_words(&self) -> Option<String> {
+        (self.unit == Unit::Run).then(|| {
+            format!(
+                "the machine may have changed between the sessions, and the runs of one session do \
+                 not show that; {RUNS_MIN} sessions of each decide: myelin bench compare OLD… --with NEW…"
+            )
+        })
     }
 
     /// How primitives of the operating system differ, if they do.

@@ -53,6 +53,14 @@ pub(super) fn differences(a: &Side, b: &Side, both: &[[usize; 2]]) -> Vec<Differ
     found
 }
 
+/// The differences that any two cells of the same name would have, without those of any two
+/// sessions.
+pub(super) fn lasting(a: &Side, b: &Side) -> Vec<Difference> {
+    let mut found = differences(a, b, &[]);
+    found.retain(|difference| difference.of != Aspect::Session);
+    found
+}
+
 /// Number of known facts about either machine.
 pub(super) fn host_facts(side: &Side) -> usize {
     host_rows(&side.analysis.summary.host).len()

@@ -27,6 +27,7 @@ pub fn page(comparison: &Comparison) -> String {
         host_facts => comparison.host_facts,
         verdicts => comparison.verdicts,
         rate => comparison.rate_in_words(),
+        hint => comparison.hint_in_words().unwrap_or_default(),
         floor => comparison.floor_in_words().unwrap_or_default(),
         no_longer_valid => comparison.no_longer_valid().map(|it| full(&it.name)).collect::<Vec<_>>(),
         differing => comparison.rows(is_different),

@@ -4,13 +4,13 @@
 
 use serde::Serialize;
 
-use super::{CellComparison, CellName};
+use super::{CellComparison, CellName, Unit};
 use crate::report::entry::Entry;
 use crate::report::format;
 use crate::report::metrics::{COMPARED, Compared};
 use crate::stats::interval::RUNS_MIN;
 use crate::stats::permutation::runs_to_tell_any;
-use crate::stats::verdict::{Kind, Pair, RATIO_EQUAL, chances};
+use crate::stats::verdict::{Kind, Pair, RATIO_EQUAL, chances, chances_of_sessions};
 use crate::stats::{median, of_medians};
 use crate::summary::{Cell, RUN_QUANTILES, RunPoint};
 
@@ -104,12 +104,16 @@ pub(super) fn cell(a: Entry, b: Entry) -> CellComparison {
 
 /// Tests all figures that can be tested and adds the verdicts; returns the number of tests.
 /// `clock_step_ns` is the coarser resolution of the two hosts' clocks.
-pub(super) fn family(cells: &mut [CellComparison], clock_step_ns: u64) -> usize {
+pub(super) fn family(cells: &mut [CellComparison], unit: Unit, clock_step_ns: u64) -> usize {
     let figures = cells.iter().flat_map(|cell| &cell.figures);
     let figures = figures.filter(|it| it.reason.is_none());
     let tested: Vec<Pair> = figures.map(|figure| pair(figure, clock_step_ns)).collect();
-    let asked = runs_asked(cells);
-    let mut left = chances(&tested).into_iter().zip(&tested);
+    let asked = runs_asked(cells, unit);
+    let chances = match unit {
+        Unit::Run => chances(&tested),
+        Unit::Session => chances_of_sessions(&tested),
+    };
+    let mut left = chances.into_iter().zip(&tested);
     let figures = cells.iter_mut().flat_map(|cell| &mut cell.figures);
     for figure in figures {
         match &mut figure.reason {
@@ -120,7 +124,7 @@ pub(super) fn family(cells: &mut [CellComparison], clock_step_ns: u64) -> usize 
                 let (a, b) = (&pair.reference, &pair.subject);
                 let interval = || figure.interval.or_else(|| of_medians(a, b, |a, b| b / a));
                 figure.verdict = pair.judged(chance, interval).map(|verdict| verdict.kind);
-                explain(figure, tested.len(), asked);
+                explain(figure, tested.len(), unit, asked);
             }
             Some(reason) if reason.starts_with(TOO_FEW) => {
                 let (a, b) = (figure.runs_a.len(), figure.runs_b.len());
@@ -143,7 +147,10 @@ fn pair(figure: &FigureComparison, clock_step_ns: u64) -> Pair {
 }
 
 /// The number of runs to recommend: enough for every figure of these cells.
-pub(super) fn runs_asked(cells: &[CellComparison]) -> usize {
+pub(super) fn runs_asked(cells: &[CellComparison], unit: Unit) -> usize {
+    if unit == Unit::Session {
+        return RUNS_MIN; // The figures of a session are divided together.
+    }
     let figures: usize = cells.iter().map(|cell| cell.figures.len()).sum();
     runs_to_tell_any(figures.max(1)).max(RUNS_MIN)
 }
@@ -155,14 +162,18 @@ pub(super) fn runs_least(cells: &[CellComparison]) -> usize {
 }
 
 /// Adds a reason if the runs do not overlap, but are too few for so many comparisons.
-fn explain(figure: &mut FigureComparison, number: usize, asked: usize) {
+fn explain(figure: &mut FigureComparison, number: usize, unit: Unit, asked: usize) {
     if figure.verdict != Some(Kind::TooNoisy) || !are_apart(&figure.runs_a, &figure.runs_b) {
         return;
     }
     let (a, b) = (figure.runs_a.len(), figure.runs_b.len());
+    let (units, remedy) = match unit {
+        Unit::Run => ("runs", format!("use --runs {asked}")),
+        Unit::Session => ("sessions", "measure more".to_owned()),
+    };
     figure.reason = Some(format!(
-        "the runs of A and B do not overlap, but with {number} comparisons, {a} and {b} runs are \
-         too few to rule out chance; use --runs {asked}"
+        "the {units} of A and B do not overlap, but with {number} comparisons, {a} and {b} {units} \
+         are too few to rule out chance; {remedy}"
     ));
 }
 

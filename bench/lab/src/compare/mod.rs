@@ -1,4 +1,4 @@
-//! Compares two results folders: another day, another machine, another version of a peer. It shows
+//! Compares results folders, one or several of each side: another day, another machine, another version of a peer. It shows
 //! what differs around them, what differs in each cell, and whether that is more than chance.
 //!
 //! For the cells in both folders `judge` compares the figures listed in `report::metrics`, with
@@ -9,10 +9,12 @@ mod document;
 mod environment;
 mod html;
 mod judge;
+mod sessions;
 mod terminal;
 
+use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use serde::Serialize;
@@ -35,10 +37,12 @@ use crate::report::format::plural;
 use crate::stats::permutation::RATE;
 use crate::stats::verdict::Kind;
 
-/// One of the two folders.
+/// One of the two sides: a results folder, or several.
 pub struct Side {
-    /// Its name as the user gave it.
+    /// The name of its first folder, as the user gave it.
     pub name: String,
+    /// The names of its folders. With several, a run of `analysis` is a session.
+    pub sessions: Vec<String>,
     /// The plan of its runs.
     pub plan: Plan,
     /// The results.
@@ -54,6 +58,8 @@ pub struct Comparison {
     pub a: FolderInfo,
     /// The folder that is compared with A.
     pub b: FolderInfo,
+    /// What is repeated, and so is compared.
+    pub unit: Unit,
     /// Other differences between the folders.
     pub environment: Vec<Difference>,
     /// Number of known facts about the hosts, all of which are compared.
@@ -79,11 +85,23 @@ pub struct Comparison {
     pub only_in_b: Vec<CellName>,
 }
 
-/// One of the folders.
+/// What a value of [`FigureComparison::runs_a`] is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Unit {
+    /// A run; there is one session of each side. A hint: the machine may have changed between them.
+    Run,
+    /// A session, by the median of its runs.
+    Session,
+}
+
+/// The folders of a side.
 #[derive(Clone, Debug, Serialize)]
 pub struct FolderInfo {
-    /// Its name as the user gave it.
+    /// The name of the first, as the user gave it.
     pub folder: String,
+    /// The names of all.
+    pub sessions: Vec<String>,
     /// The command that repeats it.
     pub command: String,
     /// Damaged or missing records, and remarks of its report that the other report does not make.
@@ -143,23 +161,32 @@ pub struct CellComparison {
     pub shift: Vec<ShiftPoint>,
 }
 
-/// Reads and analyses both folders and compares B with A. A problem with either is an
-/// [`InputError`] that names it.
-pub fn read(a: &Path, b: &Path) -> Result<Comparison> {
-    if let (Ok(a), Ok(b)) = (fs::canonicalize(a), fs::canonicalize(b))
-        && a == b
-    {
-        let text = format!("{}: both names are of this folder", a.display());
-        return Err(InputError::new(text).remedy("name two results folders").into());
+/// Reads and analyses all folders and compares B with A: one folder each, or at least
+/// [`RUNS_MIN`](crate::stats::interval::RUNS_MIN) each. A problem with one is an [`InputError`] that
+/// names it.
+pub fn read(a: &[PathBuf], b: &[PathBuf]) -> Result<Comparison> {
+    let mut known = BTreeSet::new();
+    for path in a.iter().chain(b) {
+        if fs::canonicalize(path).is_ok_and(|path| !known.insert(path)) {
+            let text = format!("{}: this folder is named twice", path.display());
+            return Err(InputError::new(text).remedy("name different results folders").into());
+        }
     }
-    compare(&side(a)?, &side(b)?)
+    let sides = |paths: &[PathBuf]| paths.iter().map(|path| side(path)).collect::<Result<Vec<_>>>();
+    sessions(sides(a)?, sides(b)?)
+}
+
+/// Compares the sessions of B with those of A; an [`InputError`] if they are too few, or have no
+/// common cell.
+pub fn sessions(a: Vec<Side>, b: Vec<Side>) -> Result<Comparison> {
+    sessions::check(&a, &b)?;
+    compare(&sessions::merged(a), &sessions::merged(b))
 }
 
 /// Compares B with A; an [`InputError`] if they have no common cell.
 pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
     // Indices of the common cells, in the order of A, then those of cells on one side only.
     let [cells_a, cells_b] = [a, b].map(|side| &side.analysis.summary.cells);
-    let is_same = |a: &Cell, b: &Cell| a.key() == b.key() && a.params == b.params;
     let (mut both, mut only_in_a, mut only_in_b) =
         (vec![], vec![], Vec::from_iter(0..cells_b.len()));
     for (place, cell) in cells_a.iter().enumerate() {
@@ -179,7 +206,8 @@ pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
         .map(|&[of_a, of_b]| judge::cell(entry(&a.analysis, of_a), entry(&b.analysis, of_b)))
         .collect();
     let clock_step_ns = [a, b].map(|side| side.analysis.summary.host.clock_step_ns);
-    let comparisons = judge::family(&mut cells, clock_step_ns[0].max(clock_step_ns[1]));
+    let unit = if a.sessions.len().max(b.sessions.len()) > 1 { Unit::Session } else { Unit::Run };
+    let comparisons = judge::family(&mut cells, unit, clock_step_ns[0].max(clock_step_ns[1]));
     let name = |side: &Side, places: &[usize]| {
         places.iter().map(|&at| CellName::of(&entry(&side.analysis, at))).collect()
     };
@@ -187,11 +215,12 @@ pub fn compare(a: &Side, b: &Side) -> Result<Comparison> {
         schema: SCHEMA,
         a: FolderInfo::of(a, b),
         b: FolderInfo::of(b, a),
+        unit,
         environment: environment::differences(a, b, &both),
         host_facts: environment::host_facts(a),
         error_rate: RATE,
         comparisons,
-        runs_to_tell_any: judge::runs_asked(&cells),
+        runs_to_tell_any: judge::runs_asked(&cells, unit),
         runs_least: judge::runs_least(&cells),
         verdicts: Counts::of(cells.iter()),
         floor: Counts::of(cells.iter().filter(|cell| cell.floor)),
@@ -218,7 +247,8 @@ impl Side {
 fn side(path: &Path) -> Result<Side> {
     let read = || -> Result<Side> {
         let (_, plan, analysis) = session::open(path)?;
-        Ok(Side { name: path.display().to_string(), plan, analysis })
+        let name = path.display().to_string();
+        Ok(Side { sessions: vec![name.clone()], name, plan, analysis })
     };
     read().map_err(|error| match error.is::<InputError>() {
         true => error,
@@ -229,6 +259,10 @@ fn side(path: &Path) -> Result<Side> {
             )
             .into(),
     })
+}
+
+fn is_same(one: &Cell, other: &Cell) -> bool {
+    one.key() == other.key() && one.params == other.params
 }
 
 fn entry(analysis: &Analysis, place: usize) -> Entry<'_> {
@@ -269,6 +303,7 @@ impl FolderInfo {
         let own = summary.notes.iter().filter(is_own);
         Self {
             folder: side.name.clone(),
+            sessions: side.sessions.clone(),
             command: summary.command.clone(),
             notes: summary.damage.iter().chain(own).cloned().collect(),
         }

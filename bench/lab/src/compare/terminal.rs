@@ -2,7 +2,7 @@
 //! worse figures, better figures.
 
 use super::document::{FigureText, Found, full};
-use super::{Comparison, FolderInfo};
+use super::{Comparison, FolderInfo, Unit};
 use crate::lists::grouped;
 use crate::report::Screen;
 use crate::report::document::{Column, Finding, Part, Section, Standing, Table, TableCell};
@@ -19,7 +19,8 @@ pub fn render(comparison: &Comparison, screen: Screen, all: bool) -> String {
 }
 
 fn folder(name: &str, info: &FolderInfo, screen: Screen) -> String {
-    let mut text = screen.wrap(&format!("{name}: {} ({})", info.folder, info.command), "");
+    let sessions = info.sessions.join(", ");
+    let mut text = screen.wrap(&format!("{name}: {sessions} ({})", info.command), "");
     for note in &info.notes {
         text += &screen.wrap(&format!("   {name}: {note}"), YELLOW);
     }
@@ -73,6 +74,8 @@ fn verdicts(comparison: &Comparison, all: bool) -> Section {
     );
     let floor = comparison.floor_in_words();
     let floor = floor.map(|text| finding(Standing::Caution, "the floor moved", text));
+    let hint = comparison.hint_in_words();
+    let hint = hint.map(|text| finding(Standing::Caution, "one session each: a hint", text));
     let gone = comparison.no_longer_valid();
     let gone = gone.map(|cell| finding(Standing::Bad, "no longer valid in B", full(&cell.name)));
     let unanswered = comparison.unanswered().join("; ");
@@ -83,11 +86,16 @@ fn verdicts(comparison: &Comparison, all: bool) -> Section {
     let more = (!all && !others.is_empty()).then(|| reasons(&others));
     let figures = Part {
         findings: std::iter::once(finding(standing, subject, said))
+            .chain(hint)
             .chain(floor)
             .chain(gone)
             .chain(unanswered)
             .collect(),
-        remark: format!("{}. {LEGEND}", comparison.rate_in_words().trim_end_matches('.')),
+        remark: format!(
+            "{}. {}",
+            comparison.rate_in_words().trim_end_matches('.'),
+            legend(comparison.unit)
+        ),
         tables: tables(comparison, all),
         ..Part::default()
     };
@@ -180,8 +188,17 @@ fn alone(comparison: &Comparison) -> impl Iterator<Item = Part> {
     })
 }
 
-const LEGEND: &str = "A and B are medians of the runs: latencies and CPU for each message in µs, \
-                      memory in MB (PSS). The interval of B/A is a bootstrap over runs for each \
-                      figure alone; p is corrected for the number of figures.";
+fn legend(unit: Unit) -> String {
+    let units = match unit {
+        Unit::Run => "runs",
+        Unit::Session => "sessions",
+    };
+    format!(
+        "A and B are medians of the {units}: latencies and CPU for each message in µs, memory in MB \
+         (PSS). The interval of B/A is a bootstrap over {units} for each figure alone; p is corrected \
+         for the number of figures."
+    )
+}
+
 const REASONS_MAX: usize = 6;
 const ALONE_MAX: usize = 12;

@@ -23,7 +23,8 @@
 //!
 //! The test assumes that runs are exchangeable: a run of B could have been one of A. Between two
 //! sessions just that is in question: the machine may have changed as well as the measured system,
-//! and no test on the runs of two sessions can tell these apart. Within a session, a disturbance of
+//! and no test on the runs of two sessions can tell these apart. [`test_together`] compares several
+//! sessions of each side, which are exchangeable. Within a session, a disturbance of
 //! a block affects runs on both sides, which makes the test more conservative. A test by pairs of a
 //! block would never have a p below 2 / 32 with five.
 
@@ -91,6 +92,90 @@ pub fn test(family: &[Sides]) -> Vec<Chance> {
     chances
 }
 
+/// Tests all comparisons of a family whose values come from the same sessions, in the same order.
+///
+/// All comparisons are divided alike: a session of A with all its values becomes one of B. So the
+/// largest statistic of each division is what chance alone would show of the whole family, for any
+/// dependence between its comparisons (Westfall and Young). The more alike they move from session to
+/// session, the less their number matters.
+pub fn test_together(family: &[Sides]) -> Vec<Chance> {
+    let Some(first) = family.first() else { return Vec::new() };
+    let (in_a, all) = (first.a.len(), first.a.len() + first.b.len());
+    let mut each: Vec<Together> = family.iter().map(Together::of).collect();
+    let mut is_a = vec![false; all];
+    is_a[..in_a].fill(true);
+    let statistics: Vec<f64> = each.iter_mut().map(|it| it.statistic(&is_a)).collect();
+    let mut order: Vec<usize> = (0..family.len()).collect();
+    order.sort_by(|&a, &b| statistics[b].abs().total_cmp(&statistics[a].abs()));
+    let limits: Vec<f64> =
+        statistics.iter().map(|it| it.abs() * (1.0 - f64::from(ROUNDING))).collect();
+    let (mut number, mut alone, mut adjusted) =
+        (0.0, vec![0.0; family.len()], vec![0.0; family.len()]);
+    let mut note = |is_a: &[bool]| {
+        number += 1.0;
+        let mut largest = 0.0f64;
+        for &index in order.iter().rev() {
+            let found = each[index].statistic(is_a).abs();
+            largest = largest.max(found);
+            alone[index] += f64::from(u8::from(found >= limits[index]));
+            adjusted[index] += f64::from(u8::from(largest >= limits[index]));
+        }
+    };
+    let most = (STATISTICS_MAX / family.len()).clamp(DIVISIONS_MIN, DIVISIONS_MAX);
+    each_of_all(&is_a, most, &mut note);
+    let mut least = 0.0f64;
+    let mut chances = vec![Chance { statistic: 0.0, p: 1.0, p_adjusted: 1.0 }; family.len()];
+    for &index in &order {
+        least = least.max(adjusted[index] / number);
+        let (statistic, p) = (statistics[index], alone[index] / number);
+        chances[index] = Chance { statistic, p, p_adjusted: least };
+    }
+    chances
+}
+
+/// A comparison whose values are divided by the places that they had before they were sorted.
+struct Together {
+    division: Division,
+    /// The place of each of the ascending values.
+    places: Vec<usize>,
+    is_a: Vec<bool>,
+}
+
+impl Together {
+    fn of(sides: &Sides) -> Self {
+        let values: Vec<f64> = sides.a.iter().chain(&sides.b).copied().collect();
+        let mut places: Vec<usize> = (0..values.len()).collect();
+        // Like the sort within a division: stable, so that equal values keep their order.
+        places.sort_by(|&one, &other| values[one].total_cmp(&values[other]));
+        let (division, is_a) = Division::of(sides);
+        Together { division, places, is_a }
+    }
+
+    /// The statistic if the values at these places were those of A.
+    fn statistic(&mut self, is_a: &[bool]) -> f64 {
+        for (of_value, place) in self.is_a.iter_mut().zip(&self.places) {
+            *of_value = is_a[*place];
+        }
+        self.division.statistic(&self.is_a)
+    }
+}
+
+/// Calls `note` with the given and all other divisions; if there are more than `most`, with random
+/// ones.
+fn each_of_all(is_a: &[bool], most: usize, note: &mut impl FnMut(&[bool])) {
+    let in_a = is_a.iter().filter(|is_a| **is_a).count();
+    if divisions(is_a.len(), in_a) <= most as f64 {
+        each_division(is_a.len(), in_a, note);
+        return;
+    }
+    let (mut random, mut is_a) = (StdRng::seed_from_u64(SEED), is_a.to_vec());
+    note(&is_a);
+    for _ in 1..most {
+        is_a.shuffle(&mut random);
+        note(&is_a);
+    }
+}
+
 /// A factor of up to 2 % by index in the family, which does not change the error rate. Without it
 /// equal statistics, as of runs that agree to the last digit, would all count against each other.
 fn scale(index: usize) -> f32 {
@@ -113,18 +198,8 @@ impl Sides {
     /// Calls `note` with the absolute statistic of the observed and all other divisions; if there
     /// are more than `most`, of random ones.
     fn each_statistic(&self, most: usize, mut note: impl FnMut(f32)) {
-        let (mut division, mut is_a) = Division::of(self);
-        let mut note = |is_a: &[bool]| note(division.statistic(is_a).abs() as f32);
-        if divisions(is_a.len(), self.a.len()) <= most as f64 {
-            each_division(is_a.len(), self.a.len(), &mut note);
-            return;
-        }
-        let mut random = StdRng::seed_from_u64(SEED);
-        note(&is_a);
-        for _ in 1..most {
-            is_a.shuffle(&mut random);
-            note(&is_a);
-        }
+        let (mut division, is_a) = Division::of(self);
+        each_of_all(&is_a, most, &mut |is_a| note(division.statistic(is_a).abs() as f32));
     }
 }
 

@@ -163,14 +163,29 @@ impl Pair {
     }
 }
 
+fn sides(pair: &Pair) -> Sides {
+    let logarithms = |runs: &[f64]| runs.iter().map(|value| value.ln()).collect();
+    Sides { a: logarithms(&pair.reference), b: logarithms(&pair.subject) }
+}
+
 /// Tests all pairs of a family together; `None` for pairs that cannot be tested.
 pub fn chances(family: &[Pair]) -> Vec<Option<Chance>> {
-    let logarithms = |runs: &[f64]| runs.iter().map(|value| value.ln()).collect();
-    let sides =
-        |pair: &Pair| Sides { a: logarithms(&pair.reference), b: logarithms(&pair.subject) };
     let testable = family.iter().filter(|pair| pair.is_testable());
     let mut found = permutation::test(&testable.map(sides).collect::<Vec<_>>()).into_iter();
     family.iter().map(|pair| pair.is_testable().then(|| found.next()).flatten()).collect()
+}
+
+/// Like [`chances`], for values of sessions: the first values of all pairs are of one session, and so
+/// on. A pair that lacks a session cannot be tested.
+pub fn chances_of_sessions(family: &[Pair]) -> Vec<Option<Chance>> {
+    let most = |of: fn(&Pair) -> &Vec<f64>| family.iter().map(|pair| of(pair).len()).max();
+    let most =
+        [most(|pair| &pair.reference), most(|pair| &pair.subject)].map(Option::unwrap_or_default);
+    let is_complete =
+        |pair: &&Pair| pair.is_testable() && [pair.reference.len(), pair.subject.len()] == most;
+    let testable: Vec<Sides> = family.iter().filter(is_complete).map(sides).collect();
+    let mut found = permutation::test_together(&testable).into_iter();
+    family.iter().map(|pair| is_complete(&pair).then(|| found.next()).flatten()).collect()
 }
 
 /// How far a run that lost too many messages is above the slowest of the others.

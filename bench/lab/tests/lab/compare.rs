@@ -2,7 +2,7 @@
 //! verdict.
 
 use myelin_bench_lab::compare::{
-    Aspect, CellComparison, Comparison, FigureComparison, Side, compare, terminal,
+    Aspect, CellComparison, Comparison, FigureComparison, Side, Unit, compare, sessions, terminal,
 };
 use myelin_bench_lab::report::Screen;
 use myelin_bench_lab::scenario::Scenario;
@@ -241,6 +241,81 @@ fn with_too_few_runs_there_is_no_verdict() {
     let text = terminal(&comparison, Screen::default(), false);
     assert!(text.contains("too few runs to test anything"), "{text}");
     assert!(text.contains("54 figures: too few runs: 3 and 5; --runs 7"), "{text}");
+}
+
+/// Ten sessions of one state, twice, on a machine that is another each time.
+fn ten_sessions(seed: u64) -> [Vec<Side>; 2] {
+    let of =
+        |first: u64| (0..5).map(move |at| (format!("s{}", first + at), 1000 * seed + first + at));
+    [0, 5].map(|first| of(first).map(|(name, seed)| sides::session(&name, seed)).collect())
+}
+
+fn claims(comparison: &Comparison) -> usize {
+    comparison.verdicts.worse + comparison.verdicts.better
+}
+
+#[test]
+fn sessions_that_differ_only_by_the_machine_raise_few_alarms() {
+    let (mut of_runs, mut of_sessions) = (0, 0);
+    for seed in 0..40 {
+        let [a, b] = ten_sessions(seed);
+        of_runs += usize::from(claims(&compare(&a[0], &b[0]).unwrap()) > 0);
+        let comparison = sessions(a, b).unwrap();
+        assert_eq!((comparison.unit, comparison.comparisons), (Unit::Session, 56));
+        of_sessions += usize::from(claims(&comparison) > 0);
+    }
+    assert!(of_runs >= 10, "{of_runs} of 40: the runs of a session do not show the machine");
+    // Two are expected at most; six or more would have a probability of one in a hundred.
+    assert!(of_sessions <= 5, "{of_sessions} of 40");
+}
+
+#[test]
+fn sessions_show_a_difference_that_they_have_in_common() {
+    let [a, mut b] = ten_sessions(3);
+    for side in &mut b {
+        sides::change(side, "cyclonedds.udp", Tuning::Tuned, |run| {
+            run.p50_us = run.p50_us.map(|us| 1.5 * us);
+        });
+    }
+    let comparison = sessions(a, b).unwrap();
+    let found = figure(cell(&comparison, "cyclonedds.udp", "tuned"), "p50_us");
+    assert_eq!(found.verdict, Some(Kind::Worse), "{found:?}");
+    assert_eq!((found.runs_a.len(), found.runs_b.len()), (5, 5));
+    let text = terminal(&comparison, Screen::default(), false);
+    assert!(text.contains("A: s0, s1, s2, s3, s4"), "{text}");
+    assert!(text.contains("permutation test of the sessions"), "{text}");
+    assert!(!text.contains("a hint"), "{text}");
+}
+
+#[test]
+fn one_session_each_is_a_hint_and_a_few_are_refused() {
+    let (a, b) = sides();
+    let text = terminal(&compare(&a, &b).unwrap(), Screen::default(), false);
+    assert!(text.contains("one session each: a hint"), "{text}");
+    let [mut of_a, of_b] = ten_sessions(1);
+    of_a.truncate(4);
+    let error = sessions(of_a, of_b).unwrap_err().to_string();
+    assert!(error.contains("4 and 5 sessions") && error.contains("at least 5 folders"), "{error}");
+}
+
+#[test]
+fn what_a_session_lacks_its_side_lacks() {
+    let [a, mut b] = ten_sessions(2);
+    sides::change(&mut b[1], "os.pipe", Tuning::Tuned, |run| {
+        run.p99_us = run.p99_us.filter(|_| run.order != 2);
+    });
+    b[4].analysis.summary.cells.pop();
+    b[4].analysis.details.pop();
+    b[2].analysis.summary.damage.push("a record is damaged".to_owned());
+    let comparison = sessions(a, b).unwrap();
+    let found = figure(cell(&comparison, "os.pipe", "tuned"), "p99_us");
+    assert!(found.lacking_in_b && found.verdict.is_none(), "{found:?}");
+    assert_eq!(comparison.only_in_a.len(), 1);
+    assert!(
+        comparison.b.notes.iter().any(|it| it == "s7: a record is damaged"),
+        "{:?}",
+        comparison.b.notes
+    );
 }
 
 #[test]

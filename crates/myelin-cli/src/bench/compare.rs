@@ -1,7 +1,8 @@
-//! `myelin bench compare`: two results folders.
+//! `myelin bench compare`: results folders of two states.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::slice;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum};
@@ -12,12 +13,16 @@ use myelin_bench_lab::record::write_whole;
 /// Arguments of `myelin bench compare`.
 #[derive(Args)]
 pub struct Options {
-    /// The results folder to compare with: the old state.
-    directory_a: PathBuf,
-    /// The results folder that is compared: the new state.
-    directory_b: PathBuf,
-    /// Exit with status 1 if anything is worse in DIRECTORY_B, and with 3 if nothing is, but not
-    /// everything of DIRECTORY_A could be compared.
+    /// The results folder of the old state (A) and that of the new state (B); or with --with, all
+    /// folders of the old state.
+    #[arg(required = true, value_name = "FOLDER")]
+    folders: Vec<PathBuf>,
+    /// The results folders of the new state, at least five, as of the old one: sessions are compared
+    /// then, not runs.
+    #[arg(long, value_name = "FOLDER", num_args = 1..)]
+    with: Vec<PathBuf>,
+    /// Exit with status 1 if anything is worse in B, and with 3 if nothing is, but not everything of
+    /// A could be compared.
     #[arg(long, value_enum)]
     fail_on: Option<FailOn>,
     /// List every figure, not only those that differ.
@@ -40,7 +45,15 @@ enum FailOn {
 
 /// Compares, prints, and writes the page if one is wanted.
 pub fn run(options: &Options) -> Result<ExitCode> {
-    let comparison = compare::read(&options.directory_a, &options.directory_b)?;
+    let comparison = match (&options.folders[..], &options.with[..]) {
+        ([a, b], []) => compare::read(slice::from_ref(a), slice::from_ref(b))?,
+        (folders, []) => {
+            let text = format!("{} results folders, without --with", folders.len());
+            let remedy = "name two, or write `--with` before those of the new state";
+            return Err(InputError::new(text).remedy(remedy).into());
+        }
+        (a, b) => compare::read(a, b)?,
+    };
     if let Some(path) = &options.html {
         write_whole(path, compare::page(&comparison).as_bytes()).map_err(|error| {
             InputError::new(format!("--html {}: {error}", path.display()))

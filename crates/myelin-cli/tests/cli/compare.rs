@@ -135,7 +135,7 @@ fn what_cannot_be_compared_is_named_with_a_remedy() {
         (&cut, &["cut", "damaged", "results folder"]),
         (&other, &["good holds delays (", "other holds others (", "no cell is in both"]),
         (&missing, &["missing", "results folder"]),
-        (&good, &["good", "both names are of this folder", "name two"]),
+        (&good, &["good", "this folder is named twice", "name different"]),
     ];
     for (b, expected) in cases {
         let (status, said, complaint) = compare(&good, b, &["--fail-on", "worse"]);
@@ -144,6 +144,15 @@ fn what_cannot_be_compared_is_named_with_a_remedy() {
         for part in expected {
             assert!(complaint.contains(part), "{part:?} is not in {complaint:?}");
         }
+    }
+    let three = [&good, &cut, &missing].map(|it| it.to_str().unwrap());
+    for (more, part) in [
+        (&[][..], "3 results folders, without --with"),
+        (&["--with", three[0]][..], "good: this folder is named twice"),
+    ] {
+        let output = finish(bench(&["compare"]).args(three).args(more));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(complaint(&output).contains(part), "{}", complaint(&output));
     }
     // A folder without samples: its cells exist, and no run of them is valid any more.
     let empty = copy("empty", &|_| ());

@@ -156,3 +156,62 @@ fn more_comparisons_need_more_runs() {
     let needed: Vec<usize> = [1, 6, 7, 448, 1000].map(runs_to_tell_any).into();
     assert_eq!(needed, [4, 5, 6, 9, 9]);
 }
+
+/// Comparisons without a difference, of sessions in which the machine is in a state that the cells
+/// share more or less.
+fn sessions(random: &mut StdRng, size: usize, sessions: [usize; 2]) -> Vec<Sides> {
+    family(random, size, sessions, 0.1)
+}
+
+#[test]
+fn equal_sessions_differ_no_more_often_than_the_error_rate() {
+    for (size, number) in [(1, [5, 5]), (40, [5, 5]), (400, [5, 5]), (40, [5, 7]), (24, [9, 9])] {
+        let mut random = StdRng::seed_from_u64(size as u64);
+        let is_alarm = |_: &usize| {
+            let family = sessions(&mut random, size, number);
+            test_together(&family).iter().any(|chance| chance.p_adjusted <= RATE)
+        };
+        let trials = if size > 100 { 60 } else { 200 };
+        let found = (0..trials).filter(is_alarm).count();
+        // Of 200, 10 are expected at most; of 60, three.
+        assert!(
+            found <= if size > 100 { 9 } else { 20 },
+            "{found} of {trials}, {size} comparisons"
+        );
+    }
+}
+
+#[test]
+fn five_sessions_show_a_difference_among_hundreds() {
+    let mut random = StdRng::seed_from_u64(5);
+    let mut session = |_| {
+        let state = 0.01 * normal(&mut random);
+        (0..200).map(|_| state + 0.01 * normal(&mut random)).collect::<Vec<f64>>()
+    };
+    for factor in [1.15f64, 1.0 / 1.15] {
+        let mut is_found = |_: &usize| {
+            let all: Vec<_> = (0..10).map(&mut session).collect();
+            let of = |at: usize, side: &[Vec<f64>]| side.iter().map(|it| it[at]).collect();
+            let (a, b) = all.split_at(5);
+            let sides = |at| Sides { a: of(at, a), b: of(at, b) };
+            let mut family: Vec<Sides> = (0..200).map(sides).collect();
+            family[0].b.iter_mut().for_each(|value| *value += factor.ln());
+            let found = test_together(&family)[0];
+            found.p_adjusted <= RATE && found.statistic.signum() == factor.ln().signum()
+        };
+        let found = (0..20).filter(&mut is_found).count();
+        assert!(found >= 17, "{found} of 20");
+    }
+    assert_eq!(test_together(&[]), []);
+}
+
+#[test]
+fn a_single_comparison_is_the_same_together_and_alone() {
+    let mut random = StdRng::seed_from_u64(6);
+    for number in [[5, 5], [5, 6], [6, 6]] {
+        let family = family(&mut random, 1, number, 0.0);
+        let (together, alone) = (test_together(&family)[0], test(&family)[0]);
+        assert_eq!((together.p, together.statistic), (alone.p, alone.statistic), "{number:?}");
+        assert_eq!(together.p_adjusted, together.p);
+    }
+}

@@ -46,7 +46,28 @@ pub fn side(name: &str, seed: u64, runs: u32, payload: u64) -> Side {
         detail.runs = (0..runs).map(&mut run).collect();
         (cell.runs, cell.valid) = (runs, true);
     }
-    Side { name: name.to_owned(), plan: Plan::new(Vec::new(), seed, String::new()), analysis }
+    let name = name.to_owned();
+    Side {
+        sessions: vec![name.clone()],
+        name,
+        plan: Plan::new(Vec::new(), seed, String::new()),
+        analysis,
+    }
+}
+
+/// A session of [`side`], in which the machine is up to some ten per cent faster or slower than in
+/// others.
+pub fn session(name: &str, seed: u64) -> Side {
+    let mut side = side(name, seed, 5, 64);
+    let mut random = StdRng::seed_from_u64(seed ^ 0x5e55);
+    let state = (0.05 * normal(&mut random)).exp();
+    for run in side.analysis.details.iter_mut().flat_map(|detail| &mut detail.runs) {
+        let figures =
+            [&mut run.p50_us, &mut run.p99_us, &mut run.cross_p50_us, &mut run.cross_p99_us];
+        figures.into_iter().flatten().for_each(|us| *us *= state);
+        run.cpu_us_per_message = run.cpu_us_per_message.map(|us| us * state);
+    }
+    side
 }
 
 /// Gives every run of a side a curve around its median.
