@@ -109,6 +109,8 @@ pub(crate) struct Summary {
     pub statistics: Option<Statistics>,
     /// The fields of the chunk indexes.
     pub chunk_indexes: Vec<Vec<u8>>,
+    /// Where the records of attachments and metadata begin, and how many bytes they have.
+    pub extras: Vec<(u64, u64)>,
 }
 
 impl Ending {
@@ -157,6 +159,10 @@ impl Summary {
                 op::SCHEMA | op::CHANNEL => summary.definitions.add(opcode, fields)?,
                 op::STATISTICS => summary.statistics = Some(format::statistics(fields)?),
                 op::CHUNK_INDEX => summary.chunk_indexes.push(fields.to_owned()),
+                op::ATTACHMENT_INDEX | op::METADATA_INDEX => {
+                    let mut fields = Fields(fields);
+                    summary.extras.push((fields.u64()?, fields.u64()?));
+                }
                 _ => {}
             }
         }

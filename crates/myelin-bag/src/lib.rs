@@ -5,6 +5,8 @@
 //! |---|---|
 //! | write a file | [`Writer`] |
 //! | plain data that every reader of ROS 2's messages reads | [`TopicFormat`], [`PlainCdr`] |
+//! | read messages by topic and time, in order of time | [`BagReader`], [`Selection`] |
+//! | the values in a message | [`MessageType`] |
 //! | read all messages, and know what is lost | [`Scanner`], [`Report`] |
 //! | what is in a file | [`Info`] |
 //! | whether everything in a file agrees | [`check()`] |
@@ -15,6 +17,7 @@
 
 #![forbid(unsafe_code)]
 
+mod block;
 mod cdr;
 mod check;
 mod chunk;
@@ -24,6 +27,8 @@ mod error;
 mod format;
 mod info;
 pub mod limits;
+mod message_type;
+mod reader;
 mod repair;
 mod scanner;
 mod source;
@@ -38,7 +43,9 @@ pub use ending::{Definitions, OpenError, OwnedSchema};
 pub use error::WriteError;
 pub use format::{Attachment, Channel, MessageHead, Metadata, Statistics};
 pub use info::Info;
+pub use message_type::{Content, MessageType, MessageTypeError};
 pub use myelin_value::Schema;
+pub use reader::{BagReader, Message, Messages, MessagesError, Selection, Time};
 pub use repair::{RepairError, Repaired, repair};
 pub use scanner::{Cause, Item, Loss, LostMessages, Report, Scanner};
 pub use source::Source;

@@ -190,6 +190,7 @@ pub struct Scanner<S> {
     header: Header,
     definitions: Definitions,
     report: Report,
+    place: ItemPlace,
 }
 
 /// A chunk whose records are being read.
@@ -203,6 +204,17 @@ struct OpenChunk {
     start: u64,
     /// How many bytes are missing, if the file ends within it.
     missing: Option<u64>,
+}
+
+/// Where an item is in the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ItemPlace {
+    /// Its record begins and ends there; in a packed chunk, the chunk's record.
+    pub at: u64,
+    pub end: u64,
+    /// Where the chunk begins that it is in, if it is in one.
+    pub chunk: Option<u64>,
+    pub is_packed: bool,
 }
 
 /// Messages of the last chunk, by its records and by its indexes.
@@ -253,6 +265,7 @@ impl<S: Source> Scanner<S> {
             header,
             definitions,
             report,
+            place: ItemPlace { at: 0, end: 0, chunk: None, is_packed: false },
         }
     }
 
@@ -278,6 +291,7 @@ impl<S: Source> Scanner<S> {
                 return Ok(None);
             }
         };
+        self.place = self.place_of(&found);
         let fields = fields_of(&mut self.window, &self.unpacked, &found)?;
         if found.opcode == op::ATTACHMENT {
             return Ok(format::attachment(fields).map(|(it, _)| Item::Attachment(it)));
@@ -308,6 +322,21 @@ impl<S: Source> Scanner<S> {
     /// What the file's header says of its contents, such as `ros2`.
     pub fn profile(&self) -> &str {
         &self.header.profile
+    }
+
+    /// Where the last item is.
+    pub(crate) fn place(&self) -> ItemPlace {
+        self.place
+    }
+
+    fn place_of(&self, found: &Found) -> ItemPlace {
+        let chunk = self.chunk.as_ref().map(|chunk| chunk.start);
+        let is_packed = !found.is_in_file;
+        let (at, end) = match chunk.filter(|_| is_packed) {
+            Some(start) => (start, self.at),
+            None => (found.at - RECORD_HEAD as u64, found.at + found.bytes),
+        };
+        ItemPlace { at, end, chunk, is_packed }
     }
 
     /// What is behind the end of the items, to look at it again.

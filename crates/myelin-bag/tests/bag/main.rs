@@ -5,6 +5,8 @@ mod cut;
 mod damage;
 mod full;
 mod mend;
+mod message_types;
 mod others;
+mod reader;
 mod refusals;
 mod support;
