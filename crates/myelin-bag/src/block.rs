@@ -1,16 +1,19 @@
 //! The parts of a file that have messages, each small enough to be in memory, with the times and
 //! channels in it. They come from the summary's indexes, or from reading all of the file.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use crate::chunk::span;
 use crate::compression::unpack;
 use crate::ending::Summary;
-use crate::format::{self, ChunkIndex, MessageHead, RECORD_HEAD, op, record_head};
+use crate::format::{self, ChunkIndex, MESSAGE_HEAD, MessageHead, RECORD_HEAD, op, record_head};
 use crate::limits::RECORD_BYTES_MAX;
 use crate::scanner::{Cause, Item, Loss, Scanner};
 use crate::source::{Source, read_full};
+
+/// How many chunks there are by the name of their compression, which is empty for none.
+pub(crate) type Compressions = BTreeMap<String, u64>;
 
 /// A part of a file with messages.
 #[derive(Clone, Debug)]
@@ -24,6 +27,9 @@ pub(crate) struct Block {
     pub log: (u64, u64),
     /// The channels in it; empty if that is not known.
     pub channels: Box<[u16]>,
+    /// Of a chunk by the summary: its records, unpacked, and the message indexes behind it.
+    pub unpacked_bytes: u64,
+    pub indexes_bytes: u64,
 }
 
 /// The records of a block: a part of these bytes.
@@ -33,11 +39,20 @@ pub(crate) struct Records {
 }
 
 /// Blocks in the order of the file, and the least and the largest time of publication in each.
+#[derive(Default)]
 pub(crate) struct Scanned {
     pub blocks: Vec<Block>,
     pub publish: Vec<(u64, u64)>,
     /// Where the records of attachments and metadata begin, and how many bytes they have.
     pub extras: Vec<(u64, u64)>,
+    /// Bytes of the messages of each channel.
+    pub bytes_by_channel: BTreeMap<u16, u64>,
+}
+
+/// The blocks of a file by its summary.
+pub(crate) struct Indexed {
+    pub blocks: Vec<Block>,
+    pub compressions: Compressions,
 }
 
 impl Block {
@@ -144,7 +159,7 @@ fn open_chunk(bytes: Vec<u8>) -> Result<Records, Cause> {
 }
 
 /// The blocks of a file by its summary; `None` if that does not tell where all messages are.
-pub(crate) fn indexed(summary: &Summary) -> Option<Vec<Block>> {
+pub(crate) fn indexed(summary: &Summary) -> Option<Indexed> {
     let statistics = summary.statistics.as_ref()?;
     if statistics.chunks as usize != summary.chunk_indexes.len()
         || (statistics.messages > 0 && statistics.chunks == 0)
@@ -152,26 +167,45 @@ pub(crate) fn indexed(summary: &Summary) -> Option<Vec<Block>> {
         return None;
     }
     let mut blocks = Vec::with_capacity(summary.chunk_indexes.len());
+    let mut compressions = Compressions::new();
     for fields in &summary.chunk_indexes {
-        let ChunkIndex { times, start, bytes, message_indexes, compression, .. } =
-            format::chunk_index(fields)?;
+        let index = format::chunk_index(fields)?;
+        let ChunkIndex { times, start, bytes, compression, .. } = index;
         if compression.is_empty() && bytes > BLOCK_BYTES_MAX {
             return None; // It is read in parts.
         }
-        let channels = message_indexes.into_keys().collect();
-        blocks.push(Block { at: start, bytes, is_chunk: true, log: times, channels });
+        add_chunk(&mut compressions, compression);
+        blocks.push(Block {
+            at: start,
+            bytes,
+            is_chunk: true,
+            log: times,
+            channels: index.message_indexes.into_keys().collect(),
+            unpacked_bytes: index.uncompressed_bytes,
+            indexes_bytes: index.message_indexes_bytes,
+        });
     }
     blocks.sort_by_key(|block| block.at);
-    Some(blocks)
+    Some(Indexed { blocks, compressions })
+}
+
+/// Counts one more chunk. Of the names that a file makes up only some are kept.
+pub(crate) fn add_chunk(to: &mut Compressions, compression: &str) {
+    let is_known = to.len() < COMPRESSIONS_MAX || to.contains_key(compression);
+    *to.entry(if is_known { compression } else { "other" }.to_owned()).or_default() += 1;
 }
 
 /// Reads all of a file.
 pub(crate) fn scanned<S: Source>(scanner: &mut Scanner<S>) -> io::Result<Scanned> {
     let mut open = OpenBlock::default();
-    let mut scanned = Scanned { blocks: Vec::new(), publish: Vec::new(), extras: Vec::new() };
+    let mut scanned = Scanned::default();
     while let Some(item) = scanner.next()? {
         let head = match item {
-            Item::Message { head, .. } => Some(head),
+            Item::Message { head, data, .. } => {
+                let bytes = scanned.bytes_by_channel.entry(head.channel).or_default();
+                *bytes += (MESSAGE_HEAD + data.len()) as u64;
+                Some(head)
+            }
             Item::Attachment(_) | Item::Metadata { .. } => None,
         };
         let place = scanner.place();
@@ -219,7 +253,9 @@ impl OpenBlock {
         let OpenBlock { at, end, is_chunk, log, publish, channels, .. } = self;
         let (Some(log), Some(publish)) = (log, publish) else { return };
         let channels = channels.into_iter().collect();
-        to.blocks.push(Block { at, bytes: end - at, is_chunk, log, channels });
+        let (unpacked_bytes, indexes_bytes) = (0, 0);
+        let bytes = end - at;
+        to.blocks.push(Block { at, bytes, is_chunk, log, channels, unpacked_bytes, indexes_bytes });
         to.publish.push(publish);
     }
 }
@@ -232,7 +268,9 @@ pub(crate) fn loss(block: &Block, cause: Cause) -> Loss {
 /// Messages that are read at once, if they are in no packed chunk; a larger one is alone.
 const BLOCK_BYTES: u64 = 4 << 20;
 /// A chunk of more bytes is read in parts, except a packed one.
-const BLOCK_BYTES_MAX: u64 = 64 << 20;
+const BLOCK_BYTES_MAX: u64 = 512 << 20;
+/// Names of compressions that are kept.
+const COMPRESSIONS_MAX: usize = 8;
 /// From so many bytes on, a chunk is likely to have one message.
 const LARGE_BYTES: u64 = 32 << 10;
 /// The begin of a chunk, with the head of its first message.

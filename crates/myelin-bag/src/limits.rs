@@ -10,3 +10,5 @@ pub const LOSSES_MAX: usize = 1_000;
 pub const CHUNKS_BYTES_MAX: usize = 256 << 20;
 /// Messages of chunks whose times overlap.
 pub const OVERLAPPING_MAX: usize = 1 << 26;
+/// Bytes of messages that wait for their counterparts while two files are compared.
+pub const WAITING_BYTES_MAX: usize = 256 << 20;

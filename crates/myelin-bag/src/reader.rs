@@ -4,18 +4,20 @@
 //! broken file, and of one without indexes, all of it is read once when it is opened.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-use crate::block::{self, Block, Records};
+use crate::block::{self, Block, Compressions, Indexed, Records};
 use crate::ending::{Definitions, Ending, Header, OpenError};
 use crate::format::{self, MESSAGE_HEAD, MessageHead, RECORD_HEAD, op, record_head};
 use crate::info::Info;
 use crate::limits::{CHUNKS_BYTES_MAX, DEFINITION_BYTES_MAX, OVERLAPPING_MAX, RECORD_BYTES_MAX};
+use crate::recorded_losses::RecordedLosses;
 use crate::scanner::{Item, Loss, Report, Scanner};
+use crate::sizes::Sizes;
 use crate::source::{Source, Window, read_full};
 
 /// Reads a finished or broken file, in order of time.
@@ -53,6 +55,9 @@ pub struct BagReader<S = File> {
     publish: OnceLock<Vec<(u64, u64)>>,
     /// Where the records of attachments and metadata begin, and how many bytes they have.
     extras: Vec<(u64, u64)>,
+    compressions: Compressions,
+    /// Bytes of the messages of each channel, if all of the file was read.
+    bytes_by_channel: Option<BTreeMap<u16, u64>>,
 }
 
 /// Which messages are read, and in which order.
@@ -153,20 +158,34 @@ impl<S: Source> BagReader<S> {
         let ending = Ending::read(&mut window)?;
         let mut info = Info::of_header(window.source_bytes(), &header);
         if let Ending::Complete { summary: Some(summary), .. } = &ending
-            && let Some(blocks) = block::indexed(summary)
+            && let Some(Indexed { blocks, compressions }) = block::indexed(summary)
         {
             info.definitions = summary.definitions.clone();
             info.statistics = summary.statistics.clone().unwrap_or_default();
             let mut extras = summary.extras.clone();
             extras.sort_unstable();
-            let (blocks, publish) = (blocks.into(), OnceLock::new());
-            return Ok(BagReader { source, info, blocks, publish, extras });
+            return Ok(BagReader {
+                source,
+                info,
+                blocks: blocks.into(),
+                publish: OnceLock::new(),
+                extras,
+                compressions,
+                bytes_by_channel: None,
+            });
         }
         let mut scanner = Scanner::with_ending(window, header, ending);
         let scanned = block::scanned(&mut scanner)?;
         info.scanned(&scanner);
-        let (blocks, publish) = (scanned.blocks.into(), scanned.publish.into());
-        Ok(BagReader { source, info, blocks, publish, extras: scanned.extras })
+        Ok(BagReader {
+            source,
+            info,
+            blocks: scanned.blocks.into(),
+            publish: scanned.publish.into(),
+            extras: scanned.extras,
+            compressions: scanner.compressions().clone(),
+            bytes_by_channel: Some(scanned.bytes_by_channel),
+        })
     }
 
     /// Its definitions and statistics.
@@ -177,6 +196,27 @@ impl<S: Source> BagReader<S> {
     /// What was lost, if all of the file was read when it was opened.
     pub fn report(&self) -> Option<&Report> {
         self.info.report.as_ref()
+    }
+
+    /// How many chunks there are, by the name of their compression, which is empty for none.
+    pub fn compressions(&self) -> &BTreeMap<String, u64> {
+        &self.compressions
+    }
+
+    /// How many bytes the messages of each channel have, unpacked.
+    ///
+    /// # Errors
+    /// Those of the file system.
+    pub fn sizes(&self) -> io::Result<Sizes> {
+        match &self.bytes_by_channel {
+            Some(bytes) => Ok(Sizes { bytes: bytes.clone(), are_estimated: false }),
+            None => Sizes::estimate(&self.source, &self.blocks),
+        }
+    }
+
+    /// What the recorder lost, by topic, as far as it wrote that to the file.
+    pub fn recorded_losses(&self) -> BTreeMap<String, RecordedLosses> {
+        RecordedLosses::read(&self.source, &self.blocks, &self.info.definitions)
     }
 
     /// The ids of the channels of a topic.

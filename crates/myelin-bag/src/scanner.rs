@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
+use crate::block::{Compressions, add_chunk};
 use crate::chunk::span;
 use crate::compression::unpack;
 use crate::ending::{Definitions, Ending, Header, OpenError, OwnedSchema, Summary};
@@ -191,6 +192,7 @@ pub struct Scanner<S> {
     definitions: Definitions,
     report: Report,
     place: ItemPlace,
+    compressions: Compressions,
 }
 
 /// A chunk whose records are being read.
@@ -266,6 +268,7 @@ impl<S: Source> Scanner<S> {
             definitions,
             report,
             place: ItemPlace { at: 0, end: 0, chunk: None, is_packed: false },
+            compressions: Compressions::new(),
         }
     }
 
@@ -327,6 +330,11 @@ impl<S: Source> Scanner<S> {
     /// Where the last item is.
     pub(crate) fn place(&self) -> ItemPlace {
         self.place
+    }
+
+    /// The chunks so far, by their compression.
+    pub(crate) fn compressions(&self) -> &Compressions {
+        &self.compressions
     }
 
     fn place_of(&self, found: &Found) -> ItemPlace {
@@ -403,6 +411,7 @@ impl<S: Source> Scanner<S> {
         self.at = end.min(self.data_end);
         self.tally = Tally::default();
         self.report.read.chunks += 1;
+        add_chunk(&mut self.compressions, &place.compression);
         let opened = match (place.compression.as_str(), missing) {
             ("", None) => self.check_sum(&place),
             ("", Some(_)) => Ok(()),
