@@ -3,7 +3,7 @@
 //! First all messages are read. If nothing is lost, a second pass compares what the file says of
 //! them in several places, which readers that seek rely on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::io;
 
@@ -13,7 +13,7 @@ use crate::ending::{Definitions, Ending, Header, OpenError, Summary};
 use crate::format::{self, ChunkIndex, Fields, MAGIC, RECORD_HEAD, Statistics, op, record_head};
 use crate::limits::{LOSSES_MAX, RECORD_BYTES_MAX};
 use crate::scanner::{Loss, Report, Scanner};
-use crate::source::{Source, Window};
+use crate::source::{Source, WINDOW_BYTES, Window};
 
 /// What a check found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,12 +79,50 @@ pub enum Problem {
     NoSchema { channel: u16, schema: u16 },
     #[error("channel {0} has no schema: rosbag2 and PlotJuggler refuse it")]
     Schemaless(u16),
+    #[error("the checksum of the data section is wrong")]
+    DataChecksum,
+    #[error("a schema has id 0, which stands for no schema")]
+    SchemaZero,
+    #[error("schema {0} has no encoding")]
+    SchemaWithoutEncoding(u16),
+    #[error("{what} {id} is defined in the summary only")]
+    OnlyInSummary { what: &'static str, id: u16 },
+    #[error("the summary lacks {what} {id}, which has messages")]
+    NotInSummary { what: &'static str, id: u16 },
+    #[error("the summary has several indexes of the chunk at byte {0}")]
+    ChunkIndexTwice(u64),
+    #[error("the summary has several records of statistics")]
+    StatisticsTwice,
+    #[error("{what} {id} is defined more than once")]
+    DefinedTwice { what: &'static str, id: u16 },
+    #[error("the messages of channel {0} in a chunk have several indexes")]
+    MessageIndexTwice(u16),
+    #[error("{0} messages, the first here, are older than one before them")]
+    Unordered(u64),
+    #[error("{0} messages, the first here, are in no chunk: readers that use indexes miss them")]
+    OutsideChunks(u64),
+    #[error("the header does not say what wrote the file")]
+    NoLibrary,
+    #[error("the header has profile {0:?}, which others do not know")]
+    UnknownProfile(String),
 }
 
 impl Problem {
     /// Whether the file is wrong. If not, only some readers mind.
     pub fn is_error(&self) -> bool {
-        !matches!(self, Problem::NoSummary | Problem::NoMessageIndex(_) | Problem::Schemaless(_))
+        use Problem::*;
+        !matches!(
+            self,
+            NoSummary
+                | NoMessageIndex(_)
+                | Schemaless(_)
+                | DefinedTwice { .. }
+                | MessageIndexTwice(_)
+                | Unordered(_)
+                | OutsideChunks(_)
+                | NoLibrary
+                | UnknownProfile(_)
+        )
     }
 }
 
@@ -107,7 +145,7 @@ pub fn check(source: impl Source) -> Result<Checked, OpenError> {
     let mut window = Window::new(source)?;
     let header = Header::read(&mut window)?;
     let ending = Ending::read(&mut window)?;
-    let mut scanner = Scanner::with_ending(window, header, ending.clone());
+    let mut scanner = Scanner::with_ending(window, header.clone(), ending.clone());
     while scanner.next()?.is_some() {}
     let mut checked = Checked { report: scanner.report().clone(), ..Checked::default() };
     let definitions = scanner.definitions().clone();
@@ -124,11 +162,12 @@ pub fn check(source: impl Source) -> Result<Checked, OpenError> {
     } else if summary.is_none() {
         checked.find(data_end, Problem::NoSummary);
     }
-    checked.channels(&definitions);
+    checked.header(&header);
+    checked.definitions(&definitions);
     if !checked.report.losses.is_empty() {
         return Ok(checked); // What follows would be found because of them.
     }
-    let mut second = SecondPass { checked, chunks: BTreeMap::new(), definitions };
+    let mut second = SecondPass { checked, definitions, ..SecondPass::default() };
     second.read(&mut window, data_end)?;
     if let Some(summary) = summary {
         second.compare(&summary, data_end);
@@ -145,7 +184,25 @@ impl Checked {
         }
     }
 
-    fn channels(&mut self, definitions: &Definitions) {
+    fn header(&mut self, header: &Header) {
+        let at = MAGIC.len() as u64;
+        if header.library.is_empty() {
+            self.find(at, Problem::NoLibrary);
+        }
+        if !["", "ros1", "ros2"].contains(&header.profile.as_str()) {
+            let shown = header.profile.chars().take(PROFILE_SHOWN).collect();
+            self.find(at, Problem::UnknownProfile(shown));
+        }
+    }
+
+    fn definitions(&mut self, definitions: &Definitions) {
+        for (id, schema) in &definitions.schemas {
+            if *id == 0 {
+                self.find(0, Problem::SchemaZero);
+            } else if schema.encoding.is_empty() {
+                self.find(0, Problem::SchemaWithoutEncoding(*id));
+            }
+        }
         for (id, channel) in &definitions.channels {
             let (channel, schema) = (*id, channel.schema);
             if schema == 0 {
@@ -158,11 +215,19 @@ impl Checked {
 }
 
 /// Compares chunks, indexes and definitions.
+#[derive(Default)]
 struct SecondPass {
     checked: Checked,
     /// What the summary should say of the chunk that begins there.
     chunks: BTreeMap<u64, ChunkSeen>,
     definitions: Definitions,
+    /// The ids of schemas and channels in the data, and not only in the summary.
+    schemas: BTreeSet<u16>,
+    channels: BTreeSet<u16>,
+    latest_ns: u64,
+    /// Messages that are older than one before, and those in no chunk; and the first of each.
+    unordered: Option<(u64, u64)>,
+    outside: Option<(u64, u64)>,
 }
 
 struct ChunkSeen {
@@ -190,8 +255,15 @@ impl SecondPass {
             if std::mem::take(&mut is_first) && opcode != op::HEADER {
                 self.checked.find(at, Problem::NoHeader);
             }
-            let has_fields =
-                matches!(opcode, op::CHUNK | op::MESSAGE_INDEX | op::SCHEMA | op::CHANNEL);
+            let has_fields = matches!(
+                opcode,
+                op::CHUNK
+                    | op::MESSAGE_INDEX
+                    | op::SCHEMA
+                    | op::CHANNEL
+                    | op::MESSAGE
+                    | op::DATA_END
+            );
             if opcode != op::MESSAGE_INDEX
                 && let Some((start, seen)) = chunk.take()
             {
@@ -205,6 +277,18 @@ impl SecondPass {
                         chunk = seen.map(|seen| (at, seen));
                     }
                     op::MESSAGE_INDEX => self.message_index(fields, next - at, at, &mut chunk),
+                    op::MESSAGE => {
+                        count(&mut self.outside, at);
+                        if let Some((head, _)) = format::message(fields) {
+                            self.order(head.log_ns, at);
+                        }
+                    }
+                    op::DATA_END => {
+                        let crc = Fields(fields).u32().unwrap_or(0);
+                        if crc != 0 && crc != checksum(window, at)? {
+                            self.checked.find(at, Problem::DataChecksum);
+                        }
+                    }
                     _ => self.definition(opcode, fields, at),
                 }
             }
@@ -216,7 +300,20 @@ impl SecondPass {
         if let Some((start, seen)) = chunk {
             self.end_chunk(start, seen);
         }
+        if let Some((first, messages)) = self.unordered {
+            self.checked.find(first, Problem::Unordered(messages));
+        }
+        if let Some((first, messages)) = self.outside.filter(|_| !self.chunks.is_empty()) {
+            self.checked.find(first, Problem::OutsideChunks(messages));
+        }
         Ok(())
+    }
+
+    fn order(&mut self, log_ns: u64, at: u64) {
+        if log_ns < self.latest_ns {
+            count(&mut self.unordered, at);
+        }
+        self.latest_ns = self.latest_ns.max(log_ns);
     }
 
     fn chunk(
@@ -246,6 +343,7 @@ impl SecondPass {
                 op::MESSAGE => {
                     let (head, _) = format::message(fields)?;
                     times = span(times, head.log_ns);
+                    self.order(head.log_ns, at);
                     entries.entry(head.channel).or_default().push((head.log_ns, offset));
                 }
                 op::SCHEMA | op::CHANNEL => self.definition(opcode, fields, at),
@@ -288,7 +386,9 @@ impl SecondPass {
         if said.is_empty() {
             return; // Some writers have one for each channel of the file.
         }
-        seen.message_indexes.insert(channel, at);
+        if seen.message_indexes.insert(channel, at).is_some() {
+            return self.checked.find(at, Problem::MessageIndexTwice(channel));
+        }
         let mut found = seen.entries.remove(&channel).unwrap_or_default();
         said.sort_unstable();
         found.sort_unstable();
@@ -308,12 +408,18 @@ impl SecondPass {
     fn definition(&mut self, opcode: u8, fields: &[u8], at: u64) {
         let problem = if opcode == op::SCHEMA {
             format::schema(fields).and_then(|(id, schema)| {
+                if !self.schemas.insert(id) {
+                    self.checked.find(at, Problem::DefinedTwice { what: "schema", id });
+                }
                 let known = self.definitions.schemas.get(&id)?;
                 let is_same = known.as_schema() == schema;
                 (!is_same).then_some(Problem::Redefined { what: "schema", id })
             })
         } else {
             format::channel(fields).and_then(|(id, channel)| {
+                if !self.channels.insert(id) {
+                    self.checked.find(at, Problem::DefinedTwice { what: "channel", id });
+                }
                 let is_same = self.definitions.channels.get(&id)? == &channel;
                 (!is_same).then_some(Problem::Redefined { what: "channel", id })
             })
@@ -330,7 +436,9 @@ impl SecondPass {
         for fields in &summary.chunk_indexes {
             let Some(index) = format::chunk_index(fields) else { continue };
             let seen = without_index.remove(&index.start);
-            if !seen.is_some_and(|seen| seen.agrees(&index)) {
+            if seen.is_none() && self.chunks.contains_key(&index.start) {
+                problems.push((at, Problem::ChunkIndexTwice(index.start)));
+            } else if !seen.is_some_and(|seen| seen.agrees(&index)) {
                 problems.push((at, Problem::ChunkIndex(index.start)));
             }
         }
@@ -340,8 +448,32 @@ impl SecondPass {
         for (at, problem) in problems {
             self.checked.find(at, problem);
         }
+        self.summary_definitions(&summary.definitions, !summary.chunk_indexes.is_empty(), at);
+        if summary.statistics_count > 1 {
+            self.checked.find(at, Problem::StatisticsTwice);
+        }
         if let Some(said) = &summary.statistics {
             self.statistics(said, at);
+        }
+    }
+
+    fn summary_definitions(&mut self, summary: &Definitions, has_indexes: bool, at: u64) {
+        let of_schemas = summary.schemas.keys().filter(|id| !self.schemas.contains(id));
+        let of_schemas = of_schemas.map(|id| Problem::OnlyInSummary { what: "schema", id: *id });
+        let of_channels = summary.channels.keys().filter(|id| !self.channels.contains(id));
+        let of_channels = of_channels.map(|id| Problem::OnlyInSummary { what: "channel", id: *id });
+        let mut problems: Vec<_> = of_schemas.chain(of_channels).collect();
+        let used = self.checked.report.read.by_channel.keys().filter(|_| has_indexes);
+        for id in used {
+            let schema = self.definitions.channels.get(id).map_or(0, |channel| channel.schema);
+            if !summary.channels.contains_key(id) {
+                problems.push(Problem::NotInSummary { what: "channel", id: *id });
+            } else if schema != 0 && !summary.schemas.contains_key(&schema) {
+                problems.push(Problem::NotInSummary { what: "schema", id: schema });
+            }
+        }
+        for problem in problems {
+            self.checked.find(at, problem);
         }
     }
 
@@ -375,6 +507,26 @@ impl SecondPass {
     }
 }
 
+/// Counts one more, whose place is kept if it is the first.
+fn count(counted: &mut Option<(u64, u64)>, at: u64) {
+    let (_, messages) = counted.get_or_insert((at, 0));
+    *messages += 1;
+}
+
+/// The checksum of all up to a place.
+fn checksum(window: &mut Window<impl Source>, end: u64) -> io::Result<u32> {
+    let (mut hasher, mut at) = (crc32fast::Hasher::new(), 0);
+    while at < end {
+        let part = window.up_to(at, (end - at).min(WINDOW_BYTES))?;
+        if part.is_empty() {
+            break;
+        }
+        hasher.update(part);
+        at += part.len() as u64;
+    }
+    Ok(hasher.finalize())
+}
+
 impl ChunkSeen {
     fn agrees(&self, index: &ChunkIndex) -> bool {
         let mut said = index.message_indexes.clone();
@@ -389,3 +541,6 @@ impl ChunkSeen {
             && index.uncompressed_bytes == self.uncompressed_bytes
     }
 }
+
+/// Characters of a profile in a finding.
+const PROFILE_SHOWN: usize = 40;

@@ -107,8 +107,12 @@ pub(crate) enum Ending {
 pub(crate) struct Summary {
     pub definitions: Definitions,
     pub statistics: Option<Statistics>,
+    /// Records of statistics; the last counts.
+    pub statistics_count: u64,
     /// The fields of the chunk indexes.
     pub chunk_indexes: Vec<Vec<u8>>,
+    /// Where the records of attachments and metadata begin, and how many bytes they have.
+    pub extras: Vec<(u64, u64)>,
 }
 
 impl Ending {
@@ -155,8 +159,15 @@ impl Summary {
             let fields = rest.take(usize::try_from(length).ok()?)?;
             match opcode {
                 op::SCHEMA | op::CHANNEL => summary.definitions.add(opcode, fields)?,
-                op::STATISTICS => summary.statistics = Some(format::statistics(fields)?),
+                op::STATISTICS => {
+                    summary.statistics = Some(format::statistics(fields)?);
+                    summary.statistics_count += 1;
+                }
                 op::CHUNK_INDEX => summary.chunk_indexes.push(fields.to_owned()),
+                op::ATTACHMENT_INDEX | op::METADATA_INDEX => {
+                    let mut fields = Fields(fields);
+                    summary.extras.push((fields.u64()?, fields.u64()?));
+                }
                 _ => {}
             }
         }

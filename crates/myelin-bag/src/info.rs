@@ -31,19 +31,30 @@ impl Info {
     pub fn read(source: impl Source) -> Result<Info, OpenError> {
         let mut window = Window::new(source)?;
         let header = Header::read(&mut window)?;
-        let Header { profile, library } = header.clone();
-        let bytes = window.source_bytes();
+        let mut info = Info::of_header(window.source_bytes(), &header);
         let ending = Ending::read(&mut window)?;
         if let Ending::Complete { summary: Some(summary), .. } = &ending
             && let Some(statistics) = &summary.statistics
         {
-            let (definitions, statistics) = (summary.definitions.clone(), statistics.clone());
-            return Ok(Info { bytes, profile, library, definitions, statistics, report: None });
+            info.definitions = summary.definitions.clone();
+            info.statistics = statistics.clone();
+            return Ok(info);
         }
         let mut scanner = Scanner::with_ending(window, header, ending);
         while scanner.next()?.is_some() {}
-        let (definitions, report) = (scanner.definitions().clone(), scanner.report().clone());
-        let (statistics, report) = (report.read.clone(), Some(report));
-        Ok(Info { bytes, profile, library, definitions, statistics, report })
+        info.scanned(&scanner);
+        Ok(info)
+    }
+
+    pub(crate) fn of_header(bytes: u64, header: &Header) -> Info {
+        let Header { profile, library } = header.clone();
+        Info { bytes, profile, library, ..Info::default() }
+    }
+
+    /// Takes what was found by reading all of the file.
+    pub(crate) fn scanned<S: Source>(&mut self, scanner: &Scanner<S>) {
+        self.definitions = scanner.definitions().clone();
+        self.statistics = scanner.report().read.clone();
+        self.report = Some(scanner.report().clone());
     }
 }

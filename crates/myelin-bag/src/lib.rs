@@ -5,27 +5,41 @@
 //! |---|---|
 //! | write a file | [`Writer`] |
 //! | plain data that every reader of ROS 2's messages reads | [`TopicFormat`], [`PlainCdr`] |
+//! | read messages by topic and time, in order of time | [`BagReader`], [`Selection`] |
+//! | the values in a message | [`MessageType`] |
 //! | read all messages, and know what is lost | [`Scanner`], [`Report`] |
 //! | what is in a file | [`Info`] |
 //! | whether everything in a file agrees | [`check()`] |
 //! | a complete file of a broken one | [`repair()`] |
+//! | a part of a file, or one file of several | [`cut()`], [`merge()`] |
+//! | what differs between two files | [`diff()`] |
 //!
 //! Files may come from anybody. Whatever is in them, the result is a message, a [`Loss`] or an
 //! error: no panic, no endless loop, and no more memory than [`limits`] allows.
 
 #![forbid(unsafe_code)]
 
+mod block;
 mod cdr;
 mod check;
 mod chunk;
+mod compare;
 mod compression;
+mod copy;
+mod cut;
+mod diff;
 mod ending;
 mod error;
 mod format;
 mod info;
 pub mod limits;
+mod merge;
+mod message_type;
+mod reader;
+mod recorded_losses;
 mod repair;
 mod scanner;
+mod sizes;
 mod source;
 mod storage;
 mod summary;
@@ -34,13 +48,21 @@ mod writer;
 
 pub use cdr::{CDR_HEADER, PlainCdr, Unfit, UnfitReason};
 pub use check::{Checked, Finding, Problem, check};
+pub use copy::{Copied, CopyError};
+pub use cut::cut;
+pub use diff::{Diff, DiffOptions, FieldDiff, Pairing, TopicDiff, diff};
 pub use ending::{Definitions, OpenError, OwnedSchema};
 pub use error::WriteError;
 pub use format::{Attachment, Channel, MessageHead, Metadata, Statistics};
 pub use info::Info;
+pub use merge::merge;
+pub use message_type::{Content, MessageType, MessageTypeError};
 pub use myelin_value::Schema;
+pub use reader::{BagReader, Message, Messages, MessagesError, Selection, Time};
+pub use recorded_losses::RecordedLosses;
 pub use repair::{RepairError, Repaired, repair};
 pub use scanner::{Cause, Item, Loss, LostMessages, Report, Scanner};
+pub use sizes::Sizes;
 pub use source::Source;
 pub use storage::Storage;
 pub use topic_format::TopicFormat;

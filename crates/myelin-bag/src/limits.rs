@@ -6,3 +6,9 @@ pub const RECORD_BYTES_MAX: u64 = 1 << 31;
 pub const DEFINITION_BYTES_MAX: u64 = 1 << 30;
 /// Losses that a report lists. More are only counted.
 pub const LOSSES_MAX: usize = 1_000;
+/// Bytes of chunks that [`Messages`](crate::Messages) keeps, besides the one that it reads.
+pub const CHUNKS_BYTES_MAX: usize = 256 << 20;
+/// Messages of chunks whose times overlap.
+pub const OVERLAPPING_MAX: usize = 1 << 26;
+/// Bytes of messages that wait for their counterparts while two files are compared.
+pub const WAITING_BYTES_MAX: usize = 256 << 20;

@@ -1,11 +1,11 @@
 //! Writes all that can be read of a file to a new one, which is complete.
 
-use std::collections::BTreeMap;
 use std::io;
 
-use crate::ending::{Definitions, OwnedSchema};
+use crate::copy::Ids;
+use crate::ending::Definitions;
 use crate::error::WriteError;
-use crate::format::{Channel, MessageHead};
+use crate::format::MessageHead;
 use crate::scanner::{Item, Report, Scanner};
 use crate::source::Source;
 use crate::storage::Storage;
@@ -68,37 +68,4 @@ pub fn repair<S: Source, T: Storage>(
     }
     let written = writer.finish()?;
     Ok(Repaired { report: from.report().clone(), written })
-}
-
-/// Ids in the new file by those in the old one.
-#[derive(Default)]
-struct Ids {
-    schemas: BTreeMap<u16, u16>,
-    channels: BTreeMap<u16, u16>,
-}
-
-impl Ids {
-    fn channel<T: Storage>(
-        &mut self,
-        writer: &mut Writer<T>,
-        id: u16,
-        channel: &Channel,
-        schema: Option<&OwnedSchema>,
-    ) -> Result<u16, WriteError> {
-        if let Some(known) = self.channels.get(&id) {
-            return Ok(*known);
-        }
-        let schema = match (schema, self.schemas.get(&channel.schema)) {
-            (None, _) => 0,
-            (_, Some(known)) => *known,
-            (Some(schema), None) => {
-                let added = writer.add_schema(&schema.as_schema())?;
-                self.schemas.insert(channel.schema, added);
-                added
-            }
-        };
-        let added = writer.add_channel(&Channel { schema, ..channel.clone() })?;
-        self.channels.insert(id, added);
-        Ok(added)
-    }
 }

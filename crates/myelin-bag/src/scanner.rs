@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 
+use crate::block::{Compressions, add_chunk};
 use crate::chunk::span;
 use crate::compression::unpack;
 use crate::ending::{Definitions, Ending, Header, OpenError, OwnedSchema, Summary};
@@ -190,6 +191,8 @@ pub struct Scanner<S> {
     header: Header,
     definitions: Definitions,
     report: Report,
+    place: ItemPlace,
+    compressions: Compressions,
 }
 
 /// A chunk whose records are being read.
@@ -203,6 +206,17 @@ struct OpenChunk {
     start: u64,
     /// How many bytes are missing, if the file ends within it.
     missing: Option<u64>,
+}
+
+/// Where an item is in the file.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ItemPlace {
+    /// Its record begins and ends there; in a packed chunk, the chunk's record.
+    pub at: u64,
+    pub end: u64,
+    /// Where the chunk begins that it is in, if it is in one.
+    pub chunk: Option<u64>,
+    pub is_packed: bool,
 }
 
 /// Messages of the last chunk, by its records and by its indexes.
@@ -253,6 +267,8 @@ impl<S: Source> Scanner<S> {
             header,
             definitions,
             report,
+            place: ItemPlace { at: 0, end: 0, chunk: None, is_packed: false },
+            compressions: Compressions::new(),
         }
     }
 
@@ -278,6 +294,7 @@ impl<S: Source> Scanner<S> {
                 return Ok(None);
             }
         };
+        self.place = self.place_of(&found);
         let fields = fields_of(&mut self.window, &self.unpacked, &found)?;
         if found.opcode == op::ATTACHMENT {
             return Ok(format::attachment(fields).map(|(it, _)| Item::Attachment(it)));
@@ -308,6 +325,26 @@ impl<S: Source> Scanner<S> {
     /// What the file's header says of its contents, such as `ros2`.
     pub fn profile(&self) -> &str {
         &self.header.profile
+    }
+
+    /// Where the last item is.
+    pub(crate) fn place(&self) -> ItemPlace {
+        self.place
+    }
+
+    /// The chunks so far, by their compression.
+    pub(crate) fn compressions(&self) -> &Compressions {
+        &self.compressions
+    }
+
+    fn place_of(&self, found: &Found) -> ItemPlace {
+        let chunk = self.chunk.as_ref().map(|chunk| chunk.start);
+        let is_packed = !found.is_in_file;
+        let (at, end) = match chunk.filter(|_| is_packed) {
+            Some(start) => (start, self.at),
+            None => (found.at - RECORD_HEAD as u64, found.at + found.bytes),
+        };
+        ItemPlace { at, end, chunk, is_packed }
     }
 
     /// What is behind the end of the items, to look at it again.
@@ -374,6 +411,7 @@ impl<S: Source> Scanner<S> {
         self.at = end.min(self.data_end);
         self.tally = Tally::default();
         self.report.read.chunks += 1;
+        add_chunk(&mut self.compressions, &place.compression);
         let opened = match (place.compression.as_str(), missing) {
             ("", None) => self.check_sum(&place),
             ("", Some(_)) => Ok(()),

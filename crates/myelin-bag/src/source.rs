@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 /// Has the bytes of a recording. It may grow while it is read.
 pub trait Source {
@@ -44,6 +45,30 @@ impl Source for &[u8] {
         to[..bytes].copy_from_slice(&rest[..bytes]);
         Ok(bytes)
     }
+}
+
+impl<T: Source + ?Sized> Source for Arc<T> {
+    fn bytes(&self) -> io::Result<u64> {
+        (**self).bytes()
+    }
+
+    fn read_at(&self, to: &mut [u8], at: u64) -> io::Result<usize> {
+        (**self).read_at(to, at)
+    }
+}
+
+/// Reads as many bytes from this place as there are and fit.
+pub(crate) fn read_full(source: &impl Source, to: &mut [u8], at: u64) -> io::Result<usize> {
+    let mut filled = 0;
+    while filled < to.len() {
+        match source.read_at(&mut to[filled..], at + filled as u64) {
+            Ok(0) => break,
+            Ok(bytes) => filled += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(filled)
 }
 
 /// A part of the source in memory.
@@ -93,18 +118,9 @@ impl<S: Source> Window<S> {
     fn fill(&mut self, at: u64, bytes: u64) -> io::Result<()> {
         self.buffer.resize(bytes.min(self.source_bytes - at) as usize, 0);
         self.at = at;
-        let mut filled = 0;
-        while filled < self.buffer.len() {
-            match self.source.read_at(&mut self.buffer[filled..], at + filled as u64) {
-                Ok(0) => break,
-                Ok(bytes) => filled += bytes,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => {
-                    self.buffer.clear();
-                    return Err(error);
-                }
-            }
-        }
+        let filled = read_full(&self.source, &mut self.buffer, at).inspect_err(|_| {
+            self.buffer.clear();
+        })?;
         self.buffer.truncate(filled);
         Ok(())
     }

@@ -94,5 +94,5 @@ impl TopicFormat {
 }
 
 /// Names of a channel's metadata.
-const LAYOUT: &str = "myelin:layout";
+pub(crate) const LAYOUT: &str = "myelin:layout";
 const NOT_CDR: &str = "myelin:not-cdr";

@@ -1,10 +1,14 @@
 //! Recordings: written, read by others, cut, damaged, and on disks that fill up.
 
 mod cdr;
+mod copies;
 mod cut;
 mod damage;
+mod differences;
 mod full;
 mod mend;
+mod message_types;
 mod others;
+mod reader;
 mod refusals;
 mod support;

@@ -3,6 +3,7 @@
 read.py messages FILE           each message, by the reader that seeks and by the one that does not
 read.py values FILE             each message's values, by mcap-ros2-support and by rosbags
 read.py write FILE COMPRESSION  a file of 1000 messages
+read.py write-unchunked FILE COMPRESSION  the same, of messages that are in no chunk
 """
 
 import json
@@ -60,9 +61,11 @@ def values(path):
             print(json.dumps(one))
 
 
-def write(path, compression):
+def write(path, compression, use_chunking=True):
     with open(path, "wb") as file:
-        writer = Writer(file, chunk_size=5000, compression=CompressionType[compression.upper()])
+        writer = Writer(
+            file, chunk_size=5000, compression=CompressionType[compression.upper()], use_chunking=use_chunking
+        )
         writer.start()
         schema = writer.register_schema("a/msg/B", "ros2msg", b"uint8 a")
         channel = writer.register_channel("/topic", "cdr", schema)
@@ -72,4 +75,10 @@ def write(path, compression):
 
 
 if __name__ == "__main__":
-    {"messages": messages, "values": values, "write": write}[sys.argv[1]](*sys.argv[2:])
+    verbs = {
+        "messages": messages,
+        "values": values,
+        "write": write,
+        "write-unchunked": lambda path, compression: write(path, compression, use_chunking=False),
+    }
+    verbs[sys.argv[1]](*sys.argv[2:])
