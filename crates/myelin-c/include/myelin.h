@@ -862,7 +862,7 @@ typedef struct myelin_publisher_options {
   size_t size;
   // How many loans over 104 B it may have at once: 1 to 4,096; 0: 8.
   uint32_t loans_max;
-  // Whether samples carry the time when they were published.
+  // Whether samples carry the time when they were published; false: if MYELIN_TIMESTAMPS is 1.
   bool timestamps;
   // The largest payload, in bytes; 0: 2^40 - 1.
   uint64_t payload_bytes_max;

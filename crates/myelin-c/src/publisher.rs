@@ -45,7 +45,7 @@ pub struct myelin_publisher_options {
     pub size: usize,
     /// How many loans over 104 B it may have at once: 1 to 4,096; 0: 8.
     pub loans_max: u32,
-    /// Whether samples carry the time when they were published.
+    /// Whether samples carry the time when they were published; false: if MYELIN_TIMESTAMPS is 1.
     pub timestamps: bool,
     /// The largest payload, in bytes; 0: 2^40 - 1.
     pub payload_bytes_max: u64,
@@ -110,7 +110,10 @@ pub unsafe extern "C" fn myelin_publisher_open(
         let topic = handle::get::<TopicHandle>(handle::of_pointer(topic))?;
         let options = sized::read(options)?;
         let mut builder = topic.topic.publisher_builder();
-        builder = builder.timestamps(options.timestamps).this_host_only(options.this_host_only);
+        builder = builder.this_host_only(options.this_host_only);
+        if options.timestamps {
+            builder = builder.timestamps(true);
+        }
         if options.liveliness_ns != 0 {
             builder = builder.liveliness(text::duration(options.liveliness_ns));
         }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use myelin_tools::duration;
 use myelin_tools::session::Session;
 use myelin_tools::top::look::Looker;
 use myelin_tools::top::screen::Look;
@@ -92,30 +93,6 @@ fn column(text: &str) -> Result<String, String> {
     }
 }
 
-/// `2s`, `500ms`, or a number of seconds.
 fn interval(text: &str) -> Result<Duration, String> {
-    let (number, unit) = match text.strip_suffix("ms") {
-        Some(number) => (number, 1e-3),
-        None => (text.strip_suffix('s').unwrap_or(text), 1.0),
-    };
-    let seconds = number.trim().parse::<f64>().ok().map(|it| it * unit);
-    let is_sensible = |it: &f64| (0.1..=3600.0).contains(it);
-    let seconds =
-        seconds.filter(is_sensible).ok_or("use a time from 100ms to 3600s, such as 2s")?;
-    Ok(Duration::from_secs_f64(seconds))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn intervals_have_units_and_bounds() {
-        for (text, ms) in [("1", 1000), ("0.5", 500), ("500ms", 500), ("2s", 2000)] {
-            assert_eq!(interval(text), Ok(Duration::from_millis(ms)));
-        }
-        for text in ["", "0", "10ms", "-1s", "NaN", "1h", "1e9"] {
-            assert!(interval(text).is_err(), "{text}");
-        }
-    }
+    duration::parse_within(text, Duration::from_millis(100)..=Duration::from_secs(3600))
 }

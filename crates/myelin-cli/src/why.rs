@@ -5,21 +5,23 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::Args;
+use myelin_tools::duration;
 use myelin_tools::why::{self, wrapped};
 use serde_json::json;
 
 use crate::attach::Attach;
-use crate::doctor;
+use crate::{complete, doctor};
 
 #[derive(Args)]
 pub struct Options {
-    /// The topic; the `/` in front may be missing.
+    /// The topic.
+    #[arg(value_name = "TOPIC", add = complete::topics())]
     topic: String,
     /// Find out why samples come late, get lost, or are taken late.
     #[arg(long)]
     late: bool,
-    /// How many seconds to wait at most for a sample.
-    #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = seconds)]
+    /// How long to wait at most for a sample.
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = within)]
     within: Duration,
     /// Print one JSON object; docs/reference/cli.md names its fields.
     #[arg(long)]
@@ -60,9 +62,6 @@ pub fn run(options: Options) -> Result<ExitCode> {
     Ok(if report.wrong { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
-fn seconds(text: &str) -> Result<Duration, String> {
-    match text.parse::<f64>() {
-        Ok(number) if (0.0..=3_600.0).contains(&number) => Ok(Duration::from_secs_f64(number)),
-        _ => Err("use a number of seconds from 0 to 3600".to_owned()),
-    }
+fn within(text: &str) -> Result<Duration, String> {
+    duration::parse_within(text, Duration::ZERO..=Duration::from_secs(3600))
 }

@@ -44,7 +44,7 @@ impl Topic {
 
     /// Makes a publisher. `liveliness` is the lease that it offers, in seconds.
     #[pyo3(signature = (
-        *, loans_max=None, payload_bytes_max=None, memory_max=None, timestamps=false, this_host_only=false,
+        *, loans_max=None, payload_bytes_max=None, memory_max=None, timestamps=None, this_host_only=false,
         liveliness=None,
     ))]
     #[expect(clippy::too_many_arguments, reason = "named in Python")]
@@ -54,12 +54,15 @@ impl Topic {
         loans_max: Option<u32>,
         payload_bytes_max: Option<u64>,
         memory_max: Option<u64>,
-        timestamps: bool,
+        timestamps: Option<bool>,
         this_host_only: bool,
         liveliness: Option<f64>,
     ) -> PyResult<Publisher> {
         let mut builder = self.topic.publisher_builder();
-        builder = builder.timestamps(timestamps).this_host_only(this_host_only);
+        builder = builder.this_host_only(this_host_only);
+        if let Some(enabled) = timestamps {
+            builder = builder.timestamps(enabled);
+        }
         if let Some(lease) = liveliness {
             builder = builder.liveliness(seconds(lease)?);
         }

@@ -729,6 +729,19 @@ class Services(Case):
 
 
 class Knowing(Case):
+    def test_timestamps_come_from_the_environment(self):
+        source = """
+topic = node.topic("count", float)
+with topic.subscriber() as subscriber:
+    for options in {}, {"timestamps": False}:
+        with topic.publisher(**options) as publisher:
+            publisher.publish(1.0)
+            print(subscriber.receive(WATCHDOG).published_at is not None)
+"""
+        for value, expected in ("1", "True\nFalse\n"), ("0", "False\nFalse\n"):
+            other = self.start(source, MYELIN_TIMESTAMPS=value)
+            self.assertEqual(other.stdout.read(), expected)
+
     def test_events_and_graph(self):
         publisher, subscriber = self.ends(publisher={"timestamps": True}, type=float, depth=3)
         matched = [event for event in subscriber.events() if event.kind == "matched"]

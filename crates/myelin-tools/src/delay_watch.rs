@@ -12,10 +12,11 @@ use crate::Error;
 use crate::delay::{DelayReport, Delays, Parts, StampClock};
 use crate::duration::nanoseconds;
 use crate::follow::{Follower, Found};
-use crate::report_table::{ReportTable, or_dash, time};
+use crate::numbers::{or_dash, time};
 use crate::session::{Place, Session};
 use crate::spread::Spread;
-use crate::watch::{Output, Watch, finish, us};
+use crate::table::Table;
+use crate::watch::{Options, Output, Watch, finish, us};
 
 /// Takes the samples of some topics, and compares times.
 pub struct DelayWatch {
@@ -59,23 +60,22 @@ struct Counts {
 }
 
 impl DelayWatch {
-    /// Watches the topics of these names and patterns, by subscribers if `subscribes`, otherwise by
-    /// observers. Each report is about the last `window`.
+    /// Watches topics, by subscribers if `subscribes`, otherwise by observers.
     ///
     /// # Errors
-    /// [`Error::NotFound`]: a name or pattern names nothing. Those of subscribers and observers.
+    /// [`Error::NotFound`]: a name or pattern names nothing, unless it waits. Those of subscribers and
+    /// observers.
     pub fn new(
         session: Session,
         place: &Place,
-        topics: &[String],
-        window: Duration,
+        options: &Options,
         stamp: Option<String>,
         subscribes: bool,
     ) -> Result<DelayWatch, Error> {
         let wait_set = subscribes.then(|| session.node().wait_set()).transpose()?;
         let mut watch = DelayWatch {
-            follower: Follower::with_schemas(session, place, topics)?,
-            window_ns: nanoseconds(window),
+            follower: Follower::with_schemas(session, place, &options.topics, options.wait)?,
+            window_ns: nanoseconds(options.window),
             stamp,
             wait_set,
             topics: Vec::new(),
@@ -188,7 +188,7 @@ impl DelayWatch {
 
     fn output(&mut self, is_total: bool) -> Output {
         let now_ns = myelin::now();
-        let mut output = Output { table: ReportTable::new(&self.columns()), ..Output::default() };
+        let mut output = Output { table: Table::new(&self.columns()), ..Output::default() };
         for topic in &mut self.topics {
             let report = match is_total {
                 true => topic.delays.total(),
@@ -253,6 +253,10 @@ impl Watch for DelayWatch {
         }
     }
 
+    fn has_topics(&self) -> bool {
+        !self.topics.is_empty()
+    }
+
     fn has_samples(&self) -> bool {
         self.has_samples
     }
@@ -267,7 +271,7 @@ impl Watch for DelayWatch {
 }
 
 impl Watched {
-    fn notes(&self, report: &DelayReport, with_stamp: bool, table: &mut ReportTable) {
+    fn notes(&self, report: &DelayReport, with_stamp: bool, table: &mut Table) {
         let Counts { without_payload, without_time, of_other_clock, lost } = self.counts;
         if report.samples == 0 {
             table.note("no sample");
@@ -276,8 +280,8 @@ impl Watched {
             table.note("its publisher adds no timestamps: until the tool saw the sample");
         } else if without_time > 0 {
             table.note(
-                "not known: its publisher adds no timestamps, or is on another host; \
-                 try --stamp",
+                "not known: its publisher adds no timestamps (start it with MYELIN_TIMESTAMPS=1), or is \
+                 on another host; try --stamp",
             );
         }
         if of_other_clock > 0 {

@@ -5,8 +5,10 @@ use std::fmt::Write;
 use std::sync::Arc;
 
 use myelin_value::{Kind, Primitive, ReadError, ReadErrorKind, Scalar, Type, Value};
+use prost_reflect::MessageDescriptor;
 use serde_json::Value as Json;
 
+use crate::protobuf;
 use crate::text::{is_unprintable, printable};
 
 /// How the samples of a topic are read.
@@ -16,6 +18,8 @@ pub enum Format {
     Fields(Arc<Type>),
     /// Each sample is a JSON text.
     Json,
+    /// Each sample is a message of Protocol Buffers.
+    Protobuf(MessageDescriptor),
     /// Each sample is UTF-8.
     Text,
     /// Nothing is known of them.
@@ -63,6 +67,9 @@ impl Format {
             Format::Json => {
                 let json = serde_json::from_slice(sample);
                 Document::Json(Cow::Owned(json.map_err(|error| format!("no JSON: {error}"))?))
+            }
+            Format::Protobuf(message) => {
+                Document::Json(Cow::Owned(protobuf::read(message, sample)?))
             }
             Format::Text => {
                 // Some programs in C send the NUL, too.

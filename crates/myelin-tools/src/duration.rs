@@ -1,5 +1,6 @@
 //! Times as people type them.
 
+use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// A time such as `1s`, `250ms`, `1.5s`, `2min` or `0.5`; without a unit it is in seconds.
@@ -22,6 +23,17 @@ pub fn parse(text: &str) -> Result<Duration, String> {
     Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())
 }
 
+/// The same, within bounds.
+///
+/// # Errors
+/// As for [`parse`]; the bounds.
+pub fn parse_within(text: &str, bounds: RangeInclusive<Duration>) -> Result<Duration, String> {
+    let time = parse(text)?;
+    let (least, most) = (bounds.start(), bounds.end());
+    let wrong = || format!("use a time from {least:?} to {most:?}, such as 2s");
+    bounds.contains(&time).then_some(time).ok_or_else(wrong)
+}
+
 /// Its nanoseconds; a longer time than 584 years counts as that.
 pub fn nanoseconds(time: Duration) -> u64 {
     time.as_nanos().try_into().unwrap_or(u64::MAX)
@@ -40,6 +52,13 @@ mod tests {
         }
         for wrong in ["", "s", "-1s", "1 fortnight", "1e400", "NaN", "1s2"] {
             assert!(parse(wrong).unwrap_err().contains("250ms"), "{wrong}");
+        }
+        let bounds = || Duration::from_millis(100)..=Duration::from_secs(3600);
+        for (text, ms) in [("100ms", 100), ("0.5", 500), ("1h", 3_600_000)] {
+            assert_eq!(parse_within(text, bounds()), Ok(Duration::from_millis(ms)), "{text}");
+        }
+        for wrong in ["", "0", "10ms", "61min"] {
+            assert!(parse_within(wrong, bounds()).is_err(), "{wrong}");
         }
     }
 }

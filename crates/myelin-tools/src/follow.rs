@@ -46,15 +46,23 @@ pub struct Owner {
 }
 
 impl Follower {
-    /// Follows the topics with these names, or that match these patterns.
+    /// Follows the topics with these names, or that match these patterns; with `wait` also if there
+    /// is none yet.
     ///
     /// # Errors
-    /// [`Error::NotFound`] if one of them names nothing now.
-    pub fn new(session: Session, place: &Place, patterns: &[String]) -> Result<Follower, Error> {
+    /// [`Error::NotFound`] if one of them names nothing now, unless it waits.
+    pub fn new(
+        session: Session,
+        place: &Place,
+        patterns: &[String],
+        wait: bool,
+    ) -> Result<Follower, Error> {
         let graph_changes = session.node().graph_changes()?;
         let mut graph = session.graph(ANSWER_LIMIT)?;
         ros::unite_types(&mut graph);
-        select::topics(&graph, patterns, &session, place)?;
+        if !wait {
+            select::topics(&graph, patterns, &session, place)?;
+        }
         let patterns = patterns.to_vec();
         let (with_schemas, known) = (false, BTreeSet::new());
         Ok(Follower { session, patterns, graph, graph_changes, with_schemas, known, due_ns: 0 })
@@ -68,8 +76,9 @@ impl Follower {
         session: Session,
         place: &Place,
         patterns: &[String],
+        wait: bool,
     ) -> Result<Follower, Error> {
-        Ok(Follower { with_schemas: true, ..Follower::new(session, place, patterns)? })
+        Ok(Follower { with_schemas: true, ..Follower::new(session, place, patterns, wait)? })
     }
 
     /// The topics that have come since the last look; none before the next one is

@@ -11,9 +11,9 @@ use myelin_value::{Kind, Schema, Type};
 use serde::Serialize;
 
 use crate::document::Format;
-use crate::ros;
 use crate::select::Selected;
 use crate::text::printable;
+use crate::{numbers, protobuf, ros};
 
 /// A topic.
 #[derive(Clone, Debug, Serialize)]
@@ -161,6 +161,10 @@ pub fn type_of(graph: &Graph, endpoint: &EndpointInfo) -> Result<Arc<Type>, Stri
 pub fn format_of(graph: &Graph, endpoint: &EndpointInfo) -> Format {
     match (type_of(graph, endpoint), schema_of(graph, endpoint)) {
         (Ok(ty), _) => Format::of_type(&ty),
+        (Err(_), Some(schema)) if &*schema.encoding == protobuf::ENCODING => {
+            let message = protobuf::message(&ros::type_name(endpoint), &schema.content);
+            message.map_or(Format::Bytes, Format::Protobuf)
+        }
         (Err(_), Some(schema)) => Format::of_encoding(&schema.encoding),
         (Err(_), None) => Format::Bytes,
     }
@@ -181,10 +185,17 @@ fn type_lines(graph: &Graph, endpoints: &[&EndpointInfo]) -> Vec<TypeLine> {
         let ty = type_of(graph, endpoint);
         let encoding = schema_of(graph, endpoint).map(|schema| printable(&schema.encoding).into());
         let mut fields = Vec::new();
-        if let Ok(ty) = &ty {
-            push_fields(ty, "", 0, &mut fields);
-        }
-        let problem = ty.err();
+        let problem = match (ty, schema_of(graph, endpoint)) {
+            (Ok(ty), _) => {
+                push_fields(&ty, "", 0, &mut fields);
+                None
+            }
+            (Err(_), Some(schema)) if &*schema.encoding == protobuf::ENCODING => {
+                let message = protobuf::message(&name, &schema.content);
+                message.map(|it| fields = protobuf::fields(&it)).err()
+            }
+            (Err(problem), _) => Some(problem),
+        };
         lines.push(TypeLine { name: name.into_owned(), hash, encoding, fields, problem });
     }
     lines
@@ -412,19 +423,11 @@ impl Counts {
         push("lost on the network", self.lost_network.filter(|it| *it > 0));
         push("without memory", self.lost_memory.filter(|it| *it > 0));
         push("holds", self.held);
-        parts.extend(self.memory_bytes.map(|bytes| format!("memory {}", bytes_text(bytes))));
+        parts.extend(
+            self.memory_bytes.map(|bytes| format!("memory {}", numbers::bytes(bytes as f64))),
+        );
         (!parts.is_empty()).then(|| parts.join(", "))
     }
-}
-
-/// A size, for people.
-pub fn bytes_text(bytes: u64) -> String {
-    const UNITS: [&str; 4] = ["B", "kB", "MB", "GB"];
-    let (mut size, mut unit) = (bytes as f64, 0);
-    while size >= 1000.0 && unit + 1 < UNITS.len() {
-        (size, unit) = (size / 1000.0, unit + 1);
-    }
-    if unit == 0 { format!("{bytes} B") } else { format!("{size:.1} {}", UNITS[unit]) }
 }
 
 /// Of a type with very many parts only so many are listed.

@@ -9,9 +9,11 @@ use serde_json::{Value, json};
 
 use crate::duration::nanoseconds;
 use crate::follow::{Owner, owner};
-use crate::report_table::{ReportTable, or_dash, rate, time};
+use crate::numbers::{or_dash, rate, time};
 use crate::session::{Place, Session};
-use crate::watch::{Output, Watch, finish, us};
+use crate::table::Table;
+use crate::timestamps::VARIABLE;
+use crate::watch::{Options, Output, Watch, finish, us};
 use crate::{Error, select};
 
 /// Reads the counters of subscribers.
@@ -21,6 +23,7 @@ pub struct LatenessWatch {
     window_ns: u64,
     graph: Graph,
     subscribers: BTreeMap<EndpointId, Subscriber>,
+    has_topics: bool,
     due_ns: u64,
     problem: Option<String>,
 }
@@ -45,24 +48,22 @@ struct Count {
 }
 
 impl LatenessWatch {
-    /// Watches the subscribers of the topics of these names and patterns.
+    /// Watches the subscribers of topics.
     ///
     /// # Errors
-    /// [`Error::NotFound`]: a name or pattern names nothing.
-    pub fn new(
-        session: Session,
-        place: &Place,
-        topics: &[String],
-        window: Duration,
-    ) -> Result<LatenessWatch, Error> {
+    /// [`Error::NotFound`]: a name or pattern names nothing, unless it waits.
+    pub fn new(session: Session, place: &Place, options: &Options) -> Result<LatenessWatch, Error> {
         let graph = session.graph(ANSWER_LIMIT)?;
-        select::topics(&graph, topics, &session, place)?;
+        if !options.wait {
+            select::topics(&graph, &options.topics, &session, place)?;
+        }
         let mut watch = LatenessWatch {
             session,
-            patterns: topics.to_vec(),
-            window_ns: nanoseconds(window),
+            patterns: options.topics.clone(),
+            window_ns: nanoseconds(options.window),
             graph,
             subscribers: BTreeMap::new(),
+            has_topics: false,
             due_ns: 0,
             problem: None,
         };
@@ -87,6 +88,7 @@ impl LatenessWatch {
             if !self.patterns.iter().any(|it| select::is_meant(it, *names, &all)) {
                 continue;
             }
+            self.has_topics = true;
             for endpoint in endpoints {
                 let Some(count) = Count::of(endpoint, now_ns) else { continue };
                 let known = self.subscribers.entry(endpoint.id).or_insert_with(|| Subscriber {
@@ -109,7 +111,7 @@ impl LatenessWatch {
 
     fn output(&mut self, is_total: bool) -> Output {
         let columns = ["topic", "p50", "p99", "max", "taken Hz", "lost", "newest", "measured"];
-        let mut output = Output { table: ReportTable::new(&columns), ..Output::default() };
+        let mut output = Output { table: Table::new(&columns), ..Output::default() };
         let now_ns = myelin::now();
         let mut topic = None;
         let mut subscribers: Vec<_> =
@@ -124,7 +126,9 @@ impl LatenessWatch {
             let report = subscriber.report(is_total);
             output.table.row(report.cells(&subscriber.owner, now_ns));
             if report.lateness.measured() == 0 && report.taken > 0 {
-                output.table.note("not measured: its publisher adds no timestamps");
+                let note =
+                    format!("no delay without timestamps: start its publisher with {VARIABLE}");
+                output.table.note(note);
             }
             output.objects.push(report.object(*id, subscriber, now_ns, is_total));
         }
@@ -145,6 +149,10 @@ impl Watch for LatenessWatch {
         }
         std::thread::sleep(Duration::from_nanos(until_ns.saturating_sub(myelin::now())));
         Ok(())
+    }
+
+    fn has_topics(&self) -> bool {
+        self.has_topics
     }
 
     fn has_samples(&self) -> bool {

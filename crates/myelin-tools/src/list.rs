@@ -68,25 +68,21 @@ pub fn refusals(graph: &Graph) -> impl Iterator<Item = (u64, u64, &str)> {
     })
 }
 
-/// A table of the lines; `width` is that of a terminal.
-pub fn table(lines: &[TopicLine], with_hosts: bool, width: Option<usize>) -> String {
-    let mut headings = vec!["TOPIC", "TYPE", "PUB", "SUB"];
-    headings.extend(with_hosts.then_some("HOSTS"));
-    headings.extend(lines.iter().any(|it| it.refused > 0).then_some("REFUSED"));
-    let mut table = Table::new(&headings, &[2, 3]);
+/// The lines as a table.
+pub fn table(lines: &[TopicLine], with_hosts: bool) -> Table {
+    let mut header = vec!["topic", "pub", "sub"];
+    let is_refused = lines.iter().any(|it| it.refused > 0);
+    header.extend(is_refused.then_some("refused"));
+    header.extend(with_hosts.then_some("hosts"));
+    header.push("type");
+    let mut table = Table::with_text(&header);
     for line in lines {
-        let types = line.types.iter().map(|it| printable(it)).collect::<Vec<_>>().join(" | ");
-        let mut row = vec![
-            printable(&line.topic).into_owned(),
-            types,
-            line.publishers.to_string(),
-            line.subscribers.to_string(),
-        ];
+        let mut row =
+            vec![line.topic.clone(), line.publishers.to_string(), line.subscribers.to_string()];
+        row.extend(is_refused.then(|| line.refused.to_string()));
         row.extend(with_hosts.then(|| line.hosts.join(" ")));
-        let refused = format!("{} refused", line.refused);
-        row.push(if line.refused > 0 { refused } else { String::new() });
-        row.truncate(headings.len());
-        table.add(row);
+        row.push(line.types.join(" | "));
+        table.row(row);
     }
-    table.text(1, width)
+    table
 }

@@ -10,8 +10,9 @@ use myelin::{
 use serde::Serialize;
 
 use crate::names::{is_match, is_pattern, nearest};
-use crate::report_table::{self, ReportTable, or_dash};
+use crate::numbers::{self, or_dash};
 use crate::session::Session;
+use crate::table::Table;
 use crate::text::printable;
 use crate::{Error, ros, services};
 
@@ -96,31 +97,39 @@ pub fn look(session: &Session) -> Result<GraphWatcher, Error> {
     Ok(watcher)
 }
 
-/// The lines of all nodes but the tool's own, by name.
+/// The lines of all nodes but the tool's own.
 pub fn lines(status: &GraphStatus, session: &Session) -> Vec<NodeLine> {
     let own = (std::process::id(), session.node().name());
     let is_own = |it: &&NodeStatus| {
         it.info.location == Location::ThisHost && (it.info.pid, &*it.info.name) == own
     };
-    let nodes = status.nodes.iter().filter(|it| !is_own(it));
-    let mut lines: Vec<_> = nodes.flat_map(|it| lines_of(it, status)).collect();
+    sorted(status.nodes.iter().filter(|it| !is_own(it)).flat_map(|it| lines_of(it, status)))
+}
+
+/// The lines of all nodes, by name.
+pub fn all(status: &GraphStatus) -> Vec<NodeLine> {
+    sorted(status.nodes.iter().flat_map(|it| lines_of(it, status)))
+}
+
+fn sorted(lines: impl Iterator<Item = NodeLine>) -> Vec<NodeLine> {
+    let mut lines: Vec<_> = lines.collect();
     lines.sort_by(|a, b| (&a.node, a.pid, &a.id).cmp(&(&b.node, b.pid, &b.id)));
     lines
 }
 
 /// The lines as a table.
-pub fn table(lines: &[NodeLine]) -> ReportTable {
+pub fn table(lines: &[NodeLine]) -> Table {
     let columns = [
         "node", "process", "cpu", "memory", "pub", "sub", "threads", "language", "user", "program",
         "host",
     ];
-    let mut table = ReportTable::new(&columns);
+    let mut table = Table::new(&columns);
     for it in lines {
         table.row([
             it.node.clone(),
             it.pid.to_string(),
             or_dash(it.cpu_percent, |it| format!("{it:.1} %")),
-            or_dash(it.memory_bytes, |it| report_table::bytes(it as f64)),
+            or_dash(it.memory_bytes, |it| numbers::bytes(it as f64)),
             it.publishers.to_string(),
             it.subscribers.to_string(),
             or_dash(it.threads, |it| it.to_string()),
@@ -233,7 +242,7 @@ impl NodeInfo {
             say("cpu", &format!("{cpu:.1} % of a core"));
         }
         if let Some(memory) = it.memory_bytes {
-            say("memory", &report_table::bytes(memory as f64));
+            say("memory", &numbers::bytes(memory as f64));
         }
         if let Some(threads) = it.threads {
             say("threads", &threads.to_string());
@@ -244,7 +253,7 @@ impl NodeInfo {
                 continue;
             }
             let header = [title, "matched", "lost", "type"];
-            let mut table = ReportTable::new(&header);
+            let mut table = Table::with_text(&header);
             for it in endpoints {
                 let lost = or_dash(it.lost, |it| it.to_string());
                 table.row([
@@ -319,13 +328,18 @@ fn lines_of(node: &NodeStatus, status: &GraphStatus) -> Vec<NodeLine> {
     let mut names: BTreeSet<_> =
         of_node.filter_map(|it| ros::node_name(&it.info.attributes)).collect();
     if names.is_empty() {
-        let own = &node.info.name;
-        names.insert(match &*node.info.record.namespace {
-            "" => own.clone(),
-            space => format!("{}/{own}", space.trim_end_matches('/')),
-        });
+        names.insert(own_name(node));
     }
     names.into_iter().map(|name| line(node, name, status)).collect()
+}
+
+/// The name that a node announces of itself, with its namespace.
+pub(crate) fn own_name(node: &NodeStatus) -> String {
+    let own = &node.info.name;
+    match &*node.info.record.namespace {
+        "" => own.clone(),
+        space => format!("{}/{own}", space.trim_end_matches('/')),
+    }
 }
 
 fn line(node: &NodeStatus, name: String, of: &GraphStatus) -> NodeLine {
@@ -358,7 +372,7 @@ fn line(node: &NodeStatus, name: String, of: &GraphStatus) -> NodeLine {
     }
 }
 
-fn endpoints(status: &GraphStatus) -> impl Iterator<Item = &EndpointStatus> {
+pub(crate) fn endpoints(status: &GraphStatus) -> impl Iterator<Item = &EndpointStatus> {
     status.topics.iter().flat_map(|it| it.publishers.iter().chain(&it.subscribers))
 }
 

@@ -17,7 +17,7 @@ use crate::select::{self, is_meant, missing};
 use crate::session::{Place, Session};
 use crate::signals::Stop;
 use crate::text::printable;
-use crate::{Error, discovery, names, ros};
+use crate::{Error, discovery, names, protobuf, ros};
 
 /// A publisher with the type and the settings that the topic's subscribers need.
 #[derive(Debug)]
@@ -60,6 +60,7 @@ impl Target {
     pub fn encode(&self, value: &Json) -> Result<Vec<u8>, Error> {
         let (name, ty) = (&self.name, &self.type_name);
         let bytes = match (&self.format, value) {
+            (Format::Protobuf(message), value) => protobuf::encode(message, value),
             (Format::Json, value) => return Ok(value.to_string().into_bytes()),
             (Format::Text | Format::Bytes, Json::String(text)) => return Ok(text.clone().into()),
             (Format::Text, _) => Err("a text is needed".to_owned()),

@@ -9,11 +9,13 @@ use serde_json::{Map, Value, json};
 use crate::Error;
 use crate::duration::nanoseconds;
 use crate::follow::{Follower, Found, Owner};
+use crate::numbers::{self, or_dash};
 use crate::rate::{Rate, Report};
-use crate::report_table::{self, ReportTable, or_dash};
 use crate::session::{Place, Session};
 use crate::spread::Spread;
-use crate::watch::{Output, Watch, finish, us};
+use crate::table::Table;
+use crate::timestamps::VARIABLE;
+use crate::watch::{Options, Output, Watch, finish, us};
 
 /// What to show of the rates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,22 +56,19 @@ struct Watching {
 }
 
 impl RateWatch {
-    /// Watches the topics of these names and patterns. Each report is about the last `window`.
+    /// Watches topics.
     ///
     /// # Errors
-    /// [`Error::NotFound`]: a name or pattern names nothing. Those of observers.
+    /// [`Error::NotFound`]: a name or pattern names nothing, unless it waits. Those of observers.
     pub fn new(
         session: Session,
         place: &Place,
-        topics: &[String],
-        window: Duration,
+        options: &Options,
         show: Show,
     ) -> Result<RateWatch, Error> {
-        let window_ns = nanoseconds(window);
-        let follower = Follower::new(session, place, topics)?;
         let mut watch = RateWatch {
-            follower,
-            window_ns,
+            follower: Follower::new(session, place, &options.topics, options.wait)?,
+            window_ns: nanoseconds(options.window),
             show,
             topics: Vec::new(),
             problems: Vec::new(),
@@ -204,6 +203,10 @@ impl Watch for RateWatch {
         }
     }
 
+    fn has_topics(&self) -> bool {
+        !self.topics.is_empty()
+    }
+
     fn has_samples(&self) -> bool {
         self.has_samples
     }
@@ -285,8 +288,8 @@ fn columns(show: Show) -> impl Iterator<Item = &'static str> {
     columns.iter().copied()
 }
 
-fn new_table(show: Show) -> ReportTable {
-    ReportTable::new(&std::iter::once("topic").chain(columns(show)).collect::<Vec<_>>())
+fn new_table(show: Show) -> Table {
+    Table::new(&std::iter::once("topic").chain(columns(show)).collect::<Vec<_>>())
 }
 
 /// The rate to show: an old one is none.
@@ -300,8 +303,8 @@ fn rate_of(report: &Report, show: Show, is_total: bool) -> Option<f64> {
 
 fn show_rate(rate: f64, show: Show) -> String {
     match show {
-        Show::Hz => report_table::rate(rate),
-        Show::Bandwidth => report_table::bytes(rate),
+        Show::Hz => numbers::rate(rate),
+        Show::Bandwidth => numbers::bytes(rate),
     }
 }
 
@@ -309,9 +312,8 @@ fn cells(name: String, report: &Report, show: Show, is_total: bool) -> Vec<Strin
     let is_silent = !is_total && report.silent_ns.is_some();
     let rate = or_dash(rate_of(report, show, is_total), |it| show_rate(it, show));
     let period = report.period.filter(|_| !is_silent);
-    let of_period = |of: fn(Spread) -> u64| or_dash(period, |it| report_table::time(of(it)));
-    let of_size =
-        |of: fn(Spread) -> u64| or_dash(report.size, |it| report_table::bytes(of(it) as f64));
+    let of_period = |of: fn(Spread) -> u64| or_dash(period, |it| numbers::time(of(it)));
+    let of_size = |of: fn(Spread) -> u64| or_dash(report.size, |it| numbers::bytes(of(it) as f64));
     match show {
         Show::Hz => vec![
             name,
@@ -329,13 +331,13 @@ fn cells(name: String, report: &Report, show: Show, is_total: bool) -> Vec<Strin
             of_size(|it| it.p50),
             of_size(|it| it.min),
             of_size(|it| it.max),
-            or_dash(rate_of(report, Show::Hz, is_total), report_table::rate),
+            or_dash(rate_of(report, Show::Hz, is_total), numbers::rate),
             report.samples.to_string(),
         ],
     }
 }
 
-fn notes(table: &mut ReportTable, owner: &Owner, has_gone: bool, report: &Report, is_total: bool) {
+fn notes(table: &mut Table, owner: &Owner, has_gone: bool, report: &Report, is_total: bool) {
     if has_gone {
         table.note(format!("its publisher has gone: {}", owner.label()));
     } else if let Some(silent_ns) = report.silent_ns.filter(|_| !is_total) {
@@ -346,7 +348,7 @@ fn notes(table: &mut ReportTable, owner: &Owner, has_gone: bool, report: &Report
         table.note(format!("missed by this tool: {}, counted in the rate", report.missed));
     }
     if !report.has_times && report.samples > 0 {
-        table.note("no periods: its publisher adds no timestamps");
+        table.note(format!("no periods without timestamps: start its publisher with {VARIABLE}"));
     }
 }
 

@@ -11,8 +11,8 @@ use serde::Serialize;
 use crate::document::{leaves, type_at};
 use crate::follow::owner;
 use crate::names::{is_match, is_pattern, nearest};
-use crate::report_table::ReportTable;
 use crate::session::Session;
+use crate::table::Table;
 use crate::text::printable;
 use crate::{Error, ros};
 
@@ -102,8 +102,8 @@ pub fn describe(info: &mut ServiceInfo, graph: &Graph) {
 }
 
 /// The services as a table.
-pub fn table(services: &[ServiceInfo]) -> ReportTable {
-    let mut table = ReportTable::new(&["service", "servers", "clients", "type"]);
+pub fn table(services: &[ServiceInfo]) -> Table {
+    let mut table = Table::with_text(&["service", "servers", "clients", "type"]);
     for it in services {
         let types = it.types.join(", ");
         let [servers, clients] = [&it.servers, &it.clients].map(|it| it.len().to_string());

@@ -1,9 +1,22 @@
 //! What a command shows again and again.
 
+use std::time::Duration;
+
 use serde_json::{Map, Value, json};
 
 use crate::Error;
-use crate::report_table::ReportTable;
+use crate::table::Table;
+
+/// What to watch.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Names of topics, and patterns.
+    pub topics: Vec<String>,
+    /// The time that each report is about.
+    pub window: Duration,
+    /// Waits for topics that are not there.
+    pub wait: bool,
+}
 
 /// Something that looks at topics and reports what it saw. One thread does both.
 pub trait Watch {
@@ -13,6 +26,9 @@ pub trait Watch {
     /// Those of observers and subscribers. A publisher with invalid data is a note of the next
     /// report.
     fn look(&mut self, until_ns: u64) -> Result<(), Error>;
+
+    /// Whether one of the topics has been there.
+    fn has_topics(&self) -> bool;
 
     /// Whether a sample has come.
     fn has_samples(&self) -> bool;
@@ -28,7 +44,7 @@ pub trait Watch {
 #[derive(Clone, Debug, Default)]
 pub struct Output {
     /// For people.
-    pub table: ReportTable,
+    pub table: Table,
     /// For programs: objects.
     pub objects: Vec<Value>,
 }

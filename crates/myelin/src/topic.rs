@@ -1,5 +1,6 @@
 //! A topic: a name, a type and settings from which publishers and subscribers are made.
 
+use std::ffi::OsStr;
 use std::marker::PhantomData;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -44,6 +45,8 @@ pub struct Topic<T: Payload + ?Sized> {
     name: String,
     publisher: PublisherQos,
     subscriber: SubscriberQos,
+    /// Whether its publishers add timestamps; `None`: as the environment says.
+    timestamps: Option<bool>,
     dds: Dds,
     /// The sample type, if it is known at run time only.
     dynamic: Option<Arc<DynamicType>>,
@@ -71,6 +74,7 @@ impl<T: Payload + ?Sized> Topic<T> {
             name,
             publisher,
             subscriber,
+            timestamps: None,
             dds,
             dynamic: None,
             this_host_only: false,
@@ -246,7 +250,10 @@ impl<T: Payload + ?Sized> Topic<T> {
     pub fn publisher(&self) -> Result<Publisher<T>, Error> {
         self.describe()?;
         let (topic, options) = (self.wire_topic(), self.record_options()?);
-        let inner = self.node.inner.publisher_with(topic, self.publisher, options)?;
+        let of_environment = || timestamps_from(std::env::var_os(TIMESTAMPS_VARIABLE).as_deref());
+        let timestamps = self.timestamps.map_or_else(of_environment, Ok)?;
+        let qos = PublisherQos { timestamps, ..self.publisher };
+        let inner = self.node.inner.publisher_with(topic, qos, options)?;
         let network = self.node.network.as_ref().filter(|_| !self.this_host_only);
         let network_writer =
             network.map(|network| network.writer(&self.spec(), &inner)).transpose()?;
@@ -411,10 +418,11 @@ impl<T: Payload + ?Sized> PublisherBuilder<T> {
     }
 
     /// Whether samples carry the time when they were published
-    /// ([`Sample::published_at`](crate::Sample::published_at)). By default they do not, because
-    /// each publish would have to read the clock.
+    /// ([`Sample::published_at`](crate::Sample::published_at)). By default they do if
+    /// `MYELIN_TIMESTAMPS` is 1. Otherwise they do not, because each publish would have to read the
+    /// clock.
     pub fn timestamps(mut self, enabled: bool) -> Self {
-        self.0.publisher.timestamps = enabled;
+        self.0.timestamps = Some(enabled);
         self
     }
 
@@ -545,6 +553,22 @@ impl<T: Payload + ?Sized> std::fmt::Debug for Topic<T> {
     }
 }
 
+/// Whether a publisher adds timestamps that does not say so itself.
+fn timestamps_from(variable: Option<&OsStr>) -> Result<bool, Error> {
+    match variable.map(OsStr::as_encoded_bytes) {
+        None | Some(b"" | b"0") => Ok(false),
+        Some(b"1") => Ok(true),
+        Some(_) => Err(Error::Setting {
+            topic: None,
+            field: TIMESTAMPS_VARIABLE,
+            value: format!("{:?}", variable.unwrap_or_default()),
+            remedy: "set it to 1 for publishers that add timestamps, or to 0, or unset it",
+        }),
+    }
+}
+
+const TIMESTAMPS_VARIABLE: &str = "MYELIN_TIMESTAMPS";
+
 /// Half of the machine's memory, in bytes.
 fn memory_max() -> u64 {
     static BYTES: OnceLock<u64> = OnceLock::new();
@@ -557,7 +581,16 @@ fn memory_max() -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::{NAME_BYTES_MAX, fitting};
+    use super::{NAME_BYTES_MAX, fitting, timestamps_from};
+
+    #[test]
+    fn timestamps_come_from_the_environment() {
+        let of = |text: &str| timestamps_from(Some(text.as_ref())).map_err(|it| it.to_string());
+        assert!(!timestamps_from(None).unwrap() && !of("").unwrap() && !of("0").unwrap());
+        assert!(of("1").unwrap());
+        let error = of("yes").unwrap_err();
+        assert!(error.contains("MYELIN_TIMESTAMPS") && error.contains("yes"), "{error}");
+    }
 
     #[test]
     fn a_long_name_is_shortened_and_stays_unique() {

@@ -9,6 +9,6 @@ use super::watch;
 
 pub fn run(options: watch::Options) -> Result<ExitCode> {
     watch::run("myelin topic bw", options, |session, place, options| {
-        RateWatch::new(session, place, &options.topics, options.window, Show::Bandwidth)
+        RateWatch::new(session, place, options, Show::Bandwidth)
     })
 }

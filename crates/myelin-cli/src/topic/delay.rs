@@ -27,10 +27,10 @@ pub fn run(options: Options) -> Result<ExitCode> {
     let Options { watch, stamp, subscribe } = options;
     if stamp.is_none() && !subscribe {
         return watch::run("myelin topic delay", watch, |session, place, options| {
-            LatenessWatch::new(session, place, &options.topics, options.window)
+            LatenessWatch::new(session, place, options)
         });
     }
     watch::run("myelin topic delay", watch, |session, place, options| {
-        DelayWatch::new(session, place, &options.topics, options.window, stamp, subscribe)
+        DelayWatch::new(session, place, options, stamp, subscribe)
     })
 }

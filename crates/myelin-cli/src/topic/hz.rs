@@ -9,6 +9,6 @@ use super::watch;
 
 pub fn run(options: watch::Options) -> Result<ExitCode> {
     watch::run("myelin topic hz", options, |session, place, options| {
-        RateWatch::new(session, place, &options.topics, options.window, Show::Hz)
+        RateWatch::new(session, place, options, Show::Hz)
     })
 }

@@ -44,7 +44,7 @@ pub fn run(options: Options) -> Result<ExitCode> {
     } else if json {
         print(&json_lines(&lines)?)?;
     } else {
-        print(&list::table(&lines, place.network, width()))?;
+        print(&list::table(&lines, place.network).text(width()))?;
     }
     Ok(ExitCode::SUCCESS)
 }

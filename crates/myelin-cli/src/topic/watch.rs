@@ -10,7 +10,7 @@ use clap::Args;
 use myelin_tools::duration::nanoseconds;
 use myelin_tools::session::{Place, Session};
 use myelin_tools::signals::Stop;
-use myelin_tools::watch::{Output, Watch};
+use myelin_tools::watch::{self, Output, Watch};
 use myelin_tools::{Error, duration};
 use rustix::termios::tcgetwinsize;
 
@@ -23,10 +23,10 @@ use crate::output::{is_dumb, print};
 pub struct Options {
     /// The topics: names, or patterns with * and ?.
     #[arg(required = true, value_name = "TOPIC", add = complete::topics())]
-    pub topics: Vec<String>,
+    topics: Vec<String>,
     /// What each line is about: the samples of this time before it.
     #[arg(long, value_name = "TIME", default_value = "10s", value_parser = time)]
-    pub window: Duration,
+    window: Duration,
     /// The time between two lines.
     #[arg(long, value_name = "TIME", default_value = "1s", value_parser = time)]
     interval: Duration,
@@ -42,22 +42,27 @@ pub struct Options {
     /// Ends with status 3 if no sample comes within this time.
     #[arg(long, value_name = "TIME", value_parser = time)]
     timeout: Option<Duration>,
+    /// Waits for topics that are not there yet.
+    #[arg(long)]
+    wait: bool,
     /// Prints JSON: one object for each publisher and line.
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    pub attach: Attach,
+    attach: Attach,
 }
 
 /// Watches until it is stopped, or for as long as the options say.
 pub fn run<W: Watch>(
     name: &str,
     options: Options,
-    open: impl FnOnce(Session, &Place, &Options) -> Result<W, Error>,
+    open: impl FnOnce(Session, &Place, &watch::Options) -> Result<W, Error>,
 ) -> Result<ExitCode> {
     let stop = Stop::on_signals();
-    let (session, place) = super::open(name, options.attach.clone())?;
-    let mut watch = open(session, &place, &options)?;
+    let (session, place) = super::open(name, options.attach)?;
+    let watched =
+        watch::Options { topics: options.topics, window: options.window, wait: options.wait };
+    let mut watch = open(session, &place, &watched)?;
     let mut screen = Screen::new(options.json);
     let interval_ns = nanoseconds(options.interval);
     let begin_ns = myelin_tools::now();
@@ -71,7 +76,7 @@ pub fn run<W: Watch>(
             break;
         }
         if !watch.has_samples() && late_ns.is_some_and(|late_ns| late_ns <= now_ns) {
-            let topics = options.topics.join(", ");
+            let topics = watched.topics.join(", ");
             let error = format!("no sample of {topics} came; `myelin why` looks for the cause");
             return Err(Error::NotFound(error).into());
         }
@@ -79,7 +84,8 @@ pub fn run<W: Watch>(
         let wake_ns = wake_ns.into_iter().flatten().min().unwrap_or(next_ns);
         watch.look(wake_ns.min(now_ns.saturating_add(SIGNAL_INTERVAL_NS)))?;
         let now_ns = myelin_tools::now();
-        if now_ns < next_ns || (late_ns.is_some() && !watch.has_samples()) {
+        let waits = !watch.has_topics() || late_ns.is_some() && !watch.has_samples();
+        if now_ns < next_ns || waits {
             continue;
         }
         next_ns = next_ns.saturating_add(interval_ns).max(now_ns);
@@ -124,7 +130,7 @@ impl Screen {
         if lines.len() > room {
             let hidden = lines.len() - room + 1;
             lines.truncate(room - 1);
-            lines.push(format!("… {hidden} more lines; a pipe shows all"));
+            lines.push(format!(".. {hidden} more lines; a pipe shows all"));
         }
         let back = match std::mem::replace(&mut self.drawn, lines.len()) {
             0 => String::new(),

@@ -27,10 +27,10 @@ struct Stamped {
 fn publisher_process() {
     let Ok(options) = std::env::var(PUBLISHER) else { return };
     let mut words = options.split(' ');
-    let mut next = || words.next().expect("folder topic depth timestamps");
+    let mut next = || words.next().expect("folder topic depth");
     let node = Node::builder("talker").runtime_dir(next()).open().unwrap();
     let topic = node.topic::<Stamped>(next()).depth(next().parse().unwrap());
-    let publisher = topic.publisher_builder().timestamps(next() == "true").open().unwrap();
+    let publisher = topic.publisher().unwrap();
     println!("\nready");
     let mut number = 0;
     for line in std::io::stdin().lines() {
@@ -60,9 +60,10 @@ struct Publisher {
 
 impl Publisher {
     fn start(folder: &Path, topic: &str, depth: u32, timestamps: bool) -> Publisher {
-        let options = format!("{} {topic} {depth} {timestamps}", folder.display());
+        let options = format!("{} {topic} {depth}", folder.display());
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "rates::publisher_process", "--ignored", "--nocapture"]);
+        command.env("MYELIN_TIMESTAMPS", if timestamps { "1" } else { "0" });
         command.env(PUBLISHER, options).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let input = child.stdin.take().unwrap();
@@ -319,6 +320,28 @@ fn what_is_not_there_has_status_3_and_the_nearest_name() {
     assert!(complaint(&quiet).contains("no sample of camera/left came"));
     for wrong in [&["hz"][..], &["hz", "x", "--interval", "0"], &["hz", "x", "--count", "0"]] {
         assert_eq!(finish(&mut tool(folder.path(), wrong)).status.code(), Some(2), "{wrong:?}");
+    }
+}
+
+#[test]
+fn topics_that_are_not_there_yet_are_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = Node::builder("test").runtime_dir(folder.path()).open().unwrap();
+    let tools = [&["hz"][..], &["bw"], &["delay", "--subscribe"]].map(|words| {
+        let command = &mut tool(folder.path(), words);
+        start(command.args(["later/*", "--wait", "-n", "1", "--json", "--interval", "20ms"]))
+    });
+    wait_for("the tools to look", || {
+        let nodes = node.graph().unwrap().nodes;
+        (nodes.iter().filter(|it| it.name.starts_with("myelin topic")).count() == 3).then_some(())
+    });
+    let _publisher = Publisher::start(folder.path(), "later/imu", 8, true);
+    for tool in tools {
+        let output = tool.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+        let line: Value =
+            serde_json::from_slice(output.stdout.split(|it| *it == b'\n').next().unwrap()).unwrap();
+        assert_eq!(line["topic"], "later/imu");
     }
 }
 

@@ -398,6 +398,35 @@ fn json_has_an_object_a_line() {
 }
 
 #[test]
+fn names_are_those_of_ros_2() {
+    let folder = tempfile::tempdir().unwrap();
+    let node = myelin::Node::builder("rmw").runtime_dir(folder.path()).open().unwrap();
+    // As `rmw_myelin` makes them: two nodes in one process, and a service.
+    let topic = |name: &str, of: &str| {
+        let topic = node.topic::<[u8]>(name).dds_cdr("std_msgs::msg::dds_::String_");
+        topic.attribute("ros.node", of.as_bytes())
+    };
+    let _ends = (
+        topic("rt/chatter", "/front/talker").publisher().unwrap(),
+        topic("rt/chatter", "/listener").subscriber().unwrap(),
+        topic("rq/talker/get_parametersRequest", "/front/talker").subscriber().unwrap(),
+    );
+    let output = finish(&mut top(folder.path(), &["--json", "--once"]));
+    let all: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let [topic] = &all["topics"].as_array().unwrap()[..] else { panic!("{all}") };
+    assert_eq!((&topic["name"], &topic["wire_name"]), (&"/chatter".into(), &"rt/chatter".into()));
+    assert_eq!(topic["type"], "std_msgs/msg/String");
+    let publisher = &topic["publishers"][0];
+    assert_eq!(publisher["node_name"], "/front/talker");
+    assert_eq!(publisher["matches"][0]["node_name"], "/listener");
+    let nodes = all["nodes"].as_array().unwrap().iter().map(|it| it["name"].as_str().unwrap());
+    assert_eq!(nodes.collect::<Vec<_>>(), ["/front/talker", "/listener", "myelin top"]);
+    let text = finish(&mut top(folder.path(), &["--once"])).stdout;
+    let text = String::from_utf8(text).unwrap();
+    assert!(row(&text, "/chatter").is_some() && row(&text, "/front/talker").is_some(), "{text}");
+}
+
+#[test]
 fn mistakes_are_named() {
     let folder = tempfile::tempdir().unwrap();
     for (arguments, part) in [

@@ -139,9 +139,9 @@ fn topics_are_listed_and_described() {
     let table = domain.says(&["topic", "list"]);
     let rows: Vec<Vec<&str>> = table.lines().map(|it| it.split_whitespace().collect()).collect();
     let expected: [&[&str]; 3] = [
-        &["TOPIC", "TYPE", "PUB", "SUB", "REFUSED"],
-        &["/chatter", "std_msgs/msg/String", "1", "2", "1", "refused"],
-        &["imu/front", "Imu", "1", "1"],
+        &["topic", "pub", "sub", "refused", "type"],
+        &["/chatter", "1", "2", "1", "std_msgs/msg/String"],
+        &["imu/front", "1", "1", "0", "Imu"],
     ];
     assert_eq!(rows, expected, "{table}");
     assert!(domain.says(&["topic", "list", "--all"]).contains("square"));
@@ -253,6 +253,44 @@ fn a_schema_says_that_samples_are_json() {
         |words: &[&str]| domain.says(&[&["topic", "echo", "--once", "state"], words].concat());
     assert_eq!(echo(&[]), "{\"mode\":\"auto\",\"speed\":2}\n---\n");
     assert_eq!(echo(&["--filter", "mode == 'auto' && speed >= 2", "-f", "speed"]), "2\n");
+}
+
+#[test]
+fn a_descriptor_says_how_messages_of_protocol_buffers_are_read() {
+    // A FileDescriptorSet: fields of Protocol Buffers, each with its number and its bytes.
+    let part = |number: u8, body: &[u8]| [&[number << 3 | 2, body.len() as u8], body].concat();
+    let field = |name: &str, number: u8, label: u8, ty: u8| {
+        let numbers = [3 << 3, number, 4 << 3, label, 5 << 3, ty];
+        part(2, &[&part(1, name.as_bytes())[..], &numbers].concat())
+    };
+    let (optional, repeated, float, uint32) = (1, 3, 2, 13);
+    let fields = [field("voltage", 1, optional, float), field("cells", 2, repeated, uint32)];
+    let message = [part(1, b"Battery"), fields.concat()].concat();
+    let file = [part(1, b"battery.proto"), part(2, b"robot"), part(4, &message)].concat();
+    let set = part(1, &[file, part(12, b"proto3")].concat());
+
+    let domain = Domain::new();
+    let node = domain.node("driver");
+    let topic = node.topic::<[u8]>("battery").dds_cdr("robot.Battery").schema("protobuf", &set);
+    let topic = topic.transient_local(1);
+    let publisher = topic.publisher().unwrap();
+    publisher.publish_copy(b"\x0d\0\0\xc0\x3f\x12\x02\x03\x04").unwrap();
+    let echo =
+        |words: &[&str]| domain.says(&[&["topic", "echo", "--once", "battery"], words].concat());
+    let line = &json_lines(&echo(&["--json"]))[0];
+    assert_eq!(line["value"], serde_json::json!({ "voltage": 1.5, "cells": [3, 4] }));
+    assert_eq!(echo(&["--filter", "voltage > 1", "-f", "cells[1]"]), "4\n");
+    let text = domain.says(&["topic", "info", "battery"]);
+    for part in ["robot.Battery  (protobuf", "voltage: float", "cells: [uint32]"] {
+        assert!(text.contains(part), "no {part:?} in\n{text}");
+    }
+    drop(publisher);
+    let mut subscriber = topic.subscriber().unwrap();
+    domain.says(&["topic", "pub", "battery", "{voltage: 2}"]);
+    let sample = subscriber.receive(WATCHDOG).unwrap().expect("it was published");
+    assert_eq!(&sample[..], b"\x0d\0\0\0\x40");
+    let (status, complaint) = domain.refuses(&["topic", "pub", "battery", "{volts: 2}"]);
+    assert!(status == 2 && complaint.contains("volts"), "{complaint}");
 }
 
 /// The publisher dies, comes back, and comes back with another type.

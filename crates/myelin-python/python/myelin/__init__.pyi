@@ -460,7 +460,7 @@ class Topic(Generic[T]):
         loans_max: int | None = None,
         payload_bytes_max: int | None = None,
         memory_max: int | None = None,
-        timestamps: bool = False,
+        timestamps: bool | None = None,
         this_host_only: bool = False,
         liveliness: float | None = None,
     ) -> Publisher[T]: ...

@@ -8,6 +8,7 @@ use myelin_tools::filter::Filter;
 use myelin_tools::publish::Target;
 use myelin_tools::session::{Place, Session};
 use myelin_tools::signals::Stop;
+use myelin_tools::top::look::Looker;
 use myelin_tools::{info, list, select, services};
 
 use crate::host::Host;
@@ -41,6 +42,13 @@ fn topics_of_nodes_are_listed_echoed_and_published() {
             assert!(text.contains("/talker") && text.contains("matched /listener"), "{text}");
             assert!(text.contains("data: string") && text.contains("published"), "{text}");
         }
+
+        let top = Looker::new(open()).look(WATCHDOG).unwrap();
+        let names: Vec<_> = top.topics.iter().map(|it| &*it.name).collect();
+        assert!(names.contains(&"/String") && names.contains(&"/Imu"), "{names:?}");
+        assert!(names.iter().all(|it| !it.starts_with("r")), "{names:?}");
+        let nodes: Vec<_> = top.nodes.iter().map(|it| &*it.name).collect();
+        assert!(nodes.contains(&"/talker") && nodes.contains(&"/listener"), "{nodes:?}");
 
         let options = Options {
             fields: vec!["linear_acceleration.z".into(), "header.frame_id".into()],

@@ -73,7 +73,7 @@ impl Writer {
             if let Some(filter) = &options.filter {
                 filter.check(ty).map_err(|error| Error::BadInput(format!("{topic}: {error}")))?;
             }
-        } else if !matches!(format, Format::Json)
+        } else if !matches!(format, Format::Json | Format::Protobuf(_))
             && (!options.fields.is_empty() || options.filter.is_some())
         {
             let what =

@@ -7,6 +7,7 @@ use myelin::{EndpointId, ObservedHeader};
 
 use super::snapshot::{EndpointRow, Losses, MatchRow, NodeRow, Snapshot, TopicRow};
 use super::text::{self, duration, number, number_or_dash};
+use crate::timestamps::VARIABLE;
 
 /// How a line is to be noticed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -138,7 +139,7 @@ fn about(lines: &mut Vec<ToneLine>, topic: &TopicRow) {
     let memory = number(topic.memory_bytes as f64);
     lines.push((format!("{rate} samples/s, {bytes}B/s, {memory}B of memory"), Tone::Plain));
     let latency = topic.latency_us.map_or_else(
-        || "latency from publication to take: not known: no samples with timestamps".to_owned(),
+        || format!("latency from publication to take: not known without timestamps: {VARIABLE}"),
         |it| {
             let (p50, p99) = (duration(it.p50 * 1e3), duration(it.p99 * 1e3));
             format!("latency from publication to take: p50 {p50}, p99 {p99}")
@@ -229,7 +230,7 @@ fn periods(lines: &mut Vec<ToneLine>, observed: Option<&Observed>, width: usize,
         let text = match observed.seen {
             0 | 1 => "  waits for two samples",
             _ if observed.has_times => "  waits for two samples that follow each other",
-            _ => "  not known: the publisher adds no timestamps; see PublisherBuilder::timestamps",
+            _ => &format!("  not known without timestamps: start the publisher with {VARIABLE}"),
         };
         lines.push((text.to_owned(), Tone::Dim));
         return;
@@ -312,7 +313,9 @@ pub fn of_node(node: Option<&NodeRow>, snapshot: &Snapshot) -> Vec<ToneLine> {
         lines.push((title.to_owned(), Tone::Heading));
         for topic in &snapshot.topics {
             let all = if is_publisher { &topic.publishers } else { &topic.subscribers };
-            for endpoint in all.iter().filter(|it| it.node == node.node) {
+            for endpoint in
+                all.iter().filter(|it| it.node == node.node && it.node_name == node.name)
+            {
                 let (line, tone) = endpoint_line(endpoint, is_publisher);
                 let about = line.trim_start().strip_prefix(&node.name).unwrap_or(&line);
                 lines.push((format!("  {}{about}", topic.name), tone));

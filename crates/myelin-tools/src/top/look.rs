@@ -1,6 +1,6 @@
 //! Looks at a running domain, and makes rows of it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
 use myelin::{
@@ -9,9 +9,10 @@ use myelin::{
 };
 
 use super::snapshot::{EndpointRow, Latency, Losses, MatchRow, NodeRow, Snapshot, TopicRow};
-use crate::Error;
+use crate::nodes::{self, NodeLine};
 use crate::session::Session;
 use crate::text::printable;
+use crate::{Error, ros};
 
 /// The domain, at each call of [`look`](Looker::look) as it is then.
 pub struct Looker {
@@ -95,30 +96,63 @@ impl Earlier {
 }
 
 fn rows(status: &GraphStatus, since: &HashMap<EndpointId, Since>) -> Snapshot {
-    let name = |it: &NodeStatus| (it.info.node, printable(&it.info.name).into_owned());
-    let names: HashMap<u64, String> = status.nodes.iter().map(name).collect();
+    let names = Names::new(status);
+    // Those of services have a name on the wire only.
+    let has_name = |it: &&TopicStatus| {
+        let mut endpoints = it.publishers.iter().chain(&it.subscribers);
+        endpoints.next().is_some_and(|first| !ros::is_of_service(&first.info))
+    };
+    let mut topics: Vec<_> =
+        status.topics.iter().filter(has_name).map(|it| topic_row(it, &names, since)).collect();
+    topics.sort_by(|one, two| (&one.name, &one.wire_name).cmp(&(&two.name, &two.wire_name)));
     Snapshot {
         at_ns: status.at_ns,
         interval_s: status.since_ns.map(|ns| ns as f64 / 1e9),
-        topics: status.topics.iter().map(|it| topic_row(it, &names, since)).collect(),
-        nodes: status.nodes.iter().map(node_row).collect(),
+        topics,
+        nodes: nodes::all(status).into_iter().map(node_row).collect(),
     }
 }
 
-fn topic_row(
-    topic: &TopicStatus,
-    names: &HashMap<u64, String>,
-    since: &HashMap<EndpointId, Since>,
-) -> TopicRow {
+/// The names of nodes, printable, as people write them.
+struct Names {
+    of_endpoints: HashMap<EndpointId, String>,
+    of_nodes: HashMap<u64, String>,
+}
+
+impl Names {
+    fn new(status: &GraphStatus) -> Names {
+        let of_node =
+            |it: &NodeStatus| (it.info.node, printable(&nodes::own_name(it)).into_owned());
+        let of_endpoint = |it: &EndpointStatus| {
+            let name = ros::node_name(&it.info.attributes)?;
+            Some((it.info.id, printable(&name).into_owned()))
+        };
+        Names {
+            of_endpoints: nodes::endpoints(status).filter_map(of_endpoint).collect(),
+            of_nodes: status.nodes.iter().map(of_node).collect(),
+        }
+    }
+
+    fn of(&self, endpoint: EndpointId, node: u64) -> String {
+        let name = self.of_endpoints.get(&endpoint).or_else(|| self.of_nodes.get(&node));
+        name.cloned().unwrap_or_else(|| "DDS program".to_owned())
+    }
+}
+
+fn topic_row(topic: &TopicStatus, names: &Names, since: &HashMap<EndpointId, Since>) -> TopicRow {
     let of = |endpoint: &EndpointStatus| since.get(&endpoint.info.id).copied().unwrap_or_default();
     let rows = |endpoints: &[EndpointStatus]| -> Vec<EndpointRow> {
         endpoints.iter().map(|it| endpoint_row(it, names, &of(it))).collect()
     };
     let (publishers, subscribers) = (rows(&topic.publishers), rows(&topic.subscribers));
     let known: Vec<_> = publishers.iter().filter_map(|it| it.bytes_per_s).collect();
+    let infos = || topic.publishers.iter().chain(&topic.subscribers).map(|it| &it.info);
+    let types: BTreeSet<_> = infos().map(|it| ros::type_name(it)).collect();
+    let types: Vec<_> = types.iter().map(|it| printable(it)).collect();
     TopicRow {
-        name: printable(&topic.name).into_owned(),
-        type_name: printable(&topic.type_name).into_owned(),
+        name: printable(infos().next().map_or(&*topic.name, ros::topic_name)).into_owned(),
+        wire_name: printable(&topic.name).into_owned(),
+        type_name: types.join(", "),
         rate_hz: topic.rate_hz,
         bytes_per_s: (!known.is_empty()).then(|| known.iter().sum()),
         latency_us: latency(topic.subscribers.iter().map(|it| of(it).lateness)),
@@ -132,13 +166,8 @@ fn topic_row(
     }
 }
 
-fn endpoint_row(
-    endpoint: &EndpointStatus,
-    names: &HashMap<u64, String>,
-    since: &Since,
-) -> EndpointRow {
+fn endpoint_row(endpoint: &EndpointStatus, names: &Names, since: &Since) -> EndpointRow {
     let info = &endpoint.info;
-    let name = |node: &u64| names.get(node).cloned().unwrap_or_else(|| "DDS program".to_owned());
     let reliability = match info.qos.reliability {
         Reliability::Reliable => "reliable",
         Reliability::BestEffort => "best effort",
@@ -146,7 +175,7 @@ fn endpoint_row(
     let mut row = EndpointRow {
         id: info.id,
         node: info.node,
-        node_name: name(&info.node),
+        node_name: names.of(info.id, info.node),
         elsewhere: match info.location {
             Location::ThisHost => None,
             Location::OtherHost(host) => Some(format!("host {host:x}")),
@@ -157,7 +186,7 @@ fn endpoint_row(
         lost: endpoint.lost_in_interval,
         qos: format!("{reliability}, depth {}", info.depth),
         latency_us: latency([since.lateness].into_iter()),
-        matches: endpoint.matches.iter().map(|it| match_row(it, name(&it.node))).collect(),
+        matches: endpoint.matches.iter().map(|it| match_row(it, names)).collect(),
         ..EndpointRow::default()
     };
     match info.counters {
@@ -195,33 +224,33 @@ fn latency(of: impl Iterator<Item = Lateness>) -> Option<Latency> {
     Some(Latency { p50: us(50.0)?, p99: us(99.0)? })
 }
 
-fn match_row(status: &MatchStatus, node_name: String) -> MatchRow {
+fn match_row(status: &MatchStatus, names: &Names) -> MatchRow {
     let refusal = match &status.state {
         MatchState::Refused { reason, .. } => Some(printable(reason).into_owned()),
         _ => None,
     };
     let is_matched = status.state == MatchState::Matched;
+    let node_name = names.of(status.other, status.node);
     MatchRow { other: status.other, node_name, is_matched, refusal }
 }
 
-fn node_row(node: &NodeStatus) -> NodeRow {
-    let info = &node.info;
-    let record = &info.record;
+fn node_row(line: NodeLine) -> NodeRow {
+    let shown = |text: &str| printable(text).into_owned();
     NodeRow {
-        node: info.node,
-        name: printable(&info.name).into_owned(),
-        pid: info.pid,
-        cpu_percent: node.cpu_percent,
-        memory_bytes: node.memory_bytes,
-        threads: node.threads,
-        publishers: node.publishers,
-        subscribers: node.subscribers,
-        is_silent: node.is_silent,
-        is_stopped: node.is_stopped,
-        program: printable(&record.program).into_owned(),
-        library: printable(&format!("{} {}", record.language, record.version)).into_owned(),
-        host: printable(&record.host).into_owned(),
-        user: info.user,
+        node: u64::from_str_radix(&line.id, 16).unwrap_or_default(),
+        name: shown(&line.node),
+        pid: line.pid,
+        cpu_percent: line.cpu_percent,
+        memory_bytes: line.memory_bytes,
+        threads: line.threads,
+        publishers: line.publishers,
+        subscribers: line.subscribers,
+        is_silent: line.is_silent,
+        is_stopped: line.is_stopped,
+        program: shown(&line.program),
+        library: shown(&format!("{} {}", line.language, line.version)),
+        host: shown(&line.host),
+        user: line.user,
     }
 }
 

@@ -3,7 +3,7 @@
 use super::details::{Observed, Tone};
 use super::keys::{Action, Mode};
 use super::snapshot::{NodeRow, Snapshot, TopicRow};
-use super::table::Table;
+use super::table::{Row, Table};
 
 /// Everything that is shown.
 #[derive(Debug)]
@@ -42,10 +42,10 @@ pub enum View {
 /// The row whose details are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Opened {
-    /// A topic, by name.
+    /// A topic, by its name on the wire.
     Topic(String),
-    /// A node, by id.
-    Node(u64),
+    /// A node, by id and name.
+    Node(u64, String),
 }
 
 /// What a key asks of the terminal.
@@ -171,8 +171,8 @@ impl Model {
 
     fn open(&mut self) {
         self.opened = match self.view {
-            View::Topics => self.selected_topic().map(|it| Opened::Topic(it.name.clone())),
-            View::Nodes => self.selected_node().map(|it| Opened::Node(it.node)),
+            View::Topics => self.selected_topic().map(|it| Opened::Topic(it.key())),
+            View::Nodes => self.selected_node().map(|it| Opened::Node(it.node, it.name.clone())),
         };
         (self.observed, self.scrolled) = (None, 0);
     }
@@ -326,7 +326,11 @@ mod tests {
     use crate::top::snapshot::{EndpointRow, MatchRow};
 
     fn snapshot(names: &[&str]) -> Snapshot {
-        let topic = |name: &&str| TopicRow { name: (*name).to_owned(), ..TopicRow::default() };
+        let topic = |name: &&str| TopicRow {
+            name: (*name).to_owned(),
+            wire_name: (*name).to_owned(),
+            ..TopicRow::default()
+        };
         let node = |(index, name): (usize, &&str)| NodeRow {
             node: index as u64,
             name: format!("node of {name}"),
@@ -391,7 +395,7 @@ mod tests {
         assert_eq!(model.nodes().sorted_by().name, "cpu");
         assert_eq!(model.topics().sorted_by().name, "name");
         model.act(Action::Open);
-        assert_eq!(model.opened(), Some(&Opened::Node(0)));
+        assert_eq!(model.opened(), Some(&Opened::Node(0, "node of a".to_owned())));
     }
 
     #[test]

@@ -22,7 +22,7 @@ struct State {
 }
 
 impl Observation {
-    /// Begins to look at the topic of this name. Its thread drops `at_end` last.
+    /// Begins to look at the topic of this name on the wire. Its thread drops `at_end` last.
     pub fn begin(node: Node, topic: String, at_end: impl Send + 'static) -> Observation {
         let state = Arc::new(State::default());
         let of_thread = Arc::clone(&state);
@@ -81,9 +81,9 @@ fn observe(node: &Node, name: &str, state: &State) -> Result<(), String> {
 
 /// A publisher of this host knows the type best. A topic may have several types: the first one
 /// counts.
-fn learn(node: &Node, name: &str) -> Result<AnyTopic, String> {
+fn learn(node: &Node, wire_name: &str) -> Result<AnyTopic, String> {
     let graph = node.graph().map_err(|error| error.to_string())?;
-    let of_topic = || graph.endpoints.iter().filter(|it| printable(&it.topic) == name);
+    let of_topic = || graph.endpoints.iter().filter(|it| printable(&it.topic) == wire_name);
     let here = of_topic().find(|it| it.is_publisher && it.location == Location::ThisHost);
     let Some(found) = here.or_else(|| of_topic().next()) else {
         return Err("the topic has gone".to_owned());

@@ -90,7 +90,8 @@ fn help(_: &Model, _: usize, _: Look) -> Vec<ToneLine> {
         "RATE/s   samples that were published, by the publishers' counters",
         "BYTES/s  their payloads",
         "P50 P99  from publication to take, by subscribers' counters, of the last",
-        "         10 to 20 s; - unless the publisher adds timestamps",
+        "         10 to 20 s; - without timestamps: start publishers with",
+        "         MYELIN_TIMESTAMPS=1",
         "LOST     samples that subscribers lost since the last update",
         "HELD     samples that subscribers hold now",
         "MEM      shared memory of the endpoints",
@@ -110,13 +111,15 @@ fn help(_: &Model, _: usize, _: Look) -> Vec<ToneLine> {
 fn opened(model: &Model, width: usize, look: Look) -> Vec<ToneLine> {
     let snapshot = model.snapshot();
     match model.opened() {
-        Some(Opened::Topic(name)) => {
-            let topic = snapshot.topics.iter().find(|it| it.name == *name);
+        Some(Opened::Topic(wire_name)) => {
+            let topic = snapshot.topics.iter().find(|it| it.wire_name == *wire_name);
+            let name = topic.map_or(wire_name, |it| &it.name);
             let block = if look.is_utf8 { '\u{2588}' } else { '#' };
             details::of_topic(name, topic, model.observed(), width, block)
         }
-        Some(Opened::Node(id)) => {
-            details::of_node(snapshot.nodes.iter().find(|it| it.node == *id), snapshot)
+        Some(Opened::Node(id, name)) => {
+            let node = snapshot.nodes.iter().find(|it| (it.node, &it.name) == (*id, name));
+            details::of_node(node, snapshot)
         }
         None => Vec::new(),
     }
@@ -288,6 +291,7 @@ mod tests {
         }];
         let image = TopicRow {
             name: "camera/image".to_owned(),
+            wire_name: "camera/image".to_owned(),
             type_name: "sensor_msgs/msg/Image".to_owned(),
             rate_hz: Some(29.97),
             bytes_per_s: Some(186.4e6),
@@ -302,12 +306,18 @@ mod tests {
         };
         let plan = TopicRow {
             name: "plan".to_owned(),
+            wire_name: "plan".to_owned(),
             refused: 1,
             publishers: vec![endpoint(1, "camera")],
             subscribers: vec![planner],
             ..TopicRow::default()
         };
-        let imu = TopicRow { name: "imu".to_owned(), rate_hz: Some(1000.0), ..TopicRow::default() };
+        let imu = TopicRow {
+            name: "imu".to_owned(),
+            wire_name: "imu".to_owned(),
+            rate_hz: Some(1000.0),
+            ..TopicRow::default()
+        };
         let node = |node: u64, name: &str, is_silent| NodeRow {
             node,
             name: name.to_owned(),

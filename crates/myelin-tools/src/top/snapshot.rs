@@ -9,17 +9,19 @@ pub struct Snapshot {
     pub at_ns: u64,
     /// Over how long rates and losses are counted; `None`: it is the first one.
     pub interval_s: Option<f64>,
-    /// By name.
+    /// By name, without those of services.
     pub topics: Vec<TopicRow>,
-    /// By id.
+    /// By name.
     pub nodes: Vec<NodeRow>,
 }
 
 /// A topic.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TopicRow {
-    /// Its name.
+    /// Its name, as people write it.
     pub name: String,
+    /// Its name in Myelin, or in DDS. No other topic has it.
+    pub wire_name: String,
     /// The name of its type; if endpoints differ, all of them.
     #[serde(rename = "type")]
     pub type_name: String,
@@ -75,7 +77,7 @@ pub struct EndpointRow {
     pub id: u64,
     /// Its node's id; 0 for a DDS program.
     pub node: u64,
-    /// Its node's name.
+    /// The name of its node; for one of ROS 2 with the namespace.
     pub node_name: String,
     /// Where it is, if not on this host.
     pub elsewhere: Option<String>,
@@ -116,7 +118,7 @@ pub struct MatchRow {
     pub refusal: Option<String>,
 }
 
-/// A node.
+/// A node. The nodes of ROS 2 in a process have an id, and the numbers of the process, in common.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct NodeRow {
     /// Its id.
@@ -131,9 +133,9 @@ pub struct NodeRow {
     pub memory_bytes: Option<u64>,
     /// The threads of its process.
     pub threads: Option<u32>,
-    /// How many publishers it has.
+    /// How many publishers it has, without those of services.
     pub publishers: usize,
-    /// How many subscribers it has.
+    /// How many subscribers it has, without those of services.
     pub subscribers: usize,
     /// Whether it has not answered.
     pub is_silent: bool,

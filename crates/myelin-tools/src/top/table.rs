@@ -39,7 +39,7 @@ pub trait Row: Sized + 'static {
 }
 
 impl Row for TopicRow {
-    type Key = String;
+    type Key = String; // Its name on the wire.
 
     const COLUMNS: &'static [Column<TopicRow>] = &[
         column("TOPIC", "name", 'n', 14, 0, |it| it.name.clone(), |_| None),
@@ -80,7 +80,7 @@ impl Row for TopicRow {
     ];
 
     fn key(&self) -> String {
-        self.name.clone()
+        self.wire_name.clone()
     }
 
     fn name(&self) -> &str {
@@ -89,7 +89,7 @@ impl Row for TopicRow {
 }
 
 impl Row for NodeRow {
-    type Key = u64;
+    type Key = (u64, String);
 
     const COLUMNS: &'static [Column<NodeRow>] = &[
         column("NODE", "name", 'n', 14, 0, |it| it.name.clone(), |_| None),
@@ -128,8 +128,8 @@ impl Row for NodeRow {
         }),
     ];
 
-    fn key(&self) -> u64 {
-        self.node
+    fn key(&self) -> (u64, String) {
+        (self.node, self.name.clone())
     }
 
     fn name(&self) -> &str {
@@ -361,6 +361,7 @@ mod tests {
     fn topics(rates: &[(&str, Option<f64>)]) -> Vec<TopicRow> {
         let row = |&(name, rate_hz): &(&str, Option<f64>)| TopicRow {
             name: name.to_owned(),
+            wire_name: name.to_owned(),
             rate_hz,
             ..TopicRow::default()
         };
@@ -435,8 +436,8 @@ mod tests {
     #[test]
     fn the_selected_row_is_visible() {
         let names: Vec<_> = (0..100).map(|index| format!("{index:03}")).collect();
-        let rows: Vec<_> =
-            names.iter().map(|it| TopicRow { name: it.clone(), ..TopicRow::default() }).collect();
+        let names: Vec<_> = names.iter().map(|it| (it.as_str(), None)).collect();
+        let rows = topics(&names);
         let mut table = Table::new(None);
         table.arrange(&rows, "");
         assert_eq!(table.visible(10), 0..10);

@@ -16,10 +16,11 @@ use myelin::{
 use super::Options;
 use super::elsewhere::Places;
 use super::process::Process;
-use super::snapshot::{Counts, End, OtherTopic, Periods, Place, Program, Snapshot};
+use super::snapshot::{Counts, End, OtherTopic, Place, Program, Rates, Snapshot};
 use crate::leftovers::Live;
+use crate::rate::Rate;
 use crate::session::{self, Session};
-use crate::{Error, ros};
+use crate::{Error, ros, select};
 
 /// Looks until a sample has come from each publisher, and for `options.within` at most.
 pub(super) fn collect(place: &session::Place, options: &Options) -> Result<Snapshot, Error> {
@@ -34,7 +35,7 @@ pub(super) fn collect(place: &session::Place, options: &Options) -> Result<Snaps
     let begun = Instant::now();
     let before = Processes::read(&first, &places.here);
     let busy_before = if options.late { cpu_ticks() } else { BTreeMap::new() };
-    let (second, periods) = second_look(&session, &topic, &first, options)?;
+    let (second, rates) = second_look(&session, &topic, &first, options)?;
     let interval_s = begun.elapsed().as_secs_f64();
     let after = Processes::read(&second, &places.here);
 
@@ -62,7 +63,7 @@ pub(super) fn collect(place: &session::Place, options: &Options) -> Result<Snaps
         ends,
         matches,
         elsewhere,
-        periods,
+        rates,
     })
 }
 
@@ -106,16 +107,11 @@ fn ask(session: &Session) -> Result<Graph, Error> {
     if graph.silent.is_empty() { Ok(graph) } else { session.graph(ANSWER_LIMIT) }
 }
 
-/// The name on the wire of what is typed: of that very topic or the one that ROS 2 writes so,
-/// otherwise with or without the `/` in front.
+/// The name on the wire of what is typed.
 fn full_name(typed: &str, graph: &Graph) -> String {
-    let bare = typed.trim_start_matches('/');
-    let slashed = format!("/{bare}");
-    let found = [typed, &slashed, bare].into_iter().find_map(|name| {
-        let is_it = |it: &&EndpointInfo| it.topic == name || ros::topic_name(it) == name;
-        graph.endpoints.iter().find(is_it)
-    });
-    found.map_or(typed, |it| &it.topic).to_owned()
+    let all = select::all(graph);
+    let meant = all.keys().find(|names| select::is_meant(typed, **names, &all));
+    meant.map_or(typed, |(_, raw)| raw).to_owned()
 }
 
 /// A topic's name as people write it.
@@ -138,28 +134,24 @@ fn is_on(topic: &str, endpoint: &EndpointInfo, graph: &Graph) -> bool {
 }
 
 /// What all nodes answer when every publisher has published, or the time is over; and, if it is to
-/// be looked for lateness, the periods of the publishers.
+/// be looked for lateness, the rates of the publishers.
 fn second_look(
     session: &Session,
     topic: &str,
     first: &Graph,
     options: &Options,
-) -> Result<(Graph, Vec<Periods>), Error> {
+) -> Result<(Graph, Rates), Error> {
     let begun = Instant::now();
     if options.late {
-        let mut watch = Watch::new(session, topic, first);
-        while begun.elapsed() < options.within {
-            watch.look();
-            thread::sleep(LOOK);
-        }
-        return Ok((ask(session)?, watch.periods()));
+        let rates = watch(session, topic, first, options.within);
+        return Ok((ask(session)?, rates));
     }
     loop {
         thread::sleep(STEP);
         let graph = ask(session)?;
         let (elapsed, enough) = (begun.elapsed(), is_enough(topic, first, &graph));
         if elapsed >= options.within || (enough && elapsed >= INTERVAL_MIN) {
-            return Ok((graph, Vec::new()));
+            return Ok((graph, Rates::new()));
         }
     }
 }
@@ -313,72 +305,35 @@ impl Programs<'_> {
     }
 }
 
-/// Observers of a topic's publishers on this host.
-struct Watch {
-    observers: Vec<Observer<[u8]>>,
-    begun: Instant,
-    seen: BTreeMap<EndpointId, Seen>,
-}
-
-/// The samples of a publisher.
-#[derive(Default)]
-struct Seen {
-    /// The last one's sequence and time.
-    last: Option<(u64, u64)>,
-    periods_ns: Vec<u64>,
-    is_exact: bool,
-}
-
-impl Watch {
-    fn new(session: &Session, topic: &str, graph: &Graph) -> Watch {
-        let is_ours = |it: &&EndpointInfo| {
-            it.topic == topic && it.is_publisher && it.location == Location::ThisHost
-        };
-        let of_types: BTreeMap<_, _> =
-            graph.endpoints.iter().filter(is_ours).map(|it| (it.type_hash, it)).collect();
-        // One that cannot be observed has no periods.
-        let observer = |it: &EndpointInfo| {
-            session.node().any_topic_of(it, ANSWER_LIMIT).ok()?.topic().observer().ok()
-        };
-        let observers = of_types.into_values().filter_map(observer).collect();
-        Watch { observers, begun: Instant::now(), seen: BTreeMap::new() }
-    }
-
-    fn look(&mut self) {
-        let now_ns = self.begun.elapsed().as_nanos() as u64;
-        for observer in &mut self.observers {
+/// Observes the publishers of a topic on this host for some time.
+fn watch(session: &Session, topic: &str, graph: &Graph, within: Duration) -> Rates {
+    let is_ours = |it: &&EndpointInfo| {
+        it.topic == topic && it.is_publisher && it.location == Location::ThisHost
+    };
+    let of_types: BTreeMap<_, _> =
+        graph.endpoints.iter().filter(is_ours).map(|it| (it.type_hash, it)).collect();
+    // One that cannot be observed has no rate.
+    let observer = |it| ros::any_topic(session.node(), it, graph).ok()?.topic().observer().ok();
+    let mut observers: Vec<_> = of_types.into_values().filter_map(observer).collect();
+    let begun = Instant::now();
+    let mut rates = BTreeMap::new();
+    loop {
+        let now_ns = myelin::now();
+        for observer in &mut observers {
             for _ in 0..HEADERS_MAX {
                 let Ok(Some(header)) = observer.take_header() else { break };
-                let seen = self.seen.entry(header.publisher).or_default();
-                seen.is_exact = header.published_ns != 0;
-                let at_ns = if seen.is_exact { header.published_ns } else { now_ns };
-                // A period over a sample that was overwritten is that of two.
-                if let Some((sequence, last_ns)) = seen.last
-                    && sequence + 1 == header.sequence
-                {
-                    seen.periods_ns.push(at_ns.saturating_sub(last_ns));
-                }
-                seen.last = Some((header.sequence, at_ns));
+                let rate = rates
+                    .entry(header.publisher)
+                    .or_insert_with(|| Rate::new(u64::MAX, 0, now_ns, header.sequence));
+                rate.add(&header, now_ns);
             }
         }
-    }
-
-    fn periods(self) -> Vec<Periods> {
-        let of = |(publisher, seen): (EndpointId, Seen)| {
-            let mut periods = seen.periods_ns;
-            periods.sort_unstable();
-            let count = periods.len();
-            let at = |percent: usize| periods.get((count * percent / 100).min(count.max(1) - 1));
-            Some(Periods {
-                publisher,
-                count,
-                p50_ns: *at(50)?,
-                p99_ns: *at(99)?,
-                max_ns: *at(100)?,
-                is_exact: seen.is_exact,
-            })
-        };
-        self.seen.into_iter().filter_map(of).collect()
+        let left = within.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return rates.into_iter().map(|(id, rate)| (id, rate.total(now_ns, 0))).collect();
+        }
+        let interval = observers.iter().map(Observer::interval).min().unwrap_or(left);
+        thread::sleep(interval.min(left));
     }
 }
 
@@ -425,8 +380,6 @@ const ANSWER_LIMIT: Duration = Duration::from_millis(200);
 const ELSEWHERE_LIMIT: Duration = Duration::from_millis(600);
 /// Between two looks at counters.
 const STEP: Duration = Duration::from_millis(50);
-/// Between two looks at rings.
-const LOOK: Duration = Duration::from_millis(1);
 /// Rates over a shorter time say little.
 const INTERVAL_MIN: Duration = Duration::from_millis(250);
 /// Samples that are read in one look at most.

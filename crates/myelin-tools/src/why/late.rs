@@ -4,7 +4,9 @@
 use super::finding::Finding;
 use super::process::{Process, Thread};
 use super::publishing::debugger;
-use super::snapshot::{End, Periods, Program, Snapshot};
+use super::snapshot::{End, Program, Snapshot};
+use crate::numbers::time;
+use crate::spread::Spread;
 
 /// Publishers that publish unevenly, and subscribers that lose samples, with the cause.
 pub fn judge(seen: &Snapshot) -> Vec<Finding> {
@@ -91,26 +93,26 @@ fn losing(seen: &Snapshot, subscriber: &End) -> Option<Finding> {
 }
 
 fn uneven(seen: &Snapshot, publisher: &End) -> Option<Finding> {
-    let periods = seen.periods.iter().find(|it| it.publisher == publisher.info.id)?;
-    if !is_uneven(periods) {
+    let periods = seen.rates.get(&publisher.info.id)?.period?;
+    if !is_uneven(&periods) {
         return None;
     }
     let what = format!(
         "publishes {:?} unevenly: {} between two samples at most, and {} at p50",
         seen.topic,
-        time(periods.max_ns),
-        time(periods.p50_ns),
+        time(periods.max),
+        time(periods.p50),
     );
     // A gap has its cause in the CPU if the thread waited for one so long.
-    let gap_s = (periods.max_ns - periods.p50_ns) as f64 / 1e9;
+    let gap_s = (periods.max - periods.p50) as f64 / 1e9;
     let starved = (gap_s / seen.interval_s.max(1e-3)).min(STARVED);
     Some(cause(seen, publisher, &what, starved))
 }
 
 /// Whether a gap is much longer than the usual time between two samples.
-fn is_uneven(periods: &Periods) -> bool {
-    let Periods { count, p50_ns, max_ns, .. } = *periods;
-    count >= COUNT_MIN && max_ns > 5 * p50_ns / 2 && max_ns - p50_ns > GAP_NS_MIN
+fn is_uneven(periods: &Spread) -> bool {
+    let Spread { count, p50, max, .. } = *periods;
+    count >= COUNT_MIN && max > p50.saturating_mul(5) / 2 && max - p50 > GAP_NS_MIN
 }
 
 /// `starved` is the share of the time without a CPU that explains it.
@@ -193,22 +195,12 @@ fn percent(share: f64) -> String {
     format!("{:.0} %", (share * 100.0).min(100.0))
 }
 
-/// A time for people.
-pub fn time(ns: u64) -> String {
-    match ns {
-        1_000_000_000.. => format!("{:.2} s", ns as f64 / 1e9),
-        10_000_000.. => format!("{:.0} ms", ns as f64 / 1e6),
-        1_000_000.. => format!("{:.1} ms", ns as f64 / 1e6),
-        _ => format!("{:.0} µs", ns as f64 / 1e3),
-    }
-}
-
 /// A thread that computes this share of the time has no rest to speak of.
 const BUSY: f64 = 0.8;
 /// The share of the time without a CPU that counts as starved.
 const STARVED: f64 = 0.15;
 /// Fewer samples say nothing of a period.
-const COUNT_MIN: usize = 5;
+const COUNT_MIN: u64 = 5;
 /// The wake-up of a thread of a busy machine may take as long.
 const GAP_NS_MIN: u64 = 5_000_000;
 const FINDINGS_MAX: usize = 8;

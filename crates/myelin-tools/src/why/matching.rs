@@ -118,7 +118,7 @@ fn lines(setting: Setting, publisher: &Program, subscriber: &Program) -> Option<
         if program.language.starts_with("ROS") || program.language == "rmw" {
             of(ros).to_owned()
         } else if program.language == "Python" {
-            format!("node.topic(…, {})", of(python))
+            format!("node.topic(..., {})", of(python))
         } else {
             format!("topic.{}", of(rust))
         }

@@ -22,17 +22,19 @@ use std::time::Duration;
 use serde::Serialize;
 
 pub use finding::{Finding, Fix, wrapped};
-use late::{Use, time};
+use late::Use;
 use snapshot::{End, Snapshot};
 
+use crate::numbers::time;
 use crate::session::Place;
+use crate::spread::Spread;
 use crate::text::printable;
-use crate::{Error, names};
+use crate::{Error, names, timestamps};
 
 /// What to look at.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The topic; the `/` in front may be missing.
+    /// The topic, as [`select`](crate::select) understands it.
     pub topic: String,
     /// How long to wait at most for a sample.
     pub within: Duration,
@@ -66,6 +68,9 @@ pub struct EndReport {
     /// Its process; absent if it is not visible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pid: Option<u32>,
+    /// The language of its library.
+    #[serde(skip)]
+    pub language: String,
     /// Samples a second that a publisher publishes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_hz: Option<f64>,
@@ -84,9 +89,9 @@ pub struct EndReport {
     /// The longest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub period_max_us: Option<f64>,
-    /// Whether periods are those of the times of publication; otherwise they are right to 1 ms.
+    /// With `--late`: whether a publisher adds timestamps; otherwise it has no periods.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub period_is_exact: Option<bool>,
+    pub has_timestamps: Option<bool>,
     /// The busiest thread of its process: running, in per cent of a core.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_percent: Option<f64>,
@@ -178,7 +183,7 @@ impl Report {
         if self.findings.is_empty() {
             text += &self.works();
         }
-        if self.ends.iter().any(|end| end.cpu_percent.is_some() || end.period_p50_us.is_some()) {
+        if self.ends.iter().any(|end| end.cpu_percent.is_some() || end.has_timestamps.is_some()) {
             text.push('\n');
             text.extend(self.ends.iter().map(EndReport::text));
         }
@@ -191,7 +196,7 @@ impl Report {
             let names: Vec<_> = of_kind.map(|end| printable(&end.node)).collect();
             match names.len() {
                 0..=3 => names.join(", "),
-                count => format!("{}, … ({count})", names[..3].join(", ")),
+                count => format!("{}, ... ({count})", names[..3].join(", ")),
             }
         };
         let takers = self.ends.iter().filter(|end| end.kind == "subscriber").count();
@@ -228,11 +233,12 @@ impl EndReport {
         if !late {
             return report;
         }
-        if let Some(periods) = seen.periods.iter().find(|it| it.publisher == end.info.id) {
-            let us = |ns: u64| Some(tenth(ns as f64 / 1e3));
-            (report.period_p50_us, report.period_p99_us) = (us(periods.p50_ns), us(periods.p99_ns));
-            report.period_max_us = us(periods.max_ns);
-            report.period_is_exact = Some(periods.is_exact);
+        if let Some(rate) = seen.rates.get(&end.info.id) {
+            let us = |of: fn(Spread) -> u64| rate.period.map(|it| tenth(of(it) as f64 / 1e3));
+            (report.period_p50_us, report.period_p99_us) = (us(|it| it.p50), us(|it| it.p99));
+            report.period_max_us = us(|it| it.max);
+            report.has_timestamps = Some(rate.has_times);
+            report.language.clone_from(&end.program.language);
         }
         if let Some(spent) = Use::of(&end.program, seen.interval_s) {
             report.cpu_percent = Some(tenth(spent.runs * 100.0));
@@ -255,6 +261,10 @@ impl EndReport {
         {
             let [p50, p99, max] = [p50, p99, max].map(|us| time((us * 1e3) as u64));
             facts.push(format!("period p50 {p50}, p99 {p99}, longest {max}"));
+        }
+        if self.has_timestamps == Some(false) {
+            let to_add = timestamps::to_add(&self.language);
+            facts.push(format!("period not known, as it adds no timestamps: {to_add}"));
         }
         if let Some(hz) = self.taken_hz {
             facts.push(format!("takes {hz} samples a second"));

@@ -9,6 +9,7 @@ use myelin::value::Type;
 use myelin::{Counters, EndpointId, EndpointInfo, Location, MatchInfo, MatchState, NetworkState};
 
 use super::process::Process;
+use crate::rate::Report;
 
 /// What was seen.
 #[derive(Clone, Debug, Default)]
@@ -35,8 +36,8 @@ pub struct Snapshot {
     pub foreign: Vec<ForeignUser>,
     /// The network, if it was requested, and how many nodes of other hosts are known.
     pub network: Option<(NetworkState, usize)>,
-    /// The periods of its publishers on this host, if they were measured.
-    pub periods: Vec<Periods>,
+    /// How its publishers on this host publish, if that was measured.
+    pub rates: Rates,
     /// The process that took most CPU time meanwhile, none of those above, and its share of a core.
     pub busiest: Option<(Program, f64)>,
 }
@@ -126,22 +127,8 @@ pub struct ForeignUser {
     pub path: PathBuf,
 }
 
-/// The time between two samples of a publisher, in nanoseconds.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Periods {
-    /// The publisher.
-    pub publisher: EndpointId,
-    /// How many were measured.
-    pub count: usize,
-    /// Half are shorter.
-    pub p50_ns: u64,
-    /// 99 % are shorter.
-    pub p99_ns: u64,
-    /// The longest.
-    pub max_ns: u64,
-    /// Whether its samples have times of publication; otherwise when they were seen, to 1 ms.
-    pub is_exact: bool,
-}
+/// How publishers publish.
+pub type Rates = BTreeMap<EndpointId, Report>;
 
 impl Snapshot {
     /// Publishers or subscribers.

@@ -7,9 +7,9 @@ use myelin::{Location, MatchInfo, MatchState, Mismatch, NetworkState, Setting};
 
 use super::judge;
 use super::process::{Process, Thread, Throttled};
-use super::snapshot::{
-    Counts, Elsewhere, End, ForeignUser, OtherTopic, Periods, Place, Program, Snapshot,
-};
+use super::snapshot::{Counts, Elsewhere, End, ForeignUser, OtherTopic, Place, Program, Snapshot};
+use crate::rate::Report;
+use crate::spread::Spread;
 
 const PUBLISHER: u64 = 1 << 24 | 1;
 const SUBSCRIBER: u64 = 2 << 24 | 1;
@@ -247,23 +247,26 @@ fn lateness_has_the_cause_that_took_the_time() {
         let group = "/sys/fs/cgroup/robot".to_owned();
         now(&mut seen.ends[1]).throttled = Some(Throttled { group, ns: 300_000_000 });
     });
-    let uneven = Periods {
-        publisher: PUBLISHER,
+    let uneven = Spread {
         count: 90,
-        p50_ns: 10_000_000,
-        p99_ns: 30_000_000,
-        max_ns: 80_000_000,
-        is_exact: true,
+        p50: 10_000_000,
+        p99: 30_000_000,
+        max: 80_000_000,
+        ..Spread::default()
     };
-    check(true, "publisher_waits", &["80 ms", "10 ms at p50"], |seen| {
+    let publishes = |seen: &mut Snapshot, period: Spread| {
+        let rate = Report { period: Some(period), has_times: true, ..Report::default() };
+        seen.rates.insert(PUBLISHER, rate);
+    };
+    check(true, "publisher_waits", &["80.0 ms", "10.0 ms at p50"], |seen| {
         spent(seen, 0, 50, 10);
-        seen.periods.push(uneven.clone());
+        publishes(seen, uneven);
     });
     check(true, "cpu_starved", &["waited for a CPU 8 % of the time"], |seen| {
         spent(seen, 0, 5, 80);
-        seen.periods.push(uneven.clone());
+        publishes(seen, uneven);
     });
     let mut even = robot();
-    even.periods.push(Periods { max_ns: 12_000_000, ..uneven });
+    publishes(&mut even, Spread { max: 12_000_000, ..uneven });
     assert_eq!(judge(&even, true), []);
 }

@@ -192,7 +192,7 @@ fn lateness(robot: &mut Robot) {
     assert_eq!((&report["topic"], &report["wrong"]), (&"scan".into(), &true.into()), "{report}");
     let ends = report["ends"].as_array().unwrap();
     let lidar = ends.iter().find(|end| end["node"] == "lidar").unwrap();
-    assert!(lidar["period_is_exact"] == true && lidar["period_p50_us"].is_number(), "{report}");
+    assert!(lidar["has_timestamps"] == true && lidar["period_p50_us"].is_number(), "{report}");
     let planner = ends.iter().find(|end| end["node"] == "planner").unwrap();
     assert!(planner["cpu_percent"].is_number() && planner["lost_hz"].is_number(), "{report}");
     let output = robot.why("scan", &["--late"]);
