@@ -57,8 +57,8 @@ impl Comparison {
     pub(super) fn hint_in_words(&self) -> Option<String> {
         (self.unit == Unit::Run).then(|| {
             format!(
-                "the machine may have changed between the sessions, and the runs of one session do \
-                 not show that; {RUNS_MIN} sessions of each decide: myelin bench compare OLD… --with NEW…"
+                "a hint, because the machine may have changed between the two, which the runs of a \
+                 session do not show; compare {RUNS_MIN} of each, by --with"
             )
         })
     }

@@ -5,10 +5,12 @@
 //! verdicts from `stats::verdict`. `environment` finds other differences, `document` puts all into
 //! words; `terminal` and `html` print. docs/how-to/compare.md explains how to read a comparison.
 
+mod condition;
 mod document;
 mod environment;
 mod html;
 mod judge;
+mod markdown;
 mod sessions;
 mod terminal;
 
@@ -27,10 +29,12 @@ pub use crate::report::metrics::{COMPARED, Compared};
 use crate::scenario::Tuning;
 use crate::session;
 use crate::summary::{Analysis, Cell, Params};
+pub use condition::{Condition, Outcome};
 pub use document::Found;
 pub use environment::{Aspect, Difference};
 pub use html::page;
 pub use judge::{FigureComparison, ShiftPoint};
+pub use markdown::markdown;
 pub use terminal::render as terminal;
 
 use crate::report::format::plural;
@@ -279,13 +283,22 @@ impl Comparison {
 
     /// Why a comparison in which nothing is worse does not show that nothing is; empty if it does.
     pub fn unanswered(&self) -> Vec<String> {
-        let figures = self.cells.iter().flat_map(|cell| &cell.figures);
-        let lacking = figures.filter(|figure| figure.lacking_in_b).count();
+        self.unanswered_of(|_| true)
+    }
+
+    /// Like [`unanswered`](Self::unanswered), of some figures.
+    fn unanswered_of(&self, is_wanted: impl Fn(&FigureComparison) -> bool) -> Vec<String> {
+        let figures = || {
+            let all = self.cells.iter().flat_map(|cell| &cell.figures);
+            all.filter(|figure| is_wanted(figure))
+        };
+        let lacking = figures().filter(|figure| figure.lacking_in_b).count();
+        let is_tested = figures().any(|figure| figure.p.is_some());
         let missing = self.only_in_a.len();
         let reasons = [
             (missing > 0).then(|| format!("{} only in A", plural(missing, "cell"))),
             (lacking > 0).then(|| format!("{} can be tested only in A", plural(lacking, "figure"))),
-            (self.comparisons == 0).then(|| "nothing can be tested".to_owned()),
+            (!is_tested).then(|| "nothing can be tested".to_owned()),
         ];
         reasons.into_iter().flatten().collect()
     }

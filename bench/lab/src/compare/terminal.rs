@@ -13,9 +13,12 @@ use crate::stats::verdict::Kind;
 /// The text for a terminal. `all` lists every figure, not only those that differ.
 pub fn render(comparison: &Comparison, screen: Screen, all: bool) -> String {
     let mut text = folder("A", &comparison.a, screen) + &folder("B", &comparison.b, screen) + "\n";
-    let sections = [environment(comparison), verdicts(comparison, all)];
-    text.extend(sections.iter().map(|it| section(it, screen)));
+    text.extend(sections(comparison, all).iter().map(|it| section(it, screen)));
     text.trim_end().to_owned() + "\n"
+}
+
+pub(super) fn sections(comparison: &Comparison, all: bool) -> [Section; 2] {
+    [environment(comparison), verdicts(comparison, all)]
 }
 
 fn folder(name: &str, info: &FolderInfo, screen: Screen) -> String {
@@ -75,7 +78,7 @@ fn verdicts(comparison: &Comparison, all: bool) -> Section {
     let floor = comparison.floor_in_words();
     let floor = floor.map(|text| finding(Standing::Caution, "the floor moved", text));
     let hint = comparison.hint_in_words();
-    let hint = hint.map(|text| finding(Standing::Caution, "one session each: a hint", text));
+    let hint = hint.map(|text| finding(Standing::Caution, "one session each", text));
     let gone = comparison.no_longer_valid();
     let gone = gone.map(|cell| finding(Standing::Bad, "no longer valid in B", full(&cell.name)));
     let unanswered = comparison.unanswered().join("; ");

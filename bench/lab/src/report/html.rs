@@ -183,7 +183,8 @@ const PAGE_BYTES_MAX: usize = 5_000_000;
 const TEMPLATE: &str = include_str!("assets/report.html");
 
 /// The files that the templates include, by the names they use there.
-const INCLUDED: [(&str, &str); 6] = [
+const INCLUDED: [(&str, &str); 7] = [
+    ("parts.md", include_str!("assets/parts.md.jinja")),
     ("groups.html", include_str!("assets/groups.html")),
     ("glance.html", include_str!("assets/glance.html")),
     ("controls.html", include_str!("assets/controls.html")),

@@ -2,7 +2,8 @@
 //! verdict.
 
 use myelin_bench_lab::compare::{
-    Aspect, CellComparison, Comparison, FigureComparison, Side, Unit, compare, sessions, terminal,
+    Aspect, CellComparison, Comparison, Condition, FigureComparison, Outcome, Side, Unit, compare,
+    markdown, sessions, terminal,
 };
 use myelin_bench_lab::report::Screen;
 use myelin_bench_lab::scenario::Scenario;
@@ -296,6 +297,46 @@ fn one_session_each_is_a_hint_and_a_few_are_refused() {
     of_a.truncate(4);
     let error = sessions(of_a, of_b).unwrap_err().to_string();
     assert!(error.contains("4 and 5 sessions") && error.contains("at least 5 folders"), "{error}");
+}
+
+#[test]
+fn a_script_fails_by_figure_and_size() {
+    let (a, mut b) = sides();
+    sides::change(&mut b, "cyclonedds.udp", Tuning::Tuned, |run| {
+        run.p50_us = run.p50_us.map(|us| 1.5 * us);
+    });
+    let outcome = |a: &Side, b: &Side, conditions: &[&str]| {
+        let conditions: Vec<Condition> = conditions.iter().map(|it| it.parse().unwrap()).collect();
+        compare(a, b).unwrap().outcome(&conditions)
+    };
+    for conditions in [&["worse"][..], &["p50 worse by 40%"], &["p99 worse", "p50 worse by 1 %"]] {
+        let Outcome::Failed(lines) = outcome(&a, &b, conditions) else { panic!("{conditions:?}") };
+        assert!(lines.len() == 1 && lines[0].contains("cyclonedds.udp"), "{lines:?}");
+    }
+    for conditions in [["p50 worse by 60%"], ["p99 worse"]] {
+        assert_eq!(outcome(&a, &b, &conditions), Outcome::Passed, "{conditions:?}");
+    }
+    b.analysis.details[0].runs.iter_mut().for_each(|run| run.p99_us = None);
+    assert_eq!(outcome(&a, &b, &["CPU worse"]), Outcome::Passed, "p99 is not asked for");
+    let Outcome::Unanswered(lines) = outcome(&a, &b, &["p99 worse"]) else {
+        panic!("p99 is lacking")
+    };
+    assert_eq!(lines, ["1 figure can be tested only in A"]);
+}
+
+#[test]
+fn a_comment_has_the_worse_figures_in_a_table() {
+    let (a, mut b) = sides();
+    sides::change(&mut b, "cyclonedds.udp", Tuning::Tuned, |run| {
+        run.p50_us = run.p50_us.map(|us| 1.5 * us);
+    });
+    let text = markdown(&compare(&a, &b).unwrap(), false);
+    assert!(text.starts_with("## Bench: 1 worse, 0 better\n"), "{text}");
+    let row = |line: &&str| {
+        line.starts_with("| cyclonedds\\.udp") || line.starts_with("| cyclonedds.udp")
+    };
+    assert_eq!(text.lines().filter(row).count(), 1, "{text}");
+    assert!(!text.contains("{{") && !text.contains("| , A"), "{text}");
 }
 
 #[test]

@@ -5,10 +5,11 @@ use std::process::ExitCode;
 use std::slice;
 
 use anyhow::Result;
-use clap::{Args, ValueEnum};
-use myelin_bench_lab::compare;
+use clap::Args;
+use myelin_bench_lab::compare::{self, Condition, Outcome};
 use myelin_bench_lab::input_error::InputError;
 use myelin_bench_lab::record::write_whole;
+use myelin_bench_lab::stderr::print_line;
 
 /// Arguments of `myelin bench compare`.
 #[derive(Args)]
@@ -21,26 +22,22 @@ pub struct Options {
     /// then, not runs.
     #[arg(long, value_name = "FOLDER", num_args = 1..)]
     with: Vec<PathBuf>,
-    /// Exit with status 1 if anything is worse in B, and with 3 if nothing is, but not everything of
-    /// A could be compared.
-    #[arg(long, value_enum)]
-    fail_on: Option<FailOn>,
+    /// Exit with status 1 if this is so in B: `worse`, `p99 worse`, `p99 worse by 10%`; and with 3 if
+    /// it is not, but not everything that this is about could be compared. May be repeated.
+    #[arg(long, value_name = "CONDITION")]
+    fail_on: Vec<Condition>,
     /// List every figure, not only those that differ.
     #[arg(long, conflicts_with = "json")]
     all: bool,
     /// Print one JSON object and nothing else; docs/how-to/compare.md names its fields.
     #[arg(long)]
     json: bool,
+    /// Print Markdown: a comment for a merge request.
+    #[arg(long, conflicts_with = "json")]
+    markdown: bool,
     /// Write the difference plots: one page that works offline.
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-}
-
-/// When a script's run fails.
-#[derive(Clone, Copy, ValueEnum)]
-enum FailOn {
-    /// A figure is worse, or a cell has no valid run any more.
-    Worse,
 }
 
 /// Compares, prints, and writes the page if one is wanted.
@@ -60,19 +57,27 @@ pub fn run(options: &Options) -> Result<ExitCode> {
                 .remedy("name a file in a folder that exists and can be written")
         })?;
     }
-    crate::say(&match options.json {
-        true => serde_json::to_string_pretty(&comparison)? + "\n",
-        false => compare::terminal(&comparison, super::screen(), options.all),
+    crate::say(&match (options.json, options.markdown) {
+        (true, _) => serde_json::to_string_pretty(&comparison)? + "\n",
+        (_, true) => compare::markdown(&comparison, options.all),
+        _ => compare::terminal(&comparison, super::screen(), options.all),
     });
-    if let Some(path) = options.html.as_ref().filter(|_| !options.json) {
+    if let Some(path) = options.html.as_ref().filter(|_| !options.json && !options.markdown) {
         crate::say(&format!("page: {}\n", path.display()));
     }
-    Ok(match options.fail_on {
-        Some(FailOn::Worse) if comparison.is_worse() => ExitCode::FAILURE,
-        Some(FailOn::Worse) if !comparison.unanswered().is_empty() => ExitCode::from(UNANSWERED),
-        _ => ExitCode::SUCCESS,
-    })
+    if options.fail_on.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    let (status, lines) = match comparison.outcome(&options.fail_on) {
+        Outcome::Passed => return Ok(ExitCode::SUCCESS),
+        Outcome::Failed(lines) => (ExitCode::FAILURE, lines),
+        Outcome::Unanswered(lines) => (ExitCode::from(UNANSWERED), lines),
+    };
+    for line in lines {
+        print_line(format_args!("--fail-on: {line}"));
+    }
+    Ok(status)
 }
 
-/// Status if nothing is worse, but not everything could be compared.
+/// Status if no condition is met, but not everything could be compared.
 const UNANSWERED: u8 = 3;
