@@ -23,7 +23,6 @@ pub mod protobuf;
 pub mod publish;
 pub mod rate;
 pub mod rate_watch;
-pub mod ros;
 pub mod select;
 pub mod services;
 pub mod session;
@@ -37,4 +36,4 @@ pub mod watch;
 pub mod why;
 
 pub use error::Error;
-pub use myelin::{Graph, now};
+pub use myelin::{Graph, now, ros};
