@@ -3,6 +3,7 @@
 //!
 //! | step | by |
 //! |---|---|
+//! | record topics that run | [`Recorder`], see [`recorder`] |
 //! | write a file | [`Writer`] |
 //! | plain data that every reader of ROS 2's messages reads | [`TopicFormat`], [`PlainCdr`] |
 //! | read messages by topic and time, in order of time | [`BagReader`], [`Selection`] |
@@ -37,6 +38,7 @@ mod merge;
 mod message_type;
 mod reader;
 mod recorded_losses;
+pub mod recorder;
 mod repair;
 mod scanner;
 mod sizes;
@@ -60,6 +62,7 @@ pub use message_type::{Content, MessageType, MessageTypeError};
 pub use myelin_value::Schema;
 pub use reader::{BagReader, Message, Messages, MessagesError, Selection, Time};
 pub use recorded_losses::RecordedLosses;
+pub use recorder::Recorder;
 pub use repair::{RepairError, Repaired, repair};
 pub use scanner::{Cause, Item, Loss, LostMessages, Report, Scanner};
 pub use sizes::Sizes;

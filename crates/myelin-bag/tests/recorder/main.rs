@@ -1,0 +1,7 @@
+//! The recorder on publishers of other processes, which publish when the test says so, and on
+//! storages that wait for the test, or fill up.
+
+mod files;
+mod losses;
+mod support;
+mod topics;
