@@ -27,6 +27,7 @@ pub mod select;
 pub mod services;
 pub mod session;
 pub mod signals;
+pub mod size;
 pub mod spread;
 pub mod table;
 pub mod text;
