@@ -18,7 +18,7 @@
 //! Files may come from anybody. Whatever is in them, the result is a message, a [`Loss`] or an
 //! error: no panic, no endless loop, and no more memory than [`limits`] allows.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod block;
 mod cdr;
@@ -34,8 +34,10 @@ mod error;
 mod format;
 mod info;
 pub mod limits;
+mod low_priority;
 mod merge;
 mod message_type;
+mod packing;
 mod reader;
 mod recorded_losses;
 pub mod recorder;
@@ -53,6 +55,7 @@ pub use check::{Checked, Finding, Problem, check};
 pub use copy::{Copied, CopyError};
 pub use cut::cut;
 pub use diff::{Diff, DiffOptions, FieldDiff, Pairing, TopicDiff, diff};
+pub use compression::Compression;
 pub use ending::{Definitions, OpenError, OwnedSchema};
 pub use error::WriteError;
 pub use format::{Attachment, Channel, MessageHead, Metadata, Statistics};

@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use crate::support::{Disk, add_channels, file, joined, messages, options, read};
-use myelin_bag::{Metadata, Options, WriteError, Writer, Written};
+use myelin_bag::{Compression, Metadata, Options, WriteError, Writer, Written};
 
 /// What happens on a disk of this size; `None` if not even the begin has space.
-fn record(disk: &Disk, count: u32) -> Option<Result<Written, WriteError>> {
-    let mut writer = Writer::new(disk.clone(), options()).ok()?;
+fn record(disk: &Disk, options: Options, count: u32) -> Option<Result<Written, WriteError>> {
+    let mut writer = Writer::new(disk.clone(), options).ok()?;
     add_channels(&mut writer);
     let mut failed = 0;
     for (head, first, second) in &messages(count) {
@@ -24,12 +24,20 @@ fn record(disk: &Disk, count: u32) -> Option<Result<Written, WriteError>> {
 
 #[test]
 fn a_full_disk_leaves_a_complete_file_whatever_its_size() {
+    for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
+        let mut options = options();
+        options.compression = compression;
+        full_disks_of_every_size(&options);
+    }
+}
+
+fn full_disks_of_every_size(options: &Options) {
     let sent = joined(&messages(20));
-    let whole = file(options(), &messages(20)).len();
+    let whole = file(options.clone(), &messages(20)).len();
     let mut lossy = 0;
     for size in (0..=whole + 200).step_by(3) {
         let disk = Disk::new(size);
-        let Some(finished) = record(&disk, 20) else { continue };
+        let Some(finished) = record(&disk, options.clone(), 20) else { continue };
         let written = finished.expect("the end has its space");
         let (read, report) = read(&disk.bytes());
         assert!(report.is_complete && report.is_lossless(), "{size} B: {report:?}");
@@ -51,7 +59,7 @@ fn without_reservations_the_chunk_that_failed_makes_place_for_the_end() {
     for size in (0..=whole).step_by(3) {
         let mut disk = Disk::new(size);
         disk.can_reserve = false;
-        let Some(finished) = record(&disk, 20) else { continue };
+        let Some(finished) = record(&disk, options(), 20) else { continue };
         complete += usize::from(finished.is_ok());
         let (read, report) = read(&disk.bytes());
         assert_eq!(report.is_complete, finished.is_ok(), "{size} B");

@@ -9,6 +9,7 @@ mod full;
 mod mend;
 mod message_types;
 mod others;
+mod packed;
 mod reader;
 mod refusals;
 mod support;

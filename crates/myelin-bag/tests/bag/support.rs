@@ -88,6 +88,16 @@ pub fn joined(messages: &[Message]) -> Vec<(MessageHead, Vec<u8>)> {
     messages.iter().map(joined).collect()
 }
 
+/// Messages as `read.py` and `read.mjs` print them.
+pub fn as_lines(messages: &[(MessageHead, Vec<u8>)]) -> String {
+    let line = |(head, data): &(MessageHead, Vec<u8>)| {
+        let hex: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
+        let MessageHead { channel, sequence, log_ns, publish_ns } = head;
+        format!("/part/{channel} {sequence} {log_ns} {publish_ns} {hex}\n")
+    };
+    messages.iter().map(line).collect()
+}
+
 /// A disk of a limited size. It writes little at once, as a kernel may.
 #[derive(Clone)]
 pub struct Disk {
