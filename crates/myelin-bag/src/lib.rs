@@ -43,6 +43,7 @@ mod recorded_losses;
 pub mod recorder;
 mod repair;
 mod scanner;
+mod sensor_cdr;
 mod sizes;
 mod source;
 mod storage;

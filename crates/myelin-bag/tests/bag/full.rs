@@ -1,7 +1,6 @@
 //! Disks that fill up.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use crate::support::{Disk, add_channels, file, joined, messages, options, read};
 use myelin_bag::{Compression, Metadata, Options, WriteError, Writer, Written};
@@ -95,53 +94,6 @@ fn losses_have_a_place_in_the_file_of_a_full_disk() {
     }
 }
 
-/// In a mount namespace of its own, with a file system of 1 MiB.
-#[test]
-fn a_real_full_disk_leaves_a_complete_file() {
-    if let Some(folder) = std::env::var_os(FOLDER) {
-        let path = std::path::Path::new(&folder).join("run.mcap");
-        let mut options = Options::default();
-        options.chunk_bytes = 100_000;
-        let mut writer = Writer::create(&path, options).expect("the disk is empty");
-        add_channels(&mut writer);
-        let mut sent = 0;
-        while writer.lost().is_empty() {
-            let (mut head, first, _) = messages(1).remove(0);
-            head.sequence = sent;
-            sent += 1;
-            let data = vec![sent as u8; if sent % 50 == 0 { 150_000 } else { 1000 }];
-            let _ = writer.write(&head, &[&first, &data]);
-        }
-        let lost = Metadata::from([("lost".to_owned(), writer.lost()[&1].to_string())]);
-        writer.write_metadata("myelin:losses", &lost).expect("it has its space");
-        let written = writer.finish().expect("the end has its space");
-        assert!(written.statistics.messages > 50, "{written:?}");
-        assert_eq!(written.statistics.messages + written.lost[&1], u64::from(sent));
-        let bytes = std::fs::read(&path).expect("it can be read");
-        assert_eq!(bytes.len() as u64, written.bytes);
-        let (read, report) = read(&bytes);
-        assert!(report.is_complete && report.is_lossless());
-        assert_eq!(read.len() as u64, written.statistics.messages);
-        mcap::Summary::read(&bytes).expect("a whole file").expect("with a summary");
-        println!("{DONE}");
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
-    command.arg("mount -t tmpfs -o size=1m none \"$1\" || exit 77; shift; exec \"$@\"").arg("sh");
-    command.arg(folder.path()).arg(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "full::a_real_full_disk_leaves_a_complete_file", "--nocapture"]);
-    let output = command.env(FOLDER, folder.path()).output();
-    match output {
-        Ok(output) if output.status.success() => {
-            assert!(String::from_utf8_lossy(&output.stdout).contains(DONE), "{output:?}");
-        }
-        Ok(output) if output.status.code() == Some(101) => panic!("{output:?}"),
-        other => println!("skipped: no mount namespaces here: {other:?}"),
-    }
-}
-
 fn by_channel<T>(messages: &[(myelin_bag::MessageHead, T)]) -> BTreeMap<u16, u64> {
     let mut counts = BTreeMap::new();
     for (head, _) in messages {
@@ -149,6 +101,3 @@ fn by_channel<T>(messages: &[(myelin_bag::MessageHead, T)]) -> BTreeMap<u16, u64
     }
     counts
 }
-
-const FOLDER: &str = "MYELIN_TEST_FULL_DISK";
-const DONE: &str = "a full disk was filled";
