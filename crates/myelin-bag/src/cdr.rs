@@ -180,21 +180,6 @@ impl PlainCdr {
         is_whole.then_some([header, hole, elements])
     }
 
-    /// The parts of the sample that a message was made of, one after the other. `None` if the
-    /// message is none of this type.
-    pub fn sample<'a>(&self, message: &'a [u8]) -> Option<[&'a [u8]; 3]> {
-        let body = message.strip_prefix(&CDR_HEADER)?;
-        let Shape::Slice { header_bytes, padding, at, element_bytes } = self.shape else {
-            return Some([body, &[], &[]]);
-        };
-        let (header, rest) = body.split_at_checked(header_bytes)?;
-        let (length, elements) = rest.split_at_checked(padding + LENGTH_BYTES)?;
-        let count = u32::from_le_bytes(*length.last_chunk()?) as usize;
-        let hole = HOLE.get(..at.checked_sub(header_bytes)?)?;
-        let is_whole = elements.len() == count.checked_mul(element_bytes)?;
-        is_whole.then_some([header, hole, elements])
-    }
-
     /// Whether the sample is one part of the message.
     pub(crate) fn is_fixed(&self) -> bool {
         self.shape == Shape::Fixed

@@ -53,10 +53,10 @@ mod writer;
 
 pub use cdr::{CDR_HEADER, PlainCdr, Unfit, UnfitReason};
 pub use check::{Checked, Finding, Problem, check};
+pub use compression::Compression;
 pub use copy::{Copied, CopyError};
 pub use cut::cut;
 pub use diff::{Diff, DiffOptions, FieldDiff, Pairing, TopicDiff, diff};
-pub use compression::Compression;
 pub use ending::{Definitions, OpenError, OwnedSchema};
 pub use error::WriteError;
 pub use format::{Attachment, Channel, MessageHead, Metadata, Statistics};

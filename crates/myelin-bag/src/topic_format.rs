@@ -49,8 +49,9 @@ pub struct TopicFormat {
     metadata: Metadata,
 }
 
+/// How the samples of a topic become messages.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Form {
+pub(crate) enum Form {
     AsItIs,
     Plain(PlainCdr),
     Sensor(SensorCdr),
@@ -112,11 +113,7 @@ impl TopicFormat {
     /// The parts of the sample that a message was made of, one after the other. `None` if the
     /// message is none of this topic.
     pub fn sample<'a>(&self, message: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<[&'a [u8]; 3]> {
-        match &self.form {
-            Form::AsItIs => Some([message, &[], &[]]),
-            Form::Plain(cdr) => cdr.sample(message),
-            Form::Sensor(cdr) => cdr.sample(message, scratch),
-        }
+        self.form.sample(message, scratch)
     }
 
     /// Why the samples of plain data are not written as CDR, if so.
@@ -127,7 +124,7 @@ impl TopicFormat {
 
 impl Form {
     /// For plain data, with the definition of the message.
-    fn of(ty: &Type) -> Result<(Form, OwnedSchema), String> {
+    pub(crate) fn of(ty: &Type) -> Result<(Form, OwnedSchema), String> {
         if let Some(cdr) = SensorCdr::new(ty) {
             let schema = cdr.schema();
             return Ok((Form::Sensor(cdr), schema));
@@ -135,6 +132,18 @@ impl Form {
         let cdr = PlainCdr::new(ty).map_err(|unfit| unfit.to_string())?;
         let schema = cdr.schema().clone();
         Ok((Form::Plain(cdr), schema))
+    }
+
+    pub(crate) fn sample<'a>(
+        &self,
+        message: &'a [u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> Option<[&'a [u8]; 3]> {
+        match self {
+            Form::AsItIs => Some([message, &[], &[]]),
+            Form::Plain(cdr) => cdr.sample(message),
+            Form::Sensor(cdr) => cdr.sample(message, scratch),
+        }
     }
 }
 

@@ -578,11 +578,13 @@ impl<S: Storage> Writer<S> {
             return Ok(());
         }
         let more = needed.next_multiple_of(self.options.reserve_bytes.max(1));
-        let is_there = self.storage.reserve(self.end, more);
+        // What is reserved already is not gone through again.
+        let from = self.reserved.max(self.end);
+        let is_there = self.storage.reserve(from, more);
         let (until, is_there) = match is_there {
             Ok(()) => (more, Ok(())),
             // What a failed call reserved is freed first: it may be what is missing.
-            Err(_) => (needed, self.storage.reserve(self.end, needed)),
+            Err(_) => (needed, self.storage.reserve(from, needed)),
         };
         is_there.map_err(WriteError::of)?;
         self.reserved = until;

@@ -1,7 +1,7 @@
 //! Topics that say that they have images or point clouds, by the readers of others.
 
 use crate::support::{Disk, node, output, python};
-use myelin_bag::{MessageHead, Options, Schema, TopicFormat, Writer};
+use myelin_bag::{MessageHead, MessageType, Options, Schema, TopicFormat, Writer};
 use serde_json::{Value as Json, json};
 
 /// A topic: layout, sample, and what readers make of it.
@@ -101,6 +101,12 @@ fn images_and_point_clouds_are_read_by_everybody() {
         writer.write(&head, &parts).expect("endless space");
         let message = parts.concat();
         let sample = format.sample(&message, &mut scratch).expect("it is one of the topic");
+        assert_eq!(sample.concat(), case.sample, "{}", case.layout);
+        let channel = format.channel("/topic", schema);
+        let ty = MessageType::new(&channel, Some(format.schema())).expect("a message");
+        let value = ty.value(&message).and_then(|it| it.get("width")?.as_u64()).expect("a message");
+        assert_eq!(json!(value), case.values["width"]);
+        let sample = ty.sample(&message, &mut scratch).expect("it is one of the topic");
         assert_eq!(sample.concat(), case.sample, "{}", case.layout);
         for cut in 0..message.len() {
             let read = format.sample(&message[..cut], &mut scratch);
