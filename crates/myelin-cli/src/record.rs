@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
 use clap::Args;
-use myelin_bag::WriteError;
 use myelin_bag::recorder::{
-    End, FileOptions, Files, Losses, Recorded, Recorder, RecorderBuilder, Status,
+    End, FileOptions, Files, Recorded, Recorder, RecorderBuilder, Status, TopicStatus,
 };
-use myelin_tools::report_table::bytes as bytes_text;
+use myelin_bag::{RecordedLosses, WriteError};
+use myelin_tools::numbers::bytes as bytes_text;
 use myelin_tools::session::{Place, Session};
 use myelin_tools::signals::{Stops, outlive_file_size_limit};
 use myelin_tools::text::{printable, shortened};
@@ -351,7 +351,7 @@ fn summary(status: &Status, width: Option<usize>) -> String {
 }
 
 /// A number for each cause.
-fn causes(losses: &Losses) -> String {
+fn causes(losses: &RecordedLosses) -> String {
     let causes = [
         (losses.publisher_ring, "in the publisher's ring"),
         (losses.recorder, "by the recorder"),
@@ -378,7 +378,7 @@ fn object(status: &Status) -> Value {
     })
 }
 
-fn topic_object(topic: &myelin_bag::recorder::TopicStatus) -> Value {
+fn topic_object(topic: &TopicStatus) -> Value {
     json!({
         "topic": topic.name,
         "type": topic.type_name,
@@ -389,7 +389,7 @@ fn topic_object(topic: &myelin_bag::recorder::TopicStatus) -> Value {
     })
 }
 
-fn losses_object(losses: &Losses) -> Value {
+fn losses_object(losses: &RecordedLosses) -> Value {
     json!({
         "publisher_ring": losses.publisher_ring,
         "recorder": losses.recorder,

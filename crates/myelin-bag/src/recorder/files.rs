@@ -195,7 +195,7 @@ fn part_path(path: &Path, index: u32, is_split: bool) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::recorder::Losses;
+    use crate::recorder::losses;
 
     #[test]
     fn the_oldest_files_are_removed_before_the_recording_ends() {
@@ -203,7 +203,7 @@ mod tests {
         let mut options = FileOptions::default();
         (options.split_bytes, options.delete_oldest) = (Some(1_000), true);
         let mut files = Files::create(folder.path().join("run.mcap"), options).unwrap();
-        files.add_topic(&Losses::topic()).unwrap();
+        files.add_topic(&losses::topic()).unwrap();
         for number in 0..5 {
             let data: &[&[u8]] = &[&[7; 600]];
             let (sequence, log_ns, publish_ns) = (number, number.into(), number.into());

@@ -21,6 +21,7 @@ pub(super) struct Follower {
     node: Node,
     selection: Selection,
     shared: Arc<Shared>,
+    begin_ns: u64,
     known: BTreeSet<Key>,
     /// Topics that nobody has reported a schema of, since when.
     waiting: BTreeMap<Key, Instant>,
@@ -32,7 +33,7 @@ type Key = (String, u64);
 impl Follower {
     pub(super) fn new(node: Node, selection: Selection, shared: Arc<Shared>) -> Follower {
         let (known, waiting) = (BTreeSet::new(), BTreeMap::new());
-        Follower { node, selection, shared, known, waiting }
+        Follower { node, selection, shared, begin_ns: super::clock::date_ns(), known, waiting }
     }
 
     /// Sends what it finds. Looks whenever it is asked to, and now and then for what was missing;
@@ -175,7 +176,7 @@ impl Follower {
         let remote_latched = remote().map(|it| it.transient_local).max().unwrap_or(0);
         let (number, state) = self.shared.add_topic(recorded);
         let rate_hz = self.selection.max_rate_hz(first);
-        Ok(Source::new(number, state, subscriber, remote_latched, rate_hz))
+        Ok(Source::new(number, state, subscriber, remote_latched, self.begin_ns, rate_hz))
     }
 }
 

@@ -31,7 +31,6 @@ use myelin::Node;
 use crate::error::WriteError;
 
 pub use files::{FileOptions, Files};
-pub use losses::Losses;
 pub use output::{Message, OneFile, Output, Progress, RecordedTopic};
 pub use status::{End, Status, TopicStatus};
 
@@ -257,7 +256,7 @@ impl RecorderBuilder {
     pub fn start<O: Output + 'static>(self, output: O) -> Result<Recorder, RecorderError> {
         let RecorderBuilder { node, selection, buffer_bytes, messages_max } = self;
         let shared = Arc::new(Shared::new(buffer_bytes));
-        shared.add_topic(Losses::topic());
+        shared.add_topic(losses::topic());
         // A fresh node knows nobody yet.
         node.graph_within(FIRST_LOOK_LIMIT)?;
         let changes = node.graph_changes()?;

@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::buffer::Buffer;
-use super::losses::Losses;
 use super::output::{Progress, RecordedTopic};
 use super::records::Records;
+use crate::recorded_losses::RecordedLosses;
 
 /// How a recording goes.
 #[derive(Clone, Debug, Default)]
@@ -24,8 +24,8 @@ pub struct Status {
     pub bytes: u64,
     /// Messages that were left out because of a limit of their topic's rate.
     pub skipped: u64,
-    /// Losses of all topics.
-    pub losses: Losses,
+    /// RecordedLosses of all topics.
+    pub losses: RecordedLosses,
     /// Bytes of samples that were taken and are not written yet.
     pub buffered_bytes: u64,
     /// Latched messages that were written again at the begin of further parts.
@@ -51,7 +51,7 @@ pub struct TopicStatus {
     /// Messages that were left out because of its limit.
     pub skipped: u64,
     /// Messages that were published and are not in the recording.
-    pub losses: Losses,
+    pub losses: RecordedLosses,
 }
 
 /// Why a recording has ended.
@@ -190,10 +190,10 @@ impl TopicState {
         }
     }
 
-    pub(super) fn losses(&self) -> Losses {
+    pub(super) fn losses(&self) -> RecordedLosses {
         let [publisher_ring, recorder, disk] = [&self.publisher_ring, &self.recorder, &self.disk]
             .map(|count| count.load(Ordering::Relaxed));
-        Losses { publisher_ring, recorder, disk }
+        RecordedLosses { publisher_ring, recorder, disk }
     }
 
     fn status(&self) -> TopicStatus {

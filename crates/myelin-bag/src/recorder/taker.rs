@@ -39,6 +39,8 @@ pub(super) struct Source {
     matched: u64,
     /// What publishers of other hosts keep for late subscribers.
     remote_latched: u32,
+    /// When the recording has begun, by the date.
+    begin_ns: u64,
     /// Losses that are counted already.
     lost: u64,
     /// Whether the buffer was full since it was read to the end. Then its losses are the recorder's.
@@ -85,7 +87,8 @@ impl Taker {
             self.ask_follower();
             self.sources.extend(self.found.try_iter());
             if counted.elapsed() >= COUNT_INTERVAL {
-                self.sources.iter_mut().for_each(Source::count_publishers);
+                let node = &self.node;
+                self.sources.iter_mut().for_each(|it| it.count_publishers(node));
                 counted = Instant::now();
             }
             self.look();
@@ -156,6 +159,7 @@ impl Source {
         state: Arc<TopicState>,
         subscriber: Subscriber<[u8]>,
         remote_latched: u32,
+        begin_ns: u64,
         max_rate_hz: Option<f64>,
     ) -> Source {
         let rate = max_rate_hz.map(|hz| RateLimit { period_ns: (1e9 / hz) as u64, next_ns: 0 });
@@ -167,6 +171,7 @@ impl Source {
             last: None,
             matched: 0,
             remote_latched,
+            begin_ns,
             lost: 0,
             was_blocked: false,
             rate,
@@ -196,7 +201,7 @@ impl Source {
                         self.count_losses();
                         found.filling = 1.0;
                     }
-                    let publisher = self.publisher(sample.publisher(), node);
+                    let publisher = self.publisher(&sample, node);
                     self.add(sample, publisher.latched, shared, offset, to);
                 }
                 Ok(None) => {
@@ -221,11 +226,12 @@ impl Source {
     }
 
     /// Counts publishers, which are not looked at with each sample.
-    fn count_publishers(&mut self) {
+    fn count_publishers(&mut self, node: &Node) {
         self.matched = self.subscriber.matched() as u64;
         self.state.publishers.store(self.matched, Ordering::Relaxed);
         if self.publishers.len() > 2 * self.matched as usize + PUBLISHERS_KEPT {
-            self.publishers.clear();
+            // One that has gone gives no more samples than those in its ring.
+            self.publishers.retain(|id, _| node.endpoint(*id).is_ok_and(|it| it.is_some()));
         }
     }
 
@@ -238,22 +244,31 @@ impl Source {
         self.lost = lost;
     }
 
-    /// Its settings, asked for once.
-    fn publisher(&mut self, id: EndpointId, node: &Node) -> Publisher {
+    /// The settings of a sample's publisher, asked for once.
+    fn publisher(&mut self, sample: &Sample<[u8]>, node: &Node) -> Publisher {
+        let id = sample.publisher();
         if let Some((_, publisher)) = self.last.filter(|(last, _)| *last == id) {
             return publisher;
         }
-        let publisher = *self.publishers.entry(id).or_insert_with(|| {
-            // One of another host has an id that only this subscriber knows.
-            let found = node.endpoint(id).ok().flatten();
-            let (latched, depth) = (self.remote_latched, REMOTE_DEPTH);
-            found.map_or(Publisher { latched, depth }, |it| Publisher {
-                latched: it.transient_local,
-                depth: it.depth,
-            })
-        });
+        let known = self.publishers.get(&id).copied();
+        let publisher = known.unwrap_or_else(|| self.meet(sample, node));
+        self.publishers.insert(id, publisher);
         self.last = Some((id, publisher));
         publisher
+    }
+
+    /// The first sample of a publisher. If that came after the recording had begun, all of its samples
+    /// count, also those that it published before the recorder had found it.
+    fn meet(&self, sample: &Sample<[u8]>, node: &Node) -> Publisher {
+        // One of another host has an id that only this subscriber knows.
+        let Some(found) = node.endpoint(sample.publisher()).ok().flatten() else {
+            return Publisher { latched: self.remote_latched, depth: REMOTE_DEPTH };
+        };
+        if found.created_ns >= self.begin_ns {
+            let before = sample.sequence().saturating_sub(sample.lost_before());
+            self.state.publisher_ring.fetch_add(before, Ordering::Relaxed);
+        }
+        Publisher { latched: found.transient_local, depth: found.depth }
     }
 
     fn add(

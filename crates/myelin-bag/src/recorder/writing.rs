@@ -9,11 +9,12 @@ use myelin::{EndpointId, Sample};
 
 use super::buffer::Taken;
 use super::clock::date_ns;
-use super::losses::Losses;
+use super::losses;
 use super::output::{Message, Output};
 use super::status::{End, Shared, TopicState};
 use crate::error::WriteError;
 use crate::format::Metadata;
+use crate::recorded_losses::RecordedLosses;
 
 /// Writes to an output until the buffer is closed and empty.
 pub(super) struct Writing<O: Output> {
@@ -21,7 +22,7 @@ pub(super) struct Writing<O: Output> {
     shared: Arc<Shared>,
     topics: Vec<Arc<TopicState>>,
     /// The losses that the recording has, by topic.
-    recorded: Vec<Losses>,
+    recorded: Vec<RecordedLosses>,
     /// What late subscribers would get, by topic: it begins the next part.
     latched: BTreeMap<usize, Latched>,
     /// So many messages end the recording.
@@ -106,7 +107,7 @@ impl<O: Output> Writing<O> {
                 self.failed(&error);
             }
             self.topics.push(state);
-            self.recorded.push(Losses::default());
+            self.recorded.push(RecordedLosses::default());
         }
     }
 
@@ -242,9 +243,9 @@ impl<O: Output> Writing<O> {
 
     fn write_losses(&mut self, number: usize) {
         let state = self.topics[number].clone();
-        let losses = state.losses();
-        self.recorded[number] = losses;
-        let (now_ns, data) = (date_ns(), losses.message(&state.topic.name));
+        let total = state.losses();
+        self.recorded[number] = total;
+        let (now_ns, data) = (date_ns(), losses::message(&total, &state.topic.name));
         let written = self.output.write(&Message {
             topic: 0,
             sequence: self.losses_sequence,
@@ -278,7 +279,7 @@ impl<O: Output> Writing<O> {
     fn losses(&self) -> Metadata {
         let topics = self.topics.iter().skip(1);
         let lossy = topics.map(|it| (it, it.losses())).filter(|(_, losses)| losses.total() > 0);
-        lossy.map(|(it, losses)| (it.topic.name.clone(), losses.text())).collect()
+        lossy.map(|(it, losses)| (it.topic.name.clone(), losses::text(&losses))).collect()
     }
 
     fn facts(&self) -> Metadata {

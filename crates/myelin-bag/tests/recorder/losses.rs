@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use myelin_bag::recorder::{End, Losses, OneFile};
-use myelin_bag::{Options, Recorder};
+use myelin_bag::recorder::{End, OneFile};
+use myelin_bag::{Options, RecordedLosses, Recorder};
 
 use crate::support::{Content, Disk, Publisher, node, wait_until};
 
@@ -51,13 +51,13 @@ fn a_disk_that_stalls_loses_exactly_what_is_counted() {
 }
 
 /// The losses in the message at this place, or in the last one.
-fn losses_of(content: &Content, at: usize) -> Losses {
-    let messages = content.of_topic(Losses::TOPIC);
+fn losses_of(content: &Content, at: usize) -> RecordedLosses {
+    let messages = content.of_topic(RecordedLosses::TOPIC);
     let data = &messages[at.min(messages.len() - 1)].1;
     let number = |at: usize| u64::from_le_bytes(data[at..at + 8].try_into().unwrap());
     // A header, the length of the name, `data` and its end.
     assert_eq!(data[8..13], *b"data\0");
-    let mut losses = Losses::default();
+    let mut losses = RecordedLosses::default();
     (losses.publisher_ring, losses.recorder, losses.disk) = (number(20), number(28), number(36));
     losses
 }
@@ -128,4 +128,21 @@ fn the_ring_of_a_publisher_is_a_cause_of_its_own() {
     let losses = recorded.status.losses;
     assert_eq!(numbers(&content, "data").len() as u64 + losses.publisher_ring, 20_000);
     assert!(losses.publisher_ring > 0 && losses.recorder + losses.disk == 0, "{losses:?}");
+}
+
+/// A publisher that comes later does not wait until it is found.
+#[test]
+fn what_a_new_publisher_published_before_it_was_found_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.mcap");
+    let recorder = Recorder::builder(&node(folder.path())).start_file(&path).unwrap();
+    let mut publisher = Publisher::start(folder.path(), "data", 100);
+    publisher.publish(50, 20);
+    publisher.wait_for_match(1);
+    publisher.publish(50, 20);
+    wait_until(&recorder, "all is known", |it| it.messages + it.losses.total() == 100);
+    let recorded = recorder.finish();
+    let losses = recorded.status.losses;
+    assert_eq!(numbers(&Content::of(&path), "data").len() as u64 + losses.total(), 100);
+    assert_eq!(losses.total(), losses.publisher_ring);
 }

@@ -3,5 +3,6 @@
 
 mod files;
 mod losses;
+mod measure;
 mod support;
 mod topics;

@@ -1,8 +1,7 @@
 //! Which topics are recorded, and as what.
 
 use myelin::{Node, PlainData};
-use myelin_bag::Recorder;
-use myelin_bag::recorder::Losses;
+use myelin_bag::{RecordedLosses, Recorder};
 
 use crate::support::{Content, node, wait_until};
 
@@ -142,7 +141,7 @@ fn limits_and_counts_hold() {
     wait_until(&recorder, "there are enough", |_| recorder.is_ending());
     let recorded = recorder.finish();
     assert_eq!(recorded.end, myelin_bag::recorder::End::Count);
-    assert_eq!((recorded.status.messages, recorded.status.losses), (11, Losses::default()));
+    assert_eq!((recorded.status.messages, recorded.status.losses), (11, RecordedLosses::default()));
     let content = Content::of(&path);
     assert_eq!((content.of_topic("fast").len(), content.of_topic("slow").len()), (1, 10));
 }
