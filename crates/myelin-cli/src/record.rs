@@ -6,11 +6,11 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use myelin_bag::recorder::{
     End, FileOptions, Files, Recorded, Recorder, RecorderBuilder, Status, TopicStatus,
 };
-use myelin_bag::{RecordedLosses, WriteError};
+use myelin_bag::{Compression, RecordedLosses, WriteError};
 use myelin_tools::numbers::bytes as bytes_text;
 use myelin_tools::session::{Place, Session};
 use myelin_tools::signals::{Stops, outlive_file_size_limit};
@@ -60,6 +60,9 @@ pub struct Options {
     /// Let the reliable publishers of these topics wait for the recorder; by default nobody does.
     #[arg(long, value_name = "TOPIC", add = complete::topics())]
     reliable: Vec<String>,
+    /// Compress the file, by threads that run when nothing else does.
+    #[arg(long, value_name = "HOW", default_value = "none")]
+    compress: Compress,
     /// How much may wait to be written, in the memory of the publishers.
     #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = above_zero)]
     buffer: u64,
@@ -74,6 +77,13 @@ pub struct Options {
     json: bool,
     #[command(flatten)]
     attach: Attach,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Compress {
+    None,
+    Lz4,
+    Zstd,
 }
 
 pub fn run(options: Options) -> Result<ExitCode> {
@@ -158,6 +168,13 @@ fn file_options(options: &Options) -> Result<FileOptions, Error> {
     let mut of_files = FileOptions::default();
     (of_files.split_bytes, of_files.split_time) = (options.split_size, options.split_time);
     (of_files.keep_free_bytes, of_files.delete_oldest) = (options.keep_free, options.delete_oldest);
+    of_files.writer.compression = match options.compress {
+        Compress::None => Compression::None,
+        Compress::Lz4 => Compression::Lz4,
+        Compress::Zstd => Compression::Zstd,
+    };
+    // Threads of the lowest priority are not waited for.
+    of_files.writer.drops_when_behind = true;
     if options.delete_oldest && !of_files.is_split() {
         let error =
             "--delete-oldest removes complete files: use it with --split-size or --split-time";

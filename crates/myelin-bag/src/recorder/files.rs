@@ -107,6 +107,10 @@ impl Output for Files {
         self.current.flush()
     }
 
+    fn advance(&mut self) -> Result<(), WriteError> {
+        self.current.advance()
+    }
+
     fn write_records(&mut self, records: &[(&str, Metadata)]) -> Result<(), WriteError> {
         self.current.write_records(records)
     }

@@ -8,7 +8,7 @@ use crate::format::Metadata;
 use crate::recorded_losses::RecordedLosses;
 use crate::topic_format::TopicFormat;
 
-pub(super) fn topic() -> RecordedTopic {
+pub(crate) fn topic() -> RecordedTopic {
     let schema = Schema::new(Schema::ROS2MSG, TYPE_NAME, DEFINITION.as_bytes());
     RecordedTopic {
         name: RecordedLosses::TOPIC.to_owned(),
@@ -19,7 +19,7 @@ pub(super) fn topic() -> RecordedTopic {
 }
 
 /// The message with the losses of a topic so far, as CDR.
-pub(super) fn message(losses: &RecordedLosses, topic: &str) -> Vec<u8> {
+pub(crate) fn message(losses: &RecordedLosses, topic: &str) -> Vec<u8> {
     let mut body = (topic.len() as u32 + 1).to_le_bytes().to_vec();
     body.extend(topic.as_bytes());
     body.push(0);

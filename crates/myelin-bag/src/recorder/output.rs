@@ -23,7 +23,8 @@ pub trait Output: Send {
     /// Writes a message. It may stay in memory until [`flush`](Output::flush).
     ///
     /// # Errors
-    /// If it or messages before it cannot be written. They are [lost](Output::lost).
+    /// If it or messages before it cannot be written. They are [lost](Output::lost); but
+    /// [`WriteError::Behind`] is about this message alone, and is counted by the caller.
     fn write(&mut self, message: &Message<'_>) -> Result<(), WriteError>;
 
     /// Writes what is in memory.
@@ -31,6 +32,15 @@ pub trait Output: Send {
     /// # Errors
     /// As for [`write`](Output::write).
     fn flush(&mut self) -> Result<(), WriteError>;
+
+    /// Writes what is in memory, as far as that needs no waiting for other threads; about once a
+    /// second.
+    ///
+    /// # Errors
+    /// As for [`write`](Output::write).
+    fn advance(&mut self) -> Result<(), WriteError> {
+        self.flush()
+    }
 
     /// Writes records of metadata by name, before the end.
     ///
@@ -129,6 +139,8 @@ pub struct OneFile<S: Storage> {
     schemas: Vec<(OwnedSchema, u16)>,
     /// Messages that did not reach a writer, by topic.
     refused: Vec<u64>,
+    /// Messages for which there was no room at the threads that compress, by topic.
+    behind: Vec<u64>,
     /// What the writer had lost of repeated messages.
     repeated: Vec<u64>,
     /// Whether only repeated messages have come.
@@ -160,6 +172,7 @@ impl<S: Storage> OneFile<S> {
             channels: Vec::new(),
             schemas: Vec::new(),
             refused: Vec::new(),
+            behind: Vec::new(),
             repeated: Vec::new(),
             is_fresh: true,
             finished: Finished::default(),
@@ -235,6 +248,7 @@ impl<S: Storage + Send> Output for OneFile<S> {
         self.topics.push(topic.clone());
         self.channels.push(0);
         self.refused.push(0);
+        self.behind.push(0);
         match self.state {
             State::Open(_) => self.add_channel(self.topics.len() - 1),
             _ => Ok(()),
@@ -258,12 +272,23 @@ impl<S: Storage + Send> Output for OneFile<S> {
             self.refused[topic] += u64::from(!is_repeated);
             return Err(WriteError::TooMany("channel"));
         }
-        writer.write(&MessageHead { channel, sequence, log_ns, publish_ns }, data)
+        let written = writer.write(&MessageHead { channel, sequence, log_ns, publish_ns }, data);
+        if !is_repeated && matches!(written, Err(WriteError::Behind)) {
+            self.behind[topic] += 1;
+        }
+        written
     }
 
     fn flush(&mut self) -> Result<(), WriteError> {
         match &mut self.state {
             State::Open(writer) => writer.flush(),
+            _ => Ok(()),
+        }
+    }
+
+    fn advance(&mut self) -> Result<(), WriteError> {
+        match &mut self.state {
+            State::Open(writer) => writer.advance(),
             _ => Ok(()),
         }
     }
@@ -298,7 +323,8 @@ impl<S: Storage + Send> Output for OneFile<S> {
         for (lost, repeated) in lost.iter_mut().zip(repeated) {
             *lost -= repeated;
         }
-        lost.iter().zip(&self.refused).map(|(lost, refused)| lost + refused).collect()
+        let more = self.refused.iter().zip(&self.behind);
+        lost.iter().zip(more).map(|(lost, (refused, behind))| lost + refused - behind).collect()
     }
 
     fn progress(&self) -> Progress {

@@ -36,6 +36,8 @@ pub(super) struct Writing<O: Output> {
     losses_sequence: u32,
     /// Whether the output has lost something since its losses were looked at.
     has_lost: bool,
+    /// For what a message has besides its sample.
+    scratch: Vec<u8>,
     flushed: Instant,
     looked: Instant,
 }
@@ -47,6 +49,15 @@ type Records = Vec<(&'static str, Metadata)>;
 struct Latched {
     publishers: BTreeMap<EndpointId, VecDeque<Kept>>,
     count: usize,
+}
+
+/// What has become of a message.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Put {
+    /// It was given to the output, which counts it if it is lost.
+    Given,
+    /// The output had no room for it.
+    Behind,
 }
 
 struct Kept {
@@ -70,6 +81,7 @@ impl<O: Output> Writing<O> {
             records: Records::new(),
             losses_sequence: 0,
             has_lost: false,
+            scratch: Vec::new(),
             flushed: now,
             looked: now,
         }
@@ -131,7 +143,12 @@ impl<O: Output> Writing<O> {
         // The file has the lower half of the number.
         let sequence = taken.sample.sequence() as u32;
         let Taken { topic, log_ns, publish_ns, .. } = *taken;
-        self.put(&state, (topic, sequence), (log_ns, publish_ns), &taken.sample, false);
+        let times = (log_ns, publish_ns);
+        if self.put(&state, (topic, sequence), times, &taken.sample, false) == Put::Behind {
+            state.given.fetch_sub(1, Ordering::Relaxed);
+            state.given_bytes.fetch_sub(bytes.len() as u64, Ordering::Relaxed);
+            state.recorder.fetch_add(1, Ordering::Relaxed);
+        }
         if taken.latched > 0 && self.output.has_parts() {
             self.keep(taken);
         }
@@ -147,12 +164,16 @@ impl<O: Output> Writing<O> {
         (log_ns, publish_ns): (u64, u64),
         sample: &Sample<[u8]>,
         is_repeated: bool,
-    ) {
-        let mut length = [0; 12];
-        let data = &state.topic.format.message(sample.as_bytes(), &mut length)[..];
+    ) -> Put {
+        let data = &state.topic.format.message(sample.as_bytes(), &mut self.scratch)[..];
         let message = Message { topic, sequence, log_ns, publish_ns, is_repeated, data };
-        if let Err(error) = self.output.write(&message) {
-            self.failed(&error);
+        match self.output.write(&message) {
+            Ok(()) => Put::Given,
+            Err(WriteError::Behind) => Put::Behind,
+            Err(error) => {
+                self.failed(&error);
+                Put::Given
+            }
         }
     }
 
@@ -237,7 +258,7 @@ impl<O: Output> Writing<O> {
             let written = self.output.write_records(&self.records);
             self.check(written);
         }
-        let flushed = self.output.flush();
+        let flushed = self.output.advance();
         self.check(flushed);
     }
 
