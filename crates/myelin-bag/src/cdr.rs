@@ -87,8 +87,7 @@ impl PlainCdr {
     /// assert_eq!(cdr.schema().text, b"uint8 id\nuint8[7] padding0\nfloat64[2] at\n");
     ///
     /// let sample = [0; 24];
-    /// let mut length = [0; 12];
-    /// let message = cdr.message(&sample, &mut length).concat();
+    /// let message = cdr.message(&sample, &mut Vec::new()).concat();
     /// assert_eq!(message, [[0, 1, 0, 0].as_slice(), &sample].concat());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
@@ -152,17 +151,18 @@ impl PlainCdr {
     }
 
     /// The parts of a sample's message, to be written one after the other. The sample is one of
-    /// the type; `length` is where the length of a slice is put.
-    pub fn message<'a>(&self, sample: &'a [u8], length: &'a mut [u8; 12]) -> [&'a [u8]; 4] {
+    /// the type; the length of a slice is put into `scratch`.
+    pub fn message<'a>(&self, sample: &'a [u8], scratch: &'a mut Vec<u8>) -> [&'a [u8]; 4] {
         let Shape::Slice { header_bytes, padding, at, element_bytes } = self.shape else {
             return [&CDR_HEADER, sample, &[], &[]];
         };
         let header = &sample[..header_bytes.min(sample.len())];
         let elements = sample.get(at..).unwrap_or_default();
         let count = (elements.len() / element_bytes) as u32;
-        length.fill(0);
-        length[padding..padding + LENGTH_BYTES].copy_from_slice(&count.to_le_bytes());
-        [&CDR_HEADER, header, &length[..padding + LENGTH_BYTES], elements]
+        scratch.clear();
+        scratch.resize(padding, 0);
+        scratch.extend_from_slice(&count.to_le_bytes());
+        [&CDR_HEADER, header, scratch, elements]
     }
 
     /// The parts of the sample that a message was made of, one after the other. `None` if the
@@ -201,7 +201,7 @@ impl Unfit {
 }
 
 /// Header, element and place of the slice of a sample, if it ends with one.
-fn slice_of(ty: &Type) -> Option<(Option<&Type>, &Type, usize)> {
+pub(crate) fn slice_of(ty: &Type) -> Option<(Option<&Type>, &Type, usize)> {
     match ty.kind() {
         Kind::Sequence { element, bound: None } => Some((None, element, 0)),
         Kind::Struct { fields, .. } => {

@@ -14,6 +14,9 @@ pub(crate) struct Chunk {
     /// The records of schemas and of channels in it, again: the summary repeats them.
     pub schemas: Vec<u8>,
     pub channels: Vec<u8>,
+    /// How many they are.
+    pub schemas_count: u16,
+    pub channels_count: u16,
     pub index: Index,
 }
 
@@ -25,11 +28,13 @@ impl Chunk {
     pub(crate) fn push_schema(&mut self, record: &[u8]) {
         self.records.extend_from_slice(record);
         self.schemas.extend_from_slice(record);
+        self.schemas_count += 1;
     }
 
     pub(crate) fn push_channel(&mut self, record: &[u8]) {
         self.records.extend_from_slice(record);
         self.channels.extend_from_slice(record);
+        self.channels_count += 1;
     }
 
     pub(crate) fn push_message(
@@ -49,8 +54,20 @@ impl Chunk {
         self.records.clear();
         self.schemas.clear();
         self.channels.clear();
+        (self.schemas_count, self.channels_count) = (0, 0);
         self.index.clear();
     }
+}
+
+/// The records of a chunk as they are written.
+pub(crate) struct Body<'a> {
+    /// One after the other.
+    pub parts: &'a [&'a [u8]],
+    /// How they are compressed; empty if they are not.
+    pub compression: &'static str,
+    pub uncompressed_bytes: u64,
+    /// Of the uncompressed records; 0 if there is none.
+    pub crc: u32,
 }
 
 /// Where the messages of a chunk are in its records.
@@ -97,22 +114,16 @@ impl Index {
     pub(crate) fn frame(
         &mut self,
         start: u64,
-        records_bytes: u64,
-        crc: u32,
+        body: &Body<'_>,
         head: &mut Vec<u8>,
         tail: &mut Vec<u8>,
     ) -> ChunkIndex<'static> {
         let times = self.times.unwrap_or((0, 0));
-        let compression = "";
+        let Body { parts, compression, uncompressed_bytes, crc } = *body;
+        let records_bytes = parts.iter().map(|part| part.len() as u64).sum();
         push_chunk_head(
             head,
-            &ChunkHead {
-                times,
-                uncompressed_bytes: records_bytes,
-                crc,
-                compression,
-                records_bytes,
-            },
+            &ChunkHead { times, uncompressed_bytes, crc, compression, records_bytes },
         );
         let bytes = head.len() as u64 + records_bytes;
         let mut message_indexes = BTreeMap::new();
@@ -131,7 +142,7 @@ impl Index {
             message_indexes_bytes: tail.len() as u64,
             compression,
             compressed_bytes: records_bytes,
-            uncompressed_bytes: records_bytes,
+            uncompressed_bytes,
         }
     }
 

@@ -145,7 +145,7 @@ impl TopicDiff {
 /// #     let schema = writer.add_schema(&format.schema().as_schema()).unwrap();
 /// #     let channel = writer.add_channel(&format.channel("/speed", schema)).unwrap();
 /// #     let head = MessageHead { channel, ..MessageHead::default() };
-/// #     writer.write(&head, &format.message(&x.to_le_bytes(), &mut [0; 12])).unwrap();
+/// #     writer.write(&head, &format.message(&x.to_le_bytes(), &mut Vec::new())).unwrap();
 /// #     path
 /// # });
 /// let [first, second] = paths.map(|path| BagReader::open(path).unwrap());

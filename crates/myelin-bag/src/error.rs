@@ -16,6 +16,12 @@ pub enum WriteError {
     /// A write failed before. Everything since is counted as lost.
     #[error("the recording ended when a write failed")]
     Ended,
+    /// The threads that compress have all that they may have ([`Options::drops_when_behind`]).
+    /// Later messages may find room again.
+    ///
+    /// [`Options::drops_when_behind`]: crate::Options::drops_when_behind
+    #[error("messages come faster than they are compressed")]
+    Behind,
     /// An id that the writer did not give.
     #[error("there is no {what} {id} in this file")]
     Unknown {

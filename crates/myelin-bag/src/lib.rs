@@ -3,6 +3,7 @@
 //!
 //! | step | by |
 //! |---|---|
+//! | record topics that run | [`Recorder`], see [`recorder`] |
 //! | write a file | [`Writer`] |
 //! | plain data that every reader of ROS 2's messages reads | [`TopicFormat`], [`PlainCdr`] |
 //! | read messages by topic and time, in order of time | [`BagReader`], [`Selection`] |
@@ -17,7 +18,7 @@
 //! Files may come from anybody. Whatever is in them, the result is a message, a [`Loss`] or an
 //! error: no panic, no endless loop, and no more memory than [`limits`] allows.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod block;
 mod cdr;
@@ -33,12 +34,16 @@ mod error;
 mod format;
 mod info;
 pub mod limits;
+mod low_priority;
 mod merge;
 mod message_type;
+mod packing;
 mod reader;
 mod recorded_losses;
+pub mod recorder;
 mod repair;
 mod scanner;
+mod sensor_cdr;
 mod sizes;
 mod source;
 mod storage;
@@ -48,6 +53,7 @@ mod writer;
 
 pub use cdr::{CDR_HEADER, PlainCdr, Unfit, UnfitReason};
 pub use check::{Checked, Finding, Problem, check};
+pub use compression::Compression;
 pub use copy::{Copied, CopyError};
 pub use cut::cut;
 pub use diff::{Diff, DiffOptions, FieldDiff, Pairing, TopicDiff, diff};
@@ -60,6 +66,7 @@ pub use message_type::{Content, MessageType, MessageTypeError};
 pub use myelin_value::Schema;
 pub use reader::{BagReader, Message, Messages, MessagesError, Selection, Time};
 pub use recorded_losses::RecordedLosses;
+pub use recorder::Recorder;
 pub use repair::{RepairError, Repaired, repair};
 pub use scanner::{Cause, Item, Loss, LostMessages, Report, Scanner};
 pub use sizes::Sizes;

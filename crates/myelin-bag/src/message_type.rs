@@ -9,10 +9,10 @@
 
 use myelin_value::{ReadError, ReadErrorKind, Schema, SchemaError, Type, Value};
 
-use crate::cdr::{CDR_HEADER, PlainCdr};
+use crate::cdr::CDR_HEADER;
 use crate::ending::OwnedSchema;
 use crate::format::Channel;
-use crate::topic_format::{LAYOUT, TopicFormat};
+use crate::topic_format::{Form, LAYOUT, TopicFormat};
 
 /// How the messages of a channel are read as values.
 ///
@@ -24,14 +24,15 @@ use crate::topic_format::{LAYOUT, TopicFormat};
 /// let ty = MessageType::new(&channel, Some(schema))?;
 /// let message = [0, 1, 0, 0, 0, 0, 128, 63];
 /// assert_eq!(ty.value(&message)?.get("x")?.as_f64()?, 1.0);
-/// assert_eq!(ty.sample(&message), Some([&[0, 0, 128, 63][..], &[], &[]]));
+/// let sample = ty.sample(&message, &mut Vec::new()).map(|parts| parts.concat());
+/// assert_eq!(sample, Some(vec![0, 0, 128, 63]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq)]
 pub struct MessageType {
     encoding: Encoding,
     /// Of plain data that are written as CDR.
-    plain: Option<PlainCdr>,
+    plain: Option<Form>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -88,10 +89,12 @@ impl MessageType {
                 let plain = channel.metadata.get(LAYOUT).and_then(|layout| plain(layout));
                 let encoding = match &plain {
                     // A layout has the names of the program, and no padding.
-                    Some((ty, cdr)) if cdr.is_fixed() => typed(ty.clone(), CDR_HEADER.len()),
+                    Some((ty, Form::Plain(cdr))) if cdr.is_fixed() => {
+                        typed(ty.clone(), CDR_HEADER.len())
+                    }
                     _ => typed(schema.as_schema().parse()?, 0),
                 };
-                Ok(MessageType { encoding, plain: plain.map(|(_, cdr)| cdr) })
+                Ok(MessageType { encoding, plain: plain.map(|(_, form)| form) })
             }
             (TopicFormat::OWN_ENCODING, Schema::LAYOUT, Some(schema)) => {
                 let ty = schema.as_schema().parse()?;
@@ -147,25 +150,26 @@ impl MessageType {
     }
 
     /// The sample that a message was made of, in parts one after the other: what a program
-    /// publishes again. `None` if the message has not the form that the type gives it.
-    pub fn sample<'a>(&self, data: &'a [u8]) -> Option<[&'a [u8]; 3]> {
+    /// publishes again. `None` if the message has not the form that the type gives it. What is not
+    /// in the message is put into `scratch`, which may be used again and again.
+    pub fn sample<'a>(&self, data: &'a [u8], scratch: &'a mut Vec<u8>) -> Option<[&'a [u8]; 3]> {
         match &self.plain {
-            Some(plain) => plain.sample(data),
+            Some(plain) => plain.sample(data, scratch),
             None => Some([data, &[], &[]]),
         }
     }
 
     /// Whether a field with this name stands for a hole of plain data, whose bytes mean nothing.
     pub fn is_padding(&self, field: &str) -> bool {
-        let is_generated = self.plain.as_ref().is_some_and(|plain| !plain.is_fixed());
+        let is_generated = matches!(&self.plain, Some(Form::Plain(cdr)) if !cdr.is_fixed());
         let number = field.strip_prefix("padding");
         is_generated && number.is_some_and(|it| it.starts_with(|c: char| c.is_ascii_digit()))
     }
 }
 
 /// The type of a layout, and how its samples are CDR; `None` if that does not fit.
-fn plain(layout: &str) -> Option<(Type, PlainCdr)> {
+fn plain(layout: &str) -> Option<(Type, Form)> {
     let ty = Schema::layout(layout).parse().ok()?;
-    let cdr = PlainCdr::new(&ty).ok()?;
-    Some((ty, cdr))
+    let (form, _) = Form::of(&ty).ok()?;
+    Some((ty, form))
 }

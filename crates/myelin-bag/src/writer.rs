@@ -9,6 +9,9 @@
 //! | up to [`Options::small_bytes_max`] | copied into the chunk, which is written when it is full or by [`Writer::flush`] |
 //! | larger | a chunk of its own, gathered from where its parts lie, without a copy |
 //!
+//! With [`Options::compression`] threads of low priority compress the chunks, large messages are
+//! copied too, and a chunk is written when it is compressed and all before it are written.
+//!
 //! Space for a chunk *and* for the end of the file is reserved before the chunk is begun. So a full
 //! disk costs the chunk that has no space, and the file is still completed.
 
@@ -19,13 +22,15 @@ use std::path::Path;
 
 use myelin_value::Schema;
 
-use crate::chunk::{Chunk, Index};
+use crate::chunk::{Body, Chunk, Index};
+use crate::compression::Compression;
 use crate::error::WriteError;
 use crate::format::{
     Attachment, Channel, MAGIC, MESSAGE_HEAD, MessageHead, Metadata, RECORD_HEAD, Statistics,
     attachment_head, message_head, push_attachment_index, push_channel, push_chunk_index,
     push_header, push_metadata, push_metadata_index, push_schema,
 };
+use crate::packing::{Packed, Packing};
 use crate::storage::{Storage, write_all};
 use crate::summary::{COUNT_BYTES, Summary};
 
@@ -45,6 +50,16 @@ pub struct Options {
     pub end_bytes: u64,
     /// Space is reserved in steps of so many bytes, if there is enough.
     pub reserve_bytes: u64,
+    /// How chunks are compressed.
+    pub compression: Compression,
+    /// So many threads compress; 0 for half of the CPUs, at most four.
+    pub compression_threads: usize,
+    /// Bytes of messages that these threads may have, or one message of more.
+    pub compression_bytes_max: usize,
+    /// What happens to a message when they have so many: it is lost, with [`WriteError::Behind`],
+    /// or [`Writer::write`] waits for them. If nobody waits for them, they run when nothing else
+    /// wants a CPU (`SCHED_IDLE`), so that they hold up no publisher.
+    pub drops_when_behind: bool,
 }
 
 impl Default for Options {
@@ -56,6 +71,10 @@ impl Default for Options {
             has_checksums: false,
             end_bytes: 64 << 10,
             reserve_bytes: 16 << 20,
+            compression: Compression::None,
+            compression_threads: 0,
+            compression_bytes_max: 64 << 20,
+            drops_when_behind: false,
         }
     }
 }
@@ -104,6 +123,8 @@ pub struct Writer<S: Storage = File> {
     /// Up to where space is reserved.
     reserved: u64,
     chunk: Chunk,
+    /// With compression: chunks on their way to the file.
+    packing: Option<Packing>,
     /// The index of a large message; kept so that it allocates once.
     large: Index,
     /// What is in front of a chunk's records and behind them; kept likewise.
@@ -146,12 +167,15 @@ impl<S: Storage> Writer<S> {
     /// # Errors
     /// If its first bytes cannot be written.
     pub fn new(storage: S, options: Options) -> Result<Self, WriteError> {
+        let is_packed = options.compression != Compression::None;
+        let packing = if is_packed { Some(Packing::start(&options)?) } else { None };
         let mut writer = Writer {
             storage,
             options,
             end: 0,
             reserved: 0,
             chunk: Chunk::default(),
+            packing,
             large: Index::default(),
             head: Vec::new(),
             tail: Vec::new(),
@@ -231,83 +255,181 @@ impl<S: Storage> Writer<S> {
         }
         let head = message_head(message, bytes);
         if bytes > self.options.small_bytes_max {
-            self.flush()?;
             return self.write_large(message, &head, data);
         }
         let records_bytes = self.chunk.records.len() + MESSAGE_HEAD + bytes;
         if records_bytes > self.options.chunk_bytes.min(CHUNK_BYTES_MAX) {
-            self.flush()?;
+            self.make_room(self.chunk.records.len())?;
+            self.end_chunk()?;
         }
         self.chunk.push_message(message, &head, data);
         Ok(())
     }
 
-    /// Writes what is in memory to the file. Messages before it survive the end of this process.
+    /// Writes what is in memory to the file, and waits until it is compressed. Messages before it
+    /// survive the end of this process.
     ///
     /// # Errors
     /// If it cannot be written. Then the messages in memory are counted as lost.
     pub fn flush(&mut self) -> Result<(), WriteError> {
+        self.end_chunk()?;
+        while self.write_packed(true)? {}
+        Ok(())
+    }
+
+    /// Like [`flush`](Writer::flush), but waits for no thread: what is compressed is written, and
+    /// what was in no chunk yet is given to the threads, if they have room.
+    ///
+    /// # Errors
+    /// If it cannot be written. Then the messages in memory are counted as lost.
+    pub fn advance(&mut self) -> Result<(), WriteError> {
+        while self.write_packed(false)? {}
+        let bytes = self.chunk.records.len();
+        if self.packing.as_ref().is_none_or(|packing| packing.has_room(bytes)) {
+            self.end_chunk()?;
+        }
+        Ok(())
+    }
+
+    /// Writes the chunk, or gives it to the threads.
+    fn end_chunk(&mut self) -> Result<(), WriteError> {
         if self.chunk.is_empty() {
             return Ok(());
         }
-        let mut chunk = std::mem::take(&mut self.chunk);
-        let written = self.write_chunk(&mut chunk);
-        if written.is_err() {
-            self.count_lost(&chunk.index);
+        if let Some(packing) = &mut self.packing {
+            let next = packing.chunk();
+            packing.push(std::mem::replace(&mut self.chunk, next));
+            return Ok(());
         }
+        let mut chunk = std::mem::take(&mut self.chunk);
+        let written = self.write_chunk(&mut chunk, None);
         chunk.clear();
         self.chunk = chunk;
         written
     }
 
-    fn write_chunk(&mut self, chunk: &mut Chunk) -> Result<(), WriteError> {
-        let definitions = chunk.schemas.len() + chunk.channels.len();
-        if chunk.index.messages() == 0 {
-            // A chunk without messages helps nobody: the definitions stand for themselves.
-            self.append(&mut [IoSlice::new(&chunk.records)], definitions)?;
-        } else {
-            self.write_framed(&mut chunk.index, &[&chunk.records], definitions)?;
+    /// Makes sure that the threads may have so many bytes more.
+    fn make_room(&mut self, bytes: usize) -> Result<(), WriteError> {
+        while self.write_packed(false)? {}
+        while self.packing.as_ref().is_some_and(|packing| !packing.has_room(bytes)) {
+            if self.options.drops_when_behind {
+                return Err(WriteError::Behind);
+            }
+            self.write_packed(true)?;
         }
-        self.summary.schemas.append(&mut chunk.schemas);
-        self.summary.channels.append(&mut chunk.channels);
-        self.summary.statistics.schemas = self.schemas;
-        self.summary.statistics.channels = self.channels.into();
         Ok(())
     }
 
+    /// Writes a chunk that was compressed. Returns whether there was one.
+    fn write_packed(&mut self, waits: bool) -> Result<bool, WriteError> {
+        let Some(next) = self.packing.as_mut().and_then(|packing| packing.next(waits)) else {
+            return Ok(false);
+        };
+        let Packed { mut chunk, records, crc } = match next {
+            Ok(packed) => packed,
+            Err(counts) => {
+                self.count_lost(counts);
+                self.end();
+                let error = std::io::Error::other("a thread that compresses failed");
+                return Err(WriteError::Io(error));
+            }
+        };
+        self.write_chunk(&mut chunk, Some((records.as_deref(), crc)))?;
+        if let Some(packing) = &mut self.packing {
+            packing.recycle(chunk);
+        }
+        Ok(true)
+    }
+
+    /// Writes a chunk: as it is, or as a thread returned it, with its checksum. If that fails, its
+    /// messages are lost.
+    fn write_chunk(
+        &mut self,
+        chunk: &mut Chunk,
+        packed: Option<(Option<&[u8]>, u32)>,
+    ) -> Result<(), WriteError> {
+        let definitions = chunk.schemas.len() + chunk.channels.len();
+        let written = if chunk.index.messages() == 0 {
+            // A chunk without messages helps nobody: the definitions stand for themselves.
+            self.append(&mut [IoSlice::new(&chunk.records)], definitions)
+        } else {
+            let crc = match packed {
+                Some((_, crc)) => crc,
+                None => self.checksum(&[&chunk.records]),
+            };
+            let packed = packed.and_then(|(records, _)| records);
+            let body = Body {
+                parts: &[packed.unwrap_or(&chunk.records)],
+                compression: if packed.is_some() { self.options.compression.name() } else { "" },
+                uncompressed_bytes: chunk.records.len() as u64,
+                crc,
+            };
+            self.write_framed(&mut chunk.index, &body, definitions)
+        };
+        if written.is_err() {
+            self.count_lost(chunk.index.counts());
+            return written;
+        }
+        self.summary.schemas.append(&mut chunk.schemas);
+        self.summary.channels.append(&mut chunk.channels);
+        self.summary.statistics.schemas += chunk.schemas_count;
+        self.summary.statistics.channels += u32::from(chunk.channels_count);
+        Ok(())
+    }
+
+    /// Writes a chunk of one message.
     fn write_large(
         &mut self,
         message: &MessageHead,
-        head: &[u8],
+        head: &[u8; MESSAGE_HEAD],
         data: &[&[u8]],
     ) -> Result<(), WriteError> {
+        let bytes = head.len() + data.iter().map(|part| part.len()).sum::<usize>();
+        self.make_room(self.chunk.records.len() + bytes)?;
+        self.end_chunk()?;
+        if let Some(packing) = &mut self.packing {
+            let mut chunk = Chunk::default();
+            chunk.records.reserve_exact(bytes);
+            chunk.push_message(message, head, data);
+            packing.push(chunk);
+            return Ok(());
+        }
         let mut index = std::mem::take(&mut self.large);
         index.push(message, 0);
-        let mut records = Vec::with_capacity(data.len() + 1);
-        records.push(head);
-        records.extend_from_slice(data);
-        let written = self.write_framed(&mut index, &records, 0);
+        let mut parts: Vec<&[u8]> = Vec::with_capacity(data.len() + 1);
+        parts.push(head);
+        parts.extend_from_slice(data);
+        let body = Body {
+            parts: &parts,
+            compression: "",
+            uncompressed_bytes: bytes as u64,
+            crc: self.checksum(&parts),
+        };
+        let written = self.write_framed(&mut index, &body, 0);
         index.clear();
         self.large = index;
         written
+    }
+
+    /// Of a chunk's records, if it is wanted.
+    fn checksum(&self, records: &[&[u8]]) -> u32 {
+        if self.options.has_checksums { checksum(records) } else { 0 }
     }
 
     /// Writes a chunk of these records, of which so many bytes are definitions.
     fn write_framed(
         &mut self,
         index: &mut Index,
-        records: &[&[u8]],
+        body: &Body<'_>,
         definitions: usize,
     ) -> Result<(), WriteError> {
-        let bytes = records.iter().map(|part| part.len() as u64).sum();
-        let crc = if self.options.has_checksums { checksum(records) } else { 0 };
         let (mut head, mut tail) = (std::mem::take(&mut self.head), std::mem::take(&mut self.tail));
         head.clear();
         tail.clear();
-        let place = index.frame(self.end, bytes, crc, &mut head, &mut tail);
+        let place = index.frame(self.end, body, &mut head, &mut tail);
         let before = self.summary.chunk_indexes.len();
         push_chunk_index(&mut self.summary.chunk_indexes, &place);
-        let around = [&head[..]].into_iter().chain(records.iter().copied()).chain([&tail[..]]);
+        let around = [&head[..]].into_iter().chain(body.parts.iter().copied()).chain([&tail[..]]);
         let mut parts: Vec<_> = around.map(IoSlice::new).collect();
         let counts = place.message_indexes.len() * COUNT_BYTES;
         let written = self.append(&mut parts, definitions + counts);
@@ -389,7 +511,7 @@ impl<S: Storage> Writer<S> {
 
     /// Bytes of messages in memory, which are not yet in the file.
     pub fn bytes_in_memory(&self) -> usize {
-        self.chunk.records.len()
+        self.chunk.records.len() + self.packing.as_ref().map_or(0, Packing::bytes)
     }
 
     /// Completes the file. A disk that was full before is no error here: see [`Written::lost`].
@@ -432,11 +554,23 @@ impl<S: Storage> Writer<S> {
         let bytes = parts.iter().map(|part| part.len() as u64).sum::<u64>();
         let needed = self.end + bytes;
         let needed = needed + (self.summary.end_bytes_max() + end_more) as u64 + kept;
-        self.reserve(needed).and_then(|()| self.append_reserved(parts)).inspect_err(|_| {
-            if self.state == State::Open {
-                self.state = State::Ended;
-            }
-        })
+        let appended = self.reserve(needed).and_then(|()| self.append_reserved(parts));
+        if appended.is_err() {
+            self.end();
+        }
+        appended
+    }
+
+    /// After a write failed: what is in memory is lost.
+    fn end(&mut self) {
+        if self.state != State::Open {
+            return;
+        }
+        self.state = State::Ended;
+        let mut counts: Vec<_> = self.chunk.index.counts().collect();
+        self.chunk.clear();
+        counts.extend(self.packing.iter_mut().flat_map(Packing::abandon));
+        self.count_lost(counts);
     }
 
     fn reserve(&mut self, needed: u64) -> Result<(), WriteError> {
@@ -444,11 +578,13 @@ impl<S: Storage> Writer<S> {
             return Ok(());
         }
         let more = needed.next_multiple_of(self.options.reserve_bytes.max(1));
-        let is_there = self.storage.reserve(self.end, more);
+        // What is reserved already is not gone through again.
+        let from = self.reserved.max(self.end);
+        let is_there = self.storage.reserve(from, more);
         let (until, is_there) = match is_there {
             Ok(()) => (more, Ok(())),
             // What a failed call reserved is freed first: it may be what is missing.
-            Err(_) => (needed, self.storage.reserve(self.end, needed)),
+            Err(_) => (needed, self.storage.reserve(from, needed)),
         };
         is_there.map_err(WriteError::of)?;
         self.reserved = until;
@@ -467,8 +603,8 @@ impl<S: Storage> Writer<S> {
         Ok(())
     }
 
-    fn count_lost(&mut self, index: &Index) {
-        for (channel, messages) in index.counts() {
+    fn count_lost(&mut self, counts: impl IntoIterator<Item = (u16, u64)>) {
+        for (channel, messages) in counts {
             *self.lost.entry(channel).or_default() += messages;
         }
     }

@@ -27,7 +27,7 @@ pub use crate::os::latency_guard::LATENCY_DEVICE;
 use crate::os::latency_guard::LatencyGuard;
 use crate::os::poll::Poll;
 pub use crate::os::thread::{Policy, Thread, Threads};
-use crate::record::{self, Attributes, Kind, NodeRecord, RecordOptions, Schema};
+use crate::record::{self, Attributes, Kind, NodeRecord, PASSIVE, RecordOptions, Schema};
 use crate::sync::lock;
 use crate::tasks::Tasks;
 use crate::topic::{EndpointId, PublisherQos, SubscriberQos, Topic, check_name};
@@ -213,7 +213,7 @@ impl Node {
                 core.change(|reactor| reactor.grown(id, segment));
             }
         }));
-        self.enter(id, &topic, |reactor| reactor.add_publication(shared, options))?;
+        self.enter(id, Some(&topic), |reactor| reactor.add_publication(shared, options))?;
         Ok(Publisher::new(writer, id, self.clone(), inbox))
     }
 
@@ -238,7 +238,11 @@ impl Node {
     ) -> Result<Subscriber, Error> {
         let core = self.checked()?;
         topic.check()?;
-        let id = core.lock().new_endpoint(&topic)?;
+        let is_passive = options.attributes.get(PASSIVE).is_some();
+        let id = match is_passive {
+            true => core.lock().new_passive_endpoint(&topic)?,
+            false => core.lock().new_endpoint(&topic)?,
+        };
         let (reader, shared) = Reader::create(id, &topic, qos, &self.wake_table()?)?;
         let (inbox, weak) = (shared.inbox().clone(), Arc::downgrade(core));
         shared.on_corrupt(Box::new(move |publisher| {
@@ -246,7 +250,8 @@ impl Node {
                 core.notify(Notice::Corrupt { publisher, subscriber: id });
             }
         }));
-        self.enter(id, &topic, |reactor| reactor.add_subscription(&shared, options))?;
+        let checked = (!is_passive).then_some(&topic);
+        self.enter(id, checked, |reactor| reactor.add_subscription(&shared, options))?;
         // The samples keep the node: if it left, publishers would reuse the samples' memory.
         let node = self.clone();
         shared.on_last_drop(Box::new(move || node.core().notify(Notice::Gone { subscriber: id })));
@@ -288,12 +293,13 @@ impl Node {
     fn enter(
         &self,
         id: EndpointId,
-        topic: &Topic,
+        checked: Option<&Topic>,
         add: impl FnOnce(&mut Reactor),
     ) -> Result<(), Error> {
         let core = self.core();
         core.change_caught_up(|reactor| {
-            reactor.protocol.check_type(topic)?; // once more: others may have come meanwhile
+            // Once more: others may have come meanwhile.
+            checked.map_or(Ok(()), |topic| reactor.protocol.check_type(topic))?;
             add(reactor);
             // Of two endpoints that are made at the same time, one reads what the other has sent.
             reactor.catch_up();

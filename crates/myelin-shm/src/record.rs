@@ -18,6 +18,11 @@ use crate::topic::{PublisherQos, Reliability, SubscriberQos, Topic};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes(BTreeMap<Box<str>, Box<[u8]>>);
 
+/// The name of an attribute of subscribers that take whatever their topic has, such as those of a
+/// recorder. Such a subscriber may have another type than others on its topic, and settings beyond
+/// those of its publishers: nobody is warned, and no endpoint is refused for it.
+pub const PASSIVE: &str = "myelin.passive";
+
 /// The settings of an endpoint that its node announces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]

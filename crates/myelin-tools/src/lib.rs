@@ -23,11 +23,11 @@ pub mod protobuf;
 pub mod publish;
 pub mod rate;
 pub mod rate_watch;
-pub mod ros;
 pub mod select;
 pub mod services;
 pub mod session;
 pub mod signals;
+pub mod size;
 pub mod spread;
 pub mod table;
 pub mod text;
@@ -37,4 +37,4 @@ pub mod watch;
 pub mod why;
 
 pub use error::Error;
-pub use myelin::{Graph, now};
+pub use myelin::{Graph, now, ros};

@@ -1,10 +1,11 @@
 //! The end of an endless command: Ctrl-C, `kill`, a closed terminal.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
-use signal_hook::flag;
+use signal_hook::iterator::Signals;
+use signal_hook::{flag, low_level};
 
 /// Whether the user wants the end.
 #[derive(Clone, Debug, Default)]
@@ -28,3 +29,42 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 }
+
+/// How often the user has asked for the end of a command that has something to finish.
+#[derive(Clone, Debug, Default)]
+pub struct Stops(Arc<AtomicU32>);
+
+impl Stops {
+    /// Counts SIGINT, SIGTERM and SIGHUP from now on. The third one ends the process at once.
+    ///
+    /// # Errors
+    /// If no thread can be started.
+    pub fn on_signals() -> std::io::Result<Stops> {
+        let stops = Stops::default();
+        let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+        let count = stops.0.clone();
+        std::thread::Builder::new().name("signals".to_owned()).spawn(move || {
+            for signal in signals.forever() {
+                if count.fetch_add(1, Ordering::Relaxed) + 1 >= STOPS_MAX {
+                    let _ = low_level::emulate_default_handler(signal);
+                }
+            }
+        })?;
+        Ok(stops)
+    }
+
+    /// How many there were.
+    pub fn count(&self) -> u32 {
+        // ORDER: Relaxed: no other data depends on it.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// A file that would become longer than the process may write (`RLIMIT_FSIZE`) is an error from now
+/// on, and no signal that ends the process.
+pub fn outlive_file_size_limit() {
+    // The kernel refuses it for no other signals than those that cannot be caught.
+    let _ = flag::register(libc::SIGXFSZ, Arc::default());
+}
+
+const STOPS_MAX: u32 = 3;

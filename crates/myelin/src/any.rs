@@ -41,6 +41,7 @@ pub struct AnyTopic {
     topic: Topic<[u8]>,
     payload: DynamicType,
     ty: Arc<Type>,
+    schema: Option<Schema>,
     problem: Option<SchemaError>,
 }
 
@@ -209,7 +210,8 @@ impl AnyTopic {
         if let Some(schema) = schema {
             topic = topic.schema(&schema.encoding, &schema.content);
         }
-        Ok(AnyTopic { topic, payload, ty: Arc::new(ty), problem })
+        let (ty, schema) = (Arc::new(ty), schema.cloned());
+        Ok(AnyTopic { topic, payload, ty, schema, problem })
     }
 
     /// The topic, with default settings: its samples are bytes.
@@ -226,6 +228,11 @@ impl AnyTopic {
     /// The type of its samples: `[u8]` if the schema is missing or cannot be read.
     pub fn ty(&self) -> &Type {
         &self.ty
+    }
+
+    /// How its samples are to be read; `None` if no node has reported it.
+    pub fn schema(&self) -> Option<&Schema> {
+        self.schema.as_ref()
     }
 
     /// Why the schema cannot be read; `None` also if no node has reported one.

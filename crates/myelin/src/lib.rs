@@ -87,6 +87,9 @@ mod payload;
 mod plain_data;
 mod process_usage;
 mod publisher;
+#[cfg(feature = "any")]
+#[doc(hidden)]
+pub mod ros;
 mod sample;
 mod service;
 mod shared_publisher;

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use myelin_shm::limits::NAME_BYTES_MAX;
-use myelin_shm::record::{Attributes, Matching, RecordOptions, Schema};
+use myelin_shm::record::{Attributes, Matching, PASSIVE, RecordOptions, Schema};
 use myelin_shm::topic::{Late, PublisherQos, Reliability, SubscriberQos};
 
 use crate::dynamic::DynamicType;
@@ -203,6 +203,13 @@ impl<T: Payload + ?Sized> Topic<T> {
     pub fn attribute(mut self, name: &str, value: &[u8]) -> Self {
         self.attributes.push((name.to_string(), value.to_vec()));
         self
+    }
+
+    /// For subscribers of tools that take whatever the topic has: one may have another type than other
+    /// endpoints, and settings beyond those of publishers, and nobody is warned or refused for it.
+    #[doc(hidden)]
+    pub fn passive(self) -> Self {
+        self.attribute(PASSIVE, b"")
     }
 
     /// The samples' type for other DDS programs: the name of a DDS type whose little-endian CDR

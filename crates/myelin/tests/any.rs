@@ -4,7 +4,7 @@ mod support;
 
 use std::time::Duration;
 
-use myelin::{Change, Error, Node, PlainData};
+use myelin::{Change, Error, Event, Node, PlainData};
 use support::{WATCHDOG, node, until};
 
 #[derive(Clone, Copy, Debug, PartialEq, PlainData)]
@@ -198,4 +198,34 @@ fn endpoints_are_found_as_they_come_and_go() {
         !all.is_empty()
     });
     assert_eq!(all, [Change::Gone(found)]);
+}
+
+#[test]
+fn a_passive_subscriber_stands_in_nobodys_way() {
+    let (folder, node) = node();
+    let tool = other(&folder);
+    let publisher = node.topic::<Pose>("pose").publisher().unwrap();
+    let topic = tool.any_topic("pose", WATCHDOG).unwrap();
+    let passive = topic.topic().passive().depth(1_000).transient_local(1_000);
+    let subscriber = passive.subscriber().unwrap();
+    assert!(subscriber.wait_for_match(1, WATCHDOG));
+    let is_warning =
+        |it: &Event| matches!(it, Event::QosReduced { .. } | Event::Incompatible { .. });
+    assert!(!subscriber.events().iter().any(is_warning), "it requests what there is");
+    let error = node.topic::<f64>("pose").publisher().unwrap_err();
+    assert!(matches!(error, Error::TypeMismatch { .. }), "the publisher counts: {error:?}");
+
+    drop(publisher);
+    until("it has gone", || subscriber.matched() == 0);
+    let of_other_type = node.topic::<f64>("pose").publisher().unwrap();
+    assert!(!of_other_type.events().iter().any(is_warning));
+    assert!(!subscriber.events().iter().any(is_warning));
+    // Both types have passive subscribers now.
+    until("there are two types", || tool.any_topic("pose", WATCHDOG).is_err());
+    let found = tool.graph().unwrap().endpoints;
+    let found = found.iter().find(|it| it.id == of_other_type.id()).unwrap();
+    let topic = tool.any_topic_of(found, WATCHDOG).unwrap();
+    assert_eq!(topic.schema().unwrap().layout(), Some("f64"));
+    let second = topic.topic().passive().subscriber().unwrap();
+    assert!(second.wait_for_match(1, WATCHDOG));
 }

@@ -96,7 +96,7 @@ float64 value
 
 /// What Myelin's own reader of messages makes of a sample's message.
 fn by_myelin_value(cdr: &PlainCdr, sample: &[u8]) -> Json {
-    let message = cdr.message(sample, &mut [0xff; 12]).concat();
+    let message = cdr.message(sample, &mut vec![0xff; 12]).concat();
     let ty = cdr.schema().as_schema().parse().expect("a definition of messages");
     let value = Value::new(&ty, &message).expect("a header of CDR");
     serde_json::from_str(&value.to_json(usize::MAX).expect("a message")).expect("JSON")
@@ -157,7 +157,7 @@ fn what_does_not_fit_is_refused() {
 
 #[test]
 fn samples_that_are_no_cdr_are_written_as_they_are() {
-    let mut length = [0; 12];
+    let mut length = Vec::new();
     let layout = "A{a: B{b: u128 @0} 16 @0} 16";
     let format = TopicFormat::new(&Schema::layout(layout));
     assert_eq!(format.not_cdr(), Some("a.b: messages of ROS 2 have no u128"));
@@ -255,7 +255,7 @@ fn python_reads_every_shape() {
         let channel = Channel { schema, topic, encoding, ..Channel::default() };
         let channel = writer.add_channel(&channel).expect("a channel");
         let head = MessageHead { channel, sequence: 0, log_ns: number, publish_ns: number };
-        writer.write(&head, &cdr.message(&sample, &mut [0; 12])).expect("endless space");
+        writer.write(&head, &cdr.message(&sample, &mut Vec::new())).expect("endless space");
     }
     writer.finish().expect("endless space");
     let folder = tempfile::tempdir().expect("a folder");

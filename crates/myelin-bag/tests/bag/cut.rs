@@ -1,11 +1,8 @@
 //! Files that end anywhere, as after a kill or a power failure.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
-
 use crate::support::{Disk, add_channels, file, joined, messages, options, read};
 use mcap::Summary;
-use myelin_bag::{Cause, MessageHead, Options, Writer};
+use myelin_bag::{Cause, Writer};
 
 #[test]
 fn all_complete_messages_are_read_from_a_file_cut_at_any_byte() {
@@ -74,56 +71,6 @@ fn a_writer_that_is_dropped_completes_its_file() {
     assert_eq!(read, joined(&messages(1)));
     assert!(report.is_complete);
 }
-
-/// The recorder says how many messages it has flushed, and is killed wherever it is then.
-#[test]
-fn what_a_killed_recorder_has_flushed_is_read() {
-    if let Some(path) = std::env::var_os(PATH) {
-        let mut options = Options::default();
-        options.chunk_bytes = 5_000;
-        let mut writer = Writer::create(path, options).expect("space");
-        add_channels(&mut writer);
-        for number in 0.. {
-            write(&mut writer, number);
-            if number % 7 == 0 {
-                writer.flush().expect("space");
-                println!("flushed {}", number + 1);
-            }
-        }
-    }
-    for run in 0..KILLS {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("run.mcap");
-        let mut command = Command::new(std::env::current_exe().expect("this program"));
-        command.args(["--exact", "cut::what_a_killed_recorder_has_flushed_is_read", "--nocapture"]);
-        let command = command.env(PATH, &path).stdout(Stdio::piped());
-        let mut recorder = command.spawn().expect("it can be started");
-        let lines = BufReader::new(recorder.stdout.take().expect("a pipe")).lines();
-        let numbers = lines.map(|line| line.expect("text"));
-        let mut numbers = numbers.filter_map(|line| line.strip_prefix("flushed ")?.parse().ok());
-        let flushed: usize = numbers.nth(run * 3).expect("it goes on until it is killed");
-        recorder.kill().expect("it is there");
-        recorder.wait().expect("it is there");
-        let (read, report) = read(&std::fs::read(&path).expect("it can be read"));
-        assert!(!report.is_complete);
-        assert!(read.len() >= flushed, "{} of {flushed}: {report:?}", read.len());
-        for (number, (head, data)) in (0..).zip(&read) {
-            assert_eq!((head.sequence, data), (number, &data_of(number)));
-        }
-    }
-}
-
-fn write(writer: &mut Writer, number: u32) {
-    let head = MessageHead { channel: 1, sequence: number, ..MessageHead::default() };
-    writer.write(&head, &[&data_of(number)]).expect("space");
-}
-
-fn data_of(number: u32) -> Vec<u8> {
-    vec![number as u8; if number.is_multiple_of(5) { 40_000 } else { 900 }]
-}
-
-const PATH: &str = "MYELIN_TEST_KILLED";
-const KILLS: usize = 20;
 
 /// Where the record of each message ends, by the crate `mcap`, in the order of the file.
 fn ends_of_messages(bytes: &[u8]) -> Vec<usize> {

@@ -54,6 +54,11 @@ fn other_files_are_refused() {
 
 proptest! {
     #[test]
+    fn every_way_of_reading_any_file_ends(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
+        crate::hostile_input::read(&bytes);
+    }
+
+    #[test]
     fn whatever_the_bytes_are_reading_ends(
         changes in prop::collection::vec((8_usize.., any::<u8>()), 1..20),
         cut in any::<usize>(),

@@ -1,14 +1,13 @@
 //! Disks that fill up.
 
 use std::collections::BTreeMap;
-use std::process::Command;
 
 use crate::support::{Disk, add_channels, file, joined, messages, options, read};
-use myelin_bag::{Metadata, Options, WriteError, Writer, Written};
+use myelin_bag::{Compression, Metadata, Options, WriteError, Writer, Written};
 
 /// What happens on a disk of this size; `None` if not even the begin has space.
-fn record(disk: &Disk, count: u32) -> Option<Result<Written, WriteError>> {
-    let mut writer = Writer::new(disk.clone(), options()).ok()?;
+fn record(disk: &Disk, options: Options, count: u32) -> Option<Result<Written, WriteError>> {
+    let mut writer = Writer::new(disk.clone(), options).ok()?;
     add_channels(&mut writer);
     let mut failed = 0;
     for (head, first, second) in &messages(count) {
@@ -24,12 +23,20 @@ fn record(disk: &Disk, count: u32) -> Option<Result<Written, WriteError>> {
 
 #[test]
 fn a_full_disk_leaves_a_complete_file_whatever_its_size() {
+    for compression in [Compression::None, Compression::Lz4, Compression::Zstd] {
+        let mut options = options();
+        options.compression = compression;
+        full_disks_of_every_size(&options);
+    }
+}
+
+fn full_disks_of_every_size(options: &Options) {
     let sent = joined(&messages(20));
-    let whole = file(options(), &messages(20)).len();
+    let whole = file(options.clone(), &messages(20)).len();
     let mut lossy = 0;
     for size in (0..=whole + 200).step_by(3) {
         let disk = Disk::new(size);
-        let Some(finished) = record(&disk, 20) else { continue };
+        let Some(finished) = record(&disk, options.clone(), 20) else { continue };
         let written = finished.expect("the end has its space");
         let (read, report) = read(&disk.bytes());
         assert!(report.is_complete && report.is_lossless(), "{size} B: {report:?}");
@@ -51,7 +58,7 @@ fn without_reservations_the_chunk_that_failed_makes_place_for_the_end() {
     for size in (0..=whole).step_by(3) {
         let mut disk = Disk::new(size);
         disk.can_reserve = false;
-        let Some(finished) = record(&disk, 20) else { continue };
+        let Some(finished) = record(&disk, options(), 20) else { continue };
         complete += usize::from(finished.is_ok());
         let (read, report) = read(&disk.bytes());
         assert_eq!(report.is_complete, finished.is_ok(), "{size} B");
@@ -87,53 +94,6 @@ fn losses_have_a_place_in_the_file_of_a_full_disk() {
     }
 }
 
-/// In a mount namespace of its own, with a file system of 1 MiB.
-#[test]
-fn a_real_full_disk_leaves_a_complete_file() {
-    if let Some(folder) = std::env::var_os(FOLDER) {
-        let path = std::path::Path::new(&folder).join("run.mcap");
-        let mut options = Options::default();
-        options.chunk_bytes = 100_000;
-        let mut writer = Writer::create(&path, options).expect("the disk is empty");
-        add_channels(&mut writer);
-        let mut sent = 0;
-        while writer.lost().is_empty() {
-            let (mut head, first, _) = messages(1).remove(0);
-            head.sequence = sent;
-            sent += 1;
-            let data = vec![sent as u8; if sent % 50 == 0 { 150_000 } else { 1000 }];
-            let _ = writer.write(&head, &[&first, &data]);
-        }
-        let lost = Metadata::from([("lost".to_owned(), writer.lost()[&1].to_string())]);
-        writer.write_metadata("myelin:losses", &lost).expect("it has its space");
-        let written = writer.finish().expect("the end has its space");
-        assert!(written.statistics.messages > 50, "{written:?}");
-        assert_eq!(written.statistics.messages + written.lost[&1], u64::from(sent));
-        let bytes = std::fs::read(&path).expect("it can be read");
-        assert_eq!(bytes.len() as u64, written.bytes);
-        let (read, report) = read(&bytes);
-        assert!(report.is_complete && report.is_lossless());
-        assert_eq!(read.len() as u64, written.statistics.messages);
-        mcap::Summary::read(&bytes).expect("a whole file").expect("with a summary");
-        println!("{DONE}");
-        return;
-    }
-    let folder = tempfile::tempdir().expect("a folder");
-    let mut command = Command::new("unshare");
-    command.args(["--user", "--map-root-user", "--mount", "sh", "-c"]);
-    command.arg("mount -t tmpfs -o size=1m none \"$1\" || exit 77; shift; exec \"$@\"").arg("sh");
-    command.arg(folder.path()).arg(std::env::current_exe().expect("this program"));
-    command.args(["--exact", "full::a_real_full_disk_leaves_a_complete_file", "--nocapture"]);
-    let output = command.env(FOLDER, folder.path()).output();
-    match output {
-        Ok(output) if output.status.success() => {
-            assert!(String::from_utf8_lossy(&output.stdout).contains(DONE), "{output:?}");
-        }
-        Ok(output) if output.status.code() == Some(101) => panic!("{output:?}"),
-        other => println!("skipped: no mount namespaces here: {other:?}"),
-    }
-}
-
 fn by_channel<T>(messages: &[(myelin_bag::MessageHead, T)]) -> BTreeMap<u16, u64> {
     let mut counts = BTreeMap::new();
     for (head, _) in messages {
@@ -141,6 +101,3 @@ fn by_channel<T>(messages: &[(myelin_bag::MessageHead, T)]) -> BTreeMap<u16, u64
     }
     counts
 }
-
-const FOLDER: &str = "MYELIN_TEST_FULL_DISK";
-const DONE: &str = "a full disk was filled";

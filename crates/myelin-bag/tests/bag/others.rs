@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io::Cursor;
 use std::sync::Arc;
 
-use crate::support::{file, joined, messages, options, output, python, read};
+use crate::support::{as_lines, file, joined, messages, options, output, python, read};
 
 #[test]
 fn the_crate_mcap_reads_the_same() {
@@ -129,12 +129,7 @@ fn python_reads_the_same() {
         let path = folder.path().join(name);
         std::fs::write(&path, file(options, &sent)).expect("space");
         let read = output(command.arg("messages").arg(&path));
-        let sent = joined(&sent).into_iter().map(|(head, data)| {
-            let hex: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
-            let (channel, sequence) = (head.channel, head.sequence);
-            format!("/part/{channel} {sequence} {} {} {hex}\n", head.log_ns, head.publish_ns)
-        });
-        assert_eq!(read, sent.collect::<String>());
+        assert_eq!(read, as_lines(&joined(&sent)));
     }
 }
 

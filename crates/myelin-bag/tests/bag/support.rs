@@ -1,8 +1,8 @@
 //! Messages to record, a disk in memory, and what reads a file.
 
-use std::io::{self, IoSlice};
+use std::io::{self, BufRead, BufReader, IoSlice, Lines, Write};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
 use myelin_bag::{Channel, Item, MessageHead, Options, Report, Scanner, Schema, Storage, Writer};
@@ -88,6 +88,16 @@ pub fn joined(messages: &[Message]) -> Vec<(MessageHead, Vec<u8>)> {
     messages.iter().map(joined).collect()
 }
 
+/// Messages as `read.py` and `read.mjs` print them.
+pub fn as_lines(messages: &[(MessageHead, Vec<u8>)]) -> String {
+    let line = |(head, data): &(MessageHead, Vec<u8>)| {
+        let hex: String = data.iter().map(|byte| format!("{byte:02x}")).collect();
+        let MessageHead { channel, sequence, log_ns, publish_ns } = head;
+        format!("/part/{channel} {sequence} {log_ns} {publish_ns} {hex}\n")
+    };
+    messages.iter().map(line).collect()
+}
+
 /// A disk of a limited size. It writes little at once, as a kernel may.
 #[derive(Clone)]
 pub struct Disk {
@@ -137,10 +147,7 @@ impl Storage for Disk {
 /// A script of this folder for the Python of the tests' own environment, which `scripts/setup test`
 /// makes; `None`, with a message, without it.
 pub fn python(script: &str) -> Option<Command> {
-    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let home = || Some(PathBuf::from(of("HOME")?).join(".cache"));
-    let users = || of("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
-    let cache = of("MYELIN_CACHE").map(PathBuf::from).or_else(|| Some(users()?.join("myelin")))?;
+    let cache = cache()?;
     let list = std::fs::read_to_string(cache.join("venv/requirements-test.txt"));
     if !list.is_ok_and(|list| list.contains("mcap")) {
         let text = "the Python packages are missing: run `scripts/setup test`";
@@ -149,8 +156,77 @@ pub fn python(script: &str) -> Option<Command> {
         return None;
     }
     let mut command = Command::new(cache.join("venv/bin/python"));
-    command.arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bag").join(script));
+    command.arg(script_path(script));
     Some(command)
+}
+
+/// Likewise for Node.js, with Foxglove's packages of npm.
+pub fn node(script: &str) -> Option<Command> {
+    let folder = cache()?.join("npm");
+    if !folder.join("requirements-npm.txt").exists() {
+        println!("left out: Foxglove's readers: no packages of npm: run `scripts/setup test`");
+        return None;
+    }
+    let mut command = Command::new("node");
+    command.arg(script_path(script)).env("MYELIN_NPM", folder);
+    Some(command)
+}
+
+/// Where `scripts/setup` puts environments.
+fn cache() -> Option<PathBuf> {
+    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let home = || Some(PathBuf::from(of("HOME")?).join(".cache"));
+    let users = || of("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
+    of("MYELIN_CACHE").map(PathBuf::from).or_else(|| Some(users()?.join("myelin")))
+}
+
+fn script_path(script: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/bag").join(script)
+}
+
+/// A reader of others that reads file after file.
+pub struct OtherReader {
+    pub name: &'static str,
+    process: Child,
+    paths: ChildStdin,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl OtherReader {
+    /// Those that are installed: `mcap` of Python, and `@mcap/core`.
+    pub fn all() -> Vec<OtherReader> {
+        let of = |name, command: Option<Command>| {
+            let mut command = command?;
+            command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped());
+            let mut process = command.spawn().expect("it can be started");
+            let paths = process.stdin.take().expect("a pipe");
+            let lines = BufReader::new(process.stdout.take().expect("a pipe")).lines();
+            Some(OtherReader { name, process, paths, lines })
+        };
+        let all = [of("Python", python("read.py")), of("@mcap/core", node("read.mjs"))];
+        all.into_iter().flatten().collect()
+    }
+
+    /// The messages of a file, as [`as_lines`] has them, and whether it is complete.
+    pub fn read(&mut self, path: &Path) -> (String, bool) {
+        writeln!(self.paths, "{}", path.display()).expect("it reads");
+        let mut messages = String::new();
+        loop {
+            let line = self.lines.next().unwrap_or_else(|| panic!("{}: it failed", self.name));
+            let line = line.expect("text");
+            match line.strip_prefix("= ") {
+                Some(end) => return (messages, end == "complete"),
+                None => messages.push_str(&(line + "\n")),
+            }
+        }
+    }
+}
+
+impl Drop for OtherReader {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
 }
 
 /// What a program prints, if it succeeds.

@@ -26,6 +26,7 @@ mod publish;
 #[path = "support/python.rs"]
 mod python;
 mod rates;
+mod record;
 mod reference;
 mod repeats;
 mod self_test;

@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 use crate::record::{
-    AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, Mismatch, Side, fits, mismatch,
-    type_text,
+    AnnouncedQos, Attributes, EndpointRecord, Kind, Matching, Mismatch, PASSIVE, Side, fits,
+    mismatch, type_text,
 };
 use crate::topic::{EndpointId, Topic};
 
@@ -82,6 +82,11 @@ impl Endpoint {
     pub(crate) fn mismatch(&self, other: &Endpoint) -> Option<Mismatch> {
         let (publisher, subscriber) = self.in_order(other);
         mismatch(publisher.side(), subscriber.side())
+    }
+
+    /// Whether it has no say in what its topic is: see [`PASSIVE`].
+    pub(crate) fn is_passive(&self) -> bool {
+        self.attributes.as_ref().is_some_and(|it| it.get(PASSIVE).is_some())
     }
 
     fn side(&self) -> Side<'_> {
@@ -267,7 +272,9 @@ impl Directory {
         own: &Endpoint,
         ids: RangeInclusive<EndpointId>,
     ) -> Vec<(EndpointId, Mismatch)> {
-        self.facing(own, ids).filter_map(|(id, other)| Some((id, own.mismatch(other)?))).collect()
+        let others = self.facing(own, ids);
+        let others = others.filter(|(_, other)| !own.is_passive() && !other.is_passive());
+        others.filter_map(|(id, other)| Some((id, own.mismatch(other)?))).collect()
     }
 
     /// Whether an endpoint on the topic has its type.
@@ -275,7 +282,8 @@ impl Directory {
         self.counts.contains_key(&(Arc::from(topic.name.as_str()), topic.type_hash))
     }
 
-    /// An endpoint on the topic that has another type, unless both are types of messages.
+    /// An endpoint on the topic that has another type, unless both are types of messages. Passive ones
+    /// do not count.
     pub(crate) fn misfit(&self, topic: &Topic) -> Option<(EndpointId, &Endpoint)> {
         let name = Arc::from(topic.name.as_str());
         let mut types = self.counts.range(types_of(&name));
@@ -286,7 +294,8 @@ impl Directory {
         all.find_map(|it| {
             let endpoint = &self.endpoints[&it.id];
             let may_be_there = is_of_messages && Topic::is_of_messages(endpoint.topic.type_name());
-            (it.type_hash != topic.type_hash && !may_be_there).then_some((it.id, endpoint))
+            let is_misfit = it.type_hash != topic.type_hash && !may_be_there;
+            (is_misfit && !endpoint.is_passive()).then_some((it.id, endpoint))
         })
     }
 

@@ -352,6 +352,19 @@ impl<D: Clone> Protocol<D> {
     /// [`Error::TypeMismatch`] as for [`check_type`](Self::check_type), [`Error::TooMany`].
     pub(crate) fn new_endpoint(&mut self, topic: &Topic) -> Result<EndpointId, Error> {
         self.check_type(topic)?;
+        self.new_id()
+    }
+
+    /// The same, for a [passive](crate::record::PASSIVE) subscriber.
+    ///
+    /// # Errors
+    /// As for [`check_observed_type`](Self::check_observed_type), and [`Error::TooMany`].
+    pub(crate) fn new_passive_endpoint(&mut self, topic: &Topic) -> Result<EndpointId, Error> {
+        self.check_observed_type(topic)?;
+        self.new_id()
+    }
+
+    fn new_id(&mut self) -> Result<EndpointId, Error> {
         let ours = self.publishers.len() + self.subscribers.len();
         if ours >= ENDPOINTS_MAX || self.endpoints_made + 1 >= 1 << NODE_SHIFT {
             let limit = ENDPOINTS_MAX as u64;
@@ -361,7 +374,7 @@ impl<D: Clone> Protocol<D> {
         Ok(self.node | self.endpoints_made)
     }
 
-    /// Fails if any endpoint of the topic, ours or a peer's, has another type.
+    /// Fails if any endpoint of the topic, ours or a peer's, has another type; unless it is passive.
     pub(crate) fn check_type(&self, topic: &Topic) -> Result<(), Error> {
         let Some((id, other)) = self.directory.misfit(topic) else { return Ok(()) };
         Err(Error::TypeMismatch {

@@ -176,6 +176,11 @@ impl Reactor {
         self.protocol.new_endpoint(topic)
     }
 
+    /// An id for a new passive subscriber of a topic, unless all of the topic has other types.
+    pub(crate) fn new_passive_endpoint(&mut self, topic: &Topic) -> Result<EndpointId, Error> {
+        self.protocol.new_passive_endpoint(topic)
+    }
+
     /// Queries all peers; returns the graph query's number.
     pub(crate) fn begin_graph_query(&mut self) -> u64 {
         self.drive(Input::QueryGraph);

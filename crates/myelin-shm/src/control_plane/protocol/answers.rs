@@ -92,7 +92,9 @@ impl<D: Clone> Protocol<D> {
         self.enter_answer(pair, State::Matched, pid);
         self.actions.push(Action::Begin { pair, start });
         self.deliver(subscriber, Event::Matched { endpoint: publisher, pid });
-        let Some(own) = self.directory.get(subscriber) else { return };
+        let Some(own) = self.directory.get(subscriber).filter(|it| !it.is_passive()) else {
+            return;
+        };
         for mismatch in AnnouncedQos::reductions(&offered, own.qos()) {
             let (endpoint, reason) = (publisher, mismatch.to_string());
             self.warn_of_topic(subscriber, publisher, reason.clone());

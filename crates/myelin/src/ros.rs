@@ -7,8 +7,9 @@
 
 use std::borrow::Cow;
 
-use myelin::{AnyTopic, Attributes, EndpointInfo, Graph, Location, Node};
 use myelin_shm::topic::{Topic, message_type};
+
+use crate::{AnyTopic, Attributes, EndpointInfo, Error, Graph, Location, Node};
 
 /// Gives the endpoints of DDS programs the type that Myelin's endpoints of the same type have, so that
 /// they are compared, and read by a schema that a node of Myelin has reported.
@@ -26,11 +27,7 @@ pub fn unite_types(graph: &mut Graph) {
 ///
 /// # Errors
 /// Those of [`AnyTopic::from_graph`].
-pub fn any_topic(
-    node: &Node,
-    endpoint: &EndpointInfo,
-    graph: &Graph,
-) -> Result<AnyTopic, myelin::Error> {
+pub fn any_topic(node: &Node, endpoint: &EndpointInfo, graph: &Graph) -> Result<AnyTopic, Error> {
     let mut found = endpoint.clone();
     if found.location == Location::Dds {
         // A topic of messages is the same wherever its endpoints are.
