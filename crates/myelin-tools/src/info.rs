@@ -170,7 +170,11 @@ pub fn format_of(graph: &Graph, endpoint: &EndpointInfo) -> Format {
     }
 }
 
-fn schema_of<'g>(graph: &'g Graph, endpoint: &EndpointInfo) -> Option<&'g myelin::Schema> {
+/// The schema that a graph has of an endpoint's type.
+pub(crate) fn schema_of<'g>(
+    graph: &'g Graph,
+    endpoint: &EndpointInfo,
+) -> Option<&'g myelin::Schema> {
     let is_same = |it: &&TypeInfo| it.hash == endpoint.type_hash && it.schema.is_some();
     graph.types.iter().find(is_same)?.schema.as_deref()
 }

@@ -1,4 +1,4 @@
-//! What the commands `myelin topic`, `node`, `service`, `top` and `why` are made of: a running robot,
+//! What the commands `myelin topic`, `node`, `service`, `top`, `why` and `view` are made of: a running robot,
 //! seen from outside. Everything here looks through observers and records, so that what is looked
 //! at does nothing for it. The command parses arguments, and prints.
 
@@ -33,6 +33,7 @@ pub mod table;
 pub mod text;
 pub mod timestamps;
 pub mod top;
+pub mod view;
 pub mod watch;
 pub mod why;
 
