@@ -6,11 +6,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::Result;
-use clap::Args;
-use myelin_tools::Error;
+use clap::{Args, ValueHint};
 use myelin_tools::session::Session;
 use myelin_tools::signals::Stop;
-use myelin_tools::view::{self, Summary, View};
+use myelin_tools::view::{self, FileOptions, Summary, View};
 use serde_json::json;
 
 use crate::attach::Attach;
@@ -21,11 +20,20 @@ use crate::output::{has_no_reader, note, print};
 #[command(after_help = SHOWS)]
 pub struct Options {
     /// An MCAP file to show; without it, the robot that runs.
-    #[arg(value_name = "FILE")]
+    #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
-    /// Show only these topics; * stands for any text and ? for one character; several are possible.
-    #[arg(long = "topic", value_name = "TOPIC", add = complete::topics())]
+    /// Show only these topics; * stands for any text and ? for one character. May be repeated.
+    #[arg(long = "topic", short, value_name = "TOPIC", add = complete::topics())]
     topics: Vec<String>,
+    /// Play a file so many times as fast as it was recorded.
+    #[arg(long, short, value_name = "FACTOR", default_value = "1", value_parser = rate)]
+    rate: f64,
+    /// Begin a file again at its end.
+    #[arg(long = "loop")]
+    is_loop: bool,
+    /// Show a file's begin, and play it when a viewer starts it.
+    #[arg(long)]
+    paused: bool,
     /// Listen on this port; 0 is a free one.
     #[arg(long, value_name = "NUMBER", default_value_t = PORT)]
     port: u16,
@@ -33,7 +41,7 @@ pub struct Options {
     /// the token that is printed.
     #[arg(long, value_name = "ADDRESS", value_parser = address)]
     listen: Option<Listen>,
-    /// Let pages of this origin connect, such as http://localhost:8080; several are possible.
+    /// Let pages of this origin connect, such as http://localhost:8080. May be repeated.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
     /// Print who connects and disconnects, and problems.
@@ -55,12 +63,18 @@ pub fn run(options: Options) -> Result<ExitCode> {
     let Listen(ip, port) = options.listen.unwrap_or(Listen(Ipv4Addr::LOCALHOST.into(), None));
     let listen = SocketAddr::new(ip, port.unwrap_or(options.port));
     let view_options = view::Options { listen, origins: options.origins };
-    let place = options.attach.place();
-    if options.file.is_some() {
-        return Err(Error::Failed("files are not shown yet".to_owned()).into());
-    }
-    let session = Session::open("myelin view", &place)?;
-    let view = View::robot(session, &place, options.topics, &view_options)?;
+    let view = match &options.file {
+        Some(file) => {
+            let Options { rate, is_loop, paused, .. } = options;
+            let file_options = FileOptions { rate, is_loop, is_paused: paused };
+            View::file(file, &options.topics, file_options, &view_options)?
+        }
+        None => {
+            let place = options.attach.place();
+            let session = Session::open("myelin view", &place)?;
+            View::robot(session, &place, options.topics, &view_options)?
+        }
+    };
     let opening = if options.json { opening_json(&view) } else { opening_lines(&view) };
     let mut has_reader = print(&opening)?;
     while has_reader && !stop.is_set() {
@@ -130,6 +144,11 @@ fn summary_line(of: &Summary) -> String {
         }
     }
     line + "\n"
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let rate = text.parse().ok().filter(|it: &f64| (0.01..=1000.0).contains(it));
+    rate.ok_or_else(|| "a factor from 0.01 to 1000".to_owned())
 }
 
 fn address(text: &str) -> Result<Listen, String> {

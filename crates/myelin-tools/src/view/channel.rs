@@ -21,6 +21,8 @@ pub(super) struct Channel {
     pub(super) wire: Result<Wire, String>,
     /// `None`: messages are sent as they are.
     framing: Option<TopicFormat>,
+    /// Bytes in front of the sample in a message of a file.
+    skipped: usize,
     /// How the page's samples are read.
     pub(super) document: Format,
     pub(super) image: Option<ImageShape>,
@@ -58,6 +60,8 @@ enum Payload {
     /// In its publisher's memory.
     Held(Sample<[u8]>),
     Copied(Vec<u8>),
+    /// In a chunk of a file.
+    Recorded(myelin_bag::Message),
 }
 
 impl Channel {
@@ -82,6 +86,7 @@ impl Channel {
         channel: &myelin_bag::Channel,
         schema: Option<&Schema<'_>>,
         document: Format,
+        skipped: usize,
     ) -> Channel {
         let name = schema.map_or("", |it| it.name).to_owned();
         let wire = match schema {
@@ -102,7 +107,8 @@ impl Channel {
             }),
             None => Err("the file has no schema of it".to_owned()),
         };
-        Channel::with(id, channel.topic.clone(), name, wire, None, document)
+        let (topic, framing) = (channel.topic.clone(), None);
+        Channel { skipped, ..Channel::with(id, topic, name, wire, framing, document) }
     }
 
     fn with(
@@ -117,13 +123,14 @@ impl Channel {
             Format::Fields(ty) => ImageShape::of(ty),
             _ => None,
         };
-        let (held, keeps, kept, came, lost) = Default::default();
+        let (skipped, held, keeps, kept, came, lost) = Default::default();
         Channel {
             id,
             name,
             type_name,
             wire,
             framing,
+            skipped,
             document,
             image,
             held,
@@ -201,24 +208,35 @@ impl Message {
         Message { channel, log_ns, lost_before, payload: Payload::Copied(bytes) }
     }
 
+    pub(super) fn recorded(channel: Arc<Channel>, message: myelin_bag::Message) -> Message {
+        let log_ns = message.head.log_ns;
+        Message { channel, log_ns, lost_before: 0, payload: Payload::Recorded(message.alone()) }
+    }
+
     /// As it was published or recorded.
-    pub(super) fn sample(&self) -> &[u8] {
+    fn data(&self) -> &[u8] {
         match &self.payload {
             Payload::Held(sample) => sample.as_bytes(),
             Payload::Copied(bytes) => bytes,
+            Payload::Recorded(message) => message.data(),
         }
+    }
+
+    /// What the channel's document reads.
+    pub(super) fn sample(&self) -> &[u8] {
+        self.data().get(self.channel.skipped..).unwrap_or_default()
     }
 
     /// The parts of what clients of Foxglove's protocol get.
     pub(super) fn parts<'a>(&'a self, length: &'a mut [u8; 12]) -> [&'a [u8]; 4] {
         match &self.channel.framing {
-            Some(framing) => framing.message(self.sample(), length),
-            None => [self.sample(), &[], &[], &[]],
+            Some(framing) => framing.message(self.data(), length),
+            None => [self.data(), &[], &[], &[]],
         }
     }
 
     pub(super) fn bytes(&self) -> usize {
-        self.sample().len()
+        self.data().len()
     }
 }
 

@@ -13,6 +13,7 @@
 mod access;
 mod channel;
 mod client;
+mod file;
 mod http;
 mod hub;
 mod image;
@@ -24,6 +25,7 @@ mod robot;
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::AsFd;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -33,6 +35,8 @@ use serde::Serialize;
 use crate::Error;
 use crate::session::{Place, Session};
 use access::Access;
+pub use file::FileOptions;
+use file::{FilePlayer, Opened};
 use hub::Hub;
 use robot::Robot;
 
@@ -52,7 +56,14 @@ pub struct View {
     token: Option<String>,
     listener: TcpListener,
     acceptor: Option<JoinHandle<()>>,
-    source: Option<Robot>,
+    source: Option<Source>,
+}
+
+/// Where messages come from.
+#[expect(dead_code, reason = "they are kept until the end")]
+enum Source {
+    Robot(Robot),
+    File(FilePlayer),
 }
 
 /// What to open.
@@ -96,7 +107,28 @@ impl View {
     ) -> Result<View, Error> {
         let name = "myelin view".to_owned();
         let mut view = View::open(options, Hub::new(name, session_name(), None))?;
-        view.source = Some(Robot::start(session, place, topics, view.hub.clone())?);
+        view.source = Some(Source::Robot(Robot::start(session, place, topics, view.hub.clone())?));
+        view.start(options)?;
+        Ok(view)
+    }
+
+    /// Shows a file, with the topics whose names are among the patterns; all if there are none. It is
+    /// played from its begin once there is a viewer.
+    ///
+    /// # Errors
+    /// A file that is not there or no MCAP file, a topic that it does not have; an address as for
+    /// [`robot`](View::robot).
+    pub fn file(
+        path: &Path,
+        topics: &[String],
+        file: FileOptions,
+        options: &Options,
+    ) -> Result<View, Error> {
+        let opened = Opened::open(path)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let mut view = View::open(options, Hub::new(name, session_name(), Some(opened.range)))?;
+        let player = FilePlayer::start(opened, topics, file, view.hub.clone())?;
+        view.source = Some(Source::File(player));
         view.start(options)?;
         Ok(view)
     }

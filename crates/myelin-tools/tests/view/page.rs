@@ -1,0 +1,168 @@
+//! The page in a real browser.
+//!
+//! `MYELIN_PICTURES=DIR` keeps pictures of it there.
+
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use myelin::Node;
+use serde_json::{Value as Json, json};
+
+use crate::support::{Client, Frame, Imu, Received, Robot, node_script};
+
+const WIDTH: u32 = 320;
+const HEIGHT: u32 = 240;
+
+/// Publishes until it is dropped: a picture whose left half is red and whose right half is blue, and
+/// numbers.
+struct Publishing(Arc<AtomicBool>, Option<std::thread::JoinHandle<()>>);
+
+impl Publishing {
+    fn start(node: &Node) -> Publishing {
+        let camera = node.topic::<(Frame, [u8])>("camera/front").publisher().unwrap();
+        let imu = node.topic::<Imu>("imu").publisher().unwrap();
+        // Names of topics are anybody's.
+        let evil = node.topic::<f64>("<img src=x onerror=alert(1)>").publisher().unwrap();
+        let stop = Arc::new(AtomicBool::new(false));
+        let is_over = stop.clone();
+        let thread = std::thread::spawn(move || {
+            for number in 0_u32.. {
+                if is_over.load(Ordering::Relaxed) {
+                    return;
+                }
+                let angle = f64::from(number) / 20.0;
+                let acceleration =
+                    [angle.sin(), 0.5 * angle.cos(), 9.81 + 0.05 * (7.0 * angle).sin()];
+                let sample = Imu { acceleration, id: number, temperature: 36.5, ..Imu::default() };
+                imu.publish_copy(&sample).unwrap();
+                evil.publish_copy(&angle).unwrap();
+                if number % 4 == 0 {
+                    let mut image = camera.loan((WIDTH * HEIGHT * 3) as usize).unwrap();
+                    *image.header_mut() = Frame { stamp_ns: 1, width: WIDTH, height: HEIGHT };
+                    for (at, pixel) in image.slice_mut().chunks_exact_mut(3).enumerate() {
+                        let is_left = (at as u32 % WIDTH) < WIDTH / 2;
+                        pixel.copy_from_slice(if is_left {
+                            &[200, 30, 30]
+                        } else {
+                            &[30, 60, 200]
+                        });
+                    }
+                    image.publish().unwrap();
+                }
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        });
+        Publishing(stop, Some(thread))
+    }
+}
+
+impl Drop for Publishing {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+        self.1.take().unwrap().join().unwrap();
+    }
+}
+
+#[test]
+fn the_page_shows_a_robot_in_a_browser() {
+    let Some(mut script) = node_script("browser.js") else { return };
+    let exists = |browser: &&str| {
+        let mut version = Command::new(browser);
+        version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+        version.status().is_ok_and(|status| status.success())
+    };
+    let browsers = ["chromium", "chromium-browser", "google-chrome"];
+    let Some(browser) = browsers.into_iter().find(exists) else {
+        eprintln!("SKIPPED: no Chromium here, so the page was not opened; apt install chromium");
+        return;
+    };
+    let (robot, _publishing) = Robot::new(Publishing::start);
+    let (other, ()) = Robot::new(|_| ());
+    let profile = tempfile::tempdir().unwrap();
+    script.arg(browser).arg(profile.path());
+    script.args([robot.view.urls().page, other.view.urls().page]);
+    script.args(std::env::var_os("MYELIN_PICTURES"));
+    let output = script.stderr(Stdio::inherit()).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success(), "{text}");
+    let lines: Vec<Json> = text.lines().map(|it| serde_json::from_str(it).expect(it)).collect();
+    let (shown, rest) = lines.split_at(4);
+    for (page, (width, scheme)) in
+        shown.iter().zip([(1440, "light"), (1440, "dark"), (400, "light"), (400, "dark")])
+    {
+        assert_eq!((&page["width"], &page["scheme"]), (&json!(width), &json!(scheme)), "{page}");
+        assert_eq!(page["topics"], json!(["<img src=x onerror=alert(1)>", "camera/front", "imu"]));
+        assert_eq!(page["isTooWide"], false, "{page}");
+        assert_eq!(page["left"], json!([200, 30, 30, 255]));
+        assert_eq!(page["right"], json!([30, 60, 200, 255]));
+        assert_eq!(page["picture"], json!([WIDTH, HEIGHT]));
+        assert!(page["values"].as_str().unwrap().contains("temperature: 36.5"), "{page}");
+        assert!(page["points"].as_u64() > Some(20), "{page}");
+        assert!(page["rate"].as_f64().unwrap() > 10.0, "{page}");
+        assert_eq!(page["isDark"], scheme == "dark", "{page}");
+        assert!(page["contrast"].as_f64().unwrap() >= 4.5, "{page}");
+    }
+    // By the keyboard alone: a topic is left out and taken again.
+    assert_eq!(rest[0], json!({"keys": [true, false, true]}));
+    // Pages of other origins get no connection, and see no page in a frame.
+    assert_eq!(
+        rest[1],
+        json!({"otherOrigin": "refused", "opaqueOrigin": "refused", "own": "open"})
+    );
+    assert_eq!(robot.view.summary().refused, 2);
+    assert_eq!(rest[2], json!({"problems": []}));
+}
+
+#[test]
+fn the_pages_protocol_gives_values_numbers_and_pictures() {
+    let (robot, _publishing) = Robot::new(Publishing::start);
+    let mut page = Client::new(&robot.view, "myelin.view.v1");
+    assert_eq!(page.json("hello")["beginMs"], Json::Null);
+    let channels = page.json("channels")["channels"].clone();
+    let of = |name: &str| {
+        let all = channels.as_array().unwrap();
+        all.iter().find(|it| it["name"] == name).unwrap().clone()
+    };
+    let (imu, camera) = (of("imu"), of("camera/front"));
+    assert_eq!((&imu["image"], &camera["image"]), (&json!(false), &json!(true)));
+    assert_eq!(imu["numbers"].as_array().unwrap().len(), 6);
+    page.send(json!({
+        "op": "show", "version": 5, "watched": [imu["id"]], "image": camera["id"],
+        "series": [{"channel": imu["id"], "path": "acceleration[2]"},
+                   {"channel": imu["id"], "path": "nothing"}],
+    }));
+    let mut pictures = 0;
+    let (mut numbers, mut texts) = (0, 0);
+    while numbers < 20 || texts == 0 || pictures == 0 {
+        match page.receive() {
+            Received::Json(samples) if samples["op"] == "samples" && samples["version"] == 5 => {
+                let points = &samples["points"];
+                for z in points[0]["v"].as_array().unwrap() {
+                    assert!((z.as_f64().unwrap() - 9.81).abs() < 0.06, "{z}");
+                    numbers += 1;
+                }
+                assert!(points[1]["v"].as_array().unwrap().iter().all(Json::is_null));
+                for value in samples["values"].as_array().unwrap() {
+                    assert!(value["text"].as_str().unwrap().contains("temperature: 36.5"));
+                    texts += 1;
+                }
+            }
+            Received::Binary(picture) => {
+                assert_eq!(picture.len(), 24 + (WIDTH * HEIGHT * 3) as usize);
+                assert_eq!(picture[4..8], WIDTH.to_le_bytes());
+                assert_eq!(picture[24..27], [200, 30, 30]);
+                pictures += 1;
+            }
+            _ => {}
+        }
+    }
+    // It has not said that it has shown the picture.
+    assert_eq!(pictures, 1);
+    page.send(json!({"op": "shown"}));
+    while !matches!(page.receive(), Received::Binary(_)) {}
+    let rates = page.json("rates");
+    let topics = rates["topics"].as_array().unwrap();
+    assert!(topics.iter().any(|it| it["name"] == "imu" && it["publishers"] == 1), "{rates}");
+}
