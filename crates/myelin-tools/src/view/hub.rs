@@ -308,6 +308,9 @@ impl Hub {
     pub(super) fn set_playback(&self, playback: PlaybackState) {
         let mut state = self.state();
         for client in state.clients.values() {
+            if playback.did_seek {
+                client.queue.forget_all();
+            }
             client.playback(&playback);
         }
         state.playback =
@@ -321,7 +324,9 @@ impl Hub {
             playback.now_ns = now_ns;
         }
         let frame = protocol::time(now_ns);
-        state.send(|it| it.protocol != Protocol::Page, &frame);
+        for client in state.clients.values().filter(|it| it.protocol != Protocol::Page) {
+            client.queue.push_time(frame.clone());
+        }
     }
 
     /// The playback of a file.

@@ -21,6 +21,8 @@ struct State {
     /// Frames that are never dropped.
     control: VecDeque<Frame>,
     control_bytes: usize,
+    /// Of which only the newest counts.
+    time: Option<Frame>,
     /// All messages, by their order.
     messages: BTreeMap<u64, (u32, Arc<Message>)>,
     channels: HashMap<u64, Waiting>,
@@ -78,6 +80,12 @@ impl Queue {
         self.changed.notify_one();
     }
 
+    /// A frame in whose place a later one is sent if the client is slow.
+    pub(super) fn push_time(&self, frame: Frame) {
+        self.state().time = Some(frame);
+        self.changed.notify_one();
+    }
+
     /// A message for a subscription; the oldest ones are dropped where there is no room.
     pub(super) fn push(&self, subscription: u32, message: Arc<Message>) {
         let mut state = self.state();
@@ -118,10 +126,19 @@ impl Queue {
         }
     }
 
+    /// Forgets all messages: they are of another time of a file.
+    pub(super) fn forget_all(&self) {
+        let mut state = self.state();
+        state.messages.clear();
+        state.channels.clear();
+        state.bytes = 0;
+    }
+
     /// The next frame or message; waits for it for at most `limit`.
     pub(super) fn next(&self, limit: Duration) -> Next {
         let has_nothing = |state: &mut State| {
-            state.control.is_empty() && state.messages.is_empty() && !state.is_closed
+            let has_frame = !state.control.is_empty() || state.time.is_some();
+            !has_frame && state.messages.is_empty() && !state.is_closed
         };
         let waited = self.changed.wait_timeout_while(self.state(), limit, has_nothing);
         let mut state = waited.unwrap_or_else(PoisonError::into_inner).0;
@@ -131,6 +148,9 @@ impl Queue {
         }
         if state.is_closed {
             return Next::Closed;
+        }
+        if let Some(time) = state.time.take() {
+            return Next::Frame(time);
         }
         let Some((_, (subscription, message))) = state.messages.pop_first() else {
             return Next::Nothing;

@@ -354,6 +354,8 @@ pub(super) fn wall_ns() -> u64 {
 const ANSWER_LIMIT: Duration = Duration::from_millis(500);
 /// How often pages get rates.
 const RATES_INTERVAL: Duration = Duration::from_secs(1);
+/// The name of a type, and its layout.
+const BYTES: &str = "[u8]";
 const TOPICS_MAX: usize = 4096;
 /// Problems that are said.
 const PROBLEMS_MAX: usize = 64;

@@ -4,6 +4,8 @@
 
 const byId = (id) => document.getElementById(id);
 const WINDOW_MS = 30_000;
+/** What a plot shows at first. */
+const WINDOW_MIN_MS = 5_000;
 const SERIES_MAX = 8;
 const WATCHED_MAX = 32;
 const POINTS_MAX = 60_000;
@@ -354,15 +356,17 @@ function drawPlot() {
   if (page.series.length === 0) {
     return;
   }
-  const begin = page.nowMs - WINDOW_MS;
+  const oldest = page.nowMs - WINDOW_MS;
+  let begin = page.nowMs - WINDOW_MIN_MS;
   let [low, high] = [Infinity, -Infinity];
   for (const series of page.series) {
     let old = 0;
-    while (old < series.t.length && (series.t[old] < begin || series.t.length - old > POINTS_MAX)) {
+    while (old < series.t.length && (series.t[old] < oldest || series.t.length - old > POINTS_MAX)) {
       old += 1;
     }
     series.t.splice(0, old);
     series.v.splice(0, old);
+    begin = Math.min(begin, series.t[0] ?? begin);
     for (const value of series.v) {
       if (value !== null) {
         low = Math.min(low, value);
@@ -393,7 +397,7 @@ function drawPlot() {
   const labels = steps.map((it) => number(it));
   const left = 8 + Math.max(...labels.map((it) => context.measureText(it).width));
   const [right, top, bottom] = [width - 12, 8, height - 22];
-  const x = (t) => left + ((t - begin) / WINDOW_MS) * (right - left);
+  const x = (t) => left + ((t - begin) / (page.nowMs - begin)) * (right - left);
   const y = (v) => bottom - ((v - low) / (high - low)) * (bottom - top);
   context.lineWidth = 1;
   context.strokeStyle = style.getPropertyValue("--line");
@@ -408,9 +412,10 @@ function drawPlot() {
   });
   context.stroke();
   context.textBaseline = "top";
-  for (let second = -30; second <= 0; second += 10) {
-    context.textAlign = second === -30 ? "left" : second === 0 ? "right" : "center";
-    context.fillText(`${second} s`, x(page.nowMs + second * 1000), bottom + 6);
+  for (const second of ticks((begin - page.nowMs) / 1000, 0, 5)) {
+    const at = x(page.nowMs + second * 1000);
+    context.textAlign = at < left + 20 ? "left" : at > right - 20 ? "right" : "center";
+    context.fillText(`${number(second)} s`, at, bottom + 6);
   }
   context.save();
   context.beginPath();
