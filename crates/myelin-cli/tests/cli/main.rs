@@ -38,4 +38,5 @@ mod top;
 mod topic;
 mod traceability;
 mod two_hosts;
+mod view;
 mod why;

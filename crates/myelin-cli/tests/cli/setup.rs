@@ -29,6 +29,7 @@ impl Machine {
         machine.program("id", "echo 0");
         machine.program("sudo", "exit 1");
         machine.program("python3", "exit 0");
+        machine.program("npm", "exit 0");
         machine.program("cargo", "exit 0");
         machine.program("rustc", NEW_ENOUGH);
         machine
