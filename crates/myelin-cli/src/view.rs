@@ -44,6 +44,9 @@ pub struct Options {
     /// Let pages of this origin connect, such as http://localhost:8080. May be repeated.
     #[arg(long = "allow-origin", value_name = "ORIGIN")]
     origins: Vec<String>,
+    /// Let viewers publish on topics of the robot.
+    #[arg(long, conflicts_with = "file")]
+    publish: bool,
     /// Print who connects and disconnects, and problems.
     #[arg(long, short)]
     verbose: bool,
@@ -62,7 +65,8 @@ pub fn run(options: Options) -> Result<ExitCode> {
     let stop = Stop::on_signals();
     let Listen(ip, port) = options.listen.unwrap_or(Listen(Ipv4Addr::LOCALHOST.into(), None));
     let listen = SocketAddr::new(ip, port.unwrap_or(options.port));
-    let view_options = view::Options { listen, origins: options.origins };
+    let view_options =
+        view::Options { listen, origins: options.origins, can_publish: options.publish };
     let view = match &options.file {
         Some(file) => {
             let Options { rate, is_loop, paused, .. } = options;

@@ -18,7 +18,8 @@ use super::channel::Message;
 use super::http::{Refusal, Request, answer};
 use super::hub::{Client, Hub};
 use super::page;
-use super::protocol::{Level, Protocol, message_head, parse_binary, status};
+use super::protocol::{Binary, Level, Protocol, message_head, parse_binary, status};
+use super::publishing::Publishing;
 use super::queue::{Frame, Losses, Next};
 
 /// Serves a connection until it ends.
@@ -107,14 +108,16 @@ fn read(client: &Arc<Client>, rest: Vec<u8>, hub: &Hub) {
         .max_frame_size(Some(REQUEST_BYTES_MAX));
     let socket = Socket { client: client.clone() };
     let mut socket = WebSocket::from_partially_read(socket, rest, Role::Server, Some(config));
+    let mut publishing = Publishing::default();
     loop {
         match socket.read() {
             Ok(Received::Text(text)) => match client.protocol {
                 Protocol::Page => page::request(client, &text, hub),
-                _ => request(client, &text, hub),
+                _ => request(client, &text, &mut publishing, hub),
             },
             Ok(Received::Binary(bytes)) => match parse_binary(&bytes) {
-                Ok(playback) => hub.request_playback(client, playback),
+                Ok(Binary::Playback(playback)) => hub.request_playback(client, playback),
+                Ok(Binary::Message(message)) => publishing.publish(client, message),
                 Err(problem) => client.problem(&problem),
             },
             Ok(_) => {}
@@ -123,11 +126,13 @@ fn read(client: &Arc<Client>, rest: Vec<u8>, hub: &Hub) {
     }
 }
 
-fn request(client: &Arc<Client>, text: &str, hub: &Hub) {
+fn request(client: &Arc<Client>, text: &str, publishing: &mut Publishing, hub: &Hub) {
     use super::protocol::Request;
     match serde_json::from_str(text) {
         Ok(Request::Subscribe { subscriptions }) => hub.subscribe(client, &subscriptions),
         Ok(Request::Unsubscribe { subscription_ids }) => hub.unsubscribe(client, &subscription_ids),
+        Ok(Request::Advertise { channels }) => publishing.advertise(client, &channels, hub),
+        Ok(Request::Unadvertise { channel_ids }) => publishing.unadvertise(&channel_ids),
         Ok(Request::SubscribeConnectionGraph) => hub.subscribe_connections(client, true),
         Ok(Request::UnsubscribeConnectionGraph) => hub.subscribe_connections(client, false),
         Ok(Request::Other) => client.problem("the request is not supported"),

@@ -18,6 +18,7 @@ use super::protocol::{
     unadvertise,
 };
 use super::queue::{Frame, Losses, Queue};
+use crate::session::{Place, Session};
 use crate::text::printable;
 
 /// What all threads share.
@@ -32,6 +33,8 @@ pub(super) struct Hub {
     wake: OnceLock<Box<dyn Fn() + Send + Sync>>,
     /// To the playback of a file.
     playback: OnceLock<Sender<PlaybackRequest>>,
+    /// Where viewers may publish.
+    publishing: OnceLock<(Session, Place)>,
     events: Mutex<VecDeque<String>>,
     counts: Counts,
 }
@@ -83,8 +86,8 @@ pub(super) struct Client {
 
 impl Hub {
     pub(super) fn new(name: String, session: String, range: Option<(u64, u64)>) -> Hub {
-        let (state, wake, playback, events, counts) = Default::default();
-        Hub { name, session, range, state, wake, playback, events, counts }
+        let (state, wake, playback, publishing, events, counts) = Default::default();
+        Hub { name, session, range, state, wake, playback, publishing, events, counts }
     }
 
     /// `wake` is called when subscriptions have changed.
@@ -94,6 +97,16 @@ impl Hub {
 
     pub(super) fn set_playback_sender(&self, sender: Sender<PlaybackRequest>) {
         let _ = self.playback.set(sender);
+    }
+
+    /// Lets viewers publish.
+    pub(super) fn allow_publishing(&self, session: Session, place: Place) {
+        let _ = self.publishing.set((session, place));
+    }
+
+    /// Where viewers publish, if they may.
+    pub(super) fn publishing(&self) -> Option<&(Session, Place)> {
+        self.publishing.get()
     }
 
     /// Adds a client, and tells it what there is.
@@ -121,7 +134,8 @@ impl Hub {
             wishes,
         });
         if protocol != Protocol::Page {
-            let info = protocol::server_info(&self.name, &self.session, self.range);
+            let can_publish = self.publishing.get().is_some();
+            let info = protocol::server_info(&self.name, &self.session, self.range, can_publish);
             client.queue.push_frame(info);
             let all = advertise(state.channels.values().map(|it| &**it));
             all.into_iter().for_each(|frame| client.queue.push_frame(frame));

@@ -19,6 +19,7 @@ mod hub;
 mod image;
 mod page;
 mod protocol;
+mod publishing;
 mod queue;
 mod robot;
 
@@ -47,6 +48,8 @@ pub struct Options {
     pub listen: SocketAddr,
     /// Origins of pages that may connect, besides that of its own page and of known programs.
     pub origins: Vec<String>,
+    /// Whether viewers may publish on the topics of a robot.
+    pub can_publish: bool,
 }
 
 /// A server that runs.
@@ -107,6 +110,9 @@ impl View {
     ) -> Result<View, Error> {
         let name = "myelin view".to_owned();
         let mut view = View::open(options, Hub::new(name, session_name(), None))?;
+        if options.can_publish {
+            view.hub.allow_publishing(session.clone(), place.clone());
+        }
         view.source = Some(Source::Robot(Robot::start(session, place, topics, view.hub.clone())?));
         view.start(options)?;
         Ok(view)

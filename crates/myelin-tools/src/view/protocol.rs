@@ -5,8 +5,8 @@
 //! |---|---|---|
 //! | server | `serverInfo`, `advertise`, `unadvertise`, `status`, `connectionGraphUpdate` | JSON |
 //! | server | message, time, state of playback | opcode `u8`, fields, little-endian |
-//! | client | `subscribe`, `unsubscribe`, `subscribeConnectionGraph`, … | JSON |
-//! | client | request of playback | opcode 3, fields, little-endian |
+//! | client | `subscribe`, `unsubscribe`, `advertise`, `subscribeConnectionGraph`, … | JSON |
+//! | client | message to publish, request of playback | opcode `u8`, fields, little-endian |
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -33,6 +33,12 @@ pub(super) enum Request {
     Unsubscribe {
         subscription_ids: Vec<u32>,
     },
+    Advertise {
+        channels: Vec<ClientChannel>,
+    },
+    Unadvertise {
+        channel_ids: Vec<u32>,
+    },
     SubscribeConnectionGraph,
     UnsubscribeConnectionGraph,
     #[serde(other)]
@@ -44,6 +50,24 @@ pub(super) enum Request {
 pub(super) struct Subscription {
     pub(super) id: u32,
     pub(super) channel_id: u64,
+}
+
+/// A topic that a client publishes.
+#[derive(Clone, Debug, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ClientChannel {
+    pub(super) id: u32,
+    pub(super) topic: String,
+    pub(super) encoding: String,
+    pub(super) schema_name: String,
+}
+
+/// A client's request in binary form.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Binary<'a> {
+    /// A message to publish: its channel, and its data.
+    Message(&'a [u8]),
+    Playback(PlaybackRequest),
 }
 
 /// What a client wants of the playback of a file.
@@ -132,10 +156,12 @@ impl PlaybackRequest {
 ///
 /// # Errors
 /// One sentence for the client.
-pub(super) fn parse_binary(frame: &[u8]) -> Result<PlaybackRequest, String> {
+pub(super) fn parse_binary(frame: &[u8]) -> Result<Binary<'_>, String> {
     match frame.split_first() {
+        Some((1, message)) => Ok(Binary::Message(message)),
         Some((3, fields)) => {
-            PlaybackRequest::parse(fields).ok_or_else(|| "the request of playback is broken".into())
+            let request = PlaybackRequest::parse(fields).map(Binary::Playback);
+            request.ok_or_else(|| "the request of playback is broken".into())
         }
         Some((opcode, _)) => Err(format!("opcode {opcode} is not supported")),
         None => Err("the message is empty".into()),
@@ -143,7 +169,12 @@ pub(super) fn parse_binary(frame: &[u8]) -> Result<PlaybackRequest, String> {
 }
 
 /// The first message.
-pub(super) fn server_info(name: &str, session: &str, range: Option<(u64, u64)>) -> Frame {
+pub(super) fn server_info(
+    name: &str,
+    session: &str,
+    range: Option<(u64, u64)>,
+    can_publish: bool,
+) -> Frame {
     let mut info = json!({
         "op": "serverInfo",
         "name": name,
@@ -156,6 +187,10 @@ pub(super) fn server_info(name: &str, session: &str, range: Option<(u64, u64)>) 
         let time = |ns: u64| json!({"sec": ns / 1_000_000_000, "nsec": ns % 1_000_000_000});
         info["capabilities"] = json!(["connectionGraph", "time", "playbackControl"]);
         (info["dataStartTime"], info["dataEndTime"]) = (time(begin), time(end));
+    }
+    if can_publish {
+        info["capabilities"] = json!(["connectionGraph", "clientPublish"]);
+        info["supportedEncodings"] = json!(["json"]);
     }
     text(&info)
 }
@@ -239,7 +274,7 @@ mod tests {
             seek_ns: Some(123_456_789),
             id: "some-id".to_owned(),
         };
-        assert_eq!(parsed, expected);
+        assert_eq!(parsed, Binary::Playback(expected));
         for end in 0..request.len() {
             assert!(parse_binary(&request[..end]).is_err(), "{end}");
         }

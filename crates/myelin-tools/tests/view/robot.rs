@@ -1,9 +1,10 @@
 //! A running robot, seen by a client.
 
 use myelin::Node;
+use myelin_tools::view::Options;
 use serde_json::json;
 
-use crate::support::{Client, Imu, Robot, WATCHDOG, wait_for};
+use crate::support::{Client, Imu, Robot, WATCHDOG, options, wait_for};
 
 fn imu(id: u32) -> Imu {
     Imu { acceleration: [0.5, -1.0, 9.81], id, ..Imu::default() }
@@ -123,6 +124,45 @@ fn only_selected_topics_are_shown() {
     let names: Vec<_> =
         advertised["channels"].as_array().unwrap().iter().map(|it| &it["topic"]).collect();
     assert_eq!(names, ["camera"]);
+}
+
+#[test]
+fn a_viewer_publishes_where_that_is_allowed() {
+    let subscribe = |node: &Node| node.topic::<Imu>("goal").subscriber().unwrap();
+    let options = Options { can_publish: true, ..options() };
+    let (robot, mut goals) = Robot::with(options, Vec::new(), subscribe);
+    let mut client = Client::new(&robot.view, "foxglove.sdk.v1");
+    let info = client.json("serverInfo");
+    assert_eq!(info["capabilities"], json!(["connectionGraph", "clientPublish"]));
+    assert_eq!(info["supportedEncodings"], json!(["json"]));
+    let advertise = |id: u32, topic: &str, encoding: &str| {
+        let channel = json!({"id": id, "topic": topic, "encoding": encoding, "schemaName": "Imu"});
+        json!({"op": "advertise", "channels": [channel]})
+    };
+    client.send(advertise(4, "goal", "json"));
+    assert!(goals.wait_for_match(1, WATCHDOG));
+    let publish = |id: u32, text: &str| {
+        let head = [&[1][..], &id.to_le_bytes()].concat();
+        tungstenite::Message::binary([&head, text.as_bytes()].concat())
+    };
+    client.socket.send(publish(4, r#"{"acceleration": [1, 2, 3.5], "id": 9}"#)).unwrap();
+    let goal = goals.receive(WATCHDOG).unwrap().unwrap();
+    assert_eq!((goal.acceleration, goal.id), ([1.0, 2.0, 3.5], 9));
+    client.send(advertise(5, "goal", "protobuf"));
+    client.socket.send(publish(4, r#"{"speed": 1}"#)).unwrap();
+    client.socket.send(publish(6, "{}")).unwrap();
+    for expected in ["only JSON", "speed", "channel 6"] {
+        let status = client.json("status");
+        assert!(status["message"].as_str().unwrap().contains(expected), "{expected}: {status}");
+    }
+    client.send(json!({"op": "unadvertise", "channelIds": [4]}));
+    wait_for("the publisher to go", || (goals.matched() == 0).then_some(()));
+
+    let (robot, _goals) = Robot::new(subscribe);
+    let mut client = Client::viewer(&robot.view);
+    client.send(advertise(4, "goal", "json"));
+    let status = client.json("status");
+    assert!(status["message"].as_str().unwrap().contains("--publish"), "{status}");
 }
 
 #[test]

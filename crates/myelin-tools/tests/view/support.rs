@@ -61,7 +61,8 @@ impl Robot {
 
 /// On a free port of this host.
 pub fn options() -> Options {
-    Options { listen: "127.0.0.1:0".parse().unwrap(), origins: Vec::new() }
+    let listen = "127.0.0.1:0".parse().unwrap();
+    Options { listen, origins: Vec::new(), can_publish: false }
 }
 
 pub fn wait_for<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
