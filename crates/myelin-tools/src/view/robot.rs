@@ -204,8 +204,10 @@ impl GraphFollower {
             };
             let type_name = ros::type_name(endpoint);
             let schema = schema_of(&graph, endpoint);
+            let schema = schema.map(|it| Schema::new(&it.encoding, &type_name, &it.content));
+            // Bytes need no description.
+            let schema = schema.or_else(|| (type_name == BYTES).then(|| Schema::layout(BYTES)));
             let channel = self.hub.add_channel(|id| {
-                let schema = schema.map(|it| Schema::new(&it.encoding, &type_name, &it.content));
                 let (name, ty) =
                     (ros::topic_name(endpoint).to_owned(), type_name.clone().into_owned());
                 Channel::new(id, name, ty, schema, format_of(&graph, endpoint)).keeping(history)
@@ -243,6 +245,13 @@ impl GraphFollower {
     }
 }
 
+/// A topic that is subscribed to.
+struct Taken {
+    key: Key,
+    topic: Arc<Topic>,
+    subscriber: Subscriber<[u8]>,
+}
+
 /// Takes samples.
 struct Taker {
     hub: Arc<Hub>,
@@ -250,7 +259,7 @@ struct Taker {
     set: WaitSet,
     wanted: myelin::GuardCondition,
     /// By channel.
-    taken: BTreeMap<u64, (Key, Arc<Topic>, Subscriber<[u8]>)>,
+    taken: BTreeMap<u64, Taken>,
     by_key: std::collections::HashMap<Key, u64>,
 }
 
@@ -278,7 +287,7 @@ impl Taker {
             let offset_ns = wall_ns().saturating_sub(myelin::now());
             for key in ready {
                 if let Some(id) = self.by_key.get(&key)
-                    && let Some((_, topic, subscriber)) = self.taken.get_mut(id)
+                    && let Some(Taken { topic, subscriber, .. }) = self.taken.get_mut(id)
                 {
                     take(topic, subscriber, offset_ns, &self.hub);
                 }
@@ -290,7 +299,7 @@ impl Taker {
     fn follow(&mut self) {
         let topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let hub = &self.hub;
-        self.taken.retain(|id, (key, ..)| {
+        self.taken.retain(|id, Taken { key, .. }| {
             let stays = topics.contains_key(id) && hub.is_wanted(*id);
             if !stays {
                 self.set.remove(*key);
@@ -305,7 +314,7 @@ impl Taker {
             match self.subscribe(&topic) {
                 Ok((key, subscriber)) => {
                     self.by_key.insert(key, id);
-                    self.taken.insert(id, (key, topic, subscriber));
+                    self.taken.insert(id, Taken { key, topic, subscriber });
                 }
                 Err(error) => {
                     let name = printable(&topic.channel.name).into_owned();

@@ -40,6 +40,8 @@ fn server() {
 #[test]
 #[ignore = "takes half a minute, and wants a machine of its own"]
 fn an_image() {
+    let scripts = (node_script("reader.js"), node_script("reader.js"));
+    let (Some(mut reads), Some(mut stalls)) = scripts else { return };
     let folder = tempfile::tempdir_in("/dev/shm").unwrap();
     let node = Node::builder("camera").runtime_dir(folder.path()).open().unwrap();
     let publisher = node.topic::<(Frame, [u8])>("camera").publisher().unwrap();
@@ -55,8 +57,7 @@ fn an_image() {
         }
     };
     let url = next("url");
-    let Some(mut script) = node_script("reader.js") else { return };
-    let reader = script.arg(&url).stdout(Stdio::piped()).spawn().unwrap();
+    let reader = reads.arg(&url).stdout(Stdio::piped()).spawn().unwrap();
     assert!(publisher.wait_for_match(1, Duration::from_secs(60)));
     let mut used = |server: &mut std::process::Child| {
         server.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
@@ -65,8 +66,8 @@ fn an_image() {
     let mut stalled = None;
     for with in ["one viewer", "another one that does not read"] {
         if stalled.is_none() && with.starts_with("another") {
-            let Some(mut script) = node_script("reader.js") else { return };
-            stalled = Some(script.arg(&url).arg("stall").stdout(Stdio::null()).spawn().unwrap());
+            let stalling = stalls.arg(&url).arg("stall").stdout(Stdio::null());
+            stalled = Some(stalling.spawn().unwrap());
             std::thread::sleep(Duration::from_secs(2));
         }
         used(&mut server);
@@ -92,7 +93,9 @@ fn an_image() {
             used[2]
         );
     }
-    stalled.into_iter().for_each(|mut it| it.kill().unwrap());
+    let mut stalled = stalled.expect("it was started");
+    stalled.kill().unwrap();
+    stalled.wait().unwrap();
     drop(server.stdin.take());
     server.wait().unwrap();
     let output = reader.wait_with_output().unwrap();
