@@ -338,7 +338,7 @@ mod tests {
 
     #[test]
     fn plain_data_is_sent_as_cdr_without_a_change() {
-        let imu = channel(Schema::layout("Imu{stamp: u64 @0, a: [f64; 3] @8, on: bool @32} 40"));
+        let imu = channel(Schema::layout("Imu{stamp: u64 @0, a: [f64; 3] @8, on: u8 @32} 40"));
         let wire = imu.wire.clone().unwrap();
         assert_eq!((&*wire.encoding, &*wire.schema_encoding), ("cdr", "ros2msg"));
         assert_eq!(wire.schema_name, "myelin/msg/Imu");
