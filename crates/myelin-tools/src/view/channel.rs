@@ -228,9 +228,9 @@ impl Message {
     }
 
     /// The parts of what clients of Foxglove's protocol get.
-    pub(super) fn parts<'a>(&'a self, length: &'a mut [u8; 12]) -> [&'a [u8]; 4] {
+    pub(super) fn parts<'a>(&'a self, scratch: &'a mut Vec<u8>) -> [&'a [u8]; 4] {
         match &self.channel.framing {
-            Some(framing) => framing.message(self.data(), length),
+            Some(framing) => framing.message(self.data(), scratch),
             None => [self.data(), &[], &[], &[]],
         }
     }
@@ -344,7 +344,7 @@ mod tests {
         assert_eq!(wire.schema_name, "myelin/msg/Imu");
         assert_eq!(imu.numbers(), ["stamp", "a[0]", "a[1]", "a[2]", "on"]);
         let message = Message::copied(Arc::new(imu), 0, 0, (0..40).collect());
-        let sent = message.parts(&mut [0; 12]).concat();
+        let sent = message.parts(&mut Vec::new()).concat();
         assert_eq!((&sent[..4], &sent[4..]), ([0, 1, 0, 0].as_slice(), message.sample()));
     }
 

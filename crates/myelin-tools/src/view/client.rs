@@ -147,11 +147,12 @@ fn write(client: &Arc<Client>, hub: &Hub) -> io::Result<()> {
     }
     let mut reported = BTreeMap::new();
     let mut due = Instant::now();
+    let mut scratch = Vec::new();
     loop {
         match client.queue.next(REPORT) {
             Next::Frame(frame) => write_frame(&client.stream, &frame)?,
             Next::Message(subscription, message) => {
-                write_message(&client.stream, subscription, &message)?;
+                write_message(&client.stream, subscription, &message, &mut scratch)?;
                 hub.count_sent(1, message.bytes());
             }
             Next::Nothing => {}
@@ -212,10 +213,14 @@ impl Write for Socket {
     }
 }
 
-fn write_message(stream: &TcpStream, subscription: u32, message: &Message) -> io::Result<()> {
+fn write_message(
+    stream: &TcpStream,
+    subscription: u32,
+    message: &Message,
+    scratch: &mut Vec<u8>,
+) -> io::Result<()> {
     let head = message_head(subscription, message.log_ns);
-    let mut length = [0; 12];
-    let [one, two, three, four] = message.parts(&mut length);
+    let [one, two, three, four] = message.parts(scratch);
     write_parts(stream, BINARY, &[&head, one, two, three, four])
 }
 

@@ -19,6 +19,8 @@ pub(super) enum ImageShape {
         step: Option<String>,
         encoding: Option<String>,
         data: String,
+        /// What the elements say, if there is no encoding.
+        pixel: Option<PixelFormat>,
     },
     Compressed {
         format: String,
@@ -71,20 +73,15 @@ impl ImageShape {
             };
             kinds.iter().find(|(path, ty)| fits(path, ty)).map(|(path, _)| (*path).clone())
         };
-        let data = kinds.iter().rev().find(|(_, ty)| is_many_bytes(ty)).map(|(path, _)| *path);
-        if let Some(data) = data {
+        let pixels = kinds.iter().rev().find_map(|(path, ty)| Some((*path, pixel_of(ty)?)));
+        if let Some((data, pixel)) = pixels {
             if let (Some(width), Some(height)) =
                 (named(&["width"], is_number), named(&["height"], is_number))
             {
                 let step = named(&["step", "stride"], is_number);
                 let encoding = named(&["encoding", "format", "pixel_format"], is_text);
-                return Some(ImageShape::Fields {
-                    width,
-                    height,
-                    step,
-                    encoding,
-                    data: data.clone(),
-                });
+                let data = data.clone();
+                return Some(ImageShape::Fields { width, height, step, encoding, data, pixel });
             }
             if let Some(format) = named(&["format"], is_text) {
                 return Some(ImageShape::Compressed { format, data: data.clone() });
@@ -116,13 +113,14 @@ impl ImageShape {
         let bytes = |path: &str| at(path)?.as_bytes().map_err(|error| error.to_string());
         let text = |path: &str| at(path)?.as_string().map_err(|error| error.to_string());
         match self {
-            ImageShape::Fields { width, height, step, encoding, data } => {
+            ImageShape::Fields { width, height, step, encoding, data, pixel } => {
                 let (width, height, data) = (number(width)?, number(height)?, bytes(data)?);
                 let encoding = encoding.as_deref().map(text).transpose()?;
                 let encoding = encoding.filter(|it| !it.is_empty());
-                let format = match encoding {
-                    Some(encoding) => format_of(&encoding)?,
-                    None => format_by_size(data.len(), width, height)?,
+                let format = match (encoding, pixel) {
+                    (Some(encoding), _) => format_of(&encoding)?,
+                    (None, Some(pixel)) => *pixel,
+                    (None, None) => format_by_size(data.len(), width, height)?,
                 };
                 let row = width.saturating_mul(format.bytes());
                 let step = step.as_deref().map(number).transpose()?.filter(|it| *it > 0);
@@ -217,14 +215,27 @@ fn is_byte(ty: &Type) -> bool {
     matches!(ty.kind(), Kind::Primitive(Primitive::U8))
 }
 
-/// A sequence of bytes or of arrays of bytes.
-fn is_many_bytes(ty: &Type) -> bool {
-    let Kind::Sequence { element, bound: None } = ty.kind() else { return false };
+/// What the elements of a sequence say if they are pixels: bytes, arrays of bytes, or structs of the
+/// bytes `r`, `g`, `b` and perhaps `a`.
+fn pixel_of(ty: &Type) -> Option<Option<PixelFormat>> {
+    let Kind::Sequence { element, bound: None } = ty.kind() else { return None };
+    if let Kind::Struct { fields, .. } = element.kind() {
+        let names: Vec<&str> = fields.iter().map(|it| &*it.name).collect();
+        let is_packed = fields.len() == element.bytes_min();
+        let format = match names[..] {
+            ["r", "g", "b"] => PixelFormat::Rgb8,
+            ["b", "g", "r"] => PixelFormat::Bgr8,
+            ["r", "g", "b", "a"] => PixelFormat::Rgba8,
+            ["b", "g", "r", "a"] => PixelFormat::Bgra8,
+            _ => return None,
+        };
+        return is_packed.then_some(Some(format));
+    }
     let mut inner = &**element;
     while let Kind::Array { element, .. } = inner.kind() {
         inner = element;
     }
-    is_byte(inner)
+    is_byte(inner).then_some(None)
 }
 
 fn array(ty: &Type) -> Option<(u32, &Type)> {
@@ -288,6 +299,15 @@ mod tests {
         let picture = picture.read(&Value::new(&ty, &sample).unwrap()).unwrap();
         assert_eq!((picture.format, picture.step), (PixelFormat::Rgb8, 12));
         assert_eq!(picture.data, &sample[16..]);
+
+        let structs = "(Frame{width: u32 @0, height: u32 @4} 8, \
+                       [Pixel{b: u8 @0, g: u8 @1, r: u8 @2} 3] @8)";
+        let ty = Schema::layout(structs).parse().unwrap();
+        let mut sample = vec![0; 8 + 12];
+        (sample[0], sample[4]) = (2, 2);
+        let picture = ImageShape::of(&ty).unwrap();
+        let picture = picture.read(&Value::new(&ty, &sample).unwrap()).unwrap();
+        assert_eq!((picture.format, picture.data.len()), (PixelFormat::Bgr8, 12));
 
         let array = of("Image{stamp: u64 @0, pixels: [[[u8; 3]; 32]; 16] @8} 1544").unwrap();
         let expected =

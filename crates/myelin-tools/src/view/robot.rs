@@ -327,7 +327,7 @@ impl Taker {
     fn subscribe(&self, of: &Topic) -> Result<(Key, Subscriber<[u8]>), MyelinError> {
         let depth = of.depth.clamp(1, DEPTH_MAX);
         let topic = of.topic.topic().best_effort().depth(depth);
-        let topic = topic.transient_local(of.history.min(depth));
+        let topic = topic.transient_local(of.history.min(depth)).passive();
         let builder = topic.subscriber_builder().publishers_max(PUBLISHERS_MAX);
         let subscriber = builder.open()?;
         Ok((self.set.add(&subscriber)?, subscriber))

@@ -31,7 +31,7 @@ fn recording() -> (TempDir, PathBuf) {
             let sample = [(number as f32).to_le_bytes(); 4].concat();
             let bytes = if *channel == channels[0].0 { 4 } else { 16 };
             let head = MessageHead { channel: *channel, sequence, log_ns, publish_ns: log_ns };
-            writer.write(&head, &format.message(&sample[..bytes], &mut [0; 12])).unwrap();
+            writer.write(&head, &format.message(&sample[..bytes], &mut Vec::new())).unwrap();
         }
     }
     writer.finish().unwrap();
