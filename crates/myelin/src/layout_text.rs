@@ -47,9 +47,7 @@ impl DynamicType {
 
 fn layout(ty: &Type) -> Result<Layout, Error> {
     match ty.kind() {
-        Kind::Primitive(primitive) => {
-            Layout::scalar(primitive.name()).ok_or_else(|| nameless(ty))
-        }
+        Kind::Primitive(primitive) => Layout::scalar(primitive.name()).ok_or_else(|| nameless(ty)),
         Kind::Array { element, length } => Layout::array(&layout(element)?, *length),
         Kind::String { bound: Some(bound) } => {
             let byte = Layout::scalar("u8").ok_or_else(|| nameless(ty))?;
