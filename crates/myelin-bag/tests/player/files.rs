@@ -102,3 +102,32 @@ fn a_file_of_another_writer_is_played() {
     assert_eq!(next(&counts, 50), (0..50).map(message).collect::<Vec<_>>());
     assert_eq!(next(&statuses, 50)[49], b"{\"n\": 49}");
 }
+
+/// Written by `mcap-ros2-support`, and by `rosbags` as `ros2 bag` does.
+#[test]
+fn files_of_python_are_played() {
+    let robot = Robot::new();
+    let Some(mut python) = crate::support::python("write_others.py") else { return };
+    crate::support::output(python.arg(robot.folder.path()));
+    let chatter = robot.node.topic::<[u8]>("rt/chatter").dds_cdr("std_msgs::msg::dds_::String_");
+    let (_chatter, words) = collect(&chatter);
+    let count = robot.node.topic::<[u8]>("rt/count").dds_cdr("std_msgs::msg::dds_::Int32_");
+    let (_count, counts) = collect(&count);
+
+    let files = [robot.folder.path().join("support.mcap"), robot.folder.path().join("bag")];
+    let recording = Recording::open(&files).unwrap();
+    let mut player = Player::builder(&robot.player).open(recording).unwrap();
+    let played = player.run().unwrap();
+    assert_eq!((played.messages, played.unfit), (40, 0));
+    let word = |number: usize| {
+        let text = format!("word {number}\0");
+        [&[0, 1, 0, 0], &(text.len() as u32).to_le_bytes()[..], text.as_bytes()].concat()
+    };
+    let starts = next(&words, 20).into_iter().zip((0..20).map(word));
+    assert!(starts.into_iter().all(|(is, should)| is.starts_with(&should)));
+    let number = |number: u8| [0, 1, 0, 0, number, 0, 0, 0];
+    assert_eq!(next(&counts, 20), (0..20).map(number).collect::<Vec<_>>());
+    // Its metadata say that it is latched: a late joiner gets the last.
+    let (_late, late) = collect(&count.transient_local(1));
+    assert_eq!(next(&late, 1), [number(19)]);
+}

@@ -5,3 +5,6 @@ mod files;
 mod lateness;
 mod robot;
 mod samples;
+#[path = "../bag/support.rs"]
+#[allow(dead_code)]
+mod support;

@@ -50,4 +50,4 @@ fn options_of(words: &[String]) -> Vec<String> {
 }
 
 /// The commands that look at running robots.
-const GROUPS: [&str; 6] = ["topic", "node", "service", "top", "why", "record"];
+const GROUPS: [&str; 7] = ["topic", "node", "service", "top", "why", "record", "play"];
