@@ -260,9 +260,9 @@ fn summary(played: &Played, topics: usize) -> Vec<String> {
 
 fn json(played: &Played, topics: usize) -> serde_json::Value {
     let us = |ns: u64| ns as f64 / 1e3;
-    let lateness = played.lateness.map(
-        |it| json!({ "p50": us(it.p50_ns), "p99": us(it.p99_ns), "max": us(it.max_ns) }),
-    );
+    let lateness = played
+        .lateness
+        .map(|it| json!({ "p50": us(it.p50_ns), "p99": us(it.p99_ns), "max": us(it.max_ns) }));
     json!({
         "messages": played.messages, "bytes": played.bytes, "topics": topics,
         "duration_s": played.duration.as_secs_f64(), "lateness_us": lateness,

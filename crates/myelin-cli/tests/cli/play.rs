@@ -58,14 +58,20 @@ fn a_recording_is_published_and_summed_up() {
     assert_eq!((&json["messages"], &json["topics"]), (&21.into(), &2.into()), "{json}");
     assert_eq!((&json["is_complete"], &json["repeats"]), (&true.into(), &0.into()), "{json}");
     assert!(json["lateness_us"]["p99"].as_f64() >= json["lateness_us"]["p50"].as_f64(), "{json}");
-    assert_eq!((0..20).map(|_| next(&mut subscriber)).collect::<Vec<_>>(), (0..20).collect::<Vec<_>>());
+    assert_eq!(
+        (0..20).map(|_| next(&mut subscriber)).collect::<Vec<_>>(),
+        (0..20).collect::<Vec<_>>()
+    );
 
     let words = ["play", path, "-r", "x1000", "--start", "0.5s", "--end", "@1.8", "-x", "word"];
     let output = finish(&mut domain.myelin(&words));
     assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
     assert!(output.stdout.is_empty());
     let said = complaint(&output);
-    assert!(said.starts_with("3 messages of 1 topic in ") && said.contains("late by p50"), "{said}");
+    assert!(
+        said.starts_with("3 messages of 1 topic in ") && said.contains("late by p50"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -80,7 +86,11 @@ fn mistakes_are_named_in_one_line() {
     std::fs::create_dir(&empty).unwrap();
     let none = folder.path().join("none.mcap");
     for (words, status, said) in [
-        (&["--topic", "nubmer", path][..], 3, "there is no topic \"nubmer\" in the recording; did you mean \"number\"?"),
+        (
+            &["--topic", "nubmer", path][..],
+            3,
+            "there is no topic \"nubmer\" in the recording; did you mean \"number\"?",
+        ),
         (&["--topic", "x/*", path], 3, "no topic matches \"x/*\" in the recording"),
         (&["--exclude", "*", path], 3, "nothing is left to be played"),
         (&["--wait-for", "wrod", path], 3, "did you mean \"word\"?"),
@@ -109,7 +119,8 @@ fn a_broken_file_is_played_as_far_as_it_goes() {
     let path = recording(folder.path(), 500);
     let file = std::fs::File::options().write(true).open(&path).unwrap();
     file.set_len(file.metadata().unwrap().len() / 3).unwrap();
-    let output = finish(&mut domain.myelin(&["play", path.to_str().unwrap(), "-r", "1e6", "--json"]));
+    let output =
+        finish(&mut domain.myelin(&["play", path.to_str().unwrap(), "-r", "1e6", "--json"]));
     assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
     assert!(complaint(&output).contains("run.mcap: the file is broken:"), "{}", complaint(&output));
     let json: Json = serde_json::from_slice(&output.stdout).unwrap();
