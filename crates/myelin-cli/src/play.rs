@@ -131,7 +131,12 @@ fn builder(
     session: &Session,
     recording: &Recording,
 ) -> Result<PlayerBuilder, Error> {
+    let lacks_times = || recording.lacks_publish_times().map_err(|error| explain(error, &[]));
     let by = match options.by {
+        By::Publish if lacks_times()? => {
+            note("the recording has no times of publication: those of the record count");
+            Time::Log
+        }
         By::Publish => Time::Publish,
         By::Log => Time::Log,
     };

@@ -36,7 +36,9 @@ pub(super) enum Command {
     Toggle,
     Step,
     Seek(u64),
+    SeekBy(i64),
     Rate(f64),
+    Scale(f64),
 }
 
 /// Between a player and its controls.
@@ -105,9 +107,19 @@ impl Control {
         self.send(Command::Seek(to_ns));
     }
 
+    /// Goes so many ns ahead, or back.
+    pub fn seek_by(&self, ns: i64) {
+        self.send(Command::SeekBy(ns));
+    }
+
     /// Plays so many times as fast as it was recorded.
     pub fn set_rate(&self, rate: f64) {
         self.send(Command::Rate(rate));
+    }
+
+    /// Plays so many times as fast as now.
+    pub fn scale_rate(&self, factor: f64) {
+        self.send(Command::Scale(factor));
     }
 
     /// Ends [`Player::run`](super::Player::run).

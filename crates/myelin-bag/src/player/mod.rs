@@ -179,7 +179,8 @@ impl PlayerBuilder {
         self
     }
 
-    /// Which time counts: by default that of publication.
+    /// Which time counts: by default that of publication. Of a recording that
+    /// [lacks](Recording::lacks_publish_times) these, it is that of the record.
     pub fn by(mut self, time: Time) -> Self {
         self.by = time;
         self
@@ -248,7 +249,11 @@ impl PlayerBuilder {
                 None
             }));
         }
-        let (begin_ns, end_ns) = recording.times(self.by)?;
+        let by = match self.by {
+            Time::Publish if recording.lacks_publish_times()? => Time::Log,
+            by => by,
+        };
+        let (begin_ns, end_ns) = recording.times(by)?;
         let start_ns = self.start_ns.unwrap_or(begin_ns);
         let of_outlet = |(at, it): (usize, &Option<Outlet>)| it.as_ref().map(|it| (at, it.latched));
         let opened = outlets.iter().enumerate().filter_map(of_outlet);
@@ -257,7 +262,7 @@ impl PlayerBuilder {
             latched: opened.filter(|(_, latched)| *latched > 0).collect(),
             start_ns,
             end_ns: self.end_ns,
-            by: self.by,
+            by,
             is_loop: self.is_loop,
         };
         let clock = self.clock_hz.map(|hz| {

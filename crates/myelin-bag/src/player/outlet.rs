@@ -47,7 +47,8 @@ impl Outlet {
         name: &str,
         waits: bool,
     ) -> Result<Outlet, PlayError> {
-        let offered = Offered::read(topic.metadata.get(PROFILES).map(String::as_str));
+        let profiles = topic.metadata.get(PROFILES).map(String::as_str);
+        let offered = Offered::read(profiles, &topic.publishers);
         let form = Form::of(topic).map_err(|error| in_topic(name, error))?;
         let (wire_name, made) = form.topic(node, topic, name, &offered);
         let made = made.map_err(|error| in_topic(name, error))?;

@@ -18,15 +18,41 @@ pub(super) struct Offered {
     pub is_alive_by_topic: bool,
 }
 
+/// A publisher, as the recorder describes it in the metadata `myelin:endpoints`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct PublisherRecord {
+    #[serde(skip)]
+    id: String,
+    kind: String,
+    topic: String,
+    depth: u32,
+    reliable: bool,
+    transient_local: u32,
+    deadline_ns: Option<u64>,
+    liveliness_ns: Option<u64>,
+}
+
+impl PublisherRecord {
+    /// Its topic and itself; `None` if it is a subscriber, or is not understood.
+    pub(super) fn read(id: &str, text: &str) -> Option<(String, PublisherRecord)> {
+        let record: PublisherRecord = serde_json::from_str(text).ok()?;
+        let record = PublisherRecord { id: id.to_owned(), ..record };
+        (record.kind == "publisher").then(|| (record.topic.clone(), record))
+    }
+}
+
 impl Offered {
-    /// Reads the metadata `offered_qos_profiles`; without any, or if they cannot be read, it is
-    /// ROS 2's default.
-    pub(super) fn read(profiles: Option<&str>) -> Offered {
+    /// Reads the metadata `offered_qos_profiles` of a channel, or else the records of the recorder;
+    /// without any, or if they cannot be read, it is ROS 2's default.
+    pub(super) fn read(profiles: Option<&str>, publishers: &[PublisherRecord]) -> Offered {
         let profiles = profiles.filter(|text| text.len() <= TEXT_BYTES_MAX);
         let read = profiles.and_then(|text| serde_saphyr::from_str::<Vec<Profile>>(text).ok());
         let mut all = Offered::default();
         for profile in read.unwrap_or_default() {
             all.add(&profile);
+        }
+        if all.depth == 0 {
+            publishers.iter().for_each(|publisher| all.add_record(publisher));
         }
         if all.depth == 0 {
             return Offered { depth: DEFAULT_DEPTH, is_reliable: true, ..Offered::default() };
@@ -47,6 +73,16 @@ impl Offered {
         self.is_alive_by_topic |= profile.liveliness.is("manual_by_topic", 3);
         self.deadline = least(self.deadline, profile.deadline.limit());
         self.lease = least(self.lease, profile.liveliness_lease_duration.limit());
+        self.depth = self.depth.max(self.latched);
+    }
+
+    fn add_record(&mut self, publisher: &PublisherRecord) {
+        let limit = |ns: Option<u64>| ns.filter(|ns| *ns > 0).map(Duration::from_nanos);
+        self.depth = self.depth.max(publisher.depth.clamp(1, DEPTH_MAX));
+        self.latched = self.latched.saturating_add(publisher.transient_local).min(DEPTH_MAX);
+        self.is_reliable |= publisher.reliable;
+        self.deadline = least(self.deadline, limit(publisher.deadline_ns));
+        self.lease = least(self.lease, limit(publisher.liveliness_ns));
         self.depth = self.depth.max(self.latched);
     }
 }
@@ -142,7 +178,7 @@ mod tests {
 
     #[test]
     fn all_publishers_count() {
-        let read = Offered::read(Some(NEW));
+        let read = Offered::read(Some(NEW), &[]);
         assert_eq!((read.depth, read.latched, read.is_reliable), (4, 4, true));
         assert_eq!(read.deadline, Some(Duration::from_millis(500)));
         assert_eq!((read.lease, read.keeps_all, read.is_alive_by_topic), (None, false, false));
@@ -150,15 +186,33 @@ mod tests {
 
     #[test]
     fn numbers_of_old_files_are_read() {
-        let read = Offered::read(Some(OLD));
+        let read = Offered::read(Some(OLD), &[]);
         assert_eq!((read.depth, read.latched, read.is_reliable), (1, 0, false));
     }
 
     #[test]
     fn without_profiles_it_is_the_default_of_ros_2() {
         for text in [None, Some(""), Some("[]"), Some("a: ["), Some("- depth: many"), Some("- 3")] {
-            let read = Offered::read(text);
+            let read = Offered::read(text, &[]);
             assert_eq!((read.depth, read.is_reliable, read.latched), (10, true, 0), "{text:?}");
         }
+    }
+
+    #[test]
+    fn records_of_the_recorder_count_if_there_are_no_profiles() {
+        let of = |kind: &str, latched: u32| {
+            format!(
+                r#"{{"kind": "{kind}", "topic": "map", "depth": 8, "reliable": false, "new": 1,
+                     "transient_local": {latched}, "deadline_ns": null, "liveliness_ns": 5}}"#
+            )
+        };
+        let (topic, record) = PublisherRecord::read("1", &of("publisher", 1)).unwrap();
+        assert_eq!(topic, "map");
+        assert_eq!(PublisherRecord::read("1", &of("subscriber", 1)), None);
+        assert_eq!(PublisherRecord::read("1", "[]"), None);
+        let read = Offered::read(None, &[record.clone(), record.clone()]);
+        assert_eq!((read.depth, read.latched, read.is_reliable), (8, 2, false));
+        assert_eq!(read.lease, Some(Duration::from_nanos(5)));
+        assert_eq!(Offered::read(Some(NEW), &[record]).depth, 4);
     }
 }

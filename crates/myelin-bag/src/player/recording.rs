@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use super::error::PlayError;
+use super::qos::PublisherRecord;
 use crate::ending::OwnedSchema;
-use crate::format::{Channel, Metadata};
+use crate::format::{Channel, MessageHead, Metadata};
 use crate::reader::{BagReader, Message, MessagesError, Selection, Time};
-use crate::scanner::Report;
+use crate::scanner::{Item, Report};
 
 /// One or several files, such as the splits of one recording. Their messages come in order of time;
 /// of equal times, in the order of the files, and within a file in its own order.
@@ -30,6 +31,9 @@ struct PlayedFile {
     reader: BagReader,
     /// Its channels: indexes of topics.
     topics: BTreeMap<u16, usize>,
+    /// Topics whose latched samples Myelin's recorder has put at its begin once more, as it is a
+    /// further part of a recording.
+    repeated: BTreeSet<usize>,
 }
 
 /// A topic of a recording.
@@ -46,6 +50,8 @@ pub struct RecordedTopic {
     pub metadata: Metadata,
     /// How many messages it has.
     pub messages: u64,
+    /// What Myelin's recorder knows of its publishers.
+    pub(super) publishers: Vec<PublisherRecord>,
 }
 
 impl Recording {
@@ -60,14 +66,14 @@ impl Recording {
                 let opened = BagReader::open(&path);
                 let reader =
                     opened.map_err(|error| PlayError::Open { path: path.clone(), error })?;
-                recording.add(path, reader);
+                recording.add(path, reader)?;
             }
         }
         recording.files.sort_by_key(|file| file.begin_ns());
         Ok(recording)
     }
 
-    fn add(&mut self, path: PathBuf, reader: BagReader) {
+    fn add(&mut self, path: PathBuf, reader: BagReader) -> Result<(), PlayError> {
         let mut topics = BTreeMap::new();
         let info = reader.info();
         for (id, channel) in &info.definitions.channels {
@@ -81,7 +87,32 @@ impl Recording {
             self.topics[at].messages += messages;
             topics.insert(*id, at);
         }
-        self.files.push(PlayedFile { path, reader, topics });
+        let (mut publishers, mut repeated) = (Vec::new(), BTreeSet::new());
+        let read = reader.each_extra(|extra| -> std::io::Result<()> {
+            let Item::Metadata { name, values } = extra else { return Ok(()) };
+            match &*name {
+                ENDPOINTS => {
+                    let read = |(id, text): (&String, &String)| PublisherRecord::read(id, text);
+                    publishers.extend(values.iter().filter_map(read));
+                }
+                REPEATED => repeated.extend(values.into_keys()),
+                _ => {}
+            }
+            Ok(())
+        });
+        read.map_err(|error| PlayError::Open { path: path.clone(), error: error.into() })?;
+        for (name, publisher) in publishers {
+            for topic in self.topics.iter_mut().filter(|it| it.name == name) {
+                // The next part of a recording has it again.
+                if !topic.publishers.contains(&publisher) {
+                    topic.publishers.push(publisher.clone());
+                }
+            }
+        }
+        let of_file = topics.values().copied();
+        let repeated = of_file.filter(|at| repeated.contains(&self.topics[*at].name)).collect();
+        self.files.push(PlayedFile { path, reader, topics, repeated });
+        Ok(())
     }
 
     /// The topics. Two of one name differ in type or encoding.
@@ -115,6 +146,17 @@ impl Recording {
         Ok((begin_ns, end_ns.unwrap_or(0).max(begin_ns)))
     }
 
+    /// Whether it has no times of publication that make sense, as some programs write 0: its first is
+    /// long before the first record.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn lacks_publish_times(&self) -> Result<bool, PlayError> {
+        let recorded = self.files.iter().filter(|it| it.reader.info().statistics.messages > 0);
+        let Some(log_ns) = recorded.map(PlayedFile::begin_ns).min() else { return Ok(false) };
+        Ok(self.times(Time::Publish)?.0.saturating_add(NONSENSE_NS) < log_ns)
+    }
+
     /// Messages of some topics with their times, from `start_ns` on and before `end_ns`.
     pub(super) fn messages(
         &self,
@@ -142,7 +184,8 @@ impl Recording {
 impl RecordedTopic {
     fn new(channel: &Channel, schema: Option<&OwnedSchema>) -> RecordedTopic {
         let Channel { topic, encoding, metadata, .. } = channel.clone();
-        RecordedTopic { name: topic, encoding, schema: schema.cloned(), metadata, messages: 0 }
+        let (schema, publishers) = (schema.cloned(), Vec::new());
+        RecordedTopic { name: topic, encoding, schema, metadata, messages: 0, publishers }
     }
 
     fn is_of(&self, channel: &Channel, schema: Option<&OwnedSchema>) -> bool {
@@ -163,6 +206,12 @@ impl PlayedFile {
             MessagesError::Lost(loss) => PlayError::Lost { path, loss },
             error => PlayError::Read { path, error },
         }
+    }
+
+    /// Whether a message is there once more, so that the file can be played alone.
+    fn is_repeated(&self, head: &MessageHead) -> bool {
+        let is_at_begin = head.log_ns == self.begin_ns() && head.publish_ns == head.log_ns;
+        is_at_begin && self.topics.get(&head.channel).is_some_and(|at| self.repeated.contains(at))
     }
 
     /// No message was recorded earlier.
@@ -247,6 +296,7 @@ impl Messages<'_> {
         let Some(source) = &mut self.sources[number] else { return Ok(()) };
         loop {
             match source.next() {
+                Some(Ok(message)) if number > 0 && file.is_repeated(&message.head) => {}
                 Some(Ok(message)) => {
                     let order = Reverse((self.selection.by.of(&message.head), number));
                     self.next.push(Next { order, message });
@@ -308,5 +358,10 @@ impl PartialEq for Next {
 
 impl Eq for Next {}
 
+/// No message is on its way for so long.
+const NONSENSE_NS: u64 = 3_600_000_000_000;
+/// Metadata of the recorder.
+const REPEATED: &str = "myelin:repeated";
+const ENDPOINTS: &str = "myelin:endpoints";
 /// A message may be published so long before it is recorded.
 const TRANSPORT_NS: u64 = 10_000_000_000;

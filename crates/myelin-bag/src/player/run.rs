@@ -276,20 +276,29 @@ impl<'p> Run<'p> {
                     self.set_paused(true);
                     self.steps += 1;
                 }
-                Command::Seek(to_ns) => {
-                    let to_ns = to_ns.clamp(self.shared.begin_ns, self.shared.end_ns);
-                    self.timeline.seek(to_ns, now_ns);
-                    self.steps = 0;
-                    self.next = None;
-                    self.ahead.order(to_ns);
+                Command::Seek(to_ns) => self.seek(to_ns),
+                Command::SeekBy(ns) => {
+                    self.seek(self.timeline.bag_ns(now_ns).saturating_add_signed(ns));
                 }
-                Command::Rate(rate) => {
-                    if rate > 0.0 && rate <= super::RATE_MAX {
-                        self.timeline.set_rate(rate, now_ns);
-                    }
-                }
+                Command::Rate(rate) => self.set_rate(rate, now_ns),
+                Command::Scale(factor) => self.set_rate(self.timeline.rate() * factor, now_ns),
             }
             self.shared.show(&self.timeline);
+        }
+    }
+
+    fn seek(&mut self, to_ns: u64) {
+        let to_ns = to_ns.clamp(self.shared.begin_ns, self.shared.end_ns);
+        self.timeline.seek(to_ns, myelin::now());
+        self.steps = 0;
+        self.next = None;
+        self.ahead.order(to_ns);
+    }
+
+    /// What is no rate changes nothing.
+    fn set_rate(&mut self, rate: f64, now_ns: u64) {
+        if rate > 0.0 && rate <= super::RATE_MAX {
+            self.timeline.set_rate(rate, now_ns);
         }
     }
 

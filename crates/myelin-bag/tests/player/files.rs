@@ -34,6 +34,56 @@ fn splits_are_played_as_one_recording() {
 }
 
 #[test]
+fn without_times_of_publication_those_of_the_record_count() {
+    let robot = Robot::new();
+    let mut file = robot.file("run.mcap");
+    let topic = file.topic("number", &Schema::layout("u64"), None);
+    for number in [2_u64, 1, 0] {
+        let mut head = myelin_bag::MessageHead::default();
+        (head.channel, head.log_ns) = (topic.id, 10_000 * SECOND + number * MS);
+        let message = [&[0, 1, 0, 0], &number.to_ne_bytes()[..]].concat();
+        file.writer.write(&head, &[&message]).unwrap();
+    }
+    let recording = Recording::open([file.finish()]).unwrap();
+    assert!(recording.lacks_publish_times().unwrap());
+    let (_callback, samples) = collect(&robot.node.topic::<u64>("number"));
+    let mut player = Player::builder(&robot.player).open(recording).unwrap();
+    assert_eq!(player.control().status().begin_ns, 10_000 * SECOND);
+    player.run().unwrap();
+    assert_eq!(next_numbers(&samples, 3), [0, 1, 2]);
+}
+
+/// Each part has its latched samples at its begin, so that it can be played alone.
+#[test]
+fn latched_samples_of_further_parts_are_played_once() {
+    let robot = Robot::new();
+    for (name, at, is_further) in [("0.mcap", 1, false), ("1.mcap", 2, true)] {
+        let mut file = robot.file(name);
+        let map = file.topic("map", &Schema::layout("u64"), None);
+        let mut head = myelin_bag::MessageHead::default();
+        (head.channel, head.log_ns, head.publish_ns) = (map.id, at * SECOND, at * SECOND);
+        file.writer.write(&head, &[&[0, 1, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0]]).unwrap();
+        let number = file.topic("number", &Schema::layout("u64"), None);
+        file.write(&number, at * SECOND + 1, &at.to_ne_bytes());
+        if is_further {
+            let repeated = [("map".to_owned(), "[1000000000]".to_owned())].into();
+            file.writer.write_metadata("myelin:repeated", &repeated).unwrap();
+        }
+        file.finish();
+    }
+    let (_map, maps) = collect(&robot.node.topic::<u64>("map"));
+    let play = |path: std::path::PathBuf| {
+        let builder = Player::builder(&robot.player).rate(1e6);
+        builder.open(Recording::open([path]).unwrap()).unwrap().run().unwrap().messages
+    };
+    assert_eq!(play(robot.folder.path().to_owned()), 3);
+    assert_eq!(next_numbers(&maps, 1), [9]);
+    assert_eq!(play(robot.folder.path().join("1.mcap")), 2);
+    assert_eq!(next_numbers(&maps, 1), [9]);
+    assert!(maps.try_recv().is_err());
+}
+
+#[test]
 fn a_file_that_was_cut_is_played_as_far_as_it_goes() {
     let robot = Robot::new();
     let path = numbers(&robot, "run.mcap", 100);

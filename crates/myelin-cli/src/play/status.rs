@@ -29,16 +29,7 @@ pub fn line(status: &Status, typed: &str, columns: usize) -> String {
     line.chars().take(columns).collect()
 }
 
-/// The next higher or lower rate: it doubles.
-pub fn next_rate(rate: f64, is_faster: bool) -> f64 {
-    let next = if is_faster { rate * 2.0 } else { rate / 2.0 };
-    next.clamp(RATE_MIN, RATE_MAX)
-}
-
 fn shown_rate(rate: f64) -> String {
     let text = format!("{rate:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
-
-const RATE_MIN: f64 = 1.0 / 64.0;
-const RATE_MAX: f64 = 1024.0;

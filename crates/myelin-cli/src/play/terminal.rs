@@ -54,11 +54,6 @@ impl Keys {
     }
 
     fn press(&mut self, key: KeyCode, control: &Control) {
-        let status = control.status();
-        let moved = |seconds: f64| {
-            let to_ns = status.position_ns as i128 + (seconds * 1e9) as i128;
-            control.seek(to_ns.clamp(0, u64::MAX.into()) as u64);
-        };
         match key {
             KeyCode::Char(digit @ ('0'..='9' | '.')) if self.typed.len() < TYPED_MAX => {
                 self.typed.push(digit);
@@ -69,20 +64,17 @@ impl Keys {
             KeyCode::Esc => self.typed.clear(),
             KeyCode::Enter => {
                 if let Ok(seconds) = std::mem::take(&mut self.typed).parse::<f64>() {
-                    control.seek(status.begin_ns.saturating_add((seconds * 1e9) as u64));
+                    let begin_ns = control.status().begin_ns;
+                    control.seek(begin_ns.saturating_add((seconds * 1e9) as u64));
                 }
             }
             KeyCode::Char(' ') => control.toggle(),
             KeyCode::Char('s') => control.step(),
-            KeyCode::Right if status.is_paused => control.step(),
-            KeyCode::Right => moved(SEEK_SECONDS),
-            KeyCode::Left => moved(-SEEK_SECONDS),
-            KeyCode::Char('+') | KeyCode::Up => {
-                control.set_rate(status::next_rate(status.rate, true));
-            }
-            KeyCode::Char('-') | KeyCode::Down => {
-                control.set_rate(status::next_rate(status.rate, false));
-            }
+            KeyCode::Right if control.status().is_paused => control.step(),
+            KeyCode::Right => control.seek_by(SEEK_NS),
+            KeyCode::Left => control.seek_by(-SEEK_NS),
+            KeyCode::Char('+') | KeyCode::Up => control.scale_rate(2.0),
+            KeyCode::Char('-') | KeyCode::Down => control.scale_rate(0.5),
             KeyCode::Char('q') => control.stop(),
             _ => {}
         }
@@ -133,5 +125,5 @@ fn is_foreground() -> bool {
 
 /// Between two looks.
 const TURN: Duration = Duration::from_millis(50);
-const SEEK_SECONDS: f64 = 5.0;
+const SEEK_NS: i64 = 5_000_000_000;
 const TYPED_MAX: usize = 12;
