@@ -131,6 +131,11 @@ fn builder(
     session: &Session,
     recording: &Recording,
 ) -> Result<PlayerBuilder, Error> {
+    if matches!(options.by, By::Publish) && recording.bytes() > LARGE_BYTES {
+        note(
+            "reading the times of publication, of which no file has an index; --by log begins at once",
+        );
+    }
     let lacks_times = || recording.lacks_publish_times().map_err(|error| explain(error, &[]));
     let by = match options.by {
         By::Publish if lacks_times()? => {
@@ -345,6 +350,8 @@ impl When {
     }
 }
 
+/// All of so much is not read in a moment.
+const LARGE_BYTES: u64 = 1 << 30;
 /// How soon the end, Ctrl-C and a subscriber are noticed.
 const SLICE: Duration = Duration::from_millis(50);
 

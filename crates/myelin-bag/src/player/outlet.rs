@@ -80,9 +80,9 @@ impl Outlet {
         self.publisher.matched()
     }
 
-    /// Waits until other hosts have what was published, for a limited time.
-    pub(super) fn finish(&self) -> bool {
-        self.publisher.wait_for_acknowledgements(FINISH_LIMIT)
+    /// Waits until other hosts have what was published, for at most `limit`.
+    pub(super) fn finish(&self, limit: Duration) -> bool {
+        self.publisher.wait_for_acknowledgements(limit)
     }
 
     /// Publishes a message. A wait for a slow subscriber goes on until `is_stopped`.
@@ -225,7 +225,6 @@ const NODE: &[u8] = b"/myelin_play";
 const DEPTH_MIN: u32 = 256;
 /// How long a publish waits before it looks whether the player is stopped.
 const SLICE: Duration = Duration::from_millis(100);
-const FINISH_LIMIT: Duration = Duration::from_secs(2);
 
 #[cfg(test)]
 mod tests {

@@ -76,6 +76,8 @@ struct State {
     order: Option<u64>,
     /// Of orders. What was read for an earlier one is thrown away.
     generation: u64,
+    /// The reader waits until half of it is free, and not for each item.
+    is_full: bool,
     is_closed: bool,
 }
 
@@ -91,6 +93,7 @@ impl<'w> ReadAhead<'w> {
         state.bytes = 0;
         state.order = Some(from_ns);
         state.generation += 1;
+        state.is_full = false;
         self.changed.notify_all();
     }
 
@@ -101,7 +104,10 @@ impl<'w> ReadAhead<'w> {
         if let Item::Message(entry) | Item::Latched(entry) = &item {
             state.bytes -= entry.bytes();
         }
-        self.changed.notify_all();
+        if state.is_full && state.bytes <= BYTES_MAX / 2 && state.items.len() <= ITEMS_MAX / 2 {
+            state.is_full = false;
+            self.changed.notify_all();
+        }
         Some(item)
     }
 
@@ -227,10 +233,11 @@ impl<'w> ReadAhead<'w> {
             if state.is_closed || state.generation != generation {
                 return false;
             }
-            let is_full = state.bytes + bytes > BYTES_MAX || state.items.len() >= ITEMS_MAX;
-            if !is_full || state.items.is_empty() {
+            let has_space = state.bytes + bytes <= BYTES_MAX && state.items.len() < ITEMS_MAX;
+            if !state.is_full && (has_space || state.items.is_empty()) {
                 break state.items.is_empty();
             }
+            state.is_full = true;
             state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
         };
         state.bytes += bytes;

@@ -125,6 +125,11 @@ impl Recording {
         self.files.iter().filter_map(|file| Some((&*file.path, file.reader.report()?)))
     }
 
+    /// The length of all files.
+    pub fn bytes(&self) -> u64 {
+        self.files.iter().map(|file| file.reader.info().bytes).sum()
+    }
+
     /// The times of the first and of the last message, in ns since 1970.
     ///
     /// # Errors

@@ -2,7 +2,7 @@
 
 use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
 use myelin::ClockPublisher;
@@ -155,11 +155,10 @@ impl<'p> Run<'p> {
                 Step::End => break,
             }
         }
-        for outlet in self.outlets.iter().flatten() {
-            if self.shared.is_stopped() {
-                break;
-            }
-            outlet.finish();
+        let end = Instant::now() + FINISH_LIMIT;
+        let mut outlets = self.outlets.iter().flatten();
+        while let Some(outlet) = outlets.next().filter(|_| !self.shared.is_stopped()) {
+            outlet.finish(end.saturating_duration_since(Instant::now()));
         }
         let mut played = self.played;
         played.duration = Duration::from_nanos(myelin::now() - begin_ns);
@@ -327,3 +326,6 @@ impl Drop for PreciseTimers {
         let _ = rustix::thread::set_current_timer_slack(self.0);
     }
 }
+
+/// How long to wait at the end for other hosts.
+const FINISH_LIMIT: Duration = Duration::from_secs(2);

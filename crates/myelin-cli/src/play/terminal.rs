@@ -41,13 +41,18 @@ impl Keys {
         self.take_terminal();
         self.show(control);
         let mut wait = TURN;
-        while poll(wait).unwrap_or(false) {
-            let Ok(event) = read() else { return };
-            if let Event::Key(key) = event
-                && key.kind != KeyEventKind::Release
-                && !key.modifiers.contains(KeyModifiers::CONTROL)
-            {
-                self.press(key.code, control);
+        loop {
+            match poll(wait).and_then(|is_there| is_there.then(read).transpose()) {
+                Ok(Some(Event::Key(key))) => {
+                    let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+                    if key.kind != KeyEventKind::Release && !is_control {
+                        self.press(key.code, control);
+                    }
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return,
+                // The terminal has gone; a signal says so, too.
+                Err(_) => return std::thread::sleep(TURN),
             }
             wait = Duration::ZERO;
         }

@@ -19,7 +19,8 @@ fn nodes_take_a_recording_and_follow_its_clock() {
             encoding: "cdr".into(),
             ..Channel::default()
         };
-        let qos = "- history: keep_last\n  depth: 10\n  reliability: reliable\n  durability: volatile\n";
+        let qos =
+            "- history: keep_last\n  depth: 10\n  reliability: reliable\n  durability: volatile\n";
         channel.metadata.insert("offered_qos_profiles".into(), qos.into());
         let channel = writer.add_channel(&channel).unwrap();
         for number in 0..20_u64 {
