@@ -14,6 +14,7 @@
 //! | a complete file of a broken one | [`repair()`] |
 //! | a part of a file, or one file of several | [`cut()`], [`merge()`] |
 //! | what differs between two files | [`diff()`] |
+//! | publish what was recorded | [`Recording`], [`Player`] |
 //!
 //! Files may come from anybody. Whatever is in them, the result is a message, a [`Loss`] or an
 //! error: no panic, no endless loop, and no more memory than [`limits`] allows.
@@ -38,6 +39,7 @@ mod low_priority;
 mod merge;
 mod message_type;
 mod packing;
+mod player;
 mod reader;
 mod recorded_losses;
 pub mod recorder;
@@ -64,6 +66,10 @@ pub use info::Info;
 pub use merge::merge;
 pub use message_type::{Content, MessageType, MessageTypeError};
 pub use myelin_value::Schema;
+pub use player::{
+    Control, PlayError, Played, PlayedLateness, Player, PlayerBuilder, RecordedTopic, Recording,
+    Status,
+};
 pub use reader::{BagReader, Message, Messages, MessagesError, Selection, Time};
 pub use recorded_losses::RecordedLosses;
 pub use recorder::Recorder;

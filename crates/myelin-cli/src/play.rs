@@ -1,13 +1,390 @@
 //! `myelin play`.
 
+mod status;
+mod terminal;
+
+use std::path::PathBuf;
 use std::process::ExitCode;
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::time::Duration;
 
 use anyhow::Result;
-use clap::Args;
+use clap::{Args, ValueEnum, ValueHint};
+use myelin_bag::{PlayError, Played, Player, PlayerBuilder, Recording, Time};
+use myelin_tools::session::Session;
+use myelin_tools::signals::Stop;
+use myelin_tools::text::printable;
+use myelin_tools::{Error, duration, names};
+use serde_json::json;
 
+use self::terminal::Keys;
+use crate::attach::Attach;
+use crate::output::{note, print};
+
+/// See [`Player`].
 #[derive(Args)]
-pub struct Options {}
+pub struct Options {
+    /// MCAP files, or folders of such files, such as the splits of one recording: played as one, in
+    /// order of time.
+    #[arg(value_name = "FILE", required = true, value_hint = ValueHint::AnyPath)]
+    files: Vec<PathBuf>,
+    /// Play so many times as fast as it was recorded.
+    #[arg(long, short, value_name = "FACTOR", default_value = "1", value_parser = rate)]
+    rate: f64,
+    /// Begin at this time: from the begin of the recording, such as 90s, or in seconds since 1970,
+    /// such as @1700000000.5.
+    #[arg(long, value_name = "TIME", value_parser = When::parse)]
+    start: Option<When>,
+    /// End before this time, given likewise.
+    #[arg(long, value_name = "TIME", value_parser = When::parse)]
+    end: Option<When>,
+    /// Begin again at the end, until Ctrl-C.
+    #[arg(long = "loop")]
+    is_loop: bool,
+    /// Begin paused: the space bar starts it.
+    #[arg(long)]
+    paused: bool,
+    /// Play only this topic, or those that match a pattern with * and ?. May be repeated.
+    #[arg(long, short, value_name = "GLOB")]
+    topic: Vec<String>,
+    /// Leave out this topic, or those that match. May be repeated.
+    #[arg(long, short = 'x', value_name = "GLOB")]
+    exclude: Vec<String>,
+    /// Publish a topic under another name. May be repeated.
+    #[arg(long, value_name = "FROM:=TO", value_parser = remap)]
+    remap: Vec<(String, String)>,
+    /// The time that counts: of publication, or of the record.
+    #[arg(long, value_name = "TIME", value_enum, default_value_t = By::Publish)]
+    by: By,
+    /// Publish the time of the recording on /clock so many times a second, for nodes of ROS 2 with
+    /// use_sim_time, and for Myelin's simulated clocks.
+    #[arg(long, value_name = "HZ", value_parser = clock_hz)]
+    clock: Option<f64>,
+    /// Begin when there are so many subscribers in all, or when this topic has one. May be repeated.
+    #[arg(long, value_name = "N|TOPIC")]
+    wait_for: Vec<String>,
+    /// Wait for slow subscribers that are reliable, so that they lose nothing: the playback becomes
+    /// as slow as the slowest.
+    #[arg(long)]
+    wait_for_consumers: bool,
+    /// Print one JSON object at the end.
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    attach: Attach,
+}
 
-pub fn run(_options: Options) -> Result<ExitCode> {
-    anyhow::bail!("not built")
+/// Which time counts.
+#[derive(Clone, Copy, ValueEnum)]
+enum By {
+    Publish,
+    Log,
+}
+
+/// A time of a recording.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum When {
+    /// From its begin.
+    After(Duration),
+    /// In ns since 1970.
+    At(u64),
+}
+
+pub fn run(options: Options) -> Result<ExitCode> {
+    let stop = Stop::on_signals();
+    let recording = Recording::open(&options.files).map_err(|error| explain(error, &[]))?;
+    for (path, report) in recording.reports().filter(|(_, report)| !report.is_lossless()) {
+        let lost = report.lost();
+        let of_known = if lost.is_exact { "" } else { " at least" };
+        note(&format!(
+            "{}: the file is broken:{of_known} {} messages are lost; the others are played",
+            path.display(),
+            lost.known
+        ));
+    }
+    let session = Session::open("myelin play", &options.attach.clone().place())?;
+    let topics: Vec<String> = recording.topics().iter().map(|it| it.name.clone()).collect();
+    let builder = builder(&options, &session, &recording)?;
+    let mut player = builder.open(recording).map_err(|error| explain(error, &topics))?;
+    for refused in player.refused() {
+        note(&format!("left out: {refused}"));
+    }
+    if player.topics().next().is_none() {
+        let what = "no topic of the recording can be published here".to_owned();
+        return Err(Error::Failed(what).into());
+    }
+    for wanted in &options.wait_for {
+        wait_for(&player, wanted, &stop)?;
+    }
+    let played = play(&mut player, &stop).map_err(|error| explain(error, &topics))?;
+    let topics = player.topics().count();
+    if options.json {
+        print(&format!("{}\n", json(&played, topics)))?;
+    } else {
+        summary(&played, topics).iter().for_each(|line| note(line));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn builder(
+    options: &Options,
+    session: &Session,
+    recording: &Recording,
+) -> Result<PlayerBuilder, Error> {
+    if matches!(options.by, By::Publish) && recording.bytes() > LARGE_BYTES {
+        note(
+            "reading the times of publication, of which no file has an index; --by log begins at once",
+        );
+    }
+    let lacks_times = || recording.lacks_publish_times().map_err(|error| explain(error, &[]));
+    let by = match options.by {
+        By::Publish if lacks_times()? => {
+            note("the recording has no times of publication: those of the record count");
+            Time::Log
+        }
+        By::Publish => Time::Publish,
+        By::Log => Time::Log,
+    };
+    let mut builder = Player::builder(session.node()).by(by);
+    builder = builder.rate(options.rate).paused(options.paused).repeat(options.is_loop);
+    builder = builder.wait_for_slow(options.wait_for_consumers);
+    if options.start.is_some() || options.end.is_some() {
+        let (begin_ns, end_ns) = recording.times(by).map_err(|error| explain(error, &[]))?;
+        let at = |when: When| match when {
+            When::At(ns) => ns,
+            When::After(time) => begin_ns.saturating_add(duration::nanoseconds(time)),
+        };
+        if let Some(start) = options.start.map(at) {
+            if start > end_ns || options.end.map(at).is_some_and(|end| end <= start) {
+                let seconds = (end_ns - begin_ns) as f64 / 1e9;
+                return Err(Error::BadInput(format!(
+                    "--start is at or behind the end: the recording lasts {seconds:.1} s"
+                )));
+            }
+            builder = builder.start_ns(start);
+        }
+        if let Some(end) = options.end.map(at) {
+            builder = builder.end_ns(end);
+        }
+    }
+    builder = options.topic.iter().fold(builder, |builder, glob| builder.topic(glob));
+    builder = options.exclude.iter().fold(builder, |builder, glob| builder.exclude(glob));
+    builder = options.remap.iter().fold(builder, |builder, (from, to)| builder.rename(from, to));
+    Ok(match options.clock {
+        Some(hz) => builder.clock_hz(hz),
+        None => builder,
+    })
+}
+
+/// Waits for so many subscribers, or for one of a topic; until the user wants the end.
+fn wait_for(player: &Player, wanted: &str, stop: &Stop) -> Result<(), Error> {
+    let (topic, count) = match wanted.parse::<usize>() {
+        Ok(count) => (None, count),
+        Err(_) => (Some(wanted), 1),
+    };
+    // As it was typed, or with the slash of ROS 2.
+    let names: Vec<&str> = player.topics().collect();
+    let is_it = |name: &&&str| topic.is_some_and(|it| name.trim_start_matches('/') == it);
+    let topic = match topic {
+        Some(typed) if !names.contains(&typed) => {
+            Some(*names.iter().find(is_it).ok_or_else(|| missing(typed, names.iter().copied()))?)
+        }
+        topic => topic,
+    };
+    if player.matched(topic) < count {
+        match topic {
+            Some(topic) => note(&format!("waiting for a subscriber of {topic}")),
+            None => note(&format!("waiting for {count} subscribers")),
+        }
+    }
+    while !stop.is_set() && !player.wait_for_subscribers(topic, count, SLICE) {}
+    Ok(())
+}
+
+/// Plays to the end, or until the user wants it.
+fn play(player: &mut Player, stop: &Stop) -> Result<Played, PlayError> {
+    let control = player.control();
+    let (ended, end) = channel::<()>();
+    std::thread::scope(|scope| {
+        let playing = scope.spawn(move || {
+            let _ended = ended; // It is dropped at the end, also of a panic.
+            player.run()
+        });
+        let mut keys = Keys::open();
+        loop {
+            if stop.is_set() {
+                control.stop();
+            }
+            let wait = match &mut keys {
+                Some(keys) => {
+                    keys.turn(&control);
+                    Duration::ZERO
+                }
+                None => SLICE,
+            };
+            if end.recv_timeout(wait) == Err(RecvTimeoutError::Disconnected) {
+                break;
+            }
+        }
+        drop(keys);
+        playing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// What was played, in lines of at most 80 characters.
+fn summary(played: &Played, topics: usize) -> Vec<String> {
+    let s = |count: u64| if count == 1 { "" } else { "s" };
+    let (messages, seconds) = (played.messages, played.duration.as_secs_f64());
+    let mut lines = vec![format!(
+        "{messages} message{} of {topics} topic{} in {seconds:.1} s",
+        s(messages),
+        s(topics as u64)
+    )];
+    if let Some(lateness) = played.lateness {
+        let us = |ns: u64| ns as f64 / 1e3;
+        lines.push(format!(
+            "late by p50 {:.0} us, p99 {:.0} us, max {:.0} us",
+            us(lateness.p50_ns),
+            us(lateness.p99_ns),
+            us(lateness.max_ns)
+        ));
+    }
+    if played.least_share < 1.0 {
+        lines.push(format!(
+            "this host could not keep up: slowed to {:.2} of the rate for a while",
+            played.least_share
+        ));
+    }
+    if played.delayed > Duration::ZERO {
+        lines.push(format!("stalls of {:.1} s were not made up", played.delayed.as_secs_f64()));
+    }
+    let counts = [
+        (played.passed_over, "times a late subscriber was not waited for"),
+        (played.unfit, "messages were no samples of their type, and were left out"),
+        (played.unreadable, "parts of the files cannot be read, and were left out"),
+    ];
+    let counts = counts.iter().filter(|(count, _)| *count > 0);
+    lines.extend(counts.map(|(count, what)| format!("{count} {what}")));
+    lines
+}
+
+fn json(played: &Played, topics: usize) -> serde_json::Value {
+    let us = |ns: u64| ns as f64 / 1e3;
+    let lateness = played
+        .lateness
+        .map(|it| json!({ "p50": us(it.p50_ns), "p99": us(it.p99_ns), "max": us(it.max_ns) }));
+    json!({
+        "messages": played.messages, "bytes": played.bytes, "topics": topics,
+        "duration_s": played.duration.as_secs_f64(), "lateness_us": lateness,
+        "delayed_s": played.delayed.as_secs_f64(), "least_share": played.least_share,
+        "late_subscribers": played.passed_over, "unfit": played.unfit,
+        "unreadable": played.unreadable, "repeats": played.repeats,
+        "is_complete": !played.is_stopped,
+    })
+}
+
+/// The error with its exit status, and the nearest name.
+fn explain(error: PlayError, topics: &[String]) -> Error {
+    let text = || printable(&error.to_string()).into_owned();
+    let is_missing = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
+    match &error {
+        PlayError::NoTopic { pattern } => missing(pattern, topics.iter().map(String::as_str)),
+        PlayError::NoFile { .. } | PlayError::Nothing => Error::NotFound(text()),
+        PlayError::Open { error: myelin_bag::OpenError::Io(io), .. } if is_missing(io) => {
+            Error::NotFound(text())
+        }
+        PlayError::Setting { .. } => Error::BadInput(text()),
+        _ => Error::Failed(text()),
+    }
+}
+
+fn missing<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Error {
+    let what = if names::is_pattern(typed) { "no topic matches" } else { "there is no topic" };
+    let hint = match names::nearest(typed, names) {
+        Some(nearest) => format!("did you mean {:?}?", printable(nearest)),
+        None => "`myelin bag info` lists the topics".to_owned(),
+    };
+    Error::NotFound(format!("{what} {:?} in the recording; {hint}", printable(typed)))
+}
+
+fn rate(text: &str) -> Result<f64, String> {
+    let text = text.strip_prefix('x').unwrap_or(text);
+    match text.parse::<f64>() {
+        Ok(rate) if rate > 0.0 && rate <= 1e6 => Ok(rate),
+        _ => Err("use a number above 0, at most 1,000,000, such as 2 or 0.5".to_owned()),
+    }
+}
+
+fn clock_hz(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(hz) if hz > 0.0 && hz <= 1e4 => Ok(hz),
+        _ => Err("use a number of Hz above 0, at most 10,000".to_owned()),
+    }
+}
+
+fn remap(text: &str) -> Result<(String, String), String> {
+    match text.split_once(":=") {
+        Some((from, to)) if !from.is_empty() && !to.is_empty() => {
+            Ok((from.to_owned(), to.to_owned()))
+        }
+        _ => Err("write the names as FROM:=TO, such as /scan:=/scan_recorded".to_owned()),
+    }
+}
+
+impl When {
+    fn parse(text: &str) -> Result<When, String> {
+        let Some(seconds) = text.strip_prefix('@') else {
+            return duration::parse(text).map(When::After);
+        };
+        // Exact to the nanosecond, which a float is not.
+        let (whole, part) = seconds.split_once('.').unwrap_or((seconds, ""));
+        let digits = format!("{part:0<9}");
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+        let ns = match is_number(whole) && digits.len() == 9 && is_number(&digits) {
+            true => format!("{whole}{digits}").parse().ok(),
+            false => None,
+        };
+        ns.map(When::At).ok_or_else(|| {
+            format!("{text:?} is not a time: write 90s, or @1700000000.5 in seconds since 1970")
+        })
+    }
+}
+
+/// All of so much is not read in a moment.
+const LARGE_BYTES: u64 = 1 << 30;
+/// How soon the end, Ctrl-C and a subscriber are noticed.
+const SLICE: Duration = Duration::from_millis(50);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_relative_or_since_1970() {
+        assert_eq!(When::parse("1.5s"), Ok(When::After(Duration::from_millis(1500))));
+        assert_eq!(When::parse("@1700000000"), Ok(When::At(1_700_000_000_000_000_000)));
+        assert_eq!(When::parse("@3.000000001"), Ok(When::At(3_000_000_001)));
+        for wrong in ["", "@", "@-1", "@1.0000000001", "@1e9", "@99999999999999999999", "soon"] {
+            assert!(When::parse(wrong).unwrap_err().contains("is not a time"), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_remap_has_two_names() {
+        assert_eq!(remap("/a:=/b"), Ok(("/a".to_owned(), "/b".to_owned())));
+        for wrong in ["", "/a", ":=/b", "/a:=", "/a=/b"] {
+            assert!(remap(wrong).unwrap_err().contains(":="), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_summary_fits_80_columns() {
+        let mut played = Played::default();
+        (played.messages, played.least_share) = (u64::from(u32::MAX), 0.01);
+        played.delayed = Duration::from_secs(3600);
+        (played.passed_over, played.unfit, played.unreadable) = (123_456, 123_456, 123_456);
+        for line in summary(&played, 1_000) {
+            assert!(line.chars().count() <= 80, "{line}");
+        }
+    }
 }

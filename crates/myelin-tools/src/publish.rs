@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use myelin::{
-    AnyTopic, DynamicType, EndpointInfo, Graph, Layout, Matching, Publisher, Reliability, TypeInfo,
+    AnyTopic, DynamicType, EndpointInfo, Graph, Matching, Publisher, Reliability, TypeInfo,
 };
 use myelin_shm::topic::message_type;
-use myelin_value::{Kind, Schema, Type};
+use myelin_value::Schema;
 use serde_json::Value as Json;
 
 use crate::document::Format;
@@ -191,17 +191,15 @@ fn of_type(graph: &mut Graph, topic: &str, ty: &str) -> Result<EndpointInfo, Err
         (endpoint.type_name, endpoint.type_hash) = (like.type_name.clone(), like.type_hash);
         return Ok(endpoint);
     }
-    let parsed = Schema::layout(ty).parse().map_err(|error| error.to_string());
-    let described = parsed.and_then(|ty| dynamic_type(&ty).map_err(|error| error.to_string()));
+    let described = DynamicType::from_layout(ty);
     let described = described.map_err(|error| {
         let names = graph.endpoints.iter().map(|it| ros::type_name(it).into_owned());
         let names: Vec<String> = names.collect();
         let nearest = names::nearest(ty, names.iter().map(|it| &**it));
         let hint = nearest.map(|it| format!("; did you mean {:?}?", printable(it)));
         Error::BadInput(format!(
-            "--type {ty:?}: no node has a type of this name, and it is no layout such as f64 or \
-             Point{{x: f32 @0, y: f32 @4}} 8 ({}){}",
-            printable(&error),
+            "--type {ty:?}: no node has a type of this name; {}{}",
+            printable(&error.to_string()),
             hint.unwrap_or_default()
         ))
     })?;
@@ -217,53 +215,6 @@ fn of_type(graph: &mut Graph, topic: &str, ty: &str) -> Result<EndpointInfo, Err
         schema: Some(Arc::new(schema)),
     });
     Ok(endpoint)
-}
-
-/// The run-time type of a parsed layout, for its hash.
-fn dynamic_type(ty: &Type) -> Result<DynamicType, Error> {
-    match ty.kind() {
-        Kind::Sequence { element, bound: None } => Ok(DynamicType::slice(&layout(element)?)?),
-        Kind::Struct { name, fields } if name.starts_with('(') && ty.bytes().is_none() => {
-            let [header, slice] = &fields[..] else { return Err(no_layout(ty)) };
-            let Kind::Sequence { element, bound: None } = slice.ty.kind() else {
-                return Err(no_layout(ty));
-            };
-            Ok(DynamicType::header_slice(&layout(&header.ty)?, &layout(element)?)?)
-        }
-        _ => Ok(DynamicType::value(&layout(ty)?)),
-    }
-}
-
-fn layout(ty: &Type) -> Result<Layout, Error> {
-    match ty.kind() {
-        Kind::Primitive(primitive) => Layout::scalar(primitive.name()).ok_or_else(|| no_layout(ty)),
-        Kind::Array { element, length } => Ok(Layout::array(&layout(element)?, *length)?),
-        Kind::String { bound: Some(bound) } => {
-            let byte = Layout::scalar("u8").ok_or_else(|| no_layout(ty))?;
-            let (length, bytes) = (Layout::array(&byte, 4)?, Layout::array(&byte, *bound)?);
-            let fields = [("length", &length, 0), ("bytes", &bytes, 4)];
-            let layout = Layout::structure("", &fields, bound + 4, 1)?;
-            Ok(layout.named(&format!("FixedString<{bound}>")))
-        }
-        Kind::Struct { name, fields } => {
-            let layouts: Vec<Layout> =
-                fields.iter().map(|field| layout(&field.ty)).collect::<Result<_, _>>()?;
-            let align = layouts.iter().map(Layout::align).max().unwrap_or(1);
-            let fields: Vec<_> = fields
-                .iter()
-                .zip(&layouts)
-                .map(|(field, layout)| (&*field.name, layout, field.offset))
-                .collect();
-            Ok(Layout::structure(name, &fields, ty.bytes_min(), align)?)
-        }
-        _ => Err(no_layout(ty)),
-    }
-}
-
-fn no_layout(ty: &Type) -> Error {
-    Error::BadInput(format!(
-        "a {ty} cannot be given as a layout here; name numbers, arrays and structs"
-    ))
 }
 
 /// A publisher that offers what the subscribers of its topic and type request.
@@ -309,44 +260,3 @@ const BLOCK_MAX: Duration = Duration::from_secs(1);
 const FINISH_LIMIT: Duration = Duration::from_secs(2);
 const DEPTH_MIN: u32 = 16;
 const DEPTH_MAX: u32 = 65_535;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A topic that is made from the text of a layout meets the topic of the type.
-    #[test]
-    fn a_layout_has_the_hash_of_its_type() {
-        #[derive(Clone, Copy, myelin::PlainData)]
-        #[repr(C)]
-        struct Point {
-            x: f32,
-            y: [i16; 2],
-            name: myelin::FixedString<8>,
-        }
-        let folder = tempfile::tempdir().unwrap();
-        let node = myelin::Node::builder("test").runtime_dir(folder.path()).open().unwrap();
-        let _endpoints = (
-            node.topic::<Point>("value").publisher().unwrap(),
-            node.topic::<[Point]>("slice").publisher().unwrap(),
-            node.topic::<(u64, [Point])>("header").publisher().unwrap(),
-            node.topic::<f64>("number").publisher().unwrap(),
-        );
-        let graph = node.graph_within(Duration::from_secs(60)).unwrap();
-        for endpoint in &graph.endpoints {
-            let of_type = graph.types.iter().find(|it| it.hash == endpoint.type_hash).unwrap();
-            let layout = of_type.schema.as_ref().unwrap().layout().unwrap();
-            let mut empty = Graph::default();
-            let made = of_type_text(&mut empty, layout);
-            assert_eq!(
-                (made.type_hash, &made.type_name),
-                (endpoint.type_hash, &endpoint.type_name),
-                "{layout}"
-            );
-        }
-    }
-
-    fn of_type_text(graph: &mut Graph, layout: &str) -> EndpointInfo {
-        of_type(graph, "new", layout).unwrap()
-    }
-}

@@ -46,6 +46,7 @@
 //! | end a wait | [`Subscriber::interrupter`], [`WaitSetHandle::guard`] |
 //! | receive in an asynchronous task | `Subscriber::into_stream` (feature `stream`) |
 //! | read a topic whose type the program does not know | `Node::any_topic`, `Node::discover` (feature `any`) |
+//! | follow the time of a recording that is played | [`Node::simulated_clock`] |
 //! | inspect | [`events`](Subscriber::events), [`lost`](Subscriber::lost), [`matched`](Subscriber::matched); the whole domain, [`Node::graph`], or [`Node::watch_graph`] for rates |
 //!
 //! With [`NodeBuilder::network`] the same topics reach other hosts and DDS programs, through
@@ -77,6 +78,8 @@ mod header_slice;
 #[doc(hidden)]
 pub mod layout;
 mod layout_hash;
+#[cfg(feature = "any")]
+mod layout_text;
 mod loan;
 mod network;
 mod node;
@@ -93,6 +96,7 @@ pub mod ros;
 mod sample;
 mod service;
 mod shared_publisher;
+mod simulated_clock;
 #[cfg(feature = "stream")]
 mod stream;
 mod subscriber;
@@ -153,6 +157,7 @@ pub use service::{
     Service,
 };
 pub use shared_publisher::{SharedLoan, SharedPublisher};
+pub use simulated_clock::{Clock, ClockPublisher};
 #[cfg(feature = "stream")]
 pub use stream::SampleStream;
 #[doc(hidden)]

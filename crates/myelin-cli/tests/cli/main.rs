@@ -22,6 +22,7 @@ mod namespaces;
 mod packaging;
 mod peers;
 mod pictures;
+mod play;
 mod publish;
 #[path = "support/python.rs"]
 mod python;

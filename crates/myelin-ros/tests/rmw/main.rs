@@ -8,6 +8,7 @@ mod host;
 mod kill;
 mod library;
 mod node;
+mod play;
 mod programs;
 mod soak;
 mod talk;

@@ -9,6 +9,7 @@ import sys
 import time
 
 import rclpy
+import rclpy.parameter
 from action_msgs.msg import GoalStatus
 from rcl_interfaces.msg import Parameter, ParameterType, ParameterValue
 from rclpy.action import ActionClient, ActionServer
@@ -73,6 +74,13 @@ def subscribe(node, *kinds):
 
     [subscription(kind) for kind in kinds]
     spin(node)
+
+
+def follow_time(node):
+    """Says the seconds of a clock that follows /clock."""
+    node.set_parameters([rclpy.parameter.Parameter("use_sim_time", value=True)])
+    spin(node, lambda: node.get_clock().now().nanoseconds > 0)
+    say("time", node.get_clock().now().nanoseconds // 10**9)
 
 
 def answer(request, response):
@@ -303,7 +311,7 @@ def main(role, name, *words):
     rclpy.init()
     node = rclpy.create_node(name)
     roles = {"pub": publish, "sub": subscribe, "serve": serve, "ask": ask, "watch": watch, "soak": soak,
-             "count": count, "use": use}
+             "count": count, "use": use, "time": follow_time}
     roles[role](node, *words)
     while not is_over():
         time.sleep(0.01)
@@ -312,6 +320,6 @@ def main(role, name, *words):
 
 
 if len(sys.argv) < 3:
-    sys.exit("usage: node.py pub|sub|serve|ask|watch|soak|count|use|storm|contexts NAME "
+    sys.exit("usage: node.py pub|sub|serve|ask|watch|soak|count|use|time|storm|contexts NAME "
              "[TYPE[:TOPIC]…|NODE|NUMBER NODES|ENDPOINTS|KILLS|CONTEXTS]")
 main(*sys.argv[1:])

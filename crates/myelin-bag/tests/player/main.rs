@@ -1,0 +1,10 @@
+//! The player, with real subscribers: what they get is what was recorded.
+
+mod control;
+mod files;
+mod lateness;
+mod robot;
+mod samples;
+#[path = "../bag/support.rs"]
+#[allow(dead_code)]
+mod support;
