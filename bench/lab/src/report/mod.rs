@@ -90,10 +90,15 @@ impl<'a> Report<'a> {
             ("summary.json", json.into_bytes()),
             ("details.json.zst", details),
             ("summary.csv", metrics::csv(&view.analysis.summary).into_bytes()),
+            ("topics.csv", metrics::topics_csv(&view.analysis.summary).into_bytes()),
             ("report.md", html::markdown(view).into_bytes()),
             ("report.html", html::render(view).into_bytes()),
         ];
         for (name, bytes) in reports {
+            // Only replays have topics.
+            if name == "topics.csv" && bytes.is_empty() {
+                continue;
+            }
             write(&directory.join(name), &bytes)?;
         }
         let histograms = directory.join("hgrm");
