@@ -106,7 +106,7 @@ fn a_part_of_the_topics_and_of_the_time_at_another_speed() {
     let [first, second] = [0, 1].map(|at| trace.measured()[at].due_ns);
     assert_eq!(second - first, SECOND / 200);
     let (scenario, notes) = loaded(&recording(&file), Some(1.5)).unwrap();
-    assert_eq!(replay_of(&scenario).0.topics[0].messages, 150);
+    assert_eq!(replay_of(&scenario).0.topics[0].messages, 151);
     assert!(notes[0].contains("longer; its first 1.5 s"), "{notes:?}");
 }
 
