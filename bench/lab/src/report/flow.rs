@@ -22,7 +22,9 @@ pub(super) fn tables(group: &Group) -> Vec<Table> {
         Workload::Startup => STARTUP,
         Workload::Roundtrip | Workload::Publish => return vec![],
     };
-    let of_size = |&payload: &u64| [Some(table(group, payload, figures)), by_topic(group, payload)];
+    let of_size = |&payload: &u64| {
+        [Some(table(group, payload, figures)), by_topic(group, payload, TOPICS_SHOWN)]
+    };
     group.payloads.iter().flat_map(of_size).flatten().collect()
 }
 
@@ -124,16 +126,22 @@ impl Figure {
     }
 }
 
+/// The tables by topic, short enough for a glance.
+pub(super) fn topics(view: &View) -> Vec<Table> {
+    let of = |group: &Group| group.payloads.iter().find_map(|it| by_topic(group, *it, TOPICS_FEW));
+    view.groups.iter().filter_map(of).collect()
+}
+
 /// A row for each topic of a replayed recording, with the rates and sizes that it was recorded with;
-/// `None` for other workloads. Of very many topics it has the busiest.
-fn by_topic(group: &Group, payload: u64) -> Option<Table> {
+/// `None` for other workloads. Of more than `most` topics it has the busiest.
+fn by_topic(group: &Group, payload: u64, most: usize) -> Option<Table> {
     let entries = ordered(group, payload);
     let mut topics: Vec<&TopicFigures> =
         entries.iter().find(|it| !it.cell.by_topic.is_empty())?.cell.by_topic.iter().collect();
     let all = topics.len();
-    if all > TOPICS_SHOWN {
+    if all > most {
         topics.sort_by(|a, b| b.rate_hz.total_cmp(&a.rate_hz));
-        topics.truncate(TOPICS_SHOWN);
+        topics.truncate(most);
     }
     let further = match all - topics.len() {
         0 => String::new(),
@@ -167,22 +175,23 @@ fn by_topic(group: &Group, payload: u64) -> Option<Table> {
 fn of_topic(entry: &Entry, topic: &str, notes: &mut Notes) -> TableCell {
     let found = entry.cell.by_topic.iter().find(|it| it.topic == topic);
     let Some(found) = found else { return TableCell::absent() };
-    let [sent, taken, lost] = [found.sent, found.received, found.lost].map(format::count);
+    let counts = [found.sent, found.received, found.lost].map(format::count);
     let part = |of: fn(&Distribution) -> Option<f64>| {
         format::us_or_dash(found.one_way_us.as_ref().and_then(of))
     };
     let max =
         found.one_way_us.map_or_else(String::new, |of| format!("; max {} µs", format::us(of.max)));
     let percent = 100.0 * found.lost as f64 / ((found.lost + found.received) as f64).max(1.0);
-    let small = match found.lost {
-        0 => String::new(),
-        _ => format!("{} % lost", format::percent(percent)),
-    };
+    // Of a topic with few messages the largest is all that can be said.
+    let withheld = found.one_way_us.filter(|of| of.p99.is_none());
+    let largest = withheld.map(|of| format!("max {}", format::us(of.max)));
+    let lost = (found.lost > 0).then(|| format!("{} % lost", format::percent(percent)));
+    let small = largest.into_iter().chain(lost).collect::<Vec<_>>().join(", ");
     let cell = TableCell::plain(part(|of| of.p50))
         .side(part(|of| of.p99))
         .small(small)
         .valid(entry.cell.valid)
-        .title(format!("{sent} sent, {taken} taken, {lost} lost{max}"));
+        .title(format!("{} sent, {} taken, {} lost{max}", counts[0], counts[1], counts[2]));
     TableCell { mark: notes.invalid(entry), ..cell }
 }
 
@@ -356,8 +365,9 @@ fn altogether(entry: &Entry) -> TableCell {
     })
 }
 
-/// Rows of the table by topic.
+/// Rows of the table by topic, in reports and at a glance.
 const TOPICS_SHOWN: usize = 200;
+const TOPICS_FEW: usize = 20;
 
 const ONE_WAY: &str = "one way";
 const NAIVE: &str = "naive";

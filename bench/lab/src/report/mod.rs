@@ -113,7 +113,11 @@ impl<'a> Report<'a> {
     pub fn terminal(&self, format: Format, screen: Screen) -> String {
         let Report(view) = self;
         match format {
-            Format::Glance => glance::render(&glance::Glance::new(view), screen),
+            Format::Glance => {
+                let topics = flow::topics(view);
+                let topics = topics.iter().map(|it| format!("\n{}", terminal::print(it, screen)));
+                glance::render(&glance::Glance::new(view), screen) + &topics.collect::<String>()
+            }
             Format::Table => terminal::render(view, screen),
             Format::Roundtrip => blocks(view, include_str!("assets/roundtrip.txt.jinja")),
             Format::Ddsperf => blocks(view, include_str!("assets/ddsperf.txt.jinja")),
