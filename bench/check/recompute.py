@@ -53,7 +53,7 @@ INTERVALS = {
 LEAN = 8
 STAGES = ["lateness", "loan", "fill", "publish", "wake", "take", "wake_and_take",
           "publish_back", "wake_back", "take_back", "wake_and_take_back"]
-DIVIDED = ("roundtrip", "stream", "image")
+DIVIDED = ("roundtrip", "stream", "image", "replay")
 SLOWEST = 10
 PARTS = 60
 WINDOW_MESSAGES_MIN = 40
@@ -87,7 +87,7 @@ def latencies(workload, rate_hz, ping, pong):
     known[known] = ping["id"][place[known]] == taken["id"][known]
     sent = ping[place[known]]
     # A stream's messages count from when they were due, a frame from its stamp.
-    from_due = workload == "stream" and rate_hz is not None
+    from_due = workload in ("stream", "replay") and rate_hz is not None
     begin = signed(sent["intended_ns" if from_due else "publish_entry_ns"])
     return signed(taken["take_return_ns"][known]) - begin, len(taken)
 
@@ -97,7 +97,7 @@ def with_lost(workload, subscribers, run, values):
     ping, pong = run["ping"], run["pong"]
     if workload == "roundtrip":
         lost, received = ping["lost"], ping["received"]
-    elif workload in ("stream", "image"):
+    elif workload in ("stream", "image", "replay"):
         lost, received = max(ping["sent"] * subscribers - pong["received"], 0), pong["received"]
     else:
         return values
@@ -209,7 +209,7 @@ class Run:
             known = place < len(ping)
             known[known] = ping["id"][place[known]] == taken["id"][known]
             self.ping, self.pong = ping[place[known]], taken[known]
-        self.from_due = workload == "stream" and self.has_rate
+        self.from_due = workload in ("stream", "replay") and self.has_rate
         self.begin = signed(self.ping["intended_ns" if self.from_due else "publish_entry_ns"])
         ends = {"roundtrip": (self.ping, "take_return_ns"), "publish": (self.ping, "publish_return_ns")}
         end, name = ends.get(workload, (self.pong, "take_return_ns"))

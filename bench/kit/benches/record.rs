@@ -108,6 +108,7 @@ fn prepare(messages: u64) -> Prepare {
         topics: 1,
         reliability: Default::default(),
         depth: DEPTH_DEFAULT,
+        recording: None,
         heard: None,
         network: None,
         options: Default::default(),

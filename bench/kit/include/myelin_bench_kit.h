@@ -36,7 +36,7 @@
 extern "C" {
 #endif
 
-#define MYELIN_BENCH_ABI 7u
+#define MYELIN_BENCH_ABI 8u
 
 /* The first member of a table: MYELIN_BENCH_SIZE(system) is the size of struct myelin_bench_system.
  */
@@ -67,7 +67,9 @@ enum {
   MYELIN_BENCH_IMAGE = 4,
   MYELIN_BENCH_FLOOD = 8,
   MYELIN_BENCH_STARTUP = 16,
-  MYELIN_BENCH_PUBLISH = 32 /* since 6: needs subscribe */
+  MYELIN_BENCH_PUBLISH = 32, /* since 6: needs subscribe */
+  MYELIN_BENCH_REPLAY = 64   /* since 8: a stream whose messages have different sizes, at most
+                                message_bytes; `loan` and `publish` get the size of each */
 };
 
 /* What streams of a system offer; may be combined by bitwise or. */

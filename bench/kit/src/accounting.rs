@@ -3,6 +3,8 @@
 //! Before the copies of an image run only the clock is read. Checking and recording come after
 //! them, outside of every timed interval.
 
+use std::sync::Arc;
+
 use crate::clock::{self, Clock};
 use crate::copies::Copies;
 use crate::message;
@@ -12,6 +14,7 @@ use crate::process;
 use crate::protocol::{Done, Prepare, Touch, Workload};
 use crate::samples::{CORRUPT, OUT_OF_ORDER, Record, SampleFile, Taken};
 use crate::sequence_window::{Came, SequenceWindow};
+use crate::trace::Trace;
 
 /// The meaning of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,6 +42,8 @@ pub(crate) struct Accounting {
     counts_cpu: bool,
     warmup_messages: u64,
     payload_bytes: usize,
+    /// The messages of a recording, which have their own sizes.
+    trace: Option<Arc<Trace>>,
     /// Bytes of the warm-up that are still to be compared in full.
     whole_bytes: usize,
     record_every: u64,
@@ -48,7 +53,12 @@ pub(crate) struct Accounting {
 }
 
 impl Accounting {
-    pub(crate) fn new(prepare: &Prepare, samples: SampleFile, clock: Clock) -> Self {
+    pub(crate) fn new(
+        prepare: &Prepare,
+        trace: Option<Arc<Trace>>,
+        samples: SampleFile,
+        clock: Clock,
+    ) -> Self {
         let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
         let is_image = prepare.workload == Workload::Image;
         Accounting {
@@ -57,13 +67,14 @@ impl Accounting {
             places: samples.capacity() / prepare.publishers.max(1) as usize,
             samples,
             copies: is_image.then(|| Copies::new(message_bytes)),
-            lanes: Lanes::new(prepare),
+            lanes: Lanes::new(prepare, trace.clone()),
             written: 0,
             taken: 0,
             publishing: prepare.publishers.max(1),
             counts_cpu: prepare.pong_samples.is_none(),
             warmup_messages: prepare.warmup_messages,
             payload_bytes: prepare.payload_bytes as usize,
+            trace,
             whole_bytes: WHOLE_BYTES,
             record_every: prepare.record_every,
             touch: prepare.touch,
@@ -94,7 +105,8 @@ impl Accounting {
             self.probe();
             return Accounted::Message;
         }
-        let holds = message::holds(message, self.payload_bytes, self.touch);
+        let payload_bytes = self.payload_bytes_of(number);
+        let holds = message::holds(message, payload_bytes, self.touch);
         let came = self.count(number, holds);
         let record = Taken {
             id: number - self.warmup_messages,
@@ -111,15 +123,26 @@ impl Accounting {
         Accounted::Message
     }
 
+    /// Bytes that the payload of message `number` should have.
+    #[inline(always)]
+    fn payload_bytes_of(&self, number: u64) -> usize {
+        match &self.trace {
+            None => self.payload_bytes,
+            // No message has as many as one that was never sent.
+            Some(trace) => trace.get(number).map_or(usize::MAX >> 1, |sent| sent.bytes as usize),
+        }
+    }
+
     /// Compares the first messages in full, and only the stamps of the others. Otherwise a
     /// subscriber that compares more slowly than messages arrive would begin the measured part with
     /// a backlog.
     #[cold]
     fn warm_up(&mut self, message: &[u8], number: u64) {
+        let payload_bytes = self.payload_bytes_of(number);
         let holds = match self.copies {
-            _ if self.whole_bytes == 0 => message::stamps_hold(message, self.payload_bytes),
-            Some(_) => message::frame_holds(message, self.payload_bytes),
-            None => message::pattern_holds(message, self.payload_bytes),
+            _ if self.whole_bytes == 0 => message::stamps_hold(message, payload_bytes),
+            Some(_) => message::frame_holds(message, payload_bytes),
+            None => message::pattern_holds(message, payload_bytes),
         };
         self.whole_bytes = self.whole_bytes.saturating_sub(message.len());
         self.done.corrupt += u64::from(!holds);
@@ -196,14 +219,16 @@ struct Lanes {
     lanes: Vec<SequenceWindow>,
     publishers: usize,
     topics: u64,
+    /// The topics of a recording's messages; otherwise they go to each in turn.
+    trace: Option<Arc<Trace>>,
 }
 
 impl Lanes {
-    fn new(prepare: &Prepare) -> Self {
+    fn new(prepare: &Prepare, trace: Option<Arc<Trace>>) -> Self {
         let publishers = prepare.publishers.max(1) as usize;
         let topics = prepare.topics.max(1) as usize;
         let lanes = (0..publishers * topics).map(|_| SequenceWindow::new()).collect();
-        Lanes { lanes, publishers, topics: topics as u64 }
+        Lanes { lanes, publishers, topics: topics as u64, trace }
     }
 
     /// `holds` says whether the message is undamaged.
@@ -214,6 +239,10 @@ impl Lanes {
             return Came::Newest;
         }
         let (lane, place) = match self.topics {
+            _ if self.trace.is_some() => match self.recorded(count) {
+                Some(found) => found,
+                None => return Came::Newest,
+            },
             1 => (publisher, count),
             topics => (publisher * topics as usize + (count % topics) as usize, count / topics),
         };
@@ -223,8 +252,20 @@ impl Lanes {
         if holds || is_likely { window.note(place) } else { Came::Newest }
     }
 
+    /// The lane of message `count` of a recording, and its place there.
+    fn recorded(&self, count: u64) -> Option<(usize, u64)> {
+        let message = self.trace.as_ref()?.get(count)?;
+        Some((message.topic as usize, message.place.into()))
+    }
+
     /// The number of messages up to the highest of each lane, without those of the warm-up.
     fn begun(&self, warmup_messages: u64) -> u64 {
+        if let Some(trace) = &self.trace {
+            let begun: u64 = self.lanes.iter().map(SequenceWindow::next).sum();
+            let reached = |topic: u32| self.lanes[topic as usize].next() > 0;
+            let warm = trace.warm_up().iter().filter(|message| reached(message.topic));
+            return begun.saturating_sub(warm.count() as u64);
+        }
         let begun = |(lane, window): (usize, &SequenceWindow)| {
             let topic = lane as u64 % self.topics;
             let warm_ups = warmup_messages.saturating_sub(topic).div_ceil(self.topics);
@@ -245,7 +286,7 @@ mod tests {
 
     fn lanes(publishers: usize, topics: u64) -> Lanes {
         let lanes = (0..publishers * topics as usize).map(|_| SequenceWindow::new()).collect();
-        Lanes { lanes, publishers, topics }
+        Lanes { lanes, publishers, topics, trace: None }
     }
 
     #[test]

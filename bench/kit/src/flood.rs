@@ -38,7 +38,7 @@ impl Flood {
         let publisher = publisher.ok_or_else(|| Error::new("this driver opened no publisher"))?;
         let path = prepare.heard.as_ref();
         let path = path.ok_or_else(|| Error::new("protocol: no `heard` file for a flood"))?;
-        let outgoing = Outgoing::new(publisher, prepare);
+        let outgoing = Outgoing::new(publisher, prepare, None);
         Ok(Flood { outgoing, clock: stream.clock, heard: SampleFile::look(path)?, probes: 0 })
     }
 

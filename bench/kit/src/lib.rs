@@ -11,8 +11,8 @@
 //!
 //! workloads  pingpong      round trips; callback_pong: pong's end if the system calls it
 //!            fan           publish; calls: the same with callbacks in one process
-//!            stream        streams and images between processes; one_process: within one
-//!              ├─ arrivals     when messages are due
+//!            stream        streams, images and replays between processes; one_process: within one
+//!              ├─ due          when messages are due: arrivals at a rate, trace as recorded
 //!              ├─ outgoing     fills, stamps and publishes
 //!              ├─ pace         waits until messages are due
 //!              └─ accounting   what has arrived: numbers, sequence_window, copies
@@ -34,6 +34,7 @@ mod clock_discipline;
 mod clock_exchange;
 mod copies;
 pub mod driver;
+pub mod due;
 mod error;
 pub mod fan;
 pub mod flood;
@@ -53,6 +54,7 @@ mod sequence_window;
 mod session;
 mod startup;
 pub mod stream;
+pub mod trace;
 mod transfer;
 
 pub use clock::Clock;

@@ -30,6 +30,19 @@ impl Outgoing {
         Outgoing { bytes, len }
     }
 
+    /// Changes the payload to `payload_bytes`, at most as many as it was made with.
+    #[inline]
+    pub fn resize(&mut self, payload_bytes: usize) {
+        let len = HEADER_BYTES + payload_bytes;
+        assert!(len.div_ceil(8) <= self.bytes.len(), "larger than it was made");
+        self.len = len;
+        // A word that is cut off has no stamp, but may have the one of a longer message.
+        let last = len / 8;
+        if !len.is_multiple_of(8) && (last * 8 - HEADER_BYTES).is_multiple_of(STAMP_BYTES) {
+            self.bytes[last] = pattern(last);
+        }
+    }
+
     /// The message with sequence number `sequence`, stamped as far as `touch` requires.
     #[inline]
     pub fn renew(&mut self, sequence: u64, touch: Touch) -> &[u8] {
@@ -184,6 +197,20 @@ mod tests {
             let bit = bit % (len * 8);
             message[HEADER_BYTES + bit / 8] ^= 1 << (bit % 8);
             prop_assert!(!pattern_holds(&message, len));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_message_of_changing_size_passes_the_check(
+            sizes in prop::collection::vec(0usize..=4200, 1..20),
+        ) {
+            let mut outgoing = Outgoing::new(4200);
+            for (number, size) in sizes.into_iter().enumerate() {
+                outgoing.resize(size);
+                let message = outgoing.stamp(number as u64);
+                prop_assert!(stamps_hold(message, size) && pattern_holds(message, size), "{size}");
+            }
         }
     }
 

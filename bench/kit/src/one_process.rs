@@ -13,6 +13,7 @@ use crate::process;
 use crate::protocol::{Done, Prepare};
 use crate::samples::SampleFile;
 use crate::stream::{Ping, check_rate, listen, the_one};
+use crate::trace::Trace;
 
 /// Both ends of the run.
 pub(crate) struct OneProcess {
@@ -32,8 +33,10 @@ impl OneProcess {
         check_rate(prepare, matches!(receiver, Receiver::Calls(_)))?;
         let path = prepare.pong_samples.as_ref();
         let path = path.ok_or_else(|| Error::new("protocol: no pong_samples for one process"))?;
-        let accounting = Some(Accounting::new(prepare, SampleFile::open(path)?, clock.clone()));
-        let ping = Ping::with(publisher, clock.clone(), prepare);
+        let (trace, samples) = (Trace::of(prepare)?, SampleFile::open(path)?);
+        let accounting = Accounting::new(prepare, trace.clone(), samples, clock.clone());
+        let accounting = Some(accounting);
+        let ping = Ping::with(publisher, clock.clone(), prepare, trace);
         Ok(OneProcess { ping, receiver: Some(receiver), accounting, clock })
     }
 

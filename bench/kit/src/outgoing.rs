@@ -4,6 +4,8 @@
 //! call. So a one-way time includes the publish call and everything after it. It does not include
 //! loan and fill, which are timed separately.
 
+use std::sync::Arc;
+
 use crate::clock::{self, Clock};
 use crate::driver::Publisher;
 use crate::error::Error;
@@ -11,6 +13,7 @@ use crate::message::{self, HEADER_BYTES};
 use crate::numbers::number;
 use crate::pingpong::GOODBYE;
 use crate::protocol::{Prepare, Touch, Workload};
+use crate::trace::Trace;
 use crate::transfer::Sent;
 
 /// A publisher and its messages.
@@ -22,6 +25,8 @@ pub(crate) struct Outgoing {
     /// Index of this publisher.
     index: u32,
     topics: u32,
+    /// The messages of a recording; otherwise all have one size and go to each topic in turn.
+    trace: Option<Arc<Trace>>,
 }
 
 enum Content {
@@ -32,7 +37,11 @@ enum Content {
 }
 
 impl Outgoing {
-    pub(crate) fn new(publisher: Box<dyn Publisher>, prepare: &Prepare) -> Self {
+    pub(crate) fn new(
+        publisher: Box<dyn Publisher>,
+        prepare: &Prepare,
+        trace: Option<Arc<Trace>>,
+    ) -> Self {
         let payload_bytes = prepare.payload_bytes as usize;
         let (message_bytes, has_loans) = (HEADER_BYTES + payload_bytes, publisher.has_loans());
         let content = match prepare.workload {
@@ -42,10 +51,10 @@ impl Outgoing {
             _ => Content::Pattern(message::Outgoing::new(payload_bytes)),
         };
         let (index, topics) = (prepare.index, prepare.topics.max(1));
-        Outgoing { publisher, content, message_bytes, has_loans, index, topics }
+        Outgoing { publisher, content, message_bytes, has_loans, index, topics, trace }
     }
 
-    /// Publishes message `count`, counting the warm-up, to the next topic in turn.
+    /// Publishes message `count`, counting the warm-up: as recorded, or to the next topic in turn.
     #[inline(always)]
     pub(crate) fn publish(
         &mut self,
@@ -53,7 +62,9 @@ impl Outgoing {
         touch: Touch,
         clock: &Clock,
     ) -> Result<Sent, Error> {
-        if self.topics > 1 {
+        if self.trace.is_some() {
+            self.turn_to(count);
+        } else if self.topics > 1 {
             self.publisher.select((count % u64::from(self.topics)) as u32);
         }
         let sequence = number(self.index, count);
@@ -64,6 +75,21 @@ impl Outgoing {
         sent.return_ns = clock.now();
         sent.cpu = clock::cpu();
         Ok(sent)
+    }
+
+    /// Selects topic and size of message `count` of the recording.
+    fn turn_to(&mut self, count: u64) {
+        let recorded = self.trace.as_ref().and_then(|trace| trace.get(count));
+        let (Some(recorded), Content::Pattern(pattern)) = (recorded, &mut self.content) else {
+            return;
+        };
+        if self.topics > 1 {
+            self.publisher.select(recorded.topic);
+        }
+        // A system may write the messages of some topics into loans, and not those of others.
+        self.has_loans = self.publisher.has_loans();
+        pattern.resize(recorded.bytes as usize);
+        self.message_bytes = HEADER_BYTES + recorded.bytes as usize;
     }
 
     #[inline(always)]
@@ -111,6 +137,9 @@ impl Outgoing {
         let header = GOODBYE.to_le_bytes();
         if self.topics > 1 {
             self.publisher.select(0);
+        }
+        if self.trace.is_some() {
+            self.has_loans = self.publisher.has_loans();
         }
         if self.has_loans {
             let memory = self.publisher.loan(self.message_bytes)?;

@@ -59,6 +59,9 @@ pub enum Workload {
     Flood,
     /// Ping publishes as soon as its end has matched, until pong has taken a message.
     Startup,
+    /// Like `Stream`, with the messages of a recording: each at its time, on its topic, with its
+    /// size ([`Prepare::recording`]).
+    Replay,
 }
 
 impl Workload {
@@ -71,6 +74,7 @@ impl Workload {
             Workload::Image => "image",
             Workload::Flood => "flood",
             Workload::Startup => "startup",
+            Workload::Replay => "replay",
         }
     }
 
@@ -80,8 +84,14 @@ impl Workload {
         !matches!(self, Workload::Roundtrip | Workload::Publish)
     }
 
-    /// All workloads of a system with streams and round trips.
+    /// The one-way workloads of a system whose messages may have any size.
     pub fn streams() -> Vec<Workload> {
+        [Workload::streams_of_one_size(), vec![Workload::Replay]].concat()
+    }
+
+    /// The one-way workloads of a system whose messages all have the size of
+    /// [`Prepare::payload_bytes`].
+    pub fn streams_of_one_size() -> Vec<Workload> {
         vec![Workload::Stream, Workload::Image, Workload::Flood, Workload::Startup]
     }
 
@@ -147,7 +157,8 @@ pub struct Prepare {
     pub run: String,
     /// A small number that separates this run from other users of the middleware (DDS domain).
     pub domain: u32,
-    /// Bytes of payload in a message, in addition to the 8 of its sequence number.
+    /// Bytes of payload in a message, in addition to the 8 of its sequence number; of the largest
+    /// one if they have several sizes.
     pub payload_bytes: u64,
     /// Messages to measure; 0 for no limit.
     pub messages: u64,
@@ -191,6 +202,9 @@ pub struct Prepare {
     /// The frame of an image run; `payload_bytes` is its size. `None` for other workloads.
     #[serde(default)]
     pub frame: Option<Frame>,
+    /// The messages of [`Workload::Replay`]; `None` for other workloads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<Recording>,
     /// Only in one process: the sample file of the receiving end.
     #[serde(default)]
     pub pong_samples: Option<PathBuf>,
@@ -236,6 +250,13 @@ pub struct Prepare {
 }
 
 impl Prepare {
+    /// Bytes of the largest payload of `topic`.
+    pub fn payload_bytes_of(&self, topic: u32) -> u64 {
+        let recorded = self.recording.as_ref().map(|recording| &recording.payload_bytes);
+        let of_topic = recorded.and_then(|bytes| bytes.get(topic as usize));
+        of_topic.copied().unwrap_or(self.payload_bytes)
+    }
+
     /// The path of a configuration file `name` in the run's folder. Across hosts each of two roles
     /// has its own.
     pub fn file(&self, name: &str) -> PathBuf {
@@ -298,6 +319,15 @@ impl Frame {
     pub fn bytes(self) -> u64 {
         3 * u64::from(self.width) * u64::from(self.height)
     }
+}
+
+/// The messages of a recording.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Recording {
+    /// The file of its [`Trace`](crate::trace::Trace).
+    pub trace: PathBuf,
+    /// Bytes of the largest payload of each topic.
+    pub payload_bytes: Vec<u64>,
 }
 
 /// How the schedule of a stream deviates from an even rate. It is derived from the run's seed

@@ -63,7 +63,7 @@ fn ping(
     let path = prepare.heard.as_ref();
     let path = path.ok_or_else(|| Error::new("protocol: no `heard` file for a start-up"))?;
     let heard = SampleFile::look(path)?;
-    let mut outgoing = Outgoing::new(publisher, prepare);
+    let mut outgoing = Outgoing::new(publisher, prepare, None);
     let mut messages = 0;
     while heard.exchanges() == 0 {
         if clock::monotonic_ns() > until_ns {

@@ -4,14 +4,16 @@
 //! Each end is made, with all the memory it will need, before the lab hears that it is ready; then
 //! it is run. `one_process` has both ends in one process.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use crate::accounting::{Accounted, Accounting};
-use crate::arrivals::{self, Schedule};
+use crate::arrivals;
 use crate::calls::Lent;
 use crate::clock::Clock;
 use crate::driver::{Publisher, Receiver, Stream, Subscriber};
+use crate::due::DueTimes;
 use crate::error::Error;
 use crate::fan::QUIET_NS;
 use crate::numbers::{PUBLISHERS_MAX, number};
@@ -20,6 +22,7 @@ use crate::pace::Pace;
 use crate::process;
 use crate::protocol::{Done, Prepare, System, Topology, Wait, Workload};
 use crate::samples::SampleFile;
+use crate::trace::Trace;
 use crate::transfer::{Limit, Sent, Stamps, receive};
 
 /// Checks that `system` supports the stream of `prepare`.
@@ -29,7 +32,7 @@ pub fn check(prepare: &Prepare, system: &System) -> Result<(), Error> {
         return Err(Error::new(format!("publishers: {} are too many", prepare.publishers))
             .remedy(format!("at most {PUBLISHERS_MAX}")));
     }
-    if matches!(prepare.workload, Workload::Flood | Workload::Startup) {
+    if matches!(prepare.workload, Workload::Flood | Workload::Startup | Workload::Replay) {
         return Ok(());
     }
     let is_called = system.wait == Wait::Callback && system.topology == Topology::OneProcess;
@@ -54,7 +57,7 @@ pub(crate) fn check_rate(prepare: &Prepare, is_called: bool) -> Result<(), Error
 pub struct Ping {
     outgoing: Outgoing,
     clock: Clock,
-    schedule: Option<Schedule>,
+    due: Option<DueTimes>,
     pace: Pace,
 }
 
@@ -64,13 +67,19 @@ impl Ping {
         check_rate(prepare, false)?;
         let publisher = stream.publisher;
         let publisher = publisher.ok_or_else(|| Error::new("this driver opened no publisher"))?;
-        Ok(Ping::with(publisher, stream.clock, prepare))
+        Ok(Ping::with(publisher, stream.clock, prepare, Trace::of(prepare)?))
     }
 
-    pub(crate) fn with(publisher: Box<dyn Publisher>, clock: Clock, prepare: &Prepare) -> Self {
-        let outgoing = Outgoing::new(publisher, prepare);
+    pub(crate) fn with(
+        publisher: Box<dyn Publisher>,
+        clock: Clock,
+        prepare: &Prepare,
+        trace: Option<Arc<Trace>>,
+    ) -> Self {
+        let outgoing = Outgoing::new(publisher, prepare, trace.clone());
+        // Of a recording this is the mean.
         let pace = Pace::new(clock.clone(), prepare.rate_hz.map_or(0.0, |rate| 1e9 / rate));
-        Ping { outgoing, clock, schedule: Schedule::new(prepare), pace }
+        Ping { outgoing, clock, due: DueTimes::new(prepare, trace), pace }
     }
 
     /// Publishes `prepare.messages` messages (or for `prepare.duration_ns`) from `start_ns` on, and
@@ -88,7 +97,7 @@ impl Ping {
         self.warm_up(prepare, samples, origin_ns, stop)?;
         let (cpu_before_ns, awake_before_ns) = (process::cpu_ns(), self.pace.awake_cpu_ns());
         let now_ns = self.clock.now();
-        let begin_ns = self.schedule.as_ref().map_or(now_ns, |s| origin_ns + s.begin_ns());
+        let begin_ns = self.due.as_ref().map_or(now_ns, |due| origin_ns + due.begin_ns());
         let mut done = Done { begin_ns, ..Done::default() };
         let limit = Limit::new(prepare, begin_ns);
         let over_ns = match prepare.duration_ns {
@@ -125,7 +134,7 @@ impl Ping {
         stop: &AtomicBool,
     ) -> Result<(), Error> {
         for count in 0..prepare.warmup_messages {
-            let due_ns = self.schedule.as_mut().and_then(Iterator::next);
+            let due_ns = self.due.as_mut().and_then(Iterator::next);
             // ORDER: Relaxed, the flag carries nothing else.
             if stop.load(Ordering::Relaxed) {
                 break;
@@ -140,10 +149,10 @@ impl Ping {
     /// Like [`Limit::next`], by the schedule if there is one.
     #[inline(always)]
     fn next(&mut self, origin_ns: u64, sent: u64, limit: &Limit) -> Option<Option<u64>> {
-        let Some(schedule) = &mut self.schedule else {
+        let Some(due) = &mut self.due else {
             return limit.next(sent, &self.clock);
         };
-        let intended_ns = origin_ns + schedule.next()?;
+        let intended_ns = origin_ns + due.next()?;
         self.pace.wait_until(intended_ns);
         Some(Some(intended_ns))
     }
@@ -183,7 +192,8 @@ impl Pong {
     /// The receiving end of `stream`; `samples` is pong's.
     pub fn new(stream: Stream, prepare: &Prepare, samples: SampleFile) -> Result<Self, Error> {
         let receiver = Some(the_one(stream.receivers)?);
-        let accounting = Some(Accounting::new(prepare, samples, stream.clock.clone()));
+        let trace = Trace::of(prepare)?;
+        let accounting = Some(Accounting::new(prepare, trace, samples, stream.clock.clone()));
         Ok(Pong { receiver, accounting, clock: stream.clock })
     }
 

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 use toml::de::{DeTable, DeValue};
 
@@ -16,6 +17,11 @@ impl Source {
     /// A text called `name` in errors.
     pub fn new(name: &str, text: &str) -> Self {
         Source { name: name.into(), text: text.into() }
+    }
+
+    /// The path of `file`, which this text names: relative to the text's own file.
+    pub fn beside(&self, file: &str) -> PathBuf {
+        Path::new(&self.name).parent().unwrap_or(Path::new("")).join(file)
     }
 
     /// The text.
@@ -134,9 +140,12 @@ impl InputError {
         self
     }
 
-    /// Sets the position of the error, in `source`.
+    /// Sets the position of the error, in `source`, unless that has no name.
     #[must_use]
     pub fn at(mut self, source: &Source, place: Range<usize>) -> Self {
+        if source.name.is_empty() {
+            return self;
+        }
         let line = source.text[..place.start.min(source.text.len())].matches('\n').count() + 1;
         self.place = format!("{}:{line}: ", source.name);
         self

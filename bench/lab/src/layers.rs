@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 /// From left to right. The first line may be used by all; then scenario → plan → run → record →
 /// analyse → report. The hosts that a run needs come before the plan, which names them.
-const ORDER: [&str; 24] = [
+const ORDER: [&str; 25] = [
     "input_error",
     "lists",
     "root",
@@ -15,7 +15,8 @@ const ORDER: [&str; 24] = [
     "stats",
     "stderr", //
     "scenario",
-    "registry", //
+    "registry",
+    "recording", //
     "tuning",
     "machine",
     "observe",

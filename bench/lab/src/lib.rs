@@ -18,6 +18,7 @@ mod observe;
 pub mod plan;
 mod progress;
 pub mod record;
+mod recording;
 pub mod registry;
 pub mod report;
 pub mod root;

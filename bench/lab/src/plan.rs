@@ -14,14 +14,14 @@ pub use cells::CellPlan;
 use cells::cells_of;
 pub(crate) use cells::one;
 pub use check::{check, leave_out_unsupported};
-use myelin_bench_kit::protocol::{PROTOCOL, Prepare, Role, System, Wait};
+use myelin_bench_kit::protocol::{self, PROTOCOL, Prepare, Role, System, Wait};
 use rand::seq::SliceRandom;
 use rand::{SeedableRng, rngs::StdRng};
 use serde::{Deserialize, Serialize};
 
 use crate::host::hosts::HostsChoice;
 use crate::registry::SystemDriver;
-use crate::scenario::{Kind, Scenario, Tuning};
+use crate::scenario::{Kind, Replay, Scenario, Tuning};
 
 /// One execution of a cell.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -111,6 +111,8 @@ impl Plan {
         let workload = &self.scenarios[cell.scenario].workload;
         let driver = cell.system.split('.').next().unwrap_or("");
         let options = self.scenarios[cell.scenario].options.get(driver);
+        let replay = workload.replay.as_ref();
+        let seconds = replay.map_or(workload.duration_s, |replay| replay.seconds);
         Prepare {
             protocol: PROTOCOL,
             system: cell.system.clone(),
@@ -119,9 +121,9 @@ impl Plan {
             // One domain for the whole session, so that all its runs have the same configuration.
             // 232 is the highest domain whose ports are valid; low ones are left to the user.
             domain: 100 + std::process::id() % 120,
-            payload_bytes: cell.payload_bytes,
-            messages: workload.messages,
-            duration_ns: (workload.duration_s * 1e9) as u64,
+            payload_bytes: replay.map_or(cell.payload_bytes, Replay::payload_bytes_max),
+            messages: replay.map_or(workload.messages, |replay| replay.messages),
+            duration_ns: (seconds * 1e9) as u64,
             warmup_messages: workload.warmup_at(cell.rate_hz),
             warmup_ns: workload.warmup_ns(cell.rate_hz),
             rate_hz: cell.rate_hz,
@@ -137,6 +139,10 @@ impl Plan {
             touch: workload.touch,
             arrivals: cell.arrivals.as_ref().map(|case| case.arrivals).unwrap_or_default(),
             frame: cell.frame,
+            recording: replay.map(|replay| protocol::Recording {
+                trace: std::path::PathBuf::new(),
+                payload_bytes: replay.topics.iter().map(|it| it.payload_bytes_max).collect(),
+            }),
             pong_samples: None,
             pong_cpu: None,
             pong_fifo: None,

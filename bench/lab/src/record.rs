@@ -3,6 +3,7 @@
 //! ```text
 //! DIR/plan.json        the runs to make, their order and seed
 //!     host.json        the machine
+//!     recordings/      the trace of each replayed recording, named after its scenario
 //!     runs.jsonl       one line per run, appended when the run is over
 //!     runs/0007-…/     one run's configuration files, logs, ping.samples.zst, pong.samples.zst,
 //!                      observed.json.zst, across hosts exchanges.json.zst
@@ -24,6 +25,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow};
 use myelin_bench_kit::protocol::Role;
+use myelin_bench_kit::trace::Trace;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -31,8 +33,10 @@ use crate::input_error::InputError;
 use crate::machine::Machine;
 use crate::observe::series::Series;
 use crate::plan::{self, CellPlan, Plan, RunPlan, SCHEMA};
+use crate::recording::trace_file;
 pub use crate::run::RunRecord;
 use crate::run::RunSamples;
+use crate::scenario::Scenario;
 pub use lines::Lines;
 use lines::Origin;
 use samples::file_of;
@@ -60,6 +64,7 @@ impl Folder {
             fs::create_dir_all(path.join(RUNS))?;
             write_whole(&path.join(PLAN), &to_json(plan))?;
             write_whole(&path.join(HOST), &to_json(host))?;
+            write_traces(path, plan)?;
             File::options().create(true).append(true).read(true).open(path.join(LINES))
         };
         let runs = make().map_err(|error| {
@@ -177,6 +182,19 @@ impl Folder {
         Ok(RunSamples { ping: read(Role::Ping)?, pong: read(Role::Pong)?, exchanges })
     }
 
+    /// The path of the trace that the scenario replays.
+    pub fn trace_path(&self, scenario: &Scenario) -> PathBuf {
+        self.path.join(trace_file(&scenario.name))
+    }
+
+    /// The messages that the scenario replays; `None` for other workloads.
+    pub fn trace(&self, scenario: &Scenario) -> Result<Option<Trace>> {
+        match scenario.workload.replay {
+            Some(_) => Ok(Some(Trace::read(&self.trace_path(scenario))?)),
+            None => Ok(None),
+        }
+    }
+
     /// The observations of a stored run over time; `None` if there are none.
     pub fn series(&self, record: &RunRecord) -> Result<Option<Series>> {
         let path = self.path.join(&record.directory).join(OBSERVED);
@@ -196,6 +214,18 @@ fn read_packed<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     };
     let read = || -> Result<T> { Ok(serde_json::from_slice(&zstd::decode_all(file?)?)?) };
     read().map(Some).with_context(|| path.display().to_string())
+}
+
+fn write_traces(path: &Path, plan: &Plan) -> io::Result<()> {
+    for scenario in &plan.scenarios {
+        let replay = scenario.workload.replay.as_ref();
+        if let Some(trace) = replay.and_then(|replay| replay.trace.as_ref()) {
+            let file = path.join(trace_file(&scenario.name));
+            fs::create_dir_all(file.parent().unwrap_or(path))?;
+            write_whole(&file, &trace.to_bytes())?;
+        }
+    }
+    Ok(())
 }
 
 /// Writes a file atomically: it appears whole or not at all.

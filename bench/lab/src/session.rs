@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use anyhow::{Context, Result, ensure};
+use myelin_bench_kit::protocol::Transport;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::analyse::analyse;
@@ -19,9 +20,10 @@ use crate::lists::unmeasured;
 use crate::machine::{Identity, Machine};
 use crate::plan::{self, Plan};
 use crate::record::Folder;
+use crate::recording;
 use crate::registry::{Registry, SystemDriver};
 use crate::root::Root;
-use crate::scenario::{Scenario, Tuning, TuningChoice};
+use crate::scenario::{Recording, Scenario, Tuning, TuningChoice};
 use crate::shell;
 use crate::stderr::print_line;
 use crate::summary::{self, Analysis, Summary};
@@ -33,6 +35,9 @@ use measure::Measuring;
 pub struct RunOptions {
     /// Names of built-in scenarios, or files.
     pub scenarios: Vec<String>,
+    /// A recording to replay over all systems, instead of scenarios, and the limit of its duration
+    /// in seconds.
+    pub from: Option<(Recording, Option<f64>)>,
     /// Patterns that replace the scenarios' systems.
     pub systems: Vec<String>,
     /// Replaces the scenarios' tunings.
@@ -184,15 +189,18 @@ pub fn read_earlier(path: &Path) -> Result<Analysis> {
 }
 
 fn make_plan(options: &RunOptions, registry: &Registry) -> Result<(Plan, Option<Hosts>)> {
-    if options.scenarios.is_empty() {
+    if options.scenarios.is_empty() && options.from.is_none() {
         return Err(InputError::new("no scenario given")
             .remedy("for instance `myelin bench run quick`; `myelin bench list scenarios`")
             .into());
     }
     let mut notes = Vec::new();
     let mut chosen = Vec::new();
-    for name in &options.scenarios {
-        let mut scenario = Scenario::load(name)?;
+    let recorded =
+        options.from.iter().map(|(from, limit_s)| Scenario::of_recording(from, *limit_s));
+    let named = options.scenarios.iter().map(|name| Scenario::load(name));
+    for scenario in recorded.chain(named) {
+        let mut scenario = scenario?;
         if options.quick {
             scenario.hasten();
         }
@@ -202,8 +210,13 @@ fn make_plan(options: &RunOptions, registry: &Registry) -> Result<(Plan, Option<
         if let Some(runs) = options.runs {
             (scenario.plan.runs, scenario.plan.precision) = (runs, None);
         }
+        notes.extend(recording::load(&mut scenario)?);
         let mut entries = if options.systems.is_empty() {
-            registry.select(&scenario, &mut notes)?
+            let mut entries = registry.select(&scenario, &mut notes)?;
+            if options.from.is_some() {
+                entries.retain(|entry| entry.system.transport != Transport::None);
+            }
+            entries
         } else {
             registry.matching(&options.systems)?
         };
@@ -270,6 +283,7 @@ fn drop_unavailable_tunings(
 fn command(options: &RunOptions, seed: u64) -> String {
     let mut words = vec!["myelin bench run".to_string()];
     words.extend(options.scenarios.iter().map(|scenario| shell::quoted(scenario).into_owned()));
+    words.extend(options.from.iter().flat_map(|(from, limit_s)| from_words(from, *limit_s)));
     words.extend(options.systems.iter().map(|system| format!("--system '{system}'")));
     words.extend(options.tunings.iter().map(|tuning| format!("--tuning {}", tuning.name())));
     words.extend(options.runs.map(|runs| format!("--runs {runs}")));
@@ -277,6 +291,17 @@ fn command(options: &RunOptions, seed: u64) -> String {
     words.extend(options.hosts.iter().map(|hosts| format!("--hosts {hosts}")));
     words.push(format!("--seed {seed}"));
     words.join(" ")
+}
+
+/// The options that name a recording.
+fn from_words(from: &Recording, limit_s: Option<f64>) -> Vec<String> {
+    let mut words = vec![format!("--from {}", shell::quoted(&from.file))];
+    words.extend(from.topics.iter().map(|topic| format!("--topic {}", shell::quoted(topic))));
+    words.extend((from.start_s > 0.0).then(|| format!("--start {}s", from.start_s)));
+    words.extend(from.end_s.map(|end_s| format!("--end {end_s}s")));
+    words.extend((from.speed != 1.0).then(|| format!("--speed {}", from.speed)));
+    words.extend(limit_s.map(|limit_s| format!("--duration {limit_s}s")));
+    words
 }
 
 fn default_folder(plan: &Plan) -> PathBuf {

@@ -134,6 +134,28 @@ impl Placement {
     }
 }
 
+/// A topic of a replayed recording.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TopicFigures {
+    /// Its name.
+    pub topic: String,
+    /// Messages a second, as recorded.
+    pub rate_hz: f64,
+    /// Mean bytes of a message.
+    pub payload_bytes: u64,
+    /// Bytes of the largest message.
+    pub payload_bytes_max: u64,
+    /// Messages published, in all runs.
+    pub sent: u64,
+    /// Messages taken, in all runs.
+    pub received: u64,
+    /// Messages never taken, in all runs.
+    pub lost: u64,
+    /// From the time a message was due until the take returns; absent if nothing was taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub one_way_us: Option<Distribution>,
+}
+
 /// CPU of one process of a cell.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ProcessUse {
@@ -203,6 +225,9 @@ pub struct Params {
     /// scenario names modules.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub module: Option<String>,
+    /// Name of the file whose messages are replayed; `payload_bytes` and `rate_hz` are their means.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recording: Option<String>,
 }
 
 impl Params {
@@ -228,6 +253,7 @@ impl Default for Params {
             reliability: None,
             depth: None,
             module: None,
+            recording: None,
         }
     }
 }

@@ -5,6 +5,7 @@ mod compare;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
 use clap::{Args, Subcommand, ValueEnum};
@@ -12,11 +13,12 @@ use myelin_bench_lab::agent;
 use myelin_bench_lab::export::{self, export};
 use myelin_bench_lab::registry::Registry;
 use myelin_bench_lab::report::{self, Format, Report, Screen};
-use myelin_bench_lab::scenario::{Scenario, Tuning};
+use myelin_bench_lab::scenario::{Recording, Scenario, Tuning};
 use myelin_bench_lab::session::{self, RunOptions};
 use myelin_bench_lab::shell;
 use myelin_bench_lab::stderr::print_line;
 use myelin_bench_lab::summary::Analysis;
+use myelin_tools::duration;
 
 use crate::options::Options;
 use crate::say;
@@ -75,8 +77,10 @@ pub enum Verb {
 #[derive(Args)]
 pub struct Run {
     /// Names of built-in scenarios, or files ending in .toml.
-    #[arg(required_unless_present = "resume", conflicts_with = "resume")]
+    #[arg(required_unless_present_any = ["resume", "from"], conflicts_with_all = ["resume", "from"])]
     scenarios: Vec<String>,
+    #[command(flatten)]
+    from: FromRecording,
     /// Only these systems; a pattern such as `os.*`. May be repeated.
     #[arg(long, value_name = "GLOB")]
     system: Vec<String>,
@@ -109,6 +113,43 @@ pub struct Run {
     plain: bool,
     #[command(flatten)]
     options: Options,
+}
+
+/// A recording as the workload.
+#[derive(Args)]
+struct FromRecording {
+    /// Replay a recording (MCAP) over all systems: its topics with the recorded sizes and times.
+    #[arg(long, value_name = "FILE", conflicts_with = "resume")]
+    from: Option<String>,
+    /// Only these topics of the recording; a pattern such as `/camera/*`. May be repeated.
+    #[arg(long, value_name = "GLOB", requires = "from")]
+    topic: Vec<String>,
+    /// Begin at this time of the recording.
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "from")]
+    start: Option<Duration>,
+    /// End at this time of the recording.
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "from")]
+    end: Option<Duration>,
+    /// Replay at most for this time; 60s by default.
+    #[arg(long, value_name = "TIME", value_parser = duration::parse, requires = "from")]
+    duration: Option<Duration>,
+    /// Replay this many times as fast as recorded.
+    #[arg(long, value_name = "FACTOR", default_value_t = 1.0, requires = "from")]
+    speed: f64,
+}
+
+impl FromRecording {
+    /// The recording, and the limit of its replay in seconds.
+    fn recording(self) -> Option<(Recording, Option<f64>)> {
+        let recording = Recording {
+            file: self.from?,
+            topics: self.topic,
+            start_s: self.start.map_or(0.0, |start| start.as_secs_f64()),
+            end_s: self.end.map(|end| end.as_secs_f64()),
+            speed: self.speed,
+        };
+        Some((recording, self.duration.map(|limit| limit.as_secs_f64())))
+    }
 }
 
 /// The things that `list` lists.
@@ -268,6 +309,7 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
     let finished = session::run(&RunOptions {
         tunings: tunings.collect(),
         scenarios: arguments.scenarios,
+        from: arguments.from.recording(),
         systems: arguments.system,
         runs: arguments.runs,
         quick: arguments.quick,

@@ -29,7 +29,7 @@
     MYELIN_BENCH_SIZE(system), .name = (named), .about = (described), \
     .wait = MYELIN_BENCH_WAIT_CALLBACK, .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY, \
     .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE | \
-                 MYELIN_BENCH_FLOOD | MYELIN_BENCH_STARTUP, \
+                 MYELIN_BENCH_FLOOD | MYELIN_BENCH_STARTUP | MYELIN_BENCH_REPLAY, \
     .missing = MISSING, .payload_bytes_max = PAYLOAD_BYTES_MAX, \
     .reliability = MYELIN_BENCH_BEST_EFFORT | (reliable), \
     .publishers_max = PROCESSES_MAX, .subscribers_max = PROCESSES_MAX, .topics_max = TOPICS_MAX, \

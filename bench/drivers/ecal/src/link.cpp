@@ -97,7 +97,7 @@ public:
         // Meanwhile the call fills the other buffer.
         std::swap(incoming_, taken_);
         *message = taken_.data();
-        *bytes = taken_.size();
+        *bytes = incoming_bytes_;
         return 1;
     }
 
@@ -143,20 +143,22 @@ private:
             call_(context_, message, bytes);
             return;
         }
-        if (bytes != message_bytes_) {
+        if (bytes > message_bytes_) {
             return; // A message of another run.
         }
         std::memcpy(incoming_.data(), message, bytes);
+        incoming_bytes_ = bytes;
         has_arrived_ = true;
         arrived_.notify_one();
     }
 
-    size_t message_bytes_;
+    size_t message_bytes_; // Of the largest message.
     bool is_reliable_;
     uint32_t selected_ = 0;
     std::mutex mutex_;
     std::condition_variable arrived_;
     bool has_arrived_ = false;
+    size_t incoming_bytes_ = 0;
     std::vector<uint8_t> incoming_, taken_;
     myelin_bench_call call_ = nullptr;
     void *context_ = nullptr;

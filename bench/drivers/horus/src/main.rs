@@ -50,7 +50,7 @@ impl Driver for Horus {
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             across_hosts: false,
             floor: false,
-            workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
+            workloads: [Workload::roundtrip_only(), Workload::streams_of_one_size()].concat(),
             streams: Streams {
                 reliability: vec![Reliability::BestEffort],
                 publishers_max: 1,

@@ -106,7 +106,7 @@ static int start_daemon(const struct myelin_bench_prepare *prepare, void **daemo
     .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY, .loans = 1, .missing = MISSING, \
     .payload_bytes_max = PAYLOAD_BYTES_MAX, \
     .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE | \
-                 MYELIN_BENCH_FLOOD | MYELIN_BENCH_STARTUP, \
+                 MYELIN_BENCH_FLOOD | MYELIN_BENCH_STARTUP | MYELIN_BENCH_REPLAY, \
     .reliability = MYELIN_BENCH_BEST_EFFORT | MYELIN_BENCH_RELIABLE, \
     .publishers_max = PROCESSES_MAX, .subscribers_max = PROCESSES_MAX, .topics_max = TOPICS_MAX, \
     .daemon = 1, \

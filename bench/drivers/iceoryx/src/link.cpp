@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "iceoryx_posh/mepoo/chunk_header.hpp"
 #include "iceoryx_posh/popo/untyped_publisher.hpp"
 #include "iceoryx_posh/popo/untyped_subscriber.hpp"
 #include "iceoryx_posh/popo/wait_set.hpp"
@@ -216,8 +217,8 @@ void select_topic(void *context, uint32_t topic)
 int loan(void *context, std::size_t bytes, void **memory)
 {
   Link &link = *static_cast<Link *>(context);
-  if (bytes != link.message_bytes)
-    return fail("a message of another size than prepared", nullptr);
+  if (bytes > link.message_bytes)
+    return fail("a message that is larger than prepared", nullptr);
   auto result = link.publishers[link.selected]->loan(static_cast<uint32_t>(bytes));
   if (result.has_error())
     return fail(result.get_error() == iox::popo::AllocationError::RUNNING_OUT_OF_CHUNKS
@@ -297,7 +298,7 @@ int take(void *context, uint64_t, const void **message, std::size_t *bytes)
   const auto result = link.taken_from->take();
   if (!result.has_error()) {
     *message = link.taken = result.value();
-    *bytes = link.message_bytes;
+    *bytes = iox::mepoo::ChunkHeader::fromUserPayload(link.taken)->userPayloadSize();
     return 1;
   }
   const bool is_empty = result.get_error() == iox::popo::ChunkReceiveResult::NO_CHUNK_AVAILABLE;

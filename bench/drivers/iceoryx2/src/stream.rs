@@ -24,17 +24,22 @@ use crate::ports::{Blocking, Inbox, Outbox, Polling};
 /// Opens `prepare.role`; unless it polls, there is also an event service.
 pub fn open(prepare: &Prepare, wait: Wait) -> Result<Stream, Error> {
     let until_ns = clock::monotonic_ns().saturating_add(prepare.match_timeout_ns);
-    let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
     let shape = shape(prepare);
-    let publishers = u64::from(prepare.publishers) * u64::from(prepare.topics);
-    let chunk_bytes = message_bytes as u64 + CHUNK_OVERHEAD_BYTES;
-    place::check_room(publishers.saturating_mul(shape.chunks()).saturating_mul(chunk_bytes))?;
+    let chunk_bytes = |topic| message_bytes(prepare, topic) as u64 + CHUNK_OVERHEAD_BYTES;
+    let chunks_bytes: u64 = (0..prepare.topics).map(chunk_bytes).fold(0, u64::saturating_add);
+    let chunks = u64::from(prepare.publishers) * shape.chunks();
+    place::check_room(chunks.saturating_mul(chunks_bytes))?;
     let place = Rc::new(Place::enter(&prepare.run)?);
     let services = Services::new(prepare, wait, &place, shape)?;
     match prepare.role {
-        Role::Ping => open_ping(services, prepare, message_bytes, place, until_ns),
+        Role::Ping => open_ping(services, prepare, place, until_ns),
         _ => open_pong(services, prepare, &place, until_ns),
     }
+}
+
+/// Bytes of the largest message of `topic`.
+fn message_bytes(prepare: &Prepare, topic: u32) -> usize {
+    message::HEADER_BYTES + prepare.payload_bytes_of(topic) as usize
 }
 
 fn shape(prepare: &Prepare) -> Shape {
@@ -50,14 +55,17 @@ fn shape(prepare: &Prepare) -> Shape {
 fn open_ping(
     services: Services,
     prepare: &Prepare,
-    message_bytes: usize,
     place: Rc<Place>,
     until_ns: u64,
 ) -> Result<Stream, Error> {
     let gate = place.gate()?;
     let patience = Duration::from_nanos(prepare.reply_timeout_ns);
-    let publisher = |topic: &Topic| new_publisher(topic, message_bytes, patience);
-    let publishers: Vec<_> = services.topics.iter().map(publisher).collect::<Result<_, _>>()?;
+    let publisher = |(topic, index)| {
+        let bytes: usize = message_bytes(prepare, index);
+        new_publisher(topic, bytes, patience)
+    };
+    let publishers: Vec<_> =
+        services.topics.iter().zip(0..).map(publisher).collect::<Result<_, _>>()?;
     let notifier = services.event.as_ref().map(|event| event.notifier_builder().create());
     let notifier = notifier.transpose().map_err(|error| failed("its notifier", error))?;
     drop(gate);

@@ -53,7 +53,7 @@ static const struct myelin_bench_system systems[] = {{
     .missing = MISSING,
     .payload_bytes_max = PAYLOAD_BYTES_MAX,
     .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE |
-                 MYELIN_BENCH_FLOOD | MYELIN_BENCH_STARTUP,
+                 MYELIN_BENCH_FLOOD | MYELIN_BENCH_STARTUP | MYELIN_BENCH_REPLAY,
     .reliability = MYELIN_BENCH_BEST_EFFORT,
     .publishers_max = PROCESSES_MAX,
     .subscribers_max = PROCESSES_MAX,

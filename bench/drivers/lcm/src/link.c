@@ -63,7 +63,8 @@ struct link {
   bool is_ready;
   char (*channels)[CHANNEL_BYTES]; /* the channels that this end publishes to, by topic */
   uint32_t selected;
-  size_t message_bytes;
+  size_t message_bytes;  /* of the largest message */
+  size_t received_bytes; /* of the last one */
   void *received;
   bool has_received;
   bool is_foreign; /* a message of another size has arrived */
@@ -129,11 +130,12 @@ static void on_message(const lcm_recv_buf_t *buffer, const char *channel, void *
 {
   struct link *link = context;
   (void)channel;
-  if (buffer->data_size != link->message_bytes) {
+  if (buffer->data_size > link->message_bytes) {
     link->is_foreign = true;
     return;
   }
-  memcpy(link->received, buffer->data, link->message_bytes);
+  memcpy(link->received, buffer->data, buffer->data_size);
+  link->received_bytes = buffer->data_size;
   link->has_received = true;
 }
 
@@ -343,9 +345,9 @@ static int take(void *context, uint64_t until_ns, const void **message, size_t *
   if (lcm_handle(link->lcm) != 0)
     return fail("handling a message", "its own message is in this run's log");
   if (link->is_foreign)
-    return fail("a message of another size than prepared", NULL);
+    return fail("a message that is larger than prepared", NULL);
   *message = link->received;
-  *bytes = link->message_bytes;
+  *bytes = link->received_bytes;
   return link->has_received;
 }
 

@@ -67,7 +67,7 @@ pub fn open(prepare: &Prepare) -> Result<Box<dyn RoundTrip>, Error> {
     if !publisher.wait_for_match(1, limit) || !subscriber.wait_for_match(1, limit) {
         return Err(unmatched(limit));
     }
-    let publisher = LoanPublisher::new(publisher, loans(prepare));
+    let publisher = LoanPublisher::new(publisher, loans(prepare, 0));
     Ok(Box::new(Link::new(publisher, Taker::new(subscriber, Wait::Block))))
 }
 
@@ -81,7 +81,7 @@ pub fn open_stream(prepare: &Prepare) -> Result<Stream, Error> {
         if !publisher.wait_for_match(prepare.subscribers as usize, limit) {
             return Err(unmatched(limit));
         }
-        return Ok(Stream::ping(Box::new(LoanPublisher::new(publisher, loans(prepare)))));
+        return Ok(Stream::ping(Box::new(LoanPublisher::new(publisher, loans(prepare, 0)))));
     }
     let subscriber = stream::subscriber(&topic, prepare)?;
     if !subscriber.wait_for_match(prepare.publishers as usize, limit) {

@@ -50,7 +50,7 @@ pub fn open(prepare: &Prepare) -> Result<Stream, Error> {
     if !publisher.wait_for_match(receivers.len(), limit) {
         return Err(unmatched(limit));
     }
-    let publisher = LoanPublisher::new(publisher, loans(prepare));
+    let publisher = LoanPublisher::new(publisher, loans(prepare, 0));
     Ok(Stream::one_process(Box::new(publisher), receivers))
 }
 

@@ -154,7 +154,7 @@ impl Driver for Myelin {
         if !publisher.wait_for_match(1, limit) || !subscriber.wait_for_match(1, limit) {
             return Err(unmatched(limit));
         }
-        let publisher = LoanPublisher::new(publisher, loans(prepare));
+        let publisher = LoanPublisher::new(publisher, loans(prepare, 0));
         Ok(Box::new(Link::new(publisher, Taker::new(subscriber, kind(prepare)?.wait))))
     }
 
@@ -166,7 +166,7 @@ impl Driver for Myelin {
             if !publisher.wait_for_match(prepare.subscribers as usize, limit) {
                 return Err(unmatched(limit));
             }
-            return Ok(Fan::ping(Box::new(LoanPublisher::new(publisher, loans(prepare)))));
+            return Ok(Fan::ping(Box::new(LoanPublisher::new(publisher, loans(prepare, 0)))));
         }
         let mut subscribers: Vec<Box<dyn Subscriber>> = Vec::new();
         for _ in 0..prepare.subscribers {
@@ -220,9 +220,9 @@ fn topic(node: &Node, prepare: &Prepare, direction: &str) -> Topic<[u8]> {
     node.topic(&format!("bench/{}/{direction}", prepare.run))
 }
 
-/// Whether to write into loans. Messages that are copied in any case are not written into loans,
-/// unless loans are measured.
-fn loans(prepare: &Prepare) -> bool {
-    let bytes = message::HEADER_BYTES as u64 + prepare.payload_bytes;
+/// Whether to write the messages of `topic` into loans. Messages that are copied in any case are not
+/// written into loans, unless loans are measured.
+fn loans(prepare: &Prepare, topic: u32) -> bool {
+    let bytes = message::HEADER_BYTES as u64 + prepare.payload_bytes_of(topic);
     bytes > INLINE_BYTES_MAX as u64 || prepare.touch == Touch::Header
 }

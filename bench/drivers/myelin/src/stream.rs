@@ -39,16 +39,16 @@ pub fn open(prepare: &Prepare, wait: Wait) -> Result<Stream, Error> {
         let publishers = topics.map(open).collect::<Result<Vec<_>, _>>()?;
         // A publisher of a thousand topics is used once a second, so the warm-up does not reach all
         // of them.
-        let message_bytes = message::HEADER_BYTES + prepare.payload_bytes as usize;
-        for publisher in &publishers {
+        for (publisher, topic) in publishers.iter().zip(0..) {
+            let message_bytes = message::HEADER_BYTES + prepare.payload_bytes_of(topic) as usize;
             publisher.reserve(RESERVED, message_bytes).map_err(said)?;
         }
         let subscribers = prepare.subscribers as usize;
         if !publishers.iter().all(|publisher| publisher.wait_for_match(subscribers, left())) {
             return Err(unmatched(limit));
         }
-        let with_loans = |publisher| LoanPublisher::new(publisher, loans(prepare));
-        let mut publishers: Vec<_> = publishers.into_iter().map(with_loans).collect();
+        let with_loans = |(publisher, topic)| LoanPublisher::new(publisher, loans(prepare, topic));
+        let mut publishers: Vec<_> = publishers.into_iter().zip(0..).map(with_loans).collect();
         return Ok(match publishers.len() {
             1 => Stream::ping(Box::new(publishers.remove(0))),
             _ => Stream::ping(Box::new(PublishedTopics::new(publishers))),
@@ -78,7 +78,7 @@ pub fn open_in_one_process(prepare: &Prepare, wait: Wait) -> Result<Stream, Erro
         return Err(unmatched(limit));
     }
     let receivers = vec![Receiver::Takes(Box::new(Taker::new(subscriber, wait)))];
-    Ok(Stream::one_process(Box::new(LoanPublisher::new(publisher, loans(prepare))), receivers))
+    Ok(Stream::one_process(Box::new(LoanPublisher::new(publisher, loans(prepare, 0))), receivers))
 }
 
 fn topic_of(node: &Node, prepare: &Prepare, index: u32) -> Topic<[u8]> {

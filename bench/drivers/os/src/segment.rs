@@ -7,6 +7,7 @@
 //! lane     slot 0 │ slot 1 │ slot 2 │ slot 3     message n travels in slot n mod slots
 //! slot     turn(4) released(4) message           a message of up to 56 B shares the cache line
 //!          turn(4) released(4) pad(56) message   a larger one begins on its own
+//!          turn(4) released(4) length(4) …       with messages of several sizes
 //! ```
 //! Only the lane's writer writes a slot, except that the reader sets one bit of `turn` before it
 //! sleeps. `released` refers to the other lane: how many messages the writer of this slot has
@@ -21,7 +22,7 @@ use std::sync::atomic::AtomicU32;
 
 use memmap2::{MmapOptions, MmapRaw};
 use myelin_bench_kit::Error;
-use myelin_bench_kit::protocol::Prepare;
+use myelin_bench_kit::protocol::{Prepare, Workload};
 use rustix::fs::{MemfdFlags, SealFlags};
 
 use crate::handover::Turn;
@@ -37,11 +38,14 @@ pub struct Header {
 
 const _: () = assert!(size_of::<Header>() == 8 && align_of::<Header>() == 4);
 
-/// The layout of a segment for messages of one size. Each side computes it for itself, so no size
+/// The layout of a segment. Each side computes it for itself, so no size
 /// from the other side is ever trusted.
 #[derive(Clone, Copy)]
 pub struct Layout {
+    /// Of every message, or of the largest.
     message_bytes: usize,
+    /// Whether each slot says how long its message is.
+    has_lengths: bool,
     message_at: usize,
     slot_bytes: usize,
     /// Number of messages that may be on their way.
@@ -53,17 +57,27 @@ pub struct Layout {
 impl Layout {
     /// For messages of exactly `message_bytes`, of which `capacity` may be on their way.
     pub fn new(message_bytes: usize, capacity: u32) -> Self {
-        let shares_line = size_of::<Header>() + message_bytes <= LINE_BYTES;
-        let message_at = if shares_line { size_of::<Header>() } else { LINE_BYTES };
+        Layout::with(message_bytes, capacity, false)
+    }
+
+    /// With `has_lengths`, messages have at most `message_bytes`.
+    fn with(message_bytes: usize, capacity: u32, has_lengths: bool) -> Self {
+        let head_bytes = size_of::<Header>() + if has_lengths { LENGTH_BYTES } else { 0 };
+        let shares_line = head_bytes + message_bytes <= LINE_BYTES;
+        let message_at = if shares_line { head_bytes } else { LINE_BYTES };
         let slot_bytes = (message_at + message_bytes).next_multiple_of(SLOT_ALIGN_BYTES);
         let mask = capacity.next_power_of_two() - 1;
-        Layout { message_bytes, message_at, slot_bytes, capacity, mask }
+        Layout { message_bytes, has_lengths, message_at, slot_bytes, capacity, mask }
     }
 
     /// The layouts of both lanes of a run whose messages have `message_bytes`.
     pub fn both(prepare: &Prepare, message_bytes: usize) -> [Layout; 2] {
         match prepare.workload.is_one_way() {
-            true => [Layout::new(message_bytes, prepare.depth), Layout::new(0, 1)],
+            true => {
+                let has_lengths = prepare.workload == Workload::Replay;
+                let outgoing = Layout::with(message_bytes, prepare.depth, has_lengths);
+                [outgoing, Layout::new(0, 1)]
+            }
             false => [Layout::new(message_bytes, SLOTS); 2],
         }
     }
@@ -113,9 +127,26 @@ impl Lane {
         }))
     }
 
-    /// Bytes of every message.
+    /// Whether a message may have `bytes`.
+    #[inline(always)]
+    pub fn takes(&self, bytes: usize) -> bool {
+        bytes == self.layout.message_bytes
+            || self.layout.has_lengths && bytes < self.layout.message_bytes
+    }
+
+    /// Bytes of every message, or of the largest.
+    #[inline(always)]
     pub fn message_bytes(&self) -> usize {
         self.layout.message_bytes
+    }
+
+    /// The length of message `count`, if the messages have several; published by `turn`.
+    #[inline(always)]
+    pub fn length(&self, count: u32) -> Option<&AtomicU32> {
+        // SAFETY: it lies between the header and the message in every layout with lengths, and is
+        // aligned as the header is. The rest is as in `header`.
+        let at = || unsafe { &*self.slot(count).add(size_of::<Header>()).cast::<AtomicU32>() };
+        self.layout.has_lengths.then(at)
     }
 
     /// Number of messages that may be on their way at once.
@@ -151,6 +182,8 @@ impl Lane {
 const SLOTS: u32 = 4;
 
 const LINE_BYTES: usize = 64;
+/// Keeps the message aligned to eight bytes.
+const LENGTH_BYTES: usize = 8;
 /// Two cache lines, because the processor prefetches the neighbouring line.
 const SLOT_ALIGN_BYTES: usize = 128;
 const SEALS: SealFlags = SealFlags::SHRINK.union(SealFlags::GROW).union(SealFlags::SEAL);
@@ -165,6 +198,18 @@ mod tests {
         assert_eq!(Layout::new(56, 4).slot_bytes, 128);
         assert_eq!(Layout::new(57, 4).message_at, 64);
         assert_eq!(Layout::new(65, 4).slot_bytes, 256);
+    }
+
+    #[test]
+    fn a_length_has_its_place_before_the_message() {
+        for (message_bytes, message_at) in [(0, 16), (48, 16), (49, 64)] {
+            let layout = Layout::with(message_bytes, 4, true);
+            assert_eq!(layout.message_at, message_at, "{message_bytes}");
+            let lane = Lane::map(create(&[layout; 2]).unwrap(), &[layout; 2]).unwrap();
+            lane[0].length(1).unwrap().store(7, std::sync::atomic::Ordering::Relaxed);
+            assert!(lane[0].takes(message_bytes) && !lane[0].takes(message_bytes + 1));
+        }
+        assert!(Layout::new(64, 4).message_at == 64 && !Layout::new(64, 4).has_lengths);
     }
 
     #[test]

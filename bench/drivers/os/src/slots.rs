@@ -59,25 +59,30 @@ impl<W: Wake> SlotPublisher<W> {
 
 impl<W: Wake> Publisher for SlotPublisher<W> {
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
-        let (bytes, expected) = (message.len(), self.lane.message_bytes());
-        if bytes != expected {
-            return Err(Error::new(format!("message of {bytes} B in slots of {expected} B")));
+        let bytes = message.len();
+        if !self.lane.takes(bytes) {
+            let most = self.lane.message_bytes();
+            return Err(Error::new(format!("message of {bytes} B in slots of {most} B")));
         }
         if self.is_full() {
             return Ok(()); // every slot may still be read: this message is lost
         }
         let count = self.count.wrapping_add(1);
-        // SAFETY: both sides are `message_bytes` long. The reader has released the slot's last
+        // SAFETY: both sides are at least `bytes` long. The reader has released the slot's last
         // message, `count - slots`, which happened before we took its answer; it reads the slot
         // again only after the turn is passed. `message` may lie in the other lane, never in this
         // one.
         unsafe {
             let slot = self.lane.message(count);
-            std::ptr::copy_nonoverlapping(message.as_ptr(), slot, expected);
+            std::ptr::copy_nonoverlapping(message.as_ptr(), slot, bytes);
         }
         let header = self.lane.header(count);
         // ORDER: Relaxed, published by the release that passes the turn.
         header.released.store(self.books.released.get(), Ordering::Relaxed);
+        if let Some(length) = self.lane.length(count) {
+            // ORDER: Relaxed, as above.
+            length.store(bytes as u32, Ordering::Relaxed);
+        }
         self.count = count;
         self.wake.pass(&header.turn, count)
     }
@@ -130,12 +135,14 @@ impl<W: Wait> Subscriber for SlotSubscriber<W> {
         // side only make every slot look occupied.
         self.books.acknowledged.set(header.released.load(Ordering::Relaxed));
         self.holds = true;
-        // SAFETY: `message_bytes` mapped and initialised bytes, written before the turn was passed.
+        let most = self.lane.message_bytes();
+        // ORDER: Relaxed, as above. A length that is too large is cut.
+        let length = self.lane.length(self.count).map(|it| it.load(Ordering::Relaxed) as usize);
+        let bytes = length.unwrap_or(most).min(most);
+        // SAFETY: at least `bytes` mapped and initialised bytes, written before the turn was passed.
         // The writer does not touch them until it knows of `release`, and the borrow ends before
         // that is called.
-        let message = unsafe {
-            std::slice::from_raw_parts(self.lane.message(self.count), self.lane.message_bytes())
-        };
+        let message = unsafe { std::slice::from_raw_parts(self.lane.message(self.count), bytes) };
         Ok(Some(message))
     }
 

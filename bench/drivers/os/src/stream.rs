@@ -1,11 +1,13 @@
-//! Pipes, UNIX stream sockets and TCP: bytes in order through the kernel. All messages of a run
-//! have one size, so the stream needs no framing.
+//! Pipes, UNIX stream sockets and TCP: bytes in order through the kernel. If all messages of a run
+//! have one size, the stream needs no framing; otherwise each message follows its length, in 4
+//! bytes.
 //!
 //! Happens-before: the kernel orders a write before the read that returns its bytes.
 //!
 //! A writer blocks while the kernel's buffer is full. In a round trip only one direction fills at a
 //! time. After a lost answer both might fill, and then neither side reads: hence [`Patience`].
 
+use std::io::IoSlice;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -73,22 +75,32 @@ pub struct StreamPublisher {
     fd: OwnedFd,
     peer: Rc<Peer>,
     patience_ns: u64,
+    has_lengths: bool,
 }
 
 impl StreamPublisher {
     /// Writes to `fd`; gives up if the other side does not read for `patience_ns`.
-    pub fn new(fd: OwnedFd, peer: &Rc<Peer>, patience_ns: u64) -> Self {
-        StreamPublisher { fd, peer: Rc::clone(peer), patience_ns }
+    pub fn new(fd: OwnedFd, peer: &Rc<Peer>, patience_ns: u64, has_lengths: bool) -> Self {
+        StreamPublisher { fd, peer: Rc::clone(peer), patience_ns, has_lengths }
     }
 }
 
 impl Publisher for StreamPublisher {
     fn publish(&mut self, message: &[u8]) -> Result<(), Error> {
         let mut patience = Patience::new(self.patience_ns);
+        let length = (message.len() as u32).to_le_bytes();
+        let mut head = if self.has_lengths { &length[..] } else { &[] };
         let mut left = message;
-        while !left.is_empty() {
-            match rustix::io::write(&self.fd, left) {
-                Ok(written) => left = &left[written..],
+        while !(head.is_empty() && left.is_empty()) {
+            let written = match head.is_empty() {
+                true => rustix::io::write(&self.fd, left),
+                false => rustix::io::writev(&self.fd, &[IoSlice::new(head), IoSlice::new(left)]),
+            };
+            match written {
+                Ok(written) => {
+                    let of_head = written.min(head.len());
+                    (head, left) = (&head[of_head..], &left[written - of_head..]);
+                }
                 Err(Errno::INTR | Errno::AGAIN) if patience.has_run_out() => {
                     return Err(self.peer.stuck());
                 }
@@ -106,16 +118,52 @@ pub struct StreamSubscriber {
     fd: OwnedFd,
     peer: Rc<Peer>,
     limit: TimeLimit,
-    /// One message; all bytes below `filled` have been read.
+    /// The length in front of a message, if there is one, and a message.
+    head: Vec<u8>,
     message: Vec<u8>,
+    /// Bytes of both that have been read.
     filled: usize,
 }
 
 impl StreamSubscriber {
-    /// Reads messages of `message_bytes` from `fd`.
-    pub fn new(fd: OwnedFd, peer: &Rc<Peer>, limit: TimeLimit, message_bytes: usize) -> Self {
+    /// Reads messages of `message_bytes` from `fd`; with `has_lengths`, of at most as many.
+    pub fn new(
+        fd: OwnedFd,
+        peer: &Rc<Peer>,
+        limit: TimeLimit,
+        message_bytes: usize,
+        has_lengths: bool,
+    ) -> Self {
         let (peer, message) = (Rc::clone(peer), vec![0; message_bytes]);
-        StreamSubscriber { fd, peer, limit, message, filled: 0 }
+        let head = vec![0; if has_lengths { LENGTH_BYTES } else { 0 }];
+        StreamSubscriber { fd, peer, limit, head, message, filled: 0 }
+    }
+
+    /// Bytes of the message that is being read, as soon as they are known.
+    fn message_bytes(&self) -> Result<usize, Error> {
+        let most = self.message.len();
+        match self.head.first_chunk::<LENGTH_BYTES>().map(|head| u32::from_le_bytes(*head)) {
+            None => Ok(most),
+            Some(length) if length as usize <= most => Ok(length as usize),
+            Some(length) => Err(Error::new(format!("a message of {length} B, at most {most} B"))),
+        }
+    }
+
+    /// Reads some of the length or of the message, never of the next one.
+    fn read(&mut self) -> Result<rustix::io::Result<usize>, Error> {
+        let head_bytes = self.head.len();
+        Ok(match self.filled.checked_sub(head_bytes) {
+            None => rustix::io::read(&self.fd, &mut self.head[self.filled..]),
+            Some(at) => {
+                let end = self.message_bytes()?;
+                rustix::io::read(&self.fd, &mut self.message[at..end])
+            }
+        })
+    }
+
+    fn is_complete(&self) -> Result<bool, Error> {
+        let of_message = self.filled.checked_sub(self.head.len());
+        of_message.map_or(Ok(false), |read| Ok(read >= self.message_bytes()?))
     }
 }
 
@@ -125,9 +173,9 @@ impl Subscriber for StreamSubscriber {
     }
 
     fn take(&mut self, until_ns: u64) -> Result<Option<&[u8]>, Error> {
-        while self.filled < self.message.len() {
+        while !self.is_complete()? {
             self.limit.arm(&self.fd, until_ns)?;
-            match rustix::io::read(&self.fd, &mut self.message[self.filled..]) {
+            match self.read()? {
                 Ok(0) | Err(Errno::CONNRESET) => {
                     self.peer.reading_ended(until_ns)?;
                     return Ok(None);
@@ -142,8 +190,10 @@ impl Subscriber for StreamSubscriber {
             }
         }
         self.filled = 0;
-        Ok(Some(&self.message))
+        let bytes = self.message_bytes()?;
+        Ok(Some(&self.message[..bytes]))
     }
 }
 
 const PIPE_BYTES: usize = 1024 * 1024;
+const LENGTH_BYTES: usize = 4;

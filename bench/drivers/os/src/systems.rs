@@ -270,6 +270,12 @@ impl Mechanism {
     }
 
     fn system(&self, kernel_release: &str) -> System {
+        // A datagram's parts are counted by the size that all messages have.
+        let has_parts = ["os.udp", "os.unix-dgram"].contains(&self.name);
+        let one_way = match has_parts {
+            true => Workload::streams_of_one_size(),
+            false => Workload::streams(),
+        };
         System {
             name: self.name.into(),
             about: self.about.into(),
@@ -283,7 +289,7 @@ impl Mechanism {
             payload_bytes_max: PAYLOAD_BYTES_MAX,
             across_hosts: self.across.is_some(),
             floor: true,
-            workloads: [Workload::roundtrip_only(), Workload::streams()].concat(),
+            workloads: [Workload::roundtrip_only(), one_way].concat(),
             streams: Streams { reliability: self.reliability.to_vec(), ..Streams::default() },
         }
     }
@@ -370,13 +376,14 @@ fn over_stream(
     limit: TimeLimit,
 ) -> Result<Link<StreamPublisher, StreamSubscriber>, Error> {
     let [reading, writing] = exactly(ends)?;
+    let has_lengths = side.prepare.workload == Workload::Replay;
     let patience_ns = match side.prepare.network {
         None => side.prepare.reply_timeout_ns,
         Some(_) => side.prepare.reply_timeout_ns.max(INTERRUPTED_NS_MAX),
     };
     Ok(Link::new(
-        StreamPublisher::new(writing, &side.peer, patience_ns),
-        StreamSubscriber::new(reading, &side.peer, limit, side.message_bytes),
+        StreamPublisher::new(writing, &side.peer, patience_ns, has_lengths),
+        StreamSubscriber::new(reading, &side.peer, limit, side.message_bytes, has_lengths),
     ))
 }
 

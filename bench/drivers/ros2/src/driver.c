@@ -47,7 +47,7 @@ static void probe(struct myelin_bench_system *system)
     SYSTEM(named, described, MISSING), .wait = (waits), \
     .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY, \
     .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE | \
-                 MYELIN_BENCH_STARTUP, \
+                 MYELIN_BENCH_STARTUP | MYELIN_BENCH_REPLAY, \
     .publishers_max = PROCESSES_MAX, .subscribers_max = PROCESSES_MAX, .topics_max = TOPICS_MAX, \
   }
 
@@ -55,7 +55,8 @@ static void probe(struct myelin_bench_system *system)
   { \
     SYSTEM(named, described, MISSING_RCLCPP), .wait = MYELIN_BENCH_WAIT_CALLBACK, \
     .transport = MYELIN_BENCH_TRANSPORT_SHARED_MEMORY, \
-    .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE, \
+    .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE | \
+                 MYELIN_BENCH_REPLAY, \
     .publishers_max = PROCESSES_MAX, .subscribers_max = PROCESSES_MAX, .topics_max = TOPICS_MAX, \
   }
 

@@ -93,7 +93,7 @@ pub fn open_stream(
         };
         return Ok(Stream { clock, ..Stream::ping(Box::new(sender)) });
     }
-    let hold = Hold::Routed(Box::new(Route::new(options, prepare)));
+    let hold = Hold::Routed(Box::new(Route::new(options, prepare, None)));
     let held = Held::new(inbox(&stream, prepare)?, clock.clone(), options.read_ns, hold);
     Ok(Stream { clock, ..Stream::pong(Box::new(held)) })
 }

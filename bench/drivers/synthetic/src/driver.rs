@@ -32,6 +32,7 @@ impl Driver for Synthetic {
                 Workload::Publish,
                 Workload::Stream,
                 Workload::Image,
+                Workload::Replay,
             ],
             // Pong knows one publisher's schedule; each pong works by itself, with any number of
             // topics. Nothing is lost or blocked unless the options ask for it.
@@ -97,7 +98,7 @@ impl Driver for Synthetic {
         }
         Ok(match prepare.system == CALLS {
             true => stream::open_calls(&options, prepare),
-            false => stream::open(&options, prepare),
+            false => stream::open(&options, prepare)?,
         })
     }
 

@@ -39,6 +39,9 @@ pub struct Options {
     /// at (i + 0.5) / n in random order, so their distribution is exact. Otherwise they are drawn
     /// independently. Messages of the warm-up take the median.
     pub delay_us: Vec<[f64; 2]>,
+    /// How much longer a message of each topic of a recording takes, in microseconds; topics beyond
+    /// the list take no longer.
+    pub topic_us: Vec<f64>,
     /// How much longer the last message takes than the first, in per cent, with an even increase: a
     /// run that never settles. Needs a given number of messages; the warm-up is not affected.
     pub drift_percent: f64,
@@ -73,6 +76,7 @@ impl Default for Options {
             clock_offset_us: 0.0,
             clock_drift_ppm: 0.0,
             delay_us: DELAY_US.to_vec(),
+            topic_us: Vec::new(),
             drift_percent: 0.0,
             stall_every: 0,
             stall_ms: 0.0,
@@ -158,6 +162,12 @@ impl Options {
         1.0 + self.drift_percent / 100.0 * part
     }
 
+    /// How much longer a message of `topic` takes.
+    pub fn topic_ns(&self, topic: u32) -> u64 {
+        let us = self.topic_us.get(topic as usize).copied().unwrap_or(0.0);
+        (us * 1e3).round() as u64
+    }
+
     /// How much longer a stalled message takes.
     pub fn stall_ns(&self) -> u64 {
         (self.stall_ms * 1e6).round() as u64
@@ -176,6 +186,9 @@ impl Options {
         if !(0.0..1e9).contains(&self.stall_ms) {
             let text = format!("stall_ms: {} is not a duration", self.stall_ms);
             return Err(Error::new(text).key("stall_ms"));
+        }
+        if let Some(us) = self.topic_us.iter().find(|us| !(0.0..1e9).contains(*us)) {
+            return Err(Error::new(format!("topic_us: {us} is not a duration")).key("topic_us"));
         }
         if !(0.0..=DRIFT_PERCENT_MAX).contains(&self.drift_percent) {
             let text = format!("drift_percent: {} is out of range", self.drift_percent);

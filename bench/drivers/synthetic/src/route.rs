@@ -1,9 +1,11 @@
 //! The messages of a stream on their way: which are delivered, when, and in which order.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use myelin_bench_kit::message::{self, HEADER_BYTES, Outgoing};
 use myelin_bench_kit::protocol::{Prepare, Workload};
+use myelin_bench_kit::trace::Trace;
 
 use crate::delay::Delays;
 use crate::fate::{self, Fate};
@@ -27,6 +29,8 @@ pub struct Route {
     /// `None` if messages take no time.
     delays: Option<Delays>,
     warmup_messages: u64,
+    /// The topics of a recording.
+    trace: Option<Arc<Trace>>,
     /// A reordered message, until another one has overtaken it.
     held: Option<Delivery>,
 }
@@ -34,11 +38,11 @@ pub struct Route {
 impl Route {
     /// With the delays of the options; without delays for publish runs, which simulate only the
     /// call.
-    pub fn new(options: &Options, prepare: &Prepare) -> Self {
+    pub fn new(options: &Options, prepare: &Prepare, trace: Option<Arc<Trace>>) -> Self {
         let is_stream = prepare.workload != Workload::Publish;
         let delays = is_stream.then(|| Delays::new(prepare.messages, prepare.seed));
         let warmup_messages = prepare.warmup_messages;
-        Route { options: options.clone(), delays, warmup_messages, held: None }
+        Route { options: options.clone(), delays, warmup_messages, trace, held: None }
     }
 
     /// Sends message `sequence` at `entry_ns`; adds the resulting deliveries to `to`.
@@ -47,7 +51,9 @@ impl Route {
         let fate = id.map_or(Fate::Whole, |id| Fate::of(id, &self.options));
         let stall_ns = self.stall_ns(sequence);
         let delay_ns = self.delays.as_ref().map_or(0, |delays| delays.ns(id, &self.options));
-        let due_ns = entry_ns + delay_ns + stall_ns;
+        let recorded = self.trace.as_ref().and_then(|trace| trace.get(sequence));
+        let topic_ns = recorded.map_or(0, |message| self.options.topic_ns(message.topic));
+        let due_ns = entry_ns + delay_ns + topic_ns + stall_ns;
         let delivery = Delivery { sequence, due_ns, damaged: fate == Fate::Corrupted };
         match fate {
             Fate::Lost => return,
@@ -79,23 +85,32 @@ pub struct Forge {
     pattern: Option<Outgoing>,
     bytes: Vec<u8>,
     message_bytes: usize,
+    /// The sizes of a recording.
+    trace: Option<Arc<Trace>>,
 }
 
 impl Forge {
     /// For the messages of a run.
-    pub fn new(prepare: &Prepare) -> Self {
+    pub fn new(prepare: &Prepare, trace: Option<Arc<Trace>>) -> Self {
         let payload_bytes = prepare.payload_bytes as usize;
         let pattern = prepare.workload != Workload::Image;
         let pattern = pattern.then(|| Outgoing::new(payload_bytes));
         let message_bytes = HEADER_BYTES + payload_bytes;
-        Forge { pattern, bytes: vec![0; message_bytes], message_bytes }
+        Forge { pattern, bytes: vec![0; message_bytes], message_bytes, trace }
     }
 
     /// The message that arrives.
     pub fn make(&mut self, delivery: Delivery) -> &[u8] {
         self.bytes.truncate(self.message_bytes);
+        let recorded = self.trace.as_ref().and_then(|trace| trace.get(delivery.sequence));
         match &mut self.pattern {
-            Some(pattern) => self.bytes.copy_from_slice(pattern.stamp(delivery.sequence)),
+            Some(pattern) => {
+                if let Some(recorded) = recorded {
+                    pattern.resize(recorded.bytes as usize);
+                }
+                self.bytes.clear();
+                self.bytes.extend(pattern.stamp(delivery.sequence));
+            }
             None => message::fill_frame(&mut self.bytes, delivery.sequence),
         }
         if delivery.damaged {

@@ -8,11 +8,13 @@ use std::any::Any;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
-use myelin_bench_kit::arrivals::Schedule;
+use myelin_bench_kit::due::DueTimes;
 use myelin_bench_kit::pingpong::GOODBYE;
 use myelin_bench_kit::protocol::{Prepare, Role, Workload};
+use myelin_bench_kit::trace::Trace;
 use myelin_bench_kit::{
     Call, CallSource, Clock, Error, Publisher, Receiver, Stream, Subscriber, clock, message,
 };
@@ -33,18 +35,19 @@ pub fn check(options: &Options) -> Result<(), Error> {
 }
 
 /// Opens one role of a stream between two processes.
-pub fn open(options: &Options, prepare: &Prepare) -> Stream {
+pub fn open(options: &Options, prepare: &Prepare) -> Result<Stream, Error> {
     let clock = Clock::virtual_at(clock::monotonic_ns());
-    match prepare.role {
+    Ok(match prepare.role {
         Role::Ping => {
             let publisher = Speaker::new(options, prepare, clock.clone());
             Stream { clock, ..Stream::ping(Box::new(publisher)) }
         }
         _ => {
-            let listener = Listener::new(options, prepare, clock.clone());
+            let trace = Trace::of(prepare)?;
+            let listener = Listener::new(options, prepare, trace, clock.clone());
             Stream { clock, ..Stream::pong(Box::new(listener)) }
         }
-    }
+    })
 }
 
 /// Opens both ends of a system that calls, for any workload it has.
@@ -55,8 +58,8 @@ pub fn open_calls(options: &Options, prepare: &Prepare) -> Stream {
     let sources = slots.iter().map(source).collect();
     let caller = Caller {
         clock: clock.clone(),
-        route: Route::new(options, prepare),
-        forge: Forge::new(prepare),
+        route: Route::new(options, prepare, None),
+        forge: Forge::new(prepare, None),
         call_ns: options.call_ns(prepare),
         arriving: VecDeque::new(),
         slots,
@@ -67,7 +70,7 @@ pub fn open_calls(options: &Options, prepare: &Prepare) -> Stream {
 /// Takes the messages that it knows were published.
 struct Listener {
     clock: Clock,
-    schedule: Option<Schedule>,
+    due: Option<DueTimes>,
     /// When the schedule began; known once the run has begun.
     origin_ns: Option<u64>,
     /// When the publish call of the previous message returned.
@@ -81,17 +84,17 @@ struct Listener {
 }
 
 impl Listener {
-    fn new(options: &Options, prepare: &Prepare, clock: Clock) -> Self {
+    fn new(options: &Options, prepare: &Prepare, trace: Option<Arc<Trace>>, clock: Clock) -> Self {
         Listener {
             clock,
-            schedule: Schedule::new(prepare),
+            due: DueTimes::new(prepare, trace.clone()),
             origin_ns: None,
             free_ns: 0,
             call_ns: options.call_ns(prepare),
             read_ns: options.read_ns,
             sequence: 0,
-            route: Route::new(options, prepare),
-            forge: Forge::new(prepare),
+            route: Route::new(options, prepare, trace.clone()),
+            forge: Forge::new(prepare, trace),
             arriving: VecDeque::new(),
         }
     }
@@ -99,7 +102,7 @@ impl Listener {
     fn next(&mut self) -> Option<Delivery> {
         let origin_ns = *self.origin_ns.get_or_insert_with(|| self.clock.now());
         while self.arriving.is_empty() {
-            match self.schedule.as_mut()?.next() {
+            match self.due.as_mut()?.next() {
                 Some(offset_ns) => {
                     let entry_ns = self.free_ns.max(origin_ns + offset_ns);
                     let stall_ns = self.route.stall_ns(self.sequence);
@@ -110,7 +113,7 @@ impl Listener {
                 None => {
                     self.route.end(&mut self.arriving);
                     self.arriving.push_back(goodbye(self.free_ns));
-                    self.schedule = None;
+                    self.due = None;
                 }
             }
         }

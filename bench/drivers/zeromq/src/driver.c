@@ -42,7 +42,7 @@ static const struct myelin_bench_system systems[] = {{
     .loans = 1,
     .missing = MISSING,
     .workloads = MYELIN_BENCH_ROUNDTRIP | MYELIN_BENCH_STREAM | MYELIN_BENCH_IMAGE |
-                 MYELIN_BENCH_FLOOD | MYELIN_BENCH_STARTUP,
+                 MYELIN_BENCH_FLOOD | MYELIN_BENCH_STARTUP | MYELIN_BENCH_REPLAY,
     .reliability = MYELIN_BENCH_BEST_EFFORT | MYELIN_BENCH_RELIABLE,
     .publishers_max = UINT32_MAX,
     .subscribers_max = UINT32_MAX,

@@ -12,7 +12,7 @@ use std::path::Path;
 
 use many::Many;
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Topology, Transport};
-use support::streams::{across, at_rate, frames, one_way_systems};
+use support::streams::{across, at_rate, frames, one_way_systems, replays_arrive};
 use support::{Pair, Process, Samples, describe, prepare, unique_run};
 
 const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-zeromq");
@@ -33,6 +33,12 @@ fn every_payload_comes_back_as_sent() {
 fn exchange(payload_bytes: u64, messages: u64) {
     let prepare = Prepare { payload_bytes, messages, ..prepare(IPC, Role::Ping) };
     Pair::exchange(Path::new(EXECUTABLE), &prepare);
+}
+
+#[test]
+fn recordings_arrive_as_sent() {
+    let _host = own_host::enter();
+    replays_arrive(Path::new(EXECUTABLE));
 }
 
 #[test]

@@ -325,15 +325,16 @@ pub(super) unsafe fn text(pointer: *const c_char) -> String {
 }
 
 /// Version of the tables; `MYELIN_BENCH_ABI` in the header.
-const ABI: u32 = 7;
+const ABI: u32 = 8;
 /// The first version of this series.
 const ABI_MIN: u32 = 5;
 /// `MYELIN_BENCH_ROUNDTRIP` and so on.
-const WORKLOADS: [(u32, Workload); 6] = [
+const WORKLOADS: [(u32, Workload); 7] = [
     (1, Workload::Roundtrip),
     (2, Workload::Stream),
     (4, Workload::Image),
     (8, Workload::Flood),
     (16, Workload::Startup),
     (32, Workload::Publish),
+    (64, Workload::Replay),
 ];

@@ -67,6 +67,7 @@ pub fn prepare(system: &str, role: Role) -> Prepare {
         topics: 1,
         reliability: Default::default(),
         depth: DEPTH_DEFAULT,
+        recording: None,
         heard: None,
         network: None,
         options: serde_json::Map::new(),

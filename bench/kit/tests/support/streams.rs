@@ -3,8 +3,11 @@
 
 use std::path::Path;
 
-use myelin_bench_kit::protocol::{Done, Frame, Prepare, Role, System, Topology, Workload};
+use myelin_bench_kit::protocol::{
+    Done, Frame, Prepare, Recording, Role, System, Topology, Workload,
+};
 use myelin_bench_kit::samples::Record;
+use myelin_bench_kit::trace::{Trace, TraceMessage};
 
 use super::{Pair, Solo, describe, prepare};
 
@@ -89,4 +92,49 @@ fn checked(
         assert!(!is_image || ping.fill_ns > 0, "{what}: {ping:?}");
     }
     Ran { ping, pong, pings, pongs }
+}
+
+/// 240 messages of three topics within 0.2 s, with sizes up to 70,000 B. The trace is in `folder`.
+pub fn replay(system: &str, folder: &Path) -> Prepare {
+    const SIZES: [u32; 5] = [0, 3, 1024, 1029, 70_000];
+    let message = |index: u32, due_ns| {
+        let (topic, bytes) = (index * index % 3, SIZES[index as usize % SIZES.len()]);
+        TraceMessage { due_ns, topic, bytes, ..TraceMessage::default() }
+    };
+    let (warm_ups, messages) = (15, 240);
+    // Bursts of four.
+    let due_ns = |index: u32| u64::from(index / 4) * 4_000_000;
+    let all = (0..warm_ups + messages).map(|index| message(index, due_ns(index))).collect();
+    let trace = Trace::new(3, warm_ups as usize, due_ns(warm_ups), all).unwrap();
+    let path = folder.join("trace");
+    std::fs::write(&path, trace.to_bytes()).unwrap();
+    let recording = Some(Recording { trace: path, payload_bytes: trace.largest() });
+    let (workload, topics, rate_hz) = (Workload::Replay, 3, Some(1000.0));
+    Prepare {
+        workload,
+        recording,
+        topics,
+        rate_hz,
+        directory: folder.into(),
+        payload_bytes: 70_000,
+        warmup_messages: warm_ups.into(),
+        messages: messages.into(),
+        ..prepare(system, Role::Ping)
+    }
+}
+
+/// Every system that can replay a recording delivers its messages as they were sent.
+pub fn replays_arrive(executable: &Path) {
+    let folder = tempfile::tempdir().unwrap();
+    let systems = describe(executable).systems.into_iter();
+    let able =
+        systems.filter(|it| it.missing.is_none() && it.workloads.contains(&Workload::Replay));
+    for system in able.filter(|it| it.streams.topics_max != 1 || it.floor) {
+        let reliability = system.streams.reliability[0];
+        let ran =
+            across(executable, &Prepare { reliability, ..replay(&system.name, folder.path()) });
+        let name = &system.name;
+        assert!(ran.pong.lost <= ran.ping.sent - ran.pong.received, "{name}: {:?}", ran.pong);
+        assert!(ran.pongs.len() > 100, "{name}: most arrive: {:?}", ran.pong);
+    }
 }

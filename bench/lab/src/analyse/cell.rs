@@ -66,6 +66,7 @@ fn planned(case: Case<'_>) -> Cell {
             reliability: kind.is_one_way().then_some(plan.reliability),
             depth: kind.is_one_way().then_some(workload.depth),
             module: plan.module.clone(),
+            recording: workload.recording.as_ref().map(|recording| recording.name().to_owned()),
         },
         messages_asked: workload.messages,
         duration_asked_s: workload.duration_s,
@@ -240,7 +241,7 @@ fn notes(runs: &[JudgedRun], used: &[&JudgedRun], kind: Kind, steal_percent: f64
     let lateness = used.iter().flat_map(|run| run.messages.sent(Message::lateness)).max();
     if let Some(late_ns) = lateness.filter(|late_ns| *late_ns > LATE_NS_MAX) {
         let from = match kind {
-            Kind::Stream => "the time a message was due",
+            Kind::Stream | Kind::Replay => "the time a message was due",
             _ => "the actual sending",
         };
         let late_us = us(late_ns);

@@ -158,7 +158,7 @@ impl JudgedRun {
 /// message being taken, and a flood is measured by what it loses.
 fn with_lost(messages: &Messages, counts: &Done, of: Quantity) -> Sorted {
     let lost = match messages.measured.kind {
-        Kind::Roundtrip | Kind::Stream | Kind::Image => counts.lost,
+        Kind::Roundtrip | Kind::Stream | Kind::Image | Kind::Replay => counts.lost,
         Kind::Publish | Kind::Flood | Kind::Startup => 0,
     };
     Sorted::with_lost(messages.taken(of), lost, counts.received)

@@ -150,7 +150,7 @@ impl Messages {
             };
             let is_before = match kind {
                 Kind::Image => stage <= Stage::Fill,
-                Kind::Stream => !has_rate && stage <= Stage::Fill,
+                Kind::Stream | Kind::Replay => !has_rate && stage <= Stage::Fill,
                 _ => stage == Stage::Lateness,
             };
             is_measured.then_some(is_before)
@@ -190,12 +190,13 @@ impl Measured {
 
     /// Whether latencies count from when the message was due.
     fn is_from_due(&self) -> bool {
-        self.has_rate && matches!(self.kind, Kind::Stream | Kind::Flood)
+        self.has_rate && matches!(self.kind, Kind::Stream | Kind::Replay | Kind::Flood)
     }
 
     /// Whether the time of a message is divided into parts.
     fn is_divided(&self) -> bool {
-        self.crosses_ends && matches!(self.kind, Kind::Roundtrip | Kind::Stream | Kind::Image)
+        let kinds = [Kind::Roundtrip, Kind::Stream, Kind::Image, Kind::Replay];
+        self.crosses_ends && kinds.contains(&self.kind)
     }
 }
 

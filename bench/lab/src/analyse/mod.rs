@@ -7,6 +7,7 @@ mod judged;
 mod link;
 pub(crate) mod messages;
 mod observed;
+mod recorded;
 mod slowest;
 mod stages;
 pub mod steady;
@@ -57,6 +58,13 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Machine) -> Result<Analys
     for record in records {
         by_cell.entry(record.plan.cell).or_default().push(record);
     }
+    let mut traces = Vec::new();
+    for scenario in &plan.scenarios {
+        traces.push(folder.trace(scenario).unwrap_or_else(|error| {
+            damage.push(format!("{error:#}: figures of its topics are left out"));
+            None
+        }));
+    }
     let (mut cells, mut details, mut writes) = (Vec::new(), Vec::new(), Vec::new());
     for index in 0..plan.cells.len() {
         let Some(case) = Case::of(plan, index, &summary.host) else {
@@ -68,7 +76,13 @@ pub fn analyse(folder: &mut Folder, plan: &Plan, host: Machine) -> Result<Analys
         let is_publish = case.kind() == Kind::Publish;
         details.push(cell::detail(case, &runs, configuration));
         writes.push(if is_publish { workloads::medians(&judged::used(&runs)) } else { Vec::new() });
-        cells.push(cell::pool(case, &runs));
+        let mut cell = cell::pool(case, &runs);
+        let (replay, trace) = (&case.scenario.workload.replay, &traces[case.plan.scenario]);
+        if let (Some(replay), Some(trace)) = (replay, trace) {
+            let used = judged::used(&runs);
+            cell.by_topic = recorded::topics(replay, trace, &used, case.plan.subscribers);
+        }
+        cells.push(cell);
     }
     workloads::compare_subscribers(&mut cells, &writes);
     summary.cells = cells;

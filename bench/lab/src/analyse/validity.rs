@@ -49,13 +49,13 @@ pub(super) fn faults(evidence: &Evidence<'_>) -> Vec<String> {
                 faults.push("no first message".into());
             }
         }
-        Workload::Stream | Workload::Image | Workload::Flood => {
+        Workload::Stream | Workload::Image | Workload::Flood | Workload::Replay => {
             faults.extend(not_what_was_published(ping, pong, evidence));
             faults.extend(not_the_stream(pong, evidence));
         }
     }
     faults.extend(payload_damaged(ping, pong));
-    if evidence.case.kind() != Workload::Stream {
+    if !is_stream(evidence) {
         faults.extend(rate_missed(ping, evidence));
     }
     faults.extend(left_its_cpu(evidence));
@@ -67,13 +67,18 @@ pub(super) fn faults(evidence: &Evidence<'_>) -> Vec<String> {
 /// messages were due, and the rate that a system cannot carry is a result.
 pub(super) fn saturation(evidence: &Evidence<'_>) -> Option<String> {
     let ping = evidence.record.ping.as_ref()?;
-    let is_stream = evidence.case.kind() == Workload::Stream;
-    is_stream.then(|| rate_missed(ping, evidence)).flatten()
+    is_stream(evidence).then(|| rate_missed(ping, evidence)).flatten()
+}
+
+/// Whether latencies count from when messages were due.
+fn is_stream(evidence: &Evidence<'_>) -> bool {
+    matches!(evidence.case.kind(), Workload::Stream | Workload::Replay)
 }
 
 fn rate_missed(ping: &Done, evidence: &Evidence<'_>) -> Option<String> {
     let asked = evidence.case.plan.rate_hz? * f64::from(evidence.case.plan.publishers);
-    if evidence.case.arrivals() != Arrivals::default() {
+    let is_recorded = evidence.case.kind() == Workload::Replay;
+    if is_recorded || evidence.case.arrivals() != Arrivals::default() {
         return schedule_missed(&evidence.samples.ping);
     }
     let seconds = ping.end_ns.saturating_sub(ping.begin_ns) as f64 * 1e-9;

@@ -4,7 +4,7 @@ use myelin_bench_kit::protocol::System;
 use serde::{Deserialize, Serialize};
 
 use crate::scenario::{
-    ArrivalsCase, Frame, Reliability, Scenario, Topology, Tuning, Workload, frame_name,
+    ArrivalsCase, Frame, Kind, Reliability, Scenario, Topology, Tuning, Workload, frame_name,
 };
 
 /// One combination of scenario, system, tuning and parameter point.
@@ -113,7 +113,7 @@ pub(super) fn cells_of(scenario: &Scenario, index: usize, system: &System) -> Ve
         }
     }
     // `leave_out_unsupported` has already reported the combinations that are dropped here.
-    cells.retain(|cell| !workload.kind.is_one_way() || offers(system, cell));
+    cells.retain(|cell| !workload.kind.is_one_way() || offers(workload, system, cell));
     cells
 }
 
@@ -142,11 +142,18 @@ pub(super) fn given(workload: &Workload, system: &System) -> Reliability {
     if offered.contains(&asked) { asked } else { offered.first().copied().unwrap_or(asked) }
 }
 
+/// Limit of the topics of `system`; 0 for no limit. A primitive of the operating system has none:
+/// one channel carries the messages of all topics of a recording.
+pub(super) fn topics_max(workload: &Workload, system: &System) -> u32 {
+    let is_one_channel = system.floor && workload.kind == Kind::Replay;
+    if is_one_channel { 0 } else { system.streams.topics_max }
+}
+
 /// Whether `system` supports the numbers of publishers, subscribers and topics of `cell`.
-fn offers(system: &System, cell: &CellPlan) -> bool {
+fn offers(workload: &Workload, system: &System, cell: &CellPlan) -> bool {
     let within = |asked: u32, most: u32| most == 0 || asked <= most;
     let streams = &system.streams;
     within(cell.publishers, streams.publishers_max)
         && within(cell.subscribers, streams.subscribers_max)
-        && within(cell.topics, streams.topics_max)
+        && within(cell.topics, topics_max(workload, system))
 }

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use myelin_bench_kit::Reason;
 use myelin_bench_kit::protocol::{System, Topology};
 
-use super::cells::given;
+use super::cells::{given, topics_max};
 use super::{Plan, RunPlan};
 use crate::input_error::InputError;
 use crate::registry::SystemDriver;
-use crate::scenario::Scenario;
+use crate::scenario::{Replay, Scenario};
 
 /// Finds mistakes in a scenario that only its drivers can see: payloads that a system cannot carry,
 /// unknown options.
@@ -73,6 +73,10 @@ pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<SystemDriver
     let topologies = &scenario.plan.topology;
     let is_across = scenario.plan.is_across_hosts();
     let able = leave_out(scenario, entries, |entry| entry.system.workloads.contains(&kind));
+    let largest = scenario.workload.replay.as_ref().map_or(0, Replay::payload_bytes_max);
+    let roomy = leave_out(scenario, entries, |entry| {
+        entry.system.payload_bytes_max == 0 || largest <= entry.system.payload_bytes_max
+    });
     let placed = leave_out(scenario, entries, |entry| {
         if is_across {
             entry.system.across_hosts && entry.system.topology == Topology::TwoProcesses
@@ -92,7 +96,10 @@ pub fn leave_out_unsupported(scenario: &Scenario, entries: &mut Vec<SystemDriver
                                              they do not support"
         )
     });
-    able.into_iter().chain(placed).chain(limited).collect()
+    let roomy = roomy.map(|which| {
+        format!("{which}: the largest message has {largest} B, more than they can carry")
+    });
+    able.into_iter().chain(roomy).chain(placed).chain(limited).collect()
 }
 
 /// One line for each request about streams that a remaining system does not support.
@@ -108,7 +115,7 @@ fn limits_remarks(scenario: &Scenario, entries: &[SystemDriver]) -> Vec<String> 
         for (what, asked, most) in [
             ("publishers", &workload.publishers, streams.publishers_max),
             ("subscribers", &workload.subscribers, streams.subscribers_max),
-            ("topics", &workload.topics, streams.topics_max),
+            ("topics", &workload.topics, topics_max(workload, system)),
         ] {
             if most != 0 && asked.iter().any(|asked| *asked > most) {
                 let text = format!("more than {most} {what} are not supported by");

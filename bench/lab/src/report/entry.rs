@@ -203,7 +203,8 @@ impl<'a> Entry<'a> {
     /// as it runs. A named schedule may deviate from its rate.
     pub(crate) fn short_of_rate(&self) -> Option<(f64, f64)> {
         let params = &self.cell.params;
-        let is_even = self.cell.workload == Workload::Stream && params.arrivals.is_none();
+        let has_rate = matches!(self.cell.workload, Workload::Stream | Workload::Replay);
+        let is_even = has_rate && params.arrivals.is_none();
         let asked = params.rate_hz.filter(|_| is_even)?;
         let reached = self.cell.throughput_per_s;
         (reached < asked * (1.0 - RATE_TOLERANCE)).then_some((reached, asked))

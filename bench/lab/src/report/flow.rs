@@ -12,17 +12,20 @@ use super::metrics::memory_mb;
 use super::table::{Notes, latency};
 use super::view::{Group, View};
 use crate::lists::distinct;
-use crate::summary::{Cell, Distribution, Metric};
+use crate::summary::{Cell, Distribution, Metric, TopicFigures};
 
 /// One table for each size; none for other workloads.
 pub(super) fn tables(group: &Group) -> Vec<Table> {
     let figures = match group.workload {
-        Workload::Stream | Workload::Image => FLOW,
+        Workload::Stream | Workload::Image | Workload::Replay => FLOW,
         Workload::Flood => FLOOD,
         Workload::Startup => STARTUP,
         Workload::Roundtrip | Workload::Publish => return vec![],
     };
-    group.payloads.iter().map(|&payload| table(group, payload, figures)).collect()
+    let of_size = |&payload: &u64| {
+        [Some(table(group, payload, figures)), by_topic(group, payload, TOPICS_SHOWN)]
+    };
+    group.payloads.iter().flat_map(of_size).flatten().collect()
 }
 
 fn table(group: &Group, payload: u64, figures: &[Figure]) -> Table {
@@ -70,7 +73,8 @@ fn caption(group: &Group, entries: &[&Entry]) -> String {
 /// Whether latencies count from the schedule. A publisher that falls behind is then late for all
 /// subscribers.
 fn is_from_due(group: &Group) -> bool {
-    group.workload == Workload::Stream && group.params().rate_hz.is_some()
+    let is_stream = matches!(group.workload, Workload::Stream | Workload::Replay);
+    is_stream && group.params().rate_hz.is_some()
 }
 
 /// `myelin.shm-block tuned`, and the topology if the entries differ in it.
@@ -120,6 +124,75 @@ impl Figure {
         }
         .title(title)
     }
+}
+
+/// The tables by topic, short enough for a glance.
+pub(super) fn topics(view: &View) -> Vec<Table> {
+    let of = |group: &Group| group.payloads.iter().find_map(|it| by_topic(group, *it, TOPICS_FEW));
+    view.groups.iter().filter_map(of).collect()
+}
+
+/// A row for each topic of a replayed recording, with the rates and sizes that it was recorded with;
+/// `None` for other workloads. Of more than `most` topics it has the busiest.
+fn by_topic(group: &Group, payload: u64, most: usize) -> Option<Table> {
+    let entries = ordered(group, payload);
+    let mut topics: Vec<&TopicFigures> =
+        entries.iter().find(|it| !it.cell.by_topic.is_empty())?.cell.by_topic.iter().collect();
+    let all = topics.len();
+    if all > most {
+        topics.sort_by(|a, b| b.rate_hz.total_cmp(&a.rate_hz));
+        topics.truncate(most);
+    }
+    let further = match all - topics.len() {
+        0 => String::new(),
+        more => format!("; {more} topics with lower rates are only in topics.csv"),
+    };
+    let caption =
+        format!("by topic of the recording: one way p50 and p99, µs, and what was lost{further}");
+    let mut notes = Notes::default();
+    let recorded = [("recorded", "a second"), ("recorded", "bytes")];
+    let mut columns: Vec<(Column, Result<&Entry, usize>)> = recorded
+        .iter()
+        .zip(0..)
+        .map(|((of, what), at)| (Column::new(*of, *what), Err(at)))
+        .collect();
+    columns.extend(
+        entries
+            .iter()
+            .map(|entry| (Column::new(entry.system.name, entry.cell.tuning.name()), Ok(*entry))),
+    );
+    let rows = topics.into_iter().map(|topic| (format::shown(&topic.topic), topic));
+    let table = Table::new(caption, columns, rows, |topic, column| match column {
+        Err(0) => plain(format::amount(topic.rate_hz)),
+        Err(_) => plain(format::bytes(topic.payload_bytes))
+            .title(format!("largest: {}", format::bytes(topic.payload_bytes_max))),
+        Ok(entry) => of_topic(entry, &topic.topic, &mut notes),
+    });
+    Some(Table { notes: notes.0, ..table })
+}
+
+/// The latency of a topic and its loss, if there is one.
+fn of_topic(entry: &Entry, topic: &str, notes: &mut Notes) -> TableCell {
+    let found = entry.cell.by_topic.iter().find(|it| it.topic == topic);
+    let Some(found) = found else { return TableCell::absent() };
+    let counts = [found.sent, found.received, found.lost].map(format::count);
+    let part = |of: fn(&Distribution) -> Option<f64>| {
+        format::us_or_dash(found.one_way_us.as_ref().and_then(of))
+    };
+    let max =
+        found.one_way_us.map_or_else(String::new, |of| format!("; max {} µs", format::us(of.max)));
+    let percent = 100.0 * found.lost as f64 / ((found.lost + found.received) as f64).max(1.0);
+    // Of a topic with few messages the largest is all that can be said.
+    let withheld = found.one_way_us.filter(|of| of.p99.is_none());
+    let largest = withheld.map(|of| format!("max {}", format::us(of.max)));
+    let lost = (found.lost > 0).then(|| format!("{} % lost", format::percent(percent)));
+    let small = largest.into_iter().chain(lost).collect::<Vec<_>>().join(", ");
+    let cell = TableCell::plain(part(|of| of.p50))
+        .side(part(|of| of.p99))
+        .small(small)
+        .valid(entry.cell.valid)
+        .title(format!("{} sent, {} taken, {} lost{max}", counts[0], counts[1], counts[2]));
+    TableCell { mark: notes.invalid(entry), ..cell }
 }
 
 /// The metric with this name; for a distribution its median.
@@ -291,6 +364,10 @@ fn altogether(entry: &Entry) -> TableCell {
         TableCell::plain(format::us(total)).title(title)
     })
 }
+
+/// Rows of the table by topic, in reports and at a glance.
+const TOPICS_SHOWN: usize = 200;
+const TOPICS_FEW: usize = 20;
 
 const ONE_WAY: &str = "one way";
 const NAIVE: &str = "naive";

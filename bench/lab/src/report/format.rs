@@ -185,11 +185,21 @@ pub(super) fn placements(cell: &Cell) -> String {
     cell.placements.iter().map(one).collect::<Vec<_>>().join(" | ")
 }
 
-/// A payload, or the frame that it holds.
+/// A name from a file, without what a terminal would obey.
+pub(super) fn shown(name: &str) -> String {
+    let escaped = |it: char| match it.is_control() {
+        true => it.escape_default().to_string(),
+        false => it.to_string(),
+    };
+    name.chars().map(escaped).collect()
+}
+
+/// A payload, the frame that it holds, or the recording that it is from.
 pub(super) fn size(params: &Params) -> String {
-    match &params.frame {
-        Some(frame) => format!("{frame} rgb8"),
-        None => bytes(params.payload_bytes),
+    match (&params.frame, &params.recording) {
+        (Some(frame), _) => format!("{frame} rgb8"),
+        (None, Some(recording)) => shown(recording),
+        (None, None) => bytes(params.payload_bytes),
     }
 }
 

@@ -46,6 +46,7 @@ fn with(view: &View, downsampling: Downsampling) -> String {
         floods => glances(view, |group| group.workload == Workload::Flood),
         startups => glances(view, |group| group.workload == Workload::Startup),
         has_sweeps => !sweep::sweeps(view).is_empty(),
+        by_topic => flow::topics(view),
         overviews => flow::overviews(view),
         has_groups => view.groups.iter().any(Group::is_steady) || view.entries().next().is_none(),
         fans => view.fans.iter().map(of_fan).collect::<Vec<_>>(),

@@ -97,6 +97,66 @@ pub(super) fn csv(summary: &Summary) -> String {
     String::from_utf8(bytes).expect("every field is text")
 }
 
+/// `topics.csv`: one row for each cell and topic of a replayed recording; empty without any.
+pub(super) fn topics_csv(summary: &Summary) -> String {
+    let rows = summary.cells.iter().flat_map(|cell| cell.by_topic.iter().map(move |it| (cell, it)));
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    for (cell, topic) in rows {
+        let row = TopicRow {
+            scenario: &cell.scenario,
+            system: &cell.system,
+            tuning: cell.tuning.name(),
+            topology: cell.topology.name(),
+            subscribers: cell.params.subscribers,
+            runs: cell.runs,
+            valid: cell.valid,
+            topic: &topic.topic,
+            rate_hz: topic.rate_hz,
+            payload_bytes: topic.payload_bytes,
+            payload_bytes_max: topic.payload_bytes_max,
+            sent: topic.sent,
+            received: topic.received,
+            lost: topic.lost,
+            one_way_us_min: topic.one_way_us.map(|of| of.min),
+            one_way_us_mean: topic.one_way_us.map(|of| of.mean),
+            one_way_us_p50: topic.one_way_us.and_then(|of| of.p50),
+            one_way_us_p90: topic.one_way_us.and_then(|of| of.p90),
+            one_way_us_p99: topic.one_way_us.and_then(|of| of.p99),
+            one_way_us_p999: topic.one_way_us.and_then(|of| of.p999),
+            one_way_us_max: topic.one_way_us.map(|of| of.max),
+        };
+        writer.serialize(row).expect("every field is a scalar");
+    }
+    let bytes = writer.into_inner().expect("writing to memory does not fail");
+    String::from_utf8(bytes).expect("every field is text")
+}
+
+/// The columns of `topics.csv`.
+#[derive(Serialize)]
+struct TopicRow<'a> {
+    scenario: &'a str,
+    system: &'a str,
+    tuning: &'a str,
+    topology: &'a str,
+    subscribers: u32,
+    runs: u32,
+    valid: bool,
+    topic: &'a str,
+    rate_hz: f64,
+    payload_bytes: u64,
+    payload_bytes_max: u64,
+    sent: u64,
+    received: u64,
+    lost: u64,
+    one_way_us_min: Option<f64>,
+    one_way_us_mean: Option<f64>,
+    one_way_us_p50: Option<f64>,
+    one_way_us_p90: Option<f64>,
+    one_way_us_p99: Option<f64>,
+    one_way_us_p999: Option<f64>,
+    one_way_us_max: Option<f64>,
+}
+
 /// Leaves out columns that are the same for every cell.
 fn write(summary: &Summary, writer: &mut csv::Writer<Vec<u8>>) -> Result<(), csv::Error> {
     let metrics: Vec<&Metric> = METRICS.iter().filter(|it| it.is_of(&summary.cells)).collect();

@@ -90,10 +90,15 @@ impl<'a> Report<'a> {
             ("summary.json", json.into_bytes()),
             ("details.json.zst", details),
             ("summary.csv", metrics::csv(&view.analysis.summary).into_bytes()),
+            ("topics.csv", metrics::topics_csv(&view.analysis.summary).into_bytes()),
             ("report.md", html::markdown(view).into_bytes()),
             ("report.html", html::render(view).into_bytes()),
         ];
         for (name, bytes) in reports {
+            // Only replays have topics.
+            if name == "topics.csv" && bytes.is_empty() {
+                continue;
+            }
             write(&directory.join(name), &bytes)?;
         }
         let histograms = directory.join("hgrm");
@@ -108,7 +113,11 @@ impl<'a> Report<'a> {
     pub fn terminal(&self, format: Format, screen: Screen) -> String {
         let Report(view) = self;
         match format {
-            Format::Glance => glance::render(&glance::Glance::new(view), screen),
+            Format::Glance => {
+                let topics = flow::topics(view);
+                let topics = topics.iter().map(|it| format!("\n{}", terminal::print(it, screen)));
+                glance::render(&glance::Glance::new(view), screen) + &topics.collect::<String>()
+            }
             Format::Table => terminal::render(view, screen),
             Format::Roundtrip => blocks(view, include_str!("assets/roundtrip.txt.jinja")),
             Format::Ddsperf => blocks(view, include_str!("assets/ddsperf.txt.jinja")),

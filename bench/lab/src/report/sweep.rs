@@ -223,7 +223,7 @@ fn published(parameter: Parameter, cell: &Cell, shown: RangeInclusive<f64>) -> V
 fn panels(parameter: Parameter, workload: Workload) -> Option<&'static str> {
     match workload {
         Workload::Stream | Workload::Image if parameter == Parameter::Rate => Some(RATE),
-        Workload::Stream | Workload::Image => Some(ONE_WAY),
+        Workload::Stream | Workload::Image | Workload::Replay => Some(ONE_WAY),
         Workload::Flood => Some("flood"),
         // Their latency has a plot of its own, with intervals and placements.
         Workload::Roundtrip if parameter == Parameter::Payload => Some("round_trip"),

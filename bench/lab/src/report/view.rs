@@ -196,7 +196,7 @@ impl<'a> Group<'a> {
 
     /// Whether it is about streams or images, whose ends may be in one process or in two.
     pub(super) fn is_flow(&self) -> bool {
-        matches!(self.workload, Workload::Stream | Workload::Image)
+        matches!(self.workload, Workload::Stream | Workload::Image | Workload::Replay)
     }
 
     /// Whether its latencies can be compared and drawn.

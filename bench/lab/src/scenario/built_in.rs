@@ -39,7 +39,14 @@ impl Scenario {
             return; // the time of the cut is within the run
         }
         let messages = &mut self.workload.messages;
-        *messages = if *messages == 0 { QUICK_MESSAGES } else { (*messages).min(QUICK_MESSAGES) };
+        let is_recorded = self.workload.kind == super::Kind::Replay;
+        *messages = if is_recorded {
+            0
+        } else if *messages == 0 {
+            QUICK_MESSAGES
+        } else {
+            (*messages).min(QUICK_MESSAGES)
+        };
         let duration = &mut self.workload.duration_s;
         *duration = if *duration == 0.0 { QUICK_SECONDS } else { duration.min(QUICK_SECONDS) };
     }

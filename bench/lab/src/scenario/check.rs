@@ -8,8 +8,8 @@ use toml::de::DeTable;
 
 use super::keys::{self, KINDS};
 use super::{
-    Arrivals, Kind, Link, Precision, Scenario, Selection, TOPOLOGIES, Topology, TuningChoice,
-    Workload, frame_name, network,
+    Arrivals, Kind, Link, Precision, Recording, Scenario, Selection, TOPOLOGIES, Topology,
+    TuningChoice, Workload, frame_name, network,
 };
 use crate::input_error::{InputError, Source};
 use crate::lists::{ascending, distinct};
@@ -56,15 +56,20 @@ impl Workload {
             }
             _ if table.contains_key("warmup_messages") || table.contains_key("warmup_s") => {}
             // At a sensor's rate a number of messages takes long: 500 take 17 s at 30 Hz.
-            Kind::Stream | Kind::Image => self.warmup_s = 1.0,
+            Kind::Stream | Kind::Image | Kind::Replay => self.warmup_s = 1.0,
             Kind::Roundtrip | Kind::Publish if self.is_slow_to_warm_up() => self.warmup_s = 1.0,
             // Start-ups are measured cold.
             Kind::Startup => self.warmup_messages = 0,
             Kind::Roundtrip | Kind::Publish | Kind::Flood => {}
         }
+        if self.kind == Kind::Replay && self.duration_s == 0.0 {
+            self.duration_s = REPLAY_SECONDS;
+        }
         if self.rate_hz.is_empty() {
             self.rate_hz.push(match self.kind {
                 Kind::Roundtrip | Kind::Flood | Kind::Startup => None,
+                // Known once the recording has been read.
+                Kind::Replay => None,
                 // As fast as the fastest sensors, and slow enough to keep up.
                 Kind::Publish => Some(20_000.0),
                 // The rate of a control loop.
@@ -112,7 +117,11 @@ impl Workload {
                 !self.frames.is_empty() || self.kind != Kind::Image,
                 "for instance [\"1440x1080\"]",
             ),
-            ("payload_bytes", !self.payload_bytes.is_empty(), "name at least one size"),
+            (
+                "payload_bytes",
+                !self.payload_bytes.is_empty() || self.kind == Kind::Replay,
+                "name at least one size",
+            ),
             ("subscribers", !self.subscribers.is_empty(), "name at least one number"),
             ("publishers", !self.publishers.is_empty(), "name at least one number"),
             ("topics", !self.topics.is_empty(), "name at least one number"),
@@ -128,8 +137,23 @@ impl Workload {
                 return Err(error.remedy("leave out one: the size identifies a cell"));
             }
         }
+        self.check_recording(source)?;
         self.check_modules(source)?;
         self.check_arrivals(source)
+    }
+
+    fn check_recording(&self, source: &Source) -> Checked {
+        let is_given = self.recording.is_some() || self.kind != Kind::Replay;
+        given(source, "workload.recording", is_given, "for instance { file = \"drive.mcap\" }")?;
+        let Some(Recording { start_s, end_s: Some(end_s), .. }) = self.recording else {
+            return Ok(());
+        };
+        if end_s <= start_s {
+            let text = format!("{end_s} is not after start_s, {start_s}");
+            let remedy = "both are seconds after the first message of the recording";
+            return Err(source.wrong("workload.recording.end_s", text).remedy(remedy));
+        }
+        Ok(())
     }
 
     fn check_modules(&self, source: &Source) -> Checked {
@@ -213,8 +237,8 @@ impl Selection {
                 return Err(wrong("\"two-hosts\" cannot be combined with another topology".into())
                     .remedy(remedy));
             }
-            // Flood and start-up: ping reads memory that pong writes.
-            if matches!(kind, Kind::Flood | Kind::Startup) {
+            // Flood and start-up: ping reads memory that pong writes. Replay: both read one file.
+            if matches!(kind, Kind::Flood | Kind::Startup | Kind::Replay) {
                 let text = format!("kind {:?} cannot be run across hosts", kind.name());
                 let remedy = "use \"two-processes\", or kind = \"stream\" or \"roundtrip\"";
                 return Err(wrong(text).remedy(remedy));
@@ -307,6 +331,9 @@ impl Link {
         Ok(())
     }
 }
+
+/// The limit of a replay, unless the scenario has another one.
+const REPLAY_SECONDS: f64 = 60.0;
 
 fn given(source: &Source, path: &str, is_given: bool, remedy: &str) -> Checked {
     let missing = || source.wrong(path, "nothing given").remedy(remedy);

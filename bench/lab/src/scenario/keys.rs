@@ -37,7 +37,7 @@ enum Rule {
     Word(usize),
 }
 
-use Kind::{Flood, Image, Publish, Roundtrip, Startup, Stream};
+use Kind::{Flood, Image, Publish, Replay, Roundtrip, Startup, Stream};
 use Rule::{Any, Frame, Number, Rate, Seconds, Word};
 
 const fn key(path: &'static str, of: Owners, rule: Rule) -> Key {
@@ -63,15 +63,21 @@ const KEYS: &[Key] = &[
     key("workload.modules.name", Owners(&[Stream], ""), Word(32)),
     key("workload.modules.payload_bytes", Owners(&[Stream], ""), PAYLOAD_BYTES),
     key("workload.modules.rate_hz", Owners(&[Stream], ""), Rate),
+    key("workload.recording", REPLAY, Any),
+    key("workload.recording.file", REPLAY, Any),
+    key("workload.recording.topics", REPLAY, Any),
+    key("workload.recording.start_s", REPLAY, Number(0.0, 1e9)),
+    key("workload.recording.end_s", REPLAY, Number(0.0, 1e9)),
+    key("workload.recording.speed", REPLAY, Number(0.01, 100.0)),
     key("workload.subscribers", Owners(&[Publish], ""), Number(0.0, 4_096.0)),
-    key("workload.subscribers", STREAMS, PROCESSES),
+    key("workload.subscribers", Owners(&[Stream, Image, Replay], ""), PROCESSES),
     key("workload.publishers", Owners(&[Stream], ""), PROCESSES),
     key("workload.topics", Owners(&[Stream, Startup], ""), Number(1.0, 1e4)),
     key("workload.reliability", ONE_WAY, Any),
     key("workload.depth", ONE_WAY, Number(1.0, 1e6)),
     key("workload.rate_hz", RATED, Rate),
     key("workload.messages", MEASURED, MESSAGES),
-    key("workload.duration_s", MEASURED, Seconds),
+    key("workload.duration_s", LIMITED, Seconds),
     key("workload.warmup_messages", MEASURED, MESSAGES),
     key("workload.warmup_s", TIMED, Seconds),
     key("workload.reply_timeout_ms", ANSWERED, Number(1.0, 60_000.0)),
@@ -101,27 +107,35 @@ const KEYS: &[Key] = &[
     key("options", ALL, Any),
 ];
 
-pub(super) const KINDS: [Kind; 6] = [Roundtrip, Publish, Stream, Image, Flood, Startup];
+pub(super) const KINDS: [Kind; 7] = [Roundtrip, Publish, Stream, Image, Flood, Startup, Replay];
 const ALL: Owners = Owners(&KINDS, "");
 const STREAMS: Owners = Owners(&[Stream, Image], "");
-const ONE_WAY: Owners = Owners(&[Stream, Image, Flood, Startup], "only one-way workloads have it");
+const REPLAY: Owners = Owners(&[Replay], "");
+const ONE_WAY: Owners =
+    Owners(&[Stream, Image, Flood, Startup, Replay], "only one-way workloads have it");
 const ANSWERED: Owners = Owners(&[Roundtrip], "its messages have no answers");
 const SIZED: Owners =
-    Owners(&[Roundtrip, Publish, Stream, Flood, Startup], "it follows from frames");
+    Owners(&[Roundtrip, Publish, Stream, Flood, Startup], "it follows from frames or a recording");
 const TOUCHED: Owners = Owners(
-    &[Roundtrip, Publish, Stream, Flood],
+    &[Roundtrip, Publish, Stream, Flood, Replay],
     "a frame is filled and copied whole, and a start-up measures no payload",
 );
 const RATED: Owners = Owners(
     &[Roundtrip, Publish, Stream, Image],
-    "a flood finds its highest rate, and a start-up has no rate",
+    "a flood finds its highest rate, a start-up has no rate, and a recording has its own times",
 );
 const MEASURED: Owners = Owners(
     &[Roundtrip, Publish, Stream, Image, Flood],
-    "a start-up ends with the first message, and is measured cold",
+    "a start-up ends with the first message, and is measured cold; a recording has its messages",
 );
-const TIMED: Owners =
-    Owners(&[Roundtrip, Stream, Image], "use warmup_messages instead; a start-up has no warm-up");
+const LIMITED: Owners = Owners(
+    &[Roundtrip, Publish, Stream, Image, Flood, Replay],
+    "a start-up ends with the first message",
+);
+const TIMED: Owners = Owners(
+    &[Roundtrip, Stream, Image, Replay],
+    "use warmup_messages instead; a start-up has no warm-up",
+);
 const PAYLOAD_BYTES: Rule = Number(0.0, (1 << 30) as f64);
 const MESSAGES: Rule = Number(0.0, 1e9);
 const RUNS: Rule = Number(1.0, 1e3);

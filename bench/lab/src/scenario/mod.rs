@@ -9,6 +9,7 @@ mod built_in;
 mod check;
 mod keys;
 mod network;
+mod recording;
 #[cfg(test)]
 mod tests;
 
@@ -25,6 +26,7 @@ use serde::{Deserialize, Serialize};
 use crate::input_error::Source;
 use crate::stats::interval::RunCount;
 pub use network::{Cut, Link};
+pub use recording::{RecordedTopic, Recording, Replay};
 
 /// The contents of a scenario file, checked.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -76,6 +78,12 @@ pub struct Workload {
     /// Named pairs of size and rate for streams; they replace sizes and rates as parameter points.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub modules: Vec<Module>,
+    /// The recording of a replay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recording: Option<Recording>,
+    /// What was read from it; it also determines sizes, rates and topics.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
     /// Subscribers of a topic; each number is a parameter point. Always 1 for round trips.
     pub subscribers: Vec<u32>,
     /// Publishers of a topic, for streams; each number is a parameter point.
@@ -116,6 +124,8 @@ impl Default for Workload {
             frames,
             arrivals,
             modules,
+            recording: None,
+            replay: None,
             subscribers,
             publishers,
             topics,
@@ -135,6 +145,9 @@ impl Default for Workload {
 impl Workload {
     /// Messages before measuring at `rate_hz`; an upper limit if [`Workload::warmup_ns`] is not 0.
     pub fn warmup_at(&self, rate_hz: Option<f64>) -> u64 {
+        if let Some(replay) = &self.replay {
+            return replay.warmup_messages;
+        }
         match rate_hz {
             Some(rate_hz) if self.warmup_s > 0.0 => (self.warmup_s * rate_hz).ceil() as u64,
             None if self.warmup_ns(None) > 0 => (self.warmup_s * MESSAGES_PER_S_MAX).ceil() as u64,
@@ -156,6 +169,9 @@ impl Workload {
         if self.kind == Kind::Startup {
             return 1;
         }
+        if let Some(replay) = &self.replay {
+            return replay.messages.saturating_add(2);
+        }
         let by_count = if self.messages == 0 { u64::MAX } else { self.messages };
         let densest = self.arrivals.iter().map(ArrivalsCase::density).fold(1.0, f64::max);
         let by_time = match self.duration_s {
@@ -167,6 +183,9 @@ impl Workload {
 
     /// An upper limit of the duration of a run, including its warm-up; `None` if nothing limits it.
     pub fn seconds_at_most(&self, rate_hz: Option<f64>) -> Option<f64> {
+        if let Some(replay) = &self.replay {
+            return Some(self.warmup_s + replay.seconds);
+        }
         let longest = self.arrivals.iter().map(|case| case.arrivals.period_factor);
         let longest = longest.fold(1.0, f64::max);
         let by_rate = |messages: u64| rate_hz.map(|rate| messages as f64 / rate);

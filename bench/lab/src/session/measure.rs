@@ -185,9 +185,13 @@ impl<'a> Measuring<'a> {
             }
             _ => tuned.then(|| Cpus::choose(&scenario.tuning)).transpose()?,
         };
+        let mut prepare = self.plan.prepare(cell, run);
+        if let Some(recording) = &mut prepare.recording {
+            recording.trace = std::path::absolute(self.folder.trace_path(scenario))?;
+        }
         let mut spec = RunSpec {
             entry,
-            prepare: self.plan.prepare(cell, run),
+            prepare,
             tuning: cell.tuning,
             cpus,
             priority: scenario.tuning.priority,

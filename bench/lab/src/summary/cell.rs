@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     ClockFigures, CutFigures, Distribution, FurtherSubscriber, Params, Placement, ProcessUse,
-    Repeats,
+    Repeats, TopicFigures,
 };
 use crate::scenario::Tuning;
 
@@ -310,6 +310,8 @@ cell! {
         clock_negative => Cell Neither TWO_CLOCKS "one-way latencies below zero"
             = |cell| clock(cell, |it| it.negative as f64);
         unsettled_runs: u32 => Sum Lower UNSETTLED "runs that never reached a steady state";
+        recording => Cell Neither RECORDED "file whose messages are replayed; `topics.csv` has its topics"
+            = |cell| cell.params.recording.clone();
     }
     others {
         /// The parameter point.
@@ -333,6 +335,10 @@ cell! {
         /// namespaces of one machine do, or if their clocks could not be compared.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clock: Option<ClockFigures>;
+        /// The topics of a replayed recording, in the order of their names; absent for other
+        /// workloads.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        by_topic: Vec<TopicFigures>;
         /// The effect of a cut of the link, for each run that had one; absent if none had.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         cuts: Vec<CutFigures>;
@@ -387,6 +393,7 @@ const WITH_DAEMON: Has = Some(|cell| cell.daemon_ms.is_some());
 const OBSERVED: Has = Some(|cell| cell.observation_cpu_percent.is_some());
 const REPEATED: Has = Some(|cell| cell.repeats.is_some());
 const TWO_CLOCKS: Has = Some(|cell| cell.clock.is_some());
+const RECORDED: Has = Some(|cell| cell.params.recording.is_some());
 const UNSETTLED: Has = Some(|cell| cell.unsettled_runs > 0);
 
 fn is_flood(cell: &Cell) -> bool {

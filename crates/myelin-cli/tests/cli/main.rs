@@ -30,6 +30,7 @@ mod rates;
 mod record;
 mod reference;
 mod repeats;
+mod replay;
 mod self_test;
 mod setup;
 mod ssh;

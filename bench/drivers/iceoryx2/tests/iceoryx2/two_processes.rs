@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::own_host::alone;
 use crate::support;
-use crate::support::streams::{across, at_rate, frames, one_way_systems};
+use crate::support::streams::{across, at_rate, frames, one_way_systems, replays_arrive};
 use crate::support::{Pair, Process, Samples, clean, prepare};
 use myelin_bench_kit::protocol::{Prepare, Role, Topology};
 use myelin_bench_kit::samples::Record;
@@ -21,6 +21,12 @@ fn every_payload_comes_back_as_sent() {
             assert_eq!(left_behind(), NOTHING, "{system} with {payload_bytes} B");
         }
     }
+}
+
+#[test]
+fn recordings_arrive_as_sent() {
+    let _alone = alone();
+    replays_arrive(Path::new(EXECUTABLE));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::own_host::alone;
 use crate::support::many_to_many::{
     a_best_effort_publisher_goes_on, a_reliable_publisher_waits, every_message_arrives,
 };
-use crate::support::streams::{across, at_rate, frames, one_way_systems, within};
+use crate::support::streams::{across, at_rate, frames, one_way_systems, replays_arrive, within};
 use crate::support::{Solo, prepare};
 use myelin_bench_kit::protocol::{Prepare, Reliability, Role, Topology, Workload};
 
@@ -82,6 +82,12 @@ fn reliable_streams_within_a_process_lose_nothing() {
             assert_eq!((ran.pong.received, ran.pong.lost), (3000, 0), "{}", system.name);
         }
     }
+}
+
+#[test]
+fn recordings_arrive_as_sent() {
+    let _alone = alone();
+    replays_arrive(executable());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use crate::own_host::alone;
 use crate::support::many_to_many::{
     a_best_effort_publisher_goes_on, a_reliable_publisher_waits, every_message_arrives,
 };
-use crate::support::streams::{across, at_rate, frames, one_way_systems, within};
+use crate::support::streams::{across, at_rate, frames, one_way_systems, replays_arrive, within};
 use crate::support::{Solo, prepare};
 use myelin_bench_kit::protocol::{
     Command, Prepare, Reliability, Role, System, Topology, Wait, Workload,
@@ -31,6 +31,12 @@ fn streams_and_frames_between_two_processes_arrive_as_sent() {
         let ran = across(executable(), &Prepare { reliability, ..frames(&system.name) });
         assert!(ran.pings.iter().all(|ping| ping.loan_ns == 0), "{}: no loans", system.name);
     }
+}
+
+#[test]
+fn recordings_arrive_as_sent() {
+    let _alone = alone();
+    replays_arrive(executable());
 }
 
 #[test]

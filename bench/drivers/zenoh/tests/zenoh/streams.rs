@@ -5,12 +5,17 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::support;
-use crate::support::streams::{across, at_rate, frames, one_way_systems};
+use crate::support::streams::{across, at_rate, frames, one_way_systems, replays_arrive};
 use crate::support::{Pair, Process, Samples, WATCHDOG};
 use myelin_bench_kit::protocol::{Command, Done, Prepare, Reliability, Role, Topology};
 
 const EXECUTABLE: &str = env!("CARGO_BIN_EXE_myelin-driver-zenoh");
 const SYSTEMS: [&str; 2] = ["zenoh.tcp", "zenoh.shm"];
+
+#[test]
+fn recordings_arrive_as_sent() {
+    replays_arrive(Path::new(EXECUTABLE));
+}
 
 #[test]
 fn streams_and_frames_arrive_as_sent() {

@@ -305,6 +305,7 @@ fn what(workload: Workload) -> &'static str {
         Workload::Publish => "Publish calls",
         Workload::Flood => "Floods",
         Workload::Startup => "Start-ups",
+        Workload::Replay => "Replays",
     }
 }
 
