@@ -22,6 +22,9 @@ pub enum WriteError {
     /// [`Options::drops_when_behind`]: crate::Options::drops_when_behind
     #[error("messages come faster than they are compressed")]
     Behind,
+    /// A segment of a [ring](crate::ring) had no space. The oldest one makes room for the next one.
+    #[error("the disk of the ring is full: its oldest messages are removed before their time")]
+    RingFull,
     /// An id that the writer did not give.
     #[error("there is no {what} {id} in this file")]
     Unknown {

@@ -12,6 +12,7 @@
 //! | what is in a file | [`Info`] |
 //! | whether everything in a file agrees | [`check()`] |
 //! | a complete file of a broken one | [`repair()`] |
+//! | the newest seconds of a recording, written out when something happens | [`ring`] |
 //! | a part of a file, or one file of several | [`cut()`], [`merge()`] |
 //! | what differs between two files | [`diff()`] |
 //! | publish what was recorded | [`Recording`], [`Player`] |
@@ -44,6 +45,7 @@ mod reader;
 mod recorded_losses;
 pub mod recorder;
 mod repair;
+pub mod ring;
 mod scanner;
 mod sensor_cdr;
 mod sizes;
@@ -51,6 +53,7 @@ mod source;
 mod storage;
 mod summary;
 mod topic_format;
+mod union;
 mod writer;
 
 pub use cdr::{CDR_HEADER, PlainCdr, Unfit, UnfitReason};

@@ -10,7 +10,7 @@ mod buffer;
 mod clock;
 mod files;
 mod follower;
-mod losses;
+pub(crate) mod losses;
 mod output;
 mod records;
 mod ros_metadata;
