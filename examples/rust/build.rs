@@ -72,6 +72,13 @@ const CONTEXTS: &[(&str, &str)] = &[
     ),
     ("camera.read_into(&mut pixels)", "let camera = Camera;"),
     ("let image = sample.decode()?", "use myelin_ros::{RosNode, sensor_msgs::Image};"),
+    (
+        "battery.encode_to_vec()",
+        "struct Battery;
+         impl Battery { fn encode_to_vec(&self) -> Vec<u8> { Vec::new() } }
+         let battery = Battery;",
+    ),
+    ("let clock = if simulated", "use myelin::Clock; let simulated = true;"),
     ("struct Gripper<'a>", "use myelin_ros::std_msgs::Header;"),
     (
         "cdr::encode(&path",

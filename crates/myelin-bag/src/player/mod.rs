@@ -68,7 +68,7 @@ pub struct PlayerBuilder {
 /// #     let (log_ns, publish_ns) = (number * 1_000, number * 1_000);
 /// #     let head = MessageHead { channel, sequence: 0, log_ns, publish_ns };
 /// #     let sample = (number as f64).to_ne_bytes();
-/// #     writer.write(&head, &format.message(&sample, &mut [0; 12]))?;
+/// #     writer.write(&head, &format.message(&sample, &mut Vec::new()))?;
 /// # }
 /// # writer.finish()?;
 /// # let node = myelin::Node::builder("doc").runtime_dir(folder.path()).open()?;

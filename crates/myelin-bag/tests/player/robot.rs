@@ -60,7 +60,7 @@ impl File {
         self.sequence += 1;
         let log_ns = publish_ns + 500;
         let head = MessageHead { channel: topic.id, sequence: self.sequence, log_ns, publish_ns };
-        self.writer.write(&head, &topic.format.message(sample, &mut [0; 12])).unwrap();
+        self.writer.write(&head, &topic.format.message(sample, &mut Vec::new())).unwrap();
     }
 
     pub fn finish(self) -> PathBuf {

@@ -26,11 +26,11 @@ fn recording(folder: &Path, count: u64) -> PathBuf {
         let (log_ns, publish_ns) = (ns, ns);
         MessageHead { channel, sequence: 0, log_ns, publish_ns }
     };
-    let mut length = [0; 12];
-    writer.write(&head(word, 1_000_000_000), &words.message(b"hi", &mut length)).unwrap();
+    let mut scratch = Vec::new();
+    writer.write(&head(word, 1_000_000_000), &words.message(b"hi", &mut scratch)).unwrap();
     for at in 0..count {
         let sample = at.to_ne_bytes();
-        let message = numbers.message(&sample, &mut length);
+        let message = numbers.message(&sample, &mut scratch);
         writer.write(&head(number, 1_000_000_000 + at * 100_000_000), &message).unwrap();
     }
     writer.finish().unwrap();
