@@ -232,7 +232,6 @@ fn limits(robot: &mut Robot) {
     robot.begin(LIDAR);
 
     robot.begin("planner sub:scan:scan:spin9 pub:plan:f64:50:-");
-    robot.works("scan");
     let Some(group) = Throttled::begin(robot) else {
         println!("left out: throttling: no control group with a CPU limit can be made");
         robot.begin(PLANNER);
