@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use myelin_tools::session::{Place, Session};
-use myelin_tools::{Graph, document, info, ros, select};
+use myelin_tools::{Graph, document, info, ros, select, services};
 
 /// The topics.
 pub fn topics() -> ArgValueCompleter {
@@ -17,6 +17,26 @@ pub fn topics() -> ArgValueCompleter {
             topics.map(|((shown, _), _)| shown.to_owned()).collect()
         };
         candidates(current, names)
+    })
+}
+
+/// The nodes.
+pub fn nodes() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        // The nodes of ROS 2 are known by their endpoints.
+        let names = |graph: &Graph| {
+            let of_ros = graph.endpoints.iter().filter_map(|it| ros::node_name(&it.attributes));
+            of_ros.chain(graph.nodes.iter().map(|it| it.name.clone())).collect()
+        };
+        candidates(current, names)
+    })
+}
+
+/// The services.
+pub fn services() -> ArgValueCompleter {
+    ArgValueCompleter::new(|current: &OsStr| {
+        let names = |graph: &Graph| services::all(graph).into_iter().map(|it| it.service);
+        candidates(current, |graph| names(graph).collect())
     })
 }
 

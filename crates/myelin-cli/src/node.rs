@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use myelin_tools::nodes;
 
 use crate::attach::{Attach, Listing};
+use crate::complete;
 use crate::output::{json_lines, print, width};
 use crate::topic::open;
 
@@ -21,7 +22,7 @@ pub enum Verb {
 #[derive(Args)]
 pub struct Info {
     /// The nodes: a name, a pattern with * and ?, a process or an id.
-    #[arg(required = true, value_name = "NODE")]
+    #[arg(required = true, value_name = "NODE", add = complete::nodes())]
     nodes: Vec<String>,
     /// Prints one JSON object a line.
     #[arg(long)]
@@ -51,11 +52,11 @@ fn list(Listing { json, attach }: Listing) -> Result<()> {
 }
 
 fn info(options: Info) -> Result<()> {
-    let (session, _) = open("myelin node info", options.attach)?;
+    let (session, place) = open("myelin node info", options.attach)?;
     let watcher = nodes::look(&session)?;
     let mut found = Vec::new();
     for typed in &options.nodes {
-        found.extend(nodes::info(watcher.status(), &session, typed)?);
+        found.extend(nodes::info(watcher.status(), typed, &session, &place)?);
     }
     if options.json {
         print(&json_lines(&found)?)?;

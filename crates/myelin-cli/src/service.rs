@@ -8,6 +8,7 @@ use clap::{Args, Subcommand};
 use myelin_tools::{Error, duration, input, services};
 
 use crate::attach::{Attach, Listing};
+use crate::complete;
 use crate::output::{json_lines, print, width};
 use crate::topic::open;
 
@@ -24,7 +25,7 @@ pub enum Verb {
 #[derive(Args)]
 pub struct Info {
     /// The services: names, or patterns with * and ?.
-    #[arg(required = true, value_name = "SERVICE")]
+    #[arg(required = true, value_name = "SERVICE", add = complete::services())]
     services: Vec<String>,
     /// Prints one JSON object a line.
     #[arg(long)]
@@ -36,7 +37,7 @@ pub struct Info {
 #[derive(Args)]
 pub struct Call {
     /// The service.
-    #[arg(value_name = "SERVICE")]
+    #[arg(value_name = "SERVICE", add = complete::services())]
     service: String,
     /// The request in JSON or YAML, such as '{a: 1, b: 2}'. A missing field is zero or empty.
     #[arg(value_name = "VALUE", default_value = "{}")]
@@ -69,11 +70,11 @@ fn list(Listing { json, attach }: Listing) -> Result<()> {
 }
 
 fn info(options: Info) -> Result<()> {
-    let (session, _) = open("myelin service info", options.attach)?;
+    let (session, place) = open("myelin service info", options.attach)?;
     let graph = session.graph(ANSWER_LIMIT)?;
     let mut found = Vec::new();
     for typed in &options.services {
-        found.extend(services::meant(&graph, typed)?);
+        found.extend(services::meant(&graph, typed, &session, &place)?);
     }
     found.iter_mut().for_each(|it| services::describe(it, &graph));
     if options.json {
@@ -85,13 +86,13 @@ fn info(options: Info) -> Result<()> {
     Ok(())
 }
 
-fn call(options: Call) -> Result<()> {
-    let [request] = &input::values(&options.request)?[..] else {
+fn call(Call { service, request, timeout, attach }: Call) -> Result<()> {
+    let [request] = &input::values(&request)?[..] else {
         return Err(Error::BadInput("the request is several values; write one".to_owned()).into());
     };
-    let (session, _) = open("myelin service call", options.attach)?;
+    let (session, place) = open("myelin service call", attach)?;
     let graph = session.graph(ANSWER_LIMIT)?;
-    let reply = services::call(&session, &graph, &options.service, request, options.timeout)?;
+    let reply = services::call(&session, &place, &graph, &service, request, timeout)?;
     print(&(reply + "\n"))?;
     Ok(())
 }

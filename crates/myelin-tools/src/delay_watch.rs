@@ -89,7 +89,7 @@ impl DelayWatch {
 
     fn follow(&mut self) -> Result<(), Error> {
         for found in self.follower.found(&mut self.problems)? {
-            match self.source(&found.topic) {
+            match self.source(&found) {
                 Ok(source) => self.topics.push(Watched {
                     found,
                     source,
@@ -105,11 +105,14 @@ impl DelayWatch {
         Ok(())
     }
 
-    fn source(&self, topic: &AnyTopic) -> Result<Source, Error> {
+    fn source(&self, found: &Found) -> Result<Source, Error> {
+        let topic = found.topic.topic();
         let Some(wait_set) = &self.wait_set else {
-            return Ok(Source::Observer(topic.topic().observer()?));
+            return Ok(Source::Observer(topic.observer()?));
         };
-        let subscriber = topic.topic().depth(DEPTH).subscriber()?;
+        let publishers = self.follower.endpoints(found).filter(|it| it.is_publisher);
+        let depth = publishers.map(|it| it.depth).max().unwrap_or(DEPTH_MAX);
+        let subscriber = topic.depth(depth.clamp(1, DEPTH_MAX)).subscriber()?;
         let key = wait_set.handle().add(&subscriber)?;
         Ok(Source::Subscriber(subscriber, key))
     }
@@ -381,5 +384,5 @@ fn stamp_of(topic: &AnyTopic, sample: &[u8], path: &str) -> Result<i64, ReadErro
 const SAMPLES_MAX: usize = 1 << 14;
 /// How many samples one look at a topic takes.
 const TAKEN_MAX: usize = 1 << 10;
-/// Enough for a thread that wakes late. A publisher with a lower depth decides.
-const DEPTH: u32 = 64;
+/// Enough for a thread that wakes late.
+const DEPTH_MAX: u32 = 64;

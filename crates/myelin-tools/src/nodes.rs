@@ -11,10 +11,10 @@ use serde::Serialize;
 
 use crate::names::{is_match, is_pattern, nearest};
 use crate::numbers::{self, or_dash};
-use crate::session::Session;
+use crate::session::{Place, Session};
 use crate::table::Table;
 use crate::text::printable;
-use crate::{Error, ros, services};
+use crate::{Error, ros, select, services};
 
 /// A node, in one line.
 #[derive(Clone, Debug, Serialize)]
@@ -151,7 +151,12 @@ pub fn table(lines: &[NodeLine]) -> Table {
 ///
 /// # Errors
 /// [`Error::NotFound`] with the nearest name.
-pub fn info(status: &GraphStatus, session: &Session, typed: &str) -> Result<Vec<NodeInfo>, Error> {
+pub fn info(
+    status: &GraphStatus,
+    typed: &str,
+    session: &Session,
+    place: &Place,
+) -> Result<Vec<NodeInfo>, Error> {
     let lines = lines(status, session);
     let bare = |name: &str| name.trim_start_matches('/').to_owned();
     let is_meant = |it: &&NodeLine| match is_pattern(typed) {
@@ -163,8 +168,8 @@ pub fn info(status: &GraphStatus, session: &Session, typed: &str) -> Result<Vec<
         let near = nearest(typed, lines.iter().map(|it| &*it.node));
         let near = near.map(|it| format!("; did you mean {:?}?", printable(it)));
         let near = near.unwrap_or_default();
-        let text = format!("there is no node {typed:?}{near}; `myelin node list` lists them");
-        return Err(Error::NotFound(text));
+        let text = format!("there is no node {typed:?}{near}; `myelin node list` lists them.");
+        return Err(select::not_found(text, session, place));
     }
     Ok(meant.into_iter().map(|line| NodeInfo::new(line, status)).collect())
 }

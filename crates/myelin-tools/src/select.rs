@@ -84,11 +84,12 @@ pub fn missing<'a>(
         true => " No node of this domain has one.",
         false => " `myelin topic list` lists them.",
     };
-    let elsewhere = elsewhere(session, place);
-    if !elsewhere.is_empty() {
-        text += &format!(" {elsewhere}");
-    }
-    Error::NotFound(text)
+    not_found(text, session, place)
+}
+
+/// The error for what is not here, with the other places of this host in which it may be.
+pub(crate) fn not_found(text: String, session: &Session, place: &Place) -> Error {
+    Error::NotFound(format!("{text} {}", elsewhere(session, place)).trim_end().to_owned())
 }
 
 /// The nodes whose part of a graph is missing, a line each: they are stopped or busy.

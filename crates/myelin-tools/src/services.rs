@@ -11,10 +11,10 @@ use serde::Serialize;
 use crate::document::{leaves, type_at};
 use crate::follow::owner;
 use crate::names::{is_match, is_pattern, nearest};
-use crate::session::Session;
+use crate::session::{Place, Session};
 use crate::table::Table;
 use crate::text::printable;
-use crate::{Error, ros};
+use crate::{Error, ros, select};
 
 /// What an endpoint does for a service.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,7 +74,12 @@ pub fn all(graph: &Graph) -> Vec<ServiceInfo> {
 ///
 /// # Errors
 /// [`Error::NotFound`] with the nearest name.
-pub fn meant(graph: &Graph, typed: &str) -> Result<Vec<ServiceInfo>, Error> {
+pub fn meant(
+    graph: &Graph,
+    typed: &str,
+    session: &Session,
+    place: &Place,
+) -> Result<Vec<ServiceInfo>, Error> {
     let services = all(graph);
     let bare = |name: &str| name.strip_prefix('/').unwrap_or(name).to_owned();
     let is_exact = services.iter().any(|it| it.service == typed);
@@ -86,8 +91,9 @@ pub fn meant(graph: &Graph, typed: &str) -> Result<Vec<ServiceInfo>, Error> {
     let near = near.map(|it| format!("; did you mean {:?}?", printable(it))).unwrap_or_default();
     let meant: Vec<_> = services.iter().filter(|it| is_meant(it)).cloned().collect();
     if meant.is_empty() {
-        let text = format!("there is no service {typed:?}{near}; `myelin service list` lists them");
-        return Err(Error::NotFound(text));
+        let text =
+            format!("there is no service {typed:?}{near}; `myelin service list` lists them.");
+        return Err(select::not_found(text, session, place));
     }
     Ok(meant)
 }
@@ -154,12 +160,13 @@ impl ServiceInfo {
 /// the request does not fit its type. [`Error::Failed`]: a type is not known.
 pub fn call(
     session: &Session,
+    place: &Place,
     graph: &Graph,
     typed: &str,
     request: &serde_json::Value,
     limit: Duration,
 ) -> Result<String, Error> {
-    let found = meant(graph, typed)?;
+    let found = meant(graph, typed, session, place)?;
     let [service] = &found[..] else {
         let names: Vec<_> = found.iter().map(|it| &*it.service).collect();
         let text = format!("{typed:?} means several services: {}; name one", names.join(", "));

@@ -3,6 +3,7 @@
 mod advice_peers;
 mod bad_input;
 mod clocks;
+mod commands;
 mod compare;
 mod compatibility;
 mod damaged;

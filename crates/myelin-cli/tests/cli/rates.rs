@@ -306,15 +306,9 @@ fn stamps_are_read_without_a_subscriber() {
 }
 
 #[test]
-fn what_is_not_there_has_status_3_and_the_nearest_name() {
+fn a_time_without_a_sample_ends_it() {
     let folder = tempfile::tempdir().unwrap();
     let _publisher = Publisher::start(folder.path(), "camera/left", 8, true);
-    for verb in ["hz", "bw", "delay"] {
-        let output = finish(&mut tool(folder.path(), &[verb, "camera/lfet"]));
-        let text = complaint(&output);
-        assert_eq!(output.status.code(), Some(3), "{text}");
-        assert!(text.contains("\"camera/left\"") && text.lines().count() == 1, "{text}");
-    }
     let quiet = finish(&mut tool(folder.path(), &["hz", "camera/left", "--timeout", "100ms"]));
     assert_eq!(quiet.status.code(), Some(3), "{}", complaint(&quiet));
     assert!(complaint(&quiet).contains("no sample of camera/left came"));
@@ -346,7 +340,7 @@ fn topics_that_are_not_there_yet_are_waited_for() {
 }
 
 #[test]
-fn once_and_a_count_end_it_and_a_closed_pipe_does() {
+fn once_a_count_and_a_duration_end_it() {
     let folder = tempfile::tempdir().unwrap();
     let mut publisher = Publisher::start(folder.path(), "imu", 100, true);
     publisher.publish(10, 0);
@@ -360,12 +354,6 @@ fn once_and_a_count_end_it_and_a_closed_pipe_does() {
     assert_eq!(counted.lines().count(), 3 + 1, "three lines and the summary: {counted}");
     let text = lines(&["hz", "imu", "--duration", "50ms"]);
     assert!(text.starts_with("topic") && text.contains("\nsummary:\n"), "{text}");
-
-    let mut piped = start(tool(folder.path(), &["hz", "imu"]).args(["--interval", "10ms"]));
-    let mut first = [0; 5];
-    piped.stdout.take().unwrap().read_exact(&mut first).unwrap(); // and closes it
-    let status = wait_for("its end", || piped.try_wait().unwrap());
-    assert_eq!(status.code(), Some(0));
 }
 
 /// A terminal of 40 columns, and its other end.

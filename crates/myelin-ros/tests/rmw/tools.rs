@@ -82,7 +82,7 @@ fn topics_of_nodes_are_listed_echoed_and_published() {
         // Its halves are in the .srv file, the types in them in .msg files.
         let graph = session.graph(WATCHDOG).unwrap();
         let call = |service: &str, request| {
-            services::call(&session, &graph, service, &request, WATCHDOG).unwrap()
+            services::call(&session, &place, &graph, service, &request, WATCHDOG).unwrap()
         };
         let request = serde_json::json!({ "names": ["use_sim_time"] });
         let reply = call("/talker/get_parameters", request);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use myelin::{Event, Node, Policy, Threads, Topic};
+use myelin::{Counters, Event, Node, Policy, Threads, Topic};
 
 use crate::late::LONG_LEASE;
 use crate::support::{WATCHDOG, until};
@@ -202,31 +202,47 @@ fn network_losses_are_counted_and_too_large_samples_reported() {
     publisher.ends();
 }
 
+/// A sample of [`lossy`]: when it was published, and how many came before it.
+fn lossy_sample(when: u8, number: &mut u64, bytes: usize) -> Vec<u8> {
+    let mut sample = vec![when; bytes];
+    sample[1..9].copy_from_slice(&number.to_ne_bytes());
+    *number += 1;
+    sample
+}
+
+/// Deep enough that nothing is lost on a host.
+fn lossy(node: &Node) -> Topic<[u8]> {
+    node.topic("lossy").depth(8_192).best_effort()
+}
+
 pub(crate) fn publish_and_lose() {
     let node = node("publisher");
-    let publisher = node.topic::<[u8]>("lossy").publisher().unwrap();
+    let publisher = lossy(&node).publisher().unwrap();
     assert!(publisher.wait_for_match(1, WATCHDOG));
     let first = std::thread::spawn(|| heard("publish"));
+    let mut number = 0;
     while !first.is_finished() {
-        publisher.publish_copy(&[0]).unwrap();
+        publisher.publish_copy(&lossy_sample(0, &mut number, 9)).unwrap();
         std::thread::sleep(Duration::from_millis(10));
     }
     for _ in 0..LOST {
-        publisher.publish_copy(&[1]).unwrap();
+        publisher.publish_copy(&lossy_sample(1, &mut number, 9)).unwrap();
     }
     assert_eq!(publisher.events().len(), 1, "the match");
     let rmem_max = std::fs::read_to_string("/proc/sys/net/core/rmem_max").unwrap();
-    let large = vec![0; rmem_max.trim().parse::<usize>().unwrap() + 1];
+    let bytes = rmem_max.trim().parse::<usize>().unwrap() + 1;
     for _ in 0..2 {
-        publisher.publish_copy(&large).unwrap();
+        publisher.publish_copy(&lossy_sample(1, &mut number, bytes)).unwrap();
     }
     let events = publisher.events();
-    let [Event::BufferTooSmall { bytes, remedy, .. }] = &events[..] else { panic!("{events:?}") };
-    assert!(*bytes == large.len() as u64 && remedy.contains("net.core.rmem_max"), "{remedy}");
+    let [Event::BufferTooSmall { bytes: reported, remedy, .. }] = &events[..] else {
+        panic!("{events:?}")
+    };
+    assert!(*reported == bytes as u64 && remedy.contains("net.core.rmem_max"), "{remedy}");
     say("published");
     heard("mended");
     until("all to have gone", || {
-        publisher.publish_copy(&[2]).unwrap();
+        publisher.publish_copy(&lossy_sample(2, &mut number, 9)).unwrap();
         std::thread::sleep(Duration::from_millis(10));
         publisher.matched() == 0
     });
@@ -234,14 +250,32 @@ pub(crate) fn publish_and_lose() {
 
 pub(crate) fn take_and_count_losses() {
     let node = node("taker");
-    let mut subscriber = node.topic::<[u8]>("lossy").subscriber().unwrap();
+    let mut subscriber = lossy(&node).subscriber().unwrap();
     say("ready");
-    subscriber.receive(WATCHDOG).unwrap().expect("the first");
-    assert_eq!(subscriber.lost(), 0);
+    let mut take = || {
+        let sample = subscriber.receive(WATCHDOG).unwrap().expect("it goes on");
+        (sample[0], u64::from_ne_bytes(sample[1..9].try_into().unwrap()), subscriber.lost())
+    };
+    let (_, first, lost) = take();
+    assert_eq!(lost, 0);
     say("first");
-    while *subscriber.receive(WATCHDOG).unwrap().expect("some come after the cut") != [2] {}
-    // The two large ones and all small ones after the cut; maybe some that were under way.
-    assert!(subscriber.lost() >= LOST + 2, "{}", subscriber.lost());
+    let (mut taken, mut last) = (1, (0, first, 0));
+    while last.0 != 2 {
+        (taken, last) = (taken + 1, take());
+    }
+    // The two large ones and all small ones of the cut; maybe some that were under way. No more is
+    // counted, and no less: in the subscriber, and in the counters that tools read.
+    let (_, number, lost) = last;
+    let missing = number - first + 1 - taken;
+    assert!(missing >= LOST + 2, "{missing}");
+    assert_eq!(lost, missing);
+    let graph = node.graph_within(WATCHDOG).unwrap();
+    let own = graph.endpoints.iter().find(|it| it.id == subscriber.id()).unwrap();
+    let Some(Counters::Subscriber { lost, lost_network, lost_overwritten, .. }) = own.counters
+    else {
+        panic!("{own:?}")
+    };
+    assert_eq!((lost, lost_network, lost_overwritten), (missing, missing, 0));
 }
 
 const LOST: u64 = 20;

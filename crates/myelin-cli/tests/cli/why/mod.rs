@@ -5,6 +5,7 @@ mod part;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -40,29 +41,46 @@ fn robot_part() {
 
 #[test]
 fn the_first_line_names_the_fault_in_a_robot() {
-    if std::env::var_os(INSIDE).is_none() && may_unshare() {
-        // `why` looks at all processes that it can see: there, only the robot's.
-        let mut inside = Command::new("unshare");
-        inside.args(["--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child"]);
-        let program = itself::itself();
-        inside.arg(program.get_program()).args(program.get_args());
-        inside.args(["--exact", "why::the_first_line_names_the_fault_in_a_robot", "--nocapture"]);
-        let output = inside.env(INSIDE, "1").output().unwrap();
-        let text = String::from_utf8_lossy(&output.stdout);
-        print!("{text}");
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        return;
+    in_namespaces("the_first_line_names_the_fault_in_a_robot", |robot| {
+        for topic in ["image", "scan", "imu", "objects", "plan"] {
+            robot.works(topic);
+        }
+        presence(robot);
+        other_places(robot);
+        matching(robot);
+        publishers(robot);
+        subscribers(robot);
+        lateness(robot);
+    });
+}
+
+#[test]
+fn the_first_line_names_a_limit_and_what_the_network_lacks() {
+    in_namespaces("the_first_line_names_a_limit_and_what_the_network_lacks", |robot| {
+        if std::env::var_os(INSIDE).is_some() {
+            limits(robot);
+            other_hosts(robot);
+        } else {
+            println!("left out: namespaces are for root");
+        }
+    });
+}
+
+/// `why` looks at all processes that it can see: in namespaces, if they can be made, only the
+/// robot's.
+fn in_namespaces(test: &str, check: fn(&mut Robot)) {
+    if std::env::var_os(INSIDE).is_some() || !may_unshare() {
+        return check(&mut Robot::start());
     }
-    let mut robot = Robot::start();
-    for topic in ["image", "scan", "imu", "objects", "plan"] {
-        robot.works(topic);
-    }
-    presence(&mut robot);
-    other_places(&mut robot);
-    matching(&mut robot);
-    publishers(&mut robot);
-    subscribers(&mut robot);
-    lateness(&mut robot);
+    let mut inside = Command::new("unshare");
+    inside.args(["--mount", "--net", "--pid", "--fork", "--mount-proc", "--kill-child"]);
+    let program = itself::itself();
+    inside.arg(program.get_program()).args(program.get_args());
+    inside.args(["--exact", &format!("why::{test}"), "--nocapture"]);
+    let output = inside.env(INSIDE, "1").output().unwrap();
+    let text = String::from_utf8_lossy(&output.stdout);
+    print!("{text}");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 /// One side is not there.
@@ -148,7 +166,7 @@ fn publishers(robot: &mut Robot) {
     drop(traced);
     robot.works("scan");
 
-    limit_files(pid, 5);
+    limit(pid, libc::RLIMIT_NOFILE, 5);
     robot.expect("scan", "files_short", &["RLIMIT_NOFILE", &format!("--pid {pid}")]);
 
     robot.begin("lidar pub:scan:scan:100:count0");
@@ -202,6 +220,64 @@ fn lateness(robot: &mut Robot) {
     robot.works("scan");
 }
 
+/// Limits of a process and of its control group.
+fn limits(robot: &mut Robot) {
+    // Root may lock what it wants, unless it gives this right up.
+    robot.stop("lidar");
+    robot.begin_in("planner lock: sub:scan:scan:-", &["setpriv", "--bounding-set", "-ipc_lock"]);
+    // Room for what it allocates, and not for the ring of its publisher.
+    limit(robot.pid("planner"), libc::RLIMIT_MEMLOCK, 256 << 10);
+    robot.begin("lidar pub:scan:scan:100:depth8192");
+    robot.expect("scan", "memlock_short", &["lidar (process", "RLIMIT_MEMLOCK", "ulimit -l"]);
+    robot.begin(LIDAR);
+
+    robot.begin("planner sub:scan:scan:spin9 pub:plan:f64:50:-");
+    let Some(group) = Throttled::begin(robot) else {
+        println!("left out: throttling: no control group with a CPU limit can be made");
+        robot.begin(PLANNER);
+        return;
+    };
+    let words = [group.0.to_str().unwrap(), "made it stand still"];
+    robot.expect_with(&["--late"], "scan", "cpu_throttled", &words);
+    robot.begin(PLANNER);
+    drop(group);
+    robot.works("scan");
+}
+
+/// The publisher would have to come from another host: there is no network, no host on it, and one,
+/// but the program here has no network.
+fn other_hosts(robot: &mut Robot) {
+    robot.stop("lidar");
+    let network = ["--network"];
+    robot.expect_with(&network, "scan", "network_down", &["there is no network interface"]);
+    let ip = |arguments: &str| {
+        let done = Command::new("ip").args(arguments.split(' ')).status().unwrap();
+        assert!(done.success(), "ip {arguments}");
+    };
+    // Its loopback carries what programs of this host publish for each other.
+    ip("link set lo up");
+    ip("link add robot0 type veth peer name base0");
+    ip("addr add 10.77.0.1/24 dev robot0");
+    ip("link set robot0 up");
+    let fix = ["no other host is found in domain 0", "MYELIN_NETWORK=1 MYELIN_DOMAIN=0"];
+    robot.expect_with(&network, "scan", "no_other_host", &fix);
+
+    let script = "mount -t tmpfs none /dev/shm && hostname base && ip link set lo up
+        while ! ip link set base0 up 2>/dev/null; do sleep 0.01; done
+        ip addr add 10.77.0.2/24 dev base0 && exec \"$@\"";
+    let base = ["env", "-u", "MYELIN_RUNTIME_DIR", "MYELIN_NETWORK=1", "unshare", "-n", "-m", "-u"];
+    let base = [&base[..], &["sh", "-c", script, "sh"]].concat();
+    robot.begin_then(LIDAR, &base, |pid| {
+        let network = |of: &str| std::fs::read_link(format!("/proc/{of}/ns/net")).unwrap();
+        while network(&pid.to_string()) == network("self") {
+            std::thread::yield_now();
+        }
+        ip(&format!("link set base0 netns {pid}"));
+    });
+    let words = ["planner (process", "lidar (host base)", "start planner with MYELIN_NETWORK=1"];
+    robot.expect_with(&network, "scan", "network_off", &words);
+}
+
 /// Six processes in a folder of their own.
 struct Robot {
     folder: tempfile::TempDir,
@@ -227,23 +303,30 @@ impl Robot {
     /// The same, with another environment.
     fn begin_with(&mut self, words: &str, set: impl Fn(&mut Command) -> &mut Command) {
         let mut command = itself::itself();
-        self.spawn(words, set(command.env("MYELIN_RUNTIME_DIR", self.folder.path())));
+        let command = set(command.env("MYELIN_RUNTIME_DIR", self.folder.path()));
+        self.spawn(words, command, |_| ());
     }
 
     /// The same, by another command.
     fn begin_in(&mut self, words: &str, outer: &[&str]) {
+        self.begin_then(words, outer, |_| ());
+    }
+
+    /// The same; `then` is done before the process has said that it is ready.
+    fn begin_then(&mut self, words: &str, outer: &[&str], then: impl FnOnce(u32)) {
         let program = itself::itself();
         let mut command = Command::new(outer[0]);
         command.args(&outer[1..]).arg(program.get_program()).args(program.get_args());
-        self.spawn(words, command.env("MYELIN_RUNTIME_DIR", self.folder.path()));
+        self.spawn(words, command.env("MYELIN_RUNTIME_DIR", self.folder.path()), then);
     }
 
-    fn spawn(&mut self, words: &str, command: &mut Command) {
+    fn spawn(&mut self, words: &str, command: &mut Command, then: impl FnOnce(u32)) {
         let name = words.split_whitespace().next().unwrap();
         self.stop(name);
         command.args(["--exact", "why::robot_part", "--nocapture"]).env(PART, words);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
+        then(child.id());
         let output = BufReader::new(child.stdout.take().unwrap());
         let is_ready = output.lines().map_while(Result::ok).any(|line| line.ends_with("ready"));
         assert!(is_ready, "{words}");
@@ -286,9 +369,15 @@ impl Robot {
 
     /// The first line, broken at 80 columns, names the fault and has these words; so has its remedy.
     fn expect(&self, topic: &str, fault: &str, words: &[&str]) {
+        self.expect_with(&[], topic, fault, words);
+    }
+
+    fn expect_with(&self, options: &[&str], topic: &str, fault: &str, words: &[&str]) {
         let begun = Instant::now();
         loop {
-            let output = self.why(topic, &[]);
+            let asked = Instant::now();
+            let output = self.why(topic, options);
+            let took = asked.elapsed();
             let last = text(&output);
             let first = last.split_once(']').map_or("", |(first, _)| first).replace('\n', " ");
             let all = last.replace("\n    ", " ").replace('\n', " ");
@@ -296,7 +385,7 @@ impl Robot {
                 && first.ends_with(&format!("[{fault}"))
                 && words.iter().all(|word| all.contains(word))
             {
-                println!("{last}");
+                println!("{took:?}: {last}");
                 return;
             }
             assert!(begun.elapsed() < WATCHDOG, "{fault} {words:?}: {last}{output:?}");
@@ -356,12 +445,38 @@ impl Drop for Traced {
     }
 }
 
-/// A process may have no more open files than so many, which it has already.
-fn limit_files(pid: i32, files: u64) {
-    let limit = libc::rlimit { rlim_cur: files, rlim_max: files };
+/// A process may have no more of a resource.
+fn limit(pid: i32, resource: libc::__rlimit_resource_t, most: u64) {
+    let limit = libc::rlimit { rlim_cur: most, rlim_max: most };
     // SAFETY: the old limit is not asked for.
-    let done = unsafe { libc::prlimit(pid, libc::RLIMIT_NOFILE, &limit, std::ptr::null_mut()) };
+    let done = unsafe { libc::prlimit(pid, resource, &limit, std::ptr::null_mut()) };
     assert_eq!(done, 0);
+}
+
+/// A control group with the planner, which may compute a tenth of the time.
+struct Throttled(PathBuf);
+
+impl Throttled {
+    /// `None`: this machine allows none.
+    fn begin(robot: &Robot) -> Option<Throttled> {
+        let [v1, v2] = ["/sys/fs/cgroup/cpu", "/sys/fs/cgroup"].map(Path::new);
+        let (root, file, limit) = match v1.is_dir() {
+            true => (v1, "cpu.cfs_quota_us", "10000"),
+            false => (v2, "cpu.max", "10000 100000"),
+        };
+        let name = robot.folder.path().file_name().unwrap().to_str().unwrap();
+        let group = Throttled(root.join(format!("myelin-why-{}", name.trim_start_matches('.'))));
+        std::fs::create_dir(&group.0).ok()?;
+        std::fs::write(group.0.join(file), limit).ok()?;
+        std::fs::write(group.0.join("cgroup.procs"), robot.pid("planner").to_string()).ok()?;
+        Some(group)
+    }
+}
+
+impl Drop for Throttled {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir(&self.0);
+    }
 }
 
 fn text(output: &Output) -> String {

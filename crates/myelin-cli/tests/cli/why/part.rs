@@ -1,6 +1,7 @@
 //! A process of the robot: publishers and subscribers, each a thread, as its words say.
 //!
-//! `pub:TOPIC:TYPE:HZ:OPTIONS` and `sub:TOPIC:TYPE:OPTIONS`; options are separated by commas.
+//! `pub:TOPIC:TYPE:HZ:OPTIONS` and `sub:TOPIC:TYPE:OPTIONS`; options are separated by commas. With
+//! `lock:` it then locks all memory that it maps.
 
 use std::hint::black_box;
 use std::io::Read;
@@ -28,9 +29,9 @@ struct OldScan {
 
 /// Runs until standard input ends.
 pub fn run(words: &str) {
-    let mut words = words.split_whitespace();
-    let node = Node::new(words.next().expect("a name")).expect("a node");
-    for word in words {
+    let words: Vec<_> = words.split_whitespace().collect();
+    let node = Node::new(words[0]).expect("a node");
+    for word in words[1..].iter().filter(|word| **word != "lock:") {
         let parts: Vec<_> = word.split(':').collect();
         match parts[2] {
             "scan" => open::<Scan>(&node, &parts, Scan { stamp_ns: 0, ranges: [1.0; 60] }),
@@ -39,6 +40,10 @@ pub fn run(words: &str) {
             }
             _ => open::<f64>(&node, &parts, 1.0),
         }
+    }
+    if words.contains(&"lock:") {
+        // SAFETY: no preconditions.
+        assert_eq!(unsafe { libc::mlockall(libc::MCL_FUTURE) }, 0);
     }
     println!("ready");
     let _ = std::io::stdin().read(&mut [0]);
