@@ -16,6 +16,7 @@ use myelin_tools::bag::{diff as difference, loss, open};
 use myelin_tools::output_file::OutputFile;
 
 use crate::output::{json_lines, note, print, width};
+use crate::record::Compress;
 
 #[derive(Subcommand)]
 pub enum Verb {
@@ -63,9 +64,8 @@ pub struct Repair {
     /// The new file.
     #[arg(value_name = "OUT")]
     to: PathBuf,
-    /// Overwrites the new file if it exists.
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    written: OutputOptions,
     /// Prints one JSON object.
     #[arg(long)]
     json: bool,
@@ -95,6 +95,17 @@ struct TopicOptions {
     exclude: Vec<String>,
 }
 
+/// How a new file is written.
+#[derive(Args)]
+struct OutputOptions {
+    /// Compresses the new file.
+    #[arg(long, value_name = "HOW", default_value = "none")]
+    compress: Compress,
+    /// Overwrites the new file if it exists.
+    #[arg(long)]
+    force: bool,
+}
+
 #[derive(Args)]
 pub struct Cut {
     /// The file. It is not changed.
@@ -105,9 +116,8 @@ pub struct Cut {
     to: PathBuf,
     #[command(flatten)]
     part: Part,
-    /// Overwrites the new file if it exists.
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    written: OutputOptions,
 }
 
 #[derive(Args)]
@@ -118,9 +128,8 @@ pub struct Merge {
     /// The new file.
     #[arg(short, long = "output", value_name = "OUT")]
     output: PathBuf,
-    /// Overwrites the new file if it exists.
-    #[arg(long)]
-    force: bool,
+    #[command(flatten)]
+    written: OutputOptions,
 }
 
 #[derive(Args)]
@@ -230,7 +239,12 @@ fn check(options: &Check) -> Result<ExitCode> {
 }
 
 fn repair(options: &Repair) -> Result<ExitCode> {
-    let repaired = check::repair_file(&options.from, &options.to, options.force)?;
+    let repaired = check::repair_file(
+        &options.from,
+        &options.to,
+        options.written.writer(),
+        options.written.force,
+    )?;
     let text = match options.json {
         true => json_lines(&[check::repaired_json(&options.to, &repaired)])?,
         false => check::repaired_text(&options.to, &repaired),
@@ -246,8 +260,8 @@ fn run_cut(options: &Cut) -> Result<ExitCode> {
     let mut selection = Selection::default();
     selection.channels = Some(options.part.topics.chosen().channels(&info.definitions)?);
     (selection.start_ns, selection.end_ns) = (start_ns, end_ns);
-    let (output, file) = OutputFile::create(&options.to, options.force)?;
-    let copied = cut(&reader, &selection, file, Options::default());
+    let (output, file) = OutputFile::create(&options.to, options.written.force)?;
+    let copied = cut(&reader, &selection, file, options.written.writer());
     let copied = whole(copied, &options.from, &options.to)?;
     if copied.written.statistics.messages == 0 {
         let text = format!("{}: no message is in this part", options.from.display());
@@ -260,8 +274,8 @@ fn run_cut(options: &Cut) -> Result<ExitCode> {
 
 fn run_merge(options: &Merge) -> Result<ExitCode> {
     let readers = options.from.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
-    let (output, file) = OutputFile::create(&options.output, options.force)?;
-    let copied = merge(&readers, file, Options::default());
+    let (output, file) = OutputFile::create(&options.output, options.written.force)?;
+    let copied = merge(&readers, file, options.written.writer());
     let copied = whole(copied, &options.from[0], &options.output)?;
     output.keep()?;
     let files = options.from.iter().zip(&readers);
@@ -351,6 +365,14 @@ fn run_export(options: Export) -> Result<ExitCode> {
         }
     }
     Ok(status(exported.is_lossy || lost.is_some()))
+}
+
+impl OutputOptions {
+    fn writer(&self) -> Options {
+        let mut options = Options::default();
+        options.compression = self.compress.into();
+        options
+    }
 }
 
 impl Part {

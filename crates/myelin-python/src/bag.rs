@@ -9,7 +9,7 @@ use pyo3::exceptions::{PyKeyError, PyOSError, PyRuntimeWarning, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::any::{Numbers, numbers, object};
+use crate::any::{numbers, object};
 use crate::errors::wrong_value;
 use crate::memory::{Bytes, Exports, Held, Memory};
 use crate::readable;
@@ -171,7 +171,7 @@ impl BagType {
         object(message.py(), &value)
     }
 
-    /// A part of a message; numbers as [`Numbers`].
+    /// A part of a message; numbers as `Numbers`.
     fn field<'py>(&self, message: &Bound<'py, PyAny>, path: &str) -> PyResult<Bound<'py, PyAny>> {
         let bytes = Bytes::of(message)?;
         let ty = self.readable()?;

@@ -41,9 +41,10 @@ def scan(id, ranges):
 
 def write(path, records, is_whole=True):
     """A file of three channels and these records, in no chunk."""
-    channel = lambda id, schema, topic, encoding: record(
-        4, struct.pack("<HH", id, schema), text(topic), text(encoding), text(b"")
-    )
+
+    def channel(id, schema, topic, encoding):
+        return record(4, struct.pack("<HH", id, schema), text(topic), text(encoding), text(b""))
+
     parts = [
         record(1, text("ros2"), text("test")),
         record(3, struct.pack("<H", 1), text("robot/msg/Scan"), text("ros2msg"), text(SCAN)),

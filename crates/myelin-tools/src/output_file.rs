@@ -8,11 +8,12 @@ use std::sync::{Mutex, Once, PoisonError};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use rustix::io::Errno;
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::iterator::Signals;
 use signal_hook::low_level::emulate_default_handler;
 
 use crate::Error;
+use crate::signals::outlive_file_size_limit;
 
 /// A file that is being written. It is removed if it is dropped before [`keep`](OutputFile::keep),
 /// and if a signal ends the process.
@@ -90,8 +91,7 @@ fn unfinished<T>(run: impl FnOnce(&mut BTreeSet<PathBuf>) -> T) -> T {
 fn remove_at_signals() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // A limit of the size of files is an error of the write, then.
-        let _ = signal_hook::flag::register(SIGXFSZ, std::sync::Arc::default());
+        outlive_file_size_limit();
         let Ok(mut signals) = Signals::new([SIGINT, SIGTERM, SIGHUP]) else { return };
         let wait = move || {
             for signal in signals.forever() {

@@ -91,14 +91,14 @@ fn record(path: &Path, change: impl Fn(u32) -> f64) {
         sample[0] = number as u8;
         sample[8..16].copy_from_slice(&change(number).to_le_bytes());
         sample[16..].copy_from_slice(&f64::from(number).to_le_bytes());
-        let message = pose.message(&sample, &mut [0; 12]).concat();
+        let message = pose.message(&sample, &mut Vec::new()).concat();
         writer.write(&head(ids[0], number + 1), &[&message]).unwrap();
         if number % 10 == 0 {
             let text = format!("a;{}\0", number / 10);
             let message = [&[0, 1, 0, 0, 4, 0, 0, 0][..], text.as_bytes()];
             writer.write(&head(ids[1], number / 10 + 1), &message).unwrap();
             let sample = [&100_u32.to_le_bytes()[..], &[number as u8; 40_000]].concat();
-            let mut length = [0; 12];
+            let mut length = Vec::new();
             writer.write(&head(ids[2], number), &image.message(&sample, &mut length)).unwrap();
         }
     }
@@ -147,7 +147,7 @@ fn bad_files_are_one_line_with_the_path() {
     fs::write(folder.path("text.mcap"), "not a recording").unwrap();
     fs::write(folder.path("empty.mcap"), "").unwrap();
     fs::write(folder.path("secret.mcap"), "").unwrap();
-    fs::set_permissions(folder.path("secret.mcap"), fs::Permissions::from_mode(0)).unwrap();
+    fs::set_permissions(folder.path("secret.mcap"), fs::Permissions::from_mode(0o000)).unwrap();
     fs::create_dir(folder.path("folder")).unwrap();
     record(&folder.path("run.mcap"), f64::from);
     let before = folder.names();
@@ -328,6 +328,12 @@ fn topics_and_times_are_cut_out() {
         assert!(messages.iter().all(|(topic, _)| topics.contains(&topic.as_str())), "{words:?}");
     }
     assert_eq!(code(&folder.bag(&["check", "part.mcap"])), 0);
+    for how in ["lz4", "zstd"] {
+        let words = ["cut", "run.mcap", "part.mcap", "--force", "--compress", how];
+        assert_eq!(code(&folder.bag(&words)), 0);
+        assert_eq!(read(&folder.path("part.mcap")), read(&folder.path("run.mcap")));
+        assert!(stdout(&folder.bag(&["info", "part.mcap"])).contains(how));
+    }
     let refused = |words: &[&str], status, part: &str| {
         let output = folder.bag(&[&["cut", "run.mcap", "new.mcap"], words].concat());
         let text = complaint(&output);
@@ -469,7 +475,7 @@ fn lists(path: &Path) {
         };
         let numbers = (0..number % 4).flat_map(|it| (-10 * it.cast_signed()).to_le_bytes());
         let sample: Vec<u8> = numbers.collect();
-        writer.write(&head(ids[0]), &list.message(&sample, &mut [0; 12])).unwrap();
+        writer.write(&head(ids[0]), &list.message(&sample, &mut Vec::new())).unwrap();
         let json = match number {
             3 => r#"{"x": null, "name": "none"}"#.to_owned(),
             _ => format!(r#"{{"x": {number}.5, "name": "n{number}", "in": {{"ok": true}}}}"#),

@@ -62,10 +62,15 @@ pub fn json(path: &Path, checked: &Checked) -> Value {
 ///
 /// # Errors
 /// One sentence with a path. Then there is no new file.
-pub fn repair_file(from: &Path, to: &Path, overwrite: bool) -> Result<Repaired, Error> {
+pub fn repair_file(
+    from: &Path,
+    to: &Path,
+    options: Options,
+    overwrite: bool,
+) -> Result<Repaired, Error> {
     let scanner = Scanner::new(open_file(from)?).map_err(|error| cannot_open(from, error))?;
     let (output, file) = OutputFile::create(to, overwrite)?;
-    let repaired = repair(scanner, file, Options::default()).map_err(|error| match error {
+    let repaired = repair(scanner, file, options).map_err(|error| match error {
         RepairError::Read(error) => Error::Io { what: from.display().to_string(), error },
         RepairError::Write(error) => cannot_write(to, &error),
         other => Error::Failed(format!("{}: {other}", from.display())),

@@ -3,12 +3,12 @@
 use myelin_bag::{Diff, FieldDiff, TopicDiff};
 use serde_json::{Value, json};
 
-use crate::report_table::ReportTable;
+use crate::table::Table;
 use crate::text::printable;
 
 /// The topics that differ, as wide as `room`; with `all` also those that are the same.
 pub fn text(diff: &Diff, all: bool, room: Option<usize>) -> String {
-    let mut table = ReportTable::new(&["TOPIC", "A", "B", "PAIRS", "DIFFER", "ONLY A", "ONLY B"]);
+    let mut table = Table::new(&["TOPIC", "A", "B", "PAIRS", "DIFFER", "ONLY A", "ONLY B"]);
     let shown = diff.topics.iter().filter(|(_, topic)| all || !topic.is_same());
     for (name, topic) in shown.clone() {
         table.row([

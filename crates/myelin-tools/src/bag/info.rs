@@ -8,7 +8,8 @@ use serde::Serialize;
 
 use super::{loss, moment, open};
 use crate::Error;
-use crate::report_table::{ReportTable, bytes, or_dash, rate};
+use crate::numbers::{bytes, or_dash, rate};
+use crate::table::Table;
 use crate::text::printable;
 
 /// What is in a recording.
@@ -153,7 +154,7 @@ impl FileInfo {
         if self.topics.is_empty() {
             return text;
         }
-        let mut table = ReportTable::new(&["TOPIC", "MESSAGES", "HZ", "SIZE", "LOST", "TYPE"]);
+        let mut table = Table::with_text(&["TOPIC", "MESSAGES", "HZ", "SIZE", "LOST", "TYPE"]);
         for topic in &self.topics {
             let about = if topic.bytes_are_estimated { "~" } else { "" };
             table.row([
