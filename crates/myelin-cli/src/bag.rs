@@ -263,11 +263,14 @@ fn run_cut(options: &Cut) -> Result<ExitCode> {
     let (output, file) = OutputFile::create(&options.to, options.written.force)?;
     let copied = cut(&reader, &selection, file, options.written.writer());
     let copied = whole(copied, &options.from, &options.to)?;
-    if copied.written.statistics.messages == 0 {
+    if copied.written.statistics.messages == copied.latched {
         let text = format!("{}: no message is in this part", options.from.display());
         return Err(Error::NotFound(text).into());
     }
     output.keep()?;
+    if copied.latched > 0 {
+        note(&format!("{} latched messages of before stand at its begin", copied.latched));
+    }
     let lost = loss(&options.from, reader.report(), copied.losses.len() as u64);
     copied_to(&options.to, &copied, lost.into_iter())
 }
