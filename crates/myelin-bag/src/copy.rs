@@ -38,6 +38,8 @@ impl From<io::Error> for CopyError {
 pub struct Copied {
     /// What was written.
     pub written: Written,
+    /// Latched messages of before that stand at the begin of a part.
+    pub latched: u64,
     /// The first chunks that could not be read, besides what a file lost before.
     pub losses: Vec<Loss>,
     /// Others, which are not listed.

@@ -2,6 +2,8 @@
 
 use crate::copy::{Copied, CopyError, Ids, write_in_order};
 use crate::ending::Definitions;
+use crate::format::MessageHead;
+use crate::latched;
 use crate::reader::{BagReader, Selection};
 use crate::scanner::Item;
 use crate::source::Source;
@@ -10,6 +12,9 @@ use crate::writer::{Options, Writer};
 
 /// Writes the selected messages of a file to a new one, in order of log time, with the selected
 /// channels, the attachments and the metadata. Ids of channels may change.
+///
+/// If the part does not begin with the file, the latched messages of ROS 2 that were published
+/// before stand at its begin, with its time: a player or a viewer of the part needs them.
 ///
 /// ```
 /// # use myelin_bag::{Channel, MessageHead, Writer};
@@ -52,6 +57,15 @@ pub fn cut<S: Source, T: Storage>(
         }
     }
     let mut copied = Copied::default();
+    if let Some(start_ns) = selection.start_ns {
+        for message in latched::before(from, selection.channels.as_ref(), start_ns)? {
+            let Some(channel) = ids.known(message.head.channel) else { continue };
+            let (log_ns, publish_ns) = (start_ns, start_ns);
+            let head = MessageHead { channel, log_ns, publish_ns, ..message.head };
+            writer.write(&head, &[message.data()])?;
+            copied.latched += 1;
+        }
+    }
     let messages = vec![from.messages(selection)?];
     write_in_order(messages, &mut writer, &mut copied, |_, id| ids.known(id))?;
     from.each_extra(|item| -> Result<(), CopyError> {

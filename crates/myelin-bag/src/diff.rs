@@ -217,7 +217,7 @@ struct Topic<'f> {
 }
 
 struct Waiting {
-    /// Its sequence number, as one that only grows.
+    /// Its sequence number, as one that never falls.
     key: u64,
     message: Message,
 }
@@ -440,7 +440,7 @@ struct Sequences {
 }
 
 impl Sequences {
-    /// A number that only grows. A sequence that wraps or begins anew goes on.
+    /// A number that never falls. A sequence that wraps or begins anew goes on.
     fn next(&mut self, sequence: u32) -> u64 {
         self.count += 1;
         if let Some(last) = self.last {
@@ -451,7 +451,7 @@ impl Sequences {
             } else {
                 self.steps_back += 1;
             }
-            self.begins += u64::from(sequence <= last);
+            self.begins += u64::from(sequence < last);
         }
         self.last = Some(sequence);
         self.begins << 32 | u64::from(sequence)

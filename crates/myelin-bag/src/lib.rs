@@ -35,6 +35,7 @@ mod ending;
 mod error;
 mod format;
 mod info;
+mod latched;
 pub mod limits;
 mod low_priority;
 mod merge;

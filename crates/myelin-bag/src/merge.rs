@@ -6,6 +6,7 @@ use crate::copy::{Copied, CopyError, write_in_order};
 use crate::ending::OwnedSchema;
 use crate::error::WriteError;
 use crate::format::{Channel, Metadata};
+use crate::latched::QOS_PROFILES;
 use crate::reader::{BagReader, Selection};
 use crate::scanner::Item;
 use crate::source::Source;
@@ -148,6 +149,3 @@ fn unite(to: &mut Metadata, more: &Metadata) {
         }
     }
 }
-
-/// What rosbag2 writes of the publishers of a topic.
-const QOS_PROFILES: &str = "offered_qos_profiles";

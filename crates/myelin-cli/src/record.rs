@@ -79,11 +79,22 @@ pub struct Options {
     attach: Attach,
 }
 
+/// How chunks of a file are compressed.
 #[derive(Clone, Copy, ValueEnum)]
-enum Compress {
+pub enum Compress {
     None,
     Lz4,
     Zstd,
+}
+
+impl From<Compress> for Compression {
+    fn from(how: Compress) -> Compression {
+        match how {
+            Compress::None => Compression::None,
+            Compress::Lz4 => Compression::Lz4,
+            Compress::Zstd => Compression::Zstd,
+        }
+    }
 }
 
 pub fn run(options: Options) -> Result<ExitCode> {
@@ -168,11 +179,7 @@ fn file_options(options: &Options) -> Result<FileOptions, Error> {
     let mut of_files = FileOptions::default();
     (of_files.split_bytes, of_files.split_time) = (options.split_size, options.split_time);
     (of_files.keep_free_bytes, of_files.delete_oldest) = (options.keep_free, options.delete_oldest);
-    of_files.writer.compression = match options.compress {
-        Compress::None => Compression::None,
-        Compress::Lz4 => Compression::Lz4,
-        Compress::Zstd => Compression::Zstd,
-    };
+    of_files.writer.compression = options.compress.into();
     // Threads of the lowest priority are not waited for.
     of_files.writer.drops_when_behind = true;
     if options.delete_oldest && !of_files.is_split() {

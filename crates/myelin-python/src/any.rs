@@ -50,17 +50,10 @@ impl AnyTopic {
     fn field<'py>(&self, sample: &Bound<'py, PyAny>, path: &str) -> PyResult<Bound<'py, PyAny>> {
         let bytes = Bytes::of(sample)?;
         let value = self.at(&bytes, path)?;
-        let is_array = matches!(value.ty().kind(), Kind::Array { .. } | Kind::Sequence { .. });
-        let Some(numbers) = is_array.then(|| value.as_slice().ok()).flatten() else {
-            return object(sample.py(), &value);
-        };
-        let offset = numbers.bytes.as_ptr() as usize - bytes.pointer() as usize;
-        let order = if numbers.big_endian { '>' } else { '<' };
-        let Some(code) = numpy_code(numbers.element) else {
-            return object(sample.py(), &value);
-        };
-        let dtype = format!("{order}{code}");
-        Numbers { offset, dtype, shape: numbers.shape }.into_bound_py_any(sample.py())
+        match numbers(&value, &bytes) {
+            Some(numbers) => numbers.into_bound_py_any(sample.py()),
+            None => object(sample.py(), &value),
+        }
     }
 
     /// The bytes of a value.
@@ -100,8 +93,20 @@ impl Discovery {
     }
 }
 
+/// The numbers of an array of a sample with these bytes; `None` of something else.
+pub fn numbers(value: &Value<'_>, sample: &Bytes) -> Option<Numbers> {
+    if !matches!(value.ty().kind(), Kind::Array { .. } | Kind::Sequence { .. }) {
+        return None;
+    }
+    let numbers = value.as_slice().ok()?;
+    let code = numpy_code(numbers.element)?;
+    let offset = numbers.bytes.as_ptr() as usize - sample.pointer() as usize;
+    let order = if numbers.big_endian { '>' } else { '<' };
+    Some(Numbers { offset, dtype: format!("{order}{code}"), shape: numbers.shape })
+}
+
 /// A value as a Python object: a dict, a list, a number, text; octets as bytes.
-fn object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py, PyAny>> {
+pub fn object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py, PyAny>> {
     let read = |error: myelin::value::ReadError| wrong_value(error.to_string());
     match value.ty().kind() {
         Kind::Struct { .. } => {

@@ -6,6 +6,7 @@
 #![cfg(feature = "extension-module")]
 
 mod any;
+mod bag;
 mod call;
 mod callback;
 mod errors;
@@ -44,6 +45,8 @@ mod _native {
 
     #[pymodule_export]
     use super::any::{AnyTopic, Discovery, Numbers};
+    #[pymodule_export]
+    use super::bag::{BagMessage, BagMessages, BagReader, BagType};
     #[pymodule_export]
     use super::callback::Callback;
     #[pymodule_export]

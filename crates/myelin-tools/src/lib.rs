@@ -1,7 +1,9 @@
 //! What the commands `myelin topic`, `node`, `service`, `top`, `why` and `view` are made of: a running robot,
 //! seen from outside. Everything here looks through observers and records, so that what is looked
-//! at does nothing for it. The command parses arguments, and prints.
+//! at does nothing for it. And `myelin bag`: recordings as files. The command parses arguments, and
+//! prints.
 
+pub mod bag;
 pub mod delay;
 pub mod delay_watch;
 pub mod discovery;
@@ -19,6 +21,7 @@ pub mod list;
 pub mod names;
 pub mod nodes;
 pub mod numbers;
+pub mod output_file;
 pub mod protobuf;
 pub mod publish;
 pub mod rate;

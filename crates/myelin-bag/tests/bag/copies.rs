@@ -43,6 +43,28 @@ fn a_cut_has_what_was_selected_and_is_whole() {
 }
 
 #[test]
+fn a_cut_begins_with_latched_messages() {
+    let profiles = "- depth: 2\n  durability: transient_local";
+    let latched = [("offered_qos_profiles", profiles)];
+    let sent = [(1, 10), (2, 20), (3, 30), (4, 40)];
+    let bytes = small_file("/tf_static", "uint8 x", &latched, &sent);
+    let reader = BagReader::new(&bytes[..]).expect("a file of MCAP");
+    let mut selection = Selection::default();
+    selection.start_ns = Some(35);
+    let disk = Disk::new(usize::MAX);
+    let copied = cut(&reader, &selection, disk.clone(), options()).expect("endless space");
+    assert_eq!(copied.latched, 2);
+    let read = read(&disk.bytes()).0;
+    let times = read.iter().map(|(head, _)| (head.sequence, head.log_ns, head.publish_ns));
+    assert_eq!(times.collect::<Vec<_>>(), [(2, 35, 35), (3, 35, 35), (4, 40, 40)]);
+    // A topic that keeps nothing for those who come later.
+    let bytes = small_file("/tf", "uint8 x", &[], &sent);
+    let reader = BagReader::new(&bytes[..]).expect("a file of MCAP");
+    let copied = cut(&reader, &selection, Disk::new(usize::MAX), options());
+    assert_eq!(copied.expect("endless space").written.statistics.messages, 1);
+}
+
+#[test]
 fn a_cut_needs_space() {
     let bytes = file(options(), &messages(200));
     let reader = BagReader::new(&bytes[..]).expect("a file of MCAP");

@@ -92,6 +92,11 @@ fn lost_messages_and_other_values_are_found() {
     assert_eq!(topic.fields["id"].first, (39, ["40".into(), "99".into()]));
     assert_eq!(topic.fields["at[]"].messages, 2);
     assert!(topic.fields["at[]"].largest.is_some_and(f64::is_nan));
+    // A message that came twice.
+    let mut twice = one.clone();
+    twice.insert(50, twice[49].clone());
+    let diff = compared(&poses(&one), &poses(&twice), Pairing::Auto);
+    assert_eq!((diff.topics["/a"].pairs, diff.topics["/a"].only_in), (100, [0, 1]));
     // By order the rest is shifted.
     let diff = compared(&poses(&one), &poses(&other), Pairing::Order);
     assert_eq!((diff.topics["/a"].pairs, diff.topics["/a"].only_in), (95, [5, 0]));

@@ -2,6 +2,7 @@
 
 mod advice_peers;
 mod bad_input;
+mod bag;
 mod clocks;
 mod commands;
 mod compare;

@@ -50,4 +50,5 @@ fn options_of(words: &[String]) -> Vec<String> {
 }
 
 /// The commands that look at running robots.
-const GROUPS: [&str; 8] = ["topic", "node", "service", "top", "why", "record", "play", "view"];
+const GROUPS: [&str; 9] =
+    ["topic", "node", "service", "top", "why", "record", "play", "bag", "view"];

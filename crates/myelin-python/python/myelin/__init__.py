@@ -9,9 +9,12 @@
 The guide is `docs/reference/python.md`.
 """
 
+from ._bag import BagReader
 from ._errors import *  # noqa: F403
 from ._errors import __dict__ as _errors
 from ._native import (
+    BagMessage,
+    BagMessages,
     Callback,
     Called,
     Client,
@@ -70,6 +73,9 @@ from ._types import (
 
 __all__ = [name for name in _errors if isinstance(_errors[name], type)] + [
     "Array",
+    "BagMessage",
+    "BagMessages",
+    "BagReader",
     "Callback",
     "Called",
     "Client",
