@@ -1,5 +1,7 @@
 //! `myelin record`.
 
+mod ring;
+
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -10,10 +12,11 @@ use clap::{Args, ValueEnum};
 use myelin_bag::recorder::{
     End, FileOptions, Files, Recorded, Recorder, RecorderBuilder, Status, TopicStatus,
 };
+use myelin_bag::ring::RingHandle;
 use myelin_bag::{Compression, RecordedLosses, WriteError};
 use myelin_tools::numbers::bytes as bytes_text;
 use myelin_tools::session::{Place, Session};
-use myelin_tools::signals::{Stops, outlive_file_size_limit};
+use myelin_tools::signals::{Asked, Stops, outlive_file_size_limit};
 use myelin_tools::text::{printable, shortened};
 use myelin_tools::{Error, duration, names, select, size};
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -76,6 +79,8 @@ pub struct Options {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
+    ring: ring::Options,
+    #[command(flatten, next_help_heading = "Options")]
     attach: Attach,
 }
 
@@ -99,17 +104,30 @@ impl From<Compress> for Compression {
 
 pub fn run(options: Options) -> Result<ExitCode> {
     let stops = Stops::on_signals().context("signals cannot be taken")?;
+    let asked = Asked::on_signal();
     outlive_file_size_limit();
     use_all_descriptors();
     let file_options = file_options(&options)?;
-    let (session, place) = crate::topic::open("myelin record", options.attach.clone())?;
-    let path = path(options.output.as_deref());
-    let files = Files::create(&path, file_options).map_err(|error| refused(&path, error))?;
-    report_missing(&session, &place, &options)?;
-    let recorder = builder(&session, &options).start(files);
+    let name = if options.ring.is_ring() { ring::NODE } else { "myelin record" };
+    let (session, place) = crate::topic::open(name, options.attach.clone())?;
+    if options.ring.is_trigger() {
+        return ring::trigger(&session);
+    }
+    let path = path(options.output.as_deref())?;
+    let builder = builder(&session, &options);
+    let (recorder, ring) = if options.ring.is_ring() {
+        let ring = options.ring.open(&path, file_options.writer)?;
+        let handle = ring.handle();
+        (builder.start(ring), Some(handle))
+    } else {
+        let files = Files::create(&path, file_options).map_err(|error| refused(&path, error))?;
+        (builder.start(files), None)
+    };
     let recorder = recorder.map_err(|error| Error::Failed(error.to_string()))?;
+    report_missing(&session, &place, &options)?;
     let mut screen = Screen::new(options.json);
-    let is_read = record(&recorder, &options, &stops, &mut screen)?;
+    let on_request = ring.as_ref().map(|ring| (ring, &asked));
+    let is_read = record(&recorder, &options, &stops, on_request, &mut screen)?;
     recorder.end();
     while !recorder.is_finished() {
         if stops.count() > 1 {
@@ -117,13 +135,18 @@ pub fn run(options: Options) -> Result<ExitCode> {
         }
         std::thread::sleep(SLICE);
     }
-    let recorded = recorder.finish();
+    let mut recorded = recorder.finish();
+    if let Some(ring) = &ring {
+        // They are gone now.
+        recorded.status.progress.files.clear();
+        screen.clear()?;
+        ring::report(ring.take_saved(), options.json)?;
+    }
     if is_read {
         screen.finish(&recorded)?;
     }
-    if recorded.status.topics.is_empty() && !(options.topics.is_empty() && options.types.is_empty())
-    {
-        let named: Vec<_> = options.topics.iter().chain(&options.types).cloned().collect();
+    let named: Vec<_> = options.topics.iter().chain(&options.types).cloned().collect();
+    if recorded.status.topics.is_empty() && !named.is_empty() {
         return Err(Error::NotFound(format!("there was no topic {}", named.join(", "))).into());
     }
     match recorded.end {
@@ -137,6 +160,7 @@ fn record(
     recorder: &Recorder,
     options: &Options,
     stops: &Stops,
+    ring: Option<(&RingHandle, &Asked)>,
     screen: &mut Screen,
 ) -> Result<bool> {
     let begin = Instant::now();
@@ -147,6 +171,16 @@ fn record(
             break;
         }
         std::thread::sleep(left.min(SLICE));
+        if let Some((ring, asked)) = ring {
+            if asked.take() {
+                ring.trigger("a signal");
+            }
+            let saved = ring.take_saved();
+            if !saved.is_empty() {
+                screen.clear()?;
+                ring::report(saved, options.json)?;
+            }
+        }
         let problems = recorder.problems();
         if shown.elapsed() < INTERVAL && problems.is_empty() {
             continue;
@@ -191,17 +225,21 @@ fn file_options(options: &Options) -> Result<FileOptions, Error> {
 }
 
 /// The file of the recording.
-fn path(output: Option<&Path>) -> PathBuf {
+fn path(output: Option<&Path>) -> Result<PathBuf, Error> {
     let by_date = || {
         let now = chrono::Local::now();
         PathBuf::from(now.format("recording_%Y-%m-%d_%H-%M-%S.mcap").to_string())
     };
-    match output {
-        None => by_date(),
-        Some(folder) if folder.is_dir() => folder.join(by_date()),
-        Some(file) if file.extension().is_none() => file.with_extension("mcap"),
-        Some(file) => file.to_owned(),
+    let Some(output) = output else { return Ok(by_date()) };
+    if output.as_os_str().as_encoded_bytes().ends_with(b"/") {
+        let what = output.display().to_string();
+        std::fs::create_dir_all(output).map_err(|error| Error::Io { what, error })?;
     }
+    Ok(match output {
+        folder if folder.is_dir() => folder.join(by_date()),
+        file if file.extension().is_none() => file.with_extension("mcap"),
+        file => file.to_owned(),
+    })
 }
 
 /// Why the file cannot be created.

@@ -60,6 +60,26 @@ impl Stops {
     }
 }
 
+/// Whether somebody has sent SIGUSR1, which ends no process that has this.
+#[derive(Clone, Debug, Default)]
+pub struct Asked(Arc<AtomicBool>);
+
+impl Asked {
+    /// From now on.
+    pub fn on_signal() -> Asked {
+        let asked = Asked::default();
+        // The kernel refuses it for no other signals than those that cannot be caught.
+        let _ = flag::register(libc::SIGUSR1, asked.0.clone());
+        asked
+    }
+
+    /// Whether there was one since the last call.
+    pub fn take(&self) -> bool {
+        // ORDER: Relaxed: no other data depends on it.
+        self.0.swap(false, Ordering::Relaxed)
+    }
+}
+
 /// A file that would become longer than the process may write (`RLIMIT_FSIZE`) is an error from now
 /// on, and no signal that ends the process.
 pub fn outlive_file_size_limit() {

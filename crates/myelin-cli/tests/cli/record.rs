@@ -4,13 +4,19 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
-use myelin::{Node, Publisher};
+use myelin::{Node, PlainData, Publisher};
 use myelin_bag::{Item, MessageHead, Scanner};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::pty::Session;
 use crate::support::{complaint, finish, myelin, signal, wait_for};
+
+#[derive(Clone, Copy, PlainData)]
+#[repr(C)]
+struct Battery {
+    voltage: f64,
+}
 
 struct Domain {
     folder: TempDir,
@@ -193,6 +199,8 @@ fn mistakes_have_one_line_and_a_status() {
         (&["--keep-free", "1GB", "--delete-oldest"], "--split-size"),
         (&["--delete-oldest"], "--keep-free"),
         (&["--count", "0"], "0"),
+        (&["--ring", "9s", "--on", "voltage"], "TOPIC: CONDITION"),
+        (&["--on-rate", "voltage=5"], "--ring"),
     ] {
         let (status, complaints) = run(arguments);
         assert_eq!(status, Some(2), "{arguments:?}: {complaints}");
@@ -261,4 +269,42 @@ fn a_terminal_has_a_line_that_fits() {
         let name = name.to_str().unwrap();
         assert!(name.starts_with("recording_2") && name.ends_with(".mcap"), "{name}");
     }
+}
+
+#[test]
+fn a_flight_recorder_writes_what_came_before_a_trigger() {
+    let domain = Domain::new();
+    let data = domain.topic("data");
+    let battery = domain.node.topic::<Battery>("battery").publisher().unwrap();
+    let faults = domain.folder.path().join("faults/");
+    std::fs::create_dir(&faults).unwrap();
+    let mut command =
+        myelin(&["record", "--json", "--ring", "60s", "--on", "battery: voltage < 22"]);
+    command.arg("--output").arg(faults.join("run.mcap"));
+    let mut run = Run::start(command.env("MYELIN_RUNTIME_DIR", domain.folder.path()));
+    assert!(data.wait_for_match(1, std::time::Duration::from_secs(60)));
+    assert!(battery.wait_for_match(1, std::time::Duration::from_secs(60)));
+    for number in 0..10_u8 {
+        data.publish_copy(&[number; 10]).unwrap();
+    }
+    battery.publish_copy(&Battery { voltage: 24.0 }).unwrap();
+    battery.publish_copy(&Battery { voltage: 21.5 }).unwrap();
+    let first = faults.join("run_0000.mcap");
+    wait_for("the file", || {
+        let read = || messages(&first, "data");
+        first.exists().then(read).filter(|(messages, whole)| *whole && messages.len() == 10)
+    });
+    let mut trigger = myelin(&["record", "--trigger"]);
+    let output = finish(trigger.env("MYELIN_RUNTIME_DIR", domain.folder.path()));
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    wait_for("another file", || faults.join("run_0001.mcap").exists().then_some(()));
+    run.signal(libc::SIGINT);
+    let output = run.0.take().unwrap().wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", complaint(&output));
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(text.contains("\"saved\"") && text.contains("battery: voltage < 22"), "{text}");
+    assert!(!faults.join(".myelin-ring").exists(), "what is kept goes with the end");
+    let mut trigger = myelin(&["record", "--trigger"]);
+    let output = finish(trigger.env("MYELIN_RUNTIME_DIR", domain.folder.path()));
+    assert_eq!(output.status.code(), Some(3), "{}", complaint(&output));
 }
