@@ -73,15 +73,26 @@ impl Endpoint {
     /// Whether it matches another endpoint.
     pub(crate) fn fits(&self, other: &Endpoint) -> bool {
         self.kind != other.kind && self.topic.name == other.topic.name && {
-            let (publisher, subscriber) = self.in_order(other);
-            fits(publisher.side(), subscriber.side())
+            let (offering, requesting) = self.sides(other);
+            fits(offering, requesting)
         }
     }
 
     /// Why it does not match an endpoint of the topic that has the other kind; `None`: they match.
     pub(crate) fn mismatch(&self, other: &Endpoint) -> Option<Mismatch> {
+        let (offering, requesting) = self.sides(other);
+        mismatch(offering, requesting)
+    }
+
+    /// What the publisher and the subscriber of the two say.
+    fn sides<'a>(&'a self, other: &'a Endpoint) -> (Side<'a>, Side<'a>) {
         let (publisher, subscriber) = self.in_order(other);
-        mismatch(publisher.side(), subscriber.side())
+        let (mut offering, mut requesting) = (publisher.side(), subscriber.side());
+        if subscriber.is_passive() {
+            // It takes what there is, also of a publisher that offers less than it requests.
+            (offering.matching, requesting.matching) = (Matching::Exact, Matching::Exact);
+        }
+        (offering, requesting)
     }
 
     /// Whether it has no say in what its topic is: see [`PASSIVE`].
@@ -394,6 +405,10 @@ mod tests {
         offering.matching = Matching::RequestedOffered;
         let offering = directory.insert(4, offering);
         assert!(directory.fitting(&offering).is_empty(), "the publisher chooses it, too");
+        requesting.attributes.insert(PASSIVE, b"").unwrap();
+        let passive = directory.insert(5, requesting);
+        assert_eq!(directory.fitting(&passive), [1, 4], "a recorder takes what is offered");
+        assert_eq!(directory.fitting(&offering), [5]);
     }
 
     #[test]
