@@ -41,7 +41,7 @@ mod low_priority;
 mod merge;
 mod message_type;
 mod packing;
-mod player;
+pub mod player;
 mod reader;
 mod recorded_losses;
 pub mod recorder;
@@ -70,10 +70,7 @@ pub use info::Info;
 pub use merge::merge;
 pub use message_type::{Content, MessageType, MessageTypeError};
 pub use myelin_value::Schema;
-pub use player::{
-    Control, PlayError, Played, PlayedLateness, Player, PlayerBuilder, RecordedTopic, Recording,
-    Status,
-};
+pub use player::{Player, Recording};
 pub use reader::{BagReader, Message, Messages, MessagesError, Selection, Time};
 pub use recorded_losses::RecordedLosses;
 pub use recorder::Recorder;

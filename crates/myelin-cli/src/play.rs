@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
-use myelin_bag::{PlayError, Played, Player, PlayerBuilder, Recording, Time};
+use myelin_bag::player::{PlayError, Played, PlayerBuilder};
+use myelin_bag::{Player, Recording, Time};
 use myelin_tools::session::Session;
 use myelin_tools::signals::Stop;
 use myelin_tools::text::printable;

@@ -17,12 +17,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use myelin::{ClockPublisher, Node, pattern};
+use myelin::{ClockPublisher, EndpointId, MatchInfo, MatchState, Node, pattern};
 
 pub use self::control::{Control, Status};
 pub use self::error::PlayError;
 pub use self::recording::{RecordedTopic, Recording};
-pub use self::run::{Played, PlayedLateness};
+pub use self::run::{Lateness, Played};
 
 use self::control::Shared;
 use self::outlet::Outlet;
@@ -236,6 +236,8 @@ impl PlayerBuilder {
             check_number("the rate of the clock", hz, CLOCK_HZ_MAX)?;
         }
         let selected = self.select(&recording)?;
+        // A fresh node knows nobody yet: this waits until the others have announced themselves.
+        self.node.discover("*").changes()?;
         let mut outlets: Vec<Option<Outlet>> = Vec::new();
         let mut refused = Vec::new();
         for (at, topic) in recording.topics().iter().enumerate() {
@@ -254,6 +256,7 @@ impl PlayerBuilder {
             by => by,
         };
         let (begin_ns, end_ns) = recording.times(by)?;
+        self.wait_for_matches(&outlets)?;
         let start_ns = self.start_ns.unwrap_or(begin_ns);
         let of_outlet = |(at, it): (usize, &Option<Outlet>)| it.as_ref().map(|it| (at, it.latched));
         let opened = outlets.iter().enumerate().filter_map(of_outlet);
@@ -276,6 +279,22 @@ impl PlayerBuilder {
         let shared = Arc::new(Shared::new(timeline.clone(), start_ns, end_ns));
         let clock = clock.transpose()?;
         Ok(Player { recording, outlets, refused, clock, plan, shared, timeline })
+    }
+
+    /// Waits until subscribers that are there are matched, so that they get the first messages; one
+    /// whose process does not answer is not waited for.
+    fn wait_for_matches(&self, outlets: &[Option<Outlet>]) -> Result<(), PlayError> {
+        let own: BTreeSet<EndpointId> = outlets.iter().flatten().map(Outlet::id).collect();
+        let begin = Instant::now();
+        while begin.elapsed() < MATCH_LIMIT {
+            let graph = self.node.graph()?;
+            let is_pending = |it: &MatchInfo| matches!(it.state, MatchState::Pending);
+            if !graph.matches.iter().any(|it| own.contains(&it.endpoint) && is_pending(it)) {
+                break;
+            }
+            std::thread::sleep(LOOK);
+        }
+        Ok(())
     }
 
     /// The topics to be played.
@@ -324,4 +343,5 @@ const LOSSES: &str = "/myelin/losses";
 const CLOCK: &str = "/clock";
 const RATE_MAX: f64 = 1e6;
 const CLOCK_HZ_MAX: f64 = 1e4;
+const MATCH_LIMIT: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_millis(10);

@@ -2,13 +2,12 @@
 
 use std::time::Duration;
 
-use myelin::{DynamicType, Error, Matching, Node, Publisher, Topic};
+use myelin::{DynamicType, EndpointId, Error, Matching, Node, Publisher, Topic};
 use myelin_value::Schema;
 
 use super::error::PlayError;
 use super::qos::Offered;
 use super::recording::RecordedTopic;
-use crate::cdr::PlainCdr;
 use crate::topic_format::{LAYOUT, TopicFormat};
 
 /// A publisher of one topic, as the one that was recorded.
@@ -21,10 +20,8 @@ use crate::topic_format::{LAYOUT, TopicFormat};
 pub(super) struct Outlet {
     name: String,
     publisher: Publisher<[u8]>,
-    /// How a message becomes a sample; `None` if it is one.
-    plain: Option<PlainCdr>,
-    /// The type of plain data.
-    ty: Option<DynamicType>,
+    /// Of plain data: how a message becomes a sample, and its type.
+    plain: Option<(TopicFormat, DynamicType)>,
     /// Late joiners get so many samples.
     pub(super) latched: u32,
 }
@@ -68,12 +65,19 @@ impl Outlet {
             builder = builder.liveliness(lease);
         }
         let publisher = builder.open().map_err(|error| in_topic(&wire_name, error))?;
-        let (plain, ty) = form.parts();
-        Ok(Outlet { name: name.to_owned(), publisher, plain, ty, latched: offered.latched })
+        let plain = match form {
+            Form::Plain { format, ty } => Some((*format, ty)),
+            Form::Ros { .. } | Form::Bytes => None,
+        };
+        Ok(Outlet { name: name.to_owned(), publisher, plain, latched: offered.latched })
     }
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(super) fn id(&self) -> EndpointId {
+        self.publisher.id()
     }
 
     pub(super) fn matched(&self) -> usize {
@@ -85,19 +89,22 @@ impl Outlet {
         self.publisher.wait_for_acknowledgements(limit)
     }
 
-    /// Publishes a message. A wait for a slow subscriber goes on until `is_stopped`.
+    /// Publishes a message. A wait for a slow subscriber goes on until `is_stopped`; `scratch` is
+    /// memory to be used again.
     pub(super) fn publish(
         &self,
         message: &[u8],
+        scratch: &mut Vec<u8>,
         is_stopped: impl Fn() -> bool,
     ) -> Result<Sent, PlayError> {
+        let bytes = |parts: &[&[u8]; 3]| parts.iter().map(|part| part.len()).sum::<usize>();
         let parts = match &self.plain {
-            Some(plain) => plain.sample(message),
+            Some((format, ty)) => {
+                format.sample(message, scratch).filter(|parts| ty.fits(bytes(parts)))
+            }
             None => Some([message, &[], &[]]),
         };
-        let bytes = |parts: &[&[u8]; 3]| parts.iter().map(|part| part.len()).sum::<usize>();
-        let fits = |parts: &[&[u8]; 3]| self.ty.as_ref().is_none_or(|it| it.fits(bytes(parts)));
-        let Some(parts) = parts.filter(fits) else { return Ok(Sent::Unfit) };
+        let Some(parts) = parts else { return Ok(Sent::Unfit) };
         loop {
             let published = self.publisher.loan(bytes(&parts)).and_then(|mut loan| {
                 let mut rest = &mut loan[..];
@@ -120,24 +127,24 @@ impl Outlet {
 
 /// What the messages of a topic are.
 enum Form {
-    Plain { ty: DynamicType, cdr: Option<PlainCdr> },
+    Plain { format: Box<TopicFormat>, ty: DynamicType },
     Ros { dds_type: String },
     Bytes,
 }
 
 impl Form {
     fn of(topic: &RecordedTopic) -> Result<Form, Error> {
-        if let Some(text) = topic.metadata.get(LAYOUT) {
-            let ty = DynamicType::from_layout(text)?;
-            let parsed = Schema::layout(text).parse().ok();
-            let cdr = parsed.and_then(|ty| PlainCdr::new(&ty).ok());
-            return Ok(Form::Plain { ty, cdr: cdr.filter(|_| topic.encoding == "cdr") });
+        let plain = |text: &str| {
+            let format = Box::new(TopicFormat::new(&Schema::layout(text)));
+            Ok(Form::Plain { format, ty: DynamicType::from_layout(text)? })
+        };
+        if let Some(text) = topic.metadata.get(LAYOUT).filter(|_| topic.encoding == "cdr") {
+            return plain(text);
         }
         let Some(schema) = &topic.schema else { return Ok(Form::Bytes) };
         match (&*topic.encoding, &*schema.encoding) {
             (TopicFormat::OWN_ENCODING, Schema::LAYOUT) => {
-                let text = String::from_utf8_lossy(&schema.text);
-                Ok(Form::Plain { ty: DynamicType::from_layout(&text)?, cdr: None })
+                plain(&String::from_utf8_lossy(&schema.text))
             }
             ("cdr", _) => {
                 Ok(dds_type(&schema.name).map_or(Form::Bytes, |dds_type| Form::Ros { dds_type }))
@@ -179,13 +186,6 @@ impl Form {
                 }
                 (name, Ok(made))
             }
-        }
-    }
-
-    fn parts(self) -> (Option<PlainCdr>, Option<DynamicType>) {
-        match self {
-            Form::Plain { ty, cdr } => (cdr, Some(ty)),
-            Form::Ros { .. } | Form::Bytes => (None, None),
         }
     }
 }

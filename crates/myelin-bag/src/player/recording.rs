@@ -19,7 +19,7 @@ use crate::scanner::{Item, Report};
 /// for topic in recording.topics() {
 ///     println!("{}: {} messages", topic.name, topic.messages);
 /// }
-/// # Ok::<(), myelin_bag::PlayError>(())
+/// # Ok::<(), myelin_bag::player::PlayError>(())
 /// ```
 pub struct Recording {
     files: Vec<PlayedFile>,

@@ -26,7 +26,7 @@ pub struct Played {
     pub duration: Duration,
     /// How late messages were published, but for latched ones and single steps; `None` if there were
     /// none.
-    pub lateness: Option<PlayedLateness>,
+    pub lateness: Option<Lateness>,
     /// By how much it took longer than planned, because this host could not keep up.
     pub delayed: Duration,
     /// The least share of the rate that this host kept; 1 if it kept up.
@@ -46,7 +46,7 @@ pub struct Played {
 /// From the time at which messages were to be published until they were.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct PlayedLateness {
+pub struct Lateness {
     /// Half are not above it.
     pub p50_ns: u64,
     /// 99 % are not above it.
@@ -106,6 +106,7 @@ struct Run<'p> {
     next_tick_ns: u64,
     played: Played,
     lateness: Histogram<u64>,
+    scratch: Vec<u8>,
 }
 
 /// What the publishing thread does next.
@@ -138,6 +139,7 @@ impl<'p> Run<'p> {
             next_tick_ns: 0,
             played: Played::default(),
             lateness,
+            scratch: Vec::new(),
         }
     }
 
@@ -165,7 +167,7 @@ impl<'p> Run<'p> {
         played.delayed = Duration::from_nanos(self.timeline.delayed_ns());
         played.least_share = self.timeline.least_share();
         played.is_stopped = self.shared.is_stopped();
-        played.lateness = (!self.lateness.is_empty()).then(|| PlayedLateness {
+        played.lateness = (!self.lateness.is_empty()).then(|| Lateness {
             p50_ns: self.lateness.value_at_quantile(0.5),
             p99_ns: self.lateness.value_at_quantile(0.99),
             max_ns: self.lateness.max(),
@@ -232,7 +234,8 @@ impl<'p> Run<'p> {
 
     fn publish(&mut self, entry: &Entry) -> Result<(), PlayError> {
         let Some(outlet) = &self.outlets[entry.topic] else { return Ok(()) };
-        match outlet.publish(entry.data(), || self.shared.is_stopped())? {
+        let shared = self.shared;
+        match outlet.publish(entry.data(), &mut self.scratch, || shared.is_stopped())? {
             Sent::Published(passed_over) => {
                 self.played.messages += 1;
                 self.played.bytes += entry.data().len() as u64;

@@ -2,7 +2,8 @@
 
 use std::thread::JoinHandle;
 
-use myelin_bag::{Control, Played, Player, PlayerBuilder, Recording, Schema};
+use myelin_bag::player::{Control, Played, PlayerBuilder};
+use myelin_bag::{Player, Recording, Schema};
 
 use crate::robot::{MS, Robot, SECOND, collect, next_numbers, numbers, wait_for};
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::Cursor;
 
-use myelin_bag::{PlayError, Player, Recording, Schema};
+use myelin_bag::player::PlayError;
+use myelin_bag::{Player, Recording, Schema};
 
 use crate::robot::{MS, Robot, SECOND, collect, cut, next, next_numbers, numbers};
 

@@ -4,6 +4,7 @@ mod control;
 mod files;
 mod lateness;
 mod robot;
+mod round_trip;
 mod samples;
 #[path = "../bag/support.rs"]
 #[allow(dead_code)]

@@ -18,7 +18,10 @@ pub struct Robot {
 impl Robot {
     pub fn new() -> Robot {
         let folder = tempfile::tempdir().unwrap();
-        let open = |name| Node::builder(name).runtime_dir(folder.path()).open().unwrap();
+        let open = |name| {
+            let builder = Node::builder(name).runtime_dir(folder.path());
+            builder.match_limit(WATCHDOG).open().unwrap()
+        };
         let (player, node) = (open("player"), open("robot"));
         Robot { folder, player, node }
     }

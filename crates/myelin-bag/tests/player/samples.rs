@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use myelin::{Change, Matching, PlainData, Reliability};
-use myelin_bag::{Played, Player, PlayerBuilder, Recording, Schema};
+use myelin_bag::player::{PlayError, Played, PlayerBuilder};
+use myelin_bag::{Player, Recording, Schema};
 
 use crate::robot::{MS, Robot, SECOND, collect, next, next_numbers, numbers};
 
@@ -178,10 +179,10 @@ fn topics_are_chosen_and_renamed() {
     assert_eq!(names(builder().topic("arm/*").exclude("*/left")).unwrap(), ["arm/right"]);
     assert_eq!(names(builder().topic("leg").rename("leg", "foot")).unwrap(), ["foot"]);
     for wrong in [builder().topic("amr/*"), builder().exclude("a"), builder().rename("b", "c")] {
-        assert!(matches!(names(wrong), Err(myelin_bag::PlayError::NoTopic { .. })));
+        assert!(matches!(names(wrong), Err(PlayError::NoTopic { .. })));
     }
     let error = names(builder().exclude("*")).unwrap_err();
-    assert!(matches!(error, myelin_bag::PlayError::Nothing), "{error}");
+    assert!(matches!(error, PlayError::Nothing), "{error}");
     for rate in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let error = names(builder().rate(rate)).unwrap_err().to_string();
         assert!(error.starts_with("the rate is"), "{error}");

@@ -1,6 +1,6 @@
 //! The line that says where a player is.
 
-use myelin_bag::Status;
+use myelin_bag::player::Status;
 
 /// The line in at most so many characters: what matters least is left out first.
 pub fn line(status: &Status, typed: &str, columns: usize) -> String {
