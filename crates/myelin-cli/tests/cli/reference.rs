@@ -50,5 +50,4 @@ fn options_of(words: &[String]) -> Vec<String> {
 }
 
 /// The commands that look at running robots.
-const GROUPS: [&str; 8] =
-    ["topic", "node", "service", "top", "why", "record", "play", "view"];
+const GROUPS: [&str; 8] = ["topic", "node", "service", "top", "why", "record", "play", "view"];
