@@ -227,6 +227,8 @@ impl GraphFollower {
             let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
             topics.insert(channel.id, Arc::new(topic));
         }
+        // A client may have subscribed to a channel before its topic was here.
+        self.hub.wake();
         self.hub.set_connections(connections);
         Ok(())
     }
