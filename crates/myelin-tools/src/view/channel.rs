@@ -36,7 +36,7 @@ pub(super) struct Channel {
     pub(super) lost: AtomicU64,
 }
 
-/// What a client is told of a channel.
+/// What a client knows of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Wire {
     pub(super) encoding: String,

@@ -280,7 +280,7 @@ const TEXT: u8 = 1;
 const BINARY: u8 = 2;
 /// Of a client.
 const REQUEST_BYTES_MAX: usize = 1 << 20;
-/// How often a client is told of losses.
+/// How often a client gets its losses.
 const REPORT: Duration = Duration::from_secs(1);
 /// How long the last frames may take.
 const CLOSE_LIMIT: Duration = Duration::from_millis(200);

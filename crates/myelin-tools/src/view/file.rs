@@ -361,7 +361,7 @@ impl Playback {
 
 /// How long a wait is at most.
 const TICK: Duration = Duration::from_millis(20);
-/// How often viewers are told the time.
+/// How often viewers get the time.
 const TIME_INTERVAL: Duration = Duration::from_millis(40);
 const RATES_INTERVAL: Duration = Duration::from_secs(1);
 const SPEED_MIN: f64 = 0.01;

@@ -452,7 +452,8 @@ impl Hub {
         }
     }
 
-    fn wake(&self) {
+    /// Makes the source look at what clients want.
+    pub(super) fn wake(&self) {
         if let Some(wake) = self.wake.get() {
             wake();
         }

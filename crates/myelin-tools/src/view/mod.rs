@@ -41,7 +41,7 @@ use file::{FilePlayer, Opened};
 use hub::Hub;
 use robot::Robot;
 
-/// Where to listen, and for whom.
+/// Where to listen, and which clients may connect.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// By default `127.0.0.1:8765`. Port 0 is a free one.
@@ -288,6 +288,6 @@ fn session_name() -> String {
     format!("{}-{}", std::process::id(), myelin::now())
 }
 
-/// Also those that have not said what they want.
+/// Also those whose request has not come yet.
 const CONNECTIONS_MAX: usize = 128;
 const ACCEPT_PAUSE: std::time::Duration = std::time::Duration::from_millis(100);

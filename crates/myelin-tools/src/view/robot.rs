@@ -6,10 +6,10 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use myelin::{
-    AnyTopic, Error as MyelinError, GraphWatcher, Key, Subscriber, WaitSet, WaitSetHandle,
+    AnyTopic, Error as MyelinError, GraphWatcher, Key, Location, Subscriber, WaitSet, WaitSetHandle,
 };
 use myelin_value::Schema;
 use serde_json::{Value as Json, json};
@@ -41,6 +41,7 @@ type Topics = Arc<Mutex<BTreeMap<u64, Arc<Topic>>>>;
 
 impl Robot {
     /// Follows the topics with these names, or that match these patterns; all if there are none.
+    /// Each has to name a topic that is there.
     pub(super) fn start(
         session: Session,
         place: &Place,
@@ -48,6 +49,10 @@ impl Robot {
         hub: Arc<Hub>,
     ) -> Result<Robot, Error> {
         discovery::settle(&session, place)?;
+        if !patterns.is_empty() {
+            let graph = discovery::graph(&session, ANSWER_LIMIT)?;
+            select::topics(&graph, &patterns, &session, place)?;
+        }
         let topics = Topics::default();
         let taken = Taker::new(&session, hub.clone(), topics.clone())?;
         let mut graph = GraphFollower::new(session, patterns, hub, topics)?;
@@ -86,6 +91,7 @@ struct GraphFollower {
     set: WaitSet,
     changed: myelin::GuardCondition,
     watcher: GraphWatcher,
+    due_rates: Instant,
     /// What subscribers have lost so far, by topic.
     lost: BTreeMap<String, u64>,
     problems: Vec<String>,
@@ -112,6 +118,7 @@ impl GraphFollower {
             set,
             changed,
             watcher,
+            due_rates: Instant::now(),
             lost,
             problems,
         })
@@ -128,14 +135,15 @@ impl GraphFollower {
                 let followed = self.follow();
                 self.problem(followed.err());
             }
-            if self.hub.has_pages() && !has_changed {
+            if self.hub.has_pages() && self.due_rates <= Instant::now() {
+                self.due_rates = Instant::now() + RATES_INTERVAL;
                 let rates = self.rates();
                 self.problem(rates.err());
             }
         }
     }
 
-    /// Says each problem once.
+    /// Reports each problem once.
     fn problem(&mut self, problem: Option<Error>) {
         let Some(problem) = problem.map(|it| it.to_string()) else { return };
         if !self.problems.contains(&problem) && self.problems.len() < PROBLEMS_MAX {
@@ -212,11 +220,15 @@ impl GraphFollower {
                     (ros::topic_name(endpoint).to_owned(), type_name.clone().into_owned());
                 Channel::new(id, name, ty, schema, format_of(&graph, endpoint)).keeping(history)
             });
-            self.known.insert(key, (channel.id, schema.is_some()));
+            // Another host's may still come, and is announced by a change; DDS has none.
+            let has_schema = schema.is_some() || endpoint.location != Location::ThisHost;
+            self.known.insert(key, (channel.id, has_schema));
             let topic = Topic { channel: channel.clone(), topic, depth, history };
             let mut topics = self.topics.lock().unwrap_or_else(PoisonError::into_inner);
             topics.insert(channel.id, Arc::new(topic));
         }
+        // A client may have subscribed to a channel before its topic was here.
+        self.hub.wake();
         self.hub.set_connections(connections);
         Ok(())
     }
@@ -366,7 +378,7 @@ const RATES_INTERVAL: Duration = Duration::from_secs(1);
 /// The name of a type, and its layout.
 const BYTES: &str = "[u8]";
 const TOPICS_MAX: usize = 4096;
-/// Problems that are said.
+/// Problems that are reported.
 const PROBLEMS_MAX: usize = 64;
 /// Of one topic at a time, so that none starves the others.
 const BATCH: usize = 256;

@@ -1,4 +1,4 @@
-// A viewer made of Foxglove's client library. It prints what it is told, and ends after 5 messages.
+// A viewer made of Foxglove's client library. It prints what it receives, and ends after 5 messages.
 "use strict";
 
 const { FoxgloveClient } = require("@foxglove/ws-protocol");

@@ -5,9 +5,9 @@
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use myelin::Node;
+use myelin::{Node, PlainData};
 use serde_json::{Value as Json, json};
 
 use crate::support::{Client, Frame, Imu, Received, Robot, node_script};
@@ -68,16 +68,7 @@ impl Drop for Publishing {
 #[test]
 fn the_page_shows_a_robot_in_a_browser() {
     let Some(mut script) = node_script("browser.js") else { return };
-    let exists = |browser: &&str| {
-        let mut version = Command::new(browser);
-        version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-        version.status().is_ok_and(|status| status.success())
-    };
-    let browsers = ["chromium", "chromium-browser", "google-chrome"];
-    let Some(browser) = browsers.into_iter().find(exists) else {
-        eprintln!("SKIPPED: no Chromium here, so the page was not opened; apt install chromium");
-        return;
-    };
+    let Some(browser) = browser() else { return };
     let (robot, _publishing) = Robot::new(Publishing::start);
     let (other, ()) = Robot::new(|_| ());
     let profile = tempfile::tempdir().unwrap();
@@ -113,6 +104,113 @@ fn the_page_shows_a_robot_in_a_browser() {
     );
     assert_eq!(robot.view.summary().refused, 2);
     assert_eq!(rest[2], json!({"problems": []}));
+}
+
+fn browser() -> Option<&'static str> {
+    let exists = |browser: &&str| {
+        let mut version = Command::new(browser);
+        version.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+        version.status().is_ok_and(|status| status.success())
+    };
+    let found = ["chromium", "chromium-browser", "google-chrome"].into_iter().find(exists);
+    if found.is_none() {
+        eprintln!("SKIPPED: no Chromium here, so the page was not opened; apt install chromium");
+    }
+    found
+}
+
+#[derive(Clone, Copy, PlainData)]
+#[repr(C)]
+struct Odometry {
+    position: [f64; 2],
+    speed: f64,
+    turn_rate: f64,
+}
+
+#[derive(Clone, Copy, PlainData)]
+#[repr(C)]
+struct Battery {
+    voltage: f32,
+    charge: f32,
+}
+
+/// A street with a ball that rolls along it.
+fn draw(pixels: &mut [u8], width: usize, seconds: f64) {
+    let height = pixels.len() / 3 / width;
+    let horizon = height as f64 * 0.42;
+    let ball_x = width as f64 * (0.5 + 0.3 * (seconds * 0.7).sin());
+    let (ball_y, radius) = (height as f64 * 0.7, height as f64 * 0.09);
+    for (at, pixel) in pixels.chunks_exact_mut(3).enumerate() {
+        let (x, y) = ((at % width) as f64, (at / width) as f64);
+        let deep = (y - horizon) / (height as f64 - horizon);
+        let from_middle = (x - width as f64 / 2.0) / width as f64;
+        let to_ball = ((x - ball_x).powi(2) + (y - ball_y).powi(2)).sqrt() / radius;
+        let is_dash = (4.0 / deep.max(0.05) + seconds * 3.0).rem_euclid(2.0) < 1.0;
+        let colour = if to_ball < 1.0 {
+            let light = 1.0 - 0.5 * to_ball;
+            [230.0 * light, 90.0 * light, 40.0 * light]
+        } else if deep < 0.0 {
+            let blue = 235.0 + 60.0 * deep;
+            [150.0 + 60.0 * (1.0 + deep), 190.0 + 30.0 * (1.0 + deep), blue]
+        } else if from_middle.abs() < 0.008 + 0.012 * deep && is_dash {
+            [235.0, 225.0, 180.0]
+        } else if from_middle.abs() < 0.05 + 0.4 * deep {
+            [92.0 - 20.0 * deep; 3]
+        } else {
+            [96.0 - 20.0 * deep, 140.0 - 20.0 * deep, 80.0 - 20.0 * deep]
+        };
+        pixel.copy_from_slice(&colour.map(|it| it.clamp(0.0, 255.0) as u8));
+    }
+}
+
+/// Draws docs/pictures/view.png again:
+/// `cargo test -p myelin-tools --test view -- --ignored picture_of_the_documentation`.
+#[test]
+#[ignore = "takes half a minute, and changes the documentation"]
+fn picture_of_the_documentation() {
+    let (Some(mut script), Some(browser)) = (node_script("browser.js"), browser()) else { return };
+    let prepare = |node: &Node| {
+        let camera = node.topic::<(Frame, [u8])>("camera/front").depth(4).publisher().unwrap();
+        let odometry = node.topic::<Odometry>("base/odometry").depth(16).publisher().unwrap();
+        (camera, odometry, node.topic::<Battery>("battery").publisher().unwrap())
+    };
+    let (robot, (camera, odometry, battery)) = Robot::new(prepare);
+    let profile = tempfile::tempdir().unwrap();
+    let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/pictures/view.png");
+    script.arg(browser).arg(profile.path()).args([&robot.view.urls().page, "picture", picture]);
+    let mut browser = script.spawn().unwrap();
+    let begin = Instant::now();
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        // Without optimisation a picture takes longer than a sample.
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let seconds = begin.elapsed().as_secs_f64();
+                let mut image = camera.loan(640 * 400 * 3).unwrap();
+                let stamp_ns = (seconds * 1e9) as u64;
+                *image.header_mut() = Frame { stamp_ns, width: 640, height: 400 };
+                draw(image.slice_mut(), 640, seconds);
+                image.publish().unwrap();
+            }
+        });
+        for number in 0_u64.. {
+            if let Some(status) = browser.try_wait().unwrap() {
+                is_over.store(true, Ordering::Relaxed);
+                assert!(status.success());
+                return;
+            }
+            let seconds = begin.elapsed().as_secs_f64();
+            let turn_rate = 0.4 * (seconds * 0.9).sin() + 0.03 * (seconds * 23.0).sin();
+            let speed = 1.2 + 0.3 * (seconds * 0.35).cos() + 0.02 * (seconds * 31.0).sin();
+            let position = [(seconds * 0.35).sin() * 2.0, (seconds * 0.7).sin()];
+            odometry.publish_copy(&Odometry { position, speed, turn_rate }).unwrap();
+            if number % 50 == 0 {
+                let charge = 87.5 - seconds as f32 / 60.0;
+                battery.publish_copy(&Battery { voltage: 24.1 + 0.01 * charge, charge }).unwrap();
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    });
 }
 
 #[test]
@@ -158,7 +256,7 @@ fn the_pages_protocol_gives_values_numbers_and_pictures() {
             _ => {}
         }
     }
-    // It has not said that it has shown the picture.
+    // The page has not answered that it has shown the picture.
     assert_eq!(pictures, 1);
     page.send(json!({"op": "shown"}));
     while !matches!(page.receive(), Received::Binary(_)) {}

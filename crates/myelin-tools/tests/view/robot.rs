@@ -1,7 +1,8 @@
 //! A running robot, seen by a client.
 
 use myelin::Node;
-use myelin_tools::view::Options;
+use myelin_tools::session::{Place, Session};
+use myelin_tools::view::{Options, View};
 use serde_json::json;
 
 use crate::support::{Client, Imu, Robot, WATCHDOG, options, wait_for};
@@ -124,6 +125,12 @@ fn only_selected_topics_are_shown() {
     let names: Vec<_> =
         advertised["channels"].as_array().unwrap().iter().map(|it| &it["topic"]).collect();
     assert_eq!(names, ["camera"]);
+
+    let place = Place { runtime_dir: Some(robot.folder.path().to_owned()), ..Place::default() };
+    let session = Session::open("second", &place).unwrap();
+    let error = View::robot(session, &place, vec!["camara".to_owned()], &options()).err().unwrap();
+    assert_eq!(error.status(), 3);
+    assert!(error.to_string().contains("did you mean \"camera\""), "{error}");
 }
 
 #[test]

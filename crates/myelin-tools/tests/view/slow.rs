@@ -44,18 +44,18 @@ fn a_client_that_stops_reading_loses_its_own_messages_and_is_told_so() {
     // The slow one reads again: the newest images, the rare message, and how much it lost.
     let mut got = 0;
     let mut has_rare = false;
-    let mut told = None;
-    while told.is_none() {
+    let mut status = None;
+    while status.is_none() {
         match slow.receive() {
             Received::Message(_, _, data) if data.len() > PIXELS => got += 1,
             Received::Message(..) => has_rare = true,
-            Received::Json(json) if json["op"] == "status" => told = Some(json),
+            Received::Json(json) if json["op"] == "status" => status = Some(json),
             _ => {}
         }
     }
-    let told = told.unwrap();
-    assert_eq!(told["level"], 1);
-    let text = told["message"].as_str().unwrap();
+    let status = status.unwrap();
+    assert_eq!(status["level"], 1);
+    let text = status["message"].as_str().unwrap();
     assert!(text.starts_with("camera: ") && text.contains("reads too slowly"), "{text}");
     assert!(has_rare, "a rare message is not pushed out by images");
     let lost: u64 = text.split(' ').nth(1).unwrap().parse().unwrap();

@@ -126,7 +126,7 @@ impl Client {
         Client { socket: WebSocket::from_raw_socket(stream, Role::Client, Some(big)) }
     }
 
-    /// A viewer that has been told who it talks to.
+    /// A viewer behind the server's first message.
     pub fn viewer(view: &View) -> Client {
         let mut client = Client::new(view, "foxglove.sdk.v1");
         assert_eq!(client.json("serverInfo")["capabilities"][0], "connectionGraph");
