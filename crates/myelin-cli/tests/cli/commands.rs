@@ -71,10 +71,10 @@ fn robot() -> (Robot, impl Sized) {
     let goal = planner.topic::<f64>("goal").subscriber().unwrap();
     let square = planner.service::<f64, f64>("square").unwrap();
     let serving = square.on_request(|of| drop(of.reply(&(*of * *of)))).unwrap();
-    // At 100 Hz, so that `why` has nothing to say.
+    // At 20 Hz, so that `why` has nothing to say.
     let (end, has_ended) = channel::<()>();
     thread::spawn(move || {
-        while has_ended.recv_timeout(Duration::from_millis(10)) == Err(RecvTimeoutError::Timeout) {
+        while has_ended.recv_timeout(Duration::from_millis(50)) == Err(RecvTimeoutError::Timeout) {
             publisher.publish_copy(&Imu { stamp_ns: 1, acceleration: [0.0; 3] }).unwrap();
         }
     });
@@ -170,9 +170,11 @@ fn a_reader_that_has_gone_is_no_error() {
         command.stdout(Stdio::from(OwnedFd::from(writer))).stderr(Stdio::piped());
         let output = command.spawn().unwrap().wait_with_output().unwrap();
         assert_eq!(output.status.code(), Some(0), "{}: {}", case.words, complaint(&output));
-        // The others of this test may be busy.
+        // On a busy machine the others of this test are slow, and so is the command.
         let complaint = complaint(&output);
-        let is_busy = |line: &str| line.contains("does not answer: it is stopped or busy");
+        let is_busy = |line: &str| {
+            line.contains("does not answer: it is stopped or busy") || line.contains("were missed")
+        };
         assert!(complaint.lines().all(is_busy), "{}: {complaint}", case.words);
     });
 }
