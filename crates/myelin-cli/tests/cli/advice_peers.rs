@@ -251,6 +251,7 @@ fn made(folder: &Path) {
         reliability,
         depth: reliability.map(|_| 4),
         module: None,
+        recording: None,
     };
     let waits = [Wait::Poll, Wait::Block, Wait::Adaptive, Wait::Predictive, Wait::Callback];
     let kinds = [None, Some(Reliability::BestEffort), Some(Reliability::Reliable)];
