@@ -138,8 +138,11 @@ impl Outgoing {
         if self.topics > 1 {
             self.publisher.select(0);
         }
-        if self.trace.is_some() {
+        if let (Some(_), Content::Pattern(pattern)) = (&self.trace, &mut self.content) {
+            // Topic 0 may not have room for a message of the last topic.
             self.has_loans = self.publisher.has_loans();
+            pattern.resize(0);
+            self.message_bytes = HEADER_BYTES;
         }
         if self.has_loans {
             let memory = self.publisher.loan(self.message_bytes)?;

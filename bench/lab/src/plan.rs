@@ -228,6 +228,53 @@ mod tests {
     }
 
     #[test]
+    fn a_replay_needs_room_and_topics_but_the_floor_is_one_channel() {
+        let recording = crate::scenario::Recording {
+            file: "drive.mcap".into(),
+            topics: Vec::new(),
+            start_s: 0.0,
+            end_s: None,
+            speed: 1.0,
+        };
+        let mut scenario = Scenario::of_recording(&recording, None).unwrap();
+        let topic = |payload_bytes_max| crate::scenario::RecordedTopic {
+            payload_bytes_max,
+            ..Default::default()
+        };
+        let (topics, messages) = (vec![topic(10), topic(5_000)], 7);
+        scenario.workload.replay =
+            Some(Replay { topics, messages, warmup_messages: 3, seconds: 2.0, trace: None });
+        (scenario.workload.payload_bytes, scenario.workload.topics) = (vec![700], vec![2]);
+        scenario.workload.rate_hz = vec![Some(3.5)];
+        let able = |name: &str, topics_max, payload_bytes_max, floor| {
+            let mut entry = SystemDriver::named(name);
+            entry.system.workloads.push(Kind::Replay);
+            entry.system.streams.topics_max = topics_max;
+            (entry.system.payload_bytes_max, entry.system.floor) = (payload_bytes_max, floor);
+            entry
+        };
+        let mut entries = vec![
+            able("a.x", 2, 0, false),
+            able("b.one", 1, 0, false),
+            able("c.small", 0, 4_999, false),
+            able("d.floor", 1, 5_000, true),
+        ];
+        let notes = leave_out_unsupported(&scenario, &mut entries).join("\n");
+        assert!(notes.contains("c.small left out of `drive`: the largest message has 5000 B"));
+        assert!(notes.contains("more than 1 topics are not supported by b.one"), "{notes}");
+        let plan = Plan::new(vec![(scenario, entries)], 0, String::new());
+        let systems: Vec<&str> = plan.cells.iter().map(|cell| cell.system.as_str()).collect();
+        assert_eq!(systems, ["a.x", "d.floor"]);
+        let prepare = plan.prepare(&plan.cells[0], &plan.runs[0]);
+        assert_eq!(
+            (prepare.payload_bytes, prepare.messages, prepare.warmup_messages),
+            (5_000, 7, 3)
+        );
+        assert_eq!(prepare.recording.unwrap().payload_bytes, [10, 5_000]);
+        assert_eq!((prepare.duration_ns, prepare.topics), (2_000_000_000, 2));
+    }
+
+    #[test]
     fn systems_of_another_topology_are_left_out() {
         let able = |name: &str, topology| {
             let mut entry = SystemDriver::named(name);

@@ -201,7 +201,9 @@ fn chosen<'a>(
             (found[place], any) = (true, true);
         }
         if !any {
-            return Err(InputError::unknown("topic", pattern, names.iter().copied())
+            // Names are from the file, and may have what a terminal would obey.
+            let known: Vec<String> = names.iter().map(|it| it.escape_debug().to_string()).collect();
+            return Err(InputError::unknown("topic", pattern, known.iter().map(String::as_str))
                 .remedy("`myelin bag info` shows the topics of a recording"));
         }
     }

@@ -46,6 +46,35 @@ fn refused(text: &str, cases: &[(&str, &str, &str)]) {
     }
 }
 
+const REPLAY: &str = "name = \"x\"\n\n[workload]\nkind = \"replay\"\n\
+    recording = { file = \"a.mcap\", topics = [\"/a\"], start_s = 1, end_s = 2 }\n\n[plan]\n\
+    systems = [\"os.*\"]\ntunings = [\"default\"]\ntopology = \"any\"\nruns = 3\n";
+
+#[test]
+fn a_replay_has_a_recording_instead_of_sizes_and_rates() {
+    let replay = workload(REPLAY);
+    let recording = replay.recording.unwrap();
+    assert_eq!((recording.file.as_str(), recording.speed), ("a.mcap", 1.0));
+    assert_eq!((replay.duration_s, replay.warmup_s), (60.0, 1.0));
+    let two_hosts = REPLAY.replace("\"any\"", "\"two-hosts\"");
+    assert!(error_of(&two_hosts).contains("cannot be run across hosts"));
+    refused(
+        REPLAY,
+        &[
+            (
+                "recording =",
+                "rate_hz = [1]\nrecording =",
+                "5: rate_hz: not a key of kind \"replay\"",
+            ),
+            ("recording =", "messages = 1\nrecording =", "5: messages: not a key of kind"),
+            ("end_s = 2", "end_s = 1", "5: end_s: 1 is not after start_s, 1"),
+            ("end_s = 2", "speed = 0", "5: speed: 0 is out of range"),
+            ("end_s = 2", "until = 0", "5: unknown field `until`"),
+            ("recording = {", "# {", "3: recording: nothing given"),
+        ],
+    );
+}
+
 #[test]
 fn every_built_in_scenario_parses() {
     for scenario in Scenario::built_in() {
