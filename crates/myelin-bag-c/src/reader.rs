@@ -27,6 +27,8 @@ pub struct myelin_bag_messages {
     /// By channel: its topic, and how its messages are read.
     channels: HashMap<u16, (usize, Option<MessageType>)>,
     current: Option<Message>,
+    /// Parts of a sample that are not in the file.
+    scratch: Vec<u8>,
     /// A sample that is not in one piece in the file.
     sample: Vec<u8>,
 }
@@ -318,6 +320,7 @@ impl myelin_bag_reader {
             topics: self.topics.clone(),
             channels: channels.collect(),
             current: None,
+            scratch: Vec::new(),
             sample: Vec::new(),
         })
     }
@@ -334,7 +337,8 @@ impl myelin_bag_messages {
         };
         debug_assert!(*topic < self.topics.len());
         let data = message.data();
-        let parts = ty.as_ref().and_then(|ty| ty.sample(data)).unwrap_or([data, &[], &[]]);
+        let parts = ty.as_ref().and_then(|ty| ty.sample(data, &mut self.scratch));
+        let parts = parts.unwrap_or([data, &[], &[]]);
         let sample = match parts {
             [whole, [], []] => whole,
             parts => {

@@ -80,17 +80,6 @@ impl From<myelin_bag::RecordedLosses> for Losses {
     }
 }
 
-impl From<myelin_bag::recorder::Losses> for Losses {
-    fn from(it: myelin_bag::recorder::Losses) -> Self {
-        Losses {
-            publisher_ring: it.publisher_ring,
-            recorder: it.recorder,
-            disk: it.disk,
-            total: it.total(),
-        }
-    }
-}
-
 /// The messages of a recording, one after the other.
 #[pyclass(frozen, module = "myelin._native")]
 pub struct BagMessages {
@@ -195,9 +184,13 @@ impl BagType {
     }
 
     /// The layout, and the sample that is in a message.
-    fn sample<'a>(&'a self, data: &'a [u8]) -> PyResult<Option<Sample<'a>>> {
+    fn sample<'a>(
+        &'a self,
+        data: &'a [u8],
+        scratch: &'a mut Vec<u8>,
+    ) -> PyResult<Option<Sample<'a>>> {
         let Some(layout) = &self.layout else { return Ok(None) };
-        match self.ty()?.sample(data) {
+        match self.ty()?.sample(data, scratch) {
             Some(parts) => Ok(Some((layout, parts))),
             None => Err(wrong_value(format!("{} B are no message of {layout}", data.len()))),
         }
@@ -218,9 +211,11 @@ impl BagType {
         let py = message.py();
         let bytes = Bytes::of(message)?;
         let data = bytes.as_slice();
-        if let Some((layout, parts)) = self.sample(data)? {
-            let whole = if parts[1..].concat().is_empty() { Vec::new() } else { parts.concat() };
-            let sample = if whole.is_empty() { parts[0] } else { &whole };
+        let mut scratch = Vec::new();
+        if let Some((layout, parts)) = self.sample(data, &mut scratch)? {
+            let is_one = parts[1].is_empty() && parts[2].is_empty();
+            let whole = if is_one { Vec::new() } else { parts.concat() };
+            let sample = if is_one { parts[0] } else { &whole };
             let value = Value::new(layout, sample);
             return object(py, &value.map_err(|error| wrong_value(error.to_string()))?);
         }
@@ -245,16 +240,20 @@ impl BagType {
         let py = message.py();
         let bytes = Bytes::of(message)?;
         let data = bytes.as_slice();
-        let Some((layout, parts)) = self.sample(data)? else {
+        let mut scratch = Vec::new();
+        let Some((layout, parts)) = self.sample(data, &mut scratch)? else {
             return Err(wrong_value(NO_LAYOUT.to_owned()));
         };
-        let at = |part: &[u8]| part.as_ptr() as usize - data.as_ptr() as usize;
+        let at = |part: &[u8]| (part.as_ptr() as usize).wrapping_sub(data.as_ptr() as usize);
         let Some((element, offset)) = elements_of(layout) else {
             return Ok((at(parts[0]), dtype_of(py, layout)?, None));
         };
         let is_split = self.ty()?.ty().is_some_and(|ty| ty != layout);
         let elements = if is_split { parts[2] } else { parts[0].get(offset..).unwrap_or(&[]) };
         let begin = if elements.is_empty() { 0 } else { at(elements) };
+        if data.get(begin..).is_none_or(|rest| rest.len() < elements.len()) {
+            return Err(wrong_value("its elements are not in one piece".to_owned()));
+        }
         Ok((begin, dtype_of(py, element)?, Some(elements.len() / element.bytes_min())))
     }
 }
@@ -609,16 +608,22 @@ impl Table<'_> {
         let whole = of_channel.layout.as_ref().filter(|_| self.field.is_empty());
         let (sort, value) = match whole {
             Some(layout) => {
-                let parts = ty.sample(data).ok_or("a message is no sample of its type")?;
-                if elements_of(layout).is_some() || parts[0].len() != layout.bytes_min() {
+                let mut scratch = Vec::new();
+                let parts = ty.sample(data, &mut scratch);
+                let [sample, ..] = parts.ok_or("a message is no sample of its type")?;
+                if elements_of(layout).is_some() || sample.len() != layout.bytes_min() {
                     return Err(DIFFERENT_LENGTHS.to_owned());
                 }
+                // Without a slice, all of it is one part of the message.
+                let begin = (sample.as_ptr() as usize).wrapping_sub(data.as_ptr() as usize);
+                let value = data.get(begin..).and_then(|it| it.get(..layout.bytes_min()));
+                let value = value.ok_or("a sample is not in one piece")?;
                 // The type of one topic is compared once.
                 let sort = match &self.sort {
                     Some(sort) if sort.is_of(layout) => None,
                     _ => Some(Sort::Plain(Box::new(layout.clone()))),
                 };
-                (sort, Cow::Borrowed(parts[0]))
+                (sort, Cow::Borrowed(value))
             }
             None => {
                 let value = ty.value(data).and_then(|value| value.get(self.field));

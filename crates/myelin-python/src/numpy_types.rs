@@ -49,10 +49,11 @@ impl Sort {
             }
         };
         let whole = |code: &str| code.into_bound_py_any(py);
+        // Signed, so that differences are. It is enough until the year 2262.
         let fields = [
-            ("publish_time_ns", whole("<u8")?, 0),
-            ("log_time_ns", whole("<u8")?, 8),
-            ("sequence", whole("<u8")?, 16),
+            ("publish_time_ns", whole("<i8")?, 0),
+            ("log_time_ns", whole("<i8")?, 8),
+            ("sequence", whole("<i8")?, 16),
             ("value", value, HEAD_BYTES),
         ];
         structure(py, fields, self.row_bytes())
