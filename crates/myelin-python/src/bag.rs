@@ -248,8 +248,14 @@ impl BagType {
         let Some((element, offset)) = elements_of(layout) else {
             return Ok((at(parts[0]), dtype_of(py, layout)?, None));
         };
-        let is_split = self.ty()?.ty().is_some_and(|ty| ty != layout);
-        let elements = if is_split { parts[2] } else { parts[0].get(offset..).unwrap_or(&[]) };
+        let mut left = offset;
+        // The part in which they are begins with them, or has all of the sample.
+        let part = parts.iter().find(|part| {
+            let is_before = left >= part.len();
+            left -= if is_before { part.len() } else { 0 };
+            !is_before
+        });
+        let elements = part.and_then(|part| part.get(left..)).unwrap_or(&[]);
         let begin = if elements.is_empty() { 0 } else { at(elements) };
         if data.get(begin..).is_none_or(|rest| rest.len() < elements.len()) {
             return Err(wrong_value("its elements are not in one piece".to_owned()));
