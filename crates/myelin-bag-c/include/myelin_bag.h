@@ -14,6 +14,7 @@
  *           for; any thread may call the other functions of recorders and players.
  * TEXT      UTF-8, ended by a zero. The library copies the text that it gets.
  * TIMES     In files: nanoseconds since 1970. Durations are nanoseconds; MYELIN_BAG_FOREVER is no limit.
+ * FORK      Handles are for the process that opened them, and not for a child of fork.
  *
  * Made by cbindgen from crates/myelin-bag-c; do not edit. */
 

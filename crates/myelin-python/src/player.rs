@@ -11,6 +11,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
 use crate::bag::os_error;
+use crate::call::forks;
 use crate::errors::{busy, closed, exception, raised};
 use crate::info::representation;
 use crate::node::{Node, limit};
@@ -26,6 +27,7 @@ pub struct Player {
     refused: Vec<String>,
     /// Locked with the GIL, for a moment.
     state: Mutex<State>,
+    forks: u32,
 }
 
 enum State {
@@ -140,6 +142,7 @@ impl Player {
             topics: player.topics().map(ToOwned::to_owned).collect(),
             refused: player.refused().iter().map(ToString::to_string).collect(),
             state: Mutex::new(State::Stands(Box::new(Released::new(player)))),
+            forks: forks(),
         })
     }
 
@@ -165,12 +168,14 @@ impl Player {
 
     /// Stands still, until `play`. Called before `play`, it stands still at the begin.
     fn pause(&self) -> PyResult<()> {
+        self.check(&self.state())?;
         self.control.pause();
         self.start().map(drop)
     }
 
     /// Pauses, and publishes the next message.
     fn step(&self) -> PyResult<()> {
+        self.check(&self.state())?;
         self.control.step();
         self.start().map(drop)
     }
@@ -233,6 +238,7 @@ impl Player {
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Played>> {
         let (limit, begun) = (limit(timeout)?, Instant::now());
+        self.check(&self.state())?;
         loop {
             let is_finished = match &*self.state() {
                 State::Plays(thread) => thread.is_finished(),
@@ -268,6 +274,7 @@ impl Player {
             let message = format!("this player has no topic {topic:?}; it has {:?}", self.topics);
             return Err(exception("WrongSetting", message));
         }
+        self.check(&self.state())?;
         loop {
             let matched = match &*self.state() {
                 State::Stands(player) => player.matched(topic.as_deref()),
@@ -286,8 +293,12 @@ impl Player {
 
     /// Ends it, and its publishers.
     fn close(&self, py: Python<'_>) {
-        self.control.stop();
         let state = std::mem::replace(&mut *self.state(), State::Closed);
+        if self.forks != forks() {
+            // Its thread does not exist in this process, so that nobody could wait for it.
+            return std::mem::forget(state);
+        }
+        self.control.stop();
         released(py, || match state {
             State::Plays(thread) => drop(thread.join()),
             State::Stands(player) => drop(player.into_inner()),
@@ -316,11 +327,12 @@ impl Player {
     /// Starts its thread; false if it runs already.
     fn start(&self) -> PyResult<bool> {
         let mut state = self.state();
+        self.check(&state)?;
         let mut player = match std::mem::replace(&mut *state, State::Closed) {
             State::Stands(player) => player.into_inner(),
             other => {
                 *state = other;
-                return self.check(&state).map(|()| false);
+                return Ok(false);
             }
         };
         let thread = std::thread::Builder::new().name("myelin-play".to_owned());
@@ -336,7 +348,11 @@ impl Player {
     }
 
     fn check(&self, state: &State) -> PyResult<()> {
-        if matches!(state, State::Closed) { Err(closed("player")) } else { Ok(()) }
+        match state {
+            _ if self.forks != forks() => Err(raised(myelin::Error::Forked)),
+            State::Closed => Err(closed("player")),
+            _ => Ok(()),
+        }
     }
 
     /// Takes the player back from its thread, which has ended.
@@ -348,7 +364,13 @@ impl Player {
         };
         match released(py, || thread.join()) {
             Ok((player, played)) => {
-                *self.state() = State::Stands(Box::new(Released::new(player)));
+                let player = Box::new(Released::new(player));
+                let mut state = self.state();
+                // Another thread may have closed it meanwhile.
+                if matches!(*state, State::InUse) {
+                    *state = State::Stands(player);
+                }
+                drop(state);
                 Ok(Some(Played::from(played.map_err(not_played)?)))
             }
             Err(_) => {
@@ -362,8 +384,11 @@ impl Player {
 impl Drop for Player {
     /// A player that is forgotten goes on in its thread until then.
     fn drop(&mut self) {
-        self.control.stop();
         let state = std::mem::replace(&mut *self.state(), State::Closed);
+        if self.forks != forks() {
+            return std::mem::forget(state);
+        }
+        self.control.stop();
         drop(Released::new(Joined(state)));
     }
 }

@@ -8,6 +8,7 @@ use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
 use crate::bag::{Losses, os_error};
+use crate::call::forks;
 use crate::errors::{closed, exception, raised};
 use crate::gil_cell::GilCell;
 use crate::info::representation;
@@ -19,6 +20,7 @@ use crate::released::{Released, released};
 pub struct Recorder {
     path: PathBuf,
     inner: GilCell<State>,
+    forks: u32,
 }
 
 enum State {
@@ -137,11 +139,12 @@ impl Recorder {
         });
         let recorder = started.map_err(|error| not_started(&path, error))?;
         let inner = GilCell::new(State::Records(Released::new(recorder)));
-        Ok(Recorder { path, inner })
+        Ok(Recorder { path, inner, forks: forks() })
     }
 
     /// How it goes; after `close`, how it went.
     fn status(&self, py: Python<'_>) -> PyResult<RecorderStatus> {
+        self.check_process()?;
         enum Now {
             Status(Box<Status>, Option<String>),
             Closes,
@@ -182,6 +185,7 @@ impl Recorder {
     #[pyo3(signature = (timeout=None))]
     fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<bool> {
         let (limit, begun) = (limit(timeout)?, Instant::now());
+        self.check_process()?;
         while self.is_recording(py) {
             if begun.elapsed() >= limit {
                 return Ok(false);
@@ -194,6 +198,7 @@ impl Recorder {
     /// Ends the recording: takes what was published before, waits until all is written, and returns
     /// what is in the recording and what is not. A second call returns the same.
     fn close(&self, py: Python<'_>) -> PyResult<RecorderStatus> {
+        self.check_process()?;
         let is_open = self.inner.look(py, |state| match state {
             State::Records(recorder) => {
                 recorder.end();
@@ -245,11 +250,27 @@ impl Recorder {
         _value: Py<PyAny>,
         _trace: Py<PyAny>,
     ) -> PyResult<()> {
-        self.close(py).map(drop)
+        // In a child of `fork` it is the parent's.
+        if self.check_process().is_err() { Ok(()) } else { self.close(py).map(drop) }
     }
 
     fn __repr__(&self) -> String {
         format!("<Recorder {:?}>", self.path)
+    }
+}
+
+impl Recorder {
+    fn check_process(&self) -> PyResult<()> {
+        if self.forks == forks() { Ok(()) } else { Err(raised(myelin::Error::Forked)) }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        if self.forks != forks() {
+            // Its threads do not exist in this process, so that nobody could wait for them.
+            Python::try_attach(|py| std::mem::forget(self.inner.replace(py, State::Closes)));
+        }
     }
 }
 

@@ -303,6 +303,36 @@ class Playing(Recorded):
         with self.assertRaises((myelin.Closed, myelin.Busy)):
             end()
 
+    def test_a_child_of_fork_ends_without_them(self):
+        source = """
+import os
+publisher = node.topic("count", int).publisher()
+recorder = myelin.Recorder(sys.argv[1], ["count"], node=node)
+publisher.wait_for_match(1, WATCHDOG)
+publisher.publish(7)
+player = myelin.Player(sys.argv[2], rate=1e-6, node=node)
+player.pause()
+child = os.fork()
+if child == 0:
+    for call in (recorder.close, recorder.status, player.play, player.wait):
+        try:
+            call()
+            print("no error")
+        except myelin.Forked:
+            pass
+    player.close()
+    with recorder:
+        pass
+    sys.exit(3)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 3
+player.close()
+print(recorder.close().messages, flush=True)
+"""
+        self.record(2)
+        process = self.start(source, str(self.path.with_name("own.mcap")), str(self.path))
+        self.assertEqual(process.stdout.read(), "1\n")
+        self.assertEqual(process.wait(WATCHDOG), 0)
+
     def test_a_topic_that_is_not_there_is_named(self):
         self.record(1)
         with self.assertRaisesRegex(myelin.WrongSetting, "imi"):
