@@ -100,7 +100,10 @@ pub fn numbers<'py>(
         return object(py, value);
     };
     let Some(code) = numpy_code(numbers.element) else { return object(py, value) };
-    let offset = numbers.bytes.as_ptr() as usize - buffer.pointer() as usize;
+    let offset = match numbers.bytes {
+        [] => 0,
+        bytes => bytes.as_ptr() as usize - buffer.pointer() as usize,
+    };
     let order = if numbers.big_endian { '>' } else { '<' };
     let dtype = format!("{order}{code}");
     Numbers { offset, dtype, shape: numbers.shape }.into_bound_py_any(py)

@@ -342,6 +342,12 @@ impl BagReader {
         Ok(problems)
     }
 
+    /// How many messages of a broken file cannot be read, as far as that is known.
+    #[getter]
+    fn lost_messages(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.reader(py)?.report().map_or(0, |report| report.lost().known))
+    }
+
     /// The messages that the recorder missed, by topic, as far as it wrote that to the file.
     #[getter]
     fn losses(&self, py: Python<'_>) -> PyResult<BTreeMap<String, Losses>> {
@@ -565,6 +571,11 @@ impl BagMessage {
     /// array keeps the message.
     fn array<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         slf.get().held.carried.codec(slf.py()).call_method1("array", (slf,))
+    }
+
+    /// Releases the memory now; if it is viewed, with the last view.
+    fn release(&self) {
+        self.held.release("released");
     }
 
     fn __repr__(&self) -> String {

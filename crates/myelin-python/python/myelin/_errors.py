@@ -95,5 +95,5 @@ class NetworkError(Error):
     """The network to other hosts failed."""
 
 
-class BagError(Error):
+class BagError(Error, ValueError):
     """A recording that cannot be read, written or played."""
