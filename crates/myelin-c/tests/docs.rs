@@ -81,9 +81,9 @@ fn compile(language: &str, code: &str, what: &str) {
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join(format!("block.{language}"));
     std::fs::write(&source, format!("{code}\n")).unwrap();
-    let include = crate_folder().join("include");
-    let include = format!("-I{}", include.display());
-    let strict = ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", &include];
+    let [include, bag] = ["include", "../myelin-bag-c/include"]
+        .map(|folder| format!("-I{}", crate_folder().join(folder).display()));
+    let strict = ["-fsyntax-only", "-Wall", "-Wextra", "-Werror", &include, &bag];
     let mut command = match language {
         "c" => Command::new("cc"),
         "cpp" => Command::new("c++"),

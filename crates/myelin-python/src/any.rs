@@ -49,11 +49,7 @@ impl AnyTopic {
     /// A part of a sample; numbers as [`Numbers`].
     fn field<'py>(&self, sample: &Bound<'py, PyAny>, path: &str) -> PyResult<Bound<'py, PyAny>> {
         let bytes = Bytes::of(sample)?;
-        let value = self.at(&bytes, path)?;
-        match numbers(&value, &bytes) {
-            Some(numbers) => numbers.into_bound_py_any(sample.py()),
-            None => object(sample.py(), &value),
-        }
+        numbers(sample.py(), &bytes, &self.at(&bytes, path)?)
     }
 
     /// The bytes of a value.
@@ -93,16 +89,24 @@ impl Discovery {
     }
 }
 
-/// The numbers of an array of a sample with these bytes; `None` of something else.
-pub fn numbers(value: &Value<'_>, sample: &Bytes) -> Option<Numbers> {
-    if !matches!(value.ty().kind(), Kind::Array { .. } | Kind::Sequence { .. }) {
-        return None;
-    }
-    let numbers = value.as_slice().ok()?;
-    let code = numpy_code(numbers.element)?;
-    let offset = numbers.bytes.as_ptr() as usize - sample.pointer() as usize;
+/// A part of a buffer as a Python object; the numbers of an array as [`Numbers`].
+pub fn numbers<'py>(
+    py: Python<'py>,
+    buffer: &Bytes,
+    value: &Value<'_>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let is_array = matches!(value.ty().kind(), Kind::Array { .. } | Kind::Sequence { .. });
+    let Some(numbers) = is_array.then(|| value.as_slice().ok()).flatten() else {
+        return object(py, value);
+    };
+    let Some(code) = numpy_code(numbers.element) else { return object(py, value) };
+    let offset = match numbers.bytes {
+        [] => 0,
+        bytes => bytes.as_ptr() as usize - buffer.pointer() as usize,
+    };
     let order = if numbers.big_endian { '>' } else { '<' };
-    Some(Numbers { offset, dtype: format!("{order}{code}"), shape: numbers.shape })
+    let dtype = format!("{order}{code}");
+    Numbers { offset, dtype, shape: numbers.shape }.into_bound_py_any(py)
 }
 
 /// A value as a Python object: a dict, a list, a number, text; octets as bytes.
@@ -144,7 +148,7 @@ pub fn object<'py>(py: Python<'py>, value: &Value<'_>) -> PyResult<Bound<'py, Py
 }
 
 /// The code of a number in numpy, without the order of its bytes.
-fn numpy_code(element: Primitive) -> Option<&'static str> {
+pub fn numpy_code(element: Primitive) -> Option<&'static str> {
     Some(match element {
         Primitive::Bool => "?",
         Primitive::I8 => "i1",

@@ -19,8 +19,11 @@ mod info;
 mod loan;
 mod memory;
 mod node;
+mod numpy_types;
 mod observer;
+mod player;
 mod publisher;
+mod recorder;
 mod released;
 mod sample;
 mod samples;
@@ -46,7 +49,7 @@ mod _native {
     #[pymodule_export]
     use super::any::{AnyTopic, Discovery, Numbers};
     #[pymodule_export]
-    use super::bag::{BagMessage, BagMessages, BagReader, BagType};
+    use super::bag::{BagMessage, BagReader, BagTopic, Losses};
     #[pymodule_export]
     use super::callback::Callback;
     #[pymodule_export]
@@ -66,7 +69,11 @@ mod _native {
     #[pymodule_export]
     use super::observer::{ObservedHeader, ObservedPublisher, ObservedSample, Observer};
     #[pymodule_export]
+    use super::player::{Played, Player};
+    #[pymodule_export]
     use super::publisher::Publisher;
+    #[pymodule_export]
+    use super::recorder::{RecordedTopic, Recorder, RecorderStatus};
     #[pymodule_export]
     use super::sample::Sample;
     #[pymodule_export]

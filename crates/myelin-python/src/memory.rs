@@ -348,6 +348,15 @@ impl Bytes {
         // SAFETY: filled in by Python.
         unsafe { (*self.0.as_ptr()).len as usize }
     }
+
+    /// All of them, of an object that never changes.
+    pub fn as_slice(&self) -> &[u8] {
+        if self.length() == 0 {
+            return &[];
+        }
+        // SAFETY: the buffer keeps its bytes, and the caller's object does not change them.
+        unsafe { std::slice::from_raw_parts(self.pointer(), self.length()) }
+    }
 }
 
 impl Drop for Bytes {

@@ -45,7 +45,7 @@ enum Group {
 }
 
 impl Node {
-    fn node(&self, py: Python<'_>) -> PyResult<Released<myelin::Node>> {
+    pub fn node(&self, py: Python<'_>) -> PyResult<Released<myelin::Node>> {
         let node = self.inner.look(py, |inner| inner.as_ref().map(|inner| (**inner).clone()));
         node.map(Released::new).ok_or_else(|| closed("node"))
     }

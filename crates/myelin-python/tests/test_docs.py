@@ -44,6 +44,7 @@ class Docs(Case):
             ran = subprocess.run(
                 [sys.executable, "-c", program],
                 env={**os.environ, "MYELIN_RUNTIME_DIR": self.folder},
+                cwd=self.folder,
                 capture_output=True,
                 text=True,
                 timeout=WATCHDOG,

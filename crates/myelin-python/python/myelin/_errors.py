@@ -93,3 +93,7 @@ class Forked(Error):
 
 class NetworkError(Error):
     """The network to other hosts failed."""
+
+
+class BagError(Error, ValueError):
+    """A recording that cannot be read, written or played."""
