@@ -109,7 +109,7 @@ impl Read {
         }
         let mut selection = Selection::default();
         // The begin of the recording is that of all its messages.
-        let all = reader.messages(&selection).and_then(|mut all| Ok(all.find_map(Result::ok)));
+        let all = reader.messages(&selection).map(|mut all| all.find_map(Result::ok));
         let unread = |error: std::io::Error| ("file", InputError::new(format!("{shown}: {error}")));
         let Some(first) = all.map_err(unread)? else {
             return Ok(read);
