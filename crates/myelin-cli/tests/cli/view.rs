@@ -25,7 +25,7 @@ fn it_prints_what_to_open_and_ends_with_ctrl_c() {
     assert_eq!(opening["page_url"], format!("http://localhost:{port}/"));
     assert_eq!(opening["websocket_url"], format!("ws://localhost:{port}/"));
     let foxglove = opening["foxglove_url"].as_str().unwrap();
-    assert!(foxglove.ends_with(&format!("ds.url=ws%3A%2F%2Flocalhost%3A{port}%2F")), "{foxglove}");
+    assert!(foxglove.ends_with(&format!("ds.url=ws://localhost:{port}/")), "{foxglove}");
     assert_eq!(opening["token"], Json::Null);
 
     let mut client = TcpStream::connect(address).unwrap();

@@ -181,8 +181,7 @@ impl View {
         };
         let query = self.token.as_ref().map(|it| format!("?token={it}")).unwrap_or_default();
         let websocket = format!("ws://{host}:{port}/{query}");
-        let quoted = websocket.replace(':', "%3A").replace('/', "%2F");
-        let quoted = quoted.replace('?', "%3F").replace('=', "%3D");
+        let quoted = websocket.replace('?', "%3F").replace('=', "%3D");
         Urls {
             page: format!("http://{host}:{port}/{query}"),
             foxglove: format!("foxglove://open?ds=foxglove-websocket&ds.url={quoted}"),

@@ -183,7 +183,8 @@ fn picture_of_the_documentation() {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         // Without optimisation a picture takes longer than a sample.
-        scope.spawn(|| {
+        let is_over = &is_over;
+        scope.spawn(move || {
             while !is_over.load(Ordering::Relaxed) {
                 let seconds = begin.elapsed().as_secs_f64();
                 let mut image = camera.loan(640 * 400 * 3).unwrap();
