@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use myelin_bag::{BagReader, MessagesError, OpenError, Selection};
+use myelin_bag::{BagReader, MessageHead, MessagesError, OpenError, Selection};
 use myelin_bench_kit::trace::{MESSAGES_MAX, TOPICS_MAX, Trace, TraceMessage};
 
 use crate::input_error::InputError;
@@ -85,13 +85,7 @@ impl Read {
         limit_s: f64,
     ) -> Result<Self, (&'static str, InputError)> {
         let shown = path.display();
-        let reader = BagReader::open(path).map_err(|error| {
-            let remedy = match error {
-                OpenError::Io(_) => "name a recording that can be read",
-                _ => "name a recording that `myelin record` or another program wrote as MCAP",
-            };
-            ("file", InputError::new(format!("{shown}: {error}")).remedy(remedy))
-        })?;
+        let reader = open(path).map_err(|error| ("file", error))?;
         let mut read = Read::default();
         let channels = &reader.info().definitions.channels;
         let names = channels.values().map(|channel| channel.topic.as_str());
@@ -134,10 +128,7 @@ impl Read {
                 }
             };
             let head = message.head;
-            let at_ns = match head.publish_ns {
-                0 => head.log_ns,
-                publish_ns => publish_ns.clamp(begin_ns, head.log_ns),
-            };
+            let at_ns = at_ns(&head, begin_ns);
             if at_ns < from_ns {
                 continue;
             }
@@ -169,6 +160,24 @@ impl Read {
         }
         read.messages.sort_by_key(|message| message.at_ns);
         Ok(read)
+    }
+}
+
+fn open(path: &Path) -> Result<BagReader, InputError> {
+    BagReader::open(path).map_err(|error| {
+        let remedy = match error {
+            OpenError::Io(_) => "name a recording that can be read",
+            _ => "name a recording that `myelin record` or another program wrote as MCAP",
+        };
+        InputError::new(format!("{}: {error}", path.display())).remedy(remedy)
+    })
+}
+
+/// When a message is due; see the module.
+fn at_ns(head: &MessageHead, begin_ns: u64) -> u64 {
+    match head.publish_ns {
+        0 => head.log_ns,
+        publish_ns => publish_ns.clamp(begin_ns, head.log_ns.max(begin_ns)),
     }
 }
 
