@@ -51,6 +51,15 @@ class Learnt(Case):
             ends[0].publish(1)
             ends[1].receive(WATCHDOG).field("x")
 
+    def test_a_dtype_is_learnt(self):
+        dtype = numpy.dtype([(f"field_{number}", "f4") for number in range(100)])
+        publisher = self.node.topic("row", dtype).publisher()
+        subscriber = self.tool.any_topic("row").subscriber()
+        subscriber.wait_for_match(1, WATCHDOG)
+        publisher.publish(numpy.zeros((), dtype))
+        value = subscriber.receive(WATCHDOG).value
+        self.assertEqual(value, {name: 0.0 for name in dtype.names})
+
     def test_numbers_are_an_array_without_a_copy(self):
         publisher = self.node.topic("scan", (Inner, [float])).publisher()
         subscriber = self.tool.any_topic("scan", depth=2).subscriber()

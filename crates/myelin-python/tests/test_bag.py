@@ -142,6 +142,20 @@ class Reading(Recorded):
             value = message.array()
             self.assertEqual((value.shape, value["stamp_ns"], value["flags"].tolist()), ((), 0, [0, 1, 2, 3]))
 
+    def test_a_dtype_comes_back(self):
+        dtype = numpy.dtype([("at", "u8"), ("pose", [("x", "f8"), ("y", "f8")]), ("id", "i4", (2,))])
+        publisher = self.node.topic("row", dtype, depth=16).publisher()
+        self.addCleanup(publisher.close)
+        sent = numpy.zeros(10, dtype)
+        sent["at"], sent["pose"]["y"], sent["id"][:, 1] = range(10), 0.5, 7
+        with myelin.Recorder(self.path, node=self.node):
+            self.assertTrue(publisher.wait_for_match(1, WATCHDOG))
+            for row in sent:
+                publisher.publish(row)
+        with myelin.BagReader(self.path) as bag:
+            rows = bag.array("row")["value"]
+        self.assertEqual((rows.dtype, rows.tobytes()), (dtype, sent.tobytes()))
+
     def test_an_image_that_viewers_show(self):
         """It is in the file as a message of `sensor_msgs`."""
         publisher = self.node.topic("image", (Picture, bytes)).publisher()

@@ -325,7 +325,7 @@ class Arrays(Ways):
         self.assertTrue(math.isnan(publish((1.0, math.nan, 3))["y"]))
         self.fails(dtype, numpy.array((1.0, 1e300, 3), wide), "field 'y'", "1e+300")
         self.fails(dtype, numpy.array((1.0, 1.0, 1 << 40), wide), "field 'z'")
-        self.fails(dtype, (1.0, 2.0), "struct {x, y, z}")
+        self.fails(dtype, (1.0, 2.0), "struct(x, y, z)")
         self.fails(dtype, (1.0, 2.0, 3.5), "field 'z'", "3.5")
         self.fails([dtype], records[["x", "z"]], "astype", length=(6,))
         views = numpy.zeros(2, numpy.dtype([("w", "u8"), *dtype.descr]))[["x", "y", "z"]]

@@ -214,8 +214,7 @@ class Record(Element):
         self.fields = elements
         fields = [(name, it.layout, dtype.fields[name][1]) for name, it in elements]
         align = max((layout.align for _, layout, _ in fields), default=1)
-        name = "struct {" + ", ".join(dtype.names) + "}"
-        self.layout = _native.Layout.structure(name, fields, dtype.itemsize, align)
+        self.layout = _native.Layout.structure(_name_of(dtype), fields, dtype.itemsize, align)
         self.dtype = dtype
 
     def read(self, memory, offset):
@@ -231,6 +230,13 @@ class Record(Element):
         if not isinstance(value, (tuple, list)) or len(value) != len(self.fields):
             raise WrongValue(f"{short(value)} is not a valid {self.layout.type_name}")
         return _pack_fields(self.fields, value)
+
+
+def _name_of(dtype):
+    """A name for messages, without what has a meaning in a layout's text."""
+    names = ", ".join(dtype.names)
+    shown = names if len(names) <= 60 else names[:60] + "…"
+    return "struct(" + "".join(it if it.isalnum() or it in "_, …" else "_" for it in shown) + ")"
 
 
 class Dataclass(Element):
