@@ -432,13 +432,13 @@ function drawPlot() {
   canvas.dataset.points = String(page.series.reduce((sum, it) => sum + it.t.length, 0));
 }
 
-/** One line from lowest to highest for each column of pixels. A number that is missing is a gap. */
+/** Of each column of pixels the first, the lowest, the highest and the last. A number that is missing is a gap. */
 function line(context, series, x, y) {
-  let [column, low, high, isOpen] = [null, 0, 0, false];
+  let [column, first, low, high, last, isOpen] = [null, 0, 0, 0, 0, false];
   const flush = () => {
     if (column !== null) {
-      isOpen ? context.lineTo(column, low) : context.moveTo(column, low);
-      context.lineTo(column, high);
+      isOpen ? context.lineTo(column, first) : context.moveTo(column, first);
+      [low, high, last].forEach((value) => context.lineTo(column, value));
       isOpen = true;
     }
   };
@@ -451,10 +451,10 @@ function line(context, series, x, y) {
     const at = Math.round(x(series.t[i]) * 2) / 2;
     const value = y(series.v[i]);
     if (at === column) {
-      [low, high] = [Math.min(low, value), Math.max(high, value)];
+      [low, high, last] = [Math.min(low, value), Math.max(high, value), value];
     } else {
       flush();
-      [column, low, high] = [at, value, value];
+      [column, first, low, high, last] = [at, value, value, value, value];
     }
   }
   flush();
