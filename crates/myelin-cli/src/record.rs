@@ -79,7 +79,7 @@ pub struct Options {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    ring: ring::Options,
+    ring: ring::FlightRecorder,
     #[command(flatten, next_help_heading = "Options")]
     attach: Attach,
 }

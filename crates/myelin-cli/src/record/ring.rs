@@ -23,7 +23,7 @@ use crate::output::{note, print};
 /// See [`Ring`].
 #[derive(Args)]
 #[command(next_help_heading = "Flight recorder")]
-pub struct Options {
+pub struct FlightRecorder {
     /// Keep the newest messages, of this time, and write them to a file when something happens:
     /// SIGUSR1, `myelin record --trigger`, or one of the --on options.
     #[arg(long, value_name = "TIME", value_parser = time,
@@ -56,7 +56,7 @@ pub struct Options {
     trigger: bool,
 }
 
-impl Options {
+impl FlightRecorder {
     pub fn is_ring(&self) -> bool {
         self.ring.is_some()
     }
