@@ -105,7 +105,7 @@ struct Run<'p> {
     is_begun: bool,
     next_tick_ns: u64,
     played: Played,
-    lateness: Histogram<u64>,
+    lateness: Spread,
     scratch: Vec<u8>,
 }
 
@@ -125,8 +125,6 @@ impl<'p> Run<'p> {
         ahead: &'p ReadAhead<'p>,
         timeline: Timeline,
     ) -> Self {
-        let mut lateness = Histogram::new(3).expect("three digits are allowed");
-        lateness.auto(true);
         Run {
             outlets,
             clock,
@@ -138,7 +136,7 @@ impl<'p> Run<'p> {
             is_begun: false,
             next_tick_ns: 0,
             played: Played::default(),
-            lateness,
+            lateness: Spread::default(),
             scratch: Vec::new(),
         }
     }
@@ -167,11 +165,7 @@ impl<'p> Run<'p> {
         played.delayed = Duration::from_nanos(self.timeline.delayed_ns());
         played.least_share = self.timeline.least_share();
         played.is_stopped = self.shared.is_stopped();
-        played.lateness = (!self.lateness.is_empty()).then(|| Lateness {
-            p50_ns: self.lateness.value_at_quantile(0.5),
-            p99_ns: self.lateness.value_at_quantile(0.99),
-            max_ns: self.lateness.max(),
-        });
+        played.lateness = self.lateness.described();
         Ok(played)
     }
 
@@ -226,7 +220,7 @@ impl<'p> Run<'p> {
             self.move_to(entry.time_ns)?;
         } else {
             let late_ns = self.timeline.published(entry.time_ns, myelin::now());
-            self.lateness.saturating_record(late_ns);
+            self.lateness.add(late_ns);
             self.shared.show(&self.timeline);
         }
         self.publish(entry)
@@ -312,6 +306,31 @@ impl<'p> Run<'p> {
     }
 }
 
+/// How late messages were: a histogram of bounded size, right to 0.1 %.
+struct Spread(Histogram<u64>);
+
+impl Default for Spread {
+    fn default() -> Self {
+        let mut histogram = Histogram::new(3).expect("three digits are allowed");
+        histogram.auto(true);
+        Spread(histogram)
+    }
+}
+
+impl Spread {
+    fn add(&mut self, ns: u64) {
+        self.0.record(ns.min(LATENESS_MAX_NS)).expect("it grows");
+    }
+
+    fn described(&self) -> Option<Lateness> {
+        (!self.0.is_empty()).then(|| Lateness {
+            p50_ns: self.0.value_at_quantile(0.5),
+            p99_ns: self.0.value_at_quantile(0.99),
+            max_ns: self.0.max(),
+        })
+    }
+}
+
 /// This thread's timers ring at their time, and not up to 50 µs later; until it is dropped.
 struct PreciseTimers(Option<NonZeroU64>);
 
@@ -332,3 +351,22 @@ impl Drop for PreciseTimers {
 
 /// How long to wait at the end for other hosts.
 const FINISH_LIMIT: Duration = Duration::from_secs(2);
+/// Ten days.
+const LATENESS_MAX_NS: u64 = 1 << 50;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lateness_of_any_size_is_described() {
+        let mut spread = Spread::default();
+        assert_eq!(spread.described(), None);
+        (1..=99).for_each(|it| spread.add(it * 1_000));
+        spread.add(u64::MAX);
+        let lateness = spread.described().unwrap();
+        assert!(lateness.p50_ns.abs_diff(50_000) < 100, "{lateness:?}");
+        assert!(lateness.p99_ns.abs_diff(99_000) < 200, "{lateness:?}");
+        assert!(lateness.max_ns >= LATENESS_MAX_NS, "{lateness:?}");
+    }
+}
