@@ -34,7 +34,6 @@ fn nodes_take_a_recording_and_follow_its_clock() {
 
         let listener = Node::start(&Host::Same, Rmw::Myelin, &["sub", "listener", "String"]);
         let follower = Node::start(&Host::Same, Rmw::Myelin, &["time", "follower"]);
-        listener.line();
         let node = myelin::Node::new("player").unwrap();
         let builder = Player::builder(&node).clock_hz(100.0);
         let mut player = builder.open(Recording::open([&path]).unwrap()).unwrap();
