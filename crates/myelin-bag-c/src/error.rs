@@ -4,8 +4,9 @@ use std::cell::RefCell;
 use std::ffi::{CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use myelin_bag::player::PlayError;
 use myelin_bag::recorder::RecorderError;
-use myelin_bag::{MessageTypeError, MessagesError, OpenError, PlayError, WriteError};
+use myelin_bag::{MessageTypeError, MessagesError, OpenError, WriteError};
 
 /// The result of a function: 0 (`MYELIN_BAG_OK`), 1 (`MYELIN_BAG_NOTHING`), or a negative code.
 #[repr(i32)]

@@ -5,7 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use myelin_bag::{Control, PlayError, Played, Player, Recording, Time};
+use myelin_bag::player::{Control, PlayError, Played};
+use myelin_bag::{Player, Recording, Time};
 
 use crate::error::{
     Failure, MYELIN_BAG_NOTHING, MYELIN_BAG_OK, content, enter, myelin_bag_code, setting,

@@ -6,7 +6,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use myelin_bag::{Control, OpenError, PlayError, Recording, Time};
+use myelin_bag::player::{Control, PlayError};
+use myelin_bag::{OpenError, Recording, Time};
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
 
@@ -38,7 +39,7 @@ enum State {
     Closed,
 }
 
-type Run = (myelin_bag::Player, Result<myelin_bag::Played, PlayError>);
+type Run = (myelin_bag::Player, Result<myelin_bag::player::Played, PlayError>);
 
 /// What was published.
 #[pyclass(frozen, get_all, module = "myelin")]
@@ -404,8 +405,8 @@ impl Drop for Joined {
     }
 }
 
-impl From<myelin_bag::Played> for Played {
-    fn from(played: myelin_bag::Played) -> Self {
+impl From<myelin_bag::player::Played> for Played {
+    fn from(played: myelin_bag::player::Played) -> Self {
         let seconds = |ns: u64| Duration::from_nanos(ns).as_secs_f64();
         let lateness = played.lateness;
         Played {
