@@ -145,7 +145,8 @@ def cut(runs, runs_max):
     inside, missed, cuts = {0: 1}, Fraction(0), {}
     for throws in range(1, runs_max + 1):
         inside = {heads: inside.get(heads, 0) + inside.get(heads - 1, 0) for heads in range(throws + 1)}
-        allowed = Fraction(throws - 4, runs_max - 4) * (100 - Fraction(LEVEL_MIN)) / 100
+        share = Fraction(throws - 4, runs_max - 4) if runs_max > 8 else 1
+        allowed = share * (100 - Fraction(LEVEL_MIN)) / 100
         for cut_off in range((throws + 1) // 2 if throws > 4 else 0):
             out = [heads for heads in inside if heads <= cut_off or heads >= throws - cut_off]
             if missed + Fraction(sum(inside[heads] for heads in out), 2**throws) > allowed:

@@ -57,7 +57,7 @@ enum Verb {
     /// Find out why nothing arrives on a topic.
     Why(why::Options),
     /// Record topics into an MCAP file.
-    Record(record::Options),
+    Record(Box<record::Options>),
     /// Publish what an MCAP file contains.
     Play(play::Options),
     /// Look at MCAP files, check, repair, cut, merge, compare and export them.
@@ -88,7 +88,7 @@ fn main() -> ExitCode {
         Verb::Service(verb) => service::run(verb),
         Verb::Top(options) => top::run(options),
         Verb::Why(options) => why::run(options),
-        Verb::Record(options) => record::run(options),
+        Verb::Record(options) => record::run(*options),
         Verb::Play(options) => play::run(options),
         Verb::Bag(verb) => bag::run(verb),
         Verb::View(options) => view::run(options),

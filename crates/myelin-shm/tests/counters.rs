@@ -185,6 +185,8 @@ fn counts_of_endpoints_that_come_and_go_are_never_those_of_others() {
             }
             seen.len()
         });
+        // The other thread ends with this one, also if that panics.
+        let _end = OnDrop(|| is_over.store(true, Ordering::Relaxed));
         let mut pairs = VecDeque::new();
         for number in 0..PAIRS {
             let name = number.to_string();
@@ -216,6 +218,14 @@ fn counts_of_endpoints_that_come_and_go_are_never_those_of_others() {
     });
     assert!(seen > 2 * AT_ONCE, "{seen}");
     until("their end", || other.graph().unwrap().endpoints.is_empty());
+}
+
+struct OnDrop<F: Fn()>(F);
+
+impl<F: Fn()> Drop for OnDrop<F> {
+    fn drop(&mut self) {
+        (self.0)();
+    }
 }
 
 /// Not a test of its own: the other processes' code.

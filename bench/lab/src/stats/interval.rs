@@ -15,7 +15,8 @@
 //! for mean, variance, and median", PNAS 58, 1967). The probability that one of them misses it is
 //! exact: that of a coin's throws which leave a corridor. It is spent evenly over the runs from
 //! [`RUNS_MIN`] to the limit (Lan and DeMets, "Discrete sequential boundaries for clinical trials",
-//! Biometrika 70, 1983).
+//! Biometrika 70, 1983). With a limit of up to eight runs no interval cuts anything off, so it is all
+//! spent at the first.
 
 /// How the number of runs was decided.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +30,7 @@ pub enum RunCount {
 impl RunCount {
     /// The confidence interval of the median of `values`: the narrowest pair of values, equally far
     /// from both ends, that covers it in at least [`LEVEL_PERCENT_MIN`] of cases. `None` if there
-    /// are too few: fewer than [`RUNS_MIN`], or with a limit of 15, fewer than seven.
+    /// are too few: fewer than [`RUNS_MIN`], or with a limit of 9 to 15, fewer than seven.
     pub fn interval(self, mut values: Vec<f64>) -> Option<[f64; 2]> {
         let cut = self.cut(values.len())?.0;
         values.sort_unstable_by(f64::total_cmp);
@@ -86,7 +87,10 @@ fn corridor(most: usize) -> (Vec<Option<usize>>, f64) {
         if runs < RUNS_MIN {
             continue;
         }
-        let spent = (runs - RUNS_MIN + 1) as f64 / (most - RUNS_MIN + 1) as f64 * MISSED_MAX;
+        let spent = match fixed(most) {
+            Some((0, _)) => MISSED_MAX,
+            _ => (runs - RUNS_MIN + 1) as f64 / (most - RUNS_MIN + 1) as f64 * MISSED_MAX,
+        };
         let outside = |cut: usize| {
             let sides = heads[..=cut].iter().chain(&heads[runs - cut..]);
             missed + sides.sum::<f64>()
@@ -143,11 +147,11 @@ mod tests {
     fn repeats_spend_the_same_probability_over_all_numbers_of_runs() {
         let cuts = |most| corridor(most).0[RUNS_MIN.min(most)..].to_vec();
         assert_eq!(cuts(5), [Some(0)]);
-        assert_eq!(cuts(6), [None, Some(0)]);
+        assert_eq!(cuts(8), [Some(0); 4], "they have the same interval as without a limit");
         assert_eq!(cuts(9), [None, None, Some(0), Some(0), Some(1)]);
         let of_15 = [0, 0, 0, 1, 1, 1, 2, 2, 3].map(Some);
         assert_eq!(cuts(15), [&[None, None][..], &of_15].concat());
-        for most in [5, 6, 9, 15, 30, 60, 1000] {
+        for most in [5, 6, 8, 9, 15, 30, 60, 1000] {
             let missed = corridor(most).1;
             assert!(missed <= MISSED_MAX + ROUNDING, "{most}: {missed}");
             let last = RunCount::UpTo(most).level_percent(most).expect("all of it is spent");
@@ -176,7 +180,7 @@ mod tests {
     #[test]
     fn an_interval_at_which_a_session_stopped_covers_the_median() {
         let random = &mut StdRng::seed_from_u64(3);
-        for most in [9, 15, 40] {
+        for most in [6, 9, 15, 40] {
             for width in [0.3, 0.8, 1.2, 2.0] {
                 let mut share = |count| {
                     let one = |_: &i32| covered(count, most, |it| it <= width, random);

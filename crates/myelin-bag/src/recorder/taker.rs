@@ -20,8 +20,8 @@ pub(super) struct Taker {
     shared: Arc<Shared>,
     sources: Vec<Source>,
     found: Receiver<Source>,
-    /// Makes the follower look.
-    asked: Sender<()>,
+    /// Makes the follower look. Without it, the follower ends.
+    asked: Option<Sender<()>>,
     graph_changes: u64,
     interval: Duration,
     taken: Vec<Taken>,
@@ -77,6 +77,7 @@ impl Taker {
         (asked, graph_changes): (Sender<()>, u64),
     ) -> Taker {
         let interval = INTERVAL_MAX / 4;
+        let asked = Some(asked);
         Taker { node, shared, sources, found, asked, graph_changes, interval, taken: Vec::new() }
     }
 
@@ -94,7 +95,9 @@ impl Taker {
             self.look();
             std::thread::park_timeout(self.interval);
         }
-        self.sources.extend(self.found.try_iter());
+        // A subscriber that publishers know already may not have come from the follower yet.
+        self.asked = None;
+        self.sources.extend(self.found.iter());
         self.drain();
         for source in &mut self.sources {
             source.count_losses();
@@ -107,7 +110,7 @@ impl Taker {
             Ok(changes) if changes != self.graph_changes => {
                 self.graph_changes = changes;
                 // Without one, no topics are found any more.
-                let _ = self.asked.send(());
+                let _ = self.asked.as_ref().map(|asked| asked.send(()));
             }
             Ok(_) => {}
             Err(error) => self.shared.end(End::Failed(error.to_string())),

@@ -48,8 +48,9 @@ pub(super) struct Query {
     pending: Option<(Question, Answer)>,
     /// The queries that it gets after that.
     waiting: VecDeque<Question>,
-    /// The newest complete answer to a graph query, and the graph query during which it became
-    /// complete.
+    /// The newest graph query when the peer was queried for the graph last.
+    begun: u64,
+    /// The newest complete answer to a graph query, and [`begun`](Self::begun) of it.
     answered: Option<(u64, Answer)>,
     /// The segments of its endpoints before this id have come.
     segments_from: EndpointId,
@@ -150,24 +151,30 @@ impl Report {
 }
 
 impl Query {
-    /// Adds a query. Returns the message for it, unless the peer has to answer another one before.
-    fn add(&mut self, question: Question) -> Option<ControlMessage> {
-        if self.is_unanswered(question) {
+    /// Adds a query; `begun` is the newest graph query. Returns the message for it, unless the peer
+    /// has to answer another one before.
+    fn add(&mut self, question: Question, begun: u64) -> Option<ControlMessage> {
+        // What the peer has answered so far of the graph may be older than this query.
+        let is_asked = question != Question::Graph && self.is_unanswered(question);
+        if is_asked || self.waiting.contains(&question) {
             return None;
         }
         self.waiting.push_back(question);
-        self.next()
+        self.next(begun)
     }
 
     /// The message for the next query, if the peer has answered the last one.
-    fn next(&mut self) -> Option<ControlMessage> {
+    fn next(&mut self, begun: u64) -> Option<ControlMessage> {
         if self.pending.is_some() {
             return None;
         }
         let question = self.waiting.pop_front()?;
         self.pending = Some((question, Answer::default()));
         Some(match question {
-            Question::Graph => ControlMessage::Query { from: self.segments_from },
+            Question::Graph => {
+                self.begun = begun;
+                ControlMessage::Query { from: self.segments_from }
+            }
             Question::Schema(type_hash) => ControlMessage::QuerySchema { type_hash },
         })
     }
@@ -184,10 +191,7 @@ impl Query {
 
     /// The answer since the graph query began.
     fn answer(&self, graph_query: u64) -> Option<&Answer> {
-        self.answered
-            .as_ref()
-            .filter(|(during, _)| *during >= graph_query)
-            .map(|(_, answer)| answer)
+        self.answered.as_ref().filter(|(begun, _)| *begun >= graph_query).map(|(_, answer)| answer)
     }
 
     #[cfg(test)]
@@ -289,7 +293,7 @@ impl<D: Clone> Protocol<D> {
         }
     }
 
-    /// Queries all peers whose last graph query is not pending.
+    /// Queries all peers; those that have not answered the last graph query afterwards.
     pub(super) fn begin_graph_query(&mut self) {
         self.queries.begun += 1;
         self.queries.open += 1;
@@ -324,7 +328,8 @@ impl<D: Clone> Protocol<D> {
     }
 
     fn query(&mut self, link: u64, question: Question) {
-        let message = self.greeted_mut(link).and_then(|peer| peer.query.add(question));
+        let begun = self.queries.begun;
+        let message = self.greeted_mut(link).and_then(|peer| peer.query.add(question, begun));
         let send = |message| Action::Send { link, message, descriptors: Vec::new() };
         self.actions.extend(message.map(send));
     }
@@ -416,7 +421,7 @@ impl<D: Clone> Protocol<D> {
         link: u64,
         message: ControlMessage,
     ) -> Result<(), OutOfOrder> {
-        let Queries { begun: graph_query, open } = self.queries;
+        let Queries { begun, open } = self.queries;
         let peer = self.links.get_mut(&link).and_then(Peer::greeted_mut).ok_or(OutOfOrder)?;
         let node = peer.node;
         let (question, answer) = peer.query.pending.as_mut().ok_or(OutOfOrder)?;
@@ -441,14 +446,14 @@ impl<D: Clone> Protocol<D> {
                 match peer.query.pending.take() {
                     _ if open == 0 => {} // nobody waits for it any more
                     Some((Question::Graph, answer)) => {
-                        peer.query.answered = Some((graph_query, answer));
+                        peer.query.answered = Some((peer.query.begun, answer));
                     }
                     Some((Question::Schema(_), answer)) => {
                         peer.query.schemas.extend(answer.schemas)
                     }
                     None => {}
                 }
-                let next = peer.query.next();
+                let next = peer.query.next(begun);
                 let send = |message| Action::Send { link, message, descriptors: Vec::new() };
                 self.actions.extend(next.map(send));
                 Ok(())

@@ -51,7 +51,6 @@ fn answers_of_a_peer_are_in_the_graph_during_the_query() {
     let mut met = Met::new();
     assert_eq!(met.handle(Input::QueryGraph), [query(0)]);
     let graph_query = met.protocol.graph_query();
-    assert!(met.handle(Input::QueryGraph).is_empty(), "its last query is pending");
     for answer in [
         counted(&[PUBLISHER]),
         counted(&[SUBSCRIBER, PEER | 3]),
@@ -76,13 +75,34 @@ fn answers_of_a_peer_are_in_the_graph_during_the_query() {
         met.protocol.graph(&Counted::new(), None).matches.is_empty(),
         "no peer was queried for this one"
     );
-    // Two graph queries were begun.
-    met.protocol.end_query();
-    assert_eq!(met.protocol.answers(graph_query).count(), 1);
     met.protocol.end_query();
     assert_eq!(met.protocol.answers(graph_query).count(), 0);
     let again = met.handle(Input::QueryGraph);
     assert_eq!(again, [query(PEER | 4)], "it is queried again, for newer endpoints");
+}
+
+/// What a peer answers to a query that began before may be older than this one.
+#[test]
+fn a_query_during_another_one_gets_an_answer_of_its_own() {
+    let mut met = Met::new();
+    assert_eq!(met.handle(Input::QueryGraph), [query(0)]);
+    let first = met.protocol.graph_query();
+    assert!(met.handle(Input::QueryGraph).is_empty(), "the peer has not answered the first");
+    let second = met.protocol.graph_query();
+    assert!(met.handle(Input::QueryGraph).is_empty());
+    let third = met.protocol.graph_query();
+    met.receives(counted(&[PUBLISHER]));
+    assert_eq!(met.receives(END), [query(PUBLISHER + 1)], "one for both of the others");
+    assert!(!met.protocol.is_awaited(first) && met.protocol.is_awaited(second));
+    assert_eq!((met.protocol.answers(first).count(), met.protocol.answers(second).count()), (1, 0));
+    assert!(met.receives(END).is_empty());
+    assert!(!met.protocol.is_awaited(third));
+    for _ in 0..2 {
+        met.protocol.end_query();
+        assert_eq!(met.protocol.answers(third).count(), 1);
+    }
+    met.protocol.end_query();
+    assert_eq!(met.protocol.answers(third).count(), 0);
 }
 
 #[test]
