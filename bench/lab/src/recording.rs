@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use myelin_bag::{BagReader, MessageHead, MessagesError, OpenError, Selection};
+use myelin_bag::{BagReader, MessageHead, MessagesError, OpenError, RecordedLosses, Selection};
 use myelin_bench_kit::trace::{MESSAGES_MAX, TOPICS_MAX, Trace, TraceMessage};
 
 use crate::input_error::InputError;
@@ -195,7 +195,7 @@ fn chosen<'a>(
         return Err(InputError::new(text).remedy(format!("select at most {TOPICS_MAX}")));
     }
     if patterns.is_empty() {
-        names.retain(|name| *name != LOSSES);
+        names.retain(|name| *name != RecordedLosses::TOPIC);
         return Ok(names);
     }
     // A `*` of these patterns also matches slashes.
@@ -293,8 +293,6 @@ fn replay(
 const RECORDED_LATE_NS: u64 = 1_000_000_000;
 /// Leaves room for the warm-up.
 const RECORDED_MAX: usize = MESSAGES_MAX / 2;
-/// The channel in which the recorder counts what it has missed.
-const LOSSES: &str = "/myelin/losses";
 
 /// The file of a trace in the results folder, relative to it.
 pub(crate) fn trace_file(scenario: &str) -> PathBuf {

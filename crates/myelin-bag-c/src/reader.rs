@@ -366,7 +366,7 @@ impl Topic {
         let info = reader.info();
         let channel = info.definitions.channels.get(&id).cloned().unwrap_or_default();
         let schema = info.definitions.schemas.get(&channel.schema).cloned().unwrap_or_default();
-        let layout = channel.metadata.get("myelin:layout");
+        let layout = channel.layout();
         let ty = layout.and_then(|text| myelin::DynamicType::from_layout(text).ok());
         Topic {
             channel: id,

@@ -12,6 +12,8 @@ use std::collections::BTreeMap;
 
 use myelin_value::Schema;
 
+use crate::names::LAYOUT;
+
 /// At the begin and at the end of a file.
 pub(crate) const MAGIC: [u8; 8] = *b"\x89MCAP0\r\n";
 /// In front of the fields of each record: its opcode and its length.
@@ -62,6 +64,13 @@ pub struct Channel {
     pub encoding: String,
     /// What else is known of it, such as `offered_qos_profiles`.
     pub metadata: Metadata,
+}
+
+impl Channel {
+    /// The layout of its plain data, if Myelin wrote it as CDR.
+    pub fn layout(&self) -> Option<&str> {
+        self.metadata.get(LAYOUT).map(String::as_str)
+    }
 }
 
 /// All of a message but its data.

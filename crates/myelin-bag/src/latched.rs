@@ -5,32 +5,15 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::copy::CopyError;
 use crate::format::Channel;
+use crate::names::QOS_PROFILES;
+use crate::qos::Offered;
 use crate::reader::{BagReader, Message, MessagesError, Selection};
 use crate::source::Source;
 
-/// What rosbag2 writes of the publishers of a topic.
-pub(crate) const QOS_PROFILES: &str = "offered_qos_profiles";
-
 /// How many messages the publishers of a channel keep for subscribers that come later.
-pub(crate) fn depth(channel: &Channel) -> usize {
-    let profiles = channel.metadata.get(QOS_PROFILES).map_or("", String::as_str);
-    let (mut all, mut depth, mut is_latched) = (0_usize, 1, false);
-    let lines = profiles.lines().chain(["-"]); // The last item ends, too.
-    for line in lines {
-        if line.starts_with('-') {
-            all += if std::mem::take(&mut is_latched) { depth } else { 0 };
-            depth = 1;
-        }
-        let line = line.trim_start_matches(['-', ' ']);
-        match line.split_once(':').map(|(name, value)| (name, value.trim())) {
-            // rosbag2 wrote its number for some years.
-            Some(("durability", value)) => is_latched = matches!(value, "transient_local" | "1"),
-            Some(("depth", value)) => depth = value.parse().unwrap_or(1).max(1),
-            _ => {}
-        }
-        all = all.min(KEPT_MAX);
-    }
-    all
+fn depth(channel: &Channel) -> usize {
+    let profiles = channel.metadata.get(QOS_PROFILES).map(String::as_str);
+    (Offered::read(profiles, &[]).latched as usize).min(KEPT_MAX)
 }
 
 /// The latched messages of these channels before a time, in order of log time.

@@ -6,7 +6,7 @@ use crate::copy::{Copied, CopyError, write_in_order};
 use crate::ending::OwnedSchema;
 use crate::error::WriteError;
 use crate::format::{Channel, Metadata};
-use crate::latched::QOS_PROFILES;
+use crate::names::QOS_PROFILES;
 use crate::reader::{BagReader, Selection};
 use crate::scanner::Item;
 use crate::source::Source;

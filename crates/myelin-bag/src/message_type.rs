@@ -12,7 +12,7 @@ use myelin_value::{ReadError, ReadErrorKind, Schema, SchemaError, Type, Value};
 use crate::cdr::CDR_HEADER;
 use crate::ending::OwnedSchema;
 use crate::format::Channel;
-use crate::topic_format::{Form, LAYOUT, TopicFormat};
+use crate::topic_format::{Form, TopicFormat};
 
 /// How the messages of a channel are read as values.
 ///
@@ -86,7 +86,7 @@ impl MessageType {
         let typed = |ty, skipped| Encoding::Typed { ty: Box::new(ty), skipped };
         match (encoding, of_schema, schema) {
             ("cdr", Schema::ROS2MSG, Some(schema)) => {
-                let plain = channel.metadata.get(LAYOUT).and_then(|layout| plain(layout));
+                let plain = channel.layout().and_then(plain);
                 let encoding = match &plain {
                     // A layout has the names of the program, and no padding.
                     Some((ty, Form::Plain(cdr))) if cdr.is_fixed() => {

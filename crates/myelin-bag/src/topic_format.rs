@@ -26,6 +26,7 @@ use myelin_value::{Schema, Type};
 use crate::cdr::PlainCdr;
 use crate::ending::OwnedSchema;
 use crate::format::{Channel, Metadata};
+use crate::names::{LAYOUT, NOT_CDR};
 use crate::sensor_cdr::SensorCdr;
 
 /// How the samples of a topic are written.
@@ -146,7 +147,3 @@ impl Form {
         }
     }
 }
-
-/// Names of a channel's metadata.
-pub(crate) const LAYOUT: &str = "myelin:layout";
-const NOT_CDR: &str = "myelin:not-cdr";

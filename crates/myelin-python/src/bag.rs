@@ -160,7 +160,7 @@ impl BagType {
     fn new(reader: &myelin_bag::BagReader, channel: &Channel) -> BagType {
         let schema = reader.info().definitions.schemas.get(&channel.schema);
         let ty = MessageType::new(channel, schema).map_err(|error| error.to_string());
-        let layout = match channel.metadata.get("myelin:layout") {
+        let layout = match channel.layout() {
             Some(text) => myelin::value::Schema::layout(text).parse().ok(),
             None => ty.as_ref().ok().and_then(|it| it.ty()).cloned(),
         };
@@ -720,7 +720,7 @@ fn no_topic(path: &Path, reader: &myelin_bag::BagReader, name: &str) -> PyErr {
 
 /// The name of the type of a channel.
 fn type_name(reader: &myelin_bag::BagReader, channel: &Channel) -> String {
-    let layout = channel.metadata.get("myelin:layout");
+    let layout = channel.layout();
     let layout = layout.and_then(|text| myelin::value::Schema::layout(text).parse().ok());
     let schema = reader.info().definitions.schemas.get(&channel.schema);
     let of_schema = || schema.map_or_else(String::new, |schema| schema.name.clone());

@@ -6,7 +6,6 @@
 mod control;
 mod error;
 mod outlet;
-mod qos;
 mod read_ahead;
 mod recording;
 mod run;
@@ -29,6 +28,7 @@ use self::outlet::Outlet;
 use self::read_ahead::Plan;
 use self::timeline::Timeline;
 use crate::reader::Time;
+use crate::recorded_losses::RecordedLosses;
 
 /// Settings of a [`Player`]. Made by [`Player::builder`].
 #[derive(Clone, Debug)]
@@ -309,7 +309,8 @@ impl PlayerBuilder {
         let any = |of: &[String], name: &str| of.iter().any(|pattern| is_meant(pattern, name));
         let is_selected = |topic: &RecordedTopic| {
             // What a recorder says of itself is no part of the robot.
-            let is_own = topic.name == LOSSES || self.clock_hz.is_some() && topic.name == CLOCK;
+            let is_own = topic.name == RecordedLosses::TOPIC
+                || self.clock_hz.is_some() && topic.name == CLOCK;
             let is_chosen = match self.topics.is_empty() {
                 true => !is_own,
                 false => {
@@ -338,8 +339,7 @@ fn check_number(field: &'static str, value: f64, max: f64) -> Result<(), PlayErr
     Err(PlayError::Setting { field, value: value.to_string(), remedy })
 }
 
-/// The topics that recorders and players add.
-const LOSSES: &str = "/myelin/losses";
+/// The topic of the time, which a player may publish itself.
 const CLOCK: &str = "/clock";
 const RATE_MAX: f64 = 1e6;
 const CLOCK_HZ_MAX: f64 = 1e4;

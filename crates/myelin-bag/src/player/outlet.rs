@@ -6,9 +6,10 @@ use myelin::{DynamicType, EndpointId, Error, Matching, Node, Publisher, Topic};
 use myelin_value::Schema;
 
 use super::error::PlayError;
-use super::qos::Offered;
 use super::recording::RecordedTopic;
-use crate::topic_format::{LAYOUT, TopicFormat};
+use crate::names::{LAYOUT, QOS_PROFILES, TYPE_HASH};
+use crate::qos::Offered;
+use crate::topic_format::TopicFormat;
 
 /// A publisher of one topic, as the one that was recorded.
 ///
@@ -44,7 +45,7 @@ impl Outlet {
         name: &str,
         waits: bool,
     ) -> Result<Outlet, PlayError> {
-        let profiles = topic.metadata.get(PROFILES).map(String::as_str);
+        let profiles = topic.metadata.get(QOS_PROFILES).map(String::as_str);
         let offered = Offered::read(profiles, &topic.publishers);
         let form = Form::of(topic).map_err(|error| in_topic(name, error))?;
         let (wire_name, made) = form.topic(node, topic, name, &offered);
@@ -216,9 +217,6 @@ fn in_topic(topic: &str, error: Error) -> PlayError {
     PlayError::Publish { topic: topic.to_owned(), error }
 }
 
-/// Metadata of channels, as rosbag2 names them.
-const PROFILES: &str = "offered_qos_profiles";
-const TYPE_HASH: &str = "topic_type_hash";
 /// What tools of ROS 2 show as the node.
 const NODE: &[u8] = b"/myelin_play";
 /// A subscriber may be so far behind, if its own depth allows it.

@@ -5,9 +5,10 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::path::{Path, PathBuf};
 
 use super::error::PlayError;
-use super::qos::PublisherRecord;
 use crate::ending::OwnedSchema;
 use crate::format::{Channel, MessageHead, Metadata};
+use crate::names::{ENDPOINTS, REPEATED};
+use crate::qos::PublisherRecord;
 use crate::reader::{BagReader, Message, MessagesError, Selection, Time};
 use crate::scanner::{Item, Report};
 
@@ -365,8 +366,5 @@ impl Eq for Next {}
 
 /// No message is on its way for so long.
 const NONSENSE_NS: u64 = 3_600_000_000_000;
-/// Metadata of the recorder.
-const REPEATED: &str = "myelin:repeated";
-const ENDPOINTS: &str = "myelin:endpoints";
 /// A message may be published so long before it is recorded.
 const TRANSPORT_NS: u64 = 10_000_000_000;

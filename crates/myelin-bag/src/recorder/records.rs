@@ -7,6 +7,7 @@ use myelin::{EndpointId, EndpointInfo, Graph, Location, PeerInfo, ros};
 use serde_json::{Value, json};
 
 use crate::format::Metadata;
+use crate::names::{ENDPOINTS, NODES};
 
 /// Nodes and endpoints by their ids, with those that have gone.
 #[derive(Default)]
@@ -46,7 +47,7 @@ impl Records {
         let text = |records: &BTreeMap<u64, Record>| -> Metadata {
             records.iter().map(|(id, record)| (format!("{id:016x}"), record.text())).collect()
         };
-        vec![("myelin:nodes", text(&inner.nodes)), ("myelin:endpoints", text(&inner.endpoints))]
+        vec![(NODES, text(&inner.nodes)), (ENDPOINTS, text(&inner.endpoints))]
     }
 }
 

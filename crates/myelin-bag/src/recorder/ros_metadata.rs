@@ -6,15 +6,16 @@ use std::time::Duration;
 use myelin::EndpointInfo;
 
 use crate::format::Metadata;
+use crate::names::{QOS_PROFILES, TYPE_HASH};
 
 /// The metadata of a ROS 2 topic's channel, by its endpoints.
 pub(super) fn of_channel(endpoints: &[&EndpointInfo]) -> Metadata {
     let mut metadata = Metadata::new();
     let publishers: Vec<String> =
         endpoints.iter().filter(|it| it.is_publisher).map(|it| profile(it)).collect();
-    metadata.insert("offered_qos_profiles".to_owned(), publishers.concat());
+    metadata.insert(QOS_PROFILES.to_owned(), publishers.concat());
     if let Some(hash) = endpoints.iter().find_map(|it| type_hash(it)) {
-        metadata.insert("topic_type_hash".to_owned(), hash);
+        metadata.insert(TYPE_HASH.to_owned(), hash);
     }
     metadata
 }

@@ -14,6 +14,7 @@ use super::output::{Message, Output};
 use super::status::{End, Shared, TopicState};
 use crate::error::WriteError;
 use crate::format::Metadata;
+use crate::names::{LOSSES, RECORDING, REPEATED};
 use crate::recorded_losses::RecordedLosses;
 
 /// Writes to an output until the buffer is closed and empty.
@@ -348,9 +349,6 @@ impl<O: Output> Writing<O> {
 }
 
 /// Names of metadata.
-const RECORDING: &str = "myelin:recording";
-const LOSSES: &str = "myelin:losses";
-const REPEATED: &str = "myelin:repeated";
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 /// What a recorder that is killed loses at most.
 const FLUSH_INTERVAL: Duration = Duration::from_secs(1);

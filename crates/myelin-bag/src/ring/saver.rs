@@ -12,6 +12,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::ending::OpenError;
 use crate::error::WriteError;
 use crate::format::{MessageHead, Metadata};
+use crate::names::TRIGGERS;
 use crate::scanner::{Item, Scanner};
 use crate::source::Source;
 use crate::union::Union;
@@ -122,7 +123,7 @@ impl Saver {
         let reasons = reasons.lock().unwrap_or_else(PoisonError::into_inner).clone();
         let numbered = reasons.into_iter().enumerate();
         let reasons = numbered.map(|(number, reason)| (number.to_string(), reason));
-        self.metadata.insert(REASONS.to_owned(), reasons.collect());
+        self.metadata.insert(TRIGGERS.to_owned(), reasons.collect());
         let finish = |mut writer: Writer| {
             for (name, values) in &self.metadata {
                 writer.write_metadata(name, values)?;
@@ -171,6 +172,3 @@ impl SaveError {
         move |error| SaveError::Write { path: path.to_owned(), error }
     }
 }
-
-/// The record of metadata that has the reasons.
-const REASONS: &str = "myelin:triggers";

@@ -1,4 +1,5 @@
-//! The settings with which a topic was published, as rosbag2 writes them.
+//! The settings with which a topic was published, as rosbag2 writes them in the metadata of a
+//! channel, [`QOS_PROFILES`](crate::names::QOS_PROFILES).
 
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use serde::Deserialize;
 /// What the publishers of a topic offered, all together: a subscriber that matched one of them
 /// matches the player.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Offered {
+pub(crate) struct Offered {
     pub depth: u32,
     /// How many samples late joiners get: those of all publishers.
     pub latched: u32,
@@ -20,7 +21,7 @@ pub(super) struct Offered {
 
 /// A publisher, as the recorder describes it in the metadata `myelin:endpoints`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-pub(super) struct PublisherRecord {
+pub(crate) struct PublisherRecord {
     #[serde(skip)]
     id: String,
     kind: String,
@@ -34,7 +35,7 @@ pub(super) struct PublisherRecord {
 
 impl PublisherRecord {
     /// Its topic and itself; `None` if it is a subscriber, or is not understood.
-    pub(super) fn read(id: &str, text: &str) -> Option<(String, PublisherRecord)> {
+    pub(crate) fn read(id: &str, text: &str) -> Option<(String, PublisherRecord)> {
         let record: PublisherRecord = serde_json::from_str(text).ok()?;
         let record = PublisherRecord { id: id.to_owned(), ..record };
         (record.kind == "publisher").then(|| (record.topic.clone(), record))
@@ -44,7 +45,7 @@ impl PublisherRecord {
 impl Offered {
     /// Reads the metadata `offered_qos_profiles` of a channel, or else the records of the recorder;
     /// without any, or if they cannot be read, it is ROS 2's default.
-    pub(super) fn read(profiles: Option<&str>, publishers: &[PublisherRecord]) -> Offered {
+    pub(crate) fn read(profiles: Option<&str>, publishers: &[PublisherRecord]) -> Offered {
         let profiles = profiles.filter(|text| text.len() <= TEXT_BYTES_MAX);
         let read = profiles.and_then(|text| serde_saphyr::from_str::<Vec<Profile>>(text).ok());
         let mut all = Offered::default();
