@@ -1,10 +1,14 @@
 //! Messages to record, a disk in memory, and what reads a file.
 
+#[path = "../../../myelin/tests/support/cache.rs"]
+mod cache;
+
 use std::io::{self, BufRead, BufReader, IoSlice, Lines, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Arc, Mutex};
 
+use self::cache::cache;
 use myelin_bag::{Channel, Item, MessageHead, Options, Report, Scanner, Schema, Storage, Writer};
 
 /// A message: all but its data, and the data in two parts.
@@ -170,14 +174,6 @@ pub fn node(script: &str) -> Option<Command> {
     let mut command = Command::new("node");
     command.arg(script_path(script)).env("MYELIN_NPM", folder);
     Some(command)
-}
-
-/// Where `scripts/setup` puts environments.
-fn cache() -> Option<PathBuf> {
-    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let home = || Some(PathBuf::from(of("HOME")?).join(".cache"));
-    let users = || of("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
-    of("MYELIN_CACHE").map(PathBuf::from).or_else(|| Some(users()?.join("myelin")))
 }
 
 fn script_path(script: &str) -> PathBuf {

@@ -1,9 +1,13 @@
 //! `libpsmx_myelin.so` and the programs beside it, built against the CycloneDDS 11 that is cached.
 
+#[path = "../../../myelin/tests/support/cache.rs"]
+mod cache;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use self::cache::cache;
 use crate::host::{self, on_own_host};
 
 /// The folder of CycloneDDS, and the folder of the built files. `None`, with the reason printed,
@@ -32,13 +36,8 @@ pub fn plug_in() -> Option<&'static (PathBuf, PathBuf)> {
 }
 
 fn prefix() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    variable("CYCLONEDDS11_PREFIX").or_else(|| {
-        let cache = variable("MYELIN_CACHE")
-            .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("myelin")))
-            .or_else(|| Some(variable("HOME")?.join(".cache/myelin")))?;
-        Some(cache.join("cyclonedds11"))
-    })
+    let named = std::env::var_os("CYCLONEDDS11_PREFIX").map(PathBuf::from);
+    named.or_else(|| Some(cache()?.join("cyclonedds11")))
 }
 
 /// Runs `body` of the test called `test` on a host of its own, if there is a plug-in.

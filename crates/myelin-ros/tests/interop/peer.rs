@@ -1,5 +1,8 @@
 //! The programs of the other side, `tests/peers`: built here, started and listened to.
 
+#[path = "../../../myelin/tests/support/cache.rs"]
+mod cache;
+
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -7,6 +10,7 @@ use std::sync::mpsc::{self, Receiver};
 use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
+use self::cache::cache;
 use crate::host::Host;
 
 /// A middleware of another project.
@@ -90,11 +94,7 @@ impl Middleware {
 /// The interpreter that has `rclpy`, and the node: the one of the environment that scripts/setup
 /// makes, or the system's, where a ROS 2 installation has been sourced.
 fn ros2() -> Option<Vec<PathBuf>> {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let cache = variable("MYELIN_CACHE")
-        .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("myelin")))
-        .or_else(|| Some(variable("HOME")?.join(".cache/myelin")))?;
-    let own = cache.join("ros2/bin/python");
+    let own = cache()?.join("ros2/bin/python");
     let python = [own, PathBuf::from("python3")].into_iter().find(|python| {
         let import = Command::new(python).args(["-c", "import rclpy, sensor_msgs"]).output();
         import.is_ok_and(|output| output.status.success())

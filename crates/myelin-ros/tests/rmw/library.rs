@@ -1,9 +1,13 @@
 //! `librmw_myelin.so`, built against the wheels of ROS 2 that scripts/setup installs.
 
+#[path = "../../../myelin/tests/support/cache.rs"]
+mod cache;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 
+use self::cache::cache;
 use crate::host;
 
 /// The environment with ROS 2's wheels, and the library. `None`, with the reason printed, if
@@ -29,11 +33,7 @@ pub fn library() -> Option<&'static (PathBuf, PathBuf)> {
 
 /// It has `rclpy` and the messages of the tests.
 fn venv() -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let cache = variable("MYELIN_CACHE")
-        .or_else(|| Some(variable("XDG_CACHE_HOME")?.join("myelin")))
-        .or_else(|| Some(variable("HOME")?.join(".cache/myelin")))?;
-    let venv = cache.join("ros2");
+    let venv = cache()?.join("ros2");
     let import = Command::new(venv.join("bin/python")).args(["-c", "import test_msgs"]).output();
     let is_there = import.is_ok_and(|output| output.status.success());
     if !is_there {

@@ -1,10 +1,14 @@
 //! A server, its robot, and a client of the tests' own.
 
+#[path = "../../../myelin/tests/support/cache.rs"]
+mod cache;
+
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use self::cache::cache;
 use myelin::{Node, PlainData};
 use myelin_tools::session::{Place, Session};
 use myelin_tools::view::{Options, View};
@@ -204,17 +208,6 @@ pub fn node_script(name: &str) -> Option<std::process::Command> {
     let mut command = std::process::Command::new("node");
     command.arg(script).env("NODE_PATH", modules);
     Some(command)
-}
-
-/// As in `scripts/setup`.
-fn cache() -> Option<PathBuf> {
-    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let own = of("MYELIN_CACHE").map(PathBuf::from);
-    let users = || {
-        let home = || Some(PathBuf::from(of("HOME")?).join(".cache"));
-        Some(of("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?.join("myelin"))
-    };
-    own.or_else(users)
 }
 
 pub const WATCHDOG: Duration = Duration::from_secs(60);

@@ -2,7 +2,11 @@
 
 #![allow(dead_code)]
 
-use std::path::{Path, PathBuf};
+#[path = "../../../../myelin/tests/support/cache.rs"]
+mod cache;
+
+use self::cache::cache;
+use std::path::Path;
 use std::process::Command;
 
 /// A script of this repository, ready to run; `None`, with a message, without its packages.
@@ -19,15 +23,4 @@ pub fn python(script: &str) -> Option<Command> {
     let mut command = Command::new(interpreter);
     command.arg(root.join(script));
     Some(command)
-}
-
-/// As in `scripts/setup`.
-fn cache() -> Option<PathBuf> {
-    let of = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
-    let own = of("MYELIN_CACHE").map(PathBuf::from);
-    let users = || {
-        let home = || Some(PathBuf::from(of("HOME")?).join(".cache"));
-        Some(of("XDG_CACHE_HOME").map(PathBuf::from).or_else(home)?.join("myelin"))
-    };
-    own.or_else(users)
 }
