@@ -1,6 +1,6 @@
 //! The times of messages: of the host's date, by a clock that costs no system call.
 
-use std::time::{SystemTime, UNIX_EPOCH};
+use myelin::Clock;
 
 /// What the date is ahead of the library's clock, which is not set back.
 #[derive(Clone, Copy, Debug)]
@@ -12,7 +12,7 @@ impl Offset {
     /// The offset now. The date may be set while a recording runs.
     pub(super) fn now() -> Offset {
         let before_ns = myelin::now();
-        let date_ns = date_ns();
+        let date_ns = Clock::system().now();
         let after_ns = myelin::now();
         Offset { ns: date_ns.saturating_sub(before_ns / 2 + after_ns / 2) }
     }
@@ -21,10 +21,4 @@ impl Offset {
     pub(super) fn date_ns(self, at_ns: u64) -> u64 {
         self.ns.saturating_add(at_ns)
     }
-}
-
-/// Nanoseconds since 1970.
-pub(super) fn date_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
-use myelin::{AnyTopic, EndpointInfo, Error, Graph, Location, NetworkState, Node, ros};
+use myelin::{AnyTopic, Clock, EndpointInfo, Error, Graph, Location, NetworkState, Node, ros};
 use myelin_value::Schema;
 
 use super::output::RecordedTopic;
@@ -33,7 +33,7 @@ type Key = (String, u64);
 impl Follower {
     pub(super) fn new(node: Node, selection: Selection, shared: Arc<Shared>) -> Follower {
         let (known, waiting) = (BTreeSet::new(), BTreeMap::new());
-        Follower { node, selection, shared, begin_ns: super::clock::date_ns(), known, waiting }
+        Follower { node, selection, shared, begin_ns: Clock::system().now(), known, waiting }
     }
 
     /// Sends what it finds. Looks whenever it is asked to, and now and then for what was missing;
@@ -67,7 +67,7 @@ impl Follower {
         ros::unite_types(&mut graph);
         let wanted: Vec<&EndpointInfo> =
             graph.endpoints.iter().filter(|it| self.selection.is_wanted(it)).collect();
-        self.shared.records.update(&graph, &wanted, super::clock::date_ns());
+        self.shared.records.update(&graph, &wanted, Clock::system().now());
         let mut topics: BTreeMap<Key, Vec<&EndpointInfo>> = BTreeMap::new();
         for endpoint in wanted {
             topics.entry((endpoint.topic.clone(), endpoint.type_hash)).or_default().push(endpoint);

@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use myelin::{EndpointId, Sample};
+use myelin::{Clock, EndpointId, Sample};
 
 use super::buffer::Taken;
-use super::clock::date_ns;
 use super::losses;
 use super::output::{Message, Output};
 use super::status::{End, Shared, TopicState};
@@ -77,7 +76,7 @@ impl<O: Output> Writing<O> {
             latched: BTreeMap::new(),
             messages_max,
             messages: 0,
-            begin_ns: date_ns(),
+            begin_ns: Clock::system().now(),
             part: 0,
             records: Records::new(),
             losses_sequence: 0,
@@ -267,7 +266,7 @@ impl<O: Output> Writing<O> {
         let state = self.topics[number].clone();
         let total = state.losses();
         self.recorded[number] = total;
-        let (now_ns, data) = (date_ns(), losses::message(&total, &state.topic.name));
+        let (now_ns, data) = (Clock::system().now(), losses::message(&total, &state.topic.name));
         let written = self.output.write(&Message {
             topic: 0,
             sequence: self.losses_sequence,
@@ -309,7 +308,7 @@ impl<O: Output> Writing<O> {
         let mut add = |name: &str, value: String| facts.insert(name.to_owned(), value);
         add("version", env!("CARGO_PKG_VERSION").to_owned());
         add("begin_ns", self.begin_ns.to_string());
-        add("now_ns", date_ns().to_string());
+        add("now_ns", Clock::system().now().to_string());
         add("part", self.part.to_string());
         add("messages", self.messages.to_string());
         match self.shared.why_ended() {

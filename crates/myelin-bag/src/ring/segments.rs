@@ -6,8 +6,9 @@ use std::fs::{DirBuilder, File};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
+use myelin::Clock;
 use rustix::fs::FlockOperation;
 use rustix::io::Errno;
 
@@ -98,7 +99,7 @@ impl Segments {
         }
         found.sort_unstable();
         let now = Instant::now();
-        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now_ns = Clock::system().now();
         for (number, path) in found {
             self.next_number = number + 1;
             let info = File::open(&path).ok().and_then(|file| Info::read(file).ok());
@@ -108,8 +109,7 @@ impl Segments {
                 continue;
             };
             // A clock that was set back makes it new.
-            let end = Duration::from_nanos(info.statistics.times.1);
-            let age = since_1970.saturating_sub(end);
+            let age = Duration::from_nanos(now_ns.saturating_sub(info.statistics.times.1));
             let end = now.checked_sub(age).unwrap_or(now);
             self.complete.push_back(Segment { path, bytes: info.bytes, repeated: 0, end });
         }

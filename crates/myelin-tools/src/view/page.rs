@@ -8,6 +8,7 @@ use std::io;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
+use myelin::Clock;
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 
@@ -18,7 +19,6 @@ use super::hub::{Client, Hub};
 use super::image::Picture;
 use super::protocol::{PlaybackRequest, PlaybackStatus, text};
 use super::queue::{Frame, Next};
-use super::robot::wall_ns;
 use crate::document::Document;
 
 /// What a page shows.
@@ -244,7 +244,7 @@ impl Shown {
             points.iter().map(|(times, numbers)| json!({"t": times, "v": numbers})).collect();
         let lost = client.losses();
         let playback = hub.playback();
-        let now_ns = playback.as_ref().map_or_else(wall_ns, |it| it.now_ns);
+        let now_ns = playback.as_ref().map_or_else(|| Clock::system().now(), |it| it.now_ns);
         let playback = playback
             .map(|it| json!({"status": it.status, "nowMs": ms(it.now_ns), "speed": it.speed}));
         let message = json!({

@@ -6,10 +6,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use myelin::{
-    AnyTopic, Error as MyelinError, GraphWatcher, Key, Location, Subscriber, WaitSet, WaitSetHandle,
+    AnyTopic, Clock, Error as MyelinError, GraphWatcher, Key, Location, Subscriber, WaitSet,
+    WaitSetHandle,
 };
 use myelin_value::Schema;
 use serde_json::{Value as Json, json};
@@ -296,7 +297,7 @@ impl Taker {
             if ready.contains(&self.wanted.key()) {
                 self.follow();
             }
-            let offset_ns = wall_ns().saturating_sub(myelin::now());
+            let offset_ns = Clock::system().now().saturating_sub(myelin::now());
             for key in ready {
                 if let Some(id) = self.by_key.get(&key)
                     && let Some(Taken { topic, subscriber, .. }) = self.taken.get_mut(id)
@@ -352,7 +353,7 @@ fn take(topic: &Topic, subscriber: &mut Subscriber<[u8]>, offset_ns: u64, hub: &
         match subscriber.take() {
             Ok(Some(sample)) => {
                 let published_ns = sample.published_at().map(|ns| ns + offset_ns);
-                let log_ns = published_ns.unwrap_or_else(wall_ns);
+                let log_ns = published_ns.unwrap_or_else(|| Clock::system().now());
                 hub.distribute(Message::of_sample(topic.channel.clone(), log_ns, sample));
             }
             Ok(None) => return,
@@ -363,12 +364,6 @@ fn take(topic: &Topic, subscriber: &mut Subscriber<[u8]>, offset_ns: u64, hub: &
             }
         }
     }
-}
-
-/// In ns since 1970.
-pub(super) fn wall_ns() -> u64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_nanos() as u64
 }
 
 /// How long to wait for nodes that do not answer.
