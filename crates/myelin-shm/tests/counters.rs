@@ -186,7 +186,7 @@ fn counts_of_endpoints_that_come_and_go_are_never_those_of_others() {
             seen.len()
         });
         // The other thread ends with this one, also if that panics.
-        let _end = OnDrop(|| is_over.store(true, Ordering::Relaxed));
+        let end = OnDrop(|| is_over.store(true, Ordering::Relaxed));
         let mut pairs = VecDeque::new();
         for number in 0..PAIRS {
             let name = number.to_string();
@@ -213,7 +213,7 @@ fn counts_of_endpoints_that_come_and_go_are_never_those_of_others() {
             let Some(Counters::Publisher { published, .. }) = its.counters else { panic!() };
             assert_eq!(published, expected);
         }
-        is_over.store(true, Ordering::Relaxed);
+        drop(end);
         looking.join().unwrap()
     });
     assert!(seen > 2 * AT_ONCE, "{seen}");

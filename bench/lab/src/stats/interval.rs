@@ -78,6 +78,7 @@ fn corridor(most: usize) -> (Vec<Option<usize>>, f64) {
     // The probability of so many runs below the median, while all intervals before cover it.
     let mut heads = vec![1.0];
     let mut missed = 0.0;
+    let is_all_spent_first = matches!(fixed(most), Some((0, _)));
     for (runs, kept) in cuts.iter_mut().enumerate().skip(1) {
         heads.push(0.0);
         for below in (0..heads.len()).rev() {
@@ -87,10 +88,8 @@ fn corridor(most: usize) -> (Vec<Option<usize>>, f64) {
         if runs < RUNS_MIN {
             continue;
         }
-        let spent = match fixed(most) {
-            Some((0, _)) => MISSED_MAX,
-            _ => (runs - RUNS_MIN + 1) as f64 / (most - RUNS_MIN + 1) as f64 * MISSED_MAX,
-        };
+        let share = (runs - RUNS_MIN + 1) as f64 / (most - RUNS_MIN + 1) as f64;
+        let spent = if is_all_spent_first { MISSED_MAX } else { share * MISSED_MAX };
         let outside = |cut: usize| {
             let sides = heads[..=cut].iter().chain(&heads[runs - cut..]);
             missed + sides.sum::<f64>()

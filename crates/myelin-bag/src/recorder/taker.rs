@@ -109,8 +109,10 @@ impl Taker {
         match self.node.graph_changes() {
             Ok(changes) if changes != self.graph_changes => {
                 self.graph_changes = changes;
-                // Without one, no topics are found any more.
-                let _ = self.asked.as_ref().map(|asked| asked.send(()));
+                if let Some(asked) = &self.asked {
+                    // Without a follower, no topics are found any more.
+                    let _ = asked.send(());
+                }
             }
             Ok(_) => {}
             Err(error) => self.shared.end(End::Failed(error.to_string())),
