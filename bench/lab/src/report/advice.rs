@@ -135,18 +135,18 @@ fn advised<'v, 'a>(view: &'v View<'a>, places: &[Place<'v, 'a>]) -> Vec<Advised<
 }
 
 fn file_list(view: &View, places: &[Place]) -> Part {
-    let (files, failures) = files(&advised(view, places), &view.analysis.summary.host);
+    let files = files(&advised(view, places), &view.analysis.summary.host);
     let line = |file: &File| format!("advice/{}: {}. {}", file.name, file.about, file.usage);
     Part {
         title: "Files for these configurations".to_owned(),
-        lines: files.iter().map(line).chain(failures).collect(),
+        lines: files.iter().map(line).collect(),
         ..Part::default()
     }
 }
 
 /// Writes the files; removes files of earlier reports that this report does not write.
 pub(super) fn write(view: &View, directory: &Path) -> anyhow::Result<()> {
-    let (files, _) = files(&advised(view, &places(view)), &view.analysis.summary.host);
+    let files = files(&advised(view, &places(view)), &view.analysis.summary.host);
     for entry in std::fs::read_dir(directory).into_iter().flatten().flatten() {
         let path = entry.path();
         let is_ours = std::fs::read_to_string(&path).is_ok_and(|text| text.contains(MARK));

@@ -218,33 +218,29 @@ fn advice_files_are_the_measured_settings_ready_for_use() {
     }
     let xml = text_of(&files, "cyclonedds.udp.xml");
     assert!(xml.contains("<Domain Id=\"any\">"), "{xml}");
-    assert!(!xml.contains("Linger") && !xml.contains("A run is short"), "{xml}");
-    assert!(
-        xml.contains("<SocketReceiveBufferSize max=\"1048576B\"/>"),
-        "two messages, 1 MiB: {xml}"
-    );
+    assert!(xml.starts_with("<?xml ") && !xml.contains("<WriterLingerDuration>"), "{xml}");
+    let measured = CYCLONEDDS.split_once("<SocketReceiveBufferSize").unwrap().1;
+    assert!(xml.ends_with(measured), "{xml}");
     let xml = text_of(&files, "fastdds.udp.xml");
-    assert!(xml.contains("<receiveBufferSize>1048576</receiveBufferSize>"), "{xml}");
-    assert!(!xml.contains("initialAnnouncements"), "{xml}");
+    assert!(xml.ends_with(FASTDDS) && xml.contains("FASTRTPS_DEFAULT_PROFILES_FILE="), "{xml}");
     let sysctl = text_of(&files, "60-myelin-advice.conf");
     assert!(sysctl.contains("\nnet.core.rmem_max = 1048576\n"), "{sysctl}");
     assert!(sysctl.contains("rmem_max was 212992 when measured"), "{sysctl}");
 }
 
 #[test]
-fn pools_cover_all_sizes_and_similar_sizes_share_one() {
+fn pools_of_each_system_are_those_of_its_largest_payload() {
     let folder = tempfile::tempdir().unwrap();
     write(&with_configuration(), folder.path(), ALL);
     let files = files(folder.path());
-    let pools: toml::Table = text_of(&files, "roudi.toml").parse().unwrap();
-    let pools = pools["segment"][0]["mempool"].as_array().unwrap().clone();
-    let number = |pool: &toml::Value, key: &str| pool[key].as_integer().unwrap();
-    let found: Vec<(i64, i64)> =
-        pools.iter().map(|pool| (number(pool, "size"), number(pool, "count"))).collect();
-    // A chunk of iceoryx has 8 bytes more than the payload, one of CycloneDDS below it 72 more.
-    // Sizes up to 136 are within 64 bytes of the next one.
-    let counts = [136, 328, 1096, 4168, 16456, 65608].map(|size| (size, 19));
-    assert_eq!(found, counts, "the larger of both counts");
+    for (name, size, count) in
+        [("iceoryx.waitset.roudi.toml", 65544, 13), ("cyclone2.iceoryx.roudi.toml", 65608, 19)]
+    {
+        let pools: toml::Table = text_of(&files, name).parse().unwrap();
+        let pools = pools["segment"][0]["mempool"].as_array().unwrap();
+        let found: Vec<_> = pools.iter().map(|pool| (&pool["size"], &pool["count"])).collect();
+        assert_eq!(found, [(&size.into(), &count.into())], "{name}");
+    }
 }
 
 #[test]
@@ -320,22 +316,4 @@ fn old_advice_files_are_removed_and_user_files_kept() {
     write(&with_configuration(), folder.path(), Budget { cpu_percent: Some(1.0), ..ALL });
     let left = files(folder.path());
     assert_eq!(left, [("mine.xml".to_owned(), "<mine/>".to_owned())]);
-}
-
-#[test]
-fn damaged_configuration_is_reported_and_the_rest_is_written() {
-    let mut analysis = with_configuration();
-    for detail in &mut analysis.details {
-        for (name, text) in &mut detail.configuration {
-            if name != "roudi.toml" {
-                text.truncate(40);
-            }
-        }
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let text = write(&analysis, folder.path(), ALL);
-    assert!(text.contains("cyclonedds.udp: the recorded cyclonedds.xml is not XML"), "{text}");
-    let names: Vec<String> = files(folder.path()).into_iter().map(|file| file.0).collect();
-    assert!(names.contains(&"myelin.rs".to_owned()) && names.contains(&"roudi.toml".to_owned()));
-    assert!(names.iter().all(|name| !name.ends_with(".xml")), "{names:?}");
 }

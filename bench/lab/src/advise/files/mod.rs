@@ -1,11 +1,8 @@
-//! The files to use an advised configuration, made from the configuration of the measured runs.
-//!
-//! Every run records the configuration that its driver wrote. A file contains just that, except for
-//! settings that only concern the run. Each file says what differs.
+//! The files to use an advised configuration: the configuration that drivers wrote for the measured
+//! runs, and the settings of the host.
 
 mod myelin;
-mod peers;
-mod roudi;
+mod recorded;
 mod system;
 
 use std::collections::BTreeMap;
@@ -50,18 +47,14 @@ pub struct File {
     pub text: String,
 }
 
-/// All files that `advised` needs, and the reasons why others could not be made.
-pub fn files(advised: &[Advised], host: &Machine) -> (Vec<File>, Vec<String>) {
-    let (mut files, mut failures) = peers::files(advised);
-    match roudi::file(advised) {
-        Ok(file) => files.extend(file),
-        Err(failure) => failures.push(failure),
-    }
+/// All files that `advised` needs.
+pub fn files(advised: &[Advised], host: &Machine) -> Vec<File> {
+    let mut files = recorded::files(advised);
     files.extend(system::sysctl(advised, host));
     files.extend(system::drop_ins(advised, host));
     files.extend(system::awake(advised));
     files.extend(myelin::file(advised));
-    (files, failures)
+    files
 }
 
 impl Advised<'_> {

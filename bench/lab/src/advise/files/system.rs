@@ -10,7 +10,7 @@ use crate::scenario::Tuning;
 
 /// The socket buffer that a system over UDP needs: room for two messages, so that one can arrive
 /// while the other is taken.
-pub(super) fn wanted_bytes(payload_bytes: u64) -> u64 {
+fn wanted_bytes(payload_bytes: u64) -> u64 {
     let two = 2 * (payload_bytes + HEADERS_BYTES_MAX);
     two.clamp(BYTES_MIN, BYTES_MAX).next_multiple_of(1 << 20)
 }
