@@ -272,6 +272,12 @@ pub(super) fn counts(params: &Params) -> [(u32, &'static str); 3] {
     [(params.publishers, "publisher"), (params.subscribers, "subscriber"), (params.topics, "topic")]
 }
 
+/// Whether it is a stream of one publisher to one subscriber on one topic, at an even rate.
+pub(super) fn is_one_to_one(workload: Workload, params: &Params) -> bool {
+    let is_single = counts(params).iter().all(|(number, _)| *number == 1);
+    workload == Workload::Stream && is_single && params.arrivals.is_none()
+}
+
 /// What is not done with a message, unless it is the default.
 pub(super) fn touch(touch: Touch) -> Option<&'static str> {
     (touch == Touch::Header).then_some("header only: payload neither written nor checked")

@@ -199,9 +199,7 @@ fn point(x: f64, entry: &Entry) -> Value {
 /// latency is a mean.
 fn published(parameter: Parameter, cell: &Cell, shown: RangeInclusive<f64>) -> Vec<Value> {
     let params = &cell.params;
-    let is_plain = cell.workload == Workload::Stream
-        && format::counts(params).iter().all(|(number, _)| *number == 1)
-        && params.arrivals.is_none();
+    let is_plain = format::is_one_to_one(cell.workload, params);
     let points = modules().take(1).flat_map(|table| table.rows()).filter_map(|row| {
         let (payload, rate) = (row.payload()?, row.number("rate_Hz")?);
         let x = match parameter {

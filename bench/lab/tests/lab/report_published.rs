@@ -1,5 +1,4 @@
-//! The tables of the published reports: every published row appears on the page and in `report.md`,
-//! and derived figures follow from the rows.
+//! The tables of the published reports: every published row appears on the page and in `report.md`.
 //!
 //! `MYELIN_KEEP_REPORT=FOLDER` leaves the reports of the fixture in that folder for inspection.
 
@@ -184,110 +183,26 @@ fn published_data_with_unknown_tables_or_rows_is_refused() {
 }
 
 #[test]
-fn gains_growth_and_tiers_are_derived_from_the_rows() {
-    let [text, _] = reports();
-    let theirs = |caption: &str, labels: &[&str]| -> Vec<String> {
-        let rows = markdown_rows(text, caption);
-        let row = rows.iter().find(|row| row.iter().zip(labels).all(|(a, b)| a == b)).unwrap();
-        row.iter().filter_map(|it| Some(it.split_once(" → ")?.0.to_owned())).collect()
-    };
-    // 39 of 74, 12 of 24, 24 of 74, 12 of 39; nothing was published for 64 KiB over UDP without
-    // tuning.
-    let gains = theirs("Gains in per cent by size", &["0 B"]);
-    assert_eq!(gains, ["−47 %", "−50 %", "−68 %", "−69 %"]);
-    let gains = theirs("Gains in per cent by size", &["64 KiB"]);
-    assert_eq!(gains, ["–", "−56 %", "–", "−72 %"]);
-    // From 0 B, 64 B and 1 KiB: 33 over 12, 12 and 13.
-    let growth = theirs("Growth with size", &["cyclonedds.iceoryx", "tuned"]);
-    assert_eq!(growth, ["2.75×", "2.75×", "2.54×"]);
-    assert_eq!(theirs("Growth with size", &["cyclonedds.udp", "default"]), ["–", "–", "–"]);
-    let tiers = theirs("Best configuration and tiers by size", &["0 B"]);
-    let expected = ["shm tuned 24.0", "shm tuned", "udp tuned", "shm default", "udp default"];
-    assert_eq!(tiers, expected);
+fn an_invalid_cell_is_struck_out() {
+    let rows = markdown_rows(&reports()[0], "Round trips by size, write and read access");
+    let is_it =
+        |row: &&Vec<String>| row[..3] == ["cyclonedds.udp", "default", "64 KiB"].map(str::to_owned);
+    let invalid = rows.iter().find(is_it).unwrap();
+    assert!(invalid[4].starts_with("– → ✗ "), "{invalid:?}");
 }
 
 #[test]
-fn our_figures_use_the_same_formulas() {
-    let mut analysis = all();
-    // 100 and 50, 40 and 38: the last two cannot be distinguished.
-    for (system, tuning, p50, ends) in [
-        ("cyclonedds.udp", "default", 100.0, [98.0, 102.0]),
-        ("cyclonedds.udp", "tuned", 40.0, [38.5, 42.0]),
-        ("cyclonedds.iceoryx", "default", 50.0, [49.0, 51.0]),
-        ("cyclonedds.iceoryx", "tuned", 38.0, [36.0, 39.5]),
-    ] {
-        let place = analysis.summary.cells.iter().position(|cell| {
-            cell.scenario == "roundtrip-sizes"
-                && (cell.system.as_str(), cell.tuning.name()) == (system, tuning)
-                && cell.params.payload_bytes == 1024
-        });
-        let cell = &mut analysis.summary.cells[place.unwrap()];
-        cell.round_trip_us.as_mut().unwrap().p50 = Some(p50);
-        cell.placements.clear();
-        let [low, high] = ends;
-        let medians = [low, (low + p50) / 2.0, p50, (p50 + high) / 2.0, high];
-        for (run, p50_us) in analysis.details[place.unwrap()].runs.iter_mut().zip(medians) {
-            run.p50_us = Some(p50_us);
-        }
-    }
-    let text = file(&analysis, "report.md");
-    let row = |caption: &str| {
-        let rows = markdown_rows(&text, caption);
-        rows.into_iter().find(|row| row[0] == "1 KiB").unwrap()
-    };
-    let gains = row("Gains in per cent by size");
-    // 49/102 and 51/98; 36/42 and 39.5/38.5.
-    assert_eq!(gains[1], "−47 % → −50 % [−51 %, −48 %]");
-    assert!(gains[2].ends_with("→ ? −5.0 % [−12 %, +0.6 %]"), "{}", gains[2]);
-    let tiers = row("Best configuration and tiers by size");
-    let ours: Vec<&str> = tiers[1..].iter().map(|it| it.split_once(" → ").unwrap().1).collect();
-    let expected = ["shm tuned 38.0", "shm tuned, udp tuned", "shm default", "udp default", "–"];
-    assert_eq!(ours, expected);
-    // A cell that is invalid in the fixture is named in the table of latencies, struck out, and
-    // left out of the tiers.
-    let rows = markdown_rows(&text, "Round trips by size, write and read access");
-    let invalid = rows
-        .iter()
-        .find(|row| row[..3] == ["cyclonedds.udp", "default", "64 KiB"].map(str::to_owned));
-    assert!(invalid.unwrap()[4].starts_with("– → ✗ "), "{invalid:?}");
-    let tiers = markdown_rows(&text, "Best configuration and tiers by size");
-    assert!(tiers[6][1..].iter().all(|it| !it.contains("udp default")), "{:?}", tiers[6]);
-}
-
-#[test]
-fn costs_are_listed_by_process_and_thread() {
-    let rows = markdown_rows(&reports()[0], "Memory, CPU by thread and context");
-    assert_eq!(rows.len(), 28, "two systems, two tunings, seven sizes");
-    let expected = [
-        "cyclonedds.udp",
-        "default",
-        "0 B",
-        "10.5",
-        "9.4",
-        "–",
-        "35.1: recvUC 25.0, main 10.0",
-        "35.1: recvUC 25.0, main 10.0",
-        "–",
-        "13\u{a0}514",
-        "11.0",
-    ];
-    assert_eq!(rows[0], expected.map(str::to_owned));
-}
-
-#[test]
-fn sweeps_have_published_modules_above_ours() {
-    let [_, page] = reports();
-    let latency = page_rows(page, "latency one way, µs: mean, and of ours p50");
-    assert_eq!(latency[0][0], "CyberRT 10.0 across processes, published");
-    // 16 B, 1 KiB, 64 KiB …: the module that sends 64 KB at 100 Hz.
-    assert_eq!(latency[0][1..5], ["", "", "69.54", ""].map(str::to_owned));
-    assert_eq!(latency[1][3], "369");
-    assert_eq!(latency.last().unwrap()[0], "os.unix", "the floor last");
-    let (_, rates) = page.split_once("against rate (rates-1mb)").unwrap();
-    let rates = page_rows(&format!("<section id=\"published\">{rates}"), "latency one way, µs");
-    assert_eq!(rates[0][1..], ["82.29", "", "", ""].map(str::to_owned), "10 Hz alone");
-    let ours = rates.iter().find(|row| row[0] == "iceoryx2.event").unwrap();
-    assert!(ours[1].starts_with("77.0 ") && ours[2].starts_with("134 "), "{ours:?}");
+fn a_sweep_that_has_the_size_and_rate_of_a_module_stands_beside_it() {
+    let text = file(&robot::sizes(), "report.md");
+    let rows = markdown_rows(&text, "Modules across processes");
+    let (measured, missing): (Vec<_>, Vec<_>) =
+        rows.iter().partition(|row| !row[3].starts_with("not measured"));
+    let missing: Vec<&str> = missing.iter().map(|row| row[0].as_str()).collect();
+    assert_eq!(missing.len(), 3, "only one module sends at 100 Hz: {missing:?}");
+    assert!(measured.iter().all(|row| row[0].starts_with("high-frequency")), "{measured:?}");
+    let floor = measured.iter().position(|row| row[3].starts_with("os.unix"));
+    assert_eq!(floor, Some(measured.len() - 1), "{measured:?}");
+    assert!(measured.len() > 2 && measured[0][5].starts_with("69.54 → "), "{measured:?}");
 }
 
 #[test]
@@ -299,15 +214,7 @@ fn unmeasured_rows_name_the_command_to_measure_them() {
         (lines.map(str::to_owned).collect::<Vec<_>>(), section)
     };
     let (found, section) = gaps(&file(&robot::fan_out(), "report.md"));
-    for scenario in [
-        "roundtrip-sizes",
-        "roundtrip-60s",
-        "sanity",
-        "modules",
-        "sizes-100hz",
-        "rates-1mb",
-        "image-30hz",
-    ] {
+    for scenario in ["roundtrip-sizes", "roundtrip-60s", "sanity", "modules", "image-30hz"] {
         let command = format!("`myelin bench run {scenario}`");
         let lines = found.iter().filter(|line| line.contains(&command));
         assert_eq!(lines.count(), 1, "{scenario}: {found:?}");
@@ -358,5 +265,6 @@ fn unmeasured_rows_name_the_command_to_measure_them() {
     ] {
         assert!(found.iter().any(|line| line == wanted), "{wanted}: {found:?}");
     }
-    assert_eq!(markdown_rows(&section, "Gains in per cent by size").len(), 2, "two sizes");
+    let rows = markdown_rows(&section, "Round trips by size");
+    assert_eq!(rows.len(), 8, "two systems, two tunings, two sizes: {rows:?}");
 }

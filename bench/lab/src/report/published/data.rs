@@ -30,7 +30,7 @@ pub(super) struct Experiment {
     pub scenarios: Vec<String>,
     /// What is missing if none of them was measured.
     pub what: String,
-    /// The first one has the figures from which others are derived.
+    /// The first one names the configurations that should be measured.
     pub tables: Vec<PublishedTable>,
 }
 
@@ -42,36 +42,27 @@ pub(super) enum Of {
     Paced,
     Modules,
     Frames,
-    Sweep,
 }
 
-/// A table of published figures, or a table derived from one.
+/// A table of published figures.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::report) struct PublishedTable {
-    /// `{scenario}` and `{rate}` are replaced by ours.
+    /// `{scenario}` is replaced by ours.
     pub caption: String,
-    /// What the figures are, and how they are derived.
+    /// What the figures are.
     pub remark: String,
     /// Headings of the first columns, which identify a row. `here` names our counterpart and is no
     /// column.
     pub labels: Vec<String>,
     /// Headings of figures with two columns: published and measured here.
-    #[serde(default)]
     pub pairs: Vec<String>,
-    /// Headings of unpublished figures.
-    #[serde(default)]
-    pub alone: Vec<String>,
-    /// How its rows are derived, unless they are published rows beside ours.
-    pub made_of: Option<MadeOf>,
     /// Whether it is about two hosts; absent: about either.
     pub across_hosts: Option<bool>,
     /// The first measured system of these is shown beside every row.
     pub first_of: Option<Vec<String>>,
     /// Names of labels, keys and metrics; of systems, if each row is another metric.
-    #[serde(default)]
     columns: Vec<String>,
-    #[serde(default)]
     rows: Vec<Vec<PublishedValue>>,
 }
 
@@ -84,18 +75,6 @@ pub(in crate::report) enum PublishedValue {
     Names(Vec<String>),
 }
 
-/// Tables derived from the figures of others, or from ours.
-#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(in crate::report) enum MadeOf {
-    Gains,
-    Growth,
-    Tiers,
-    Resources,
-    Scores,
-    Sweep,
-}
-
 /// A row of a [`PublishedTable`].
 #[derive(Clone, Copy)]
 pub(in crate::report) struct PublishedRow<'t> {
@@ -104,29 +83,31 @@ pub(in crate::report) struct PublishedRow<'t> {
 }
 
 impl Experiment {
-    /// Our groups that repeat it: all of them for modules and sweeps, otherwise the first.
+    /// Our groups that repeat it, those of its scenarios first; of modules all, otherwise one.
     pub(super) fn groups<'v, 'a>(&self, view: &'v View<'a>) -> Vec<&'v Group<'a>> {
-        let all = || view.groups.iter().filter(|group| self.is_of(group));
-        let named = |name| all().filter(move |group| group.scenario == name);
-        let mut groups: Vec<_> = match self.of {
-            Of::Modules | Of::Frames => all().collect(),
-            _ => self.scenarios.iter().flat_map(named).collect(),
-        };
-        if !matches!(self.of, Of::Modules | Of::Sweep) {
+        let place = |group: &Group| self.scenarios.iter().position(|name| name == group.scenario);
+        let mut groups: Vec<_> =
+            view.groups.iter().filter(|it| self.is_of(it, place(it).is_some())).collect();
+        groups.sort_by_key(|group| place(group).unwrap_or(usize::MAX));
+        if self.of != Of::Modules {
             groups.truncate(1);
         }
         groups
     }
 
-    fn is_of(&self, group: &Group) -> bool {
+    fn is_of(&self, group: &Group, is_named: bool) -> bool {
         let (params, is_round_trip) = (group.params(), group.metric == Latency::RoundTrip);
         match self.of {
-            Of::BackToBack => is_round_trip && params.rate_hz.is_none(),
-            Of::Paced => is_round_trip && params.rate_hz.is_some(),
-            Of::Modules => group.is_flow() && params.module.is_some(),
+            Of::BackToBack => is_named && is_round_trip && params.rate_hz.is_none(),
+            Of::Paced => is_named && is_round_trip && params.rate_hz.is_some(),
+            Of::Modules => format::is_one_to_one(group.workload, params) && self.has_row_of(group),
             Of::Frames => group.entries.iter().any(|entry| entry.cell.params.frame.is_some()),
-            Of::Sweep => group.is_flow(),
         }
+    }
+
+    fn has_row_of(&self, group: &Group) -> bool {
+        let mut rows = self.tables.iter().flat_map(PublishedTable::rows);
+        rows.any(|row| group.entries.iter().any(|entry| row.is_of(entry)))
     }
 }
 

@@ -1,17 +1,12 @@
 //! Published figures beside the measured ones: for each published report its tables, in its form,
-//! filled in from our records.
+//! filled in from our records by the names of configurations, parameters and metrics.
 //!
 //! Published figures come from other machines, so shapes and ratios can be compared, but not
-//! values. Figures derived from published rows (gains, growth, the best configuration) use the same
-//! arithmetic as ours. If this folder lacks a measurement, the report names it with the command
-//! that makes it.
+//! values. If this folder lacks a measurement, the report names it with the command that makes it.
 
-mod cyclonedds;
 mod data;
-mod sweeps;
 
-use cyclonedds::Shape;
-use data::{Experiment, MadeOf, PublishedRow, PublishedTable, PublishedValue};
+use data::{Experiment, Of, PublishedRow, PublishedTable, PublishedValue};
 use minijinja::{Value, context};
 use serde::Serialize;
 
@@ -19,6 +14,7 @@ use super::view::{Entry, Group, Traits, View};
 use super::{format, scorecard};
 use crate::lists::distinct;
 use crate::scenario::Tuning;
+use crate::score::Card;
 use crate::summary::Distribution;
 
 pub use data::PublishedReport;
@@ -26,11 +22,10 @@ pub(super) use data::modules;
 
 /// A row of a table: published headings, published figures and ours.
 #[derive(Serialize)]
-pub(super) struct RowBeside {
-    pub labels: Vec<String>,
+struct RowBeside {
+    labels: Vec<String>,
     /// Published value, and value measured here.
-    pub pairs: Vec<(String, String)>,
-    pub alone: Vec<String>,
+    pairs: Vec<(String, String)>,
 }
 
 /// Every published report with at least one measured table; none if nothing was measured.
@@ -63,7 +58,9 @@ fn beside(report: &'static PublishedReport, view: &View) -> Value {
             gaps.push(context! { what => experiment.what, command });
             continue;
         }
-        let join = Join { view, experiment, groups };
+        let tuning = groups[0].tunings.first().filter(|_| experiment.of == Of::Paced);
+        let card = tuning.and_then(|tuning| scorecard::card(view, groups[0].scenario, *tuning));
+        let join = Join { view, experiment, groups, card };
         tables.extend(experiment.tables.iter().map(|table| join.table(table)));
         gaps.extend(join.configurations_missing());
         let sizes = join.sizes().1;
@@ -81,27 +78,15 @@ struct Join<'v, 'a> {
     view: &'v View<'a>,
     experiment: &'v Experiment,
     groups: Vec<&'v Group<'a>>,
+    /// Our scores at the first tuning.
+    card: Option<Card>,
 }
 
 impl<'v, 'a> Join<'v, 'a> {
-    /// A table: joined rows, or a row for the published figures and one for each system.
     fn table(&self, table: &PublishedTable) -> Value {
-        let group = self.groups[0];
-        let shape = Shape { published: &self.experiment.tables[0], group };
-        let sizes = self.sizes().0;
-        let (mut rows, mut tables) = (vec![], vec![]);
-        match table.made_of {
-            None => rows.extend(table.rows().flat_map(|row| self.rows(row))),
-            Some(MadeOf::Scores) => rows = self.scores(table),
-            Some(MadeOf::Gains) => rows = shape.gains(&sizes),
-            Some(MadeOf::Growth) => rows = shape.growth(),
-            Some(MadeOf::Resources) => rows = cyclonedds::resources(group),
-            Some(MadeOf::Tiers) => rows = shape.tiers(&sizes),
-            Some(MadeOf::Sweep) => tables = sweeps::tables(&self.groups, &table.labels),
-        }
-        let rate = format::rate(group.params().rate_hz);
-        let caption = table.caption.replace("{scenario}", group.scenario).replace("{rate}", &rate);
-        context! { caption, published => table, rows, tables }
+        let caption = table.caption.replace("{scenario}", self.groups[0].scenario);
+        let rows: Vec<_> = table.rows().flat_map(|row| self.rows(row)).collect();
+        context! { caption, published => table, rows }
     }
 
     /// One row for each cell that matches; rows for unmeasured sizes only if the table names our
@@ -110,7 +95,7 @@ impl<'v, 'a> Join<'v, 'a> {
         if row.payload().is_some_and(|size| self.is_left_out(row.table, size)) {
             return vec![];
         }
-        let mut here = match row.text("metric") {
+        let mut here = match row.text("metric").or(row.text("criterion")) {
             Some(_) => vec![],
             None => self.entries(row, row.systems().as_deref()),
         };
@@ -135,30 +120,21 @@ impl<'v, 'a> Join<'v, 'a> {
                 Some(metric) => (metric, self.entries(row, Some(&[column])).first().copied()),
                 None => (column, here),
             };
-            let ours = here.and_then(|it| Some(struck(it, ours(metric, it, copy)?)));
+            let measured = || here.and_then(|it| Some(struck(it, ours(metric, it, copy)?)));
+            let ours = self.score(row, column).or_else(measured);
             (published(metric, value), ours.unwrap_or_else(dash))
         });
-        RowBeside { labels, pairs: pairs.collect(), alone: vec![] }
+        RowBeside { labels, pairs: pairs.collect() }
     }
 
-    /// Published scores beside the scores of the first tuning.
-    fn scores(&self, table: &PublishedTable) -> Vec<RowBeside> {
-        let group = self.groups[0];
-        let card = scorecard::card(self.view, group.scenario, group.tunings[0]);
-        let row = |row: PublishedRow| {
-            let pair = |(system, value): (&str, &PublishedValue)| {
-                let criterion = row.text("criterion").unwrap_or_default();
-                let score = card.as_ref().and_then(|it| scorecard::beside(it, system, criterion));
-                let here = score.map_or_else(dash, |score| format!("{score:.1}"));
-                (published("score", value), here)
-            };
-            let pairs = row.figures().map(pair).collect();
-            RowBeside { labels: row.labels(), pairs, alone: vec![] }
-        };
-        table.rows().map(row).collect()
+    /// Our score, if the row is a criterion of a scorecard.
+    fn score(&self, row: PublishedRow, system: &str) -> Option<String> {
+        let score = scorecard::beside(self.card.as_ref()?, system, row.text("criterion")?)?;
+        Some(format!("{score:.1}"))
     }
 
-    /// Each of these systems at its first measured tuning; if all are wanted, the floor comes last.
+    /// Each of these systems once, at its first measured tuning; if all are wanted, the floor comes
+    /// last.
     fn entries(&self, row: PublishedRow, systems: Option<&[&str]>) -> Vec<&'v Entry<'a>> {
         let rank = |system: &Traits| match systems {
             Some(names) => names.iter().position(|name| *name == system.name),
@@ -177,7 +153,13 @@ impl<'v, 'a> Join<'v, 'a> {
                 group.tunings.iter().find_map(at)
             })
         };
-        self.groups.iter().flat_map(of_group).collect()
+        let mut entries: Vec<&Entry> = Vec::new();
+        for entry in self.groups.iter().flat_map(of_group) {
+            if entries.iter().all(|it| it.system.name != entry.system.name) {
+                entries.push(entry);
+            }
+        }
+        entries
     }
 
     /// Published sizes that were measured here, and those that were not; without rows that name
@@ -224,7 +206,7 @@ impl<'v, 'a> Join<'v, 'a> {
 }
 
 /// A published figure as text; half a round trip is doubled to a whole one.
-pub(super) fn published(metric: &str, value: &PublishedValue) -> String {
+fn published(metric: &str, value: &PublishedValue) -> String {
     let PublishedValue::Number(value) = value else { return dash() };
     let whole = if metric.starts_with("half_") { 2.0 * value } else { *value };
     match metric {
@@ -241,7 +223,7 @@ pub(super) fn published(metric: &str, value: &PublishedValue) -> String {
 
 /// Our counterpart of the figure as text. `copy` names one of the copies that a user makes of a
 /// frame.
-pub(super) fn ours(metric: &str, entry: &Entry, copy: Option<&str>) -> Option<String> {
+fn ours(metric: &str, entry: &Entry, copy: Option<&str>) -> Option<String> {
     let cell = entry.cell;
     let latency = match copy {
         None => entry.latency(),
