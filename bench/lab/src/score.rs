@@ -10,23 +10,15 @@
 //! the order of the others stays the same (independence of irrelevant alternatives). That holds
 //! unless a score is cut off at 0, where a figure is 1,024 times the best.
 //!
-//! Two figures show how much a ranking depends on the weights. [`swings`] is how far a single
-//! weight may move, with the others in proportion, before another system leads. [`first_shares`] is
-//! how often each system leads if nothing is known about the weights. The latter is the rank
-//! acceptability index of the first rank in SMAA-2 (R. Lahdelma, P. Salminen, "SMAA-2: Stochastic
-//! Multicriteria Acceptability Analysis for Group Decision Making", Operations Research 49(3),
-//! 2001, 444–454). It draws weights uniformly from all non-negative ones with the sum 1, which is
-//! the Dirichlet distribution with all parameters 1.
+//! [`turns`] show how much a ranking depends on the weights: how far a single weight may move, with
+//! the others in proportion, before another system leads.
 
 use std::path::Path;
 
-use rand::rngs::StdRng;
-use rand::{RngExt, SeedableRng};
 use serde::Deserialize;
 use toml::Spanned;
 
 use crate::input_error::{InputError, Source};
-use crate::stats::SEED;
 
 /// A criterion. Its figure is measured, above 0, and less is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,33 +207,24 @@ fn dot(points: &[f64], weights: &[f64]) -> f64 {
     points.iter().zip(weights).map(|(points, weight)| points * weight).sum()
 }
 
-/// The range of a criterion's weight in which the first system stays first.
+/// A weight of one criterion at which another system becomes the first.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Swing {
-    /// The least weight, and the leader below it.
-    pub low: End,
-    /// The greatest weight, and the leader above it.
-    pub high: End,
-}
-
-/// One end of a [`Swing`].
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct End {
-    /// A fraction of 1.
+pub struct Turn {
+    /// A fraction of 1; the other weights keep their proportions.
     pub weight: f64,
-    /// Index of the row that leads beyond this end; `None` at 0 and 1.
-    pub beyond: Option<usize>,
+    /// Index of the row that is first beyond it.
+    pub first: usize,
 }
 
-/// The swing of each criterion of the card.
-pub fn swings(card: &Card) -> Vec<Swing> {
-    (0..card.criteria.len()).map(|criterion| swing(card, criterion)).collect()
+/// For each criterion of the card: the nearest turn below its weight, and the one above it.
+pub fn turns(card: &Card) -> Vec<[Option<Turn>; 2]> {
+    (0..card.criteria.len()).map(|criterion| turns_of(card, criterion)).collect()
 }
 
 /// The total of a row is t · points + (1 − t) · rest. Here t is the weight of the criterion, and
 /// rest is the mean by the other weights in their proportions. Totals are thus straight lines, and
 /// two of them cross once.
-fn swing(card: &Card, criterion: usize) -> Swing {
+fn turns_of(card: &Card, criterion: usize) -> [Option<Turn>; 2] {
     let weight = card.weights[criterion];
     let others: Vec<f64> = (0..card.weights.len())
         .map(|place| match place {
@@ -256,53 +239,29 @@ fn swing(card: &Card, criterion: usize) -> Swing {
         (rest, card.rows[row].points[criterion] - rest)
     };
     let (start, slope) = line(0);
-    let mut swing =
-        Swing { low: End { weight: 0.0, beyond: None }, high: End { weight: 1.0, beyond: None } };
+    let mut turns = [None; 2];
     for row in 1..card.rows.len() {
         let (its_start, its_slope) = line(row);
-        // The leader's lead is (start − its_start) + t · (slope − its_slope), which is not negative
-        // at `weight`.
+        // The leader's lead is (start − its_start) + t · gain, which is not negative at `weight`.
         let gain = slope - its_slope;
         let crossing = (its_start - start) / gain;
-        let end = End { weight: crossing.clamp(0.0, 1.0), beyond: Some(row) };
-        if gain < -EVEN && crossing < swing.high.weight {
-            swing.high = End { weight: end.weight.max(weight), ..end };
-        } else if gain > EVEN && crossing > swing.low.weight {
-            swing.low = End { weight: end.weight.min(weight), ..end };
+        if gain.abs() <= EVEN || crossing <= 0.0 || crossing >= 1.0 {
+            continue;
+        }
+        let turn: &mut Option<Turn> = &mut turns[usize::from(gain < 0.0)];
+        let distance = |at: f64| (at - weight).abs();
+        if turn.is_none_or(|nearest| distance(crossing) < distance(nearest.weight)) {
+            *turn = Some(Turn { weight: crossing, first: row });
         }
     }
-    swing
-}
-
-/// The share of all weights for which each row leads; equal rows share it.
-pub fn first_shares(card: &Card) -> Vec<f64> {
-    let mut shares = vec![0.0; card.rows.len()];
-    let mut random = StdRng::seed_from_u64(SEED);
-    for _ in 0..DRAWS {
-        let weights = dirichlet(card.criteria.len(), &mut random);
-        let totals: Vec<f64> = card.rows.iter().map(|row| dot(&row.points, &weights)).collect();
-        let most = totals.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-        let first = || totals.iter().enumerate().filter(|(_, total)| most - **total <= EVEN);
-        let share = 1.0 / (first().count() * DRAWS) as f64;
-        first().for_each(|(place, _)| shares[place] += share);
-    }
-    shares
-}
-
-/// Weights drawn uniformly: exponential numbers over their sum.
-fn dirichlet(number: usize, random: &mut StdRng) -> Vec<f64> {
-    let drawn: Vec<f64> = (0..number).map(|_| -(1.0 - random.random::<f64>()).ln()).collect();
-    let sum: f64 = drawn.iter().sum();
-    drawn.iter().map(|one| one / sum).collect()
+    turns
 }
 
 const EXAMPLE: &str = "for instance: memory = 30, latency_stability = 25, cpu = 20, \
                        simplicity = 15, start_up = 10, each on a line of its own";
 const POINTS_MAX: f64 = 10.0;
 
-/// A share is off by at most 1 per cent, 19 times out of 20.
-const DRAWS: usize = 10_000;
-/// Totals with a smaller difference are equal.
+/// Lines with a smaller difference of their slopes are parallel.
 const EVEN: f64 = 1e-9;
 
 #[cfg(test)]
@@ -382,44 +341,27 @@ mod tests {
     }
 
     #[test]
-    fn the_range_of_a_weight_matches_a_hand_calculation() {
+    fn the_turns_of_a_weight_match_a_hand_calculation() {
         // Only memory and CPU: `0` is 2 points better in memory, `1` is 1 point better in CPU.
         let weights = Weights::parse(&Source::new("w", "memory = 1\ncpu = 1\n")).unwrap();
         let card = card(&[[1.0, 1.0, 2.0, 1.0, 1.0], [4.0, 1.0, 1.0, 1.0, 1.0]], &weights);
         assert_eq!(card.rows[0].name, "0");
-        let memory = swings(&card)[Criterion::Memory as usize];
+        let turns = turns(&card);
+        let [below, above] = turns[Criterion::Memory as usize];
         // 2 t = 1 (1 − t)
-        assert!((memory.low.weight - 1.0 / 3.0).abs() < 1e-9, "{memory:?}");
-        assert_eq!(memory.low.beyond, Some(1));
-        assert_eq!(memory.high, End { weight: 1.0, beyond: None });
-        let cpu = swings(&card)[Criterion::Cpu as usize];
-        assert!((cpu.high.weight - 2.0 / 3.0).abs() < 1e-9, "{cpu:?}");
-        assert_eq!(cpu.low, End { weight: 0.0, beyond: None });
-        let simplicity = swings(&card)[Criterion::Simplicity as usize];
-        assert_eq!((simplicity.low.weight, simplicity.high.weight), (0.0, 1.0), "both are equal");
+        assert!((below.unwrap().weight - 1.0 / 3.0).abs() < 1e-9, "{below:?}");
+        assert_eq!((below.unwrap().first, above), (1, None));
+        let [below, above] = turns[Criterion::Cpu as usize];
+        assert!((above.unwrap().weight - 2.0 / 3.0).abs() < 1e-9, "{above:?}");
+        assert_eq!(below, None);
+        assert_eq!(turns[Criterion::Simplicity as usize], [None; 2], "both are equal");
     }
 
     #[test]
-    fn a_system_that_is_best_in_all_criteria_is_first_for_all_weights() {
+    fn nothing_turns_against_a_system_that_is_best_in_all_criteria() {
         let weights = Weights::default();
         let card = card(&[[1.0; 5], [2.0; 5], [1.1, 9.0, 9.0, 9.0, 9.0]], &weights);
-        assert!((first_shares(&card)[0] - 1.0).abs() < 1e-9);
-        for swing in swings(&card) {
-            assert_eq!((swing.low.beyond, swing.high.beyond), (None, None));
-        }
-    }
-
-    #[test]
-    fn shares_match_the_simplex() {
-        // Each is the best by one of five criteria, and equal to the others otherwise.
-        let mut figures = [[2.0; 5]; 5];
-        (0..5).for_each(|place| figures[place][place] = 1.0);
-        for share in first_shares(&card(&figures, &Weights::default())) {
-            assert!((share - 0.2).abs() < 0.015, "{share}");
-        }
-        // Equal rows share.
-        let shares = first_shares(&card(&[[1.0; 5], [1.0; 5]], &Weights::default()));
-        assert!(shares.iter().all(|share| (share - 0.5).abs() < 1e-9), "{shares:?}");
+        assert_eq!(turns(&card), [[None; 2]; 5]);
     }
 
     proptest! {
@@ -446,33 +388,33 @@ mod tests {
             prop_assert_eq!(kept, order(&without));
         }
 
-        /// The first system leads just inside the ends of a swing, and not just outside of them.
+        /// The first system leads up to a turn, and the other beyond it.
         #[test]
-        fn a_weight_range_ends_where_the_leader_changes(
+        fn the_leader_changes_at_a_turn(
             figures in prop::collection::vec(prop::array::uniform5(1.0f64..500.0), 2..6),
             criterion in 0usize..5,
         ) {
             let card = card(&figures, &Weights::default());
-            let Swing { low, high } = swings(&card)[criterion];
-            prop_assert!(low.weight <= card.weights[criterion] + 1e-9);
-            prop_assert!(high.weight >= card.weights[criterion] - 1e-9);
+            let own = card.weights[criterion];
             let first_at = |weight: f64| {
-                let others = 1.0 - card.weights[criterion];
                 let weights: Vec<f64> = (0..5)
                     .map(|place| match place == criterion {
                         true => weight,
-                        false => card.weights[place] / others * (1.0 - weight),
+                        false => card.weights[place] / (1.0 - own) * (1.0 - weight),
                     })
                     .collect();
                 let totals = card.rows.iter().map(|row| dot(&row.points, &weights));
                 totals.enumerate().max_by(|a, b| a.1.total_cmp(&b.1)).unwrap().0
             };
             let step = 1e-6;
-            for (end, way) in [(low, -1.0), (high, 1.0)] {
-                let Some(beyond) = end.beyond else { continue };
-                if (step..1.0 - step).contains(&end.weight) && high.weight - low.weight > 3.0 * step {
-                    prop_assert_eq!(first_at(end.weight - way * step), 0);
-                    prop_assert_eq!(first_at(end.weight + way * step), beyond);
+            for (turn, way) in turns(&card)[criterion].into_iter().zip([-1.0, 1.0]) {
+                let end = turn.map_or(if way < 0.0 { step } else { 1.0 - step }, |it| it.weight);
+                if way * (end - own) > 3.0 * step {
+                    prop_assert_eq!(first_at(end - way * step), 0);
+                    let beyond = turn.filter(|_| (step..1.0 - step).contains(&end));
+                    if let Some(turn) = beyond {
+                        prop_assert_eq!(first_at(end + way * step), turn.first);
+                    }
                 }
             }
         }

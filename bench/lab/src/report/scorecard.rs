@@ -1,12 +1,15 @@
 //! The scorecard: for each scenario, topology and tuning, systems scored by weighted criteria, and
-//! how much the order depends on the weights. `score` has the arithmetic.
+//! what would turn the order. `score` has the arithmetic.
+
+use myelin_bench_kit::protocol::Workload;
 
 use super::document::{Column, Part, Section, Table, TableCell};
 use super::format;
 use super::view::{Entry, View};
 use crate::lists::{distinct, few, grouped};
 use crate::scenario::Tuning;
-use crate::score::{Card, Contender, Criterion, End, Swing, first_shares, swings};
+use crate::score::{Card, Contender, Criterion, Scored, Turn, turns};
+use crate::summary::ProcessUse;
 
 /// Systems of one scenario with the same topology, at one tuning.
 pub(super) struct Field<'a> {
@@ -18,6 +21,8 @@ pub(super) struct Field<'a> {
     left_out: Vec<String>,
     /// Remarks on scored systems.
     cautions: Vec<String>,
+    /// What round trips of a single size and rate cost each process.
+    costs: Option<Part>,
 }
 
 /// The section about all cells with a steady latency.
@@ -28,6 +33,7 @@ pub(super) fn section(view: &View) -> Section {
         let card = Card::new(&field.contenders, weights);
         let is_first = card.is_some() && parts.iter().all(|part| part.is_detail);
         parts.push(field.part(card.as_ref(), !is_first));
+        parts.extend(field.costs);
     }
     Section { id: "scorecard", title: "Scorecard", remark: REMARK.to_owned(), parts }
 }
@@ -84,6 +90,7 @@ impl<'a> Field<'a> {
             contenders: Vec::new(),
             left_out: Vec::new(),
             cautions: Vec::new(),
+            costs: costs(cells, topology),
         };
         let peers = cells.iter().flatten().map(|entry| entry.system).filter(|it| !it.floor);
         for system in distinct(peers.map(|system| system.name)) {
@@ -107,17 +114,16 @@ impl<'a> Field<'a> {
 
     /// The part of the report; without a card it says that no system can be scored.
     fn part(&self, card: Option<&Card>, is_detail: bool) -> Part {
-        let topology = self.topology.replace('-', " ");
         let mut part = Part {
-            title: format!("{}, {topology}, {}", self.scenario, self.tuning),
+            title: title(self.scenario, self.topology, self.tuning),
             is_detail,
             ..Part::default()
         };
         match card {
             None => part.lines.push("no system can be scored".to_owned()),
             Some(card) => {
-                let shares = first_shares(card);
-                part.lines.push(verdict(card, &shares));
+                let turns = turns(card);
+                part.lines.push(verdict(card, &turns));
                 part.lines.extend(card.dropped.iter().map(|criterion| {
                     format!(
                         "{} is not scored, because no system has all figures for it; its weight is \
@@ -129,13 +135,21 @@ impl<'a> Field<'a> {
                     let lacks: Vec<&str> = lacks.iter().map(|it| it.words()).collect();
                     format!("{system} has no figure for {}: scored 0", lacks.join(", "))
                 }));
-                part.tables = vec![scores(card, &shares), sensitivity(card)];
+                part.tables.push(scores(card));
+                if turns.iter().flatten().any(Option::is_some) {
+                    part.tables.push(what_turns(card, &turns));
+                }
             }
         }
         part.lines.extend(self.left_out.iter().map(|line| format!("not scored: {line}")));
         part.lines.extend(self.cautions.iter().filter(|_| card.is_some()).cloned());
         part
     }
+}
+
+/// `sanity, two processes, default`.
+fn title(scenario: &str, topology: &str, tuning: Tuning) -> String {
+    format!("{scenario}, {}, {tuning}", topology.replace('-', " "))
 }
 
 fn of<'v, 'a>(entries: &[&'v Entry<'a>], system: &str) -> Option<&'v Entry<'a>> {
@@ -208,70 +222,114 @@ fn configuration_lines(entry: &Entry) -> usize {
     entry.detail.configuration.values().map(of).sum()
 }
 
-/// The leader, and how certain that is.
-fn verdict(card: &Card, shares: &[f64]) -> String {
+/// The leader, and the smallest change of a weight that makes another system first.
+fn verdict(card: &Card, turns: &[[Option<Turn>; 2]]) -> String {
     let first = &card.rows[0];
-    let lead = card
-        .rows
-        .get(1)
-        .map(|second| format!(", {:.2} ahead of {}", first.total - second.total, second.name));
-    let share = match card.rows.len() {
-        1 => String::new(),
-        _ => format!("; first for {} of all possible weights", format::share_percent(shares[0])),
+    let lead =
+        |second: &Scored| format!(", {:.2} ahead of {}", first.total - second.total, second.name);
+    let lead = card.rows.get(1).map(lead).unwrap_or_default();
+    let all = card.criteria.iter().zip(&card.weights).zip(turns);
+    let all = all.flat_map(|((criterion, weight), turns)| {
+        turns.iter().flatten().map(move |turn| (criterion, *weight, turn))
+    });
+    let change = |(_, weight, turn): &(_, f64, &Turn)| (turn.weight - weight).abs();
+    let nearest = match all.min_by(|a, b| change(a).total_cmp(&change(b))) {
+        Some((criterion, weight, turn)) => {
+            let way = if turn.weight < weight { "below" } else { "above" };
+            let [weight, end] = [weight, turn.weight].map(format::share_percent);
+            let name = &card.rows[turn.first].name;
+            format!("; {name} is first if {} weighs {way} {end}, not {weight}", criterion.words())
+        }
+        None if card.rows.len() > 1 => "; no change of a single weight makes another first".into(),
+        None => String::new(),
     };
-    format!(
-        "{} is first with {:.2} out of 10{}{share}",
-        first.name,
-        first.total,
-        lead.unwrap_or_default()
-    )
+    format!("{} is first with {:.2} out of 10{lead}{nearest}", first.name, first.total)
 }
 
-fn scores(card: &Card, shares: &[f64]) -> Table {
+fn scores(card: &Card) -> Table {
     let criteria = card.criteria.iter().zip(&card.weights).enumerate();
     let criteria = criteria.map(|(place, (criterion, weight))| {
         let column = Column::new(criterion.words(), format::share_percent(*weight));
         (column, Some((place, *criterion)))
     });
-    let total = std::iter::once((Column::new("total", "first for"), None));
-    let rows = card.rows.iter().zip(shares).map(|(row, share)| (row.name.clone(), (row, share)));
+    let total = std::iter::once((Column::new("total", "100 %"), None));
+    let rows = card.rows.iter().map(|row| (row.name.clone(), row));
     let caption = "scores out of 10 with the figures behind them, by weight; the best first";
     let columns = total.chain(criteria).collect();
-    Table::new(caption, columns, rows, |(row, share), column| match *column {
+    Table::new(caption, columns, rows, |row, column| match *column {
         Some((place, criterion)) => TableCell::plain(format!("{:.1}", row.points[place]))
             .small(amount(criterion, row.figures[place])),
-        None => TableCell::plain(format!("{:.2}", row.total))
-            .small(format::share_percent(**share))
-            .title("out of 10; first for this share of all possible weights"),
+        None => TableCell::plain(format!("{:.2}", row.total)),
     })
 }
 
-fn sensitivity(card: &Card) -> Table {
-    let beyond = |end: End| {
-        end.beyond.map_or_else(|| format::WITHHELD.to_owned(), |row| card.rows[row].name.clone())
+fn what_turns(card: &Card, turns: &[[Option<Turn>; 2]]) -> Table {
+    let cell = |turn: &Option<Turn>| match turn {
+        Some(turn) => TableCell::plain(format::share_percent(turn.weight))
+            .small(card.rows[turn.first].name.clone()),
+        None => TableCell::plain(format::WITHHELD),
     };
-    let row = |((criterion, weight), swing): ((&Criterion, &f64), Swing)| {
-        let percent = format::share_percent;
-        let [low, high] = [swing.low, swing.high];
-        let figures = [
-            percent(*weight),
-            percent(low.weight),
-            beyond(low),
-            percent(high.weight),
-            beyond(high),
-        ];
-        (criterion.words().to_owned(), figures)
+    let row = |((criterion, weight), [below, above]): ((&Criterion, &f64), &[_; 2])| {
+        let weight = TableCell::plain(format::share_percent(*weight));
+        (criterion.words().to_owned(), [weight, cell(below), cell(above)])
     };
-    let caption = format!(
-        "how far one weight may change, with the others in proportion, while {} stays first",
-        card.rows[0].name
-    );
-    let heads = ["weight", "first down to", "below it", "first up to", "above it"];
-    let columns = heads.iter().enumerate().map(|(place, head)| (Column::new(*head, ""), place));
-    let rows = card.criteria.iter().zip(&card.weights).zip(swings(card)).map(row);
-    Table::new(caption, columns.collect(), rows, |figures, place| {
-        TableCell::plain(figures[*place].clone())
+    let caption = "the weight at which another system is first; the others in proportion";
+    let heads = [("weight", ""), ("another is first", "below"), ("another is first", "above")];
+    let columns = heads.iter().zip(0..).map(|((group, head), at)| (Column::new(*group, *head), at));
+    let rows = card.criteria.iter().zip(&card.weights).zip(turns).map(row);
+    Table::new(caption, columns.collect(), rows, |cells, at| cells[*at].clone())
+}
+
+/// Memory by process, CPU by thread, and context switches of each system; `None` for several
+/// parameter points, and for other workloads than round trips.
+fn costs(cells: &[Vec<&Entry>], topology: &str) -> Option<Part> {
+    let [entries] = cells else { return None };
+    let first = entries.first().filter(|it| it.cell.workload == Workload::Roundtrip)?;
+    let roles = ["ping", "pong", DAEMONS];
+    let of_roles = |group| roles.map(|role| (Column::new(group, role), (group, role)));
+    let switches = ["voluntary", "involuntary"];
+    let switches = switches.map(|kind| (Column::new(SWITCHES, kind), (SWITCHES, kind)));
+    let columns = of_roles(RSS).into_iter().chain(of_roles(CPU)).chain(switches).collect();
+    let rows = entries.iter().filter(|entry| !entry.system.floor);
+    let rows = rows.map(|entry| (entry.system.name.to_owned(), *entry));
+    let caption = format!("{}; threads below 1 % are not named", first.size());
+    Some(Part {
+        title: format!(
+            "What it costs: {}",
+            title(&first.cell.scenario, topology, first.cell.tuning)
+        ),
+        tables: vec![Table::new(caption, columns, rows, |entry, (group, head)| {
+            cost(entry, group, head).valid(entry.cell.valid)
+        })],
+        is_detail: true,
+        ..Part::default()
     })
+}
+
+/// The figure below a heading and its group.
+fn cost(entry: &Entry, group: &str, head: &str) -> TableCell {
+    let cell = entry.cell;
+    if group == SWITCHES {
+        let [yielded, preempted] =
+            [cell.voluntary_switches_per_s, cell.involuntary_switches_per_s].map(format::amount);
+        return TableCell::plain(if head == "voluntary" { yielded } else { preempted });
+    }
+    let of_role = |process: &&ProcessUse| match head {
+        DAEMONS => !["ping", "pong"].contains(&process.role.as_str()),
+        _ => process.role == head,
+    };
+    let processes: Vec<&ProcessUse> = cell.processes.iter().filter(of_role).collect();
+    if processes.is_empty() {
+        return TableCell::plain(format::WITHHELD);
+    }
+    if group == RSS {
+        return TableCell::plain(format::megabytes(processes.iter().map(|it| it.rss_bytes).sum()));
+    }
+    let total = format::cpu_percent(processes.iter().map(|it| it.cpu_percent).sum());
+    let threads = processes.iter().flat_map(|it| &it.threads);
+    let threads = threads.filter(|thread| thread.cpu_percent >= BUSY_PERCENT);
+    let threads = threads.map(|it| format!("{} {}", it.name, format::cpu_percent(it.cpu_percent)));
+    TableCell::plain(total).small(threads.collect::<Vec<_>>().join(", "))
 }
 
 /// A figure with its unit.
@@ -295,6 +353,12 @@ const PUBLISHED: [(&str, Criterion); 5] = [
     ("startup speed", Criterion::StartUp),
 ];
 
+const RSS: &str = "RSS, MB";
+const CPU: &str = "CPU, % of a core: by thread";
+const SWITCHES: &str = "switches/s";
+/// All processes other than the two ends.
+const DAEMONS: &str = "daemons";
+const BUSY_PERCENT: f64 = 1.0;
 const FEW: usize = 3;
 /// Per cent of a core, all processes together.
 const CPU_PERCENT_MODEST: f64 = 10.0;
@@ -310,7 +374,4 @@ const REMARK: &str = "Each score is 10 minus 1 for each doubling of the system�
                       whichever is less, so a system that keeps a core busy gets at most 6.7. The \
                       latency itself is not a criterion: see the advice. Because the scale is \
                       logarithmic, adding or removing a system does not change the order of the \
-                      others. “First for” is the share of all possible weights for which a system \
-                      is first (SMAA-2, Lahdelma and Salminen 2001: 10,000 draws, all sets of \
-                      weights equally likely); it takes the figures as exact. For other weights: \
-                      myelin bench report DIR --weights FILE.";
+                      others. For other weights: myelin bench report DIR --weights FILE.";
