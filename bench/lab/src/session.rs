@@ -202,7 +202,7 @@ fn make_plan(options: &RunOptions, registry: &Registry) -> Result<(Plan, Option<
     for scenario in recorded.chain(named) {
         let mut scenario = scenario?;
         if options.quick {
-            scenario.hasten();
+            scenario.apply_quick();
         }
         if !options.tunings.is_empty() {
             scenario.plan.tunings.clone_from(&options.tunings);

@@ -35,14 +35,14 @@ pub struct Choice {
     /// The configuration to use.
     pub best: usize,
     /// What distinguishes it from the others.
-    pub by: Told,
+    pub by: DecidedBy,
     /// Candidates that cannot be distinguished from it, in the given order.
     pub ties: Vec<usize>,
 }
 
 /// What distinguishes the best from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum DecidedBy {
     /// There was no other candidate.
     Alone,
     /// Its 99th percentile is below all others that are known.
@@ -86,7 +86,7 @@ pub fn choose(
     }
     let p99 = |place: usize| candidates[place].p99;
     let p50 = |place: usize| Some(candidates[place].p50);
-    let not_told = |places: &[usize], at, of: &dyn Fn(usize) -> Option<f64>| {
+    let indistinguishable = |places: &[usize], at, of: &dyn Fn(usize) -> Option<f64>| {
         let lowest = lowest(places, of);
         let keeps = |place| place == lowest || !is_higher(at, place, lowest);
         filter(places.iter().copied(), keeps)
@@ -94,15 +94,15 @@ pub fn choose(
     let known = filter(within.iter().copied(), |place| p99(place).is_some());
     let by_p99 = match known.is_empty() {
         true => within.clone(),
-        false => not_told(&known, Percentile::P99, &p99),
+        false => indistinguishable(&known, Percentile::P99, &p99),
     };
-    let by_p50 = not_told(&by_p99, Percentile::P50, &p50);
+    let by_p50 = indistinguishable(&by_p99, Percentile::P50, &p50);
     let best = lowest(&by_p50, p50);
     let by = match (within.len(), by_p99.len(), by_p50.len()) {
-        (1, ..) => Told::Alone,
-        (_, 1, _) => Told::P99,
-        (.., 1) => Told::P50,
-        _ => Told::Nothing,
+        (1, ..) => DecidedBy::Alone,
+        (_, 1, _) => DecidedBy::P99,
+        (.., 1) => DecidedBy::P50,
+        _ => DecidedBy::Nothing,
     };
     Ok(Choice { best, by, ties: filter(by_p50, |place| place != best) })
 }
@@ -127,6 +127,7 @@ fn filter(places: impl IntoIterator<Item = usize>, keeps: impl Fn(usize) -> bool
 
 #[cfg(test)]
 mod tests {
+    use super::DecidedBy::{Alone, Nothing, P50, P99};
     use super::*;
 
     fn candidate(p50: f64, p99: f64) -> Candidate {
@@ -151,15 +152,15 @@ mod tests {
         let large = Candidate { memory_bytes: 90 << 20, ..candidate(3.0, 4.0) };
         let [a, b, c] = [candidate(12.0, 40.0), candidate(9.0, 42.0), candidate(9.05, 41.0)];
         for (all, budget, expected) in [
-            (vec![candidate(10.0, 90.0), a, candidate(9.0, 70.0)], any, found(1, Told::P99, &[])),
+            (vec![candidate(10.0, 90.0), a, candidate(9.0, 70.0)], any, found(1, P99, &[])),
             // The p99 of the last cannot be distinguished from the lowest.
-            (vec![candidate(5.0, 90.0), a, b], any, found(2, Told::P50, &[])),
-            (vec![b, c, candidate(20.0, 43.0)], any, found(0, Told::Nothing, &[1])),
+            (vec![candidate(5.0, 90.0), a, b], any, found(2, P50, &[])),
+            (vec![b, c, candidate(20.0, 43.0)], any, found(0, Nothing, &[1])),
             // A withheld p99 may be the worst, so a lower median does not help.
-            (vec![b, withheld, candidate(30.0, 10.0)], any, found(2, Told::P99, &[])),
-            (vec![withheld, b], any, found(1, Told::P99, &[])),
-            (vec![Candidate { p50: 20.0, ..withheld }, withheld], any, found(1, Told::P50, &[])),
-            (vec![lossy, large, candidate(40.0, 60.0)], small, found(2, Told::Alone, &[])),
+            (vec![b, withheld, candidate(30.0, 10.0)], any, found(2, P99, &[])),
+            (vec![withheld, b], any, found(1, P99, &[])),
+            (vec![Candidate { p50: 20.0, ..withheld }, withheld], any, found(1, P50, &[])),
+            (vec![lossy, large, candidate(40.0, 60.0)], small, found(2, Alone, &[])),
             (vec![lossy, large], small, Err(NoChoice::OverBudget)),
             (vec![lossy], small, Err(NoChoice::AllLost)),
             (vec![], any, Err(NoChoice::NothingValid)),
@@ -167,6 +168,6 @@ mod tests {
             assert_eq!(choose(&all, &budget), expected, "{all:?}");
         }
         let choice = super::choose(&[b, c, a], &any, |_, _, _| false);
-        assert_eq!(choice, found(0, Told::Nothing, &[1, 2]), "nothing can be told");
+        assert_eq!(choice, found(0, Nothing, &[1, 2]), "nothing can be told");
     }
 }

@@ -11,7 +11,7 @@ use super::table::{not_told_from, told};
 use super::view::{Entry, Group, Traits, View};
 use super::{format, written};
 use crate::advise::files::{Advised, File, MARK, files};
-use crate::advise::{Budget, Candidate, Choice, NoChoice, Told, choose};
+use crate::advise::{Budget, Candidate, Choice, DecidedBy, NoChoice, choose};
 use crate::lists::{distinct, grouped};
 use crate::scenario::Tuning;
 use crate::stats::verdict::{Kind, Verdict};
@@ -187,10 +187,10 @@ fn best(view: &View, places: &[Place]) -> Vec<Part> {
 
 fn chosen(entry: &Entry, choice: &Choice, ties: &[&Entry]) -> Vec<TableCell> {
     let told = match choice.by {
-        Told::Alone => "the only one",
-        Told::P99 => "by p99",
-        Told::P50 => "by p50",
-        Told::Nothing => "lowest p50, tied",
+        DecidedBy::Alone => "the only one",
+        DecidedBy::P99 => "by p99",
+        DecidedBy::P50 => "by p50",
+        DecidedBy::Nothing => "lowest p50, tied",
     };
     let qos = format::qos(&entry.cell.params);
     let small = [told.to_owned(), qos].into_iter().filter(|part| !part.is_empty());

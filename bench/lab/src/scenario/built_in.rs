@@ -32,7 +32,7 @@ impl Scenario {
     }
 
     /// Shortens the scenario for a first impression: fewer runs, less time.
-    pub fn hasten(&mut self) {
+    pub fn apply_quick(&mut self) {
         self.plan.runs = self.plan.runs.min(QUICK_RUNS);
         self.plan.precision = None;
         if self.network.as_ref().is_some_and(|link| link.cut.is_some()) {

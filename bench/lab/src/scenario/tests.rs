@@ -331,7 +331,7 @@ fn runs_max_and_interval_percent_need_each_other() {
     assert_eq!(asked("runs = 3\nruns_max = 5\ninterval_percent = 0.5"), Some(few));
     let mut quick = Scenario::load("quick").unwrap();
     quick.plan.precision = Some(few);
-    quick.hasten();
+    quick.apply_quick();
     assert_eq!(quick.plan.precision, None, "a first impression repeats nothing");
     for (keys, expected) in [
         (
