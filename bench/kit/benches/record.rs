@@ -91,6 +91,7 @@ fn prepare(messages: u64) -> Prepare {
         match_timeout_ns: 0,
         record_every: 1,
         parts_every: 1,
+        ring: false,
         samples: None,
         directory: ".".into(),
         lock_memory: false,

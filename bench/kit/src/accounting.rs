@@ -47,7 +47,7 @@ pub(crate) struct Accounting {
     /// Bytes of the warm-up that are still to be compared in full.
     whole_bytes: usize,
     record_every: u64,
-    /// Records in the sample file for each publisher.
+    /// Records that the sample file has room for, for each publisher.
     places: usize,
     touch: Touch,
 }
@@ -64,7 +64,7 @@ impl Accounting {
         Accounting {
             done: Done { begin_ns: clock.now(), ..Done::default() },
             clock,
-            places: samples.capacity() / prepare.publishers.max(1) as usize,
+            places: samples.room() / prepare.publishers.max(1) as usize,
             samples,
             copies: is_image.then(|| Copies::new(message_bytes)),
             lanes: Lanes::new(prepare, trace.clone()),
@@ -180,7 +180,8 @@ impl Accounting {
         if place >= self.places {
             return;
         }
-        let index = publisher * self.places + place;
+        // A damaged number may name a publisher that does not exist.
+        let index = publisher.wrapping_mul(self.places).wrapping_add(place);
         let Some(place) = self.samples.record(index) else {
             return;
         };

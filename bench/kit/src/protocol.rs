@@ -184,6 +184,10 @@ pub struct Prepare {
     pub parts_every: u64,
     /// The sample file, which has its full size already; `None` for a daemon.
     pub samples: Option<PathBuf>,
+    /// Whether the sample file is a ring, for a stream without end: its capacity is a power of two,
+    /// and newer records replace older ones.
+    #[serde(default, skip_serializing_if = "is_not")]
+    pub ring: bool,
     /// The run's folder, for configuration files.
     pub directory: PathBuf,
     /// Whether to lock all memory and pre-fault the stack.
@@ -289,6 +293,10 @@ pub struct Network {
 
 /// Number of ports of a run across hosts.
 pub const PORTS: u16 = 16;
+
+fn is_not(flag: &bool) -> bool {
+    !flag
+}
 
 fn all() -> u64 {
     1

@@ -149,6 +149,8 @@ pub fn file_bytes(capacity: u64) -> u64 {
 pub struct SampleFile {
     map: MmapMut,
     capacity: usize,
+    /// Bits of an index that select a record: all, unless the file is a ring.
+    mask: usize,
 }
 
 impl SampleFile {
@@ -156,7 +158,7 @@ impl SampleFile {
     pub fn create(file: &File, capacity: u64) -> Result<Self, Error> {
         file.set_len(file_bytes(capacity))?;
         let map = map(file)?;
-        let this = SampleFile { map, capacity: capacity as usize };
+        let this = SampleFile { map, capacity: capacity as usize, mask: usize::MAX };
         let header = this.map.as_ptr().cast_mut().cast::<FileHeader>();
         // SAFETY: the map is page-aligned and at least HEADER_BYTES long; nobody else has the
         // file yet.
@@ -182,7 +184,7 @@ impl SampleFile {
         if bytes < HEADER_BYTES as u64 {
             return Err(Error::new(format!("{}: not a sample file: too short", path.display())));
         }
-        let this = SampleFile { map, capacity: 0 };
+        let this = SampleFile { map, capacity: 0, mask: usize::MAX };
         let (magic, capacity) = (this.header().magic, this.header().capacity);
         let fits = capacity
             .checked_mul(RECORD_BYTES as u64)
@@ -200,6 +202,35 @@ impl SampleFile {
         self.capacity
     }
 
+    /// From now on the file is a ring: the record at an index beyond the capacity replaces the one
+    /// that many before it. The capacity must be a power of two.
+    pub fn wrap(&mut self) -> Result<(), Error> {
+        if !self.capacity.is_power_of_two() {
+            return Err(Error::new(format!("protocol: a ring of {} records", self.capacity))
+                .remedy("use a power of two"));
+        }
+        self.mask = self.capacity - 1;
+        Ok(())
+    }
+
+    /// Number of records for which there is room: those of a ring have no limit.
+    pub fn room(&self) -> usize {
+        if self.mask == usize::MAX { self.capacity } else { usize::MAX }
+    }
+
+    /// Number of records complete so far, including those that a ring has replaced.
+    pub fn position(&self) -> u64 {
+        // ORDER: acquire, as in `written`.
+        self.header().written.load(Ordering::Acquire)
+    }
+
+    /// A copy of the record at `index` of a file or of a ring; `None` if there is no such record.
+    /// Another process may be writing it: compare its id.
+    pub fn at(&self, index: u64) -> Option<Record> {
+        let capacity = self.capacity as u64;
+        self.copy((index % capacity.max(1)) as usize)
+    }
+
     /// Number of complete records.
     pub fn written(&self) -> usize {
         // ORDER: acquire pairs with the release in `finish`; makes the record's bytes visible.
@@ -210,6 +241,7 @@ impl SampleFile {
     /// The record at `index`, for writing; `None` beyond the capacity.
     #[inline(always)]
     pub fn record(&mut self, index: usize) -> Option<&mut Record> {
+        let index = index & self.mask;
         if index >= self.capacity {
             return None;
         }
@@ -339,6 +371,25 @@ mod tests {
         let ids: Vec<u64> = lab.records().iter().map(|record| record.id).collect();
         assert_eq!(ids, [10, 11]);
         assert!(driver.record(3).is_none());
+    }
+
+    #[test]
+    fn a_ring_keeps_the_latest_records() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let lab = SampleFile::create(file.as_file(), 4).unwrap();
+        let mut driver = SampleFile::open(file.path()).unwrap();
+        assert_eq!(driver.room(), 4);
+        driver.wrap().unwrap();
+        assert_eq!(driver.room(), usize::MAX);
+        for index in 0..7 {
+            driver.record(index).unwrap().id = index as u64;
+            driver.finish(index + 1);
+        }
+        assert_eq!((lab.position(), lab.written()), (7, 4));
+        let ids: Vec<u64> = (3..7).map(|index| lab.at(index).unwrap().id).collect();
+        assert_eq!(ids, [3, 4, 5, 6]);
+        let odd = tempfile::NamedTempFile::new().unwrap();
+        assert!(SampleFile::create(odd.as_file(), 6).unwrap().wrap().is_err());
     }
 
     #[test]

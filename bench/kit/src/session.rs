@@ -95,7 +95,11 @@ fn run_role(driver: &dyn Driver, prepare: &Prepare) -> Result<(), Error> {
     let commands = listen(prepare.role);
     let opened = Opened::new(driver, prepare)?;
     let matched_ns = clock::monotonic_ns();
-    let mut part = Part::new(opened, prepare, SampleFile::open(path)?)?;
+    let mut samples = SampleFile::open(path)?;
+    if prepare.ring {
+        samples.wrap()?;
+    }
+    let mut part = Part::new(opened, prepare, samples)?;
     let clock = Some(clock::calibrate());
     say(&Event::Ready(Ready {
         matched_ns,

@@ -106,7 +106,7 @@ impl Ping {
         };
         let mut written = 0;
         // ORDER: Relaxed, the flag carries nothing else.
-        while !stop.load(Ordering::Relaxed) && written < samples.capacity() {
+        while !stop.load(Ordering::Relaxed) && written < samples.room() {
             let Some(intended_ns) = self.next(origin_ns, done.sent, &limit) else {
                 break;
             };

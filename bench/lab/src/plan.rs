@@ -132,6 +132,7 @@ impl Plan {
             record_every: workload.record_every,
             parts_every: self.parts_every(cell),
             samples: None,
+            ring: false,
             directory: std::path::PathBuf::new(),
             lock_memory: cell.tuning != Tuning::Default,
             seed: self.seed ^ u64::from(run.order),

@@ -50,6 +50,7 @@ pub fn prepare(system: &str, role: Role) -> Prepare {
         match_timeout_ns: 10_000_000_000,
         record_every: 1,
         parts_every: 1,
+        ring: false,
         samples: None,
         directory: ".".into(),
         lock_memory: false,
