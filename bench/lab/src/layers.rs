@@ -7,15 +7,17 @@ use std::path::{Path, PathBuf};
 
 /// From left to right. The first line may be used by all; then scenario → plan → run → record →
 /// analyse → report. The hosts that a run needs come before the plan, which names them.
-const ORDER: [&str; 25] = [
+const ORDER: [&str; 29] = [
     "input_error",
     "lists",
     "root",
+    "ftrace",
     "shell",
     "stats",
     "stderr", //
     "scenario",
     "registry",
+    "ping",
     "recording", //
     "tuning",
     "machine",
@@ -29,8 +31,10 @@ const ORDER: [&str; 25] = [
     "score",
     "advise",
     "report",
+    "live",
     "progress",
     "session",
+    "side",
     "compare",
     "export",
 ];

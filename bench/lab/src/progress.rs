@@ -13,6 +13,7 @@
 //! ```
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -21,6 +22,7 @@ use console::{Term, style, truncate_str};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use myelin_bench_kit::protocol::Workload;
 
+use crate::live::{Lines, Monitor, Trigger};
 use crate::observe::sampler::{come_last, stay_off_real_time_cpus, thread_cpu_ns};
 use crate::plan::size::{Durations, words};
 use crate::report::format::{count, cpu_percent, us_or_dash};
@@ -28,10 +30,25 @@ use crate::run::{Running, Watch};
 use crate::stderr::print_line;
 use crate::summary::Cell;
 
+/// How a session shows its progress.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum View {
+    /// A live view on a terminal, plain lines elsewhere.
+    #[default]
+    Live,
+    /// Plain lines, even on a terminal.
+    Plain,
+    /// The figures of each second of a run, as lines on standard output.
+    Seconds,
+}
+
 pub struct Progress {
     /// `None` without a terminal.
     bar: Option<ProgressBar>,
+    view: View,
+    trigger: Option<Arc<Trigger>>,
     viewer: Option<Viewer>,
+    monitor: Option<Monitor>,
     eta: Eta,
     said: usize,
     now: Option<Title>,
@@ -52,11 +69,14 @@ pub struct Title {
 
 impl Progress {
     /// Progress without runs; [`made_before`](Self::made_before) and [`add`](Self::add) add them.
-    /// `plain` prints lines even on a terminal.
-    pub fn new(durations: Durations, plain: bool) -> Self {
+    /// `trigger` watches every run.
+    pub fn new(durations: Durations, view: View, trigger: Option<Arc<Trigger>>) -> Self {
         Progress {
-            bar: if plain { None } else { bar() },
+            bar: (view == View::Live).then(bar).flatten(),
+            view,
+            trigger,
             viewer: None,
+            monitor: None,
             eta: Eta::new(durations),
             said: 0,
             now: None,
@@ -96,7 +116,7 @@ impl Progress {
             let line = self.now.take().map(|title| (finished_line(&title, alone), is_good));
             self.finished.extend(line);
             self.finished.drain(..self.finished.len().saturating_sub(FINISHED_MAX));
-        } else if self.eta.tenth() > self.said {
+        } else if self.view != View::Seconds && self.eta.tenth() > self.said {
             self.said = self.eta.tenth();
             print_line(self.eta.words(0.0));
         }
@@ -129,13 +149,21 @@ impl Progress {
 
 impl Watch for Progress {
     fn begin(&mut self, running: Running) {
+        let lines = (self.view == View::Seconds).then(|| {
+            let title = self.now.as_ref().map_or("", |title| &title.cell);
+            Lines::new(title, running.prepare.payload_bytes)
+        });
+        if lines.is_some() || self.trigger.is_some() {
+            self.monitor = Monitor::start(running.clone(), lines, self.trigger.clone());
+        }
         if let Some(bar) = &self.bar {
             self.viewer = Viewer::start(bar.clone(), running, self.eta.clone());
         }
     }
 
     fn end(&mut self) -> u64 {
-        self.viewer.take().and_then(Viewer::stop).unwrap_or(0)
+        let watched_ns = self.monitor.take().and_then(Monitor::stop).unwrap_or(0);
+        watched_ns + self.viewer.take().and_then(Viewer::stop).unwrap_or(0)
     }
 }
 

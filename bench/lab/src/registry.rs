@@ -89,6 +89,12 @@ impl Registry {
         registry
     }
 
+    /// A registry of these systems, for tests.
+    #[cfg(test)]
+    pub(crate) fn of(entries: Vec<SystemDriver>) -> Self {
+        Registry { entries, broken: Vec::new() }
+    }
+
     /// Every system, in the order of reports.
     pub fn entries(&self) -> &[SystemDriver] {
         &self.entries
@@ -280,10 +286,7 @@ mod tests {
     use super::*;
 
     fn registry(names: &[&str]) -> Registry {
-        Registry {
-            entries: names.iter().map(|name| SystemDriver::named(name)).collect(),
-            broken: Vec::new(),
-        }
+        Registry::of(names.iter().map(|name| SystemDriver::named(name)).collect())
     }
 
     #[test]

@@ -12,13 +12,18 @@ use myelin_bench_kit::protocol::Transport;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::analyse::analyse;
+use crate::ftrace::KernelTrace;
 use crate::host::LocalHost;
 use crate::host::hosts::Hosts;
 pub use crate::host::hosts::HostsChoice;
 use crate::input_error::InputError;
 use crate::lists::unmeasured;
+use crate::live::Trigger;
 use crate::machine::{Identity, Machine};
+use crate::plan::size::Durations;
 use crate::plan::{self, Plan};
+use crate::progress::Progress;
+pub use crate::progress::View;
 use crate::record::Folder;
 use crate::recording;
 use crate::registry::{Registry, SystemDriver};
@@ -35,6 +40,8 @@ use measure::Measuring;
 pub struct RunOptions {
     /// Names of built-in scenarios, or files.
     pub scenarios: Vec<String>,
+    /// A scenario that has no file, instead of scenarios, and the command that makes it.
+    pub given: Option<(Scenario, String)>,
     /// A recording to replay over all systems, instead of scenarios, and the limit of its duration
     /// in seconds.
     pub from: Option<(Recording, Option<f64>)>,
@@ -54,8 +61,14 @@ pub struct RunOptions {
     pub seed: Option<u64>,
     /// The two hosts of scenarios across hosts; by default two namespaces of this host.
     pub hosts: Option<HostsChoice>,
-    /// Shows progress in plain lines, even on a terminal.
-    pub plain: bool,
+    /// A message of a longer latency, in nanoseconds, ends the session; the kernel traces until then,
+    /// if it may.
+    pub trace_on_ns: Option<u64>,
+    /// How progress is shown.
+    pub view: View,
+    /// Whether an interruption ends the run in progress early and keeps its figures, instead of
+    /// discarding it.
+    pub ends_early: bool,
 }
 
 /// The result of a session.
@@ -66,6 +79,8 @@ pub struct Finished {
     pub analysis: Analysis,
     /// Whether the user interrupted the session.
     pub interrupted: bool,
+    /// The limit of [`RunOptions::trace_on_ns`], and the message that exceeded it, if one did.
+    pub trigger: Option<Arc<Trigger>>,
 }
 
 /// Makes the runs, records and analyses them. The caller writes the reports.
@@ -90,6 +105,13 @@ pub fn run(options: &RunOptions) -> Result<Finished> {
             (Folder::create(&path, &plan, &machine)?, plan, machine, hosts)
         }
     };
+    let trigger = options.trace_on_ns.map(|limit_ns| {
+        let trace = KernelTrace::start(&Root::machine());
+        if let Err(missing) = &trace {
+            print_line(format_args!("note: the kernel traces nothing: {missing}"));
+        }
+        Arc::new(Trigger::new(limit_ns, trace.ok(), Arc::clone(&interrupted)))
+    });
     print_line(plan.size());
     for warm_up in plan.warm_ups() {
         print_line(warm_up);
@@ -103,14 +125,17 @@ pub fn run(options: &RunOptions) -> Result<Finished> {
     }
     let (systems, here) = (registry.entries(), Box::new(LocalHost::default()));
     let machines = (machine, hosts);
-    let machine =
-        Measuring::new(&mut folder, &plan, systems, machines, here, &interrupted, options.plain)
-            .finish()?;
+    let progress = Progress::new(Durations::new(&plan), options.view, trigger.clone());
+    let shown = (progress, options.ends_early);
+    let measuring =
+        Measuring::new(&mut folder, &plan, systems, machines, here, &interrupted, shown);
+    let machine = measuring.finish()?;
     let analysis = analyse(&mut folder, &plan, machine)?;
     Ok(Finished {
         folder: folder.path().into(),
         analysis,
         interrupted: interrupted.load(Ordering::Relaxed),
+        trigger,
     })
 }
 
@@ -189,7 +214,7 @@ pub fn read_earlier(path: &Path) -> Result<Analysis> {
 }
 
 fn make_plan(options: &RunOptions, registry: &Registry) -> Result<(Plan, Option<Hosts>)> {
-    if options.scenarios.is_empty() && options.from.is_none() {
+    if options.scenarios.is_empty() && options.from.is_none() && options.given.is_none() {
         return Err(InputError::new("no scenario given")
             .remedy("for instance `myelin bench run quick`; `myelin bench list scenarios`")
             .into());
@@ -199,7 +224,8 @@ fn make_plan(options: &RunOptions, registry: &Registry) -> Result<(Plan, Option<
     let recorded =
         options.from.iter().map(|(from, limit_s)| Scenario::of_recording(from, *limit_s));
     let named = options.scenarios.iter().map(|name| Scenario::load(name));
-    for scenario in recorded.chain(named) {
+    let given = options.given.iter().map(|(scenario, _)| Ok(scenario.clone()));
+    for scenario in recorded.chain(given).chain(named) {
         let mut scenario = scenario?;
         if options.quick {
             scenario.apply_quick();
@@ -281,6 +307,9 @@ fn drop_unavailable_tunings(
 }
 
 fn command(options: &RunOptions, seed: u64) -> String {
+    if let Some((_, command)) = &options.given {
+        return command.clone();
+    }
     let mut words = vec!["myelin bench run".to_string()];
     words.extend(options.scenarios.iter().map(|scenario| shell::quoted(scenario).into_owned()));
     words.extend(options.from.iter().flat_map(|(from, limit_s)| from_words(from, *limit_s)));

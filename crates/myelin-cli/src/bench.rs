@@ -1,6 +1,9 @@
 //! `myelin bench`: run, list, report, compare, export.
 
 mod compare;
+mod ping;
+mod side;
+mod values;
 
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -14,7 +17,7 @@ use myelin_bench_lab::export::{self, export};
 use myelin_bench_lab::registry::Registry;
 use myelin_bench_lab::report::{self, Format, Report, Screen};
 use myelin_bench_lab::scenario::{Recording, Scenario, Tuning};
-use myelin_bench_lab::session::{self, RunOptions};
+use myelin_bench_lab::session::{self, RunOptions, View};
 use myelin_bench_lab::shell;
 use myelin_bench_lab::stderr::print_line;
 use myelin_bench_lab::summary::Analysis;
@@ -28,6 +31,12 @@ use crate::say;
 pub enum Verb {
     /// Run scenarios and write a results folder with reports.
     Run(Box<Run>),
+    /// Measure round trips, or messages one way, as options say: an answer without a file.
+    Ping(ping::Options),
+    /// Publish messages from this terminal, to `sub` in another one or on another host.
+    Pub(side::Publish),
+    /// Take the messages of `pub`, and print their latencies each second.
+    Sub(side::Subscribe),
     /// List all scenarios and systems, which are installed, and how to install the others.
     List {
         /// What to list; both by default.
@@ -203,7 +212,7 @@ impl From<Print> for Format {
     }
 }
 
-#[derive(Clone, Copy, ValueEnum)]
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum TuningName {
     /// No tuning.
     Default,
@@ -213,10 +222,23 @@ enum TuningName {
     Awake,
 }
 
+impl From<TuningName> for Tuning {
+    fn from(name: TuningName) -> Self {
+        match name {
+            TuningName::Default => Tuning::Default,
+            TuningName::Tuned => Tuning::Tuned,
+            TuningName::Awake => Tuning::Awake,
+        }
+    }
+}
+
 /// Executes a verb.
 pub fn run(verb: Verb) -> Result<ExitCode> {
     match verb {
         Verb::Run(arguments) => run_scenarios(*arguments),
+        Verb::Ping(options) => ping::run(options),
+        Verb::Pub(options) => side::publish(options),
+        Verb::Sub(options) => side::subscribe(options),
         Verb::Compare(options) => compare::run(&options),
         Verb::List { what, markdown } => {
             if markdown {
@@ -301,13 +323,8 @@ fn is_whole(analysis: &Analysis) -> bool {
 
 fn run_scenarios(arguments: Run) -> Result<ExitCode> {
     let options = arguments.options.read()?;
-    let tunings = arguments.tuning.iter().map(|name| match name {
-        TuningName::Default => Tuning::Default,
-        TuningName::Tuned => Tuning::Tuned,
-        TuningName::Awake => Tuning::Awake,
-    });
     let finished = session::run(&RunOptions {
-        tunings: tunings.collect(),
+        tunings: arguments.tuning.into_iter().map(Tuning::from).collect(),
         scenarios: arguments.scenarios,
         from: arguments.from.recording(),
         systems: arguments.system,
@@ -317,7 +334,8 @@ fn run_scenarios(arguments: Run) -> Result<ExitCode> {
         resume: arguments.resume,
         seed: arguments.seed,
         hosts: arguments.hosts.as_deref().map(str::parse).transpose()?,
-        plain: arguments.plain,
+        view: if arguments.plain { View::Plain } else { View::Live },
+        ..RunOptions::default()
     })?;
     report(&finished.analysis, &finished.folder, arguments.printing.format(), &options)?;
     if finished.interrupted {

@@ -82,6 +82,12 @@ impl LocalRun {
 }
 
 impl LocalHost {
+    /// Where other processes of this user can open the records of `id`.
+    pub(crate) fn records_path(&self, id: ProcessId) -> Option<PathBuf> {
+        let (memory, _) = self.run.as_ref()?.samples.get(&id)?;
+        Some(format!("/proc/{}/fd/{}", process::id(), memory.as_raw_fd()).into())
+    }
+
     fn run(&mut self) -> Result<&mut LocalRun, String> {
         self.run.as_mut().ok_or_else(|| "no run has begun".into())
     }

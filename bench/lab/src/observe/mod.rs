@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use process::ProcessSnapshot;
 
+pub(crate) use process::cpu_ns;
 pub use process::{Memory, SAMPLES_NAME};
 pub use sampler::Sampler;
 use series::Series;
@@ -38,6 +39,15 @@ impl Snapshot {
         };
         let processes = processes.iter().filter_map(seen).collect();
         Snapshot { at_ns: clock::monotonic_ns(), processes }
+    }
+
+    /// Involuntary switches of each process from `self` to `later`.
+    pub fn involuntary_until(&self, later: &Snapshot) -> Vec<(String, u64)> {
+        let none = ProcessSnapshot::default();
+        let of = |(key, after): (&(String, u32), &ProcessSnapshot)| {
+            (key.0.clone(), self.processes.get(key).unwrap_or(&none).involuntary_until(after))
+        };
+        later.processes.iter().map(of).collect()
     }
 
     /// The changes from `self` to `later`; `series` was taken meanwhile.

@@ -44,6 +44,10 @@ impl ProcessSnapshot {
         Some(snapshot)
     }
 
+    pub(super) fn involuntary_until(&self, later: &ProcessSnapshot) -> u64 {
+        later.involuntary.saturating_sub(self.involuntary)
+    }
+
     pub(super) fn until(&self, later: &ProcessSnapshot, name: &str) -> ProcessObservation {
         let used = |tid: &i32, after: u64| {
             after.saturating_sub(self.threads.get(tid).map_or(0, |(_, before)| *before))
@@ -59,7 +63,7 @@ impl ProcessSnapshot {
             cpu_ns: later.cpu_ns.saturating_sub(self.cpu_ns),
             user_share: enough.then(|| user as f64 / (user + system) as f64),
             voluntary_switches: later.voluntary.saturating_sub(self.voluntary),
-            involuntary_switches: later.involuntary.saturating_sub(self.involuntary),
+            involuntary_switches: self.involuntary_until(later),
             page_faults: later.faults - self.faults,
             threads,
             ..ProcessObservation::default()
@@ -69,7 +73,7 @@ impl ProcessSnapshot {
 
 /// CPU time of all threads of a process, including ended ones, in nanoseconds. The id of the clock
 /// is made as in glibc's clock_getcpuclockid(3).
-pub(super) fn cpu_ns(pid: u32) -> Option<u64> {
+pub(crate) fn cpu_ns(pid: u32) -> Option<u64> {
     let clock = (!(pid as libc::clockid_t)) << 3 | CPUCLOCK_SCHED;
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a valid timespec; an unknown clock returns an error.

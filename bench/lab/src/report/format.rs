@@ -118,7 +118,7 @@ pub(super) fn bytes(value: u64) -> String {
 }
 
 /// A rate or a count that may be small or large: `0.42`, `28.3`, `12 345`.
-pub(super) fn amount(value: f64) -> String {
+pub(crate) fn amount(value: f64) -> String {
     match value.abs() {
         0.0 => "0".to_owned(),
         v if v < 99.95 => rounded(value, 1, &[0.995]),

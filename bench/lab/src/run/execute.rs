@@ -10,6 +10,7 @@ use super::Watch;
 use super::processes::Processes;
 use super::{RunRecord, RunSamples};
 use crate::host::{Host, LinkCut, ProcessId};
+use crate::observe::Observation;
 
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
@@ -64,8 +65,9 @@ fn go(
     let start_ns = processes.go(&[Role::Pong, Role::Ping], START_DELAY)?;
     let across = spec.across.as_ref();
     let link_cut = across.and_then(|across| Some(across.link.as_ref()?.cut(start_ns, across.cut?)));
-    wait_done(spec, processes)?;
-    let mut observation = processes.observed()?;
+    let early = wait_done(spec, processes)?;
+    record.notes.extend(early.is_some().then(|| "ended early, by an interruption".into()));
+    let mut observation = early.map_or_else(|| processes.observed(), Ok)?;
     let cut = link_cut.map_or(Ok(None), LinkCut::end)?;
     // The CPU time of the observers is part of the cost of observing.
     let watching_ns = watch.end();
@@ -144,8 +146,12 @@ fn start(
     Ok(())
 }
 
-/// Waits until all pings are done; gives up if they exchange nothing for too long.
-fn wait_done(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<(), Failure> {
+/// Waits until all pings are done; gives up if they exchange nothing for too long. If it ends them
+/// early, it returns what was observed until then: the processes end at once.
+fn wait_done(
+    spec: &RunSpec<'_>,
+    processes: &mut Processes<'_, '_>,
+) -> Result<Option<Observation>, Failure> {
     let prepare = &spec.prepare;
     let period = Duration::from_secs_f64(prepare.rate_hz.map_or(0.0, |rate| 1.0 / rate));
     let answers = Duration::from_nanos(prepare.reply_timeout_ns);
@@ -154,6 +160,7 @@ fn wait_done(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<()
     let cut = Duration::from_secs_f64(cut.map_or(0.0, |cut| cut.for_s));
     let patience = STALL_LIMIT + period * 2 + answers * LOST_LIMIT + cut;
     let (mut exchanges, mut since) = (0, Instant::now());
+    let mut early = None;
     while !processes.are_done(Role::Ping) {
         let now_exchanges = processes.exchanges();
         if now_exchanges != exchanges {
@@ -162,9 +169,13 @@ fn wait_done(spec: &RunSpec<'_>, processes: &mut Processes<'_, '_>) -> Result<()
             let text = format!("ping exchanged no messages for {} s", patience.as_secs());
             return Err(Failure::Run(text));
         }
+        if processes.has_to_end() {
+            early = Some(processes.observed()?);
+            processes.end_early()?;
+        }
         processes.receive()?;
     }
-    Ok(())
+    Ok(early)
 }
 
 /// Waits until pong has received the last message of a stream, which marks the end. Until then the

@@ -97,6 +97,8 @@ pub struct RunSpec<'a> {
     pub(crate) across: Option<Across>,
     /// Set when the user interrupts the session.
     pub interrupted: &'a AtomicBool,
+    /// Whether an interruption ends the run early, so that its figures are kept.
+    pub ends_early: bool,
 }
 
 impl RunSpec<'_> {
@@ -174,10 +176,12 @@ pub trait Watch {
     fn end(&mut self) -> u64;
 }
 
+#[derive(Clone)]
 pub struct Running {
     /// The drivers' order; where orders differ, ping's.
     pub prepare: Prepare,
     pub pings: Vec<Arc<SampleFile>>,
+    pub pongs: Vec<Arc<SampleFile>>,
     pub processes: Vec<(String, u32)>,
 }
 

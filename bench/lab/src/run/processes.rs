@@ -31,6 +31,8 @@ pub(super) struct Processes<'a, 'h> {
     messages: Receiver<ProcessMessage>,
     ready: BTreeMap<ProcessId, Ready>,
     done: BTreeMap<ProcessId, Done>,
+    /// Whether pings were told to end early; an interruption changes nothing more then.
+    is_ending: bool,
 }
 
 impl Drop for Processes<'_, '_> {
@@ -45,8 +47,8 @@ impl<'a, 'h> Processes<'a, 'h> {
         hosts: &'a mut [&'h mut dyn Host],
     ) -> Result<Self, Failure> {
         let (sender, messages) = mpsc::channel();
-        let (started, ready, done) = Default::default();
-        let processes = Processes { spec, hosts, started, messages, ready, done };
+        let (started, ready, done, is_ending) = Default::default();
+        let processes = Processes { spec, hosts, started, messages, ready, done, is_ending };
         for (side, host) in processes.hosts.iter_mut().enumerate() {
             let begin = RunOnHost {
                 run: spec.prepare.run.clone(),
@@ -191,6 +193,7 @@ impl<'a, 'h> Processes<'a, 'h> {
         Running {
             prepare: Prepare { network: self.spec.network(0), ..self.spec.prepare.clone() },
             pings: self.files(Role::Ping).collect(),
+            pongs: self.files(Role::Pong).collect(),
             processes,
         }
     }
@@ -221,6 +224,17 @@ impl<'a, 'h> Processes<'a, 'h> {
         let limit = Duration::from_nanos(self.spec.prepare.match_timeout_ns) + READY_SLACK;
         let complaint = format!("was not ready after {} s", limit.as_secs());
         self.wait(limit, &complaint, |this| this.first_without(role, &this.ready))
+    }
+
+    /// Whether the user has interrupted a run that can end early, and it has not been told so yet.
+    pub(super) fn has_to_end(&self) -> bool {
+        self.spec.ends_early && self.spec.interrupted.load(Ordering::Relaxed) && !self.is_ending
+    }
+
+    /// Tells the pings to end before their time.
+    pub(super) fn end_early(&mut self) -> Result<(), Failure> {
+        self.is_ending = true;
+        self.send(Role::Ping, &Command::Stop)
     }
 
     /// Tells all of `role` to stop, and waits until they are done.
@@ -256,7 +270,7 @@ impl<'a, 'h> Processes<'a, 'h> {
 
     /// Handles the next message of a process, or returns after a while.
     pub(super) fn receive(&mut self) -> Result<(), Failure> {
-        if self.spec.interrupted.load(Ordering::Relaxed) {
+        if self.spec.interrupted.load(Ordering::Relaxed) && !self.is_ending {
             return Err(Failure::Interrupted);
         }
         match self.messages.recv_timeout(TICK) {

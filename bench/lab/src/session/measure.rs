@@ -13,7 +13,6 @@ use crate::host::Host;
 use crate::host::hosts::Hosts;
 use crate::input_error::InputError;
 use crate::machine::Machine;
-use crate::plan::size::Durations;
 use crate::plan::{Plan, RunPlan};
 use crate::progress::{Progress, Title};
 use crate::record::{Folder, RunRecord};
@@ -37,13 +36,13 @@ pub(super) struct Measuring<'a> {
     hosts: Option<Hosts>,
     interrupted: &'a AtomicBool,
     progress: Progress,
+    ends_early: bool,
     /// Cells whose interval is narrow enough; it does not change without further runs.
     narrow: BTreeSet<usize>,
 }
 
 impl<'a> Measuring<'a> {
-    /// Continues from the contents of `folder`. `plain` shows progress in lines, even on a
-    /// terminal.
+    /// Continues from the contents of `folder`.
     pub(super) fn new(
         folder: &'a mut Folder,
         plan: &'a Plan,
@@ -51,16 +50,26 @@ impl<'a> Measuring<'a> {
         (machine, hosts): (Machine, Option<Hosts>),
         mut here: Box<dyn Host>,
         interrupted: &'a AtomicBool,
-        plain: bool,
+        (progress, ends_early): (Progress, bool),
     ) -> Self {
         // A killed session may have left segments and daemons' files behind.
         let planned =
             |entry: &&SystemDriver| plan.cells.iter().any(|cell| cell.system == entry.system.name);
         let drivers = drivers_of(systems.iter().filter(planned));
         drivers.iter().for_each(|driver| here.clean(driver));
-        let progress = Progress::new(Durations::new(plan), plain);
         let narrow = BTreeSet::new();
-        Measuring { folder, plan, systems, machine, here, hosts, interrupted, progress, narrow }
+        Measuring {
+            folder,
+            plan,
+            systems,
+            machine,
+            here,
+            hosts,
+            interrupted,
+            progress,
+            ends_early,
+            narrow,
+        }
     }
 
     /// Measures until nothing is left to do or the user interrupts.
@@ -199,6 +208,7 @@ impl<'a> Measuring<'a> {
             capacity: scenario.workload.records_at_most(cell.rate_hz).min(RECORDS_MAX),
             across: None,
             interrupted: self.interrupted,
+            ends_early: self.ends_early,
         };
         let title = Title {
             scenario: scenario.name.clone(),

@@ -3,6 +3,7 @@
 mod advice_peers;
 mod bad_input;
 mod bag;
+mod by_hand;
 mod clocks;
 mod commands;
 mod compare;

@@ -18,6 +18,8 @@ use super::*;
 use crate::host::{ProcessId, ProcessMessage, ProcessSpec, RunOnHost};
 use crate::input_error::Source;
 use crate::observe::Observation;
+use crate::plan::size::Durations;
+use crate::progress::View;
 use crate::scenario::Scenario;
 use crate::summary::Summary;
 
@@ -180,7 +182,9 @@ impl Session {
         let (mut folder, ..) = Folder::open(&self.place.path().join("out")).unwrap();
         folder.claim().unwrap();
         let machines = (machine(), None);
-        Measuring::new(&mut folder, &self.plan, &self.systems, machines, here, interrupted, true)
+        let progress = Progress::new(Durations::new(&self.plan), View::Plain, None);
+        let shown = (progress, false);
+        Measuring::new(&mut folder, &self.plan, &self.systems, machines, here, interrupted, shown)
             .finish()
             .unwrap();
     }
