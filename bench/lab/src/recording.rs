@@ -5,11 +5,11 @@
 //! ahead. The warm-up is the first part of the recording, with one more message of each topic: its
 //! largest. So no topic is cold.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use myelin_bag::{BagReader, MessageHead, MessagesError, OpenError, RecordedLosses, Selection};
+use myelin_bag::{BagReader, MessageHead, MessagesError, OpenError, Selection, Topics};
 use myelin_bench_kit::trace::{MESSAGES_MAX, TOPICS_MAX, Trace, TraceMessage};
 
 use crate::input_error::InputError;
@@ -187,36 +187,19 @@ fn chosen<'a>(
     names: impl Iterator<Item = &'a str>,
     patterns: &[String],
 ) -> Result<Vec<&'a str>, InputError> {
-    let mut names: Vec<&str> = names.collect();
-    names.sort_unstable();
-    names.dedup();
+    let names: BTreeSet<&str> = names.collect();
     if names.len() > TOPICS_MAX as usize {
         let text = format!("{} topics are too many", names.len());
         return Err(InputError::new(text).remedy(format!("select at most {TOPICS_MAX}")));
     }
-    if patterns.is_empty() {
-        names.retain(|name| *name != RecordedLosses::TOPIC);
-        return Ok(names);
-    }
-    // A `*` of these patterns also matches slashes.
-    let flat = |text: &str| text.replace('/', "\u{1}");
-    let flat_names: Vec<String> = names.iter().map(|name| flat(name)).collect();
-    let mut found = vec![false; names.len()];
-    for pattern in patterns {
-        let flat_pattern = flat(pattern);
-        let matches = |name: &String| fast_glob::glob_match(&flat_pattern, name);
-        let mut any = false;
-        for (place, _) in flat_names.iter().enumerate().filter(|(_, name)| matches(name)) {
-            (found[place], any) = (true, true);
-        }
-        if !any {
-            // Names are from the file, and may have what a terminal would obey.
-            let known: Vec<String> = names.iter().map(|it| it.escape_debug().to_string()).collect();
-            return Err(InputError::unknown("topic", pattern, known.iter().map(String::as_str))
-                .remedy("`myelin bag info` shows the topics of a recording"));
-        }
-    }
-    Ok(names.into_iter().zip(found).filter(|(_, found)| *found).map(|(name, _)| name).collect())
+    let topics = Topics { wanted: patterns.to_vec(), ..Topics::default() };
+    let chosen = topics.choose_of_robot(names.iter().copied()).map_err(|error| {
+        // Names are from the file, and may have what a terminal would obey.
+        let known: Vec<String> = names.iter().map(|it| it.escape_debug().to_string()).collect();
+        InputError::unknown("topic", &error.pattern, known.iter().map(String::as_str))
+            .remedy("`myelin bag info` shows the topics of a recording")
+    })?;
+    Ok(chosen.into_iter().collect())
 }
 
 /// The replay of `messages`, which are not empty, `speed` times as fast, with this warm-up and at

@@ -193,7 +193,7 @@ typedef struct myelin_bag_topic {
 typedef struct myelin_bag_selection {
   // sizeof(struct myelin_bag_selection): MYELIN_BAG_INIT(myelin_bag_selection).
   size_t size;
-  // Names of topics; none: all.
+  // Names or patterns of topics; none: all.
   const char *const *topics;
   size_t topic_count;
   // Not before this time, in ns since 1970.

@@ -108,7 +108,7 @@ impl From<PlayError> for Failure {
             PlayError::Open { .. } | PlayError::Read { .. } | PlayError::Lost { .. } => {
                 MYELIN_BAG_ERROR_CONTENT
             }
-            PlayError::NoTopic { .. } | PlayError::Nothing | PlayError::Setting { .. } => {
+            PlayError::NoTopic(_) | PlayError::Nothing | PlayError::Setting { .. } => {
                 MYELIN_BAG_ERROR_SETTING
             }
             _ => MYELIN_BAG_ERROR_TOPIC,

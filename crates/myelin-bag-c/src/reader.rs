@@ -5,7 +5,7 @@ use std::ffi::{CString, c_char};
 use std::ptr::null;
 use std::sync::Arc;
 
-use myelin_bag::{BagReader, Message, MessageType, Messages, Selection, Time};
+use myelin_bag::{BagReader, Message, MessageType, Messages, Selection, Time, Topics};
 
 use crate::error::{
     Failure, MYELIN_BAG_NOTHING, MYELIN_BAG_OK, c_string, content, enter, myelin_bag_code, of_file,
@@ -294,18 +294,14 @@ impl myelin_bag_reader {
     }
 
     fn channels(&self, names: &[&str]) -> Result<BTreeSet<u16>, Failure> {
-        let mut ids = BTreeSet::new();
-        for name in names {
-            let of_name = self.reader.channels_of(name);
-            if of_name.is_empty() {
-                let there = self.topics.iter().take(NAMES_SHOWN);
-                let there: Vec<_> = there.map(|it| it.name.to_string_lossy()).collect();
-                let there = there.join(", ");
-                return Err(setting(format!("there is no topic {name:?}; there are {there}")));
-            }
-            ids.extend(of_name);
-        }
-        Ok(ids)
+        let wanted = names.iter().map(|name| (*name).to_owned()).collect();
+        let topics = Topics { wanted, ..Topics::default() };
+        topics.channels(&self.reader.info().definitions).map_err(|error| {
+            let there = self.topics.iter().take(NAMES_SHOWN);
+            let there: Vec<_> = there.map(|it| it.name.to_string_lossy()).collect();
+            let there = there.join(", ");
+            setting(format!("there is no topic {:?}; there are {there}", error.pattern))
+        })
     }
 
     fn messages(&self, selection: &Selection) -> Result<myelin_bag_messages, Failure> {

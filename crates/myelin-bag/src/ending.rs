@@ -56,6 +56,13 @@ pub struct Definitions {
     pub channels: BTreeMap<u16, Channel>,
 }
 
+impl Definitions {
+    /// The topics of the channels; one with several channels comes several times.
+    pub fn topics(&self) -> impl Iterator<Item = &str> {
+        self.channels.values().map(|channel| &*channel.topic)
+    }
+}
+
 /// A schema that was read from a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OwnedSchema {

@@ -6,7 +6,7 @@
 //! | record topics that run | [`Recorder`], see [`recorder`] |
 //! | write a file | [`Writer`] |
 //! | plain data that every reader of ROS 2's messages reads | [`TopicFormat`], [`PlainCdr`] |
-//! | read messages by topic and time, in order of time | [`BagReader`], [`Selection`] |
+//! | read messages by topic and time, in order of time | [`BagReader`], [`Selection`], [`Topics`] |
 //! | the values in a message | [`MessageType`] |
 //! | read all messages, and know what is lost | [`Scanner`], [`Report`] |
 //! | what is in a file | [`Info`] |
@@ -56,6 +56,7 @@ mod source;
 mod storage;
 mod summary;
 mod topic_format;
+mod topics;
 mod union;
 mod writer;
 
@@ -82,4 +83,5 @@ pub use sizes::Sizes;
 pub use source::Source;
 pub use storage::Storage;
 pub use topic_format::TopicFormat;
+pub use topics::{NoTopic, Topics};
 pub use writer::{Options, Writer, Written};

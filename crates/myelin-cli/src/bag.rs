@@ -5,13 +5,15 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::{Args, Subcommand, ValueEnum};
-use myelin_bag::{Copied, CopyError, DiffOptions, Options, Pairing, Selection, cut, diff, merge};
+use myelin_bag::{
+    Copied, CopyError, DiffOptions, Options, Pairing, Selection, Topics, cut, diff, merge,
+};
 use myelin_tools::Error;
 use myelin_tools::bag::check::{self, cannot_write};
 use myelin_tools::bag::export::{self, Request};
 use myelin_tools::bag::info::FileInfo;
 use myelin_tools::bag::moment::{self, Moment};
-use myelin_tools::bag::topics::Topics;
+use myelin_tools::bag::topics::{channels, choose};
 use myelin_tools::bag::{diff as difference, loss, open};
 use myelin_tools::output_file::OutputFile;
 
@@ -76,8 +78,8 @@ pub struct Repair {
 struct Part {
     #[command(flatten)]
     topics: TopicOptions,
-    /// From this time on: +10s from the begin, -10s from the end, 2026-11-27T22:08:22.5Z, or ns
-    /// since 1970.
+    /// From this time on: 10s after the begin, -10s before the end, 2026-11-27T22:08:22.5Z, or
+    /// seconds since 1970 as @1700000000.5.
     #[arg(long, value_name = "TIME", value_parser = moment::parse, allow_hyphen_values = true)]
     start: Option<Moment>,
     /// Before this time.
@@ -258,7 +260,7 @@ fn run_cut(options: &Cut) -> Result<ExitCode> {
     let info = reader.info();
     let (start_ns, end_ns) = options.part.times(info.statistics.times)?;
     let mut selection = Selection::default();
-    selection.channels = Some(options.part.topics.chosen().channels(&info.definitions)?);
+    selection.channels = Some(channels(&options.part.topics.chosen(), &info.definitions)?);
     (selection.start_ns, selection.end_ns) = (start_ns, end_ns);
     let (output, file) = OutputFile::create(&options.to, options.written.force)?;
     let copied = cut(&reader, &selection, file, options.written.writer());
@@ -318,7 +320,7 @@ fn run_diff(options: &Diff) -> Result<ExitCode> {
     let second = open(&options.second).map_err(of_input)?;
     let definitions = [&first.info().definitions, &second.info().definitions];
     let mut how = DiffOptions::default();
-    how.topics = Some(options.topics.chosen().choose(definitions)?);
+    how.topics = Some(choose(&options.topics.chosen(), definitions)?);
     how.tolerance = options.tolerance;
     how.pairing = match options.pair {
         Pair::Auto => Pairing::Auto,
@@ -345,7 +347,7 @@ fn run_export(options: Export) -> Result<ExitCode> {
     let reader = open(&options.from)?;
     let info = reader.info();
     let request = Request {
-        topics: options.part.topics.chosen().choose([&info.definitions])?,
+        topics: choose(&options.part.topics.chosen(), [&info.definitions])?,
         are_named: !options.part.topics.topics.is_empty(),
         fields: options.fields,
         times: options.part.times(info.statistics.times)?,

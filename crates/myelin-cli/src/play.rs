@@ -11,11 +11,13 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::{Args, ValueEnum, ValueHint};
 use myelin_bag::player::{PlayError, Played, PlayerBuilder};
-use myelin_bag::{Player, Recording, Time};
+use myelin_bag::{NoTopic, Player, Recording, Time};
+use myelin_tools::Error;
+use myelin_tools::bag::moment::{self, Moment};
+use myelin_tools::bag::topics::missing;
 use myelin_tools::session::Session;
 use myelin_tools::signals::Stop;
-use myelin_tools::text::printable;
-use myelin_tools::{Error, duration, names};
+use myelin_tools::text::{counted, printable};
 use serde_json::json;
 
 use self::terminal::Keys;
@@ -32,13 +34,13 @@ pub struct Options {
     /// Play so many times as fast as it was recorded.
     #[arg(long, short, value_name = "FACTOR", default_value = "1", value_parser = rate)]
     rate: f64,
-    /// Begin at this time: from the begin of the recording, such as 90s, or in seconds since 1970,
-    /// such as @1700000000.5.
-    #[arg(long, value_name = "TIME", value_parser = When::parse)]
-    start: Option<When>,
-    /// End before this time, given likewise.
-    #[arg(long, value_name = "TIME", value_parser = When::parse)]
-    end: Option<When>,
+    /// Begin at this time: 90s after the begin, -10s before the end, 2026-11-27T22:08:22.5Z, or
+    /// seconds since 1970 as @1700000000.5.
+    #[arg(long, value_name = "TIME", value_parser = moment::parse, allow_hyphen_values = true)]
+    start: Option<Moment>,
+    /// End before this time.
+    #[arg(long, value_name = "TIME", value_parser = moment::parse, allow_hyphen_values = true)]
+    end: Option<Moment>,
     /// Begin again at the end, until Ctrl-C.
     #[arg(long = "loop")]
     is_loop: bool,
@@ -80,15 +82,6 @@ pub struct Options {
 enum By {
     Publish,
     Log,
-}
-
-/// A time of a recording.
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum When {
-    /// From its begin.
-    After(Duration),
-    /// In ns since 1970.
-    At(u64),
 }
 
 pub fn run(options: Options) -> Result<ExitCode> {
@@ -151,10 +144,7 @@ fn builder(
     builder = builder.wait_for_slow(options.wait_for_consumers);
     if options.start.is_some() || options.end.is_some() {
         let (begin_ns, end_ns) = recording.times(by).map_err(|error| explain(error, &[]))?;
-        let at = |when: When| match when {
-            When::At(ns) => ns,
-            When::After(time) => begin_ns.saturating_add(duration::nanoseconds(time)),
-        };
+        let at = |moment: Moment| moment.ns((begin_ns, end_ns));
         if let Some(start) = options.start.map(at) {
             if start > end_ns || options.end.map(at).is_some_and(|end| end <= start) {
                 let seconds = (end_ns - begin_ns) as f64 / 1e9;
@@ -188,7 +178,9 @@ fn wait_for(player: &Player, wanted: &str, stop: &Stop) -> Result<(), Error> {
     let is_it = |name: &&&str| topic.is_some_and(|it| name.trim_start_matches('/') == it);
     let topic = match topic {
         Some(typed) if !names.contains(&typed) => {
-            Some(*names.iter().find(is_it).ok_or_else(|| missing(typed, names.iter().copied()))?)
+            let error = NoTopic { pattern: typed.to_owned() };
+            let missing = || missing(&error, names.iter().copied());
+            Some(*names.iter().find(is_it).ok_or_else(missing)?)
         }
         topic => topic,
     };
@@ -234,13 +226,9 @@ fn play(player: &mut Player, stop: &Stop) -> Result<Played, PlayError> {
 
 /// What was played, in lines of at most 80 characters.
 fn summary(played: &Played, topics: usize) -> Vec<String> {
-    let s = |count: u64| if count == 1 { "" } else { "s" };
-    let (messages, seconds) = (played.messages, played.duration.as_secs_f64());
-    let mut lines = vec![format!(
-        "{messages} message{} of {topics} topic{} in {seconds:.1} s",
-        s(messages),
-        s(topics as u64)
-    )];
+    let (messages, topics) = (counted(played.messages, "message"), counted(topics as u64, "topic"));
+    let seconds = played.duration.as_secs_f64();
+    let mut lines = vec![format!("{messages} of {topics} in {seconds:.1} s")];
     if let Some(lateness) = played.lateness {
         let us = |ns: u64| ns as f64 / 1e3;
         lines.push(format!(
@@ -289,7 +277,7 @@ fn explain(error: PlayError, topics: &[String]) -> Error {
     let text = || printable(&error.to_string()).into_owned();
     let is_missing = |error: &std::io::Error| error.kind() == std::io::ErrorKind::NotFound;
     match &error {
-        PlayError::NoTopic { pattern } => missing(pattern, topics.iter().map(String::as_str)),
+        PlayError::NoTopic(error) => missing(error, topics.iter().map(String::as_str)),
         PlayError::NoFile { .. } | PlayError::Nothing => Error::NotFound(text()),
         PlayError::Open { error: myelin_bag::OpenError::Io(io), .. } if is_missing(io) => {
             Error::NotFound(text())
@@ -297,15 +285,6 @@ fn explain(error: PlayError, topics: &[String]) -> Error {
         PlayError::Setting { .. } => Error::BadInput(text()),
         _ => Error::Failed(text()),
     }
-}
-
-fn missing<'a>(typed: &str, names: impl Iterator<Item = &'a str>) -> Error {
-    let what = if names::is_pattern(typed) { "no topic matches" } else { "there is no topic" };
-    let hint = match names::nearest(typed, names) {
-        Some(nearest) => format!("did you mean {:?}?", printable(nearest)),
-        None => "`myelin bag info` lists the topics".to_owned(),
-    };
-    Error::NotFound(format!("{what} {:?} in the recording; {hint}", printable(typed)))
 }
 
 fn rate(text: &str) -> Result<f64, String> {
@@ -332,25 +311,6 @@ fn remap(text: &str) -> Result<(String, String), String> {
     }
 }
 
-impl When {
-    fn parse(text: &str) -> Result<When, String> {
-        let Some(seconds) = text.strip_prefix('@') else {
-            return duration::parse(text).map(When::After);
-        };
-        // Exact to the nanosecond, which a float is not.
-        let (whole, part) = seconds.split_once('.').unwrap_or((seconds, ""));
-        let digits = format!("{part:0<9}");
-        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
-        let ns = match is_number(whole) && digits.len() == 9 && is_number(&digits) {
-            true => format!("{whole}{digits}").parse().ok(),
-            false => None,
-        };
-        ns.map(When::At).ok_or_else(|| {
-            format!("{text:?} is not a time: write 90s, or @1700000000.5 in seconds since 1970")
-        })
-    }
-}
-
 /// All of so much is not read in a moment.
 const LARGE_BYTES: u64 = 1 << 30;
 /// How soon the end, Ctrl-C and a subscriber are noticed.
@@ -359,16 +319,6 @@ const SLICE: Duration = Duration::from_millis(50);
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn times_are_relative_or_since_1970() {
-        assert_eq!(When::parse("1.5s"), Ok(When::After(Duration::from_millis(1500))));
-        assert_eq!(When::parse("@1700000000"), Ok(When::At(1_700_000_000_000_000_000)));
-        assert_eq!(When::parse("@3.000000001"), Ok(When::At(3_000_000_001)));
-        for wrong in ["", "@", "@-1", "@1.0000000001", "@1e9", "@99999999999999999999", "soon"] {
-            assert!(When::parse(wrong).unwrap_err().contains("is not a time"), "{wrong}");
-        }
-    }
 
     #[test]
     fn a_remap_has_two_names() {

@@ -17,7 +17,7 @@ use myelin_bag::{Compression, RecordedLosses, WriteError};
 use myelin_tools::numbers::bytes as bytes_text;
 use myelin_tools::session::{Place, Session};
 use myelin_tools::signals::{Asked, Stops, outlive_file_size_limit};
-use myelin_tools::text::{printable, shortened};
+use myelin_tools::text::{counted, printable, shortened};
 use myelin_tools::{Error, duration, names, select, size};
 use rustix::process::{Resource, getrlimit, setrlimit};
 use serde_json::{Value, json};
@@ -354,8 +354,8 @@ fn line(status: &Status, hz: f64, bytes_per_s: f64, columns: usize) -> String {
     // The number is the importance.
     let mut parts = vec![
         (9, format!("{minutes}:{seconds:02}")),
-        (4, format!("{} topics", status.topics.len())),
-        (6, format!("{} messages", status.messages)),
+        (4, counted(status.topics.len() as u64, "topic")),
+        (6, counted(status.messages, "message")),
         (5, format!("{hz:.0}/s")),
         (7, bytes_text(status.progress.bytes as f64)),
         (3, format!("{}/s", bytes_text(bytes_per_s))),
@@ -382,7 +382,8 @@ fn summary(status: &Status, width: Option<usize>) -> String {
     let Status { messages, losses, skipped, progress, .. } = status;
     let topics = status.topics.iter().filter(|it| it.messages > 0).count();
     let seconds = status.elapsed.as_secs_f64();
-    let mut lines = vec![format!("{messages} messages of {topics} topics in {seconds:.1} s")];
+    let (messages, topics) = (counted(*messages, "message"), counted(topics as u64, "topic"));
+    let mut lines = vec![format!("{messages} of {topics} in {seconds:.1} s")];
     for file in &progress.files {
         let bytes = std::fs::metadata(file).map(|it| it.len()).unwrap_or(0);
         lines.push(format!("{} ({})", file.display(), bytes_text(bytes as f64)));

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, TryLockError};
 
 use myelin::value::{Type as ValueType, Value};
 use myelin_bag::{
-    Channel, Content, Message, MessageHead, MessageType, Messages, MessagesError, OpenError,
-    Selection,
+    Channel, Content, Message, MessageHead, MessageType, Messages, MessagesError, NoTopic,
+    OpenError, Selection, Topics,
 };
 use pyo3::IntoPyObjectExt;
 use pyo3::exceptions::PyOSError;
@@ -459,15 +459,10 @@ impl BagReader {
         selection.start_ns = start.map(time).transpose()?;
         selection.end_ns = end.map(time).transpose()?;
         if !topics.is_empty() {
-            let mut ids = BTreeSet::new();
-            for name in topics {
-                let of_name = channels_of(reader, name);
-                if of_name.is_empty() {
-                    return Err(no_topic(&self.path, reader, name));
-                }
-                ids.extend(of_name);
-            }
-            selection.channels = Some(ids);
+            let topics = Topics { wanted: topics.to_vec(), ..Topics::default() };
+            let channels = topics.channels(&reader.info().definitions);
+            let missing = |error: NoTopic| no_topic(&self.path, reader, &error.pattern);
+            selection.channels = Some(channels.map_err(missing)?);
         }
         Ok(selection)
     }
@@ -695,18 +690,8 @@ fn codec(py: Python<'_>, ty: BagType) -> PyResult<Arc<Carried>> {
     Ok(Arc::new(Carried::new(&class.call1((Py::new(py, ty)?,))?)?))
 }
 
-/// The ids of the channels of a topic. A name of ROS 2 also stands there without its slash.
-fn channels_of(reader: &myelin_bag::BagReader, name: &str) -> BTreeSet<u16> {
-    let ids = reader.channels_of(name);
-    if ids.is_empty() && !name.starts_with('/') {
-        return reader.channels_of(&format!("/{name}"));
-    }
-    ids
-}
-
 fn no_topic(path: &Path, reader: &myelin_bag::BagReader, name: &str) -> PyErr {
-    let channels = reader.info().definitions.channels.values();
-    let topics: BTreeSet<&str> = channels.map(|channel| &*channel.topic).collect();
+    let topics: BTreeSet<&str> = reader.info().definitions.topics().collect();
     let mut names: Vec<_> = topics.iter().take(NAMES_SHOWN).map(|it| format!("{it:?}")).collect();
     if topics.len() > NAMES_SHOWN {
         names.push(format!("{} more", topics.len() - NAMES_SHOWN));

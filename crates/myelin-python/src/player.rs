@@ -450,7 +450,7 @@ fn not_played(error: PlayError) -> PyErr {
     match error {
         PlayError::Open { path, error: OpenError::Io(error) } => os_error(&path, &error),
         PlayError::Node(error) => raised(error),
-        PlayError::NoTopic { .. } | PlayError::Setting { .. } | PlayError::Nothing => {
+        PlayError::NoTopic(_) | PlayError::Setting { .. } | PlayError::Nothing => {
             exception("WrongSetting", error.to_string())
         }
         other => exception("BagError", other.to_string()),

@@ -3,12 +3,7 @@
 
 use std::collections::BTreeSet;
 
-pub use myelin::pattern::is_match;
-
-/// Whether a pattern may stand for several names.
-pub fn is_pattern(text: &str) -> bool {
-    text.contains(['*', '?'])
-}
+pub use myelin::pattern::{is_match, is_pattern};
 
 /// The name that is most like a misspelt one, if one is like it.
 pub fn nearest<'a>(name: &str, of: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

@@ -24,6 +24,11 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
+/// `1 message`, `3 messages`.
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
+}
+
 /// A text of at most so many characters: a longer one loses its middle.
 pub fn shortened(text: &str, characters: usize) -> Cow<'_, str> {
     let count = text.chars().count();

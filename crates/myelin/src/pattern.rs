@@ -1,5 +1,10 @@
 //! Patterns of names, with `*` and `?`.
 
+/// Whether a text is a pattern, which may stand for several names.
+pub fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?'])
+}
+
 /// Whether `text` matches a pattern: `*` stands for any text and `?` for one character. The time is
 /// at most the product of both lengths: after a mismatch only the last `*` takes one character more.
 pub fn is_match(pattern: &str, text: &str) -> bool {

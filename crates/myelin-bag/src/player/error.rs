@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::{Loss, MessagesError, OpenError};
+use crate::{Loss, MessagesError, NoTopic, OpenError};
 
 /// One sentence, with the remedy.
 #[derive(Debug, thiserror::Error)]
@@ -42,11 +42,8 @@ pub enum PlayError {
         path: PathBuf,
     },
     /// A name or pattern of a topic that the recording does not have.
-    #[error("no topic of the recording matches {pattern:?}")]
-    NoTopic {
-        /// As it was given.
-        pattern: String,
-    },
+    #[error(transparent)]
+    NoTopic(#[from] NoTopic),
     /// No topic is left to be played.
     #[error("nothing is left to be played: choose other topics, or exclude fewer")]
     Nothing,

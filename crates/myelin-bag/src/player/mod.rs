@@ -12,11 +12,11 @@ mod run;
 mod timeline;
 mod wake;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use myelin::{ClockPublisher, EndpointId, MatchInfo, MatchState, Node, pattern};
+use myelin::{ClockPublisher, EndpointId, MatchInfo, MatchState, Node};
 
 pub use self::control::{Control, Status};
 pub use self::error::PlayError;
@@ -28,7 +28,7 @@ use self::outlet::Outlet;
 use self::read_ahead::Plan;
 use self::timeline::Timeline;
 use crate::reader::Time;
-use crate::recorded_losses::RecordedLosses;
+use crate::topics::Topics;
 
 /// Settings of a [`Player`]. Made by [`Player::builder`].
 #[derive(Clone, Debug)]
@@ -41,8 +41,7 @@ pub struct PlayerBuilder {
     end_ns: Option<u64>,
     by: Time,
     is_loop: bool,
-    topics: Vec<String>,
-    excluded: Vec<String>,
+    topics: Topics,
     renamed: Vec<(String, String)>,
     waits: bool,
     clock_hz: Option<f64>,
@@ -104,8 +103,7 @@ impl Player {
             end_ns: None,
             by: Time::Publish,
             is_loop: false,
-            topics: Vec::new(),
-            excluded: Vec::new(),
+            topics: Topics::default(),
             renamed: Vec::new(),
             waits: false,
             clock_hz: None,
@@ -194,13 +192,13 @@ impl PlayerBuilder {
 
     /// Only topics of this name or pattern (`*`, `?`); several calls add up. By default all.
     pub fn topic(mut self, pattern: &str) -> Self {
-        self.topics.push(pattern.to_owned());
+        self.topics.wanted.push(pattern.to_owned());
         self
     }
 
     /// No topic of this name or pattern.
     pub fn exclude(mut self, pattern: &str) -> Self {
-        self.excluded.push(pattern.to_owned());
+        self.topics.unwanted.push(pattern.to_owned());
         self
     }
 
@@ -236,14 +234,14 @@ impl PlayerBuilder {
             check_number("the rate of the clock", hz, CLOCK_HZ_MAX)?;
         }
         let selected = self.select(&recording)?;
+        let names = self.names(&recording)?;
         // A fresh node knows nobody yet: this waits until the others have announced themselves.
         self.node.discover("*").changes()?;
         let mut outlets: Vec<Option<Outlet>> = Vec::new();
         let mut refused = Vec::new();
         for (at, topic) in recording.topics().iter().enumerate() {
             let opened = selected.contains(&at).then(|| {
-                let renamed = self.renamed.iter().find(|(from, _)| *from == topic.name);
-                let name = renamed.map_or(&*topic.name, |(_, to)| to);
+                let name = names.get(&*topic.name).copied().unwrap_or(&topic.name);
                 Outlet::open(&self.node, topic, name, self.waits)
             });
             outlets.push(opened.transpose().unwrap_or_else(|error| {
@@ -299,36 +297,30 @@ impl PlayerBuilder {
 
     /// The topics to be played.
     fn select(&self, recording: &Recording) -> Result<BTreeSet<usize>, PlayError> {
-        let topics = || recording.topics().iter();
-        let names = self.topics.iter().chain(&self.excluded);
-        for name in names.chain(self.renamed.iter().map(|(from, _)| from)) {
-            if !topics().any(|topic| is_meant(name, &topic.name)) {
-                return Err(PlayError::NoTopic { pattern: name.clone() });
-            }
+        let names = || recording.topics().iter().map(|topic| &*topic.name);
+        let mut chosen = self.topics.choose_of_robot(names())?;
+        let is_clock_ours = self.clock_hz.is_some();
+        if is_clock_ours && !self.topics.wanted.iter().any(|wanted| wanted == CLOCK) {
+            chosen.remove(CLOCK);
         }
-        let any = |of: &[String], name: &str| of.iter().any(|pattern| is_meant(pattern, name));
-        let is_selected = |topic: &RecordedTopic| {
-            // What a recorder says of itself is no part of the robot.
-            let is_own = topic.name == RecordedLosses::TOPIC
-                || self.clock_hz.is_some() && topic.name == CLOCK;
-            let is_chosen = match self.topics.is_empty() {
-                true => !is_own,
-                false => {
-                    any(&self.topics, &topic.name) && (!is_own || self.topics.contains(&topic.name))
-                }
-            };
-            is_chosen && !any(&self.excluded, &topic.name)
-        };
-        let selected: BTreeSet<usize> =
-            topics().enumerate().filter(|(_, it)| is_selected(it)).map(|(at, _)| at).collect();
+        let selected = names().enumerate().filter(|(_, name)| chosen.contains(name));
+        let selected: BTreeSet<usize> = selected.map(|(at, _)| at).collect();
         if selected.is_empty() { Err(PlayError::Nothing) } else { Ok(selected) }
     }
-}
 
-/// A name of ROS 2 also without its slash.
-fn is_meant(typed: &str, name: &str) -> bool {
-    let bare = name.strip_prefix('/').unwrap_or(name);
-    pattern::is_match(typed, name) || pattern::is_match(typed, bare)
+    /// The names under which renamed topics are published, by the names in the recording.
+    fn names<'a>(
+        &'a self,
+        recording: &'a Recording,
+    ) -> Result<BTreeMap<&'a str, &'a str>, PlayError> {
+        let mut names = BTreeMap::new();
+        for (from, to) in &self.renamed {
+            let from = Topics { wanted: vec![from.clone()], ..Topics::default() };
+            let all = recording.topics().iter().map(|topic| &*topic.name);
+            names.extend(from.choose(all)?.into_iter().map(|from| (from, &**to)));
+        }
+        Ok(names)
+    }
 }
 
 fn check_number(field: &'static str, value: f64, max: f64) -> Result<(), PlayError> {

@@ -164,7 +164,9 @@ fn wanted_again(robot: &Robot) -> myelin::Topic<[u8]> {
 fn topics_are_chosen_and_renamed() {
     let robot = Robot::new();
     let mut file = robot.file("run.mcap");
-    for (number, name) in ["arm/left", "arm/right", "leg", "/myelin/losses"].iter().enumerate() {
+    for (number, name) in
+        ["arm/left", "arm/right", "leg", "/foot", "/myelin/losses"].iter().enumerate()
+    {
         let topic = file.topic(name, &Schema::layout("u64"), None);
         file.write(&topic, SECOND, &(number as u64).to_ne_bytes());
     }
@@ -174,12 +176,13 @@ fn topics_are_chosen_and_renamed() {
         player.map(|it| it.topics().map(str::to_owned).collect::<Vec<_>>())
     };
     let builder = || Player::builder(&robot.player);
-    assert_eq!(names(builder()).unwrap(), ["arm/left", "arm/right", "leg"]);
+    assert_eq!(names(builder()).unwrap(), ["arm/left", "arm/right", "leg", "/foot"]);
     assert_eq!(names(builder().topic("/myelin/losses")).unwrap(), ["/myelin/losses"]);
     assert_eq!(names(builder().topic("arm/*").exclude("*/left")).unwrap(), ["arm/right"]);
-    assert_eq!(names(builder().topic("leg").rename("leg", "foot")).unwrap(), ["foot"]);
+    assert_eq!(names(builder().topic("leg").rename("leg", "toe")).unwrap(), ["toe"]);
+    assert_eq!(names(builder().topic("foot").rename("foot", "/toe")).unwrap(), ["/toe"]);
     for wrong in [builder().topic("amr/*"), builder().exclude("a"), builder().rename("b", "c")] {
-        assert!(matches!(names(wrong), Err(PlayError::NoTopic { .. })));
+        assert!(matches!(names(wrong), Err(PlayError::NoTopic(_))));
     }
     let error = names(builder().exclude("*")).unwrap_err();
     assert!(matches!(error, PlayError::Nothing), "{error}");

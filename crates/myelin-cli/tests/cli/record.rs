@@ -262,7 +262,7 @@ fn a_terminal_has_a_line_that_fits() {
         let status = session.finish_with("nothing was lost");
         assert_eq!(status.code(), Some(0), "{}", session.text());
         let text = session.text();
-        assert!(text.contains("1 messages of 1 topics") && !text.contains("0 lost"), "{text}");
+        assert!(text.contains("1 message of 1 topic in") && !text.contains("0 lost"), "{text}");
         // The default name has the date.
         let name = std::fs::read_dir(&folder).unwrap().next().unwrap().unwrap().file_name();
         let name = name.to_str().unwrap();

@@ -28,28 +28,46 @@ impl Moment {
     }
 }
 
-/// A moment such as `2026-11-27T22:08:22.5Z`, `1795817302500000000` (ns since 1970), `+10s` from the
-/// begin or `-10s` from the end.
+/// A moment such as `90s` or `+90s` after the begin, `-10s` before the end, `2026-11-27T22:08:22.5Z`,
+/// `@1795817302.5` in seconds since 1970, or `1795817302500000000` in ns since 1970.
 ///
 /// # Errors
 /// One sentence that says what is possible.
 pub fn parse(text: &str) -> Result<Moment, String> {
     let wrong = || {
-        format!("{text:?} is no moment: write +10s, -10s, 2026-11-27T22:08:22.5Z or ns since 1970")
+        format!("{text:?} is not a time: write 90s, -10s, 2026-11-27T22:08:22.5Z or @1795817302.5")
     };
-    if let Some(time) = text.strip_prefix('+') {
-        return duration::parse(time).map(Moment::AfterStart).map_err(|_| wrong());
-    }
-    if let Some(time) = text.strip_prefix('-') {
-        return duration::parse(time).map(Moment::BeforeEnd).map_err(|_| wrong());
-    }
-    if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return text.parse().map(Moment::At).map_err(|_| wrong());
-    }
-    let time = DateTime::parse_from_rfc3339(text).map_err(|_| wrong())?;
-    let ns = time.timestamp_nanos_opt().and_then(|ns| u64::try_from(ns).ok());
-    ns.map(Moment::At).ok_or_else(wrong)
+    let moment = match text.as_bytes() {
+        [b'-', ..] => duration::parse(&text[1..]).ok().map(Moment::BeforeEnd),
+        [b'+', ..] => duration::parse(&text[1..]).ok().map(Moment::AfterStart),
+        [b'@', ..] => since_1970(&text[1..]).map(Moment::At),
+        digits if digits.len() >= NS_DIGITS && digits.iter().all(u8::is_ascii_digit) => {
+            text.parse().ok().map(Moment::At)
+        }
+        _ => match duration::parse(text) {
+            Ok(time) => Some(Moment::AfterStart(time)),
+            Err(_) => date(text).map(Moment::At),
+        },
+    };
+    moment.ok_or_else(wrong)
 }
+
+/// Seconds as ns, exact to the last, which a float is not.
+fn since_1970(seconds: &str) -> Option<u64> {
+    let (whole, part) = seconds.split_once('.').unwrap_or((seconds, "0"));
+    let digits = format!("{part:0<9}");
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    let is_exact = is_number(whole) && is_number(part) && digits.len() == 9;
+    if is_exact { format!("{whole}{digits}").parse().ok() } else { None }
+}
+
+fn date(text: &str) -> Option<u64> {
+    let ns = DateTime::parse_from_rfc3339(text).ok()?.timestamp_nanos_opt()?;
+    u64::try_from(ns).ok()
+}
+
+/// So many digits are ns since 1970: as seconds they would be 30 million years.
+const NS_DIGITS: usize = 15;
 
 /// A time in ns since 1970, as [`parse`] reads it.
 pub fn text(ns: u64) -> String {
@@ -72,7 +90,12 @@ mod tests {
             ("2026-11-27T22:08:22.5Z", ns),
             ("2026-11-27T23:08:22.500000000+01:00", ns),
             ("1795817302500000000", ns),
+            ("@1795817302.5", ns),
+            ("@3.000000001", 3_000_000_001),
+            ("@3", 3_000_000_000),
             ("+1.5s", 1_500_000_100),
+            ("1.5", 1_500_000_100),
+            ("2min", 120_000_000_100),
             ("+0", 100),
             ("-1s", 4_000_000_000),
             ("-1h", 0),
@@ -82,8 +105,24 @@ mod tests {
         }
         assert_eq!(text(ns), "2026-11-27T22:08:22.500Z");
         assert_eq!(parse(&text(ns)), Ok(Moment::At(ns)));
-        for wrong in ["", "now", "10s", "+", "+ten", "2026-11-27", "99999999999999999999"] {
-            assert!(parse(wrong).unwrap_err().contains("+10s"), "{wrong}");
+        for wrong in [
+            "",
+            "now",
+            "+",
+            "-",
+            "+ten",
+            "--1s",
+            "2026-11-27",
+            "99999999999999999999",
+            "@",
+            "@-1",
+            "@1.",
+            "@1.0000000001",
+            "@1e9",
+            "@99999999999999999999",
+            "µ",
+        ] {
+            assert!(parse(wrong).unwrap_err().contains("-10s"), "{wrong}");
         }
         assert_eq!(text(u64::MAX), u64::MAX.to_string());
     }

@@ -1,88 +1,48 @@
-//! The topics of a recording that people mean.
+//! The topics of a recording that people mean, and the errors if there are none.
 
 use std::collections::BTreeSet;
 
-use myelin_bag::Definitions;
+use myelin_bag::{Definitions, NoTopic, Topics};
 
 use crate::Error;
-use crate::names::{is_match, is_pattern, nearest};
+use crate::names::{is_pattern, nearest};
 use crate::text::printable;
 
-/// Patterns of topics.
-#[derive(Clone, Debug, Default)]
-pub struct Topics {
-    /// Only these; all if there are none.
-    pub wanted: Vec<String>,
-    /// Not these.
-    pub unwanted: Vec<String>,
+/// The chosen topics of some files.
+///
+/// # Errors
+/// A name or a pattern that names none of them: the nearest name. No topic is left.
+pub fn choose<'d>(
+    topics: &Topics,
+    of: impl IntoIterator<Item = &'d Definitions>,
+) -> Result<BTreeSet<String>, Error> {
+    let all: Vec<&str> = of.into_iter().flat_map(Definitions::topics).collect();
+    let chosen = topics.choose(all.iter().copied());
+    let chosen = chosen.map_err(|error| missing(&error, all.iter().copied()))?;
+    if chosen.is_empty() && !all.is_empty() {
+        return Err(Error::BadInput("no topic is left: --exclude names all of them".to_owned()));
+    }
+    Ok(chosen.into_iter().map(str::to_owned).collect())
 }
 
-impl Topics {
-    /// The topics of these definitions.
-    ///
-    /// # Errors
-    /// A name or a pattern that names none of them: the nearest name.
-    pub fn choose<'d>(
-        &self,
-        of: impl IntoIterator<Item = &'d Definitions>,
-    ) -> Result<BTreeSet<String>, Error> {
-        let channels = of.into_iter().flat_map(|definitions| definitions.channels.values());
-        let all: BTreeSet<&str> = channels.map(|channel| channel.topic.as_str()).collect();
-        let mut chosen: BTreeSet<&str> = match &self.wanted[..] {
-            [] => all.clone(),
-            wanted => meant(wanted, &all)?,
-        };
-        for topic in meant(&self.unwanted, &all)? {
-            chosen.remove(topic);
-        }
-        if chosen.is_empty() && !all.is_empty() {
-            return Err(Error::BadInput(
-                "no topic is left: --exclude names all of them".to_owned(),
-            ));
-        }
-        Ok(chosen.into_iter().map(str::to_owned).collect())
-    }
-
-    /// The channels of these definitions whose topics are chosen.
-    ///
-    /// # Errors
-    /// As [`choose`](Topics::choose).
-    pub fn channels(&self, of: &Definitions) -> Result<BTreeSet<u16>, Error> {
-        let topics = self.choose([of])?;
-        let channels = of.channels.iter().filter(|(_, channel)| topics.contains(&channel.topic));
-        Ok(channels.map(|(id, _)| *id).collect())
-    }
+/// The channels of the chosen topics.
+///
+/// # Errors
+/// As [`choose`].
+pub fn channels(topics: &Topics, of: &Definitions) -> Result<BTreeSet<u16>, Error> {
+    choose(topics, [of])?;
+    topics.channels(of).map_err(|error| missing(&error, of.topics()))
 }
 
-fn meant<'a>(patterns: &[String], all: &BTreeSet<&'a str>) -> Result<BTreeSet<&'a str>, Error> {
-    let mut chosen = BTreeSet::new();
-    for pattern in patterns {
-        let named = all.iter().filter(|name| is_meant(pattern, name, all)).copied();
-        let mut named = named.peekable();
-        if named.peek().is_none() {
-            return Err(missing(pattern, all));
-        }
-        chosen.extend(named);
-    }
-    Ok(chosen)
-}
-
-/// A name, a pattern, or either without the `/` of ROS 2.
-fn is_meant(typed: &str, name: &str, all: &BTreeSet<&str>) -> bool {
-    let bare = name.strip_prefix('/');
-    if is_pattern(typed) {
-        return is_match(typed, name) || bare.is_some_and(|bare| is_match(typed, bare));
-    }
-    typed == name || bare == Some(typed) && !all.contains(typed)
-}
-
-fn missing(typed: &str, all: &BTreeSet<&str>) -> Error {
+/// One sentence with the nearest name.
+pub fn missing<'a>(error: &NoTopic, of: impl IntoIterator<Item = &'a str>) -> Error {
+    let typed = &*error.pattern;
     let what = if is_pattern(typed) { "no topic matches" } else { "there is no topic" };
-    let hint = match nearest(typed, all.iter().copied()) {
-        Some(nearest) => format!("; did you mean {:?}?", printable(nearest)),
-        None => "; `myelin bag info` lists them".to_owned(),
+    let hint = match nearest(typed, of) {
+        Some(nearest) => format!("did you mean {:?}?", printable(nearest)),
+        None => "`myelin bag info` lists the topics".to_owned(),
     };
-    Error::NotFound(format!("{what} {typed:?}{hint}"))
+    Error::NotFound(format!("{what} {:?} in the recording; {hint}", printable(typed)))
 }
 
 #[cfg(test)]
@@ -92,26 +52,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn topics_are_named_and_excluded() {
-        let names = ["/camera/left", "/camera/right", "odometry", "/odometry"];
+    fn a_missing_topic_names_the_nearest_and_none_left_says_why() {
         let mut of = Definitions::default();
-        for (id, topic) in (1..).zip(names) {
+        for (id, topic) in (1..).zip(["/camera/left", "/camera/right"]) {
             of.channels.insert(id, Channel { topic: topic.into(), ..Channel::default() });
         }
-        let chosen = |wanted: &[&str], unwanted: &[&str]| {
+        let error = |wanted: &[&str], unwanted: &[&str]| {
             let owned = |of: &[&str]| of.iter().map(|it| (*it).to_owned()).collect();
-            Topics { wanted: owned(wanted), unwanted: owned(unwanted) }.channels(&of)
+            choose(&Topics { wanted: owned(wanted), unwanted: owned(unwanted) }, [&of]).unwrap_err()
         };
-        let ids = |wanted: &[&str], unwanted: &[&str]| {
-            chosen(wanted, unwanted).unwrap().into_iter().collect::<Vec<_>>()
-        };
-        assert_eq!(ids(&[], &[]), [1, 2, 3, 4]);
-        assert_eq!(ids(&["camera/*"], &["*right"]), [1]);
-        assert_eq!(ids(&["odometry"], &[]), [3], "its very name");
-        assert_eq!(ids(&["camera/left", "/odometry"], &[]), [1, 4]);
-        let text = chosen(&["/camera/lfet"], &[]).unwrap_err().to_string();
-        assert_eq!(text, r#"there is no topic "/camera/lfet"; did you mean "/camera/left"?"#);
-        assert!(chosen(&[], &["laser*"]).unwrap_err().to_string().contains("no topic matches"));
-        assert_eq!(chosen(&[], &["*"]).unwrap_err().status(), 2);
+        let text = error(&["/camera/lfet"], &[]).to_string();
+        let expected =
+            "there is no topic \"/camera/lfet\" in the recording; did you mean \"/camera/left\"?";
+        assert_eq!(text, expected);
+        assert!(error(&[], &["laser*"]).to_string().contains("no topic matches"));
+        assert_eq!(error(&[], &["*"]).status(), 2);
     }
 }

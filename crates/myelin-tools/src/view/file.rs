@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use myelin_bag::{
     BagReader, CDR_HEADER, MessageType, Messages, MessagesError, OpenError, Schema, Selection,
+    Topics,
 };
 use myelin_value::Encoding;
 use serde_json::{Value as Json, json};
@@ -18,10 +19,10 @@ use serde_json::{Value as Json, json};
 use super::channel::{Channel, Message};
 use super::hub::Hub;
 use super::protocol::{PlaybackRequest, PlaybackState, PlaybackStatus};
+use crate::Error;
+use crate::bag::topics::choose;
 use crate::document::Format;
-use crate::names::is_match;
 use crate::text::printable;
-use crate::{Error, names};
 
 /// How a file is played.
 #[derive(Clone, Debug)]
@@ -126,22 +127,10 @@ fn channels(
     hub: &Hub,
 ) -> Result<BTreeMap<u16, Arc<Channel>>, Error> {
     let definitions = &reader.info().definitions;
-    for pattern in patterns {
-        let mut topics = definitions.channels.values().map(|it| &*it.topic);
-        if !topics.clone().any(|topic| is_match(pattern, topic)) {
-            let nearest = names::nearest(pattern, &mut topics);
-            let hint = nearest.map(|it| format!("; did you mean {:?}?", printable(it)));
-            let hint = hint.unwrap_or_default();
-            return Err(Error::NotFound(format!("the file has no topic {pattern:?}{hint}")));
-        }
-    }
-    let is_meant =
-        |topic: &str| patterns.is_empty() || patterns.iter().any(|it| is_match(it, topic));
+    let wanted = Topics { wanted: patterns.to_vec(), ..Topics::default() };
+    let chosen = choose(&wanted, [definitions])?;
     let mut channels = BTreeMap::new();
-    for (id, channel) in &definitions.channels {
-        if !is_meant(&channel.topic) {
-            continue;
-        }
+    for (id, channel) in definitions.channels.iter().filter(|(_, it)| chosen.contains(&it.topic)) {
         let schema = definitions.schemas.get(&channel.schema);
         let (mut format, mut skipped) = (Format::Bytes, 0);
         if let Ok(ty) = MessageType::new(channel, schema) {
