@@ -7,6 +7,7 @@ mod bag;
 mod bench;
 mod complete;
 mod doctor;
+mod keystore;
 mod node;
 mod options;
 mod output;
@@ -65,6 +66,9 @@ enum Verb {
     Bag(bag::Verb),
     /// Show a running robot, or a file, in Foxglove, Lichtblick, PlotJuggler or a browser.
     View(view::Options),
+    /// Make keystores, by which hosts authenticate each other and encrypt what they send.
+    #[command(subcommand)]
+    Keystore(keystore::Verb),
     /// Print the script that makes a shell complete options and the names of what runs.
     Completions {
         /// The shell; for bash run `source <(myelin completions bash)`.
@@ -92,6 +96,7 @@ fn main() -> ExitCode {
         Verb::Play(options) => play::run(options),
         Verb::Bag(verb) => bag::run(verb),
         Verb::View(options) => view::run(options),
+        Verb::Keystore(verb) => keystore::run(verb),
         Verb::Completions { shell } => completions(shell).map(|()| ExitCode::SUCCESS),
         Verb::Man { folder } => write_manual(&folder).map(|()| ExitCode::SUCCESS),
     };

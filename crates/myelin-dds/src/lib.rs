@@ -24,6 +24,7 @@
 //! message.rs     what has come
 //! entity.rs      what these have in common
 //! config.rs      CycloneDDS's configuration
+//! names.rs       names of Myelin's topics in DDS
 //! ```
 
 #![cfg_attr(not(have_cyclonedds), allow(dead_code, unused_variables))]
@@ -35,6 +36,7 @@ mod error;
 mod ffi;
 mod library;
 mod message;
+mod names;
 mod package;
 mod participant;
 
@@ -44,4 +46,5 @@ pub use entity::{Endpoint, Guid, Listener};
 pub use error::Error;
 pub use library::load;
 pub use message::Message;
+pub use names::{TOPIC_PREFIX, private_topic};
 pub use participant::{Binding, DOMAIN_MAX, Domain, Participant, has_own_configuration};

@@ -7,6 +7,9 @@
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
+use myelin_dds::TOPIC_PREFIX;
+pub(super) use myelin_dds::private_topic as topic_name;
+
 use crate::{Error, LayoutHash};
 
 /// The kind of a publisher for other hosts. Partitions name it, so that a subscriber can request
@@ -76,19 +79,6 @@ fn partition(bit: u32, value: bool, kind: Kind) -> String {
     format!("myelin{bit}{}{}", if value { '+' } else { '-' }, kind.letter())
 }
 
-/// A topic's name among DDS programs: only characters that DDS allows, and different for different
-/// topics.
-pub(super) fn topic_name(name: &str) -> String {
-    let mut encoded = String::from(TOPIC_PREFIX);
-    for byte in name.bytes() {
-        match byte {
-            b'/' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => encoded.push(char::from(byte)),
-            other => encoded.push_str(&format!("_{other:02x}")),
-        }
-    }
-    encoded
-}
-
 /// The topic that has this name among DDS programs; `None` if it is not one of ours.
 pub(super) fn name_of(dds_topic: &str) -> Option<String> {
     let mut parts = dds_topic.strip_prefix(TOPIC_PREFIX)?.split('_');
@@ -103,7 +93,6 @@ pub(super) fn name_of(dds_topic: &str) -> Option<String> {
 
 /// Bits of a host in its partitions. Two hosts in 2³² agree in all and never meet.
 const BITS: u32 = 32;
-const TOPIC_PREFIX: &str = "myelin/";
 
 #[cfg(test)]
 mod tests {
