@@ -90,8 +90,8 @@ pub fn run(verb: Verb) -> Result<ExitCode> {
         Verb::Revoke(Named { keystore, enclave }) => {
             let list = known(open(&keystore.folder)?.revoke(&enclave))?;
             note(&format!(
-                "{enclave}: revoked. Copy {} to the keystores of all hosts; their programs read it \
-                 when they start",
+                "{enclave}: revoked. Copy {} to the keystores of all hosts, whose nodes refuse it within \
+                 seconds",
                 list.display()
             ));
         }

@@ -18,6 +18,7 @@ mod graph;
 mod itself;
 #[path = "../../../myelin/tests/support/kept_list.rs"]
 mod kept_list;
+mod keystore;
 mod live;
 #[path = "../../../../bench/kit/tests/support/namespaces.rs"]
 #[allow(dead_code)]
